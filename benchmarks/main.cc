@@ -1,0 +1,295 @@
+// overlapbench: the program. Reads the command line, starts the ranks, plans the benchmarks that
+// exist on this machine, chooses by filter, and lets Google Benchmark run them.
+//
+// Exit status: 0 all rows measured; 1 a row or the job failed; 2 usage.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <regex>
+#include <thread>
+
+#include "benchmarks/catalog.h"
+#include "benchmarks/plan.h"
+#include "fixtures/context.h"
+#include "report/run_reporter.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+void PrintHelp() {
+  std::cout
+      << "overlapbench: what overlapping computation and communication costs on this machine.\n\n"
+         "Families: Compute, Comm, Overlap. A name reads "
+         "Family/Workload[+Workload]/axis:value/...\n\n"
+         "Examples:\n"
+         "  --benchmark_filter=Overlap\n"
+         "  --benchmark_filter='Overlap/AllToAll.Gemm' --axis bytes=1M,64M --axis grid=1x1,16x16\n"
+         "  --benchmark_filter=Comm --axis cache=warm --axis cadence=streaming   (as nccl-tests "
+         "does)\n"
+         "  --benchmark_out=result.json --benchmark_repetitions=3\n\nFlags:\n"
+      << OptionsHelp()
+      << "  --query=gpus               print the number of visible GPUs, and end\n\n"
+         "Google Benchmark's flags, such as --benchmark_filter=REGEX, --benchmark_list_tests,\n"
+         "--benchmark_out=FILE.json, --benchmark_min_time=, --benchmark_repetitions= and\n"
+         "--benchmark_min_warmup_time=, work as they do there.\n";
+}
+
+// One rank a GPU. A launcher may also show each rank one GPU of its own.
+std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
+  const int visible = VisibleGpus();
+  std::string error = CudaUnavailable();
+  if (error.empty() && visible > 1 && ranks.local_rank() >= visible) {
+    error = std::to_string(ranks.local_size()) + " ranks on this machine but " +
+            std::to_string(visible) + " GPUs: start at most one rank a GPU (--ranks " +
+            std::to_string(visible) + ")";
+  }
+  ranks.AgreeOnError(error, "choosing GPUs");
+  auto device = OpenCudaDevice(visible > 1 ? ranks.local_rank() : 0);
+  const auto identities = ranks.Gather(device->info().identity, "choosing GPUs");
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const auto first = std::ranges::find(identities, identities[rank]) - identities.begin();
+    if (first == rank) continue;
+    throw UsageError("more ranks than GPUs: ranks " + std::to_string(first) + " and " +
+                     std::to_string(rank) + " have the same GPU; start one rank a GPU");
+  }
+  return device;
+}
+
+std::unique_ptr<Device> OpenHost(const Ranks& ranks, const Options& options) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int share = std::max(1, cores / ranks.local_size());
+  return OpenHostDevice(options.host_cores > 0 ? options.host_cores : share);
+}
+
+std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options) {
+  const bool cuda = options.backend == Options::BackendChoice::kCuda ||
+                    (options.backend == Options::BackendChoice::kAuto && VisibleGpus() > 0);
+  const auto choices =
+      ranks.Gather(ToString(cuda ? Backend::kCuda : Backend::kHost), "choosing a backend");
+  for (const auto& choice : choices) {
+    if (choice == choices[0]) continue;
+    throw UsageError("some ranks see a GPU and some do not: name the backend with --backend=");
+  }
+  return cuda ? OpenGpu(ranks) : OpenHost(ranks, options);
+}
+
+Plan MakePlan(const Registry& registry, const Options& options, Backend backend) {
+  Plan plan(registry, options.axes);
+  PlanCompute(plan, registry);
+  PlanComm(plan, registry);
+  PlanOverlap(plan, backend);
+  return plan;
+}
+
+// Google Benchmark's filters: an extended regular expression that is searched for, or, behind '-',
+// one that must not be found.
+class Filter {
+ public:
+  explicit Filter(std::string text) {
+    negative_ = text.starts_with('-');
+    if (negative_) text.erase(0, 1);
+    try {
+      expression_.assign(text, std::regex::extended);
+    } catch (const std::regex_error&) {
+      throw UsageError("--benchmark_filter: '" + text + "' is not a regular expression");
+    }
+  }
+  [[nodiscard]] bool Matches(const std::string& name) const {
+    return std::regex_search(name, expression_) != negative_;
+  }
+
+ private:
+  std::regex expression_;
+  bool negative_ = false;
+};
+
+std::vector<PlannedBenchmark> Choose(const Plan& plan, const Filter& filter) {
+  std::vector<PlannedBenchmark> chosen;
+  for (const auto& benchmark : plan.benchmarks()) {
+    if (filter.Matches(benchmark.configuration.name)) chosen.push_back(benchmark);
+  }
+  return chosen;
+}
+
+// A line for each reason, with the names that share it.
+std::vector<std::string> DescribeUnavailable(const Plan& plan, const Filter& filter) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
+  for (const auto& [name, reason] : plan.unavailable()) {
+    if (!filter.Matches(name)) continue;
+    auto entry = std::ranges::find(by_reason, reason, [](const auto& pair) { return pair.first; });
+    if (entry == by_reason.end()) entry = by_reason.insert(by_reason.end(), {reason, {}});
+    if (std::ranges::find(entry->second, name) == entry->second.end())
+      entry->second.push_back(name);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [reason, names] : by_reason) {
+    std::string line = "not available: " + names.front();
+    if (names.size() > 1) line += " and " + std::to_string(names.size() - 1) + " more";
+    lines.push_back(line + ": " + reason);
+  }
+  return lines;
+}
+
+void RequireSomething(const Plan& plan, const Filter& filter, const Options& options) {
+  std::string message = "no benchmark matches --benchmark_filter=" + options.filter;
+  const auto lines = DescribeUnavailable(plan, filter);
+  message += lines.empty() ? "; --benchmark_list_tests lists the names" : "; " + lines.front();
+  throw UsageError(message);
+}
+
+void PrintAxes(const Registry& registry) {
+  for (const auto& spec : registry.specs()) {
+    std::cout << spec.name << ": "
+              << (spec.missing.empty() ? spec.summary : "not available: " + spec.missing) << "\n";
+    for (const auto& axis : spec.axes) {
+      std::cout << "  " << axis.name << " = ";
+      for (std::size_t i = 0; i < axis.values.size(); ++i)
+        std::cout << (i > 0 ? "," : "") << axis.values[i];
+      std::cout << "  (" << axis.help << ")\n";
+    }
+  }
+}
+
+// `flags` must outlive the run: Google Benchmark keeps a pointer to the program's name.
+void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>& flags) {
+  flags = {"overlapbench"};
+  flags.insert(flags.end(), options.google_benchmark_flags.begin(),
+               options.google_benchmark_flags.end());
+  // Given last, these win over the environment: rank 0's reporter writes the file and shows the
+  // rows, and only what was chosen is registered.
+  flags.insert(flags.end(),
+               {"--benchmark_out=", "--benchmark_filter=.", "--benchmark_format=console"});
+  std::vector<char*> pointers;
+  for (auto& flag : flags) pointers.push_back(flag.data());
+  int count = static_cast<int>(pointers.size());
+  benchmark::Initialize(&count, pointers.data());
+  if (count > 1)
+    throw UsageError(std::string("Google Benchmark does not know the flag ") + pointers[1]);
+}
+
+std::ofstream OpenSamples(const Ranks& ranks, const Options& options) {
+  std::ofstream file;
+  if (!ranks.is_root() || options.samples_out.empty()) return file;
+  file.open(options.samples_out);
+  if (!file) throw UsageError("cannot write " + options.samples_out);
+  file << "name,group,comp_ms,comm_ms,total_ms,skew_us\n";
+  return file;
+}
+
+// Runs `open` on rank 0; its failure is everybody's.
+template <class Open>
+auto OnRoot(Ranks& ranks, const Open& open) -> decltype(open()) {
+  std::string error;
+  decltype(open()) result;
+  try {
+    if (ranks.is_root()) result = open();
+  } catch (const Error& caught) {
+    error = caught.what();
+  }
+  double failed = error.empty() ? 0 : 1;
+  ranks.Max({&failed, 1}, "opening output files");
+  if (failed > 0) throw UsageError(error);
+  return result;
+}
+
+int RunChosen(Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
+  Ranks& ranks = suite.machine.ranks;
+  const Options& options = suite.options;
+  auto file = OnRoot(ranks, [&] {
+    return options.out.empty() ? nullptr : std::make_unique<ResultFile>(options.out);
+  });
+  suite.samples_out = OnRoot(ranks, [&] { return OpenSamples(ranks, options); });
+  std::vector<std::string> flags;
+  InitializeGoogleBenchmark(options, flags);
+  const auto context = DescribeRun(suite.machine, options);
+  for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
+  if (ranks.is_root() && !options.json_to_console) std::cout << DescribeInOneLine(context) << "\n";
+  for (const auto& [configuration, make_fixture] : chosen) {
+    Register(suite, configuration.name, make_fixture(suite, configuration));
+  }
+  RunReporter reporter(ranks.is_root(), options.json_to_console, static_cast<int>(chosen.size()),
+                       std::move(file));
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  // A rank that had other benchmarks to run would be met here.
+  ranks.AgreeOnEntry("the end of the run", 0);
+  suite.session.reset();
+  benchmark::Shutdown();
+  if (suite.error_rows > 0 && ranks.is_root()) {
+    std::cerr << "overlapbench: " << suite.error_rows << " benchmark runs failed\n";
+  }
+  return suite.error_rows > 0 ? kFailed : 0;
+}
+
+int Run(Ranks& ranks, const std::vector<std::string>& arguments) {
+  const Options options = ParseOptions(arguments);
+  ranks.set_timeout(options.timeout);
+  const auto device = OpenDevice(ranks, options);
+  Machine machine{*device, ranks};
+  Registry registry;
+  FillRegistry(registry, machine);
+  const Plan plan = MakePlan(registry, options, device->backend());
+  const Filter filter(options.filter);
+  const auto chosen = Choose(plan, filter);
+  if (chosen.empty() && !options.list_axes) RequireSomething(plan, filter, options);
+  if (ranks.is_root() && !options.json_to_console) {
+    for (const auto& line : DescribeUnavailable(plan, filter)) std::cerr << line << "\n";
+    if (options.list_axes) PrintAxes(registry);
+    for (const auto& one : chosen) {
+      if (options.list_tests) std::cout << one.configuration.name << "\n";
+    }
+  }
+  if (options.list_axes || options.list_tests) return 0;
+  Suite suite{machine, options, nullptr, {}, 0};
+  return RunChosen(suite, chosen);
+}
+
+// Shows a failure in one line: rank 0 for all, where all ranks know of it.
+int Main(const std::vector<std::string>& arguments) {
+  Ranks ranks{Options().timeout};
+  const auto say = [&](const std::exception& error, bool known_to_all) {
+    std::cout.flush();
+    if (!known_to_all || ranks.is_root())
+      std::cerr << "overlapbench: " << error.what() << std::endl;
+  };
+  try {
+    return Run(ranks, arguments);
+  } catch (const FatalError& error) {
+    say(error, error.known_to_all());
+    ranks.Abort(kFailed);
+  } catch (const UsageError& error) {
+    say(error, true);
+    return kUsage;
+  } catch (const std::exception& error) {
+    say(error, true);
+    return kFailed;
+  }
+}
+
+}  // namespace
+}  // namespace overlapbench
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto has = [&](const char* flag) {
+    return std::ranges::find(arguments, flag) != arguments.end();
+  };
+  if (has("--help") || has("-h")) {
+    overlapbench::PrintHelp();
+    return 0;
+  }
+  if (has("--query=gpus")) {
+    std::cout << overlapbench::VisibleGpus() << "\n";
+    return 0;
+  }
+  try {
+    return overlapbench::Main(arguments);
+  } catch (const std::exception& error) {
+    std::cerr << "overlapbench: " << error.what() << "\n";
+    return overlapbench::kFailed;
+  }
+}

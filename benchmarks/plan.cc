@@ -1,0 +1,89 @@
+#include "benchmarks/plan.h"
+
+#include <algorithm>
+#include <set>
+
+namespace overlapbench {
+namespace {
+
+// How a sample is taken. These belong to the method, not to a workload.
+std::vector<Axis> MethodAxes(bool is_pair) {
+  std::vector<Axis> axes = {
+      ChoiceAxis("cache", "cold: the last-level cache is flushed before every sample",
+                 {"cold", "warm"}, "cold"),
+      ChoiceAxis("cadence", "isolated samples, or 20 back to back behind one gate",
+                 {"isolated", "streaming"}, "isolated", "isolated")};
+  if (is_pair) {
+    axes.push_back(ChoiceAxis("streams", "2: one a side; 1: both on one, a negative control",
+                              {"2", "1"}, "2", "2"));
+  }
+  return axes;
+}
+
+}  // namespace
+
+Plan::Plan(const Registry& registry, const std::vector<AxisOverride>& overrides)
+    : registry_(registry), overrides_(overrides) {
+  RequireKnownAxes();
+}
+
+void Plan::RequireKnownAxes() const {
+  std::set<std::string> known;
+  const auto add = [&](const std::vector<Axis>& axes) {
+    for (const auto& axis : axes) known.insert(axis.name);
+  };
+  for (const auto& spec : registry_.specs()) add(spec.axes);
+  add(MethodAxes(true));
+  std::string list;
+  for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
+  for (const auto& one : overrides_) {
+    if (known.contains(one.name)) continue;
+    throw UsageError("there is no axis '" + one.name + "'; the axes are " + list);
+  }
+}
+
+std::vector<Axis> Plan::AxesOf(const Case& one) const {
+  std::vector<Axis> axes;
+  for (const auto& name : {one.comm, one.comp}) {
+    if (name.empty()) continue;
+    const auto& own = registry_.Find(name).axes;
+    axes.insert(axes.end(), own.begin(), own.end());
+  }
+  const auto method = MethodAxes(!one.comm.empty());
+  axes.insert(axes.end(), method.begin(), method.end());
+  for (auto& axis : axes) {
+    const auto value = one.values.find(axis.name);
+    if (value != one.values.end()) axis.values = ReadValues(axis, value->second);
+    const auto replaced = std::ranges::find(overrides_, axis.name, &AxisOverride::name);
+    if (replaced != overrides_.end()) axis.values = ReadValues(axis, replaced->values);
+  }
+  return axes;
+}
+
+void Plan::Add(const std::string& family, const Case& one,
+               decltype(PlannedBenchmark::make_fixture) make_fixture) {
+  const std::string stem = family + "/" + (one.comm.empty() ? "" : one.comm + "+") + one.comp;
+  const WorkloadSpec* comp = &registry_.Find(one.comp);
+  const WorkloadSpec* comm = one.comm.empty() ? nullptr : &registry_.Find(one.comm);
+  for (const WorkloadSpec* spec : {comm, comp}) {
+    if (spec == nullptr || spec->missing.empty()) continue;
+    unavailable_.push_back({stem, spec->name + " " + spec->missing});
+    return;
+  }
+  for (const auto& settings : Combinations(AxesOf(one))) {
+    const Configuration configuration{stem + settings.NameSuffix(), comp, comm, settings};
+    std::string reason;
+    for (const WorkloadSpec* spec : {comm, comp}) {
+      if (reason.empty() && spec != nullptr && spec->excluded) reason = spec->excluded(settings);
+    }
+    const bool planned = std::ranges::any_of(benchmarks_, [&](const auto& benchmark) {
+      return benchmark.configuration.name == configuration.name;
+    });
+    if (!reason.empty())
+      unavailable_.push_back({configuration.name, reason});
+    else if (!planned)
+      benchmarks_.push_back({configuration, make_fixture});
+  }
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,67 @@
+// Plan: which benchmarks exist on this machine, before any is chosen.
+//
+// A scenario adds Cases: a workload or a pair, with the values its axes take by default. --axis
+// replaces values wherever the axis occurs. What cannot run here is kept with the reason.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fixtures/timed_fixture.h"
+#include "workload/registry.h"
+
+namespace overlapbench {
+
+struct Case {
+  std::string comm;  // "" in a baseline
+  std::string comp;  // the only workload of a baseline, whichever side it is on
+  std::map<std::string, std::string> values;  // axis → "V1,V2", in place of the workload's defaults
+};
+
+struct PlannedBenchmark {
+  Configuration configuration;
+  std::function<std::shared_ptr<TimedFixture>(Suite&, const Configuration&)> make_fixture;
+};
+
+class Plan {
+ public:
+  Plan(const Registry& registry, const std::vector<AxisOverride>& overrides);
+
+  // Adds every combination of the case's axes, measured by `Fixture`.
+  template <class Fixture>
+  void Add(const std::string& family, const Case& one) {
+    Add(family, one, [](Suite& suite, const Configuration& configuration) {
+      return std::make_shared<Fixture>(suite, configuration);
+    });
+  }
+
+  [[nodiscard]] const std::vector<PlannedBenchmark>& benchmarks() const { return benchmarks_; }
+
+  // "Overlap/AllToAll+Gemm: needs at least 2 GPUs": names that cannot run here, with the reason.
+  struct Unavailable {
+    std::string name;
+    std::string reason;
+  };
+  [[nodiscard]] const std::vector<Unavailable>& unavailable() const { return unavailable_; }
+
+ private:
+  void Add(const std::string& family, const Case& one,
+           decltype(PlannedBenchmark::make_fixture) make_fixture);
+  [[nodiscard]] std::vector<Axis> AxesOf(const Case& one) const;
+  void RequireKnownAxes() const;
+
+  const Registry& registry_;
+  std::vector<AxisOverride> overrides_;
+  std::vector<PlannedBenchmark> benchmarks_;
+  std::vector<Unavailable> unavailable_;
+};
+
+// The scenarios, one file each.
+void PlanCompute(Plan& plan, const Registry& registry);
+void PlanComm(Plan& plan, const Registry& registry);
+void PlanOverlap(Plan& plan, Backend backend);
+
+}  // namespace overlapbench

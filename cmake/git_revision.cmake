@@ -1,0 +1,19 @@
+# Writes OUTPUT with the git revision of SOURCE, if it changed. Outside a checkout (a tarball, a copied
+# tree) the environment variable OVERLAPBENCH_REVISION names it, else it is "unknown".
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12
+                OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT revision)
+  set(revision $ENV{OVERLAPBENCH_REVISION})
+endif()
+if(NOT revision)
+  set(revision unknown)
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT
+"// Made by cmake/git_revision.cmake at every build.
+#pragma once
+
+namespace overlapbench {
+inline constexpr const char* kGitRevision = \"@revision@\";
+}  // namespace overlapbench
+" @ONLY)

@@ -1,0 +1,252 @@
+// Collectives: all-to-all, all-reduce, all-gather, reduce-scatter, broadcast and the send/receive
+// ring.
+//
+// What differs between them is a row of the table below; what they share is one workload. `bytes`
+// is the size as nccl-tests counts it (doc/PERFORMANCE.md): the larger of what a rank sends and
+// receives in all; algbw = bytes / time and busbw = algbw × the row's bus factor. Inputs are random
+// whole numbers small enough for every sum to be exact in the element type, so results are compared
+// exactly, on the device, element by element.
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "comm/communicator.h"
+#include "workload/data.h"
+#include "workload/registry.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr std::uint32_t kSeed = 1000;
+// bfloat16 holds whole numbers exactly up to this; a sum over all ranks must not exceed it.
+constexpr int kLargestExactSum = 256;
+
+struct Call {
+  Communicator& communicator;
+  Stream& stream;
+  const void* send;
+  void* receive;
+  long count;    // elements in all: bytes / element size
+  long segment;  // count / ranks
+  Element element;
+};
+
+struct CollectiveRow {
+  const char* name;
+  const char* summary;
+  // Elements sent and received, as a share of `bytes`: whole, or one rank's segment.
+  bool sends_segment;
+  bool receives_segment;
+  double (*bus_factor)(int ranks);
+  int source;                  // see ExpectedSegments; kPrevious: the rank before this one
+  bool starts_at_own_segment;  // element 0 of the result is the sources' element rank × segment
+  // Whether the operation can work in place: over NCCL, over MPI.
+  bool in_place_nccl;
+  bool in_place_mpi;
+  void (*run)(const Call& call);
+};
+
+constexpr int kPrevious = -3;
+constexpr int kRoot = 0;
+
+double ShareOfOthers(int ranks) { return static_cast<double>(ranks - 1) / ranks; }
+
+constexpr std::array<CollectiveRow, 6> kCollectives = {{
+    {"AllToAll", "every rank sends a different segment to every rank", false, false, ShareOfOthers,
+     ExpectedSegments::kEachSegment, true, false, false,
+     [](const Call& c) {
+       c.communicator.AllToAll(c.stream, c.send, c.receive, c.segment, c.element);
+     }},
+    {"AllReduce", "every rank gets the sum over all ranks", false, false,
+     [](int ranks) { return 2 * ShareOfOthers(ranks); }, ExpectedSegments::kSum, false, true, true,
+     [](const Call& c) {
+       c.communicator.AllReduceSum(c.stream, c.send, c.receive, c.count, c.element);
+     }},
+    {"AllGather", "every rank gets every rank's segment", true, false, ShareOfOthers,
+     ExpectedSegments::kEachSegment, false, true, true,
+     [](const Call& c) {
+       c.communicator.AllGather(c.stream, c.send, c.receive, c.segment, c.element);
+     }},
+    {"ReduceScatter", "every rank gets its segment of the sum", false, true, ShareOfOthers,
+     ExpectedSegments::kSum, true, true, false,
+     [](const Call& c) {
+       c.communicator.ReduceScatterSum(c.stream, c.send, c.receive, c.segment, c.element);
+     }},
+    {"Broadcast", "every rank gets rank 0's data", false, false, [](int) { return 1.0; }, kRoot,
+     false, true, true,
+     [](const Call& c) {
+       c.communicator.Broadcast(c.stream, c.send, c.receive, c.count, c.element, kRoot);
+     }},
+    {"SendRecv", "every rank sends to the next and receives from the one before", false, false,
+     [](int) { return 1.0; }, kPrevious, false, false, false,
+     [](const Call& c) {
+       c.communicator.ShiftRing(c.stream, c.send, c.receive, c.count, c.element);
+     }},
+}};
+
+// One communicator for all collectives, made when the first one is.
+class SharedCommunicator {
+ public:
+  explicit SharedCommunicator(const Machine& machine) : machine_(machine) {}
+  Communicator& Get() {
+    if (communicator_ == nullptr) {
+      communicator_ = machine_.device.backend() == Backend::kCuda
+                          ? MakeNcclCommunicator(machine_.ranks)
+                          : MakeMpiCommunicator(machine_.ranks);
+    }
+    return *communicator_;
+  }
+
+ private:
+  Machine machine_;
+  std::unique_ptr<Communicator> communicator_;
+};
+
+class CollectiveWorkload : public Workload {
+ public:
+  CollectiveWorkload(const Machine& machine, const CollectiveRow& row, Communicator& communicator,
+                     const Settings& settings)
+      : machine_(machine),
+        row_(row),
+        communicator_(communicator),
+        element_(ElementNamed(settings.Text("type"))),
+        count_(settings.Integer("bytes") / static_cast<long>(SizeOf(element_))),
+        segment_(count_ / communicator.size()),
+        in_place_(settings.Text("place") == "in") {
+    if (in_place_) {
+      shared_ = AllocateElements(count_);
+    } else {
+      send_ = AllocateElements(send_count());
+      receive_ = AllocateElements(receive_count());
+    }
+  }
+
+  [[nodiscard]] Cost cost() const override {
+    Cost cost;
+    cost.wire_bytes = static_cast<double>(count_) * static_cast<double>(SizeOf(element_));
+    cost.bus_factor = row_.bus_factor(communicator_.size());
+    return cost;
+  }
+
+  void Reset(Stream& stream) override {
+    if (in_place_)
+      Poison(stream, shared_.data(), shared_.bytes());
+    else
+      Poison(stream, receive_.data(), receive_.bytes());
+    FillIntegers(stream, send(), send_count(), element_, kSeed + communicator_.rank(), most());
+  }
+
+  void Enqueue(Stream& stream) override {
+    row_.run({communicator_, stream, send(), receive(), count_, segment_, element_});
+  }
+
+  Verdict Verify(Stream& stream) override {
+    const std::string fault = FindFault(machine_.device, stream, receive(), receive_count(),
+                                        element_, expected(), machine_.ranks.timeout());
+    return {fault.empty() ? 0.0 : 1.0, 0, fault};
+  }
+
+ private:
+  Buffer AllocateElements(long count) {
+    return machine_.device.Allocate(count * SizeOf(element_), MemoryKind::kDevice);
+  }
+  [[nodiscard]] long send_count() const { return row_.sends_segment ? segment_ : count_; }
+  [[nodiscard]] long receive_count() const { return row_.receives_segment ? segment_ : count_; }
+  [[nodiscard]] int most() const { return std::max(1, kLargestExactSum / communicator_.size()); }
+
+  // In place, the smaller of the two buffers is this rank's segment of the larger one.
+  [[nodiscard]] void* send() const { return in_place_ ? Own(row_.sends_segment) : send_.data(); }
+  [[nodiscard]] void* receive() const {
+    return in_place_ ? Own(row_.receives_segment) : receive_.data();
+  }
+  [[nodiscard]] void* Own(bool segment_only) const {
+    const long offset = segment_only ? communicator_.rank() * segment_ : 0;
+    return static_cast<std::byte*>(shared_.data()) + offset * SizeOf(element_);
+  }
+
+  [[nodiscard]] ExpectedSegments expected() const {
+    const int ranks = communicator_.size();
+    ExpectedSegments expected;
+    expected.source =
+        row_.source == kPrevious ? (communicator_.rank() + ranks - 1) % ranks : row_.source;
+    expected.segment_count =
+        row_.source == ExpectedSegments::kEachSegment ? segment_ : receive_count();
+    expected.first_index = row_.starts_at_own_segment ? communicator_.rank() * segment_ : 0;
+    expected.ranks = ranks;
+    expected.most = most();
+    expected.seed = kSeed;
+    return expected;
+  }
+
+  Machine machine_;
+  const CollectiveRow& row_;
+  Communicator& communicator_;
+  Element element_;
+  long count_;
+  long segment_;
+  bool in_place_;
+  Buffer send_;
+  Buffer receive_;
+  Buffer shared_;
+};
+
+std::string Excluded(const Machine& machine, const CollectiveRow& row, const Settings& settings) {
+  const bool host = machine.device.backend() == Backend::kHost;
+  const Element element = ElementNamed(settings.Text("type"));
+  const long ranks = machine.ranks.size();
+  if (settings.Integer("bytes") % (ranks * static_cast<long>(SizeOf(element))) != 0) {
+    return "bytes must be a multiple of the number of ranks times the element's size";
+  }
+  if (host && SizeOf(element) == 2) return "MPI has no " + ToString(element);
+  if (settings.Text("place") == "in" && !(host ? row.in_place_mpi : row.in_place_nccl)) {
+    return std::string(host ? "MPI" : "NCCL") + " has no in-place form of it";
+  }
+  return "";
+}
+
+std::string Missing(const Machine& machine) {
+  if (machine.ranks.size() < 2) {
+    const bool host = machine.device.backend() == Backend::kHost;
+    return host ? "needs at least 2 ranks, has 1 (--ranks 2)"
+                : "needs at least 2 GPUs, one a rank; has 1";
+  }
+  return machine.device.backend() == Backend::kCuda ? NcclUnavailable() : "";
+}
+
+WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
+                    const std::shared_ptr<SharedCommunicator>& communicator) {
+  const bool host = machine.device.backend() == Backend::kHost;
+  WorkloadSpec spec;
+  spec.name = row.name;
+  spec.side = Side::kComm;
+  spec.summary = row.summary;
+  spec.missing = Missing(machine);
+  spec.axes = {
+      BytesAxis("bytes", "size a rank, as nccl-tests counts it", host ? "1M,16M" : "1M,64M,1G"),
+      ChoiceAxis("type", "element type", {"float32", "float16", "bfloat16", "float64", "int32"},
+                 "float32", "float32"),
+      ChoiceAxis("place", "out: separate buffers; in: in place", {"out", "in"}, "out", "out")};
+  spec.excluded = [&row, machine](const Settings& settings) {
+    return Excluded(machine, row, settings);
+  };
+  spec.footprint = [](const Settings& settings) {
+    const std::size_t buffers = settings.Text("place") == "in" ? 1 : 2;
+    return Footprint{buffers * settings.Integer("bytes"), 0};
+  };
+  spec.make = [&row, machine, communicator](const Settings& settings) {
+    return std::make_unique<CollectiveWorkload>(machine, row, communicator->Get(), settings);
+  };
+  return spec;
+}
+
+}  // namespace
+
+std::vector<WorkloadSpec> Collectives(Machine& machine) {
+  const auto communicator = std::make_shared<SharedCommunicator>(machine);
+  std::vector<WorkloadSpec> specs;
+  for (const auto& row : kCollectives) specs.push_back(SpecOf(row, machine, communicator));
+  return specs;
+}
+
+}  // namespace overlapbench

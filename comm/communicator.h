@@ -1,0 +1,47 @@
+// Communicator: the primitives that collectives are made of, over NCCL or over MPI.
+//
+// Operations are enqueued on a stream and complete in its order, like kernels. Counts are elements.
+// Pointers are in the device's memory. Every rank makes the same calls in the same order.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ranks/ranks.h"
+#include "workload/element.h"
+
+namespace overlapbench {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  // Why the library cannot carry this element type; "" when it can.
+  [[nodiscard]] virtual std::string Unsupported(Element element) const = 0;
+
+  virtual void AllReduceSum(Stream& stream, const void* send, void* receive, long count,
+                            Element element) = 0;
+  // `count` elements from each rank.
+  virtual void AllGather(Stream& stream, const void* send, void* receive, long count,
+                         Element element) = 0;
+  // `count` elements to each rank.
+  virtual void ReduceScatterSum(Stream& stream, const void* send, void* receive, long count,
+                                Element element) = 0;
+  virtual void Broadcast(Stream& stream, const void* send, void* receive, long count,
+                         Element element, int root) = 0;
+  // `count` elements to each rank.
+  virtual void AllToAll(Stream& stream, const void* send, void* receive, long count,
+                        Element element) = 0;
+  // Sends to the next rank and receives from the one before.
+  virtual void ShiftRing(Stream& stream, const void* send, void* receive, long count,
+                         Element element) = 0;
+};
+
+std::unique_ptr<Communicator> MakeMpiCommunicator(Ranks& ranks);
+std::unique_ptr<Communicator> MakeNcclCommunicator(Ranks& ranks);
+// Why there is no NCCL ("" when there is), and its version.
+std::string NcclUnavailable();
+std::string NcclVersion();
+
+}  // namespace overlapbench

@@ -1,0 +1,141 @@
+// Collectives of the host backend: OpenMPI's non-blocking operations.
+//
+// Each operation is one task of a host stream, which starts it and drives it to its end by testing
+// it, since MPI makes progress only inside its calls. The core that drives it is taken from the
+// kernels beside it: the contention that overlap on a CPU is about.
+#include <sched.h>
+
+#include <limits>
+
+#include "comm/communicator.h"
+#include "device/host/host_stream.h"
+
+namespace overlapbench {
+namespace {
+
+MPI_Datatype TypeOf(Element element) {
+  switch (element) {
+    case Element::kFloat32:
+      return MPI_FLOAT;
+    case Element::kFloat64:
+      return MPI_DOUBLE;
+    case Element::kInt32:
+      return MPI_INT32_T;
+    default:
+      throw Error("MPI carries no element type " + ToString(element));
+  }
+}
+
+int CheckedCount(long count) {
+  if (count > std::numeric_limits<int>::max()) {
+    throw Error("MPI counts at most 2147483647 elements in one operation: choose a smaller size");
+  }
+  return static_cast<int>(count);
+}
+
+class MpiCommunicator : public Communicator {
+ public:
+  explicit MpiCommunicator(Ranks& ranks) : ranks_(ranks) {
+    MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_));
+    MPI_CHECK(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN));
+  }
+  ~MpiCommunicator() override { MPI_Comm_free(&communicator_); }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  [[nodiscard]] int rank() const override { return ranks_.rank(); }
+  [[nodiscard]] int size() const override { return ranks_.size(); }
+  [[nodiscard]] std::string Unsupported(Element element) const override {
+    const bool carried = element != Element::kFloat16 && element != Element::kBfloat16;
+    return carried ? "" : "MPI has no " + ToString(element);
+  }
+
+  void AllReduceSum(Stream& stream, const void* send, void* receive, long count,
+                    Element element) override {
+    const void* from = send == receive ? MPI_IN_PLACE : send;
+    Run(stream, "MPI_Iallreduce", [=, this](MPI_Request* request) {
+      MPI_CHECK(MPI_Iallreduce(from, receive, CheckedCount(count), TypeOf(element), MPI_SUM,
+                               communicator_, request));
+    });
+  }
+
+  void AllGather(Stream& stream, const void* send, void* receive, long count,
+                 Element element) override {
+    const bool in_place = send == Offset(receive, rank() * count, element);
+    Run(stream, "MPI_Iallgather", [=, this](MPI_Request* request) {
+      const int elements = CheckedCount(count);
+      MPI_CHECK(MPI_Iallgather(in_place ? MPI_IN_PLACE : send, elements, TypeOf(element), receive,
+                               elements, TypeOf(element), communicator_, request));
+    });
+  }
+
+  void ReduceScatterSum(Stream& stream, const void* send, void* receive, long count,
+                        Element element) override {
+    // MPI's in-place form leaves the result at the buffer's start, NCCL's in the rank's own
+    // segment; with the segment as a separate receive buffer the two agree only on rank 0, so it is
+    // not offered here.
+    Run(stream, "MPI_Ireduce_scatter_block", [=, this](MPI_Request* request) {
+      MPI_CHECK(MPI_Ireduce_scatter_block(send, receive, CheckedCount(count), TypeOf(element),
+                                          MPI_SUM, communicator_, request));
+    });
+  }
+
+  void Broadcast(Stream& stream, const void* send, void* receive, long count, Element element,
+                 int root) override {
+    if (rank() == root && send != receive) stream.Copy(receive, send, count * SizeOf(element));
+    Run(stream, "MPI_Ibcast", [=, this](MPI_Request* request) {
+      MPI_CHECK(
+          MPI_Ibcast(receive, CheckedCount(count), TypeOf(element), root, communicator_, request));
+    });
+  }
+
+  void AllToAll(Stream& stream, const void* send, void* receive, long count,
+                Element element) override {
+    Run(stream, "MPI_Ialltoall", [=, this](MPI_Request* request) {
+      const int elements = CheckedCount(count);
+      MPI_CHECK(MPI_Ialltoall(send, elements, TypeOf(element), receive, elements, TypeOf(element),
+                              communicator_, request));
+    });
+  }
+
+  void ShiftRing(Stream& stream, const void* send, void* receive, long count,
+                 Element element) override {
+    stream.host()->Enqueue([=, this] {
+      constexpr int kTag = 7;
+      const int elements = CheckedCount(count);
+      MPI_Request receiving = MPI_REQUEST_NULL;
+      MPI_Request sending = MPI_REQUEST_NULL;
+      MPI_CHECK(MPI_Irecv(receive, elements, TypeOf(element), (rank() + size() - 1) % size(), kTag,
+                          communicator_, &receiving));
+      MPI_CHECK(MPI_Isend(send, elements, TypeOf(element), (rank() + 1) % size(), kTag,
+                          communicator_, &sending));
+      ranks_.Await(receiving, "MPI_Irecv of the ring");
+      ranks_.Await(sending, "MPI_Isend of the ring");
+    });
+  }
+
+ private:
+  static const void* Offset(const void* data, long count, Element element) {
+    return static_cast<const std::byte*>(data) + count * SizeOf(element);
+  }
+
+  template <class Start>
+  void Run(Stream& stream, const std::string& call, Start start) {
+    stream.host()->Enqueue([this, call, start] {
+      MPI_Request request = MPI_REQUEST_NULL;
+      start(&request);
+      ranks_.Await(request, call);
+    });
+  }
+
+  Ranks& ranks_;
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> MakeMpiCommunicator(Ranks& ranks) {
+  return std::make_unique<MpiCommunicator>(ranks);
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,16 @@
+// Stands in for nccl_communicator.cc in a build without NCCL.
+#include "comm/communicator.h"
+
+namespace overlapbench {
+
+std::string NcclUnavailable() {
+  return "this build has no NCCL (nccl.h was not found when it was made)";
+}
+
+std::string NcclVersion() { return ""; }
+
+std::unique_ptr<Communicator> MakeNcclCommunicator(Ranks& /*ranks*/) {
+  throw Error(NcclUnavailable());
+}
+
+}  // namespace overlapbench

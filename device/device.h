@@ -1,0 +1,131 @@
+// The ground floor: a device, and what it hands out.
+//
+// A `Device` is one GPU (backend cuda) or a bounded share of the CPU's cores (backend host). It
+// makes in-order `Stream`s, `Event`s that mark and time a point in a stream, `Buffer`s, and the
+// `Gate` that holds a stream until the host opens it. All of them are owned by whoever asked
+// (RAII); a device must outlive what it made.
+//
+// Semantics are CUDA's on both backends: work in a stream runs in the order it was enqueued,
+// nothing is ordered between streams except through events, and enqueueing does not wait for the
+// work. Times are milliseconds, sizes bytes. Every call throws `Error` with the failing call's
+// name.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "device/error.h"
+
+namespace overlapbench {
+
+class HostStream;
+
+enum class Backend : std::uint8_t { kHost, kCuda };
+std::string ToString(Backend backend);
+
+enum class MemoryKind : std::uint8_t { kDevice, kPinned, kPageable };
+
+// Memory of one kind, freed when it goes out of scope.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(void* data, std::size_t bytes, std::function<void(void*)> release)
+      : data_(data, std::move(release)), bytes_(bytes) {}
+
+  [[nodiscard]] void* data() const { return data_.get(); }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::unique_ptr<void, std::function<void(void*)>> data_{nullptr, [](void*) {}};
+  std::size_t bytes_ = 0;
+};
+
+// A point in a stream; holds the time at which the stream passed it.
+class Event {
+ public:
+  virtual ~Event() = default;
+  // Whether the last recorded point has been passed. True when never recorded.
+  [[nodiscard]] virtual bool Done() const = 0;
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void Record(Event& event) = 0;
+  // Work enqueued after this starts no earlier than `event`'s last recorded point.
+  virtual void Wait(const Event& event) = 0;
+  // Copies `bytes` between any two kinds of memory, in stream order.
+  virtual void Copy(void* destination, const void* source, std::size_t bytes) = 0;
+  // Waits for all enqueued work; throws FatalError naming `what` after `timeout`, or what the work
+  // itself threw.
+  virtual void Synchronize(std::chrono::milliseconds timeout, const std::string& what) = 0;
+  // The cudaStream_t, or nullptr on the host backend.
+  [[nodiscard]] virtual void* native() const = 0;
+  // The host backend's stream (device/host/host_stream.h), or nullptr on cuda.
+  [[nodiscard]] virtual HostStream* host() = 0;
+};
+
+// Holds streams until the host opens it, so that a sample's work is all enqueued before any starts.
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  // Work enqueued to `stream` after this waits for the next Release().
+  virtual void Arm(Stream& stream) = 0;
+  // Opens the gate for everything armed so far. Safe from another thread, and more than once.
+  virtual void Release() = 0;
+};
+
+struct DeviceInfo {
+  std::string name;                             // "NVIDIA H200", or the CPU's model name
+  std::string identity;                         // unique on its machine: the GPU's UUID, or "host"
+  int multiprocessors = 0;                      // SMs, or the cores that kernels may use
+  std::size_t cache_bytes = 0;                  // last-level cache: L2 on a GPU
+  std::map<std::string, std::string> versions;  // of the driver and libraries, for the JSON context
+};
+
+struct Memory {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  [[nodiscard]] virtual Backend backend() const = 0;
+  [[nodiscard]] virtual const DeviceInfo& info() const = 0;
+  [[nodiscard]] virtual Memory memory(MemoryKind kind) const = 0;
+
+  // `priority` is relative: 0 is the lowest, 1 the next higher, clamped to what the device has.
+  virtual std::unique_ptr<Stream> CreateStream(int priority = 0) = 0;
+  virtual std::unique_ptr<Event> CreateEvent() = 0;
+  virtual std::unique_ptr<Gate> CreateGate() = 0;
+  // Checks free memory first: an Error says how much is needed and how much is free.
+  virtual Buffer Allocate(std::size_t bytes, MemoryKind kind) = 0;
+
+  [[nodiscard]] virtual double ElapsedMs(const Event& from, const Event& to) const = 0;
+  // Why the clocks were held down since the last call ("" when they were not, or nobody can tell).
+  virtual std::string ThrottleReason() = 0;
+  // What the device sees of its surroundings, for the JSON context: clocks, topology.
+  [[nodiscard]] virtual std::map<std::string, std::string> Surroundings() const = 0;
+};
+
+// GPUs this process can use; 0 without a driver, without a GPU, or in a build without CUDA.
+int VisibleGpus();
+// What this build's cuda backend is missing ("" when it has one).
+std::string CudaUnavailable();
+std::unique_ptr<Device> OpenCudaDevice(int ordinal);
+// `cores`: how many cores kernels may use at once.
+std::unique_ptr<Device> OpenHostDevice(int cores);
+
+// "1.5 GiB", for messages.
+std::string FormatBytes(double bytes);
+// Throws the Error that Allocate promises.
+void RequireFree(std::size_t needed_bytes, const Memory& memory, const std::string& what);
+
+}  // namespace overlapbench

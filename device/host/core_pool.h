@@ -1,0 +1,46 @@
+// CorePool: the bounded number of cores on which the host backend runs kernels.
+//
+// Run(blocks, block) calls block(0) … block(blocks − 1) on the calling thread and on up to cores −
+// 1 helper threads, and returns when all have ended. Calls from several streams take the helpers in
+// turn; a caller that finds them taken runs its blocks alone, as a kernel does that finds the SMs
+// taken.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace overlapbench {
+
+class CorePool {
+ public:
+  explicit CorePool(int cores);
+  ~CorePool();
+  CorePool(const CorePool&) = delete;
+  CorePool& operator=(const CorePool&) = delete;
+
+  [[nodiscard]] int cores() const { return static_cast<int>(helpers_.size()) + 1; }
+  void Run(int blocks, const std::function<void(int)>& block);
+
+ private:
+  struct Job {
+    const std::function<void(int)>& block;
+    int blocks;
+    std::atomic<int> next{0};
+    void Drain();
+  };
+  void Help();
+
+  std::mutex taken_;  // held by the caller whose job the helpers are on
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Job* job_ = nullptr;
+  int helping_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> helpers_;
+};
+
+}  // namespace overlapbench

@@ -1,0 +1,130 @@
+// The host backend: a share of the CPU's cores, with the same streams, events and gates as a GPU.
+//
+// Streams are worker threads (host_stream.h), kernels run on a bounded number of cores
+// (core_pool.h), all kinds of memory are the same memory, and one monotonic clock times everything.
+// Priorities are accepted and do nothing: an unprivileged process cannot raise a thread's priority.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "device/device.h"
+#include "device/host/host_stream.h"
+
+namespace overlapbench {
+namespace {
+
+// A host gate: a generation that Release() ends.
+class HostGate : public Gate {
+ public:
+  void Arm(Stream& stream) override {
+    const std::lock_guard lock(state_->mutex);
+    const long generation = ++state_->armed;
+    stream.host()->Enqueue([state = state_, generation] {
+      std::unique_lock wait_lock(state->mutex);
+      state->changed.wait(wait_lock, [&] { return state->released >= generation; });
+    });
+  }
+
+  void Release() override {
+    const std::lock_guard lock(state_->mutex);
+    state_->released = state_->armed;
+    state_->changed.notify_all();
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    long armed = 0;
+    long released = 0;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+std::string CpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
+// The last-level cache, bounded: a virtual machine may report the whole socket's, of which it has a
+// share, and sweeping hundreds of megabytes before every sample would take longer than the samples.
+std::size_t CacheBytes() {
+  constexpr long kDefaultBytes = 16L << 20;
+  constexpr long kMostBytes = 32L << 20;
+  const long reported_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return static_cast<std::size_t>(
+      std::min(reported_bytes > 0 ? reported_bytes : kDefaultBytes, kMostBytes));
+}
+
+Memory AvailableMemory() {
+  std::map<std::string, std::size_t> kib;
+  std::ifstream file("/proc/meminfo");
+  std::string unit;
+  for (std::string key; file >> key;) {
+    file >> kib[key];
+    std::getline(file, unit);
+  }
+  return {kib["MemAvailable:"] << 10, kib["MemTotal:"] << 10};
+}
+
+class HostDevice : public Device {
+ public:
+  explicit HostDevice(int cores) : pool_(std::make_shared<CorePool>(cores)) {
+    info_.name = CpuName();
+    info_.identity = "host";
+    info_.multiprocessors = pool_->cores();
+    info_.cache_bytes = CacheBytes();
+  }
+
+  [[nodiscard]] Backend backend() const override { return Backend::kHost; }
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] Memory memory(MemoryKind /*kind*/) const override { return AvailableMemory(); }
+
+  std::unique_ptr<Stream> CreateStream(int /*priority*/) override {
+    return std::make_unique<HostStream>(pool_);
+  }
+  std::unique_ptr<Event> CreateEvent() override { return std::make_unique<HostEvent>(); }
+  std::unique_ptr<Gate> CreateGate() override { return std::make_unique<HostGate>(); }
+
+  Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
+    RequireFree(bytes, memory(kind), "a buffer");
+    constexpr std::size_t kAlignment = 4096;
+    const std::size_t rounded_bytes =
+        (std::max<std::size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+    void* data = std::aligned_alloc(kAlignment, rounded_bytes);
+    if (data == nullptr)
+      throw Error("aligned_alloc of " + FormatBytes(static_cast<double>(bytes)) + " failed");
+    return {data, bytes, [](void* memory) { std::free(memory); }};
+  }
+
+  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
+    return std::chrono::duration<double, std::milli>(TimeOf(to) - TimeOf(from)).count();
+  }
+  std::string ThrottleReason() override { return ""; }
+  [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
+    return {{"host_cores", std::to_string(pool_->cores())}};
+  }
+
+ private:
+  static std::chrono::steady_clock::time_point TimeOf(const Event& event) {
+    const auto mark = dynamic_cast<const HostEvent&>(event).mark();
+    if (mark == nullptr || !event.Done()) throw Error("ElapsedMs: the event has not been passed");
+    return mark->time;
+  }
+
+  std::shared_ptr<CorePool> pool_;
+  DeviceInfo info_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> OpenHostDevice(int cores) { return std::make_unique<HostDevice>(cores); }
+
+}  // namespace overlapbench

@@ -1,0 +1,112 @@
+#include "device/host/host_stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace overlapbench {
+
+void HostEvent::Mark::Pass(std::chrono::steady_clock::time_point when) {
+  const std::lock_guard lock(mutex);
+  time = when;
+  passed = true;
+  changed.notify_all();
+}
+
+std::chrono::steady_clock::time_point HostEvent::Mark::AwaitPassed() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [this] { return passed; });
+  return time;
+}
+
+bool HostEvent::Done() const {
+  if (mark_ == nullptr) return true;
+  const std::lock_guard lock(mark_->mutex);
+  return mark_->passed;
+}
+
+std::shared_ptr<HostEvent::Mark> HostEvent::NewMark() {
+  mark_ = std::make_shared<Mark>();
+  return mark_;
+}
+
+HostStream::HostStream(std::shared_ptr<CorePool> pool) : pool_(std::move(pool)) {
+  worker_ = std::thread([this] { Work(); });
+}
+
+HostStream::~HostStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  worker_.join();
+}
+
+void HostStream::Enqueue(std::function<void()> task) {
+  EnqueueMark([this, task = std::move(task)] {
+    RunOne(task);
+    clock_ = std::chrono::steady_clock::now();
+  });
+}
+
+void HostStream::EnqueueMark(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+  changed_.notify_all();
+}
+
+void HostStream::EnqueueBlocks(int blocks, std::function<void(int)> block) {
+  Enqueue([this, blocks, block = std::move(block)] { pool_->Run(blocks, block); });
+}
+
+void HostStream::Record(Event& event) {
+  // A mark is passed even when an earlier task failed, so that streams waiting for it cannot hang.
+  EnqueueMark([this, mark = dynamic_cast<HostEvent&>(event).NewMark()] { mark->Pass(clock_); });
+}
+
+void HostStream::Wait(const Event& event) {
+  auto mark = dynamic_cast<const HostEvent&>(event).mark();
+  if (mark == nullptr) return;
+  EnqueueMark([this, mark] { clock_ = std::max(clock_, mark->AwaitPassed()); });
+}
+
+void HostStream::Copy(void* destination, const void* source, std::size_t bytes) {
+  Enqueue([=] { std::memcpy(destination, source, bytes); });
+}
+
+void HostStream::Synchronize(std::chrono::milliseconds timeout, const std::string& what) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, timeout, [this] { return tasks_.empty() && !busy_; })) {
+    throw FatalError(what + ": the stream did not finish within " +
+                     std::to_string(timeout.count()) + " ms");
+  }
+  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void HostStream::Work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    task();
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+void HostStream::RunOne(const std::function<void()>& task) {
+  try {
+    task();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (failure_ == nullptr) failure_ = std::current_exception();
+  }
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,34 @@
+// The oracle of every matrix product: C = A·B on random elements of C, in double precision.
+//
+// A is m×k and B is k×n, both row-major, filled with RandomFraction(seed, row × columns + column);
+// any element of C can therefore be computed without reading A or B. Errors are taken relative to
+// the root mean square of the checked elements, so that an element that happens to be near 0 does
+// not stand out.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "workload/data.h"
+#include "workload/workload.h"
+
+namespace overlapbench {
+
+struct GemmProblem {
+  long m = 0;  // rows of C that were computed
+  long n = 0;  // columns of C that were computed
+  long k = 0;
+  long b_columns = 0;  // columns of B as stored
+  long c_columns = 0;  // columns of C as stored
+  Element element_c = Element::kFloat32;
+  std::uint32_t seed_a = 1;
+  std::uint32_t seed_b = 2;
+  double tolerance = 0;
+};
+
+// Copies C's first m rows to the host, checks that every computed element was written, and compares
+// a random sample of them, the corners included, with the oracle.
+Verdict VerifyGemm(Stream& stream, const void* c, const GemmProblem& problem,
+                   std::chrono::milliseconds timeout);
+
+}  // namespace overlapbench

@@ -1,0 +1,168 @@
+// Gemm: the report's grid-controlled matrix product, C = A·B on n×n float32 matrices.
+//
+// A block has 16×16 threads and computes 16×16 tiles of C, one element a thread, straight from
+// global memory. The grid gx×gy sets how many SMs the kernel occupies, and is the knob of the
+// central experiment:
+//   work:tile  a block computes ONE tile, so that C's first 16·gy × 16·gx elements are computed and
+//   the
+//              work grows with the grid (the report's form; gx, gy ≤ n/16);
+//   work:full  the same grid strides over all tiles of C, so that only the occupancy changes.
+// Cost: 2·k floating-point operations an element, k = n. It is deliberately naive: a fast product
+// is CublasGemm.
+
+#include <algorithm>
+
+#include "device/launch.h"
+#include "kernels/gemm_oracle.h"
+#include "workload/registry.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr int kTile = 16;
+
+struct GridGemmBody {
+  static constexpr int kThreads = kTile * kTile;
+  const float* a;
+  const float* b;
+  float* c;
+  long n;
+  int grid_x;
+  int grid_y;
+  int tiles_x;  // tiles of C to compute, counted over the whole grid
+  int tiles_y;
+
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    const int block_x = block.index % grid_x;
+    const int block_y = block.index / grid_x;
+    for (int tile_y = block_y; tile_y < tiles_y; tile_y += grid_y) {
+      for (int tile_x = block_x; tile_x < tiles_x; tile_x += grid_x) {
+        for (int t = block.thread; t < kTile * kTile; t += block.threads) {
+          Element(tile_y * kTile + t / kTile, tile_x * kTile + t % kTile);
+        }
+      }
+    }
+  }
+
+  // The loads of eight steps are in flight at once: one at a time, a lone block takes four times as
+  // long.
+  OVERLAPBENCH_BODY void Element(long row, long column) const {
+    constexpr int kInFlight = 8;  // divides n, which is a multiple of 16
+    const float* a_row = a + row * n;
+    const float* b_column = b + column;
+    float sum = 0;
+    for (long i = 0; i < n; i += kInFlight) {
+      float a_values[kInFlight];
+      float b_values[kInFlight];
+      for (int step = 0; step < kInFlight; ++step) {
+        a_values[step] = a_row[i + step];
+        b_values[step] = b_column[(i + step) * n];
+      }
+      for (int step = 0; step < kInFlight; ++step) sum += a_values[step] * b_values[step];
+    }
+    c[row * n + column] = sum;
+  }
+};
+
+class GridGemmWorkload : public Workload {
+ public:
+  GridGemmWorkload(Machine& machine, const Settings& settings)
+      : machine_(machine), n_(settings.Integer("n")), grid_(settings.Grid("grid")) {
+    const int tiles = static_cast<int>(n_ / kTile);
+    const bool full = settings.Text("work") == "full";
+    tiles_x_ = full ? tiles : grid_.x;
+    tiles_y_ = full ? tiles : grid_.y;
+    const std::size_t matrix_bytes = n_ * n_ * sizeof(float);
+    a_ = machine.device.Allocate(matrix_bytes, MemoryKind::kDevice);
+    b_ = machine.device.Allocate(matrix_bytes, MemoryKind::kDevice);
+    c_ = machine.device.Allocate(matrix_bytes, MemoryKind::kDevice);
+  }
+
+  [[nodiscard]] Cost cost() const override {
+    Cost cost;
+    const double rows = static_cast<double>(tiles_y_) * kTile;
+    const double columns = static_cast<double>(tiles_x_) * kTile;
+    const auto k = static_cast<double>(n_);
+    cost.flops = 2 * rows * columns * k;
+    cost.moved_bytes = sizeof(float) * (rows * k + k * columns + rows * columns);
+    return cost;
+  }
+
+  void Reset(Stream& stream) override {
+    FillFractions(stream, a_.data(), n_ * n_, Element::kFloat32, problem().seed_a);
+    FillFractions(stream, b_.data(), n_ * n_, Element::kFloat32, problem().seed_b);
+    Poison(stream, c_.data(), c_.bytes());
+  }
+
+  void Enqueue(Stream& stream) override {
+    Launch(stream, grid_.x * grid_.y,
+           GridGemmBody{static_cast<const float*>(a_.data()), static_cast<const float*>(b_.data()),
+                        static_cast<float*>(c_.data()), n_, grid_.x, grid_.y, tiles_x_, tiles_y_});
+  }
+
+  Verdict Verify(Stream& stream) override {
+    return VerifyGemm(stream, c_.data(), problem(), machine_.ranks.timeout());
+  }
+
+ private:
+  [[nodiscard]] GemmProblem problem() const {
+    GemmProblem problem;
+    problem.m = static_cast<long>(tiles_y_) * kTile;
+    problem.n = static_cast<long>(tiles_x_) * kTile;
+    problem.k = problem.b_columns = problem.c_columns = n_;
+    // k products of exact inputs, added in float32: the rounding errors add up as a random walk of
+    // k steps of 2^-24, and the largest of the sample stays within some tens of its standard
+    // deviation.
+    problem.tolerance = 1e-4;
+    return problem;
+  }
+
+  Machine machine_;
+  long n_;
+  GridShape grid_;
+  int tiles_x_ = 0;
+  int tiles_y_ = 0;
+  Buffer a_;
+  Buffer b_;
+  Buffer c_;
+};
+
+std::string Excluded(const Settings& settings) {
+  const long n = settings.Integer("n");
+  const GridShape grid = settings.Grid("grid");
+  if (n % kTile != 0) return "n must be a multiple of 16";
+  if (settings.Text("work") == "tile" && std::max(grid.x, grid.y) > n / kTile) {
+    return "with work:tile the grid has at most n/16 = " + std::to_string(n / kTile) +
+           " blocks a side";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<WorkloadSpec> GridGemm(Machine& machine) {
+  const bool host = machine.device.backend() == Backend::kHost;
+  WorkloadSpec spec;
+  spec.name = "Gemm";
+  spec.side = Side::kCompute;
+  spec.summary = "naive float32 matrix product whose grid sets how many SMs it occupies";
+  spec.axes = {
+      IntegerAxis("n", "rows and columns of the matrices, a multiple of 16", kTile, 1 << 16,
+                  host ? "256" : "4096"),
+      GridAxis(
+          "grid", "blocks of 16x16 threads",
+          host ? "1x1,2x2,4x4,8x8,16x16" : "1x1,4x4,8x8,16x16,32x32,40x40,64x64,128x128,256x256"),
+      ChoiceAxis("work", "tile: one 16x16 tile a block; full: the grid strides over the matrix",
+                 {"tile", "full"}, "tile")};
+  spec.excluded = Excluded;
+  spec.footprint = [](const Settings& settings) {
+    const long n = settings.Integer("n");
+    return Footprint{3 * n * n * sizeof(float), 0};
+  };
+  spec.make = [machine](const Settings& settings) mutable {
+    return std::make_unique<GridGemmWorkload>(machine, settings);
+  };
+  return {spec};
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,114 @@
+#include "report/run_reporter.h"
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+
+#include "report/overlap_table.h"
+
+namespace overlapbench {
+namespace {
+
+// What closes the JSON that JSONReporter has opened.
+constexpr const char* kJsonEnding = "\n  ]\n}\n";
+
+struct Shown {
+  const char* counter;
+  const char* format;
+};
+// The counters that tell most, in the order in which they stand behind a row's time.
+constexpr Shown kShown[] = {{"slowdown", "slowdown %.2f"},
+                            {"efficiency", "efficiency %.2f"},
+                            {"busbw_GBps", "busbw %.1f GB/s"},
+                            {"TFLOPs", "%.2f TFLOP/s"},
+                            {"GBps", "%.1f GB/s"}};
+
+std::string Highlights(const Row& row) {
+  std::string text;
+  char piece[64];
+  for (const auto& [counter, format] : kShown) {
+    if (!row.counters.contains(counter)) continue;
+    std::snprintf(piece, sizeof(piece), format, row.Counter(counter));
+    text += std::string(text.empty() ? "" : ", ") + piece;
+  }
+  return text;
+}
+
+}  // namespace
+
+RunReporter::RunReporter(bool is_root, bool json_to_console, int planned,
+                         std::unique_ptr<ResultFile> file)
+    : is_root_(is_root),
+      json_to_console_(json_to_console),
+      planned_(planned),
+      file_(std::move(file)) {
+  json_.SetOutputStream(&json_text_);
+  json_.SetErrorStream(&std::cerr);
+}
+
+// A reporter that answers false makes its rank run nothing, and the others wait for it.
+bool RunReporter::ReportContext(const Context& context) {
+  if (!is_root_) return true;
+  json_.ReportContext(context);
+  WriteJson(kJsonEnding);
+  if (!json_to_console_) ShowContext(context);
+  return true;
+}
+
+void RunReporter::ReportRuns(const std::vector<Run>& report) {
+  if (!is_root_) return;
+  // The names identify configurations; Google Benchmark would append "/iterations:1/manual_time".
+  std::vector<Run> runs = report;
+  for (auto& run : runs) {
+    run.run_name.iterations.clear();
+    run.run_name.time_type.clear();
+  }
+  json_.ReportRuns(runs);
+  WriteJson(kJsonEnding);
+  for (const auto& run : runs) {
+    if (run.run_type != Run::RT_Iteration) continue;
+    if (run.repetition_index <= 0) ++shown_;
+    rows_.push_back(MakeRow(run));
+    if (!json_to_console_) ShowRow(run);
+  }
+}
+
+void RunReporter::Finalize() {
+  if (!is_root_) return;
+  json_.Finalize();
+  WriteJson("");
+  if (file_ != nullptr) file_->Finish();
+  if (json_to_console_) return;
+  std::cout << OverlapTables(rows_);
+  if (file_ != nullptr) std::cout << "\nwritten: " << file_->path() << "\n";
+  std::cout.flush();
+}
+
+void RunReporter::ShowContext(const Context& /*context*/) {
+  std::cout << planned_ << " benchmarks; times are medians, the maximum over the ranks\n"
+            << std::flush;
+}
+
+void RunReporter::ShowRow(const Run& /*run*/) {
+  const Row& row = rows_.back();
+  std::cout << "[" << shown_ << "/" << planned_ << "] " << row.name << "\n        ";
+  if (!row.error.empty()) {
+    std::cout << "ERROR: " << row.error << "\n" << std::flush;
+    return;
+  }
+  char time[32];
+  std::snprintf(time, sizeof(time), "%.4g ms", row.time_ms);
+  std::cout << time << "  " << Highlights(row) << (row.label.empty() ? "" : "  ") << row.label
+            << "\n"
+            << std::flush;
+}
+
+void RunReporter::WriteJson(const std::string& ending) {
+  const std::string text = json_text_.str();
+  json_text_.str("");
+  // Finalize's own text ends the document: it takes the ending's place.
+  if (file_ != nullptr) file_->Append(text, ending);
+  if (json_to_console_) std::cout << text << std::flush;
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,169 @@
+#include "workload/axis.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include "device/error.h"
+
+namespace overlapbench {
+namespace {
+
+std::optional<long> ReadInteger(std::string_view text) {
+  long value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string CanonicalBytes(std::string_view text) {
+  constexpr std::string_view kSuffixes = "KMGT";
+  const std::string_view whole = text;
+  int shift = 0;
+  if (!text.empty()) {
+    const auto suffix = kSuffixes.find(text.back());
+    if (suffix != std::string_view::npos) {
+      shift = 10 * (static_cast<int>(suffix) + 1);
+      text.remove_suffix(1);
+    }
+  }
+  const auto value = ReadInteger(text);
+  if (!value || *value <= 0 || *value > (std::numeric_limits<long>::max() >> shift)) {
+    throw UsageError(
+        "'" + std::string(whole) +
+        "' is not a size: write a positive number of bytes, as in 4096, 64K, 1M or 2G");
+  }
+  return std::to_string(*value << shift);
+}
+
+std::string CanonicalInteger(std::string_view text, long least, long most) {
+  const auto value = ReadInteger(text);
+  if (!value || *value < least || *value > most) {
+    throw UsageError("'" + std::string(text) + "' is not a whole number from " +
+                     std::to_string(least) + " to " + std::to_string(most));
+  }
+  return std::to_string(*value);
+}
+
+std::string CanonicalGrid(std::string_view text) {
+  constexpr long kMost = 32768;
+  const auto cross = text.find('x');
+  const auto x = ReadInteger(text.substr(0, cross));
+  const auto y = cross == std::string_view::npos ? x : ReadInteger(text.substr(cross + 1));
+  if (!x || !y || *x < 1 || *y < 1 || *x > kMost || *y > kMost) {
+    throw UsageError("'" + std::string(text) + "' is not a grid: write XxY blocks, as in 16x16");
+  }
+  return std::to_string(*x) + "x" + std::to_string(*y);
+}
+
+std::string CanonicalChoice(std::string_view text, const std::vector<std::string>& choices) {
+  if (std::ranges::find(choices, text) != choices.end()) return std::string(text);
+  std::string list;
+  for (const auto& choice : choices) list += (list.empty() ? "" : ", ") + choice;
+  throw UsageError("'" + std::string(text) + "' is not one of " + list);
+}
+
+Axis Finish(Axis axis, std::string_view defaults, std::string_view standing) {
+  axis.values = ReadValues(axis, defaults);
+  if (!standing.empty()) axis.standing = axis.canonical(standing);
+  return axis;
+}
+
+}  // namespace
+
+Axis BytesAxis(std::string name, std::string help, std::string_view defaults,
+               std::string_view standing) {
+  return Finish({std::move(name), std::move(help), CanonicalBytes, {}, ""}, defaults, standing);
+}
+
+Axis IntegerAxis(std::string name, std::string help, long least, long most,
+                 std::string_view defaults, std::string_view standing) {
+  auto canonical = [least, most](std::string_view text) {
+    return CanonicalInteger(text, least, most);
+  };
+  return Finish({std::move(name), std::move(help), canonical, {}, ""}, defaults, standing);
+}
+
+Axis GridAxis(std::string name, std::string help, std::string_view defaults) {
+  return Finish({std::move(name), std::move(help), CanonicalGrid, {}, ""}, defaults, "");
+}
+
+Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> choices,
+                std::string_view defaults, std::string_view standing) {
+  auto canonical = [choices = std::move(choices)](std::string_view text) {
+    return CanonicalChoice(text, choices);
+  };
+  return Finish({std::move(name), std::move(help), canonical, {}, ""}, defaults, standing);
+}
+
+std::vector<std::string> ReadValues(const Axis& axis, std::string_view text) {
+  std::vector<std::string> values;
+  while (true) {
+    const auto comma = text.find(',');
+    try {
+      values.push_back(axis.canonical(text.substr(0, comma)));
+    } catch (const UsageError& error) {
+      throw UsageError("axis " + axis.name + ": " + error.what());
+    }
+    if (comma == std::string_view::npos) return values;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+void Settings::Set(const Axis& axis, std::string value) {
+  const bool written = value != axis.standing;
+  entries_.push_back({axis.name, std::move(value), written});
+}
+
+bool Settings::Has(std::string_view axis) const {
+  return std::ranges::find(entries_, axis, &Entry::axis) != entries_.end();
+}
+
+const std::string& Settings::Text(std::string_view axis) const {
+  const auto entry = std::ranges::find(entries_, axis, &Entry::axis);
+  if (entry == entries_.end()) throw Error("the benchmark has no axis '" + std::string(axis) + "'");
+  return entry->value;
+}
+
+long Settings::Integer(std::string_view axis) const { return std::stol(Text(axis)); }
+
+GridShape Settings::Grid(std::string_view axis) const {
+  const auto& text = Text(axis);
+  const auto cross = text.find('x');
+  return {std::stoi(text.substr(0, cross)), std::stoi(text.substr(cross + 1))};
+}
+
+std::string Settings::NameSuffix() const {
+  std::string suffix;
+  for (const auto& entry : entries_) {
+    if (entry.written) suffix += "/" + entry.axis + ":" + entry.value;
+  }
+  return suffix;
+}
+
+AxisOverride ParseAxisFlag(std::string_view text) {
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) {
+    throw UsageError("--axis takes NAME=V1,V2,…, as in --axis grid=1x1,16x16; got '" +
+                     std::string(text) + "'");
+  }
+  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+std::vector<Settings> Combinations(const std::vector<Axis>& axes) {
+  std::vector<Settings> all(1);
+  for (const auto& axis : axes) {
+    std::vector<Settings> longer;
+    for (const auto& settings : all) {
+      for (const auto& value : axis.values) {
+        longer.push_back(settings);
+        longer.back().Set(axis, value);
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+#include <vector>
+
+#include "workload/data.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr int kBlocks = 1024;
+
+struct FillFractionsBody {
+  static constexpr int kThreads = 256;
+  void* data;
+  long count;
+  Element element;
+  std::uint32_t seed;
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    block.ForEach(count, [this](long i) { Store(data, i, element, RandomFraction(seed, i)); });
+  }
+};
+
+struct FillIntegersBody {
+  static constexpr int kThreads = 256;
+  void* data;
+  long count;
+  Element element;
+  std::uint32_t seed;
+  int most;
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    block.ForEach(count, [this](long i) { Store(data, i, element, RandomInteger(seed, i, most)); });
+  }
+};
+
+struct PoisonBody {
+  static constexpr int kThreads = 256;
+  unsigned char* data;
+  long bytes;
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    block.ForEach(bytes, [this](long i) { data[i] = 0xFF; });
+  }
+};
+
+// Each block notes one faulty index, or leaves −1. Threads of a block may overwrite each other's
+// note: any of their faults will do.
+struct CompareBody {
+  static constexpr int kThreads = 256;
+  const void* data;
+  long count;
+  Element element;
+  ExpectedSegments expected;
+  long* faults;
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    block.ForEach(count, [this, &block](long i) {
+      if (Load(data, i, element) != expected.At(i)) faults[block.index] = i;
+    });
+  }
+};
+
+struct WrittenBody {
+  static constexpr int kThreads = 256;
+  const void* data;
+  long count;
+  Element element;
+  long* faults;
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    block.ForEach(count, [this, &block](long i) {
+      const double value = Load(data, i, element);
+      if (value != value) faults[block.index] = i;  // only not-a-number differs from itself
+    });
+  }
+};
+
+// Runs make_body(faults) and returns the smallest fault noted, or −1.
+template <class MakeBody>
+long SmallestFault(Device& device, Stream& stream, std::chrono::milliseconds timeout,
+                   const MakeBody& make_body) {
+  const Buffer faults = device.Allocate(kBlocks * sizeof(long), MemoryKind::kDevice);
+  Poison(stream, faults.data(), faults.bytes());  // −1 everywhere
+  Launch(stream, kBlocks, make_body(static_cast<long*>(faults.data())));
+  std::vector<long> found(kBlocks);
+  stream.Copy(found.data(), faults.data(), faults.bytes());
+  stream.Synchronize(timeout, "verifying a result");
+  long smallest = -1;
+  for (const long index : found) {
+    if (index >= 0 && (smallest < 0 || index < smallest)) smallest = index;
+  }
+  return smallest;
+}
+
+double ReadElement(Stream& stream, const void* data, long index, Element element,
+                   std::chrono::milliseconds timeout) {
+  std::array<std::byte, 8> bytes{};
+  stream.Copy(bytes.data(), static_cast<const std::byte*>(data) + index * SizeOf(element),
+              SizeOf(element));
+  stream.Synchronize(timeout, "reading a faulty element");
+  return Load(bytes.data(), 0, element);
+}
+
+}  // namespace
+
+void FillFractions(Stream& stream, void* data, long count, Element element, std::uint32_t seed) {
+  Launch(stream, kBlocks, FillFractionsBody{data, count, element, seed});
+}
+
+void FillIntegers(Stream& stream, void* data, long count, Element element, std::uint32_t seed,
+                  int most) {
+  Launch(stream, kBlocks, FillIntegersBody{data, count, element, seed, most});
+}
+
+void Poison(Stream& stream, void* data, std::size_t bytes) {
+  Launch(stream, kBlocks, PoisonBody{static_cast<unsigned char*>(data), static_cast<long>(bytes)});
+}
+
+std::string FindFault(Device& device, Stream& stream, const void* data, long count, Element element,
+                      const ExpectedSegments& expected, std::chrono::milliseconds timeout) {
+  const long index = SmallestFault(device, stream, timeout, [&](long* faults) {
+    return CompareBody{data, count, element, expected, faults};
+  });
+  if (index < 0) return "";
+  std::ostringstream text;
+  text << "element " << index << " of " << count << " is "
+       << ReadElement(stream, data, index, element, timeout) << ", expected " << expected.At(index);
+  return text.str();
+}
+
+std::string FindUnwritten(Device& device, Stream& stream, const void* data, long count,
+                          Element element, std::chrono::milliseconds timeout) {
+  const long index = SmallestFault(device, stream, timeout, [&](long* faults) {
+    return WrittenBody{data, count, element, faults};
+  });
+  if (index < 0) return "";
+  return "element " + std::to_string(index) + " of " + std::to_string(count) + " was not written";
+}
+
+}  // namespace overlapbench

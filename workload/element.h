@@ -1,0 +1,111 @@
+// Element types of workloads, and how a small value is stored in each.
+//
+// Every value the suite puts in a buffer is a multiple of 1/128 below 2, or a whole number up to
+// 256: such values are exact in all of these types, so that inputs are the same number in every
+// precision and the sums of collectives are exact.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "device/launch.h"
+
+namespace overlapbench {
+
+enum class Element : std::uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64, kInt32 };
+
+[[nodiscard]] OVERLAPBENCH_BODY constexpr std::size_t SizeOf(Element element) {
+  switch (element) {
+    case Element::kFloat16:
+    case Element::kBfloat16:
+      return 2;
+    case Element::kFloat64:
+      return 8;
+    case Element::kFloat32:
+    case Element::kInt32:
+      return 4;
+  }
+  return 0;
+}
+
+// Takes the names in kElementNames.
+Element ElementNamed(std::string_view name);
+std::string ToString(Element element);
+
+template <class To, class From>
+OVERLAPBENCH_BODY To BitCast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+// IEEE 754 half precision of a value that is exact in it and not subnormal there: the float's
+// exponent rebiased from 127 to 15, its fraction cut from 23 bits to 10.
+[[nodiscard]] OVERLAPBENCH_BODY inline std::uint16_t HalfBits(float value) {
+  const auto bits = BitCast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000U;
+  if (value == 0) return static_cast<std::uint16_t>(sign);
+  const std::uint32_t exponent = (bits >> 23 & 0xFFU) - 127 + 15;
+  return static_cast<std::uint16_t>(sign | exponent << 10 | (bits >> 13 & 0x3FFU));
+}
+
+// bfloat16 is the upper half of a float.
+[[nodiscard]] OVERLAPBENCH_BODY inline std::uint16_t BrainBits(float value) {
+  return static_cast<std::uint16_t>(BitCast<std::uint32_t>(value) >> 16);
+}
+
+OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, float value) {
+  switch (element) {
+    case Element::kFloat32:
+      static_cast<float*>(data)[index] = value;
+      break;
+    case Element::kFloat16:
+      static_cast<std::uint16_t*>(data)[index] = HalfBits(value);
+      break;
+    case Element::kBfloat16:
+      static_cast<std::uint16_t*>(data)[index] = BrainBits(value);
+      break;
+    case Element::kFloat64:
+      static_cast<double*>(data)[index] = value;
+      break;
+    case Element::kInt32:
+      static_cast<std::int32_t*>(data)[index] = static_cast<std::int32_t>(value);
+      break;
+  }
+}
+
+[[nodiscard]] OVERLAPBENCH_BODY inline float FromHalf(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000U) << 16;
+  const std::uint32_t exponent = bits >> 10 & 0x1FU;
+  const std::uint32_t fraction = bits & 0x3FFU;
+  if (exponent == 0x1F) return BitCast<float>(sign | 0x7F800000U | fraction << 13);
+  if (exponent == 0) {
+    const float magnitude =
+        static_cast<float>(fraction) / 16777216.0F;  // subnormal: fraction × 2^-24
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  return BitCast<float>(sign | (exponent - 15 + 127) << 23 | fraction << 13);
+}
+
+[[nodiscard]] OVERLAPBENCH_BODY inline double Load(const void* data, long index, Element element) {
+  switch (element) {
+    case Element::kFloat32:
+      return static_cast<const float*>(data)[index];
+    case Element::kFloat16:
+      return FromHalf(static_cast<const std::uint16_t*>(data)[index]);
+    case Element::kBfloat16:
+      return BitCast<float>(
+          static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(data)[index]) << 16);
+    case Element::kFloat64:
+      return static_cast<const double*>(data)[index];
+    case Element::kInt32:
+      return static_cast<const std::int32_t*>(data)[index];
+  }
+  return 0;
+}
+
+}  // namespace overlapbench

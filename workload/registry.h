@@ -1,0 +1,30 @@
+// The registry: every workload this build knows, by name.
+//
+// It is filled from two lists, kernels/kernels.def and comm/comm.def (by benchmarks/catalog.cc). A
+// line WORKLOAD(Thing) there calls `std::vector<WorkloadSpec> Thing(Machine&)`, which one file
+// defines; CUDA_WORKLOAD(Thing, "Name", side) is for those that exist on the cuda backend alone,
+// and stands as "not available" elsewhere.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "workload/workload.h"
+
+namespace overlapbench {
+
+class Registry {
+ public:
+  void Add(WorkloadSpec spec) { specs_.push_back(std::move(spec)); }
+  void Add(std::vector<WorkloadSpec> specs);
+  [[nodiscard]] const std::vector<WorkloadSpec>& specs() const { return specs_; }
+  [[nodiscard]] const WorkloadSpec& Find(std::string_view name) const;
+
+ private:
+  std::vector<WorkloadSpec> specs_;
+};
+
+// A spec that only says why `name` cannot run here.
+WorkloadSpec Unavailable(std::string_view name, Side side, std::string reason);
+
+}  // namespace overlapbench
