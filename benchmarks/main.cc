@@ -79,7 +79,7 @@ std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options) {
 }
 
 Plan MakePlan(const Registry& registry, const Options& options, Backend backend) {
-  Plan plan(registry, options.axes);
+  Plan plan(registry, backend, options.axes);
   PlanCompute(plan, registry);
   PlanComm(plan, registry);
   PlanOverlap(plan, backend);

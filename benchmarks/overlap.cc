@@ -47,12 +47,24 @@ Defaults HostDefaults() {
 constexpr std::array kPairCommunications = {"AllToAll", "AllReduce", "AllGather", "ReduceScatter",
                                             "HostToDevice"};
 
+// On the host nothing decides which side starts first, see the axis.
+void PlanCommunicationFirst(Plan& plan, const Defaults& defaults) {
+  Values experiment = defaults.experiment_tile;
+  experiment["first"] = "comm";
+  plan.Add<OverlapFixture>("Overlap", {"AllToAll", "Gemm", experiment});
+  for (const auto* communication : {"AllToAll", "AllReduce"}) {
+    plan.Add<OverlapFixture>("Overlap",
+                             {communication, "CublasGemm", {{"bytes", "1G"}, {"first", "comm"}}});
+  }
+}
+
 }  // namespace
 
 void PlanOverlap(Plan& plan, Backend backend) {
   const Defaults defaults = backend == Backend::kCuda ? CudaDefaults() : HostDefaults();
   plan.Add<OverlapFixture>("Overlap", {"AllToAll", "Gemm", defaults.experiment_tile});
   plan.Add<OverlapFixture>("Overlap", {"AllToAll", "Gemm", defaults.experiment_full});
+  if (backend == Backend::kCuda) PlanCommunicationFirst(plan, defaults);
   for (const auto* communication : kPairCommunications) {
     for (const auto& [computation, values] : defaults.pair_computations) {
       Values all = values;

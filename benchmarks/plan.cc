@@ -7,13 +7,17 @@ namespace overlapbench {
 namespace {
 
 // How a sample is taken. These belong to the method, not to a workload.
-std::vector<Axis> MethodAxes(bool is_pair) {
+std::vector<Axis> MethodAxes(bool is_pair, Backend backend) {
   std::vector<Axis> axes = {
       ChoiceAxis("cache", "cold: the last-level cache is flushed before every sample",
                  {"cold", "warm"}, "cold"),
       ChoiceAxis("cadence", "isolated samples, or 20 back to back behind one gate",
                  {"isolated", "streaming"}, "isolated", "isolated")};
   if (is_pair) {
+    // On the host the scheduler decides, and there is nothing to lead by.
+    axes.push_back(ChoiceAxis("first", "which side starts some microseconds before the other",
+                              {"comp", "comm", "none"}, backend == Backend::kCuda ? "comp" : "none",
+                              backend == Backend::kCuda ? "comp" : "none"));
     axes.push_back(ChoiceAxis("streams", "2: one a side; 1: both on one, a negative control",
                               {"2", "1"}, "2", "2"));
   }
@@ -22,8 +26,8 @@ std::vector<Axis> MethodAxes(bool is_pair) {
 
 }  // namespace
 
-Plan::Plan(const Registry& registry, const std::vector<AxisOverride>& overrides)
-    : registry_(registry), overrides_(overrides) {
+Plan::Plan(const Registry& registry, Backend backend, const std::vector<AxisOverride>& overrides)
+    : registry_(registry), backend_(backend), overrides_(overrides) {
   RequireKnownAxes();
 }
 
@@ -33,7 +37,7 @@ void Plan::RequireKnownAxes() const {
     for (const auto& axis : axes) known.insert(axis.name);
   };
   for (const auto& spec : registry_.specs()) add(spec.axes);
-  add(MethodAxes(true));
+  add(MethodAxes(true, backend_));
   std::string list;
   for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
   for (const auto& one : overrides_) {
@@ -49,7 +53,7 @@ std::vector<Axis> Plan::AxesOf(const Case& one) const {
     const auto& own = registry_.Find(name).axes;
     axes.insert(axes.end(), own.begin(), own.end());
   }
-  const auto method = MethodAxes(!one.comm.empty());
+  const auto method = MethodAxes(!one.comm.empty(), backend_);
   axes.insert(axes.end(), method.begin(), method.end());
   for (auto& axis : axes) {
     const auto value = one.values.find(axis.name);

@@ -28,7 +28,7 @@ struct PlannedBenchmark {
 
 class Plan {
  public:
-  Plan(const Registry& registry, const std::vector<AxisOverride>& overrides);
+  Plan(const Registry& registry, Backend backend, const std::vector<AxisOverride>& overrides);
 
   // Adds every combination of the case's axes, measured by `Fixture`.
   template <class Fixture>
@@ -54,6 +54,7 @@ class Plan {
   void RequireKnownAxes() const;
 
   const Registry& registry_;
+  Backend backend_;
   std::vector<AxisOverride> overrides_;
   std::vector<PlannedBenchmark> benchmarks_;
   std::vector<Unavailable> unavailable_;
