@@ -1,0 +1,93 @@
+"""The grammar of benchmark names: what is read, what is refused, and that nothing gets lost."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overlapbench.names import BenchmarkName
+
+_words = st.from_regex(r"[A-Z][A-Za-z0-9]{0,11}", fullmatch=True)
+_keys = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True).filter(
+    lambda key: key not in {"iterations", "repeats", "threads"}
+)
+_values = st.from_regex(r"[A-Za-z0-9.:+-]{1,12}", fullmatch=True)
+_axes = st.lists(st.tuples(_keys, _values), max_size=6, unique_by=lambda axis: axis[0])
+_names = st.one_of(
+    st.builds(BenchmarkName, st.just("Overlap"), st.tuples(_words, _words), _axes.map(tuple)),
+    st.builds(
+        BenchmarkName,
+        _words.filter(lambda family: family != "Overlap"),
+        st.one_of(st.tuples(_words), st.tuples(_words, _words)),
+        _axes.map(tuple),
+    ),
+)
+_SUFFIXES = (
+    "iterations:10",
+    "manual_time",
+    "min_time:0.500",
+    "min_warmup_time:1.000",
+    "process_time",
+    "real_time",
+    "repeats:3",
+    "threads:2",
+)
+
+
+@given(_names)
+def test_writing_and_parsing_are_inverses(name: BenchmarkName) -> None:
+    assert BenchmarkName.parse(str(name)) == name
+    assert str(BenchmarkName.parse(str(name))) == str(name)
+
+
+@given(_names, st.lists(st.sampled_from(_SUFFIXES), max_size=4))
+def test_what_google_benchmark_appends_is_no_part_of_a_name(
+    name: BenchmarkName, suffixes: list[str]
+) -> None:
+    assert BenchmarkName.parse("/".join((str(name), *suffixes))) == name
+
+
+@given(st.text())
+def test_any_text_is_a_name_or_a_value_error(text: str) -> None:
+    try:
+        name = BenchmarkName.parse(text)
+    except ValueError:
+        return
+    assert text.startswith(str(name))
+
+
+def test_an_overlap_name_is_taken_apart() -> None:
+    name = BenchmarkName.parse(
+        "Overlap/AllReduce+CublasGemm/bytes:1073741824/n:8192/precision:bf16/repeat:4/repeats:3"
+    )
+    assert name.family == "Overlap"
+    assert name.workloads == ("AllReduce", "CublasGemm")
+    assert name.axes == (
+        ("bytes", "1073741824"),
+        ("n", "8192"),
+        ("precision", "bf16"),
+        ("repeat", "4"),
+    )
+    assert name.axis("n") == "8192"
+    assert name.axis("cache") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "is not Family/Workload"),
+        ("BM_Memcpy", "is not Family/Workload"),
+        ("Comm/repeats:3", "is not Family/Workload"),
+        ("Comm/All Reduce", "'All Reduce' is not the name"),
+        ("Comm/A+B+C", "Comm takes 1 or 2 workloads, not 'A+B+C'"),
+        ("Overlap/AllToAll", "Overlap takes 2 workloads, not 'AllToAll'"),
+        ("Overlap/AllToAll+", "'' is not the name"),
+        ("Comm/AllReduce/8192", "'8192' is not axis:value"),
+        ("Comm/AllReduce/bytes:", "'bytes:' is not axis:value"),
+        ("Comm/AllReduce/bytes:1/bytes:2", "axis 'bytes' is given twice"),
+    ],
+)
+def test_what_is_no_name_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        BenchmarkName.parse(text)

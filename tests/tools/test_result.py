@@ -1,0 +1,253 @@
+"""The reader: what a good file becomes, and that every bad one is refused by file and field."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import samples
+from overlapbench.result import ResultError, Row, parse_result, read_results
+from samples import Json
+
+COMM = "Comm/AllReduce/bytes:1024"
+PAIR = "AllToAll+Gemm/grid:1x1"
+
+
+def read_rows(*rows: Json) -> tuple[Row, ...]:
+    return parse_result("run.json", json.dumps(samples.document(rows))).rows
+
+
+def test_a_good_file() -> None:
+    text = json.dumps(samples.document([samples.overlap(PAIR, 1.25, comp=2.0, comm=1.0)]))
+    result = parse_result("some/where/run.json", text)
+    assert result.label == "run (cuda, NVIDIA H200)"
+    assert result.backend == "cuda"
+    assert result.context["git_revision"] == "0123456789ab"
+    (row,) = result.rows
+    assert str(row.name) == f"Overlap/{PAIR}"
+    assert row.file == result.label
+    assert row.problem == ""
+    assert row.counters == {"comp_ms": 2.0, "comm_ms": 1.0, "overlap_ms": 2.5, "slowdown": 1.25}
+
+
+def test_host_figures_say_so_in_the_label() -> None:
+    document = samples.document([samples.row(COMM)], backend="host", device="")
+    assert parse_result("run.json", json.dumps(document)).label == "run (backend: host)"
+
+
+def test_repetitions_become_their_median_and_aggregates_are_left_out() -> None:
+    repetitions = [samples.overlap(PAIR, s, repetition=i) for i, s in enumerate((1.1, 1.9, 1.2))]
+    mean = samples.overlap(PAIR, 9.0, run_type="aggregate", aggregate_name="mean")
+    (row,) = read_rows(*repetitions, mean)
+    assert row.counters["slowdown"] == 1.2
+    assert row.problem == ""
+
+
+def test_the_suffix_for_repetitions_is_no_part_of_the_name() -> None:
+    (row,) = read_rows(samples.row(f"{COMM}/repeats:3"), samples.row(f"{COMM}/repeats:3", 1))
+    assert str(row.name) == COMM
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem", "figures"),
+    [
+        pytest.param(
+            [samples.overlap(PAIR, valid=0.0, label="not overlapped")],
+            "not overlapped",
+            True,
+            id="invalid, with the reason in the label",
+        ),
+        pytest.param(
+            [samples.overlap(PAIR, valid=0)],
+            "marked invalid, giving no reason",
+            True,
+            id="no label",
+        ),
+        pytest.param(
+            [samples.row(f"Overlap/{PAIR}", error_occurred=True, error_message="wrong\n result")],
+            "wrong result",
+            False,
+            id="failed: no counters are needed, nor read",
+        ),
+        pytest.param(
+            [samples.row(f"Overlap/{PAIR}", skipped=True, skip_message="needs 4 GPUs")],
+            "needs 4 GPUs",
+            False,
+            id="skipped, as Google Benchmark 1.8 writes it",
+        ),
+        pytest.param(
+            [
+                samples.overlap(PAIR),
+                samples.overlap(PAIR, repetition=1, valid=0.0, label="throttled"),
+                samples.overlap(PAIR, repetition=2),
+            ],
+            "1 of 3 repetitions: throttled",
+            True,
+            id="one repetition spoils the row",
+        ),
+        pytest.param(
+            [samples.overlap(PAIR, run_type="aggregate", aggregate_name="median")],
+            "only aggregates are in the file",
+            False,
+            id="aggregates cannot tell how many repetitions failed",
+        ),
+    ],
+)
+def test_bad_rows_are_kept_with_their_problem(
+    rows: list[Json], problem: str, figures: bool
+) -> None:
+    (row,) = read_rows(*rows)
+    assert row.problem == problem
+    assert bool(row.counters) == figures
+
+
+Change = Callable[[Json], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda d: d.pop("context"), "context: missing"),
+        (lambda d: d.update(context=[]), "context: missing"),
+        (
+            lambda d: d["context"].pop("overlapbench_schema"),
+            "context.overlapbench_schema: missing: not a result of overlapbench",
+        ),
+        (
+            lambda d: d["context"].update(overlapbench_schema="2"),
+            "context.overlapbench_schema: '2' is not '1'",
+        ),
+        (
+            lambda d: d["context"].update(overlapbench_schema=1),
+            "context.overlapbench_schema: 1 is not text",
+        ),
+        (lambda d: d["context"].pop("backend"), "context.backend: missing"),
+        (lambda d: d["context"].update(backend="tpu"), "context.backend: 'tpu' is none of"),
+        (lambda d: d["context"].update(device=7), "context.device: 7 is not text"),
+        (lambda d: d.pop("benchmarks"), "benchmarks: missing or empty"),
+        (lambda d: d.update(benchmarks=[]), "benchmarks: missing or empty"),
+        (lambda d: d.update(benchmarks={}), "benchmarks: missing or empty"),
+        (lambda d: d["benchmarks"].append("row"), 'benchmarks[2]: "row" is not an object'),
+    ],
+)
+def test_a_bad_document_is_refused(change: Change, complaint: str) -> None:
+    document = samples.document([samples.overlap(PAIR), samples.row(COMM)])
+    change(document)
+    assert_refused(json.dumps(document), complaint)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda r: r.pop("slowdown"), "slowdown: missing"),
+        (lambda r: r.update(slowdown=float("nan")), "slowdown: NaN is not a finite number"),
+        (lambda r: r.update(slowdown=float("inf")), "slowdown: Infinity is not a finite number"),
+        (
+            lambda r: r.update(slowdown=10**400),
+            "slowdown: 1000000000000000000000000000000000000...",
+        ),
+        (lambda r: r.update(slowdown=-1.0), "slowdown: -1 is not above 0"),
+        (lambda r: r.update(slowdown=0), "slowdown: 0 is not above 0"),
+        (lambda r: r.update(slowdown="1.1"), 'slowdown: "1.1" is not a number'),
+        (lambda r: r.update(slowdown=True), "slowdown: true is not a number"),
+        (lambda r: r.update(slowdown=None), "slowdown: null is not a number"),
+        (lambda r: r.pop("comp_ms"), "comp_ms: missing"),
+        (lambda r: r.update(comm_ms=0.0), "comm_ms: 0 is not above 0"),
+        (lambda r: r.update(overlap_ms=-2), "overlap_ms: -2 is not above 0"),
+        (lambda r: r.update(busbw_GBps=-2), "busbw_GBps: -2 is negative"),
+        (lambda r: r.update(efficiency=float("nan")), "efficiency: NaN is not a finite number"),
+        (lambda r: r.pop("valid"), "valid: missing"),
+        (lambda r: r.update(valid=0.5), "valid: 0.5 is neither 0 nor 1"),
+        (lambda r: r.update(valid=0, label=3), "label: 3 is not text"),
+        (lambda r: r.update(error_occurred=True, error_message=3), "error_message: 3 is not text"),
+        (lambda r: r.pop("run_name"), "run_name: missing"),
+        (lambda r: r.update(run_name="BM_Copy"), "run_name: 'BM_Copy' is not Family/Workload"),
+        (lambda r: r.update(run_name="Overlap/Gemm"), "run_name: Overlap takes 2 workloads"),
+        (
+            lambda r: r.update(run_name=COMM),
+            f"run_name: {COMM} stands at benchmarks[0] already",
+        ),
+        (lambda r: r.pop("run_type"), "run_type: missing"),
+        (lambda r: r.update(run_type="other"), "run_type: 'other' is neither iteration nor"),
+        (lambda r: r.pop("repetition_index"), "repetition_index: missing"),
+    ],
+)
+def test_a_bad_row_is_refused(change: Change, complaint: str) -> None:
+    rows = [samples.row(COMM), samples.overlap(PAIR)]
+    change(rows[1])
+    assert_refused(json.dumps(samples.document(rows)), f"benchmarks[1].{complaint}")
+
+
+def test_signed_counters_may_be_negative() -> None:
+    signed = {"efficiency": -0.2, "hidden_comm": -0.1, "exposed_comm_ms": -0.01}
+    (row,) = read_rows(samples.overlap(PAIR, **signed))
+    assert signed.items() <= row.counters.items()
+
+
+@pytest.mark.parametrize("text", ["", "slowdown", "[" * 100_000, "[1, 2]", '{"context": 1}'])
+def test_what_is_no_result_is_refused(text: str) -> None:
+    assert_refused(text, "")
+
+
+def test_every_cut_is_refused() -> None:
+    text = json.dumps(samples.document([samples.overlap(PAIR)]))
+    for end in range(len(text)):
+        with pytest.raises(ResultError, match=r"^run\.json: not JSON, or cut short"):
+            parse_result("run.json", text[:end])
+
+
+def assert_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ResultError) as refusal:
+        parse_result("run.json", text)
+    line = str(refusal.value)
+    assert line.startswith(f"run.json: {complaint}")
+    assert len(line.splitlines()) == 1
+    assert len(line) < 200
+
+
+def test_globs_and_plain_files_are_read_in_order(tmp_path: Path) -> None:
+    for name in ("b", "a", "c"):
+        samples.write(tmp_path / f"{name}.json", samples.document([samples.row(COMM)]))
+    results = read_results([str(tmp_path / "[ab].json"), str(tmp_path / "c.json")])
+    assert [result.label[0] for result in results] == ["a", "b", "c"]
+
+
+def test_a_file_may_be_named_like_a_glob(tmp_path: Path) -> None:
+    path = samples.write(tmp_path / "run[1].json", samples.document([samples.row(COMM)]))
+    assert [result.label for result in read_results([str(path)])] == ["run[1] (cuda, NVIDIA H200)"]
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = json.dumps(samples.document([samples.row(COMM)])).encode()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    (result,) = read_results(["-"])
+    assert result.label == "standard input (cuda, NVIDIA H200)"
+
+
+def test_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    good = samples.document([samples.row(COMM)])
+    paths = [samples.write(tmp_path / part / "run.json", good) for part in (".", "other")]
+    for twice in (paths, [paths[0], paths[0]]):
+        with pytest.raises(ResultError, match=r"^run: 2 files have this name"):
+            read_results([str(path) for path in twice])
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("absent.json", "cannot be read: No such file"),
+        ("absent*.json", "no file matches"),
+        (".", "cannot be read: Is a directory"),
+        ("latin1.json", "not JSON: byte 2 is not UTF-8"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(tmp_path: Path, name: str, complaint: str) -> None:
+    (tmp_path / "latin1.json").write_bytes('{"é"'.encode("latin-1"))
+    with pytest.raises(ResultError) as refusal:
+        read_results([str(tmp_path / name)])
+    assert str(refusal.value).startswith(f"{tmp_path / name}: {complaint}")

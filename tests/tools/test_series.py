@@ -1,0 +1,96 @@
+"""The knee, and how axes and sizes read in labels."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overlapbench.names import BenchmarkName
+from overlapbench.result import Row
+from overlapbench.series import (
+    KNEE_RISE,
+    binary_size,
+    describe,
+    grid_of,
+    knee,
+    series_label,
+    shared_axes,
+)
+
+
+@pytest.mark.parametrize(
+    ("slowdowns", "index"),
+    [
+        pytest.param([0.91, 0.92, 0.92, 1.02, 1.16, 1.06], 3, id="the report: 16x16"),
+        pytest.param([1.08, 1.09, 1.41, 1.23, 1.05, 1.03, 1.01], 2, id="two H200: 16x16"),
+        pytest.param([1.0, 1.04, 1.08, 1.12], 3, id="a slow rise"),
+        pytest.param([1.0, 1.0999, 1.0], None, id="not 10 % above"),
+        pytest.param([0.8, 0.9, 1.0], None, id="never above perfect overlap"),
+        pytest.param([1.5, 1.4, 1.3], None, id="only falling"),
+        pytest.param([1.5], None, id="one grid has no smaller ones"),
+        pytest.param([], None, id="nothing"),
+    ],
+)
+def test_knee(slowdowns: list[float], index: int | None) -> None:
+    assert knee(slowdowns) == index
+
+
+@given(st.lists(st.floats(min_value=0.1, max_value=10.0), max_size=12))
+def test_the_knee_is_the_first_clear_rise(slowdowns: list[float]) -> None:
+    rises = [
+        index
+        for index in range(1, len(slowdowns))
+        if slowdowns[index] > 1.0 and slowdowns[index] >= KNEE_RISE * min(slowdowns[:index])
+    ]
+    assert knee(slowdowns) == (rises[0] if rises else None)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (100, "100 B"),
+        (1 << 10, "1 KiB"),
+        (1536, "1536 B"),
+        (64 << 20, "64 MiB"),
+        (3 << 29, "1536 MiB"),
+        (1 << 40, "1024 GiB"),
+    ],
+)
+def test_binary_size(size_bytes: int, text: str) -> None:
+    assert binary_size(size_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "text"),
+    [
+        ("bytes", "67108864", "64 MiB"),
+        ("array_bytes", "268435456", "array 256 MiB"),
+        ("delay_us", "4000", "4000 µs"),
+        ("grid", "16x8", "grid 16×8"),
+        ("precision", "bf16", "bf16"),
+        ("work", "tile", "work tile"),
+    ],
+)
+def test_describe(axis: str, value: str, text: str) -> None:
+    assert describe(axis, value) == text
+
+
+@pytest.mark.parametrize(
+    ("suffix", "grid"),
+    [("/grid:16x8", (16, 8)), ("", None), ("/grid:16", None), ("/grid:axb", None)],
+)
+def test_grid_of(suffix: str, grid: tuple[int, int] | None) -> None:
+    assert grid_of(BenchmarkName.parse(f"Compute/Gemm{suffix}")) == grid
+
+
+def test_labels_leave_out_what_all_rows_share() -> None:
+    rows = [
+        Row("run", BenchmarkName.parse(f"Comm/AllReduce/bytes:{size}/cache:cold"), {})
+        for size in (1 << 20, 1 << 30)
+    ]
+    assert shared_axes(rows) == {"cache": "cold"}
+    assert [series_label(row, shared_axes(rows), False) for row in rows] == [
+        "AllReduce · 1 MiB",
+        "AllReduce · 1 GiB",
+    ]
+    assert series_label(rows[0], {"bytes", "cache"}, several_files=True) == "AllReduce · run"

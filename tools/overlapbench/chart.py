@@ -1,0 +1,131 @@
+"""The table of charts, and how an entry becomes pictures.
+
+A new chart is one entry of CHARTS: its name (also of its files), its title, how to read it, the
+rows it needs in words, the function that selects them, and the function that draws them with
+Altair. Titles and notes are added here, alike for all; colours come from the theme.
+
+Figures that are not to be trusted (rows with a `problem`) are grey and hollow in every chart, and
+are never part of a line, of a knee or of a worst value.
+"""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from overlapbench import theme
+from overlapbench.charts.bandwidth import draw_bandwidth, select_bandwidths
+from overlapbench.charts.pairs import draw_pairs, select_pairs
+from overlapbench.charts.slowdown import draw_slowdown
+from overlapbench.charts.sweep import select_sweeps
+from overlapbench.charts.times import draw_times
+from overlapbench.result import Result, Row
+from overlapbench.series import KNEE_MEANING, SEPARATOR, describe, shared_axes
+
+VEGA_LITE_VERSION = "6.4"  # what the pinned Altair writes
+_SUBTITLE_LETTERS = 135  # that fit into a picture's width
+
+
+@dataclass(frozen=True)
+class ChartKind:
+    """One entry of the table."""
+
+    name: str
+    title: str
+    reading: str
+    needs: str
+    select: Callable[[Sequence[Row]], list[Row]]
+    draw: Callable[[Sequence[Row]], theme.Drawing]
+
+
+CHARTS = (
+    ChartKind(
+        name="slowdown",
+        title="Slowdown against grid",
+        reading=f"The ring marks the knee: {KNEE_MEANING}.",
+        needs="Overlap rows at two grids or more",
+        select=select_sweeps,
+        draw=draw_slowdown,
+    ),
+    ChartKind(
+        name="times",
+        title="Times against grid",
+        reading="T would lie on the higher of C and M if the overlap were perfect.",
+        needs="Overlap rows at two grids or more",
+        select=select_sweeps,
+        draw=draw_times,
+    ),
+    ChartKind(
+        name="pairs",
+        title="Slowdown of pairs",
+        reading="Of a pair measured at several grids, the worst stands in the cell, with its grid.",
+        needs="Overlap rows",
+        select=select_pairs,
+        draw=draw_pairs,
+    ),
+    ChartKind(
+        name="bandwidth",
+        title="Bus bandwidth against size",
+        reading="Each communication alone, in the definition of nccl-tests.",
+        needs="Comm rows with bytes and busbw_GBps",
+        select=select_bandwidths,
+        draw=draw_bandwidth,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawn entry; `spec` is Vega-Lite with its data, and without a theme."""
+
+    kind: ChartKind
+    rows: Sequence[Row]  # that it shows
+    spec: dict[str, Any]
+
+    def pictures(self) -> dict[str, bytes]:
+        """Render the files `NAME.png` and `NAME.svg`."""
+        look: dict[str, Any] = {"vl_version": VEGA_LITE_VERSION, "config": theme.LIGHT}
+        return {
+            f"{self.kind.name}.png": vl_convert.vegalite_to_png(
+                self.spec, scale=theme.SCALE, **look
+            ),
+            f"{self.kind.name}.svg": vl_convert.vegalite_to_svg(self.spec, **look).encode(),
+        }
+
+
+def draw_charts(results: Sequence[Result], title: str) -> list[Chart]:
+    """Draw every chart for which the results hold rows, in the order of the table."""
+    rows = [row for result in results for row in result.rows]
+    charts = []
+    for kind in CHARTS:
+        selected = kind.select(rows)
+        if selected:
+            drawing = kind.draw(selected).properties(title=_title(kind, selected, results, title))
+            charts.append(Chart(kind, selected, drawing.to_dict()))
+    return charts
+
+
+def _title(
+    kind: ChartKind, rows: Sequence[Row], results: Sequence[Result], title: str
+) -> alt.TitleParams:
+    """Say below the title whose figures these are, what all have in common, and what is bad."""
+    drawn_from = {row.file for row in rows}
+    files = [_origin(result) for result in results if result.label in drawn_from]
+    common = [describe(axis, value) for axis, value in shared_axes(rows).items()]
+    lines = [title, *files, SEPARATOR.join(common), kind.reading, _warning(rows)]
+    subtitle = [part for line in lines for part in textwrap.wrap(line, _SUBTITLE_LETTERS)]
+    return alt.TitleParams(kind.title, subtitle=subtitle)
+
+
+def _origin(result: Result) -> str:
+    ranks = result.context.get("ranks")
+    return f"{result.label}{SEPARATOR}{ranks} ranks" if ranks else result.label
+
+
+def _warning(rows: Sequence[Row]) -> str:
+    bad = sum(bool(row.problem) for row in rows)
+    what = "grey, and no part of a line, a knee or a worst value"
+    return f"Invalid or failed: {bad} of {len(rows)} rows: {what}." if bad else ""

@@ -1,0 +1,67 @@
+"""Bus bandwidth against size: what each communication reaches alone."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.result import Row
+from overlapbench.series import binary_size, series_label, shared_axes
+from overlapbench.theme import Drawing
+
+
+def select_bandwidths(rows: Sequence[Row]) -> list[Row]:
+    """Return the Comm rows that have a size and a bus bandwidth."""
+    return [
+        row
+        for row in rows
+        if row.name.family == "Comm" and row.name.axis("bytes") and "busbw_GBps" in row.counters
+    ]
+
+
+def draw_bandwidth(rows: Sequence[Row]) -> Drawing:
+    """Draw bus bandwidth against size, one curve a series."""
+    records = _records(rows)
+    colour, dash = theme.series_style(list(dict.fromkeys(record["series"] for record in records)))
+    base = alt.Chart(alt.InlineData(values=records)).encode(
+        x=_size_axis({record["size_bytes"] for record in records}),
+        y=alt.Y("busbw_GBps:Q", title="bus bandwidth (GB/s)", scale=alt.Scale(zero=True)),
+        tooltip=["name:N", "file:N", "busbw_GBps:Q", "problem:N"],
+    )
+    good = base.transform_filter("datum.problem === ''")
+    return alt.layer(
+        good.mark_line(strokeWidth=2).encode(color=colour, strokeDash=dash),
+        good.mark_point(filled=True, size=50, opacity=1).encode(color=colour),
+        base.transform_filter("datum.problem !== ''").mark_point(**theme.UNTRUSTED_POINT),
+    ).properties(width=theme.WIDTH - 90, height=340)
+
+
+def _records(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    leave_out = {"bytes", *shared_axes(rows)}
+    several = len({row.file for row in rows}) > 1
+    return [
+        {
+            "name": str(row.name),
+            "file": row.file,
+            "series": series_label(row, leave_out, several),
+            "size_bytes": int(row.name.axis("bytes") or 0),
+            "busbw_GBps": row.counters["busbw_GBps"],
+            "problem": row.problem,
+        }
+        for row in rows
+    ]
+
+
+def _size_axis(sizes: set[int]) -> alt.X:
+    """Place sizes by their logarithm and label them as people write them."""
+    labels = json.dumps({size: binary_size(size) for size in sorted(sizes)}, ensure_ascii=False)
+    return alt.X(
+        "size_bytes:Q",
+        title="size a rank",
+        scale=alt.Scale(type="log", base=2, nice=False),
+        axis=alt.Axis(
+            values=sorted(sizes), labelExpr=f"({labels})[datum.value]", labelOverlap=True
+        ),
+    )

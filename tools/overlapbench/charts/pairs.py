@@ -1,0 +1,129 @@
+"""The heat map of pairs: which communication and which computation disturb each other, how much."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.result import Row
+from overlapbench.series import label, shared_axes
+from overlapbench.theme import Drawing
+
+Record = dict[str, Any]
+
+# The axes of the communication side; all others are the computation's or the pair's.
+_COMMUNICATION_AXES = frozenset({"bytes", "type", "place", "memory", "second_delay_us"})
+_PLAIN_AXIS: dict[str, Any] = {
+    "labelLimit": 0,
+    "maxExtent": 1000,  # or the title is drawn over long labels
+    "domain": False,
+    "ticks": False,
+    "grid": False,
+}
+_CELL_HEIGHT = 36
+_MARGINS = 110  # beside the cells: the title, and the last slanted label
+_LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
+_FULL_COLOUR = 1.5  # the colour is full at this slowdown, or at the highest one where that is more
+
+
+def select_pairs(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of pairs, failed ones too: their cells say so."""
+    return [row for row in rows if row.name.family == "Overlap"]
+
+
+def draw_pairs(rows: Sequence[Row]) -> Drawing:
+    """Draw one panel a file: computation down, communication across, slowdown in the cell."""
+    cells = _cells(rows)
+    across = list(dict.fromkeys(cell["communication"] for cell in cells))
+    down = list(dict.fromkeys(cell["computation"] for cell in cells))
+    base = alt.Chart().encode(
+        x=alt.X(
+            "communication:N",
+            title="communication",
+            scale=alt.Scale(domain=across),
+            axis=alt.Axis(orient="top", labelAngle=-35, **_PLAIN_AXIS),
+        ),
+        y=alt.Y(
+            "computation:N",
+            title="computation",
+            scale=alt.Scale(domain=down),
+            axis=alt.Axis(**_PLAIN_AXIS),
+        ),
+        tooltip=["name:N", "file:N", "slowdown:Q", "grid:N", "problem:N"],
+    )
+    good = base.transform_filter("datum.problem === ''")
+    bad = base.transform_filter("datum.problem !== ''")
+    panel = alt.layer(
+        good.mark_rect().encode(color=_slowdown_colour(cells)),
+        bad.mark_rect(**theme.UNTRUSTED_CELL),
+        *_cell_texts(base),
+        data=alt.InlineData(values=cells),
+    ).properties(
+        width=theme.WIDTH - _MARGINS - _LETTER_WIDTH * max(map(len, down)),
+        height=_CELL_HEIGHT * len(down),
+    )
+    files = list(dict.fromkeys(cell["file"] for cell in cells))
+    if len(files) == 1:
+        return panel
+    header = alt.Header(title=None, labelOrient="top", labelAnchor="start")
+    return panel.facet(row=alt.Row("file:N", header=header, sort=files))
+
+
+def _cells(rows: Sequence[Row]) -> list[Record]:
+    """Make one cell of each pair; of a sweep over grids, the worst grid stands for all."""
+    leave_out = {"grid", *shared_axes(rows)}
+    cells: dict[tuple[str, str, str], Record] = {}
+    for row in rows:
+        cell = _cell(row, leave_out)
+        place = (row.file, cell["communication"], cell["computation"])
+        if place not in cells or _badness(cell) > _badness(cells[place]):
+            cells[place] = cell
+    return list(cells.values())
+
+
+def _cell(row: Row, leave_out: set[str]) -> Record:
+    communication, computation = row.name.workloads
+    axes = dict(row.name.axes)
+    theirs = {axis: axes[axis] for axis in axes if axis in _COMMUNICATION_AXES}
+    others = {axis: axes[axis] for axis in axes if axis not in _COMMUNICATION_AXES}
+    slowdown = row.counters.get("slowdown")
+    trusted = slowdown is not None and not row.problem
+    return {
+        "name": str(row.name),
+        "file": row.file,
+        "communication": label(communication, theirs, leave_out),
+        "computation": label(computation, others, leave_out),
+        "slowdown": slowdown,
+        "grid": axes.get("grid", "").replace("x", "×"),
+        "problem": row.problem,
+        "text": f"{slowdown:.2f}" if trusted else "invalid" if row.counters else "error",
+    }
+
+
+def _badness(cell: Record) -> tuple[bool, float]:
+    """Order cells so that the highest figure that can be trusted comes last."""
+    return not cell["problem"], cell["slowdown"] or 0.0
+
+
+def _slowdown_colour(cells: Sequence[Record]) -> alt.Color:
+    """White at perfect overlap, orange above it, blue below."""
+    figures = [cell["slowdown"] for cell in cells if not cell["problem"]]
+    low, high = min([0.9, *figures]), max([_FULL_COLOUR, *figures])
+    return alt.Color(
+        "slowdown:Q",
+        title="slowdown",
+        scale=alt.Scale(
+            domain=[low, 1.0, high],
+            range=[theme.SKY, "#FFFFFF", theme.VERMILION],
+            interpolate="lab",
+        ),
+        legend=alt.Legend(orient="bottom", direction="horizontal", gradientLength=260),
+    )
+
+
+def _cell_texts(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
+    """Write the slowdown into the cell, and below it the grid where the pair has one."""
+    figure = base.mark_text(color=theme.ON_CELL, dy=alt.expr("datum.grid ? -6 : 0"))
+    detail = base.mark_text(color=theme.ON_CELL, fontSize=10, dy=8)
+    return figure.encode(text="text:N"), detail.encode(text="grid:N")

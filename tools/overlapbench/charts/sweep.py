@@ -1,0 +1,82 @@
+"""Sweeps over grids, as the grid charts need them: rows, records, the axis, panels side by side."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.result import Row
+from overlapbench.series import grid_of, series_label, shared_axes
+
+Record = dict[str, Any]
+
+TIMES = ("comp_ms", "comm_ms", "overlap_ms")
+_LEVEL_LABELS = 14  # labels as wide as `256×256` that fit side by side into a picture
+_TITLE_LETTER_WIDTH = 7  # on average, in pixels
+
+
+def select_sweeps(rows: Sequence[Row]) -> list[Row]:
+    """Return the Overlap rows with figures, of curves with at least two grids."""
+    pairs = [row for row in rows if row.name.family == "Overlap" and row.counters]
+    candidates = [row for row in pairs if grid_of(row.name)]
+    grids: dict[tuple[str, str], int] = {}
+    for row in candidates:
+        grids[_curve(row)] = grids.get(_curve(row), 0) + 1
+    return [row for row in candidates if grids[_curve(row)] > 1]
+
+
+def sweep_records(rows: Sequence[Row]) -> list[Record]:
+    """Make one record of each row, ordered by grid."""
+    leave_out = {"grid", *shared_axes(rows)}
+    several_files = len({row.file for row in rows}) > 1
+    records = []
+    for row in rows:
+        gx, gy = grid_of(row.name) or (0, 0)
+        names = {
+            "name": str(row.name),
+            "file": row.file,
+            "pair": "+".join(row.name.workloads),
+            "series": series_label(row, leave_out, several_files),
+            "grid": f"{gx}×{gy}",
+            "grid_blocks": gx * gy,
+            "problem": row.problem,
+        }
+        records.append(names | {key: row.counters[key] for key in ("slowdown", *TIMES)})
+    return sorted(records, key=lambda record: (record["grid_blocks"], record["grid"]))
+
+
+def split(records: Sequence[Record], key: str) -> dict[str, list[Record]]:
+    """Part records by the value of a key, in the order in which the values appear."""
+    parts: dict[str, list[Record]] = {}
+    for record in records:
+        parts.setdefault(record[key], []).append(record)
+    return parts
+
+
+def grid_axis(records: Sequence[Record], columns: int) -> alt.X:
+    """Place the grids side by side in the order of their blocks, as tables of sweeps do."""
+    grids = list(split(records, "grid"))
+    level = columns * len(grids) <= _LEVEL_LABELS
+    return alt.X(
+        "grid:O",
+        title="grid of the compute kernel (gx × gy thread blocks)",
+        scale=alt.Scale(domain=grids),
+        axis=alt.Axis(labelAngle=0 if level else -45, grid=True),
+    )
+
+
+def panel_size(columns: int, height: int) -> dict[str, int]:
+    """Return the size of one of so many panels side by side."""
+    return {"width": theme.WIDTH // columns - 80, "height": height}
+
+
+def panel_title(text: str, columns: int) -> alt.TitleParams:
+    """Wrap the title of a panel to its width."""
+    lines = textwrap.wrap(text, theme.WIDTH // columns // _TITLE_LETTER_WIDTH)
+    return alt.TitleParams(lines, fontSize=13, offset=6)
+
+
+def _curve(row: Row) -> tuple[str, str]:
+    return row.file, series_label(row, {"grid"}, several_files=False)

@@ -1,0 +1,68 @@
+"""Times against grid: what the slowdown is made of."""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.charts.sweep import (
+    TIMES,
+    Record,
+    grid_axis,
+    panel_size,
+    panel_title,
+    split,
+    sweep_records,
+)
+from overlapbench.result import Row
+from overlapbench.theme import Drawing
+
+# Drawn in this order, so that T lies above the others where they meet.
+_STYLES = {
+    "C: computation alone": theme.BLUE,
+    "M: communication alone": theme.GREEN,
+    "T: both together": theme.VERMILION,
+}
+
+
+def draw_times(rows: Sequence[Row]) -> Drawing:
+    """Draw C, M and T against grid, one panel a series, all at one scale."""
+    curves = split(_one_time_each(sweep_records(rows)), "series")
+    columns = min(2, len(curves))
+    every_grid = grid_axis([record for curve in curves.values() for record in curve], columns)
+    panels = (
+        _panel(records, every_grid).properties(
+            title=panel_title(series, columns), **panel_size(columns, 240)
+        )
+        for series, records in curves.items()
+    )
+    chart: alt.ConcatChart = alt.concat(*panels, columns=columns).resolve_scale(y="shared")
+    return chart
+
+
+def _one_time_each(records: Sequence[Record]) -> list[Record]:
+    return [
+        {key: value for key, value in record.items() if key not in TIMES}
+        | {"what": what, "time_ms": record[counter]}
+        for record in records
+        for counter, what in zip(TIMES, _STYLES, strict=True)
+    ]
+
+
+def _panel(records: Sequence[Record], x: alt.X) -> Drawing:
+    kinds, colours = list(_STYLES), list(_STYLES.values())
+    legend = alt.Legend(orient="top", title=None)
+    colour = alt.Color("what:N", scale=alt.Scale(domain=kinds, range=colours), legend=legend)
+    shape = alt.Shape("what:N", scale=alt.Scale(domain=kinds), legend=legend)
+    base = alt.Chart(alt.InlineData(values=list(records))).encode(
+        x=x,
+        y=alt.Y("time_ms:Q", title="time (ms)", scale=alt.Scale(type="log")),
+        tooltip=["name:N", "file:N", "what:N", "time_ms:Q", "problem:N"],
+    )
+    good = base.transform_filter("datum.problem === ''")
+    bad = base.transform_filter("datum.problem !== ''")
+    return alt.layer(
+        good.mark_line(strokeWidth=2).encode(color=colour),
+        good.mark_point(filled=True, size=50, opacity=1).encode(color=colour, shape=shape),
+        bad.mark_point(**theme.UNTRUSTED_POINT).encode(shape=shape),
+    )

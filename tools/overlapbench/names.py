@@ -1,0 +1,73 @@
+"""Benchmark names: `Family/Workload[+Workload]/axis:value/...`.
+
+For example `Overlap/AllToAll+Gemm/bytes:67108864/grid:16x16/work:tile/cache:cold`. In an `Overlap`
+name the communication stands first. A name identifies a configuration for ever, so parsing and
+writing are exact inverses. What Google Benchmark appends about how it ran (`/repeats:3`,
+`/min_time:0.500`, `/manual_time`) is no part of the configuration and is left out.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+_RUNNER_SUFFIXES = frozenset(
+    {
+        "iterations",
+        "manual_time",
+        "min_time",
+        "min_warmup_time",
+        "process_time",
+        "real_time",
+        "repeats",
+        "threads",
+    }
+)
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_AXIS = re.compile(r"([a-z][a-z0-9_]*):([^\s/]+)")
+
+
+@dataclass(frozen=True)
+class BenchmarkName:
+    """One configuration; `axes` keeps the order of the name."""
+
+    family: str
+    workloads: tuple[str, ...]
+    axes: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a name; ValueError says which part is wrong."""
+        parts = text.split("/")
+        while parts and parts[-1].partition(":")[0] in _RUNNER_SUFFIXES:
+            parts.pop()
+        if len(parts) < 2:
+            raise ValueError(f"{text!r} is not Family/Workload/axis:value/...")
+        family, workloads = parts[0], tuple(parts[1].split("+"))
+        for word in (family, *workloads):
+            if not _WORD.fullmatch(word):
+                raise ValueError(f"{word!r} is not the name of a family or a workload")
+        allowed = (2,) if family == "Overlap" else (1, 2)
+        if len(workloads) not in allowed:
+            wanted = " or ".join(map(str, allowed))
+            raise ValueError(f"{family} takes {wanted} workloads, not {parts[1]!r}")
+        return cls(family, workloads, _parse_axes(parts[2:]))
+
+    def __str__(self) -> str:
+        axes = (f"{axis}:{value}" for axis, value in self.axes)
+        return "/".join((self.family, "+".join(self.workloads), *axes))
+
+    def axis(self, wanted: str) -> str | None:
+        """Return the value of an axis, or None where the name does not write it."""
+        return dict(self.axes).get(wanted)
+
+
+def _parse_axes(parts: list[str]) -> tuple[tuple[str, str], ...]:
+    axes: dict[str, str] = {}
+    for part in parts:
+        match = _AXIS.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{part!r} is not axis:value")
+        if match[1] in axes:
+            raise ValueError(f"axis {match[1]!r} is given twice")
+        axes[match[1]] = match[2]
+    return tuple(axes.items())

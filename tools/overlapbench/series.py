@@ -1,0 +1,79 @@
+"""Rows grouped into the curves of a chart: what to call a curve, and where its knee is."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from overlapbench.names import BenchmarkName
+from overlapbench.result import Row
+
+SEPARATOR = " · "
+KNEE_RISE = 1.10
+KNEE_MEANING = (
+    "the first grid with a slowdown above 1.0 and at least"
+    f" {KNEE_RISE - 1:.0%} above the lowest of the smaller grids"
+)
+
+# Axes whose value alone says enough: `bf16`, `streaming`.
+_BARE = frozenset({"cadence", "memory", "precision", "type"})
+
+
+def describe(axis: str, value: str) -> str:
+    """Write one axis for a reader: `64 MiB`, `array 256 MiB`, `grid 16×16`, `4000 µs`."""
+    if axis.endswith("bytes") and value.isdecimal():
+        return f"{_spaced(axis.removesuffix('bytes'))} {binary_size(int(value))}".strip()
+    if axis.endswith("_us"):
+        return f"{value} µs"
+    if axis == "grid":
+        return f"grid {value.replace('x', '×')}"
+    return value if axis in _BARE else f"{_spaced(axis)} {value}"
+
+
+def _spaced(axis: str) -> str:
+    return axis.replace("_", " ").strip()
+
+
+def binary_size(size_bytes: int) -> str:
+    """Write a size in its largest whole binary unit: 67108864 is `64 MiB`."""
+    for exponent, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if size_bytes and size_bytes % 1024**exponent == 0:
+            return f"{size_bytes // 1024**exponent} {unit}"
+    return f"{size_bytes} B"
+
+
+def label(head: str, axes: Mapping[str, str], leave_out: Collection[str]) -> str:
+    """Join a head and the axes that are not left out: `AllToAll · 64 MiB`."""
+    parts = (describe(axis, value) for axis, value in axes.items() if axis not in leave_out)
+    return SEPARATOR.join((head, *parts))
+
+
+def shared_axes(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the axes that have one value in all rows: said once, they need not be in labels."""
+    everywhere = set.intersection(*(set(row.name.axes) for row in rows))
+    return {axis: value for axis, value in rows[0].name.axes if (axis, value) in everywhere}
+
+
+def series_label(row: Row, leave_out: Collection[str], several_files: bool) -> str:
+    """Name the curve that a row belongs to."""
+    text = label("+".join(row.name.workloads), dict(row.name.axes), leave_out)
+    return f"{text}{SEPARATOR}{row.file}" if several_files else text
+
+
+def grid_of(name: BenchmarkName) -> tuple[int, int] | None:
+    """Return (gx, gy) of `grid:gxXgy`, or None where the name has no such axis."""
+    sides = (name.axis("grid") or "").split("x")
+    if len(sides) != 2 or not all(side.isdecimal() for side in sides):
+        return None
+    return int(sides[0]), int(sides[1])
+
+
+def knee(slowdowns: Sequence[float]) -> int | None:
+    """Return the index of the knee of a curve ordered by grid, or None where it has none.
+
+    It is KNEE_MEANING: where overlap first costs something, and clearly more than it did before,
+    because blocks begin to compete with the communication for SMs. The curve may climb on after it.
+    """
+    lowest = float("inf")
+    for index, slowdown in enumerate(slowdowns):
+        if slowdown > 1.0 and slowdown >= KNEE_RISE * lowest:
+            return index
+        lowest = min(lowest, slowdown)
+    return None

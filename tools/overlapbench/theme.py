@@ -1,0 +1,85 @@
+"""Colours, fonts and sizes of all charts.
+
+A specification holds no colour of background or text: those are a configuration, LIGHT for the
+pictures and LIGHT or DARK, as the reader's system asks, for the page. Colours that carry meaning
+are Okabe and Ito's ("Color Universal Design", 2008), which readers with any colour vision can tell
+apart, without the black and the yellow that vanish on one of the two backgrounds; curves differ in
+dash and point shape as well.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+Drawing = alt.LayerChart | alt.FacetChart | alt.ConcatChart
+
+WIDTH = 900  # of a whole picture, in CSS pixels
+SCALE = 2  # PNG pixels to a CSS pixel, for sharp text
+
+ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)
+GREY = "#8A8A8A"
+UNTRUSTED_POINT: dict[str, Any] = {"color": GREY, "filled": False, "opacity": 1, "size": 80}
+UNTRUSTED_CELL: dict[str, Any] = {"color": "#BDBDBD"}
+ON_CELL = "#1c1c1c"  # text on a cell of the heat map, whose colours are the same in both themes
+# Six and five have no common factor, so that 30 curves get 30 different combinations.
+SERIES_COLOURS = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY]
+SERIES_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4]]
+
+
+def series_style(curves: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
+    """Tell curves apart by colour and dash, in one legend below the chart."""
+    legend = alt.Legend(
+        orient="bottom", columns=1, title=None, symbolType="stroke", symbolSize=600, rowPadding=0
+    )
+
+    def cycled(styles: Sequence[Any]) -> alt.Scale:
+        return alt.Scale(
+            domain=list(curves), range=[styles[i % len(styles)] for i in range(len(curves))]
+        )
+
+    return (
+        alt.Color("series:N", scale=cycled(SERIES_COLOURS), legend=legend),
+        alt.StrokeDash("series:N", scale=cycled(SERIES_DASHES), legend=legend),
+    )
+
+
+def _config(background: str, text: str, faint: str, grid: str) -> dict[str, Any]:
+    font = "Liberation Sans, Arial, Helvetica, sans-serif"
+    labels = {"labelColor": text, "titleColor": text, "labelFontSize": 12, "titleFontSize": 12}
+    return {
+        "background": background,
+        "font": font,
+        "padding": 12,
+        "title": {
+            "color": text,
+            "subtitleColor": faint,
+            "fontSize": 18,
+            "subtitleFontSize": 12,
+            "subtitlePadding": 6,
+            "offset": 14,
+            "anchor": "start",
+            "frame": "bounds",
+        },
+        "axis": {**labels, "gridColor": grid, "domainColor": faint, "tickColor": faint}
+        | {"titlePadding": 10, "titleFontWeight": "normal"},
+        "legend": {**labels, "labelLimit": 0, "symbolSize": 90, "titleLimit": 0},
+        "header": {**labels, "labelFontWeight": "bold", "labelLimit": 0},
+        "view": {"stroke": grid},
+        "text": {"color": text, "fontSize": 12},
+        "rule": {"color": faint, "strokeWidth": 1.5},
+        "style": {
+            "halo": {"stroke": background, "strokeWidth": 4, "strokeJoin": "round"},
+        },
+    }
+
+
+LIGHT = _config(background="#ffffff", text="#1c1c1c", faint="#5c5c5c", grid="#e2e2e2")
+DARK = _config(background="#16181c", text="#ececec", faint="#a8a8a8", grid="#34373d")

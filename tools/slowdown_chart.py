@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Draw how much computation and communication slow each other, from results of overlapbench.
+
+    tools/slowdown_chart.py RESULT.json... -o DIR [--title TITLE]
+
+RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote; `-` is standard input, and a quoted
+glob is expanded. Several files are drawn as series of the same charts. DIR gets index.html, a page
+that works offline, and each chart as PNG and SVG; charts there from an earlier run are replaced.
+
+Exit status: 0, or 2 when something is no result of this suite, holds nothing to draw or cannot be
+written; then one line says what and where, and no file is changed.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+try:
+    from overlapbench.chart import CHARTS, Chart, draw_charts
+    from overlapbench.output import replace_files
+    from overlapbench.page import render_page
+    from overlapbench.result import Result, ResultError, read_results
+except ModuleNotFoundError as missing:
+    print(
+        f"slowdown_chart: Python has no {missing.name}: run with .venv/bin/python, which ./bench"
+        " makes, or pip install -r tools/requirements.txt",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    try:
+        results = read_results(options.results)
+        charts = draw_charts(results, options.title)
+        if not charts:
+            raise ResultError(f"{', '.join(options.results)}: benchmarks: {_not_drawn(charts)}")
+        files = {name: data for chart in charts for name, data in chart.pictures().items()}
+        title = options.title or "Overlap of computation and communication"
+        files["index.html"] = render_page(title, results, charts)
+        possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
+        replace_files(options.output, files, outdated=possible - files.keys())
+    except ResultError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{options.output}: cannot be written: {error.strerror}")
+    _report(options.output, files, results, charts)
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="slowdown_chart",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("results", nargs="+", metavar="RESULT.json", help="a result, or -")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--title", default="", help="of the page, and below each chart's own")
+    return parser.parse_args(arguments)
+
+
+def _report(
+    directory: Path, files: Iterable[str], results: Sequence[Result], charts: Sequence[Chart]
+) -> None:
+    print(f"wrote {', '.join(sorted(files))} to {directory}")
+    if len(charts) < len(CHARTS):
+        print(_not_drawn(charts))
+    rows = [row for result in results for row in result.rows]
+    shown = {(row.file, row.name) for chart in charts for row in chart.rows}
+    hidden = Counter(
+        f"{row.name.family}/{'+'.join(row.name.workloads)}"
+        for row in rows
+        if (row.file, row.name) not in shown
+    )
+    if hidden:
+        print(f"in no chart: {', '.join(f'{count} {name}' for name, count in hidden.items())}")
+    for row in rows:
+        if row.problem:
+            print(f"not to be trusted: {row.file}: {row.name}: {row.problem}")
+
+
+def _not_drawn(charts: Sequence[Chart]) -> str:
+    drawn = {chart.kind.name for chart in charts}
+    missing = (f"{kind.name} (needs {kind.needs})" for kind in CHARTS if kind.name not in drawn)
+    return f"not drawn: {', '.join(missing)}"
+
+
+def _refuse(line: str) -> int:
+    print(f"slowdown_chart: {line}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
