@@ -254,7 +254,7 @@ int Main(const std::vector<std::string>& arguments) {
   const auto say = [&](const std::exception& error, bool known_to_all) {
     std::cout.flush();
     if (!known_to_all || ranks.is_root())
-      std::cerr << "overlapbench: " << error.what() << std::endl;
+      std::cerr << "overlapbench: " << error.what() << "\n" << std::flush;
   };
   try {
     return Run(ranks, arguments);

@@ -64,8 +64,8 @@ std::vector<Axis> Plan::AxesOf(const Case& one) const {
   return axes;
 }
 
-void Plan::Add(const std::string& family, const Case& one,
-               decltype(PlannedBenchmark::make_fixture) make_fixture) {
+void Plan::AddCombinations(const std::string& family, const Case& one,
+                           const decltype(PlannedBenchmark::make_fixture)& make_fixture) {
   const std::string stem = family + "/" + (one.comm.empty() ? "" : one.comm + "+") + one.comp;
   const WorkloadSpec* comp = &registry_.Find(one.comp);
   const WorkloadSpec* comm = one.comm.empty() ? nullptr : &registry_.Find(one.comm);

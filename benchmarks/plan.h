@@ -33,7 +33,7 @@ class Plan {
   // Adds every combination of the case's axes, measured by `Fixture`.
   template <class Fixture>
   void Add(const std::string& family, const Case& one) {
-    Add(family, one, [](Suite& suite, const Configuration& configuration) {
+    AddCombinations(family, one, [](Suite& suite, const Configuration& configuration) {
       return std::make_shared<Fixture>(suite, configuration);
     });
   }
@@ -48,8 +48,8 @@ class Plan {
   [[nodiscard]] const std::vector<Unavailable>& unavailable() const { return unavailable_; }
 
  private:
-  void Add(const std::string& family, const Case& one,
-           decltype(PlannedBenchmark::make_fixture) make_fixture);
+  void AddCombinations(const std::string& family, const Case& one,
+                       const decltype(PlannedBenchmark::make_fixture)& make_fixture);
   [[nodiscard]] std::vector<Axis> AxesOf(const Case& one) const;
   void RequireKnownAxes() const;
 

@@ -58,7 +58,7 @@ struct Block {
 // Asking for one block an SM lets the compiler spend registers on loads in flight instead of saving
 // them for occupancy, which matters to a grid of few blocks.
 template <class Body>
-__global__ __launch_bounds__(Body::kThreads, 1) void RunBody(Body body) {
+__global__ __launch_bounds__(Body::kThreads) void RunBody(Body body) {
   body(Block{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x),
              static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)});
 }

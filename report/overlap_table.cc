@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdarg>
 #include <cstdio>
 
 namespace overlapbench {
@@ -10,12 +9,10 @@ namespace {
 
 constexpr int kWidth = 100;
 
-std::string Format(const char* format, ...) {
+template <class... Values>
+std::string Format(const char* format, Values... values) {
   std::array<char, 512> text{};
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text.data(), text.size(), format, arguments);
-  va_end(arguments);
+  std::snprintf(text.data(), text.size(), format, values...);
   return text.data();
 }
 

@@ -51,7 +51,7 @@ bool RunReporter::ReportContext(const Context& context) {
   if (!is_root_) return true;
   json_.ReportContext(context);
   WriteJson(kJsonEnding);
-  if (!json_to_console_) ShowContext(context);
+  if (!json_to_console_) ShowPlan();
   return true;
 }
 
@@ -69,7 +69,7 @@ void RunReporter::ReportRuns(const std::vector<Run>& report) {
     if (run.run_type != Run::RT_Iteration) continue;
     if (run.repetition_index <= 0) ++shown_;
     rows_.push_back(MakeRow(run));
-    if (!json_to_console_) ShowRow(run);
+    if (!json_to_console_) ShowRow(rows_.back());
   }
 }
 
@@ -84,13 +84,12 @@ void RunReporter::Finalize() {
   std::cout.flush();
 }
 
-void RunReporter::ShowContext(const Context& /*context*/) {
+void RunReporter::ShowPlan() const {
   std::cout << planned_ << " benchmarks; times are medians, the maximum over the ranks\n"
             << std::flush;
 }
 
-void RunReporter::ShowRow(const Run& /*run*/) {
-  const Row& row = rows_.back();
+void RunReporter::ShowRow(const Row& row) const {
   std::cout << "[" << shown_ << "/" << planned_ << "] " << row.name << "\n        ";
   if (!row.error.empty()) {
     std::cout << "ERROR: " << row.error << "\n" << std::flush;

@@ -26,8 +26,8 @@ class RunReporter : public benchmark::BenchmarkReporter {
   void Finalize() override;
 
  private:
-  void ShowContext(const Context& context);
-  void ShowRow(const Run& run);
+  void ShowPlan() const;
+  void ShowRow(const Row& row) const;
   void WriteJson(const std::string& ending);
 
   bool is_root_;

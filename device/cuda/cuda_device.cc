@@ -90,7 +90,7 @@ class CudaGate : public Gate {
     CUDA_CHECK(cudaHostGetDevicePointer(&device_word_, word_, 0));
   }
   ~CudaGate() override {
-    Release();
+    CudaGate::Release();
     cudaFreeHost(word_);
   }
   CudaGate(const CudaGate&) = delete;
