@@ -38,6 +38,16 @@ fail() {
 
 may_install() { [[ ${OVERLAPBENCH_NO_INSTALL:-0} == 0 ]]; }
 
+# alone COMMAND...: runs it while nobody else sets up or builds in this checkout.
+alone() {
+  mkdir -p "$root/build"
+  (
+    flock --nonblock 9 || say "waiting for another run that is setting up or building"
+    flock 9
+    "$@"
+  ) 9>"$root/build/setup.lock"
+}
+
 # The first line in which apt or pip says what is wrong.
 first_error() { grep -m1 -E '^(E|ERROR): ' "$1" || echo "no reason given"; }
 
@@ -111,7 +121,6 @@ install_packages() {
     -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20)
   ((EUID)) || apt=("${apt[@]:1}")
   say "installing packages: $* (log: $packages_log)"
-  mkdir -p "$root/build"
   # One unreachable source fails the whole update and need not matter: the install decides.
   "${apt[@]}" update >"$packages_log" 2>&1 </dev/null || true
   "${apt[@]}" install "$@" >>"$packages_log" 2>&1 </dev/null
@@ -140,7 +149,6 @@ ensure_python() {
   fi
   ensure_packages python || return 1
   say "installing Python packages in $venv (log: $python_log)"
-  mkdir -p "$root/build"
   if [[ -d $venv/made-from ]]; then
     rm -rf "$venv.previous"
     mv "$venv" "$venv.previous"

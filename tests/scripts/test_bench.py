@@ -1,0 +1,475 @@
+"""./bench and ./check in a world of fakes: their own decisions, with nothing installed or built.
+
+Each test gets a copy of the scripts and a PATH of its own: the few system tools that the scripts
+call, and fakes for everything that would install, build or start ranks. A fake writes its name and
+arguments down; a file NAME.fails beside it makes it fail. A test takes things away and looks at
+what was called, at the exit status and at every line that the user sees.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# What the scripts themselves call; everything else that they need is a fake.
+SYSTEM_TOOLS = (
+    *("bash", "cat", "cmp", "cp", "dirname", "env", "find", "flock", "grep", "mkdir"),
+    *("mv", "nproc", "realpath", "rm", "sed", "tail", "touch", "xargs"),
+)
+BUILD_TOOLS = ("g++", "cmake", "ninja", "git", "mpicxx")
+CHECK_TOOLS = ("clang-format", "run-clang-tidy.py", "ruff", "mypy")
+LAUNCHERS = (
+    {"OMPI_COMM_WORLD_RANK": "0"},
+    {"PMIX_RANK": "1"},
+    {"PMI_RANK": "0"},
+    {"SLURM_STEP_ID": "0", "SLURM_PROCID": "3"},
+)
+
+RECORD = """echo "${0##*/} $*" >>"$CALLS"
+[[ ! -e $0.fails ]] || { echo "E: ${0##*/} failed"; exit 1; }"""
+APT_GET = '[[ $* != *install* ]] || cp "$PATH/g++" "$PATH/ninja"'
+MPIRUN = """while [[ $1 != */overlapbench ]]; do shift; done; exec "$@" """
+BINARY = """case $1 in
+  --query=gpus) echo "$GPUS" ;;
+  --help) echo "the flags of the binary" ;;
+  *) printf '[%s]' "$@"; exit "$STATUS" ;;
+esac"""
+# Making an environment gives it a Python whose pip fails where the test says so.
+PYTHON = """if [[ $2 == venv ]]; then
+  mkdir -p "$3/bin" && cp "$0" "$3/bin/python"
+elif [[ $2 == pip && -e $PATH/pip.fails ]]; then
+  echo "ERROR: No matching distribution found"
+  exit 1
+fi"""
+
+
+class World:
+    """A copy of the scripts, complete: nothing is missing and everything is built."""
+
+    def __init__(self, folder: Path) -> None:
+        self.repository = folder / "repository"
+        self.bin = folder / "bin"
+        self.venv = self.repository / ".venv"
+        self.binary = self.repository / "build/release/overlapbench"
+        self.calls_file = folder / "calls"
+        self.environment = {
+            "PATH": str(self.bin),
+            "CALLS": str(self.calls_file),
+            "CMAKE_PREFIX_PATH": str(folder),
+            "GPUS": "0",
+            "STATUS": "0",
+        }
+        self._copy_scripts()
+        self._make_system(folder)
+        self._make_venv()
+        self._make_build()
+
+    def _copy_scripts(self) -> None:
+        for name in ("bench", "check", ".ci/run", "tools/setup.sh"):
+            (self.repository / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.repository / name)
+        for name in ("requirements.txt", "requirements-dev.txt"):
+            (self.repository / "tools" / name).write_text("package==1.0\n")
+
+    def _make_system(self, folder: Path) -> None:
+        self.bin.mkdir()
+        for name in SYSTEM_TOOLS:
+            found = shutil.which(name)
+            assert found, f"these tests need {name}"
+            (self.bin / name).symlink_to(found)
+        for name in (*BUILD_TOOLS, "ctest", "shellcheck"):
+            self.fake(self.bin / name)
+        self.fake(self.bin / "mpirun", MPIRUN)
+        self.fake(self.bin / "python3", PYTHON)
+        self.fake(self.bin / "sudo", 'exec "$@"')
+        for header in ("benchmark/benchmark.h", "gtest/gtest.h"):
+            (folder / "include" / header).parent.mkdir(parents=True)
+            (folder / "include" / header).touch()
+
+    def _make_venv(self) -> None:
+        for name in ("python", *CHECK_TOOLS):
+            self.fake(self.venv / "bin" / name)
+        shutil.copytree(
+            self.repository / "tools",
+            self.venv / "made-from",
+            ignore=shutil.ignore_patterns("*.sh"),
+        )
+
+    def _make_build(self) -> None:
+        self.fake(self.binary, BINARY)
+        (self.binary.parent / "build.ninja").touch()
+        (self.binary.parent / "CMakeCache.txt").write_text(
+            f"CMAKE_HOME_DIRECTORY:INTERNAL={self.repository}\n"
+            f"CMAKE_CACHEFILE_DIR:INTERNAL={self.binary.parent}\n"
+        )
+
+    def fake(self, path: Path, what: str = "") -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!{self.bin}/bash\n{RECORD}\n{what}\n")
+        path.chmod(0o755)
+
+    def run(self, command: str, *arguments: str, **environment: str) -> "Outcome":
+        self.calls_file.write_text("")
+        done = subprocess.run(
+            [self.repository / command, *arguments],
+            env=self.environment | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return Outcome(done, self.calls_file.read_text().splitlines())
+
+
+class Outcome:
+    """What a run of a script did: status, output, the user's lines, the fakes it called."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str], calls: list[str]) -> None:
+        self.status = done.returncode
+        self.output = done.stdout
+        self.lines = done.stderr.splitlines()
+        self._calls = calls
+
+    def calls(self, name: str) -> list[str]:
+        return [
+            call.removeprefix(f"{name} ") for call in self._calls if call.startswith(f"{name} ")
+        ]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path.resolve())
+
+
+@pytest.mark.parametrize(
+    ("flags", "gpus", "ranks", "backend"),
+    [
+        ([], "0", 2, "host"),
+        ([], "4", 4, "cuda"),
+        (["--backend=auto"], "1", 1, "cuda"),
+        (["--backend=cuda"], "2", 2, "cuda"),
+        (["--backend=cuda"], "0", 1, "cuda"),
+        (["--backend=host"], "4", 2, "host"),
+        (["--backend", "host", "--ranks", "3"], "4", 3, "host"),
+        (["--ranks=5"], "4", 5, "auto"),
+    ],
+)
+def test_ranks(world: World, flags: list[str], gpus: str, ranks: int, backend: str) -> None:
+    outcome = world.run("bench", *flags, GPUS=gpus)
+    assert outcome.status == 0
+    assert outcome.lines == [f"bench: starting {ranks} rank(s), backend {backend}"]
+    assert outcome.calls("mpirun")[0].startswith(f"-n {ranks} ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "passed_on"),
+    [
+        (["--benchmark_filter=A|B", "--axis", "grid=1x1,2x2"], None),
+        (["--name=two words", "", "*"], None),
+        (["--ranks", "2", "--no-install", "--x"], ["--x"]),
+        (["--backend", "host", "--x"], ["--backend=host", "--x"]),
+        (["--backend=host"], ["--backend=host"]),
+        (["--ranks", "2", "--name", "two words"], ["--name", "two words"]),
+    ],
+)
+def test_arguments_of_the_binary(
+    world: World, flags: list[str], passed_on: list[str] | None
+) -> None:
+    expected = "".join(f"[{argument}]" for argument in passed_on or flags)
+    assert world.run("bench", *flags).output == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--ranks=two"], "--ranks takes a whole number from 1 on, not 'two'"),
+        (["--ranks", "0"], "--ranks takes a whole number from 1 on, not '0'"),
+        (["--ranks", "-1"], "--ranks takes a whole number from 1 on, not '-1'"),
+        (["--ranks"], "--ranks needs a value; see ./bench --help"),
+        (["--backend", "metal"], "unknown backend 'metal' (auto, cuda or host)"),
+        (["--backend="], "unknown backend '' (auto, cuda or host)"),
+    ],
+)
+def test_bad_flags(world: World, flags: list[str], complaint: str) -> None:
+    outcome = world.run("bench", *flags)
+    assert (outcome.status, outcome.lines) == (2, [f"bench: {complaint}"])
+    assert outcome.calls("cmake") == []
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 77])
+def test_the_binary_decides_the_exit_status(world: World, status: int) -> None:
+    assert world.run("bench", STATUS=str(status)).status == status
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_under_a_launcher_it_only_becomes_the_binary(
+    world: World, launcher: dict[str, str]
+) -> None:
+    (world.bin / "ninja").unlink()
+    outcome = world.run("bench", "--ranks=4", "--x", STATUS="3", **launcher)
+    assert (outcome.status, outcome.output, outcome.lines) == (3, "[--x]", [])
+    assert outcome.calls("cmake") == outcome.calls("mpirun") == []
+
+
+def test_under_a_launcher_it_never_builds(world: World) -> None:
+    world.binary.unlink()
+    outcome = world.run("bench", PMIX_RANK="0")
+    assert outcome.status == 1
+    assert outcome.lines == [f"bench: {world.binary} is not built; first run ./bench --build-only"]
+
+
+@pytest.mark.parametrize("step", ["4294967290", "4294967291", "4294967294", ""])
+def test_a_shell_inside_an_allocation_is_no_launched_rank(world: World, step: str) -> None:
+    outcome = world.run("bench", SLURM_STEP_ID=step, SLURM_PROCID="0")
+    assert len(outcome.calls("mpirun")) == 1
+
+
+def test_a_complete_machine_is_left_alone(world: World) -> None:
+    world.fake(world.bin / "apt-get", APT_GET)
+    outcome = world.run("bench", "--build-only")
+    assert (outcome.status, outcome.lines, outcome.output) == (0, [], "")
+    assert outcome.calls("apt-get") == outcome.calls("python3") == []
+    assert outcome.calls("cmake") == [f"--build {world.binary.parent} --target overlapbench"]
+
+
+def test_two_runs_do_not_set_up_at_once(world: World) -> None:
+    with (world.repository / "build/setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        threading.Timer(0.5, fcntl.flock, (lock, fcntl.LOCK_UN)).start()
+        outcome = world.run("bench", "--build-only")
+    assert outcome.status == 0
+    assert outcome.lines == ["bench: waiting for another run that is setting up or building"]
+
+
+def test_help_neither_installs_nor_builds(world: World) -> None:
+    (world.bin / "ninja").unlink()
+    outcome = world.run("bench", "--help")
+    assert outcome.status == 0
+    assert "--no-install" in outcome.output
+    assert outcome.output.endswith("the flags of the binary\n")
+    world.binary.unlink()
+    outcome = world.run("bench", "-h")
+    assert outcome.status == 0
+    assert outcome.output.startswith("usage: ./bench")
+
+
+def test_a_missing_package_is_installed(world: World) -> None:
+    (world.bin / "ninja").unlink()
+    world.fake(world.bin / "apt-get", APT_GET)
+    outcome = world.run("bench")
+    assert outcome.status == 0
+    assert outcome.lines[0].startswith("bench: installing packages: ninja-build (log: ")
+    update, install = outcome.calls("apt-get")
+    assert update.endswith("update")
+    assert install.endswith("install ninja-build")
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment"), [(["--no-install"], {}), ([], {"OVERLAPBENCH_NO_INSTALL": "1"})]
+)
+def test_no_install_names_what_is_missing(
+    world: World, flags: list[str], environment: dict[str, str]
+) -> None:
+    (world.bin / "ninja").unlink()
+    (world.bin / "mpirun").unlink()
+    world.fake(world.bin / "apt-get", APT_GET)
+    outcome = world.run("bench", *flags, **environment)
+    become = "" if os.geteuid() == 0 else "sudo "
+    assert outcome.status == 1
+    assert outcome.lines == [
+        "bench: missing: ninja mpirun; "
+        f"install with: {become}apt-get install ninja-build openmpi-bin"
+    ]
+    assert outcome.calls("apt-get") == outcome.calls("cmake") == []
+
+
+def test_where_there_is_no_apt(world: World) -> None:
+    (world.bin / "ninja").unlink()
+    outcome = world.run("bench")
+    assert outcome.status == 1
+    assert outcome.lines == [
+        "bench: missing: ninja; install them with this system's package manager "
+        "(the Debian packages are: ninja-build)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fails", "reason"), [(True, "E: apt-get failed"), (False, "no reason given")]
+)
+def test_an_installation_that_brings_nothing(world: World, fails: bool, reason: str) -> None:
+    (world.bin / "ninja").unlink()
+    world.fake(world.bin / "apt-get")
+    if fails:
+        (world.bin / "apt-get.fails").touch()
+    outcome = world.run("bench")
+    assert outcome.status == 1
+    assert len(outcome.lines) == 2
+    assert outcome.lines[1].startswith("bench: missing: ninja; ")
+    assert f"apt-get install ninja-build failed: {reason} (log: " in outcome.lines[1]
+    assert outcome.calls("cmake") == []
+
+
+def test_the_python_environment_is_made_once(world: World) -> None:
+    shutil.rmtree(world.venv)
+    outcome = world.run("bench")
+    assert outcome.status == 0
+    assert outcome.lines[0].startswith(f"bench: installing Python packages in {world.venv} (log: ")
+    assert (world.venv / "made-from/requirements.txt").read_text() == "package==1.0\n"
+    assert len(world.run("bench").lines) == 1
+
+
+def test_an_environment_whose_python_is_gone_is_made_again(world: World) -> None:
+    (world.venv / "bin/python").unlink()
+    assert world.run("bench").status == 0
+    assert (world.venv / "bin/python").exists()
+
+
+def test_measuring_goes_on_without_python_packages(world: World) -> None:
+    shutil.rmtree(world.venv)
+    (world.bin / "pip.fails").touch()
+    first, second = world.run("bench"), world.run("bench")
+    assert first.status == second.status == 0
+    assert "no charts" in first.lines[1]
+    assert "No matching distribution found" in first.lines[1]
+    assert second.lines[0] == (
+        "bench: no charts: Python packages could not be installed; ./bench --build-only tries again"
+    )
+    assert second.calls("python3") == []
+    assert not world.venv.exists()
+
+    (world.bin / "pip.fails").unlink()
+    assert world.run("bench", "--build-only").status == 0
+    assert len(world.run("bench").lines) == 1
+
+
+def test_a_failed_update_leaves_the_old_environment(world: World) -> None:
+    (world.repository / "tools/requirements.txt").write_text("package==2.0\n")
+    (world.bin / "pip.fails").touch()
+    outcome = world.run("bench")
+    assert outcome.status == 0
+    assert (world.venv / "made-from/requirements.txt").read_text() == "package==1.0\n"
+    assert (world.venv / "bin/ruff").exists()
+
+
+def test_no_install_measures_without_python_packages(world: World) -> None:
+    shutil.rmtree(world.venv)
+    outcome = world.run("bench", "--no-install")
+    assert outcome.status == 0
+    assert outcome.lines[0] == (
+        "bench: no charts: .venv is missing or out of date, and installing is turned off"
+    )
+    assert outcome.calls("python3") == []
+    assert "installing" in world.run("bench").lines[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "key"),
+    [
+        ("build.ninja", ""),
+        ("CMakeCache.txt", "CMAKE_HOME_DIRECTORY"),
+        ("CMakeCache.txt", "CMAKE_CACHEFILE_DIR"),
+    ],
+)
+def test_configures_where_this_was_not_done_or_done_elsewhere(
+    world: World, file: str, key: str
+) -> None:
+    directory = world.binary.parent
+    content = (directory / file).read_text()
+    (directory / file).unlink()
+    if key:
+        elsewhere = content.replace(f"{key}:INTERNAL=", f"{key}:INTERNAL=/elsewhere")
+        (directory / file).write_text(elsewhere)
+    outcome = world.run("bench")
+    assert outcome.calls("cmake") == [
+        f"--fresh -S {world.repository} --preset release -B {directory}",
+        f"--build {directory} --target overlapbench",
+    ]
+
+
+def test_builds_where_it_is_told(world: World) -> None:
+    outcome = world.run("bench", "--build-only", f"--build-dir={world.repository}/elsewhere")
+    assert outcome.calls("cmake")[1] == (
+        f"--build {world.repository}/elsewhere --target overlapbench"
+    )
+
+
+def test_a_failed_build_starts_nothing(world: World) -> None:
+    (world.bin / "cmake.fails").touch()
+    outcome = world.run("bench")
+    assert outcome.status == 1
+    assert outcome.lines == [
+        "E: cmake failed",
+        f"bench: the build failed (log: {world.binary.parent}/build.log)",
+    ]
+    assert outcome.calls("mpirun") == []
+
+
+def summary(outcome: Outcome) -> dict[str, str]:
+    """Return each step of ./check with its verdict."""
+    rows = [line.split() for line in outcome.output.splitlines()[:-1]]
+    return {row[3]: row[0] for row in rows}
+
+
+def test_check_counts_its_steps(world: World) -> None:
+    outcome = world.run("check")
+    assert outcome.status == 0
+    assert set(summary(outcome).values()) == {"passed"}
+    assert "--no-tests=error" in outcome.calls("ctest")[0]
+    assert outcome.output.splitlines()[-1] == f"{len(summary(outcome))} passed, 0 failed, 0 skipped"
+
+
+@pytest.mark.parametrize(
+    ("tool", "step"),
+    [
+        ("bin/ctest", "ctest"),
+        ("bin/shellcheck", "shellcheck"),
+        ("bin/mpirun", "end-to-end"),
+        ("repository/.venv/bin/clang-format", "clang-format"),
+        ("repository/.venv/bin/run-clang-tidy.py", "clang-tidy"),
+        ("repository/.venv/bin/mypy", "mypy"),
+    ],
+)
+def test_one_failing_step_fails_the_check_and_stops_no_other(
+    world: World, tool: str, step: str
+) -> None:
+    (world.repository / "kernel.cc").touch()
+    (world.bin.parent / f"{tool}.fails").touch()
+    outcome = world.run("check")
+    assert outcome.status == 1
+    assert [name for name, verdict in summary(outcome).items() if verdict != "passed"] == [step]
+    assert outcome.output.splitlines()[-1].endswith(" passed, 1 failed, 0 skipped")
+
+
+def test_check_skips_what_it_has_no_tools_for(world: World) -> None:
+    shutil.rmtree(world.venv)
+    offline = {"OVERLAPBENCH_NO_INSTALL": "1"}
+    skipped = {
+        name
+        for name, verdict in summary(world.run("check", **offline)).items()
+        if verdict == "skipped"
+    }
+    assert skipped == {"clang-format", "clang-tidy", "ruff", "ruff-format", "mypy"}
+    assert world.run("check", **offline).status == 0
+
+    in_ci = world.run(".ci/run", CI="true", **offline)
+    assert in_ci.status == 1
+    assert {name for name, verdict in summary(in_ci).items() if verdict == "failed"} == skipped
+
+
+def test_check_quick_leaves_clang_tidy_out(world: World) -> None:
+    outcome = world.run("check", "--quick")
+    assert outcome.status == 0
+    assert [name for name, verdict in summary(outcome).items() if verdict == "skipped"] == [
+        "clang-tidy"
+    ]
+
+
+def test_check_refuses_unknown_flags(world: World) -> None:
+    outcome = world.run("check", "--fast")
+    assert (outcome.status, outcome.output) == (2, "")
+    assert outcome.lines == ["check: unknown flag '--fast'; ./check takes --quick"]
