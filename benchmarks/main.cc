@@ -172,13 +172,8 @@ void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>&
     throw UsageError(std::string("Google Benchmark does not know the flag ") + pointers[1]);
 }
 
-std::ofstream OpenSamples(const Ranks& ranks, const Options& options) {
-  std::ofstream file;
-  if (!ranks.is_root() || options.samples_out.empty()) return file;
-  file.open(options.samples_out);
-  if (!file) throw UsageError("cannot write " + options.samples_out);
-  file << "name,group,comp_ms,comm_ms,total_ms,skew_us\n";
-  return file;
+std::unique_ptr<ResultFile> OpenFile(const std::string& path) {
+  return path.empty() ? nullptr : std::make_unique<ResultFile>(path);
 }
 
 // Runs `open` on rank 0; its failure is everybody's.
@@ -200,12 +195,14 @@ auto OnRoot(Ranks& ranks, const Open& open) -> decltype(open()) {
 int RunChosen(Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
   Ranks& ranks = suite.machine.ranks;
   const Options& options = suite.options;
-  auto file = OnRoot(ranks, [&] {
-    return options.out.empty() ? nullptr : std::make_unique<ResultFile>(options.out);
-  });
-  suite.samples_out = OnRoot(ranks, [&] { return OpenSamples(ranks, options); });
   std::vector<std::string> flags;
   InitializeGoogleBenchmark(options, flags);
+  auto file = OnRoot(ranks, [&] { return OpenFile(options.out); });
+  const auto samples_file = OnRoot(ranks, [&] { return OpenFile(options.samples_out); });
+  if (samples_file != nullptr) {
+    samples_file->Append("name,group,comp_ms,comm_ms,total_ms,skew_us\n", "");
+    suite.write_samples = [&](const std::string& lines) { samples_file->Append(lines, ""); };
+  }
   const auto context = DescribeRun(suite.machine, options);
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
   if (ranks.is_root() && !options.json_to_console) std::cout << DescribeInOneLine(context) << "\n";
@@ -218,6 +215,7 @@ int RunChosen(Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
   // A rank that had other benchmarks to run would be met here.
   ranks.AgreeOnEntry("the end of the run", 0);
   suite.session.reset();
+  if (samples_file != nullptr) samples_file->Finish();
   benchmark::Shutdown();
   if (suite.error_rows > 0 && ranks.is_root()) {
     std::cerr << "overlapbench: " << suite.error_rows << " benchmark runs failed\n";

@@ -23,6 +23,10 @@ ResultFile::ResultFile(const std::string& path) : path_(path), partial_path_(pat
   if (file_ == nullptr) ThrowErrno(path);
 }
 
+ResultFile::~ResultFile() {
+  if (file_ != nullptr && end_ == 0) unlink(partial_path_.c_str());
+}
+
 void ResultFile::Append(const std::string& text, const std::string& ending) {
   const std::string whole = text + ending;
   const bool written = std::fseek(file_.get(), end_, SEEK_SET) == 0 &&

@@ -1,4 +1,5 @@
-// ResultFile: the JSON of --benchmark_out, written so that nothing finished is ever lost.
+// ResultFile: an output file (--benchmark_out, --samples_out), written so that nothing finished is
+// lost.
 //
 // While the run goes on, rows go to FILE.partial, which is closed properly after every row: it is
 // valid JSON at any time, also when the run dies. At the end it is renamed to FILE, which therefore
@@ -17,6 +18,9 @@ class ResultFile {
  public:
   // Throws UsageError when the file cannot be written, before anything is measured.
   explicit ResultFile(const std::string& path);
+  ~ResultFile();
+  ResultFile(const ResultFile&) = delete;
+  ResultFile& operator=(const ResultFile&) = delete;
 
   // Appends text; the file then holds everything appended and `ending`, which the next Append
   // overwrites.

@@ -5,8 +5,10 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -197,10 +199,32 @@ class CudaDevice : public Device {
     auto facts = nvml_.Facts();
     facts["gpu_pci_bus_id"] = PciBusId(ordinal_);
     facts["peer_access"] = PeerAccess();
+    facts["clock_resolution_us"] = ClockResolutionUs();
     return facts;
   }
 
  private:
+  // The smallest difference between the distances of events recorded one behind the other.
+  [[nodiscard]] std::string ClockResolutionUs() const {
+    constexpr int kPairs = 200;
+    constexpr double kMicrosecondsInMillisecond = 1000;
+    CudaStream stream(0);
+    CudaEvent first;
+    CudaEvent second;
+    std::set<double> distances_us;
+    for (int i = 0; i < kPairs; ++i) {
+      stream.Record(first);
+      stream.Record(second);
+      stream.Synchronize(std::chrono::seconds(10), "measuring the clock's resolution");
+      distances_us.insert(ElapsedMs(first, second) * kMicrosecondsInMillisecond);
+    }
+    double smallest_us = *distances_us.rbegin();
+    for (auto one = distances_us.begin(); std::next(one) != distances_us.end(); ++one) {
+      smallest_us = std::min(smallest_us, *std::next(one) - *one);
+    }
+    return std::to_string(smallest_us);
+  }
+
   // The visible GPUs that this one can reach directly: "1 2 3", or "none".
   [[nodiscard]] std::string PeerAccess() const {
     std::ostringstream peers;

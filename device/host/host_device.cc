@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 
 #include "device/device.h"
@@ -109,7 +110,12 @@ class HostDevice : public Device {
   }
   std::string ThrottleReason() override { return ""; }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
-    return {{"host_cores", std::to_string(pool_->cores())}};
+    constexpr double kMicrosecondsInNanosecond = 1e-3;
+    timespec resolution{};
+    clock_getres(CLOCK_MONOTONIC, &resolution);
+    return {{"host_cores", std::to_string(pool_->cores())},
+            {"clock_resolution_us",
+             std::to_string(static_cast<double>(resolution.tv_nsec) * kMicrosecondsInNanosecond)}};
   }
 
  private:

@@ -62,7 +62,9 @@ void HostStream::EnqueueBlocks(int blocks, std::function<void(int)> block) {
 
 void HostStream::Record(Event& event) {
   // A mark is passed even when an earlier task failed, so that streams waiting for it cannot hang.
-  EnqueueMark([this, mark = dynamic_cast<HostEvent&>(event).NewMark()] { mark->Pass(clock_); });
+  EnqueueMark(
+      [this, mark = dynamic_cast<HostEvent&>(event).NewMark(),
+       enqueued = std::chrono::steady_clock::now()] { mark->Pass(std::max(clock_, enqueued)); });
 }
 
 void HostStream::Wait(const Event& event) {

@@ -4,9 +4,9 @@
 // and on the device's spare cores.
 //
 // The stream keeps its own clock, which says when it COULD pass a point: at the end of the work
-// before it, or when an event it waited for was passed. That is what Record records, so that the
-// time a thread needs to wake up and pass on a mark is not in the measurement, while the time it
-// needs to start real work is.
+// before it, when an event it waited for was passed, or when the point was enqueued, whichever is
+// last. That is what Record records, so that the time a thread needs to wake up and pass on a mark
+// is not in the measurement, while the time it needs to start real work is.
 //
 // What a task throws is kept and thrown by the next Synchronize; the tasks
 // behind it still run, so that no event behind it is left unrecorded.
