@@ -10,7 +10,8 @@ namespace overlapbench {
 
 void PlanComm(Plan& plan, const Registry& registry) {
   for (const auto& spec : registry.specs()) {
-    if (spec.side != Side::kCompute) plan.Add<BaselineFixture>("Comm", {"", spec.name, {}});
+    if (spec.baseline && spec.side != Side::kCompute)
+      plan.Add<BaselineFixture>("Comm", {"", spec.name, {}});
   }
 }
 

@@ -6,7 +6,8 @@ namespace overlapbench {
 
 void PlanCompute(Plan& plan, const Registry& registry) {
   for (const auto& spec : registry.specs()) {
-    if (spec.side == Side::kCompute) plan.Add<BaselineFixture>("Compute", {"", spec.name, {}});
+    if (spec.baseline && spec.side == Side::kCompute)
+      plan.Add<BaselineFixture>("Compute", {"", spec.name, {}});
   }
 }
 

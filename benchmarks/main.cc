@@ -39,6 +39,17 @@ void PrintHelp() {
          "--benchmark_min_warmup_time=, work as they do there.\n";
 }
 
+// If any rank gives an error, ends all of them with it as a mistake of usage.
+void RefuseTogether(Ranks& ranks, const std::string& error) {
+  try {
+    ranks.AgreeOnError(error, "starting");
+  } catch (const FatalError&) {
+    throw;
+  } catch (const Error& agreed) {
+    throw UsageError(agreed.what());
+  }
+}
+
 // One rank a GPU. A launcher may also show each rank one GPU of its own.
 std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
   const int visible = VisibleGpus();
@@ -48,7 +59,7 @@ std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
             std::to_string(visible) + " GPUs: start at most one rank a GPU (--ranks " +
             std::to_string(visible) + ")";
   }
-  ranks.AgreeOnError(error, "choosing GPUs");
+  RefuseTogether(ranks, error);
   auto device = OpenCudaDevice(visible > 1 ? ranks.local_rank() : 0);
   const auto identities = ranks.Gather(device->info().identity, "choosing GPUs");
   for (int rank = 0; rank < ranks.size(); ++rank) {
@@ -142,17 +153,24 @@ void RequireSomething(const Plan& plan, const Filter& filter, const Options& opt
   throw UsageError(message);
 }
 
-void PrintAxes(const Registry& registry) {
-  for (const auto& spec : registry.specs()) {
-    std::cout << spec.name << ": "
-              << (spec.missing.empty() ? spec.summary : "not available: " + spec.missing) << "\n";
-    for (const auto& axis : spec.axes) {
-      std::cout << "  " << axis.name << " = ";
-      for (std::size_t i = 0; i < axis.values.size(); ++i)
-        std::cout << (i > 0 ? "," : "") << axis.values[i];
-      std::cout << "  (" << axis.help << ")\n";
+void PrintAxes(const std::string& owner, const std::vector<Axis>& axes) {
+  std::cout << owner << "\n";
+  for (const auto& axis : axes) {
+    std::cout << "  " << axis.name << " = ";
+    for (std::size_t i = 0; i < axis.values.size(); ++i) {
+      std::cout << (i > 0 ? "," : "") << axis.values[i];
     }
+    std::cout << "  (" << axis.help << ")\n";
   }
+}
+
+void PrintAllAxes(const Registry& registry, const Plan& plan) {
+  for (const auto& spec : registry.specs()) {
+    const std::string& missing = spec.missing;
+    PrintAxes(spec.name + ": " + (missing.empty() ? spec.summary : "not available: " + missing),
+              spec.axes);
+  }
+  PrintAxes("Every benchmark; first and streams in pairs only:", plan.method_axes());
 }
 
 // `flags` must outlive the run: Google Benchmark keeps a pointer to the program's name.
@@ -172,24 +190,17 @@ void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>&
     throw UsageError(std::string("Google Benchmark does not know the flag ") + pointers[1]);
 }
 
-std::unique_ptr<ResultFile> OpenFile(const std::string& path) {
-  return path.empty() ? nullptr : std::make_unique<ResultFile>(path);
-}
-
-// Runs `open` on rank 0; its failure is everybody's.
-template <class Open>
-auto OnRoot(Ranks& ranks, const Open& open) -> decltype(open()) {
+// Opens the file on rank 0, if there is one to open; its failure is everybody's.
+std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
+  std::unique_ptr<ResultFile> file;
   std::string error;
-  decltype(open()) result;
   try {
-    if (ranks.is_root()) result = open();
+    if (ranks.is_root() && !path.empty()) file = std::make_unique<ResultFile>(path);
   } catch (const Error& caught) {
     error = caught.what();
   }
-  double failed = error.empty() ? 0 : 1;
-  ranks.Max({&failed, 1}, "opening output files");
-  if (failed > 0) throw UsageError(error);
-  return result;
+  RefuseTogether(ranks, error);
+  return file;
 }
 
 int RunChosen(Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
@@ -197,8 +208,8 @@ int RunChosen(Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
   const Options& options = suite.options;
   std::vector<std::string> flags;
   InitializeGoogleBenchmark(options, flags);
-  auto file = OnRoot(ranks, [&] { return OpenFile(options.out); });
-  const auto samples_file = OnRoot(ranks, [&] { return OpenFile(options.samples_out); });
+  auto file = OpenOnRoot(ranks, options.out);
+  const auto samples_file = OpenOnRoot(ranks, options.samples_out);
   if (samples_file != nullptr) {
     samples_file->Append("name,group,comp_ms,comm_ms,total_ms,skew_us\n", "");
     suite.write_samples = [&](const std::string& lines) { samples_file->Append(lines, ""); };
@@ -223,8 +234,30 @@ int RunChosen(Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
   return suite.error_rows > 0 ? kFailed : 0;
 }
 
+// Every rank has a command line and an environment of its own. Where they differ, or one of them is
+// refused, all ranks end here instead of waiting for each other.
+Options AgreeOnOptions(Ranks& ranks, const std::vector<std::string>& arguments) {
+  Options options;
+  std::string error;
+  try {
+    options = ParseOptions(arguments);
+  } catch (const UsageError& caught) {
+    error = caught.what();
+  }
+  const auto all = ranks.Gather(error.empty() ? options.shared_flags : error, "comparing flags");
+  for (int rank = 1; rank < ranks.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw FatalError("the ranks were not given the same flags: rank 0: '" + all[0] + "', rank " +
+                         std::to_string(rank) + ": '" + all[rank] +
+                         "'; start all ranks with the same flags and environment",
+                     FatalError::kKnownToAll);
+  }
+  if (!error.empty()) throw UsageError(error);
+  return options;
+}
+
 int Run(Ranks& ranks, const std::vector<std::string>& arguments) {
-  const Options options = ParseOptions(arguments);
+  const Options options = AgreeOnOptions(ranks, arguments);
   ranks.set_timeout(options.timeout);
   const auto device = OpenDevice(ranks, options);
   Machine machine{*device, ranks};
@@ -236,7 +269,7 @@ int Run(Ranks& ranks, const std::vector<std::string>& arguments) {
   if (chosen.empty() && !options.list_axes) RequireSomething(plan, filter, options);
   if (ranks.is_root() && !options.json_to_console) {
     for (const auto& line : DescribeUnavailable(plan, filter)) std::cerr << line << "\n";
-    if (options.list_axes) PrintAxes(registry);
+    if (options.list_axes) PrintAllAxes(registry, plan);
     for (const auto& one : chosen) {
       if (options.list_tests) std::cout << one.configuration.name << "\n";
     }

@@ -31,13 +31,15 @@ Plan::Plan(const Registry& registry, Backend backend, const std::vector<AxisOver
   RequireKnownAxes();
 }
 
+std::vector<Axis> Plan::method_axes() const { return MethodAxes(/*is_pair=*/true, backend_); }
+
 void Plan::RequireKnownAxes() const {
   std::set<std::string> known;
   const auto add = [&](const std::vector<Axis>& axes) {
     for (const auto& axis : axes) known.insert(axis.name);
   };
   for (const auto& spec : registry_.specs()) add(spec.axes);
-  add(MethodAxes(true, backend_));
+  add(method_axes());
   std::string list;
   for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
   for (const auto& one : overrides_) {

@@ -39,6 +39,8 @@ class Plan {
   }
 
   [[nodiscard]] const std::vector<PlannedBenchmark>& benchmarks() const { return benchmarks_; }
+  // The axes that belong to the method and not to a workload: cache, cadence, and those of pairs.
+  [[nodiscard]] std::vector<Axis> method_axes() const;
 
   // "Overlap/AllToAll+Gemm: needs at least 2 GPUs": names that cannot run here, with the reason.
   struct Unavailable {

@@ -71,7 +71,8 @@ enum class Side : unsigned char { kCompute, kComm, kMemory };
 struct WorkloadSpec {
   std::string name;  // as in benchmark names: "AllToAll", "Gemm"
   Side side = Side::kCompute;
-  std::string summary;  // one line for --list_axes
+  std::string summary;   // one line for --list_axes
+  bool baseline = true;  // whether it also stands alone, in Compute or Comm
   std::vector<Axis> axes;
   // What this machine lacks to run it, with the reason; "" when nothing.
   std::string missing;
