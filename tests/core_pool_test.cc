@@ -1,0 +1,68 @@
+// The pool of cores runs every block exactly once, whatever the numbers and however many ask at
+// once.
+#include "device/host/core_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace overlapbench {
+namespace {
+
+// Runs `blocks` blocks and checks that each was run once, and before Run returned.
+void ExpectEachOnce(CorePool& pool, int blocks) {
+  std::vector<std::atomic<int>> runs(blocks);
+  pool.Run(blocks, [&](int block) { ++runs.at(block); });
+  for (int block = 0; block < blocks; ++block) {
+    ASSERT_EQ(runs[block], 1) << "block " << block << " of " << blocks << " on " << pool.cores();
+  }
+}
+
+TEST(CorePool, RunsEveryBlockOnceForEveryShape) {
+  for (const int cores : {1, 2, 3, 8}) {
+    CorePool pool(cores);
+    ASSERT_EQ(pool.cores(), cores);
+    for (const int blocks : {0, 1, 2, 3, 7, 64, 1000}) ExpectEachOnce(pool, blocks);
+  }
+}
+
+// Short jobs in quick succession: a helper that wakes up late must not touch a job that has ended.
+TEST(CorePool, SurvivesQuickSuccession) {
+  CorePool pool(4);
+  for (int i = 0; i < 100'000; ++i) ExpectEachOnce(pool, 1 + i % 5);
+}
+
+TEST(CorePool, ServesSeveralCallersAtOnce) {
+  CorePool pool(3);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&pool] {
+      for (int i = 0; i < 10'000; ++i) ExpectEachOnce(pool, 1 + i % 17);
+    });
+  }
+  for (auto& caller : callers) caller.join();
+}
+
+// Two blocks that wait for each other can only end on two cores.
+TEST(CorePool, RunsBlocksAtOnce) {
+  CorePool pool(2);
+  std::atomic<int> arrived = 0;
+  pool.Run(2, [&](int /*block*/) {
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();
+  });
+  EXPECT_EQ(arrived, 2);
+}
+
+TEST(CorePool, OfOneCoreUsesTheCallerAlone) {
+  CorePool pool(1);
+  pool.Run(8, [caller = std::this_thread::get_id()](int /*block*/) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+  });
+}
+
+}  // namespace
+}  // namespace overlapbench

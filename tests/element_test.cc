@@ -1,0 +1,107 @@
+// Element types: every value that the suite uses is exact in each of them.
+//
+// The reference is arithmetic on the value itself (frexp, ldexp); the code under test shifts bits.
+#include "workload/element.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "device/error.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr std::array kElements = {Element::kFloat32, Element::kFloat16, Element::kBfloat16,
+                                  Element::kFloat64, Element::kInt32};
+
+// Multiples of 1/128 in (−2, 2), and whole numbers from −256 to 256.
+std::vector<float> ValuesInUse() {
+  std::vector<float> values;
+  for (int i = -255; i <= 255; ++i) values.push_back(static_cast<float>(i) / 128);
+  for (int i = -256; i <= 256; ++i) values.push_back(static_cast<float>(i));
+  return values;
+}
+
+// value = ± m · 2^e with m in [1, 2); half precision stores e + 15 and ten bits of m − 1.
+std::uint16_t ReferenceHalfBits(double value) {
+  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  if (value == 0) return sign;
+  int exponent = 0;
+  const double m = 2 * std::frexp(std::abs(value), &exponent);
+  const double fraction = std::ldexp(m - 1, 10);
+  EXPECT_EQ(fraction, std::floor(fraction)) << value << " is not exact in half precision";
+  return sign | static_cast<std::uint16_t>((exponent - 1 + 15) << 10 | static_cast<int>(fraction));
+}
+
+double ReferenceFromHalf(std::uint16_t bits) {
+  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+  const int exponent = bits >> 10 & 31;
+  const int fraction = bits & 1023;
+  if (exponent == 31) {
+    return fraction == 0 ? sign * std::numeric_limits<double>::infinity()
+                         : std::numeric_limits<double>::quiet_NaN();
+  }
+  if (exponent == 0) return sign * std::ldexp(fraction, -24);
+  return sign * std::ldexp(1024 + fraction, exponent - 25);
+}
+
+TEST(HalfBits, AreThoseOfTheReference) {
+  for (const float value : ValuesInUse())
+    EXPECT_EQ(HalfBits(value), ReferenceHalfBits(value)) << value;
+}
+
+TEST(FromHalf, IsTheReferenceForEveryPattern) {
+  for (int pattern = 0; pattern <= 0xFFFF; ++pattern) {
+    const auto bits = static_cast<std::uint16_t>(pattern);
+    const double expected = ReferenceFromHalf(bits);
+    if (std::isnan(expected))
+      ASSERT_TRUE(std::isnan(FromHalf(bits))) << pattern;
+    else
+      ASSERT_EQ(FromHalf(bits), expected) << pattern;
+  }
+}
+
+TEST(Store, KeepsEveryValueInEveryType) {
+  for (const Element element : kElements) {
+    for (const float value : ValuesInUse()) {
+      if (element == Element::kInt32 && value != std::floor(value)) continue;
+      std::array<std::byte, 24> bytes{};
+      Store(bytes.data(), 1, element, value);
+      EXPECT_EQ(Load(bytes.data(), 1, element), value) << ToString(element);
+      EXPECT_EQ(Load(bytes.data(), 0, element), 0) << ToString(element);
+      EXPECT_EQ(Load(bytes.data(), 2, element), 0) << ToString(element);
+    }
+  }
+}
+
+TEST(Load, TellsPoisonFromEveryValue) {
+  std::array<std::uint8_t, 8> poison{};
+  poison.fill(0xFF);
+  for (const Element element : kElements) {
+    const double value = Load(poison.data(), 0, element);
+    if (element == Element::kInt32)
+      EXPECT_EQ(value, -1);
+    else
+      EXPECT_TRUE(std::isnan(value)) << ToString(element);
+  }
+}
+
+TEST(ElementNames, AreInversesOfElements) {
+  for (const Element element : kElements) EXPECT_EQ(ElementNamed(ToString(element)), element);
+  EXPECT_THROW(ElementNamed("float8"), Error);
+}
+
+TEST(SizeOf, IsTheTypesSize) {
+  EXPECT_EQ(SizeOf(Element::kFloat16), 2U);
+  EXPECT_EQ(SizeOf(Element::kBfloat16), 2U);
+  EXPECT_EQ(SizeOf(Element::kFloat32), 4U);
+  EXPECT_EQ(SizeOf(Element::kInt32), 4U);
+  EXPECT_EQ(SizeOf(Element::kFloat64), 8U);
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,130 @@
+// The oracle of matrix products: takes a right C, and refuses one that is wrong or not written
+// anywhere that a faulty kernel would leave it so.
+#include "kernels/gemm_oracle.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "backends.h"
+
+namespace overlapbench {
+namespace {
+
+GemmProblem SmallProblem() {
+  GemmProblem problem;
+  problem.m = 32;
+  problem.n = 48;
+  problem.k = 40;
+  problem.b_columns = 56;
+  problem.c_columns = 64;
+  problem.tolerance = 1e-6;
+  return problem;
+}
+
+// A triple loop over matrices that are really stored; the oracle stores none.
+std::vector<float> RightC(const GemmProblem& problem) {
+  std::vector<double> a(problem.m * problem.k);
+  std::vector<double> b(problem.k * problem.b_columns);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    a[i] = RandomFraction(problem.seed_a, static_cast<long>(i));
+  for (std::size_t i = 0; i < b.size(); ++i)
+    b[i] = RandomFraction(problem.seed_b, static_cast<long>(i));
+  std::vector<float> c(problem.m * problem.c_columns, std::numeric_limits<float>::quiet_NaN());
+  for (long row = 0; row < problem.m; ++row) {
+    for (long column = 0; column < problem.n; ++column) {
+      double sum = 0;
+      for (long i = 0; i < problem.k; ++i) {
+        sum += a[row * problem.k + i] * b[i * problem.b_columns + column];
+      }
+      c[row * problem.c_columns + column] = static_cast<float>(sum);
+    }
+  }
+  return c;
+}
+
+class GemmOracleTest : public OnEachBackend {
+ protected:
+  Verdict Verify(const std::vector<float>& c, const GemmProblem& problem) {
+    const auto stream = device().CreateStream();
+    std::vector<std::byte> stored(c.size() * SizeOf(problem.element_c));
+    for (std::size_t i = 0; i < c.size(); ++i) {
+      Store(stored.data(), static_cast<long>(i), problem.element_c, c[i]);
+    }
+    const Buffer buffer = device().Allocate(stored.size(), MemoryKind::kDevice);
+    stream->Copy(buffer.data(), stored.data(), stored.size());
+    return VerifyGemm(*stream, buffer.data(), problem, kPatience);
+  }
+
+  const GemmProblem problem_ = SmallProblem();
+  std::vector<float> c_ = RightC(problem_);
+  float& C(long row, long column) { return c_[row * problem_.c_columns + column]; }
+};
+INSTANTIATE_ON_EACH_BACKEND(GemmOracleTest);
+
+TEST_P(GemmOracleTest, TakesTheRightResult) {
+  const Verdict verdict = Verify(c_, problem_);
+  EXPECT_EQ(verdict.fault, "");
+  EXPECT_LE(verdict.max_rel_err, 1e-7);
+  EXPECT_EQ(verdict.tolerance, problem_.tolerance);
+}
+
+TEST_P(GemmOracleTest, TakesTheRightResultInHalfAndInBrainPrecision) {
+  for (const Element element : {Element::kFloat16, Element::kBfloat16}) {
+    GemmProblem problem = problem_;
+    problem.element_c = element;
+    problem.tolerance = 0.02;
+    const Verdict verdict = Verify(c_, problem);
+    EXPECT_EQ(verdict.fault, "");
+    EXPECT_GT(verdict.max_rel_err, 1e-5) << "the result was stored in few bits";
+    problem.tolerance = 1e-5;
+    EXPECT_NE(Verify(c_, problem).fault, "");
+  }
+}
+
+TEST_P(GemmOracleTest, RefusesAWrongElementInEachCorner) {
+  for (const long row : {0L, problem_.m - 1}) {
+    for (const long column : {0L, problem_.n - 1}) {
+      const float right = C(row, column);
+      C(row, column) = right + 1;
+      EXPECT_NE(Verify(c_, problem_).fault, "") << row << "," << column;
+      C(row, column) = right;
+    }
+  }
+}
+
+TEST_P(GemmOracleTest, RefusesAWrongRow) {
+  for (const long row : {0L, problem_.m / 2, problem_.m - 1}) {
+    const std::vector<float> right = c_;
+    for (long column = 0; column < problem_.n; ++column) C(row, column) = 0;
+    EXPECT_NE(Verify(c_, problem_).fault, "") << "row " << row;
+    c_ = right;
+  }
+}
+
+TEST_P(GemmOracleTest, RefusesAResultThatIsSlightlyOff) {
+  for (float& element : c_) element *= 1.0001F;
+  const Verdict verdict = Verify(c_, problem_);
+  EXPECT_EQ(verdict.fault.find("relative error "), 0U) << verdict.fault;
+  EXPECT_GT(verdict.max_rel_err, 1e-5);
+}
+
+TEST_P(GemmOracleTest, RefusesAnyElementThatWasNotWritten) {
+  const float right = C(17, 23);
+  C(17, 23) = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(Verify(c_, problem_).fault, "C[17,23] was not written");
+  C(17, 23) = right;
+  EXPECT_EQ(Verify(c_, problem_).fault, "");
+}
+
+TEST_P(GemmOracleTest, RefusesTheProductOfOtherMatrices) {
+  GemmProblem other = problem_;
+  other.seed_b = 3;
+  EXPECT_NE(Verify(c_, other).fault, "");
+  GemmProblem transposed = problem_;
+  std::swap(transposed.seed_a, transposed.seed_b);
+  EXPECT_NE(Verify(c_, transposed).fault, "");
+}
+
+}  // namespace
+}  // namespace overlapbench

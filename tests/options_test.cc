@@ -1,0 +1,175 @@
+// The command line and the environment: what is taken, what is passed on, what is refused.
+#include "fixtures/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "device/error.h"
+
+namespace overlapbench {
+namespace {
+
+// Starts every test without Google Benchmark's variables and leaves none behind.
+class OptionsTest : public testing::Test {
+ protected:
+  void SetUp() override { ClearEnvironment(); }
+  void TearDown() override { ClearEnvironment(); }
+
+  static std::string Refusal(const std::vector<std::string>& arguments) {
+    try {
+      ParseOptions(arguments);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << "taken: " << testing::PrintToString(arguments);
+    return "";
+  }
+
+ private:
+  static void ClearEnvironment() {
+    for (const auto* variable :
+         {"BENCHMARK_OUT", "BENCHMARK_OUT_FORMAT", "BENCHMARK_FILTER", "BENCHMARK_LIST_TESTS",
+          "BENCHMARK_FORMAT", "BENCHMARK_ENABLE_RANDOM_INTERLEAVING", "BENCHMARK_MIN_TIME"}) {
+      unsetenv(variable);
+    }
+  }
+};
+
+TEST_F(OptionsTest, HaveDefaults) {
+  const Options options = ParseOptions({});
+  EXPECT_EQ(options.backend, Options::BackendChoice::kAuto);
+  EXPECT_EQ(options.filter, ".");
+  EXPECT_EQ(options.timeout, std::chrono::seconds(60));
+  EXPECT_EQ(options.budget, std::chrono::milliseconds(600));
+  EXPECT_TRUE(options.gate);
+  EXPECT_TRUE(options.out.empty());
+  EXPECT_TRUE(options.google_benchmark_flags.empty());
+  EXPECT_FALSE(options.iterations_by_google_benchmark);
+}
+
+TEST_F(OptionsTest, AreReadWithEqualsSignOrSpace) {
+  for (const auto& arguments :
+       {std::vector<std::string>{"--backend=host", "--timeout_s=5", "--gate=off", "--axis=grid=1x1",
+                                 "--axis=bytes=1M,2M"},
+        std::vector<std::string>{"--backend", "host", "--timeout_s", "5", "--gate", "off", "--axis",
+                                 "grid=1x1", "--axis", "bytes=1M,2M"}}) {
+    const Options options = ParseOptions(arguments);
+    EXPECT_EQ(options.backend, Options::BackendChoice::kHost);
+    EXPECT_EQ(options.timeout, std::chrono::seconds(5));
+    EXPECT_FALSE(options.gate);
+    ASSERT_EQ(options.axes.size(), 2U);
+    EXPECT_EQ(options.axes[1].name, "bytes");
+    EXPECT_EQ(options.axes[1].values, "1M,2M");
+  }
+}
+
+TEST_F(OptionsTest, AFlagWithoutValueIsOn) {
+  EXPECT_TRUE(ParseOptions({"--list_axes"}).list_axes);
+  EXPECT_TRUE(ParseOptions({"--benchmark_list_tests"}).list_tests);
+  EXPECT_FALSE(ParseOptions({"--benchmark_list_tests=false"}).list_tests);
+}
+
+TEST_F(OptionsTest, AnEmptyFilterAndAllMeanEverything) {
+  EXPECT_EQ(ParseOptions({"--benchmark_filter="}).filter, ".");
+  EXPECT_EQ(ParseOptions({"--benchmark_filter=all"}).filter, ".");
+  EXPECT_EQ(ParseOptions({"--benchmark_filter=Overlap"}).filter, "Overlap");
+}
+
+TEST_F(OptionsTest, GoogleBenchmarksOwnFlagsArePassedOn) {
+  EXPECT_EQ(ParseOptions({"--benchmark_repetitions=3", "--v=2"}).google_benchmark_flags,
+            (std::vector<std::string>{"--benchmark_repetitions=3", "--v=2"}));
+}
+
+TEST_F(OptionsTest, TheOutputFileIsNotPassedOn) {
+  const Options options = ParseOptions({"--benchmark_out=a.json", "--benchmark_out_format=json"});
+  EXPECT_EQ(options.out, "a.json");
+  EXPECT_TRUE(options.google_benchmark_flags.empty());
+}
+
+TEST_F(OptionsTest, MinTimeLeavesTheIterationsToGoogleBenchmark) {
+  const Options options = ParseOptions({"--benchmark_min_time=0.5"});
+  EXPECT_TRUE(options.iterations_by_google_benchmark);
+  EXPECT_EQ(options.google_benchmark_flags, std::vector<std::string>{"--benchmark_min_time=0.5"});
+}
+
+TEST_F(OptionsTest, AreReadFromTheEnvironmentToo) {
+  setenv("BENCHMARK_OUT", "env.json", 1);
+  setenv("BENCHMARK_FILTER", "Comm", 1);
+  setenv("BENCHMARK_FORMAT", "json", 1);
+  setenv("BENCHMARK_MIN_TIME", "0.5", 1);
+  const Options options = ParseOptions({});
+  EXPECT_EQ(options.out, "env.json");
+  EXPECT_EQ(options.filter, "Comm");
+  EXPECT_TRUE(options.json_to_console);
+  EXPECT_TRUE(options.iterations_by_google_benchmark);
+}
+
+TEST_F(OptionsTest, TheCommandLineWinsOverTheEnvironment) {
+  setenv("BENCHMARK_OUT", "env.json", 1);
+  setenv("BENCHMARK_FILTER", "Comm", 1);
+  const Options options = ParseOptions({"--benchmark_out=b.json", "--benchmark_filter=Overlap"});
+  EXPECT_EQ(options.out, "b.json");
+  EXPECT_EQ(options.filter, "Overlap");
+}
+
+TEST_F(OptionsTest, RandomInterleavingIsRefusedHoweverItIsAskedFor) {
+  for (const auto* flag :
+       {"--benchmark_enable_random_interleaving", "--benchmark_enable_random_interleaving=true"}) {
+    EXPECT_NE(Refusal({flag}).find("is refused"), std::string::npos);
+  }
+  EXPECT_NO_THROW(ParseOptions({"--benchmark_enable_random_interleaving=false"}));
+  setenv("BENCHMARK_ENABLE_RANDOM_INTERLEAVING", "1", 1);
+  EXPECT_NE(Refusal({}).find("is refused"), std::string::npos);
+}
+
+TEST_F(OptionsTest, FormatsThatCannotHoldTheRowsAreRefused) {
+  EXPECT_NE(Refusal({"--benchmark_format=csv"}).find("use json"), std::string::npos);
+  EXPECT_NE(Refusal({"--benchmark_out_format=csv"}).find("only json"), std::string::npos);
+}
+
+TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string says;
+  };
+  for (const auto& [arguments, says] :
+       {Case{{"--backend=gpu"}, "there is no backend 'gpu': choose auto, cuda or host"},
+        Case{{"--gate=maybe"}, "--gate takes on or off, got 'maybe'"},
+        Case{{"--budget_ms=0"}, "--budget_ms takes a whole number from 1 to 3600000, got '0'"},
+        Case{{"--timeout_s=1h"}, "--timeout_s takes a whole number from 1 to 86400, got '1h'"},
+        Case{{"--host_cores=-1"}, "--host_cores takes a whole number from 1 to 4096, got '-1'"},
+        Case{{"--axis"}, "--axis needs a value"},
+        Case{{"--backend=host", "--bogus=1"}, "unknown flag '--bogus=1'; --help lists the flags"},
+        Case{{"Overlap"}, "unknown flag 'Overlap'; --help lists the flags"}}) {
+    EXPECT_EQ(Refusal(arguments), says);
+  }
+}
+
+// By this text ranks find out whether they were told the same.
+TEST_F(OptionsTest, WhatRanksMustShareIsKnownHoweverItWasGiven) {
+  EXPECT_EQ(ParseOptions({}).shared_flags, "");
+  EXPECT_EQ(
+      ParseOptions({"--gate=off", "--axis", "n=64", "--benchmark_repetitions=2"}).shared_flags,
+      "--gate=off --axis=n=64 --benchmark_repetitions=2");
+  setenv("BENCHMARK_MIN_TIME", "0.5", 1);
+  EXPECT_EQ(ParseOptions({}).shared_flags, "--benchmark_min_time=0.5");
+}
+
+TEST_F(OptionsTest, WhatConcernsRank0AloneNeedNotBeShared) {
+  setenv("BENCHMARK_OUT", "env.json", 1);
+  EXPECT_EQ(ParseOptions({"--benchmark_out=a.json", "--samples_out=b.csv"}).shared_flags, "");
+}
+
+TEST_F(OptionsTest, HelpListsEveryFlagOfOurs) {
+  const std::string help = OptionsHelp();
+  for (const auto* flag : {"--backend=", "--axis=", "--list_axes", "--budget_ms=", "--timeout_s=",
+                           "--gate=", "--host_cores=", "--samples_out="}) {
+    EXPECT_NE(help.find(std::string("  ") + flag), std::string::npos) << flag;
+  }
+}
+
+}  // namespace
+}  // namespace overlapbench

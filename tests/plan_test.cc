@@ -1,0 +1,112 @@
+// The plan: which benchmarks a registry and the user's axes make, and why others cannot be made.
+#include "benchmarks/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "fixtures/overlap_fixture.h"
+
+namespace overlapbench {
+namespace {
+
+WorkloadSpec Spec(const std::string& name, std::vector<Axis> axes) {
+  WorkloadSpec spec;
+  spec.name = name;
+  spec.axes = std::move(axes);
+  return spec;
+}
+
+// A computation whose count must be even, a communication, and one that is not available.
+Registry SmallRegistry() {
+  Registry registry;
+  registry.Add(Spec("Work", {IntegerAxis("count", "", 1, 100, "2,4")}));
+  WorkloadSpec even = Spec("Even", {IntegerAxis("count", "", 1, 100, "2")});
+  even.excluded = [](const Settings& settings) {
+    return settings.Integer("count") % 2 == 0 ? "" : "count must be even";
+  };
+  registry.Add(even);
+  registry.Add(Spec("Talk", {BytesAxis("bytes", "", "1K")}));
+  registry.Add(Unavailable("Lost", Side::kComm, "needs at least 2 GPUs"));
+  return registry;
+}
+
+std::vector<std::string> Names(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const auto& benchmark : plan.benchmarks()) names.push_back(benchmark.configuration.name);
+  return names;
+}
+
+TEST(Plan, NamesEveryCombination) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {});
+  plan.Add<OverlapFixture>("Overlap", {"Talk", "Work", {}});
+  EXPECT_EQ(Names(plan),
+            (std::vector<std::string>{"Overlap/Talk+Work/bytes:1024/count:2/cache:cold",
+                                      "Overlap/Talk+Work/bytes:1024/count:4/cache:cold"}));
+}
+
+TEST(Plan, TakesACasesValuesInPlaceOfTheWorkloads) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {});
+  plan.Add<OverlapFixture>("Compute", {"", "Work", {{"count", "8"}, {"cache", "warm"}}});
+  EXPECT_EQ(Names(plan), std::vector<std::string>{"Compute/Work/count:8/cache:warm"});
+}
+
+TEST(Plan, TakesTheUsersValuesInPlaceOfBoth) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {{"count", "6"}, {"cadence", "streaming"}});
+  plan.Add<OverlapFixture>("Compute", {"", "Work", {{"count", "8"}}});
+  EXPECT_EQ(Names(plan),
+            std::vector<std::string>{"Compute/Work/count:6/cache:cold/cadence:streaming"});
+}
+
+TEST(Plan, HasEveryNameOnce) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {});
+  plan.Add<OverlapFixture>("Compute", {"", "Work", {{"count", "2,4"}}});
+  plan.Add<OverlapFixture>("Compute", {"", "Work", {{"count", "4,6"}}});
+  EXPECT_EQ(Names(plan), (std::vector<std::string>{"Compute/Work/count:2/cache:cold",
+                                                   "Compute/Work/count:4/cache:cold",
+                                                   "Compute/Work/count:6/cache:cold"}));
+}
+
+TEST(Plan, KeepsTheReasonWhereAWorkloadIsMissing) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {});
+  plan.Add<OverlapFixture>("Overlap", {"Lost", "Work", {}});
+  EXPECT_TRUE(plan.benchmarks().empty());
+  ASSERT_EQ(plan.unavailable().size(), 1U);
+  EXPECT_EQ(plan.unavailable()[0].name, "Overlap/Lost+Work");
+  EXPECT_EQ(plan.unavailable()[0].reason, "Lost needs at least 2 GPUs");
+}
+
+TEST(Plan, KeepsTheReasonWhereACombinationDoesNotExist) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {{"count", "2,3"}});
+  plan.Add<OverlapFixture>("Overlap", {"Talk", "Even", {}});
+  EXPECT_EQ(Names(plan),
+            std::vector<std::string>{"Overlap/Talk+Even/bytes:1024/count:2/cache:cold"});
+  ASSERT_EQ(plan.unavailable().size(), 1U);
+  EXPECT_EQ(plan.unavailable()[0].reason, "count must be even");
+}
+
+TEST(Plan, RefusesAnAxisThatNothingHas) {
+  const Registry registry = SmallRegistry();
+  try {
+    const Plan plan(registry, Backend::kHost, {{"cuont", "1"}});
+    FAIL() << "the axis was taken";
+  } catch (const UsageError& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("there is no axis 'cuont'; the axes are bytes, cache, "), 0U) << text;
+    EXPECT_NE(text.find(", count"), std::string::npos) << text;
+  }
+}
+
+TEST(Registry, ThrowsForAnUnknownWorkload) {
+  EXPECT_THROW((void)SmallRegistry().Find("Nothing"), Error);
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,47 @@
+// A device that remembers what it has allocated, so that a test can reach into a workload's
+// buffers.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "device/device.h"
+
+namespace overlapbench {
+
+class RecordingDevice : public Device {
+ public:
+  explicit RecordingDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+
+  // The buffers allocated since the last call. Those whose owner is gone are dangling.
+  std::vector<std::span<std::byte>> TakeAllocated() { return std::exchange(allocated_, {}); }
+
+  Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
+    Buffer buffer = device_->Allocate(bytes, kind);
+    allocated_.emplace_back(static_cast<std::byte*>(buffer.data()), bytes);
+    return buffer;
+  }
+
+  [[nodiscard]] Backend backend() const override { return device_->backend(); }
+  [[nodiscard]] const DeviceInfo& info() const override { return device_->info(); }
+  [[nodiscard]] Memory memory(MemoryKind kind) const override { return device_->memory(kind); }
+  std::unique_ptr<Stream> CreateStream(int priority) override {
+    return device_->CreateStream(priority);
+  }
+  std::unique_ptr<Event> CreateEvent() override { return device_->CreateEvent(); }
+  std::unique_ptr<Gate> CreateGate() override { return device_->CreateGate(); }
+  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
+    return device_->ElapsedMs(from, to);
+  }
+  std::string ThrottleReason() override { return device_->ThrottleReason(); }
+  [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
+    return device_->Surroundings();
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::vector<std::span<std::byte>> allocated_;
+};
+
+}  // namespace overlapbench
