@@ -28,6 +28,8 @@
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "device/cuda/cuda_check.h"
 #define OVERLAPBENCH_BODY __host__ __device__
 #else
@@ -57,8 +59,19 @@ struct Block {
 #ifdef __CUDACC__
 // Asking for one block an SM lets the compiler spend registers on loads in flight instead of saving
 // them for occupancy, which matters to a grid of few blocks.
+// How many blocks of a body an SM is to hold at once: 1,536 threads. The compiler then has 40
+// registers a thread to spend on loads in flight, where a full SM would leave it 32; a grid of few
+// blocks needs them.
 template <class Body>
-__global__ __launch_bounds__(Body::kThreads) void RunBody(Body body) {
+constexpr int BlocksPerMultiprocessor() {
+  constexpr int kThreadsPerMultiprocessor = 1536;
+  constexpr int kMostBlocks = 16;
+  return std::clamp(kThreadsPerMultiprocessor / Body::kThreads, 1, kMostBlocks);
+}
+
+template <class Body>
+__global__ __launch_bounds__(Body::kThreads,
+                             BlocksPerMultiprocessor<Body>()) void RunBody(Body body) {
   body(Block{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x),
              static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)});
 }

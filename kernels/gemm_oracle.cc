@@ -44,10 +44,10 @@ Verdict VerifyGemm(Stream& stream, const void* c, const GemmProblem& problem,
   double square_sum = 0;
   for (int sample = 0; sample < kSamples; ++sample) {
     const bool corner = sample < 4;
-    const long row = corner ? (sample / 2) * (problem.m - 1)
-                            : Random(kSampleSeed, 2L * sample) % problem.m;
-    const long column = corner ? (sample % 2) * (problem.n - 1)
-                               : Random(kSampleSeed, 2L * sample + 1) % problem.n;
+    const long row =
+        corner ? (sample / 2) * (problem.m - 1) : Random(kSampleSeed, 2L * sample) % problem.m;
+    const long column =
+        corner ? (sample % 2) * (problem.n - 1) : Random(kSampleSeed, 2L * sample + 1) % problem.n;
     const double expected = Oracle(problem, row, column);
     const double got = Load(host_c.data(), row * problem.c_columns + column, problem.element_c);
     largest_error = std::max(largest_error, std::abs(got - expected));

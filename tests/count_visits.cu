@@ -1,5 +1,4 @@
 #include "count_visits.h"
-
 #include "device/launch.h"
 
 namespace overlapbench {
