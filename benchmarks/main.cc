@@ -199,7 +199,9 @@ std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
   } catch (const Error& caught) {
     error = caught.what();
   }
-  RefuseTogether(ranks, error);
+  double failed = error.empty() ? 0 : 1;
+  ranks.Max({&failed, 1}, "opening output files");
+  if (failed > 0) throw UsageError(error);  // which rank 0 shows
   return file;
 }
 

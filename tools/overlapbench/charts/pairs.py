@@ -22,6 +22,7 @@ _PLAIN_AXIS: dict[str, Any] = {
     "grid": False,
 }
 _CELL_HEIGHT = 36
+_LEAST_CELL_WIDTH = 46  # holds `256×256`
 _MARGINS = 110  # beside the cells: the title, and the last slanted label
 _LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
 _FULL_COLOUR = 1.5  # the colour is full at this slowdown, or at the highest one where that is more
@@ -35,7 +36,7 @@ def select_pairs(rows: Sequence[Row]) -> list[Row]:
 def draw_pairs(rows: Sequence[Row]) -> Drawing:
     """Draw one panel a file: computation down, communication across, slowdown in the cell."""
     cells = _cells(rows)
-    across = list(dict.fromkeys(cell["communication"] for cell in cells))
+    across = _across(cells)
     down = list(dict.fromkeys(cell["computation"] for cell in cells))
     base = alt.Chart().encode(
         x=alt.X(
@@ -60,7 +61,10 @@ def draw_pairs(rows: Sequence[Row]) -> Drawing:
         *_cell_texts(base),
         data=alt.InlineData(values=cells),
     ).properties(
-        width=theme.WIDTH - _MARGINS - _LETTER_WIDTH * max(map(len, down)),
+        width=max(
+            theme.WIDTH - _MARGINS - _LETTER_WIDTH * max(map(len, down)),
+            _LEAST_CELL_WIDTH * len(across),
+        ),
         height=_CELL_HEIGHT * len(down),
     )
     files = list(dict.fromkeys(cell["file"] for cell in cells))
@@ -68,6 +72,13 @@ def draw_pairs(rows: Sequence[Row]) -> Drawing:
         return panel
     header = alt.Header(title=None, labelOrient="top", labelAnchor="start")
     return panel.facet(row=alt.Row("file:N", header=header, sort=files))
+
+
+def _across(cells: Sequence[Record]) -> list[str]:
+    """Order communications as they first appear, and each one's sizes from small to large."""
+    appeared = list(dict.fromkeys(cell["workload"] for cell in cells))
+    ordered = sorted(cells, key=lambda cell: (appeared.index(cell["workload"]), cell["bytes"]))
+    return list(dict.fromkeys(cell["communication"] for cell in ordered))
 
 
 def _cells(rows: Sequence[Row]) -> list[Record]:
@@ -92,6 +103,8 @@ def _cell(row: Row, leave_out: set[str]) -> Record:
     return {
         "name": str(row.name),
         "file": row.file,
+        "workload": communication,
+        "bytes": int(size) if (size := axes.get("bytes", "")).isdecimal() else 0,
         "communication": label(communication, theirs, leave_out),
         "computation": label(computation, others, leave_out),
         "slowdown": slowdown,

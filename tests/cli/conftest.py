@@ -1,0 +1,87 @@
+"""Starts the binary as a user would: under mpirun, on real ranks of the host backend.
+
+OVERLAPBENCH_BINARY names the binary; without it build/release/overlapbench is tested.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# As ./bench sets it: for root, for containers, and for more ranks than cores.
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+}
+MPIRUN = ("mpirun", "--quiet", "--oversubscribe", "--bind-to", "none")
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """The binary, and how its ranks are started."""
+
+    binary: Path
+    mpirun: str
+
+    def command(self, ranks: Sequence[Sequence[str]]) -> list[str]:
+        """One rank for each list of flags; BENCHMARK_...=VALUE among them sets a variable."""
+        command = [self.mpirun, *MPIRUN[1:]]
+        for number, flags in enumerate(ranks):
+            variables = [flag for flag in flags if flag.startswith("BENCHMARK_")]
+            command += [":"] if number > 0 else []
+            command += ["-n", "1"]
+            command += [word for variable in variables for word in ("-x", variable)]
+            command += [str(self.binary), "--backend=host"]
+            command += [flag for flag in flags if flag not in variables]
+        return command
+
+    def run(
+        self, *flags: str, ranks: int = 2, timeout_s: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs the same flags on every rank."""
+        return self.run_each([list(flags) for _ in range(ranks)], timeout_s=timeout_s)
+
+    def run_each(
+        self, ranks: Sequence[Sequence[str]], *, timeout_s: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(ranks),
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def start(self, *flags: str, ranks: int = 2) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            self.command([list(flags) for _ in range(ranks)]),
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    @staticmethod
+    def environment() -> dict[str, str]:
+        inherited = {key: v for key, v in os.environ.items() if not key.startswith("BENCHMARK_")}
+        return inherited | MPI_ENVIRONMENT
+
+
+@pytest.fixture(scope="session")
+def launcher() -> Launcher:
+    binary = Path(os.environ.get("OVERLAPBENCH_BINARY", ROOT / "build/release/overlapbench"))
+    if not binary.exists():
+        pytest.skip(f"there is no {binary}: build it, or name it with OVERLAPBENCH_BINARY")
+    mpirun = shutil.which(MPIRUN[0])
+    if mpirun is None:
+        pytest.skip("there is no mpirun")
+    return Launcher(binary.resolve(), mpirun)

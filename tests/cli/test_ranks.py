@@ -1,0 +1,154 @@
+"""Ranks that go different ways, or die, end the job soon; what is finished stays readable."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+SMALL = ("--axis", "bytes=64K", "--axis", "cache=warm", "--budget_ms=20")
+LIMIT_S = 30.0
+
+# What one of two ranks is given and the other is not, and what is said of both.
+DIFFERENCES = {
+    "another filter": (
+        ["--benchmark_filter=Comm/AllReduce"],
+        ["--benchmark_filter=Comm/AllGather"],
+        ("Comm/AllReduce", "Comm/AllGather"),
+    ),
+    "more benchmarks": (
+        ["--benchmark_filter=Comm/All"],
+        ["--benchmark_filter=Comm/AllReduce"],
+        ("Comm/All", "Comm/AllReduce"),
+    ),
+    "a filter without match": (
+        ["--benchmark_filter=Comm/AllReduce"],
+        ["--benchmark_filter=Comm/Nothing"],
+        ("Comm/AllReduce", "Comm/Nothing"),
+    ),
+    "a flag that is refused": (
+        ["--benchmark_filter=Comm/AllReduce"],
+        ["--benchmark_filter=Comm/AllReduce", "--bogus"],
+        ("Comm/AllReduce", "unknown flag '--bogus'"),
+    ),
+    "another budget": (
+        ["--benchmark_filter=Comm/AllReduce"],
+        ["--benchmark_filter=Comm/AllReduce", "--budget_ms=200"],
+        ("--budget_ms=20", "--budget_ms=200"),
+    ),
+    "a variable of Google Benchmark that is read here": (
+        ["--benchmark_filter=Comm/AllReduce", "BENCHMARK_MIN_TIME=0.05"],
+        ["--benchmark_filter=Comm/AllReduce"],
+        ("--benchmark_min_time=0.05", "Comm/AllReduce"),
+    ),
+    # Not among the flags that are compared at the start: this is the tripwire's.
+    "a variable that only Google Benchmark reads": (
+        ["--benchmark_filter=Comm/AllReduce", "BENCHMARK_REPETITIONS=2"],
+        ["--benchmark_filter=Comm/AllReduce"],
+        ("rank 0 is at Comm/AllReduce/", "rank 1 at the end of the run"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+@pytest.mark.parametrize("swapped", [False, True], ids=["", "swapped"])
+def test_ranks_that_differ_end_the_job(launcher: "Launcher", name: str, swapped: bool) -> None:
+    first, second, both = DIFFERENCES[name]
+    ranks = [[*SMALL, *first], [*SMALL, *second]]
+    done = launcher.run_each(ranks[::-1] if swapped else ranks, timeout_s=LIMIT_S)
+    assert done.returncode != 0
+    ours = [line for line in done.stderr.splitlines() if line.startswith("overlapbench: ")]
+    assert len(ours) == 1
+    if swapped and "rank 0" in both[0]:
+        both = ("rank 0 is at the end of the run", "rank 1 at Comm/AllReduce/")
+    for side in both:
+        assert side in ours[0]
+
+
+def test_a_file_that_only_rank_0_is_told_of_is_no_difference(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    flags = [*SMALL, "--benchmark_filter=Comm/AllReduce"]
+    done = launcher.run_each([[*flags, f"--benchmark_out={tmp_path}/out.json"], flags])
+    assert done.returncode == 0, done.stderr
+    assert read(tmp_path / "out.json")["benchmarks"]
+
+
+# In every way in which Google Benchmark repeats a benchmark the ranks repeat it alike.
+@pytest.mark.parametrize(
+    ("flags", "rows"),
+    [
+        (["--benchmark_min_time=0.005"], 1),
+        (["--benchmark_repetitions=2"], 2),
+        (["--benchmark_min_time=0.005", "--benchmark_repetitions=2"], 2),
+        (["--benchmark_min_time=0.005", "--benchmark_min_warmup_time=0.005"], 1),
+    ],
+    ids=["min_time", "repetitions", "both", "warm-up"],
+)
+def test_ranks_agree_on_iterations(
+    launcher: "Launcher", tmp_path: Path, flags: list[str], rows: int
+) -> None:
+    out = tmp_path / "out.json"
+    done = launcher.run(
+        *SMALL, *flags, "--benchmark_filter=Comm/(AllReduce|Broadcast)", f"--benchmark_out={out}"
+    )
+    assert done.returncode == 0, done.stderr
+    assert [row["name"] for row in measured(read(out))] == [
+        f"Comm/{name}/bytes:65536/cache:warm"
+        for name in ("AllReduce", "Broadcast")
+        for _ in range(rows)
+    ]
+
+
+def test_what_is_finished_survives_the_death_of_a_rank(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    partial = tmp_path / "out.json.partial"
+    job = launcher.start(
+        "--benchmark_filter=Comm/", f"--benchmark_out={out}", "--timeout_s=10", "--budget_ms=500"
+    )
+    try:
+        await_rows(partial, 2)
+        os.kill(rank_process(job.pid, 1), signal.SIGKILL)
+        job.communicate(timeout=LIMIT_S)
+    finally:
+        job.kill()
+    assert job.returncode != 0
+    assert not out.exists()
+    assert len(measured(read(partial))) >= 2
+
+
+def await_rows(path: Path, count: int) -> None:
+    """Waits until the file has that many rows; it may be read while it is written."""
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_text().count('"real_time"') >= count:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"{path.name} had no {count} rows after {LIMIT_S} s")
+
+
+def rank_process(mpirun: int, rank: int) -> int:
+    """The process of a rank, which is a child of mpirun."""
+    children = Path(f"/proc/{mpirun}/task/{mpirun}/children").read_text().split()
+    for child in children:
+        variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        if f"OMPI_COMM_WORLD_RANK={rank}".encode() in variables:
+            return int(child)
+    pytest.fail(f"mpirun has no rank {rank} among {children}")
+
+
+def read(path: Path) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result
+
+
+def measured(result: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in result["benchmarks"] if row["run_type"] == "iteration"]

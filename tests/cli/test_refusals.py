@@ -1,0 +1,124 @@
+"""What a user asks for in vain ends in one line that says why, a status, and no file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+USAGE = 2
+# Starting MPI takes most of it.
+A_FEW_SECONDS = 20.0
+
+REFUSALS = {
+    "unknown axis": (["--axis", "grdi=1x1"], "there is no axis 'grdi'; the axes are "),
+    "bad size": (["--axis", "bytes=12Q"], "axis bytes: '12Q' is not a size: "),
+    "negative size": (["--axis", "bytes=-1"], "axis bytes: '-1' is not a size: "),
+    "bad grid": (["--axis", "grid=16by16"], "axis grid: '16by16' is not a grid: "),
+    "bad choice": (["--axis", "cache=hot"], "axis cache: 'hot' is not one of cold, warm"),
+    "axis without value": (["--axis", "grid"], "--axis takes NAME=V1,V2,"),
+    "nothing of that size": (
+        ["--benchmark_filter=Comm/AllReduce", "--axis", "bytes=7"],
+        "no benchmark matches --benchmark_filter=Comm/AllReduce; not available: ",
+    ),
+    "unknown backend": (["--backend=gpu"], "there is no backend 'gpu': choose auto, cuda or host"),
+    "unknown flag": (["--filter=Overlap"], "unknown flag '--filter=Overlap'; --help lists"),
+    "unknown flag of Google Benchmark": (
+        ["--benchmark_filter=Comm/AllReduce", "--benchmark_filtre=Overlap"],
+        "Google Benchmark does not know the flag --benchmark_filtre=Overlap",
+    ),
+    "random interleaving": (
+        ["--benchmark_enable_random_interleaving=true"],
+        "--benchmark_enable_random_interleaving is refused: ",
+    ),
+    "csv": (["--benchmark_format=csv"], "--benchmark_format=csv is not available: "),
+    "filter without match": (
+        ["--benchmark_filter=Overlpa"],
+        "no benchmark matches --benchmark_filter=Overlpa; --benchmark_list_tests lists",
+    ),
+    "filter that is no expression": (
+        ["--benchmark_filter=Overlap("],
+        "--benchmark_filter: 'Overlap(' is not a regular expression",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_refusal_is_one_line(launcher: "Launcher", tmp_path: Path, name: str) -> None:
+    flags, says = REFUSALS[name]
+    done = launcher.run(f"--benchmark_out={tmp_path}/out.json", *flags, timeout_s=A_FEW_SECONDS)
+    assert done.returncode == USAGE
+    assert done.stderr.startswith(f"overlapbench: {says}")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unwritable_file_is_refused_before_anything_runs(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    for flag in ("--benchmark_out", "--samples_out"):
+        path = tmp_path / "missing" / "out"
+        done = launcher.run(
+            "--benchmark_filter=Comm/AllReduce", f"{flag}={path}", timeout_s=A_FEW_SECONDS
+        )
+        assert done.returncode == USAGE
+        assert done.stderr == f"overlapbench: cannot write {path}: No such file or directory\n"
+        assert done.stdout == ""
+
+
+def test_a_second_file_that_is_refused_leaves_nothing_of_the_first(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    done = launcher.run(
+        f"--benchmark_out={tmp_path}/out.json",
+        f"--samples_out={tmp_path}/missing/samples.csv",
+        timeout_s=A_FEW_SECONDS,
+    )
+    assert done.returncode == USAGE
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", ["900G", "64T", "4194304T"])
+def test_a_size_that_does_not_fit_says_what_is_needed_and_free(
+    launcher: "Launcher", size: str
+) -> None:
+    done = launcher.run(
+        "--benchmark_filter=Comm/AllReduce", "--axis", f"bytes={size}", timeout_s=A_FEW_SECONDS
+    )
+    assert done.returncode == 1
+    (line,) = [line for line in done.stdout.splitlines() if "ERROR" in line]
+    assert " needs " in line
+    assert " are free: choose a smaller size" in line
+    assert done.stderr == "overlapbench: 1 benchmark runs failed\n"
+
+
+def test_cuda_without_a_gpu_says_so(launcher: "Launcher", tmp_path: Path) -> None:
+    gpus = launcher.run("--query=gpus", ranks=1).stdout.strip()
+    if gpus != "0":
+        pytest.skip(f"there are {gpus} GPUs")
+    done = launcher.run(
+        "--backend=cuda", f"--benchmark_out={tmp_path}/out.json", timeout_s=A_FEW_SECONDS
+    )
+    assert done.returncode != 0
+    assert done.stderr.startswith("overlapbench: ")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_ranks_than_gpus_are_refused(launcher: "Launcher", tmp_path: Path) -> None:
+    gpus = int(launcher.run("--query=gpus", ranks=1).stdout)
+    if gpus == 0:
+        pytest.skip("there is no GPU")
+    done = launcher.run(
+        "--backend=cuda",
+        f"--benchmark_out={tmp_path}/out.json",
+        ranks=gpus + 1,
+        timeout_s=A_FEW_SECONDS,
+    )
+    assert done.returncode != 0
+    assert "GPU" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,174 @@
+"""The JSON of a run: the contract with the tools, checked on a run of every family."""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+FILTER = "Compute/(Gemm|StreamKernel)|Comm/(AllReduce|HostToDevice)|Overlap/(AllToAll.Gemm|Second)"
+FLAGS = (
+    f"--benchmark_filter={FILTER}",
+    "--budget_ms=20",
+    *("--axis", "bytes=64K"),
+    *("--axis", "array_bytes=1M"),
+    *("--axis", "n=64"),
+    *("--axis", "grid=1x1,2x2"),
+    *("--axis", "delay_us=2000"),
+    *("--axis", "second_delay_us=1000"),
+)
+NAME = re.compile(r"[A-Z][a-z]+/[A-Z]\w+(\+[A-Z]\w+)?(/[a-z]\w*:[\w.]+)+")
+
+EVERY_ROW = {"p05_ms", "p95_ms", "cv", "samples", "skew_us", "max_rel_err", "valid"}
+OVERLAP = {
+    *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "speedup", "efficiency", "hidden_comm"),
+    *("comp_slowdown", "comm_slowdown", "exposed_comm_ms", "coverage"),
+}
+COUNTERS = {
+    "Compute/Gemm": {"TFLOPs", "GBps"},
+    "Compute/StreamKernel": {"TFLOPs", "GBps"},
+    "Comm/AllReduce": {"algbw_GBps", "busbw_GBps"},
+    "Comm/HostToDevice": {"GBps"},
+    "Overlap/AllToAll+Gemm": OVERLAP | {"algbw_GBps", "busbw_GBps"},
+    "Overlap/SecondDelay+Delay": OVERLAP,
+}
+CONTEXT = {
+    *("overlapbench_schema", "git_revision", "backend", "ranks", "hosts", "device", "gate"),
+    *("device_multiprocessors", "device_cache_bytes", "device_memory_bytes", "mpi_version"),
+    *("empty_sample_us", "host_cores"),
+}
+
+
+class Run:
+    """One run of two ranks, with its file, its samples and what it printed."""
+
+    def __init__(self, launcher: "Launcher", folder: Path) -> None:
+        self.samples = folder / "samples.csv"
+        out = folder / "out.json"
+        done = launcher.run(
+            *FLAGS, f"--benchmark_out={out}", f"--samples_out={self.samples}", timeout_s=100
+        )
+        assert done.returncode == 0, done.stderr
+        self.stdout = done.stdout
+        self.files = sorted(path.name for path in folder.iterdir())
+        self.result: dict[str, Any] = json.loads(out.read_text())
+        self.rows: list[dict[str, Any]] = self.result["benchmarks"]
+
+
+@pytest.fixture(scope="module")
+def run(launcher: "Launcher", tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Run(launcher, tmp_path_factory.mktemp("run"))
+
+
+def scenario(row: dict[str, Any]) -> str:
+    return "/".join(row["name"].split("/")[:2])
+
+
+def test_the_files_are_whole_and_nothing_else_is_left(run: Run) -> None:
+    assert run.files == ["out.json", "samples.csv"]
+
+
+def test_the_context_tells_where_a_result_comes_from(run: Run) -> None:
+    context = run.result["context"]
+    assert context.keys() >= CONTEXT
+    assert context["backend"] == "host"
+    assert context["ranks"] == "2"
+    assert context["executable"].endswith("overlapbench")
+    assert float(context["empty_sample_us"]) >= 0
+
+
+def test_the_context_holds_no_environment_but_what_is_listed(run: Run) -> None:
+    variables = {key for key in run.result["context"] if key.startswith("env_")}
+    assert not variables & {"env_PATH", "env_HOME", "env_USER"}
+
+
+def test_names_follow_the_grammar_and_are_unique(run: Run) -> None:
+    names = [row["name"] for row in run.rows]
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert NAME.fullmatch(name)
+
+
+def test_every_scenario_that_was_asked_for_is_there(run: Run) -> None:
+    assert {scenario(row) for row in run.rows} == set(COUNTERS)
+    assert "Overlap/AllToAll+Gemm/bytes:65536/n:64/grid:2x2/work:full/cache:cold" in {
+        row["name"] for row in run.rows
+    }
+
+
+def test_each_row_has_its_familys_counters_and_no_others(run: Run) -> None:
+    of_google_benchmark = {
+        *("name", "family_index", "per_family_instance_index", "run_name", "run_type"),
+        *("repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time"),
+        *("time_unit", "label"),
+    }
+    for row in run.rows:
+        assert row.keys() - of_google_benchmark == EVERY_ROW | COUNTERS[scenario(row)], row["name"]
+
+
+def test_counters_are_what_they_are_defined_as(run: Run) -> None:
+    for row in run.rows:
+        if not row["name"].startswith("Overlap/"):
+            continue
+        comp, comm, both = (row[key] for key in ("comp_ms", "comm_ms", "overlap_ms"))
+        assert row["slowdown"] == pytest.approx(both / max(comp, comm))
+        assert row["speedup"] == pytest.approx((comp + comm) / both)
+        assert row["efficiency"] == pytest.approx((comp + comm - both) / min(comp, comm))
+        assert row["hidden_comm"] == pytest.approx((comp + comm - both) / comm)
+        assert row["exposed_comm_ms"] == pytest.approx(both - comp)
+        assert row["real_time"] == pytest.approx(both)
+        assert row["time_unit"] == "ms"
+
+
+def test_rates_follow_from_the_time(run: Run) -> None:
+    for row in run.rows:
+        seconds = row["real_time"] / 1e3
+        if scenario(row) == "Comm/AllReduce":
+            assert row["algbw_GBps"] == pytest.approx(65536 / seconds / 1e9)
+            assert row["busbw_GBps"] == pytest.approx(row["algbw_GBps"])  # 2 (n - 1) / n, n = 2
+        if scenario(row) == "Compute/StreamKernel":
+            assert row["GBps"] == pytest.approx(3 * 2**20 / seconds / 1e9)
+
+
+def test_a_row_that_is_not_valid_says_why(run: Run) -> None:
+    for row in run.rows:
+        assert row["valid"] in (0, 1)
+        assert row.get("label", "").startswith("invalid: ") == (row["valid"] == 0), row["name"]
+
+
+def test_the_negative_control_is_marked(run: Run) -> None:
+    (one_stream,) = (row for row in run.rows if row["name"].endswith("/streams:1"))
+    assert one_stream["valid"] == 0
+    assert "not overlapped" in one_stream["label"]
+
+
+def test_the_samples_are_those_of_the_rows(run: Run) -> None:
+    header, *lines = run.samples.read_text().splitlines()
+    assert header == "name,group,comp_ms,comm_ms,total_ms,skew_us"
+    for row in run.rows:
+        own = [line for line in lines if line.startswith(row["name"] + ",")]
+        assert len(own) == row["samples"]
+
+
+def test_the_console_is_readable_in_100_columns(run: Run) -> None:
+    tables = run.stdout[run.stdout.index("\nOverlap/AllToAll+Gemm") :]
+    assert "efficiency" in tables
+    for line in tables.splitlines():
+        if not line.startswith("written: "):
+            assert len(line) <= 100
+
+
+def test_json_on_the_console_is_the_only_thing_there(launcher: "Launcher") -> None:
+    done = launcher.run(
+        "--benchmark_format=json",
+        "--benchmark_filter=Comm/AllReduce",
+        *("--axis", "bytes=64K"),
+        "--budget_ms=20",
+    )
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["benchmarks"]
+    assert row["name"] == "Comm/AllReduce/bytes:65536/cache:cold"
