@@ -105,6 +105,14 @@ TEST(Coverage, GivesATinySideTheBenefitOfTheDoubt) {
   EXPECT_DOUBLE_EQ(Coverage(times), 0);
 }
 
+TEST(FreeTogether, TellsOneStreamFromADeviceThatDidNotRunBoth) {
+  EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({0, 4}, {0, 2})), 1);
+  EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({0, 6}, {0, 2})), 1);  // serialized by the device
+  EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({2, 6}, {0, 2})), 0);  // on one stream
+  EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({3, 7}, {0, 2})), 0);  // never below
+  EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({0.5, 4.5}, {0, 2})), 0.75);
+}
+
 TEST(Coverage, IsAShare) {
   for (double comp_begin = 0; comp_begin <= 6; comp_begin += 0.5) {
     for (double comp_end = comp_begin; comp_end <= 12; comp_end += 0.5) {
