@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <set>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -44,6 +44,19 @@ TEST(CorePool, ServesSeveralCallersAtOnce) {
     });
   }
   for (auto& caller : callers) caller.join();
+}
+
+// The caller runs out of blocks while helpers are still at theirs.
+TEST(CorePool, ReturnsAfterTheLastBlockHasEnded) {
+  CorePool pool(4);
+  for (int i = 0; i < 20; ++i) {
+    std::atomic<int> ended = 0;
+    pool.Run(7, [&](int block) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100 * block));
+      ++ended;
+    });
+    ASSERT_EQ(ended, 7);
+  }
 }
 
 // Two blocks that wait for each other can only end on two cores.

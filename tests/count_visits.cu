@@ -4,9 +4,9 @@
 namespace overlapbench {
 namespace {
 
-template <int threads>
+template <int Threads>
 struct CountVisitsBody {
-  static constexpr int kThreads = threads;
+  static constexpr int kThreads = Threads;
   int* visits;
   long count;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
@@ -16,9 +16,9 @@ struct CountVisitsBody {
 
 }  // namespace
 
-template <int threads>
+template <int Threads>
 void EnqueueCountVisits(Stream& stream, int blocks, int* visits, long count) {
-  Launch(stream, blocks, CountVisitsBody<threads>{visits, count});
+  Launch(stream, blocks, CountVisitsBody<Threads>{visits, count});
 }
 
 template void EnqueueCountVisits<1>(Stream&, int, int*, long);

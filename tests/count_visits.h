@@ -6,7 +6,7 @@
 namespace overlapbench {
 
 // In blocks of 1, 32 or 1000 threads.
-template <int threads>
+template <int Threads>
 void EnqueueCountVisits(Stream& stream, int blocks, int* visits, long count);
 
 }  // namespace overlapbench

@@ -48,11 +48,11 @@ TEST_P(GateWatchTest, OpensWhenItsScopeIsLeft) {
 
 TEST_P(GateWatchTest, OpensWhenAnExceptionLeavesItsScope) {
   GateWatch watch(device(), kPatience);
-  try {
+  const auto enqueue = [&] {
     const GateWatch::Hold hold(watch, stream());
     throw std::runtime_error("enqueueing failed");
-  } catch (const std::runtime_error&) {
-  }
+  };
+  EXPECT_THROW(enqueue(), std::runtime_error);
   ExpectFree();
 }
 

@@ -83,7 +83,9 @@ TEST(Coverage, CountsTimeInWhichTheFirstWasHeldUp) {
 
 // The later side gets its SMs `wait_ms` after the start and then runs undisturbed.
 TEST(Coverage, FollowsAnIdealisedLateStart) {
-  for (double wait_ms = 0; wait_ms <= kComm_ms; wait_ms += 0.125) {
+  constexpr int kSteps = 16;
+  for (int step = 0; step <= kSteps; ++step) {
+    const double wait_ms = kComm_ms * step / kSteps;
     const double truth = 1 - wait_ms / kComm_ms;
     const double noise = kSoloNoise * kComp_ms / kComm_ms;
     const double coverage = Coverage(Overlapped({0, kComp_ms + wait_ms}, {0, kComm_ms}));
@@ -114,10 +116,12 @@ TEST(FreeTogether, TellsOneStreamFromADeviceThatDidNotRunBoth) {
 }
 
 TEST(Coverage, IsAShare) {
-  for (double comp_begin = 0; comp_begin <= 6; comp_begin += 0.5) {
-    for (double comp_end = comp_begin; comp_end <= 12; comp_end += 0.5) {
-      for (double comm_end = 0; comm_end <= 12; comm_end += 0.5) {
-        const double coverage = Coverage(Overlapped({comp_begin, comp_end}, {0, comm_end}));
+  // In half milliseconds.
+  for (int comp_begin = 0; comp_begin <= 12; ++comp_begin) {
+    for (int comp_end = comp_begin; comp_end <= 24; ++comp_end) {
+      for (int comm_end = 0; comm_end <= 24; ++comm_end) {
+        const double coverage =
+            Coverage(Overlapped({comp_begin / 2.0, comp_end / 2.0}, {0, comm_end / 2.0}));
         ASSERT_GE(coverage, 0) << comp_begin << " " << comp_end << " " << comm_end;
         ASSERT_LE(coverage, 1) << comp_begin << " " << comp_end << " " << comm_end;
       }
