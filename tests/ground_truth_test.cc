@@ -20,7 +20,7 @@ namespace overlapbench {
 namespace {
 
 constexpr int kGroups = 101;
-constexpr int kStreamingGroups = 11;  // of twenty delays each
+constexpr int kStreamingGroups = 15;  // of twenty delays each
 constexpr double kDelay_ms = 4;
 
 struct Tolerances {
@@ -80,11 +80,11 @@ class GroundTruthTest : public RanksOnEachBackend {
     return {counters["slowdown"], counters["efficiency"], remark.fault};
   }
 
-  double MeasureAlone(const std::string& cadence, int count) {
+  std::vector<double> MeasureAlone(const std::string& cadence, int count) {
     const Configuration configuration =
         Configure({"", "Delay", {{"cadence", cadence}, {"cache", "warm"}}});
     Session session(*machine_, configuration, true);
-    return Median(Field(Measure(session, count), &Group::total_ms));
+    return Field(Measure(session, count), &Group::total_ms);
   }
 
   [[nodiscard]] const Tolerances& tolerances() const {
@@ -112,12 +112,15 @@ TEST_P(GroundTruthTest, OneStreamDoesNotOverlapAndIsMarked) {
 }
 
 TEST_P(GroundTruthTest, ADelayAloneTakesItsTime) {
-  EXPECT_NEAR(MeasureAlone("isolated", kGroups) / kDelay_ms, 1, tolerances().slowdown_together);
+  const double time_ms = Median(MeasureAlone("isolated", kGroups));
+  EXPECT_NEAR(time_ms / kDelay_ms, 1, tolerances().slowdown_together);
 }
 
+// A group's time is the mean of twenty, each of which another process may have disturbed. The group
+// that was disturbed least tells whether the time is divided rightly.
 TEST_P(GroundTruthTest, OneOfTwentyInARowTakesItsTime) {
-  EXPECT_NEAR(MeasureAlone("streaming", kStreamingGroups) / kDelay_ms, 1,
-              tolerances().slowdown_together);
+  const double time_ms = Quantile(MeasureAlone("streaming", kStreamingGroups), 0);
+  EXPECT_NEAR(time_ms / kDelay_ms, 1, tolerances().slowdown_together);
 }
 
 }  // namespace
