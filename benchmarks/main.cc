@@ -5,6 +5,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <regex>
@@ -20,6 +21,8 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
+// How long rank 0 may take to show an error that all ranks know of.
+constexpr std::chrono::seconds kTimeToSpeak(2);
 
 void PrintHelp() {
   std::cout
@@ -293,6 +296,8 @@ int Main(const std::vector<std::string>& arguments) {
     return Run(ranks, arguments);
   } catch (const FatalError& error) {
     say(error, error.known_to_all());
+    // Aborting ends rank 0 too, which may not have said yet what happened.
+    if (error.known_to_all() && !ranks.is_root()) std::this_thread::sleep_for(kTimeToSpeak);
     ranks.Abort(kFailed);
   } catch (const UsageError& error) {
     say(error, true);
