@@ -216,7 +216,7 @@ int RunChosen(Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
   auto file = OpenOnRoot(ranks, options.out);
   const auto samples_file = OpenOnRoot(ranks, options.samples_out);
   if (samples_file != nullptr) {
-    samples_file->Append("name,group,comp_ms,comm_ms,total_ms,skew_us\n", "");
+    samples_file->Append("name,group,run,total_ms,skew_us\n", "");
     suite.write_samples = [&](const std::string& lines) { samples_file->Append(lines, ""); };
   }
   const auto context = DescribeRun(suite.machine, options);

@@ -24,6 +24,15 @@ std::vector<Axis> MethodAxes(bool is_pair, Backend backend) {
   return axes;
 }
 
+// Why the combination of values does not exist; "" when it does.
+std::string ReasonAgainst(const Configuration& configuration) {
+  for (const WorkloadSpec* spec : configuration.specs()) {
+    const std::string reason = spec->excluded ? spec->excluded(configuration.settings) : "";
+    if (!reason.empty()) return reason;
+  }
+  return "";
+}
+
 }  // namespace
 
 Plan::Plan(const Registry& registry, Backend backend, const std::vector<AxisOverride>& overrides)
@@ -52,8 +61,11 @@ std::vector<Axis> Plan::AxesOf(const Case& one) const {
   std::vector<Axis> axes;
   for (const auto& name : {one.comm, one.comp}) {
     if (name.empty()) continue;
-    const auto& own = registry_.Find(name).axes;
-    axes.insert(axes.end(), own.begin(), own.end());
+    for (const Axis& axis : registry_.Find(name).axes) {
+      // Where both sides have an axis of a name, they share its value.
+      const bool shared = std::ranges::find(axes, axis.name, &Axis::name) != axes.end();
+      if (!shared) axes.push_back(axis);
+    }
   }
   const auto method = MethodAxes(!one.comm.empty(), backend_);
   axes.insert(axes.end(), method.begin(), method.end());
@@ -67,21 +79,24 @@ std::vector<Axis> Plan::AxesOf(const Case& one) const {
 }
 
 void Plan::AddCombinations(const std::string& family, const Case& one,
+                           decltype(Configuration::make_scene) make_scene,
                            const decltype(PlannedBenchmark::make_fixture)& make_fixture) {
-  const std::string stem = family + "/" + (one.comm.empty() ? "" : one.comm + "+") + one.comp;
-  const WorkloadSpec* comp = &registry_.Find(one.comp);
-  const WorkloadSpec* comm = one.comm.empty() ? nullptr : &registry_.Find(one.comm);
-  for (const WorkloadSpec* spec : {comm, comp}) {
-    if (spec == nullptr || spec->missing.empty()) continue;
+  Configuration configuration;
+  configuration.make_scene = make_scene;
+  configuration.comp = &registry_.Find(one.comp);
+  if (!one.comm.empty()) configuration.comm = &registry_.Find(one.comm);
+  for (const auto& name : one.references) configuration.references.push_back(&registry_.Find(name));
+  const std::string workloads = (one.comm.empty() ? "" : one.comm + "+") + one.comp;
+  const std::string stem = family + "/" + (one.title.empty() ? workloads : one.title);
+  for (const WorkloadSpec* spec : configuration.specs()) {
+    if (spec->missing.empty()) continue;
     unavailable_.push_back({stem, spec->name + " " + spec->missing});
     return;
   }
   for (const auto& settings : Combinations(AxesOf(one))) {
-    const Configuration configuration{stem + settings.NameSuffix(), comp, comm, settings};
-    std::string reason;
-    for (const WorkloadSpec* spec : {comm, comp}) {
-      if (reason.empty() && spec != nullptr && spec->excluded) reason = spec->excluded(settings);
-    }
+    configuration.name = stem + settings.NameSuffix();
+    configuration.settings = settings;
+    const std::string reason = ReasonAgainst(configuration);
     const bool planned = std::ranges::any_of(benchmarks_, [&](const auto& benchmark) {
       return benchmark.configuration.name == configuration.name;
     });

@@ -19,6 +19,11 @@ struct Case {
   std::string comm;  // "" in a baseline
   std::string comp;  // the only workload of a baseline, whichever side it is on
   std::map<std::string, std::string> values;  // axis → "V1,V2", in place of the workload's defaults
+  // What it is held against in the same group of samples: workloads that take the same axes, or
+  // some of them.
+  std::vector<std::string> references = {};
+  // How it is named, where not by its workloads: "Bandwidth/direction:both".
+  std::string title = "";
 };
 
 struct PlannedBenchmark {
@@ -33,9 +38,10 @@ class Plan {
   // Adds every combination of the case's axes, measured by `Fixture`.
   template <class Fixture>
   void Add(const std::string& family, const Case& one) {
-    AddCombinations(family, one, [](Suite& suite, const Configuration& configuration) {
-      return std::make_shared<Fixture>(suite, configuration);
-    });
+    AddCombinations(family, one, &Fixture::MakeScene,
+                    [](Suite& suite, const Configuration& configuration) {
+                      return std::make_shared<Fixture>(suite, configuration);
+                    });
   }
 
   [[nodiscard]] const std::vector<PlannedBenchmark>& benchmarks() const { return benchmarks_; }
@@ -51,6 +57,7 @@ class Plan {
 
  private:
   void AddCombinations(const std::string& family, const Case& one,
+                       decltype(Configuration::make_scene) make_scene,
                        const decltype(PlannedBenchmark::make_fixture)& make_fixture);
   [[nodiscard]] std::vector<Axis> AxesOf(const Case& one) const;
   void RequireKnownAxes() const;

@@ -12,6 +12,7 @@
 #include "backends.h"
 #include "benchmarks/catalog.h"
 #include "benchmarks/plan.h"
+#include "fixtures/baseline_fixture.h"
 #include "fixtures/overlap_fixture.h"
 #include "fixtures/statistics.h"
 #include "test_ranks.h"
@@ -53,9 +54,10 @@ class GroundTruthTest : public RanksOnEachBackend {
     FillRegistry(registry_, *machine_);
   }
 
+  template <class Fixture>
   Configuration Configure(const Case& one) {
     Plan plan(registry_, GetParam(), {});
-    plan.Add<OverlapFixture>("Overlap", one);
+    plan.Add<Fixture>("Overlap", one);
     return plan.benchmarks().at(0).configuration;
   }
 
@@ -66,8 +68,8 @@ class GroundTruthTest : public RanksOnEachBackend {
   }
 
   Result MeasurePair(const std::string& streams) {
-    const Configuration configuration =
-        Configure({"SecondDelay", "Delay", {{"streams", streams}, {"cache", "warm"}}});
+    const Configuration configuration = Configure<OverlapFixture>(
+        {"SecondDelay", "Delay", {{"streams", streams}, {"cache", "warm"}}});
     const Options options;
     Suite suite{*machine_,
                 options,
@@ -82,9 +84,9 @@ class GroundTruthTest : public RanksOnEachBackend {
 
   std::vector<double> MeasureAlone(const std::string& cadence, int count) {
     const Configuration configuration =
-        Configure({"", "Delay", {{"cadence", cadence}, {"cache", "warm"}}});
+        Configure<BaselineFixture>({"", "Delay", {{"cadence", cadence}, {"cache", "warm"}}});
     Session session(*machine_, configuration, true);
-    return Field(Measure(session, count), &Group::total_ms);
+    return Totals_ms(Measure(session, count), 0);
   }
 
   [[nodiscard]] const Tolerances& tolerances() const {

@@ -25,13 +25,16 @@ class ReportingFixture : public OverlapFixture {
 
 // A computation of 4 ms and a communication of 2 ms that ran so when both were started at once.
 Group Overlapped(SideTimes comp, SideTimes comm) {
-  Group group;
-  group.comp_ms = group.comp_alone.end_ms = 4;
-  group.comm_ms = group.comm_alone.end_ms = 2;
-  group.comp = comp;
-  group.comm = comm;
-  group.total_ms = std::max(comp.end_ms, comm.end_ms);
-  return group;
+  Sample comp_alone;
+  comp_alone.total_ms = 4;
+  comp_alone.lanes[0] = {0, 4};
+  Sample comm_alone;
+  comm_alone.total_ms = 2;
+  comm_alone.lanes[0] = {0, 2};
+  Sample both;
+  both.total_ms = std::max(comp.end_ms, comm.end_ms);
+  both.lanes = {comm, comp};
+  return {comp_alone, comm_alone, both};
 }
 
 class OverlapFixtureTest : public testing::Test {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fixtures/baseline_fixture.h"
 #include "fixtures/overlap_fixture.h"
 
 namespace overlapbench {
@@ -50,14 +51,14 @@ TEST(Plan, NamesEveryCombination) {
 TEST(Plan, TakesACasesValuesInPlaceOfTheWorkloads) {
   const Registry registry = SmallRegistry();
   Plan plan(registry, Backend::kHost, {});
-  plan.Add<OverlapFixture>("Compute", {"", "Work", {{"count", "8"}, {"cache", "warm"}}});
+  plan.Add<BaselineFixture>("Compute", {"", "Work", {{"count", "8"}, {"cache", "warm"}}});
   EXPECT_EQ(Names(plan), std::vector<std::string>{"Compute/Work/count:8/cache:warm"});
 }
 
 TEST(Plan, TakesTheUsersValuesInPlaceOfBoth) {
   const Registry registry = SmallRegistry();
   Plan plan(registry, Backend::kHost, {{"count", "6"}, {"cadence", "streaming"}});
-  plan.Add<OverlapFixture>("Compute", {"", "Work", {{"count", "8"}}});
+  plan.Add<BaselineFixture>("Compute", {"", "Work", {{"count", "8"}}});
   EXPECT_EQ(Names(plan),
             std::vector<std::string>{"Compute/Work/count:6/cache:cold/cadence:streaming"});
 }
@@ -65,8 +66,8 @@ TEST(Plan, TakesTheUsersValuesInPlaceOfBoth) {
 TEST(Plan, HasEveryNameOnce) {
   const Registry registry = SmallRegistry();
   Plan plan(registry, Backend::kHost, {});
-  plan.Add<OverlapFixture>("Compute", {"", "Work", {{"count", "2,4"}}});
-  plan.Add<OverlapFixture>("Compute", {"", "Work", {{"count", "4,6"}}});
+  plan.Add<BaselineFixture>("Compute", {"", "Work", {{"count", "2,4"}}});
+  plan.Add<BaselineFixture>("Compute", {"", "Work", {{"count", "4,6"}}});
   EXPECT_EQ(Names(plan), (std::vector<std::string>{"Compute/Work/count:2/cache:cold",
                                                    "Compute/Work/count:4/cache:cold",
                                                    "Compute/Work/count:6/cache:cold"}));

@@ -11,6 +11,7 @@
 #include "benchmarks/catalog.h"
 #include "benchmarks/plan.h"
 #include "fake_workload.h"
+#include "fixtures/baseline_fixture.h"
 #include "fixtures/overlap_fixture.h"
 #include "test_ranks.h"
 
@@ -33,12 +34,13 @@ class SessionTest : public RanksOnEachBackend {
     registry_ = {};
     registry_.Add(FakeSpec("Work", Side::kCompute, work_));
     registry_.Add(FakeSpec("Talk", Side::kComm, talk_));
-    return OpenCase({"Talk", "Work", values}, gate);
+    return OpenCase<OverlapFixture>("Overlap", {"Talk", "Work", values}, gate);
   }
-  std::unique_ptr<Session> OpenCase(const Case& one, bool gate) {
+  template <class Fixture>
+  std::unique_ptr<Session> OpenCase(const std::string& family, const Case& one, bool gate) {
     Machine machine{device(), TestRanks()};
     Plan plan(registry_, GetParam(), {});
-    plan.Add<OverlapFixture>("Overlap", one);
+    plan.Add<Fixture>(family, one);
     return std::make_unique<Session>(machine, plan.benchmarks().at(0).configuration, gate);
   }
   // What setting up throws, as text.
@@ -74,13 +76,14 @@ TEST_P(SessionTest, VerifiesEachSideAloneAndWhileOverlapped) {
 
 TEST_P(SessionTest, AWrongResultOfOneRankIsAnErrorOnAll) {
   work_.fault = [] { return OnLastRank() ? "element 3 is 1, expected 2" : ""; };
-  EXPECT_EQ(Refusal(), LastRank() + "wrong result of COMP alone: element 3 is 1, expected 2");
+  EXPECT_EQ(Refusal(),
+            LastRank() + "wrong result of COMP in run 'comp': element 3 is 1, expected 2");
 }
 
 TEST_P(SessionTest, AResultThatIsWrongOnlyWhileOverlappedIsAnError) {
   int verified = 0;
   talk_.fault = [&] { return ++verified == 2 ? "element 3 is 1, expected 2" : ""; };
-  EXPECT_EQ(Refusal(), "wrong result of COMM while overlapped: element 3 is 1, expected 2");
+  EXPECT_EQ(Refusal(), "wrong result of COMM in run 'overlap': element 3 is 1, expected 2");
 }
 
 TEST_P(SessionTest, WhatDoesNotFitIsRefusedBeforeItIsMade) {
@@ -159,8 +162,8 @@ TEST_P(SessionTest, TheGateKeepsEnqueueingOutOfTheSample) {
   work_.enqueue = [](Stream&) {
     if (OnLastRank()) std::this_thread::sleep_for(kLong);
   };
-  EXPECT_LT(Open(kGate)->Measure().comp_ms, kShort_ms);
-  EXPECT_GE(Open(kNoGate)->Measure().comp_ms, kLong.count());
+  EXPECT_LT(Open(kGate)->Measure().front().total_ms, kShort_ms);
+  EXPECT_GE(Open(kNoGate)->Measure().front().total_ms, kLong.count());
 }
 
 // A call that needs the work behind the gate cannot be let wait for ever, and must not go
@@ -181,9 +184,10 @@ TEST_P(SessionTest, TheGateKeepsALateRankOutOfTheSample) {
   Machine machine{device(), TestRanks()};
   FillRegistry(registry_, machine);
   const auto measure_late = [this](bool gate) {
-    const auto session = OpenCase({"", "AllReduce", {{"bytes", "1536"}, {"cache", "warm"}}}, gate);
+    const Case all_reduce = {"", "AllReduce", {{"bytes", "1536"}, {"cache", "warm"}}};
+    const auto session = OpenCase<BaselineFixture>("Comm", all_reduce, gate);
     if (OnLastRank()) std::this_thread::sleep_for(kLong);
-    return session->Measure().total_ms;
+    return session->Measure().back().total_ms;
   };
   EXPECT_LT(measure_late(kGate), kShort_ms);
   EXPECT_GE(measure_late(kNoGate), kLong.count() / 2.0);

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +53,9 @@ class Workload {
   [[nodiscard]] virtual bool enqueue_waits() const { return false; }
   // Checks the result of exactly one Enqueue after a Reset. Waits for `stream`.
   virtual Verdict Verify(Stream& stream) = 0;
+  // A number that two workloads share, after Verify, exactly if their results are the same to the
+  // bit (but for the chance of one in 2^64); nothing where the workload has no result on the host.
+  [[nodiscard]] virtual std::optional<std::uint64_t> Fingerprint() const { return std::nullopt; }
   // Why the workload's knobs did not have the effect that was asked for; "" when they did.
   [[nodiscard]] virtual std::string IneffectiveKnob() { return ""; }
 };
