@@ -92,11 +92,17 @@ std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options) {
   return cuda ? OpenGpu(ranks) : OpenHost(ranks, options);
 }
 
-Plan MakePlan(const Registry& registry, const Options& options, Backend backend) {
+Plan MakePlan(const Registry& registry, const Options& options, const Device& device) {
+  const Backend backend = device.backend();
   Plan plan(registry, backend, options.axes);
   PlanCompute(plan, registry);
   PlanComm(plan, registry);
   PlanOverlap(plan, backend);
+  PlanCopy(plan, backend);
+  PlanPriority(plan, device);
+  PlanSupply(plan);
+  PlanLaunch(plan);
+  plan.RequireKnownAxes();
   return plan;
 }
 
@@ -173,7 +179,8 @@ void PrintAllAxes(const Registry& registry, const Plan& plan) {
     PrintAxes(spec.name + ": " + (missing.empty() ? spec.summary : "not available: " + missing),
               spec.axes);
   }
-  PrintAxes("Every benchmark; first and streams in pairs only:", plan.method_axes());
+  PrintAxes("The method: of every sample (cache, cadence), and of some families:",
+            plan.method_axes());
 }
 
 // `flags` must outlive the run: Google Benchmark keeps a pointer to the program's name.
@@ -268,7 +275,7 @@ int Run(Ranks& ranks, const std::vector<std::string>& arguments) {
   Machine machine{*device, ranks};
   Registry registry;
   FillRegistry(registry, machine);
-  const Plan plan = MakePlan(registry, options, device->backend());
+  const Plan plan = MakePlan(registry, options, *device);
   const Filter filter(options.filter);
   const auto chosen = Choose(plan, filter);
   if (chosen.empty() && !options.list_axes) RequireSomething(plan, filter, options);

@@ -6,22 +6,19 @@
 namespace overlapbench {
 namespace {
 
-// How a sample is taken. These belong to the method, not to a workload.
-std::vector<Axis> MethodAxes(bool is_pair, Backend backend) {
-  std::vector<Axis> axes = {
-      ChoiceAxis("cache", "cold: the last-level cache is flushed before every sample",
-                 {"cold", "warm"}, "cold"),
-      ChoiceAxis("cadence", "isolated samples, or 20 back to back behind one gate",
-                 {"isolated", "streaming"}, "isolated", "isolated")};
-  if (is_pair) {
-    // On the host the scheduler decides, and there is nothing to lead by.
-    axes.push_back(ChoiceAxis("first", "which side starts some microseconds before the other",
-                              {"comp", "comm", "none"}, backend == Backend::kCuda ? "comp" : "none",
-                              backend == Backend::kCuda ? "comp" : "none"));
-    axes.push_back(ChoiceAxis("streams", "2: one a side; 1: both on one, a negative control",
-                              {"2", "1"}, "2", "2"));
+// How a sample is taken, whatever is in it.
+std::vector<Axis> SampleAxes() {
+  return {ChoiceAxis("cache", "cold: the last-level cache is flushed before every sample",
+                     {"cold", "warm"}, "cold"),
+          ChoiceAxis("cadence", "isolated samples, or 20 back to back behind one gate",
+                     {"isolated", "streaming"}, "isolated", "isolated")};
+}
+
+// Appends those of `more` whose names are not there yet.
+void Append(std::vector<Axis>& axes, const std::vector<Axis>& more) {
+  for (const Axis& axis : more) {
+    if (std::ranges::find(axes, axis.name, &Axis::name) == axes.end()) axes.push_back(axis);
   }
-  return axes;
 }
 
 // Why the combination of values does not exist; "" when it does.
@@ -36,19 +33,14 @@ std::string ReasonAgainst(const Configuration& configuration) {
 }  // namespace
 
 Plan::Plan(const Registry& registry, Backend backend, const std::vector<AxisOverride>& overrides)
-    : registry_(registry), backend_(backend), overrides_(overrides) {
-  RequireKnownAxes();
-}
-
-std::vector<Axis> Plan::method_axes() const { return MethodAxes(/*is_pair=*/true, backend_); }
+    : registry_(registry), backend_(backend), overrides_(overrides), method_axes_(SampleAxes()) {}
 
 void Plan::RequireKnownAxes() const {
   std::set<std::string> known;
-  const auto add = [&](const std::vector<Axis>& axes) {
-    for (const auto& axis : axes) known.insert(axis.name);
-  };
-  for (const auto& spec : registry_.specs()) add(spec.axes);
-  add(method_axes());
+  for (const auto& spec : registry_.specs()) {
+    for (const auto& axis : spec.axes) known.insert(axis.name);
+  }
+  for (const auto& axis : method_axes_) known.insert(axis.name);
   std::string list;
   for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
   for (const auto& one : overrides_) {
@@ -57,18 +49,15 @@ void Plan::RequireKnownAxes() const {
   }
 }
 
-std::vector<Axis> Plan::AxesOf(const Case& one) const {
+// Where both sides have an axis of a name, they share its value.
+std::vector<Axis> Plan::AxesOf(const Case& one, const std::vector<Axis>& fixture_axes) {
   std::vector<Axis> axes;
   for (const auto& name : {one.comm, one.comp}) {
-    if (name.empty()) continue;
-    for (const Axis& axis : registry_.Find(name).axes) {
-      // Where both sides have an axis of a name, they share its value.
-      const bool shared = std::ranges::find(axes, axis.name, &Axis::name) != axes.end();
-      if (!shared) axes.push_back(axis);
-    }
+    if (!name.empty()) Append(axes, registry_.Find(name).axes);
   }
-  const auto method = MethodAxes(!one.comm.empty(), backend_);
-  axes.insert(axes.end(), method.begin(), method.end());
+  Append(axes, SampleAxes());
+  Append(axes, fixture_axes);
+  Append(method_axes_, fixture_axes);
   for (auto& axis : axes) {
     const auto value = one.values.find(axis.name);
     if (value != one.values.end()) axis.values = ReadValues(axis, value->second);
@@ -79,6 +68,7 @@ std::vector<Axis> Plan::AxesOf(const Case& one) const {
 }
 
 void Plan::AddCombinations(const std::string& family, const Case& one,
+                           const std::vector<Axis>& fixture_axes,
                            decltype(Configuration::make_scene) make_scene,
                            const decltype(PlannedBenchmark::make_fixture)& make_fixture) {
   Configuration configuration;
@@ -93,7 +83,7 @@ void Plan::AddCombinations(const std::string& family, const Case& one,
     unavailable_.push_back({stem, spec->name + " " + spec->missing});
     return;
   }
-  for (const auto& settings : Combinations(AxesOf(one))) {
+  for (const auto& settings : Combinations(AxesOf(one, fixture_axes))) {
     configuration.name = stem + settings.NameSuffix();
     configuration.settings = settings;
     const std::string reason = ReasonAgainst(configuration);

@@ -38,15 +38,22 @@ class Plan {
   // Adds every combination of the case's axes, measured by `Fixture`.
   template <class Fixture>
   void Add(const std::string& family, const Case& one) {
-    AddCombinations(family, one, &Fixture::MakeScene,
+    AddCombinations(family, one, Fixture::Axes(backend_), &Fixture::MakeScene,
                     [](Suite& suite, const Configuration& configuration) {
                       return std::make_shared<Fixture>(suite, configuration);
                     });
   }
 
   [[nodiscard]] const std::vector<PlannedBenchmark>& benchmarks() const { return benchmarks_; }
-  // The axes that belong to the method and not to a workload: cache, cadence, and those of pairs.
-  [[nodiscard]] std::vector<Axis> method_axes() const;
+  // The axes that belong to the method and not to a workload: of every sample, and of the fixtures
+  // that were added.
+  [[nodiscard]] const std::vector<Axis>& method_axes() const { return method_axes_; }
+  // Throws UsageError if the user named an axis that nothing has. Called when all has been added.
+  void RequireKnownAxes() const;
+  // Says why a whole family, or a part of it, cannot run here.
+  void AddUnavailable(const std::string& name, const std::string& reason) {
+    unavailable_.push_back({name, reason});
+  }
 
   // "Overlap/AllToAll+Gemm: needs at least 2 GPUs": names that cannot run here, with the reason.
   struct Unavailable {
@@ -57,14 +64,15 @@ class Plan {
 
  private:
   void AddCombinations(const std::string& family, const Case& one,
+                       const std::vector<Axis>& fixture_axes,
                        decltype(Configuration::make_scene) make_scene,
                        const decltype(PlannedBenchmark::make_fixture)& make_fixture);
-  [[nodiscard]] std::vector<Axis> AxesOf(const Case& one) const;
-  void RequireKnownAxes() const;
+  [[nodiscard]] std::vector<Axis> AxesOf(const Case& one, const std::vector<Axis>& fixture_axes);
 
   const Registry& registry_;
   Backend backend_;
   std::vector<AxisOverride> overrides_;
+  std::vector<Axis> method_axes_;
   std::vector<PlannedBenchmark> benchmarks_;
   std::vector<Unavailable> unavailable_;
 };
@@ -73,5 +81,9 @@ class Plan {
 void PlanCompute(Plan& plan, const Registry& registry);
 void PlanComm(Plan& plan, const Registry& registry);
 void PlanOverlap(Plan& plan, Backend backend);
+void PlanCopy(Plan& plan, Backend backend);
+void PlanPriority(Plan& plan, const Device& device);
+void PlanSupply(Plan& plan);
+void PlanLaunch(Plan& plan);
 
 }  // namespace overlapbench

@@ -1,4 +1,4 @@
-// PeerCopy: a copy engine writes from this rank's GPU to the memory of the next visible GPU.
+// PeerCopy: this rank's GPU writes to the memory of the next visible GPU, by copy engine or by SMs.
 //
 // Each rank opens the next GPU itself, so it needs a second visible GPU, and peer access to it
 // (CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy"). With several ranks all copy at once, in
@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include "comm/sm_copy.h"
 #include "device/cuda/cuda_check.h"
 #include "workload/data.h"
 #include "workload/registry.h"
@@ -61,6 +62,7 @@ class PeerCopyWorkload : public Workload {
   PeerCopyWorkload(const Machine& machine, const Settings& settings)
       : machine_(machine),
         bytes_(settings.Integer("bytes")),
+        by_sm_(settings.Text("engine") == "sm"),
         own_(machine.device.Allocate(bytes_, MemoryKind::kDevice)),
         peer_(AllocateOnPeer(bytes_)) {}
 
@@ -76,7 +78,12 @@ class PeerCopyWorkload : public Workload {
     FillIntegers(stream, own_.data(), count(), Element::kInt32, kSeed, kMost);
   }
 
-  void Enqueue(Stream& stream) override { stream.Copy(peer_.data(), own_.data(), bytes_); }
+  void Enqueue(Stream& stream) override {
+    if (by_sm_)
+      EnqueueSmCopy(machine_.device, stream, peer_.data(), own_.data(), bytes_);
+    else
+      stream.Copy(peer_.data(), own_.data(), bytes_);
+  }
 
   Verdict Verify(Stream& stream) override {
     Poison(stream, own_.data(), bytes_);
@@ -92,6 +99,7 @@ class PeerCopyWorkload : public Workload {
 
   Machine machine_;
   long bytes_;
+  bool by_sm_;
   Buffer own_;
   Buffer peer_;
 };
@@ -112,9 +120,11 @@ std::vector<WorkloadSpec> PeerCopy(Machine& machine) {
   WorkloadSpec spec;
   spec.name = "PeerCopy";
   spec.side = Side::kMemory;
-  spec.summary = "copy from this GPU to the next one by copy engine";
+  spec.summary = "copy from this GPU to the next one";
   spec.missing = Missing(machine);
-  spec.axes = {BytesAxis("bytes", "size of the copy", "1M,64M,1G")};
+  spec.axes = {BytesAxis("bytes", "size of the copy", "1M,64M,1G"),
+               ChoiceAxis("engine", "who copies: a copy engine, or a kernel", {"copy", "sm"},
+                          "copy", "copy")};
   spec.excluded = [](const Settings& settings) {
     return settings.Integer("bytes") % 4 == 0 ? "" : "bytes must be a multiple of 4";
   };

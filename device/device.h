@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -29,7 +30,8 @@ class HostStream;
 enum class Backend : std::uint8_t { kHost, kCuda };
 std::string ToString(Backend backend);
 
-enum class MemoryKind : std::uint8_t { kDevice, kPinned, kPageable };
+// kPinned is allocated page-locked, kRegistered is pageable memory that was page-locked later.
+enum class MemoryKind : std::uint8_t { kDevice, kPinned, kRegistered, kPageable };
 
 // Memory of one kind, freed when it goes out of scope.
 class Buffer {
@@ -71,6 +73,20 @@ class Stream {
   [[nodiscard]] virtual HostStream* host() = 0;
 };
 
+// Work that was recorded once and is enqueued as a whole.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void Launch(Stream& stream) = 0;
+};
+
+// One of many copies that are enqueued together.
+struct CopyPiece {
+  void* destination = nullptr;
+  const void* source = nullptr;
+  std::size_t bytes = 0;
+};
+
 // Holds streams until the host opens it, so that a sample's work is all enqueued before any starts.
 class Gate {
  public:
@@ -101,10 +117,19 @@ class Device {
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
   [[nodiscard]] virtual Memory memory(MemoryKind kind) const = 0;
 
-  // `priority` is relative: 0 is the lowest, 1 the next higher, clamped to what the device has.
+  // How many priorities streams can have; 1 where they cannot be told apart.
+  [[nodiscard]] virtual int priorities() const = 0;
+  // `priority` is relative: 0 is the lowest, priorities() − 1 the highest.
   virtual std::unique_ptr<Stream> CreateStream(int priority = 0) = 0;
   virtual std::unique_ptr<Event> CreateEvent() = 0;
   virtual std::unique_ptr<Gate> CreateGate() = 0;
+  // Records what `enqueue` enqueues to the stream it is given, and to streams that wait for that
+  // one's events, without running it. Throws Error where NoGraphs() says why.
+  virtual std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) = 0;
+  [[nodiscard]] virtual std::string NoGraphs() const = 0;
+  // Enqueues many copies by one call. Throws Error where NoBatchCopy() says why.
+  virtual void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) = 0;
+  [[nodiscard]] virtual std::string NoBatchCopy() const = 0;
   // Checks free memory first: an Error says how much is needed and how much is free.
   virtual Buffer Allocate(std::size_t bytes, MemoryKind kind) = 0;
 

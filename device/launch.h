@@ -46,9 +46,8 @@ struct Block {
 
   // Calls visit(i) for this thread's share of 0 … count − 1. Blocks take whole tiles in turn, so
   // that a block's accesses are contiguous: coalesced on a GPU, sequential on a core.
-  template <class Visit>
+  template <long kTile = 4096, class Visit>
   OVERLAPBENCH_BODY void ForEach(long element_count, Visit visit) const {
-    constexpr long kTile = 4096;
     for (long tile = index * kTile; tile < element_count; tile += count * kTile) {
       const long end = tile + kTile < element_count ? tile + kTile : element_count;
       for (long i = tile + thread; i < end; i += threads) visit(i);
@@ -57,8 +56,6 @@ struct Block {
 };
 
 #ifdef __CUDACC__
-// Asking for one block an SM lets the compiler spend registers on loads in flight instead of saving
-// them for occupancy, which matters to a grid of few blocks.
 // How many blocks of a body an SM is to hold at once: 1,536 threads. The compiler then has 40
 // registers a thread to spend on loads in flight, where a full SM would leave it 32; a grid of few
 // blocks needs them.
@@ -76,12 +73,26 @@ __global__ __launch_bounds__(Body::kThreads,
              static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)});
 }
 
+// How many blocks of a body are on an SM at once when enough are launched.
+template <class Body>
+int ResidentBlocksPerMultiprocessor() {
+  int blocks = 0;
+  CUDA_CHECK(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, RunBody<Body>, Body::kThreads, 0));
+  return blocks;
+}
+
 template <class Body>
 void LaunchOnGpu(Stream& stream, int blocks, const Body& body) {
   RunBody<<<blocks, Body::kThreads, 0, static_cast<cudaStream_t>(stream.native())>>>(body);
   CUDA_CHECK(cudaGetLastError());
 }
 #else
+template <class Body>
+int ResidentBlocksPerMultiprocessor() {
+  return 1;
+}
+
 template <class Body>
 void LaunchOnGpu(Stream& /*stream*/, int /*blocks*/, const Body& /*body*/) {
   throw Error("this build has no CUDA kernels");

@@ -15,10 +15,20 @@ constexpr const char* kJsonEnding = "\n  ]\n}\n";
 struct Shown {
   const char* counter;
   const char* format;
+  const char* unless = "";  // a counter that says more
 };
 // The counters that tell most, in the order in which they stand behind a row's time.
 constexpr Shown kShown[] = {{"slowdown", "slowdown %.2f"},
                             {"efficiency", "efficiency %.2f"},
+                            {"gain", "gain %.2f"},
+                            {"speedup", "speedup %.2f", "slowdown"},
+                            {"pct_of_ideal", "%.0f %% of the ideal"},
+                            {"pct_of_copy", "%.0f %% of a copy"},
+                            {"batches_per_s", "%.0f batches/s"},
+                            {"predicted_batches_per_s", "predicted %.0f"},
+                            {"host_us_per_launch", "host %.2f us a launch"},
+                            {"device_us_per_launch", "device %.2f us a launch"},
+                            {"round_trip_us", "round trip %.1f us"},
                             {"busbw_GBps", "busbw %.1f GB/s"},
                             {"TFLOPs", "%.2f TFLOP/s"},
                             {"GBps", "%.1f GB/s"}};
@@ -26,8 +36,8 @@ constexpr Shown kShown[] = {{"slowdown", "slowdown %.2f"},
 std::string Highlights(const Row& row) {
   std::string text;
   char piece[64];
-  for (const auto& [counter, format] : kShown) {
-    if (!row.counters.contains(counter)) continue;
+  for (const auto& [counter, format, unless] : kShown) {
+    if (!row.counters.contains(counter) || row.counters.contains(unless)) continue;
     std::snprintf(piece, sizeof(piece), format, row.Counter(counter));
     text += std::string(text.empty() ? "" : ", ") + piece;
   }

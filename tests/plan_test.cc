@@ -97,6 +97,7 @@ TEST(Plan, RefusesAnAxisThatNothingHas) {
   const Registry registry = SmallRegistry();
   try {
     const Plan plan(registry, Backend::kHost, {{"cuont", "1"}});
+    plan.RequireKnownAxes();
     FAIL() << "the axis was taken";
   } catch (const UsageError& error) {
     const std::string text = error.what();

@@ -26,11 +26,20 @@ class RecordingDevice : public Device {
   [[nodiscard]] Backend backend() const override { return device_->backend(); }
   [[nodiscard]] const DeviceInfo& info() const override { return device_->info(); }
   [[nodiscard]] Memory memory(MemoryKind kind) const override { return device_->memory(kind); }
+  [[nodiscard]] int priorities() const override { return device_->priorities(); }
   std::unique_ptr<Stream> CreateStream(int priority) override {
     return device_->CreateStream(priority);
   }
   std::unique_ptr<Event> CreateEvent() override { return device_->CreateEvent(); }
   std::unique_ptr<Gate> CreateGate() override { return device_->CreateGate(); }
+  std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) override {
+    return device_->Record(enqueue);
+  }
+  [[nodiscard]] std::string NoGraphs() const override { return device_->NoGraphs(); }
+  void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) override {
+    device_->CopyBatch(stream, pieces);
+  }
+  [[nodiscard]] std::string NoBatchCopy() const override { return device_->NoBatchCopy(); }
   [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
     return device_->ElapsedMs(from, to);
   }

@@ -179,18 +179,16 @@ TEST_P(SessionTest, AnEnqueueThatWaitsNeedsAnOpenGate) {
 }
 
 // A collective that starts on one rank and waits for the other takes as long as the other is late.
-TEST_P(SessionTest, TheGateKeepsALateRankOutOfTheSample) {
+TEST_P(SessionTest, ALateRankIsKeptOutOfTheSample) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
   Machine machine{device(), TestRanks()};
   FillRegistry(registry_, machine);
-  const auto measure_late = [this](bool gate) {
+  for (const bool gate : {kGate, kNoGate}) {
     const Case all_reduce = {"", "AllReduce", {{"bytes", "1536"}, {"cache", "warm"}}};
     const auto session = OpenCase<BaselineFixture>("Comm", all_reduce, gate);
     if (OnLastRank()) std::this_thread::sleep_for(kLong);
-    return session->Measure().back().total_ms;
-  };
-  EXPECT_LT(measure_late(kGate), kShort_ms);
-  EXPECT_GE(measure_late(kNoGate), kLong.count() / 2.0);
+    EXPECT_LT(session->Measure().back().total_ms, kShort_ms) << "gate " << gate;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <sstream>
@@ -113,6 +114,19 @@ void FillIntegers(Stream& stream, void* data, long count, Element element, std::
 
 void Poison(Stream& stream, void* data, std::size_t bytes) {
   Launch(stream, kBlocks, PoisonBody{static_cast<unsigned char*>(data), static_cast<long>(bytes)});
+}
+
+// Multiplying by an odd number and rotating loses nothing, so that a change of one word changes the
+// result.
+std::uint64_t FingerprintOf(const void* data, std::size_t bytes) {
+  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;  // 2^64 over the golden ratio
+  constexpr int kRotation = 27;
+  const auto* words = static_cast<const std::uint32_t*>(data);
+  std::uint64_t state = kOdd;
+  for (std::size_t i = 0; i < bytes / sizeof(std::uint32_t); ++i) {
+    state = std::rotl((state ^ words[i]) * kOdd, kRotation);
+  }
+  return state;
 }
 
 std::string FindFault(Device& device, Stream& stream, const void* data, long count, Element element,

@@ -45,6 +45,9 @@ void FillFractions(Stream& stream, void* data, long count, Element element, std:
 // data[i] = RandomInteger(seed, i, most).
 void FillIntegers(Stream& stream, void* data, long count, Element element, std::uint32_t seed,
                   int most);
+// A number that depends on every bit of the data and on its place; `bytes` is a multiple of 4. On
+// the host.
+std::uint64_t FingerprintOf(const void* data, std::size_t bytes);
 // Sets every byte to 0xFF: not-a-number in each floating-point type, −1 in int32.
 void Poison(Stream& stream, void* data, std::size_t bytes);
 
@@ -57,6 +60,7 @@ struct ExpectedSegments {
   int ranks = 1;   // with kSum: the sources are ranks 0 … ranks − 1, added up
   int most = 1;    // each rank r filled with FillIntegers(seed + r, most)
   std::uint32_t seed = 0;
+  double added = 0;  // to each element afterwards
   static constexpr int kEachSegment = -1;
   static constexpr int kSum = -2;
 
@@ -64,9 +68,9 @@ struct ExpectedSegments {
     const long index = first_index + i % segment_count;
     if (source != kSum) {
       const long rank = source == kEachSegment ? i / segment_count : source;
-      return RandomInteger(seed + static_cast<std::uint32_t>(rank), index, most);
+      return added + RandomInteger(seed + static_cast<std::uint32_t>(rank), index, most);
     }
-    double sum = 0;
+    double sum = added;
     for (int rank = 0; rank < ranks; ++rank) {
       sum += RandomInteger(seed + static_cast<std::uint32_t>(rank), index, most);
     }

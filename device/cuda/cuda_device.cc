@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 #include <thread>
 
+#include "device/cuda/batch_copy.h"
+#include "device/cuda/captured_graph.h"
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/nvml.h"
@@ -41,12 +44,18 @@ class CudaEvent : public Event {
 
 cudaEvent_t Native(const Event& event) { return dynamic_cast<const CudaEvent&>(event).native(); }
 
+// The lowest and the highest; a smaller number is a higher priority.
+std::pair<int, int> PriorityRange() {
+  int lowest = 0;
+  int highest = 0;
+  CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  return {lowest, highest};
+}
+
 class CudaStream : public Stream {
  public:
   explicit CudaStream(int priority) {
-    int lowest = 0;
-    int highest = 0;
-    CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    const auto [lowest, highest] = PriorityRange();
     const int native_priority = std::max(highest, lowest - priority);
     CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, native_priority));
   }
@@ -123,6 +132,22 @@ std::string HexadecimalUuid(const cudaUUID_t& uuid) {
   return text;
 }
 
+// Pageable memory of whole pages, page-locked afterwards.
+Buffer AllocateRegistered(std::size_t bytes) {
+  constexpr std::size_t kPageBytes = 4096;
+  const std::size_t whole_bytes = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const auto free_pages = [](void* memory) { std::free(memory); };
+  std::unique_ptr<void, decltype(free_pages)> pages(std::aligned_alloc(kPageBytes, whole_bytes),
+                                                    free_pages);
+  if (pages == nullptr)
+    throw Error("aligned_alloc of " + FormatBytes(static_cast<double>(bytes)) + " failed");
+  CUDA_CHECK(cudaHostRegister(pages.get(), whole_bytes, cudaHostRegisterDefault));
+  return {pages.release(), bytes, [](void* memory) {
+            cudaHostUnregister(memory);
+            std::free(memory);
+          }};
+}
+
 // "13.0" from CUDA's 1000 × major + 10 × minor.
 std::string DottedVersion(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -165,11 +190,24 @@ class CudaDevice : public Device {
     return memory;
   }
 
+  [[nodiscard]] int priorities() const override {
+    const auto [lowest, highest] = PriorityRange();
+    return lowest - highest + 1;
+  }
   std::unique_ptr<Stream> CreateStream(int priority) override {
     return std::make_unique<CudaStream>(priority);
   }
   std::unique_ptr<Event> CreateEvent() override { return std::make_unique<CudaEvent>(); }
   std::unique_ptr<Gate> CreateGate() override { return std::make_unique<CudaGate>(); }
+  std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) override {
+    CudaStream stream(0);
+    return Instantiate(CapturedGraph(stream, [&] { enqueue(stream); }));
+  }
+  [[nodiscard]] std::string NoGraphs() const override { return ""; }
+  void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) override {
+    EnqueueBatchCopy(stream, pieces);
+  }
+  [[nodiscard]] std::string NoBatchCopy() const override { return BatchCopyUnavailable(); }
 
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
     RequireFree(bytes, memory(kind), "a buffer");
@@ -181,6 +219,8 @@ class CudaDevice : public Device {
       case MemoryKind::kPinned:
         CUDA_CHECK(cudaMallocHost(&data, bytes));
         return {data, bytes, [](void* memory) { cudaFreeHost(memory); }};
+      case MemoryKind::kRegistered:
+        return AllocateRegistered(bytes);
       case MemoryKind::kPageable:
         data = ::operator new(bytes);
         return {data, bytes, [](void* memory) { ::operator delete(memory); }};

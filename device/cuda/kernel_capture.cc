@@ -1,41 +1,17 @@
 #include "device/cuda/kernel_capture.h"
 
+#include "device/cuda/captured_graph.h"
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/driver.h"
 
 namespace overlapbench {
-namespace {
-
-struct GraphOwner {
-  cudaGraph_t graph = nullptr;
-  GraphOwner() = default;
-  ~GraphOwner() {
-    if (graph != nullptr) cudaGraphDestroy(graph);
-  }
-  GraphOwner(const GraphOwner&) = delete;
-  GraphOwner& operator=(const GraphOwner&) = delete;
-};
-
-void Capture(cudaStream_t stream, const std::function<void()>& enqueue, cudaGraph_t* graph) {
-  CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  try {
-    enqueue();
-  } catch (...) {
-    cudaStreamEndCapture(stream, graph);
-    throw;
-  }
-  CUDA_CHECK(cudaStreamEndCapture(stream, graph));
-}
-
-}  // namespace
 
 std::vector<long> CapturedGrids(Stream& stream, const std::function<void()>& enqueue) {
-  GraphOwner owner;
-  Capture(static_cast<cudaStream_t>(stream.native()), enqueue, &owner.graph);
+  const CapturedGraph captured(stream, enqueue);
   std::size_t count = 0;
-  CUDA_CHECK(cudaGraphGetNodes(owner.graph, nullptr, &count));
+  CUDA_CHECK(cudaGraphGetNodes(captured.native(), nullptr, &count));
   std::vector<cudaGraphNode_t> nodes(count);
-  CUDA_CHECK(cudaGraphGetNodes(owner.graph, nodes.data(), &count));
+  CUDA_CHECK(cudaGraphGetNodes(captured.native(), nodes.data(), &count));
 
   // The driver's call: the runtime's does not know kernels that a library launched through the
   // driver.

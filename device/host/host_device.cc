@@ -88,11 +88,25 @@ class HostDevice : public Device {
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] Memory memory(MemoryKind /*kind*/) const override { return AvailableMemory(); }
 
+  [[nodiscard]] int priorities() const override { return 1; }
   std::unique_ptr<Stream> CreateStream(int /*priority*/) override {
     return std::make_unique<HostStream>(pool_);
   }
   std::unique_ptr<Event> CreateEvent() override { return std::make_unique<HostEvent>(); }
   std::unique_ptr<Gate> CreateGate() override { return std::make_unique<HostGate>(); }
+
+  std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& /*enqueue*/) override {
+    throw Error(NoGraphs());
+  }
+  [[nodiscard]] std::string NoGraphs() const override {
+    return "graphs exist on the cuda backend only";
+  }
+  void CopyBatch(Stream& /*stream*/, std::span<const CopyPiece> /*pieces*/) override {
+    throw Error(NoBatchCopy());
+  }
+  [[nodiscard]] std::string NoBatchCopy() const override {
+    return "copies in a batch exist on the cuda backend only";
+  }
 
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
     RequireFree(bytes, memory(kind), "a buffer");
