@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Draw how much computation and communication slow each other, from results of overlapbench.
+"""Draw what overlap costs and what it hides, from results of overlapbench.
 
     tools/slowdown_chart.py RESULT.json... -o DIR [--title TITLE]
 
 RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote; `-` is standard input, and a quoted
 glob is expanded. Several files are drawn as series of the same charts. DIR gets index.html, a page
 that works offline, and each chart as PNG and SVG; charts there from an earlier run are replaced.
+Drawn is what the results hold rows of: the slowdown of pairs, bandwidth of communication and of
+copies, pipelines, transfers, priority, supply and launches.
 
 Exit status: 0, or 2 when something is no result of this suite, holds nothing to draw or cannot be
 written; then one line says what and where, and no file is changed.
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not charts:
             raise ResultError(f"{', '.join(options.results)}: benchmarks: {_not_drawn(charts)}")
         files = {name: data for chart in charts for name, data in chart.pictures().items()}
-        title = options.title or "Overlap of computation and communication"
+        title = options.title or "What overlap costs"
         files["index.html"] = render_page(title, results, charts)
         possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
         replace_files(options.output, files, outdated=possible - files.keys())

@@ -95,6 +95,108 @@ def bandwidths() -> list[Json]:
     return rows
 
 
+def copies() -> list[Json]:
+    """Make copies by every route, both directions of the bus at once, pinned and pageable."""
+    rows = []
+    for memory, peak in (("", 55.0), ("/memory:pageable", 14.0)):
+        for size in (1 << 16, 1 << 20, 1 << 30):
+            rate = peak * size / (size + 4e5)
+            for direction in ("host_to_device", "device_to_host"):
+                name = f"Copy/Bandwidth/direction:{direction}/bytes:{size}{memory}/cache:cold"
+                rows.append(row(name, GBps=rate))
+            name = f"Copy/Bandwidth/direction:both/bytes:{size}{memory}/cache:cold"
+            ways: Json = {"host_to_device_GBps": 0.94 * rate, "device_to_host_GBps": 0.91 * rate}
+            rows.append(row(name, GBps=1.85 * rate, **ways))
+    for engine, peak in (("", 4200.0), ("/engine:sm", 3900.0)):
+        for size in (1 << 16, 1 << 30):
+            name = f"Copy/Bandwidth/direction:device_local/bytes:{size}{engine}/cache:cold"
+            rows.append(row(name, GBps=peak * size / (size + 2e7)))
+    return rows
+
+
+def pipelines() -> list[Json]:
+    """Make pipelines that lose more of the ideal the more streams they have."""
+    rows = []
+    for intensity, compute in ((16, 0.02), (2048, 0.33)):
+        sequential, slowest = 0.64 + compute, max(0.32, compute)
+        for streams in (1, 2, 4, 8):
+            ideal = sequential / streams + (streams - 1) / streams * slowest
+            pipelined = ideal * (1 + 0.03 * (streams - 1))
+            name = f"elements:4194304/intensity:{intensity}/pipeline_streams:{streams}/cache:cold"
+            times: Json = {"sequential_ms": sequential, "ideal_ms": ideal}
+            gain: Json = {"speedup": sequential / pipelined, "identical": 1.0}
+            share = 100 * ideal / pipelined
+            rows.append(row(f"Copy/Pipelined/{name}", **times, **gain, pct_of_ideal=share))
+    return rows
+
+
+def compute_transfers() -> list[Json]:
+    """Make transfers beside a computation, tied by events (not written in the name) or a host."""
+    return [
+        row(
+            f"Copy/ComputeTransfer/batches:4/buffers:{buffers}{tie}/cache:cold",
+            sequential_ms=0.72,
+            speedup=speedup,
+            identical=1.0,
+        )
+        for tie, speedups in (("", (1.0, 1.45, 1.5)), ("/tie:host", (0.98, 1.4, 1.42)))
+        for buffers, speedup in zip((1, 2, 3), speedups, strict=True)
+    ]
+
+
+def fragments() -> list[Json]:
+    """Make one transfer cut into up to 4096 fragments."""
+    return [
+        row(
+            f"Copy/Fragmented/bytes:67108864/fragments:{fragments}/call:{call}/cache:cold",
+            one_transfer_ms=1.25,
+            fragmented_slowdown=max(1.0, fragments * each),
+        )
+        for call, each in (("loop", 0.0022), ("batch", 0.0021))
+        for fragments in (1, 16, 256, 4096)
+    ]
+
+
+def priorities() -> list[Json]:
+    """Make a pair that priority helps and one that it cannot help, each with its control."""
+    rows = []
+    for pair, helped in (("ShortBlocks+ShortBlocks", 0.67), ("ShortBlocks+ResidentGrid", 1.28)):
+        for priority, latency in (("high", helped), ("equal", 1.28)):
+            times: Json = {"latency_alone_ms": 0.65, "latency_equal_ms": 1.28}
+            name = f"Priority/{pair}/waves:32/cache:cold/priority:{priority}"
+            rows.append(row(name, latency_ms=latency, gain=1.28 / latency, **times))
+    return rows
+
+
+def supplies() -> list[Json]:
+    """Make a supply that starves the device until it has four workers."""
+    rows = []
+    for workers, prefetch in ((0, 2), (1, 2), (2, 2), (4, 2), (4, 8)):
+        rate = min(500.0 * workers, 1250.0) or 365.0
+        name = f"Supply/Batches/workers:{workers}/prefetch:{prefetch}/make_us:2000/cache:cold"
+        figures: Json = {"device_idle_share": 1 - 0.98 * rate / 1300, "prediction_error_pct": -2.0}
+        rows.append(row(name, batches_per_s=0.98 * rate, predicted_batches_per_s=rate, **figures))
+    return rows
+
+
+def launches() -> list[Json]:
+    """Make empty kernels, one kernel cut into pieces, and a round trip."""
+    rows = [row("Launch/RoundTrip/cache:cold", round_trip_us=9.0)]
+    for call, host, device in (("loop", 2.9, 2.5), ("graph", 0.01, 1.9)):
+        for count in (1, 16, 512):
+            axes = f"launches:{count}/call:{call}"
+            costs: Json = {"host_us_per_launch": host, "device_us_per_launch": device}
+            rows.append(row(f"Launch/EmptyKernel/{axes}/cache:cold", **costs))
+            pieces: Json = {
+                "kernel_us": 682.0 / count,
+                "dominated_below_us": max(host, device) + 1 / count,
+                "pieces_slowdown": 1 + device * (count - 1) / 682.0,
+            }
+            name = f"Launch/Pieces/{axes}/total_steps:65536/cache:cold"
+            rows.append(row(name, **pieces, **costs))
+    return rows
+
+
 def document(rows: Sequence[Json], **changes: str) -> Json:
     """Make a whole result; `changes` goes to the context."""
     return {"context": context(**changes), "benchmarks": list(rows)}
@@ -107,6 +209,13 @@ def full_run() -> list[Json]:
         *sweep("full"),
         *pairs(),
         *bandwidths(),
+        *copies(),
+        *pipelines(),
+        *compute_transfers(),
+        *fragments(),
+        *priorities(),
+        *supplies(),
+        *launches(),
         overlap(
             "Broadcast+StreamKernel/bytes:67108864/blocks:132/cache:cold",
             1.5,

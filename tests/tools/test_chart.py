@@ -1,11 +1,12 @@
 """The specifications: every figure in a chart is the figure of a row, and bad rows stay apart."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 import samples
+from overlapbench import theme
 from overlapbench.chart import CHARTS, Chart, draw_charts
 from overlapbench.result import parse_result
 from samples import Json
@@ -179,6 +180,262 @@ def test_bandwidth_holds_the_figures_of_the_rows() -> None:
     }
 
 
+def axis(name: str, wanted: str) -> str:
+    """Return the value of an axis of a row's name."""
+    return dict(part.split(":") for part in name.split("/")[2:])[wanted]
+
+
+def panels_of_copies(rows: Sequence[Json]) -> dict[str, list[Json]]:
+    panels: dict[str, list[Json]] = {}
+    for record in records(draw(samples.document(rows))["copy_bandwidth"], "size_bytes"):
+        panels.setdefault(record["panel"], []).append(record)
+    return panels
+
+
+def test_copy_bandwidth_holds_the_figures_of_the_rows() -> None:
+    rows = samples.copies()
+    counters = {
+        "host to device": ("host_to_device", "GBps"),
+        "device to host": ("device_to_host", "GBps"),
+        "host to device, both directions busy": ("both", "host_to_device_GBps"),
+        "device to host, both directions busy": ("both", "device_to_host_GBps"),
+        "within the device (read + written)": ("device_local", "GBps"),
+    }
+    panels = panels_of_copies(rows)
+    assert list(panels) == list(counters)
+    for title, (direction, counter) in counters.items():
+        drawn = {r["name"]: (r["size_bytes"], r["GBps"]) for r in panels[title]}
+        assert drawn == {
+            row["name"]: (int(axis(row["name"], "bytes")), row[counter])
+            for row in rows
+            if axis(row["name"], "direction") == direction
+        }, title
+
+
+def test_copies_are_told_apart_by_memory_and_engine_also_by_what_names_leave_out() -> None:
+    panels = panels_of_copies(samples.copies())
+    assert {record["series"] for record in panels["host to device"]} == {
+        "pinned · engine copy",
+        "pageable · engine copy",
+    }
+    within = panels["within the device (read + written)"]
+    assert {record["series"] for record in within} == {"engine copy", "engine sm"}
+
+
+def test_the_highest_rate_in_a_title_is_a_trusted_one() -> None:
+    name = "Copy/Bandwidth/direction:host_to_device/bytes:{}/cache:cold"
+    rows = [
+        samples.row(name.format(1024), GBps=12.34),
+        samples.row(name.format(2048), GBps=99.0, valid=0.0),
+    ]
+    assert "host to device · at most 12.3 GB/s" in panel_titles(rows, "copy_bandwidth")
+    only_bad = [row | {"valid": 0.0} for row in rows]
+    assert panel_titles(only_bad, "copy_bandwidth") == ["host to device"]
+
+
+def panel_titles(rows: Sequence[Json], name: str) -> list[str]:
+    panels = draw(samples.document(rows))[name].spec["concat"]
+    return [" ".join(panel["title"]["text"]) for panel in panels]
+
+
+def test_a_pipeline_stands_beside_its_ideal() -> None:
+    rows = samples.pipelines()
+    drawn = {
+        r["name"]: (r["streams"], r["speedup"], r["ideal_speedup"], r["share"])
+        for r in records(draw(samples.document(rows))["pipeline"], "ideal_speedup")
+    }
+    assert drawn == {
+        row["name"]: (
+            int(axis(row["name"], "pipeline_streams")),
+            row["speedup"],
+            row["sequential_ms"] / row["ideal_ms"],
+            f"{row['pct_of_ideal']:.0f} %",
+        )
+        for row in rows
+    }
+    assert panel_titles(rows, "pipeline") == ["intensity 16", "intensity 2048"]
+
+
+def test_the_share_of_the_ideal_is_in_the_tooltip_and_of_one_file_at_the_point() -> None:
+    one, again = samples.document(samples.pipelines()), samples.document(samples.pipelines())
+    alone, both = draw(one)["pipeline"].spec, draw(one, again)["pipeline"].spec
+    for spec in (alone, both):
+        assert "pct_of_ideal" in texts(spec, "field")
+    assert "share" in texts(alone, "field")
+    assert "share" not in texts(both, "field")
+
+
+def test_transfers_beside_a_computation_stand_beside_both_in_turn() -> None:
+    rows = samples.compute_transfers()
+    drawn = records(draw(samples.document(rows))["compute_transfer"], "time_ms")
+    assert {r["name"]: (r["buffers"], r["time_ms"], r["sequential_ms"]) for r in drawn} == {
+        row["name"]: (
+            int(axis(row["name"], "buffers")),
+            row["sequential_ms"] / row["speedup"],
+            row["sequential_ms"],
+        )
+        for row in rows
+    }
+    assert {record["series"] for record in drawn} == {"tie events", "tie host"}
+
+
+def test_fragments_stand_beside_one_transfer() -> None:
+    rows = samples.fragments()
+    drawn = records(draw(samples.document(rows))["fragments"], "time_ms")
+    assert {r["name"]: (r["fragments"], r["time_ms"], r["one_transfer_ms"]) for r in drawn} == {
+        row["name"]: (
+            int(axis(row["name"], "fragments")),
+            row["one_transfer_ms"] * row["fragmented_slowdown"],
+            row["one_transfer_ms"],
+        )
+        for row in rows
+    }
+    assert {record["series"] for record in drawn} == {"loop", "batch"}
+    assert "64 MiB · cache cold" in subtitle(draw(samples.document(rows))["fragments"])
+
+
+def test_priority_has_three_bars_a_row_with_the_gain_on_the_last() -> None:
+    rows = samples.priorities()
+    bars = records(draw(samples.document(rows))["priority"], "latency_ms")
+    counters = ("latency_alone_ms", "latency_equal_ms", "latency_ms")
+    for row in rows:
+        mine = [bar for bar in bars if bar["name"] == row["name"]]
+        assert [bar["latency_ms"] for bar in mine] == [row[counter] for counter in counters]
+        gains = ["gain" in bar["text"] for bar in mine]
+        assert gains == [False, False, True]
+        assert mine[-1]["text"].endswith(f"gain {row['gain']:.2f}")
+        control = axis(row["name"], "priority") == "equal"
+        assert all(bar["column"].startswith("control") == control for bar in mine)
+
+
+def test_a_gain_that_is_not_to_be_trusted_is_not_written() -> None:
+    rows = [row | {"valid": 0.0, "label": "throttled"} for row in samples.priorities()]
+    bars = records(draw(samples.document(rows))["priority"], "latency_ms")
+    assert not any("gain" in bar["text"] for bar in bars)
+    assert sum(bar["text"].endswith("invalid") for bar in bars) == len(rows)
+
+
+def test_the_same_pairs_of_two_files_follow_each_other() -> None:
+    document = samples.document(samples.priorities())
+    bars = records(draw(document, document)["priority"], "latency_ms")
+    groups = list(dict.fromkeys(bar["group"] for bar in bars))
+    assert [group.splitlines()[0].split()[-1] for group in groups] == [
+        "ShortBlocks",
+        "ShortBlocks",
+        "ResidentGrid",
+        "ResidentGrid",
+    ]
+
+
+def test_supply_stands_beside_its_prediction() -> None:
+    rows = samples.supplies()
+    figures = ("batches_per_s", "predicted_batches_per_s", "device_idle_share")
+    drawn = records(draw(samples.document(rows))["supply"], "batches_per_s")
+    assert {r["name"]: (r["workers"], *(r[key] for key in figures)) for r in drawn} == {
+        row["name"]: (int(axis(row["name"], "workers")), *(row[key] for key in figures))
+        for row in rows
+    }
+    assert {record["series"] for record in drawn} == {"prefetch 2", "prefetch 8"}
+    assert 0 in {record["workers"] for record in drawn}
+
+
+def test_launch_costs_stand_by_side() -> None:
+    rows = samples.launches()
+    drawn = records(draw(samples.document(rows))["launch"], "us_per_launch")
+    kernels = [row for row in rows if "EmptyKernel" in row["name"]]
+    host, device = "cost to the host of an empty kernel", "cost to the device of an empty kernel"
+    assert {(r["name"], r["panel"]): r["us_per_launch"] for r in drawn} == (
+        {("Launch/RoundTrip/cache:cold", host): 9.0}
+        | {(row["name"], host): row["host_us_per_launch"] for row in kernels}
+        | {(row["name"], device): row["device_us_per_launch"] for row in kernels}
+    )
+    assert list(dict.fromkeys(r["series"] for r in drawn)) == ["loop", "graph", "RoundTrip"]
+
+
+def test_pieces_are_dominated_below_what_the_shortest_trusted_kernels_say() -> None:
+    rows = samples.launches()
+    for row in rows:
+        if "Pieces/launches:512/call:loop" in row["name"]:
+            row["valid"] = 0.0
+    chart = draw(samples.document(rows))["launch"]
+    rules = {r["series"]: r["kernel_us"] for r in records(chart, "label_y")}
+    assert rules == {"loop": 2.9 + 1 / 16, "graph": 1.9 + 1 / 512}
+    drawn = {
+        r["name"]: (r["kernel_us"], r["pieces_slowdown"]) for r in records(chart, "pieces_slowdown")
+    }
+    assert drawn == {
+        row["name"]: (row["kernel_us"], row["pieces_slowdown"])
+        for row in rows
+        if "Pieces" in row["name"]
+    }
+
+
+def marks(node: object, filters: tuple[str, ...] = ()) -> list[tuple[Json, tuple[str, ...]]]:
+    """Collect every mark of a specification with the filters that hold for it."""
+    if isinstance(node, list):
+        return [mark for child in node for mark in marks(child, filters)]
+    if not isinstance(node, dict):
+        return []
+    filters += tuple(step["filter"] for step in node.get("transform", []))
+    here = [(node["mark"], filters)] if isinstance(node.get("mark"), dict) else []
+    below = [node[key] for key in ("layer", "concat", "hconcat", "vconcat", "spec") if key in node]
+    return here + marks(below, filters)
+
+
+@pytest.mark.parametrize(
+    "name", [kind.name for kind in CHARTS if kind.name not in {"pairs", "priority"}]
+)
+def test_a_bad_row_is_a_grey_hollow_point_and_in_no_line(name: str) -> None:
+    drawn = marks(draw(samples.document(samples.full_run()))[name].spec)
+    lines = [filters for mark, filters in drawn if mark["type"] == "line"]
+    assert lines
+    assert all(filters == ("datum.problem === ''",) for filters in lines)
+    bad = [mark for mark, filters in drawn if filters == ("datum.problem !== ''",)]
+    assert bad
+    assert all(mark["type"] == "point" and mark["filled"] is False for mark in bad)
+    assert {mark["color"] for mark in bad} == {theme.GREY}
+
+
+def test_a_bad_row_is_a_grey_hollow_bar() -> None:
+    drawn = marks(draw(samples.document(samples.priorities()))["priority"].spec)
+    bars = {filters: mark for mark, filters in drawn if mark["type"] == "bar"}
+    assert set(bars) == {("datum.problem === ''",), ("datum.problem !== ''",)}
+    bad = bars[("datum.problem !== ''",)]
+    assert (bad["fill"], bad["stroke"]) == (None, theme.GREY)
+
+
+@pytest.mark.parametrize(
+    ("make", "counter"),
+    [
+        (samples.copies, "GBps"),
+        (samples.pipelines, "ideal_ms"),
+        (samples.compute_transfers, "speedup"),
+        (samples.fragments, "one_transfer_ms"),
+        (samples.priorities, "gain"),
+        (samples.supplies, "device_idle_share"),
+        (samples.launches, "kernel_us"),
+    ],
+)
+def test_a_row_without_its_figures_is_not_drawn(
+    make: Callable[[], list[Json]], counter: str
+) -> None:
+    rows = make()
+    place = next(index for index, row in enumerate(rows) if counter in row)
+    del rows[place][counter]
+    (chart,) = draw(samples.document(rows)).values()
+    drawn = {str(row.name) for row in chart.rows}
+    assert drawn == {row["name"] for row in rows} - {rows[place]["name"]}
+
+
+def test_what_a_logarithmic_axis_cannot_hold_is_not_drawn() -> None:
+    rows = [row for row in samples.launches() if "EmptyKernel" in row["name"]]
+    rows[0] |= {"host_us_per_launch": 0.0}
+    drawn = records(draw(samples.document(rows))["launch"], "us_per_launch")
+    panels = [r["panel"] for r in drawn if r["name"] == rows[0]["name"]]
+    assert panels == ["cost to the device of an empty kernel"]
+    assert min(record["us_per_launch"] for record in drawn) > 0
+
+
 def test_several_files_are_series() -> None:
     gpu = samples.document(samples.full_run())
     host = samples.document(samples.full_run(), backend="host", device="")
@@ -204,7 +461,18 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.pairs(), ["pairs"]),
         (samples.sweep()[:1], ["pairs"]),
         (samples.bandwidths(), ["bandwidth"]),
+        (samples.copies(), ["copy_bandwidth"]),
+        (samples.pipelines()[:1], ["pipeline"]),
+        (samples.compute_transfers()[:1], ["compute_transfer"]),
+        (samples.fragments()[:1], ["fragments"]),
+        (samples.priorities()[1:2], ["priority"]),
+        (samples.supplies()[:1], ["supply"]),
+        (samples.launches()[:1], ["launch"]),
+        (samples.launches()[2:3], ["launch"]),
         ([samples.row("Comm/AllReduce/bytes:1")], []),
+        ([samples.row("Copy/Sequential/elements:64", GBps=3.0)], []),
+        ([samples.row("Copy/Bandwidth/direction:sideways/bytes:64", GBps=3.0)], []),
+        ([row | {"error_occurred": True} for row in samples.copies()], []),
         ([samples.row("Compute/Gemm/n:64", TFLOPs=1.0)], []),
     ],
 )

@@ -83,6 +83,7 @@ def test_an_overlap_name_is_taken_apart() -> None:
         ("Comm/A+B+C", "Comm takes 1 or 2 workloads, not 'A+B+C'"),
         ("Overlap/AllToAll", "Overlap takes 2 workloads, not 'AllToAll'"),
         ("Overlap/AllToAll+", "'' is not the name"),
+        ("Priority/ShortBlocks", "Priority takes 2 workloads, not 'ShortBlocks'"),
         ("Comm/AllReduce/8192", "'8192' is not axis:value"),
         ("Comm/AllReduce/bytes:", "'bytes:' is not axis:value"),
         ("Comm/AllReduce/bytes:1/bytes:2", "axis 'bytes' is given twice"),

@@ -160,6 +160,16 @@ def test_a_bad_document_is_refused(change: Change, complaint: str) -> None:
         (lambda r: r.update(overlap_ms=-2), "overlap_ms: -2 is not above 0"),
         (lambda r: r.update(busbw_GBps=-2), "busbw_GBps: -2 is negative"),
         (lambda r: r.update(efficiency=float("nan")), "efficiency: NaN is not a finite number"),
+        (lambda r: r.update(ideal_ms=0.0), "ideal_ms: 0 is not above 0"),
+        (lambda r: r.update(gain=-1.0), "gain: -1 is not above 0"),
+        (lambda r: r.update(kernel_us=0), "kernel_us: 0 is not above 0"),
+        (lambda r: r.update(pct_of_ideal=-1), "pct_of_ideal: -1 is negative"),
+        (lambda r: r.update(batches_per_s=-1), "batches_per_s: -1 is negative"),
+        (lambda r: r.update(host_to_device_GBps=-1), "host_to_device_GBps: -1 is negative"),
+        (lambda r: r.update(device_idle_share=1.5), "device_idle_share: 1.5 is above 1"),
+        (lambda r: r.update(identical=0.5), "identical: 0.5 is neither 0 nor 1"),
+        (lambda r: r.update(bound_by_workers=2), "bound_by_workers: 2 is neither 0 nor 1"),
+        (lambda r: r.update(sync_cost_ms="x"), 'sync_cost_ms: "x" is not a number'),
         (lambda r: r.pop("valid"), "valid: missing"),
         (lambda r: r.update(valid=0.5), "valid: 0.5 is neither 0 nor 1"),
         (lambda r: r.update(valid=0, label=3), "label: 3 is not text"),
@@ -184,6 +194,8 @@ def test_a_bad_row_is_refused(change: Change, complaint: str) -> None:
 
 def test_signed_counters_may_be_negative() -> None:
     signed = {"efficiency": -0.2, "hidden_comm": -0.1, "exposed_comm_ms": -0.01}
+    signed |= {"device_idle_share": -0.01, "prediction_error_pct": -4.0, "sync_cost_ms": -0.1}
+    signed |= {"device_us_per_launch": -2.4}
     (row,) = read_rows(samples.overlap(PAIR, **signed))
     assert signed.items() <= row.counters.items()
 

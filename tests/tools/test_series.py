@@ -8,6 +8,7 @@ from overlapbench.names import BenchmarkName
 from overlapbench.result import Row
 from overlapbench.series import (
     KNEE_RISE,
+    axes_label,
     binary_size,
     describe,
     grid_of,
@@ -69,6 +70,19 @@ def test_binary_size(size_bytes: int, text: str) -> None:
         ("grid", "16x8", "grid 16×8"),
         ("precision", "bf16", "bf16"),
         ("work", "tile", "work tile"),
+        ("elements", "4194304", "4 Mi elements"),
+        ("elements", "1000", "1000 elements"),
+        ("batch_elements", "524288", "batch 512 Ki elements"),
+        ("batch_bytes", "4194304", "batch 4 MiB"),
+        ("supply_batches", "32", "batches 32"),
+        ("pipeline_streams", "4", "streams 4"),
+        ("make_us", "2000", "make 2000 µs"),
+        ("memory", "pageable", "pageable"),
+        ("call", "graph", "graph"),
+        ("priority", "high", "priority high"),
+        ("engine", "sm", "engine sm"),
+        ("tie", "host", "tie host"),
+        ("block_steps", "2048", "block steps 2048"),
     ],
 )
 def test_describe(axis: str, value: str, text: str) -> None:
@@ -94,3 +108,14 @@ def test_labels_leave_out_what_all_rows_share() -> None:
         "AllReduce · 1 GiB",
     ]
     assert series_label(rows[0], {"bytes", "cache"}, several_files=True) == "AllReduce · run"
+
+
+def test_a_curve_is_named_by_what_sets_it_apart_and_by_unwritten_defaults() -> None:
+    plain, written = (
+        Row("run", BenchmarkName.parse(f"Copy/Bandwidth/bytes:1024{axis}/cache:cold"), {})
+        for axis in ("", "/memory:pageable")
+    )
+    defaults = {"memory": "pinned"}
+    assert axes_label(plain, {"bytes", "cache"}, False, defaults) == "pinned"
+    assert axes_label(written, {"bytes", "cache"}, True, defaults) == "pageable · run"
+    assert axes_label(plain, {"bytes", "cache"}, False) == "Bandwidth"

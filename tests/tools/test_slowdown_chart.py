@@ -20,11 +20,9 @@ import slowdown_chart
 from overlapbench import theme
 
 REPOSITORY = Path(__file__).parents[2]
-ALL_FILES = {"index.html"} | {
-    f"{name}.{suffix}"
-    for name in ("slowdown", "times", "pairs", "bandwidth")
-    for suffix in ("png", "svg")
-}
+NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
+NAMES += ["compute_transfer", "fragments", "priority", "supply", "launch"]
+ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "svg")}
 
 
 def run(*arguments: str | Path) -> int:
@@ -56,7 +54,7 @@ def test_all_charts_are_written(drawn: Path) -> None:
     assert set(contents(drawn)) == ALL_FILES
 
 
-@pytest.mark.parametrize("name", ["slowdown", "times", "pairs", "bandwidth"])
+@pytest.mark.parametrize("name", NAMES)
 def test_png(drawn: Path, name: str) -> None:
     data = (drawn / f"{name}.png").read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
@@ -78,6 +76,16 @@ def test_png(drawn: Path, name: str) -> None:
             ["communication", "computation", "1.41", "invalid", "error", "AllToAll · 1 GiB"],
         ),
         ("bandwidth", ["bus bandwidth (GB/s)", "size a rank", "64 MiB", "1 GiB", "ReduceScatter"]),
+        ("copy_bandwidth", ["GB/s", "size", "1 MiB", "host to device, both directions busy"]),
+        ("copy_bandwidth", ["pinned · engine copy", "pageable · engine copy", "engine sm"]),
+        ("pipeline", ["speedup over sequential", "streams", "intensity 2048", "83 %"]),
+        ("compute_transfer", ["time (ms)", "buffers", "tie events", "tie host"]),
+        ("fragments", ["time (ms)", "fragments", "4096", "loop", "batch"]),
+        ("priority", ["latency (ms)", "alone", "gain 1.91", "gain 1.00", "control: equal"]),
+        ("priority", ["ShortBlocks beside a load of ResidentGrid", "0.650 ms"]),
+        ("supply", ["batches per second", "workers", "device idle", "prefetch 8"]),
+        ("launch", ["µs per launch", "launches", "RoundTrip", "total steps 65536"]),
+        ("launch", ["loop: launches dominate below 2.9 µs", "length of one kernel (µs)"]),
     ],
 )
 def test_svg(drawn: Path, name: str, texts: list[str]) -> None:
@@ -120,7 +128,7 @@ def test_the_page_holds_every_chart_with_its_data(drawn: Path) -> None:
     html = (drawn / "index.html").read_text(encoding="utf-8")
     (text,) = re.findall(r"^const specifications = (.*);$", html, flags=re.MULTILINE)
     specifications = json.loads(text)
-    assert set(specifications) == {"slowdown", "times", "pairs", "bandwidth"}
+    assert set(specifications) == set(NAMES)
     for name in specifications:
         assert f'<figure id="{name}"' in html
         assert specifications[name]["datasets"]
@@ -155,7 +163,10 @@ def test_charts_of_an_earlier_run_go_and_other_files_stay(tmp_path: Path) -> Non
     source = samples.write(tmp_path / "run.json", samples.document(samples.sweep()))
     assert run(source, "-o", tmp_path) == 0
     kept = {"notes.txt", "run.json"}
-    assert set(contents(tmp_path)) == kept | {n for n in ALL_FILES if "bandwidth" not in n}
+    assert set(contents(tmp_path)) == kept | {
+        "index.html",
+        *(f"{name}.{suffix}" for name in NAMES[:3] for suffix in ("png", "svg")),
+    }
 
 
 def test_it_says_what_it_wrote_what_is_bad_and_what_is_not_drawn(
@@ -168,10 +179,30 @@ def test_it_says_what_it_wrote_what_is_bad_and_what_is_not_drawn(
     assert capsys.readouterr().out.splitlines() == [
         f"wrote index.html, pairs.png, pairs.svg to {tmp_path / 'charts'}",
         "not drawn: slowdown (needs Overlap rows at two grids or more), times (needs Overlap rows"
-        " at two grids or more), bandwidth (needs Comm rows with bytes and busbw_GBps)",
+        " at two grids or more), bandwidth (needs Comm rows with bytes and busbw_GBps),"
+        " copy_bandwidth (needs Copy/Bandwidth rows), pipeline (needs Copy/Pipelined rows),"
+        " compute_transfer (needs Copy/ComputeTransfer rows), fragments (needs Copy/Fragmented"
+        " rows), priority (needs Priority rows), supply (needs Supply/Batches rows), launch (needs"
+        " Launch rows)",
         "in no chart: 2 Compute/Gemm",
         "not to be trusted: run (cuda, NVIDIA H200): Overlap/A+B/n:1: throttled",
     ]
+
+
+def test_every_family_is_in_a_chart_but_what_has_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = [samples.copies, samples.pipelines, samples.compute_transfers, samples.fragments]
+    new += [samples.priorities, samples.supplies, samples.launches]
+    rows = [row for make in new for row in make()]
+    rows.append(samples.row("Copy/Sequential/elements:64/cache:cold", GBps=3.0))
+    source = samples.write(tmp_path / "run.json", samples.document(rows))
+    assert run(source, "-o", tmp_path / "charts") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("in no chart")] == [
+        "in no chart: 1 Copy/Sequential"
+    ]
+    assert "<h1>What overlap costs</h1>" in (tmp_path / "charts/index.html").read_text()
 
 
 def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

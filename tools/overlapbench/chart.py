@@ -18,8 +18,15 @@ import vl_convert
 
 from overlapbench import theme
 from overlapbench.charts.bandwidth import draw_bandwidth, select_bandwidths
+from overlapbench.charts.compute_transfer import draw_compute_transfers, select_compute_transfers
+from overlapbench.charts.copy_bandwidth import draw_copies, select_copies
+from overlapbench.charts.fragments import draw_fragments, select_fragments
+from overlapbench.charts.launch import draw_launches, select_launches
 from overlapbench.charts.pairs import draw_pairs, select_pairs
+from overlapbench.charts.pipeline import draw_pipelines, select_pipelines
+from overlapbench.charts.priority import draw_priorities, select_priorities
 from overlapbench.charts.slowdown import draw_slowdown
+from overlapbench.charts.supply import draw_supplies, select_supplies
 from overlapbench.charts.sweep import select_sweeps
 from overlapbench.charts.times import draw_times
 from overlapbench.result import Result, Row
@@ -74,6 +81,66 @@ CHARTS = (
         select=select_bandwidths,
         draw=draw_bandwidth,
     ),
+    ChartKind(
+        name="copy_bandwidth",
+        title="Copy bandwidth against size",
+        reading="Both axes are logarithmic. With both directions busy, the bus carries the sum of"
+        " the two panels.",
+        needs="Copy/Bandwidth rows",
+        select=select_copies,
+        draw=draw_copies,
+    ),
+    ChartKind(
+        name="pipeline",
+        title="Speedup of pipelines against streams",
+        reading="Dashed is the ideal that the stages' own times allow; at a point stands the"
+        " percentage of it that was reached.",
+        needs="Copy/Pipelined rows",
+        select=select_pipelines,
+        draw=draw_pipelines,
+    ),
+    ChartKind(
+        name="compute_transfer",
+        title="Transfers beside a computation, against buffers",
+        reading="Dashed is the same work in turn on one stream. The streams are tied by events, or"
+        " by a host that waits.",
+        needs="Copy/ComputeTransfer rows",
+        select=select_compute_transfers,
+        draw=draw_compute_transfers,
+    ),
+    ChartKind(
+        name="fragments",
+        title="One transfer cut into fragments",
+        reading="Dashed is the same data in one transfer. Both axes are logarithmic.",
+        needs="Copy/Fragmented rows",
+        select=select_fragments,
+        draw=draw_fragments,
+    ),
+    ChartKind(
+        name="priority",
+        title="Latency under a load, with and without priority",
+        reading="gain is the second bar / the third: how much faster the work ends that matters.",
+        needs="Priority rows",
+        select=select_priorities,
+        draw=draw_priorities,
+    ),
+    ChartKind(
+        name="supply",
+        title="Supply of batches against workers",
+        reading="Dashed, or a stroke, is what making and consuming alone predict.",
+        needs="Supply/Batches rows",
+        select=select_supplies,
+        draw=draw_supplies,
+    ),
+    ChartKind(
+        name="launch",
+        title="What launching kernels costs",
+        reading="The axes are logarithmic. A round trip ends when the host knows that the kernel is"
+        " done.",
+        needs="Launch rows",
+        select=select_launches,
+        draw=draw_launches,
+    ),
 )
 
 
@@ -122,7 +189,9 @@ def _title(
 
 def _origin(result: Result) -> str:
     ranks = result.context.get("ranks")
-    return f"{result.label}{SEPARATOR}{ranks} ranks" if ranks else result.label
+    if not ranks:
+        return result.label
+    return f"{result.label}{SEPARATOR}{ranks} {'rank' if ranks == '1' else 'ranks'}"
 
 
 def _warning(rows: Sequence[Row]) -> str:

@@ -1,9 +1,10 @@
 """Benchmark names: `Family/Workload[+Workload]/axis:value/...`.
 
 For example `Overlap/AllToAll+Gemm/bytes:67108864/grid:16x16/work:tile/cache:cold`. In an `Overlap`
-name the communication stands first. A name identifies a configuration for ever, so parsing and
-writing are exact inverses. What Google Benchmark appends about how it ran (`/repeats:3`,
-`/min_time:0.500`, `/manual_time`) is no part of the configuration and is left out.
+name the communication stands first, in a `Priority` name the work that matters. A name identifies a
+configuration for ever, so parsing and writing are exact inverses. What Google Benchmark appends
+about how it ran (`/repeats:3`, `/min_time:0.500`, `/manual_time`) is no part of the configuration
+and is left out.
 """
 
 import re
@@ -22,6 +23,7 @@ _RUNNER_SUFFIXES = frozenset(
         "threads",
     }
 )
+_PAIR_FAMILIES = frozenset({"Overlap", "Priority"})
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _AXIS = re.compile(r"([a-z][a-z0-9_]*):([^\s/]+)")
 
@@ -46,7 +48,7 @@ class BenchmarkName:
         for word in (family, *workloads):
             if not _WORD.fullmatch(word):
                 raise ValueError(f"{word!r} is not the name of a family or a workload")
-        allowed = (2,) if family == "Overlap" else (1, 2)
+        allowed = (2,) if family in _PAIR_FAMILIES else (1, 2)
         if len(workloads) not in allowed:
             wanted = " or ".join(map(str, allowed))
             raise ValueError(f"{family} takes {wanted} workloads, not {parts[1]!r}")

@@ -25,13 +25,31 @@ SCHEMA = "1"
 BACKENDS = ("cuda", "host")
 
 # The counters' contract: which values make sense, whatever the family.
-_POSITIVE = frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown", "speedup", "samples"})
-_SIGNED = frozenset({"efficiency", "hidden_comm", "exposed_comm_ms"})
+_POSITIVE = frozenset(
+    {"comp_ms", "comm_ms", "overlap_ms", "slowdown", "speedup", "samples"}
+    | {"sequential_ms", "ideal_ms", "in_ms", "compute_ms", "out_ms"}
+    | {"one_transfer_ms", "fragmented_slowdown", "us_per_fragment"}
+    | {"latency_alone_ms", "latency_equal_ms", "latency_ms", "load_alone_ms", "gain"}
+    | {"make_ms", "consume_ms", "whole_ms", "kernel_us", "pieces_slowdown"}
+)
 _NOT_NEGATIVE = frozenset(
     {"comp_slowdown", "comm_slowdown", "coverage", "skew_us", "p05_ms", "p95_ms", "cv"}
     | {"algbw_GBps", "busbw_GBps", "GBps", "TFLOPs", "pct_of_copy", "max_rel_err"}
+    | {"host_to_device_GBps", "device_to_host_GBps"}
+    | {"host_to_device_slowdown", "device_to_host_slowdown"}
+    | {"pct_of_ideal", "host_us_per_fragment"}
+    | {"work_slowdown", "work_slowdown_equal", "load_slowdown", "load_slowdown_equal"}
+    | {"batches_per_s", "predicted_batches_per_s"}
+    | {"host_us_per_launch", "launches_per_s", "dominated_below_us", "round_trip_us"}
 )
-_COUNTERS = _POSITIVE | _SIGNED | _NOT_NEGATIVE
+# Differences: noise, or a loss, makes them negative.
+_SIGNED = frozenset(
+    {"efficiency", "hidden_comm", "exposed_comm_ms", "sync_cost_ms", "prediction_error_pct"}
+    | {"device_us_per_launch"}
+)
+_AT_MOST_1 = frozenset({"device_idle_share"})
+_FLAGS = frozenset({"valid", "identical", "bound_by_workers"})
+_COUNTERS = (_POSITIVE | _NOT_NEGATIVE | _SIGNED | _AT_MOST_1 | _FLAGS) - {"valid"}
 _REQUIRED: Mapping[str, frozenset[str]] = {
     "Overlap": frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown"})
 }
@@ -100,6 +118,10 @@ class _Fields:
             raise self.error(key, f"{value:g} is not above 0")
         if key in _NOT_NEGATIVE and value < 0:
             raise self.error(key, f"{value:g} is negative")
+        if key in _AT_MOST_1 and value > 1:
+            raise self.error(key, f"{value:g} is above 1")
+        if key in _FLAGS and value not in (0, 1):
+            raise self.error(key, f"{value:g} is neither 0 nor 1")
         return value
 
 
@@ -217,10 +239,7 @@ def _read_run(fields: _Fields, name: BenchmarkName) -> _Run:
             return _Run({}, fields.line(message) or "failed, giving no reason")
     present = _COUNTERS.intersection(fields.values) | _REQUIRED.get(name.family, frozenset())
     counters = {key: fields.counter(key) for key in sorted(present)}
-    valid = fields.number("valid")
-    if valid not in (0, 1):
-        raise fields.error("valid", f"{valid:g} is neither 0 nor 1")
-    if valid:
+    if fields.counter("valid"):
         return _Run(counters, "")
     return _Run(counters, fields.line("label") or "marked invalid, giving no reason")
 

@@ -13,18 +13,25 @@ KNEE_MEANING = (
 )
 
 # Axes whose value alone says enough: `bf16`, `streaming`.
-_BARE = frozenset({"cadence", "memory", "precision", "type"})
+_BARE = frozenset({"cadence", "call", "memory", "precision", "type"})
+# Axes whose own name is longer than a label needs.
+_SHORT = {"pipeline_streams": "streams", "supply_batches": "batches"}
 
 
 def describe(axis: str, value: str) -> str:
-    """Write one axis for a reader: `64 MiB`, `array 256 MiB`, `grid 16×16`, `4000 µs`."""
+    """Write one axis for a reader: `64 MiB`, `array 256 MiB`, `4 Mi elements`, `grid 16×16`."""
     if axis.endswith("bytes") and value.isdecimal():
         return f"{_spaced(axis.removesuffix('bytes'))} {binary_size(int(value))}".strip()
-    if axis.endswith("_us"):
+    if axis.endswith("elements") and value.isdecimal():
+        count = binary_count(int(value))
+        return f"{_spaced(axis.removesuffix('elements'))} {count} elements".strip()
+    if axis.endswith("delay_us"):
         return f"{value} µs"
+    if axis.endswith("_us"):
+        return f"{_spaced(axis.removesuffix('_us'))} {value} µs"
     if axis == "grid":
         return f"grid {value.replace('x', '×')}"
-    return value if axis in _BARE else f"{_spaced(axis)} {value}"
+    return value if axis in _BARE else f"{_spaced(_SHORT.get(axis, axis))} {value}"
 
 
 def _spaced(axis: str) -> str:
@@ -33,10 +40,16 @@ def _spaced(axis: str) -> str:
 
 def binary_size(size_bytes: int) -> str:
     """Write a size in its largest whole binary unit: 67108864 is `64 MiB`."""
-    for exponent, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if size_bytes and size_bytes % 1024**exponent == 0:
-            return f"{size_bytes // 1024**exponent} {unit}"
-    return f"{size_bytes} B"
+    count = binary_count(size_bytes)
+    return f"{count}B" if " " in count else f"{count} B"
+
+
+def binary_count(count: int) -> str:
+    """Write a number with its largest whole binary prefix: 4194304 is `4 Mi`."""
+    for exponent, prefix in ((3, "Gi"), (2, "Mi"), (1, "Ki")):
+        if count and count % 1024**exponent == 0:
+            return f"{count // 1024**exponent} {prefix}"
+    return str(count)
 
 
 def label(head: str, axes: Mapping[str, str], leave_out: Collection[str]) -> str:
@@ -55,6 +68,23 @@ def series_label(row: Row, leave_out: Collection[str], several_files: bool) -> s
     """Name the curve that a row belongs to."""
     text = label("+".join(row.name.workloads), dict(row.name.axes), leave_out)
     return f"{text}{SEPARATOR}{row.file}" if several_files else text
+
+
+def axes_label(
+    row: Row,
+    leave_out: Collection[str],
+    several_files: bool,
+    defaults: Mapping[str, str] | None = None,
+) -> str:
+    """Name a curve among others of the same workload: by what sets it apart.
+
+    `defaults` are axes that a name does not write where they have this value.
+    """
+    axes = dict(defaults or {}) | dict(row.name.axes)
+    parts = [describe(axis, value) for axis, value in axes.items() if axis not in leave_out]
+    if several_files:
+        parts.append(row.file)
+    return SEPARATOR.join(parts) or "+".join(row.name.workloads)
 
 
 def grid_of(name: BenchmarkName) -> tuple[int, int] | None:

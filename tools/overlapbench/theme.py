@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 
-Drawing = alt.LayerChart | alt.FacetChart | alt.ConcatChart
+Drawing = alt.LayerChart | alt.FacetChart | alt.ConcatChart | alt.HConcatChart | alt.VConcatChart
 
 WIDTH = 900  # of a whole picture, in CSS pixels
 SCALE = 2  # PNG pixels to a CSS pixel, for sharp text
@@ -27,11 +27,13 @@ ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
 )
 GREY = "#8A8A8A"
 UNTRUSTED_POINT: dict[str, Any] = {"color": GREY, "filled": False, "opacity": 1, "size": 80}
+UNTRUSTED_BAR: dict[str, Any] = {"fill": None, "stroke": GREY, "strokeWidth": 1.5}
 UNTRUSTED_CELL: dict[str, Any] = {"color": "#BDBDBD"}
 ON_CELL = "#1c1c1c"  # text on a cell of the heat map, whose colours are the same in both themes
 # Six and five have no common factor, so that 30 curves get 30 different combinations.
 SERIES_COLOURS = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY]
 SERIES_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4]]
+SERIES_SHAPES = ["circle", "square", "triangle-up", "diamond", "triangle-down"]
 
 
 def series_style(curves: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
@@ -39,15 +41,24 @@ def series_style(curves: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
     legend = alt.Legend(
         orient="bottom", columns=1, title=None, symbolType="stroke", symbolSize=600, rowPadding=0
     )
-
-    def cycled(styles: Sequence[Any]) -> alt.Scale:
-        return alt.Scale(
-            domain=list(curves), range=[styles[i % len(styles)] for i in range(len(curves))]
-        )
-
     return (
-        alt.Color("series:N", scale=cycled(SERIES_COLOURS), legend=legend),
-        alt.StrokeDash("series:N", scale=cycled(SERIES_DASHES), legend=legend),
+        alt.Color("series:N", scale=_cycled(curves, SERIES_COLOURS), legend=legend),
+        alt.StrokeDash("series:N", scale=_cycled(curves, SERIES_DASHES), legend=legend),
+    )
+
+
+def curve_style(curves: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
+    """Tell curves apart by colour and point shape, where dashes mean something else."""
+    legend = alt.Legend(orient="bottom", columns=1, title=None, rowPadding=0)
+    return (
+        alt.Color("series:N", scale=_cycled(curves, SERIES_COLOURS), legend=legend),
+        alt.Shape("series:N", scale=_cycled(curves, SERIES_SHAPES), legend=legend),
+    )
+
+
+def _cycled(curves: Sequence[str], styles: Sequence[Any]) -> alt.Scale:
+    return alt.Scale(
+        domain=list(curves), range=[styles[i % len(styles)] for i in range(len(curves))]
     )
 
 

@@ -1,14 +1,14 @@
 """Bus bandwidth against size: what each communication reaches alone."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
 from overlapbench import theme
+from overlapbench.charts.curves import size_axis
 from overlapbench.result import Row
-from overlapbench.series import binary_size, series_label, shared_axes
+from overlapbench.series import series_label, shared_axes
 from overlapbench.theme import Drawing
 
 
@@ -26,7 +26,7 @@ def draw_bandwidth(rows: Sequence[Row]) -> Drawing:
     records = _records(rows)
     colour, dash = theme.series_style(list(dict.fromkeys(record["series"] for record in records)))
     base = alt.Chart(alt.InlineData(values=records)).encode(
-        x=_size_axis({record["size_bytes"] for record in records}),
+        x=size_axis("size_bytes", {record["size_bytes"] for record in records}, "size a rank"),
         y=alt.Y("busbw_GBps:Q", title="bus bandwidth (GB/s)", scale=alt.Scale(zero=True)),
         tooltip=["name:N", "file:N", "busbw_GBps:Q", "problem:N"],
     )
@@ -52,16 +52,3 @@ def _records(rows: Sequence[Row]) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
-
-
-def _size_axis(sizes: set[int]) -> alt.X:
-    """Place sizes by their logarithm and label them as people write them."""
-    labels = json.dumps({size: binary_size(size) for size in sorted(sizes)}, ensure_ascii=False)
-    return alt.X(
-        "size_bytes:Q",
-        title="size a rank",
-        scale=alt.Scale(type="log", base=2, nice=False),
-        axis=alt.Axis(
-            values=sorted(sizes), labelExpr=f"({labels})[datum.value]", labelOverlap=True
-        ),
-    )

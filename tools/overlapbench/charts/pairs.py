@@ -6,11 +6,10 @@ from typing import Any
 import altair as alt
 
 from overlapbench import theme
+from overlapbench.charts.panels import Record
 from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
 from overlapbench.theme import Drawing
-
-Record = dict[str, Any]
 
 # The axes of the communication side; all others are the computation's or the pair's.
 _COMMUNICATION_AXES = frozenset({"bytes", "type", "place", "memory", "second_delay_us"})

@@ -5,14 +5,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.sweep import (
-    Record,
-    grid_axis,
-    panel_size,
-    panel_title,
-    split,
-    sweep_records,
-)
+from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.charts.sweep import grid_axis, sweep_records
 from overlapbench.result import Row
 from overlapbench.series import knee
 from overlapbench.theme import Drawing

@@ -1,20 +1,15 @@
-"""Sweeps over grids, as the grid charts need them: rows, records, the axis, panels side by side."""
+"""Sweeps over grids, as the grid charts need them: rows, records, the axis."""
 
-import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
-from overlapbench import theme
+from overlapbench.charts.panels import Record, split
 from overlapbench.result import Row
 from overlapbench.series import grid_of, series_label, shared_axes
 
-Record = dict[str, Any]
-
 TIMES = ("comp_ms", "comm_ms", "overlap_ms")
 _LEVEL_LABELS = 14  # labels as wide as `256×256` that fit side by side into a picture
-_TITLE_LETTER_WIDTH = 7  # on average, in pixels
 
 
 def select_sweeps(rows: Sequence[Row]) -> list[Row]:
@@ -47,14 +42,6 @@ def sweep_records(rows: Sequence[Row]) -> list[Record]:
     return sorted(records, key=lambda record: (record["grid_blocks"], record["grid"]))
 
 
-def split(records: Sequence[Record], key: str) -> dict[str, list[Record]]:
-    """Part records by the value of a key, in the order in which the values appear."""
-    parts: dict[str, list[Record]] = {}
-    for record in records:
-        parts.setdefault(record[key], []).append(record)
-    return parts
-
-
 def grid_axis(records: Sequence[Record], columns: int) -> alt.X:
     """Place the grids side by side in the order of their blocks, as tables of sweeps do."""
     grids = list(split(records, "grid"))
@@ -65,17 +52,6 @@ def grid_axis(records: Sequence[Record], columns: int) -> alt.X:
         scale=alt.Scale(domain=grids),
         axis=alt.Axis(labelAngle=0 if level else -45, grid=True),
     )
-
-
-def panel_size(columns: int, height: int) -> dict[str, int]:
-    """Return the size of one of so many panels side by side."""
-    return {"width": theme.WIDTH // columns - 80, "height": height}
-
-
-def panel_title(text: str, columns: int) -> alt.TitleParams:
-    """Wrap the title of a panel to its width."""
-    lines = textwrap.wrap(text, theme.WIDTH // columns // _TITLE_LETTER_WIDTH)
-    return alt.TitleParams(lines, fontSize=13, offset=6)
 
 
 def _curve(row: Row) -> tuple[str, str]:

@@ -5,15 +5,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.sweep import (
-    TIMES,
-    Record,
-    grid_axis,
-    panel_size,
-    panel_title,
-    split,
-    sweep_records,
-)
+from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.charts.sweep import TIMES, grid_axis, sweep_records
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
 

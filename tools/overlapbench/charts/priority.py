@@ -1,0 +1,123 @@
+"""Latency of the work that matters: alone, beside a load at equal priority, and with priority."""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.charts.curves import identity
+from overlapbench.charts.panels import Record, split
+from overlapbench.result import Row
+from overlapbench.series import SEPARATOR, axes_label, shared_axes
+from overlapbench.theme import Drawing
+
+# The bars of a group, from above: what they are called, and their counter and colour.
+_BARS = (
+    ("alone", "latency_alone_ms", theme.GREEN),
+    ("beside the load, equal priority", "latency_equal_ms", theme.ORANGE),
+    ("beside the load, the priority of the column", "latency_ms", theme.BLUE),
+)
+_COLUMNS = {
+    "high": "work on a stream of high priority",
+    "equal": "control: equal priority, so no gain is possible",
+}
+_BAR_STEP = 19
+_GAIN_ROOM = 1.5  # of the longest bar: what is written beside bars must fit
+
+
+def select_priorities(rows: Sequence[Row]) -> list[Row]:
+    """Return the Priority rows with the three latencies and the gain."""
+    needed = {"gain", *(counter for _, counter, _ in _BARS)}
+    return [
+        row
+        for row in rows
+        if row.name.family == "Priority"
+        and row.name.axis("priority") in _COLUMNS
+        and needed <= row.counters.keys()
+    ]
+
+
+def draw_priorities(rows: Sequence[Row]) -> Drawing:
+    """Draw a group of three bars a pair, the control beside it."""
+    records = _records(rows)
+    columns = [title for title in _COLUMNS.values() if title in split(records, "column")]
+    longest = max(record["latency_ms"] for record in records)
+    kinds = [what for what, _, _ in _BARS]
+    colours = [colour for _, _, colour in _BARS]
+    base = alt.Chart().encode(
+        x=alt.X(
+            "latency_ms:Q",
+            title="latency (ms)",
+            scale=alt.Scale(domain=[0, _GAIN_ROOM * longest], nice=False),
+        ),
+        y=alt.Y("what:N", title=None, axis=None, scale=alt.Scale(domain=kinds)),
+        tooltip=["name:N", "file:N", "what:N", "latency_ms:Q", "gain:Q", "problem:N"],
+    )
+    good = base.transform_filter("datum.problem === ''")
+    bad = base.transform_filter("datum.problem !== ''")
+    colour = alt.Color(
+        "what:N",
+        scale=alt.Scale(domain=kinds, range=colours),
+        legend=alt.Legend(orient="bottom", title=None, columns=len(kinds)),
+    )
+    header = alt.Header(
+        title=None, labelOrient="top", labelAnchor="start", labelExpr="split(datum.label, '\\n')"
+    )
+    chart: alt.FacetChart = (
+        alt.layer(
+            good.mark_bar().encode(color=colour),
+            bad.mark_bar(**theme.UNTRUSTED_BAR),
+            base.mark_text(align="left", dx=5).encode(text="text:N"),
+            data=alt.InlineData(values=records),
+        )
+        .properties(width=(theme.WIDTH - 20) // len(columns) - 20, height=_BAR_STEP * len(_BARS))
+        .facet(
+            row=alt.Row(
+                "group:N",
+                sort=list(split(records, "group")),
+                header=header,
+            ),
+            column=alt.Column("column:N", sort=columns, header=header),
+            spacing={"row": 26, "column": 20},
+        )
+    )
+    return chart
+
+
+def _records(rows: Sequence[Row]) -> list[Record]:
+    """Make one record of each bar; of several files, the same pairs follow each other."""
+    leave_out = {"priority", *shared_axes(rows)}
+    several_files = len({row.file for row in rows}) > 1
+    pairs = list(dict.fromkeys(_group(row, leave_out, False) for row in rows))
+    ordered = sorted(rows, key=lambda row: pairs.index(_group(row, leave_out, False)))
+    return [
+        identity(row)
+        | {
+            "group": _group(row, leave_out, several_files),
+            "column": _COLUMNS[row.name.axis("priority") or ""],
+            "what": what,
+            "latency_ms": row.counters[counter],
+            "gain": row.counters["gain"],
+            "text": _text(row, counter),
+        }
+        for row in ordered
+        for what, counter, _ in _BARS
+    ]
+
+
+def _group(row: Row, leave_out: set[str], several_files: bool) -> str:
+    """Name a pair in words, and on a second line what sets it apart from others."""
+    work, load = row.name.workloads
+    axes = axes_label(row, leave_out, several_files)
+    pair = f"{work} beside a load of {load}"
+    return pair if axes == "+".join(row.name.workloads) else f"{pair}\n{axes}"
+
+
+def _text(row: Row, counter: str) -> str:
+    """Write the latency beside its bar, and the gain beside the last."""
+    figure = f"{row.counters[counter]:.3f} ms"
+    if counter != _BARS[-1][1]:
+        return figure
+    return f"{figure}{SEPARATOR}" + (
+        "invalid" if row.problem else f"gain {row.counters['gain']:.2f}"
+    )
