@@ -27,11 +27,12 @@ constexpr std::chrono::seconds kTimeToSpeak(2);
 void PrintHelp() {
   std::cout
       << "overlapbench: what overlapping computation and communication costs on this machine.\n\n"
-         "Families: Compute, Comm, Overlap. A name reads "
+         "Families: Compute, Comm, Overlap, Copy, Priority, Supply, Launch. A name reads "
          "Family/Workload[+Workload]/axis:value/...\n\n"
          "Examples:\n"
          "  --benchmark_filter=Overlap\n"
          "  --benchmark_filter='Overlap/AllToAll.Gemm' --axis bytes=1M,64M --axis grid=1x1,16x16\n"
+         "  --benchmark_filter=Copy/Pipelined --axis pipeline_streams=1,4 --axis intensity=2048\n"
          "  --benchmark_filter=Comm --axis cache=warm --axis cadence=streaming   (as nccl-tests "
          "does)\n"
          "  --benchmark_out=result.json --benchmark_repetitions=3\n\nFlags:\n"

@@ -23,8 +23,8 @@ void Append(std::vector<Axis>& axes, const std::vector<Axis>& more) {
 
 // Why the combination of values does not exist; "" when it does.
 std::string ReasonAgainst(const Configuration& configuration) {
-  for (const WorkloadSpec* spec : configuration.specs()) {
-    const std::string reason = spec->excluded ? spec->excluded(configuration.settings) : "";
+  for (const auto& [spec, settings] : configuration.parts()) {
+    const std::string reason = spec->excluded ? spec->excluded(settings) : "";
     if (!reason.empty()) return reason;
   }
   return "";
@@ -75,17 +75,22 @@ void Plan::AddCombinations(const std::string& family, const Case& one,
   configuration.make_scene = make_scene;
   configuration.comp = &registry_.Find(one.comp);
   if (!one.comm.empty()) configuration.comm = &registry_.Find(one.comm);
-  for (const auto& name : one.references) configuration.references.push_back(&registry_.Find(name));
+  for (const auto& name : one.references)
+    configuration.references.push_back({&registry_.Find(name), {}});
   const std::string workloads = (one.comm.empty() ? "" : one.comm + "+") + one.comp;
   const std::string stem = family + "/" + (one.title.empty() ? workloads : one.title);
-  for (const WorkloadSpec* spec : configuration.specs()) {
-    if (spec->missing.empty()) continue;
-    unavailable_.push_back({stem, spec->name + " " + spec->missing});
+  for (const Part& part : configuration.parts()) {
+    if (part.spec->missing.empty()) continue;
+    unavailable_.push_back({stem, part.spec->name + " " + part.spec->missing});
     return;
   }
   for (const auto& settings : Combinations(AxesOf(one, fixture_axes))) {
     configuration.name = stem + settings.NameSuffix();
     configuration.settings = settings;
+    for (Part& reference : configuration.references) {
+      reference.settings =
+          one.reference_settings ? one.reference_settings(*reference.spec, settings) : settings;
+    }
     const std::string reason = ReasonAgainst(configuration);
     const bool planned = std::ranges::any_of(benchmarks_, [&](const auto& benchmark) {
       return benchmark.configuration.name == configuration.name;

@@ -19,11 +19,12 @@ struct Case {
   std::string comm;  // "" in a baseline
   std::string comp;  // the only workload of a baseline, whichever side it is on
   std::map<std::string, std::string> values;  // axis → "V1,V2", in place of the workload's defaults
-  // What it is held against in the same group of samples: workloads that take the same axes, or
-  // some of them.
+  // What it is held against in the same group of samples. They take the case's own settings, or
+  // what `reference_settings` makes of those.
   std::vector<std::string> references = {};
   // How it is named, where not by its workloads: "Bandwidth/direction:both".
   std::string title = "";
+  std::function<Settings(const WorkloadSpec& reference, const Settings&)> reference_settings = {};
 };
 
 struct PlannedBenchmark {

@@ -142,6 +142,20 @@ std::string Settings::NameSuffix() const {
   return suffix;
 }
 
+Settings SettingsOf(const std::vector<Axis>& axes,
+                    const std::vector<std::pair<std::string, std::string>>& values) {
+  Settings settings;
+  for (const Axis& axis : axes) {
+    const auto given =
+        std::ranges::find(values, axis.name, [](const auto& one) { return one.first; });
+    if (given != values.end())
+      settings.Set(axis, axis.canonical(given->second));
+    else
+      settings.Set(axis, axis.standing.empty() ? axis.values.front() : axis.standing);
+  }
+  return settings;
+}
+
 AxisOverride ParseAxisFlag(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) {

@@ -61,6 +61,11 @@ class Settings {
   std::vector<Entry> entries_;
 };
 
+// The axes at the values given, and else at their standing or first values. Throws UsageError for a
+// value that an axis does not take.
+Settings SettingsOf(const std::vector<Axis>& axes,
+                    const std::vector<std::pair<std::string, std::string>>& values);
+
 // An axis set by the user with --axis NAME=V1,V2.
 struct AxisOverride {
   std::string name;
