@@ -42,7 +42,7 @@ endif()
 function(overlapbench_choose_backend_sources list)
   set(sources ${${list}})
   if(overlapbench_with_cuda)
-    file(GLOB cuda_sources CONFIGURE_DEPENDS device/cuda/*.cc)
+    file(GLOB cuda_sources CONFIGURE_DEPENDS device/cuda/*.cc kernels/cuda/*.cu)
     list(APPEND sources ${cuda_sources})
     list(FILTER sources EXCLUDE REGEX "device/no_cuda\\.cc$")
   else()
@@ -83,4 +83,20 @@ function(overlapbench_link_backend target)
     target_link_libraries(${target} PUBLIC ${NCCL_LIBRARY})
     target_include_directories(${target} SYSTEM PUBLIC ${NCCL_INCLUDE_DIR})
   endif()
+endfunction()
+
+# The kernels alone, behind a C interface, for programs that bring their own buffers and streams.
+function(overlapbench_add_kernels_library)
+  if(NOT overlapbench_with_cuda)
+    return()
+  endif()
+  add_library(overlapbench_kernels SHARED
+    kernels/library/overlapbench_kernels.cu kernels/cuda/gelu_fused.cu workload/element.cc)
+  set_target_properties(overlapbench_kernels PROPERTIES
+    CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(overlapbench_kernels PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  target_include_directories(overlapbench_kernels SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(overlapbench_kernels
+    PUBLIC overlapbench_flags PRIVATE CUDA::cudart_static Threads::Threads)
 endfunction()

@@ -14,55 +14,13 @@
 
 #include "device/launch.h"
 #include "kernels/gemm_oracle.h"
+#include "kernels/grid_gemm_body.h"
 #include "workload/registry.h"
 
 namespace overlapbench {
 namespace {
 
-constexpr int kTile = 16;
-
-struct GridGemmBody {
-  static constexpr int kThreads = kTile * kTile;
-  const float* a;
-  const float* b;
-  float* c;
-  long n;
-  int grid_x;
-  int grid_y;
-  int tiles_x;  // tiles of C to compute, counted over the whole grid
-  int tiles_y;
-
-  OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    const int block_x = block.index % grid_x;
-    const int block_y = block.index / grid_x;
-    for (int tile_y = block_y; tile_y < tiles_y; tile_y += grid_y) {
-      for (int tile_x = block_x; tile_x < tiles_x; tile_x += grid_x) {
-        for (int t = block.thread; t < kTile * kTile; t += block.threads) {
-          Element(tile_y * kTile + t / kTile, tile_x * kTile + t % kTile);
-        }
-      }
-    }
-  }
-
-  // The loads of eight steps are in flight at once: one at a time, a lone block takes four times as
-  // long.
-  OVERLAPBENCH_BODY void Element(long row, long column) const {
-    constexpr int kInFlight = 8;  // divides n, which is a multiple of 16
-    const float* a_row = a + row * n;
-    const float* b_column = b + column;
-    float sum = 0;
-    for (long i = 0; i < n; i += kInFlight) {
-      float a_values[kInFlight];
-      float b_values[kInFlight];
-      for (int step = 0; step < kInFlight; ++step) {
-        a_values[step] = a_row[i + step];
-        b_values[step] = b_column[(i + step) * n];
-      }
-      for (int step = 0; step < kInFlight; ++step) sum += a_values[step] * b_values[step];
-    }
-    c[row * n + column] = sum;
-  }
-};
+using grid_gemm::kTile;
 
 class GridGemmWorkload : public Workload {
  public:
@@ -95,8 +53,9 @@ class GridGemmWorkload : public Workload {
   }
 
   void Enqueue(Stream& stream) override {
-    Launch(stream, grid_.x * grid_.y,
-           GridGemmBody{static_cast<const float*>(a_.data()), static_cast<const float*>(b_.data()),
+    Launch(
+        stream, grid_.x * grid_.y,
+        grid_gemm::Body{static_cast<const float*>(a_.data()), static_cast<const float*>(b_.data()),
                         static_cast<float*>(c_.data()), n_, grid_.x, grid_.y, tiles_x_, tiles_y_});
   }
 

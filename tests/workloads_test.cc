@@ -20,17 +20,24 @@ namespace overlapbench {
 namespace {
 
 // Small sizes, some of them odd; all can be divided among two and among three ranks. An axis that
-// is not here is tested with its default values.
+// is not here is tested with its default values; "Workload/axis" is for that workload alone.
 const std::map<std::string, std::string> kValues = {
+    {"CublasGemm/precision", "bf16,fp16,tf32,fp32"},
     {"array_bytes", "4,16380,1M"},
     {"blocks", "1,3,64"},
     {"bytes", "48,49176,786432"},
+    {"columns", "33,1024,5001"},
+    {"count", "1,4099"},
     {"delay_us", "1,300"},
+    {"direction", "forward,backward"},
+    {"form", "tanh,erf"},
     {"grid", "1x1,3x2,4x4"},
+    {"matrix_bytes", "64K"},
     {"memory", "pinned,pageable"},
     {"n", "64,80"},
+    {"offset", "0,3"},
     {"place", "out,in"},
-    {"precision", "bf16,fp16,tf32,fp32"},
+    {"precision", "bf16,fp16,fp32"},
     {"repeat", "1,2"},
     {"second_delay_us", "1,300"},
     {"sm_target", "0,16"},
@@ -41,7 +48,8 @@ const std::map<std::string, std::string> kValues = {
 std::vector<Settings> SmallSettings(const WorkloadSpec& spec) {
   std::vector<Axis> axes = spec.axes;
   for (auto& axis : axes) {
-    const auto values = kValues.find(axis.name);
+    auto values = kValues.find(spec.name + "/" + axis.name);
+    if (values == kValues.end()) values = kValues.find(axis.name);
     if (values != kValues.end()) axis.values = ReadValues(axis, values->second);
   }
   std::vector<Settings> all = Combinations(axes);
@@ -191,6 +199,8 @@ TEST_P(WorkloadsTest, CountWhatTheyCost) {
   const Cost triad = CostOf("StreamKernel", {{"array_bytes", "1M"}});
   EXPECT_EQ(triad.moved_bytes, 3.0 * (1 << 20));
   EXPECT_EQ(triad.flops, 2.0 * (1 << 18));
+  const Cost gelu = CostOf("GeluFused", {{"count", "1000"}, {"precision", "fp32"}});
+  EXPECT_EQ(gelu.moved_bytes, 2.0 * 4 * 1000);
   EXPECT_EQ(CostOf("HostToDevice", {{"bytes", "1M"}}).copied_bytes, 1 << 20);
   EXPECT_EQ(CostOf("Delay", {}).flops, 0);
 }

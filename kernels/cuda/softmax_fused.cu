@@ -1,0 +1,107 @@
+// The fused softmax: chooses the regime, and holds rows that fit a block's registers.
+//
+// There a block takes one row. All its loads are in flight before the first is used; the maximum
+// and the sum cost one barrier each. The row stays as it was loaded and its exponentials are
+// computed twice, which costs less than the registers that would keep them: the more rows an SM
+// holds, the better their loads, arithmetic and stores overlap. Loads and stores are plain ones:
+// hints that a line will not be used again cost 4 %.
+
+#include "device/cuda/cuda_check.h"
+#include "kernels/cuda/softmax_fused.h"
+#include "kernels/cuda/softmax_row.cuh"
+
+namespace overlapbench {
+namespace softmax {
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+template <class T, int kVectors>
+__global__ __launch_bounds__(kMostThreads) void RegistersKernel(const T* in, T* out, int columns) {
+  __shared__ float maxima[32];
+  __shared__ float sums[32];
+  const T* row = in + static_cast<long>(blockIdx.x) * columns;
+  T* to = out + static_cast<long>(blockIdx.x) * columns;
+  const Span<T> span(row, columns);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int count = span.vectors - thread;
+  const int stride = static_cast<int>(blockDim.x);
+
+  Vectors<T, kVectors> vectors;
+  vectors.Load(reinterpret_cast<const uint4*>(row + span.head) + thread, count, stride);
+  const int edge = span.Edge(thread);
+  const float edge_value = LoadEdge(row, edge);
+
+  const float max = MaxOverBlock(fmaxf(vectors.Max(), edge_value), maxima);
+  const float sum = SumOverBlock(vectors.Sum(max) + Exponential(edge_value - max), sums);
+  const Normalizer normalizer(Partial{max, sum});
+  vectors.Store(to + span.head + thread * Span<T>::kVector, count, stride, normalizer);
+  StoreEdge(to, edge, edge_value, normalizer);
+}
+
+template <class T, int kVectors>
+void LaunchRegistersOf(const FusedLaunch<T>& launch) {
+  constexpr long kElementsAWarp = 32L * kVectors * Span<T>::kVector;
+  const auto threads = 32 * static_cast<unsigned>((launch.columns - 1) / kElementsAWarp + 1);
+  RegistersKernel<T, kVectors><<<static_cast<unsigned>(launch.rows), threads, 0, launch.stream>>>(
+      launch.in, launch.out, launch.columns);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+bool HasClusters() {
+  int device = 0;
+  int major = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  return major >= 9;
+}
+
+template <class T>
+bool EveryRowIsAligned(const FusedLaunch<T>& launch) {
+  const auto start = reinterpret_cast<std::uintptr_t>(launch.in);
+  const auto to = reinterpret_cast<std::uintptr_t>(launch.out);
+  return (start | to | launch.columns * sizeof(T)) % 16 == 0;
+}
+
+template <class T>
+void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch, Stream& stream) {
+  const SoftmaxRegime regime =
+      SoftmaxRegimeOf(launch.columns, problem.element, {EveryRowIsAligned(launch), HasClusters()});
+  switch (regime.kind) {
+    case SoftmaxRegimeKind::kElements:
+    case SoftmaxRegimeKind::kLanes:
+      return LaunchShortRows(launch, regime);
+    case SoftmaxRegimeKind::kRegisters:
+      return LaunchRegisters(launch, regime);
+    case SoftmaxRegimeKind::kRing:
+      return LaunchRing(launch, regime, static_cast<SoftmaxRingCounters*>(problem.workspace));
+    case SoftmaxRegimeKind::kTwoPass:
+      return LaunchTwoPassSoftmax(stream, problem);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void LaunchRegisters(const FusedLaunch<T>& launch, const SoftmaxRegime& regime) {
+  if (regime.units == 4) return LaunchRegistersOf<T, 4>(launch);
+  return LaunchRegistersOf<T, 8>(launch);
+}
+template void LaunchRegisters(const FusedLaunch<float>&, const SoftmaxRegime&);
+template void LaunchRegisters(const FusedLaunch<__half>&, const SoftmaxRegime&);
+template void LaunchRegisters(const FusedLaunch<__nv_bfloat16>&, const SoftmaxRegime&);
+
+}  // namespace softmax
+
+void LaunchFusedSoftmax(Stream& stream, const SoftmaxProblem& problem) {
+  softmax::VisitElementType(problem.element, [&](auto type) {
+    using T = decltype(type);
+    softmax::LaunchFused<T>(
+        problem,
+        {static_cast<const T*>(problem.input), static_cast<T*>(problem.output), problem.rows,
+         static_cast<int>(problem.columns), static_cast<cudaStream_t>(stream.native())},
+        stream);
+  });
+}
+
+}  // namespace overlapbench

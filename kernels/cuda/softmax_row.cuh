@@ -1,0 +1,116 @@
+// A thread's share of a row in registers, for the fused softmax.
+//
+// Rows of odd length start anywhere. A `Span` says which elements of a row are whole 16-byte
+// vectors of memory, and which few at its two ends, the edges, are not: those are read and written
+// one by one, each by a thread of its own, so that no thread branches for them.
+#pragma once
+
+#include "kernels/cuda/softmax_format.cuh"
+
+namespace overlapbench::softmax {
+
+template <class T>
+struct Span {
+  static constexpr int kVector = 16 / sizeof(T);  // elements
+  static constexpr int kMostEdges = 2 * (kVector - 1);
+  int head;  // elements before the first vector
+  int vectors;
+  int tail;  // elements after the last vector
+
+  __device__ Span(const T* row, int columns) {
+    const int past = static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % 16 / sizeof(T));
+    head = min((kVector - past) % kVector, columns);
+    vectors = (columns - head) / kVector;
+    tail = columns - head - vectors * kVector;
+  }
+  // The edge of thread `thread` as an index into the row; −1 when it has none. A row has at most
+  // kMostEdges edges, and at least as many threads.
+  __device__ int Edge(int thread) const {
+    if (thread >= head + tail) return -1;
+    return thread < head ? thread : thread + vectors * kVector;
+  }
+};
+
+// kVectors vectors, `stride` vectors apart; those from `count` on do not exist.
+template <class T, int kVectors>
+class Vectors {
+ public:
+  __device__ void Load(const uint4* from, int count, int stride) {
+    constexpr std::uint32_t kPadding = Format<T>::kMinusInfinities;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      uint4 vector = {kPadding, kPadding, kPadding, kPadding};
+      if (v * stride < count) vector = from[v * stride];
+      words_[4 * v] = vector.x;
+      words_[4 * v + 1] = vector.y;
+      words_[4 * v + 2] = vector.z;
+      words_[4 * v + 3] = vector.w;
+    }
+  }
+
+  __device__ float Max() const {
+    std::uint32_t max = words_[0];
+#pragma unroll
+    for (int i = 1; i < kWords; ++i) max = Format<T>::Max(max, words_[i]);
+    return Format<T>::MaxOf(max);
+  }
+
+  __device__ float Sum(float reference) const {
+    float sums[2] = {0, 0};  // two chains of additions in flight
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) Format<T>::AddExponentials(words_[i], reference, sums);
+    return sums[0] + sums[1];
+  }
+
+  // Where the output lies differently between 16-byte boundaries than the input, its elements are
+  // stored one by one.
+  __device__ void Store(T* to, int count, int stride, const Normalizer& row) {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
+    ForgetConversions();
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      std::uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words[i] = Format<T>::Normalize(words_[4 * v + i], row);
+      if (v * stride >= count) continue;
+      if (aligned) {
+        // Told to, the compiler stores 16 bytes at once; left to itself, it does not always.
+        __stwb(reinterpret_cast<uint4*>(to) + v * stride,
+               uint4{words[0], words[1], words[2], words[3]});
+      } else {
+        const T* elements = reinterpret_cast<const T*>(words);
+#pragma unroll
+        for (int i = 0; i < Span<T>::kVector; ++i) {
+          to[v * stride * Span<T>::kVector + i] = elements[i];
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int kWords = 4 * kVectors;
+
+  // Makes the compiler believe that the words have changed: it would otherwise keep the floats that
+  // the sum made of 2-byte elements, in twice the registers, instead of making them again.
+  __device__ void ForgetConversions() {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) asm volatile("" : "+r"(words_[i]));
+  }
+
+  std::uint32_t words_[kWords];
+};
+
+// The element at `index` of a row, or −infinity, which changes no maximum and no sum.
+template <class T>
+__device__ __forceinline__ float LoadEdge(const T* row, int index) {
+  return index < 0 ? MinusInfinity() : Format<T>::ToFloat(row[index]);
+}
+
+template <class T>
+__device__ __forceinline__ void StoreEdge(T* row, int index, float value, const Normalizer& norm) {
+  if (index >= 0) {
+    row[index] = Format<T>::FromFloat(Exponential(value - norm.max) * norm.inverse_sum);
+  }
+}
+
+}  // namespace overlapbench::softmax

@@ -1,0 +1,107 @@
+#include <array>
+#include <sstream>
+#include <vector>
+
+#include "device/launch.h"
+#include "kernels/gelu_oracle.h"
+#include "workload/data.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr int kBlocks = 512;
+
+// What one thread found worst. An element that is not-a-number and should not be, or the other way
+// round, counts as infinitely wrong: so does one that was never written.
+struct Finding {
+  double error = 0;  // relative to |expected| + scale + the smallest normal number
+  long index = 0;
+};
+
+struct CheckBody {
+  static constexpr int kThreads = 256;
+  GeluProblem problem;
+  double smallest_normal;  // of the element type
+  Finding* findings;       // one a thread
+
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    Finding worst;
+    block.ForEach(problem.tensors.count, [this, &worst](long i) {
+      const double error = ErrorOf(i);
+      if (error > worst.error) worst = {error, i};
+    });
+    findings[block.index * kThreads + block.thread] = worst;
+  }
+
+  [[nodiscard]] OVERLAPBENCH_BODY double Expected(long i) const {
+    const double x = Load(problem.tensors.input, i, problem.element);
+    if (problem.direction == GeluDirection::kForward) return GeluValue(problem.form, x);
+    return Load(problem.tensors.grad, i, problem.element) * GeluDerivative(problem.form, x);
+  }
+
+  [[nodiscard]] OVERLAPBENCH_BODY double Scale(long i) const {
+    const double x = fabs(Load(problem.tensors.input, i, problem.element));
+    const bool fused = problem.variant != GeluVariant::kUnfused;
+    if (problem.direction == GeluDirection::kForward) return fused ? 1e-3 : x;
+    const double grad = fabs(Load(problem.tensors.grad, i, problem.element));
+    return grad * (fused ? 0.1 : 1 + x + x * x * x / 5);
+  }
+
+  [[nodiscard]] OVERLAPBENCH_BODY double ErrorOf(long i) const {
+    constexpr double kInfinity = HUGE_VAL;
+    const double expected = Expected(i);
+    const double got = Load(problem.tensors.output, i, problem.element);
+    if (got == expected || (got != got && expected != expected)) return 0;
+    const double error = fabs(got - expected) / (fabs(expected) + Scale(i) + smallest_normal);
+    return error < kInfinity ? error : kInfinity;
+  }
+};
+
+double ToleranceOf(const GeluProblem& problem) {
+  const bool fused = problem.variant != GeluVariant::kUnfused;
+  const double in_approximation = 1.1;
+  const double in_steps = 8;
+  if (problem.element == Element::kFloat32) return fused ? 1e-6 : in_steps * 0x1p-24;
+  const double rounding = problem.element == Element::kFloat16 ? 0x1p-11 : 0x1p-8;
+  return (fused ? in_approximation : in_steps) * rounding;
+}
+
+double ReadElement(Stream& stream, const GeluProblem& problem, const void* data, long index,
+                   std::chrono::milliseconds timeout) {
+  std::array<std::byte, 8> bytes{};
+  const std::size_t size = SizeOf(problem.element);
+  stream.Copy(bytes.data(), static_cast<const std::byte*>(data) + index * size, size);
+  stream.Synchronize(timeout, "reading a faulty element of GELU");
+  return Load(bytes.data(), 0, problem.element);
+}
+
+}  // namespace
+
+Verdict VerifyGelu(Device& device, Stream& stream, const GeluProblem& problem,
+                   std::chrono::milliseconds timeout) {
+  std::vector<Finding> findings(static_cast<std::size_t>(kBlocks) * CheckBody::kThreads);
+  const std::size_t bytes = findings.size() * sizeof(Finding);
+  const Buffer found = device.Allocate(bytes, MemoryKind::kDevice);
+  stream.Copy(found.data(), findings.data(), bytes);  // a host block writes its first alone
+  const double smallest_normal = problem.element == Element::kFloat16 ? 0x1p-14 : 0x1p-126;
+  Launch(stream, kBlocks, CheckBody{problem, smallest_normal, static_cast<Finding*>(found.data())});
+  stream.Copy(findings.data(), found.data(), bytes);
+  stream.Synchronize(timeout, "verifying GELU");
+
+  Finding worst;
+  for (const Finding& finding : findings) {
+    if (finding.error > worst.error) worst = finding;
+  }
+  Verdict verdict{worst.error, ToleranceOf(problem), ""};
+  if (worst.error <= verdict.tolerance) return verdict;
+  std::ostringstream text;
+  text << "element " << worst.index << " of " << problem.tensors.count << " is "
+       << ReadElement(stream, problem, problem.tensors.output, worst.index, timeout)
+       << " where x is "
+       << ReadElement(stream, problem, problem.tensors.input, worst.index, timeout)
+       << ": its relative error is " << worst.error << ", above " << verdict.tolerance;
+  verdict.fault = text.str();
+  return verdict;
+}
+
+}  // namespace overlapbench

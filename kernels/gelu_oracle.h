@@ -1,0 +1,65 @@
+// The oracle of GELU: its value and derivative in double precision, and the check of a result.
+//
+// A result is right when |error| ≤ tolerance·(|expected| + scale + the type's smallest normal
+// number, below which rounding errors are absolute). The scale keeps the check from asking for
+// digits that no evaluation of the given kind has:
+//   Fused, FusedScalar  forward 1e-3: results below it (x < −3.9) may lose relative accuracy
+//                       with x², since the exponent −x²/2 is itself rounded. Backward 0.1·|grad|:
+//                       the derivative is a difference of terms of that size and crosses zero.
+//   Unfused             the naive formula adds 1 to a number near −1, and multiplies what is left
+//                       of it: forward |x|, backward |grad|·(1 + |x| + |x|³/5) (x·u' for tanh).
+// The tolerance is, with u the relative rounding error of the element type (2^-11 float16, 2^-8
+// bfloat16): Fused 1.1·u, a tenth for the approximation, whose error is below 3e-5, and 1e-6 in
+// float32; Unfused 8·u, as no program's roundings weigh more (u = 2^-24 in float32).
+#pragma once
+
+#include <chrono>
+#include <cmath>
+
+#include "kernels/gelu.h"
+#include "workload/workload.h"
+
+namespace overlapbench {
+
+// One computation of GELU, as it was launched.
+struct GeluProblem {
+  GeluVariant variant = GeluVariant::kFused;
+  GeluForm form = GeluForm::kTanh;
+  GeluDirection direction = GeluDirection::kForward;
+  Element element = Element::kFloat32;
+  GeluTensors tensors;
+};
+
+// gelu(x) and gelu'(x); at ±inf their limits, of not-a-number not-a-number.
+[[nodiscard]] OVERLAPBENCH_BODY inline double GeluValue(GeluForm form, double x) {
+  constexpr double kRootHalf = 0.70710678118654752440;
+  constexpr double kRootTwoOverPi = 0.79788456080286535588;
+  constexpr double kFar = 60;  // beyond it even a double has nothing left of 1 − Φ(x)
+  if (x < -kFar) return -0.0;
+  if (x > kFar) return x;
+  if (form == GeluForm::kErf) return x * 0.5 * erfc(-x * kRootHalf);
+  return x / (1 + exp(-2 * kRootTwoOverPi * (x + 0.044715 * x * x * x)));
+}
+
+[[nodiscard]] OVERLAPBENCH_BODY inline double GeluDerivative(GeluForm form, double x) {
+  constexpr double kRootHalf = 0.70710678118654752440;
+  constexpr double kInverseRootTwoPi = 0.39894228040143267794;
+  constexpr double kRootTwoOverPi = 0.79788456080286535588;
+  constexpr double kFar = 60;
+  if (x < -kFar) return 0;
+  if (x > kFar) return 1;
+  if (form == GeluForm::kErf) {
+    return 0.5 * erfc(-x * kRootHalf) + x * kInverseRootTwoPi * exp(-0.5 * x * x);
+  }
+  const double twice_u = 2 * kRootTwoOverPi * (x + 0.044715 * x * x * x);
+  const double slope = 2 * kRootTwoOverPi * (1 + 3 * 0.044715 * x * x);
+  const double below = 1 / (1 + exp(-twice_u));
+  const double above = 1 / (1 + exp(twice_u));
+  return below * (1 + x * above * slope);
+}
+
+// Checks every element, where the data is. A fault names the worst one. Waits for `stream`.
+Verdict VerifyGelu(Device& device, Stream& stream, const GeluProblem& problem,
+                   std::chrono::milliseconds timeout);
+
+}  // namespace overlapbench

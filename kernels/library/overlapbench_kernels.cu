@@ -1,0 +1,165 @@
+// Each function is a list of requirements, then a launch; a requirement that is not met is thrown
+// as a Refusal, and Guarded turns it into a status and this thread's message.
+#include <cstdint>
+#include <string>
+
+#include "device/cuda/cuda_check.h"
+#include "kernels/cuda/gelu_fused.h"
+#include "kernels/grid_gemm_body.h"
+#include "kernels/library/overlapbench_kernels.h"
+
+namespace {
+
+using overlapbench::Element;
+using overlapbench::GeluDirection;
+using overlapbench::GeluForm;
+using overlapbench::GeluTensors;
+using overlapbench::GeluVariant;
+
+struct Refusal {
+  overlapbench_status status;
+  std::string message;
+};
+
+std::string& LastError() {
+  thread_local std::string message;
+  return message;
+}
+
+template <class Call>
+int32_t Guarded(const Call& call) noexcept {
+  try {
+    call();
+    return OVERLAPBENCH_OK;
+  } catch (const Refusal& refusal) {
+    LastError() = refusal.message;
+    return refusal.status;
+  } catch (const std::exception& error) {
+    LastError() = error.what();
+    return OVERLAPBENCH_CUDA_FAILED;
+  }
+}
+
+void Require(bool met, overlapbench_status status, const std::string& message) {
+  if (!met) throw Refusal{status, message};
+}
+
+void RequireCount(int64_t count, int64_t most, const std::string& name) {
+  Require(count > 0 && count <= most, OVERLAPBENCH_BAD_SIZE,
+          name + " is " + std::to_string(count) + ", must be from 1 to " + std::to_string(most));
+}
+
+Element ElementOf(int32_t type) {
+  switch (type) {
+    case OVERLAPBENCH_FLOAT32:
+      return Element::kFloat32;
+    case OVERLAPBENCH_FLOAT16:
+      return Element::kFloat16;
+    case OVERLAPBENCH_BFLOAT16:
+      return Element::kBfloat16;
+    default:
+      throw Refusal{OVERLAPBENCH_UNKNOWN_TYPE, "type is " + std::to_string(type) +
+                                                   ", must be 0 (float32), 1 (float16) or 2 "
+                                                   "(bfloat16)"};
+  }
+}
+
+GeluForm FormOf(int32_t form) {
+  Require(form == OVERLAPBENCH_GELU_TANH || form == OVERLAPBENCH_GELU_ERF,
+          OVERLAPBENCH_UNKNOWN_TYPE,
+          "form is " + std::to_string(form) + ", must be 0 (tanh) or 1 (erf)");
+  return form == OVERLAPBENCH_GELU_TANH ? GeluForm::kTanh : GeluForm::kErf;
+}
+
+struct Tensor {
+  const char* name;
+  const void* data;
+};
+
+// What needs no GPU, so that it is refused before one is asked.
+void RequireAddress(const Tensor& tensor, std::size_t element_bytes) {
+  const std::string name = tensor.name;
+  Require(tensor.data != nullptr, OVERLAPBENCH_NULL_POINTER, name + " is null");
+  Require(reinterpret_cast<std::uintptr_t>(tensor.data) % element_bytes == 0,
+          OVERLAPBENCH_MISALIGNED,
+          name + " is not aligned to its elements of " + std::to_string(element_bytes) + " bytes");
+}
+
+void RequireOnDevice(const Tensor& tensor, int device) {
+  cudaPointerAttributes attributes{};
+  CUDA_CHECK(cudaPointerGetAttributes(&attributes, tensor.data));
+  const std::string name = tensor.name;
+  Require(attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged,
+          OVERLAPBENCH_WRONG_DEVICE, name + " is not memory of a CUDA device");
+  Require(attributes.type == cudaMemoryTypeManaged || attributes.device == device,
+          OVERLAPBENCH_WRONG_DEVICE,
+          name + " is memory of device " + std::to_string(attributes.device) + ", not of device " +
+              std::to_string(device));
+}
+
+template <std::size_t N>
+void RequireTensors(int32_t device, std::size_t element_bytes, const Tensor (&tensors)[N]) {
+  for (const Tensor& tensor : tensors) RequireAddress(tensor, element_bytes);
+  int current = 0;
+  CUDA_CHECK(cudaGetDevice(&current));
+  Require(current == device, OVERLAPBENCH_WRONG_DEVICE,
+          "the current device is " + std::to_string(current) + ", not " + std::to_string(device));
+  for (const Tensor& tensor : tensors) RequireOnDevice(tensor, device);
+}
+
+constexpr int64_t kMostElements = int64_t{1} << 31;
+
+}  // namespace
+
+const char* overlapbench_last_error(void) { return LastError().c_str(); }
+
+int32_t overlapbench_gelu_forward(int32_t device, int32_t type, int32_t form, const void* input,
+                                  void* output, int64_t count, void* stream) {
+  return Guarded([&] {
+    const Element element = ElementOf(type);
+    const GeluForm gelu_form = FormOf(form);
+    RequireCount(count, kMostElements, "count");
+    RequireTensors(device, SizeOf(element), {{"input", input}, {"output", output}});
+    LaunchFusedGelu(static_cast<cudaStream_t>(stream), GeluVariant::kFused, gelu_form,
+                    GeluDirection::kForward, element, {input, nullptr, output, nullptr, count});
+  });
+}
+
+int32_t overlapbench_gelu_backward(int32_t device, int32_t type, int32_t form, const void* input,
+                                   const void* grad_output, void* grad_input, int64_t count,
+                                   void* stream) {
+  return Guarded([&] {
+    const Element element = ElementOf(type);
+    const GeluForm gelu_form = FormOf(form);
+    RequireCount(count, kMostElements, "count");
+    RequireTensors(device, SizeOf(element),
+                   {{"input", input}, {"grad_output", grad_output}, {"grad_input", grad_input}});
+    LaunchFusedGelu(static_cast<cudaStream_t>(stream), GeluVariant::kFused, gelu_form,
+                    GeluDirection::kBackward, element,
+                    {input, grad_output, grad_input, nullptr, count});
+  });
+}
+
+int32_t overlapbench_grid_gemm(int32_t device, const float* a, const float* b, float* c, int64_t n,
+                               int32_t grid_x, int32_t grid_y, int32_t work, void* stream) {
+  namespace grid_gemm = overlapbench::grid_gemm;
+  return Guarded([&] {
+    Require(work == OVERLAPBENCH_WORK_TILE || work == OVERLAPBENCH_WORK_FULL,
+            OVERLAPBENCH_UNKNOWN_TYPE,
+            "work is " + std::to_string(work) + ", must be 0 (tile) or 1 (full)");
+    RequireCount(n, 1 << 16, "n");
+    Require(n % grid_gemm::kTile == 0, OVERLAPBENCH_BAD_SIZE,
+            "n is " + std::to_string(n) + ", must be a multiple of 16");
+    const bool full = work == OVERLAPBENCH_WORK_FULL;
+    const int tiles = static_cast<int>(n / grid_gemm::kTile);
+    constexpr int kMostBlocksASide = 32768;
+    RequireCount(grid_x, full ? kMostBlocksASide : tiles, "grid_x");
+    RequireCount(grid_y, full ? kMostBlocksASide : tiles, "grid_y");
+    RequireTensors(device, sizeof(float), {{"a", a}, {"b", b}, {"c", c}});
+    const grid_gemm::Body body{
+        a, b, c, n, grid_x, grid_y, full ? tiles : grid_x, full ? tiles : grid_y};
+    overlapbench::RunBody<<<grid_x * grid_y, grid_gemm::Body::kThreads, 0,
+                            static_cast<cudaStream_t>(stream)>>>(body);
+    CUDA_CHECK(cudaGetLastError());
+  });
+}

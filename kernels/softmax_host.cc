@@ -1,0 +1,145 @@
+#include "kernels/softmax_host.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace overlapbench {
+namespace {
+
+// Enough for any number of cores to share rows evenly.
+constexpr int kBlocks = 64;
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+// One matrix of the problem, read and written as float32.
+struct Matrix {
+  void* data;
+  long columns;
+  Element element;
+  [[nodiscard]] float Get(long row, long column) const {
+    return static_cast<float>(Load(data, row * columns + column, element));
+  }
+  void Set(long row, long column, float value) const;
+};
+
+std::uint16_t RoundedToBfloat16(float value) {
+  if (std::isnan(value)) return 0x7FC0U;
+  const auto bits = BitCast<std::uint32_t>(value);
+  // Half of the last kept place, less one when it is even: ties go to even.
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
+}
+
+std::uint16_t RoundedToFloat16(float value) {
+  constexpr int kLeastExponent = -14;
+  constexpr int kFractionBits = 10;
+  if (std::isnan(value)) return 0x7E00U;
+  const std::uint16_t sign = std::signbit(value) ? 0x8000U : 0;
+  if (value == 0) return sign;
+  if (std::isinf(value)) return sign | 0x7C00U;
+  const int exponent = std::max(std::ilogb(value), kLeastExponent);
+  const float unit = std::ldexp(1.0F, exponent - kFractionBits);
+  const float rounded = std::nearbyint(value / unit) * unit;
+  if (std::abs(rounded) > 65504.0F) return sign | 0x7C00U;
+  if (std::abs(rounded) >= std::ldexp(1.0F, kLeastExponent)) return HalfBits(rounded);
+  return sign | static_cast<std::uint16_t>(std::abs(rounded) / unit);  // subnormal: a multiple
+}
+
+void Matrix::Set(long row, long column, float value) const {
+  const long index = row * columns + column;
+  if (element == Element::kFloat32) {
+    static_cast<float*>(data)[index] = value;
+  } else {
+    static_cast<std::uint16_t*>(data)[index] =
+        element == Element::kFloat16 ? RoundedToFloat16(value) : RoundedToBfloat16(value);
+  }
+}
+
+// A NaN is never larger, here as in fmaxf: it shows in the sum.
+float MaxOf(const Matrix& x, long row) {
+  float max = kMinusInfinity;
+  for (long i = 0; i < x.columns; ++i) max = std::fmax(max, x.Get(row, i));
+  return max;
+}
+
+// One read of memory: the row stays in the core's cache for the second and third time.
+void ThreeTimes(const Matrix& x, const Matrix& y, long row) {
+  const float max = MaxOf(x, row);
+  double sum = 0;
+  for (long i = 0; i < x.columns; ++i) sum += std::exp(x.Get(row, i) - max);
+  const auto total = static_cast<float>(sum);
+  for (long i = 0; i < x.columns; ++i) y.Set(row, i, std::exp(x.Get(row, i) - max) / total);
+}
+
+void Online(const Matrix& x, const Matrix& y, long row) {
+  float max = kMinusInfinity;
+  double sum = 0;
+  for (long i = 0; i < x.columns; ++i) {
+    const float value = x.Get(row, i);
+    if (value > max) {
+      if (max != kMinusInfinity) sum *= std::exp(max - value);
+      max = value;
+    }
+    // Until a larger value comes, −infinity has nothing to subtract that leaves a number.
+    if (value != kMinusInfinity) sum += std::exp(value - max);
+  }
+  const auto total = static_cast<float>(sum);
+  for (long i = 0; i < x.columns; ++i) y.Set(row, i, std::exp(x.Get(row, i) - max) / total);
+}
+
+template <class DoRow>
+void EnqueueRows(HostStream& stream, long rows, const DoRow& do_row) {
+  stream.EnqueueBlocks(kBlocks, [rows, do_row](int block) {
+    for (long row = block; row < rows; row += kBlocks) do_row(row);
+  });
+}
+
+template <class Operation>
+void EnqueueElements(HostStream& stream, long rows, const Matrix& from, const Matrix& to,
+                     const float* of_rows, const Operation& operation) {
+  EnqueueRows(stream, rows, [=](long row) {
+    for (long i = 0; i < from.columns; ++i) {
+      to.Set(row, i, operation(from.Get(row, i), of_rows[row]));
+    }
+  });
+}
+
+// The workspace is laid out as on the GPU: two matrices, and a float32 a row.
+void EnqueueUnfused(HostStream& stream, const SoftmaxProblem& problem, const Matrix& x,
+                    const Matrix& y) {
+  const std::size_t matrix_bytes = problem.rows * problem.columns * SizeOf(problem.element);
+  auto* workspace = static_cast<std::byte*>(problem.workspace);
+  const Matrix shifted{workspace, x.columns, x.element};
+  const Matrix exponentials{workspace + matrix_bytes, x.columns, x.element};
+  auto* of_rows = reinterpret_cast<float*>(workspace + 2 * matrix_bytes);
+  EnqueueRows(stream, problem.rows, [=](long row) { of_rows[row] = MaxOf(x, row); });
+  EnqueueElements(stream, problem.rows, x, shifted, of_rows,
+                  [](float value, float max) { return value - max; });
+  EnqueueElements(stream, problem.rows, shifted, exponentials, of_rows,
+                  [](float value, float /*max*/) { return std::exp(value); });
+  EnqueueRows(stream, problem.rows, [=](long row) {
+    double sum = 0;
+    for (long i = 0; i < x.columns; ++i) sum += exponentials.Get(row, i);
+    of_rows[row] = static_cast<float>(sum);
+  });
+  EnqueueElements(stream, problem.rows, exponentials, y, of_rows,
+                  [](float value, float sum) { return value / sum; });
+}
+
+}  // namespace
+
+void EnqueueSoftmax(HostStream& stream, SoftmaxVariant variant, const SoftmaxProblem& problem) {
+  // Only ever read through x.
+  const Matrix x{const_cast<void*>(problem.input), problem.columns, problem.element};
+  const Matrix y{problem.output, problem.columns, problem.element};
+  switch (variant) {
+    case SoftmaxVariant::kUnfused:
+      return EnqueueUnfused(stream, problem, x, y);
+    case SoftmaxVariant::kTwoPass:
+      return EnqueueRows(stream, problem.rows, [=](long row) { Online(x, y, row); });
+    case SoftmaxVariant::kBlockPerRow:
+    case SoftmaxVariant::kFused:
+      return EnqueueRows(stream, problem.rows, [=](long row) { ThreeTimes(x, y, row); });
+  }
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,84 @@
+#include "kernels/softmax_oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace overlapbench {
+namespace {
+
+struct Format {
+  double unit;  // the largest relative error of rounding to nearest: 2^-(fraction bits + 1)
+  // The largest absolute error of a result too small for that: half the smallest subnormal, or
+  // 2^-126 where kernels may write 0, once for the result and once for a temporary.
+  double resolution;
+};
+
+Format FormatOf(Element element) {
+  switch (element) {
+    case Element::kFloat16:
+      return {0x1p-11, 0x1p-24};
+    case Element::kBfloat16:
+      return {0x1p-8, 0x1p-125};
+    default:
+      return {0x1p-24, 0x1p-125};
+  }
+}
+
+}  // namespace
+
+std::vector<double> SoftmaxOracle(const void* row, long columns, Element element) {
+  std::vector<double> values(columns);
+  double max = -std::numeric_limits<double>::infinity();
+  for (long i = 0; i < columns; ++i) {
+    values[i] = Load(row, i, element);
+    max = std::fmax(max, values[i]);  // a NaN shows in the sum
+  }
+  double sum = 0;
+  for (double& value : values) sum += value = std::exp(value - max);
+  for (double& value : values) value /= sum;
+  return values;
+}
+
+double SoftmaxError(const std::vector<double>& expected, const void* results, Element element,
+                    long* worst) {
+  const double resolution = FormatOf(element).resolution;
+  double largest = 0;
+  if (worst != nullptr) *worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double got = Load(results, static_cast<long>(i), element);
+    double error = std::numeric_limits<double>::infinity();
+    if (std::isnan(expected[i]) && std::isnan(got)) {
+      error = 0;
+    } else if (std::abs(got - expected[i]) <= resolution) {
+      error = 0;
+    } else if (expected[i] > 0 && !std::isnan(got)) {
+      error = (std::abs(got - expected[i]) - resolution) / expected[i];
+    }
+    if (error <= largest) continue;
+    largest = error;
+    if (worst != nullptr) *worst = static_cast<long>(i);
+  }
+  return largest;
+}
+
+// With u the type's rounding error and e = 2^-24 that of float32:
+//   exponent     x − m, log2 e and their product are rounded, so that each exponential is off by
+//                3·range·e; so is the sum
+//   exponential  ex2.approx is off by 2^-22 = 4·e (PTX ISA); so is the sum
+//   sum          positive terms: one e for each addition that a term goes through, at most 256 in a
+//                thread (262,144 columns among 1,024 threads; a ring's thread has no more) and 10
+//                in the merges
+//   division     the reciprocal is off by 2^-23, its product by e
+//   result       u
+// Unfused, the differences and the exponentials are rounded to the type as well: range·u and u for
+// each exponential, and the same for the sum.
+double SoftmaxTolerance(SoftmaxVariant variant, Element element, double range) {
+  const double u = FormatOf(element).unit;
+  constexpr double e = 0x1p-24;
+  const double arithmetic = (2 * (3 * range + 4) + 256 + 10 + 3) * e;
+  if (variant != SoftmaxVariant::kUnfused) return arithmetic + u;
+  return arithmetic + u + 2 * (range + 1) * u;
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,38 @@
+// How the fused softmax holds a row, by the row's length: a table (softmax_regimes.cc).
+//
+//   kElements   some lanes of a warp hold the row in registers and read single elements: short rows
+//               that do not start at 16-byte boundaries
+//   kLanes      some lanes of a warp hold the row in registers, as 16-byte vectors
+//   kRegisters  a block holds the row in registers
+//   kRing       persistent clusters of blocks; rows stream through shared memory, each block takes
+//               its share and the shares' maxima and sums meet over distributed shared memory.
+//               Needs compute capability 9.0
+//   kTwoPass    no regime holds the row: it is read twice
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "workload/element.h"
+
+namespace overlapbench {
+
+enum class SoftmaxRegimeKind : std::uint8_t { kElements, kLanes, kRegisters, kRing, kTwoPass };
+
+struct SoftmaxRegime {
+  SoftmaxRegimeKind kind = SoftmaxRegimeKind::kTwoPass;
+  std::string_view name;
+  int lanes = 0;    // kElements, kLanes: lanes a row
+  int units = 0;    // elements or vectors a thread
+  int cluster = 0;  // kRing: blocks a row
+};
+
+// What the choice depends on beside the row's length.
+struct SoftmaxTraits {
+  bool aligned = true;   // every row of input and output starts at a 16-byte boundary
+  bool clusters = true;  // the device has thread-block clusters and bulk copies
+};
+
+SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits);
+
+}  // namespace overlapbench

@@ -1,0 +1,184 @@
+// The kernels' C interface: bad calls are refused with a status and a message before anything is
+// launched, good ones compute.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends.h"
+#include "kernels/gelu_oracle.h"
+#include "kernels/library/overlapbench_kernels.h"
+
+namespace overlapbench {
+namespace {
+
+void* Address(std::uintptr_t value) { return reinterpret_cast<void*>(value); }
+
+// Addresses of no memory at all: these calls must fail before they ask a GPU about it.
+TEST(KernelsLibraryTest, RefusesWithoutAskingAGpu) {
+  struct Refused {
+    int32_t type;
+    int32_t form;
+    void* input;
+    void* output;
+    int64_t count;
+    int32_t status;
+    std::string message;
+  };
+  void* const even = Address(0x1000);
+  void* const odd = Address(0x1001);
+  const std::vector<Refused> all = {
+      {3, 0, even, even, 1, OVERLAPBENCH_UNKNOWN_TYPE,
+       "type is 3, must be 0 (float32), 1 (float16) or 2 (bfloat16)"},
+      {-1, 0, even, even, 1, OVERLAPBENCH_UNKNOWN_TYPE,
+       "type is -1, must be 0 (float32), 1 (float16) or 2 (bfloat16)"},
+      {0, 2, even, even, 1, OVERLAPBENCH_UNKNOWN_TYPE, "form is 2, must be 0 (tanh) or 1 (erf)"},
+      {0, 0, even, even, 0, OVERLAPBENCH_BAD_SIZE, "count is 0, must be from 1 to 2147483648"},
+      {0, 0, even, even, -5, OVERLAPBENCH_BAD_SIZE, "count is -5, must be from 1 to 2147483648"},
+      {0, 0, even, even, INT64_MAX, OVERLAPBENCH_BAD_SIZE,
+       "count is 9223372036854775807, must be from 1 to 2147483648"},
+      {0, 0, nullptr, even, 1, OVERLAPBENCH_NULL_POINTER, "input is null"},
+      {0, 0, even, nullptr, 1, OVERLAPBENCH_NULL_POINTER, "output is null"},
+      {1, 0, odd, even, 1, OVERLAPBENCH_MISALIGNED,
+       "input is not aligned to its elements of 2 bytes"},
+      {0, 1, even, Address(0x1002), 1, OVERLAPBENCH_MISALIGNED,
+       "output is not aligned to its elements of 4 bytes"},
+  };
+  for (const auto& one : all) {
+    EXPECT_EQ(
+        overlapbench_gelu_forward(0, one.type, one.form, one.input, one.output, one.count, nullptr),
+        one.status);
+    EXPECT_EQ(overlapbench_last_error(), one.message);
+  }
+  EXPECT_EQ(overlapbench_gelu_backward(0, 0, 0, even, nullptr, even, 1, nullptr),
+            OVERLAPBENCH_NULL_POINTER);
+  EXPECT_EQ(std::string(overlapbench_last_error()), "grad_output is null");
+}
+
+TEST(KernelsLibraryTest, RefusesMatricesWithoutAskingAGpu) {
+  struct Refused {
+    int64_t n;
+    int32_t grid_x;
+    int32_t grid_y;
+    int32_t work;
+    int32_t status;
+    std::string message;
+  };
+  const std::vector<Refused> all = {
+      {64, 1, 1, 7, OVERLAPBENCH_UNKNOWN_TYPE, "work is 7, must be 0 (tile) or 1 (full)"},
+      {0, 1, 1, 0, OVERLAPBENCH_BAD_SIZE, "n is 0, must be from 1 to 65536"},
+      {40, 1, 1, 0, OVERLAPBENCH_BAD_SIZE, "n is 40, must be a multiple of 16"},
+      {64, 5, 1, 0, OVERLAPBENCH_BAD_SIZE, "grid_x is 5, must be from 1 to 4"},
+      {64, 1, 0, 1, OVERLAPBENCH_BAD_SIZE, "grid_y is 0, must be from 1 to 32768"},
+  };
+  auto* const matrix = static_cast<float*>(Address(0x1000));
+  for (const auto& one : all) {
+    EXPECT_EQ(overlapbench_grid_gemm(0, matrix, matrix, matrix, one.n, one.grid_x, one.grid_y,
+                                     one.work, nullptr),
+              one.status);
+    EXPECT_EQ(overlapbench_last_error(), one.message);
+  }
+}
+
+TEST(KernelsLibraryTest, KeepsAMessageForEachThread) {
+  overlapbench_gelu_forward(0, 9, 0, nullptr, nullptr, 1, nullptr);
+  const std::string here = overlapbench_last_error();
+  std::string there = "unset";
+  std::thread([&there] { there = overlapbench_last_error(); }).join();
+  EXPECT_NE(here, "");
+  EXPECT_EQ(there, "");
+}
+
+class KernelsLibraryOnGpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (VisibleGpus() < 1) GTEST_SKIP() << "needs a GPU, 0 visible";
+    device_ = OpenCudaDevice(0);
+    stream_ = device_->CreateStream();
+  }
+  Buffer Floats(const std::vector<float>& values) {
+    Buffer buffer = device_->Allocate(values.size() * sizeof(float), MemoryKind::kDevice);
+    stream_->Copy(buffer.data(), values.data(), buffer.bytes());
+    return buffer;
+  }
+  std::vector<float> Read(const Buffer& buffer) {
+    std::vector<float> values(buffer.bytes() / sizeof(float));
+    stream_->Copy(values.data(), buffer.data(), buffer.bytes());
+    stream_->Synchronize(kPatience, "reading a result");
+    return values;
+  }
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+};
+
+TEST_F(KernelsLibraryOnGpuTest, ComputesGelu) {
+  const std::vector<float> x = {-3, -1, -0.5, 0, 0.25, 1, 2};
+  const std::vector<float> poison(x.size(), std::nanf(""));
+  const Buffer input = Floats(x);
+  const Buffer output = Floats(poison);
+  const Buffer grad = Floats(std::vector<float>(x.size(), 2));
+  for (const auto& [code, form] : {std::pair{OVERLAPBENCH_GELU_TANH, GeluForm::kTanh},
+                                   std::pair{OVERLAPBENCH_GELU_ERF, GeluForm::kErf}}) {
+    ASSERT_EQ(overlapbench_gelu_forward(0, OVERLAPBENCH_FLOAT32, code, input.data(), output.data(),
+                                        7, stream_->native()),
+              OVERLAPBENCH_OK)
+        << overlapbench_last_error();
+    const auto y = Read(output);
+    ASSERT_EQ(overlapbench_gelu_backward(0, OVERLAPBENCH_FLOAT32, code, input.data(), grad.data(),
+                                         output.data(), 7, stream_->native()),
+              OVERLAPBENCH_OK);
+    const auto slope = Read(output);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(y[i], GeluValue(form, x[i]), 1e-6);
+      EXPECT_NEAR(slope[i], 2 * GeluDerivative(form, x[i]), 1e-6);
+    }
+  }
+}
+
+TEST_F(KernelsLibraryOnGpuTest, MultipliesMatrices) {
+  constexpr int kN = 32;
+  std::vector<float> a(kN * kN);
+  std::vector<float> b(kN * kN);
+  for (int i = 0; i < kN * kN; ++i) {
+    a[i] = static_cast<float>(i % 7 - 3);
+    b[i] = static_cast<float>(i % 5 - 2);
+  }
+  const Buffer buffer_a = Floats(a);
+  const Buffer buffer_b = Floats(b);
+  for (const bool full : {false, true}) {
+    const Buffer buffer_c = Floats(std::vector<float>(kN * kN, 1e9F));
+    ASSERT_EQ(overlapbench_grid_gemm(
+                  0, static_cast<float*>(buffer_a.data()), static_cast<float*>(buffer_b.data()),
+                  static_cast<float*>(buffer_c.data()), kN, 1, 2,
+                  full ? OVERLAPBENCH_WORK_FULL : OVERLAPBENCH_WORK_TILE, stream_->native()),
+              OVERLAPBENCH_OK)
+        << overlapbench_last_error();
+    const auto c = Read(buffer_c);
+    for (int row = 0; row < kN; ++row) {
+      for (int column = 0; column < kN; ++column) {
+        float expected = 0;  // of whole numbers: exact
+        for (int k = 0; k < kN; ++k) expected += a[row * kN + k] * b[k * kN + column];
+        if (!full && column >= 16) expected = 1e9F;
+        ASSERT_EQ(c[row * kN + column], expected) << row << "," << column;
+      }
+    }
+  }
+}
+
+TEST_F(KernelsLibraryOnGpuTest, RefusesMemoryOfTheHostAndOtherDevices) {
+  const Buffer input = Floats({1});
+  std::vector<float> on_host(1, 7);
+  EXPECT_EQ(overlapbench_gelu_forward(0, OVERLAPBENCH_FLOAT32, 0, input.data(), on_host.data(), 1,
+                                      stream_->native()),
+            OVERLAPBENCH_WRONG_DEVICE);
+  EXPECT_EQ(std::string(overlapbench_last_error()), "output is not memory of a CUDA device");
+  EXPECT_EQ(on_host[0], 7);
+  EXPECT_EQ(overlapbench_gelu_forward(1, OVERLAPBENCH_FLOAT32, 0, input.data(), input.data(), 1,
+                                      stream_->native()),
+            OVERLAPBENCH_WRONG_DEVICE);
+  EXPECT_EQ(std::string(overlapbench_last_error()), "the current device is 0, not 1");
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,421 @@
+// Softmax: the table of regimes, the oracle's own known values, and every variant on every backend
+// against the oracle, at both sides of every limit of the table, on rows of special values, and at
+// addresses that are aligned to one element only.
+#include "kernels/softmax.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends.h"
+#include "kernels/softmax_oracle.h"
+#include "kernels/softmax_regimes.h"
+#include "workload/data.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr long kMostColumns = 262144;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::array kElements = {Element::kFloat32, Element::kFloat16, Element::kBfloat16};
+constexpr std::array kVariants = {SoftmaxVariant::kUnfused, SoftmaxVariant::kBlockPerRow,
+                                  SoftmaxVariant::kFused, SoftmaxVariant::kTwoPass};
+
+// ---- the table of regimes
+
+std::string NameOf(long columns, Element element, const SoftmaxTraits& traits) {
+  return std::string(SoftmaxRegimeOf(columns, element, traits).name);
+}
+
+TEST(SoftmaxRegimes, ChangeAtTheirLimits) {
+  const auto expect_limit = [](long columns, Element element, const char* name, const char* next) {
+    EXPECT_EQ(NameOf(columns, element, {}), name) << columns;
+    EXPECT_EQ(NameOf(columns + 1, element, {}), next) << columns + 1;
+  };
+  expect_limit(32, Element::kBfloat16, "4 lanes", "8 lanes");
+  expect_limit(16, Element::kFloat32, "4 lanes", "8 lanes");
+  expect_limit(2048, Element::kFloat16, "32 lanes, 8 vectors", "block, 4 vectors");
+  expect_limit(1024, Element::kFloat32, "32 lanes, 8 vectors", "block, 4 vectors");
+  expect_limit(36864, Element::kBfloat16, "block, 8 vectors", "ring");
+  expect_limit(18432, Element::kFloat32, "block, 8 vectors", "ring");
+  expect_limit(28672, Element::kFloat32, "ring", "block, 8 vectors");
+  expect_limit(32768, Element::kFloat32, "block, 8 vectors", "ring, cluster of 2");
+  expect_limit(90112, Element::kFloat16, "ring", "ring, cluster of 2");
+  expect_limit(212992, Element::kBfloat16, "ring, cluster of 2", "ring, cluster of 4");
+  expect_limit(131072, Element::kFloat32, "ring, cluster of 4", "ring, cluster of 8");
+  expect_limit(kMostColumns, Element::kFloat32, "ring, cluster of 8", "two passes");
+}
+
+TEST(SoftmaxRegimes, HoldShortUnalignedRowsAsElements) {
+  SoftmaxTraits unaligned;
+  unaligned.aligned = false;
+  EXPECT_EQ(NameOf(64, Element::kFloat32, unaligned), "16 lanes, 4 elements");
+  EXPECT_EQ(NameOf(65, Element::kFloat32, unaligned), "32 lanes");
+  EXPECT_EQ(NameOf(65, Element::kBfloat16, unaligned), "16 lanes");
+}
+
+TEST(SoftmaxRegimes, ReadLongRowsTwiceWithoutClusters) {
+  SoftmaxTraits old;
+  old.clusters = false;
+  EXPECT_EQ(NameOf(32768, Element::kFloat32, old), "block, 8 vectors");
+  EXPECT_EQ(NameOf(32769, Element::kFloat32, old), "two passes");
+}
+
+// What the kernels rely on: a row fits what its regime gives it.
+TEST(SoftmaxRegimes, HaveRoomForTheirRows) {
+  constexpr long kRingVectors = 7L * 4 * 512;
+  for (const Element element : kElements) {
+    const long vector = 16 / static_cast<long>(SizeOf(element));
+    for (long columns = 1; columns <= kMostColumns; ++columns) {
+      const long vectors = (columns + vector - 1) / vector;
+      for (const bool aligned : {true, false}) {
+        if (aligned && columns % vector != 0) continue;
+        SoftmaxTraits traits;
+        traits.aligned = aligned;
+        const auto regime = SoftmaxRegimeOf(columns, element, traits);
+        switch (regime.kind) {
+          case SoftmaxRegimeKind::kElements:
+            ASSERT_LE(columns, regime.lanes * regime.units) << columns;
+            break;
+          case SoftmaxRegimeKind::kLanes:
+            ASSERT_LE(vectors, regime.lanes * regime.units) << columns;
+            // A lane has room for one edge.
+            ASSERT_TRUE(aligned || regime.lanes >= 2 * (vector - 1)) << columns;
+            break;
+          case SoftmaxRegimeKind::kRegisters:
+            ASSERT_LE(vectors, regime.units * 1024) << columns;
+            break;
+          case SoftmaxRegimeKind::kRing:
+            ASSERT_LE((vectors + regime.cluster - 1) / regime.cluster, kRingVectors) << columns;
+            break;
+          case SoftmaxRegimeKind::kTwoPass:
+            FAIL() << columns << " columns have no regime that reads once";
+        }
+      }
+    }
+  }
+}
+
+// ---- the oracle
+
+std::vector<double> OracleOf(const std::vector<float>& row) {
+  return SoftmaxOracle(row.data(), static_cast<long>(row.size()), Element::kFloat32);
+}
+
+TEST(SoftmaxOracle, KnowsTheseValues) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(OracleOf({3, 3, 3, 3}), std::vector<double>(4, 0.25));
+  EXPECT_EQ(OracleOf({-infinity, 7}), (std::vector<double>{0, 1}));
+  EXPECT_EQ(OracleOf({3e38F, -3e38F, 0.0F}), (std::vector<double>{1, 0, 0}));
+  const auto two = OracleOf({0, std::log(3.0F)});
+  EXPECT_NEAR(two[0], 0.25, 1e-7);
+  EXPECT_NEAR(two[1], 0.75, 1e-7);
+  for (const auto& row : {std::vector<float>{-infinity, -infinity}, {infinity, 1}, {nan, 1}}) {
+    for (const double value : OracleOf(row)) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+TEST(SoftmaxOracle, MeasuresErrors) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto error = [](const std::vector<double>& expected, const std::vector<float>& got) {
+    return SoftmaxError(expected, got.data(), Element::kFloat32, nullptr);
+  };
+  EXPECT_EQ(error({0.25, 0.75}, {0.25F, 0.75F}), 0);
+  EXPECT_NEAR(error({0.25, 0.75}, {0.25F, 0.5F}), 1.0 / 3, 1e-7);
+  EXPECT_EQ(error({0x1p-127}, {0}), 0);
+  EXPECT_EQ(error({0}, {0.1F}), kInfinity);
+  EXPECT_EQ(error({nan}, {std::nanf("")}), 0);
+  EXPECT_EQ(error({nan}, {1}), kInfinity);
+  EXPECT_EQ(error({1}, {std::nanf("")}), kInfinity);
+  long worst = 0;
+  const std::vector<float> got = {0.5F, 0.6F};
+  SoftmaxError({0.5, 0.5}, got.data(), Element::kFloat32, &worst);
+  EXPECT_EQ(worst, 1);
+}
+
+// ---- the variants
+
+// The bits of values that Store cannot make, by type.
+struct Specials {
+  std::uint32_t least;  // the smallest subnormal
+  std::uint32_t most;   // the largest finite value
+  std::uint32_t minus_zero;
+  std::uint32_t infinity;
+  std::uint32_t minus_infinity;
+  std::uint32_t nan;
+};
+Specials SpecialsOf(Element element) {
+  switch (element) {
+    case Element::kFloat16:
+      return {1, 0x7BFF, 0x8000, 0x7C00, 0xFC00, 0x7E01};
+    case Element::kBfloat16:
+      return {1, 0x7F7F, 0x8000, 0x7F80, 0xFF80, 0x7FC1};
+    default:
+      return {1, 0x7F7FFFFF, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00001};
+  }
+}
+
+// A matrix on the host whose rows are of the kinds below, over and over.
+class Matrix {
+ public:
+  static constexpr long kKinds = 12;
+
+  Matrix(long rows, long columns, Element element)
+      : rows_(rows),
+        columns_(columns),
+        element_(element),
+        special_(SpecialsOf(element)),
+        bytes_(rows * columns * SizeOf(element)) {
+    for (long row = 0; row < rows; ++row) Fill(row);
+  }
+
+  [[nodiscard]] long rows() const { return rows_; }
+  [[nodiscard]] long columns() const { return columns_; }
+  [[nodiscard]] Element element() const { return element_; }
+  [[nodiscard]] std::size_t row_bytes() const { return columns_ * SizeOf(element_); }
+  [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
+  [[nodiscard]] const void* Row(long row) const { return &bytes_[row * row_bytes()]; }
+
+  // How far below its row's maximum an element that does not vanish lies: exp(-90) < 2^-126.
+  [[nodiscard]] double RangeOf(long row) const {
+    double most = -kInfinity;
+    double range = 0;
+    for (long i = 0; i < columns_; ++i) most = std::fmax(most, Load(Row(row), i, element_));
+    for (long i = 0; i < columns_; ++i) {
+      const double below = most - Load(Row(row), i, element_);
+      if (below < 90) range = std::max(range, below);
+    }
+    return range;
+  }
+
+ private:
+  void Fill(long row) {
+    const std::uint32_t seed = 7 + static_cast<std::uint32_t>(row);
+    const long somewhere = Random(seed, columns_) % columns_;
+    const long elsewhere = row % 2 == 0 ? 0 : columns_ - 1;
+    for (long i = 0; i < columns_; ++i) Set(row, i, 4 * RandomFraction(seed, i));
+    switch (row % kKinds) {
+      case 1:  // a wide range, most of which vanishes in float16
+        for (long i = 0; i < columns_; ++i) Set(row, i, RandomInteger(seed, i, 60));
+        break;
+      case 2:
+        for (long i = 0; i < columns_; ++i) Set(row, i, -3);
+        break;
+      case 3:
+        for (long i = 0; i < columns_; ++i) SetBits(row, i, i % 2 == 0 ? 0 : special_.minus_zero);
+        break;
+      case 4:
+        for (long i = 0; i < columns_; ++i) SetBits(row, i, special_.least << i % 3);
+        break;
+      case 5:
+        SetBits(row, somewhere, special_.most);
+        break;
+      case 6:
+        SetBits(row, elsewhere, special_.most);
+        SetBits(row, somewhere, special_.most | special_.minus_zero);
+        break;
+      case 7:
+        for (long i = 0; i < columns_; i += 2) SetBits(row, i, special_.minus_infinity);
+        break;
+      case 8:  // one number among −infinities
+        for (long i = 0; i < columns_; ++i) SetBits(row, i, special_.minus_infinity);
+        Set(row, somewhere, -1);
+        break;
+      case 9:
+        for (long i = 0; i < columns_; ++i) SetBits(row, i, special_.minus_infinity);
+        break;
+      case 10:
+        SetBits(row, somewhere, special_.infinity);
+        break;
+      case 11:
+        SetBits(row, elsewhere, special_.nan);
+        break;
+      default:
+        break;
+    }
+  }
+  void Set(long row, long column, float value) {
+    Store(bytes_.data(), row * columns_ + column, element_, value);
+  }
+  void SetBits(long row, long column, std::uint32_t bits) {
+    std::memcpy(&bytes_[(row * columns_ + column) * SizeOf(element_)], &bits, SizeOf(element_));
+  }
+
+  long rows_;
+  long columns_;
+  Element element_;
+  Specials special_;
+  std::vector<std::byte> bytes_;
+};
+
+// Elements by which input and output are shifted from 16-byte boundaries.
+struct Shift {
+  long input = 0;
+  long output = 0;
+};
+
+class SoftmaxTest : public OnEachBackend {
+ protected:
+  void SetUp() override {
+    OnEachBackend::SetUp();
+    if (!IsSkipped()) stream_ = device().CreateStream();
+  }
+
+  // All variants on rows of special values of this length.
+  void CheckColumns(long columns, Element element, const Shift& shift = {}) {
+    const Matrix matrix(Matrix::kKinds + 1, columns, element);
+    std::vector<std::vector<double>> expected;
+    for (long row = 0; row < matrix.rows(); ++row)
+      expected.push_back(SoftmaxOracle(matrix.Row(row), columns, element));
+    for (const SoftmaxVariant variant : kVariants) {
+      SCOPED_TRACE("variant " + std::to_string(static_cast<int>(variant)) + ", " +
+                   std::to_string(columns) + " columns of " + ToString(element) + ", shifted by " +
+                   std::to_string(shift.input) + " and " + std::to_string(shift.output));
+      const auto results = Run(variant, matrix, shift);
+      for (long row = 0; row < matrix.rows() && !HasFailure(); ++row) {
+        long column = 0;
+        const void* result = &results[row * matrix.row_bytes()];
+        EXPECT_LE(SoftmaxError(expected[row], result, element, &column),
+                  SoftmaxTolerance(variant, element, matrix.RangeOf(row)))
+            << "row " << row << ", column " << column << " is " << Load(result, column, element)
+            << ", expected " << expected[row][column];
+      }
+      if (HasFailure()) return;
+    }
+  }
+
+  // The results of the second of two launches; nothing may be written around them.
+  std::vector<std::byte> Run(SoftmaxVariant variant, const Matrix& matrix, const Shift& shift) {
+    constexpr long kMargin = 16;  // elements: a multiple of 16 bytes
+    const std::size_t element_bytes = SizeOf(matrix.element());
+    const std::size_t matrix_bytes = matrix.bytes().size();
+    const Buffer input =
+        device().Allocate(matrix_bytes + shift.input * element_bytes, MemoryKind::kDevice);
+    const Buffer output = device().Allocate(
+        matrix_bytes + (2 * kMargin + shift.output) * element_bytes, MemoryKind::kDevice);
+    const std::size_t start = (kMargin + shift.output) * element_bytes;
+    const std::size_t workspace_bytes =
+        SoftmaxWorkspaceBytes(variant, matrix.rows(), matrix.columns(), matrix.element());
+    const Buffer workspace = device().Allocate(workspace_bytes + 1, MemoryKind::kDevice);
+    const std::vector<std::byte> zeros(workspace_bytes);
+    auto* in = static_cast<std::byte*>(input.data()) + shift.input * element_bytes;
+    stream_->Copy(in, matrix.bytes().data(), matrix_bytes);
+    stream_->Copy(workspace.data(), zeros.data(), zeros.size());
+    for (int launch = 0; launch < 2; ++launch) {
+      Poison(*stream_, output.data(), output.bytes());
+      LaunchSoftmax(*stream_, variant,
+                    {in, static_cast<std::byte*>(output.data()) + start, workspace.data(),
+                     matrix.rows(), matrix.columns(), matrix.element()});
+    }
+    std::vector<std::byte> all(output.bytes());
+    stream_->Copy(all.data(), output.data(), all.size());
+    stream_->Synchronize(kPatience, "softmax");
+    const auto end = all.begin() + static_cast<long>(start + matrix_bytes);
+    const auto poisoned = [](std::byte byte) { return byte == std::byte{0xFF}; };
+    EXPECT_TRUE(std::all_of(all.begin(), all.begin() + static_cast<long>(start), poisoned) &&
+                std::all_of(end, all.end(), poisoned))
+        << "something was written around the result";
+    return {all.begin() + static_cast<long>(start), end};
+  }
+
+  Stream& stream() { return *stream_; }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+};
+INSTANTIATE_ON_EACH_BACKEND(SoftmaxTest);
+
+// Both sides of every limit of the table, and some odd lengths.
+std::set<long> ColumnsToCheck(Element element) {
+  std::set<long> all = {1, 2, 33, 257, 1001, 12289, 50257, kMostColumns - 1, kMostColumns};
+  for (const bool aligned : {true, false}) {
+    SoftmaxTraits traits;
+    traits.aligned = aligned;
+    for (long columns = 2; columns <= kMostColumns; ++columns) {
+      if (NameOf(columns, element, traits) != NameOf(columns + 1, element, traits))
+        all.insert({columns - 1, columns, columns + 1});
+    }
+  }
+  return all;
+}
+
+TEST_P(SoftmaxTest, MatchesTheOracle) {
+  // On the host there are no regimes, and long rows take long.
+  const long most_columns = GetParam() == Backend::kHost ? 3000 : kMostColumns + 1;
+  for (const Element element : kElements) {
+    for (const long columns : ColumnsToCheck(element)) {
+      if (columns > most_columns) continue;
+      CheckColumns(columns, element);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(SoftmaxTest, TakesAddressesAlignedToOneElement) {
+  const std::vector<long> all = GetParam() == Backend::kHost
+                                    ? std::vector<long>{33, 256}
+                                    : std::vector<long>{33, 256, 1024, 8192, 50257, kMostColumns};
+  for (const Element element : kElements) {
+    for (const long columns : all) {
+      for (const Shift& shift : {Shift{1, 1}, Shift{3, 0}, Shift{2, 1}}) {
+        CheckColumns(columns, element, shift);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// More rows than the device works on at once.
+TEST_P(SoftmaxTest, TakesManyRows) {
+  const long elements = GetParam() == Backend::kHost ? 1L << 17 : 1L << 26;
+  for (const long columns : {100L, 1000L, 5000L, 70000L}) {
+    const long rows = elements / columns;
+    if (rows == 0) continue;
+    const std::size_t bytes = rows * columns * SizeOf(Element::kBfloat16);
+    const Buffer input = device().Allocate(bytes, MemoryKind::kDevice);
+    const Buffer output = device().Allocate(bytes, MemoryKind::kDevice);
+    const Buffer workspace = device().Allocate(kSoftmaxCounterBytes, MemoryKind::kDevice);
+    const std::array<std::byte, kSoftmaxCounterBytes> zeros{};
+    FillFractions(stream(), input.data(), rows * columns, Element::kBfloat16, 3);
+    Poison(stream(), output.data(), bytes);
+    stream().Copy(workspace.data(), zeros.data(), zeros.size());
+    LaunchSoftmax(
+        stream(), SoftmaxVariant::kFused,
+        {input.data(), output.data(), workspace.data(), rows, columns, Element::kBfloat16});
+    EXPECT_EQ(FindUnwritten(device(), stream(), output.data(), rows * columns, Element::kBfloat16,
+                            kPatience),
+              "");
+    for (const long row : {0L, rows / 2, rows - 1}) {
+      const std::size_t row_bytes = columns * SizeOf(Element::kBfloat16);
+      std::vector<std::byte> in(row_bytes);
+      std::vector<std::byte> out(row_bytes);
+      stream().Copy(in.data(), static_cast<std::byte*>(input.data()) + row * row_bytes, row_bytes);
+      stream().Copy(out.data(), static_cast<std::byte*>(output.data()) + row * row_bytes,
+                    row_bytes);
+      stream().Synchronize(kPatience, "softmax");
+      const auto expected = SoftmaxOracle(in.data(), columns, Element::kBfloat16);
+      EXPECT_LE(SoftmaxError(expected, out.data(), Element::kBfloat16, nullptr),
+                SoftmaxTolerance(SoftmaxVariant::kFused, Element::kBfloat16, 2))
+          << "row " << row << " of " << columns << " columns";
+    }
+  }
+}
+
+TEST_P(SoftmaxTest, RefusesWhatItCannotDo) {
+  SoftmaxProblem problem;
+  problem.rows = 1;
+  problem.columns = 32;
+  problem.element = Element::kInt32;
+  EXPECT_THROW(LaunchSoftmax(stream(), SoftmaxVariant::kFused, problem), Error);
+  problem.element = Element::kFloat32;
+  problem.columns = 0;
+  EXPECT_THROW(LaunchSoftmax(stream(), SoftmaxVariant::kFused, problem), Error);
+}
+
+}  // namespace
+}  // namespace overlapbench
