@@ -27,8 +27,8 @@ constexpr std::chrono::seconds kTimeToSpeak(2);
 void PrintHelp() {
   std::cout
       << "overlapbench: what overlapping computation and communication costs on this machine.\n\n"
-         "Families: Compute, Comm, Overlap, Copy, Priority, Supply, Launch. A name reads "
-         "Family/Workload[+Workload]/axis:value/...\n\n"
+         "Families: Compute, Comm, Overlap, Copy, Priority, Supply, Launch, Gelu, Softmax.\n"
+         "A name reads Family/Workload[+Workload]/axis:value/...\n\n"
          "Examples:\n"
          "  --benchmark_filter=Overlap\n"
          "  --benchmark_filter='Overlap/AllToAll.Gemm' --axis bytes=1M,64M --axis grid=1x1,16x16\n"
@@ -103,6 +103,8 @@ Plan MakePlan(const Registry& registry, const Options& options, const Device& de
   PlanPriority(plan, device);
   PlanSupply(plan);
   PlanLaunch(plan);
+  PlanGelu(plan, backend);
+  PlanSoftmax(plan, backend);
   plan.RequireKnownAxes();
   return plan;
 }

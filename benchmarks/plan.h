@@ -86,5 +86,7 @@ void PlanCopy(Plan& plan, Backend backend);
 void PlanPriority(Plan& plan, const Device& device);
 void PlanSupply(Plan& plan);
 void PlanLaunch(Plan& plan);
+void PlanGelu(Plan& plan, Backend backend);
+void PlanSoftmax(Plan& plan, Backend backend);
 
 }  // namespace overlapbench

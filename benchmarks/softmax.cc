@@ -1,0 +1,45 @@
+// Softmax: the rows of a matrix, fused and not, against a copy of the matrix in the same group.
+//
+// Which rows: the fused kernel over all lengths of a row, odd ones among them, in every type; the
+// others at a short and a long row, beside the fused one.
+#include "benchmarks/plan.h"
+#include "fixtures/copy_share_fixture.h"
+
+namespace overlapbench {
+namespace {
+
+// A copy that reads and writes as much as the softmax must.
+Settings CopyOf(const WorkloadSpec& reference, const Settings& settings) {
+  if (reference.name != "DeviceCopy") return settings;
+  return SettingsOf(reference.axes, {{"bytes", settings.Text("matrix_bytes")}});
+}
+
+Case Held(const char* workload, std::map<std::string, std::string> values,
+          std::vector<std::string> references, const char* title) {
+  Case one{"", workload, std::move(values), std::move(references), title};
+  one.reference_settings = CopyOf;
+  return one;
+}
+
+}  // namespace
+
+void PlanSoftmax(Plan& plan, Backend backend) {
+  const bool host = backend == Backend::kHost;
+  const char* const columns =
+      host ? "1024,12289" : "1024,2048,4096,8192,12289,16384,32768,50257,65536,131072,262144";
+  const char* const few = host ? "1024" : "1024,32768";
+  const char* const types = host ? "fp32" : "bf16,fp16,fp32";
+  plan.Add<CopyShareFixture>(
+      "Softmax",
+      Held("SoftmaxFused", {{"columns", columns}, {"precision", types}}, {"DeviceCopy"}, "Fused"));
+  const std::pair<const char*, const char*> others[] = {{"SoftmaxUnfused", "Unfused"},
+                                                        {"SoftmaxBlockPerRow", "BlockPerRow"},
+                                                        {"SoftmaxTwoPass", "TwoPass"}};
+  for (const auto& [workload, title] : others) {
+    plan.Add<CopyShareFixture>(
+        "Softmax", Held(workload, {{"columns", few}, {"precision", host ? "fp32" : "bf16,fp32"}},
+                        {"DeviceCopy", "SoftmaxFused"}, title));
+  }
+}
+
+}  // namespace overlapbench
