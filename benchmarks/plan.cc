@@ -49,6 +49,8 @@ void Plan::RequireKnownAxes() const {
   }
 }
 
+void Plan::Know(const std::vector<Axis>& fixture_axes) { Append(method_axes_, fixture_axes); }
+
 // Where both sides have an axis of a name, they share its value.
 std::vector<Axis> Plan::AxesOf(const Case& one, const std::vector<Axis>& fixture_axes) {
   std::vector<Axis> axes;
@@ -57,7 +59,7 @@ std::vector<Axis> Plan::AxesOf(const Case& one, const std::vector<Axis>& fixture
   }
   Append(axes, SampleAxes());
   Append(axes, fixture_axes);
-  Append(method_axes_, fixture_axes);
+  Know(fixture_axes);
   for (auto& axis : axes) {
     const auto value = one.values.find(axis.name);
     if (value != one.values.end()) axis.values = ReadValues(axis, value->second);

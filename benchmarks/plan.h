@@ -51,8 +51,10 @@ class Plan {
   [[nodiscard]] const std::vector<Axis>& method_axes() const { return method_axes_; }
   // Throws UsageError if the user named an axis that nothing has. Called when all has been added.
   void RequireKnownAxes() const;
-  // Says why a whole family, or a part of it, cannot run here.
+  // Says why a whole family, measured by `Fixture`, cannot run here.
+  template <class Fixture>
   void AddUnavailable(const std::string& name, const std::string& reason) {
+    Know(Fixture::Axes(backend_));
     unavailable_.push_back({name, reason});
   }
 
@@ -64,6 +66,7 @@ class Plan {
   [[nodiscard]] const std::vector<Unavailable>& unavailable() const { return unavailable_; }
 
  private:
+  void Know(const std::vector<Axis>& fixture_axes);
   void AddCombinations(const std::string& family, const Case& one,
                        const std::vector<Axis>& fixture_axes,
                        decltype(Configuration::make_scene) make_scene,

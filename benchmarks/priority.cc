@@ -23,9 +23,10 @@ constexpr Pair kPairs[] = {{"ShortBlocks", "ShortBlocks"},
 
 void PlanPriority(Plan& plan, const Device& device) {
   if (device.priorities() < 2) {
-    plan.AddUnavailable("Priority",
-                        "streams have no priorities here: an unprivileged process cannot raise a "
-                        "thread's, and some GPUs have none");
+    plan.AddUnavailable<PriorityFixture>(
+        "Priority",
+        "streams have no priorities here: an unprivileged process cannot raise a "
+        "thread's, and some GPUs have none");
     return;
   }
   for (const auto& [work, load] : kPairs) {

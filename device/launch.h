@@ -46,10 +46,10 @@ struct Block {
 
   // Calls visit(i) for this thread's share of 0 … count − 1. Blocks take whole tiles in turn, so
   // that a block's accesses are contiguous: coalesced on a GPU, sequential on a core.
-  template <long kTile = 4096, class Visit>
+  template <long TileSize = 4096, class Visit>
   OVERLAPBENCH_BODY void ForEach(long element_count, Visit visit) const {
-    for (long tile = index * kTile; tile < element_count; tile += count * kTile) {
-      const long end = tile + kTile < element_count ? tile + kTile : element_count;
+    for (long tile = index * TileSize; tile < element_count; tile += count * TileSize) {
+      const long end = tile + TileSize < element_count ? tile + TileSize : element_count;
       for (long i = tile + thread; i < end; i += threads) visit(i);
     }
   }

@@ -1,10 +1,14 @@
 // Streams, events, gates and buffers mean the same on every backend.
 #include "device/device.h"
 
+#include <algorithm>
+#include <cstring>
+#include <functional>
 #include <thread>
 #include <vector>
 
 #include "backends.h"
+#include "kernels/step_kernel.h"
 
 namespace overlapbench {
 namespace {
@@ -30,6 +34,42 @@ class DeviceTest : public OnEachBackend {
     std::unique_ptr<Gate> gate;
   };
   static void Finish(Stream& stream) { stream.Synchronize(kPatience, "the test"); }
+  static std::vector<std::uint8_t> Pattern(std::size_t bytes) {
+    std::vector<std::uint8_t> pattern(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) pattern[i] = static_cast<std::uint8_t>(i * 31 >> 3);
+    return pattern;
+  }
+  // Pattern(bytes), through memory of a kind and back.
+  std::vector<std::uint8_t> CopiedThrough(MemoryKind kind, std::size_t bytes) {
+    const auto stream = device().CreateStream();
+    const auto sent = Pattern(bytes);
+    const Buffer through = device().Allocate(bytes, kind);
+    std::vector<std::uint8_t> received(bytes);
+    stream->Copy(through.data(), sent.data(), bytes);
+    stream->Copy(received.data(), through.data(), bytes);
+    Finish(*stream);
+    return received;
+  }
+  // All of a buffer in pieces of 1, 2, 3, … bytes.
+  static std::vector<CopyPiece> PiecesOf(const Buffer& to, const Buffer& from) {
+    std::vector<CopyPiece> pieces;
+    std::size_t first = 0;
+    for (std::size_t bytes = 1; first < to.bytes(); ++bytes) {
+      bytes = std::min(bytes, to.bytes() - first);
+      pieces.push_back({static_cast<std::byte*>(to.data()) + first,
+                        static_cast<const std::byte*>(from.data()) + first, bytes});
+      first += bytes;
+    }
+    return pieces;
+  }
+  static void ExpectError(const std::string& text, const std::function<void()>& action) {
+    try {
+      action();
+      FAIL() << "no error: " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), text);
+    }
+  }
   static bool IsDoneSoon(const Event& event) {
     std::this_thread::sleep_for(kAWhile);
     return event.Done();
@@ -39,11 +79,11 @@ INSTANTIATE_ON_EACH_BACKEND(DeviceTest);
 
 TEST_P(DeviceTest, CopiesRunInOrderThroughEveryKindOfMemory) {
   const auto stream = device().CreateStream();
-  std::vector<std::uint8_t> sent(kBytes);
-  for (std::size_t i = 0; i < kBytes; ++i) sent[i] = static_cast<std::uint8_t>(i * 31 >> 3);
+  const auto sent = Pattern(kBytes);
   std::vector<Buffer> chain;
-  for (const auto kind : {MemoryKind::kDevice, MemoryKind::kPinned, MemoryKind::kDevice,
-                          MemoryKind::kPageable, MemoryKind::kDevice}) {
+  for (const auto kind :
+       {MemoryKind::kDevice, MemoryKind::kPinned, MemoryKind::kDevice, MemoryKind::kRegistered,
+        MemoryKind::kDevice, MemoryKind::kPageable, MemoryKind::kDevice}) {
     chain.push_back(device().Allocate(kBytes, kind));
     EXPECT_EQ(chain.back().bytes(), kBytes);
   }
@@ -202,8 +242,170 @@ TEST_P(DeviceTest, AllocationSaysWhatIsNeededAndFree) {
   }
 }
 
+// A driver that locks whole pages must not need whole pages of its user.
+TEST_P(DeviceTest, RegisteredMemoryMayHaveAnyLength) {
+  for (const std::size_t bytes : {1UL, 4095UL, 4096UL, 4097UL})
+    EXPECT_EQ(CopiedThrough(MemoryKind::kRegistered, bytes), Pattern(bytes)) << bytes;
+}
+
+TEST_P(DeviceTest, StreamsOfEveryPriorityWork) {
+  ASSERT_GE(device().priorities(), 1);
+  const auto sent = Pattern(kBytes);
+  for (int priority = 0; priority < device().priorities(); ++priority) {
+    const auto stream = device().CreateStream(priority);
+    std::vector<std::uint8_t> received(kBytes);
+    stream->Copy(received.data(), sent.data(), kBytes);
+    Finish(*stream);
+    EXPECT_EQ(received, sent) << "priority " << priority;
+  }
+}
+
 TEST_P(DeviceTest, PrioritiesAreClamped) {
   for (const int priority : {-1000, 0, 1, 1000}) Finish(*device().CreateStream(priority));
+}
+
+class GraphTest : public DeviceTest {
+ protected:
+  static constexpr long kCount = 1000;
+  static constexpr float kFirst = 5;
+
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped()) return;
+    if (!device().NoGraphs().empty()) GTEST_SKIP() << device().NoGraphs();
+    stream_ = device().CreateStream();
+    on_device_ = device().Allocate(kCount * sizeof(float), MemoryKind::kDevice);
+    input_ = device().Allocate(kCount * sizeof(float), MemoryKind::kPinned);
+    output_ = device().Allocate(kCount * sizeof(float), MemoryKind::kPinned);
+    SetAll(input_, kFirst);
+    SetAll(output_, 0);
+  }
+
+  // In, two steps more, and out.
+  void EnqueueWork(Stream& stream) {
+    auto* values = static_cast<float*>(on_device_.data());
+    stream.Copy(values, input_.data(), input_.bytes());
+    for (int i = 0; i < 2; ++i) EnqueueSteps(device(), stream, values, values, kCount, 1);
+    stream.Copy(output_.data(), values, output_.bytes());
+  }
+  std::unique_ptr<Graph> RecordWork() {
+    return device().Record([this](Stream& stream) { EnqueueWork(stream); });
+  }
+  void Launch(Graph& graph) {
+    graph.Launch(*stream_);
+    Finish(*stream_);
+  }
+  static void SetAll(const Buffer& buffer, float value) {
+    std::fill_n(static_cast<float*>(buffer.data()), kCount, value);
+  }
+  void ExpectOutput(float value) const {
+    const auto* values = static_cast<const float*>(output_.data());
+    EXPECT_EQ(std::vector<float>(values, values + kCount), std::vector<float>(kCount, value));
+  }
+
+  std::unique_ptr<Stream> stream_;
+  Buffer on_device_;
+  Buffer input_;
+  Buffer output_;
+};
+INSTANTIATE_ON_EACH_BACKEND(GraphTest);
+
+TEST_P(GraphTest, RecordingRunsNothing) {
+  const auto graph = RecordWork();
+  std::this_thread::sleep_for(kAWhile);
+  ExpectOutput(0);
+  Launch(*graph);
+  ExpectOutput(kFirst + 2);
+}
+
+TEST_P(GraphTest, EveryLaunchDoesAllThatWasRecorded) {
+  const auto graph = RecordWork();
+  for (const float first : {kFirst, kFirst, 100.0F}) {
+    SetAll(input_, first);
+    SetAll(output_, 0);
+    Launch(*graph);
+    ExpectOutput(first + 2);
+  }
+}
+
+TEST_P(GraphTest, LaunchesRunInStreamOrder) {
+  const auto graph = RecordWork();
+  const auto gate = device().CreateGate();
+  gate->Arm(*stream_);
+  graph->Launch(*stream_);
+  std::this_thread::sleep_for(kAWhile);
+  ExpectOutput(0);
+  gate->Release();
+  Finish(*stream_);
+  ExpectOutput(kFirst + 2);
+}
+
+TEST_P(GraphTest, RecordsStreamsThatWaitForItsEvents) {
+  const auto side = device().CreateStream();
+  const auto forked = device().CreateEvent();
+  const auto joined = device().CreateEvent();
+  const auto graph = device().Record([&](Stream& stream) {
+    stream.Record(*forked);
+    side->Wait(*forked);
+    EnqueueWork(*side);
+    side->Record(*joined);
+    stream.Wait(*joined);
+  });
+  ExpectOutput(0);
+  Launch(*graph);
+  ExpectOutput(kFirst + 2);
+}
+
+// Whether the caller failed or what it enqueued cannot be recorded. A launch that follows shows
+// whether CUDA still remembers the failure.
+TEST_P(GraphTest, AFailedRecordingLeavesNothingBehind) {
+  const std::vector<std::function<void(Stream&)>> failures = {
+      [](Stream&) { throw Error("no such file"); },
+      [](Stream& stream) { stream.Synchronize(kPatience, "waiting in a recording"); },
+      [&](Stream& stream) {
+        EnqueueWork(stream);
+        stream.Synchronize(kPatience, "waiting in a recording");
+      }};
+  for (const auto& failure : failures) {
+    EXPECT_THROW(device().Record(failure), Error);
+    SetAll(output_, 0);
+    EnqueueWork(*stream_);
+    Finish(*stream_);
+    ExpectOutput(kFirst + 2);
+    Launch(*RecordWork());
+  }
+}
+
+TEST_P(DeviceTest, ABatchCopiesEveryPiece) {
+  if (!device().NoBatchCopy().empty()) GTEST_SKIP() << device().NoBatchCopy();
+  const auto stream = device().CreateStream();
+  const auto sent = device().Allocate(kBytes, MemoryKind::kPinned);
+  const auto received = device().Allocate(kBytes, MemoryKind::kPinned);
+  const auto between = device().Allocate(kBytes, MemoryKind::kDevice);
+  const auto pattern = Pattern(kBytes);
+  std::ranges::copy(pattern, static_cast<std::uint8_t*>(sent.data()));
+  std::memset(received.data(), 0, kBytes);
+  for (const auto& [to, from] : {std::pair{&between, &sent}, std::pair{&received, &between}})
+    device().CopyBatch(*stream, PiecesOf(*to, *from));
+  Finish(*stream);
+  EXPECT_EQ(std::memcmp(received.data(), pattern.data(), kBytes), 0);
+}
+
+TEST_P(DeviceTest, WhatDoesNotExistSaysSo) {
+  if (device().NoGraphs().empty() && device().NoBatchCopy().empty())
+    GTEST_SKIP() << "both graphs and batches exist";
+  const auto stream = device().CreateStream();
+  if (!device().NoGraphs().empty())
+    ExpectError(device().NoGraphs(), [&] { device().Record([](Stream&) {}); });
+  if (!device().NoBatchCopy().empty())
+    ExpectError(device().NoBatchCopy(), [&] { device().CopyBatch(*stream, {}); });
+}
+
+TEST(HostDevice, HasNeitherGraphsNorBatchesNorPriorities) {
+  const auto device = OpenHostDevice(1);
+  EXPECT_EQ(device->NoGraphs(), "graphs exist on the cuda backend only");
+  EXPECT_EQ(device->NoBatchCopy(), "copies in a batch exist on the cuda backend only");
+  EXPECT_EQ(device->priorities(), 1);
 }
 
 TEST_P(DeviceTest, KnowsItself) {

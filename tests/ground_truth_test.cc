@@ -1,10 +1,12 @@
-// Ground truth: delays of 4 ms and 2 ms, whose overlap is known.
+// Ground truth: delays of 4 ms and 2 ms, whose overlap is known, and batches that take 60 ms to
+// make.
 //
-// On two streams they overlap perfectly, on one not at all. The whole method is under test: gate,
-// events, agreement of ranks, medians, metrics, and the check that marks a pair that did not
-// overlap.
+// On two streams the delays overlap perfectly, on one not at all. Batches that take next to nothing
+// to consume come as fast as the workers make them. The whole method is under test: gate, events,
+// agreement of ranks, medians, metrics, and the check that marks a pair that did not overlap.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +17,8 @@
 #include "fixtures/baseline_fixture.h"
 #include "fixtures/overlap_fixture.h"
 #include "fixtures/statistics.h"
+#include "fixtures/supply_fixture.h"
+#include "reporting.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
@@ -22,6 +26,7 @@ namespace {
 
 constexpr int kGroups = 101;
 constexpr int kStreamingGroups = 15;  // of twenty delays each
+constexpr int kSupplies = 3;          // for each number of workers
 constexpr double kDelay_ms = 4;
 
 struct Tolerances {
@@ -32,21 +37,8 @@ struct Tolerances {
 constexpr Tolerances kHostTolerances = {0.02, 0.03, 0.05};
 constexpr Tolerances kCudaTolerances = {0.01, 0.01, 0.01};
 
-// Lets a test see what a row would report.
-class ReportingFixture : public OverlapFixture {
- public:
-  using OverlapFixture::OverlapFixture;
-  using OverlapFixture::Report;
-};
-
 class GroundTruthTest : public RanksOnEachBackend {
  protected:
-  struct Result {
-    double slowdown = 0;
-    double efficiency = 0;
-    std::string fault;
-  };
-
   void SetUp() override {
     RanksOnEachBackend::SetUp();
     if (IsSkipped()) return;
@@ -55,38 +47,57 @@ class GroundTruthTest : public RanksOnEachBackend {
   }
 
   template <class Fixture>
-  Configuration Configure(const Case& one) {
+  void Open(const Case& one) {
     Plan plan(registry_, GetParam(), {});
-    plan.Add<Fixture>("Overlap", one);
-    return plan.benchmarks().at(0).configuration;
+    plan.Add<Fixture>("Family", one);
+    configuration_ = plan.benchmarks().at(0).configuration;
+    suite_ = std::make_unique<Suite>(Suite{
+        *machine_, options_, std::make_unique<Session>(*machine_, configuration_, true), {}, 0});
   }
-
-  static std::vector<Group> Measure(Session& session, int count) {
+  std::vector<Group> Measure(int count) {
     std::vector<Group> groups;
-    for (int i = 0; i < count; ++i) groups.push_back(session.Measure());
+    for (int i = 0; i < count; ++i) groups.push_back(suite_->session->Measure());
     return groups;
   }
+  template <class Fixture>
+  Row Report(const std::vector<Group>& groups) {
+    return ReportOf<Fixture>(*suite_, configuration_, groups);
+  }
 
-  Result MeasurePair(const std::string& streams) {
-    const Configuration configuration = Configure<OverlapFixture>(
-        {"SecondDelay", "Delay", {{"streams", streams}, {"cache", "warm"}}});
-    const Options options;
-    Suite suite{*machine_,
-                options,
-                std::make_unique<Session>(*machine_, configuration, options.gate),
-                {},
-                0};
-    ReportingFixture fixture(suite, configuration);
-    benchmark::UserCounters counters;
-    const auto remark = fixture.Report(Measure(*suite.session, kGroups), counters);
-    return {counters["slowdown"], counters["efficiency"], remark.fault};
+  Row MeasurePair(const std::string& streams) {
+    Open<OverlapFixture>({"SecondDelay", "Delay", {{"streams", streams}, {"cache", "warm"}}});
+    return Report<OverlapFixture>(Measure(kGroups));
+  }
+
+  // Eight batches from workers that sleep. Another process makes a sample longer, never shorter.
+  Row MeasureSupply(const std::string& workers) {
+    Open<SupplyFixture>({"",
+                         "Supply",
+                         {{"workers", workers},
+                          {"source", "wait"},
+                          {"make_us", "60000"},
+                          {"supply_batches", "8"},
+                          {"batch_bytes", "4096"},
+                          {"intensity", "1"},
+                          {"cache", "warm"}},
+                         {"SupplyMake", "SupplyConsume"}});
+    return Report<SupplyFixture>({LeastDisturbed(Measure(kSupplies))});
+  }
+  // The shortest sample of each run.
+  static Group LeastDisturbed(const std::vector<Group>& groups) {
+    Group least = groups.front();
+    for (const Group& group : groups) {
+      for (std::size_t run = 0; run < least.size(); ++run)
+        least[run] = std::min(least[run], group[run], [](const Sample& a, const Sample& b) {
+          return a.total_ms < b.total_ms;
+        });
+    }
+    return least;
   }
 
   std::vector<double> MeasureAlone(const std::string& cadence, int count) {
-    const Configuration configuration =
-        Configure<BaselineFixture>({"", "Delay", {{"cadence", cadence}, {"cache", "warm"}}});
-    Session session(*machine_, configuration, true);
-    return Totals_ms(Measure(session, count), 0);
+    Open<BaselineFixture>({"", "Delay", {{"cadence", cadence}, {"cache", "warm"}}});
+    return Totals_ms(Measure(count), 0);
   }
 
   [[nodiscard]] const Tolerances& tolerances() const {
@@ -96,21 +107,24 @@ class GroundTruthTest : public RanksOnEachBackend {
  private:
   std::unique_ptr<Machine> machine_;
   Registry registry_;
+  Options options_;
+  Configuration configuration_;
+  std::unique_ptr<Suite> suite_;
 };
 INSTANTIATE_ON_EACH_BACKEND(GroundTruthTest);
 
 TEST_P(GroundTruthTest, TwoStreamsOverlapPerfectly) {
-  const Result result = MeasurePair("2");
-  EXPECT_NEAR(result.slowdown, 1.0, tolerances().slowdown_together);
-  EXPECT_NEAR(result.efficiency, 1.0, tolerances().efficiency);
-  EXPECT_EQ(result.fault, "");
+  const Row row = MeasurePair("2");
+  EXPECT_NEAR(row.counters.at("slowdown"), 1.0, tolerances().slowdown_together);
+  EXPECT_NEAR(row.counters.at("efficiency"), 1.0, tolerances().efficiency);
+  EXPECT_EQ(row.fault, "");
 }
 
 TEST_P(GroundTruthTest, OneStreamDoesNotOverlapAndIsMarked) {
-  const Result result = MeasurePair("1");
-  EXPECT_NEAR(result.slowdown, 1.5, tolerances().slowdown_in_turn);
-  EXPECT_NEAR(result.efficiency, 0.0, tolerances().efficiency);
-  EXPECT_EQ(result.fault.find("not overlapped"), 0U) << result.fault;
+  const Row row = MeasurePair("1");
+  EXPECT_NEAR(row.counters.at("slowdown"), 1.5, tolerances().slowdown_in_turn);
+  EXPECT_NEAR(row.counters.at("efficiency"), 0.0, tolerances().efficiency);
+  EXPECT_EQ(row.fault.find("not overlapped"), 0U) << row.fault;
 }
 
 TEST_P(GroundTruthTest, ADelayAloneTakesItsTime) {
@@ -123,6 +137,23 @@ TEST_P(GroundTruthTest, ADelayAloneTakesItsTime) {
 TEST_P(GroundTruthTest, OneOfTwentyInARowTakesItsTime) {
   const double time_ms = Quantile(MeasureAlone("streaming", kStreamingGroups), 0);
   EXPECT_NEAR(time_ms / kDelay_ms, 1, tolerances().slowdown_together);
+}
+
+// Each worker makes a batch in 60 ms, and all of them at once.
+TEST_P(GroundTruthTest, BatchesComeAsFastAsTheirWorkersMakeThem) {
+  constexpr double kTolerance = 0.1;
+  constexpr double kMake_ms = 60;
+  for (const int workers : {1, 2, 4}) {
+    SCOPED_TRACE(std::to_string(workers) + " workers");
+    const Row row = MeasureSupply(std::to_string(workers));
+    const double expected_batches_per_s = workers * 1000 / kMake_ms;
+    EXPECT_NEAR(row.counters.at("batches_per_s") / expected_batches_per_s, 1, kTolerance);
+    EXPECT_NEAR(row.counters.at("prediction_error_pct") / 100, 0, kTolerance);
+    EXPECT_NEAR(row.counters.at("make_ms") / kMake_ms, 1, kTolerance);
+    EXPECT_GT(row.counters.at("device_idle_share"), 1 - kTolerance);
+    EXPECT_EQ(row.finding, "bound by the producers");
+    EXPECT_EQ(row.fault, "");
+  }
 }
 
 }  // namespace

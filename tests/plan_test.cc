@@ -93,6 +93,60 @@ TEST(Plan, KeepsTheReasonWhereACombinationDoesNotExist) {
   EXPECT_EQ(plan.unavailable()[0].reason, "count must be even");
 }
 
+TEST(Plan, HoldsACaseAgainstItsReferences) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {});
+  plan.Add<BaselineFixture>("Copy", {"", "Work", {{"count", "2"}}, {"Even", "Work"}});
+  ASSERT_EQ(Names(plan), std::vector<std::string>{"Copy/Work/count:2/cache:cold"});
+  std::vector<std::string> specs;
+  for (const Part& part : plan.benchmarks()[0].configuration.parts())
+    specs.push_back(part.spec->name);
+  EXPECT_EQ(specs, (std::vector<std::string>{"Even", "Work", "Work"}));
+}
+
+TEST(Plan, GivesReferencesSettingsOfTheirOwn) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {});
+  Case one{"", "Work", {{"count", "3"}}, {"Even"}};
+  one.reference_settings = [](const WorkloadSpec& reference, const Settings& settings) {
+    return SettingsOf(reference.axes, {{"count", std::to_string(2 * settings.Integer("count"))}});
+  };
+  plan.Add<BaselineFixture>("Copy", one);
+  ASSERT_EQ(plan.benchmarks().size(), 1U);
+  EXPECT_EQ(plan.benchmarks()[0].configuration.references[0].settings.Integer("count"), 6);
+  EXPECT_EQ(plan.benchmarks()[0].configuration.settings.Integer("count"), 3);
+}
+
+TEST(Plan, KeepsTheReasonWhereAReferenceCannotRun) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {});
+  plan.Add<BaselineFixture>("Copy", {"", "Work", {{"count", "3"}}, {"Even"}});
+  plan.Add<BaselineFixture>("Copy", {"", "Work", {{"count", "2"}}, {"Lost"}});
+  EXPECT_TRUE(plan.benchmarks().empty());
+  ASSERT_EQ(plan.unavailable().size(), 2U);
+  EXPECT_EQ(plan.unavailable()[0].reason, "count must be even");
+  EXPECT_EQ(plan.unavailable()[1].reason, "Lost needs at least 2 GPUs");
+}
+
+TEST(Plan, TakesATitleInPlaceOfTheWorkloadsNames) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {});
+  plan.Add<OverlapFixture>("Copy", {"Talk", "Work", {{"count", "2"}}, {}, "Rate/direction:both"});
+  EXPECT_EQ(Names(plan),
+            std::vector<std::string>{"Copy/Rate/direction:both/bytes:1024/count:2/cache:cold"});
+}
+
+TEST(Plan, SaysWhyAWholeFamilyCannotRun) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {});
+  plan.AddUnavailable<OverlapFixture>("Priority", "streams have no priorities here");
+  ASSERT_EQ(plan.unavailable().size(), 1U);
+  EXPECT_EQ(plan.unavailable()[0].name, "Priority");
+  EXPECT_EQ(plan.unavailable()[0].reason, "streams have no priorities here");
+  // Its axes are known all the same.
+  EXPECT_EQ(plan.method_axes().back().name, "streams");
+}
+
 TEST(Plan, RefusesAnAxisThatNothingHas) {
   const Registry registry = SmallRegistry();
   try {

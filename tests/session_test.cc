@@ -3,9 +3,12 @@
 #include "fixtures/session.h"
 
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "backends.h"
 #include "benchmarks/catalog.h"
@@ -31,10 +34,18 @@ class SessionTest : public RanksOnEachBackend {
   // The session of Overlap/Talk+Work, in a warm cache unless `values` says otherwise.
   std::unique_ptr<Session> Open(bool gate, std::map<std::string, std::string> values = {}) {
     values.insert({"cache", "warm"});
+    AddFakes();
+    return OpenCase<OverlapFixture>("Overlap", {"Talk", "Work", values}, gate);
+  }
+  // The session of Comm/Work, which is held against Talk.
+  std::unique_ptr<Session> OpenWithReference() {
+    AddFakes();
+    return OpenCase<BaselineFixture>("Comm", {"", "Work", {{"cache", "warm"}}, {"Talk"}}, kGate);
+  }
+  void AddFakes() {
     registry_ = {};
     registry_.Add(FakeSpec("Work", Side::kCompute, work_));
     registry_.Add(FakeSpec("Talk", Side::kComm, talk_));
-    return OpenCase<OverlapFixture>("Overlap", {"Talk", "Work", values}, gate);
   }
   template <class Fixture>
   std::unique_ptr<Session> OpenCase(const std::string& family, const Case& one, bool gate) {
@@ -100,6 +111,42 @@ TEST_P(SessionTest, SidesThatFitOnlyOneAtATimeAreRefused) {
   const std::size_t free_bytes = device().memory(MemoryKind::kDevice).free_bytes;
   work_.footprint.device_bytes = talk_.footprint.device_bytes = free_bytes / 10 * 7;
   EXPECT_NE(Refusal().find(" are free"), std::string::npos);
+}
+
+// What a benchmark is held against is set up, verified and measured with it.
+TEST_P(SessionTest, AReferenceMustFitAsWell) {
+  talk_.footprint.device_bytes = 1UL << 50;
+  try {
+    OpenWithReference();
+    FAIL() << "a pebibyte was granted";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("Comm/Work/cache:warm needs 1024 TiB but "), 0U)
+        << error.what();
+  }
+}
+
+TEST_P(SessionTest, AWrongResultOfAReferenceIsAnError) {
+  talk_.fault = [] { return "element 3 is 1, expected 2"; };
+  EXPECT_THROW(OpenWithReference(), Error);
+}
+
+TEST_P(SessionTest, MeasuresItsReferencesInFrontOfItsOwnRun) {
+  std::string order;
+  work_.enqueue = [&](Stream&) { order += 'W'; };
+  talk_.enqueue = [&](Stream&) { order += 'R'; };
+  const auto session = OpenWithReference();
+  order.clear();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(session->Measure().size(), 2U);
+  EXPECT_TRUE(order == "RWWR" || order == "WRRW") << order;
+}
+
+TEST_P(SessionTest, KeepsTheFingerprintOfEachRunsFirstLane) {
+  work_.fingerprint = 1;
+  talk_.fingerprint = 2;
+  using Fingerprints = std::vector<std::optional<std::uint64_t>>;
+  EXPECT_EQ(Open(kGate)->fingerprints(), (Fingerprints{1, 2, 2}));
+  work_.fingerprint = std::nullopt;
+  EXPECT_EQ(OpenWithReference()->fingerprints(), (Fingerprints{2, std::nullopt}));
 }
 
 TEST_P(SessionTest, AWorkloadThatOneRankCannotMakeIsAnErrorOnAll) {

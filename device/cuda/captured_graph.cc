@@ -30,8 +30,9 @@ CapturedGraph::CapturedGraph(Stream& stream, const std::function<void()>& enqueu
   try {
     enqueue();
   } catch (...) {
-    // The capture must end before anything else can; what it gives is not wanted.
+    // The capture must end before anything else can; what it gives is not wanted, be it an error.
     if (cudaStreamEndCapture(native, &graph_) == cudaSuccess) cudaGraphDestroy(graph_);
+    cudaGetLastError();
     throw;
   }
   CUDA_CHECK(cudaStreamEndCapture(native, &graph_));

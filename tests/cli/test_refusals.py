@@ -23,6 +23,22 @@ REFUSALS = {
         ["--benchmark_filter=Comm/AllReduce", "--axis", "bytes=7"],
         "no benchmark matches --benchmark_filter=Comm/AllReduce; not available: ",
     ),
+    "number that is too small": (
+        ["--benchmark_filter=Copy", "--axis", "intensity=0"],
+        "axis intensity: '0' is not a whole number from 1 to 16777216",
+    ),
+    "bad call": (["--axis", "call=foo"], "axis call: 'foo' is not one of loop, batch, graph"),
+    "array that cannot be divided": (
+        ["--benchmark_filter=Copy/Pipelined", "--axis", "pipeline_streams=3"],
+        "no benchmark matches --benchmark_filter=Copy/Pipelined; not available: "
+        "Copy/Pipelined/elements:1048576/intensity:1/pipeline_streams:3/cache:cold and 3 more: "
+        "elements must be a multiple of pipeline_streams\n",
+    ),
+    "family that this machine cannot run": (
+        ["--benchmark_filter=Priority"],
+        "no benchmark matches --benchmark_filter=Priority; not available: Priority: "
+        "streams have no priorities here: ",
+    ),
     "unknown backend": (["--backend=gpu"], "there is no backend 'gpu': choose auto, cuda or host"),
     "unknown flag": (["--filter=Overlap"], "unknown flag '--filter=Overlap'; --help lists"),
     "unknown flag of Google Benchmark": (
