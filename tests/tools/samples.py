@@ -197,6 +197,21 @@ def launches() -> list[Json]:
     return rows
 
 
+def copy_shares() -> list[Json]:
+    """Make kernels near a copy's bandwidth, and an unfused one that its bytes explain."""
+    rows = []
+    for count in (4194304, 268435456):
+        for precision, share in (("bf16", 98.0), ("fp32", 100.5)):
+            name = f"Gelu/Fused/count:{count}/precision:{precision}/form:tanh/cache:cold"
+            rows.append(row(name, copy_ms=0.5, pct_of_copy=share))
+    for columns in (1024, 50257, 262144):
+        axes = f"columns:{columns}/matrix_bytes:536870912/precision:bf16/cache:cold"
+        rows.append(row(f"Softmax/Fused/{axes}", copy_ms=0.25, pct_of_copy=95.0))
+        against: Json = {"fused_ms": 0.26, "fused_speedup": 4.3, "predicted_speedup": 4.0}
+        rows.append(row(f"Softmax/Unfused/{axes}", copy_ms=0.25, pct_of_copy=22.0, **against))
+    return rows
+
+
 def document(rows: Sequence[Json], **changes: str) -> Json:
     """Make a whole result; `changes` goes to the context."""
     return {"context": context(**changes), "benchmarks": list(rows)}
@@ -216,6 +231,7 @@ def full_run() -> list[Json]:
         *priorities(),
         *supplies(),
         *launches(),
+        *copy_shares(),
         overlap(
             "Broadcast+StreamKernel/bytes:67108864/blocks:132/cache:cold",
             1.5,

@@ -352,6 +352,20 @@ def test_launch_costs_stand_by_side() -> None:
     assert list(dict.fromkeys(r["series"] for r in drawn)) == ["loop", "graph", "RoundTrip"]
 
 
+def test_kernels_stand_below_the_copy_by_family_and_form() -> None:
+    rows = samples.copy_shares()
+    drawn = records(draw(samples.document(rows))["copy_share"], "pct_of_copy")
+    assert {r["name"]: r["pct_of_copy"] for r in drawn} == {
+        row["name"]: row["pct_of_copy"] for row in rows
+    }
+    assert [*dict.fromkeys(r["panel"] for r in drawn)] == [
+        "Gelu Fused",
+        "Softmax Fused",
+        "Softmax Unfused",
+    ]
+    assert {r["x"] for r in drawn if r["family"] == "Softmax"} == {1024, 50257, 262144}
+
+
 def test_pieces_are_dominated_below_what_the_shortest_trusted_kernels_say() -> None:
     rows = samples.launches()
     for row in rows:
@@ -414,6 +428,7 @@ def test_a_bad_row_is_a_grey_hollow_bar() -> None:
         (samples.priorities, "gain"),
         (samples.supplies, "device_idle_share"),
         (samples.launches, "kernel_us"),
+        (samples.copy_shares, "pct_of_copy"),
     ],
 )
 def test_a_row_without_its_figures_is_not_drawn(
@@ -469,6 +484,8 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.supplies()[:1], ["supply"]),
         (samples.launches()[:1], ["launch"]),
         (samples.launches()[2:3], ["launch"]),
+        (samples.copy_shares()[:1], ["copy_share"]),
+        (samples.copy_shares()[-1:], ["copy_share"]),
         ([samples.row("Comm/AllReduce/bytes:1")], []),
         ([samples.row("Copy/Sequential/elements:64", GBps=3.0)], []),
         ([samples.row("Copy/Bandwidth/direction:sideways/bytes:64", GBps=3.0)], []),

@@ -21,7 +21,7 @@ from overlapbench import theme
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
-NAMES += ["compute_transfer", "fragments", "priority", "supply", "launch"]
+NAMES += ["compute_transfer", "fragments", "priority", "supply", "launch", "copy_share"]
 ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "svg")}
 
 
@@ -85,6 +85,7 @@ def test_png(drawn: Path, name: str) -> None:
         ("priority", ["ShortBlocks beside a load of ResidentGrid", "0.650 ms"]),
         ("supply", ["batches per second", "workers", "device idle", "prefetch 8"]),
         ("launch", ["µs per launch", "launches", "RoundTrip", "total steps 65536"]),
+        ("copy_share", ["Gelu Fused", "Softmax Unfused", "% of a copy", "elements of a row"]),
         ("launch", ["loop: launches dominate below 2.9 µs", "length of one kernel (µs)"]),
     ],
 )
@@ -183,7 +184,7 @@ def test_it_says_what_it_wrote_what_is_bad_and_what_is_not_drawn(
         " copy_bandwidth (needs Copy/Bandwidth rows), pipeline (needs Copy/Pipelined rows),"
         " compute_transfer (needs Copy/ComputeTransfer rows), fragments (needs Copy/Fragmented"
         " rows), priority (needs Priority rows), supply (needs Supply/Batches rows), launch (needs"
-        " Launch rows)",
+        " Launch rows), copy_share (needs Gelu or Softmax rows)",
         "in no chart: 2 Compute/Gemm",
         "not to be trusted: run (cuda, NVIDIA H200): Overlap/A+B/n:1: throttled",
     ]
@@ -193,7 +194,7 @@ def test_every_family_is_in_a_chart_but_what_has_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = [samples.copies, samples.pipelines, samples.compute_transfers, samples.fragments]
-    new += [samples.priorities, samples.supplies, samples.launches]
+    new += [samples.priorities, samples.supplies, samples.launches, samples.copy_shares]
     rows = [row for make in new for row in make()]
     rows.append(samples.row("Copy/Sequential/elements:64/cache:cold", GBps=3.0))
     source = samples.write(tmp_path / "run.json", samples.document(rows))

@@ -20,6 +20,7 @@ from overlapbench import theme
 from overlapbench.charts.bandwidth import draw_bandwidth, select_bandwidths
 from overlapbench.charts.compute_transfer import draw_compute_transfers, select_compute_transfers
 from overlapbench.charts.copy_bandwidth import draw_copies, select_copies
+from overlapbench.charts.copy_share import draw_copy_shares, select_copy_shares
 from overlapbench.charts.fragments import draw_fragments, select_fragments
 from overlapbench.charts.launch import draw_launches, select_launches
 from overlapbench.charts.pairs import draw_pairs, select_pairs
@@ -140,6 +141,14 @@ CHARTS = (
         needs="Launch rows",
         select=select_launches,
         draw=draw_launches,
+    ),
+    ChartKind(
+        name="copy_share",
+        title="Share of a copy's bandwidth",
+        reading="100 % is a copy of as many bytes as the kernel must move, in the same run.",
+        needs="Gelu or Softmax rows",
+        select=select_copy_shares,
+        draw=draw_copy_shares,
     ),
 )
 

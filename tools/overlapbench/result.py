@@ -31,6 +31,7 @@ _POSITIVE = frozenset(
     | {"one_transfer_ms", "fragmented_slowdown", "us_per_fragment"}
     | {"latency_alone_ms", "latency_equal_ms", "latency_ms", "load_alone_ms", "gain"}
     | {"make_ms", "consume_ms", "whole_ms", "kernel_us", "pieces_slowdown"}
+    | {"copy_ms", "fused_ms", "fused_speedup", "predicted_speedup"}
 )
 _NOT_NEGATIVE = frozenset(
     {"comp_slowdown", "comm_slowdown", "coverage", "skew_us", "p05_ms", "p95_ms", "cv"}

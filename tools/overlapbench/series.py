@@ -13,7 +13,7 @@ KNEE_MEANING = (
 )
 
 # Axes whose value alone says enough: `bf16`, `streaming`.
-_BARE = frozenset({"cadence", "call", "memory", "precision", "type"})
+_BARE = frozenset({"cadence", "call", "direction", "form", "memory", "precision", "type"})
 # Axes whose own name is longer than a label needs.
 _SHORT = {"pipeline_streams": "streams", "supply_batches": "batches"}
 
