@@ -6,6 +6,8 @@
 // takes to make the calls is part of what is asked, and more calls than a stream's queue holds
 // would wait for a closed gate: so samples are not gated.
 
+#include <utility>
+
 #include "workload/data.h"
 #include "workload/registry.h"
 
@@ -17,10 +19,10 @@ constexpr int kMost = 256;
 
 class FragmentsWorkload : public Workload {
  public:
-  FragmentsWorkload(const Machine& machine, long bytes, long fragments, const std::string& call)
+  FragmentsWorkload(const Machine& machine, long bytes, long fragments, std::string call)
       : machine_(machine),
         bytes_(bytes),
-        call_(call),
+        call_(std::move(call)),
         device_(machine.device.Allocate(bytes, MemoryKind::kDevice)),
         host_(machine.device.Allocate(bytes, MemoryKind::kPinned)) {
     const long piece_bytes = bytes / fragments;

@@ -24,9 +24,10 @@ long NowNs() {
       .count();
 }
 
-// Sleeping is exact to some tens of microseconds only, so the last stretch is watched.
+// Sleeping is exact to some tens of microseconds only, on virtual machines to a few hundred, so the
+// last stretch is watched.
 void HostSleep(long duration_ns) {
-  constexpr std::chrono::microseconds kWatched(150);
+  constexpr std::chrono::microseconds kWatched(400);
   const auto end = Clock::now() + std::chrono::nanoseconds(duration_ns);
   std::this_thread::sleep_until(end - kWatched);
   while (Clock::now() < end) {

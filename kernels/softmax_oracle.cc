@@ -48,9 +48,8 @@ double SoftmaxError(const std::vector<double>& expected, const void* results, El
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double got = Load(results, static_cast<long>(i), element);
     double error = std::numeric_limits<double>::infinity();
-    if (std::isnan(expected[i]) && std::isnan(got)) {
-      error = 0;
-    } else if (std::abs(got - expected[i]) <= resolution) {
+    const bool both_nan = std::isnan(expected[i]) && std::isnan(got);
+    if (both_nan || std::abs(got - expected[i]) <= resolution) {
       error = 0;
     } else if (expected[i] > 0 && !std::isnan(got)) {
       error = (std::abs(got - expected[i]) - resolution) / expected[i];
@@ -75,8 +74,8 @@ double SoftmaxError(const std::vector<double>& expected, const void* results, El
 // each exponential, and the same for the sum.
 double SoftmaxTolerance(SoftmaxVariant variant, Element element, double range) {
   const double u = FormatOf(element).unit;
-  constexpr double e = 0x1p-24;
-  const double arithmetic = (2 * (3 * range + 4) + 256 + 10 + 3) * e;
+  constexpr double kE = 0x1p-24;
+  const double arithmetic = (2 * (3 * range + 4) + 256 + 10 + 3) * kE;
   if (variant != SoftmaxVariant::kUnfused) return arithmetic + u;
   return arithmetic + u + 2 * (range + 1) * u;
 }

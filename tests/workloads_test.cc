@@ -240,6 +240,8 @@ TEST_P(WorkloadsTest, RefuseOneWrongElement) {
 // Whatever streams of its own it uses. Where it cannot wait, it says so. The first run of a kernel
 // or a collective must not stand behind a gate.
 TEST_P(WorkloadsTest, DoNothingBeforeTheirStreamComesToThem) {
+  if (GetParam() == Backend::kCuda)
+    GTEST_SKIP() << "streams may share a queue of the GPU, where reading would wait for the gate";
   ForEachWorkload([this](Workload& workload, const std::string& /*name*/) {
     if (workload.enqueue_waits()) return;
     Reset(workload);
