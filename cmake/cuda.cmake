@@ -90,10 +90,16 @@ function(overlapbench_add_kernels_library)
   if(NOT overlapbench_with_cuda)
     return()
   endif()
+  file(GLOB softmax_sources CONFIGURE_DEPENDS kernels/cuda/softmax_*.cu)
   add_library(overlapbench_kernels SHARED
-    kernels/library/overlapbench_kernels.cu kernels/cuda/gelu_fused.cu workload/element.cc)
+    kernels/library/overlapbench_kernels.cu kernels/cuda/gelu_fused.cu ${softmax_sources}
+    kernels/softmax_regimes.cc workload/element.cc)
+  # The linker's list also hides what visibility does not: templates of the standard library.
+  set(exports ${CMAKE_SOURCE_DIR}/kernels/library/exports.map)
   set_target_properties(overlapbench_kernels PROPERTIES
-    CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    LINK_DEPENDS ${exports})
+  target_link_options(overlapbench_kernels PRIVATE LINKER:--version-script=${exports})
   target_compile_options(overlapbench_kernels PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
   target_include_directories(overlapbench_kernels SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})

@@ -22,7 +22,8 @@ void Check(const SoftmaxProblem& problem) {
 }
 
 #ifdef OVERLAPBENCH_WITH_CUDA
-void LaunchSoftmaxOnGpu(Stream& stream, SoftmaxVariant variant, const SoftmaxProblem& problem) {
+void LaunchSoftmaxOnGpu(Stream& on, SoftmaxVariant variant, const SoftmaxProblem& problem) {
+  auto* const stream = static_cast<cudaStream_t>(on.native());
   switch (variant) {
     case SoftmaxVariant::kUnfused:
       return LaunchUnfusedSoftmax(stream, problem);

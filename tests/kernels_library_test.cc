@@ -1,5 +1,6 @@
 // The kernels' C interface: bad calls are refused with a status and a message before anything is
 // launched, good ones compute.
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -56,6 +57,60 @@ TEST(KernelsLibraryTest, RefusesWithoutAskingAGpu) {
   EXPECT_EQ(std::string(overlapbench_last_error()), "grad_output is null");
 }
 
+TEST(KernelsLibraryTest, RefusesPartsOfTheInputAsOutput) {
+  void* const input = Address(0x1000);
+  EXPECT_EQ(overlapbench_gelu_forward(0, 0, 0, input, Address(0x1004), 2, nullptr),
+            OVERLAPBENCH_OVERLAPPING);
+  EXPECT_EQ(std::string(overlapbench_last_error()), "output overlaps input");
+  EXPECT_EQ(
+      overlapbench_gelu_backward(0, 0, 0, input, Address(0x2004), Address(0x2000), 2, nullptr),
+      OVERLAPBENCH_OVERLAPPING);
+  EXPECT_EQ(std::string(overlapbench_last_error()), "grad_input overlaps grad_output");
+}
+
+TEST(KernelsLibraryTest, RefusesASoftmaxWithoutAskingAGpu) {
+  struct Refused {
+    int32_t type;
+    std::uintptr_t input;
+    std::uintptr_t output;
+    int64_t rows;
+    int64_t columns;
+    std::uintptr_t workspace;
+    int32_t status;
+    std::string message;
+  };
+  const std::vector<Refused> all = {
+      {3, 0x1000, 0x2000, 1, 8, 0x3000, OVERLAPBENCH_UNKNOWN_TYPE,
+       "type is 3, must be 0 (float32), 1 (float16) or 2 (bfloat16)"},
+      {0, 0x1000, 0x2000, 0, 8, 0x3000, OVERLAPBENCH_BAD_SIZE,
+       "rows is 0, must be from 1 to 2147483647"},
+      {0, 0x1000, 0x2000, 1, -8, 0x3000, OVERLAPBENCH_BAD_SIZE,
+       "columns is -8, must be from 1 to 2147483647"},
+      {0, 0x1000, 0x2000, INT64_MAX, 8, 0x3000, OVERLAPBENCH_BAD_SIZE,
+       "rows is 9223372036854775807, must be from 1 to 2147483647"},
+      {0, 0x1000, 0x2000, INT32_MAX, INT32_MAX, 0x3000, OVERLAPBENCH_BAD_SIZE,
+       "rows x columns is 4611686014132420609, must be from 1 to 1099511627776"},
+      {0, 0, 0x2000, 1, 8, 0x3000, OVERLAPBENCH_NULL_POINTER, "input is null"},
+      {0, 0x1000, 0, 1, 8, 0x3000, OVERLAPBENCH_NULL_POINTER, "output is null"},
+      {0, 0x1000, 0x2000, 1, 8, 0, OVERLAPBENCH_NULL_POINTER, "workspace is null"},
+      {1, 0x1001, 0x2000, 1, 8, 0x3000, OVERLAPBENCH_MISALIGNED,
+       "input is not aligned to its elements of 2 bytes"},
+      {2, 0x1000, 0x2001, 1, 8, 0x3000, OVERLAPBENCH_MISALIGNED,
+       "output is not aligned to its elements of 2 bytes"},
+      {0, 0x1000, 0x2000, 1, 8, 0x3008, OVERLAPBENCH_MISALIGNED,
+       "workspace is not aligned to 16 bytes"},
+      {0, 0x1000, 0x1000, 1, 8, 0x3000, OVERLAPBENCH_OVERLAPPING, "output overlaps input"},
+      {0, 0x1000, 0x101c, 1, 8, 0x3000, OVERLAPBENCH_OVERLAPPING, "output overlaps input"},
+      {0, 0x1000, 0x2000, 1, 8, 0x2010, OVERLAPBENCH_OVERLAPPING, "workspace overlaps output"},
+  };
+  for (const auto& one : all) {
+    EXPECT_EQ(overlapbench_softmax_forward(0, one.type, Address(one.input), Address(one.output),
+                                           one.rows, one.columns, Address(one.workspace), nullptr),
+              one.status);
+    EXPECT_EQ(overlapbench_last_error(), one.message);
+  }
+}
+
 TEST(KernelsLibraryTest, RefusesMatricesWithoutAskingAGpu) {
   struct Refused {
     int64_t n;
@@ -71,6 +126,7 @@ TEST(KernelsLibraryTest, RefusesMatricesWithoutAskingAGpu) {
       {40, 1, 1, 0, OVERLAPBENCH_BAD_SIZE, "n is 40, must be a multiple of 16"},
       {64, 5, 1, 0, OVERLAPBENCH_BAD_SIZE, "grid_x is 5, must be from 1 to 4"},
       {64, 1, 0, 1, OVERLAPBENCH_BAD_SIZE, "grid_y is 0, must be from 1 to 32768"},
+      {64, 1, 1, 1, OVERLAPBENCH_OVERLAPPING, "c overlaps a"},
   };
   auto* const matrix = static_cast<float*>(Address(0x1000));
   for (const auto& one : all) {
@@ -136,6 +192,37 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesGelu) {
   }
 }
 
+// Rows that a warp holds, that a block holds, and that stream through clusters, which count in the
+// workspace: twice, since every call must leave it zero.
+TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
+  constexpr int kRows = 3;
+  const Buffer workspace = Floats(std::vector<float>(OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES / 4, 0));
+  for (const int columns : {1, 100, 5000, 40000, 100003}) {
+    std::vector<float> x(static_cast<std::size_t>(kRows) * columns);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 1001) / 100;
+    const Buffer input = Floats(x);
+    for (int call = 0; call < 2; ++call) {
+      const Buffer output = Floats(std::vector<float>(x.size(), std::nanf("")));
+      ASSERT_EQ(overlapbench_softmax_forward(0, OVERLAPBENCH_FLOAT32, input.data(), output.data(),
+                                             kRows, columns, workspace.data(), stream_->native()),
+                OVERLAPBENCH_OK)
+          << overlapbench_last_error();
+      const auto y = Read(output);
+      for (int row = 0; row < kRows; ++row) {
+        const float* x_row = x.data() + static_cast<std::size_t>(row) * columns;
+        const float* y_row = y.data() + static_cast<std::size_t>(row) * columns;
+        double sum = 0;  // the values are at most 10: no maximum is needed in double precision
+        for (int i = 0; i < columns; ++i) sum += std::exp(static_cast<double>(x_row[i]));
+        for (int i = 0; i < columns; ++i) {
+          const double expected = std::exp(static_cast<double>(x_row[i])) / sum;
+          ASSERT_NEAR(y_row[i] / expected, 1, 2e-6) << columns << " columns, " << row << "," << i;
+        }
+      }
+    }
+    EXPECT_EQ(Read(workspace), std::vector<float>(OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES / 4, 0));
+  }
+}
+
 TEST_F(KernelsLibraryOnGpuTest, MultipliesMatrices) {
   constexpr int kN = 32;
   std::vector<float> a(kN * kN);
@@ -174,6 +261,12 @@ TEST_F(KernelsLibraryOnGpuTest, RefusesMemoryOfTheHostAndOtherDevices) {
             OVERLAPBENCH_WRONG_DEVICE);
   EXPECT_EQ(std::string(overlapbench_last_error()), "output is not memory of a CUDA device");
   EXPECT_EQ(on_host[0], 7);
+  alignas(16) std::array<float, 4> workspace{};
+  const Buffer output = Floats({1});
+  EXPECT_EQ(overlapbench_softmax_forward(0, OVERLAPBENCH_FLOAT32, input.data(), output.data(), 1, 1,
+                                         workspace.data(), stream_->native()),
+            OVERLAPBENCH_WRONG_DEVICE);
+  EXPECT_EQ(std::string(overlapbench_last_error()), "workspace is not memory of a CUDA device");
   EXPECT_EQ(overlapbench_gelu_forward(1, OVERLAPBENCH_FLOAT32, 0, input.data(), input.data(), 1,
                                       stream_->native()),
             OVERLAPBENCH_WRONG_DEVICE);

@@ -1,14 +1,16 @@
-// The softmax's CUDA kernels, for softmax.cc alone.
+// The softmax's CUDA kernels, for softmax.cc and the C library.
 #pragma once
+
+#include <cuda_runtime.h>
 
 #include "kernels/softmax.h"
 
 namespace overlapbench {
 
-void LaunchUnfusedSoftmax(Stream& stream, const SoftmaxProblem& problem);
-void LaunchBlockPerRowSoftmax(Stream& stream, const SoftmaxProblem& problem);
-void LaunchFusedSoftmax(Stream& stream, const SoftmaxProblem& problem);
-void LaunchTwoPassSoftmax(Stream& stream, const SoftmaxProblem& problem);
+void LaunchUnfusedSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
+void LaunchBlockPerRowSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
+void LaunchFusedSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
+void LaunchTwoPassSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
 
 // What kFused keeps in its workspace: the ring's counters.
 struct SoftmaxRingCounters {

@@ -64,7 +64,7 @@ bool EveryRowIsAligned(const FusedLaunch<T>& launch) {
 }
 
 template <class T>
-void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch, Stream& stream) {
+void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
   const SoftmaxRegime regime =
       SoftmaxRegimeOf(launch.columns, problem.element, {EveryRowIsAligned(launch), HasClusters()});
   switch (regime.kind) {
@@ -76,7 +76,7 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch, St
     case SoftmaxRegimeKind::kRing:
       return LaunchRing(launch, regime, static_cast<SoftmaxRingCounters*>(problem.workspace));
     case SoftmaxRegimeKind::kTwoPass:
-      return LaunchTwoPassSoftmax(stream, problem);
+      return LaunchTwoPassSoftmax(launch.stream, problem);
   }
 }
 
@@ -93,14 +93,12 @@ template void LaunchRegisters(const FusedLaunch<__nv_bfloat16>&, const SoftmaxRe
 
 }  // namespace softmax
 
-void LaunchFusedSoftmax(Stream& stream, const SoftmaxProblem& problem) {
+void LaunchFusedSoftmax(cudaStream_t stream, const SoftmaxProblem& problem) {
   softmax::VisitElementType(problem.element, [&](auto type) {
     using T = decltype(type);
-    softmax::LaunchFused<T>(
-        problem,
-        {static_cast<const T*>(problem.input), static_cast<T*>(problem.output), problem.rows,
-         static_cast<int>(problem.columns), static_cast<cudaStream_t>(stream.native())},
-        stream);
+    softmax::LaunchFused<T>(problem,
+                            {static_cast<const T*>(problem.input), static_cast<T*>(problem.output),
+                             problem.rows, static_cast<int>(problem.columns), stream});
   });
 }
 

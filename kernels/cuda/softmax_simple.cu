@@ -158,36 +158,32 @@ __global__ __launch_bounds__(kTwoPassThreads) void TwoPassKernel(const T* in, T*
   StoreEdge(to, edge, edge_value, normalizer);
 }
 
-cudaStream_t NativeOf(Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
-
 }  // namespace
 }  // namespace softmax
 
-void LaunchUnfusedSoftmax(Stream& stream, const SoftmaxProblem& problem) {
-  softmax::VisitElementType(problem.element, [&](auto type) {
-    softmax::LaunchUnfused<decltype(type)>(problem, softmax::NativeOf(stream));
-  });
+void LaunchUnfusedSoftmax(cudaStream_t stream, const SoftmaxProblem& problem) {
+  softmax::VisitElementType(
+      problem.element, [&](auto type) { softmax::LaunchUnfused<decltype(type)>(problem, stream); });
   CUDA_CHECK(cudaGetLastError());
 }
 
-void LaunchBlockPerRowSoftmax(Stream& stream, const SoftmaxProblem& problem) {
+void LaunchBlockPerRowSoftmax(cudaStream_t stream, const SoftmaxProblem& problem) {
   int threads = 32;
   while (threads < softmax::kMostTreeThreads && threads < problem.columns) threads *= 2;
   softmax::VisitElementType(problem.element, [&](auto type) {
     using T = decltype(type);
-    softmax::BlockPerRowKernel<<<static_cast<unsigned>(problem.rows), threads, 0,
-                                 softmax::NativeOf(stream)>>>(
+    softmax::BlockPerRowKernel<<<static_cast<unsigned>(problem.rows), threads, 0, stream>>>(
         static_cast<const T*>(problem.input), static_cast<T*>(problem.output), problem.columns);
   });
   CUDA_CHECK(cudaGetLastError());
 }
 
-void LaunchTwoPassSoftmax(Stream& stream, const SoftmaxProblem& problem) {
+void LaunchTwoPassSoftmax(cudaStream_t stream, const SoftmaxProblem& problem) {
   softmax::VisitElementType(problem.element, [&](auto type) {
     using T = decltype(type);
-    softmax::TwoPassKernel<<<static_cast<unsigned>(problem.rows), softmax::kTwoPassThreads, 0,
-                             softmax::NativeOf(stream)>>>(
-        static_cast<const T*>(problem.input), static_cast<T*>(problem.output), problem.columns);
+    softmax::
+        TwoPassKernel<<<static_cast<unsigned>(problem.rows), softmax::kTwoPassThreads, 0, stream>>>(
+            static_cast<const T*>(problem.input), static_cast<T*>(problem.output), problem.columns);
   });
   CUDA_CHECK(cudaGetLastError());
 }

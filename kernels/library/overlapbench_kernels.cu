@@ -5,6 +5,7 @@
 
 #include "device/cuda/cuda_check.h"
 #include "kernels/cuda/gelu_fused.h"
+#include "kernels/cuda/softmax.h"
 #include "kernels/grid_gemm_body.h"
 #include "kernels/library/overlapbench_kernels.h"
 
@@ -15,6 +16,7 @@ using overlapbench::GeluDirection;
 using overlapbench::GeluForm;
 using overlapbench::GeluTensors;
 using overlapbench::GeluVariant;
+using overlapbench::kSoftmaxCounterBytes;
 
 struct Refusal {
   overlapbench_status status;
@@ -74,15 +76,27 @@ GeluForm FormOf(int32_t form) {
 struct Tensor {
   const char* name;
   const void* data;
+  int64_t bytes;
+  [[nodiscard]] std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data); }
 };
 
-// What needs no GPU, so that it is refused before one is asked.
-void RequireAddress(const Tensor& tensor, std::size_t element_bytes) {
+void RequireAddress(const Tensor& tensor, std::size_t alignment, const std::string& aligned_to) {
   const std::string name = tensor.name;
   Require(tensor.data != nullptr, OVERLAPBENCH_NULL_POINTER, name + " is null");
-  Require(reinterpret_cast<std::uintptr_t>(tensor.data) % element_bytes == 0,
-          OVERLAPBENCH_MISALIGNED,
-          name + " is not aligned to its elements of " + std::to_string(element_bytes) + " bytes");
+  Require(tensor.address() % alignment == 0, OVERLAPBENCH_MISALIGNED,
+          name + " is not aligned to " + aligned_to + std::to_string(alignment) + " bytes");
+}
+
+// A kernel may write an element before another block has read its neighbour.
+void RequireApart(const Tensor& output, const Tensor& other) {
+  Require(output.address() >= other.address() + other.bytes ||
+              other.address() >= output.address() + output.bytes,
+          OVERLAPBENCH_OVERLAPPING,
+          std::string(output.name) + " overlaps " + std::string(other.name));
+}
+
+void RequireSameOrApart(const Tensor& output, const Tensor& other) {
+  if (output.data != other.data) RequireApart(output, other);
 }
 
 void RequireOnDevice(const Tensor& tensor, int device) {
@@ -97,9 +111,13 @@ void RequireOnDevice(const Tensor& tensor, int device) {
               std::to_string(device));
 }
 
+// Of the tensors, the last is the output, and `require_overlap` says how it may lie to the others.
+// What needs no GPU comes first, so that it is refused before one is asked.
 template <std::size_t N>
-void RequireTensors(int32_t device, std::size_t element_bytes, const Tensor (&tensors)[N]) {
-  for (const Tensor& tensor : tensors) RequireAddress(tensor, element_bytes);
+void RequireTensors(int32_t device, std::size_t element_bytes, const Tensor (&tensors)[N],
+                    void (*require_overlap)(const Tensor&, const Tensor&)) {
+  for (const Tensor& tensor : tensors) RequireAddress(tensor, element_bytes, "its elements of ");
+  for (std::size_t i = 0; i + 1 < N; ++i) require_overlap(tensors[N - 1], tensors[i]);
   int current = 0;
   CUDA_CHECK(cudaGetDevice(&current));
   Require(current == device, OVERLAPBENCH_WRONG_DEVICE,
@@ -108,6 +126,7 @@ void RequireTensors(int32_t device, std::size_t element_bytes, const Tensor (&te
 }
 
 constexpr int64_t kMostElements = int64_t{1} << 31;
+constexpr int64_t kMostMatrixElements = int64_t{1} << 40;
 
 }  // namespace
 
@@ -119,7 +138,9 @@ int32_t overlapbench_gelu_forward(int32_t device, int32_t type, int32_t form, co
     const Element element = ElementOf(type);
     const GeluForm gelu_form = FormOf(form);
     RequireCount(count, kMostElements, "count");
-    RequireTensors(device, SizeOf(element), {{"input", input}, {"output", output}});
+    const int64_t bytes = count * static_cast<int64_t>(SizeOf(element));
+    RequireTensors(device, SizeOf(element), {{"input", input, bytes}, {"output", output, bytes}},
+                   RequireSameOrApart);
     LaunchFusedGelu(static_cast<cudaStream_t>(stream), GeluVariant::kFused, gelu_form,
                     GeluDirection::kForward, element, {input, nullptr, output, nullptr, count});
   });
@@ -132,11 +153,37 @@ int32_t overlapbench_gelu_backward(int32_t device, int32_t type, int32_t form, c
     const Element element = ElementOf(type);
     const GeluForm gelu_form = FormOf(form);
     RequireCount(count, kMostElements, "count");
+    const int64_t bytes = count * static_cast<int64_t>(SizeOf(element));
     RequireTensors(device, SizeOf(element),
-                   {{"input", input}, {"grad_output", grad_output}, {"grad_input", grad_input}});
+                   {{"input", input, bytes},
+                    {"grad_output", grad_output, bytes},
+                    {"grad_input", grad_input, bytes}},
+                   RequireSameOrApart);
     LaunchFusedGelu(static_cast<cudaStream_t>(stream), GeluVariant::kFused, gelu_form,
                     GeluDirection::kBackward, element,
                     {input, grad_output, grad_input, nullptr, count});
+  });
+}
+
+int32_t overlapbench_softmax_forward(int32_t device, int32_t type, const void* input, void* output,
+                                     int64_t rows, int64_t columns, void* workspace, void* stream) {
+  static_assert(kSoftmaxCounterBytes == OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES);
+  return Guarded([&] {
+    const Element element = ElementOf(type);
+    RequireCount(rows, INT32_MAX, "rows");
+    RequireCount(columns, INT32_MAX, "columns");
+    RequireCount(rows * columns, kMostMatrixElements, "rows x columns");
+    const Tensor counters{"workspace", workspace, kSoftmaxCounterBytes};
+    RequireAddress(counters, kSoftmaxCounterBytes, "");
+    const int64_t bytes = rows * columns * static_cast<int64_t>(SizeOf(element));
+    const Tensor to{"output", output, bytes};
+    const Tensor from{"input", input, bytes};
+    RequireApart(counters, to);
+    RequireApart(counters, from);
+    RequireTensors(device, SizeOf(element), {from, to}, RequireApart);
+    RequireOnDevice(counters, device);
+    overlapbench::LaunchFusedSoftmax(static_cast<cudaStream_t>(stream),
+                                     {input, output, workspace, rows, columns, element});
   });
 }
 
@@ -155,7 +202,9 @@ int32_t overlapbench_grid_gemm(int32_t device, const float* a, const float* b, f
     constexpr int kMostBlocksASide = 32768;
     RequireCount(grid_x, full ? kMostBlocksASide : tiles, "grid_x");
     RequireCount(grid_y, full ? kMostBlocksASide : tiles, "grid_y");
-    RequireTensors(device, sizeof(float), {{"a", a}, {"b", b}, {"c", c}});
+    const int64_t bytes = n * n * static_cast<int64_t>(sizeof(float));
+    RequireTensors(device, sizeof(float), {{"a", a, bytes}, {"b", b, bytes}, {"c", c, bytes}},
+                   RequireApart);
     const grid_gemm::Body body{
         a, b, c, n, grid_x, grid_y, full ? tiles : grid_x, full ? tiles : grid_y};
     overlapbench::RunBody<<<grid_x * grid_y, grid_gemm::Body::kThreads, 0,

@@ -29,7 +29,8 @@ typedef enum {
   OVERLAPBENCH_WRONG_DEVICE = 3, /* memory of the host or of another device */
   OVERLAPBENCH_UNKNOWN_TYPE = 4, /* no such type, form or work */
   OVERLAPBENCH_BAD_SIZE = 5,     /* zero, negative, too large, or not a multiple as required */
-  OVERLAPBENCH_CUDA_FAILED = 6   /* a CUDA call or the launch failed */
+  OVERLAPBENCH_CUDA_FAILED = 6,  /* a CUDA call or the launch failed */
+  OVERLAPBENCH_OVERLAPPING = 7   /* an output that shares memory with what must stay apart */
 } overlapbench_status;
 
 /* Parameters are int32_t so that a caller's wrong value can be refused. */
@@ -40,15 +41,29 @@ enum { OVERLAPBENCH_WORK_TILE = 0, OVERLAPBENCH_WORK_FULL = 1 };
 /* The message of this thread's last call that failed; "" before any. Valid until the next. */
 OVERLAPBENCH_API const char* overlapbench_last_error(void);
 
-/* output[i] = gelu(input[i]), i < count ≤ 2^31. `output` may be `input`. */
+/* output[i] = gelu(input[i]), i < count ≤ 2^31. `output` may be `input`, but not a part of it. */
 OVERLAPBENCH_API int32_t overlapbench_gelu_forward(int32_t device, int32_t type, int32_t form,
                                                    const void* input, void* output, int64_t count,
                                                    void* stream);
 
-/* grad_input[i] = grad_output[i]·gelu'(input[i]). `grad_input` may be either of the others. */
+/* grad_input[i] = grad_output[i]·gelu'(input[i]). `grad_input` may be either of the others, but
+ * not a part of one. */
 OVERLAPBENCH_API int32_t overlapbench_gelu_backward(int32_t device, int32_t type, int32_t form,
                                                     const void* input, const void* grad_output,
                                                     void* grad_input, int64_t count, void* stream);
+
+/* What softmax_forward needs beside its matrices: device memory, aligned to 16 bytes. It must be
+ * zero before the first call; every call leaves it zero. Calls that may run at the same time must
+ * not share it. */
+enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 16 };
+
+/* Softmax over each row of a row-major matrix of rows×columns elements: rows and columns below
+ * 2^31, together at most 2^40 elements. `output` must not overlap `input`. A row that holds a NaN
+ * or +infinity, or nothing but -infinity, becomes NaN. */
+OVERLAPBENCH_API int32_t overlapbench_softmax_forward(int32_t device, int32_t type,
+                                                      const void* input, void* output, int64_t rows,
+                                                      int64_t columns, void* workspace,
+                                                      void* stream);
 
 /* C = A·B on n×n row-major float32 matrices with a grid of grid_x×grid_y blocks of 16×16 threads;
  * n is a multiple of 16, at most 65,536. WORK_FULL computes all of C, whatever the grid; WORK_TILE
