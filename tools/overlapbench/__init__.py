@@ -9,4 +9,7 @@ charts  one chart a file: which rows it takes, and its specification;
 chart   the table of charts, and how an entry becomes pictures
 page    the HTML page that holds all charts and needs no network
 output  files written whole or not at all
+
+torch_kernels  our kernels on PyTorch's tensors
+peers          what tools/peers.py measures: our kernels against others
 """

@@ -1,0 +1,104 @@
+"""What is compared: cases of GELU and softmax, and the figures measured for each peer."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+What = Literal["gelu", "softmax"]
+Direction = Literal["forward", "backward"]
+
+ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+FORMS = ("tanh", "erf")
+DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
+OURS, COPY = "overlapbench", "copy"
+
+_SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30}
+
+
+class PeersError(ValueError):
+    """One line saying why figures cannot be taken, or are none."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation on one matrix of random numbers; GELU's has a single row."""
+
+    what: What
+    type: str
+    rows: int
+    columns: int
+    form: str = ""  # of GELU
+    direction: Direction = "forward"
+
+    @property
+    def elements(self) -> int:
+        """Return how many elements the input has."""
+        return self.rows * self.columns
+
+    @property
+    def moved_bytes(self) -> int:
+        """Return the fewest bytes that must be read and written: what the copy moves too."""
+        matrices = 2 if self.direction == "forward" else 3
+        return matrices * self.elements * ELEMENT_BYTES[self.type]
+
+    @property
+    def series(self) -> str:
+        """Return what all cases of one table have in common."""
+        if self.what == "softmax":
+            return f"softmax {self.type}"
+        return f"gelu {self.form} {self.direction} {self.type}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One peer's time for one case, or why there is none."""
+
+    case: Case
+    peer: str
+    ms: float = 0.0  # the median
+    p05_ms: float = 0.0
+    p95_ms: float = 0.0
+    samples: int = 0
+    error: float = 0.0  # the largest, in units of what is allowed
+    problem: str = ""  # why it was not timed; empty for a good figure
+
+
+def plan_gelu(
+    types: Sequence[str], sizes: Sequence[int], directions: Sequence[Direction]
+) -> Iterator[Case]:
+    """Yield every type, form, direction and size."""
+    for type_name in types:
+        for form in FORMS:
+            for direction in directions:
+                for size in sizes:
+                    yield Case("gelu", type_name, 1, size, form, direction)
+
+
+def plan_softmax(types: Sequence[str], columns: Sequence[int], matrix_bytes: int) -> Iterator[Case]:
+    """Yield every type and row length, each with as many rows as `matrix_bytes` hold."""
+    for type_name in types:
+        for length in columns:
+            rows = max(1, matrix_bytes // (length * ELEMENT_BYTES[type_name]))
+            yield Case("softmax", type_name, rows, length)
+
+
+def parse_size(text: str) -> int:
+    """Read 4096, 4K, 64M, 1G or 2^26; ValueError says what it is not."""
+    power = re.fullmatch(r"2\^([0-9]{1,2})", text)
+    if power:
+        size = 1 << int(power[1])
+    else:
+        plain = re.fullmatch(r"([0-9]{1,12})([KMG]?)", text)
+        size = int(plain[1]) << _SUFFIXES[plain[2]] if plain else 0
+    if not 1 <= size <= 1 << 31:
+        raise ValueError(f"{text!r} is no size from 1 to 2^31, such as 4096, 64M or 2^26")
+    return size
+
+
+def write_size(size: int) -> str:
+    """Write what parse_size reads, as short as it gets: 4096 is 4K."""
+    for suffix, power in reversed(_SUFFIXES.items()):
+        if size % (1 << power) == 0:
+            return f"{size >> power}{suffix}"
+    raise AssertionError("every size is a multiple of 1")

@@ -1,0 +1,111 @@
+"""Share of a device copy's bandwidth against row length (softmax) or size (GELU)."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from overlapbench import theme
+from overlapbench.chart import VEGA_LITE_VERSION
+from overlapbench.charts.curves import log_scale
+from overlapbench.peers.cases import COPY, Case, Figure, What, write_size
+from overlapbench.peers.report import share_of_copy
+
+
+@dataclass(frozen=True)
+class _Look:
+    title: str
+    x_title: str
+    panels_a_row: int  # of one type
+    panel_width: int
+
+
+_LOOKS: Mapping[What, _Look] = {
+    "softmax": _Look("Softmax against its peers", "columns of a row", 3, 230),
+    "gelu": _Look("GELU against its peers", "elements", 4, 160),
+}
+
+
+def draw(figures: Sequence[Figure], context: Mapping[str, str]) -> dict[str, bytes]:
+    """Return NAME.png and NAME.svg for each operation that was measured."""
+    pictures: dict[str, bytes] = {}
+    for what in _LOOKS:
+        chosen = [figure for figure in figures if figure.case.what == what]
+        if chosen:
+            spec = specification(what, chosen, context)
+            look: dict[str, Any] = {"vl_version": VEGA_LITE_VERSION, "config": theme.LIGHT}
+            pictures[f"peers_{what}.png"] = vl_convert.vegalite_to_png(
+                spec, scale=theme.SCALE, **look
+            )
+            pictures[f"peers_{what}.svg"] = vl_convert.vegalite_to_svg(spec, **look).encode()
+    return pictures
+
+
+def specification(
+    what: What, figures: Sequence[Figure], context: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the Vega-Lite of one operation: a panel a series, a curve a peer."""
+    records = [record for row in _by_case(figures) for record in _records(row)]
+    peers = list(dict.fromkeys(record["series"] for record in records))
+    look = _LOOKS[what]
+    panels = [
+        _panel(series, list(members), peers, look)
+        for series, members in groupby(records, key=lambda record: str(record["panel"]))
+    ]
+    subtitle = [
+        " · ".join(filter(None, [context.get(key, "") for key in ("device", "torch", "date")])),
+        "Cold cache, samples of all peers alternate. 100 is a device copy of the same bytes.",
+    ]
+    drawing = alt.concat(*panels, columns=look.panels_a_row).properties(
+        title=alt.TitleParams(look.title, subtitle=subtitle)
+    )
+    spec: dict[str, Any] = drawing.to_dict()
+    return spec
+
+
+def _by_case(figures: Sequence[Figure]) -> list[dict[str, Figure]]:
+    by_case: dict[Case, dict[str, Figure]] = {}
+    for figure in figures:
+        by_case.setdefault(figure.case, {})[figure.peer] = figure
+    return list(by_case.values())
+
+
+def _records(row: Mapping[str, Figure]) -> list[dict[str, Any]]:
+    shares = {peer: share_of_copy(row, peer) for peer in row if peer != COPY}
+    case = row[COPY].case
+    return [
+        {"panel": case.series, "series": peer, "size": case.columns, "percent": 100 * share}
+        for peer, share in shares.items()
+        if share is not None
+    ]
+
+
+def _panel(
+    series: str, records: Sequence[dict[str, Any]], peers: Sequence[str], look: _Look
+) -> theme.Drawing:
+    colour, shape = theme.curve_style(peers)
+    base = alt.Chart(alt.InlineData(values=list(records))).encode(
+        x=_size_axis({record["size"] for record in records}, look.x_title),
+        y=alt.Y("percent:Q", title="% of copy", scale=alt.Scale(domainMin=0)),
+        color=colour,
+        tooltip=["series:N", "size:Q", "percent:Q"],
+    )
+    return alt.layer(
+        base.mark_line(strokeWidth=2),
+        base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape),
+    ).properties(title=alt.TitleParams(series, fontSize=13), width=look.panel_width, height=200)
+
+
+def _size_axis(sizes: Collection[int], title: str) -> alt.X:
+    ticks = sorted(sizes)
+    labels = json.dumps({size: write_size(size) for size in ticks})
+    return alt.X(
+        "size:Q",
+        title=title,
+        scale=log_scale(ticks),
+        axis=alt.Axis(values=ticks, labelExpr=f"({labels})[datum.value]", labelOverlap=True),
+    )

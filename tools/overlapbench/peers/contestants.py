@@ -1,0 +1,122 @@
+"""The peers of one case, each a function of the same tensors, and the check of their results.
+
+Ours, eager and Triton write to the same output; torch.compile allocates its own. Every result is
+compared with the definition in double precision, all of it, before anything is timed. An element
+may be off by
+
+    absolute + relative·(|expected| + scale)
+
+with `relative` the spacing of the type's numbers at 1, and at least 2e-6, which float32 arithmetic
+needs for a sum over a row. `absolute` is 2e-6 for GELU, where peers compute 1 + erf(x) near -1, and
+the spacing of the type's smallest numbers for softmax. `scale` is, as in kernels/gelu_oracle.h,
+0.1·|grad| for GELU backward, whose derivative is a difference of terms of that size and crosses
+zero, and 0 elsewhere.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+
+from overlapbench import torch_kernels
+from overlapbench.peers import triton_kernels
+from overlapbench.peers.cases import OURS, Case
+
+Work = Callable[[], torch.Tensor]
+_CHUNK_ELEMENTS = 1 << 25  # compared at once, for the sake of memory
+_APPROXIMATE = {"tanh": "tanh", "erf": "none"}
+
+
+class Contest:
+    """The tensors of one case and the functions that compete on them."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        generator = torch.Generator("cuda").manual_seed(case.elements)
+        shape, dtype = (case.rows, case.columns), getattr(torch, case.type)
+        self.x = torch.empty(shape, dtype=dtype, device="cuda").normal_(generator=generator)
+        self.out = torch.empty_like(self.x)
+        backward = case.direction == "backward"
+        self.grad = torch.empty_like(self.x).normal_(generator=generator) if backward else None
+
+    def works(self) -> dict[str, Work]:
+        """Return the peers by name, ours first."""
+        return self._softmax_works() if self.case.what == "softmax" else self._gelu_works()
+
+    def copy(self) -> Work:
+        """Return the copy that moves as many bytes as the case must."""
+        if self.grad is None:
+            return lambda: self.out.copy_(self.x)
+        source = torch.cat([self.x.flatten(), self.x.flatten()[: self.x.numel() // 2]])
+        target = torch.empty_like(source)
+        return lambda: target.copy_(source)
+
+    def error(self, work: Work) -> float:
+        """Run a peer over a poisoned output and return its largest error over what is allowed."""
+        self.out.fill_(math.nan)
+        result = work()
+        finfo = torch.finfo(self.x.dtype)
+        relative = max(finfo.eps, 2e-6)
+        absolute = 2e-6 if self.case.what == "gelu" else finfo.tiny * finfo.eps
+        worst = 0.0
+        for part in self._parts():
+            expected = self._expected(part)
+            off = (result[part].double() - expected).abs()
+            scale = 0.0 if self.grad is None else 0.1 * self.grad[part].double().abs()
+            allowed = absolute + relative * (expected.abs() + scale)
+            worst = max(worst, float((off / allowed).nan_to_num(nan=math.inf).max()))
+        return worst
+
+    def _parts(self) -> Iterator[tuple[slice, slice]]:
+        """Cut the matrix into whole rows for softmax, and GELU's single row anywhere."""
+        rows, columns = self.case.rows, self.case.columns
+        rows_at_once = max(1, _CHUNK_ELEMENTS // columns)
+        columns_at_once = columns if self.case.what == "softmax" else _CHUNK_ELEMENTS
+        for row in range(0, rows, rows_at_once):
+            for column in range(0, columns, columns_at_once):
+                yield slice(row, row + rows_at_once), slice(column, column + columns_at_once)
+
+    def _expected(self, part: tuple[slice, slice]) -> torch.Tensor:
+        x = self.x[part].double()
+        if self.case.what == "softmax":
+            return torch.softmax(x, dim=-1)
+        approximate = _APPROXIMATE[self.case.form]
+        if self.grad is None:
+            return torch.nn.functional.gelu(x, approximate=approximate)
+        return torch.ops.aten.gelu_backward(self.grad[part].double(), x, approximate=approximate)
+
+    def _softmax_works(self) -> dict[str, Work]:
+        x, out = self.x, self.out
+        compiled = torch.compile(lambda a: torch.softmax(a, dim=-1), dynamic=False)
+        return {
+            OURS: lambda: torch_kernels.softmax(x, out=out),
+            "PyTorch": lambda: torch.ops.aten._softmax.out(x, -1, False, out=out),
+            "torch.compile": lambda: compiled(x),
+            "Triton": lambda: triton_kernels.softmax(x, out),
+        }
+
+    def _gelu_works(self) -> dict[str, Work]:
+        x, grad, out = self.x, self.grad, self.out
+        form, approximate = self.case.form, _APPROXIMATE[self.case.form]
+        aten = torch.ops.aten
+        if grad is None:
+            compiled = torch.compile(
+                lambda a: torch.nn.functional.gelu(a, approximate=approximate), dynamic=False
+            )
+            return {
+                OURS: lambda: torch_kernels.gelu(x, form, out=out),
+                "PyTorch": lambda: aten.gelu.out(x, approximate=approximate, out=out),
+                "torch.compile": lambda: compiled(x),
+                "Triton": lambda: triton_kernels.gelu(x, None, form, out),
+            }
+        compiled = torch.compile(
+            lambda g, a: aten.gelu_backward(g, a, approximate=approximate), dynamic=False
+        )
+        return {
+            OURS: lambda: torch_kernels.gelu_backward(grad, x, form, out=out),
+            "PyTorch": lambda: aten.gelu_backward.grad_input(
+                grad, x, approximate=approximate, grad_input=out
+            ),
+            "torch.compile": lambda: compiled(grad, x),
+            "Triton": lambda: triton_kernels.gelu(x, grad, form, out),
+        }

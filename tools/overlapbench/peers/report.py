@@ -1,0 +1,75 @@
+"""The figures as text and as JSON, and reading them back."""
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from overlapbench.peers.cases import COPY, OURS, Case, Figure, PeersError
+
+SCHEMA = "1"
+
+
+def render_table(figures: Sequence[Figure]) -> str:
+    """Write a table a series: the copy's bandwidth, our time, each peer's share of the copy."""
+    blocks = []
+    for series, members in groupby(figures, key=lambda figure: figure.case.series):
+        blocks.append("\n".join(_table(series, list(members))))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _table(series: str, figures: Sequence[Figure]) -> Iterator[str]:
+    peers = [peer for peer in dict.fromkeys(figure.peer for figure in figures) if peer != COPY]
+    size = "columns" if figures[0].case.what == "softmax" else "elements"
+    yield f"{series}: share of the bandwidth of a device copy of the same bytes, in percent"
+    names = "".join(f"{peer:>14}" for peer in peers)
+    yield f"{size:>10} {'copy GB/s':>10} {'ours ms':>9}{names}  fastest"
+    for case, members in groupby(figures, key=lambda figure: figure.case):
+        row = {figure.peer: figure for figure in members}
+        cells = "".join(f"{_cell(row, peer):>14}" for peer in peers)
+        ours = f"{row[OURS].ms:.4f}" if not row[OURS].problem else "-"
+        copy = f"{case.columns:>10} {_GBps(row[COPY]):>10.0f}"
+        yield f"{copy} {ours:>9}{cells}  {_fastest(row, peers)}"
+    for figure in figures:
+        if figure.problem:
+            yield f"  {figure.case.columns} {figure.peer}: {figure.problem}"
+
+
+def _cell(row: Mapping[str, Figure], peer: str) -> str:
+    share = share_of_copy(row, peer)
+    return "-" if share is None else f"{100 * share:.1f}"
+
+
+def _fastest(row: Mapping[str, Figure], peers: Sequence[str]) -> str:
+    shares = {peer: share_of_copy(row, peer) or 0 for peer in peers}
+    return max(peers, key=lambda peer: shares[peer])
+
+
+def share_of_copy(row: Mapping[str, Figure], peer: str) -> float | None:
+    """Return copy time over the peer's time of one case, or None where it has no good figure."""
+    figure = row.get(peer)
+    return None if figure is None or figure.problem else row[COPY].ms / figure.ms
+
+
+def _GBps(figure: Figure) -> float:  # noqa: N802 the unit's case carries meaning
+    return figure.case.moved_bytes / figure.ms / 1e6
+
+
+def to_json(context: Mapping[str, str], figures: Sequence[Figure]) -> bytes:
+    """Write what from_json reads."""
+    rows = [dataclasses.asdict(figure) for figure in figures]
+    document = {"overlapbench_peers": SCHEMA, "context": dict(context), "figures": rows}
+    return (json.dumps(document, indent=1) + "\n").encode()
+
+
+def from_json(name: str, data: bytes) -> tuple[dict[str, str], list[Figure]]:
+    """Read the context and figures; PeersError names the file."""
+    try:
+        document: Any = json.loads(data)
+        if document["overlapbench_peers"] != SCHEMA:
+            raise PeersError(f"{name}: version {document['overlapbench_peers']}, not {SCHEMA}")
+        figures = [Figure(**row | {"case": Case(**row["case"])}) for row in document["figures"]]
+        return dict(document["context"]), figures
+    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise PeersError(f"{name}: is not what tools/peers.py wrote: {error}") from error

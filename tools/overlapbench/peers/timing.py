@@ -1,0 +1,61 @@
+"""Alternating samples with a cold cache: what a sample is, and when it counts.
+
+A sample: the GPU sleeps, so that the host is ahead of it with everything that follows; L2 is
+flushed by reading twice its size (the write-back of dirty lines, which writing leaves, would be
+timed); an event, the work, an event. A sample whose first event had passed before the host was
+done may hold time of the host: it is thrown away and taken again.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from overlapbench.peers.cases import PeersError
+
+_SLEEP_CYCLES = 1_000_000  # about half a millisecond
+_MOST_TRIES = 4  # for each sample that is wanted
+
+
+class ColdSampler:
+    """Takes samples on the current stream."""
+
+    def __init__(self) -> None:
+        cache_bytes = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+        self._flushed = torch.ones(2 * cache_bytes // 4, device="cuda")
+
+    def sample(self, work: Callable[[], object]) -> float | None:
+        """Return the milliseconds of one run of `work`, or None where the host came too late."""
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(_SLEEP_CYCLES)
+        self._flushed.sum()
+        start.record()
+        work()
+        stop.record()
+        late = start.query()
+        torch.cuda.synchronize()
+        return None if late else float(start.elapsed_time(stop))
+
+
+def time_alternately(
+    sampler: ColdSampler, works: Mapping[str, Callable[[], object]], rounds: int
+) -> dict[str, list[float]]:
+    """Sample every work once a round, in an order that turns round; the first round is warmup."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for attempt in range(1 + rounds * _MOST_TRIES):
+        order = list(works) if attempt % 2 else list(works)[::-1]
+        for name in order:
+            time_ms = sampler.sample(works[name])
+            if attempt and time_ms is not None and len(times[name]) < rounds:
+                times[name].append(time_ms)
+        if all(len(taken) == rounds for taken in times.values()):
+            return times
+    raise PeersError("the host is too slow or too busy to keep the GPU supplied")
+
+
+def summary_ms(times: Sequence[float]) -> tuple[float, float, float]:
+    """Return median, 5th and 95th percentile."""
+    if len(times) < 2:
+        return times[0], times[0], times[0]
+    twentieths = statistics.quantiles(times, n=20, method="inclusive")
+    return statistics.median(times), twentieths[0], twentieths[-1]

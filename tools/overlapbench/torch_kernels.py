@@ -1,0 +1,222 @@
+"""overlapbench's kernels on PyTorch's CUDA tensors, without copying.
+
+    from overlapbench import torch_kernels as kernels
+
+    y = kernels.gelu(x, "erf")
+    grad_x = kernels.gelu_backward(grad_y, x, "erf")
+    p = kernels.softmax(x)                        # over the last dimension
+    c = kernels.grid_gemm(a, b, grid=(16, 16))    # how many SMs it occupies is the grid's choice
+
+Each enqueues one kernel on the current stream of the tensors' device and returns at once. The
+result goes to `out`, or to a new tensor. Nothing is recorded for autograd.
+
+The library is build/release/liboverlapbench_kernels.so of this checkout (a build with CUDA), or
+what OVERLAPBENCH_KERNELS names. PyTorch is imported by the first call.
+
+Whatever cannot be computed is refused with one line, and nothing is launched: TypeError for what is
+no tensor or has another type than float32, float16 or bfloat16, ValueError for a wrong device,
+layout, shape, form, grid or work, KernelsError where the library is missing or a launch failed.
+"""
+
+import ctypes
+import functools
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+Tensor = Any  # torch.Tensor: PyTorch is not needed to import this module or to check its types
+
+FORMS: Mapping[str, int] = {"tanh": 0, "erf": 1}
+WORKS: Mapping[str, int] = {"tile": 0, "full": 1}
+_TYPES: Mapping[str, int] = {"torch.float32": 0, "torch.float16": 1, "torch.bfloat16": 2}
+_TILE = 16  # rows and columns of C that a block of grid_gemm computes
+_WORKSPACE_BYTES = 16  # of a softmax
+_CUDA_FAILED = 6  # the status of a failed CUDA call; the others are bad arguments
+
+_ROOT = Path(__file__).resolve().parents[2]
+_INT, _LONG, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
+_PARAMETERS: Mapping[str, list[Any]] = {
+    "gelu_forward": [_INT, _INT, _INT, _POINTER, _POINTER, _LONG, _POINTER],
+    "gelu_backward": [_INT, _INT, _INT, _POINTER, _POINTER, _POINTER, _LONG, _POINTER],
+    "softmax_forward": [_INT, _INT, _POINTER, _POINTER, _LONG, _LONG, _POINTER, _POINTER],
+    "grid_gemm": [_INT, _POINTER, _POINTER, _POINTER, _LONG, _INT, _INT, _INT, _POINTER],
+}
+
+
+class KernelsError(RuntimeError):
+    """One line: the library is missing or of another version, or CUDA refused the launch."""
+
+
+def library_path() -> Path:
+    """Return where the library is expected."""
+    named = os.environ.get("OVERLAPBENCH_KERNELS")
+    return Path(named) if named else _ROOT / "build/release/liboverlapbench_kernels.so"
+
+
+@functools.cache
+def load_library(path: Path) -> ctypes.CDLL:
+    """Load the library and declare its functions; KernelsError says what to do where it is not."""
+    if not path.is_file():
+        raise KernelsError(
+            f"{path} is missing: where nvcc is, `cmake --preset release && cmake --build --preset"
+            " release` builds it; or set OVERLAPBENCH_KERNELS to it"
+        )
+    try:
+        library = ctypes.CDLL(str(path))
+        for name, parameters in _PARAMETERS.items():
+            function = getattr(library, f"overlapbench_{name}")
+            function.argtypes, function.restype = parameters, _INT
+        library.overlapbench_last_error.restype = ctypes.c_char_p
+    except (OSError, AttributeError) as error:
+        raise KernelsError(f"{path} is not the library of this version: {error}") from error
+    return library
+
+
+def gelu(x: Tensor, form: str = "tanh", out: Tensor | None = None) -> Tensor:
+    """Return gelu(x); `out` may be `x`."""
+    _check_choice("form", form, FORMS)
+    _check(x=x)
+    out = _result(x, out)
+    _call("gelu_forward", x, _TYPES[str(x.dtype)], FORMS[form], x, out, x.numel())
+    return out
+
+
+def gelu_backward(
+    grad_output: Tensor, x: Tensor, form: str = "tanh", out: Tensor | None = None
+) -> Tensor:
+    """Return grad_output·gelu'(x); `out` may be either of them."""
+    _check_choice("form", form, FORMS)
+    _check(x=x)
+    _check_like(x, grad_output=grad_output)
+    out = _result(x, out)
+    type_code = _TYPES[str(x.dtype)]
+    _call("gelu_backward", x, type_code, FORMS[form], x, grad_output, out, x.numel())
+    return out
+
+
+def softmax(x: Tensor, out: Tensor | None = None) -> Tensor:
+    """Return the softmax over the last dimension; `out` must not overlap `x`."""
+    _check(x=x)
+    if x.dim() == 0:
+        raise ValueError("x has no dimension to take the softmax over")
+    out = _result(x, out)
+    columns = x.shape[-1]
+    rows = x.numel() // columns
+    workspace = _softmax_workspace(x.device)
+    _call("softmax_forward", x, _TYPES[str(x.dtype)], x, out, rows, columns, workspace)
+    return out
+
+
+def grid_gemm(
+    a: Tensor, b: Tensor, grid: tuple[int, int], work: str = "tile", out: Tensor | None = None
+) -> Tensor:
+    """Return A·B of float32 n×n matrices, by a grid of grid[0]×grid[1] blocks of 16×16 threads.
+
+    With work "full" the grid strides over all of C. With "tile" each block computes one tile: the
+    first 16·grid[1] rows and 16·grid[0] columns of C are written, and the rest of `out` is left as
+    it was, or zero where `out` is not given. n is a multiple of 16.
+    """
+    _check_choice("work", work, WORKS)
+    _check(a=a)
+    if str(a.dtype) != "torch.float32":
+        raise TypeError(f"a is {a.dtype}, must be torch.float32")
+    if a.dim() != 2 or a.shape[0] != a.shape[1] or a.shape[0] % _TILE:
+        raise ValueError(f"a is {_shape(a)}, must be n×n with n a multiple of {_TILE}")
+    _check_like(a, b=b)
+    n = int(a.shape[0])
+    grid_x, grid_y = _checked_grid(grid, n // _TILE if work == "tile" else 32768)
+    if out is None and work == "tile":
+        out = _torch().zeros_like(a)
+    out = _result(a, out)
+    _call("grid_gemm", a, a, b, out, n, grid_x, grid_y, WORKS[work])
+    return out
+
+
+def _torch() -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ModuleNotFoundError:
+        raise KernelsError("Python has no PyTorch: pip install torch") from None
+
+
+def _check(**tensors: Tensor) -> None:
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, _torch().Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}, must be a torch.Tensor")
+        if str(tensor.dtype) not in _TYPES:
+            choices = ", ".join(_TYPES)
+            raise TypeError(f"{name} is {tensor.dtype}, must be one of {choices}")
+        if tensor.device.type != "cuda":
+            raise ValueError(f"{name} is on {tensor.device}, must be on a CUDA device")
+        if not tensor.is_contiguous():
+            raise ValueError(f"{name} is not contiguous: pass {name}.contiguous()")
+        if tensor.numel() == 0:
+            raise ValueError(f"{name} is empty, of shape {_shape(tensor)}")
+        if tensor.requires_grad and _torch().is_grad_enabled():
+            raise ValueError(f"{name} requires a gradient, which is not recorded: {name}.detach()")
+
+
+def _check_like(model: Tensor, **tensors: Tensor) -> None:
+    """Refuse what has not the type, device and shape of `model`, which was checked."""
+    _check(**tensors)
+    for name, tensor in tensors.items():
+        if tensor.dtype != model.dtype:
+            raise TypeError(f"{name} is {tensor.dtype}, must be {model.dtype} as the other tensor")
+        if tensor.device != model.device:
+            raise ValueError(f"{name} is on {tensor.device}, the other tensor on {model.device}")
+        if tensor.shape != model.shape:
+            raise ValueError(f"{name} is {_shape(tensor)}, must be {_shape(model)}")
+
+
+def _check_choice(name: str, value: object, choices: Mapping[str, int]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, choices))}")
+
+
+def _checked_grid(grid: object, most: int) -> tuple[int, int]:
+    match grid:
+        case (int(x), int(y)) if 1 <= x <= most and 1 <= y <= most:
+            return x, y
+    raise ValueError(f"grid is {grid!r}, must be two whole numbers from 1 to {most}")
+
+
+def _shape(tensor: Tensor) -> str:
+    return "×".join(map(str, tensor.shape)) or "a single number"
+
+
+def _result(like: Tensor, out: Tensor | None) -> Tensor:
+    if out is None:
+        return _torch().empty_like(like)
+    _check_like(like, out=out)
+    return out
+
+
+def _softmax_workspace(device: Any) -> Tensor:
+    """Return counters that no softmax on another stream uses: each leaves them zero."""
+    torch = _torch()
+    with torch.cuda.device(device):
+        if torch.cuda.is_current_stream_capturing():  # then zeroing is a part of the graph
+            return torch.zeros(_WORKSPACE_BYTES, dtype=torch.uint8, device=device)
+    return _workspace_of_stream(device, torch.cuda.current_stream(device).cuda_stream)
+
+
+@functools.cache
+def _workspace_of_stream(device: Any, stream: int) -> Tensor:
+    torch = _torch()
+    return torch.zeros(_WORKSPACE_BYTES, dtype=torch.uint8, device=device)
+
+
+def _call(name: str, on: Tensor, *arguments: Any) -> None:
+    """Call overlapbench_NAME(device, arguments..., stream) on the device of the tensor `on`."""
+    torch = _torch()
+    library = load_library(library_path())
+    function: Callable[..., int] = getattr(library, f"overlapbench_{name}")
+    values = [value.data_ptr() if hasattr(value, "data_ptr") else value for value in arguments]
+    with torch.cuda.device(on.device):
+        stream = torch.cuda.current_stream().cuda_stream
+        status = function(on.device.index, *values, stream)
+    if status:
+        message = library.overlapbench_last_error().decode()
+        raise (KernelsError if status == _CUDA_FAILED else ValueError)(f"{name}: {message}")

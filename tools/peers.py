@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Compare our GELU and softmax with PyTorch's, torch.compile's and Triton's on one GPU.
+
+    tools/peers.py -o DIR [--what gelu|softmax|all] [--types float32,bfloat16]
+                   [--sizes 2^22,2^26] [--directions forward] [--columns 1K,50257,256K]
+    tools/peers.py --from DIR/peers.json -o DIR
+
+All peers of a case, and a device copy that moves the same bytes, work on the same tensors; their
+samples alternate, each with a cold L2. Before any is timed, its whole result is compared with the
+definition in double precision; one that is wrong, or cannot run, has no time and is named.
+
+DIR gets peers.json, the table as peers.txt, and a chart for each operation as PNG and SVG where
+Python has Altair. The second form draws from figures taken elsewhere. Needs PyTorch with CUDA,
+Triton and liboverlapbench_kernels.so (overlapbench/torch_kernels.py says where).
+
+Exit status: 0; 1 when a peer was wrong or failed; 2 when something that it needs is missing, an
+argument is bad or a file cannot be read or written: then one line says what.
+"""
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from overlapbench import torch_kernels
+from overlapbench.output import replace_files
+from overlapbench.peers.cases import (
+    COPY,
+    DIRECTIONS,
+    ELEMENT_BYTES,
+    Case,
+    Figure,
+    PeersError,
+    parse_size,
+    plan_gelu,
+    plan_softmax,
+)
+from overlapbench.peers.report import from_json, render_table, to_json
+
+_T = TypeVar("_T")
+_PICTURES = {f"peers_{what}.{kind}" for what in ("gelu", "softmax") for kind in ("png", "svg")}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    try:
+        if options.figures:
+            context, figures = from_json(str(options.figures), options.figures.read_bytes())
+        else:
+            _require_machine()
+            context, figures = _context(), _measure(_cases(options), options.rounds)
+        table = render_table(figures)
+        files = {"peers.json": to_json(context, figures), "peers.txt": table.encode()}
+        pictures, lacking = _pictures(figures, context)
+        files |= pictures
+        replace_files(options.output, files, outdated=_PICTURES - files.keys())
+    except (PeersError, torch_kernels.KernelsError) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename or options.output}: {error.strerror}")
+    print(table, end="")
+    print(f"wrote {', '.join(sorted(files))} to {options.output}")
+    if lacking:
+        print(lacking)
+    return 1 if any(figure.problem for figure in figures) else 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="peers",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("-o", "--output", required=True, type=Path, metavar="DIR")
+    add("--what", choices=("gelu", "softmax", "all"), default="all")
+    add("--types", type=_list(_one_of(ELEMENT_BYTES)), default=list(ELEMENT_BYTES), metavar="T,T")
+    add("--directions", type=_list(_one_of(DIRECTIONS)), default=list(DIRECTIONS), metavar="D,D",
+        help="of GELU: forward, backward")  # fmt: skip
+    add("--sizes", type=_list(_size), default=[1 << p for p in (22, 24, 26, 28)], metavar="N,N",
+        help="elements of GELU: 4096, 64M, 2^26")  # fmt: skip
+    add("--columns", type=_list(_size), default=[1 << p for p in range(10, 19)], metavar="N,N",
+        help="row lengths of softmax")  # fmt: skip
+    add("--matrix-bytes", type=_size, default=1 << 29, metavar="BYTES", help="of softmax: 512M")
+    add("--rounds", type=_size, default=21, metavar="N", help="samples of each peer")
+    add("--from", dest="figures", type=Path, metavar="FILE", help="draw these figures instead")
+    return parser.parse_args(arguments)
+
+
+def _list(item: Callable[[str], _T]) -> Callable[[str], list[_T]]:
+    def parse(text: str) -> list[_T]:
+        return list(dict.fromkeys(item(part) for part in text.split(",")))
+
+    return parse
+
+
+def _one_of(choices: Sequence[str] | dict[str, int]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _cases(options: argparse.Namespace) -> list[Case]:
+    cases: list[Case] = []
+    if options.what != "gelu":
+        cases += plan_softmax(options.types, options.columns, options.matrix_bytes)
+    if options.what != "softmax":
+        cases += plan_gelu(options.types, options.sizes, options.directions)
+    return cases
+
+
+def _require_machine() -> None:
+    for module, install in (("torch", "torch"), ("triton", "triton")):
+        if importlib.util.find_spec(module) is None:
+            raise PeersError(f"Python has no {module}: pip install {install}")
+    import torch
+
+    if not torch.cuda.is_available():
+        raise PeersError("PyTorch sees no CUDA device")
+    torch_kernels.load_library(torch_kernels.library_path())
+
+
+def _context() -> dict[str, str]:
+    import torch
+    import triton
+
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "device": torch.cuda.get_device_name(),
+        "torch": f"PyTorch {torch.__version__}",
+        "cuda": str(torch.version.cuda),
+        "triton": str(triton.__version__),
+    }
+
+
+def _measure(cases: Sequence[Case], rounds: int) -> list[Figure]:
+    from overlapbench.peers.timing import ColdSampler
+
+    sampler = ColdSampler()
+    figures: list[Figure] = []
+    for number, case in enumerate(cases, 1):
+        of_case = list(_measure_case(case, sampler, rounds))
+        figures += of_case
+        line = f"[{number}/{len(cases)}] {case.series} {case.rows}×{case.columns}:"
+        print(line, ", ".join(_progress(of_case)), file=sys.stderr, flush=True)
+    return figures
+
+
+def _progress(figures: Sequence[Figure]) -> Iterator[str]:
+    for figure in figures:
+        yield f"{figure.peer} {figure.problem or f'{figure.ms:.4f} ms'}"
+
+
+def _measure_case(case: Case, sampler: Any, rounds: int) -> Iterator[Figure]:
+    import torch
+
+    from overlapbench.peers.contestants import Contest
+    from overlapbench.peers.timing import summary_ms, time_alternately
+
+    torch.compiler.reset()  # it compiles one function for a few shapes only
+    contest = Contest(case)
+    works = contest.works()
+    errors, problems = {COPY: 0.0}, {}
+    for peer, work in works.items():
+        try:
+            errors[peer] = contest.error(work)
+            if errors[peer] > 1:
+                problems[peer] = f"wrong result: {errors[peer]:.3g} times the allowed error"
+        except Exception as error:  # whatever stops a peer is that peer's problem alone
+            problems[peer] = f"failed: {type(error).__name__}: {str(error).splitlines()[0]}"
+    good = {peer: work for peer, work in works.items() if peer not in problems}
+    times = time_alternately(sampler, {COPY: contest.copy(), **good}, rounds)
+    for peer in (COPY, *works):
+        if peer in problems:
+            yield Figure(case, peer, problem=problems[peer])
+        else:
+            yield Figure(case, peer, *summary_ms(times[peer]), len(times[peer]), errors[peer])
+
+
+def _pictures(figures: Sequence[Figure], context: dict[str, str]) -> tuple[dict[str, bytes], str]:
+    """Return the charts, or why there are none."""
+    try:
+        from overlapbench.peers.chart import draw
+    except ModuleNotFoundError as missing:
+        return {}, f"no chart: Python has no {missing.name}: draw with --from where it has"
+    return draw(figures, context), ""
+
+
+def _refuse(line: str) -> int:
+    print(f"peers: {line}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""Measure in PyTorch how an all-to-all and a grid-controlled matrix product slow each other down.
+
+    torchrun --nproc-per-node 2 tools/torch_overlap.py -o FILE.json [--grids 1x1,16x16]
+             [--first comp|comm] [--rounds N] [--compare RESULT.json]
+
+The central experiment again, on PyTorch's streams and its NCCL: C = A·B of 4096×4096 float matrices
+on a grid of thread blocks (one 16×16 tile a block), beside an all-to-all of a matrix of that size.
+Each is timed alone (C and M) and both together (T); slowdown is T / max(C, M). Results of both are
+verified, alone and together. `--compare` shows, from a result of `./bench`, the slowdowns of
+`Overlap/AllToAll+Gemm/bytes:67108864/n:4096/work:tile/cache:cold` beside these.
+
+What is the same as there: samples of C, M and T alternate; L2 is flushed by reading before each;
+the computation is enqueued first and leads by about 10 µs (`--first comm`: the communication); a
+time is the maximum over the ranks, a figure the median of the times.
+
+What differs: PyTorch has no start gate, a word in memory that the host sets when all is enqueued on
+all ranks. In its place each GPU first spins for a millisecond, behind which everything is enqueued
+(a sample for which the host was too slow is dropped), and an all-reduce of one number, just before
+the start, brings the GPUs together. So ranks start as far apart as that all-reduce ends; the lead
+is spun too, by one thread on the follower's stream, and so counts in clock cycles.
+NCCL's settings are the environment's; the version is PyTorch's own.
+
+Exit status: 0; 1 when a result was wrong; 2 when something that it needs is missing, an argument is
+bad or a file cannot be read or written: then one line says what.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from overlapbench import torch_kernels
+from overlapbench.output import replace_files
+from overlapbench.result import ResultError, read_results
+
+Grid = tuple[int, int]
+
+N = 4096
+GRIDS: list[Grid] = [(side, side) for side in (1, 4, 8, 16, 32, 40)]
+SIDES = ("comp", "comm")
+_SPIN_CYCLES = 2_000_000  # about a millisecond
+_LEAD_CYCLES = 20_000  # about 10 µs
+_WARMUP_ROUNDS = 3
+# Of the products' magnitudes: float32 rounding errors of 4096 terms add up as a random walk, of
+# about 2^-24·√4096/4096 of these, and the largest of 16 million elements is some times that.
+_TOLERANCE = 2e-6
+# A round, in which slow changes cancel.
+_ROUND = (("comp",), ("comm",), SIDES, SIDES, ("comm",), ("comp",))
+
+
+class OverlapError(RuntimeError):
+    """One line saying why nothing was measured."""
+
+
+class WrongResultError(RuntimeError):
+    """One line saying what was computed or received wrongly."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The figures of one grid."""
+
+    grid: str
+    comp_ms: float
+    comm_ms: float
+    overlap_ms: float
+    samples: int  # of overlap_ms
+
+    @property
+    def slowdown(self) -> float:
+        """Return T / max(C, M)."""
+        return self.overlap_ms / max(self.comp_ms, self.comm_ms)
+
+    @property
+    def efficiency(self) -> float:
+        """Return (C + M - T) / min(C, M)."""
+        hidden_ms = self.comp_ms + self.comm_ms - self.overlap_ms
+        return hidden_ms / min(self.comp_ms, self.comm_ms)
+
+
+class Experiment:
+    """The matrices, streams and events of one rank."""
+
+    def __init__(self, rank: int, ranks: int, first: str) -> None:
+        import torch
+
+        self.torch, self.rank, self.ranks = torch, rank, ranks
+        self.order = SIDES if first == "comp" else SIDES[::-1]
+        self.grid = GRIDS[0]
+        self.a, self.b = self._random(1000), self._random(1001)
+        self.sent = self._random(rank)
+        self.product, self.received = (torch.empty_like(self.a) for _ in range(2))
+        self.aligned = torch.zeros(1, device="cuda")
+        cache_bytes = torch.cuda.get_device_properties(self.a.device).L2_cache_size
+        self.flushed = torch.ones(2 * cache_bytes // 4, device="cuda")
+        self.fork = torch.cuda.Stream()
+        self.streams = {side: torch.cuda.Stream() for side in SIDES}
+
+    def _random(self, seed: int) -> Any:
+        generator = self.torch.Generator("cuda").manual_seed(seed)
+        return self.torch.rand((N, N), generator=generator, device="cuda") - 0.5
+
+    def sample_ms(self, sides: Sequence[str]) -> float:
+        """Run the sides once; return the time from start to stop, or infinity if the host was late.
+
+        Every rank must call this with the same sides.
+        """
+        torch = self.torch
+        start, stop, *ends = (torch.cuda.Event(enable_timing=True) for _ in range(2 + len(sides)))
+        with torch.cuda.stream(self.fork):
+            torch.cuda._sleep(_SPIN_CYCLES)
+            self.flushed.sum()
+            torch.distributed.all_reduce(self.aligned)
+            start.record()
+        ordered = [side for side in self.order if side in sides]
+        for place, (side, end) in enumerate(zip(ordered, ends, strict=True)):
+            with torch.cuda.stream(self.streams[side]):
+                self.streams[side].wait_event(start)
+                if place == 1:  # the follower
+                    torch.cuda._sleep(_LEAD_CYCLES)
+                self._enqueue(side)
+                end.record()
+            self.fork.wait_event(end)
+        stop.record(self.fork)
+        late = start.query()
+        torch.cuda.synchronize()
+        return float("inf") if late else float(start.elapsed_time(stop))
+
+    def _enqueue(self, side: str) -> None:
+        if side == "comp":
+            torch_kernels.grid_gemm(self.a, self.b, self.grid, "tile", out=self.product)
+        else:
+            self.torch.distributed.all_to_all_single(self.received, self.sent)
+
+    def measure(self, grid: Grid, rounds: int) -> Row:
+        """Verify, time and verify again."""
+        self.grid = grid
+        for sides in (("comp",), ("comm",), SIDES):
+            self._verify(sides)
+        times: dict[Sequence[str], list[float]] = {sides: [] for sides in _ROUND}
+        for number in range(_WARMUP_ROUNDS + rounds):
+            for sides in _ROUND:
+                time_ms = self.sample_ms(sides)
+                if number >= _WARMUP_ROUNDS:
+                    times[sides].append(time_ms)
+        self._verify(SIDES)
+        good = {sides: self._of_slowest_rank(taken) for sides, taken in times.items()}
+        comp, comm, both = (statistics.median(good[s]) for s in (("comp",), ("comm",), SIDES))
+        return Row(f"{grid[0]}x{grid[1]}", comp, comm, both, len(good[SIDES]))
+
+    def _of_slowest_rank(self, times_ms: Sequence[float]) -> list[float]:
+        times = self.torch.tensor(times_ms, dtype=self.torch.float64, device="cuda")
+        self.torch.distributed.all_reduce(times, op=self.torch.distributed.ReduceOp.MAX)
+        good = [time for time in times.tolist() if time != float("inf")]
+        if len(good) < len(times_ms) / 2:
+            raise OverlapError("the host is too slow or too busy to keep the GPUs supplied")
+        return good
+
+    def _verify(self, sides: Sequence[str]) -> None:
+        """Run the sides over poisoned results; every rank raises if one found a wrong one."""
+        self.product.fill_(float("nan"))
+        self.received.fill_(float("nan"))
+        self.torch.cuda.synchronize()
+        self.sample_ms(sides)
+        checks: Mapping[str, Callable[[], bool]] = {
+            "comp": self._product_is_right,
+            "comm": self._received_is_right,
+        }
+        wrong = [float(side in sides and not checks[side]()) for side in SIDES]
+        found = self.torch.tensor(wrong, device="cuda")
+        self.torch.distributed.all_reduce(found)
+        for side, count in zip(SIDES, found.tolist(), strict=True):
+            if count:
+                what = "matrix product" if side == "comp" else "all-to-all"
+                together = " while overlapped" if len(sides) > 1 else ""
+                raise WrongResultError(f"wrong result of the {what}{together} on {count:.0f} ranks")
+
+    def _product_is_right(self) -> bool:
+        columns, rows = 16 * self.grid[0], 16 * self.grid[1]
+        a, b = self.a[:rows].double(), self.b[:, :columns].double()
+        off = (self.product[:rows, :columns].double() - a @ b).abs()
+        untouched = self.product.isnan().sum().item() == N * N - rows * columns
+        return bool((off <= _TOLERANCE * (a.abs() @ b.abs())).all()) and untouched
+
+    def _received_is_right(self) -> bool:
+        of_rank = N // self.ranks
+        mine = slice(self.rank * of_rank, (self.rank + 1) * of_rank)
+        expected = self.torch.cat([self._random(rank)[mine] for rank in range(self.ranks)])
+        return bool(self.torch.equal(self.received, expected))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    speaks = os.environ.get("RANK", "0") == "0"
+    try:
+        suite = suite_slowdowns(options.compare, options.first) if options.compare else {}
+        _require_machine()
+        rows, context = _run(options, speaks)
+        if speaks:
+            _write(options.output, rows, context | {"first": options.first})
+            print(render_table(rows, suite), end="")
+    except (OverlapError, ResultError, torch_kernels.KernelsError) as error:
+        return _refuse(str(error), 2, speaks)
+    except OSError as error:
+        return _refuse(f"{error.filename or options.output}: {error.strerror}", 2, speaks)
+    except WrongResultError as error:
+        return _refuse(str(error), 1, speaks)
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="torch_overlap",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("-o", "--output", required=True, type=Path, metavar="FILE.json")
+    add("--grids", type=parse_grids, default=GRIDS, metavar="XxY,XxY")
+    add("--first", choices=SIDES, default="comp", help="the side that starts first")
+    add("--rounds", type=_positive, default=11, metavar="N", help="two samples of T a round")
+    add("--compare", type=Path, metavar="RESULT.json", help="a result of ./bench")
+    return parser.parse_args(arguments)
+
+
+def parse_grids(text: str) -> list[Grid]:
+    """Read 1x1,16x16; argparse's error says which is wrong."""
+    grids = []
+    for part in text.split(","):
+        x, _, y = part.partition("x")
+        if not (x.isdecimal() and y.isdecimal() and all(1 <= int(s) <= N // 16 for s in (x, y))):
+            raise argparse.ArgumentTypeError(f"{part!r} is no grid from 1x1 to {N // 16}x{N // 16}")
+        grids.append((int(x), int(y)))
+    return grids
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def suite_slowdowns(path: Path, first: str) -> dict[str, float]:
+    """Return the slowdown of each grid in the suite's rows of the same experiment."""
+    slowdowns = {}
+    wanted = {"bytes": str(4 * N * N), "n": str(N), "work": "tile", "cache": "cold"}
+    for row in read_results([str(path)])[0].rows:
+        axes = dict(row.name.axes)
+        same = axes.get("first", "comp") == first and wanted.items() <= axes.items()
+        if row.name.workloads == ("AllToAll", "Gemm") and same and not row.problem:
+            slowdowns[axes["grid"]] = row.counters["slowdown"]
+    if not slowdowns:
+        raise OverlapError(f"{path}: holds no row of the same experiment")
+    return slowdowns
+
+
+def render_table(rows: Sequence[Row], suite: Mapping[str, float]) -> str:
+    """Write the rows as overlapbench does, and its own slowdowns beside them."""
+    lines = [f"{'grid':<9}{'C ms':>10}{'M ms':>10}{'T ms':>10}{'slowdown':>10}{'efficiency':>11}"]
+    lines[0] += f"{'Overlap':>9}{'ratio':>7}" if suite else ""
+    for row in rows:
+        line = f"{row.grid:<9}{row.comp_ms:10.3f}{row.comm_ms:10.3f}{row.overlap_ms:10.3f}"
+        line += f"{row.slowdown:10.2f}{row.efficiency:11.2f}"
+        if row.grid in suite:
+            line += f"{suite[row.grid]:9.2f}{row.slowdown / suite[row.grid]:7.2f}"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _require_machine() -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise OverlapError("Python has no torch: pip install torch")
+    if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        raise OverlapError("start it with: torchrun --nproc-per-node 2 tools/torch_overlap.py ...")
+    import torch
+
+    needed = int(os.environ["LOCAL_WORLD_SIZE"])
+    if torch.cuda.device_count() < needed:
+        raise OverlapError(f"needs a GPU a rank: {needed}, {torch.cuda.device_count()} are visible")
+    if N % int(os.environ["WORLD_SIZE"]):
+        raise OverlapError(f"the number of ranks must divide {N}")
+    torch_kernels.load_library(torch_kernels.library_path())
+
+
+def _run(options: argparse.Namespace, speaks: bool) -> tuple[list[Row], dict[str, str]]:
+    import torch
+
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    torch.distributed.init_process_group("nccl", device_id=device)
+    try:
+        ranks = torch.distributed.get_world_size()
+        experiment = Experiment(torch.distributed.get_rank(), ranks, options.first)
+        rows = []
+        for number, grid in enumerate(options.grids, 1):
+            row = experiment.measure(grid, options.rounds)
+            rows.append(row)
+            if speaks:
+                line = f"[{number}/{len(options.grids)}] {row.grid}: slowdown {row.slowdown:.2f}"
+                print(line, file=sys.stderr, flush=True)
+    finally:
+        torch.distributed.destroy_process_group()
+    return rows, {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "device": str(torch.cuda.get_device_name()),
+        "ranks": str(ranks),
+        "torch": str(torch.__version__),
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+    }
+
+
+def _write(path: Path, rows: Sequence[Row], context: Mapping[str, str]) -> None:
+    figures = [
+        asdict(row) | {"slowdown": row.slowdown, "efficiency": row.efficiency} for row in rows
+    ]
+    document = {"overlapbench_torch_overlap": "1", "context": dict(context), "rows": figures}
+    replace_files(path.parent, {path.name: (json.dumps(document, indent=1) + "\n").encode()}, ())
+
+
+def _refuse(line: str, status: int, speaks: bool) -> int:
+    if speaks:
+        print(f"torch_overlap: {line}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
