@@ -27,7 +27,8 @@ constexpr std::chrono::seconds kTimeToSpeak(2);
 void PrintHelp() {
   std::cout
       << "overlapbench: what overlapping computation and communication costs on this machine.\n\n"
-         "Families: Compute, Comm, Overlap, Copy, Priority, Supply, Launch, Gelu, Softmax.\n"
+         "Families: Compute, Comm, Overlap, Copy, Priority, Supply, Launch, Gelu, Softmax,\n"
+         "Mlp.\n"
          "A name reads Family/Workload[+Workload]/axis:value/...\n\n"
          "Examples:\n"
          "  --benchmark_filter=Overlap\n"
@@ -105,6 +106,7 @@ Plan MakePlan(const Registry& registry, const Options& options, const Device& de
   PlanLaunch(plan);
   PlanGelu(plan, backend);
   PlanSoftmax(plan, backend);
+  PlanMlp(plan);
   plan.RequireKnownAxes();
   return plan;
 }

@@ -77,15 +77,21 @@ void Plan::AddCombinations(const std::string& family, const Case& one,
   configuration.make_scene = make_scene;
   configuration.comp = &registry_.Find(one.comp);
   if (!one.comm.empty()) configuration.comm = &registry_.Find(one.comm);
-  for (const auto& name : one.references)
-    configuration.references.push_back({&registry_.Find(name), {}});
   const std::string workloads = (one.comm.empty() ? "" : one.comm + "+") + one.comp;
   const std::string stem = family + "/" + (one.title.empty() ? workloads : one.title);
-  for (const Part& part : configuration.parts()) {
-    if (part.spec->missing.empty()) continue;
-    unavailable_.push_back({stem, part.spec->name + " " + part.spec->missing});
-    return;
-  }
+  const auto cannot_run = [&] {
+    for (const Part& part : configuration.parts()) {
+      if (part.spec->missing.empty()) continue;
+      unavailable_.push_back({stem, part.spec->name + " " + part.spec->missing});
+      return true;
+    }
+    return false;
+  };
+  if (cannot_run()) return;
+  // Not before: a build that lacks a workload may not know its references either.
+  for (const auto& name : one.references)
+    configuration.references.push_back({&registry_.Find(name), {}});
+  if (cannot_run()) return;
   for (const auto& settings : Combinations(AxesOf(one, fixture_axes))) {
     configuration.name = stem + settings.NameSuffix();
     configuration.settings = settings;

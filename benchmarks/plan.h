@@ -91,5 +91,6 @@ void PlanSupply(Plan& plan);
 void PlanLaunch(Plan& plan);
 void PlanGelu(Plan& plan, Backend backend);
 void PlanSoftmax(Plan& plan, Backend backend);
+void PlanMlp(Plan& plan);
 
 }  // namespace overlapbench

@@ -32,8 +32,9 @@ ncclDataType_t TypeOf(Element element) {
       return ncclFloat64;
     case Element::kInt32:
       return ncclInt32;
+    default:
+      throw Error("NCCL carries no element type " + ToString(element));
   }
-  throw Error("NCCL carries no such element type");
 }
 
 cudaStream_t Native(Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }

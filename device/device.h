@@ -101,6 +101,8 @@ struct DeviceInfo {
   std::string name;                             // "NVIDIA H200", or the CPU's model name
   std::string identity;                         // unique on its machine: the GPU's UUID, or "host"
   int multiprocessors = 0;                      // SMs, or the cores that kernels may use
+  int compute_capability = 0;                   // 90 is 9.0; 0 on the host backend
+  double most_clock_GHz = 0;                    // of the SMs; 0 on the host backend
   std::size_t cache_bytes = 0;                  // last-level cache: L2 on a GPU
   std::map<std::string, std::string> versions;  // of the driver and libraries, for the JSON context
 };

@@ -9,10 +9,14 @@ namespace overlapbench {
 namespace {
 
 double Oracle(const GemmProblem& problem, long row, long column) {
+  const auto input = [&](std::uint32_t seed, long index) {
+    return Held(RandomFraction(seed, index), problem.element_ab);
+  };
   double sum = 0;
   for (long i = 0; i < problem.k; ++i) {
-    sum += static_cast<double>(RandomFraction(problem.seed_a, row * problem.k + i)) *
-           RandomFraction(problem.seed_b, i * problem.b_columns + column);
+    const long b_index =
+        problem.b_transposed ? column * problem.k + i : i * problem.b_columns + column;
+    sum += input(problem.seed_a, row * problem.k + i) * input(problem.seed_b, b_index);
   }
   return sum;
 }

@@ -1,9 +1,10 @@
 // The oracle of every matrix product: C = A·B on random elements of C, in double precision.
 //
-// A is m×k and B is k×n, both row-major, filled with RandomFraction(seed, row × columns + column);
-// any element of C can therefore be computed without reading A or B. Errors are taken relative to
-// the root mean square of the checked elements, so that an element that happens to be near 0 does
-// not stand out.
+// A is m×k and B is k×n, both row-major, filled with RandomFraction(seed, row × columns + column),
+// as far as their element type holds it; any element of C can therefore be computed without reading
+// A or B. B may be stored transposed, and is then filled as it is stored. Errors are taken relative
+// to the root mean square of the checked elements, so that an element that happens to be near 0
+// does not stand out.
 #pragma once
 
 #include <chrono>
@@ -20,6 +21,8 @@ struct GemmProblem {
   long k = 0;
   long b_columns = 0;  // columns of B as stored
   long c_columns = 0;  // columns of C as stored
+  bool b_transposed = false;
+  Element element_ab = Element::kFloat32;
   Element element_c = Element::kFloat32;
   std::uint32_t seed_a = 1;
   std::uint32_t seed_b = 2;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/launch.h"
+#include "kernels/repeater.h"
 #include "kernels/step_kernel.h"
 #include "workload/data.h"
 #include "workload/registry.h"
@@ -28,23 +29,6 @@ struct EmptyBody {
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     if (mark != nullptr && block.thread == 0) *mark = 1;
   }
-};
-
-// Enqueues by a loop of launches or by a graph in which the loop was recorded.
-class Repeater {
- public:
-  Repeater(Device& device, bool as_graph, std::function<void(Stream&)> loop)
-      : loop_(std::move(loop)), graph_(as_graph ? device.Record(loop_) : nullptr) {}
-  void Enqueue(Stream& stream) {
-    if (graph_ != nullptr)
-      graph_->Launch(stream);
-    else
-      loop_(stream);
-  }
-
- private:
-  std::function<void(Stream&)> loop_;
-  std::unique_ptr<Graph> graph_;
 };
 
 class EmptyKernelWorkload : public Workload {

@@ -15,6 +15,7 @@
 namespace overlapbench {
 namespace {
 
+// All that hold every value in use; float8 does not.
 constexpr std::array kElements = {Element::kFloat32, Element::kFloat16, Element::kBfloat16,
                                   Element::kFloat64, Element::kInt32};
 
@@ -65,6 +66,48 @@ TEST(FromHalf, IsTheReferenceForEveryPattern) {
   }
 }
 
+// e4m3: four bits of exponent, biased by 7, three of fraction, no infinity.
+double ReferenceFromFloat8(int bits) {
+  const double sign = (bits & 0x80) != 0 ? -1 : 1;
+  const int exponent = bits >> 3 & 15;
+  const int fraction = bits & 7;
+  if (exponent == 15 && fraction == 7) return std::numeric_limits<double>::quiet_NaN();
+  if (exponent == 0) return sign * std::ldexp(fraction, -9);
+  return sign * std::ldexp(8 + fraction, exponent - 10);
+}
+
+TEST(FromFloat8, IsTheReferenceForEveryPattern) {
+  for (int pattern = 0; pattern <= 0xFF; ++pattern) {
+    const double expected = ReferenceFromFloat8(pattern);
+    const double got = FromFloat8(static_cast<std::uint8_t>(pattern));
+    if (std::isnan(expected))
+      EXPECT_TRUE(std::isnan(got)) << pattern;
+    else
+      EXPECT_EQ(got, expected) << pattern;
+  }
+  EXPECT_EQ(FromFloat8(0x7E), 448) << "the largest";
+}
+
+TEST(Float8Bits, KeepWhatIsExact) {
+  for (int pattern = 0; pattern <= 0xFF; ++pattern) {
+    const auto bits = static_cast<std::uint8_t>(pattern);
+    if (std::isnan(FromFloat8(bits))) continue;
+    EXPECT_EQ(Float8Bits(FromFloat8(bits)), bits) << pattern;
+  }
+}
+
+TEST(Held, CutsFloat8ToFourSignificantBits) {
+  for (const float value : ValuesInUse()) {
+    const double held = Held(value, Element::kFloat8);
+    EXPECT_LE(std::abs(held), std::abs(value)) << value;
+    EXPECT_LE(std::abs(value) - std::abs(held), std::abs(value) / 8) << value;
+    EXPECT_EQ(std::signbit(held), std::signbit(value)) << value;
+    EXPECT_EQ(Held(value, Element::kFloat32), value);
+  }
+  EXPECT_EQ(Held(127.0F / 128, Element::kFloat8), 0.9375);
+  EXPECT_EQ(Held(1.0F / 128, Element::kFloat8), 1.0 / 128) << "is subnormal";
+}
+
 TEST(Store, KeepsEveryValueInEveryType) {
   for (const Element element : kElements) {
     for (const float value : ValuesInUse()) {
@@ -88,10 +131,12 @@ TEST(Load, TellsPoisonFromEveryValue) {
     else
       EXPECT_TRUE(std::isnan(value)) << ToString(element);
   }
+  EXPECT_TRUE(std::isnan(Load(poison.data(), 0, Element::kFloat8)));
 }
 
 TEST(ElementNames, AreInversesOfElements) {
   for (const Element element : kElements) EXPECT_EQ(ElementNamed(ToString(element)), element);
+  EXPECT_EQ(ElementNamed("float8_e4m3"), Element::kFloat8);
   EXPECT_THROW(ElementNamed("float8"), Error);
 }
 
@@ -100,6 +145,7 @@ TEST(SizeOf, IsTheTypesSize) {
   EXPECT_EQ(SizeOf(Element::kBfloat16), 2U);
   EXPECT_EQ(SizeOf(Element::kFloat32), 4U);
   EXPECT_EQ(SizeOf(Element::kInt32), 4U);
+  EXPECT_EQ(SizeOf(Element::kFloat8), 1U);
   EXPECT_EQ(SizeOf(Element::kFloat64), 8U);
 }
 

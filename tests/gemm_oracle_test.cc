@@ -27,15 +27,17 @@ std::vector<float> RightC(const GemmProblem& problem) {
   std::vector<double> a(problem.m * problem.k);
   std::vector<double> b(problem.k * problem.b_columns);
   for (std::size_t i = 0; i < a.size(); ++i)
-    a[i] = RandomFraction(problem.seed_a, static_cast<long>(i));
+    a[i] = Held(RandomFraction(problem.seed_a, static_cast<long>(i)), problem.element_ab);
   for (std::size_t i = 0; i < b.size(); ++i)
-    b[i] = RandomFraction(problem.seed_b, static_cast<long>(i));
+    b[i] = Held(RandomFraction(problem.seed_b, static_cast<long>(i)), problem.element_ab);
   std::vector<float> c(problem.m * problem.c_columns, std::numeric_limits<float>::quiet_NaN());
   for (long row = 0; row < problem.m; ++row) {
     for (long column = 0; column < problem.n; ++column) {
       double sum = 0;
       for (long i = 0; i < problem.k; ++i) {
-        sum += a[row * problem.k + i] * b[i * problem.b_columns + column];
+        const long b_index =
+            problem.b_transposed ? column * problem.k + i : i * problem.b_columns + column;
+        sum += a[row * problem.k + i] * b[b_index];
       }
       c[row * problem.c_columns + column] = static_cast<float>(sum);
     }
@@ -80,6 +82,17 @@ TEST_P(GemmOracleTest, TakesTheRightResultInHalfAndInBrainPrecision) {
     problem.tolerance = 1e-5;
     EXPECT_NE(Verify(c_, problem).fault, "");
   }
+}
+
+TEST_P(GemmOracleTest, KnowsInputsInEightBitsAndBStoredTransposed) {
+  GemmProblem problem = problem_;
+  problem.element_ab = Element::kFloat8;
+  problem.b_transposed = true;
+  EXPECT_EQ(Verify(RightC(problem), problem).fault, "");
+  EXPECT_NE(Verify(c_, problem).fault, "") << "the product of the uncut inputs";
+  GemmProblem straight = problem;
+  straight.b_transposed = false;
+  EXPECT_NE(Verify(RightC(straight), problem).fault, "");
 }
 
 TEST_P(GemmOracleTest, RefusesAWrongElementInEachCorner) {

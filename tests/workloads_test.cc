@@ -25,8 +25,11 @@ namespace {
 // Small sizes, some of them odd; all can be divided among two and among three ranks. An axis that
 // is not here is tested with its default values; "Workload/axis" is for that workload alone.
 const std::map<std::string, std::string> kValues = {
-    {"CublasGemm/precision", "bf16,fp16,tf32,fp32"},
+    {"CublasGemm/precision", "bf16,fp16,tf32,fp32,fp8"},
+    {"Mlp/precision", "bf16,fp16,tf32,fp32"},
+    {"TinyGemm/precision", "bf16,fp16,tf32,fp32,fp8"},
     {"array_bytes", "4,16380,1M"},
+    {"batch", "32"},
     {"batch_bytes", "40004"},
     {"batch_elements", "517"},
     {"batches", "1,7"},
@@ -37,6 +40,7 @@ const std::map<std::string, std::string> kValues = {
     {"columns", "33,1024,5001"},
     {"count", "1,4099"},
     {"delay_us", "1,300"},
+    {"dim", "64"},
     {"direction", "forward,backward"},
     {"elements", "240,49200"},
     {"engine", "copy,sm"},
@@ -45,6 +49,7 @@ const std::map<std::string, std::string> kValues = {
     {"grid", "1x1,3x2,4x4"},
     {"intensity", "1,7"},
     {"launches", "1,3,48"},
+    {"layers", "1,3"},
     {"make_us", "100"},
     {"matrix_bytes", "64K"},
     {"memory", "pinned,registered,pageable"},
@@ -58,6 +63,7 @@ const std::map<std::string, std::string> kValues = {
     {"second_delay_us", "1,300"},
     {"sm_target", "0,16"},
     {"source", "work,wait"},
+    {"steps", "1,3"},
     {"supply_batches", "1,7"},
     {"tie", "events,host"},
     {"total_steps", "48,144"},

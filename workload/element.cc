@@ -10,11 +10,12 @@ struct ElementName {
   Element element;
   std::string_view name;
 };
-constexpr std::array<ElementName, 5> kElementNames = {{{Element::kFloat32, "float32"},
+constexpr std::array<ElementName, 6> kElementNames = {{{Element::kFloat32, "float32"},
                                                        {Element::kFloat16, "float16"},
                                                        {Element::kBfloat16, "bfloat16"},
                                                        {Element::kFloat64, "float64"},
-                                                       {Element::kInt32, "int32"}}};
+                                                       {Element::kInt32, "int32"},
+                                                       {Element::kFloat8, "float8_e4m3"}}};
 
 }  // namespace
 

@@ -1,8 +1,10 @@
 // Element types of workloads, and how a small value is stored in each.
 //
 // Every value the suite puts in a buffer is a multiple of 1/128 below 2, or a whole number up to
-// 256: such values are exact in all of these types, so that inputs are the same number in every
-// precision and the sums of collectives are exact.
+// 256: such values are exact in all of these types but float8, so that inputs are the same number
+// in every precision and the sums of collectives are exact. float8 is the format e4m3 (Micikevicius
+// et al., "FP8 Formats for Deep Learning", 2022), which keeps four significant bits: the others
+// are cut off, and Held() tells what is left.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +17,7 @@
 
 namespace overlapbench {
 
-enum class Element : std::uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64, kInt32 };
+enum class Element : std::uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64, kInt32, kFloat8 };
 
 [[nodiscard]] OVERLAPBENCH_BODY constexpr std::size_t SizeOf(Element element) {
   switch (element) {
@@ -27,6 +29,8 @@ enum class Element : std::uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64, kIn
     case Element::kFloat32:
     case Element::kInt32:
       return 4;
+    case Element::kFloat8:
+      return 1;
   }
   return 0;
 }
@@ -58,6 +62,18 @@ OVERLAPBENCH_BODY To BitCast(const From& from) {
   return static_cast<std::uint16_t>(BitCast<std::uint32_t>(value) >> 16);
 }
 
+// Of a value below 448 in size: the exponent rebiased from 127 to 7, the fraction cut from 23 bits
+// to 3; below 2^-6 a multiple of 2^-9, which is subnormal.
+[[nodiscard]] OVERLAPBENCH_BODY inline std::uint8_t Float8Bits(float value) {
+  const auto bits = BitCast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 24 & 0x80U;
+  const std::uint32_t exponent = bits >> 23 & 0xFFU;
+  const float magnitude = value < 0 ? -value : value;
+  const std::uint32_t rest = exponent > 127 - 7 ? (exponent - 127 + 7) << 3 | (bits >> 20 & 7U)
+                                                : static_cast<std::uint32_t>(magnitude * 512);
+  return static_cast<std::uint8_t>(sign | rest);
+}
+
 OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, float value) {
   switch (element) {
     case Element::kFloat32:
@@ -75,6 +91,9 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
     case Element::kInt32:
       static_cast<std::int32_t*>(data)[index] = static_cast<std::int32_t>(value);
       break;
+    case Element::kFloat8:
+      static_cast<std::uint8_t*>(data)[index] = Float8Bits(value);
+      break;
   }
 }
 
@@ -91,6 +110,18 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
   return BitCast<float>(sign | (exponent - 15 + 127) << 23 | fraction << 13);
 }
 
+[[nodiscard]] OVERLAPBENCH_BODY inline float FromFloat8(std::uint8_t bits) {
+  const std::uint32_t sign = (bits & 0x80U) << 24;
+  const std::uint32_t exponent = bits >> 3 & 0xFU;
+  const std::uint32_t fraction = bits & 7U;
+  if (exponent == 0xF && fraction == 7) return BitCast<float>(0x7FC00000U);  // there is no infinity
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(fraction) / 512.0F;  // subnormal: fraction × 2^-9
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  return BitCast<float>(sign | (exponent - 7 + 127) << 23 | fraction << 20);
+}
+
 [[nodiscard]] OVERLAPBENCH_BODY inline double Load(const void* data, long index, Element element) {
   switch (element) {
     case Element::kFloat32:
@@ -104,8 +135,17 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
       return static_cast<const double*>(data)[index];
     case Element::kInt32:
       return static_cast<const std::int32_t*>(data)[index];
+    case Element::kFloat8:
+      return FromFloat8(static_cast<const std::uint8_t*>(data)[index]);
   }
   return 0;
+}
+
+// What is left of a value that was stored.
+[[nodiscard]] OVERLAPBENCH_BODY inline double Held(float value, Element element) {
+  double room = 0;
+  Store(&room, 0, element, value);
+  return Load(&room, 0, element);
 }
 
 }  // namespace overlapbench

@@ -14,10 +14,11 @@ const WorkloadSpec& Registry::Find(std::string_view name) const {
   return *spec;
 }
 
-WorkloadSpec Unavailable(std::string_view name, Side side, std::string reason) {
+WorkloadSpec Unavailable(std::string_view name, Side side, std::string reason, bool baseline) {
   WorkloadSpec spec;
   spec.name = name;
   spec.side = side;
+  spec.baseline = baseline;
   spec.missing = std::move(reason);
   return spec;
 }

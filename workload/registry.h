@@ -2,8 +2,8 @@
 //
 // It is filled from two lists, kernels/kernels.def and comm/comm.def (by benchmarks/catalog.cc). A
 // line WORKLOAD(Thing) there calls `std::vector<WorkloadSpec> Thing(Machine&)`, which one file
-// defines; CUDA_WORKLOAD(Thing, "Name", side) is for those that exist on the cuda backend alone,
-// and stands as "not available" elsewhere.
+// defines; CUDA_WORKLOAD(Thing, "Name", side, baseline) is for those that exist on the cuda backend
+// alone, and stands as "not available" elsewhere.
 #pragma once
 
 #include <string_view>
@@ -25,6 +25,7 @@ class Registry {
 };
 
 // A spec that only says why `name` cannot run here.
-WorkloadSpec Unavailable(std::string_view name, Side side, std::string reason);
+WorkloadSpec Unavailable(std::string_view name, Side side, std::string reason,
+                         bool baseline = true);
 
 }  // namespace overlapbench

@@ -169,6 +169,10 @@ class CudaDevice : public Device {
     info_.identity = HexadecimalUuid(properties.uuid);
     info_.multiprocessors = properties.multiProcessorCount;
     info_.cache_bytes = properties.l2CacheSize;
+    info_.compute_capability = 10 * properties.major + properties.minor;
+    int most_clock_kHz = 0;
+    CUDA_CHECK(cudaDeviceGetAttribute(&most_clock_kHz, cudaDevAttrClockRate, ordinal));
+    info_.most_clock_GHz = most_clock_kHz * 1e-6;
     int driver = 0;
     int runtime = 0;
     CUDA_CHECK(cudaDriverGetVersion(&driver));

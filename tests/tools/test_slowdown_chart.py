@@ -22,6 +22,7 @@ from overlapbench import theme
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
 NAMES += ["compute_transfer", "fragments", "priority", "supply", "launch", "copy_share"]
+NAMES += ["mlp"]
 ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "svg")}
 
 
@@ -87,6 +88,7 @@ def test_png(drawn: Path, name: str) -> None:
         ("launch", ["µs per launch", "launches", "RoundTrip", "total steps 65536"]),
         ("copy_share", ["Gelu Fused", "Softmax Unfused", "% of a copy", "elements of a row"]),
         ("launch", ["loop: launches dominate below 2.9 µs", "length of one kernel (µs)"]),
+        ("mlp", ["time (ms)", "Time against steps", "80.0 µs a step + 100.0 µs, residual 0.0 µs"]),
     ],
 )
 def test_svg(drawn: Path, name: str, texts: list[str]) -> None:
@@ -184,7 +186,8 @@ def test_it_says_what_it_wrote_what_is_bad_and_what_is_not_drawn(
         " copy_bandwidth (needs Copy/Bandwidth rows), pipeline (needs Copy/Pipelined rows),"
         " compute_transfer (needs Copy/ComputeTransfer rows), fragments (needs Copy/Fragmented"
         " rows), priority (needs Priority rows), supply (needs Supply/Batches rows), launch (needs"
-        " Launch rows), copy_share (needs Gelu or Softmax rows)",
+        " Launch rows), copy_share (needs Gelu or Softmax rows), mlp (needs"
+        " Mlp rows at three steps or three layers)",
         "in no chart: 2 Compute/Gemm",
         "not to be trusted: run (cuda, NVIDIA H200): Overlap/A+B/n:1: throttled",
     ]

@@ -23,6 +23,7 @@ from overlapbench.charts.copy_bandwidth import draw_copies, select_copies
 from overlapbench.charts.copy_share import draw_copy_shares, select_copy_shares
 from overlapbench.charts.fragments import draw_fragments, select_fragments
 from overlapbench.charts.launch import draw_launches, select_launches
+from overlapbench.charts.mlp import draw_mlp, select_mlp
 from overlapbench.charts.pairs import draw_pairs, select_pairs
 from overlapbench.charts.pipeline import draw_pipelines, select_pipelines
 from overlapbench.charts.priority import draw_priorities, select_priorities
@@ -149,6 +150,14 @@ CHARTS = (
         needs="Gelu or Softmax rows",
         select=select_copy_shares,
         draw=draw_copy_shares,
+    ),
+    ChartKind(
+        name="mlp",
+        title="Training a network",
+        reading="Lines are fitted by least squares: their slope is what one more costs.",
+        needs="Mlp rows at three steps or three layers",
+        select=select_mlp,
+        draw=draw_mlp,
     ),
 )
 

@@ -32,13 +32,14 @@ _POSITIVE = frozenset(
     | {"latency_alone_ms", "latency_equal_ms", "latency_ms", "load_alone_ms", "gain"}
     | {"make_ms", "consume_ms", "whole_ms", "kernel_us", "pieces_slowdown"}
     | {"copy_ms", "fused_ms", "fused_speedup", "predicted_speedup"}
+    | {"train_ms", "loop_ms", "graph_speedup", "kernel_ms", "epilogue_speedup"}
 )
 _NOT_NEGATIVE = frozenset(
     {"comp_slowdown", "comm_slowdown", "coverage", "skew_us", "p05_ms", "p95_ms", "cv"}
     | {"algbw_GBps", "busbw_GBps", "GBps", "TFLOPs", "pct_of_copy", "max_rel_err"}
     | {"host_to_device_GBps", "device_to_host_GBps"}
     | {"host_to_device_slowdown", "device_to_host_slowdown"}
-    | {"pct_of_ideal", "host_us_per_fragment"}
+    | {"pct_of_ideal", "host_us_per_fragment", "pct_of_peak", "fixed_cost_share"}
     | {"work_slowdown", "work_slowdown_equal", "load_slowdown", "load_slowdown_equal"}
     | {"batches_per_s", "predicted_batches_per_s"}
     | {"host_us_per_launch", "launches_per_s", "dominated_below_us", "round_trip_us"}

@@ -1,0 +1,121 @@
+#include "kernels/cublaslt.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace overlapbench {
+namespace {
+
+void ThrowIfCublasFailed(cublasStatus_t code, const char* call) {
+  if (code == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(std::string(call) + " failed: " + cublasLtGetStatusName(code));
+}
+#define CUBLAS_CHECK(call) ThrowIfCublasFailed((call), #call)
+
+constexpr std::array<Precision, 5> kPrecisions = {{
+    {"bf16", CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, Element::kBfloat16, Element::kBfloat16},
+    {"fp16", CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, Element::kFloat16, Element::kFloat16},
+    {"tf32", CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, Element::kFloat32,
+     Element::kFloat32},
+    {"fp32", CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, Element::kFloat32, Element::kFloat32},
+    {"fp8", CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, Element::kFloat8, Element::kBfloat16},
+}};
+
+}  // namespace
+
+const Precision& PrecisionNamed(std::string_view name) {
+  const auto* found = std::ranges::find(kPrecisions, name, &Precision::name);
+  if (found == kPrecisions.end()) throw Error("no precision is called '" + std::string(name) + "'");
+  return *found;
+}
+
+std::string NoSuchPrecision(std::string_view precision, int compute_capability) {
+  constexpr int kFirstWithFloat8 = 89;
+  if (precision != "fp8" || compute_capability >= kFirstWithFloat8) return "";
+  return "precision:fp8 needs compute capability 8.9, this GPU has " +
+         std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
+}
+
+CublasLt::CublasLt(Device& device) {
+  cublasLtHandle_t handle = nullptr;
+  CUBLAS_CHECK(cublasLtCreate(&handle));
+  handle_.reset(handle);
+  workspace_ = device.Allocate(kWorkspaceBytes, MemoryKind::kDevice);
+}
+
+CublasProduct::CublasProduct(const CublasLt& library, const Precision& precision,
+                             const ProductShape& shape, const Options& options)
+    : library_(&library),
+      epilogue_(options.epilogue),
+      a_(MakeLayout(precision.input_type, shape.transpose_a ? shape.k : shape.m,
+                    shape.transpose_a ? shape.m : shape.k)),
+      b_(MakeLayout(precision.input_type, shape.transpose_b ? shape.n : shape.k,
+                    shape.transpose_b ? shape.k : shape.n)),
+      d_(MakeLayout(precision.output_type, shape.m, shape.n)) {
+  cublasLtMatmulDesc_t operation = nullptr;
+  CUBLAS_CHECK(cublasLtMatmulDescCreate(&operation, precision.compute, CUDA_R_32F));
+  operation_.reset(operation);
+  // cuBLASLt's first operand is B, see above.
+  Set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  Set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  Set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_);
+  if (options.sm_target > 0) Set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, options.sm_target);
+  if ((epilogue_ & CUBLASLT_EPILOGUE_GELU_AUX) == CUBLASLT_EPILOGUE_GELU_AUX ||
+      (epilogue_ & CUBLASLT_EPILOGUE_DGELU) == CUBLASLT_EPILOGUE_DGELU) {
+    Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, static_cast<std::int64_t>(shape.n));
+  }
+  // The heuristic refuses an epilogue without its pointers; where they point does not matter yet.
+  SetFused({library.workspace().data(), library.workspace().data()});
+  ChooseAlgorithm(shape, precision);
+}
+
+void CublasProduct::Enqueue(Stream& stream, const void* a, const void* b, void* d,
+                            const Fused& fused) const {
+  const float one = 1;
+  const float zero = 0;
+  SetFused(fused);
+  CUBLAS_CHECK(cublasLtMatmul(library_->handle(), operation_.get(), &one, b, b_.get(), a, a_.get(),
+                              &zero, d, d_.get(), d, d_.get(), &algorithm_.algo,
+                              library_->workspace().data(), library_->workspace().bytes(),
+                              static_cast<cudaStream_t>(stream.native())));
+}
+
+CublasProduct::Layout CublasProduct::MakeLayout(cudaDataType_t type, long rows, long columns) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&layout, type, columns, rows, columns));
+  return Layout(layout);
+}
+
+template <class Value>
+void CublasProduct::Set(cublasLtMatmulDescAttributes_t attribute, const Value& value) const {
+  CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(operation_.get(), attribute,
+                                              static_cast<const void*>(&value), sizeof(value)));
+}
+
+void CublasProduct::SetFused(const Fused& fused) const {
+  if (epilogue_ == CUBLASLT_EPILOGUE_DEFAULT) return;
+  Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, fused.bias);
+  if (epilogue_ != CUBLASLT_EPILOGUE_BIAS)
+    Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, fused.aux);
+}
+
+void CublasProduct::ChooseAlgorithm(const ProductShape& shape, const Precision& precision) {
+  cublasLtMatmulPreference_t preference = nullptr;
+  CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  const Preference owner(preference);
+  CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(
+      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &CublasLt::kWorkspaceBytes,
+      sizeof(CublasLt::kWorkspaceBytes)));
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(library_->handle(), operation_.get(), b_.get(), a_.get(),
+                                     d_.get(), d_.get(), preference, 1, &algorithm_, &found);
+  if (status == CUBLAS_STATUS_SUCCESS && found > 0) return;
+  throw Error("cuBLASLt has no algorithm for a product of " + std::string(precision.name) + ", " +
+              std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
+              std::to_string(shape.k) + ", epilogue " + std::to_string(epilogue_) + " (" +
+              cublasLtGetStatusName(status) + ")");
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,106 @@
+// Matrix products by cuBLASLt, the library that production code uses: row-major matrices, any of
+// them transposed, with what the library can fuse behind the product.
+//
+// cuBLASLt's matrices are column-major: a row-major matrix is the transpose of a column-major one,
+// so that it is asked for Dᵀ = op(B)ᵀ·op(A)ᵀ, which moves nothing. What it calls a column of D is
+// a row here; so a bias is added to every row. Source: cuBLAS documentation, "Using the cuBLASLt
+// API".
+#pragma once
+
+#include <cublasLt.h>
+
+#include <memory>
+#include <string_view>
+#include <type_traits>
+
+#include "device/device.h"
+#include "workload/element.h"
+
+namespace overlapbench {
+
+// What a product reads and writes. All accumulate in float32.
+struct Precision {
+  std::string_view name;
+  cudaDataType_t input_type;
+  cudaDataType_t output_type;
+  cublasComputeType_t compute;
+  Element input;
+  Element output;
+};
+// "bf16", "fp16", "tf32" (float32 in memory, tensor cores), "fp32", or "fp8": e4m3 in, bf16 out.
+const Precision& PrecisionNamed(std::string_view name);
+
+// Why products of `precision` cannot run on a GPU of this compute capability; "" when they can.
+std::string NoSuchPrecision(std::string_view precision, int compute_capability);
+
+// D = op(A)·op(B), where D is m×n and op(A) m×k.
+struct ProductShape {
+  long m = 0;
+  long n = 0;
+  long k = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+};
+
+// The library on one device, with its workspace.
+class CublasLt {
+ public:
+  // What NVIDIA recommends for Hopper (cuBLAS documentation, cublasSetWorkspace).
+  static constexpr std::size_t kWorkspaceBytes = 32UL << 20;
+
+  explicit CublasLt(Device& device);
+  [[nodiscard]] cublasLtHandle_t handle() const { return handle_.get(); }
+  [[nodiscard]] const Buffer& workspace() const { return workspace_; }
+
+ private:
+  template <class Handle, auto Destroy>
+  struct Deleter {
+    void operator()(Handle handle) const { Destroy(handle); }
+  };
+  template <class Handle, auto Destroy>
+  using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Deleter<Handle, Destroy>>;
+  friend class CublasProduct;
+
+  Owner<cublasLtHandle_t, cublasLtDestroy> handle_;
+  Buffer workspace_;
+};
+
+// A product with the algorithm that the library's heuristic chose for it.
+class CublasProduct {
+ public:
+  struct Options {
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    int sm_target = 0;  // how many SMs the heuristic is told to use; 0: all
+  };
+  // What an epilogue reads or writes beside D, in D's element type.
+  struct Fused {
+    void* bias = nullptr;  // n elements: read and added to every row, or written: their gradient
+    void* aux = nullptr;   // m×n: what GELU is applied to, written forward and read backward
+  };
+
+  // `library` must outlive this. Throws Error where cuBLASLt has no algorithm.
+  CublasProduct(const CublasLt& library, const Precision& precision, const ProductShape& shape,
+                const Options& options);
+  void Enqueue(Stream& stream, const void* a, const void* b, void* d, const Fused& fused) const;
+
+ private:
+  using Operation = CublasLt::Owner<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+  using Layout = CublasLt::Owner<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+  using Preference = CublasLt::Owner<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+  static Layout MakeLayout(cudaDataType_t type, long rows, long columns);
+  template <class Value>
+  void Set(cublasLtMatmulDescAttributes_t attribute, const Value& value) const;
+  void SetFused(const Fused& fused) const;
+  void ChooseAlgorithm(const ProductShape& shape, const Precision& precision);
+
+  const CublasLt* library_;
+  cublasLtEpilogue_t epilogue_;
+  Operation operation_;
+  Layout a_;
+  Layout b_;
+  Layout d_;
+  cublasLtMatmulHeuristicResult_t algorithm_{};
+};
+
+}  // namespace overlapbench

@@ -1,0 +1,256 @@
+// The oracle of networks against finite differences of its own forward pass, and the check of a
+// trained network: takes the right tensors, and refuses each of them when one element is wrong.
+#include "kernels/mlp_oracle.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends.h"
+#include "kernels/float_io.h"
+#include "kernels/mlp_check.h"
+#include "workload/data.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr MlpProblem kSmall{16, 3, 32, 2};
+
+// What the gradients are the gradients of: Σ output ∘ output_gradient.
+double Loss(const MlpProblem& problem, const MlpInputs& inputs) {
+  const Doubles output = RunMlp(problem, inputs).output;
+  double sum = 0;
+  for (std::size_t i = 0; i < output.size(); ++i) sum += output[i] * inputs.output_gradient[i];
+  return sum;
+}
+
+// The central difference, whose error is of the order of the step squared.
+double Slope(const MlpProblem& problem, MlpInputs& inputs, double& value) {
+  constexpr double kStep = 1e-4;
+  const double at = value;
+  value = at + kStep;
+  const double above = Loss(problem, inputs);
+  value = at - kStep;
+  const double below = Loss(problem, inputs);
+  value = at;
+  return (above - below) / (2 * kStep);
+}
+
+TEST(MlpOracle, GeluIsItsTanhForm) {
+  EXPECT_EQ(MlpGelu(0), 0);
+  EXPECT_NEAR(MlpGelu(1), 0.8411919906, 1e-9);
+  EXPECT_NEAR(MlpGelu(-1), -0.1588080094, 1e-9);
+  EXPECT_NEAR(MlpGelu(20), 20, 1e-12);
+  EXPECT_NEAR(MlpGelu(-20), 0, 1e-12);
+}
+
+TEST(MlpOracle, DerivativeOfGeluIsItsSlope) {
+  constexpr double kStep = 1e-5;
+  for (int quarter = -24; quarter <= 24; ++quarter) {
+    const double z = quarter / 4.0;
+    const double slope = (MlpGelu(z + kStep) - MlpGelu(z - kStep)) / (2 * kStep);
+    EXPECT_NEAR(MlpGeluDerivative(z), slope, 1e-9) << z;
+  }
+}
+
+TEST(MlpOracle, OneLayerIsAProductAndABias) {
+  const MlpProblem one{16, 1, 16, 1};
+  MlpInputs inputs = RandomMlpInputs(one);
+  const MlpPass pass = RunMlp(one, inputs);
+  double sum = inputs.parameters[one.weight_count() + 5];
+  for (long i = 0; i < 16; ++i) sum += inputs.input[48 + i] * inputs.parameters[i * 16 + 5];
+  EXPECT_NEAR(pass.output[48 + 5], sum, 1e-12) << "row 3, column 5";
+}
+
+TEST(MlpOracle, GradientsOfParametersAreSlopes) {
+  MlpInputs inputs = RandomMlpInputs(kSmall);
+  const Doubles gradients = RunMlp(kSmall, inputs).gradients;
+  ASSERT_EQ(gradients.size(), inputs.parameters.size());
+  constexpr long kEvery = 7;  // weights and biases of every layer are among them
+  for (std::size_t i = 0; i < gradients.size(); i += kEvery)
+    EXPECT_NEAR(gradients[i], Slope(kSmall, inputs, inputs.parameters[i]), 1e-6) << i;
+}
+
+TEST(MlpOracle, GradientsOfTheInputAreSlopes) {
+  MlpInputs inputs = RandomMlpInputs(kSmall);
+  const Doubles gradient = RunMlp(kSmall, inputs).input_gradient;
+  ASSERT_EQ(gradient.size(), inputs.input.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    EXPECT_NEAR(gradient[i], Slope(kSmall, inputs, inputs.input[i]), 1e-6) << i;
+}
+
+TEST(MlpOracle, EveryStepGoesAgainstTheGradient) {
+  MlpInputs inputs = RandomMlpInputs(kSmall);
+  const Doubles first = RunMlp(kSmall, inputs).gradients;
+  for (std::size_t i = 0; i < first.size(); ++i) inputs.parameters[i] -= kSmall.rate() * first[i];
+  const MlpPass second = RunMlp(kSmall, inputs);
+  const TrainedMlp trained = TrainMlp(kSmall);
+  EXPECT_EQ(trained.last.output, second.output);
+  EXPECT_EQ(trained.last.gradients, second.gradients);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(trained.parameters[i], inputs.parameters[i] - kSmall.rate() * second.gradients[i]);
+  }
+}
+
+TEST(MlpOracle, ValuesStayNearOne) {
+  for (const long steps : {1L, 5L}) {
+    const TrainedMlp trained = TrainMlp({256, 5, 64, steps});
+    for (const Doubles* values : {&trained.last.output, &trained.last.input_gradient}) {
+      double squares = 0;
+      for (const double value : *values) squares += value * value;
+      const double rms = std::sqrt(squares / static_cast<double>(values->size()));
+      EXPECT_GT(rms, 0.1);
+      EXPECT_LT(rms, 4);
+    }
+  }
+}
+
+TEST(MlpProblem, CountsThreeProductsALayerAndStep) {
+  EXPECT_EQ((MlpProblem{256, 4, 128, 2}.flops()), 3.0 * 2 * 128 * 256 * 256 * 4 * 2);
+}
+
+// The tensors that training in double precision leaves, stored in float32.
+struct Tensors {
+  std::vector<float> parameters, updated, gradients, x, z, dz;
+
+  [[nodiscard]] std::vector<std::vector<float>*> all() {
+    return {&parameters, &updated, &gradients, &x, &z, &dz};
+  }
+};
+
+void Append(std::vector<float>& to, const Doubles& values) {
+  to.insert(to.end(), values.begin(), values.end());
+}
+
+// With every gradient of a layer's output found as the input's gradient of the layers behind it.
+Tensors RightTensors(const MlpProblem& problem) {
+  Tensors right;
+  MlpInputs inputs = RandomMlpInputs(problem);
+  for (long step = 0; step + 1 < problem.steps; ++step) {
+    const Doubles gradients = RunMlp(problem, inputs).gradients;
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      inputs.parameters[i] -= problem.rate() * gradients[i];
+  }
+  const TrainedMlp trained = TrainMlp(problem);
+  Append(right.parameters, inputs.parameters);
+  Append(right.updated, trained.parameters);
+  Append(right.gradients, trained.last.gradients);
+  const long square = problem.dim * problem.dim;
+  Doubles x = inputs.input;
+  Append(right.dz, trained.last.input_gradient);
+  for (long l = 0; l < problem.layers; ++l) {
+    const auto layers = [&](long first, long count, const Doubles& input) {
+      MlpProblem part{problem.dim, count, problem.batch, 1};
+      MlpInputs of_part{{}, input, inputs.output_gradient};
+      const auto weights = inputs.parameters.begin() + first * square;
+      const auto biases = inputs.parameters.begin() + problem.weight_count() + first * problem.dim;
+      of_part.parameters.assign(weights, weights + count * square);
+      of_part.parameters.insert(of_part.parameters.end(), biases, biases + count * problem.dim);
+      return RunMlp(part, of_part);
+    };
+    const Doubles z = layers(l, 1, x).output;
+    Append(right.x, x);
+    Append(right.z, z);
+    for (std::size_t i = 0; i < z.size(); ++i) x[i] = MlpGelu(z[i]);
+    const bool last = l + 1 == problem.layers;
+    Doubles dz =
+        last ? inputs.output_gradient : layers(l + 1, problem.layers - l - 1, x).input_gradient;
+    for (std::size_t i = 0; !last && i < dz.size(); ++i) dz[i] *= MlpGeluDerivative(z[i]);
+    Append(right.dz, dz);
+  }
+  return right;
+}
+
+class MlpCheckTest : public OnEachBackend {
+ protected:
+  Verdict Verify(Tensors& tensors, Element element, double rounding, const TrainedMlp* oracle) {
+    const auto stream = device().CreateStream();
+    std::vector<Buffer> buffers;
+    for (const auto* values : tensors.all()) {
+      std::vector<std::byte> stored(values->size() * SizeOf(element));
+      for (std::size_t i = 0; i < values->size(); ++i)
+        StoreRounded(stored.data(), static_cast<long>(i), element, (*values)[i]);
+      buffers.push_back(device().Allocate(stored.size(), MemoryKind::kDevice));
+      stream->Copy(buffers.back().data(), stored.data(), stored.size());
+      stream->Synchronize(kPatience, "storing a tensor");
+    }
+    const MlpTensors on_device{buffers[0].data(), buffers[1].data(), buffers[2].data(),
+                               buffers[3].data(), buffers[4].data(), buffers[5].data()};
+    return VerifyMlp(*stream, kSmall, {element, rounding}, on_device, oracle, kPatience);
+  }
+  Verdict Verify(Tensors& tensors, const TrainedMlp* oracle) {
+    return Verify(tensors, Element::kFloat32, 0x1p-24, oracle);
+  }
+
+  Tensors tensors_ = RightTensors(kSmall);
+  const TrainedMlp trained_ = TrainMlp(kSmall);
+};
+INSTANTIATE_ON_EACH_BACKEND(MlpCheckTest);
+
+TEST_P(MlpCheckTest, TakesTheRightTensors) {
+  for (const TrainedMlp* oracle : {&trained_, static_cast<const TrainedMlp*>(nullptr)}) {
+    const Verdict verdict = Verify(tensors_, oracle);
+    EXPECT_EQ(verdict.fault, "");
+    EXPECT_LE(verdict.max_rel_err, verdict.tolerance);
+    EXPECT_GT(verdict.max_rel_err, 0) << "float32 is not double precision";
+  }
+}
+
+TEST_P(MlpCheckTest, TakesTensorsStoredInBrainPrecisionAtThatPrecision) {
+  // Twice: here, unlike in training, a stage's inputs are rounded after its output was made.
+  EXPECT_EQ(Verify(tensors_, Element::kBfloat16, 2 * 0x1p-8, &trained_).fault, "");
+  EXPECT_NE(Verify(tensors_, Element::kBfloat16, 0x1p-12, &trained_).fault, "");
+}
+
+TEST_P(MlpCheckTest, StagesRefuseATensorThatIsSlightlyOff) {
+  constexpr float kOff = 1.0001F;
+  for (std::vector<float>* values : tensors_.all()) {
+    const std::vector<float> right = *values;
+    for (float& value : *values) value *= kOff;
+    const std::string fault = Verify(tensors_, nullptr).fault;
+    EXPECT_NE(fault.find("differs from its stage"), std::string::npos) << fault;
+    *values = right;
+  }
+}
+
+TEST_P(MlpCheckTest, EndToEndRefusesOneWrongElement) {
+  // Those that the oracle has: the parameters updated, the gradients, the output, the input's
+  // gradient.
+  struct Place {
+    std::vector<float>* values;
+    std::size_t index;
+  };
+  const std::size_t rows = kSmall.row_count();
+  for (const auto& [values, index] :
+       {Place{&tensors_.updated, 0}, Place{&tensors_.updated, tensors_.updated.size() - 1},
+        Place{&tensors_.gradients, 100}, Place{&tensors_.z, tensors_.z.size() - rows + 9},
+        Place{&tensors_.dz, 3}}) {
+    float& value = values->at(index);
+    for (const float wrong : {-value, std::numeric_limits<float>::quiet_NaN()}) {
+      const float right = std::exchange(value, wrong);
+      EXPECT_NE(Verify(tensors_, &trained_).fault, "") << index;
+      value = right;
+    }
+  }
+  EXPECT_EQ(Verify(tensors_, &trained_).fault, "");
+}
+
+TEST_P(MlpCheckTest, RefusesAStepThatUpdatedNothing) {
+  tensors_.updated = tensors_.parameters;
+  const std::string fault = Verify(tensors_, nullptr).fault;
+  EXPECT_EQ(fault.find("updated "), 0U) << fault;
+}
+
+TEST_P(MlpCheckTest, EndToEndRefusesTrainingThatLeftOutAStep) {
+  Tensors fewer = RightTensors({kSmall.dim, kSmall.layers, kSmall.batch, kSmall.steps - 1});
+  EXPECT_EQ(Verify(fewer, nullptr).fault, "") << "each stage of its last step is right";
+  EXPECT_NE(Verify(fewer, &trained_).fault, "");
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,120 @@
+"""Training a network: time against steps and against layers, each with its fitted line.
+
+A curve is what differs in one of the two axes only. Its line is fitted to the rows that can be
+trusted, and its legend says what a step or a layer costs, what is paid once, and how far the rows
+lie off the line.
+"""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.fit import Line, fit_line
+from overlapbench.result import Row
+from overlapbench.series import SEPARATOR, describe, shared_axes
+from overlapbench.theme import Drawing
+
+_SWEPT = ("steps", "layers")
+_LEAST_POINTS = 3  # through two points goes a line that tells nothing
+_MICROSECONDS = 1e3  # in a millisecond
+
+
+def select_mlp(rows: Sequence[Row]) -> list[Row]:
+    """Return the Mlp rows that belong to a curve along one of the axes."""
+    timed = [row for row in rows if row.name.family == "Mlp" and "train_ms" in row.counters]
+    drawn = {id(row) for axis in _SWEPT for curve in _curves(timed, axis) for row in curve}
+    return [row for row in timed if id(row) in drawn]
+
+
+def draw_mlp(rows: Sequence[Row]) -> Drawing:
+    """Draw a panel for each axis that has curves."""
+    panels = [(axis, _curves(rows, axis)) for axis in _SWEPT]
+    drawn = [(axis, curves) for axis, curves in panels if curves]
+    chart: alt.ConcatChart = alt.concat(
+        *(
+            _panel(axis, curves).properties(
+                title=panel_title(f"Time against {axis}", len(drawn)), **panel_size(len(drawn), 300)
+            )
+            for axis, curves in drawn
+        ),
+        columns=len(drawn),
+    ).resolve_scale(color="independent", shape="independent")
+    return chart
+
+
+def _curves(rows: Sequence[Row], axis: str) -> list[list[Row]]:
+    """Part rows into those that differ in the axis only, and keep what is long enough for a fit."""
+    curves: dict[tuple[str, tuple[tuple[str, str], ...]], list[Row]] = {}
+    for row in rows:
+        others = tuple(item for item in row.name.axes if item[0] != axis)
+        if row.name.axis(axis) is not None:
+            curves.setdefault((row.file, others), []).append(row)
+    return [
+        curve
+        for curve in curves.values()
+        if len({row.name.axis(axis) for row in curve if not row.problem}) >= _LEAST_POINTS
+    ]
+
+
+def _panel(axis: str, curves: Sequence[Sequence[Row]]) -> Drawing:
+    every_row = [row for curve in curves for row in curve]
+    leave_out = {axis, *shared_axes(every_row)}
+    several_files = len({row.file for row in every_row}) > 1
+    records: list[Record] = []
+    for curve in curves:
+        points = [_point(row, axis) for row in curve if not row.problem]
+        line = fit_line(points)
+        series = _legend(curve[0], leave_out, several_files, line, axis.removesuffix("s"))
+        records += [
+            {
+                "name": str(row.name),
+                "file": row.file,
+                "series": series,
+                "problem": row.problem,
+                "count": x,
+                "train_ms": y,
+                "fitted_ms": line.at(x),
+            }
+            for row in curve
+            for x, y in [_point(row, axis)]
+        ]
+    return _draw(records, axis)
+
+
+def _point(row: Row, axis: str) -> tuple[float, float]:
+    return float(row.name.axis(axis) or 0), row.counters["train_ms"]
+
+
+def _legend(row: Row, leave_out: set[str], several_files: bool, line: Line, unit: str) -> str:
+    axes = [describe(axis, value) for axis, value in row.name.axes if axis not in leave_out]
+    head = SEPARATOR.join([*axes, *([row.file] if several_files else [])])
+    slope, intercept, residual = (
+        value * _MICROSECONDS for value in (line.slope, line.intercept, line.residual)
+    )
+    sign = "+" if intercept >= 0 else "-"
+    fitted = f"{slope:.1f} µs a {unit} {sign} {abs(intercept):.1f} µs, residual {residual:.1f} µs"
+    return f"{head}: {fitted}" if head else fitted
+
+
+def _draw(records: Sequence[Record], axis: str) -> Drawing:
+    series = list(split(records, "series"))
+    legend = alt.Legend(orient="bottom", columns=1, title=None, rowPadding=0)
+    colours = [theme.SERIES_COLOURS[i % len(theme.SERIES_COLOURS)] for i in range(len(series))]
+    colour = alt.Color("series:N", scale=alt.Scale(domain=series, range=colours), legend=legend)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=series), legend=legend)
+    base = alt.Chart(alt.InlineData(values=list(records))).encode(
+        x=alt.X("count:Q", title=axis, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(zero=False)),
+        tooltip=["name:N", "file:N", "train_ms:Q", "fitted_ms:Q", "problem:N"],
+    )
+    good = base.transform_filter("datum.problem === ''")
+    bad = base.transform_filter("datum.problem !== ''")
+    measured = alt.Y("train_ms:Q", title="time (ms)")
+    return alt.layer(
+        good.mark_line(strokeWidth=1.5).encode(y=alt.Y("fitted_ms:Q"), color=colour),
+        good.mark_point(filled=True, size=60, opacity=1).encode(
+            y=measured, color=colour, shape=shape
+        ),
+        bad.mark_point(**theme.UNTRUSTED_POINT).encode(y=measured),
+    )
