@@ -31,7 +31,7 @@ namespace overlapbench {
   if (magnitude >= kOverflow) return sign | 0x7C00U;
   if (magnitude < kSmallestNormal) {
     // The unit in the last place of 0.5 is a subnormal half's: 2^-24.
-    const std::uint32_t rounded = BitCast<std::uint32_t>(magnitude + 0.5F);
+    const auto rounded = BitCast<std::uint32_t>(magnitude + 0.5F);
     return sign | static_cast<std::uint16_t>(rounded - BitCast<std::uint32_t>(0.5F));
   }
   // The exponent rebiased from 127 to 15, the fraction rounded from 23 bits to 10.

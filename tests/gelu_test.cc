@@ -135,7 +135,8 @@ class GeluTest : public OnEachBackend {
     stream_->Copy(stored.data(), output.buffer.data(), stored.size());
     stream_->Synchronize(kPatience, "reading the output");
     output_.clear();
-    for (long i = 0; i < static_cast<long>(stored.size() / SizeOf(problem.element)); ++i) {
+    const long elements = std::ssize(stored) / static_cast<long>(SizeOf(problem.element));
+    for (long i = 0; i < elements; ++i) {
       const double value = Load(stored.data(), i, problem.element);
       const long at = i - kGuard - offsets.output;
       if (at >= 0 && at < problem.tensors.count) {

@@ -14,6 +14,7 @@
 namespace overlapbench {
 namespace {
 
+// NOLINTNEXTLINE(performance-no-int-to-ptr): an address of no memory is what is wanted.
 void* Address(std::uintptr_t value) { return reinterpret_cast<void*>(value); }
 
 // Addresses of no memory at all: these calls must fail before they ask a GPU about it.
@@ -224,10 +225,10 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
 }
 
 TEST_F(KernelsLibraryOnGpuTest, MultipliesMatrices) {
-  constexpr int kN = 32;
+  constexpr long kN = 32;
   std::vector<float> a(kN * kN);
   std::vector<float> b(kN * kN);
-  for (int i = 0; i < kN * kN; ++i) {
+  for (long i = 0; i < kN * kN; ++i) {
     a[i] = static_cast<float>(i % 7 - 3);
     b[i] = static_cast<float>(i % 5 - 2);
   }

@@ -22,6 +22,7 @@
 extern "C" {
 #endif
 
+/* NOLINTBEGIN(modernize-use-using,readability-identifier-naming): this is C, with C's names. */
 typedef enum {
   OVERLAPBENCH_OK = 0,
   OVERLAPBENCH_NULL_POINTER = 1,
@@ -72,6 +73,8 @@ OVERLAPBENCH_API int32_t overlapbench_softmax_forward(int32_t device, int32_t ty
 OVERLAPBENCH_API int32_t overlapbench_grid_gemm(int32_t device, const float* a, const float* b,
                                                 float* c, int64_t n, int32_t grid_x, int32_t grid_y,
                                                 int32_t work, void* stream);
+
+/* NOLINTEND(modernize-use-using,readability-identifier-naming) */
 
 #ifdef __cplusplus
 }
