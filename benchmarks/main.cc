@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "benchmarks/catalog.h"
+#include "benchmarks/injected_delay.h"
 #include "benchmarks/plan.h"
 #include "fixtures/context.h"
 #include "report/run_reporter.h"
@@ -282,7 +283,7 @@ int Run(Ranks& ranks, const std::vector<std::string>& arguments) {
   FillRegistry(registry, machine);
   const Plan plan = MakePlan(registry, options, *device);
   const Filter filter(options.filter);
-  const auto chosen = Choose(plan, filter);
+  auto chosen = Choose(plan, filter);
   if (chosen.empty() && !options.list_axes) RequireSomething(plan, filter, options);
   if (ranks.is_root() && !options.json_to_console) {
     for (const auto& line : DescribeUnavailable(plan, filter)) std::cerr << line << "\n";
@@ -292,6 +293,10 @@ int Run(Ranks& ranks, const std::vector<std::string>& arguments) {
     }
   }
   if (options.list_axes || options.list_tests) return 0;
+  std::vector<std::unique_ptr<WorkloadSpec>> delayed;
+  if (!options.inject_delay.empty()) {
+    delayed = InjectDelay(options.inject_delay, registry, chosen);
+  }
   Suite suite{machine, options, nullptr, {}, 0};
   return RunChosen(suite, chosen);
 }
