@@ -19,3 +19,11 @@ def replace_files(directory: Path, files: Mapping[str, bytes], outdated: Collect
             (Path(unfinished) / name).replace(directory / name)
     for name in outdated:
         (directory / name).unlink(missing_ok=True)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write one file, whole or not at all. Raises OSError."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".unfinished-") as unfinished:
+        part = Path(unfinished) / path.name
+        part.write_bytes(content)
+        part.replace(path)

@@ -1,0 +1,148 @@
+"""Launches: repetitions become medians, plain files are taken, and refusals name field and line."""
+
+import json
+import math
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import samples
+from overlapbench import source
+from overlapbench.compare.side import badness
+from overlapbench.launch import COLUMNS, SAVED, Figures, parse_launch, read_launches
+from overlapbench.source import ResultError
+from samples import Json
+
+NAME = "Compute/Gemm/n:64"
+PAIR = "AllToAll+Gemm/grid:1x1"
+
+
+def read(*rows: Json, **context: str) -> dict[str, Figures]:
+    document = samples.document(rows, **context)
+    return dict(parse_launch("run.json", json.dumps(document)).rows)
+
+
+def value(figures: Figures, metric: str) -> float:
+    return figures.values[COLUMNS.index(metric)]
+
+
+def test_repetitions_become_their_median_and_their_spread() -> None:
+    times = (1.0, 9.0, 2.0)
+    figures = read(*(samples.row(NAME, i, real_time=t) for i, t in enumerate(times)))[NAME]
+    assert value(figures, "time") == 2.0
+    assert figures.repetitions == 3
+    assert figures.spread[COLUMNS.index("time")] == pytest.approx(statistics.stdev(times) / 4.0)
+
+
+def test_the_median_of_two_is_their_mean() -> None:
+    figures = read(*(samples.row(NAME, i, real_time=t) for i, t in enumerate((1.0, 3.0))))[NAME]
+    assert value(figures, "time") == 2.0
+
+
+@pytest.mark.parametrize(("unit", "ms"), [("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3)])
+def test_times_are_kept_in_ms(unit: str, ms: float) -> None:
+    figures = read(samples.row(NAME, real_time=3.0, time_unit=unit))[NAME]
+    assert figures.unit == unit
+    assert value(figures, "time") == pytest.approx(3 * ms)
+
+
+def test_efficiency_is_judged_as_the_share_of_t_that_was_saved() -> None:
+    row = samples.overlap(PAIR, 1.25, comp=2.0, comm=1.0, efficiency=0.5)
+    figures = read(row)[f"Overlap/{PAIR}"]
+    assert value(figures, SAVED) == pytest.approx(0.5 * 1.0 / 2.5)
+    assert value(figures, "efficiency") == 0.5
+    assert badness("efficiency", np.array([0.2, 0.1])).tolist() == [-0.2, -0.1]
+
+
+def test_a_falling_rate_is_worse_and_a_rate_of_0_is_none() -> None:
+    fast, slow, none = badness("busbw_GBps", np.array([2.0, 1.0, 0.0]))
+    assert slow - fast == pytest.approx(math.log(2))
+    assert math.isnan(none)
+    assert badness("time", np.array([1.0, 2.0])).tolist() == [0.0, math.log(2)]
+
+
+def test_a_plain_file_of_google_benchmark_has_its_time() -> None:
+    row = samples.row("BM_Copy/1024", real_time=5.0, time_unit="us", efficiency=-3, valid="x")
+    del row["repetition_index"]
+    text = json.dumps({"context": {"num_cpus": 2}, "benchmarks": [row]})
+    launch = parse_launch("plain.json", text)
+    figures = launch.rows["BM_Copy/1024"]
+    assert value(figures, "time") == pytest.approx(0.005)
+    assert math.isnan(value(figures, "efficiency"))
+    assert set(launch.context.values()) == {""}
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (samples.row(NAME, valid=0, label="throttled"), "throttled"),
+        (samples.row(NAME, error_occurred=True, error_message="wrong\nresult"), "wrong result"),
+        (samples.row(NAME, run_type="aggregate"), "only aggregates are in the file"),
+        (samples.row(NAME, valid=0, label="a \x1b[31mred\x1b[0m lie"), "a �[31mred�[0m lie"),
+    ],
+)
+def test_problems_are_kept_on_one_harmless_line(row: Json, problem: str) -> None:
+    assert read(row)[NAME].problem == problem
+
+
+def test_one_bad_repetition_is_counted() -> None:
+    rows = [samples.row(NAME, i, valid=float(i != 1), label="slow") for i in range(3)]
+    assert read(*rows)[NAME].problem == "1 of 3 repetitions: slow"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"real_time": -1.0}, "real_time: -1 is not above 0"),
+        ({"real_time": float("nan")}, "real_time: NaN is not a finite number"),
+        ({"real_time": None}, "real_time: null is not a number"),
+        ({"time_unit": "h"}, "time_unit: 'h' is none of ns, us, ms, s"),
+        ({"busbw_GBps": -2}, "busbw_GBps: -2 is negative"),
+        ({"efficiency": float("inf")}, "efficiency: Infinity is not a finite number"),
+        ({"valid": 0.5}, "valid: 0.5 is neither 0 nor 1"),
+        ({"repetition_index": [0]}, "repetition_index: [0] is not a number"),
+        ({"run_type": "other"}, "run_type: 'other' is neither"),
+        ({"run_name": "Compute/\x1b[31mGemm"}, 'run_name: "Compute/\\u001b[31mGemm" is empty or'),
+        ({"run_name": "Gemm"}, "run_name: 'Gemm' is not Family/Workload"),
+        ({"run_name": NAME + "0"}, f"run_name: {NAME}0 stands at benchmarks[0] already"),
+    ],
+)
+def test_a_bad_row_is_refused_by_field_and_line(change: Json, complaint: str) -> None:
+    document = samples.document([samples.row(NAME + "0"), samples.row(NAME) | change])
+    text = json.dumps(document, indent=1)
+    with pytest.raises(ResultError) as refusal:
+        parse_launch("run.json", text)
+    line = str(refusal.value)
+    assert line.startswith(f"run.json: benchmarks[1].{complaint}")
+    key = next(iter(change))
+    lines = text.splitlines()
+    number = int(line.rsplit("(line ", 1)[1].rstrip(")"))
+    assert f'"{key}":' in lines[number - 1]
+    assert number > len(lines) / 2
+
+
+def test_a_missing_field_is_refused_by_the_line_of_its_entry() -> None:
+    row = samples.row(NAME)
+    del row["valid"]
+    text = json.dumps(samples.document([samples.row(NAME + "0"), row]), indent=1)
+    with pytest.raises(ResultError, match=r"benchmarks\[1\]\.valid: missing \(line \d+\)"):
+        parse_launch("run.json", text)
+
+
+def test_a_file_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "LARGEST_BYTES", 3 << 20)
+    path = tmp_path / "large.json"
+    path.write_bytes(b" " * (3 << 20) + b"{}")
+    with pytest.raises(ResultError, match=r"large\.json: above 3 MiB"):
+        read_launches([str(path)])
+
+
+def test_without_orjson_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = read(samples.row(NAME, real_time=2.5))
+    monkeypatch.setattr(source, "orjson", None)
+    found = read(samples.row(NAME, real_time=2.5))
+    assert str(found) == str(expected)

@@ -1,0 +1,195 @@
+"""Where results come from: files, globs and standard input, as JSON that can say where it is wrong.
+
+Every refusal is a ResultError, one line naming the file, the field and the line of text, for
+example `run.json: benchmarks[3].slowdown: -1 is not above 0 (line 57)`. A file above 256 MiB is
+refused before it is read: no run of the suite comes near it, and it would take several times its
+size of memory.
+"""
+
+import contextlib
+import glob
+import json
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+try:
+    import orjson
+except ModuleNotFoundError:  # as in a Python that PyTorch came with: slower, and as good
+    orjson = None  # type: ignore[assignment]
+
+LARGEST_BYTES = 256 << 20
+_BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
+
+
+class ResultError(ValueError):
+    """One line saying which file, and which field of it, cannot be used, and why."""
+
+
+def expand(arguments: Sequence[str]) -> list[str]:
+    """Expand the globs that the shell left alone, unless a file has that very name."""
+    return [source for argument in arguments for source in _expand(argument)]
+
+
+def _expand(argument: str) -> list[str]:
+    if argument == "-" or not glob.has_magic(argument) or Path(argument).exists():
+        return [argument]
+    matches = sorted(glob.glob(argument))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    if not matches:
+        raise ResultError(f"{argument}: no file matches")
+    return matches
+
+
+def load(source: str) -> str:
+    """Read a file, or standard input for `-`."""
+    try:
+        if source == "-":
+            data = sys.stdin.buffer.read(LARGEST_BYTES + 1)
+        else:
+            with Path(source).open("rb") as file:
+                data = file.read(LARGEST_BYTES + 1)
+        if len(data) > LARGEST_BYTES:
+            raise ResultError(f"{source}: above {LARGEST_BYTES >> 20} MiB: too large for a result")
+        return data.decode("utf-8")
+    except OSError as error:
+        raise ResultError(f"{source}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ResultError(f"{source}: not JSON: byte {error.start} is not UTF-8") from None
+
+
+@dataclass(frozen=True)
+class Document:
+    """A result file's text, context and entries."""
+
+    source: str
+    text: str
+    values: Mapping[str, object]
+
+    @classmethod
+    def parse(cls, source: str, text: str) -> "Document":
+        """Decode JSON; ResultError unless it has a context, as Google Benchmark's files have."""
+        values = _decode(source, text)
+        if not isinstance(values, dict) or not isinstance(values.get("context"), dict):
+            raise ResultError(f"{source}: context: missing: not a Google Benchmark result")
+        return cls(source, text, values)
+
+    @property
+    def context(self) -> "Fields":
+        return Fields(self, None, cast(Mapping[str, object], self.values["context"]))
+
+    @cached_property
+    def entries(self) -> Sequence[object]:
+        """The entries of `benchmarks`, of which there must be one at least."""
+        entries = self.values.get("benchmarks")
+        if not isinstance(entries, list) or not entries:
+            raise ResultError(f"{self.source}: benchmarks: missing or empty: nothing was measured")
+        return entries
+
+    def fields(self, index: int) -> "Fields":
+        """Return an entry of `benchmarks`, which must be an object."""
+        entry = self.entries[index]
+        if not isinstance(entry, dict):
+            raise self.error(f"benchmarks[{index}]: {short(entry)} is not an object", index)
+        return Fields(self, index, entry)
+
+    def error(self, what: str, index: int | None, key: str = "") -> ResultError:
+        line = self._line(index, key)
+        return ResultError(f"{self.source}: {what}{f' (line {line})' if line else ''}")
+
+    def _line(self, index: int | None, key: str) -> int:
+        """Find the line of a key, or of its entry where the key is missing; 0 if not found."""
+        name = "context" if index is None else "benchmarks"
+        opening = re.search(rf'"{name}"\s*:\s*\[?\s*', self.text)
+        if opening is None:
+            return 0
+        decoder, start = json.JSONDecoder(), opening.end()
+        try:
+            for _ in range(index or 0):
+                _, end = decoder.raw_decode(self.text, start)
+                start = _BETWEEN.search(self.text, end).end()  # type: ignore[union-attr]
+            _, end = decoder.raw_decode(self.text, start)
+        except (ValueError, AttributeError):  # the name was a value somewhere else
+            return 0
+        place = (
+            re.compile(rf'"{re.escape(key)}"\s*:').search(self.text, start, end) if key else None
+        )
+        return self.text.count("\n", 0, place.start() if place else start) + 1
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A JSON object that knows where it stands, so that a refusal can say so."""
+
+    document: Document
+    index: int | None  # in `benchmarks`; None for the context
+    values: Mapping[str, object]
+
+    @property
+    def path(self) -> str:
+        return "context" if self.index is None else f"benchmarks[{self.index}]"
+
+    def error(self, key: str, what: str) -> ResultError:
+        return self.document.error(f"{self.path}.{key}: {what}", self.index, key)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.values.get(key, default)
+        if value is None:
+            raise self.error(key, "missing")
+        if not isinstance(value, str):
+            raise self.error(key, f"{short(value)} is not text")
+        return value
+
+    def line(self, key: str) -> str:
+        """Return optional text on one line, without what would steer a terminal."""
+        words = " ".join(self.text(key, "").split())
+        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+
+    def name(self) -> str:
+        """Return `run_name`, which will be printed, and must not steer what prints it."""
+        name = self.text("run_name")
+        if not name or not name.isprintable():
+            raise self.error("run_name", f"{short(name)} is empty or holds control characters")
+        return name
+
+    def number(self, key: str) -> float:
+        if key not in self.values:
+            raise self.error(key, "missing")
+        value = self.values[key]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(key, f"{short(value)} is not a number")
+        if abs(value) > sys.float_info.max or math.isnan(value):
+            raise self.error(key, f"{short(value)} is not a finite number")
+        return float(value)
+
+    def failure(self) -> str:
+        """Return why an entry was not measured; "" when it was."""
+        for flag, message in (("error_occurred", "error_message"), ("skipped", "skip_message")):
+            if self.values.get(flag):
+                return self.line(message) or "failed, giving no reason"
+        return ""
+
+
+def short(value: object) -> str:
+    """Quote a value for a refusal."""
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _decode(source: str, text: str) -> object:
+    """Decode with orjson, where it is there; what it refuses, Python's reader explains.
+
+    That one also takes NaN, Infinity and numbers without bound, so that a refusal can name the
+    field that has them.
+    """
+    if orjson is not None:
+        with contextlib.suppress(orjson.JSONDecodeError):
+            return orjson.loads(text)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ResultError(f"{source}: not JSON, or cut short: {error}") from None
