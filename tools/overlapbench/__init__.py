@@ -1,12 +1,17 @@
 """Reading and drawing the results of overlapbench, shared by the command lines in `tools/`.
 
+source  files, globs and standard input, as JSON that can say where it is wrong
+metrics every counter: its range, and which way is better
 names   what a benchmark's name says: family, workloads, axes
-result  result files, validated: the one door through which every tool reads
+result  result files, validated, for charts
+launch  result files, validated, for comparing: one file is one launch
 series  rows grouped into curves: their labels, and the knee of a curve
 theme   colours, fonts and sizes of all charts, light and dark
 charts  one chart a file: which rows it takes, and its specification;
         curves, panels and sweep hold what several share
 chart   the table of charts, and how an entry becomes pictures
+compare comparing two sides of launches, from statistics to outputs
+gate    launching two builds in turn, and failing on what is confirmed
 page    the HTML page that holds all charts and needs no network
 output  files written whole or not at all
 

@@ -1,0 +1,451 @@
+"""The command line: every verdict, every exit status, every output, and refusals in one line."""
+
+import io
+import json
+import math
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+
+import benchmark_compare
+import launches
+import samples
+from launches import NAMES, write_side
+from overlapbench.compare.output import FORMATS
+from samples import Json
+
+SLOW = NAMES[4]
+
+
+def run(*arguments: str | Path) -> int:
+    return benchmark_compare.main([str(argument) for argument in arguments])
+
+
+def sides(folder: Path, base: list[Json], new: list[Json]) -> list[str]:
+    """Write two sides and return the arguments that name them."""
+    return ["--base", *write_side(folder, "b", base), "--new", *write_side(folder, "n", new)]
+
+
+def compared(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, Json]:
+    """Run with JSON output; return the status and the document."""
+    capsys.readouterr()
+    status = run(*arguments, "--format", "json")
+    document: Json = json.loads(capsys.readouterr().out)
+    assert document["status"] == status
+    return status, document
+
+
+def verdicts(document: Json) -> dict[str, str]:
+    return {row["name"]: row["verdict"] for row in document["rows"]}
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_five_launches_find_one_slow_benchmark(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    status, document = compared(capsys, *arguments)
+    assert status == 1
+    assert verdicts(document) == dict.fromkeys(NAMES, "same") | {SLOW: "regressed"}
+    (finding,) = next(row for row in document["rows"] if row["name"] == SLOW)["findings"]
+    assert finding["low"] < math.log(1.05) < finding["high"]
+    assert document["geometric_mean"] == pytest.approx(1.05 ** (1 / len(NAMES)), abs=3e-3)
+
+
+def test_improvements_never_fail(tmp_path: Path, capsys: Capture) -> None:
+    new = launches.side(5, 2, dict.fromkeys(NAMES, 0.5))
+    status, document = compared(capsys, *sides(tmp_path, launches.side(5, 1), new))
+    assert status == 0
+    assert set(verdicts(document).values()) == {"improved"}
+
+
+def test_nothing_worse_is_status_0(tmp_path: Path, capsys: Capture) -> None:
+    status, document = compared(capsys, *sides(tmp_path, launches.side(5, 1), launches.side(5, 2)))
+    assert status == 0
+    assert document["counts"]["same"] == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("counter", "before", "after"),
+    [("busbw_GBps", 300.0, 270.0), ("pct_of_copy", 90.0, 80.0), ("pct_of_ideal", 90.0, 80.0)],
+)
+def test_a_falling_rate_is_a_regression(
+    counter: str, before: float, after: float, tmp_path: Path, capsys: Capture
+) -> None:
+    def side(rate: float) -> list[Json]:
+        noise = random.Random(rate)
+        fields: list[Json] = [{counter: rate * noise.gauss(1, 0.002)} for _ in range(5)]
+        return [samples.document([samples.row("Comm/AllReduce/bytes:1", **f)]) for f in fields]
+
+    status, document = compared(capsys, *sides(tmp_path, side(before), side(after)))
+    assert status == 1
+    found = {f["metric"]: f["verdict"] for f in document["rows"][0]["findings"]}
+    assert found == {"time": "same", counter: "regressed"}
+
+
+def overlaps(efficiency: float, comm: float, noise: float = 0.0) -> list[Json]:
+    """Make launches of a pair whose C is 1 ms, with the T that the efficiency says."""
+    made, noise_of = [], random.Random(1)
+    for _ in range(5):
+        shown = efficiency + noise_of.gauss(0, noise)
+        both = 1.0 + comm - shown * min(1.0, comm)
+        row = samples.overlap("AllToAll+Gemm/n:1", both / max(1.0, comm), 1.0, comm)
+        made.append(samples.document([row | {"efficiency": shown, "real_time": both}]))
+    return made
+
+
+def test_a_falling_efficiency_is_a_regression(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, overlaps(0.9, 0.8, 0.002), overlaps(0.8, 0.8, 0.002))
+    assert compared(capsys, *arguments)[0] == 1
+
+
+def test_efficiency_beside_a_short_side_is_noise(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, overlaps(0.9, 0.004, 0.01), overlaps(0.2, 0.004, 0.01))
+    status, document = compared(capsys, *arguments)
+    assert (status, document["counts"]["same"]) == (0, 1)
+
+
+def one(*rows: Json, **context: str) -> list[Json]:
+    return [samples.document(rows, **context)]
+
+
+A, B = (samples.row(f"Compute/Gemm/n:{n}") for n in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "status", "expected"),
+    [
+        (one(A, B), one(A), 3, {"n:1": "same", "n:2": "missing"}),
+        (one(A), one(A, B), 0, {"n:1": "same", "n:2": "new"}),
+        (one(A), one(B), 3, {"n:1": "missing", "n:2": "new"}),
+        (one(A), one(A | {"valid": 0}), 3, {"n:1": "invalid"}),
+        (one(A | {"valid": 0}), one(A | {"valid": 0}), 0, {"n:1": "invalid"}),
+        (one(A | {"valid": 0}), one(A), 0, {"n:1": "invalid"}),
+        (one(A), one(A | {"error_occurred": True}), 3, {"n:1": "invalid"}),
+        (one(A), one(A | {"time_unit": "us"}), 3, {"n:1": "incomparable"}),
+        (one(A), one(A, device="NVIDIA B200"), 3, {"n:1": "incomparable"}),
+        (one(A), one(A | {"real_time": 1.5}), 3, {"n:1": "inconclusive"}),
+        (one(A), one(A | {"real_time": 0.5}), 0, {"n:1": "inconclusive"}),
+        (one(A), one(A | {"real_time": 1.019}), 0, {"n:1": "same"}),
+        (one(A | {"busbw_GBps": 2}), one(A), 3, {"n:1": "invalid"}),
+        (one(A, B), one(B, A), 0, {"n:1": "same", "n:2": "same"}),
+    ],
+)
+def test_verdicts_of_single_launches(
+    base: list[Json],
+    new: list[Json],
+    status: int,
+    expected: dict[str, str],
+    tmp_path: Path,
+    capsys: Capture,
+) -> None:
+    found, document = compared(capsys, *sides(tmp_path, base, new))
+    assert {name.split("/")[-1]: v for name, v in verdicts(document).items()} == expected
+    assert found == status
+
+
+def test_a_regression_outweighs_a_missing_row(tmp_path: Path, capsys: Capture) -> None:
+    new = launches.side(5, 2, {SLOW: 1.2})
+    for document in new:
+        del document["benchmarks"][0]
+    assert compared(capsys, *sides(tmp_path, launches.side(5, 1), new))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "label"),
+    [
+        ("backend", "backend"),
+        ("device", "GPU"),
+        ("driver_version", "driver"),
+        ("nccl_version", "NCCL"),
+        ("ranks", "ranks"),
+    ],
+)
+def test_other_surroundings_are_named_and_can_be_allowed(
+    field: str, label: str, tmp_path: Path, capsys: Capture
+) -> None:
+    value = "host" if field == "backend" else "other"
+    arguments = sides(tmp_path, one(A), one(A, **{field: value}))
+    status, document = compared(capsys, *arguments)
+    (row,) = document["rows"]
+    assert (status, row["verdict"]) == (3, "incomparable")
+    assert re.fullmatch(rf"{label}: .+ / {value}", row["reason"])
+    status, document = compared(capsys, *arguments, "--across", label)
+    assert (status, verdicts(document)) == (0, {A["name"]: "same"})
+    assert document["differences"] == [row["reason"]]
+
+
+def test_other_units_can_be_allowed(tmp_path: Path, capsys: Capture) -> None:
+    new = one(A | {"time_unit": "us", "real_time": 1000.0})
+    arguments = sides(tmp_path, one(A), new)
+    assert compared(capsys, *arguments)[1]["rows"][0]["reason"] == "unit: ms / us"
+    status, document = compared(capsys, *arguments, "--across", "unit")
+    assert (status, verdicts(document)) == (0, {A["name"]: "same"})
+
+
+def test_plain_files_of_google_benchmark_are_compared(tmp_path: Path, capsys: Capture) -> None:
+    def plain(time_ns: float) -> Json:
+        row = {"run_name": "BM_Copy/8", "name": "BM_Copy/8", "run_type": "iteration"}
+        return {
+            "context": {"num_cpus": 2},
+            "benchmarks": [row | {"real_time": time_ns, "time_unit": "ns"}],
+        }
+
+    new = [plain(120.0 + i / 10) for i in range(5)]
+    status, document = compared(
+        capsys, *sides(tmp_path, [plain(100.0 + i / 10) for i in range(5)], new)
+    )
+    assert (status, verdicts(document)) == (1, {"BM_Copy/8": "regressed"})
+
+
+def nan(document: Json) -> str:
+    document["benchmarks"][0]["real_time"] = float("nan")
+    return json.dumps(document)
+
+
+def negative(document: Json) -> str:
+    document["benchmarks"][0]["real_time"] = -1.0
+    return json.dumps(document)
+
+
+def twice(document: Json) -> str:
+    document["benchmarks"].append(document["benchmarks"][0])
+    return json.dumps(document)
+
+
+def other_schema(document: Json) -> str:
+    document["context"]["overlapbench_schema"] = "9"
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda d: json.dumps(d)[:-5], "not JSON, or cut short"),
+        (lambda _: "", "not JSON, or cut short"),
+        (lambda _: "slower\n", "not JSON, or cut short"),
+        (lambda _: "[]", "context: missing"),
+        (other_schema, "context.overlapbench_schema: '9' is not '1'"),
+        (twice, "benchmarks[1].run_name: Compute/Gemm/n:1 stands at benchmarks[0] already"),
+        (nan, "benchmarks[0].real_time: NaN is not a finite number"),
+        (negative, "benchmarks[0].real_time: -1 is not above 0"),
+    ],
+)
+def test_a_bad_file_is_status_2_and_one_line(
+    make: Callable[[Json], str], complaint: str, tmp_path: Path, capsys: Capture
+) -> None:
+    good = samples.write(tmp_path / "good.json", samples.document([A]))
+    bad = tmp_path / "bad.json"
+    bad.write_text(make(samples.document([dict(A)])), encoding="utf-8")
+    for pair in ((good, bad), (bad, good)):
+        assert run(*pair, "--output", tmp_path / "out.md") == 2
+        captured = capsys.readouterr()
+        (line,) = captured.err.splitlines()
+        assert line.startswith(f"benchmark_compare: {bad}: {complaint}")
+        assert captured.out == ""
+    assert not (tmp_path / "out.md").exists()
+
+
+def test_bad_usage_is_status_2(tmp_path: Path, capsys: Capture) -> None:
+    good = str(samples.write(tmp_path / "good.json", samples.document([A])))
+    for arguments, complaint in (
+        ([good], "give BASE.json and NEW.json"),
+        ([good, good, good], "give BASE.json and NEW.json"),
+        (["--base", good], "give BASE.json and NEW.json"),
+        ([good, good, "--across", "weather"], "invalid choice: 'weather'"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            run(*arguments)
+        assert end.value.code == 2
+        assert complaint in capsys.readouterr().err
+    for arguments, complaint in (
+        ([good, good, "--output", "diff.pdf"], "--output diff.pdf: the name must end in one of"),
+        ([good, good, "--output", f"{tmp_path}/no/x.md"], "cannot be written: No such file"),
+        (["--base", good, good, "--new", good], "given twice as base"),
+        (["-", "-"], "standard input can be read once only"),
+        ([good, good, "--explain", "Softmax"], "no benchmark has 'Softmax' in the name"),
+        ([good, good, "--floors", f"{tmp_path}/no.toml"], "cannot be read: No such file"),
+    ):
+        assert run(*arguments) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert complaint in line
+
+
+def test_standard_input_is_a_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    good = samples.write(tmp_path / "good.json", samples.document([A]))
+    data = json.dumps(samples.document([A])).encode()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    assert compared(capsys, good, "-")[0] == 0
+
+
+def test_a_floor_set_by_pattern_replaces_the_least(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    floors = tmp_path / "floors.toml"
+    floors.write_text('[[floor]]\npattern = "Compute/*"\npercent = 10\n')
+    assert compared(capsys, *arguments, "--floors", floors)[0] == 0
+    floors.write_text(f'[spread."{SLOW}"]\ntime = 5\n')
+    assert compared(capsys, *arguments, "--floors", floors)[0] == 0
+    floors.write_text(f'[spread."{SLOW}"]\ntime = 0.1\n')
+    assert compared(capsys, *arguments, "--floors", floors)[0] == 1
+
+
+def test_explain_shows_samples_test_and_floor(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    assert run(*arguments, "--explain", "n:80/") == 1
+    text = capsys.readouterr().out
+    assert text.startswith(f"{SLOW}\n  regressed: time +")
+    assert all(f"{tmp_path}/{side}{i}.json" in text for side in "bn" for i in range(5))
+    assert "floor     2.00 %: the least floor" in text
+    assert re.search(r"p = \d\S* of being at most 1 % worse", text)
+
+
+# ---- outputs
+
+HOSTILE = "BM_<b>[red]x[/red]|`*_@me ::error::%0A,:"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> list[str]:
+    """Two files whose names and reasons try to break out of every format."""
+    row = {"run_name": HOSTILE, "name": HOSTILE, "run_type": "iteration", "real_time": 1.0}
+    bad = {"error_occurred": True, "error_message": f"{HOSTILE}\n::error::\x1b[31m</failure>"}
+    documents = [{"context": {}, "benchmarks": [row | extra]} for extra in ({}, bad)]
+    return [str(samples.write(tmp_path / f"h{i}.json", d)) for i, d in enumerate(documents)]
+
+
+def test_names_are_no_markup_in_any_format(hostile: list[str], capsys: Capture) -> None:
+    texts = {}
+    for form in FORMATS:
+        assert run(*hostile, "--format", form) == 3
+        texts[form] = capsys.readouterr().out
+        assert "\x1b" not in texts[form]
+    joined = "".join(line[9:].rstrip() for line in texts["table"].splitlines())
+    assert "[red]x[/red]" in joined
+    assert "<b>" not in texts["markdown"]
+    assert "@me" not in texts["markdown"]
+    (line,) = (line for line in texts["markdown"].splitlines() if "**invalid**" in line)
+    assert len(re.split(r"(?<!\\)\|", line)) == 2 + 8
+    assert re.search(r"(?<!\\)[`_\[]", line) is None
+    assert json.loads(texts["json"])["rows"][0]["name"] == HOSTILE
+    case = ElementTree.fromstring(texts["junit"]).find("testcase")
+    assert case is not None
+    assert case.get("name") == HOSTILE
+    lines = texts["github"].splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("::error title=") for line in lines)
+    assert lines[0].startswith("::error title=invalid::BM_")
+    assert "%250A" in lines[0]
+
+
+def test_every_format_names_what_regressed(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    for form in FORMATS:
+        assert run(*arguments, "--format", form) == 1
+        text = capsys.readouterr().out
+        assert "regressed" in text
+        assert SLOW.split("/")[2] in text
+
+
+def test_junit_counts_and_fails_with_the_comparison(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    assert run(*arguments, "--format", "junit") == 1
+    suite = ElementTree.fromstring(capsys.readouterr().out)
+    assert (suite.get("tests"), suite.get("failures")) == (str(len(NAMES)), "1")
+    (case,) = (case for case in suite if case.find("failure") is not None)
+    assert case.get("name") == SLOW
+    assert run(*sides(tmp_path, one(A), one(B)), "--format", "junit") == 3
+    assert ElementTree.fromstring(capsys.readouterr().out).find(".//failure") is not None
+
+
+def test_outputs_are_written_by_suffix(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, one(A), one(A))
+    files = [tmp_path / f"diff{suffix}" for suffix in (".txt", ".md", ".json", ".xml")]
+    outputs = [word for file in files for word in ("--output", str(file))]
+    assert run(*arguments, *outputs) == 0
+    text, markdown, document, junit = (file.read_text(encoding="utf-8") for file in files)
+    assert capsys.readouterr().out == text
+    assert markdown.startswith("- 1 benchmarks: 1 same")
+    assert json.loads(document)["counts"]["same"] == 1
+    assert ElementTree.fromstring(junit).tag == "testsuite"
+    assert not list(tmp_path.glob(".unfinished*"))
+
+
+def test_colour_is_for_terminals_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    arguments = sides(tmp_path, one(A, B), one(A))
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for stream, coloured in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert run(*arguments) == 3
+        assert ("\x1b[" in stream.getvalue()) == coloured
+
+
+def test_a_reader_that_goes_away_is_told_in_one_line(tmp_path: Path) -> None:
+    good = samples.write(tmp_path / "good.json", samples.document([A]))
+    reader, writer = os.pipe()
+    os.close(reader)
+    command: list[str | Path] = [sys.executable, benchmark_compare.__file__, good, good]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert done.returncode == 2
+    assert done.stderr == "benchmark_compare: standard output: closed before all was written\n"
+
+
+def test_a_long_table_counts_what_is_the_same(tmp_path: Path, capsys: Capture) -> None:
+    rows = [samples.row(f"Compute/Gemm/n:{n}") for n in range(300)]
+    assert run(*sides(tmp_path, one(*rows), one(*rows[1:]))) == 3
+    text = capsys.readouterr().out
+    assert "Compute/Gemm/n:0" in text
+    assert "Compute/Gemm/n:7" not in text
+    assert "the same, and not listed: 299" in text
+
+
+def test_rows_with_a_vast_floor_are_counted(tmp_path: Path, capsys: Capture) -> None:
+    base, new = launches.side(5, 1, noise=0.3), launches.side(5, 2, noise=0.3)
+    run(*sides(tmp_path, base, new))
+    assert "rows with a floor above 25 %, hardly guarded: 12" in capsys.readouterr().out
+
+
+def test_it_is_a_program_with_help() -> None:
+    script = Path(benchmark_compare.__file__)
+    done = subprocess.run(
+        [sys.executable, script, "--help"], capture_output=True, text=True, check=True
+    )
+    assert "--explain" in done.stdout
+    assert "Exit status: 0 nothing is worse; 1 a regression" in done.stdout
+
+
+def test_a_tenth_of_two_hundred_large_files_takes_a_tenth_of_the_limits(tmp_path: Path) -> None:
+    noise = random.Random(1)
+    paths = []
+    for i in range(20):
+        rows = [
+            samples.overlap(f"AllToAll+Gemm/n:{n}", 1.1, efficiency=noise.gauss(0.8, 0.01))
+            for n in range(2000)
+        ]
+        paths.append(samples.write(tmp_path / f"{i}.json", samples.document(rows)))
+    script = Path(benchmark_compare.__file__)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    started = time.monotonic()
+    sides: list[str | Path] = ["--base", *paths[:10], "--new", *paths[10:]]
+    subprocess.run([sys.executable, script, *sides], check=True, stdout=subprocess.DEVNULL)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # Starting Python with scipy takes a second, whatever the size.
+    assert min(used.ru_utime - before, time.monotonic() - started) < 1 + 10 / 10
+    assert used.ru_maxrss < 400 * 1024

@@ -1,0 +1,112 @@
+"""Comparing, whatever the figures: identical is same, sides can be exchanged, order is nothing."""
+
+import copy
+import json
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import samples
+from overlapbench.compare.floors import Floors
+from overlapbench.compare.side import Side
+from overlapbench.compare.verdicts import Comparison, compare
+from overlapbench.launch import parse_launch
+from overlapbench.source import ResultError
+from samples import Json
+
+EXCHANGED = {"regressed": "improved", "improved": "regressed", "missing": "new", "new": "missing"}
+_rates = st.floats(1e-3, 1e6)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Json]:
+    """Rows of one launch, of which some lack figures or are invalid."""
+    made = []
+    for n in draw(st.lists(st.integers(1, 6), min_size=1, max_size=6, unique=True)):
+        fields: Json = {"real_time": draw(_rates), "valid": float(draw(st.integers(0, 9)) > 0)}
+        if n % 2:
+            fields["busbw_GBps"] = draw(_rates)
+        made.append(samples.row(f"Comm/AllReduce/bytes:{n}", **fields))
+    return made
+
+
+_side = st.lists(rows().map(samples.document), min_size=1, max_size=4)
+
+
+def side(name: str, documents: list[Json]) -> Side:
+    texts = [(f"{name}{i}.json", json.dumps(d)) for i, d in enumerate(documents)]
+    return Side.collect(name, [parse_launch(*text) for text in texts])
+
+
+def comparison(base: list[Json], new: list[Json]) -> Comparison:
+    return compare(side("base", base), side("new", new), Floors())
+
+
+def verdicts(compared: Comparison) -> dict[str, str]:
+    return {row.name: row.verdict.value for row in compared.rows}
+
+
+@given(_side)
+@settings(max_examples=80, deadline=None)
+def test_identical_sides_are_the_same(documents: list[Json]) -> None:
+    compared = comparison(documents, documents)
+    assert set(verdicts(compared).values()) <= {"same", "invalid"}
+    assert compared.status == 0
+
+
+@given(_side, _side)
+@settings(max_examples=80, deadline=None)
+def test_exchanging_the_sides_exchanges_the_verdicts(base: list[Json], new: list[Json]) -> None:
+    back = {row.name: row for row in comparison(new, base).rows}
+    for row in comparison(base, new).rows:
+        other = back[row.name]
+        expected = [EXCHANGED.get(f.verdict.value, f.verdict.value) for f in row.findings]
+        assert [f.verdict.value for f in other.findings] == expected
+        if not row.findings:
+            assert other.verdict.value == EXCHANGED.get(row.verdict.value, row.verdict.value)
+
+
+@given(_side, _side, st.randoms(use_true_random=False))
+@settings(max_examples=80, deadline=None)
+def test_the_order_of_files_and_rows_never_matters(
+    base: list[Json], new: list[Json], random: Random
+) -> None:
+    expected = comparison(base, new)
+    shuffled = copy.deepcopy((base, new))
+    for documents in shuffled:
+        random.shuffle(documents)
+        for document in documents:
+            random.shuffle(document["benchmarks"])
+    found = comparison(*shuffled)
+    assert verdicts(found) == verdicts(expected)
+    assert found.status == expected.status
+    assert str(found.geometric_mean) == str(expected.geometric_mean) or (
+        abs(found.geometric_mean / expected.geometric_mean - 1) < 1e-12
+    )
+
+
+@given(
+    st.text()
+    | st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(["context", "benchmarks", "run_name", "real_time"]), inner
+            )
+        ),
+    ).map(json.dumps)
+)
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_a_launch_or_refused_in_one_line(text: str) -> None:
+    assert len(refusal(text).splitlines()) <= 1
+
+
+def refusal(text: str) -> str:
+    """Return why a text is refused; "" when it is taken."""
+    try:
+        parse_launch("run.json", text)
+    except ResultError as error:
+        return str(error)
+    return ""

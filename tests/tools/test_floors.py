@@ -1,0 +1,77 @@
+"""Floors files: what they say, that calibration's are read back, and refusals by entry."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overlapbench.compare.floors import format_spreads, parse_floors, read_floors
+from overlapbench.metrics import JUDGED
+from overlapbench.source import ResultError
+
+TEXT = """
+[[floor]]
+pattern = "Overlap/*"
+percent = 5
+[[floor]]
+pattern = "*/n:64*"
+metric = "time"
+percent = 8.5
+[spread."Compute/Gemm/n:64"]
+time = 0.5
+"""
+
+
+def test_the_last_entry_that_fits_wins() -> None:
+    floors = parse_floors("f.toml", TEXT)
+    found = [
+        (name, metric, entry.floor if entry else None)
+        for name in ("Overlap/A+B/n:64", "Overlap/A+B/n:1", "Compute/Gemm/n:1")
+        for metric in ("time", "efficiency")
+        for entry in [floors.set_for(name, metric)]
+    ]
+    assert [floor for _, _, floor in found] == [0.085, 0.05, 0.05, 0.05, None, None]
+    assert floors.spread("Compute/Gemm/n:64", "time") == pytest.approx(0.005)
+
+
+_names = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1)
+
+
+@given(st.dictionaries(_names, st.dictionaries(st.sampled_from(JUDGED), st.floats(1e-4, 10))))
+def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) -> None:
+    floors = parse_floors("f.toml", format_spreads(spreads))
+    for name, metrics in spreads.items():
+        for metric, value in metrics.items():
+            assert floors.spread(name, metric) == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("floor = ", "f.toml: not TOML"),
+        ("flor = 1", "f.toml: unknown key 'flor': known are floor, spread"),
+        ("[floor]\npercent = 1", "f.toml: floor: write [[floor]] for each"),
+        ("[[floor]]\npercent = 1", "f.toml: floor[0].pattern: missing, or not text"),
+        ('[[floor]]\npattern = "*"', "f.toml: floor[0].percent: None is not a number from 0 on"),
+        ('[[floor]]\npattern = "*"\npercent = -1', "f.toml: floor[0].percent: -1 is not a number"),
+        ('[[floor]]\npattern = "*"\npercent = nan', "f.toml: floor[0].percent: nan is not a"),
+        ('[[floor]]\npattern = "*"\npercent = true', "f.toml: floor[0].percent: True is not a"),
+        ('[[floor]]\npattern = "*"\npct = 1', "f.toml: floor[0]: unknown key 'pct'"),
+        ('[[floor]]\npattern = "*"\nmetric = "x"', "f.toml: floor[0].metric: 'x' is none of"),
+        ("[spread]\nA = 1", "f.toml: spread.A: 1 is not a table"),
+        ("[spread.A]\nspeed = 1", "f.toml: spread.A: 'speed' is none of the metrics"),
+        ('[spread.A]\ntime = "1"', "f.toml: spread.A.time: '1' is not a number from 0 on"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ResultError) as refusal:
+        parse_floors("f.toml", text)
+    assert str(refusal.value).startswith(complaint)
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "f.toml"
+    path.write_bytes(b"\xff")
+    with pytest.raises(ResultError, match="not TOML: not UTF-8"):
+        read_floors(path)

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Compare results of two builds, and fail when something got worse.
+
+    tools/benchmark_compare.py BASE.json NEW.json
+    tools/benchmark_compare.py --base base/*.json --new new/*.json
+    tools/benchmark_compare.py --base 'a?.json' --new - --output diff.md <new.json
+    tools/benchmark_compare.py a.json b.json --explain Overlap/AllToAll+Gemm
+
+A file is what `./bench --benchmark_out=FILE` wrote, or any JSON of Google Benchmark; each is one
+launch. Five launches a side tell a change of some percent from noise; with one a side nothing can
+be tested. docs/comparing.md says how it is decided.
+
+Exit status: 0 nothing is worse; 1 a regression; 2 bad usage, or a file that cannot be read; 3 it
+cannot be told: incomparable, missing or newly invalid rows, nothing matched, or a change for the
+worse that one launch a side cannot test. Improvements never fail.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+try:
+    from overlapbench.compare.explain import explain
+    from overlapbench.compare.floors import Floors, read_floors
+    from overlapbench.compare.output import (
+        FORMATS,
+        SUFFIXES,
+        print_text,
+        require_known_suffixes,
+        show,
+    )
+    from overlapbench.compare.side import Side
+    from overlapbench.compare.verdicts import ACROSS, USAGE, compare
+    from overlapbench.launch import read_launches
+    from overlapbench.source import ResultError
+except ModuleNotFoundError as missing:
+    print(
+        f"benchmark_compare: Python has no {missing.name}: run with .venv/bin/python, which"
+        " ./bench makes, or pip install -r tools/requirements.txt",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    try:
+        return _compare(_parse(arguments))
+    except ResultError as error:
+        print(f"benchmark_compare: {error}", file=sys.stderr)
+        return USAGE
+
+
+def _compare(options: argparse.Namespace) -> int:
+    require_known_suffixes(options.output)
+    floors = read_floors(options.floors) if options.floors else Floors()
+    if options.base.count("-") + options.new.count("-") > 1:
+        raise ResultError("-: standard input can be read once only")
+    base, new = (
+        Side.collect(name, read_launches(files))
+        for name, files in (("base", options.base), ("new", options.new))
+    )
+    comparison = compare(base, new, floors, options.across)
+    if options.explain:
+        print_text(explain(comparison, options.explain))
+    else:
+        show(comparison, options.format, options.output)
+    return comparison.status
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="benchmark_compare",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("files", nargs="*", metavar="BASE.json NEW.json", help="one launch a side; - is stdin")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="launches of base")
+    add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="launches of new")
+    add("--floors", type=Path, metavar="FILE.toml", help="floors by pattern, calibrated spreads")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare in spite of it")
+    add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")
+    add("--format", choices=FORMATS, default="table", help="what to print (default table)")
+    add(
+        "--output",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help=f"write the comparison too, in the format of the suffix: {SUFFIXES}; may be repeated",
+    )
+    options = parser.parse_args(arguments)
+    if options.files:
+        if len(options.files) != 2 or options.base or options.new:
+            parser.error("give BASE.json and NEW.json, or --base FILE... and --new FILE...")
+        options.base, options.new = options.files[:1], options.files[1:]
+    if not options.base or not options.new:
+        parser.error("give BASE.json and NEW.json, or --base FILE... and --new FILE...")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

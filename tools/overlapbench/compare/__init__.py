@@ -1,0 +1,10 @@
+"""Comparing two sides of launches.
+
+statistics  what the figures say: changes, their errors, tests, floors
+side        the launches of a side as arrays
+floors      the TOML file that sets floors and stores calibrated spreads
+verdicts    the verdict of every benchmark, and the exit status
+explain     one benchmark in full
+table, markdown, data, junit, github
+            the outputs, one a file; output is the table of them
+"""

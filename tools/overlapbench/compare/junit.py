@@ -1,0 +1,27 @@
+"""The comparison as JUnit XML: a test case a benchmark, which fails where the comparison does."""
+
+from xml.etree import ElementTree
+
+from overlapbench.compare.findings import Verdict
+from overlapbench.compare.verdicts import Comparison
+
+_SKIPPED = frozenset({Verdict.NEW, Verdict.INVALID, Verdict.INCONCLUSIVE})
+
+
+def format_junit(comparison: Comparison) -> str:
+    suite = ElementTree.Element("testsuite", name="overlapbench")
+    failures = skipped = 0
+    for row in comparison.rows:
+        family, _, _ = row.name.partition("/")
+        case = ElementTree.SubElement(suite, "testcase", name=row.name, classname=family)
+        if row.fails:
+            failures += 1
+            ElementTree.SubElement(case, "failure", type=row.verdict.value, message=row.reason)
+        elif row.verdict in _SKIPPED:
+            skipped += 1
+            message = f"{row.verdict.value}: {row.reason}"
+            ElementTree.SubElement(case, "skipped", message=message)
+    counts = {"tests": len(comparison.rows), "failures": failures, "skipped": skipped}
+    suite.attrib.update({key: str(count) for key, count in counts.items()})
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
