@@ -1,0 +1,171 @@
+"""The gate's logic, driven by launches made up: order, second look, and what is confirmed."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import samples
+from launches import NAMES
+from overlapbench.compare.verdicts import Comparison
+from overlapbench.gate.session import BASE, CANDIDATE, Session, filter_of, schedule
+from overlapbench.launch import Launch, parse_launch
+from samples import Json
+
+SLOW = NAMES[3]
+Rows = Callable[[str, int], Mapping[str, Json]]  # fields of a side's rows in launch N
+
+
+@dataclass
+class FakeMachine:
+    """Measures what a test says, with a little noise, and remembers what it was asked for."""
+
+    rows: Rows
+    asked: list[tuple[str, int, str]] = field(default_factory=list)
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+
+    def launch(self, side: str, number: int, names: str) -> Launch:
+        self.asked.append((side, number, names))
+        changes = self.rows(side, number)
+        made = []
+        for name in NAMES:
+            fields = changes.get(name, {})
+            if fields.get("gone") or not re.search(names, name):
+                continue
+            time = float(fields.get("time", 1.0)) * float(np.exp(0.002 * self.random.normal()))
+            extra = {key: value for key, value in fields.items() if key != "time"}
+            made.append(samples.row(name, real_time=time, **extra))
+        return parse_launch(f"{side}-{number}.json", json.dumps(samples.document(made)))
+
+
+def gate(rows: Rows, launches: int = 5) -> tuple[Comparison, FakeMachine]:
+    machine = FakeMachine(rows)
+    return Session(machine.launch, launches, say=lambda _: None).run(), machine
+
+
+def verdict(comparison: Comparison, name: str = SLOW) -> tuple[str, int]:
+    (row,) = (row for row in comparison.rows if row.name == name)
+    return row.verdict.value, row.fails
+
+
+def test_sides_are_launched_in_turn() -> None:
+    a, b = BASE, CANDIDATE
+    assert schedule(3) == [a, b, b, a, a, b]
+    comparison, machine = gate(lambda *_: {})
+    assert [side for side, _, _ in machine.asked] == [a, b, b, a, a, b, b, a, a, b]
+    assert comparison.status == 0
+
+
+def test_a_regression_is_measured_again_alone_and_confirmed() -> None:
+    comparison, machine = gate(lambda side, _: {SLOW: {"time": 1.06}} if side == CANDIDATE else {})
+    assert comparison.status == 1
+    assert verdict(comparison) == ("regressed", 1)
+    assert len(machine.asked) == 20
+    assert {names for _, _, names in machine.asked[:10]} == {""}
+    (names,) = {names for _, _, names in machine.asked[10:]}
+    assert [name for name in NAMES if re.search(names, name)] == [SLOW]
+    assert [n for side, n, _ in machine.asked if side == CANDIDATE] == list(range(1, 11))
+    (row,) = (row for row in comparison.rows if row.name == SLOW)
+    assert row.launches == (10, 10)
+
+
+def test_what_does_not_come_back_does_not_fail() -> None:
+    comparison, machine = gate(
+        lambda side, n: {SLOW: {"time": 1.2}} if side == CANDIDATE and n <= 5 else {}
+    )
+    assert comparison.status == 0
+    assert verdict(comparison) == ("inconclusive", 0)
+    (row,) = (row for row in comparison.rows if row.name == SLOW)
+    assert row.reason.startswith("not confirmed when measured again; at first time +2")
+    assert len(machine.asked) == 20
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(1.026, 1.012, id="all launches together are within the floor"),
+        pytest.param(1.04, 1.006, id="all together show it, but the new ones alone do not"),
+    ],
+)
+def test_half_a_regression_is_not_confirmed(first: float, second: float) -> None:
+    comparison, machine = gate(
+        lambda side, n: {SLOW: {"time": first if n <= 12 else second}} if side == CANDIDATE else {},
+        launches=12,
+    )
+    assert len(machine.asked) == 48
+    assert verdict(comparison) == ("inconclusive", 0)
+
+
+@pytest.mark.parametrize(("again", "expected"), [(True, ("invalid", 3)), (False, ("same", 0))])
+def test_an_invalid_row_gets_a_second_look(again: bool, expected: tuple[str, int]) -> None:
+    def rows(side: str, n: int) -> Mapping[str, Json]:
+        bad = side == CANDIDATE and (n == 2 or (again and n == 9))
+        return {SLOW: {"valid": 0, "label": "throttled"}} if bad else {}
+
+    comparison, _ = gate(rows)
+    assert verdict(comparison) == expected
+    assert comparison.status == expected[1]
+
+
+def test_a_row_that_is_gone_is_not_looked_for_again() -> None:
+    comparison, machine = gate(lambda side, _: {SLOW: {"gone": True}} if side == CANDIDATE else {})
+    assert verdict(comparison) == ("missing", 3)
+    assert comparison.status == 3
+    assert len(machine.asked) == 10
+
+
+def test_a_regression_whose_row_is_gone_in_the_second_look_stands() -> None:
+    comparison, _ = gate(
+        lambda side, n: (
+            {}
+            if side == BASE
+            else {SLOW: {"time": 1.2} if n <= 5 else {"gone": True}, NAMES[0]: {"time": 1.2}}
+        )
+    )
+    assert comparison.status == 1
+    assert verdict(comparison) == ("regressed", 1)
+
+
+def test_a_base_that_is_invalid_in_the_second_look_acquits_nobody() -> None:
+    def rows(side: str, n: int) -> Mapping[str, Json]:
+        if side == CANDIDATE:
+            return {SLOW: {"time": 1.2}}
+        return {SLOW: {"valid": 0, "label": "throttled"}} if n == 7 else {}
+
+    assert verdict(gate(rows)[0]) == ("regressed", 1)
+
+
+def test_improvements_are_not_measured_again() -> None:
+    comparison, machine = gate(
+        lambda side, _: {name: {"time": 0.5} for name in NAMES} if side == CANDIDATE else {}
+    )
+    assert comparison.status == 0
+    assert len(machine.asked) == 10
+
+
+def test_a_stored_baseline_is_not_launched() -> None:
+    before = FakeMachine(lambda *_: {})
+    stored = [before.launch(BASE, n, "") for n in range(5)]
+    machine = FakeMachine(lambda *_: {SLOW: {"time": 1.1}}, random=np.random.default_rng(2))
+    comparison = Session(machine.launch, 5, stored=stored, say=lambda _: None).run()
+    assert {side for side, _, _ in machine.asked} == {CANDIDATE}
+    assert verdict(comparison) == ("regressed", 1)
+    assert len(machine.asked) == 10
+
+
+def test_one_launch_a_side_cannot_pass_what_it_cannot_test() -> None:
+    comparison, _ = gate(
+        lambda side, _: {SLOW: {"time": 1.5}} if side == CANDIDATE else {}, launches=1
+    )
+    assert verdict(comparison) == ("regressed", 1)  # two launches after the second look
+
+
+def test_the_filter_matches_names_literally() -> None:
+    names = ["Overlap/A+B/n:1.5", "BM_f(x)|y", "BM[0]^$*?{2}\\"]
+    expression = filter_of(names)
+    assert all(re.search(expression, name) for name in names)
+    for other in ("Overlap/AB/n:1.5", "Overlap/A+B/n:125", "Overlap/A+B/n:1.5/x", "BM_f(x)", "y"):
+        assert not re.search(expression, other)

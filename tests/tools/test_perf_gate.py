@@ -1,0 +1,227 @@
+"""The gate's command line, with a benchmark program made up: files, time-outs, refusals."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+import perf_gate
+import samples
+from launches import NAMES
+from overlapbench.compare.floors import read_floors
+
+REPOSITORY = Path(__file__).parents[2]
+PROGRAM = """#!{python}
+import json, random, re, sys, time
+flags = dict(flag.lstrip("-").split("=", 1) for flag in sys.argv[1:])
+time.sleep(float(flags.get("sleep", 0)))
+if "say" in flags:
+    print(flags["say"])
+    sys.exit(int(flags.get("status", 0)))
+document = json.loads({document!r})
+chosen = re.compile(flags.get("benchmark_filter", ""))
+document["benchmarks"] = [r for r in document["benchmarks"] if chosen.search(r["name"])]
+for row in document["benchmarks"]:
+    slower = re.search(flags.get("slower", "^$"), row["name"])
+    row["real_time"] *= random.gauss(1.1 if slower else 1.0, 0.002)
+    row["label"] = flags["benchmark_repetitions"]
+open(flags["benchmark_out"], "w").write(json.dumps(document))
+sys.exit(int(flags.get("status", 0)))
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A benchmark program, and an empty folder for temporary files."""
+    folder = tmp_path / "program"
+    folder.mkdir()
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    path = folder / "bench"
+    document = json.dumps(samples.document([samples.row(name) for name in NAMES]))
+    path.write_text(PROGRAM.format(python=sys.executable, document=document))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def run(*arguments: str | Path) -> int:
+    return perf_gate.main([str(argument) for argument in arguments])
+
+
+def test_a_build_against_itself_passes(program: str, tmp_path: Path) -> None:
+    assert run("run", "--base", program, "--candidate", program, "--launches", "3") == 0
+    assert not any((tmp_path / "temporary").iterdir())
+
+
+def test_a_slower_candidate_fails_and_is_named(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, kept = tmp_path / "gate.json", tmp_path / "kept"
+    candidate = f"{program} --slower={NAMES[2]}"
+    sides = ("--base", program, "--candidate", candidate)
+    assert run("run", *sides, "--launches", "3", "--output", out, "--keep", kept) == 1
+    document = json.loads(out.read_text())
+    failing = {row["name"]: row["verdict"] for row in document["rows"] if row["fails"]}
+    assert failing == {NAMES[2]: "regressed"}
+    names = {f"{side}-{n}.json" for side in ("base", "candidate") for n in range(1, 7)}
+    assert {path.name for path in kept.iterdir()} == names
+    captured = capsys.readouterr()
+    assert "regressed" in captured.out
+    assert "launch 1 of 6: base" in captured.err
+    assert f"1 failed, measured again: {NAMES[2]}" in captured.err
+
+
+def test_flags_behind_the_dashes_go_to_every_launch(program: str, tmp_path: Path) -> None:
+    sides = ("--base", program, "--candidate", program, "--launches", "1", "--repetitions", "7")
+    arguments = ("run", *sides, "--keep", tmp_path / "kept", "--", "--benchmark_filter=n:16/")
+    assert run(*arguments) in (0, 3)
+    for path in (tmp_path / "kept").iterdir():
+        (row,) = json.loads(path.read_text())["benchmarks"]
+        assert (row["name"], row["label"]) == (NAMES[0], "7")
+
+
+def test_a_baseline_is_recorded_calibrated_and_compared_with(program: str, tmp_path: Path) -> None:
+    folder = tmp_path / "baseline"
+    folder.mkdir()
+    for stale in ("launch-9.json", "notes.txt"):
+        (folder / stale).write_text("x")
+    command = ("--command", program)
+    assert run("baseline", *command, "--launches", "4", "--output", folder) == 0
+    expected = {"notes.txt", *(f"launch-{n}.json" for n in range(1, 5))}
+    assert {path.name for path in folder.iterdir()} == expected
+    spreads = folder / "spreads.toml"
+    assert run("calibrate", *command, "--launches", "8", "--output", spreads) == 0
+    floors = read_floors(spreads)
+    assert set(floors.spreads) == set(NAMES)
+    assert all(0.0005 < floors.spread(name, "time") < 0.006 for name in NAMES)
+    candidate = f"{program} --slower={NAMES[2]}"
+    for what, status in ((program, 0), (candidate, 1)):
+        assert run("run", "--baseline", folder, "--candidate", what, "--launches", "4") == status
+
+
+def test_calibrated_spreads_raise_the_floor(program: str, tmp_path: Path) -> None:
+    folder = tmp_path / "baseline"
+    assert run("baseline", "--command", program, "--output", folder) == 0
+    (folder / "spreads.toml").write_text(f'[spread."{NAMES[2]}"]\ntime = 10\n')
+    candidate = f"{program} --slower={NAMES[2]}"
+    assert run("run", "--baseline", folder, "--candidate", candidate) == 0
+
+
+def test_a_row_that_fails_is_no_failed_launch(program: str) -> None:
+    command = f"{program} --status=1"
+    assert run("run", "--base", command, "--candidate", command, "--launches", "2") == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        ("--say=boom --status=3", "exit status 3, no result: boom"),
+        ("--say=boom", "exit status 0, no result: boom"),
+        ("--status=2", "exit status 2, no result: it said nothing"),
+        ("--sleep=60", "not done after 1 s (--timeout-s)"),
+        ("--benchmark_filter=none", "benchmarks: missing or empty"),
+    ],
+)
+def test_a_launch_without_a_result_is_status_2_and_leaves_nothing(
+    flags: str,
+    complaint: str,
+    program: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outputs = ("--output", tmp_path / "gate.md", "--keep", tmp_path / "kept")
+    limit = "1" if "sleep" in flags else "60"
+    command = f"{program} {flags}"
+    sides = ("--base", program, "--candidate", command, "--timeout-s", limit)
+    assert run("run", *sides, *outputs) == 2
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last.startswith("perf_gate: ")
+    assert complaint in last
+    assert {path.name for path in tmp_path.iterdir()} == {"program", "temporary"}
+    assert not any((tmp_path / "temporary").iterdir())
+
+
+def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    usages: Sequence[tuple[Sequence[str], str]] = (
+        (["run", "--base", "a b'", "--candidate", "a"], "not a command: No closing quotation"),
+        (["run", "--base", "", "--candidate", ""], "a command is empty"),
+        (["run", "--base", "/no/such", "--candidate", "a"], "/no/such: cannot be started: No such"),
+        (["run", "--baseline", str(tmp_path), "--candidate", "a"], "no baseline: there is no"),
+        (["run", "--base", "a", "--candidate", "a", "--output", "x.pdf"], "the name must end in"),
+        (["calibrate", "--command", "a", "--output", "x", "--launches", "2"], "3 launches at"),
+    )
+    for arguments, complaint in usages:
+        assert run(*arguments) == 2
+        assert complaint in capsys.readouterr().err.splitlines()[-1]
+    for bad in (["run"], ["run", "--candidate", "a"], ["judge"]):
+        with pytest.raises(SystemExit) as end:
+            run(*bad)
+        assert end.value.code == 2
+
+
+def test_a_terminated_gate_ends_what_it_launched(program: str, tmp_path: Path) -> None:
+    mark = f"--sleep=45.{os.getpid()}"
+    sides = ["--base", f"{program} {mark}", "--candidate", program]
+    environment = os.environ | {"TMPDIR": str(tmp_path / "temporary")}
+    gate = subprocess.Popen(
+        [sys.executable, perf_gate.__file__, "run", *sides],
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: running(mark) == 2)  # the gate's own command line has it too
+    gate.send_signal(signal.SIGTERM)
+    assert gate.wait(20) == 128 + signal.SIGTERM
+    assert running(mark) == 0
+    assert not any((tmp_path / "temporary").iterdir())
+
+
+def running(mark: str) -> int:
+    """Count the processes whose command line holds a text."""
+    count = 0
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            count += mark.encode() in path.read_bytes()
+        except OSError:
+            continue
+    return count
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 20) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("name", ["github-perf-gate.yml", "gitlab-perf-gate.yml"])
+def test_the_ready_workflows_call_the_gate_as_it_is(
+    name: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = yaml.safe_load((REPOSITORY / "docs/ci" / name).read_text(encoding="utf-8"))
+    if name.startswith("github"):
+        assert document[True] == "pull_request"  # YAML 1.1 reads "on" as true
+        job = document["jobs"]["gate"]
+        scripts = [step["run"] for step in job["steps"] if "run" in step]
+    else:
+        job = document["perf-gate"]
+        scripts = job["script"]
+        assert job["artifacts"]["reports"]["junit"] == "gate.xml"
+    (script,) = (script for script in scripts if "perf_gate.py" in script)
+    for build in ("../base/bench", "./bench"):
+        script = script.replace(f"{build} ", f"{program} ")
+    script = script.replace(".venv/bin/python", sys.executable)
+    script = script.replace("tools/perf_gate.py", perf_gate.__file__)
+    script = script.replace("--no-install ", "").replace("'Overlap|Comm'", "n:16/")
+    monkeypatch.chdir(tmp_path)
+    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"gate.md", "gate.xml", "results"} <= {path.name for path in tmp_path.iterdir()}

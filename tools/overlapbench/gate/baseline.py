@@ -1,0 +1,67 @@
+"""A stored baseline: a folder of launches, and beside them the spreads that calibration found.
+
+baseline/launch-1.json ...   results, each with its context
+baseline/spreads.toml        floors.py
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from overlapbench.compare import statistics
+from overlapbench.compare.findings import medians
+from overlapbench.compare.floors import Floors, read_floors
+from overlapbench.compare.side import Side
+from overlapbench.compare.statistics import Samples
+from overlapbench.launch import Launch, read_launches
+from overlapbench.metrics import JUDGED
+from overlapbench.output import replace_files
+from overlapbench.source import ResultError
+
+SPREADS = "spreads.toml"
+_LAUNCHES = "launch-*.json"
+
+
+def store(folder: Path, results: Sequence[bytes]) -> None:
+    """Replace the launches in a folder. Raises OSError."""
+    files = {f"launch-{i + 1}.json": content for i, content in enumerate(results)}
+    before = {path.name for path in folder.glob(_LAUNCHES)}
+    replace_files(folder, files, outdated=before - files.keys())
+
+
+def read_baseline(folder: Path) -> list[Launch]:
+    """Read the launches of a folder; ResultError when there is none."""
+    paths = sorted(folder.glob(_LAUNCHES))
+    if not paths:
+        raise ResultError(f"{folder}: no baseline: there is no {_LAUNCHES}; perf_gate baseline")
+    return read_launches(map(str, paths))
+
+
+def merge_floors(files: Sequence[Path], baseline: Path | None) -> Floors:
+    """Read floors files, after the baseline's spreads; later files win."""
+    kept = baseline / SPREADS if baseline else None
+    paths = [kept] if kept and kept.exists() else []
+    read = [read_floors(path) for path in (*paths, *files)]
+    spreads = {name: metrics for floors in read for name, metrics in floors.spreads.items()}
+    return Floors(tuple(floor for floors in read for floor in floors.floors), spreads)
+
+
+def calibrate(launches: Sequence[Launch]) -> Mapping[str, Mapping[str, float]]:
+    """Return the deviation between launches of one build, by benchmark and metric.
+
+    Every other launch makes a side, so that the two are an A/A comparison. Rows with a problem are
+    left out.
+    """
+    side = Side.collect("calibration", launches)
+    spreads: dict[str, dict[str, float]] = {}
+    for metric in JUDGED:
+        values = side.badness[metric]
+        within = medians(side.spread[metric])
+        found = statistics.estimate(Samples(values[:, ::2], values[:, 1::2], within))
+        for name, deviation, problem in zip(
+            side.names, found.deviation, side.problems, strict=True
+        ):
+            if np.isfinite(deviation) and not problem:
+                spreads.setdefault(name, {})[metric] = float(deviation)
+    return spreads

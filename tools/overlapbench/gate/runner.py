@@ -1,0 +1,103 @@
+"""Launches a benchmark program, with a time-out, and reads the result that it writes.
+
+The program gets Google Benchmark's flags `--benchmark_out=`, `--benchmark_repetitions=` and, for a
+second look, `--benchmark_filter=`. It runs in a process group of its own, so that a time-out or an
+interruption ends its ranks too. Exit status 1 with a result is taken: rows that failed are in it.
+"""
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from overlapbench.launch import Launch, parse_launch
+from overlapbench.source import ResultError, load
+
+_TIME_TO_END_S = 5.0
+_ROW_FAILED = 1
+
+
+@dataclass
+class Runner:
+    """Launches the sides' commands; `files` keeps what they wrote, by file name."""
+
+    commands: Mapping[str, Sequence[str]]
+    flags: Sequence[str]  # that every launch gets
+    timeout_s: float
+    say: Callable[[str], None] = print
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def launch(self, side: str, number: int, names: str) -> Launch:
+        """Launch one side; ResultError when it does not end well, in time, with a result."""
+        filters = [f"--benchmark_filter={names}"] if names else []
+        with tempfile.TemporaryDirectory(prefix="perf_gate-") as folder:
+            out, log = Path(folder) / "result.json", Path(folder) / "log"
+            command = [*self.commands[side], *self.flags, *filters, f"--benchmark_out={out}"]
+            started = time.monotonic()
+            status = _run(command, log, self.timeout_s)
+            self.say(f"  {time.monotonic() - started:.1f} s")
+            if status not in (0, _ROW_FAILED) or not out.exists():
+                raise ResultError(f"{shlex.join(command)}: {_complaint(status, log)}")
+            source = f"{side}-{number}.json"
+            text = load(str(out))
+            self.files[source] = text.encode()
+            return parse_launch(source, text)
+
+
+def parse_command(text: str) -> list[str]:
+    """Split a command as a shell would; ResultError when it cannot be."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ResultError(f"{text}: not a command: {error}") from None
+    if not words:
+        raise ResultError("a command is empty")
+    return words
+
+
+def _run(command: Sequence[str], log: Path, timeout_s: float) -> int:
+    with log.open("wb") as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ResultError(f"{command[0]}: cannot be started: {error.strerror}") from None
+        try:
+            return process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise ResultError(
+                f"{shlex.join(command)}: not done after {timeout_s:g} s (--timeout-s)"
+            ) from None
+        finally:
+            _end(process)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End what still runs of the process group: politely, then not."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        os.killpg(process.pid, how)
+        try:
+            process.wait(_TIME_TO_END_S)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _complaint(status: int, log: Path) -> str:
+    """Return how it ended, and the last thing that it said."""
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    ended = f"ended by signal {-status}" if status < 0 else f"exit status {status}"
+    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in last)
+    return f"{ended}, no result: {printable}"

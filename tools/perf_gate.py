@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Stop a change that makes a benchmark slower, and nothing else.
+
+    tools/perf_gate.py run --base 'old/bench' --candidate './bench' -- --benchmark_filter=Overlap
+    tools/perf_gate.py baseline --command ./bench --output baseline -- --benchmark_filter=Overlap
+    tools/perf_gate.py calibrate --command ./bench --output baseline/spreads.toml
+    tools/perf_gate.py run --baseline baseline --candidate ./bench --output gate.md
+
+`run` launches base and candidate in turn, compares them, measures once more what failed, and fails
+on what is confirmed. `baseline` keeps launches for later; `calibrate` measures how far launches of
+one build lie apart. What stands behind -- goes to every launch. A candidate must be able to take
+Google Benchmark's flags. docs/comparing.md says how it is decided.
+
+Exit status of run: 0 nothing is worse; 1 a confirmed regression; 2 bad usage, or a command that
+ended without a result; 3 it cannot be told (benchmark_compare --help). No file is left on failure.
+"""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+try:
+    from overlapbench.compare.floors import format_spreads
+    from overlapbench.compare.output import FORMATS, SUFFIXES, require_known_suffixes, show
+    from overlapbench.compare.verdicts import ACROSS, OK, USAGE
+    from overlapbench.gate import baseline
+    from overlapbench.gate.runner import Runner, parse_command
+    from overlapbench.gate.session import BASE, CANDIDATE, Session
+    from overlapbench.launch import Launch
+    from overlapbench.output import replace_file, replace_files
+    from overlapbench.source import ResultError
+except ModuleNotFoundError as missing:
+    print(
+        f"perf_gate: Python has no {missing.name}: run with .venv/bin/python, which ./bench makes,"
+        " or pip install -r tools/requirements.txt",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+_TERMINATED = 128 + signal.SIGTERM
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    # As an exception, so that what was launched is ended and its files are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    end = given.index("--") if "--" in given else len(given)
+    options = _parse(given[:end])
+    options.flags = [f"--benchmark_repetitions={options.repetitions}", *given[end + 1 :]]
+    try:
+        return int(options.action(options))
+    except ResultError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename}: cannot be written: {error.strerror}")
+    except KeyboardInterrupt:
+        return _refuse("interrupted")
+
+
+def _run(options: argparse.Namespace) -> int:
+    require_known_suffixes(options.output)
+    stored = baseline.read_baseline(options.baseline) if options.baseline else []
+    commands = {CANDIDATE: options.candidate}
+    if options.base is not None:
+        commands[BASE] = options.base
+    runner = _runner(options, commands)
+    session = Session(
+        runner.launch,
+        options.launches,
+        baseline.merge_floors(options.floors, options.baseline),
+        options.across,
+        stored,
+        _say,
+    )
+    comparison = session.run()
+    if options.keep:
+        replace_files(options.keep, runner.files, outdated=())
+    show(comparison, options.format, options.output)
+    return comparison.status
+
+
+def _baseline(options: argparse.Namespace) -> int:
+    runner = _runner(options, {BASE: options.command})
+    _measure(runner, options.launches)
+    baseline.store(options.output, list(runner.files.values()))
+    _say(f"wrote {len(runner.files)} launches to {options.output}")
+    return OK
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    if options.launches < 3:
+        raise ResultError("--launches: a spread takes 3 launches at least; 10 are a good number")
+    runner = _runner(options, {BASE: options.command})
+    spreads = baseline.calibrate(_measure(runner, options.launches))
+    replace_file(options.output, format_spreads(spreads).encode())
+    _say(f"wrote the spreads of {len(spreads)} benchmarks to {options.output}")
+    return OK
+
+
+def _runner(options: argparse.Namespace, commands: dict[str, str]) -> Runner:
+    words = {side: parse_command(command) for side, command in commands.items()}
+    return Runner(words, options.flags, options.timeout_s, _say)
+
+
+def _measure(runner: Runner, launches: int) -> list[Launch]:
+    made = []
+    for number in range(1, launches + 1):
+        _say(f"launch {number} of {launches}")
+        made.append(runner.launch(BASE, number, ""))
+    return made
+
+
+def _say(line: str) -> None:
+    """Report progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _refuse(line: str) -> int:
+    print(f"perf_gate: {line}", file=sys.stderr)
+    return USAGE
+
+
+def _number_from_1(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _add_number(parser: argparse.ArgumentParser, flag: str, default: int, meaning: str) -> None:
+    text = f"{meaning} (default {default})"
+    parser.add_argument(flag, type=_number_from_1, default=default, metavar="N", help=text)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="perf_gate",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    run = actions.add_parser("run", help="compare a candidate with a base, and fail if it is worse")
+    base = run.add_mutually_exclusive_group(required=True)
+    base.add_argument("--base", metavar="COMMAND", help="launches the base")
+    base.add_argument("--baseline", type=Path, metavar="DIR", help="the base, recorded before")
+    add = run.add_argument
+    add("--candidate", required=True, metavar="COMMAND", help="launches the candidate")
+    add("--floors", action="append", default=[], type=Path, metavar="FILE.toml", help="floors")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare in spite of it")
+    add("--keep", type=Path, metavar="DIR", help="keep the results of all launches here")
+    add("--format", choices=FORMATS, default="table", help="what to print (default table)")
+    text = f"write the comparison too, in the format of the suffix: {SUFFIXES}; may be repeated"
+    add("--output", action="append", default=[], type=Path, metavar="FILE", help=text)
+    record = actions.add_parser("baseline", help="record launches to compare with later")
+    record.add_argument("--output", required=True, type=Path, metavar="DIR")
+    measure = actions.add_parser("calibrate", help="measure how far launches of one build differ")
+    measure.add_argument("--output", required=True, type=Path, metavar="FILE.toml")
+    defaults = ((run, _run, 5), (record, _baseline, 5), (measure, _calibrate, 10))
+    for action, function, launches in defaults:
+        action.set_defaults(action=function)
+        if action is not run:
+            action.add_argument("--command", required=True, metavar="COMMAND")
+        _add_number(action, "--launches", launches, "launches of a side")
+        _add_number(action, "--repetitions", 3, "repetitions in a launch")
+        _add_number(action, "--timeout-s", 3600, "seconds that a launch may take")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
