@@ -234,6 +234,13 @@ def test_a_complete_machine_is_left_alone(world: World) -> None:
     outcome = world.run("bench", "--build-only")
     assert (outcome.status, outcome.lines, outcome.output) == (0, [], "")
     assert outcome.calls("apt-get") == outcome.calls("python3") == []
+    assert outcome.calls("cmake") == [
+        f"--build {world.binary.parent} --target overlapbench_and_kernels"
+    ]
+
+
+def test_a_run_does_not_wait_for_the_library_of_the_kernels(world: World) -> None:
+    outcome = world.run("bench")
     assert outcome.calls("cmake") == [f"--build {world.binary.parent} --target overlapbench"]
 
 
@@ -394,7 +401,7 @@ def test_configures_where_this_was_not_done_or_done_elsewhere(
 def test_builds_where_it_is_told(world: World) -> None:
     outcome = world.run("bench", "--build-only", f"--build-dir={world.repository}/elsewhere")
     assert outcome.calls("cmake")[1] == (
-        f"--build {world.repository}/elsewhere --target overlapbench"
+        f"--build {world.repository}/elsewhere --target overlapbench_and_kernels"
     )
 
 

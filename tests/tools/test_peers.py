@@ -200,8 +200,8 @@ def test_what_the_machine_lacks_is_said_in_one_line(
         "peers: Python has no torch: pip install torch",
         "peers: Python has no triton: pip install triton",
         "peers: PyTorch sees no CUDA device",
-        "peers: /nowhere.so is missing: where nvcc is, `cmake --preset release && cmake --build"
-        " --preset release` builds it; or set OVERLAPBENCH_KERNELS to it",
+        "peers: /nowhere.so is missing: where nvcc is, `./bench --build-only` builds it; or set"
+        " OVERLAPBENCH_KERNELS to it",
     ]
     assert not (tmp_path / "out").exists()
 

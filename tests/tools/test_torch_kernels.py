@@ -210,8 +210,8 @@ def test_a_missing_library_is_named_with_what_to_do(
     with pytest.raises(kernels.KernelsError) as missing:
         kernels.load_library(kernels.library_path())
     assert str(missing.value) == (
-        f"{tmp_path}/none.so is missing: where nvcc is, `cmake --preset release && cmake --build"
-        " --preset release` builds it; or set OVERLAPBENCH_KERNELS to it"
+        f"{tmp_path}/none.so is missing: where nvcc is, `./bench --build-only` builds it; or set"
+        " OVERLAPBENCH_KERNELS to it"
     )
     monkeypatch.delenv("OVERLAPBENCH_KERNELS")
     assert kernels.library_path().parts[-3:] == ("build", "release", "liboverlapbench_kernels.so")

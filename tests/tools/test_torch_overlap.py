@@ -106,8 +106,8 @@ def test_what_the_machine_lacks_is_said_in_one_line(
         "torch_overlap: Python has no torch: pip install torch",
         "torch_overlap: start it with: torchrun --nproc-per-node 2 tools/torch_overlap.py ...",
         "torch_overlap: needs a GPU a rank: 3, 2 are visible",
-        "torch_overlap: /nowhere.so is missing: where nvcc is, `cmake --preset release && cmake"
-        " --build --preset release` builds it; or set OVERLAPBENCH_KERNELS to it",
+        "torch_overlap: /nowhere.so is missing: where nvcc is, `./bench --build-only` builds it;"
+        " or set OVERLAPBENCH_KERNELS to it",
     ]
     monkeypatch.setenv("RANK", "1")  # the first rank speaks for all
     assert run(*out) == 2

@@ -60,8 +60,8 @@ def load_library(path: Path) -> ctypes.CDLL:
     """Load the library and declare its functions; KernelsError says what to do where it is not."""
     if not path.is_file():
         raise KernelsError(
-            f"{path} is missing: where nvcc is, `cmake --preset release && cmake --build --preset"
-            " release` builds it; or set OVERLAPBENCH_KERNELS to it"
+            f"{path} is missing: where nvcc is, `./bench --build-only` builds it; or set"
+            " OVERLAPBENCH_KERNELS to it"
         )
     try:
         library = ctypes.CDLL(str(path))
