@@ -4,8 +4,9 @@
 // number, below which rounding errors are absolute). The scale keeps the check from asking for
 // digits that no evaluation of the given kind has:
 //   Fused, FusedScalar  forward 1e-3: results below it (x < −3.9) may lose relative accuracy
-//                       with x², since the exponent −x²/2 is itself rounded. Backward 0.1·|grad|:
-//                       the derivative is a difference of terms of that size and crosses zero.
+//                       with x², since the exponent −x²/2 is itself rounded. Backward |grad|, of
+//                       which the derivative is a difference that crosses zero, times 0.1 in
+//                       float32 and 1e-3 in 16 bits, which float32's errors do not show in.
 //   Unfused             the naive formula adds 1 to a number near −1, and multiplies what is left
 //                       of it: forward |x|, backward |grad|·(1 + |x| + |x|³/5) (x·u' for tanh).
 // The tolerance is, with u the relative rounding error of the element type (2^-11 float16, 2^-8

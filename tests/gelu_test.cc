@@ -2,6 +2,7 @@
 // direction, at lengths and starts that leave vectors incomplete, and at special values.
 #include "kernels/gelu.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -26,6 +27,7 @@ constexpr std::array kFusedVariants = {kFusedScalar, kFused};
 constexpr std::array kForms = {kTanh, kErf};
 constexpr std::array kDirections = {kForward, kBackward};
 constexpr std::array kElements = {Element::kFloat32, Element::kFloat16, Element::kBfloat16};
+constexpr std::array kSixteenBits = {Element::kFloat16, Element::kBfloat16};
 
 // Computed with 30 digits by mpmath.
 TEST(GeluOracleTest, KnowsValuesAndDerivatives) {
@@ -173,6 +175,24 @@ class GeluTest : public OnEachBackend {
     return values;
   }
 
+  static std::vector<float> FiniteValues(Element sixteen_bits) {
+    std::vector<float> values;
+    for (int bits = 0; bits < 1 << 16; ++bits) {
+      const std::array<std::uint16_t, 4> stored = {static_cast<std::uint16_t>(bits)};
+      const double value = Load(stored.data(), 0, sixteen_bits);
+      if (std::isfinite(value)) values.push_back(static_cast<float>(value));
+    }
+    return values;
+  }
+
+  // The largest error of rounding `value` to the type: half a unit in the last place.
+  static double HalfUnit(double value, Element sixteen_bits) {
+    const bool half = sixteen_bits == Element::kFloat16;
+    const int least_exponent = half ? -14 : -126;
+    const int exponent = std::max(std::ilogb(value), least_exponent);
+    return std::ldexp(0.5, exponent - (half ? 10 : 7));
+  }
+
   std::vector<double> output_;
 
  private:
@@ -191,19 +211,41 @@ TEST_P(GeluTest, EveryVariantIsRight) {
 }
 
 TEST_P(GeluTest, EveryFiniteValueOfSixteenBitsIsRight) {
-  for (const Element element : {Element::kFloat16, Element::kBfloat16}) {
-    std::vector<float> x;
-    for (int bits = 0; bits < 1 << 16; ++bits) {
-      const std::array<std::uint16_t, 4> stored = {static_cast<std::uint16_t>(bits)};
-      const double value = Load(stored.data(), 0, element);
-      if (std::isfinite(value)) x.push_back(static_cast<float>(value));
-    }
+  for (const Element element : kSixteenBits) {
+    const auto x = FiniteValues(element);
     const auto grad = Values(static_cast<long>(x.size()), 1, 3);
     for (const GeluVariant variant : kFusedVariants) {
       for (const GeluForm form : kForms) {
         for (const GeluDirection direction : kDirections) {
           EXPECT_EQ(Run({variant, form, direction, element, {}}, x, grad, {}).fault, "");
         }
+      }
+    }
+  }
+}
+
+// Near −0.75, where the derivative crosses zero, a relative error says nothing: what counts is that
+// float32 arithmetic adds no more than its own absolute error to the rounding of the result.
+TEST_P(GeluTest, DerivativeOfEverySixteenBitValueIsAsExactAsFloat32) {
+  constexpr double kMostOfFloat32 = 2e-7;
+  for (const Element element : kSixteenBits) {
+    const auto x = FiniteValues(element);
+    const std::vector<float> ones(x.size(), 1);
+    for (const GeluVariant variant : kFusedVariants) {
+      for (const GeluForm form : kForms) {
+        Run({variant, form, kBackward, element, {}}, x, ones, {});
+        double most = 0;
+        float worst = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          const double expected = GeluDerivative(form, x[i]);
+          const double error = std::abs(output_[i] - expected) - HalfUnit(expected, element);
+          if (error > most) worst = x[i];
+          most = std::max(most, error);
+        }
+        EXPECT_LE(most, kMostOfFloat32)
+            << ToString(element) << (form == kTanh ? " tanh" : " erf") << " where x is " << worst;
+        RecordProperty(ToString(element) + (form == kTanh ? "_tanh" : "_erf"),
+                       std::to_string(most * 1e9) + "e-9");
       }
     }
   }
