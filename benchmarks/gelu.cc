@@ -1,7 +1,8 @@
 // Gelu: the activation in every form and type, fused and not, against a copy in the same group.
 //
-// Fused at three sizes forward and the largest backward; the others at the largest, beside it. Of
-// fp32 the largest is a matrix of 16384 by 16384.
+// Fused forward at all sizes, with a tail of three elements, and with every tensor off its boundary
+// by one; backward at 2^28 elements, which of fp32 is a matrix of 16384 by 16384. There the others
+// stand beside it.
 #include <array>
 
 #include "benchmarks/plan.h"
@@ -33,24 +34,28 @@ Case Held(const char* workload, std::map<std::string, std::string> values,
 
 void PlanGelu(Plan& plan, Backend backend) {
   const bool host = backend == Backend::kHost;
-  const char* const counts = host ? "65536,1048576" : "4194304,67108864,268435456";
-  const char* const largest = host ? "1048576" : "268435456";
+  const char* const counts =
+      host ? "65536,1048576" : "1048576,4194304,16777216,67108864,268435456,536870912";
+  const char* const large = host ? "1048576" : "268435456";
+  const char* const middle = host ? "65536" : "67108864";
+  const char* const middle_and_tail = host ? "65539" : "67108867";
   const char* const types = host ? "fp32,bf16" : "bf16,fp16,fp32";
   const char* const few_types = host ? "fp32" : "bf16,fp32";
-  plan.Add<CopyShareFixture>(
-      "Gelu", Held("GeluFused", {{"count", counts}, {"precision", types}, {"form", "tanh,erf"}},
-                   {"DeviceCopy"}, "Fused"));
-  plan.Add<CopyShareFixture>("Gelu", Held("GeluFused",
-                                          {{"count", largest},
-                                           {"precision", types},
-                                           {"form", "tanh,erf"},
-                                           {"direction", "backward"}},
-                                          {"DeviceCopy"}, "Fused"));
+  const std::map<std::string, std::string> fused_cases[] = {
+      {{"count", counts}},
+      {{"count", large}, {"direction", "backward"}},
+      {{"count", middle_and_tail}},
+      {{"count", middle}, {"offset", "1"}}};
+  for (auto values : fused_cases) {
+    values.insert({{"precision", types}, {"form", "tanh,erf"}});
+    plan.Add<CopyShareFixture>("Gelu",
+                               Held("GeluFused", std::move(values), {"DeviceCopy"}, "Fused"));
+  }
   constexpr std::array<std::pair<const char*, const char*>, 2> kOthers = {
       {{"GeluUnfused", "Unfused"}, {"GeluFusedScalar", "FusedScalar"}}};
   for (const auto& [workload, title] : kOthers) {
     plan.Add<CopyShareFixture>(
-        "Gelu", Held(workload, {{"count", largest}, {"precision", few_types}, {"form", "tanh,erf"}},
+        "Gelu", Held(workload, {{"count", large}, {"precision", few_types}, {"form", "tanh,erf"}},
                      {"DeviceCopy", "GeluFused"}, title));
   }
 }
