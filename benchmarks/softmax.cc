@@ -1,7 +1,7 @@
 // Softmax: the rows of a matrix, fused and not, against a copy of the matrix in the same group.
 //
 // Which rows: the fused kernel over all lengths of a row, odd ones among them, in every type; the
-// others at a short and a long row, beside the fused one.
+// others at a short and a long row, beside the fused one, and cuDNN's at two more.
 #include "benchmarks/plan.h"
 #include "fixtures/copy_share_fixture.h"
 
@@ -40,6 +40,10 @@ void PlanSoftmax(Plan& plan, Backend backend) {
         "Softmax", Held(workload, {{"columns", few}, {"precision", host ? "fp32" : "bf16,fp32"}},
                         {"DeviceCopy", "SoftmaxFused"}, title));
   }
+  plan.Add<CopyShareFixture>(
+      "Softmax",
+      Held("SoftmaxCudnn", {{"columns", "1024,4096,32768,262144"}, {"precision", "bf16,fp32"}},
+           {"DeviceCopy", "SoftmaxFused"}, "Cudnn"));
 }
 
 }  // namespace overlapbench

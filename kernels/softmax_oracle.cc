@@ -70,14 +70,27 @@ double SoftmaxError(const std::vector<double>& expected, const void* results, El
 //                in the merges
 //   division     the reciprocal is off by 2^-23, its product by e
 //   result       u
-// Unfused, the differences and the exponentials are rounded to the type as well: range·u and u for
-// each exponential, and the same for the sum.
-double SoftmaxTolerance(SoftmaxVariant variant, Element element, double range) {
+// Where exponentials are rounded to the type behind the sum, u more for each. Unfused, the
+// differences and the exponentials are rounded before it: range·u and u for each exponential, and
+// the same for the sum.
+double SoftmaxTolerance(SoftmaxRounding rounding, Element element, double range) {
   const double u = FormatOf(element).unit;
   constexpr double kE = 0x1p-24;
-  const double arithmetic = (2 * (3 * range + 4) + 256 + 10 + 3) * kE;
-  if (variant != SoftmaxVariant::kUnfused) return arithmetic + u;
-  return arithmetic + u + 2 * (range + 1) * u;
+  const double of_result = (2 * (3 * range + 4) + 256 + 10 + 3) * kE + u;
+  switch (rounding) {
+    case SoftmaxRounding::kExponentials:
+      return of_result + u;
+    case SoftmaxRounding::kSteps:
+      return of_result + 2 * (range + 1) * u;
+    default:
+      return of_result;
+  }
+}
+
+double SoftmaxTolerance(SoftmaxVariant variant, Element element, double range) {
+  const bool unfused = variant == SoftmaxVariant::kUnfused;
+  return SoftmaxTolerance(unfused ? SoftmaxRounding::kSteps : SoftmaxRounding::kResult, element,
+                          range);
 }
 
 }  // namespace overlapbench

@@ -1,6 +1,7 @@
 // The oracle of every softmax: one row in double precision, and how far a result may be from it.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "kernels/softmax.h"
@@ -17,8 +18,16 @@ std::vector<double> SoftmaxOracle(const void* row, long columns, Element element
 double SoftmaxError(const std::vector<double>& expected, const void* results, Element element,
                     long* worst);
 
+// What is rounded to the matrix's type.
+enum class SoftmaxRounding : std::uint8_t {
+  kResult,        // nothing else
+  kExponentials,  // and the exponentials, once they are summed
+  kSteps,         // and what each step leaves to the next
+};
+
 // The largest relative error of a right result, where `range` is the largest finite difference
 // between a row's maximum and an element that does not vanish. Derived in the source.
+double SoftmaxTolerance(SoftmaxRounding rounding, Element element, double range);
 double SoftmaxTolerance(SoftmaxVariant variant, Element element, double range);
 
 }  // namespace overlapbench

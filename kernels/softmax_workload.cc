@@ -1,7 +1,9 @@
 // The softmaxes of softmax.h as workloads: SoftmaxUnfused, SoftmaxBlockPerRow, SoftmaxFused and
-// SoftmaxTwoPass, on a matrix of `matrix_bytes` in rows of `columns` elements.
+// SoftmaxTwoPass, on a matrix of `matrix_bytes` in rows of `columns` elements; and SoftmaxCudnn,
+// the library's, where cuDNN is present.
 //
-// Cost: what a variant moves, reads and writes of the whole matrix; at least one of each. Inputs
+// Cost: what a variant moves, reads and writes of the whole matrix; at least one of each, which is
+// what is counted for cuDNN, whose kernels say nothing of it. Inputs
 // are multiples of 1/128 in (−1, 1). Every element of the result must have been written, and the
 // first row, the last and some between must match the oracle.
 
@@ -10,6 +12,7 @@
 #include <sstream>
 #include <vector>
 
+#include "kernels/cudnn_softmax.h"
 #include "kernels/softmax.h"
 #include "kernels/softmax_oracle.h"
 #include "workload/data.h"
@@ -35,6 +38,10 @@ constexpr std::array<Variant, 4> kVariants = {{
     {"SoftmaxFused", SoftmaxVariant::kFused, "softmax of rows that reads memory once", 2},
     {"SoftmaxTwoPass", SoftmaxVariant::kTwoPass, "online softmax of rows, which reads twice", 3},
 }};
+
+// Has no workspace of ours, as BlockPerRow.
+constexpr Variant kCudnn = {"SoftmaxCudnn", SoftmaxVariant::kBlockPerRow,
+                            "softmax of rows by cuDNN", 2};
 
 struct Precision {
   std::string_view name;
@@ -95,9 +102,8 @@ class SoftmaxWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    constexpr double kRange = 2;  // of the inputs
     Verdict verdict;
-    verdict.tolerance = SoftmaxTolerance(variant_.variant, shape_.element, kRange);
+    verdict.tolerance = tolerance();
     verdict.fault = FindUnwritten(machine_.device, stream, output_.data(), shape_.count(),
                                   shape_.element, machine_.ranks.timeout());
     for (const long row : SampledRows()) {
@@ -106,6 +112,16 @@ class SoftmaxWorkload : public Workload {
     }
     return verdict;
   }
+
+ protected:
+  static constexpr double kRange = 2;  // of the inputs
+
+  [[nodiscard]] virtual double tolerance() const {
+    return SoftmaxTolerance(variant_.variant, shape_.element, kRange);
+  }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] const void* input() const { return input_.data(); }
+  [[nodiscard]] void* output() const { return output_.data(); }
 
  private:
   // Rows that are all alike to the kernels need no more.
@@ -146,6 +162,26 @@ class SoftmaxWorkload : public Workload {
   Buffer workspace_;
 };
 
+class CudnnSoftmaxWorkload : public SoftmaxWorkload {
+ public:
+  CudnnSoftmaxWorkload(Machine& machine, const Shape& shape,
+                       const std::shared_ptr<const Cudnn>& library)
+      : SoftmaxWorkload(machine, kCudnn, shape),
+        softmax_(library, shape.rows, shape.columns, shape.element) {}
+
+  void Enqueue(Stream& stream) override { softmax_.Enqueue(stream, input(), output()); }
+
+ protected:
+  // cuDNN 9.19's 16-bit results, of rows of 1,024 columns and more on an H200, are those of
+  // exponentials that are rounded once they are summed, and are then divided by the sum.
+  [[nodiscard]] double tolerance() const override {
+    return SoftmaxTolerance(SoftmaxRounding::kExponentials, shape().element, kRange);
+  }
+
+ private:
+  CudnnSoftmax softmax_;
+};
+
 Footprint FootprintOf(const Variant& variant, const Settings& settings) {
   const Shape shape = ShapeOf(settings);
   return {2 * shape.bytes() +
@@ -174,11 +210,33 @@ WorkloadSpec SpecOf(Machine& machine, const Variant& variant) {
   return spec;
 }
 
+WorkloadSpec CudnnSpec(Machine& machine) {
+  WorkloadSpec spec = SpecOf(machine, kCudnn);
+  spec.excluded = [of_any = spec.excluded](const Settings& settings) -> std::string {
+    if (ShapeOf(settings).count() > CudnnSoftmax::kMostElements)
+      return "cuDNN's tensors have fewer than 2^31 elements";
+    return of_any(settings);
+  };
+  if (machine.device.backend() == Backend::kHost) {
+    spec.missing = "exists on the cuda backend only";
+    return spec;
+  }
+  try {
+    spec.make = [machine, library = LoadCudnn()](const Settings& settings) mutable {
+      return std::make_unique<CudnnSoftmaxWorkload>(machine, ShapeOf(settings), library);
+    };
+  } catch (const Error& error) {
+    spec.missing = error.what();
+  }
+  return spec;
+}
+
 }  // namespace
 
 std::vector<WorkloadSpec> Softmax(Machine& machine) {
   std::vector<WorkloadSpec> specs;
   for (const auto& variant : kVariants) specs.push_back(SpecOf(machine, variant));
+  specs.push_back(CudnnSpec(machine));
   return specs;
 }
 
