@@ -70,9 +70,10 @@ def test_an_injected_delay_is_in_time_and_context(launcher: "Launcher", tmp_path
     result = json.loads(out.read_text(encoding="utf-8"))
     assert result["context"]["injected_delay"] == "delay_us:2000/:3000"
     slow, *others = result["benchmarks"]
-    assert slow["real_time"] == pytest.approx(5.0, rel=0.1)
+    # Of the quickest samples: a busy machine makes the others longer.
+    assert slow["p05_ms"] == pytest.approx(5.0, rel=0.1)
     for row, delay_ms in zip(others, (4.0, 8.0), strict=True):
-        assert row["real_time"] == pytest.approx(delay_ms, rel=0.1)
+        assert row["p05_ms"] == pytest.approx(delay_ms, rel=0.1)
 
 
 @pytest.mark.parametrize(
