@@ -200,9 +200,9 @@ def sum_up(runs: Sequence[Row], what: str) -> Row:
 
 
 def _common(texts: Sequence[str], what: str) -> str:
-    """Return the first text, and how many of several have one."""
+    """Return the first text, and how many have one where not all do."""
     given = [text for text in texts if text]
     if not given:
         return ""
-    share = f"{len(given)} of {len(texts)} {what}: " if len(texts) > 1 else ""
+    share = f"{len(given)} of {len(texts)} {what}: " if len(given) < len(texts) else ""
     return share + given[0]

@@ -1,0 +1,106 @@
+"""The report's page: the template filled, with its style, its script and Vega inside.
+
+Whatever comes from a result file is untrusted. The template escapes it; what the script needs is a
+block of JSON, in which no character can end an element. A Content-Security-Policy allows the
+scripts and the style written here, by their hashes, and nothing else: nothing is loaded, sent or
+evaluated. So Vega interprets its expressions (vega-interpreter) instead of compiling them.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from overlapbench import theme
+from overlapbench.chart import Chart
+from overlapbench.compare.verdicts import Comparison
+from overlapbench.page import page_environment, vega_libraries
+from overlapbench.report import summary
+from overlapbench.report.runs import Run
+from overlapbench.report.tables import Anchors, Table, make_tables
+from overlapbench.series import KNEE_MEANING
+
+_FOLDER = Path(__file__).parent
+_FIGURES_IN_TOOLTIPS = {"numberFormat": ".4~r"}
+_OPEN_UP_TO = 100  # rows; longer tables are folded until a reader, or a search, opens them
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a page is made of."""
+
+    title: str
+    runs: Sequence[Run]
+    charts: Sequence[Chart]
+    comparison: Comparison | None = None
+
+
+def render_report(report: Report) -> bytes:
+    """Return the page as UTF-8."""
+    rows = [row for run in report.runs for row in run.result.rows]
+    anchors = Anchors(rows)
+    comparison = report.comparison
+    judged = {row.name: row for row in comparison.rows} if comparison else {}
+    tables = make_tables(rows, anchors, judged)
+    shared, differing = summary.machine(report.runs)
+    counts, sentences = summary.compared(comparison) if comparison else ({}, [])
+    environment = page_environment()
+    page = environment.get_template("report/page.html").render(
+        title=report.title,
+        runs=summary.list_runs(report.runs),
+        run_columns=summary.run_columns(report.runs),
+        rows=rows,
+        bad=[line for table in tables for line in table.lines if line.state],
+        overview=summary.overview(tables),
+        worst=summary.worst_slowdowns(tables),
+        compared=comparison,
+        counts=counts,
+        sentences=sentences,
+        changes=summary.list_changes(comparison, anchors) if comparison else [],
+        tables=tables,
+        charts={table.section.name: _charts_of(table, report.charts) for table in tables},
+        open_up_to=_OPEN_UP_TO,
+        several=len(report.runs) > 1,
+        shared=shared,
+        differing=differing,
+        knee=KNEE_MEANING,
+        data=_data(report.charts),
+        style=_style(environment),
+        vega=_Script(vega_libraries()),
+        script=_Script(Markup((_FOLDER / "page.js").read_text(encoding="utf-8"))),
+    )
+    return page.encode()
+
+
+def _charts_of(table: Table, charts: Sequence[Chart]) -> list[Chart]:
+    """Return the charts whose rows are of the section: every chart keeps to one."""
+    lines = {(line.row.file, line.row.name) for line in table.lines}
+    return [chart for chart in charts if (chart.rows[0].file, chart.rows[0].name) in lines]
+
+
+def _data(charts: Sequence[Chart]) -> dict[str, object]:
+    looks = {"light": theme.LIGHT, "dark": theme.DARK}
+    return {
+        "charts": {chart.kind.name: chart.untitled() for chart in charts},
+        "looks": {
+            name: {**look, "tooltipFormat": _FIGURES_IN_TOOLTIPS} for name, look in looks.items()
+        },
+    }
+
+
+class _Script:
+    """The content of an element and the hash that lets a policy allow it."""
+
+    def __init__(self, content: Markup) -> None:
+        self.content = content
+        digest = hashlib.sha256(content.encode()).digest()
+        self.hash = f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _style(environment: jinja2.Environment) -> _Script:
+    template = environment.get_template("report/style.css")
+    return _Script(Markup(template.render(light=theme.LIGHT, dark=theme.DARK)))
