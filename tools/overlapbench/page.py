@@ -4,6 +4,7 @@ It is one file that needs no network: the Vega libraries are inside. It follows 
 or dark system theme. The layout is in page.html; what comes from result files is escaped there.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def _context_entries(context: Mapping[str, object]) -> list[tuple[str, object]]:
     return sorted((key, value) for key, value in context.items() if key not in _LEFT_OUT)
 
 
+@functools.cache
 def vega_libraries() -> Markup:
     """Return Vega, Vega-Lite and Vega-Embed as a script that cannot end its own element."""
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE_VERSION)

@@ -4,5 +4,5 @@ runs        result files as runs: launches of one build, reduced to their median
 sections    the table of sections: which families, which counters, what stands out
 tables      a section's rows, formatted
 summary     what stands at the top and at the bottom: runs, worst figures, changes, machines
-render      all of it into page.html, with style.css and page.js inside
+render      all of it into page.html, with style.css, tables.js and charts.js inside
 """

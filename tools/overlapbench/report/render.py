@@ -1,4 +1,4 @@
-"""The report's page: the template filled, with its style, its script and Vega inside.
+"""The report's page: the template filled, with its style, its scripts and Vega inside.
 
 Whatever comes from a result file is untrusted. The template escapes it; what the script needs is a
 block of JSON, in which no character can end an element. A Content-Security-Policy allows the
@@ -8,7 +8,7 @@ evaluated. So Vega interprets its expressions (vega-interpreter) instead of comp
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from overlapbench.compare.verdicts import Comparison
 from overlapbench.page import page_environment, vega_libraries
 from overlapbench.report import summary
 from overlapbench.report.runs import Run
-from overlapbench.report.tables import Anchors, Table, make_tables
+from overlapbench.report.tables import Anchors, Table, figure, make_tables
 from overlapbench.series import KNEE_MEANING
 
 _FOLDER = Path(__file__).parent
@@ -46,34 +46,45 @@ def render_report(report: Report) -> bytes:
     comparison = report.comparison
     judged = {row.name: row for row in comparison.rows} if comparison else {}
     tables = make_tables(rows, anchors, judged)
-    shared, differing = summary.machine(report.runs)
-    counts, sentences = summary.compared(comparison) if comparison else ({}, [])
     environment = page_environment()
+    environment.filters["figure"] = figure
     page = environment.get_template("report/page.html").render(
         title=report.title,
-        runs=summary.list_runs(report.runs),
-        run_columns=summary.run_columns(report.runs),
-        rows=rows,
-        bad=[line for table in tables for line in table.lines if line.state],
-        overview=summary.overview(tables),
-        worst=summary.worst_slowdowns(tables),
-        compared=comparison,
-        counts=counts,
-        sentences=sentences,
-        changes=summary.list_changes(comparison, anchors) if comparison else [],
-        tables=tables,
+        drawn=report.charts,
         charts={table.section.name: _charts_of(table, report.charts) for table in tables},
+        tables=tables,
+        bad=[line for table in tables for line in table.lines if line.state],
         open_up_to=_OPEN_UP_TO,
-        several=len(report.runs) > 1,
-        shared=shared,
-        differing=differing,
         knee=KNEE_MEANING,
-        data=_data(report.charts),
+        looks={"light": _look(theme.LIGHT), "dark": _look(theme.DARK)},
         style=_style(environment),
-        vega=_Script(vega_libraries()),
-        script=_Script(Markup((_FOLDER / "page.js").read_text(encoding="utf-8"))),
+        scripts=[_file("tables.js"), _Inline(vega_libraries()), _file("charts.js")],
+        **_about_runs(report.runs, tables),
+        **_about_changes(comparison, anchors),
     )
     return page.encode()
+
+
+def _about_runs(runs: Sequence[Run], tables: Sequence[Table]) -> dict[str, object]:
+    shared, differing = summary.machine(runs)
+    return {
+        "runs": summary.list_runs(runs),
+        "run_columns": summary.run_columns(runs),
+        "several": len(runs) > 1,
+        "row_count": sum(len(run.result.rows) for run in runs),
+        "overview": summary.overview(tables),
+        "worst": summary.worst_slowdowns(tables),
+        "shared": shared,
+        "differing": differing,
+    }
+
+
+def _about_changes(comparison: Comparison | None, anchors: Anchors) -> dict[str, object]:
+    if comparison is None:
+        return {"compared": None, "counts": {}, "sentences": [], "changes": []}
+    counts, sentences = summary.compared(comparison)
+    changes = summary.list_changes(comparison, anchors)
+    return {"compared": comparison, "counts": counts, "sentences": sentences, "changes": changes}
 
 
 def _charts_of(table: Table, charts: Sequence[Chart]) -> list[Chart]:
@@ -82,17 +93,11 @@ def _charts_of(table: Table, charts: Sequence[Chart]) -> list[Chart]:
     return [chart for chart in charts if (chart.rows[0].file, chart.rows[0].name) in lines]
 
 
-def _data(charts: Sequence[Chart]) -> dict[str, object]:
-    looks = {"light": theme.LIGHT, "dark": theme.DARK}
-    return {
-        "charts": {chart.kind.name: chart.untitled() for chart in charts},
-        "looks": {
-            name: {**look, "tooltipFormat": _FIGURES_IN_TOOLTIPS} for name, look in looks.items()
-        },
-    }
+def _look(config: Mapping[str, object]) -> dict[str, object]:
+    return {**config, "tooltipFormat": _FIGURES_IN_TOOLTIPS}
 
 
-class _Script:
+class _Inline:
     """The content of an element and the hash that lets a policy allow it."""
 
     def __init__(self, content: Markup) -> None:
@@ -101,6 +106,10 @@ class _Script:
         self.hash = f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _style(environment: jinja2.Environment) -> _Script:
+def _file(name: str) -> _Inline:
+    return _Inline(Markup((_FOLDER / name).read_text(encoding="utf-8")))
+
+
+def _style(environment: jinja2.Environment) -> _Inline:
     template = environment.get_template("report/style.css")
-    return _Script(Markup(template.render(light=theme.LIGHT, dark=theme.DARK)))
+    return _Inline(Markup(template.render(light=theme.LIGHT, dark=theme.DARK)))

@@ -67,7 +67,7 @@ SECTIONS = (
         "Stream priority",
         ("Priority",),
         "Latency of the work that matters: alone, beside a load, and beside it with priority."
-        " `priority:equal` is the negative control.",
+        " priority:equal is the negative control.",
         (
             *("latency_alone_ms", "latency_equal_ms", "latency_ms", "gain"),
             *("work_slowdown", "load_slowdown"),
@@ -106,8 +106,8 @@ SECTIONS = (
         "Fused and unfused kernels; 100 % is a device copy of as many bytes as the kernel must"
         " move, in the same run.",
         ("time", "pct_of_copy", "GBps", "fused_speedup", "predicted_speedup"),
-        "pct_of_copy",
-        "highest share of a copy",
+        "fused_speedup",
+        "largest speedup of fusing",
     ),
     Section(
         "training",

@@ -1,13 +1,14 @@
 """What stands at the top of a report and at its end: runs, notable figures, changes, machines."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from overlapbench.compare.findings import Verdict
+from overlapbench.compare.findings import Finding, Verdict
 from overlapbench.compare.table import cells, summary
 from overlapbench.compare.verdicts import Comparison
 from overlapbench.report.runs import Run, join_titles
-from overlapbench.report.tables import Anchors, Line, Table, figure, heading
+from overlapbench.report.tables import Anchors, Line, Table, figure, heading, part_name
 
 MOST_NOTABLE = 5
 # Columns of the table of runs, by keys of the context.
@@ -51,12 +52,11 @@ class Overview:
 
 @dataclass(frozen=True)
 class ChangeLine:
-    """One metric of a benchmark that is not the same as in base; the first names the benchmark."""
+    """One metric of a benchmark that is not the same as in base."""
 
-    name: str
+    name: tuple[str, Sequence[str]]
     anchor: str
     verdict: Verdict
-    of_row: Verdict
     reason: str
     cells: Sequence[str]
 
@@ -140,14 +140,21 @@ def list_changes(comparison: Comparison, anchors: Anchors) -> list[ChangeLine]:
     rows = [row for row in comparison.rows if row.verdict is not Verdict.SAME]
     lines = []
     for row in sorted(rows, key=lambda row: order.index(row.verdict)):
-        place = row.name, anchors.find(row.name)
-        if not row.findings:
-            lines.append(ChangeLine(*place, row.verdict, row.verdict, row.reason, [""] * 6))
+        place = part_name(row.name), anchors.find(row.name)
+        changed = [finding for finding in row.findings if finding.verdict is not Verdict.SAME]
+        if not changed:
+            lines.append(ChangeLine(*place, row.verdict, row.reason, [""] * 6))
         lines += [
-            ChangeLine(*place, finding.verdict, row.verdict, row.reason, cells(finding))
-            for finding in row.findings
+            ChangeLine(*place, finding.verdict, _doubt(finding), cells(finding))
+            for finding in changed
         ]
     return lines
+
+
+def _doubt(finding: Finding) -> str:
+    if finding.verdict is not Verdict.INCONCLUSIVE:
+        return ""
+    return "too few launches to test" if math.isnan(finding.p) else "may be noise"
 
 
 def compared(comparison: Comparison) -> tuple[Mapping[Verdict, int], Sequence[str]]:

@@ -55,7 +55,8 @@ class Line:
     row: Row
     ambiguous: bool  # several files have this name
     state: str  # "", "invalid" or "failed"
-    cells: Sequence[Cell]
+    cells: Sequence[Cell]  # of the section's own columns
+    more: str  # figures of the extra columns, each behind a |
     judged: Judged | None
     change: str  # of the time
 
@@ -135,19 +136,26 @@ def heading(key: str) -> tuple[str, str]:
 def _line(
     row: Row, columns: Sequence[Column], anchors: Anchors, judged: Mapping[str, Judged]
 ) -> Line:
-    family, workloads, *axes = str(row.name).split("/")
+    head, axes = part_name(str(row.name))
     verdict = judged.get(str(row.name))
     return Line(
         anchors.of(row),
-        f"{family}/{workloads}",
-        [f"/{axis}" for axis in axes],
+        head,
+        axes,
         row,
         anchors.ambiguous(row),
         state(row),
-        [_cell(row, column.key) for column in columns],
+        [_cell(row, column.key) for column in columns if not column.extra],
+        "".join(f"|{_cell(row, column.key).text}" for column in columns if column.extra),
         verdict,
         _time_change(verdict),
     )
+
+
+def part_name(name: str) -> tuple[str, Sequence[str]]:
+    """Part a name into `Family/Workloads` and its axes, each with its slash."""
+    family, workloads, *axes = name.split("/")
+    return f"{family}/{workloads}", [f"/{axis}" for axis in axes]
 
 
 def state(row: Row) -> str:

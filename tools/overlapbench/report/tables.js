@@ -1,11 +1,10 @@
-// What a reader does with a report: sort and search tables, follow links to rows, look at charts.
+// The tables of a report: sorting, searching, more columns, and links to rows.
 //
-// Everything is on the page already. A chart is drawn when it comes near the window, so that a long
-// report opens at once; a folded table is opened by a search that finds something in it, or by a
-// link to one of its rows.
+// A folded table is opened by a search that finds something in it, or by a link to one of its rows.
 "use strict";
 
-const data = JSON.parse(document.getElementById("data").textContent);
+const NARROW_SCREEN = matchMedia("(max-width: 40rem)");
+const MOST_UNFOLDED = 20;  // rows on a narrow screen
 const search = document.getElementById("search");
 const found = document.getElementById("found");
 const tables = [...document.querySelectorAll("table.rows")];
@@ -47,7 +46,7 @@ for (const table of tables) {
 const texts = new Map();
 
 function textOf(row) {
-  if (!texts.has(row)) texts.set(row, row.textContent.toLowerCase().replaceAll("\u200b", ""));
+  if (!texts.has(row)) texts.set(row, row.textContent.toLowerCase());
   return texts.get(row);
 }
 
@@ -81,7 +80,22 @@ search.addEventListener("input", () => {
   waiting = setTimeout(filterRows, 120);
 });
 
+// ---- all counters
+
+// Their cells are made when they are first asked for: two of three in a table are among them.
+function addCells() {
+  for (const row of document.querySelectorAll("tr[data-more]")) {
+    for (const figure of row.dataset.more.split("|").slice(1)) {
+      const cell = row.insertCell();
+      cell.className = "number extra";
+      cell.textContent = figure;
+    }
+    delete row.dataset.more;
+  }
+}
+
 document.getElementById("all-counters").addEventListener("change", event => {
+  addCells();
   document.body.classList.toggle("all-counters", event.target.checked);
 });
 
@@ -115,76 +129,9 @@ document.addEventListener("click", event => {
   if (event.target.closest("a")?.hash === location.hash) showTarget();
 });
 
-// ---- charts, and what a narrow screen needs
-
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const [NARROW, AXIS, LEAST_PLOT] = [700, 90, 180];  // in CSS pixels
-const MOST_UNFOLDED = 20;  // rows on a narrow screen
-const drawn = new Map();  // what was drawn, by its figure
-
-// On a narrow screen panels stand below each other, no wider than the screen.
-function fitted(spec, room) {
-  const {hconcat, vconcat, concat, ...rest} = spec;
-  const panels = hconcat ?? vconcat ?? concat;
-  if (panels) return {...rest, vconcat: panels.map(panel => fitted(panel, room)), columns: undefined};
-  if (spec.spec) return {...spec, spec: fitted(spec.spec, room)};
-  return {...spec, width: Math.min(spec.width, room), layer: spec.layer?.map(slanted)};
-}
-
-// Labels that stand side by side on a wide screen would overlap.
-function slanted(layer) {
-  const x = layer.encoding?.x;
-  if (layer.layer) return {...layer, layer: layer.layer.map(slanted)};
-  if (x?.axis?.labelAngle !== 0) return layer;
-  return {...layer, encoding: {...layer.encoding, x: {...x, axis: {...x.axis, labelAngle: -45}}}};
-}
-
-function specOf(figure, place) {
-  const spec = data.charts[figure.dataset.chart];
-  const narrow = place.clientWidth < NARROW && !("wide" in figure.dataset);
-  return narrow ? fitted(spec, Math.max(LEAST_PLOT, place.clientWidth - AXIS)) : spec;
-}
-
-async function draw(figure) {
-  const place = figure.querySelector(".drawing");
-  try {
-    const {view, finalize} = await vegaEmbed(place, specOf(figure, place), {
-      config: dark.matches ? data.looks.dark : data.looks.light,
-      renderer: "svg", actions: false, ast: true, defaultStyle: false,
-      logLevel: 1,  // errors: an empty layer is none
-      tooltip: {disableDefaultStyle: true},
-    });
-    drawn.get(figure)?.();
-    drawn.set(figure, finalize);
-    figure.classList.add("drawn");
-    view.addEventListener("click", (event, item) => openRowOf(item));
-  } catch (error) {
-    place.textContent = `This chart could not be drawn: ${error.message}`;
-    place.classList.add("error");
-  }
-}
-
-// A mark of one benchmark leads to its row.
-function openRowOf(item) {
-  const {name, file} = item?.datum ?? {};
-  if (!name || item.mark.marktype === "line") return;
-  const row = document.getElementById(`${name}@${file}`) ?? document.getElementById(name);
-  if (row) location.hash = encodeURIComponent(row.id);
-}
-
-const near = new IntersectionObserver(entries => {
-  for (const {target, isIntersecting} of entries) {
-    if (!isIntersecting) continue;
-    near.unobserve(target);
-    draw(target);
-  }
-}, {rootMargin: "600px"});
-
-if (innerWidth < NARROW) {
+if (NARROW_SCREEN.matches) {
   for (const table of tables) {
     if (table.tBodies[0].rows.length > MOST_UNFOLDED) table.closest("details").open = false;
   }
 }
-for (const figure of document.querySelectorAll("figure")) near.observe(figure);
-dark.addEventListener("change", () => [...drawn.keys()].forEach(draw));
 showTarget();
