@@ -62,7 +62,7 @@ def render_report(report: Report) -> bytes:
         **_about_runs(report.runs, tables),
         **_about_changes(comparison, anchors),
     )
-    return page.encode()
+    return page.encode(errors="replace")  # halves of characters, which JSON can hold
 
 
 def _about_runs(runs: Sequence[Run], tables: Sequence[Table]) -> dict[str, object]:
