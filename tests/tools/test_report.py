@@ -21,9 +21,10 @@ import launches
 import report
 import samples
 from overlapbench.chart import CHARTS
+from overlapbench.compare.findings import Verdict
 from overlapbench.compare.floors import Floors
 from overlapbench.compare.side import Side
-from overlapbench.compare.verdicts import Verdict, compare
+from overlapbench.compare.verdicts import compare
 from overlapbench.launch import read_launches
 from overlapbench.report.runs import LARGEST_ROWS, merge_launches, read_runs
 from overlapbench.report.tables import figure, heading
@@ -274,8 +275,8 @@ def test_verdicts_are_those_of_the_comparison(tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     assert run(*new, "--base", str(tmp_path / "base*.json"), "-o", out) == 0
     page = Page(out.read_text(encoding="utf-8"))
-    sides = (Side.collect("x", read_launches(files)) for files in (base, new))
-    for row in compare(*sides, Floors()).rows:
+    before, now = (Side.collect("x", read_launches(files)) for files in (base, new))
+    for row in compare(before, now, Floors()).rows:
         assert page.figures(row.name)[1] == row.verdict.value
         listed = (
             f"{row.name.split('/')[2]}<wbr>"

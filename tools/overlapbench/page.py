@@ -26,22 +26,19 @@ def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) 
     """Return the page as UTF-8."""
     environment = page_environment()
     environment.filters["context_entries"] = _context_entries
-    return (
-        environment.get_template("page.html")
-        .render(
-            title=title,
-            results=results,
-            charts=charts,
-            bad_rows=[row for result in results for row in result.rows if row.problem],
-            host_figures=", ".join(result.label for result in results if result.backend == "host"),
-            knee=KNEE_MEANING,
-            light=theme.LIGHT,
-            dark=theme.DARK,
-            specifications={chart.kind.name: chart.spec for chart in charts},
-            vega=vega_libraries(),
-        )
-        .encode()
+    page = environment.get_template("page.html").render(
+        title=title,
+        results=results,
+        charts=charts,
+        bad_rows=[row for result in results for row in result.rows if row.problem],
+        host_figures=", ".join(result.label for result in results if result.backend == "host"),
+        knee=KNEE_MEANING,
+        light=theme.LIGHT,
+        dark=theme.DARK,
+        specifications={chart.kind.name: chart.spec for chart in charts},
+        vega=vega_libraries(),
     )
+    return page.encode(errors="replace")  # halves of characters, which JSON can hold
 
 
 def page_environment() -> jinja2.Environment:
