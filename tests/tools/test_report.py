@@ -251,7 +251,9 @@ def test_rows_of_one_name_in_two_runs_have_two_anchors(tmp_path: Path) -> None:
 
 def test_what_figures_are_not_is_announced(tmp_path: Path) -> None:
     host = samples.document([samples.row(COMM)], backend="host", injected_delay="grid:1:20")
-    page = page_of(tmp_path, host, samples.document([samples.row(COMM)], gate="off"))
+    ungated = samples.document([samples.row(COMM)], gate="off")
+    page = page_of(tmp_path, host, ungated | {"incomplete": "rank 1 did not answer"})
+    assert "Not all was measured: rank 1 did not answer." in page.html
     assert "backend: host. These figures are those of a CPU" in page.html
     assert "A delay was injected on purpose: grid:1:20." in page.html
     assert "The start gate was off" in page.html

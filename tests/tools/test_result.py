@@ -129,6 +129,7 @@ Change = Callable[[Json], object]
         (lambda d: d["context"].update(backend="tpu"), "context.backend: 'tpu' is none of"),
         (lambda d: d["context"].update(device=7), "context.device: 7 is not text"),
         (lambda d: d.pop("benchmarks"), "benchmarks: missing or empty"),
+        (lambda d: d.update(incomplete=1), "incomplete: 1 is not text"),
         (lambda d: d.update(benchmarks=[]), "benchmarks: missing or empty"),
         (lambda d: d.update(benchmarks={}), "benchmarks: missing or empty"),
         (lambda d: d["benchmarks"].append("row"), 'benchmarks[2]: "row" is not an object'),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from overlapbench.metrics import METRICS, TIME
 from overlapbench.names import BenchmarkName
-from overlapbench.source import Document, Fields, ResultError, expand, load
+from overlapbench.source import Document, Fields, ResultError, expand, load, short
 
 __all__ = ["BACKENDS", "SCHEMA", "Result", "ResultError", "Row", "parse_result", "read_results"]
 
@@ -50,6 +50,7 @@ class Result:
     backend: str
     context: Mapping[str, object]
     rows: tuple[Row, ...]
+    incomplete: str = ""  # why the run ended before all rows were measured; empty when it did not
 
 
 def read_results(arguments: Sequence[str]) -> list[Result]:
@@ -93,7 +94,15 @@ def parse_result(source: str, text: str, title: str = "") -> Result:
     context = document.context
     backend = check_context(context)
     label = _label(title or _path(source).stem, backend, context.line("device"))
-    return Result(label, backend, context.values, _read_rows(document, label))
+    rows = _read_rows(document, label)
+    return Result(label, backend, context.values, rows, _incomplete(document))
+
+
+def _incomplete(document: Document) -> str:
+    reason = document.values.get("incomplete", "")
+    if not isinstance(reason, str):
+        raise document.error(f"incomplete: {short(reason)} is not text", None)
+    return " ".join(reason.split())
 
 
 def _label(title: str, backend: str, device: str) -> str:

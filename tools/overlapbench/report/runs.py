@@ -63,8 +63,12 @@ def _merge(group: Sequence[Run]) -> Run:
     for run in group:
         for row in run.result.rows:
             rows[row.name].append(row)
-    merged = tuple(sum_up(launches, "launches") for launches in rows.values())
-    return Run(_labelled(replace(first.result, rows=merged), join_titles(titles)), titles)
+    merged = replace(
+        first.result,
+        rows=tuple(sum_up(launches, "launches") for launches in rows.values()),
+        incomplete=next((run.result.incomplete for run in group if run.result.incomplete), ""),
+    )
+    return Run(_labelled(merged, join_titles(titles)), titles)
 
 
 def _labelled(result: Result, title: str) -> Result:

@@ -103,6 +103,8 @@ def _warnings(run: Run) -> list[str]:
         )
     if delay := context.get("injected_delay"):
         warnings.append(f"A delay was injected on purpose: {delay}.")
+    if run.result.incomplete:
+        warnings.append(f"Not all was measured: {run.result.incomplete}.")
     if context.get("gate") == "off":
         warnings.append("The start gate was off: launch times of the host are in the figures.")
     return warnings
