@@ -26,7 +26,7 @@ from overlapbench.series import KNEE_MEANING
 
 _FOLDER = Path(__file__).parent
 _FIGURES_IN_TOOLTIPS = {"numberFormat": ".4~r"}
-_OPEN_UP_TO = 100  # rows; longer tables are folded until a reader, or a search, opens them
+_OPEN_UP_TO = 200  # rows; longer tables are folded until a reader, or a search, opens them
 
 
 @dataclass(frozen=True)
