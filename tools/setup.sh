@@ -26,6 +26,7 @@ build   header   benchmark/benchmark.h  libbenchmark-dev
 build   header   gtest/gtest.h          libgtest-dev
 python  venv     python3-venv           python3-venv
 check   command  shellcheck             shellcheck
+browser browser  chromium               chromium
 '
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
@@ -59,6 +60,7 @@ is_there() {
     command) type -P "$2" >/dev/null ;;
     header) header_is_there "$2" ;;
     venv) usable_python >/dev/null ;;
+    browser) browser_is_there ;;
   esac
 }
 
@@ -70,6 +72,16 @@ header_is_there() {
     [[ -e $prefix/include/$1 ]] && return
   done
   return 1
+}
+
+# The system's, or Playwright's own. Ubuntu's package chromium-browser brings neither, but a snap,
+# which most containers cannot run.
+browser_is_there() {
+  local browser
+  for browser in chromium google-chrome google-chrome-stable; do
+    ! type -P "$browser" >/dev/null || return 0
+  done
+  compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-${HOME:-}/.cache/ms-playwright}/chromium-*" >/dev/null
 }
 
 # Prints a Python of at least 3.11 that can make environments (Debian ships that part on its own).

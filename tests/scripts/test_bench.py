@@ -82,7 +82,7 @@ class World:
             found = shutil.which(name)
             assert found, f"these tests need {name}"
             (self.bin / name).symlink_to(found)
-        for name in (*BUILD_TOOLS, "ctest", "shellcheck"):
+        for name in (*BUILD_TOOLS, "ctest", "shellcheck", "chromium"):
             self.fake(self.bin / name)
         self.fake(self.bin / "mpirun", MPIRUN)
         self.fake(self.bin / "python3", PYTHON)
@@ -466,6 +466,17 @@ def test_check_skips_what_it_has_no_tools_for(world: World) -> None:
     in_ci = world.run(".ci/run", CI="true", **offline)
     assert in_ci.status == 1
     assert {name for name, verdict in summary(in_ci).items() if verdict == "failed"} == skipped
+
+
+def test_check_tests_the_report_in_any_chromium_there_is(world: World, tmp_path: Path) -> None:
+    (world.bin / "chromium").unlink()
+    offline = {"OVERLAPBENCH_NO_INSTALL": "1"}
+    outcome = world.run("check", **offline)
+    assert summary(outcome)["browser"] == "skipped"
+    assert "no Chromium" in outcome.output
+    assert outcome.lines[0].startswith("check: missing: chromium; install them with")
+    (tmp_path / ".cache/ms-playwright/chromium-1234").mkdir(parents=True)
+    assert summary(world.run("check", HOME=str(tmp_path), **offline))["browser"] == "passed"
 
 
 def test_check_quick_leaves_clang_tidy_out(world: World) -> None:

@@ -129,6 +129,7 @@ Change = Callable[[Json], object]
         (lambda d: d["context"].update(backend="tpu"), "context.backend: 'tpu' is none of"),
         (lambda d: d["context"].update(device=7), "context.device: 7 is not text"),
         (lambda d: d.pop("benchmarks"), "benchmarks: missing or empty"),
+        (lambda d: d.update(incomplete=1), "incomplete: 1 is not text"),
         (lambda d: d.update(benchmarks=[]), "benchmarks: missing or empty"),
         (lambda d: d.update(benchmarks={}), "benchmarks: missing or empty"),
         (lambda d: d["benchmarks"].append("row"), 'benchmarks[2]: "row" is not an object'),
@@ -240,13 +241,34 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.label == "standard input (cuda, NVIDIA H200)"
 
 
-def test_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     good = samples.document([samples.row(COMM)])
-    paths = [samples.write(tmp_path / part / "run.json", good) for part in (".", "other")]
-    for twice in (paths, [paths[0], paths[0]]):
-        with pytest.raises(ResultError, match=r"^run: 2 files have this name"):
-            read_results([str(path) for path in twice])
+    paths = []
+    for place in ("old/a/run.json", "new/a/run.json", "new/a/run.txt", "new/b/other.json"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        paths.append(str(samples.write(tmp_path / place, good)))
+    labels = [result.label.removesuffix(" (cuda, NVIDIA H200)") for result in read_results(paths)]
+    assert labels == ["run", "run.json", "run.txt", "other"]
+    del paths[2]
+    labels = [result.label.removesuffix(" (cuda, NVIDIA H200)") for result in read_results(paths)]
+    assert labels == ["old/a/run", "new/a/run", "other"]
+
+
+def test_a_file_given_twice_is_refused(tmp_path: Path) -> None:
+    path = samples.write(tmp_path / "run.json", samples.document([samples.row(COMM)]))
+    with pytest.raises(ResultError, match=f"^{path}: given twice$"):
+        read_results([str(path), str(path)])
+
+
+def test_the_time_is_in_ms_and_a_good_row_keeps_its_remark() -> None:
+    rows = [
+        samples.row(COMM, repetition, real_time=time, time_unit="us", label=label)
+        for repetition, (time, label) in enumerate([(3000.0, ""), (1000.0, "note: 1"), (5e3, "")])
+    ]
+    (row,) = read_rows(*rows)
+    assert row.time_ms == pytest.approx(3.0)
+    assert row.remark == "1 of 3 repetitions: note: 1"
+    assert row.problem == ""
 
 
 @pytest.mark.parametrize(

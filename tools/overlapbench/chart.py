@@ -48,6 +48,7 @@ class ChartKind:
     needs: str
     select: Callable[[Sequence[Row]], list[Row]]
     draw: Callable[[Sequence[Row]], theme.Drawing]
+    wide: bool = False  # cannot be drawn narrower on a narrow screen
 
 
 CHARTS = (
@@ -74,6 +75,7 @@ CHARTS = (
         needs="Overlap rows",
         select=select_pairs,
         draw=draw_pairs,
+        wide=True,
     ),
     ChartKind(
         name="bandwidth",
@@ -168,7 +170,12 @@ class Chart:
 
     kind: ChartKind
     rows: Sequence[Row]  # that it shows
+    notes: Sequence[str]  # whose figures these are, and how to read them
     spec: dict[str, Any]
+
+    def untitled(self) -> dict[str, Any]:
+        """Return the specification for a page that writes title and notes itself."""
+        return {key: value for key, value in self.spec.items() if key != "title"}
 
     def pictures(self) -> dict[str, bytes]:
         """Render the files `NAME.png` and `NAME.svg`."""
@@ -188,21 +195,23 @@ def draw_charts(results: Sequence[Result], title: str) -> list[Chart]:
     for kind in CHARTS:
         selected = kind.select(rows)
         if selected:
-            drawing = kind.draw(selected).properties(title=_title(kind, selected, results, title))
-            charts.append(Chart(kind, selected, drawing.to_dict()))
+            notes = _notes(kind, selected, results)
+            drawing = kind.draw(selected).properties(title=_title(kind, [title, *notes]))
+            charts.append(Chart(kind, selected, notes, drawing.to_dict()))
     return charts
 
 
-def _title(
-    kind: ChartKind, rows: Sequence[Row], results: Sequence[Result], title: str
-) -> alt.TitleParams:
-    """Say below the title whose figures these are, what all have in common, and what is bad."""
-    drawn_from = {row.file for row in rows}
-    files = [_origin(result) for result in results if result.label in drawn_from]
-    common = [describe(axis, value) for axis, value in shared_axes(rows).items()]
-    lines = [title, *files, SEPARATOR.join(common), kind.reading, _warning(rows)]
+def _title(kind: ChartKind, lines: Sequence[str]) -> alt.TitleParams:
     subtitle = [part for line in lines for part in textwrap.wrap(line, _SUBTITLE_LETTERS)]
     return alt.TitleParams(kind.title, subtitle=subtitle)
+
+
+def _notes(kind: ChartKind, rows: Sequence[Row], results: Sequence[Result]) -> list[str]:
+    """Say whose figures these are, what all have in common, how to read them, and what is bad."""
+    drawn_from = {row.file for row in rows}
+    files = [_origin(result) for result in results if result.label in drawn_from]
+    common = SEPARATOR.join(describe(axis, value) for axis, value in shared_axes(rows).items())
+    return [*filter(None, [*files, common, kind.reading, _warning(rows)])]
 
 
 def _origin(result: Result) -> str:

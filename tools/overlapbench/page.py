@@ -4,6 +4,7 @@ It is one file that needs no network: the Vega libraries are inside. It follows 
 or dark system theme. The layout is in page.html; what comes from result files is escaped there.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,18 +17,16 @@ from overlapbench.chart import VEGA_LITE_VERSION, Chart
 from overlapbench.result import Result
 from overlapbench.series import KNEE_MEANING
 
-_TEMPLATE = Path(__file__).with_name("page.html")
+_TEMPLATES = Path(__file__).parent
 # Of Google Benchmark's own context, what tells a reader nothing about the figures.
 _LEFT_OUT = frozenset({"caches", "executable", "json_schema_version", "load_avg"})
 
 
 def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) -> bytes:
     """Return the page as UTF-8."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.trim_blocks = environment.lstrip_blocks = True
+    environment = page_environment()
     environment.filters["context_entries"] = _context_entries
-    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(
+    page = environment.get_template("page.html").render(
         title=title,
         results=results,
         charts=charts,
@@ -37,15 +36,28 @@ def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) 
         light=theme.LIGHT,
         dark=theme.DARK,
         specifications={chart.kind.name: chart.spec for chart in charts},
-        vega=_vega_libraries(),
-    ).encode()
+        vega=vega_libraries(),
+    )
+    return page.encode(errors="replace")  # halves of characters, which JSON can hold
+
+
+def page_environment() -> jinja2.Environment:
+    """Return what reads the templates of this folder; all that they insert is escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.trim_blocks = environment.lstrip_blocks = True
+    return environment
 
 
 def _context_entries(context: Mapping[str, object]) -> list[tuple[str, object]]:
     return sorted((key, value) for key, value in context.items() if key not in _LEFT_OUT)
 
 
-def _vega_libraries() -> Markup:
+@functools.cache
+def vega_libraries() -> Markup:
     """Return Vega, Vega-Lite and Vega-Embed as a script that cannot end its own element."""
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE_VERSION)
     return Markup(script.replace("</script", r"<\/script"))

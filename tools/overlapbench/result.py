@@ -8,21 +8,23 @@ failed, or that the suite marked invalid in any repetition, is kept and carries 
 `problem`. Google Benchmark's aggregates are left out: they cannot tell how many repetitions failed.
 """
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from overlapbench.metrics import METRICS
+from overlapbench.metrics import METRICS, TIME
 from overlapbench.names import BenchmarkName
-from overlapbench.source import Document, Fields, ResultError, expand, load
+from overlapbench.source import Document, Fields, ResultError, expand, load, short
 
 __all__ = ["BACKENDS", "SCHEMA", "Result", "ResultError", "Row", "parse_result", "read_results"]
 
 SCHEMA = "1"
 BACKENDS = ("cuda", "host")
-_COUNTERS = METRICS.keys() - {"time", "valid"}
+_COUNTERS = METRICS.keys() - {TIME, "valid"}
+_TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _REQUIRED: Mapping[str, frozenset[str]] = {
     "Overlap": frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown"})
 }
@@ -36,52 +38,77 @@ class Row:
     name: BenchmarkName
     counters: Mapping[str, float]  # empty where nothing was measured
     problem: str = ""  # why the figures are not to be trusted; empty for a good row
+    time_ms: float = math.nan  # Google Benchmark's; NaN where nothing was measured
+    remark: str = ""  # what the suite says of a good row: `serialized: ...`
 
 
 @dataclass(frozen=True)
 class Result:
     """One result file."""
 
-    label: str  # the file's stem with backend and device, unique among the files read together
+    label: str  # the file's name with backend and device, unique among the files read together
     backend: str
     context: Mapping[str, object]
     rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class _Run:
-    """One repetition: an entry of `benchmarks` that was measured, or failed."""
-
-    counters: Mapping[str, float]
-    problem: str
+    incomplete: str = ""  # why the run ended before all rows were measured; empty when it did not
 
 
 def read_results(arguments: Sequence[str]) -> list[Result]:
     """Read files, globs and `-` (standard input); ResultError unless every one is a result."""
-    sources = expand(arguments)
-    for name, count in Counter(_stem(source) for source in sources).items():
-        if count > 1:
-            raise ResultError(f"{name}: {count} files have this name: rename, or give it once")
-    return [parse_result(source, load(source)) for source in sources]
+    titles = source_titles(expand(arguments))
+    return [parse_result(source, load(source), title) for source, title in titles.items()]
 
 
-def parse_result(source: str, text: str) -> Result:
-    """Validate the text of one result file; `source` names it in refusals and labels."""
+def source_titles(sources: Sequence[str]) -> dict[str, str]:
+    """Name files by their stems, and by as many folders before them as tell them apart.
+
+    ResultError when a file is given twice.
+    """
+    paths = {source: _path(source) for source in sources}
+    for source in sources:
+        if list(map(_path, sources)).count(paths[source]) > 1:
+            raise ResultError(f"{source}: given twice")
+    stems = {source: path.with_name(path.stem).parts for source, path in paths.items()}
+    count = Counter(stems.values())
+    names = {s: stems[s] if count[stems[s]] == 1 else path.parts for s, path in paths.items()}
+    return {source: "/".join(_distinct_end(source, names)) for source in sources}
+
+
+def _distinct_end(source: str, names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the fewest last parts of a name that no other name ends in."""
+    mine = names[source]
+    others = [name for other, name in names.items() if other != source]
+    length = 1
+    while any(other[-length:] == mine[-length:] for other in others):
+        length += 1
+    return mine[-length:]
+
+
+def _path(source: str) -> Path:
+    return Path("standard input") if source == "-" else Path(source).resolve()
+
+
+def parse_result(source: str, text: str, title: str = "") -> Result:
+    """Validate the text of one result file; `source` names it in refusals, `title` in labels."""
     document = Document.parse(source, text)
     context = document.context
     backend = check_context(context)
-    label = _label(_stem(source), backend, context.line("device"))
-    return Result(label, backend, context.values, _read_rows(document, label))
+    label = _label(title or _path(source).stem, backend, context.line("device"))
+    rows = _read_rows(document, label)
+    return Result(label, backend, context.values, rows, _incomplete(document))
 
 
-def _stem(source: str) -> str:
-    return "standard input" if source == "-" else Path(source).stem
+def _incomplete(document: Document) -> str:
+    reason = document.values.get("incomplete", "")
+    if not isinstance(reason, str):
+        raise document.error(f"incomplete: {short(reason)} is not text", None)
+    return " ".join(reason.split())
 
 
-def _label(stem: str, backend: str, device: str) -> str:
+def _label(title: str, backend: str, device: str) -> str:
     if backend == "host":
-        return f"{stem} (backend: host)"
-    return f"{stem} ({', '.join(filter(None, (backend, device)))})"
+        return f"{title} (backend: host)"
+    return f"{title} ({', '.join(filter(None, (backend, device)))})"
 
 
 def check_context(context: Fields) -> str:
@@ -99,7 +126,7 @@ def check_context(context: Fields) -> str:
 
 def _read_rows(document: Document, label: str) -> tuple[Row, ...]:
     """Make one Row of each configuration, in the order of the file."""
-    runs: dict[BenchmarkName, list[_Run]] = {}
+    runs: dict[BenchmarkName, list[Row]] = {}
     seen: dict[tuple[BenchmarkName, float], str] = {}
     for index in range(len(document.entries)):
         fields = document.fields(index)
@@ -113,8 +140,13 @@ def _read_rows(document: Document, label: str) -> tuple[Row, ...]:
         first = seen.setdefault((name, fields.number("repetition_index")), fields.path)
         if first != fields.path:
             raise fields.error("run_name", f"{name} stands at {first} already")
-        repetitions.append(_read_run(fields, name))
-    return tuple(_sum_up(label, name, repetitions) for name, repetitions in runs.items())
+        repetitions.append(_read_run(fields, label, name))
+    return tuple(
+        sum_up(repetitions, "repetitions")
+        if repetitions
+        else Row(label, name, {}, "only aggregates are in the file")
+        for name, repetitions in runs.items()
+    )
 
 
 def read_name(fields: Fields) -> BenchmarkName:
@@ -139,25 +171,47 @@ def required_counters(family: str) -> frozenset[str]:
     return _REQUIRED.get(family, frozenset())
 
 
-def _read_run(fields: Fields, name: BenchmarkName) -> _Run:
-    """Read the counters and the problem; a failed run has no counters worth reading."""
+def read_time_ms(fields: Fields, unit: str) -> float:
+    """Return Google Benchmark's `real_time`."""
+    if unit not in _TO_MS:
+        raise fields.error("time_unit", f"{unit!r} is none of {', '.join(_TO_MS)}")
+    time = fields.number("real_time")
+    if fault := METRICS[TIME].fault(time):
+        raise fields.error("real_time", fault)
+    return time * _TO_MS[unit]
+
+
+def _read_run(fields: Fields, label: str, name: BenchmarkName) -> Row:
+    """Read one repetition; a failed one has no counters worth reading."""
     if failure := fields.failure():
-        return _Run({}, failure)
+        return Row(label, name, {}, failure)
     present = _COUNTERS.intersection(fields.values) | required_counters(name.family)
     counters = {key: read_counter(fields, key) for key in sorted(present)}
+    time_ms = read_time_ms(fields, fields.text("time_unit", "ns"))
+    remark = fields.line("label")
     if read_counter(fields, "valid"):
-        return _Run(counters, "")
-    return _Run(counters, fields.line("label") or "marked invalid, giving no reason")
+        return Row(label, name, counters, "", time_ms, remark)
+    return Row(label, name, counters, remark or "marked invalid, giving no reason", time_ms)
 
 
-def _sum_up(label: str, name: BenchmarkName, runs: Sequence[_Run]) -> Row:
-    if not runs:
-        return Row(label, name, {}, "only aggregates are in the file")
-    measured = [run.counters for run in runs if run.counters]
-    shared = set.intersection(*map(set, measured)) if measured else set()
-    counters = {key: statistics.median(run[key] for run in measured) for key in sorted(shared)}
-    problems = [run.problem for run in runs if run.problem]
-    if not problems:
-        return Row(label, name, counters)
-    share = f"{len(problems)} of {len(runs)} repetitions: " if len(runs) > 1 else ""
-    return Row(label, name, counters, share + problems[0])
+def sum_up(runs: Sequence[Row], what: str) -> Row:
+    """Return the medians over runs of one benchmark; `what` they are is said of their problems."""
+    measured = [run for run in runs if not math.isnan(run.time_ms)]
+    shared = set.intersection(*(set(run.counters) for run in measured)) if measured else set()
+    return Row(
+        runs[0].file,
+        runs[0].name,
+        {key: statistics.median(run.counters[key] for run in measured) for key in sorted(shared)},
+        _common([run.problem for run in runs], what),
+        statistics.median(run.time_ms for run in measured) if measured else math.nan,
+        _common([run.remark for run in runs], what),
+    )
+
+
+def _common(texts: Sequence[str], what: str) -> str:
+    """Return the first text, and how many have one where not all do."""
+    given = [text for text in texts if text]
+    if not given:
+        return ""
+    share = f"{len(given)} of {len(texts)} {what}: " if len(given) < len(texts) else ""
+    return share + given[0]

@@ -12,6 +12,7 @@ from overlapbench.series import knee
 from overlapbench.theme import Drawing
 
 _CURVES_A_PANEL = 6  # that can be told apart; more are split into a panel for each pair
+_TOLD = ("name", "file", "grid", "problem")  # in tooltips, beside the slowdown
 _LABEL_HEIGHT = 0.05  # of a knee's label, as a share of the plot
 
 
@@ -57,7 +58,7 @@ def _knees(records: Sequence[Record], gap: float) -> list[Record]:
         good = [record for record in curve if not record["problem"]]
         index = knee([record["slowdown"] for record in good])
         if index is not None:
-            found.append({key: good[index][key] for key in ("series", "grid", "slowdown")})
+            found.append({key: good[index][key] for key in ("series", "slowdown", *_TOLD)})
     lowest_free: dict[str, float] = {}
     for mark in sorted(found, key=lambda mark: mark["slowdown"]):
         mark["label"] = f"knee {mark['slowdown']:.2f}"
@@ -73,7 +74,7 @@ def _panel(
     base = alt.Chart(alt.InlineData(values=list(records))).encode(
         x=x,
         y=alt.Y("slowdown:Q", title="slowdown T / max(C, M)", scale=scale),
-        tooltip=["name:N", "file:N", "grid:N", "slowdown:Q", "problem:N"],
+        tooltip=_tooltip(),
     )
     good = base.transform_filter("datum.problem === ''")
     bad = base.transform_filter("datum.problem !== ''")
@@ -84,6 +85,10 @@ def _panel(
         bad.mark_point(**theme.UNTRUSTED_POINT),
         *_knee_marks(knees, scale, colour),
     )
+
+
+def _tooltip() -> list[str]:
+    return [*(f"{field}:N" for field in _TOLD), "slowdown:Q"]
 
 
 def _perfect_overlap(scale: alt.Scale) -> tuple[alt.Chart, alt.Chart]:
@@ -99,8 +104,8 @@ def _perfect_overlap(scale: alt.Scale) -> tuple[alt.Chart, alt.Chart]:
 def _knee_marks(
     knees: Sequence[Record], scale: alt.Scale, colour: alt.Color
 ) -> tuple[alt.Chart, alt.Chart, alt.Chart]:
-    """Ring each knee and write its slowdown above it, legible over lines."""
-    base = alt.Chart(alt.InlineData(values=list(knees))).encode(x="grid:O")
+    """Ring each knee, which hides its point, and write its slowdown above it, over any line."""
+    base = alt.Chart(alt.InlineData(values=list(knees))).encode(x="grid:O", tooltip=_tooltip())
     ring = base.mark_point(size=220, strokeWidth=2, opacity=1)
     label = base.encode(y=alt.Y("label_at:Q", scale=scale), text="label:N")
     return (

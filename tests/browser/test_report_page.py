@@ -1,0 +1,229 @@
+"""The report as its reader meets it: clicked, searched, hovered, linked to, dark, on a phone."""
+
+import re
+import time
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import Tab, write_report
+
+import samples
+
+GRID = "Overlap/AllToAll+Gemm/bytes:67108864/n:4096/grid:{0}x{0}/work:tile/cache:cold"
+HOSTILE = "A+B/x:<script>throw(1)<img>"
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of every family and one row whose name tries to break out, with a base."""
+    folder = tmp_path_factory.mktemp("full")
+    rows = [*samples.full_run(), samples.overlap(HOSTILE, label="</script><img src=x>")]
+    new = samples.write(folder / "new.json", samples.document(rows))
+    base = samples.write(folder / "base.json", samples.document(samples.full_run()))
+    return write_report(folder, new, "--base", base)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of 2,000 rows with a dozen counters each, in two families."""
+    folder = tmp_path_factory.mktemp("large")
+    counters: samples.Json = dict.fromkeys(
+        ("p05_ms", "p95_ms", "cv", "skew_us", "hidden_comm", "coverage"), 0.1234
+    )
+    rows = [
+        samples.overlap(f"{c}+Gemm/bytes:{size}/grid:{g}x{g}", 1 + g / 1000, **counters)
+        for c in samples.COLLECTIVES
+        for size in (1 << 20, 1 << 26)
+        for g in range(1, 121)
+    ]
+    rows += [
+        samples.row(f"Comm/{c}/bytes:{4096 * i}", busbw_GBps=float(i), **counters)
+        for c in samples.COLLECTIVES
+        for i in range(1, 161)
+    ]
+    assert len(rows) == 2000
+    return write_report(folder, samples.write(folder / "large.json", samples.document(rows)))
+
+
+def names(page: Page, section: str) -> list[str]:
+    """Return the rows of a section that can be seen, from the top."""
+    rows = page.locator(f"#{section} .table tbody tr:visible")
+    return list(rows.evaluate_all("rows => rows.map(row => row.id)"))
+
+
+def column(page: Page, section: str, key: str) -> list[float]:
+    """Return the figures of a column, from the top, without empty ones."""
+    header = page.locator(f"#{section} .table th[title='{key}']")
+    index = header.evaluate("header => header.cellIndex")
+    texts = page.locator(f"#{section} .table tbody td:nth-child({index + 1})").all_inner_texts()
+    return [float(text) for text in texts if text.strip()]
+
+
+def test_a_click_sorts_and_another_turns_it_round(tab: Tab, full: Path) -> None:
+    page = tab.open(full)
+    header = page.locator("#overlap .table th[title='slowdown']")
+    before = column(page, "overlap", "slowdown")
+    header.get_by_role("button").click()
+    expect(header).to_have_attribute("aria-sort", "descending")
+    assert column(page, "overlap", "slowdown") == sorted(before, reverse=True) != before
+    header.get_by_role("button").click()
+    expect(header).to_have_attribute("aria-sort", "ascending")
+    assert column(page, "overlap", "slowdown") == sorted(before)
+
+
+def test_names_sort_by_the_numbers_in_them(tab: Tab, full: Path) -> None:
+    page = tab.open(full)
+    page.locator("#overlap .table").get_by_role("button", name="benchmark").click()
+    tile = [name for name in names(page, "overlap") if "work:tile" in name]
+    assert tile == [GRID.format(grid) for grid in samples.GRIDS]
+
+
+def test_rows_without_a_figure_stay_at_the_end(tab: Tab, full: Path) -> None:
+    page = tab.open(full)
+    button = page.locator("#overlap .table th[title='slowdown']").get_by_role("button")
+    for _ in range(2):
+        button.click()
+        assert "SendRecv" in names(page, "overlap")[-1]
+
+
+def test_a_search_shows_what_has_every_word(tab: Tab, full: Path) -> None:
+    page = tab.open(full)
+    page.get_by_role("searchbox").fill("GRID:16x16 tile")
+    expect(page.locator("#found")).to_have_text(re.compile("^1 of "))
+    assert names(page, "overlap") == [GRID.format(16)]
+    expect(page.locator("#overlap .matching")).to_have_text("· 1 found")
+    assert names(page, "communication") == []
+    page.get_by_role("searchbox").fill("")
+    expect(page.locator("#found")).to_have_text("")
+    assert len(names(page, "communication")) == len(samples.bandwidths())
+
+
+def test_a_link_opens_scrolls_to_and_marks_its_row(tab: Tab, large: Path) -> None:
+    name = "Comm/HostToDevice/bytes:655360"
+    page = tab.open(large, f"#{quote(name)}")
+    row = page.locator(f"[id='{name}']")
+    expect(row).to_be_in_viewport()
+    plain = page.locator("[id='Comm/HostToDevice/bytes:651264']")
+    background = "row => getComputedStyle(row).backgroundColor"
+    assert row.evaluate(background) != plain.evaluate(background)
+
+
+def test_a_link_in_the_page_finds_a_row_that_a_search_hides(tab: Tab, full: Path) -> None:
+    page = tab.open(full)
+    worst = page.locator("#summary table").last.locator("a").first
+    name = worst.inner_text()
+    page.get_by_role("searchbox").fill("Softmax")
+    expect(page.locator("#found")).not_to_have_text("")
+    worst.click()
+    expect(page.locator(f"[id='{name}']")).to_be_in_viewport()
+    expect(page.get_by_role("searchbox")).to_have_value("")
+
+
+def test_an_address_of_no_row_is_said_to_be_none(tab: Tab, full: Path) -> None:
+    page = tab.open(full, "#Comm/Nothing")
+    expect(page.locator("#found")).to_have_text("no row is called Comm/Nothing")
+
+
+def test_all_counters_are_shown_when_asked_for(tab: Tab, large: Path) -> None:
+    page = tab.open(large, "#communication")
+    page.locator("#communication summary").click()
+    cell = page.locator("#communication .table tbody tr").first.locator("td:visible")
+    few = cell.count()
+    page.get_by_label("all counters").check()
+    expect(cell).to_have_count(few + 6)
+    assert column(page, "communication", "cv") == [0.1234] * 800
+    page.get_by_label("all counters").uncheck()
+    expect(cell).to_have_count(few)
+
+
+@pytest.mark.parametrize("knee", [False, True])
+def test_a_mark_tells_its_values_and_leads_to_its_row(tab: Tab, full: Path, knee: bool) -> None:
+    page = tab.open(full, "#overlap")
+    # A knee's ring lies over its point, and must tell what the point would.
+    marks = page.locator("figure[data-chart=slowdown] .mark-symbol.role-mark path")
+    mark = marks.and_(page.locator("[fill=transparent]")).last if knee else marks.nth(2)
+    mark.scroll_into_view_if_needed()
+    mark.hover()
+    tooltip = page.locator("#vg-tooltip-element")
+    expect(tooltip).to_be_visible()
+    expect(tooltip).to_contain_text("slowdown")
+    name = tooltip.locator("tr", has_text="name").locator(".value").inner_text()
+    mark.click()
+    expect(page.locator(f"[id='{name}']")).to_be_in_viewport()
+    assert page.locator(f"[id='{name}']").inner_text().count("Overlap/") == 1
+
+
+def test_every_chart_is_drawn(tab: Tab, full: Path) -> None:
+    page = tab.open(full)
+    figures = page.locator("figure")
+    assert figures.count() == 13
+    for index in range(figures.count()):
+        figures.nth(index).scroll_into_view_if_needed()
+        expect(figures.nth(index).locator("svg")).to_be_visible()
+        assert figures.nth(index).locator("svg path").count() > 3
+    expect(page.locator(".error")).to_have_count(0)
+
+
+def test_a_chart_of_many_rows_is_drawn_when_asked_for(tab: Tab, large: Path) -> None:
+    page = tab.open(large, "#communication")
+    figure = page.locator("figure[data-chart=bandwidth]")
+    button = figure.get_by_role("button", name="Draw this chart of 800 rows")
+    button.click()
+    expect(figure.locator("svg")).to_be_visible()
+
+
+def test_dark_and_light_follow_the_system(tab: Tab, full: Path) -> None:
+    page = tab.open(full, "#overlap")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    label = page.locator("figure[data-chart=slowdown] .role-axis-label text").first
+    expect(label).to_be_visible()
+    seen = {}
+    schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+    for scheme in schemes:
+        page.emulate_media(color_scheme=scheme)
+        expect(label).to_have_attribute("fill", {"light": "#1c1c1c", "dark": "#ececec"}[scheme])
+        seen[scheme] = page.evaluate(colour)
+    assert seen == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_scrolls_up_and_down_only(
+    tab: Tab, full: Path, scheme: Literal["light", "dark"]
+) -> None:
+    tab.page.set_viewport_size({"width": 360, "height": 740})
+    tab.page.emulate_media(color_scheme=scheme)
+    page = tab.open(full)
+    for figure in page.locator("figure").all():
+        figure.scroll_into_view_if_needed()
+        expect(figure.locator("svg")).to_be_visible()
+    page.get_by_label("all counters").check()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    plot = page.locator("figure[data-chart=slowdown] svg").bounding_box()
+    assert plot is not None
+    assert plot["width"] < 400, "made for the screen, not cut off"
+
+
+def test_a_name_that_is_markup_is_a_name(tab: Tab, full: Path) -> None:
+    page = tab.open(full)
+    page.get_by_role("searchbox").fill("<script>throw(1)<img>")
+    expect(page.locator("#found")).to_have_text(re.compile("^1 of "))
+    assert page.locator("img").count() == 0
+
+
+def test_what_changed_is_listed_and_leads_to_the_row(tab: Tab, full: Path) -> None:
+    page = tab.open(full, "#changes")
+    line = page.locator("#changes tbody tr", has_text="new").first
+    line.locator("a").click()
+    expect(page.locator("tr:target")).to_be_in_viewport()
+
+
+def test_two_thousand_rows_open_within_two_seconds(tab: Tab, large: Path) -> None:
+    assert large.stat().st_size < 10_000_000
+    start = time.monotonic()
+    page = tab.open(large)
+    page.get_by_role("searchbox").fill("AllReduce grid:99x99")
+    expect(page.locator("#found")).to_have_text("2 of 2000 rows")
+    assert time.monotonic() - start < 2

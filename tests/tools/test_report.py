@@ -1,0 +1,437 @@
+"""The report: what the page holds, that nothing in a file can become markup, refusals."""
+
+import base64
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import launches
+import report
+import samples
+from overlapbench.chart import CHARTS
+from overlapbench.compare.findings import Verdict
+from overlapbench.compare.floors import Floors
+from overlapbench.compare.side import Side
+from overlapbench.compare.verdicts import compare
+from overlapbench.launch import read_launches
+from overlapbench.report.runs import LARGEST_ROWS, merge_launches, read_runs
+from overlapbench.report.tables import figure, heading
+
+REPOSITORY = Path(__file__).parents[2]
+COMM = "Comm/AllReduce/bytes:1048576/cache:cold"
+HOSTILE = """</script><img src=x onerror="alert('1')">&amp;{{7*7}}\u2028<!--"""
+
+
+def run(*arguments: str | Path) -> int:
+    return report.main([str(argument) for argument in arguments])
+
+
+class Page(HTMLParser):
+    """The elements of a page, their attributes, and the text inside of each kind of element."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.html = html
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        self._open.append(tag)
+        self.texts.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass  # elements that HTML does not close
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts[self._open[-1]][-1] += data
+
+    @property
+    def tags(self) -> set[str]:
+        return {tag for tag, _ in self.elements}
+
+    @property
+    def attributes(self) -> set[str]:
+        return {name for _, attributes in self.elements for name in attributes}
+
+    def values(self, tag: str, attribute: str) -> list[str]:
+        found = (a.get(attribute) for t, a in self.elements if t == tag)
+        return [value for value in found if value is not None]
+
+    def figures(self, anchor: str) -> list[str]:
+        """Return the texts of a row's cells, tags left out."""
+        row = re.search(rf'<tr id="{re.escape(anchor)}".*?</tr>', self.html, flags=re.DOTALL)
+        assert row, anchor
+        cells = re.findall(r"<td[^>]*>(.*?)</td>", row[0], flags=re.DOTALL)
+        return [re.sub(r"<[^>]+>", "", cell).strip() for cell in cells]
+
+
+def page_of(path: Path, *documents: samples.Json, extra: tuple[str, ...] = ()) -> Page:
+    """Write the documents and their report, and read it."""
+    sources = [samples.write(path / f"run{i}.json", d) for i, d in enumerate(documents)]
+    assert run(*sources, "-o", path / "report.html", *extra) == 0
+    return Page((path / "report.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    document = samples.document(samples.full_run())
+    return page_of(tmp_path_factory.mktemp("full"), document, extra=("--title", "Two <b>H200</b>"))
+
+
+def test_every_row_is_in_a_table_under_its_name(full: Page) -> None:
+    names = [row["run_name"] for row in samples.full_run()]
+    assert sorted(full.values("tr", "id")) == sorted(names)
+
+
+def test_every_chart_is_drawn_once_with_its_data(full: Page) -> None:
+    assert full.values("figure", "data-chart") == [
+        *("slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"),
+        *("compute_transfer", "fragments", "priority", "supply", "launch", "copy_share", "mlp"),
+    ]
+    assert len(full.values("figure", "data-chart")) == len(CHARTS)
+    for name in full.values("figure", "data-chart"):
+        (text,) = re.findall(rf'<script type="application/json" id="chart-{name}">(.*)<', full.html)
+        specification = json.loads(text)
+        assert specification["datasets"]
+        assert "title" not in specification, "the page writes it itself"
+
+
+def test_the_summary_counts_rows_and_names_the_worst(full: Page) -> None:
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", full.html.split('id="overlap"')[0]))
+    assert f"{len(samples.full_run())} rows of 1 run" in text
+    assert "2 not to be trusted" in text
+    assert "Overlap 46 2 bad worst slowdown 1.670" in text
+    assert "NVIDIA H200" in text
+    assert "0123456789ab" in text
+
+
+def test_bad_rows_stand_with_their_reasons_and_are_no_worst_value(full: Page) -> None:
+    bad = full.html.split('id="bad"')[1].split("</section>")[0]
+    assert "not overlapped: coverage 0.03" in bad
+    assert "needs 4 GPUs, 2 are visible" in bad
+    assert bad.count('class="chip invalid"') == 1
+    assert bad.count('class="chip failed"') == 1
+    worst = full.html.split("Worst slowdowns")[1].split("</table>")[0]
+    assert "Broadcast" not in worst
+
+
+def test_the_policy_allows_what_the_page_holds_and_nothing_else(full: Page) -> None:
+    (policy,) = [a["content"] for _, a in full.elements if "http-equiv" in a]
+    allowed = set(re.findall(r"'(sha256-[^']+)'", policy))
+    inline = [*re.findall(r"<script>(.*?)</script>", full.html, flags=re.DOTALL)]
+    inline += re.findall(r"<style>(.*?)</style>", full.html, flags=re.DOTALL)
+    hashes = {
+        f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+        for text in inline
+    }
+    assert hashes == allowed
+    assert len(hashes) == 4
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_the_page_loads_nothing_and_holds_no_code_in_attributes(full: Page) -> None:
+    assert not {"link", "iframe", "img", "object", "base", "form"} & full.tags
+    assert not {"src", "srcset", "data", "style"} & full.attributes
+    assert not {name for name in full.attributes if name.startswith("on")}
+    assert all(link.startswith("#") for link in full.values("a", "href"))
+    assert "url(" not in full.texts["style"][0]
+    assert "@import" not in full.texts["style"][0]
+
+
+def test_the_title_is_escaped(full: Page) -> None:
+    assert full.texts["h1"] == ["Two <b>H200</b>"]
+
+
+def test_every_link_of_the_page_leads_somewhere(full: Page) -> None:
+    anchors = {a["id"] for _, a in full.elements if "id" in a}
+    for link in full.values("a", "href"):
+        assert unquote(link.removeprefix("#")) in anchors
+
+
+_hostile = st.one_of(st.just(HOSTILE), st.text(min_size=1, max_size=30))
+_value = st.text(
+    st.characters(categories=["L", "N", "P", "S"], exclude_characters="/"), min_size=1, max_size=20
+)
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(label=_hostile, device=_hostile, value=st.one_of(st.just("</script><img"), _value))
+def test_nothing_in_a_file_becomes_markup(
+    tmp_path: Path, label: str, device: str, value: str
+) -> None:
+    value = value.replace("/", "").replace(" ", "")
+    tame, wild = (
+        page_of(
+            tmp_path,
+            samples.document(
+                [
+                    *(samples.overlap(f"A+B/grid:{g}x{g}/x:{x}", label=note) for g in (1, 2)),
+                    samples.overlap(f"A+B/grid:4x4/x:{x}", valid=0.0, label=note),
+                    samples.row(f"Other/Thing/x:{x}", error_occurred=True, error_message=note),
+                ],
+                device=machine,
+            ),
+        )
+        for x, note, machine in (("1", "note", "H200"), (value, label, device))
+    )
+    assert [tag for tag, _ in wild.elements] == [tag for tag, _ in tame.elements]
+    assert wild.attributes == tame.attributes
+    assert f"Other/Thing/x:{value}" in wild.values("tr", "id")
+    for name in wild.values("figure", "data-chart"):
+        (text,) = re.findall(rf'id="chart-{name}">(.*?)</script>', wild.html, flags=re.DOTALL)
+        assert not {"<", ">", "&", "\u2028"} & set(text)
+        assert value in json.dumps(json.loads(text), ensure_ascii=False).replace(
+            "\\\\", "\\"
+        ).replace('\\"', '"')
+
+
+def test_half_a_character_is_replaced(tmp_path: Path) -> None:
+    page = page_of(tmp_path, samples.document([samples.row(COMM)], git_revision="a\ud800"))
+    assert "<dt>git_revision</dt><dd>a?</dd>" in page.html
+
+
+def test_launches_of_one_run_are_shown_by_their_medians(tmp_path: Path) -> None:
+    documents = [
+        samples.document([samples.row(COMM, real_time=time, busbw_GBps=100 * time)], date=str(time))
+        for time in (3.0, 1.0, 2.0)
+    ]
+    page = page_of(tmp_path, *documents)
+    assert page.values("tr", "id") == [COMM]
+    assert page.figures(COMM)[1:] == ["2", "200"]
+    assert "medians of 3 launches" in page.html
+
+
+@pytest.mark.parametrize(
+    ("context", "name"), [({"git_revision": "b"}, COMM), ({}, COMM.replace("cold", "warm"))]
+)
+def test_other_builds_and_other_benchmarks_are_other_runs(
+    tmp_path: Path, context: dict[str, str], name: str
+) -> None:
+    one = samples.document([samples.row(COMM, busbw_GBps=1.0)])
+    other = samples.document([samples.row(name, busbw_GBps=2.0)], **context)
+    paths = [str(samples.write(tmp_path / f"{x}.json", d)) for x, d in (("a", one), ("b", other))]
+    runs, _ = read_runs(paths, compared=False, announce=lambda step: None)
+    assert [run.result.label for run in merge_launches(runs)] == ["a", "b"]
+
+
+def test_a_launch_that_failed_spoils_the_row_and_not_the_median(tmp_path: Path) -> None:
+    good = samples.document([samples.row(COMM, real_time=2.0)])
+    bad = samples.document([samples.row(COMM, error_occurred=True, error_message="no peer")])
+    page = page_of(tmp_path, good, bad)
+    assert page.figures(COMM)[1:] == ["2"]
+    assert "1 of 2 launches: no peer" in page.figures(COMM)[0]
+
+
+def test_rows_of_one_name_in_two_runs_have_two_anchors(tmp_path: Path) -> None:
+    documents = [
+        samples.document([samples.row(COMM)], git_revision=revision) for revision in ("a", "b")
+    ]
+    assert page_of(tmp_path, *documents).values("tr", "id") == [COMM, f"{COMM}@run1"]
+
+
+def test_what_figures_are_not_is_announced(tmp_path: Path) -> None:
+    host = samples.document([samples.row(COMM)], backend="host", injected_delay="grid:1:20")
+    ungated = samples.document([samples.row(COMM)], gate="off")
+    page = page_of(tmp_path, host, ungated | {"incomplete": "rank 1 did not answer"})
+    assert "Not all was measured: rank 1 did not answer." in page.html
+    assert "backend: host. These figures are those of a CPU" in page.html
+    assert "A delay was injected on purpose: grid:1:20." in page.html
+    assert "The start gate was off" in page.html
+    assert "run0 (backend: host)" in page.figures(COMM)[1]
+
+
+def test_the_context_says_what_differs_and_what_is_the_same(tmp_path: Path) -> None:
+    documents = [
+        samples.document([samples.row(COMM)], driver_version=driver) for driver in ("1.0", "2.0")
+    ]
+    differing, same = page_of(tmp_path, *documents).html.split('id="machine"')[1].split("<dl")
+    assert re.search(r"driver_version</th><td>1\.0</td><td>2\.0</td>", differing)
+    assert "<dt>num_cpus</dt><dd>64</dd>" in same
+    assert "load_avg" not in same
+
+
+def test_verdicts_are_those_of_the_comparison(tmp_path: Path) -> None:
+    slower = {launches.NAMES[0]: 1.2, launches.NAMES[1]: 0.8}
+    base = launches.write_side(tmp_path, "base", launches.side(5, seed=1))
+    new = launches.write_side(tmp_path, "new", launches.side(5, seed=2, slower=slower))
+    out = tmp_path / "report.html"
+    assert run(*new, "--base", str(tmp_path / "base*.json"), "-o", out) == 0
+    page = Page(out.read_text(encoding="utf-8"))
+    before, now = (Side.collect("x", read_launches(files)) for files in (base, new))
+    for row in compare(before, now, Floors()).rows:
+        assert page.figures(row.name)[1] == row.verdict.value
+        listed = (
+            f"{row.name.split('/')[2]}<wbr>"
+            in page.html.split('id="changes"')[1].split("</section>")[0]
+        )
+        assert listed == (row.verdict is not Verdict.SAME)
+    assert page.figures(launches.NAMES[0])[1] == "regressed"
+    assert page.figures(launches.NAMES[1])[1] == "improved"
+    change = float(page.figures(launches.NAMES[0])[2].removesuffix(" %"))
+    assert change == pytest.approx(20, abs=1.5)
+
+
+def test_what_is_missing_now_is_listed_without_a_link(tmp_path: Path) -> None:
+    gone = "Compute/Gemm/n:1/cache:cold"
+    base = samples.document([samples.row(COMM), samples.row(gone)])
+    source = str(samples.write(tmp_path / "base.json", base))
+    page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--base", source))
+    changes = page.html.split('id="changes"')[1].split("</section>")[0]
+    assert "not in the new results" in changes
+    assert gone not in page.values("tr", "id")
+    assert "one launch a side: changes cannot be told from noise" in changes
+
+
+def test_other_versions_are_compared_when_asked(tmp_path: Path) -> None:
+    base = samples.document([samples.row(COMM)], driver_version="1")
+    new = samples.document([samples.row(COMM)], driver_version="2")
+    source = str(samples.write(tmp_path / "base.json", base))
+    page = page_of(tmp_path, new, extra=("--base", source))
+    assert page.figures(COMM)[1] == "incomparable"
+    page = page_of(tmp_path, new, extra=("--base", source, "--across", "driver"))
+    assert page.figures(COMM)[1] == "same"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((float("nan"), ""), (0.0, "0"), (1.0, "1"), (1.05, "1.050"), (-0.03, "-0.03000")),
+        *((12345.6, "12346"), (999.96, "1000.0"), (3e-6, "3.000e-06"), (2e15, "2.000e+15")),
+        *((127551.02, "127551"), (0.0001234, "0.0001234")),
+    ],
+)
+def test_figures_have_four_digits(value: float, text: str) -> None:
+    assert figure(value) == text
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        *(("comp_ms", ("C", "ms")), ("exposed_comm_ms", ("exposed comm", "ms"))),
+        *(("busbw_GBps", ("busbw", "GB/s")), ("pct_of_copy", ("of copy", "%"))),
+        *(("us_per_fragment", ("per fragment", "µs")), ("efficiency", ("efficiency", ""))),
+    ],
+)
+def test_a_heading_parts_words_and_unit(key: str, words: tuple[str, str]) -> None:
+    assert heading(key) == words
+
+
+def test_standard_input_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = json.dumps(samples.document(samples.sweep())).encode()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    base = samples.write(tmp_path / "base.json", samples.document(samples.sweep()))
+    assert run("-", "--base", base, "-o", tmp_path / "report.html") == 0
+    assert "standard input" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def _too_many() -> samples.Json:
+    row = samples.row(COMM)
+    rows = [row | {"run_name": f"{COMM}/x:{i}"} for i in range(LARGEST_ROWS + 1)]
+    return samples.document(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param('{"context": {}}', "context.overlapbench_schema: missing", id="foreign"),
+        pytest.param("{", "not JSON, or cut short", id="cut short"),
+        pytest.param(
+            json.dumps(samples.document([samples.row(COMM, real_time=-1.0)]), indent=1),
+            "benchmarks[0].real_time: -1 is not above 0 (line 23)",
+            id="bad field",
+        ),
+        pytest.param(
+            json.dumps(_too_many()), "benchmarks: above 20000 rows in all: give fewer", id="many"
+        ),
+    ],
+)
+def test_a_refusal_is_one_line_with_status_2_and_writes_nothing(
+    text: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = samples.write(tmp_path / "good.json", samples.document(samples.sweep()))
+    bad, out = tmp_path / "bad.json", tmp_path / "report.html"
+    bad.write_text(text)
+    assert run(good, bad, "-o", out) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith(f"report: {bad}: {complaint}")
+    assert captured.out == ""
+    assert not out.exists()
+
+
+def test_standard_input_on_both_sides_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("-", "--base", "-", "-o", tmp_path / "report.html") == 2
+    assert capsys.readouterr().err == "report: -: standard input can be read once only\n"
+
+
+def test_a_report_that_cannot_be_written_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = samples.write(tmp_path / "run.json", samples.document(samples.sweep()))
+    out = tmp_path / "report.html"
+    out.write_text("before")
+
+    def full_disk(path: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
+    assert run(source, "-o", out) == 2
+    assert capsys.readouterr().err.endswith("cannot be written: No space left on device\n")
+    assert out.read_text() == "before"
+    assert {path.name for path in tmp_path.iterdir()} == {"run.json", "report.html"}
+
+
+def test_help_has_examples_and_an_odd_flag_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run("--help")
+    assert stopped.value.code == 0
+    assert "tools/report.py new?.json --base base?.json" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stopped:
+        run("run.json", "-o", "x", "--odd")
+    assert stopped.value.code == 2
+
+
+def test_a_python_without_the_packages_is_told_which_one_has_them() -> None:
+    bare = subprocess.run([sys.executable, "-S", report.__file__], capture_output=True, text=True)
+    assert bare.returncode == 2
+    (line,) = bare.stderr.splitlines()
+    assert line.startswith("report: Python has no ")
+
+
+def test_recorded_results_make_one_report(tmp_path: Path) -> None:
+    sources = sorted((REPOSITORY / "docs/results").glob("*/*.json"))
+    assert sources, "docs/results holds no results"
+    assert run(*sources, "-o", tmp_path / "report.html") == 0
+    assert (tmp_path / "report.html").stat().st_size < 10_000_000
+
+
+def test_results_of_this_build_make_a_report(tmp_path: Path) -> None:
+    folder = os.environ.get("OVERLAPBENCH_RESULTS")
+    if not folder:
+        pytest.skip("OVERLAPBENCH_RESULTS names no folder of results; ./check sets it")
+    sources = sorted(Path(folder).glob("*.json"))
+    assert sources, f"{folder} holds no results"
+    assert run(*sources, "-o", tmp_path / "report.html") == 0
+    assert "backend: host" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -1,0 +1,88 @@
+"""Result files as runs: launches of one build on one machine, reduced to their medians.
+
+Files are launches of one run when they come from the same machine, versions and revision and have
+measured the same benchmarks. Drawn one by one, five launches would be five curves on top of each
+other; their median is what a comparison looks at, too.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
+from overlapbench.result import Result, Row, parse_result, source_titles, sum_up
+from overlapbench.source import ResultError, expand, load
+
+LARGEST_ROWS = 20_000  # that a browser still shows, in a page of some 20 MB
+_SHOWN_TITLES = 3
+_SAME = (*CONTEXT_FIELDS, "git_revision", "injected_delay", "gate")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run; its result's context is that of the first launch."""
+
+    result: Result
+    titles: tuple[str, ...]  # of the files
+
+
+def read_runs(
+    arguments: Sequence[str], compared: bool, announce: Callable[[str], None]
+) -> tuple[list[Run], list[Launch]]:
+    """Read files, globs and `-`, as runs and, where they will be compared, as launches too.
+
+    Each file is read once and its text let go. ResultError unless every one is a result.
+    """
+    runs, launches, count = [], [], 0
+    for source, title in source_titles(expand(arguments)).items():
+        announce(f"reading {title}")
+        text = load(source)
+        result = _labelled(parse_result(source, text, title), title)
+        runs.append(Run(result, (title,)))
+        count += len(result.rows)
+        if count > LARGEST_ROWS:
+            raise ResultError(f"{source}: benchmarks: above {LARGEST_ROWS} rows in all: give fewer")
+        if compared:
+            launches.append(parse_launch(source, text))
+    return merge_launches(runs), launches
+
+
+def merge_launches(runs: Sequence[Run]) -> list[Run]:
+    """Make one run of all launches that belong together."""
+    groups: dict[object, list[Run]] = {}
+    for run in runs:
+        context = tuple(str(run.result.context.get(key, "")) for key in _SAME)
+        names = frozenset(row.name for row in run.result.rows)
+        groups.setdefault((context, names), []).append(run)
+    return [_merge(group) if len(group) > 1 else group[0] for group in groups.values()]
+
+
+def _merge(group: Sequence[Run]) -> Run:
+    first = group[0]
+    titles = tuple(title for run in group for title in run.titles)
+    rows: dict[object, list[Row]] = {row.name: [] for row in first.result.rows}
+    for run in group:
+        for row in run.result.rows:
+            rows[row.name].append(row)
+    merged = replace(
+        first.result,
+        rows=tuple(sum_up(launches, "launches") for launches in rows.values()),
+        incomplete=next((run.result.incomplete for run in group if run.result.incomplete), ""),
+    )
+    return Run(_labelled(merged, join_titles(titles)), titles)
+
+
+def _labelled(result: Result, title: str) -> Result:
+    """Call a result by its files alone: the page says on what it was measured.
+
+    Only figures of a CPU are called so wherever they stand.
+    """
+    label = f"{title} (backend: host)" if result.backend == "host" else title
+    rows = tuple(replace(row, file=label) for row in result.rows)
+    return replace(result, label=label, rows=rows)
+
+
+def join_titles(titles: Sequence[str]) -> str:
+    """Write a few titles out, and of many the first and the last."""
+    if len(titles) <= _SHOWN_TITLES:
+        return ", ".join(titles)
+    return f"{titles[0]} … {titles[-1]}"

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Write one page about a run: what was measured, on what, what stands out, every row and chart.
+
+    tools/report.py RESULT.json... -o report.html
+    tools/report.py 'results/*.json' -o report.html --title 'Two H200'
+    ./bench --benchmark_format=json | tools/report.py - -o report.html
+    tools/report.py new?.json --base base?.json -o report.html
+
+RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote; `-` is standard input, and a quoted
+glob is expanded. Files of one build and machine that measured the same benchmarks are launches of
+one run, shown by their medians. The page is one file that needs no network. Its address followed by
+#NAME of a benchmark opens that row.
+
+With --base the page marks what changed, decided as tools/benchmark_compare.py decides it; a
+regression does not change the exit status here.
+
+Exit status: 0, or 2 when something is no result of this suite or cannot be written; then one line
+says what and where, and no file is changed.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+try:
+    from rich.console import Console
+
+    from overlapbench.chart import draw_charts
+    from overlapbench.compare.floors import Floors, read_floors
+    from overlapbench.compare.side import Side
+    from overlapbench.compare.verdicts import ACROSS, Comparison, compare
+    from overlapbench.launch import Launch, read_launches
+    from overlapbench.output import replace_file
+    from overlapbench.report.render import Report, render_report
+    from overlapbench.report.runs import read_runs
+    from overlapbench.source import ResultError
+except ModuleNotFoundError as missing:
+    print(
+        f"report: Python has no {missing.name}: run with .venv/bin/python, which ./bench makes, or"
+        " pip install -r tools/requirements.txt",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    try:
+        # Seen in terminals only, so that a refusal stays one line in a log.
+        with Console(stderr=True).status("starting") as status:
+            page = _make(options, lambda step: status.update(_plain(step)))
+        replace_file(options.output, page)
+    except ResultError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{options.output}: cannot be written: {error.strerror}")
+    print(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)")
+    return 0
+
+
+def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes:
+    if [*options.results, *options.base].count("-") > 1:
+        raise ResultError("-: standard input can be read once only")
+    runs, launches = read_runs(options.results, bool(options.base), announce)
+    comparison = None
+    if options.base:
+        announce("comparing")
+        comparison = _compare(options, launches)
+    announce("drawing charts")
+    charts = draw_charts([run.result for run in runs], title="")
+    announce("writing the page")
+    return render_report(Report(options.title, runs, charts, comparison))
+
+
+def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:
+    floors = read_floors(options.floors) if options.floors else Floors()
+    base = Side.collect("base", read_launches(options.base))
+    return compare(base, Side.collect("new", launches), floors, options.across)
+
+
+def _plain(text: str) -> str:
+    """Keep a file's name from being read as markup."""
+    return text.replace("[", r"\[")
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="report",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("results", nargs="+", metavar="RESULT.json", help="a result, or -")
+    add("-o", "--output", required=True, type=Path, metavar="FILE.html")
+    add("--title", default="What overlap costs", help="of the page")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="launches of base")
+    add("--floors", type=Path, metavar="FILE.toml", help="floors, as benchmark_compare takes them")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare in spite of it")
+    return parser.parse_args(arguments)
+
+
+def _refuse(line: str) -> int:
+    print(f"report: {line}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
