@@ -30,6 +30,15 @@ _BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
 class ResultError(ValueError):
     """One line saying which file, and which field of it, cannot be used, and why."""
 
+    def __init__(self, line: str) -> None:
+        super().__init__(harmless(line))
+
+
+def harmless(text: str) -> str:
+    """Return text on one line without what would steer a terminal: files may say anything."""
+    words = " ".join(text.split())
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+
 
 def expand(arguments: Sequence[str]) -> list[str]:
     """Expand the globs that the shell left alone, unless a file has that very name."""
@@ -146,8 +155,7 @@ class Fields:
 
     def line(self, key: str) -> str:
         """Return optional text on one line, without what would steer a terminal."""
-        words = " ".join(self.text(key, "").split())
-        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+        return harmless(self.text(key, ""))
 
     def name(self) -> str:
         """Return `run_name`, which will be printed, and must not steer what prints it."""
