@@ -24,7 +24,7 @@ from overlapbench.source import Document, Fields, expand, load
 KEPT = (*JUDGED, *SHOWN)
 # Floats in here are fine; of all others `read_counter` decides.
 _BOUNDS = {key: metric.surely_fine() for key, metric in METRICS.items() if key != TIME}
-_TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 SAVED = "saved_share"  # what efficiency is judged by
 COLUMNS = (*KEPT, SAVED)
 # What makes figures comparable: the context's key, and how reports name it.
@@ -132,12 +132,12 @@ class _Reader:
         unit = fields.text("time_unit", "ns")
         if failure := fields.failure():
             return _Repetition(unit, _NOTHING, failure)
-        if unit not in _TO_MS:
-            raise fields.error("time_unit", f"{unit!r} is none of {', '.join(_TO_MS)}")
+        if unit not in TO_MS:
+            raise fields.error("time_unit", f"{unit!r} is none of {', '.join(TO_MS)}")
         time = fields.number("real_time")
         if fault := METRICS[TIME].fault(time):
             raise fields.error("real_time", fault)
-        counters = {TIME: time * _TO_MS[unit]}
+        counters = {TIME: time * TO_MS[unit]}
         problem = ""
         if self.ours:
             self._check_counters(fields, required, counters)

@@ -37,7 +37,7 @@ def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) 
         light=theme.LIGHT,
         dark=theme.DARK,
         specifications={chart.kind.name: chart.spec for chart in charts},
-        vega=_vega_libraries(),
+        vega=vega_libraries(),
     ).encode()
 
 
@@ -45,7 +45,7 @@ def _context_entries(context: Mapping[str, object]) -> list[tuple[str, object]]:
     return sorted((key, value) for key, value in context.items() if key not in _LEFT_OUT)
 
 
-def _vega_libraries() -> Markup:
+def vega_libraries() -> Markup:
     """Return Vega, Vega-Lite and Vega-Embed as a script that cannot end its own element."""
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE_VERSION)
     return Markup(script.replace("</script", r"<\/script"))

@@ -1,5 +1,6 @@
 """A side of a comparison: its launches, as arrays instead of a million small objects."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -74,6 +75,13 @@ def badness(metric: str, values: Array) -> Array:
         return -values
     logs = np.log(np.where(values > 0, values, np.nan))
     return -logs if METRICS[metric].better is Better.UP else logs
+
+
+def natural(metric: str, change: float) -> float:
+    """Return a change of badness as it shows in the figures: relative, and of T for efficiency."""
+    if metric == EFFICIENCY:
+        return -change
+    return math.expm1(-change if METRICS[metric].better is Better.UP else change)
 
 
 def _judged_by(metric: str) -> str:
