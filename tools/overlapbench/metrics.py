@@ -10,10 +10,17 @@ differences are of the same kind as a relative change of T.
 """
 
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
+
+import numpy as np
+
+from overlapbench.columns import Array
+from overlapbench.source import LARGEST, SMALLEST
+
+Figure = TypeVar("Figure", float, Array)  # of one row, or of many
 
 
 class Range(Enum):
@@ -43,12 +50,10 @@ class Metric:
     better: Better = Better.NEITHER
 
     def surely_fine(self) -> tuple[float, float]:
-        """Return an interval in which every value makes sense."""
+        """Return an interval in which every number makes sense."""
         low, low_allowed, high = self.range.value
-        least = (
-            -sys.float_info.max if low == -math.inf else low if low_allowed else sys.float_info.min
-        )
-        return (high if self.range is Range.FLAG else least), min(high, sys.float_info.max)
+        least = max(low, -LARGEST) if low_allowed else SMALLEST
+        return (high if self.range is Range.FLAG else least), min(high, LARGEST)
 
     def fault(self, value: float) -> str:
         """Say why a finite value makes no sense; "" when it does."""
@@ -110,10 +115,11 @@ JUDGED = (TIME, EFFICIENCY, "busbw_GBps", "pct_of_copy", "pct_of_ideal")
 SHOWN = ("slowdown",)
 
 
-def saved_share(counters: Mapping[str, float]) -> float:
+def saved_share(counters: Mapping[str, Figure]) -> Figure | float:
     """Return efficiency x min(C, M) / T; NaN where the row does not have all of them."""
     try:
-        shorter = min(counters["comp_ms"], counters["comm_ms"])
-        return counters[EFFICIENCY] * shorter / counters["overlap_ms"]
+        shorter = np.minimum(counters["comp_ms"], counters["comm_ms"])
+        share: Figure = counters[EFFICIENCY] * shorter / counters["overlap_ms"]
     except KeyError:
         return math.nan
+    return share

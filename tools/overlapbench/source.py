@@ -24,6 +24,10 @@ except ModuleNotFoundError:  # as in a Python that PyTorch came with: slower, an
     orjson = None  # type: ignore[assignment]
 
 LARGEST_BYTES = 256 << 20
+SMALLEST, LARGEST = (
+    1e-100,
+    1e100,
+)  # of a number that is not 0: beyond, ratios leave what can be told
 _BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
 
 
@@ -170,8 +174,11 @@ class Fields:
         value = self.values[key]
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(key, f"{short(value)} is not a number")
-        if abs(value) > sys.float_info.max or math.isnan(value):
+        size = abs(value)
+        if size == math.inf or size != size:
             raise self.error(key, f"{short(value)} is not a finite number")
+        if size and not SMALLEST <= size <= LARGEST:
+            raise self.error(key, f"{short(value)} is beyond any measurement")
         return float(value)
 
     def failure(self) -> str:

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from overlapbench.compare.statistics import Array
-from overlapbench.launch import COLUMNS, CONTEXT_FIELDS, SAVED, Figures, Launch
+from overlapbench.entries import COLUMNS, SAVED
+from overlapbench.launch import CONTEXT_FIELDS, Launch
 from overlapbench.metrics import EFFICIENCY, JUDGED, METRICS, Better
 from overlapbench.source import ResultError
 
@@ -49,20 +50,28 @@ class Side:
         for source in sources:
             if sources.count(source) > 1:
                 raise ResultError(f"{source}: given twice as {name}: a launch counts once")
-        names = tuple(dict.fromkeys(row for launch in launches for row in launch.rows))
-        figures = [[launch.rows.get(row) for launch in launches] for row in names]
-        values = _arrays([[f.values if f else None for f in row] for row in figures])
-        spread = _arrays([[f.spread if f else None for f in row] for row in figures])
+        names = tuple(dict.fromkeys(name for launch in launches for name in launch.names))
+        index = {name: row for row, name in enumerate(names)}
+        shape = (len(COLUMNS), len(names), len(launches))
+        values, spread = np.full(shape, np.nan), np.full(shape, np.nan)
+        units: list[set[str]] = [set() for _ in names]
+        problems: list[list[str]] = [[] for _ in names]
+        for place, launch in enumerate(launches):
+            rows = [index[row] for row in launch.names]
+            values[:, rows, place], spread[:, rows, place] = launch.values.T, launch.spread.T
+            for row, unit, problem in zip(rows, launch.units, launch.problems, strict=True):
+                units[row].add(unit)
+                problems[row].append(problem)
         return cls(
             sources,
             {key: frozenset(launch.context[key] for launch in launches) for key in CONTEXT_FIELDS},
             names,
-            tuple(frozenset(f.unit for f in row if f and f.unit) for row in figures),
-            tuple(map(_problem, figures)),
-            tuple(sum(f is not None for f in row) for row in figures),
-            values,
-            {metric: badness(metric, values[_judged_by(metric)]) for metric in JUDGED},
-            {metric: spread[_judged_by(metric)] for metric in JUDGED},
+            tuple(frozenset(found - {""}) for found in units),
+            tuple(map(_problem, problems)),
+            tuple(map(len, problems)),
+            dict(zip(COLUMNS, values, strict=True)),
+            {m: badness(m, values[COLUMNS.index(_judged_by(m))]) for m in JUDGED},
+            {m: spread[COLUMNS.index(_judged_by(m))] for m in JUDGED},
         )
 
 
@@ -89,18 +98,10 @@ def _judged_by(metric: str) -> str:
     return SAVED if metric == EFFICIENCY else metric
 
 
-def _problem(row: Sequence[Figures | None]) -> str:
+def _problem(launches: Sequence[str]) -> str:
     """Return the first problem, and in how many launches there is one."""
-    present = [figures for figures in row if figures]
-    problems = [figures.problem for figures in present if figures.problem]
+    problems = [problem for problem in launches if problem]
     if not problems:
         return ""
-    share = f"{len(problems)} of {len(present)} launches: " if len(present) > 1 else ""
+    share = f"{len(problems)} of {len(launches)} launches: " if len(launches) > 1 else ""
     return share + problems[0]
-
-
-def _arrays(rows: Sequence[Sequence[tuple[float, ...] | None]]) -> dict[str, Array]:
-    """Turn tuples that follow COLUMNS into an array for each metric."""
-    nothing = (np.nan,) * len(COLUMNS)
-    cube = np.array([[values or nothing for values in row] for row in rows], dtype=np.float64)
-    return {metric: np.ascontiguousarray(cube[:, :, i]) for i, metric in enumerate(COLUMNS)}

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from overlapbench.launch import CONTEXT_FIELDS, TO_MS, Launch, Names, parse_launch
+from overlapbench.entries import Names, read_time_ms
+from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
 from overlapbench.metrics import METRICS, TIME
 from overlapbench.source import Document, Fields, ResultError, expand, harmless, load
 
@@ -111,9 +112,8 @@ def _measurements(document: Document, launch: Launch) -> Iterable[Measurement]:
 
 
 def _figures(fields: Fields, ours: bool) -> Mapping[str, float]:
-    time_ms = fields.number("real_time") * TO_MS[fields.text("time_unit", "ns")]
     kept = _KEPT & fields.values.keys() if ours else ()
-    return {TIME: time_ms} | {key: fields.number(key) for key in kept}
+    return {TIME: read_time_ms(fields)} | {key: fields.number(key) for key in kept}
 
 
 def _medians(runs: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
