@@ -16,7 +16,7 @@ from pathlib import Path
 
 from overlapbench.metrics import METRICS
 from overlapbench.names import BenchmarkName
-from overlapbench.source import Document, Fields, ResultError, expand, load
+from overlapbench.source import Document, Fields, ResultError, expand, harmless, load
 
 __all__ = ["BACKENDS", "SCHEMA", "Result", "ResultError", "Row", "parse_result", "read_results"]
 
@@ -79,6 +79,7 @@ def _stem(source: str) -> str:
 
 
 def _label(stem: str, backend: str, device: str) -> str:
+    stem = harmless(stem)
     if backend == "host":
         return f"{stem} (backend: host)"
     return f"{stem} ({', '.join(filter(None, (backend, device)))})"

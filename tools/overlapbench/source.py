@@ -28,6 +28,7 @@ SMALLEST, LARGEST = (
     1e-100,
     1e100,
 )  # of a number that is not 0: beyond, ratios leave what can be told
+_DEEPEST = 16  # of a context; Google Benchmark's has 3 levels
 _BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
 
 
@@ -89,6 +90,8 @@ class Document:
         values = _decode(source, text)
         if not isinstance(values, dict) or not isinstance(values.get("context"), dict):
             raise ResultError(f"{source}: context: missing: not a Google Benchmark result")
+        if not _is_flat(values["context"]):
+            raise ResultError(f"{source}: context: nested deeper than {_DEEPEST}: not a result")
         return cls(source, text, values)
 
     @property
@@ -126,8 +129,8 @@ class Document:
                 _, end = decoder.raw_decode(self.text, start)
                 start = _BETWEEN.search(self.text, end).end()  # type: ignore[union-attr]
             _, end = decoder.raw_decode(self.text, start)
-        except (ValueError, AttributeError):  # the name was a value somewhere else
-            return 0
+        except (ValueError, AttributeError, RecursionError):
+            return 0  # the name was a value somewhere else, or what follows is nested too deeply
         place = (
             re.compile(rf'"{re.escape(key)}"\s*:').search(self.text, start, end) if key else None
         )
@@ -191,8 +194,24 @@ class Fields:
 
 def short(value: object) -> str:
     """Quote a value for a refusal."""
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        return "what is nested so deeply"
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _is_flat(value: object) -> bool:
+    """Tell whether all that handles a value by recursion can do so."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return not level
 
 
 def _decode(source: str, text: str) -> object:
