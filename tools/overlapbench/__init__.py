@@ -4,7 +4,8 @@ source  files, globs and standard input, as JSON that can say where it is wrong
 metrics every counter: its range, and which way is better
 names   what a benchmark's name says: family, workloads, axes
 result  result files, validated, for charts
-launch  result files, validated, for comparing: one file is one launch
+launch  result files, validated, for comparing: one file is one launch;
+        entries and columns read its rows, the many good ones at once
 series  rows grouped into curves: their labels, and the knee of a curve
 theme   colours, fonts and sizes of all charts, light and dark
 charts  one chart a file: which rows it takes, and its specification;

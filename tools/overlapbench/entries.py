@@ -10,15 +10,17 @@ the first one only takes what the second would take.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from overlapbench.columns import Array, Block, split_blocks
-from overlapbench.metrics import JUDGED, METRICS, SHOWN, TIME, saved_share
+from overlapbench.metrics import EFFICIENCY, JUDGED, METRICS, SHOWN, TIME
 from overlapbench.names import BenchmarkName
 from overlapbench.result import read_counter, read_name, required_counters
 from overlapbench.source import Document, Fields
 
+Figure = TypeVar("Figure", float, Array)  # of one row, or of many
 SAVED = "saved_share"  # what efficiency is judged by
 COLUMNS = (*JUDGED, *SHOWN, SAVED)
 TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
@@ -157,3 +159,13 @@ def read_time_ms(fields: Fields) -> float:
     if fault := METRICS[TIME].fault(time):
         raise fields.error("real_time", fault)
     return time * TO_MS[unit]
+
+
+def saved_share(counters: Mapping[str, Figure]) -> Figure | float:
+    """Return efficiency x min(C, M) / T; NaN where the row does not have all of them."""
+    try:
+        shorter = np.minimum(counters["comp_ms"], counters["comm_ms"])
+        share: Figure = counters[EFFICIENCY] * shorter / counters["overlap_ms"]
+    except KeyError:
+        return math.nan
+    return share

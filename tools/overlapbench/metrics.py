@@ -13,14 +13,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
 
-import numpy as np
-
-from overlapbench.columns import Array
 from overlapbench.source import LARGEST, SMALLEST
-
-Figure = TypeVar("Figure", float, Array)  # of one row, or of many
 
 
 class Range(Enum):
@@ -113,13 +107,3 @@ EFFICIENCY = "efficiency"
 # What a comparison judges where a row has it, and what it shows besides.
 JUDGED = (TIME, EFFICIENCY, "busbw_GBps", "pct_of_copy", "pct_of_ideal")
 SHOWN = ("slowdown",)
-
-
-def saved_share(counters: Mapping[str, Figure]) -> Figure | float:
-    """Return efficiency x min(C, M) / T; NaN where the row does not have all of them."""
-    try:
-        shorter = np.minimum(counters["comp_ms"], counters["comm_ms"])
-        share: Figure = counters[EFFICIENCY] * shorter / counters["overlap_ms"]
-    except KeyError:
-        return math.nan
-    return share

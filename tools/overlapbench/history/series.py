@@ -8,8 +8,9 @@ import fnmatch
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from overlapbench.entries import saved_share
 from overlapbench.history.database import Database, Machine, Run
-from overlapbench.metrics import EFFICIENCY, saved_share
+from overlapbench.metrics import EFFICIENCY
 from overlapbench.source import ResultError
 
 
