@@ -18,7 +18,6 @@ from overlapbench.history.record import Record
 from overlapbench.source import LARGEST_BYTES, ResultError
 
 _PATIENCE_S = 60.0  # how long to wait for another that writes
-_COUNTS = "count(m.benchmark) AS benchmarks, count(nullif(m.problem, '')) AS problems"
 
 
 @dataclass(frozen=True)
@@ -81,13 +80,15 @@ class Database:
         if known is not None:
             return known, False
         machine = self._number("machine", "fields", record.machine)
+        bad = sum(bool(measurement.problem) for measurement in record.measurements)
+        values = (
+            *(record.digest, record.date, record.revision, record.host, machine),
+            *(record.source, len(record.measurements), bad, record.document),
+        )
         cursor = self._connection.execute(
-            "INSERT INTO run (digest, date, revision, host, machine, source, document)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(record.digest, record.date, record.revision, record.host),
-                *(machine, record.source, record.document),
-            ),
+            "INSERT INTO run (digest, date, revision, host, machine, source, benchmarks, problems,"
+            f" document) VALUES ({', '.join('?' * len(values))})",
+            values,
         )
         run = int(cursor.lastrowid or 0)
         self._connection.executemany(
@@ -115,9 +116,8 @@ class Database:
     def runs(self) -> list[Run]:
         """Return all runs in the order of time, those of the same second as they were added."""
         rows = self._connection.execute(
-            f"SELECT r.id, r.date, r.revision, r.host, k.fields, r.source, r.added, {_COUNTS}"
-            " FROM run r JOIN machine k ON k.id = r.machine"
-            " LEFT JOIN measurement m ON m.run = r.id GROUP BY r.id ORDER BY r.date, r.id"
+            "SELECT r.id, date, revision, host, fields, source, added, benchmarks, problems"
+            " FROM run r JOIN machine m ON m.id = r.machine ORDER BY date, r.id"
         )
         return [
             Run(number, date, revision, host, Machine(tuple(json.loads(fields).items())), *rest)
@@ -133,7 +133,9 @@ class Database:
 
     def benchmarks(self) -> list[str]:
         """Return the names of all benchmarks, in the order in which they first came."""
-        return [name for (name,) in self._connection.execute("SELECT name FROM benchmark")]
+        return [
+            name for (name,) in self._connection.execute("SELECT name FROM benchmark ORDER BY id")
+        ]
 
     def measured_in(self, run: int) -> Iterator[Measured]:
         """Return a run's benchmarks."""

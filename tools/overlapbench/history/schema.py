@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS run (
     host TEXT NOT NULL,
     machine INTEGER NOT NULL REFERENCES machine (id),
     source TEXT NOT NULL,             -- the file's name when it was added
+    benchmarks INTEGER NOT NULL,      -- how many it has, and how many of them are bad
+    problems INTEGER NOT NULL,
     added TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now')),
     document BLOB NOT NULL            -- the file, compressed with zlib
 ) STRICT;
