@@ -83,6 +83,9 @@ def _report(
     )
     if hidden:
         print(f"in no chart: {', '.join(f'{count} {name}' for name, count in hidden.items())}")
+    for result in results:
+        if result.incomplete:
+            print(f"incomplete: {result.label}: {result.incomplete}")
     for row in rows:
         if row.problem:
             print(f"not to be trusted: {row.file}: {row.name}: {row.problem}")

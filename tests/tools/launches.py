@@ -1,5 +1,11 @@
-"""Launches made up for the tests of comparing: sides of result files with known noise."""
+"""Launches made up for the tests of comparing: sides of result files with known noise.
 
+    python tests/tools/launches.py FOLDER
+
+writes the 200 files that docs/comparing.md gives the time of.
+"""
+
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -39,3 +45,33 @@ def write_side(folder: Path, name: str, documents: Sequence[Json]) -> list[str]:
         str(samples.write(folder / f"{name}{i}.json", document))
         for i, document in enumerate(documents)
     ]
+
+
+def large(rows: int, seed: int) -> Json:
+    """Make a launch with all the counters that a row of a pair has."""
+    random = np.random.default_rng(seed)
+    made = []
+    for n, factor in enumerate(np.exp(0.01 * random.normal(size=rows)).tolist()):
+        counters: Json = dict.fromkeys(_COUNTERS, 0.5) | {"busbw_GBps": 240.0 * factor}
+        made.append(
+            samples.overlap(f"AllToAll+Gemm/bytes:67108864/n:{n}/grid:16x16/cache:cold", **counters)
+            | {"real_time": factor}
+        )
+    return samples.document(made)
+
+
+_COUNTERS = (
+    *("algbw_GBps", "comm_slowdown", "comp_slowdown", "coverage", "cv", "efficiency"),
+    *("exposed_comm_ms", "hidden_comm", "max_rel_err", "p05_ms", "p95_ms", "samples"),
+    *("skew_us", "speedup"),
+)
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(200):
+        samples.write(folder / f"{'base' if i < 100 else 'new'}-{i:03}.json", large(2000, i))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import orjson
 import pytest
 
 import benchmark_compare
@@ -22,6 +23,8 @@ import launches
 import samples
 from launches import NAMES, write_side
 from overlapbench.compare.output import FORMATS
+from overlapbench.entries import Names
+from overlapbench.launch import parse_launch
 from samples import Json
 
 SLOW = NAMES[4]
@@ -183,6 +186,20 @@ def test_other_surroundings_are_named_and_can_be_allowed(
     status, document = compared(capsys, *arguments, "--across", label)
     assert (status, verdicts(document)) == (0, {A["name"]: "same"})
     assert document["differences"] == [row["reason"]]
+
+
+@pytest.mark.parametrize("side", ["base", "new"])
+def test_a_launch_that_ended_early_never_passes(side: str, tmp_path: Path, capsys: Capture) -> None:
+    documents = {"base": launches.side(3, 1), "new": launches.side(3, 2)}
+    documents[side][1]["incomplete"] = "ended by SIGTERM\x1b[2J"
+    files = {name: write_side(tmp_path, name, made) for name, made in documents.items()}
+    arguments = ["--base", *files["base"], "--new", *files["new"]]
+    assert run(*arguments) == 3
+    reason = f"{tmp_path}/{side}1.json: ended by SIGTERM\N{REPLACEMENT CHARACTER}[2J"
+    assert f"incomplete: {reason}" in capsys.readouterr().out
+    assert run(*arguments, "--format", "junit") == 3
+    suite = ElementTree.fromstring(capsys.readouterr().out)
+    assert [failure.get("message") for failure in suite.iter("failure")] == [reason]
 
 
 def test_other_units_can_be_allowed(tmp_path: Path, capsys: Capture) -> None:
@@ -432,20 +449,30 @@ def test_it_is_a_program_with_help() -> None:
 
 
 def test_a_tenth_of_two_hundred_large_files_takes_a_tenth_of_the_limits(tmp_path: Path) -> None:
-    noise = random.Random(1)
-    paths = []
-    for i in range(20):
-        rows = [
-            samples.overlap(f"AllToAll+Gemm/n:{n}", 1.1, efficiency=noise.gauss(0.8, 0.01))
-            for n in range(2000)
-        ]
-        paths.append(samples.write(tmp_path / f"{i}.json", samples.document(rows)))
+    documents = [launches.large(2000, seed) for seed in range(20)]
     script = Path(benchmark_compare.__file__)
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    command = [sys.executable, str(script), *sides(tmp_path, documents[:10], documents[10:])]
     started = time.monotonic()
-    sides: list[str | Path] = ["--base", *paths[:10], "--new", *paths[10:]]
-    subprocess.run([sys.executable, script, *sides], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     # Starting Python with scipy takes a second, whatever the size.
     assert min(used.ru_utime - before, time.monotonic() - started) < 1 + 10 / 10
     assert used.ru_maxrss < 400 * 1024
+
+
+def test_reading_takes_little_more_than_decoding() -> None:
+    text = json.dumps(launches.large(2000, 1))
+    names = Names()
+
+    def cpu_s(read: Callable[[], object]) -> float:
+        started = time.process_time()
+        read()
+        return time.process_time() - started
+
+    def parse() -> object:
+        return parse_launch("run.json", text, names)
+
+    # In turn, so that a busy machine slows both. 3 times is usual; row by row it is above 5.
+    ratios = sorted(cpu_s(parse) / cpu_s(lambda: orjson.loads(text)) for _ in range(11))
+    assert ratios[2] < 4.5

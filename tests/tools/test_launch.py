@@ -11,7 +11,8 @@ import pytest
 import samples
 from overlapbench import source
 from overlapbench.compare.side import badness
-from overlapbench.launch import COLUMNS, SAVED, Figures, parse_launch, read_launches
+from overlapbench.entries import COLUMNS, SAVED
+from overlapbench.launch import Figures, parse_launch, read_launches
 from overlapbench.source import ResultError
 from samples import Json
 
@@ -25,7 +26,7 @@ def read(*rows: Json, **context: str) -> dict[str, Figures]:
 
 
 def value(figures: Figures, metric: str) -> float:
-    return figures.values[COLUMNS.index(metric)]
+    return float(figures.values[COLUMNS.index(metric)])
 
 
 def test_repetitions_become_their_median_and_their_spread() -> None:

@@ -4,7 +4,8 @@ source  files, globs and standard input, as JSON that can say where it is wrong
 metrics every counter: its range, and which way is better
 names   what a benchmark's name says: family, workloads, axes
 result  result files, validated, for charts
-launch  result files, validated, for comparing: one file is one launch
+launch  result files, validated, for comparing: one file is one launch;
+        entries and columns read its rows, the many good ones at once
 series  rows grouped into curves: their labels, and the knee of a curve
 theme   colours, fonts and sizes of all charts, light and dark
 charts  one chart a file: which rows it takes, and its specification;
@@ -12,6 +13,7 @@ charts  one chart a file: which rows it takes, and its specification;
 chart   the table of charts, and how an entry becomes pictures
 compare comparing two sides of launches, from statistics to outputs
 gate    launching two builds in turn, and failing on what is confirmed
+history results over time: the database, trends, changes of level
 page    the HTML page that holds all charts and needs no network
 output  files written whole or not at all
 

@@ -5,33 +5,23 @@ placement, so that each benchmark's repetitions are reduced to their median. Fil
 checked as every tool checks them; any other file of Google Benchmark is taken too, with its time
 as the only metric.
 
-A file may hold thousands of benchmarks and a comparison hundreds of files, so that what is kept of
-a benchmark is a few floats. Repeated work on names is done once for all files.
+A file may hold thousands of benchmarks and a comparison hundreds of files. So a launch is a few
+arrays, and work on names is done once for all files.
 """
 
 import gc
-import itertools
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
-from overlapbench.metrics import JUDGED, METRICS, SHOWN, TIME, saved_share
-from overlapbench.names import BenchmarkName
-from overlapbench.result import (
-    check_context,
-    read_counter,
-    read_name,
-    read_time_ms,
-    required_counters,
-)
-from overlapbench.source import Document, Fields, expand, load
+import numpy as np
 
-KEPT = (*JUDGED, *SHOWN)
-# Floats in here are fine; of all others `read_counter` decides.
-_BOUNDS = {key: metric.surely_fine() for key, metric in METRICS.items() if key != TIME}
-SAVED = "saved_share"  # what efficiency is judged by
-COLUMNS = (*KEPT, SAVED)
+from overlapbench.columns import Array
+from overlapbench.entries import COLUMNS, SAVED, Entries, Names, read_entries
+from overlapbench.result import check_context, read_incomplete
+from overlapbench.source import Document, expand, load
+
 # What makes figures comparable: the context's key, and how reports name it.
 CONTEXT_FIELDS: Mapping[str, str] = {
     "backend": "backend",
@@ -43,36 +33,34 @@ CONTEXT_FIELDS: Mapping[str, str] = {
 
 
 class Figures(NamedTuple):
-    """One benchmark of one launch; both tuples follow COLUMNS, with NaN where one is missing."""
+    """One benchmark of one launch; both arrays follow COLUMNS, with NaN where one is missing."""
 
     unit: str
-    values: tuple[float, ...]  # medians of the repetitions; the time in ms
-    spread: tuple[float, ...]  # their standard deviation, relative but for SAVED; NaN of one
+    values: Array  # medians of the repetitions; the time in ms
+    spread: Array  # their standard deviation, relative but for SAVED; NaN of one
     repetitions: int
     problem: str  # why the figures are not to be trusted; empty for a good row
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One result file."""
+    """One result file; all that follows the context has an entry a benchmark."""
 
     source: str
     context: Mapping[str, str]  # CONTEXT_FIELDS, "" where the file does not say
-    rows: Mapping[str, Figures]
+    names: Sequence[str]
+    units: Sequence[str]
+    values: Array  # benchmarks x COLUMNS
+    spread: Array
+    repetitions: Sequence[int]
+    problems: Sequence[str]
+    incomplete: str = ""  # why the run ended before all rows were measured; empty when it did not
 
-
-class Names(dict[tuple[str, bool], tuple[str, frozenset[str]]]):
-    """What a `run_name` stands for, and the counters its family must have, parsed once."""
-
-    def resolve(self, fields: Fields, ours: bool) -> tuple[str, frozenset[str]]:
-        text = fields.values.get("run_name")
-        found = self.get((text, ours)) if isinstance(text, str) else None
-        if found is None:
-            name = read_name(fields) if ours else fields.name()
-            family = name.family if isinstance(name, BenchmarkName) else ""
-            found = (str(name), required_counters(family) | {"valid"})
-            self[fields.text("run_name"), ours] = found
-        return found
+    @cached_property
+    def rows(self) -> Mapping[str, Figures]:
+        """The figures of each benchmark."""
+        columns = (self.units, self.values, self.spread, self.repetitions, self.problems)
+        return dict(zip(self.names, map(Figures._make, zip(*columns, strict=True)), strict=True))
 
 
 def read_launches(arguments: Iterable[str]) -> list[Launch]:
@@ -94,97 +82,61 @@ def parse_launch(source: str, text: str, names: Names | None = None) -> Launch:
     if ours:
         check_context(document.context)
     context = {key: document.context.line(key) for key in CONTEXT_FIELDS}
-    reader = _Reader(document, ours, names if names is not None else Names())
-    return Launch(source, context, reader.rows())
+    entries = read_entries(document, ours, names if names is not None else Names())
+    places = _places(document, entries)
+    return Launch(
+        source,
+        context,
+        tuple(places),
+        [entries.units[found[0]] if found else "" for found in places.values()],
+        *_reduce(entries.values, list(places.values())),
+        [len(found) for found in places.values()],
+        [_problem(entries, found) for found in places.values()],
+        read_incomplete(document),
+    )
 
 
-class _Repetition(NamedTuple):
-    unit: str
-    values: tuple[float, ...]
-    problem: str
+def _places(document: Document, entries: Entries) -> dict[str, list[int]]:
+    """Return where the repetitions of each benchmark stand, each of which must be there once."""
+    places: dict[str, list[int]] = {}
+    seen: dict[tuple[str, float], int] = {}
+    for place, (name, number) in enumerate(zip(entries.names, entries.numbers, strict=True)):
+        found = places.setdefault(name, [])
+        if number is not None:
+            found.append(place)
+            first = seen.setdefault((name, number), place)
+            if first != place:
+                what = f"{name} stands at benchmarks[{first}] already"
+                raise document.fields(place).error("run_name", what)
+    return places
 
 
-_NOTHING = (math.nan,) * len(COLUMNS)
+def _reduce(values: Array, places: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+    """Return the medians and the spread of each benchmark's repetitions."""
+    medians, spread = (np.full((len(places), len(COLUMNS)), np.nan) for _ in range(2))
+    counts = np.array([len(found) for found in places])
+    for count in set(counts.tolist()) - {0}:
+        rows = np.flatnonzero(counts == count).tolist()
+        # Sorted, so that sums do not depend on the order of the entries.
+        chosen = np.sort(values[[places[row] for row in rows]], axis=1)
+        medians[rows] = np.median(chosen, axis=1)
+        if count > 1:
+            spread[rows] = _deviation(chosen)
+    return medians, spread
 
 
-@dataclass(frozen=True)
-class _Reader:
-    document: Document
-    ours: bool
-    names: Names
-
-    def rows(self) -> dict[str, Figures]:
-        runs: dict[str, list[_Repetition]] = {}
-        seen: dict[tuple[str, float], int] = {}
-        for index in range(len(self.document.entries)):
-            fields = self.document.fields(index)
-            entry = fields.values
-            name, required = self.names.resolve(fields, self.ours)
-            repetitions = runs.setdefault(name, [])
-            run_type = fields.text("run_type", "iteration")
-            if run_type == "aggregate":
-                continue
-            if run_type != "iteration":
-                raise fields.error("run_type", f"{run_type!r} is neither iteration nor aggregate")
-            repetition = fields.number("repetition_index") if "repetition_index" in entry else 0.0
-            first = seen.setdefault((name, repetition), index)
-            if first != index:
-                raise fields.error("run_name", f"{name} stands at benchmarks[{first}] already")
-            repetitions.append(self._repetition(fields, required))
-        return {name: _reduce(repetitions) for name, repetitions in runs.items()}
-
-    def _repetition(self, fields: Fields, required: frozenset[str]) -> _Repetition:
-        unit = fields.text("time_unit", "ns")
-        if failure := fields.failure():
-            return _Repetition(unit, _NOTHING, failure)
-        counters = {TIME: read_time_ms(fields, unit)}
-        problem = ""
-        if self.ours:
-            self._check_counters(fields, required, counters)
-            if not counters["valid"]:
-                problem = fields.line("label") or "marked invalid, giving no reason"
-        values = (*[counters.get(metric, math.nan) for metric in KEPT], saved_share(counters))
-        return _Repetition(unit, values, problem)
-
-    def _check_counters(
-        self, fields: Fields, required: frozenset[str], counters: dict[str, float]
-    ) -> None:
-        """Check every counter that the row has and must have; keep those that are of use."""
-        for key, value in fields.values.items():
-            if key in _BOUNDS:
-                low, high = _BOUNDS[key]
-                fine = type(value) is float and low <= value <= high
-                counters[key] = value if fine else read_counter(fields, key)  # type: ignore[assignment]
-        if missing := required - counters.keys():
-            raise fields.error(min(missing), "missing")
+def _deviation(repetitions: Array) -> Array:
+    """Return standard deviations, of ratios relative to the mean."""
+    mean = repetitions.mean(axis=1)
+    mean[mean <= 0] = np.nan  # no ratio
+    mean[:, COLUMNS.index(SAVED)] = 1.0
+    return np.asarray(repetitions.std(axis=1, ddof=1) / mean)
 
 
-def _reduce(runs: list[_Repetition]) -> Figures:
-    if not runs:
-        return Figures("", _NOTHING, _NOTHING, 0, "only aggregates are in the file")
-    problems = [run.problem for run in runs if run.problem]
-    problem = problems[0] if problems else ""
-    if problems and len(runs) > 1:
-        problem = f"{len(problems)} of {len(runs)} repetitions: {problem}"
-    if len(runs) == 1:
-        (run,) = runs
-        return Figures(run.unit, run.values, _NOTHING, 1, problem)
-    columns = list(zip(*(run.values for run in runs), strict=True))
-    deviations = map(_deviation, columns[:-1]), (_deviation(columns[-1], relative=False),)
-    spread = tuple(itertools.chain(*deviations))
-    return Figures(runs[0].unit, tuple(map(_median, columns)), spread, len(runs), problem)
-
-
-def _median(values: tuple[float, ...]) -> float:
-    if any(map(math.isnan, values)):
-        return math.nan
-    ordered, middle = sorted(values), len(values) // 2
-    return (ordered[middle] + ordered[-1 - middle]) / 2
-
-
-def _deviation(values: tuple[float, ...], relative: bool = True) -> float:
-    mean = math.fsum(values) / len(values)
-    if math.isnan(mean) or (relative and mean <= 0):
-        return math.nan
-    squares = math.fsum((value - mean) ** 2 for value in values)
-    return math.sqrt(squares / (len(values) - 1)) / (mean if relative else 1.0)
+def _problem(entries: Entries, places: Sequence[int]) -> str:
+    if not places:
+        return "only aggregates are in the file"
+    problems = [entries.problems[place] for place in places if entries.problems[place]]
+    if problems and len(places) > 1:
+        return f"{len(problems)} of {len(places)} repetitions: {problems[0]}"
+    return problems[0] if problems else ""

@@ -10,10 +10,11 @@ differences are of the same kind as a relative change of T.
 """
 
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+
+from overlapbench.source import LARGEST, SMALLEST
 
 
 class Range(Enum):
@@ -43,12 +44,10 @@ class Metric:
     better: Better = Better.NEITHER
 
     def surely_fine(self) -> tuple[float, float]:
-        """Return an interval in which every value makes sense."""
+        """Return an interval in which every number makes sense."""
         low, low_allowed, high = self.range.value
-        least = (
-            -sys.float_info.max if low == -math.inf else low if low_allowed else sys.float_info.min
-        )
-        return (high if self.range is Range.FLAG else least), min(high, sys.float_info.max)
+        least = max(low, -LARGEST) if low_allowed else SMALLEST
+        return (high if self.range is Range.FLAG else least), min(high, LARGEST)
 
     def fault(self, value: float) -> str:
         """Say why a finite value makes no sense; "" when it does."""
@@ -108,12 +107,3 @@ EFFICIENCY = "efficiency"
 # What a comparison judges where a row has it, and what it shows besides.
 JUDGED = (TIME, EFFICIENCY, "busbw_GBps", "pct_of_copy", "pct_of_ideal")
 SHOWN = ("slowdown",)
-
-
-def saved_share(counters: Mapping[str, float]) -> float:
-    """Return efficiency x min(C, M) / T; NaN where the row does not have all of them."""
-    try:
-        shorter = min(counters["comp_ms"], counters["comm_ms"])
-        return counters[EFFICIENCY] * shorter / counters["overlap_ms"]
-    except KeyError:
-        return math.nan

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from overlapbench.metrics import METRICS, TIME
 from overlapbench.names import BenchmarkName
-from overlapbench.source import Document, Fields, ResultError, expand, load, short
+from overlapbench.source import Document, Fields, ResultError, expand, harmless, load, short
 
 __all__ = ["BACKENDS", "SCHEMA", "Result", "ResultError", "Row", "parse_result", "read_results"]
 
 SCHEMA = "1"
 BACKENDS = ("cuda", "host")
 _COUNTERS = METRICS.keys() - {TIME, "valid"}
-_TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _REQUIRED: Mapping[str, frozenset[str]] = {
     "Overlap": frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown"})
 }
@@ -65,8 +65,9 @@ def source_titles(sources: Sequence[str]) -> dict[str, str]:
     ResultError when a file is given twice.
     """
     paths = {source: _path(source) for source in sources}
-    for source in sources:
-        if list(map(_path, sources)).count(paths[source]) > 1:
+    times = Counter(map(_path, sources))
+    for source, path in paths.items():
+        if times[path] > 1:
             raise ResultError(f"{source}: given twice")
     stems = {source: path.with_name(path.stem).parts for source, path in paths.items()}
     count = Counter(stems.values())
@@ -95,17 +96,19 @@ def parse_result(source: str, text: str, title: str = "") -> Result:
     backend = check_context(context)
     label = _label(title or _path(source).stem, backend, context.line("device"))
     rows = _read_rows(document, label)
-    return Result(label, backend, context.values, rows, _incomplete(document))
+    return Result(label, backend, context.values, rows, read_incomplete(document))
 
 
-def _incomplete(document: Document) -> str:
+def read_incomplete(document: Document) -> str:
+    """Return why the run ended before all rows were measured; empty when it did not."""
     reason = document.values.get("incomplete", "")
     if not isinstance(reason, str):
         raise document.error(f"incomplete: {short(reason)} is not text", None)
-    return " ".join(reason.split())
+    return harmless(reason)
 
 
 def _label(title: str, backend: str, device: str) -> str:
+    title = harmless(title)
     if backend == "host":
         return f"{title} (backend: host)"
     return f"{title} ({', '.join(filter(None, (backend, device)))})"
@@ -171,14 +174,15 @@ def required_counters(family: str) -> frozenset[str]:
     return _REQUIRED.get(family, frozenset())
 
 
-def read_time_ms(fields: Fields, unit: str) -> float:
-    """Return Google Benchmark's `real_time`."""
-    if unit not in _TO_MS:
-        raise fields.error("time_unit", f"{unit!r} is none of {', '.join(_TO_MS)}")
+def read_time_ms(fields: Fields) -> float:
+    """Return the time of a measured entry, Google Benchmark's `real_time`."""
+    unit = fields.text("time_unit", "ns")
+    if unit not in TO_MS:
+        raise fields.error("time_unit", f"{unit!r} is none of {', '.join(TO_MS)}")
     time = fields.number("real_time")
     if fault := METRICS[TIME].fault(time):
         raise fields.error("real_time", fault)
-    return time * _TO_MS[unit]
+    return time * TO_MS[unit]
 
 
 def _read_run(fields: Fields, label: str, name: BenchmarkName) -> Row:
@@ -187,7 +191,7 @@ def _read_run(fields: Fields, label: str, name: BenchmarkName) -> Row:
         return Row(label, name, {}, failure)
     present = _COUNTERS.intersection(fields.values) | required_counters(name.family)
     counters = {key: read_counter(fields, key) for key in sorted(present)}
-    time_ms = read_time_ms(fields, fields.text("time_unit", "ns"))
+    time_ms = read_time_ms(fields)
     remark = fields.line("label")
     if read_counter(fields, "valid"):
         return Row(label, name, counters, "", time_ms, remark)

@@ -24,11 +24,25 @@ except ModuleNotFoundError:  # as in a Python that PyTorch came with: slower, an
     orjson = None  # type: ignore[assignment]
 
 LARGEST_BYTES = 256 << 20
+SMALLEST, LARGEST = (
+    1e-100,
+    1e100,
+)  # of a number that is not 0: beyond, ratios leave what can be told
+_DEEPEST = 16  # of a context; Google Benchmark's has 3 levels
 _BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
 
 
 class ResultError(ValueError):
     """One line saying which file, and which field of it, cannot be used, and why."""
+
+    def __init__(self, line: str) -> None:
+        super().__init__(harmless(line))
+
+
+def harmless(text: str) -> str:
+    """Return text on one line without what would steer a terminal: files may say anything."""
+    words = " ".join(text.split())
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
 
 
 def expand(arguments: Sequence[str]) -> list[str]:
@@ -76,6 +90,8 @@ class Document:
         values = _decode(source, text)
         if not isinstance(values, dict) or not isinstance(values.get("context"), dict):
             raise ResultError(f"{source}: context: missing: not a Google Benchmark result")
+        if not _is_flat(values["context"]):
+            raise ResultError(f"{source}: context: nested deeper than {_DEEPEST}: not a result")
         return cls(source, text, values)
 
     @property
@@ -113,8 +129,8 @@ class Document:
                 _, end = decoder.raw_decode(self.text, start)
                 start = _BETWEEN.search(self.text, end).end()  # type: ignore[union-attr]
             _, end = decoder.raw_decode(self.text, start)
-        except (ValueError, AttributeError):  # the name was a value somewhere else
-            return 0
+        except (ValueError, AttributeError, RecursionError):
+            return 0  # the name was a value somewhere else, or what follows is nested too deeply
         place = (
             re.compile(rf'"{re.escape(key)}"\s*:').search(self.text, start, end) if key else None
         )
@@ -146,8 +162,7 @@ class Fields:
 
     def line(self, key: str) -> str:
         """Return optional text on one line, without what would steer a terminal."""
-        words = " ".join(self.text(key, "").split())
-        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+        return harmless(self.text(key, ""))
 
     def name(self) -> str:
         """Return `run_name`, which will be printed, and must not steer what prints it."""
@@ -162,8 +177,11 @@ class Fields:
         value = self.values[key]
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(key, f"{short(value)} is not a number")
-        if abs(value) > sys.float_info.max or math.isnan(value):
+        size = abs(value)
+        if size == math.inf or size != size:
             raise self.error(key, f"{short(value)} is not a finite number")
+        if size and not SMALLEST <= size <= LARGEST:
+            raise self.error(key, f"{short(value)} is beyond any measurement")
         return float(value)
 
     def failure(self) -> str:
@@ -176,8 +194,24 @@ class Fields:
 
 def short(value: object) -> str:
     """Quote a value for a refusal."""
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        return "what is nested so deeply"
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _is_flat(value: object) -> bool:
+    """Tell whether all that handles a value by recursion can do so."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return not level
 
 
 def _decode(source: str, text: str) -> object:

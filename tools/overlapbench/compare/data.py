@@ -7,6 +7,7 @@ import orjson
 
 from overlapbench.compare.findings import Finding
 from overlapbench.compare.verdicts import Comparison, Row
+from overlapbench.source import harmless
 
 SCHEMA = "1"
 
@@ -15,8 +16,9 @@ def format_json(comparison: Comparison) -> str:
     document = {
         "overlapbench_comparison_schema": SCHEMA,
         "status": comparison.status,
-        "base": list(comparison.base.sources),
-        "new": list(comparison.new.sources),
+        "base": [harmless(source) for source in comparison.base.sources],
+        "new": [harmless(source) for source in comparison.new.sources],
+        "incomplete": list(comparison.incomplete),
         "differences": list(comparison.differences),
         "counts": {verdict.value: count for verdict, count in comparison.counts.items()},
         "matched": comparison.matched,

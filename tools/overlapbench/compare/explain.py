@@ -9,7 +9,7 @@ from overlapbench.compare.findings import Finding
 from overlapbench.compare.side import Side
 from overlapbench.compare.table import figure, interval, percent
 from overlapbench.compare.verdicts import Comparison
-from overlapbench.source import ResultError
+from overlapbench.source import ResultError, harmless
 
 
 def explain(comparison: Comparison, wanted: str) -> str:
@@ -52,7 +52,7 @@ def _samples(label: str, side: Side, name: str, metric: str) -> list[str]:
     """List a side's figures, one a launch."""
     values = side.values[metric][side.index[name]]
     return [
-        f"  {label:<8}  {figure(float(value)):>10}  {source}"
+        f"  {label:<8}  {figure(float(value)):>10}  {harmless(source)}"
         for value, source in zip(values, side.sources, strict=True)
         if np.isfinite(value)
     ]

@@ -13,9 +13,9 @@ import numpy as np
 
 from overlapbench.compare import statistics
 from overlapbench.compare.floors import Floors
-from overlapbench.compare.side import Side
+from overlapbench.compare.side import Side, natural
 from overlapbench.compare.statistics import Array, Samples
-from overlapbench.metrics import EFFICIENCY, JUDGED, METRICS, Better
+from overlapbench.metrics import JUDGED
 
 
 class Verdict(Enum):
@@ -49,10 +49,8 @@ class Finding:
     verdict: Verdict
 
     def natural(self, change: float) -> float:
-        """Return a change as it shows in the figures: relative, and of T for efficiency."""
-        if self.metric == EFFICIENCY:
-            return -change
-        return math.expm1(-change if METRICS[self.metric].better is Better.UP else change)
+        """Return a change as it shows in the figures."""
+        return natural(self.metric, change)
 
 
 def find(names: Sequence[str], base: Side, new: Side, floors: Floors) -> list[tuple[Finding, ...]]:

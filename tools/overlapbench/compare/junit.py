@@ -11,6 +11,10 @@ _SKIPPED = frozenset({Verdict.NEW, Verdict.INVALID, Verdict.INCONCLUSIVE})
 def format_junit(comparison: Comparison) -> str:
     suite = ElementTree.Element("testsuite", name="overlapbench")
     failures = skipped = 0
+    for line in comparison.incomplete:
+        failures += 1
+        case = ElementTree.SubElement(suite, "testcase", name="incomplete", classname="launches")
+        ElementTree.SubElement(case, "failure", type="incomplete", message=line)
     for row in comparison.rows:
         family, _, _ = row.name.partition("/")
         case = ElementTree.SubElement(suite, "testcase", name=row.name, classname=family)
@@ -21,7 +25,7 @@ def format_junit(comparison: Comparison) -> str:
             skipped += 1
             message = f"{row.verdict.value}: {row.reason}"
             ElementTree.SubElement(case, "skipped", message=message)
-    counts = {"tests": len(comparison.rows), "failures": failures, "skipped": skipped}
+    counts = {"tests": len(suite), "failures": failures, "skipped": skipped}
     suite.attrib.update({key: str(count) for key, count in counts.items()})
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

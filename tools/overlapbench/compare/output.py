@@ -44,10 +44,14 @@ def show(comparison: Comparison, form: str, files: Sequence[Path]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print to standard output; ResultError when nobody reads it to the end."""
+    """Print to standard output; ResultError when it cannot be written to the end."""
     try:
         print(text, end="", flush=True)
     except BrokenPipeError:
         # So that Python does not try again, and complain, when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise ResultError("standard output: closed before all was written") from None
+    except UnicodeEncodeError as error:
+        raise ResultError(
+            f"standard output: {error.encoding} cannot write all of it: set PYTHONIOENCODING=utf-8"
+        ) from None

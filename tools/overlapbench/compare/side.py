@@ -1,5 +1,6 @@
 """A side of a comparison: its launches, as arrays instead of a million small objects."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,9 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from overlapbench.compare.statistics import Array
-from overlapbench.launch import COLUMNS, CONTEXT_FIELDS, SAVED, Figures, Launch
+from overlapbench.entries import COLUMNS, SAVED
+from overlapbench.launch import CONTEXT_FIELDS, Launch
 from overlapbench.metrics import EFFICIENCY, JUDGED, METRICS, Better
-from overlapbench.source import ResultError
+from overlapbench.source import ResultError, harmless
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Side:
     values: Mapping[str, Array]  # by COLUMNS
     badness: Mapping[str, Array]  # by JUDGED, as is the next
     spread: Mapping[str, Array]  # inside launches
+    incomplete: tuple[str, ...]  # a line for each launch that ended early
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -48,20 +51,31 @@ class Side:
         for source in sources:
             if sources.count(source) > 1:
                 raise ResultError(f"{source}: given twice as {name}: a launch counts once")
-        names = tuple(dict.fromkeys(row for launch in launches for row in launch.rows))
-        figures = [[launch.rows.get(row) for launch in launches] for row in names]
-        values = _arrays([[f.values if f else None for f in row] for row in figures])
-        spread = _arrays([[f.spread if f else None for f in row] for row in figures])
+        names = tuple(dict.fromkeys(name for launch in launches for name in launch.names))
+        index = {name: row for row, name in enumerate(names)}
+        shape = (len(COLUMNS), len(names), len(launches))
+        values, spread = np.full(shape, np.nan), np.full(shape, np.nan)
+        units: list[set[str]] = [set() for _ in names]
+        problems: list[list[str]] = [[] for _ in names]
+        for place, launch in enumerate(launches):
+            rows = [index[row] for row in launch.names]
+            values[:, rows, place], spread[:, rows, place] = launch.values.T, launch.spread.T
+            for row, unit, problem in zip(rows, launch.units, launch.problems, strict=True):
+                units[row].add(unit)
+                problems[row].append(problem)
         return cls(
             sources,
             {key: frozenset(launch.context[key] for launch in launches) for key in CONTEXT_FIELDS},
             names,
-            tuple(frozenset(f.unit for f in row if f and f.unit) for row in figures),
-            tuple(map(_problem, figures)),
-            tuple(sum(f is not None for f in row) for row in figures),
-            values,
-            {metric: badness(metric, values[_judged_by(metric)]) for metric in JUDGED},
-            {metric: spread[_judged_by(metric)] for metric in JUDGED},
+            tuple(frozenset(found - {""}) for found in units),
+            tuple(map(_problem, problems)),
+            tuple(map(len, problems)),
+            dict(zip(COLUMNS, values, strict=True)),
+            {m: badness(m, values[COLUMNS.index(_judged_by(m))]) for m in JUDGED},
+            {m: spread[COLUMNS.index(_judged_by(m))] for m in JUDGED},
+            tuple(
+                f"{harmless(run.source)}: {run.incomplete}" for run in launches if run.incomplete
+            ),
         )
 
 
@@ -76,23 +90,22 @@ def badness(metric: str, values: Array) -> Array:
     return -logs if METRICS[metric].better is Better.UP else logs
 
 
+def natural(metric: str, change: float) -> float:
+    """Return a change of badness as it shows in the figures: relative, and of T for efficiency."""
+    if metric == EFFICIENCY:
+        return -change
+    return math.expm1(-change if METRICS[metric].better is Better.UP else change)
+
+
 def _judged_by(metric: str) -> str:
     """Return the column that a metric is judged by."""
     return SAVED if metric == EFFICIENCY else metric
 
 
-def _problem(row: Sequence[Figures | None]) -> str:
+def _problem(launches: Sequence[str]) -> str:
     """Return the first problem, and in how many launches there is one."""
-    present = [figures for figures in row if figures]
-    problems = [figures.problem for figures in present if figures.problem]
+    problems = [problem for problem in launches if problem]
     if not problems:
         return ""
-    share = f"{len(problems)} of {len(present)} launches: " if len(present) > 1 else ""
+    share = f"{len(problems)} of {len(launches)} launches: " if len(launches) > 1 else ""
     return share + problems[0]
-
-
-def _arrays(rows: Sequence[Sequence[tuple[float, ...] | None]]) -> dict[str, Array]:
-    """Turn tuples that follow COLUMNS into an array for each metric."""
-    nothing = (np.nan,) * len(COLUMNS)
-    cube = np.array([[values or nothing for values in row] for row in rows], dtype=np.float64)
-    return {metric: np.ascontiguousarray(cube[:, :, i]) for i, metric in enumerate(COLUMNS)}

@@ -58,7 +58,12 @@ class Comparison:
         fails = {row.fails for row in self.rows}
         if REGRESSION in fails:
             return REGRESSION
-        return UNDECIDED if UNDECIDED in fails else OK
+        return UNDECIDED if UNDECIDED in fails or self.incomplete else OK
+
+    @property
+    def incomplete(self) -> tuple[str, ...]:
+        """The launches that ended early: what they did not measure cannot have passed."""
+        return self.base.incomplete + self.new.incomplete
 
     @property
     def matched(self) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from overlapbench.launch import Launch, parse_launch
-from overlapbench.source import ResultError, load
+from overlapbench.source import ResultError, harmless, load
 
 _TIME_TO_END_S = 5.0
 _ROW_FAILED = 1
@@ -99,5 +99,4 @@ def _complaint(status: int, log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
     ended = f"ended by signal {-status}" if status < 0 else f"exit status {status}"
-    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in last)
-    return f"{ended}, no result: {printable}"
+    return f"{ended}, no result: {harmless(last)}"

@@ -1,0 +1,81 @@
+"""Rows read block by block are what they are one by one: the same figures, the same refusals."""
+
+import json
+from unittest import mock
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import samples
+from overlapbench import entries
+from overlapbench.columns import split_blocks
+from overlapbench.entries import Entries, Names, read_entries
+from overlapbench.metrics import METRICS
+from overlapbench.source import Document, ResultError
+from samples import Json
+
+_FIGURES = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2, 1e-200, 1e200, True, None, "x", float("nan")])
+_FIELDS = {
+    "run_type": st.sampled_from(["iteration", "aggregate", "other", 1]),
+    "time_unit": st.sampled_from(["ns", "s", "h", None]),
+    "repetition_index": st.sampled_from([0, 1, 0.5, "x"]),
+    "error_occurred": st.booleans(),
+    "run_name": st.sampled_from(["Compute/Gemm/n:1", "Overlap/A+B/n:1", "x", "", 7]),
+    "label": st.text(max_size=3),
+} | dict.fromkeys(("real_time", *(METRICS.keys() - {"time"})), _FIGURES)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Json]:
+    """Rows of two layouts that are good, but for some fields of some rows."""
+    made = [
+        samples.overlap(f"A+B/n:{n}", efficiency=0.5)
+        if n % 2
+        else samples.row(f"Comm/AllReduce/bytes:{n}", busbw_GBps=2.0)
+        for n in range(draw(st.integers(1, 6)))
+    ]
+    for place in draw(st.lists(st.integers(0, len(made) - 1), max_size=2)):
+        field = draw(st.sampled_from(sorted(_FIELDS)))
+        made[place][field] = draw(_FIELDS[field])
+    return made
+
+
+def read(text: str, ours: bool) -> Entries | str:
+    try:
+        return read_entries(Document.parse("run.json", text), ours, Names())
+    except ResultError as error:
+        return str(error)
+
+
+@given(rows(), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_blocks_are_read_as_their_rows_are(made: list[Json], ours: bool) -> None:
+    text = json.dumps(samples.document(made))
+    found = read(text, ours)
+    with mock.patch.object(entries._Reader, "_read_block", return_value=False):
+        expected = read(text, ours)
+    if isinstance(found, str) or isinstance(expected, str):
+        assert isinstance(found, str)
+        assert isinstance(expected, str)
+    else:
+        np.testing.assert_array_equal(found.values, expected.values)
+        for column in ("names", "numbers", "units", "problems"):
+            assert getattr(found, column) == getattr(expected, column)
+
+
+def test_a_whole_run_is_read_in_blocks() -> None:
+    document = Document.parse("run.json", json.dumps(samples.document(samples.full_run())))
+    blocks = split_blocks(document.entries)
+    assert sorted(place for block in blocks for place in block.places) == list(
+        range(len(document.entries))
+    )
+    with mock.patch.object(entries._Reader, "_read_entry") as one_by_one:
+        read_entries(document, True, Names())
+    assert one_by_one.call_count == 2  # the row that failed, and the invalid one
+
+
+def test_an_invalid_row_is_no_good_one() -> None:
+    made = [samples.row(f"Compute/Gemm/n:{n}", valid=float(n != 1), label="bad") for n in range(3)]
+    document = Document.parse("run.json", json.dumps(samples.document(made)))
+    assert read_entries(document, True, Names()).problems == ["", "bad", ""]

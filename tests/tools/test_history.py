@@ -1,0 +1,504 @@
+"""The history: what is added comes back, once; nothing is changed; refusals leave it untouched."""
+
+import csv
+import io
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import benchmark_compare
+import histories
+import history
+import launches
+import samples
+from overlapbench.history import schema
+from overlapbench.history.database import open_history
+from overlapbench.history.record import parse_record, read_records
+from overlapbench.history.series import Selection, read_series
+from overlapbench.source import ResultError
+from samples import Json
+
+Capture = pytest.CaptureFixture[str]
+A = samples.row("Compute/Gemm/n:1")
+HOSTILE = "BM_<b>[red]x|`*_@me ::error::%0A,:'\"; DROP TABLE run; --"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str | Path) -> int:
+    return history.main([str(argument) for argument in arguments])
+
+
+def add(*documents: Json, options: tuple[str, ...] = ()) -> None:
+    """Add documents to history.sqlite of the current folder."""
+    files = [samples.write(Path(f"{i}.json"), document) for i, document in enumerate(documents)]
+    assert run("add", *files, *options) == 0
+    for file in files:
+        file.unlink()
+
+
+def refusal(capsys: Capture, *arguments: str | Path) -> str:
+    """Return the one line with which a command is refused."""
+    capsys.readouterr()
+    assert run(*arguments) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert captured.out == ""
+    assert line.startswith("history: ")
+    return line.removeprefix("history: ")
+
+
+def dated(day: int, *rows: Json, **context: str) -> Json:
+    return samples.document(rows or [A], date=f"2026-03-{day:02}T12:00:00+00:00", **context)
+
+
+# ---- what is added comes back
+
+
+def test_a_file_comes_back_byte_for_byte(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    content = json.dumps(samples.document(samples.full_run()), indent=2).encode() + b"\n\n"
+    Path("run.json").write_bytes(content)
+    assert run("add", "run.json") == 0
+    assert run("export", "1", "-o", "out") == 0
+    assert Path("out/run-1.json").read_bytes() == content
+    capfdbinary.readouterr()
+    assert run("export", "1") == 0
+    assert capfdbinary.readouterr().out == content
+
+
+def test_exported_launches_compare_as_equal(folder: Path, capsys: Capture) -> None:
+    base = launches.side(5, 1)
+    files = launches.write_side(folder, "b", base)
+    assert run("add", *files) == 0
+    assert run("export", "-o", "out") == 0
+    capsys.readouterr()
+    exported = [f"out/run-{i + 1}.json" for i in range(5)]
+    arguments = ["--base", *files, "--new", *exported, "--format", "json"]
+    assert benchmark_compare.main(arguments) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["counts"]["same"] == len(launches.NAMES)
+    assert {f["change"] for row in document["rows"] for f in row["findings"]} == {0.0}
+
+
+def test_csv_has_every_figure(folder: Path, capsys: Capture) -> None:
+    row = samples.overlap("AllToAll+Gemm/n:1", 1.25, efficiency=0.5)
+    failed = samples.row("Compute/Gemm/n:2", error_occurred=True, error_message="wrong, result")
+    add(dated(1, row, failed))
+    capsys.readouterr()
+    assert run("export", "--format", "csv") == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    figures = {line["metric"]: line["value"] for line in lines if line["metric"]}
+    assert figures.keys() >= {"time", "comp_ms", "comm_ms", "overlap_ms", "efficiency"}
+    assert float(figures["slowdown"]) == 1.25
+    (bad,) = (line for line in lines if not line["metric"])
+    assert (bad["benchmark"], bad["problem"]) == ("Compute/Gemm/n:2", "wrong, result")
+    assert run("export", "--format", "csv", "-o", "all.csv") == 0
+    assert len(Path("all.csv").read_text().splitlines()) == len(lines) + 1
+
+
+def test_repetitions_are_their_median(folder: Path) -> None:
+    name = "Comm/AllReduce/bytes:1"
+    rates = (1.0, 9.0, 2.0)
+    rows = [samples.row(name, i, busbw_GBps=rate, real_time=rate) for i, rate in enumerate(rates)]
+    aggregate = samples.row(name, run_type="aggregate", busbw_GBps=7.0)
+    add(dated(1, *rows, aggregate))
+    with open_history(Path("history.sqlite")) as database:
+        (measured,) = database.measured_in(1)
+    assert (measured.repetitions, measured.problem) == (3, "")
+    assert measured.figures == {"time": 2.0, "busbw_GBps": 2.0}
+
+
+@given(
+    st.dictionaries(
+        st.integers(1, 50), st.floats(1e-9, 1e9) | st.integers(1, 10**9), min_size=1, max_size=20
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_any_result_comes_back(times: dict[int, float]) -> None:
+    expected = {f"Compute/Gemm/n:{n}": time for n, time in times.items()}
+    text = json.dumps(launches.launch(expected))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history.sqlite"
+        with open_history(path, create=True) as database:
+            assert database.add([parse_record("run.json", text)]) == [(1, True)]
+        with open_history(path) as database:
+            assert database.document(1).decode() == text
+            found = {m.benchmark: m.figures["time"] for m in database.measured_in(1)}
+    assert found == expected
+
+
+# ---- runs, and how they are told apart
+
+
+def test_list_shows_runs_in_the_order_of_time(folder: Path, capsys: Capture) -> None:
+    bad = samples.row("Compute/Gemm/n:2", valid=0.0)
+    add(dated(3, A, bad, git_revision="cccc"), dated(1, git_revision="aaaa"), dated(2))
+    capsys.readouterr()
+    assert run("list") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    lines = [words for words in lines if words[0].isdigit()]
+    assert [words[0] for words in lines] == ["2", "3", "1"]
+    assert [words[2] for words in lines] == ["aaaa", samples.context()["git_revision"], "cccc"]
+    assert [words[-1] for words in lines] == ["1", "1", "1"]
+    assert lines[2][-2:] == ["2", "1"]  # rows, and bad ones
+
+
+def test_runs_of_the_same_second_stand_as_they_were_added(folder: Path) -> None:
+    add(*(dated(1, A | {"real_time": 1.0 + i}) for i in range(5)))
+    with open_history(Path("history.sqlite")) as database:
+        assert [run.id for run in database.runs()] == [1, 2, 3, 4, 5]
+
+
+def test_time_is_compared_in_utc(folder: Path) -> None:
+    times = ("2026-03-01T12:00:00+02:00", "2026-03-01T11:00:00+00:00", "2026-03-01T04:00:00-05:00")
+    add(*(samples.document([A], date=time) for time in times))
+    with open_history(Path("history.sqlite")) as database:
+        assert [run.id for run in database.runs()] == [3, 1, 2]
+        assert database.runs()[0].date == "2026-03-01T09:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), [1, 2, 3]),
+        (("--since", "2026-03-02"), [2, 3]),
+        (("--since", "2026-03-02T12:00:01Z"), [3]),
+        (("--machine", "b200"), [3]),
+        (("--revision", "ab"), [1, 2]),
+        (("--revision", "ab", "--since", "2026-03-02"), [2]),
+    ],
+)
+def test_filters_choose_runs(
+    options: tuple[str, ...], expected: list[int], folder: Path, capsys: Capture
+) -> None:
+    add(
+        dated(1, git_revision="ab1"),
+        dated(2, git_revision="ab2"),
+        dated(3, git_revision="c%_3", device="NVIDIA B200"),
+    )
+    capsys.readouterr()
+    assert run("export", "--format", "csv", *options) == 0
+    lines = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert list(dict.fromkeys(int(line["run"]) for line in lines)) == expected
+
+
+def test_a_revision_can_be_given(folder: Path) -> None:
+    add(dated(1), options=("--revision", "v1.2"))
+    with open_history(Path("history.sqlite")) as database:
+        assert database.runs()[0].revision == "v1.2"
+
+
+def plain(host: str, day: int) -> Json:
+    row = {"run_name": "BM_Copy/8", "run_type": "iteration", "real_time": 5.0, "time_unit": "ns"}
+    context = {"date": f"2026-03-{day:02}T12:00:00+00:00", "host_name": host}
+    return {"context": context, "benchmarks": [row]}
+
+
+@pytest.mark.parametrize("field", ["backend", "device", "driver_version", "nccl_version", "ranks"])
+def test_a_series_never_mixes_machines(field: str, folder: Path) -> None:
+    add(dated(1), dated(2, **{field: "host" if field == "backend" else "other"}), dated(3))
+    with open_history(Path("history.sqlite")) as database:
+        series = list(read_series(database, Selection(), "*", "time"))
+    assert sorted([point.run.id for point in part.points] for part in series) == [[1, 3], [2]]
+
+
+def test_a_series_goes_on_across_what_is_named(folder: Path) -> None:
+    add(dated(1, driver_version="1"), dated(2, driver_version="2"))
+    with open_history(Path("history.sqlite")) as database:
+        (series,) = read_series(database, Selection(), "*", "time", ("driver",))
+    assert [point.run.id for point in series.points] == [1, 2]
+
+
+def test_plain_files_are_told_apart_by_host(folder: Path) -> None:
+    add(plain("node1", 1), plain("node2", 2), plain("node1", 3))
+    with open_history(Path("history.sqlite")) as database:
+        series = list(read_series(database, Selection(), "BM_*", "time"))
+    assert {str(part.machine): len(part.points) for part in series} == {
+        "host node1": 2,
+        "host node2": 1,
+    }
+    assert series[0].points[0].value == pytest.approx(5e-6)
+
+
+def test_rows_with_a_problem_are_in_no_series(folder: Path) -> None:
+    add(dated(1), dated(2, A | {"valid": 0.0}), dated(3, A | {"error_occurred": True}))
+    with open_history(Path("history.sqlite")) as database:
+        (series,) = read_series(database, Selection(), "*", "time")
+    assert [point.run.id for point in series.points] == [1]
+
+
+def test_show_has_context_and_rows(folder: Path, capsys: Capture) -> None:
+    label = "invalid: \x1b[31mthrottled"
+    add(
+        dated(
+            1,
+            samples.row("Compute/Gemm/n:1", real_time=2.5),
+            A | {"run_name": "Compute/Gemm/n:2", "valid": 0.0, "label": label},
+            host_hint="a\nb\x1b[31m",
+        )
+    )
+    capsys.readouterr()
+    assert run("show", "1") == 0
+    text = capsys.readouterr().out
+    assert "host_hint: a b�[31m\n" in text
+    assert "device: NVIDIA H200\n" in text
+    assert "2.5" in text
+    assert "invalid: �[31mthrottled" in text
+    assert "\x1b" not in text
+
+
+# ---- once, and for good
+
+
+def test_the_same_file_is_added_once(folder: Path, capsys: Capture) -> None:
+    add(dated(1))
+    before = Path("history.sqlite").read_bytes()
+    samples.write(Path("copy.json"), dated(1))
+    capsys.readouterr()
+    assert run("add", "copy.json", "copy.json") == 0
+    assert capsys.readouterr().out == "run 1: copy.json: is there already\n" * 2
+    assert Path("history.sqlite").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE run SET revision = 'x'",
+        "UPDATE measurement SET figures = '{}'",
+        "UPDATE benchmark SET name = 'x'",
+        "UPDATE machine SET fields = '{}'",
+        "DELETE FROM run",
+        "DELETE FROM measurement",
+        "DELETE FROM benchmark",
+        "DELETE FROM machine",
+        "INSERT OR REPLACE INTO benchmark (id, name) VALUES (1, 'x')",
+        "INSERT OR REPLACE INTO machine (fields) SELECT fields FROM machine",
+        "REPLACE INTO run SELECT * FROM run",
+        "REPLACE INTO measurement SELECT * FROM measurement",
+    ],
+)
+def test_nothing_can_be_changed(statement: str, folder: Path) -> None:
+    add(dated(1))
+    connection = sqlite3.connect("history.sqlite")
+    with pytest.raises(sqlite3.IntegrityError, match="can only be added to"):
+        connection.execute(statement)
+    connection.close()
+
+
+def test_reading_leaves_the_file_alone(folder: Path, capsys: Capture) -> None:
+    add(dated(1))
+    before = Path("history.sqlite").read_bytes()
+    assert run("list") == run("show", "1") == run("changes") == run("export", "1") == 0
+    assert run("trend", "-o", "t.svg") == 0
+    assert Path("history.sqlite").read_bytes() == before
+    assert [path.name for path in folder.iterdir() if "sqlite" in path.name] == ["history.sqlite"]
+
+
+def test_two_can_add_at_once(folder: Path) -> None:
+    documents = histories.nightly(12, 1, {})
+    files = [str(samples.write(folder / f"{i}.json", d)) for i, d in enumerate(documents)]
+    command = [sys.executable, history.__file__, "add"]
+    halves = [subprocess.Popen([*command, *part]) for part in (files[:8], files[4:])]
+    assert [process.wait() for process in halves] == [0, 0]
+    with open_history(Path("history.sqlite")) as database:
+        assert len(database.runs()) == 12
+        assert sum(run.benchmarks for run in database.runs()) == 12 * 3
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from overlapbench.history.database import open_history
+from overlapbench.history.record import read_records
+def records():
+    yield read_records(sys.argv[1:2])[0]
+    os.kill(os.getpid(), signal.SIGKILL)
+with open_history(Path("history.sqlite"), create=True) as database:
+    database._connection.execute("PRAGMA cache_size = 10")  # so that pages reach the file early
+    database.add(records())
+"""
+
+
+def test_a_killed_add_leaves_nothing(folder: Path) -> None:
+    add(dated(1))
+    rows = [samples.row(f"Compute/Gemm/n:{n}") for n in range(2000)]
+    samples.write(Path("large.json"), dated(2, *rows))
+    environment = os.environ | {"PYTHONPATH": str(Path(history.__file__).parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, "large.json"], env=environment, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert Path("history.sqlite-journal").exists()  # it was in the middle
+    with open_history(Path("history.sqlite")) as database:
+        assert [run.id for run in database.runs()] == [1]
+        assert database.benchmarks() == [A["run_name"]]
+    assert run("add", "large.json") == 0
+    with open_history(Path("history.sqlite")) as database:
+        assert [run.benchmarks for run in database.runs()] == [1, 2000]
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda d: d["context"].pop("date"), "context.date: missing"),
+        (
+            lambda d: d["context"].update(date="yesterday"),
+            "context.date: 'yesterday' is not a date",
+        ),
+        (
+            lambda d: d["context"].update(injected_delay="x:9"),
+            "context.injected_delay: disturbed",
+        ),
+        (lambda d: d["benchmarks"][0].update(real_time=-1), "benchmarks[0].real_time: -1 is not"),
+        (lambda d: d["benchmarks"].clear(), "benchmarks: missing or empty"),
+    ],
+)
+def test_a_bad_file_leaves_the_history_untouched(
+    change: Callable[[Json], object], complaint: str, folder: Path, capsys: Capture
+) -> None:
+    samples.write(Path("good.json"), dated(1))
+    bad = dated(2, dict(A))
+    change(bad)
+    samples.write(Path("bad.json"), bad)
+    assert refusal(capsys, "add", "good.json", "bad.json").startswith(f"bad.json: {complaint}")
+    assert not Path("history.sqlite").exists()
+    assert run("add", "good.json") == 0
+    before = Path("history.sqlite").read_bytes()
+    refusal(capsys, "add", "bad.json")
+    assert Path("history.sqlite").read_bytes() == before
+
+
+def make_foreign(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE run (id)")
+    connection.close()
+
+
+def make_newer(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(schema.script())
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda path: path.write_text("no database\n" * 100), "file is not a database"),
+        (make_foreign, "an SQLite database, but no history of overlapbench"),
+        (make_newer, "tables of version 2, known here is 1: use the history.py that made it"),
+        (lambda path: path.mkdir(), "unable to open database file"),
+    ],
+)
+def test_a_file_that_is_no_history_is_refused(
+    make: Callable[[Path], object], complaint: str, folder: Path, capsys: Capture
+) -> None:
+    path = Path("other.sqlite")
+    make(path)
+    before = path.read_bytes() if path.is_file() else b""
+    samples.write(Path("run.json"), dated(1))
+    for words in (["add", "run.json"], ["list"], ["show", "1"]):
+        line = refusal(capsys, *words, "--database", path)
+        assert line == f"other.sqlite: {complaint}"
+    assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_what_is_not_there_is_told_in_one_line(folder: Path, capsys: Capture) -> None:
+    assert refusal(capsys, "list").startswith("history.sqlite: there is no history yet")
+    assert not Path("history.sqlite").exists()
+    add(dated(1, samples.row("Compute/Gemm/n:1")), dated(2))
+    for words, complaint in (
+        (["show", "7"], "history.sqlite: has no run 7"),
+        (["export"], "2 runs are 2 files: name a folder with -o"),
+        (["list", "--machine", "B200"], "no run of the history is chosen"),
+        (["changes", "--metric", "hidden_comm"], "--metric hidden_comm: may be negative"),
+        (["trend", "-o", "t.pdf"], "-o t.pdf: the name must end in .png, .svg, .html"),
+        (["trend", "-o", "t.svg", "--metric", "busbw_GBps"], "no benchmark that is chosen has"),
+        (["trend", "-o", "no/t.svg"], "no/"),
+        (["add", "no*.json"], "no*.json: no file matches"),
+        (["add", "-", "-"], "-: standard input can be read once only"),
+        (["add", "no.json"], "no.json: cannot be read: No such file"),
+    ):
+        assert refusal(capsys, *words).startswith(complaint)
+
+
+@pytest.mark.parametrize("words", [["list", "--since", "soon"], ["changes", "--least", "-1"], []])
+def test_bad_usage_is_status_2(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        run(*words)
+    assert end.value.code == 2
+
+
+def test_standard_input_can_be_added(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = json.dumps(dated(1)).encode()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    assert run("add", "-") == 0
+    with open_history(Path("history.sqlite")) as database:
+        assert database.runs()[0].source == "standard input"
+
+
+# ---- what comes from files stands for itself
+
+
+def test_names_and_paths_are_never_sql_markup_or_paths(folder: Path, capsys: Capture) -> None:
+    document = plain(HOSTILE, 1)
+    document["benchmarks"][0]["run_name"] = HOSTILE
+    document["context"]["git_revision"] = "../../x\x1b[31m"
+    samples.write(Path("a'?#%\n.json"), document)
+    assert run("add", "a'?#%\n.json", "--database", "h'?#%.sqlite") == 0
+    assert Path("h'?#%.sqlite").exists()
+    common = ("--database", "h'?#%.sqlite")
+    for words in (["list"], ["show", "1"], ["export", "--format", "csv"], ["export", "-o", "out"]):
+        assert run(*words, *common) == 0
+    assert [path.name for path in Path("out").iterdir()] == ["run-1.json"]
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    with open_history(Path("h'?#%.sqlite")) as database:
+        assert database.benchmarks() == [HOSTILE]
+        assert len(list(read_series(database, Selection(), "BM_*", "time"))) == 1
+
+
+def test_a_line_of_csv_is_no_formula(folder: Path, capsys: Capture) -> None:
+    document = plain("=cmd", 1)
+    add(document)
+    capsys.readouterr()
+    assert run("export", "--format", "csv") == 0
+    assert ",'=cmd," in capsys.readouterr().out
+
+
+def test_records_of_a_glob_are_read_in_order(folder: Path) -> None:
+    for i in (2, 1):
+        samples.write(Path(f"r{i}.json"), dated(i))
+    assert [record.source for record in read_records(["r?.json"])] == ["r1.json", "r2.json"]
+    with pytest.raises(ResultError, match="no file matches"):
+        read_records(["q?.json"])
+
+
+def test_it_is_a_program_with_help() -> None:
+    done = subprocess.run(
+        [sys.executable, history.__file__, "--help"], capture_output=True, text=True, check=True
+    )
+    assert "tools/history.py add nightly/*.json" in done.stdout
+    for action in ("add", "list", "show", "export", "trend", "changes"):
+        assert f"    {action} " in done.stdout

@@ -1,0 +1,124 @@
+"""Trends as pictures and pages, with their changes marked, and changes as a table."""
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import histories
+import history
+import samples
+from overlapbench.history.changes import find_changes
+from overlapbench.history.chart import MOST_PANELS, draw_trend
+from overlapbench.history.database import Machine
+from overlapbench.history.tables import Found
+from overlapbench.source import ResultError
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Path:
+    """Return a current folder with the history of the example."""
+    monkeypatch.chdir(tmp_path)
+    histories.main(tmp_path / "runs")
+    assert history.main(["add", "runs/*.json"]) == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def found(*values: list[float]) -> Found:
+    series = [histories.series(part) for part in values]
+    return [(part, find_changes(part)) for part in series]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<svg"), (".html", b"<!DOCTYPE html>")]
+)
+def test_a_trend_is_written_by_suffix(suffix: str, start: bytes, folder: Path) -> None:
+    assert history.main(["trend", "-o", f"trend{suffix}", "--title", "made up"]) == 0
+    assert Path(f"trend{suffix}").read_bytes().startswith(start)
+
+
+def test_the_picture_names_benchmarks_machine_and_changes(folder: Path) -> None:
+    assert history.main(["trend", "-o", "trend.svg"]) == 0
+    text = Path("trend.svg").read_text(encoding="utf-8")
+    for name in histories.TIMES_MS:
+        assert f"Overlap/{name}+Gemm" in text
+    assert "host, simulated, ranks 2" in text
+    assert "64 MiB" in text
+    assert len(re.findall(r">[+-][4-9]\.\d %<", text)) == 2 * 3  # the text, and its halo
+
+
+def test_changes_are_listed_where_they_were_made(folder: Path, capsys: Capture) -> None:
+    assert history.main(["changes"]) == 0
+    text = capsys.readouterr().out
+    words = [line.split()[0] for line in text.splitlines() if line[0] != " "]
+    assert words[1:4] == ["worse", "better", "worse"]
+    for name, steps in histories.EXAMPLE.items():
+        for start in steps:
+            assert f"{histories.revision(start - 1)} … {histories.revision(start)}" in text, name
+    assert "3 changes in 3 series" in text
+
+
+def test_a_history_that_is_too_short_says_so(folder: Path, capsys: Capture) -> None:
+    assert history.main(["changes", "--since", "2026-04-20"]) == 0
+    text = capsys.readouterr().out
+    assert "0 changes in 0 series" in text
+    assert "cannot be told: 3 series have fewer than 10 usable runs" in text
+
+
+def test_a_signed_metric_is_drawn_without_changes(folder: Path) -> None:
+    rows = [
+        samples.row(
+            "Overlap/A+B/n:1",
+            comp_ms=1.0,
+            comm_ms=1.0,
+            overlap_ms=1.5,
+            slowdown=1.5,
+            exposed_comm_ms=0.5,
+        )
+    ]
+    samples.write(Path("x.json"), samples.document(rows))
+    assert history.main(["add", "x.json"]) == 0
+    assert history.main(["trend", "-o", "x.svg", "--metric", "exposed_comm_ms"]) == 0
+
+
+def test_one_run_is_a_trend_too() -> None:
+    specification = draw_trend("time", found([1.0]), "")
+    assert len(specification["concat"]) == 1
+
+
+def test_two_machines_are_two_curves_with_a_legend() -> None:
+    one = histories.series([1.0, 2.0])
+    two = dataclasses.replace(one, machine=Machine((("GPU", "NVIDIA B200"),)))
+    text = json.dumps(draw_trend("time", [(one, None), (two, None)], ""))
+    assert "NVIDIA B200" in text
+    assert '"legend": null' not in text
+    assert '"legend": null' in json.dumps(draw_trend("time", [(one, None)], ""))
+
+
+def test_too_many_panels_are_refused(folder: Path, capsys: Capture) -> None:
+    rows = [samples.row(f"Compute/Gemm/n:{n}") for n in range(MOST_PANELS + 1)]
+    samples.write(Path("x.json"), samples.document(rows))
+    assert history.main(["add", "x.json"]) == 0
+    assert history.main(["trend", "-o", "x.svg", "--benchmark", "Compute/*"]) == 2
+    assert f"at most {MOST_PANELS}" in capsys.readouterr().err
+    assert not Path("x.svg").exists()
+    with pytest.raises(ResultError, match="no benchmark"):
+        draw_trend("time", [], "")
+
+
+def test_a_page_holds_no_markup_from_results(folder: Path) -> None:
+    name = "BM_</script><script>alert(1)</script>"
+    row = {"run_name": name, "run_type": "iteration", "real_time": 1.0}
+    context = {"date": "2026-03-01T00:00:00+00:00", "host_name": "<b>"}
+    samples.write(Path("x.json"), {"context": context, "benchmarks": [row]})
+    assert history.main(["add", "x.json"]) == 0
+    title = "</title><script>alert(2)</script>"
+    assert history.main(["trend", "-o", "x.html", "--benchmark", "BM_*", "--title", title]) == 0
+    page = Path("x.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    assert "https://" not in page.split("<script>")[0]

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Keep results over time: a history of runs, their trends, and where a level changed.
+
+    tools/history.py add nightly/*.json --revision 4f2c9d1
+    tools/history.py list --since 2026-10-01
+    tools/history.py show 7
+    tools/history.py trend -o trend.png --benchmark 'Overlap/AllToAll*' --metric slowdown
+    tools/history.py changes --benchmark 'Comm/*' --metric busbw_GBps
+    tools/history.py export 7 8 -o folder
+    tools/history.py export --format csv -o all.csv
+
+A history is one file, history.sqlite in the current folder unless --database names another; it can
+be added to and nothing else. A result is what `./bench --benchmark_out=FILE` wrote, or any JSON of
+Google Benchmark; a file that is in the history already is not added twice. Runs are kept apart by
+machine: GPU, driver, NCCL and what else comparing goes by. docs/history.md tells more.
+
+Exit status: 0, or 2 for bad usage, a file that cannot be read or is no result, or no history; then
+one line says what and where, and nothing was changed. Changes never fail: tools/perf_gate.py gates.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+try:
+    from overlapbench.compare.output import print_text
+    from overlapbench.history.changes import LEAST_CHANGE, can_be_judged, find_changes
+    from overlapbench.history.chart import RENDERERS, draw_trend, render
+    from overlapbench.history.database import Database, Run, open_history
+    from overlapbench.history.export import export_csv, export_files
+    from overlapbench.history.record import read_records, utc
+    from overlapbench.history.series import Selection, read_series
+    from overlapbench.history.tables import Found, list_changes, list_runs, show_run
+    from overlapbench.launch import CONTEXT_FIELDS
+    from overlapbench.metrics import METRICS, TIME
+    from overlapbench.output import replace_file, replace_files
+    from overlapbench.source import ResultError
+except ModuleNotFoundError as missing:
+    print(
+        f"history: Python has no {missing.name}: run with .venv/bin/python, which ./bench makes,"
+        " or pip install -r tools/requirements.txt",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+USAGE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    try:
+        options.action(options)
+    except ResultError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename}: cannot be written: {error.strerror}")
+    return 0
+
+
+def _add(options: argparse.Namespace) -> None:
+    records = read_records(options.results, options.revision)
+    with open_history(options.database, create=True) as database:
+        outcomes = database.add(records)
+    for record, (run, new) in zip(records, outcomes, strict=True):
+        what = f"added, {len(record.measurements)} benchmarks" if new else "is there already"
+        print_text(f"run {run}: {record.source}: {what}\n")
+
+
+def _list(options: argparse.Namespace) -> None:
+    with open_history(options.database) as database:
+        print_text(list_runs(_selection(options).runs(database)))
+
+
+def _show(options: argparse.Namespace) -> None:
+    with open_history(options.database) as database:
+        (run,) = _chosen(database, options, [options.run])
+        print_text(show_run(run, database.document(run.id), database.measured_in(run.id)))
+
+
+def _export(options: argparse.Namespace) -> None:
+    with open_history(options.database) as database:
+        runs = _chosen(database, options, options.runs)
+        if options.format == "csv":
+            _write(options.output, export_csv(database, runs))
+        elif options.output:
+            files = export_files(database, runs)
+            replace_files(options.output, files, outdated=())
+            print_text(f"wrote {', '.join(files)} to {options.output}\n")
+        elif len(runs) == 1:
+            print_text(database.document(runs[0].id).decode())
+        else:
+            raise ResultError(f"{len(runs)} runs are {len(runs)} files: name a folder with -o")
+
+
+def _trend(options: argparse.Namespace) -> None:
+    suffix = options.output.suffix
+    if suffix not in RENDERERS:
+        raise ResultError(f"-o {options.output}: the name must end in {', '.join(RENDERERS)}")
+    found = _found(options)
+    specification = draw_trend(options.metric, found, options.title)
+    replace_file(options.output, render(specification, options.title or "Trend", suffix))
+    print_text(f"wrote {options.output}\n")
+
+
+def _changes(options: argparse.Namespace) -> None:
+    if not can_be_judged(options.metric):
+        raise ResultError(f"--metric {options.metric}: may be negative or a flag: has no ratios")
+    print_text(list_changes(options.metric, _found(options)))
+
+
+def _found(options: argparse.Namespace) -> Found:
+    """Return the chosen series with their changes, if the metric has any."""
+    with open_history(options.database) as database:
+        selection, least = _selection(options), options.least / 100
+        chosen = options.benchmark, options.metric, options.across
+        return [
+            (series, find_changes(series, least) if can_be_judged(options.metric) else None)
+            for series in read_series(database, selection, *chosen)
+        ]
+
+
+def _selection(options: argparse.Namespace) -> Selection:
+    return Selection(options.machine, options.since, options.revision)
+
+
+def _chosen(database: Database, options: argparse.Namespace, numbers: Sequence[int]) -> list[Run]:
+    """Return the runs of these numbers, or without any those that the options choose."""
+    if not numbers:
+        return _selection(options).runs(database)
+    runs = {run.id: run for run in database.runs()}
+    for number in numbers:
+        if number not in runs:
+            raise ResultError(f"{options.database}: has no run {number}; `list` shows all")
+    return [runs[number] for number in dict.fromkeys(numbers)]
+
+
+def _write(path: Path | None, text: str) -> None:
+    if path is None:
+        print_text(text)
+    else:
+        replace_file(path, text.encode())
+        print_text(f"wrote {path}\n")
+
+
+def _refuse(line: str) -> int:
+    print(f"history: {line}", file=sys.stderr)
+    return USAGE
+
+
+def _date(text: str) -> str:
+    try:
+        return utc(text)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-03-01") from None
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0 on")
+    return value
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="history",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+
+    def action(
+        name: str, function: Callable[[argparse.Namespace], None], text: str
+    ) -> argparse.ArgumentParser:
+        made = actions.add_parser(name, help=text, description=text)
+        default = Path("history.sqlite")
+        made.add_argument("--database", type=Path, default=default, metavar="FILE")
+        made.set_defaults(action=function)
+        return made
+
+    add = action("add", _add, "add results")
+    add.add_argument("results", nargs="+", metavar="RESULT.json", help="a file, a glob, or -")
+    add.add_argument("--revision", default="", help="instead of the one that the files name")
+    _add_filters(action("list", _list, "list the runs"))
+    show = action("show", _show, "show one run: its context and its rows")
+    show.add_argument("run", type=int, metavar="RUN", help="its number, as list shows it")
+    export = action("export", _export, "write runs as the files they were, or figures as CSV")
+    export.add_argument("runs", nargs="*", type=int, metavar="RUN", help="all that are chosen")
+    export.add_argument("--format", choices=("json", "csv"), default="json")
+    text = "a folder, of CSV a file; else standard output"
+    export.add_argument("-o", "--output", type=Path, metavar="PATH", help=text)
+    _add_filters(export)
+    trend = action("trend", _trend, "draw a metric over time, with its changes")
+    text = f"the chart: {', '.join(RENDERERS)}"
+    trend.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help=text)
+    trend.add_argument("--title", default="", help="below the chart's own")
+    for parts in (trend, action("changes", _changes, "tell where the level of a metric changed")):
+        _add_filters(parts)
+        _add_series(parts)
+    return parser.parse_args(arguments)
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--machine", default="", metavar="TEXT", help="runs on machines with this in their name")
+    text = "runs from this day or second on, in UTC"
+    add("--since", type=_date, default="0001-01-01", metavar="DATE", help=text)
+    add("--revision", default="", metavar="REV", help="runs of revisions that begin so")
+
+
+def _add_series(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--benchmark", default="*", metavar="PATTERN", help="names to take, as a shell's pattern")
+    add("--metric", default=TIME, choices=METRICS, metavar="NAME", help="default time, in ms")
+    text = "let a series go on over another"
+    fields = tuple(CONTEXT_FIELDS.values())
+    add("--across", action="append", default=[], choices=fields, help=text)
+    least = 100 * LEAST_CHANGE
+    text = f"the smallest change that counts (default {least:g})"
+    add("--least", type=_percent, default=least, metavar="PERCENT", help=text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

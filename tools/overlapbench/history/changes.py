@@ -1,0 +1,122 @@
+"""Where the level of a series changed: change points by PELT (the library ruptures).
+
+PELT finds the segments that minimize the squared distances from each segment's mean, plus a penalty
+for each change (Killick, Fearnhead and Eckley, "Optimal Detection of Changepoints With a Linear
+Computational Cost", JASA 107 (2012)). It is given badness (compare/side.py): logarithms, so that a
+change is relative, and positive for the worse. Two things come first:
+
+- The noise is the median absolute difference of neighbours, which a few changes of level hardly
+  move, scaled to the standard deviation of a run.
+- A run further than LIMIT deviations from the median of its neighbours is pulled in, as in a
+  comparison, so that an outlier is no change. In so many neighbours even the shortest level that
+  counts is the majority, and stays as it is.
+
+The penalty, in units of the noise's variance, is the square of the quantile of Student's t that
+noise exceeds with probability FALSE_CHANGES / n. Where the level does not change, a split at one of
+the n places saves the square of a standardized difference; so by the union bound noise alone splits
+a series in at most FALSE_CHANGES of all cases. Yao's criterion ("Estimating the number of
+change-points via Schwarz' criterion", Statistics & Probability Letters 6 (1988)), 2 ln n, has
+Gauss' tail instead, for noise that is known well; with the few runs of a history it is not. The
+degrees of freedom are n - 1 times what the estimate is worth: 2/3 for differences of neighbours
+(von Neumann and others, "The Mean Square Successive Difference", Annals of Mathematical Statistics
+12 (1941)) and 0.37 for the median.
+
+A change counts from LEAST_CHANGE on. This is for looking at a history; it is no gate.
+"""
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import ruptures
+from scipy import ndimage, stats
+
+from overlapbench.compare.side import badness, natural
+from overlapbench.compare.statistics import LEAST_FLOOR, LIMIT, Array
+from overlapbench.history.database import Run
+from overlapbench.history.series import Point, Series
+from overlapbench.metrics import EFFICIENCY, METRICS, Better, Range
+
+LEAST_RUNS = 10
+LEAST_SEGMENT = 4  # runs
+LEAST_CHANGE = LEAST_FLOOR
+FALSE_CHANGES = 0.05
+_NEIGHBOURS = 2 * LEAST_SEGMENT - 1
+_TO_DEVIATION = 1.4826 / math.sqrt(2)  # from the median absolute difference of neighbours
+_WORTH = 0.37 * 2 / 3
+_LEAST_NOISE = 3e-4  # no time is known better than to 0.03 %
+
+
+@dataclass(frozen=True)
+class Change:
+    """A new level: `last` is the last run of the old one, `first` the first of the new one."""
+
+    last: Run
+    first: Run
+    before: float  # median figures of the two levels
+    after: float
+    runs: tuple[int, int]  # how many each level has
+    badness: float  # the change of badness: positive is worse
+    metric: str
+
+    @property
+    def natural(self) -> float:
+        """The change as it shows in the figures; of efficiency, the change of the saved share."""
+        return natural(self.metric, self.badness)
+
+    @property
+    def direction(self) -> str:
+        if METRICS[self.metric].better is Better.NEITHER:
+            return "changed"
+        return "worse" if self.badness > 0 else "better"
+
+
+def can_be_judged(metric: str) -> bool:
+    """Tell whether changes of a metric are ratios, or it is judged by another figure."""
+    return metric == EFFICIENCY or METRICS[metric].range in (Range.POSITIVE, Range.NOT_NEGATIVE)
+
+
+def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | None:
+    """Return the changes of a series; None when it has too few runs to tell."""
+    judged = badness(series.metric, np.array([point.judged for point in series.points]))
+    kept = np.isfinite(judged)
+    points = list(itertools.compress(series.points, kept))
+    if len(points) < LEAST_RUNS:
+        return None
+    ends = [0, *_segment(judged[kept])]
+    levels = [slice(*ends) for ends in itertools.pairwise(ends)]
+    return list(_changes(series.metric, points, judged[kept], levels, least))
+
+
+def _segment(values: Array) -> list[int]:
+    """Return where each segment ends, the last one at the end."""
+    noise = max(_LEAST_NOISE, _TO_DEVIATION * float(np.median(np.abs(np.diff(values)))))
+    middle = ndimage.median_filter(values, size=_NEIGHBOURS, mode="nearest")
+    scaled = np.clip(values, middle - LIMIT * noise, middle + LIMIT * noise) / noise
+    freedom = _WORTH * (len(values) - 1)
+    penalty = float(stats.t.isf(FALSE_CHANGES / (2 * len(values)), freedom)) ** 2
+    # With a linear kernel this is the cost of squared distances, and PELT the search.
+    search = ruptures.KernelCPD(kernel="linear", min_size=LEAST_SEGMENT)
+    ends: list[int] = search.fit(scaled[:, np.newaxis]).predict(pen=penalty)
+    return ends
+
+
+def _changes(
+    metric: str, points: list[Point], judged: Array, levels: list[slice], least: float
+) -> Iterator[Change]:
+    """Yield the changes between neighbouring levels that are large enough."""
+    for old, new in itertools.pairwise(levels):
+        change = float(np.median(judged[new]) - np.median(judged[old]))
+        if abs(change) >= math.log1p(least):
+            yield Change(
+                last=points[old][-1].run,
+                first=points[new][0].run,
+                before=statistics.median(point.value for point in points[old]),
+                after=statistics.median(point.value for point in points[new]),
+                runs=(len(points[old]), len(points[new])),
+                badness=change,
+                metric=metric,
+            )

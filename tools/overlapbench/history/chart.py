@@ -1,0 +1,193 @@
+"""The trend chart: a panel for each benchmark, a curve for each machine, a rule for each change.
+
+Time runs along the x axis; all panels share it, so that what happened at once stands at one place.
+The y axes are each benchmark's own and do not begin at 0, since a change of some percent must be
+seen; they are not narrower than what counts as a change, so that noise does not fill them.
+"""
+
+import statistics
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import jinja2
+import vl_convert
+
+from overlapbench import theme
+from overlapbench.chart import VEGA_LITE_VERSION
+from overlapbench.charts.panels import Record, panel_size, panel_title
+from overlapbench.compare.table import percent
+from overlapbench.history.changes import LEAST_CHANGE, Change
+from overlapbench.history.series import Series
+from overlapbench.history.tables import Found, metric_title
+from overlapbench.page import vega_libraries
+from overlapbench.series import SEPARATOR, describe
+from overlapbench.source import ResultError
+
+MOST_PANELS = 60
+_COLUMNS = 3
+_HEIGHT = 150
+_LABEL_STEP = 15
+# By their axes, not by what sticks out of them: panels stand in line.
+_GRID: Mapping[str, Any] = {"bounds": "flush", "spacing": {"column": 80, "row": 75}}
+_SUBTITLE_LETTERS = 135
+_VERDICT_COLOURS = {"worse": theme.VERMILION, "better": theme.GREEN, "changed": theme.GREY}
+_TEMPLATE = Path(__file__).with_name("page.html")
+
+
+def draw_trend(metric: str, found: Found, title: str) -> dict[str, Any]:
+    """Return the specification; ResultError when there is nothing to draw, or too much."""
+    parts: dict[str, list[tuple[Series, Sequence[Change] | None]]] = {}
+    for series, changes in found:
+        parts.setdefault(series.benchmark, []).append((series, changes))
+    if not parts:
+        raise ResultError(f"no benchmark that is chosen has {metric}: see --benchmark, --metric")
+    if len(parts) > MOST_PANELS:
+        raise ResultError(
+            f"{len(parts)} benchmarks: at most {MOST_PANELS} fit into a chart: see --benchmark"
+        )
+    machines = sorted({str(series.machine) for series, _ in found})
+    titles, common = _titles(list(parts))
+    columns = min(_COLUMNS, len(parts))
+    dates = [point.run.date for series, _ in found for point in series.points]
+    x = alt.X(
+        "date:T",
+        title=None,
+        scale=alt.Scale(domain=[min(dates), max(dates)], type="utc", padding=8),
+        axis=alt.Axis(labelOverlap=True, tickCount=4),
+    )
+    panels = [
+        _panel(metric, part, x, machines).properties(
+            title=panel_title(titles[name], columns), **panel_size(columns, _HEIGHT)
+        )
+        for name, part in parts.items()
+    ]
+    lines = [title, *machines * (len(machines) == 1), common, _reading(found)]
+    subtitle = [part for line in lines for part in textwrap.wrap(line, _SUBTITLE_LETTERS)]
+    heading = alt.TitleParams(f"Trend of {metric_title(metric)}", subtitle=subtitle)
+    chart = alt.concat(*panels, columns=columns, **_GRID).properties(title=heading)
+    specification: dict[str, Any] = chart.to_dict()
+    return specification
+
+
+def _panel(
+    metric: str,
+    part: Sequence[tuple[Series, Sequence[Change] | None]],
+    x: alt.X,
+    machines: Sequence[str],
+) -> theme.Drawing:
+    points = [record for series, _ in part for record in _points(series)]
+    changed = (change for _, changes in part for change in changes or ())
+    marks = [_mark(change, place) for place, change in enumerate(changed)]
+    scale = alt.Scale(zero=False, nice=True, domain=_domain([record["value"] for record in points]))
+    y = alt.Y("value:Q", title=metric_title(metric), scale=scale)
+    colour, _ = theme.curve_style(machines)
+    if len(machines) == 1:
+        colour = colour.legend(None)
+    tooltip = ["date:T", "value:Q", "revision:N", "run:Q", "series:N"]
+    curve = alt.Chart(alt.InlineData(values=points)).encode(x=x, y=y, color=colour, tooltip=tooltip)
+    rule = alt.Chart(alt.InlineData(values=marks)).encode(
+        x=x, color=alt.Color("colour:N", scale=None), tooltip=["date:T", "revision:N", "label:N"]
+    )
+    label: dict[str, Any] = {"align": "right", "dx": -4, "fontWeight": "bold"}
+    text = rule.encode(text="label:N", y=alt.Y("label_y:Q", scale=None, axis=None))
+    panel: theme.Drawing = alt.layer(
+        rule.mark_rule(strokeDash=[4, 3], strokeWidth=1.5),
+        curve.mark_line(strokeWidth=1, opacity=0.5),
+        curve.mark_point(filled=True, size=25, opacity=1),
+        text.mark_text(style="halo", **label),
+        text.mark_text(**label),
+    )
+    return panel
+
+
+def _points(series: Series) -> list[Record]:
+    return [
+        {
+            "date": point.run.date,
+            "value": point.value,
+            "revision": point.run.revision,
+            "run": point.run.id,
+            "series": str(series.machine),
+        }
+        for point in series.points
+    ]
+
+
+def _domain(values: Sequence[float]) -> list[float]:
+    middle = statistics.median(values)
+    margin = LEAST_CHANGE * abs(middle)
+    return [min(*values, middle - margin), max(*values, middle + margin)]
+
+
+def _mark(change: Change, place: int) -> Record:
+    return {
+        "date": change.first.date,
+        "revision": change.first.revision,
+        "label": percent(change.natural),
+        "label_y": _LABEL_STEP / 2 + place * _LABEL_STEP % _HEIGHT,  # so that none hides another
+        "colour": _VERDICT_COLOURS[change.direction],
+    }
+
+
+def _titles(names: Sequence[str]) -> tuple[Mapping[str, str], str]:
+    """Name each panel by what sets it apart; return also what all names have in common."""
+    axes = {name: name.split("/")[2:] for name in names}
+    shared = set.intersection(*map(set, axes.values())) if len(names) > 1 else set()
+    titles = {
+        name: SEPARATOR.join(
+            ["/".join(name.split("/")[:2]), *_described(a for a in axes[name] if a not in shared)]
+        )
+        for name in names
+    }
+    return titles, SEPARATOR.join(_described(a for a in axes[names[0]] if a in shared))
+
+
+def _described(axes: Any) -> list[str]:
+    return [
+        describe(axis, value) if value else axis
+        for axis, _, value in (a.partition(":") for a in axes)
+    ]
+
+
+def _reading(found: Found) -> str:
+    if not any(changes for _, changes in found):
+        return ""
+    return (
+        "A dashed line marks the first run of a new level, and by how much the level changed:"
+        " red for the worse, green for the better."
+    )
+
+
+def render(specification: Mapping[str, Any], title: str, suffix: str) -> bytes:
+    """Return a picture or, as `.html`, a page that works offline."""
+    return RENDERERS[suffix](dict(specification), title)
+
+
+def _picture(convert: Callable[..., Any], **options: Any) -> Callable[[dict[str, Any], str], bytes]:
+    def picture(specification: dict[str, Any], _: str) -> bytes:
+        made = convert(specification, vl_version=VEGA_LITE_VERSION, config=theme.LIGHT, **options)
+        return made.encode() if isinstance(made, str) else bytes(made)
+
+    return picture
+
+
+def _page(specification: dict[str, Any], title: str) -> bytes:
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(
+        title=title,
+        specification=specification,
+        light=theme.LIGHT,
+        dark=theme.DARK,
+        vega=vega_libraries(),
+    ).encode()
+
+
+RENDERERS: Mapping[str, Callable[[dict[str, Any], str], bytes]] = {
+    ".png": _picture(vl_convert.vegalite_to_png, scale=theme.SCALE),
+    ".svg": _picture(vl_convert.vegalite_to_svg),
+    ".html": _page,
+}

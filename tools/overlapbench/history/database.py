@@ -1,0 +1,196 @@
+"""The history's file: an SQLite database that is opened, added to, and asked.
+
+All of an `add` is one transaction: a process that is killed leaves nothing of it, and two that add
+at once wait for each other. The journal is SQLite's plain one, which network file systems stand
+too. Every error of SQLite becomes a ResultError that names the file.
+"""
+
+import contextlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from overlapbench.history import schema
+from overlapbench.history.record import Record
+from overlapbench.source import LARGEST_BYTES, ResultError
+
+_PATIENCE_S = 60.0  # how long to wait for another that writes
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What makes figures comparable: its fields, "" where a file does not say."""
+
+    fields: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        bare = {"backend", "GPU"}
+        words = (
+            value if name in bare else f"{name} {value}" for name, value in self.fields if value
+        )
+        return ", ".join(words) or "unknown"
+
+    def without(self, ignored: Sequence[str]) -> "Machine":
+        return Machine(tuple(field for field in self.fields if field[0] not in ignored))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One result file of the history."""
+
+    id: int
+    date: str
+    revision: str
+    host: str
+    machine: Machine
+    source: str
+    added: str
+    benchmarks: int
+    problems: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One benchmark of one run."""
+
+    run: int
+    benchmark: str
+    repetitions: int
+    problem: str
+    figures: Mapping[str, float]
+
+
+class Database:
+    """An open history."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def add(self, records: Sequence[Record]) -> list[tuple[int, bool]]:
+        """Add all or none; return each one's run, and whether it is new."""
+        with self._connection:  # commits, or rolls back
+            self._connection.execute("BEGIN IMMEDIATE")
+            return [self._add(record) for record in records]
+
+    def _add(self, record: Record) -> tuple[int, bool]:
+        known = self._find("SELECT id FROM run WHERE digest = ?", record.digest)
+        if known is not None:
+            return known, False
+        machine = self._number("machine", "fields", record.machine)
+        bad = sum(bool(measurement.problem) for measurement in record.measurements)
+        values = (
+            *(record.digest, record.date, record.revision, record.host, machine),
+            *(record.source, len(record.measurements), bad, record.document),
+        )
+        cursor = self._connection.execute(
+            "INSERT INTO run (digest, date, revision, host, machine, source, benchmarks, problems,"
+            f" document) VALUES ({', '.join('?' * len(values))})",
+            values,
+        )
+        run = int(cursor.lastrowid or 0)
+        self._connection.executemany(
+            "INSERT INTO measurement (run, benchmark, repetitions, problem, figures)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (
+                (run, self._number("benchmark", "name", name), *rest)
+                for name, *rest in record.measurements
+            ),
+        )
+        return run, True
+
+    def _number(self, table: str, column: str, text: str) -> int:
+        """Return the number that stands for a text, giving it one if it is new."""
+        known = self._find(f"SELECT id FROM {table} WHERE {column} = ?", text)
+        if known is not None:
+            return known
+        new = self._connection.execute(f"INSERT INTO {table} ({column}) VALUES (?)", (text,))
+        return int(new.lastrowid or 0)
+
+    def _find(self, query: str, value: str) -> int | None:
+        row = self._connection.execute(query, (value,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def runs(self) -> list[Run]:
+        """Return all runs in the order of time, those of the same second as they were added."""
+        rows = self._connection.execute(
+            "SELECT r.id, date, revision, host, fields, source, added, benchmarks, problems"
+            " FROM run r JOIN machine m ON m.id = r.machine ORDER BY date, r.id"
+        )
+        return [
+            Run(number, date, revision, host, Machine(tuple(json.loads(fields).items())), *rest)
+            for number, date, revision, host, fields, *rest in rows
+        ]
+
+    def document(self, run: int) -> bytes:
+        """Return the file that a run was added from, byte for byte."""
+        (content,) = self._connection.execute(
+            "SELECT document FROM run WHERE id = ?", (run,)
+        ).fetchone()
+        return zlib.decompressobj().decompress(content, LARGEST_BYTES)
+
+    def benchmarks(self) -> list[str]:
+        """Return the names of all benchmarks, in the order in which they first came."""
+        return [
+            name for (name,) in self._connection.execute("SELECT name FROM benchmark ORDER BY id")
+        ]
+
+    def measured_in(self, run: int) -> Iterator[Measured]:
+        """Return a run's benchmarks."""
+        return self._measured("m.run = ? ORDER BY m.rowid", run)
+
+    def measured_as(self, benchmark: str) -> Iterator[Measured]:
+        """Return a benchmark's figures in all runs."""
+        return self._measured("b.name = ?", benchmark)
+
+    def _measured(self, condition: str, value: int | str) -> Iterator[Measured]:
+        rows = self._connection.execute(
+            "SELECT m.run, b.name, m.repetitions, m.problem, m.figures FROM measurement m"
+            f" JOIN benchmark b ON b.id = m.benchmark WHERE {condition}",
+            (value,),
+        )
+        for run, name, repetitions, problem, figures in rows:
+            yield Measured(run, name, repetitions, problem, json.loads(figures))
+
+
+@contextlib.contextmanager
+def open_history(path: Path, create: bool = False) -> Iterator[Database]:
+    """Open a history, making it first if `create`; ResultError when it is none, or SQLite fails."""
+    if not create and not path.exists():
+        raise ResultError(f"{path}: there is no history yet: history.py add makes it")
+    mode = "rwc" if create else "rw"
+    try:
+        with contextlib.closing(
+            sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}",
+                timeout=_PATIENCE_S,
+                isolation_level=None,  # transactions are begun here, in words
+                uri=True,
+            )
+        ) as connection:
+            _prepare(connection, path, create)
+            yield Database(connection)
+    except (sqlite3.Error, zlib.error) as error:
+        raise ResultError(f"{path}: {error}") from None
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
+    """Refuse a file that is no history of ours; make one of an empty file."""
+
+    def ask(question: str) -> int:
+        return int(connection.execute(question).fetchone()[0])
+
+    if create and not ask("SELECT count(*) FROM sqlite_schema"):
+        connection.executescript(schema.script())
+    if ask("PRAGMA application_id") != schema.APPLICATION:
+        raise ResultError(f"{path}: an SQLite database, but no history of overlapbench")
+    version = ask("PRAGMA user_version")
+    if version != schema.VERSION:
+        raise ResultError(
+            f"{path}: tables of version {version}, known here is {schema.VERSION}:"
+            " use the history.py that made it"
+        )
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute(f"PRAGMA query_only = {'OFF' if create else 'ON'}")

@@ -1,0 +1,124 @@
+"""What the history keeps of a result file.
+
+The file itself, so that it can be had again byte for byte; where it comes from; and, ready for
+trends, each benchmark's figures: the medians over its repetitions, of every counter of METRICS that
+the row has. A plain file of Google Benchmark has its time only.
+
+Runs are comparable on the same *machine*: the fields that comparing goes by (launch.py), and for a
+file that names no backend, hence no device, its host.
+"""
+
+import hashlib
+import json
+import statistics
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from overlapbench.entries import Names
+from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
+from overlapbench.metrics import METRICS, TIME
+from overlapbench.result import read_time_ms
+from overlapbench.source import Document, Fields, ResultError, expand, harmless, load
+
+_KEPT = METRICS.keys() - {TIME, "valid"}
+_NO_HISTORY = ("injected_delay", "injected_fault")
+
+
+class Measurement(NamedTuple):
+    """One benchmark of one run."""
+
+    benchmark: str
+    repetitions: int
+    problem: str  # why the figures are not to be trusted; empty for a good row
+    figures: str  # JSON: metric to median
+
+
+@dataclass(frozen=True)
+class Record:
+    """One result file."""
+
+    source: str
+    digest: str  # of the file's content
+    date: str  # as `utc` writes it
+    revision: str  # "" where unknown
+    host: str
+    machine: str  # JSON: field to value
+    document: bytes  # the file, compressed
+    measurements: tuple[Measurement, ...]
+
+
+def read_records(arguments: Sequence[str], revision: str = "") -> list[Record]:
+    """Read files, globs and `-`; ResultError unless every one is a result."""
+    sources = expand(arguments)
+    if sources.count("-") > 1:
+        raise ResultError("-: standard input can be read once only")
+    return [parse_record(source, load(source), revision) for source in sources]
+
+
+def parse_record(source: str, text: str, revision: str = "") -> Record:
+    """Validate one file; `revision` replaces what its context says."""
+    launch = parse_launch(source, text)
+    document = Document.parse(source, text)
+    context = document.context
+    for key in _NO_HISTORY:
+        if key in context.values:
+            raise context.error(key, "disturbed on purpose: this is no history")
+    content = text.encode()
+    return Record(
+        source="standard input" if source == "-" else harmless(source),
+        digest=hashlib.sha256(content).hexdigest(),
+        date=_date(context),
+        revision=harmless(revision) or context.line("git_revision"),
+        host=context.line("host_name"),
+        machine=json.dumps(_machine(launch.context, context)),
+        document=zlib.compress(content),
+        measurements=tuple(_measurements(document, launch)),
+    )
+
+
+def utc(text: str) -> str:
+    """Write an ISO date in UTC, so that the order of texts is that of time. Raises ValueError."""
+    date = datetime.fromisoformat(text)
+    known = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return known.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _date(context: Fields) -> str:
+    text = context.text("date")
+    try:
+        return utc(text)
+    except (ValueError, OverflowError):
+        raise context.error("date", f"{text!r} is not a date such as 2026-03-01T12:00:00") from None
+
+
+def _machine(compared: Mapping[str, str], context: Fields) -> Mapping[str, str]:
+    fields = {label: compared[key] for key, label in CONTEXT_FIELDS.items()}
+    return fields | {"host": "" if fields["backend"] else context.line("host_name")}
+
+
+def _measurements(document: Document, launch: Launch) -> Iterable[Measurement]:
+    """Reduce the repetitions of each benchmark; `launch` has checked the document."""
+    ours, names = "overlapbench_schema" in document.context.values, Names()
+    runs: dict[str, list[Mapping[str, float]]] = {name: [] for name in launch.rows}
+    for index in range(len(document.entries)):
+        fields = document.fields(index)
+        if fields.values.get("run_type") != "aggregate" and not fields.failure():
+            name, _ = names.resolve(fields, ours)
+            runs[name].append(_figures(fields, ours))
+    for name, found in runs.items():
+        row = launch.rows[name]
+        yield Measurement(name, row.repetitions, row.problem, json.dumps(_medians(found)))
+
+
+def _figures(fields: Fields, ours: bool) -> Mapping[str, float]:
+    kept = _KEPT & fields.values.keys() if ours else ()
+    return {TIME: read_time_ms(fields)} | {key: fields.number(key) for key in kept}
+
+
+def _medians(runs: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    """Return the median of each figure that all repetitions have."""
+    shared = set.intersection(*map(set, runs)) if runs else set()
+    return {key: statistics.median(run[key] for run in runs) for key in sorted(shared)}

@@ -1,0 +1,67 @@
+"""The tables of a history, which can be added to and nothing else.
+
+SQLite marks the file as ours by APPLICATION (`PRAGMA application_id`) and with the VERSION of its
+tables (`PRAGMA user_version`). Triggers refuse to change, to delete and, since `INSERT OR REPLACE`
+deletes without asking them, to insert what is there already.
+"""
+
+from collections.abc import Mapping
+
+APPLICATION = 0x6F6C6270  # "olbp"
+VERSION = 1
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS machine (
+    id INTEGER PRIMARY KEY,
+    fields TEXT NOT NULL UNIQUE       -- JSON: what makes figures comparable
+) STRICT;
+CREATE TABLE IF NOT EXISTS run (
+    id INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE,      -- SHA-256 of the file
+    date TEXT NOT NULL,               -- of the measurement, ISO 8601 in UTC
+    revision TEXT NOT NULL,
+    host TEXT NOT NULL,
+    machine INTEGER NOT NULL REFERENCES machine (id),
+    source TEXT NOT NULL,             -- the file's name when it was added
+    benchmarks INTEGER NOT NULL,      -- how many it has, and how many of them are bad
+    problems INTEGER NOT NULL,
+    added TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now')),
+    document BLOB NOT NULL            -- the file, compressed with zlib
+) STRICT;
+CREATE TABLE IF NOT EXISTS benchmark (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE IF NOT EXISTS measurement (
+    benchmark INTEGER NOT NULL REFERENCES benchmark (id),
+    run INTEGER NOT NULL REFERENCES run (id),
+    repetitions INTEGER NOT NULL,
+    problem TEXT NOT NULL,            -- empty for a good row
+    figures TEXT NOT NULL,            -- JSON: metric to the median of its repetitions
+    PRIMARY KEY (benchmark, run)
+) STRICT;
+CREATE INDEX IF NOT EXISTS measurement_of_run ON measurement (run);
+"""
+# What tells a row of a table from all others.
+_KEYS: Mapping[str, str] = {
+    "machine": "id = NEW.id OR fields = NEW.fields",
+    "run": "id = NEW.id OR digest = NEW.digest",
+    "benchmark": "id = NEW.id OR name = NEW.name",
+    "measurement": "benchmark = NEW.benchmark AND run = NEW.run",
+}
+_TRIGGERS = """
+CREATE TRIGGER IF NOT EXISTS {table}_is_not_changed BEFORE UPDATE ON {table}
+BEGIN SELECT RAISE (ABORT, 'a history can only be added to'); END;
+CREATE TRIGGER IF NOT EXISTS {table}_is_not_deleted BEFORE DELETE ON {table}
+BEGIN SELECT RAISE (ABORT, 'a history can only be added to'); END;
+CREATE TRIGGER IF NOT EXISTS {table}_is_not_replaced BEFORE INSERT ON {table}
+WHEN EXISTS (SELECT 1 FROM {table} WHERE {key})
+BEGIN SELECT RAISE (ABORT, 'a history can only be added to'); END;
+"""
+
+
+def script() -> str:
+    """Return what makes an empty file a history; run by two at once, it is made once."""
+    triggers = (_TRIGGERS.format(table=table, key=key) for table, key in _KEYS.items())
+    marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+    return "\n".join(("BEGIN IMMEDIATE;", _TABLES, *triggers, marks, "COMMIT;"))

@@ -1,0 +1,78 @@
+"""A benchmark's figures on one machine, in the order of time.
+
+Runs are chosen by a Selection. A series never mixes machines; what is named in `across` (a new
+driver, say) may differ within one. Rows with a problem are no part of a series.
+"""
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from overlapbench.entries import saved_share
+from overlapbench.history.database import Database, Machine, Run
+from overlapbench.metrics import EFFICIENCY
+from overlapbench.source import ResultError
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which runs; an empty text is no condition."""
+
+    machine: str = ""  # found in the machine's description, in either case
+    since: str = ""  # as `record.utc` writes it
+    revision: str = ""  # how it begins
+
+    def runs(self, database: Database) -> list[Run]:
+        """Return the runs in the order of time; ResultError when there is none."""
+        runs = [run for run in database.runs() if self._takes(run)]
+        if not runs:
+            raise ResultError("no run of the history is chosen: see --machine, --since, --revision")
+        return runs
+
+    def _takes(self, run: Run) -> bool:
+        return (
+            self.machine.casefold() in str(run.machine).casefold()
+            and run.date >= self.since
+            and run.revision.startswith(self.revision)
+        )
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run's figure, and what it is judged by: for efficiency the share of T that is saved."""
+
+    run: Run
+    value: float
+    judged: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """A benchmark on a machine."""
+
+    benchmark: str
+    metric: str
+    machine: Machine
+    points: tuple[Point, ...]
+
+
+def read_series(
+    database: Database,
+    selection: Selection,
+    pattern: str,
+    metric: str,
+    across: Sequence[str] = (),
+) -> Iterator[Series]:
+    """Yield the series of the benchmarks that match a pattern, as a shell's."""
+    runs = selection.runs(database)
+    for name in fnmatch.filter(database.benchmarks(), pattern):
+        measured = {m.run: m.figures for m in database.measured_as(name) if not m.problem}
+        parts: dict[Machine, list[Point]] = {}
+        for run in runs:
+            figures = measured.get(run.id, {})
+            if metric in figures:
+                judged = saved_share(figures) if metric == EFFICIENCY else figures[metric]
+                points = parts.setdefault(run.machine.without(across), [])
+                points.append(Point(run, figures[metric], judged))
+        for machine, points in parts.items():
+            yield Series(name, metric, machine, tuple(points))

@@ -1,0 +1,102 @@
+"""The history as text: its runs, one of them, and the changes of level."""
+
+import io
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from overlapbench.compare.table import figure, percent
+from overlapbench.history.changes import LEAST_RUNS, LEAST_SEGMENT, Change
+from overlapbench.history.database import Measured, Run
+from overlapbench.history.series import Series
+from overlapbench.metrics import JUDGED, SHOWN, TIME
+from overlapbench.source import Document, harmless
+
+_WIDTH = 140  # where the output is no terminal
+_COLOURS = {"worse": "bold red", "better": "green"}
+Found = Sequence[tuple[Series, Sequence[Change] | None]]
+
+
+def list_runs(runs: Sequence[Run]) -> str:
+    """Return a line for each run."""
+    table = _table("run", "date", "revision", "host", "machine", "file", right=("rows", "bad"))
+    for run in runs:
+        words = (str(run.id), run.date, run.revision, run.host, str(run.machine), run.source)
+        table.add_row(*map(Text, (*words, str(run.benchmarks), str(run.problems or ""))))
+    return _print(table)
+
+
+def show_run(run: Run, document: bytes, measured: Iterable[Measured]) -> str:
+    """Return where a run comes from, its context, and its rows."""
+    context = Document.parse(f"run {run.id}", document.decode()).context.values
+    head = {"run": run.id, "added": run.added, "revision": run.revision, "file": run.source}
+    lines = [f"{key}: {_word(value)}" for key, value in (head | dict(context)).items()]
+    rows = list(measured)
+    metrics = [m for m in (*JUDGED, *SHOWN) if any(m in row.figures for row in rows)]
+    table = _table("benchmark", right=[metric_title(metric) for metric in metrics])
+    for row in rows:
+        name = row.benchmark + (f"\n  {row.problem}" if row.problem else "")
+        figures = (figure(row.figures[m]) if m in row.figures else "" for m in metrics)
+        table.add_row(*map(Text, (name, *figures)))
+    return "\n".join(lines) + "\n\n" + _print(table)
+
+
+def list_changes(metric: str, found: Found) -> str:
+    """Return a line for each change, and what could not be told."""
+    titles = ("benchmark", "machine", "between revisions", "and dates")
+    table = _table(
+        "verdict", *titles, right=("change", f"before {metric_title(metric)}", "after", "runs")
+    )
+    for series, changes in found:
+        for change in changes or ():
+            cells = (change.direction, series.benchmark, str(series.machine), *_between(change))
+            figures = (percent(change.natural), figure(change.before), figure(change.after))
+            counts = "{} / {}".format(*change.runs)
+            style = _COLOURS.get(change.direction, "")
+            table.add_row(*(Text(cell, style=style) for cell in (*cells, *figures, counts)))
+    return (_print(table) if table.rows else "") + "\n".join(_summary(found)) + "\n"
+
+
+def _summary(found: Found) -> list[str]:
+    told = [changes for _, changes in found if changes is not None]
+    lines = [
+        f"{sum(map(len, told))} changes in {len(told)} series; one is seen when"
+        f" {LEAST_SEGMENT} runs came after it"
+    ]
+    if short := len(found) - len(told):
+        lines.append(f"cannot be told: {short} series have fewer than {LEAST_RUNS} usable runs")
+    return lines
+
+
+def _between(change: Change) -> tuple[str, str]:
+    revisions = (change.last.revision or "unknown", change.first.revision or "unknown")
+    return " … ".join(revisions), f"{change.last.date[:16]} … {change.first.date[:16]}"
+
+
+def _word(value: object) -> str:
+    return harmless(value if isinstance(value, str) else json.dumps(value))
+
+
+def metric_title(metric: str) -> str:
+    return f"{metric} ms" if metric == TIME else metric
+
+
+def _table(*titles: str, right: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    for title in right:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _print(table: Table) -> str:
+    text, terminal = io.StringIO(), sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else _WIDTH
+    Console(file=text, width=width, force_terminal=terminal, highlight=False).print(table)
+    return text.getvalue()
