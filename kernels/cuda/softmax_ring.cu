@@ -7,9 +7,10 @@
 // theirs, once to write the results and give the chunks back. So memory is read while results are
 // computed and written. A row is read once: its share stays in the ring between the two times.
 //
-// Clusters take the next row from a counter in device memory, since some get less bandwidth than
-// others: those in the larger groups of SMs (GPCs). The first block's loader takes it and tells the
-// others.
+// A cluster's first row is the one of its number, whose loads need no other block and so begin at
+// once. Every next row it takes from a counter in device memory, since some clusters get less
+// bandwidth than others: those in the larger groups of SMs (GPCs). The first block's loader takes
+// it and tells the others.
 //
 // Sources: PTX ISA, "mbarrier", "cp.async.bulk", "st.async". Messages between blocks are st.async:
 // 8 bytes that arrive together with the count that the receiver's barrier waits for.
@@ -94,6 +95,14 @@ class Barrier {
   std::uint64_t bits_;
 };
 
+// The two halves of a barrier of all threads of the cluster.
+__device__ __forceinline__ void ArriveAtCluster() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+__device__ __forceinline__ void WaitForCluster() {
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
 // A position in the ring, and the parity of the phase its barriers are in.
 struct Cursor {
   int slot = 0;
@@ -138,24 +147,30 @@ struct Share {
 };
 
 // The row that is the cluster's turn `turn`; none is left when it is not below problem.rows.
-__device__ __forceinline__ long RowOf(Shared& shared, unsigned turn) {
-  shared.told[turn % kMessages].Wait(turn / kMessages % 2);
-  return static_cast<long>(shared.rows[turn % kMessages]);
+__device__ __forceinline__ long RowOf(Shared& shared, unsigned turn, int blocks) {
+  if (turn == 0) return blockIdx.x / static_cast<unsigned>(blocks);
+  const unsigned message = turn - 1;
+  shared.told[message % kMessages].Wait(message / kMessages % 2);
+  return static_cast<long>(shared.rows[message % kMessages]);
 }
 
-// Takes the next row and tells all blocks. A cluster of one block has nobody to send to.
+// Takes the row of turn `turn`, from 1 on, and tells all blocks. A cluster of one block has nobody
+// to send to.
 __device__ __forceinline__ void TakeRow(Shared& shared, unsigned turn, int rank, int blocks,
                                         SoftmaxRingCounters* counters) {
-  Barrier& told = shared.told[turn % kMessages];
-  std::uint64_t& message = shared.rows[turn % kMessages];
+  Barrier& told = shared.told[(turn - 1) % kMessages];
+  std::uint64_t& message = shared.rows[(turn - 1) % kMessages];
+  const auto take = [&] {
+    return atomicAdd(&counters->taken_rows, 1U) + gridDim.x / static_cast<unsigned>(blocks);
+  };
   if (blocks == 1) {
-    message = atomicAdd(&counters->next_row, 1U);
+    message = take();
     told.Arrive();
     return;
   }
   told.ArriveAndExpect(sizeof(message));
   if (rank != 0) return;
-  const std::uint64_t row = atomicAdd(&counters->next_row, 1U);
+  const std::uint64_t row = take();
   for (int receiver = 0; receiver < blocks; ++receiver) told.Send(&message, receiver, row);
 }
 
@@ -164,8 +179,9 @@ __device__ void LoadRows(const Problem<T>& problem, Shared& shared, uint4* ring,
                          int blocks, SoftmaxRingCounters* counters) {
   Cursor cursor;
   for (unsigned turn = 0;; ++turn) {
-    TakeRow(shared, turn, rank, blocks, counters);
-    const long row = RowOf(shared, turn);
+    if (turn == 1) WaitForCluster();  // until then nothing leaves the block
+    if (turn > 0) TakeRow(shared, turn, rank, blocks, counters);
+    const long row = RowOf(shared, turn, blocks);
     if (row >= problem.rows) break;
     const T* start = problem.in + row * problem.columns;
     const Share<T> share(start, problem.columns, rank, blocks);
@@ -227,10 +243,7 @@ __device__ void StoreShare(T* to, const Share<T>& share, Shared& shared, const u
     const int count = share.count - done - thread;
     Vectors<T, kVectors> vectors;
     vectors.Load(ring + cursor.slot * kChunk + thread, count, kWorkers);
-    // One lane gives the chunk back for its warp, which __syncwarp orders. compute-sanitizer's
-    // racecheck does not follow that for the other 31 lanes and reports their reads.
-    __syncwarp();
-    if (thread % 32 == 0) shared.emptied[cursor.slot].Arrive();
+    shared.emptied[cursor.slot].Arrive();
     const long first = share.first + done + thread;
     vectors.Store(to + share.span.head + first * Span<T>::kVector, count, kWorkers, normalizer);
     cursor.Advance();
@@ -242,7 +255,7 @@ __device__ void WorkOnRows(const Problem<T>& problem, Shared& shared, const uint
                            int blocks) {
   Cursor cursor;
   for (unsigned turn = 0;; ++turn) {
-    const long row = RowOf(shared, turn);
+    const long row = RowOf(shared, turn, blocks);
     if (row >= problem.rows) break;
     const T* start = problem.in + row * problem.columns;
     T* to = problem.out + row * problem.columns;
@@ -260,10 +273,11 @@ __device__ void WorkOnRows(const Problem<T>& problem, Shared& shared, const uint
   }
 }
 
+// By the loader, which then goes ahead; the others wait.
 __device__ __forceinline__ void Initialize(Shared& shared) {
   for (int slot = 0; slot < kSlots; ++slot) {
     shared.filled[slot].Initialize(1);
-    shared.emptied[slot].Initialize(kWorkers / 32);
+    shared.emptied[slot].Initialize(kWorkers);
   }
   for (auto& told : shared.told) told.Initialize(1);
   for (auto& met : shared.met) met.Initialize(1);
@@ -282,11 +296,13 @@ __global__ __launch_bounds__(kThreads, 1) void RingKernel(const T* in, T* out, l
   const int rank = static_cast<int>(cluster.block_rank());
   const int blocks = static_cast<int>(cluster.num_blocks());
   const Problem<T> problem{in, out, rows, columns};
-  if (threadIdx.x == 0) Initialize(shared);
-  cluster.sync();
+  const bool loads = threadIdx.x == kWorkers;
+  if (loads) Initialize(shared);
+  ArriveAtCluster();
+  if (!loads) WaitForCluster();
   if (threadIdx.x < kWorkers) {
     WorkOnRows(problem, shared, ring, rank, blocks);
-  } else if (threadIdx.x == kWorkers) {
+  } else if (loads) {
     LoadRows(problem, shared, ring, rank, blocks, counters);
   }
   __syncwarp();
