@@ -15,48 +15,49 @@ struct Line {
   SoftmaxRegime regime;
 };
 constexpr Line kLines[] = {
-    {64, 64, {kLanes, "4 lanes", 4, 1, 0}},
-    {128, 128, {kLanes, "8 lanes", 8, 1, 0}},
-    {256, 256, {kLanes, "16 lanes", 16, 1, 0}},
-    {512, 512, {kLanes, "32 lanes", 32, 1, 0}},
-    {1 * kKiB, 1 * kKiB, {kLanes, "32 lanes, 2 vectors", 32, 2, 0}},
-    {1536, 1536, {kLanes, "32 lanes, 3 vectors", 32, 3, 0}},
+    {64, 64, {kLanes, "4 lanes", 4, 1}},
+    {128, 128, {kLanes, "8 lanes", 8, 1}},
+    {256, 256, {kLanes, "16 lanes", 16, 1}},
+    {512, 512, {kLanes, "32 lanes", 32, 1}},
+    {1 * kKiB, 1 * kKiB, {kLanes, "32 lanes, 2 vectors", 32, 2}},
+    {1536, 1536, {kLanes, "32 lanes, 3 vectors", 32, 3}},
     // A block may be a single warp.
-    {2 * kKiB, 2 * kKiB, {kRegisters, "block, 4 vectors", 0, 4, 0}},
-    {3 * kKiB, 3 * kKiB, {kLanes, "32 lanes, 6 vectors", 32, 6, 0}},
-    {4 * kKiB, 0, {kRegisters, "block, 8 vectors", 0, 8, 0}},
-    {0, 16 * kKiB, {kRegisters, "block, 2 vectors", 0, 2, 0}},
+    {2 * kKiB, 2 * kKiB, {kRegisters, "block, 4 vectors", 0, 4}},
+    {3 * kKiB, 3 * kKiB, {kLanes, "32 lanes, 6 vectors", 32, 6}},
+    {4 * kKiB, 0, {kRegisters, "block, 8 vectors", 0, 8}},
+    {0, 16 * kKiB, {kRegisters, "block, 2 vectors", 0, 2}},
     // Up to 80 KiB an SM holds two blocks, whose loads and stores overlap.
-    {72 * kKiB, 72 * kKiB, {kRegisters, "block, 6 vectors", 0, 6, 0}},
-    {80 * kKiB, 80 * kKiB, {kRegisters, "block, 16 vectors", 0, 16, 0}},
-    // A single block an SM: 2-byte elements have twice the exponentials, which take too long where
-    // nothing overlaps them.
-    {0, 128 * kKiB, {kRegisters, "block, 16 vectors, alone", 0, 16, 0}},
+    {72 * kKiB, 72 * kKiB, {kRegisters, "block, 6 vectors", 0, 6}},
+    {80 * kKiB, 80 * kKiB, {kRegisters, "block, 16 vectors", 0, 16}},
     // A block's share must fit its shared memory. Large shares spread the cost of the blocks'
     // meeting, smaller ones leave room to read ahead.
-    {176 * kKiB, 0, {kRing, "ring", 0, 4, 1}},
-    {416 * kKiB, 240 * kKiB, {kRing, "ring, cluster of 2", 0, 4, 2}},
-    {832 * kKiB, 480 * kKiB, {kRing, "ring, cluster of 4", 0, 4, 4}},
-    {0, 1024 * kKiB, {kRing, "ring, cluster of 8", 0, 4, 8}},
+    {176 * kKiB, 92 * kKiB, {kRing, "ring", 0, 0, 1, 1}},
+    // A single block an SM, whose loads are enough again; 2-byte elements have twice the
+    // exponentials, which take too long where nothing overlaps them.
+    {0, 128 * kKiB, {kRegisters, "block, 16 vectors, alone", 0, 16}},
+    {416 * kKiB, 192 * kKiB, {kRing, "ring, cluster of 2", 0, 0, 2, 1}},
+    {0, 224 * kKiB, {kRing, "twin rings, cluster of 4", 0, 0, 4, 2}},
+    {832 * kKiB, 640 * kKiB, {kRing, "twin rings, cluster of 8", 0, 0, 8, 2}},
+    {0, 1024 * kKiB, {kRing, "ring, cluster of 8", 0, 0, 8, 1}},
 };
 
 // Short rows that are not aligned come first to these.
 constexpr Line kUnalignedLines[] = {
-    {32, 32, {kStaged, "stage, 4 lanes, 2 words", 4, 2, 0}},
-    {48, 48, {kStaged, "stage, 4 lanes, 3 words", 4, 3, 0}},
-    {64, 64, {kStaged, "stage, 4 lanes, 4 words", 4, 4, 0}},
-    {80, 80, {kStaged, "stage, 4 lanes, 5 words", 4, 5, 0}},
-    {96, 96, {kStaged, "stage, 4 lanes, 6 words", 4, 6, 0}},
-    {128, 128, {kStaged, "stage, 4 lanes, 8 words", 4, 8, 0}},
-    {160, 160, {kStaged, "stage, 8 lanes, 5 words", 8, 5, 0}},
-    {192, 192, {kStaged, "stage, 8 lanes, 6 words", 8, 6, 0}},
-    {256, 256, {kStaged, "stage, 8 lanes, 8 words", 8, 8, 0}},
-    {320, 320, {kStaged, "stage, 16 lanes, 5 words", 16, 5, 0}},
-    {384, 384, {kStaged, "stage, 16 lanes, 6 words", 16, 6, 0}},
-    {512, 512, {kStaged, "stage, 16 lanes, 8 words", 16, 8, 0}},
-    {640, 640, {kStaged, "stage, 32 lanes, 5 words", 32, 5, 0}},
-    {768, 768, {kStaged, "stage, 32 lanes, 6 words", 32, 6, 0}},
-    {896, 0, {kStaged, "stage, 32 lanes, 8 words", 32, 8, 0}},
+    {32, 32, {kStaged, "stage, 4 lanes, 2 words", 4, 2}},
+    {48, 48, {kStaged, "stage, 4 lanes, 3 words", 4, 3}},
+    {64, 64, {kStaged, "stage, 4 lanes, 4 words", 4, 4}},
+    {80, 80, {kStaged, "stage, 4 lanes, 5 words", 4, 5}},
+    {96, 96, {kStaged, "stage, 4 lanes, 6 words", 4, 6}},
+    {128, 128, {kStaged, "stage, 4 lanes, 8 words", 4, 8}},
+    {160, 160, {kStaged, "stage, 8 lanes, 5 words", 8, 5}},
+    {192, 192, {kStaged, "stage, 8 lanes, 6 words", 8, 6}},
+    {256, 256, {kStaged, "stage, 8 lanes, 8 words", 8, 8}},
+    {320, 320, {kStaged, "stage, 16 lanes, 5 words", 16, 5}},
+    {384, 384, {kStaged, "stage, 16 lanes, 6 words", 16, 6}},
+    {512, 512, {kStaged, "stage, 16 lanes, 8 words", 16, 8}},
+    {640, 640, {kStaged, "stage, 32 lanes, 5 words", 32, 5}},
+    {768, 768, {kStaged, "stage, 32 lanes, 6 words", 32, 6}},
+    {896, 0, {kStaged, "stage, 32 lanes, 8 words", 32, 8}},
 };
 
 // The first of `lines` that holds the row, or null.

@@ -25,6 +25,7 @@ struct SoftmaxRegime {
   int lanes = 0;    // kStaged, kLanes: lanes a row
   int units = 0;    // words (kStaged) or vectors a thread
   int cluster = 0;  // kRing: blocks a row
+  int twins = 0;    // kRing: blocks an SM, 1 or 2
 };
 
 // What the choice depends on beside the row's length.
