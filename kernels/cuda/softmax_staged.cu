@@ -78,8 +78,7 @@ __global__ __launch_bounds__(kThreads) void StagedKernel(const T* in, T* out, lo
   __pipeline_wait_prior(0);
   __syncthreads();
 
-  // Whole warps must take part in the shuffles: a warp without a row for each of its groups of
-  // lanes is given the last row more than once, and must not replace it more than once.
+  // Whole warps must take part in the shuffles: lanes past the last row are given no columns of it.
   constexpr int kRowsAWarp = 32 / kLanes;
   for (int row = thread / kLanes; row / kRowsAWarp * kRowsAWarp < count; row += kThreads / kLanes) {
     ReplaceRow<T, kWords, kLanes>(staged + min(row, count - 1) * columns, row < count ? columns : 0,
