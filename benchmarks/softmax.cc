@@ -1,7 +1,8 @@
 // Softmax: the rows of a matrix, fused and not, against a copy of the matrix in the same group.
 //
-// Which rows: the fused kernel over all lengths of a row, odd ones among them, in every type; the
-// others at a short and a long row, beside the fused one, and cuDNN's at two more.
+// Which rows: the fused kernel over all lengths of a row, odd ones among them, in every type, on a
+// GPU also on a matrix of half the size; the others at a short and a long row, beside the fused
+// one, and cuDNN's at two more.
 #include "benchmarks/plan.h"
 #include "fixtures/copy_share_fixture.h"
 
@@ -32,6 +33,12 @@ void PlanSoftmax(Plan& plan, Backend backend) {
   plan.Add<CopyShareFixture>(
       "Softmax",
       Held("SoftmaxFused", {{"columns", columns}, {"precision", types}}, {"DeviceCopy"}, "Fused"));
+  if (!host) {
+    plan.Add<CopyShareFixture>(
+        "Softmax",
+        Held("SoftmaxFused", {{"matrix_bytes", "256M"}, {"columns", columns}, {"precision", types}},
+             {"DeviceCopy"}, "Fused"));
+  }
   const std::pair<const char*, const char*> others[] = {{"SoftmaxUnfused", "Unfused"},
                                                         {"SoftmaxBlockPerRow", "BlockPerRow"},
                                                         {"SoftmaxTwoPass", "TwoPass"}};

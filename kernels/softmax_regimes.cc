@@ -1,6 +1,6 @@
 #include "kernels/softmax_regimes.h"
 
-#include <array>
+#include <span>
 
 namespace overlapbench {
 namespace {
@@ -14,46 +14,71 @@ struct Line {
   long most_bytes_of_4;  // and of 4 bytes
   SoftmaxRegime regime;
 };
-constexpr std::array<Line, 16> kLines = {{
-    {64, 64, {kLanes, "4 lanes", 4, 1, 0}},
-    {128, 128, {kLanes, "8 lanes", 8, 1, 0}},
-    {256, 256, {kLanes, "16 lanes", 16, 1, 0}},
-    {512, 512, {kLanes, "32 lanes", 32, 1, 0}},
-    {1 * kKiB, 1 * kKiB, {kLanes, "32 lanes, 2 vectors", 32, 2, 0}},
-    {1536, 1536, {kLanes, "32 lanes, 3 vectors", 32, 3, 0}},
-    {2 * kKiB, 2 * kKiB, {kLanes, "32 lanes, 4 vectors", 32, 4, 0}},
-    {3 * kKiB, 3 * kKiB, {kLanes, "32 lanes, 6 vectors", 32, 6, 0}},
-    {4 * kKiB, 4 * kKiB, {kLanes, "32 lanes, 8 vectors", 32, 8, 0}},
-    {16 * kKiB, 16 * kKiB, {kRegisters, "block, 4 vectors", 0, 4, 0}},
-    // Up to here an SM holds two blocks, whose loads and stores overlap.
-    {72 * kKiB, 72 * kKiB, {kRegisters, "block, 8 vectors", 0, 8, 0}},
+constexpr Line kLines[] = {
+    {64, 64, {kLanes, "4 lanes", 4, 1}},
+    {128, 128, {kLanes, "8 lanes", 8, 1}},
+    {256, 256, {kLanes, "16 lanes", 16, 1}},
+    {512, 512, {kLanes, "32 lanes", 32, 1}},
+    {1 * kKiB, 1 * kKiB, {kLanes, "32 lanes, 2 vectors", 32, 2}},
+    {1536, 1536, {kLanes, "32 lanes, 3 vectors", 32, 3}},
+    // A block may be a single warp.
+    {2 * kKiB, 2 * kKiB, {kRegisters, "block, 4 vectors", 0, 4}},
+    {3 * kKiB, 3 * kKiB, {kLanes, "32 lanes, 6 vectors", 32, 6}},
+    {4 * kKiB, 0, {kRegisters, "block, 8 vectors", 0, 8}},
+    {0, 16 * kKiB, {kRegisters, "block, 2 vectors", 0, 2}},
+    // Up to 80 KiB an SM holds two blocks, whose loads and stores overlap.
+    {72 * kKiB, 72 * kKiB, {kRegisters, "block, 6 vectors", 0, 6}},
+    {80 * kKiB, 80 * kKiB, {kRegisters, "block, 16 vectors", 0, 16}},
     // A block's share must fit its shared memory. Large shares spread the cost of the blocks'
     // meeting, smaller ones leave room to read ahead.
-    {176 * kKiB, 112 * kKiB, {kRing, "ring", 0, 4, 1}},
+    {176 * kKiB, 92 * kKiB, {kRing, "ring", 0, 0, 1, 1}},
     // A single block an SM, whose loads are enough again; 2-byte elements have twice the
     // exponentials, which take too long where nothing overlaps them.
-    {0, 128 * kKiB, {kRegisters, "block, 8 vectors", 0, 8, 0}},
-    {416 * kKiB, 256 * kKiB, {kRing, "ring, cluster of 2", 0, 4, 2}},
-    {832 * kKiB, 512 * kKiB, {kRing, "ring, cluster of 4", 0, 4, 4}},
-    {0, 1024 * kKiB, {kRing, "ring, cluster of 8", 0, 4, 8}},
-}};
+    {0, 128 * kKiB, {kRegisters, "block, 16 vectors, alone", 0, 16}},
+    {416 * kKiB, 192 * kKiB, {kRing, "ring, cluster of 2", 0, 0, 2, 1}},
+    {0, 224 * kKiB, {kRing, "twin rings, cluster of 4", 0, 0, 4, 2}},
+    {832 * kKiB, 640 * kKiB, {kRing, "twin rings, cluster of 8", 0, 0, 8, 2}},
+    {0, 1024 * kKiB, {kRing, "ring, cluster of 8", 0, 0, 8, 1}},
+};
 
-// Rows that are not aligned have up to 14 elements around their whole vectors; the shortest have
-// little else.
-constexpr long kMostUnalignedColumns = 64;
-constexpr SoftmaxRegime kUnaligned = {kElements, "16 lanes, 4 elements", 16, 4, 0};
+// Short rows that are not aligned come first to these.
+constexpr Line kUnalignedLines[] = {
+    {32, 32, {kStaged, "stage, 4 lanes, 2 words", 4, 2}},
+    {48, 48, {kStaged, "stage, 4 lanes, 3 words", 4, 3}},
+    {64, 64, {kStaged, "stage, 4 lanes, 4 words", 4, 4}},
+    {80, 80, {kStaged, "stage, 4 lanes, 5 words", 4, 5}},
+    {96, 96, {kStaged, "stage, 4 lanes, 6 words", 4, 6}},
+    {128, 128, {kStaged, "stage, 4 lanes, 8 words", 4, 8}},
+    {160, 160, {kStaged, "stage, 8 lanes, 5 words", 8, 5}},
+    {192, 192, {kStaged, "stage, 8 lanes, 6 words", 8, 6}},
+    {256, 256, {kStaged, "stage, 8 lanes, 8 words", 8, 8}},
+    {320, 320, {kStaged, "stage, 16 lanes, 5 words", 16, 5}},
+    {384, 384, {kStaged, "stage, 16 lanes, 6 words", 16, 6}},
+    {512, 512, {kStaged, "stage, 16 lanes, 8 words", 16, 8}},
+    {640, 640, {kStaged, "stage, 32 lanes, 5 words", 32, 5}},
+    {768, 768, {kStaged, "stage, 32 lanes, 6 words", 32, 6}},
+    {896, 0, {kStaged, "stage, 32 lanes, 8 words", 32, 8}},
+};
+
+// The first of `lines` that holds the row, or null.
+const SoftmaxRegime* Find(std::span<const Line> lines, long columns, Element element,
+                          bool clusters) {
+  const long element_bytes = static_cast<long>(SizeOf(element));
+  for (const auto& line : lines) {
+    const long most_bytes = element_bytes == 2 ? line.most_bytes_of_2 : line.most_bytes_of_4;
+    const bool exists = line.regime.kind != kRing || clusters;
+    if (exists && columns * element_bytes <= most_bytes) return &line.regime;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits) {
-  if (!traits.aligned && columns <= kMostUnalignedColumns) return kUnaligned;
-  const long element_bytes = static_cast<long>(SizeOf(element));
-  for (const auto& line : kLines) {
-    const long most_bytes = element_bytes == 2 ? line.most_bytes_of_2 : line.most_bytes_of_4;
-    const bool exists = line.regime.kind != kRing || traits.clusters;
-    if (exists && columns * element_bytes <= most_bytes) return line.regime;
-  }
-  return {kTwoPass, "two passes"};
+  const SoftmaxRegime* regime = nullptr;
+  if (!traits.aligned) regime = Find(kUnalignedLines, columns, element, traits.clusters);
+  if (regime == nullptr) regime = Find(kLines, columns, element, traits.clusters);
+  return regime != nullptr ? *regime : SoftmaxRegime{kTwoPass, "two passes"};
 }
 
 }  // namespace overlapbench

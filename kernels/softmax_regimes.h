@@ -1,7 +1,7 @@
 // How the fused softmax holds a row, by the row's length: a table (softmax_regimes.cc).
 //
-//   kElements   some lanes of a warp hold the row in registers and read single elements: short rows
-//               that do not start at 16-byte boundaries
+//   kStaged     short rows that do not start at 16-byte boundaries: a block moves many of them
+//               through shared memory, where some lanes of a warp hold a row as 4-byte words
 //   kLanes      some lanes of a warp hold the row in registers, as 16-byte vectors
 //   kRegisters  a block holds the row in registers
 //   kRing       persistent clusters of blocks; rows stream through shared memory, each block takes
@@ -17,14 +17,15 @@
 
 namespace overlapbench {
 
-enum class SoftmaxRegimeKind : std::uint8_t { kElements, kLanes, kRegisters, kRing, kTwoPass };
+enum class SoftmaxRegimeKind : std::uint8_t { kStaged, kLanes, kRegisters, kRing, kTwoPass };
 
 struct SoftmaxRegime {
   SoftmaxRegimeKind kind = SoftmaxRegimeKind::kTwoPass;
   std::string_view name;
-  int lanes = 0;    // kElements, kLanes: lanes a row
-  int units = 0;    // elements or vectors a thread
+  int lanes = 0;    // kStaged, kLanes: lanes a row
+  int units = 0;    // words (kStaged) or vectors a thread
   int cluster = 0;  // kRing: blocks a row
+  int twins = 0;    // kRing: blocks an SM, 1 or 2
 };
 
 // What the choice depends on beside the row's length.

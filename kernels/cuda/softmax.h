@@ -14,7 +14,7 @@ void LaunchTwoPassSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
 
 // What kFused keeps in its workspace: the ring's counters.
 struct SoftmaxRingCounters {
-  unsigned next_row;           // that no cluster has taken yet
+  unsigned taken_rows;         // beside the first of every cluster
   unsigned finished_clusters;  // the last one sets both counters back to 0
 };
 

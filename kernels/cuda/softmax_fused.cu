@@ -1,10 +1,11 @@
 // The fused softmax: chooses the regime, and holds rows that fit a block's registers.
 //
-// There a block takes one row. All its loads are in flight before the first is used; the maximum
-// and the sum cost one barrier each. The row stays as it was loaded and its exponentials are
-// computed twice, which costs less than the registers that would keep them: the more rows an SM
-// holds, the better their loads, arithmetic and stores overlap. Loads and stores are plain ones:
-// hints that a line will not be used again cost 4 %.
+// There a block takes one row. All its loads are in flight before the first is used. Each thread
+// subtracts the maximum of its own elements, so that the whole row's maximum and sum cost one
+// barrier together. The row stays as it was loaded and its exponentials are computed twice, which
+// costs less than the registers that would keep them: the more rows an SM holds, the better their
+// loads, arithmetic and stores overlap. Loads and stores are plain ones: hints that a line will not
+// be used again cost 4 %.
 
 #include "device/cuda/cuda_check.h"
 #include "kernels/cuda/softmax_fused.h"
@@ -14,12 +15,9 @@ namespace overlapbench {
 namespace softmax {
 namespace {
 
-constexpr int kMostThreads = 1024;
-
-template <class T, int kVectors>
+template <class T, int kVectors, int kMostThreads>
 __global__ __launch_bounds__(kMostThreads) void RegistersKernel(const T* in, T* out, int columns) {
-  __shared__ float maxima[32];
-  __shared__ float sums[32];
+  __shared__ Partial shared[32];
   const T* row = in + static_cast<long>(blockIdx.x) * columns;
   T* to = out + static_cast<long>(blockIdx.x) * columns;
   const Span<T> span(row, columns);
@@ -32,21 +30,36 @@ __global__ __launch_bounds__(kMostThreads) void RegistersKernel(const T* in, T* 
   const int edge = span.Edge(thread);
   const float edge_value = LoadEdge(row, edge);
 
-  const float max = MaxOverBlock(fmaxf(vectors.Max(), edge_value), maxima);
-  const float sum = SumOverBlock(vectors.Sum(max) + Exponential(edge_value - max), sums);
-  const Normalizer normalizer(Partial{max, sum});
+  const float max = fmaxf(vectors.Max(), edge_value);
+  const float reference = Reference(max);
+  const Normalizer normalizer(
+      MergeOverBlock({max, vectors.Sum(reference) + Exponential(edge_value - reference)}, shared));
   vectors.Store(to + span.head + thread * Span<T>::kVector, count, stride, normalizer);
   StoreEdge(to, edge, edge_value, normalizer);
 }
 
-template <class T, int kVectors>
-void LaunchRegistersOf(const FusedLaunch<T>& launch) {
+template <class T, int kVectors, int kMostThreads>
+void LaunchVectors(const FusedLaunch<T>& launch) {
   constexpr long kElementsAWarp = 32L * kVectors * Span<T>::kVector;
   const auto threads = 32 * static_cast<unsigned>((launch.columns - 1) / kElementsAWarp + 1);
-  RegistersKernel<T, kVectors><<<static_cast<unsigned>(launch.rows), threads, 0, launch.stream>>>(
-      launch.in, launch.out, launch.columns);
+  RegistersKernel<T, kVectors, kMostThreads>
+      <<<static_cast<unsigned>(launch.rows), threads, 0, launch.stream>>>(launch.in, launch.out,
+                                                                          launch.columns);
   CUDA_CHECK(cudaGetLastError());
 }
+
+// Which kernel serves which line of the table of regimes. The compiler may give a thread as many
+// registers as fit the most threads that the table's lines need.
+template <class T>
+struct Kernel {
+  int units;
+  void (*launch)(const FusedLaunch<T>&);
+};
+template <class T>
+constexpr Kernel<T> kKernels[] = {
+    {2, LaunchVectors<T, 2, 1024>}, {4, LaunchVectors<T, 4, 1024>},  {6, LaunchVectors<T, 6, 768>},
+    {8, LaunchVectors<T, 8, 1024>}, {16, LaunchVectors<T, 16, 512>},
+};
 
 bool HasClusters() {
   int device = 0;
@@ -68,7 +81,8 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
   const SoftmaxRegime regime =
       SoftmaxRegimeOf(launch.columns, problem.element, {EveryRowIsAligned(launch), HasClusters()});
   switch (regime.kind) {
-    case SoftmaxRegimeKind::kElements:
+    case SoftmaxRegimeKind::kStaged:
+      return LaunchStagedRows(launch, regime);
     case SoftmaxRegimeKind::kLanes:
       return LaunchShortRows(launch, regime);
     case SoftmaxRegimeKind::kRegisters:
@@ -84,8 +98,10 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
 
 template <class T>
 void LaunchRegisters(const FusedLaunch<T>& launch, const SoftmaxRegime& regime) {
-  if (regime.units == 4) return LaunchRegistersOf<T, 4>(launch);
-  return LaunchRegistersOf<T, 8>(launch);
+  for (const auto& kernel : kKernels<T>) {
+    if (kernel.units == regime.units) return kernel.launch(launch);
+  }
+  throw Error("softmax has no kernel for the regime '" + std::string(regime.name) + "'");
 }
 template void LaunchRegisters(const FusedLaunch<float>&, const SoftmaxRegime&);
 template void LaunchRegisters(const FusedLaunch<__half>&, const SoftmaxRegime&);

@@ -18,7 +18,10 @@ struct FusedLaunch {
   cudaStream_t stream;
 };
 
-// kElements and kLanes: kernels/cuda/softmax_short.cu.
+// kStaged: kernels/cuda/softmax_staged.cu.
+template <class T>
+void LaunchStagedRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
+// kLanes: kernels/cuda/softmax_short.cu.
 template <class T>
 void LaunchShortRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
 // kRegisters: kernels/cuda/softmax_fused.cu.

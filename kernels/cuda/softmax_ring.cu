@@ -7,9 +7,12 @@
 // theirs, once to write the results and give the chunks back. So memory is read while results are
 // computed and written. A row is read once: its share stays in the ring between the two times.
 //
-// Clusters take the next row from a counter in device memory, since some get less bandwidth than
-// others: those in the larger groups of SMs (GPCs). The first block's loader takes it and tells the
-// others.
+// A cluster's first row is the one of its number, whose loads need no other block and so begin at
+// once. Every next row it takes from a counter in device memory, since some clusters get less
+// bandwidth than others: those in the larger groups of SMs (GPCs). The first block's loader takes
+// it and tells the others.
+//
+// An SM holds one block, or two of half the size, whose computing and waiting alternate.
 //
 // Sources: PTX ISA, "mbarrier", "cp.async.bulk", "st.async". Messages between blocks are st.async:
 // 8 bytes that arrive together with the count that the receiver's barrier waits for.
@@ -24,12 +27,20 @@ namespace overlapbench {
 namespace softmax {
 namespace {
 
-constexpr int kWorkers = 512;
-constexpr int kThreads = kWorkers + 32;  // the loader is alone in its warp
-constexpr int kVectors = 4;              // a worker's, of a chunk
-constexpr int kChunk = kVectors * kWorkers;
-constexpr int kChunkBytes = kChunk * 16;
-constexpr int kSlots = 7;  // 224 KiB of the 227 that a block may have
+constexpr int kVectors = 4;  // a worker's, of a chunk
+constexpr int kSlots = 7;    // chunks: 224 KiB of the 227 that the blocks of an SM may have
+
+constexpr int kMostWorkers = 512;
+
+// The sizes of a block of which an SM holds kTwins.
+template <int kTwins>
+struct Block {
+  static constexpr int kAnSm = kTwins;
+  static constexpr int kWorkers = kMostWorkers / kTwins;
+  static constexpr int kThreads = kWorkers + 32;  // the loader is alone in its warp
+  static constexpr int kChunk = kVectors * kWorkers;
+  static constexpr int kRingBytes = kSlots * kChunk * 16;
+};
 [[maybe_unused]] constexpr int kMostBlocks = 8;
 // A loader is ahead of its workers by kSlots rows at most, each at least one chunk, and workers by
 // less than two rows ahead of those of another block: a row's message has been read long before
@@ -94,6 +105,14 @@ class Barrier {
   std::uint64_t bits_;
 };
 
+// The two halves of a barrier of all threads of the cluster.
+__device__ __forceinline__ void ArriveAtCluster() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+__device__ __forceinline__ void WaitForCluster() {
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
 // A position in the ring, and the parity of the phase its barriers are in.
 struct Cursor {
   int slot = 0;
@@ -113,7 +132,7 @@ struct Shared {
   std::uint64_t rows[kMessages];
   Barrier met[2];
   Partial of_blocks[2][kMostBlocks];
-  Partial of_warps[2][kWorkers / 32];
+  Partial of_warps[2][kMostWorkers / 32];
 };
 
 template <class T>
@@ -138,42 +157,49 @@ struct Share {
 };
 
 // The row that is the cluster's turn `turn`; none is left when it is not below problem.rows.
-__device__ __forceinline__ long RowOf(Shared& shared, unsigned turn) {
-  shared.told[turn % kMessages].Wait(turn / kMessages % 2);
-  return static_cast<long>(shared.rows[turn % kMessages]);
+__device__ __forceinline__ long RowOf(Shared& shared, unsigned turn, int blocks) {
+  if (turn == 0) return blockIdx.x / static_cast<unsigned>(blocks);
+  const unsigned message = turn - 1;
+  shared.told[message % kMessages].Wait(message / kMessages % 2);
+  return static_cast<long>(shared.rows[message % kMessages]);
 }
 
-// Takes the next row and tells all blocks. A cluster of one block has nobody to send to.
+// Takes the row of turn `turn`, from 1 on, and tells all blocks. A cluster of one block has nobody
+// to send to.
 __device__ __forceinline__ void TakeRow(Shared& shared, unsigned turn, int rank, int blocks,
                                         SoftmaxRingCounters* counters) {
-  Barrier& told = shared.told[turn % kMessages];
-  std::uint64_t& message = shared.rows[turn % kMessages];
+  Barrier& told = shared.told[(turn - 1) % kMessages];
+  std::uint64_t& message = shared.rows[(turn - 1) % kMessages];
+  const auto take = [&] {
+    return atomicAdd(&counters->taken_rows, 1U) + gridDim.x / static_cast<unsigned>(blocks);
+  };
   if (blocks == 1) {
-    message = atomicAdd(&counters->next_row, 1U);
+    message = take();
     told.Arrive();
     return;
   }
   told.ArriveAndExpect(sizeof(message));
   if (rank != 0) return;
-  const std::uint64_t row = atomicAdd(&counters->next_row, 1U);
+  const std::uint64_t row = take();
   for (int receiver = 0; receiver < blocks; ++receiver) told.Send(&message, receiver, row);
 }
 
-template <class T>
+template <class Block, class T>
 __device__ void LoadRows(const Problem<T>& problem, Shared& shared, uint4* ring, int rank,
                          int blocks, SoftmaxRingCounters* counters) {
   Cursor cursor;
   for (unsigned turn = 0;; ++turn) {
-    TakeRow(shared, turn, rank, blocks, counters);
-    const long row = RowOf(shared, turn);
+    if (turn == 1) WaitForCluster();  // until then nothing leaves the block
+    if (turn > 0) TakeRow(shared, turn, rank, blocks, counters);
+    const long row = RowOf(shared, turn, blocks);
     if (row >= problem.rows) break;
     const T* start = problem.in + row * problem.columns;
     const Share<T> share(start, problem.columns, rank, blocks);
     const auto* from = reinterpret_cast<const uint4*>(start + share.span.head) + share.first;
-    for (int done = 0; done < share.count; done += kChunk) {
+    for (int done = 0; done < share.count; done += Block::kChunk) {
       shared.emptied[cursor.slot].Wait(cursor.parity ^ 1);  // the first time round: at once
-      shared.filled[cursor.slot].CopyIn(ring + cursor.slot * kChunk, from + done,
-                                        16 * min(kChunk, share.count - done));
+      shared.filled[cursor.slot].CopyIn(ring + cursor.slot * Block::kChunk, from + done,
+                                        16 * min(Block::kChunk, share.count - done));
       cursor.Advance();
     }
   }
@@ -182,15 +208,16 @@ __device__ void LoadRows(const Problem<T>& problem, Shared& shared, uint4* ring,
     *counters = {0, 0};
 }
 
-template <class T>
+template <class Block, class T>
 __device__ Partial PartialOfShare(const Share<T>& share, Shared& shared, const uint4* ring,
                                   Cursor cursor) {
   const int thread = static_cast<int>(threadIdx.x);
   Partial partial = NoPartial();
-  for (int done = 0; done < share.count; done += kChunk) {
+  for (int done = 0; done < share.count; done += Block::kChunk) {
     shared.filled[cursor.slot].Wait(cursor.parity);
     Vectors<T, kVectors> vectors;
-    vectors.Load(ring + cursor.slot * kChunk + thread, share.count - done - thread, kWorkers);
+    vectors.Load(ring + cursor.slot * Block::kChunk + thread, share.count - done - thread,
+                 Block::kWorkers);
     const float max = fmaxf(partial.max, vectors.Max());
     const float reference = Reference(max);
     partial.sum = partial.sum * Exponential(partial.max - reference) + vectors.Sum(reference);
@@ -201,6 +228,7 @@ __device__ Partial PartialOfShare(const Share<T>& share, Shared& shared, const u
 }
 
 // The whole row's, from every worker's.
+template <class Block>
 __device__ __forceinline__ Partial MergeOverCluster(Partial partial, Shared& shared, unsigned turn,
                                                     int rank, int blocks) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -209,8 +237,8 @@ __device__ __forceinline__ Partial MergeOverCluster(Partial partial, Shared& sha
   Partial* of_blocks = shared.of_blocks[turn % 2];
   partial = MergeOverWarp(partial);
   if (lane == 0) of_warps[thread / 32] = partial;
-  asm volatile("bar.sync 1, %0;" ::"n"(kWorkers) : "memory");  // the workers alone
-  partial = MergeOverWarp(lane < kWorkers / 32 ? of_warps[lane] : NoPartial());
+  asm volatile("bar.sync 1, %0;" ::"n"(Block::kWorkers) : "memory");  // the workers alone
+  partial = MergeOverWarp(lane < Block::kWorkers / 32 ? of_warps[lane] : NoPartial());
   if (blocks == 1) return partial;
   Barrier& met = shared.met[turn % 2];
   if (thread == 0) met.ArriveAndExpect(blocks * static_cast<int>(sizeof(Partial)));
@@ -219,51 +247,51 @@ __device__ __forceinline__ Partial MergeOverCluster(Partial partial, Shared& sha
   return MergeOverWarp(lane < blocks ? of_blocks[lane] : NoPartial());
 }
 
-template <class T>
+template <class Block, class T>
 __device__ void StoreShare(T* to, const Share<T>& share, Shared& shared, const uint4* ring,
                            Cursor& cursor, const Normalizer& normalizer) {
   const int thread = static_cast<int>(threadIdx.x);
-  for (int done = 0; done < share.count; done += kChunk) {
+  for (int done = 0; done < share.count; done += Block::kChunk) {
     const int count = share.count - done - thread;
     Vectors<T, kVectors> vectors;
-    vectors.Load(ring + cursor.slot * kChunk + thread, count, kWorkers);
-    // One lane gives the chunk back for its warp, which __syncwarp orders. compute-sanitizer's
-    // racecheck does not follow that for the other 31 lanes and reports their reads.
-    __syncwarp();
-    if (thread % 32 == 0) shared.emptied[cursor.slot].Arrive();
+    vectors.Load(ring + cursor.slot * Block::kChunk + thread, count, Block::kWorkers);
+    shared.emptied[cursor.slot].Arrive();
     const long first = share.first + done + thread;
-    vectors.Store(to + share.span.head + first * Span<T>::kVector, count, kWorkers, normalizer);
+    vectors.Store(to + share.span.head + first * Span<T>::kVector, count, Block::kWorkers,
+                  normalizer);
     cursor.Advance();
   }
 }
 
-template <class T>
+template <class Block, class T>
 __device__ void WorkOnRows(const Problem<T>& problem, Shared& shared, const uint4* ring, int rank,
                            int blocks) {
   Cursor cursor;
   for (unsigned turn = 0;; ++turn) {
-    const long row = RowOf(shared, turn);
+    const long row = RowOf(shared, turn, blocks);
     if (row >= problem.rows) break;
     const T* start = problem.in + row * problem.columns;
     T* to = problem.out + row * problem.columns;
     const Share<T> share(start, problem.columns, rank, blocks);
     const int edge = rank == 0 ? share.span.Edge(static_cast<int>(threadIdx.x)) : -1;
     const float edge_value = LoadEdge(start, edge);  // arrives while the share is gone over
-    Partial partial = PartialOfShare(share, shared, ring, cursor);
+    Partial partial = PartialOfShare<Block>(share, shared, ring, cursor);
     const float max = fmaxf(partial.max, edge_value);
     partial.sum = partial.sum * Exponential(partial.max - Reference(max)) +
                   Exponential(edge_value - Reference(max));
     partial.max = max;
-    const Normalizer normalizer(MergeOverCluster(partial, shared, turn, rank, blocks));
-    StoreShare(to, share, shared, ring, cursor, normalizer);
+    const Normalizer normalizer(MergeOverCluster<Block>(partial, shared, turn, rank, blocks));
+    StoreShare<Block>(to, share, shared, ring, cursor, normalizer);
     StoreEdge(to, edge, edge_value, normalizer);
   }
 }
 
+// By the loader, which then goes ahead; the others wait.
+template <class Block>
 __device__ __forceinline__ void Initialize(Shared& shared) {
   for (int slot = 0; slot < kSlots; ++slot) {
     shared.filled[slot].Initialize(1);
-    shared.emptied[slot].Initialize(kWorkers / 32);
+    shared.emptied[slot].Initialize(Block::kWorkers);
   }
   for (auto& told : shared.told) told.Initialize(1);
   for (auto& met : shared.met) met.Initialize(1);
@@ -271,10 +299,11 @@ __device__ __forceinline__ void Initialize(Shared& shared) {
 }
 #endif
 
-template <class T>
-__global__ __launch_bounds__(kThreads, 1) void RingKernel(const T* in, T* out, long rows,
-                                                          int columns,
-                                                          SoftmaxRingCounters* counters) {
+template <class Block, class T>
+__global__ __launch_bounds__(Block::kThreads,
+                             Block::kAnSm) void RingKernel(const T* in, T* out, long rows,
+                                                           int columns,
+                                                           SoftmaxRingCounters* counters) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   __shared__ Shared shared;
@@ -282,34 +311,32 @@ __global__ __launch_bounds__(kThreads, 1) void RingKernel(const T* in, T* out, l
   const int rank = static_cast<int>(cluster.block_rank());
   const int blocks = static_cast<int>(cluster.num_blocks());
   const Problem<T> problem{in, out, rows, columns};
-  if (threadIdx.x == 0) Initialize(shared);
-  cluster.sync();
-  if (threadIdx.x < kWorkers) {
-    WorkOnRows(problem, shared, ring, rank, blocks);
-  } else if (threadIdx.x == kWorkers) {
-    LoadRows(problem, shared, ring, rank, blocks, counters);
+  const bool loads = threadIdx.x == Block::kWorkers;
+  if (loads) Initialize<Block>(shared);
+  ArriveAtCluster();
+  if (!loads) WaitForCluster();
+  if (threadIdx.x < Block::kWorkers) {
+    WorkOnRows<Block>(problem, shared, ring, rank, blocks);
+  } else if (loads) {
+    LoadRows<Block>(problem, shared, ring, rank, blocks, counters);
   }
   __syncwarp();
   cluster.sync();  // no block may leave while another can still write to it
 #endif
 }
 
-}  // namespace
-
-template <class T>
-void LaunchRing(const FusedLaunch<T>& launch, const SoftmaxRegime& regime,
-                SoftmaxRingCounters* counters) {
-  const auto kernel = RingKernel<T>;
-  constexpr int kRingBytes = kSlots * kChunkBytes;
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRingBytes));
-  const auto blocks = static_cast<unsigned>(regime.cluster);
+template <class Block, class T>
+void LaunchBlocks(const FusedLaunch<T>& launch, unsigned blocks, SoftmaxRingCounters* counters) {
+  const auto kernel = RingKernel<Block, T>;
+  CUDA_CHECK(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Block::kRingBytes));
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {blocks, 1, 1};
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(blocks);
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = kRingBytes;
+  config.blockDim = dim3(Block::kThreads);
+  config.dynamicSmemBytes = Block::kRingBytes;
   config.stream = launch.stream;
   config.attrs = &cluster;
   config.numAttrs = 1;
@@ -319,6 +346,16 @@ void LaunchRing(const FusedLaunch<T>& launch, const SoftmaxRegime& regime,
   config.gridDim = dim3(blocks * static_cast<unsigned>(std::min<long>(clusters, launch.rows)));
   CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, launch.in, launch.out, launch.rows, launch.columns,
                                 counters));
+}
+
+}  // namespace
+
+template <class T>
+void LaunchRing(const FusedLaunch<T>& launch, const SoftmaxRegime& regime,
+                SoftmaxRingCounters* counters) {
+  const auto blocks = static_cast<unsigned>(regime.cluster);
+  if (regime.twins == 2) return LaunchBlocks<Block<2>>(launch, blocks, counters);
+  return LaunchBlocks<Block<1>>(launch, blocks, counters);
 }
 template void LaunchRing(const FusedLaunch<float>&, const SoftmaxRegime&, SoftmaxRingCounters*);
 template void LaunchRing(const FusedLaunch<__half>&, const SoftmaxRegime&, SoftmaxRingCounters*);

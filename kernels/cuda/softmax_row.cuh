@@ -1,24 +1,26 @@
 // A thread's share of a row in registers, for the fused softmax.
 //
-// Rows of odd length start anywhere. A `Span` says which elements of a row are whole 16-byte
-// vectors of memory, and which few at its two ends, the edges, are not: those are read and written
-// one by one, each by a thread of its own, so that no thread branches for them.
+// Rows of odd length start anywhere. A `Span` says which elements of a row are whole vectors of
+// memory, of 16 bytes unless another type is named, and which few at its two ends, the edges, are
+// not: those are read and written one by one, each by a thread of its own, so that no thread
+// branches for them.
 #pragma once
 
 #include "kernels/cuda/softmax_format.cuh"
 
 namespace overlapbench::softmax {
 
-template <class T>
+template <class T, class Vector = uint4>
 struct Span {
-  static constexpr int kVector = 16 / sizeof(T);  // elements
+  static constexpr int kVector = sizeof(Vector) / sizeof(T);  // elements
   static constexpr int kMostEdges = 2 * (kVector - 1);
   int head;  // elements before the first vector
   int vectors;
   int tail;  // elements after the last vector
 
   __device__ Span(const T* row, int columns) {
-    const int past = static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % 16 / sizeof(T));
+    const int past =
+        static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(Vector) / sizeof(T));
     head = min((kVector - past) % kVector, columns);
     vectors = (columns - head) / kVector;
     tail = columns - head - vectors * kVector;

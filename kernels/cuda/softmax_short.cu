@@ -39,39 +39,6 @@ class VectorShare {
   float edge_ = 0;
 };
 
-// What a lane holds of a row as single elements, kLanes apart.
-template <class T, int kElements, int kLanes>
-class ElementShare {
- public:
-  __device__ float LoadMax(const T* row, int columns, int lane) {
-    float max = MinusInfinity();
-#pragma unroll
-    for (int i = 0; i < kElements; ++i) {
-      const int column = lane + i * kLanes;
-      values_[i] = LoadEdge(row, column < columns ? column : -1);
-      max = fmaxf(max, values_[i]);
-    }
-    return max;
-  }
-  __device__ float Sum(float max) {
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < kElements; ++i) sum += Exponential(values_[i] - max);
-    return sum;
-  }
-  __device__ void Store(const T* /*row*/, T* to, int columns, int lane,
-                        const Normalizer& normalizer) {
-#pragma unroll
-    for (int i = 0; i < kElements; ++i) {
-      const int column = lane + i * kLanes;
-      StoreEdge(to, column < columns ? column : -1, values_[i], normalizer);
-    }
-  }
-
- private:
-  float values_[kElements];
-};
-
 // Rows so short that a lane takes several have hardly more exponentials than the instructions of an
 // exact division; for longer ones it costs nothing, and its branch keeps the compiler from starting
 // on all results at once, for which it would need more registers.
@@ -81,13 +48,13 @@ __device__ __forceinline__ Normalizer NormalizerOf(const Partial& row) {
   return Normalizer(row);
 }
 
-template <class T, class Share, int kLanes, int kRows>
+template <class T, int kVectors, int kLanes, int kRows>
 __global__ __launch_bounds__(kThreads) void LanesKernel(const T* in, T* out, long rows,
                                                         int columns) {
   constexpr int kGroups = kThreads / kLanes;
   const int lane = threadIdx.x % kLanes;
   const long first = static_cast<long>(blockIdx.x) * kGroups * kRows + threadIdx.x / kLanes;
-  Share shares[kRows];
+  VectorShare<T, kVectors, kLanes> shares[kRows];
   Partial partials[kRows];
   // Groups past the end do the last row again, and store nothing: whole warps must take part in the
   // shuffles.
@@ -110,44 +77,28 @@ __global__ __launch_bounds__(kThreads) void LanesKernel(const T* in, T* out, lon
   }
 }
 
-template <class T, class Share, int kLanes, int kRows>
-void Launch(const FusedLaunch<T>& launch) {
+template <class T, int kVectors, int kLanes, int kRows>
+void LaunchLanes(const FusedLaunch<T>& launch) {
   const long rows_a_block = kThreads / kLanes * kRows;
   const auto blocks = static_cast<unsigned>((launch.rows + rows_a_block - 1) / rows_a_block);
-  LanesKernel<T, Share, kLanes, kRows>
+  LanesKernel<T, kVectors, kLanes, kRows>
       <<<blocks, kThreads, 0, launch.stream>>>(launch.in, launch.out, launch.rows, launch.columns);
   CUDA_CHECK(cudaGetLastError());
-}
-
-template <class T, int kVectors, int kLanes, int kRows>
-void LaunchVectors(const FusedLaunch<T>& launch) {
-  Launch<T, VectorShare<T, kVectors, kLanes>, kLanes, kRows>(launch);
-}
-template <class T, int kElements, int kLanes, int kRows>
-void LaunchElements(const FusedLaunch<T>& launch) {
-  Launch<T, ElementShare<T, kElements, kLanes>, kLanes, kRows>(launch);
 }
 
 // Which kernel serves which line of the table of regimes.
 template <class T>
 struct Kernel {
-  SoftmaxRegimeKind kind;
   int lanes;
   int units;
   void (*launch)(const FusedLaunch<T>&);
 };
 template <class T>
 constexpr Kernel<T> kKernels[] = {
-    {SoftmaxRegimeKind::kLanes, 4, 1, LaunchVectors<T, 1, 4, 2>},
-    {SoftmaxRegimeKind::kLanes, 8, 1, LaunchVectors<T, 1, 8, 2>},
-    {SoftmaxRegimeKind::kLanes, 16, 1, LaunchVectors<T, 1, 16, 2>},
-    {SoftmaxRegimeKind::kLanes, 32, 1, LaunchVectors<T, 1, 32, 2>},
-    {SoftmaxRegimeKind::kLanes, 32, 2, LaunchVectors<T, 2, 32, 1>},
-    {SoftmaxRegimeKind::kLanes, 32, 3, LaunchVectors<T, 3, 32, 1>},
-    {SoftmaxRegimeKind::kLanes, 32, 4, LaunchVectors<T, 4, 32, 1>},
-    {SoftmaxRegimeKind::kLanes, 32, 6, LaunchVectors<T, 6, 32, 1>},
-    {SoftmaxRegimeKind::kLanes, 32, 8, LaunchVectors<T, 8, 32, 1>},
-    {SoftmaxRegimeKind::kElements, 16, 4, LaunchElements<T, 4, 16, 2>},
+    {4, 1, LaunchLanes<T, 1, 4, 2>},   {8, 1, LaunchLanes<T, 1, 8, 2>},
+    {16, 1, LaunchLanes<T, 1, 16, 2>}, {32, 1, LaunchLanes<T, 1, 32, 2>},
+    {32, 2, LaunchLanes<T, 2, 32, 1>}, {32, 3, LaunchLanes<T, 3, 32, 1>},
+    {32, 6, LaunchLanes<T, 6, 32, 1>},
 };
 
 }  // namespace
@@ -155,8 +106,7 @@ constexpr Kernel<T> kKernels[] = {
 template <class T>
 void LaunchShortRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime) {
   for (const auto& kernel : kKernels<T>) {
-    if (kernel.kind == regime.kind && kernel.lanes == regime.lanes && kernel.units == regime.units)
-      return kernel.launch(launch);
+    if (kernel.lanes == regime.lanes && kernel.units == regime.units) return kernel.launch(launch);
   }
   throw Error("softmax has no kernel for the regime '" + std::string(regime.name) + "'");
 }
