@@ -13,8 +13,12 @@
 
 #include "benchmarks/catalog.h"
 #include "benchmarks/injected_delay.h"
+#include "benchmarks/injected_fault.h"
 #include "benchmarks/plan.h"
 #include "fixtures/context.h"
+#include "fixtures/resources.h"
+#include "ranks/launcher.h"
+#include "ranks/watchdog.h"
 #include "report/run_reporter.h"
 
 namespace overlapbench {
@@ -49,9 +53,7 @@ void PrintHelp() {
 void RefuseTogether(Ranks& ranks, const std::string& error) {
   try {
     ranks.AgreeOnError(error, "starting");
-  } catch (const FatalError&) {
-    throw;
-  } catch (const Error& agreed) {
+  } catch (const AgreedError& agreed) {
     throw UsageError(agreed.what());
   }
 }
@@ -221,30 +223,86 @@ std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
   return file;
 }
 
-int RunChosen(Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
+// Shows an error that ends the job, and ends it: rank 0 for all, where all ranks know of it.
+// `ranks` may be nullptr.
+[[noreturn]] void EndOn(Watchdog& watchdog, const Progress& progress, Ranks* ranks,
+                        const std::exception& error) {
+  const auto* fatal = dynamic_cast<const FatalError*>(&error);
+  const bool known_to_all = fatal != nullptr && fatal->known_to_all();
+  const bool is_root = progress.rank() == 0;
+  // Ending ends rank 0 too, which may not have said yet what happened.
+  if (known_to_all && !is_root) std::this_thread::sleep_for(kTimeToSpeak);
+  const std::string where = known_to_all ? "" : " [" + progress.Where() + "]";
+  const std::string reason = error.what() + where;
+  if (ranks != nullptr && !known_to_all) ranks->TellRoot(reason);
+  watchdog.End(kFailed, reason, !known_to_all || is_root);
+}
+
+// Runs them to the end of the run, or ends the job. An error that comes as far as here is one that
+// the other ranks cannot know of.
+void RunToTheEnd(Watchdog& watchdog, const Suite& suite, RunReporter& reporter) {
+  Ranks& ranks = suite.machine.ranks;
+  try {
+    benchmark::RunSpecifiedBenchmarks(&reporter);
+    ranks.progress().set_benchmark("");
+    // A rank that had other benchmarks to run would be met here.
+    const Progress::Scope scope(ranks.progress(), Phase::kEnd);
+    ranks.AgreeOnEntry("the end of the run", 0);
+  } catch (const std::exception& error) {
+    EndOn(watchdog, ranks.progress(), &ranks, error);
+  }
+}
+
+// Called on all ranks; `file` is nullptr on all but rank 0.
+void NoteResources(Suite& suite, ResultFile* file) {
+  if (file != nullptr) file->Append(ResourceLog::Header(), "");
+  const ResourceLog log(suite.machine);
+  suite.note_resources = [log, file](const std::string& benchmark, std::size_t groups) {
+    const std::string line = log.Line(benchmark, groups);
+    if (file != nullptr) file->Append(line, "");
+  };
+}
+
+int RunChosen(Watchdog& watchdog, Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
   Ranks& ranks = suite.machine.ranks;
   const Options& options = suite.options;
   std::vector<std::string> flags;
   InitializeGoogleBenchmark(options, flags);
   auto file = OpenOnRoot(ranks, options.out);
   const auto samples_file = OpenOnRoot(ranks, options.samples_out);
+  const auto rank_times_file = OpenOnRoot(ranks, options.rank_times_out);
+  const auto resources_file = OpenOnRoot(ranks, options.resources_out);
+  RunReporter reporter(ranks.progress(), options.json_to_console, static_cast<int>(chosen.size()),
+                       std::move(file));
+  const auto keeping = watchdog.AtEnd([&](const std::string& own_reason) {
+    reporter.Stop();
+    const std::string told = ranks.is_root() ? ranks.LastWords() : "";
+    const std::string reason = own_reason + (told.empty() ? "" : "; a rank said: " + told);
+    reporter.Abandon(reason);
+    for (ResultFile* lines : {samples_file.get(), rank_times_file.get(), resources_file.get()}) {
+      if (lines != nullptr) lines->Abandon("# incomplete: " + reason + "\n", true);
+    }
+  });
   if (samples_file != nullptr) {
     samples_file->Append("name,group,run,total_ms,skew_us\n", "");
     suite.write_samples = [&](const std::string& lines) { samples_file->Append(lines, ""); };
   }
+  if (rank_times_file != nullptr) {
+    rank_times_file->Append(RankTimesHeader(), "");
+    suite.write_rank_times = [&](const std::string& lines) { rank_times_file->Append(lines, ""); };
+  }
+  if (!options.resources_out.empty()) NoteResources(suite, resources_file.get());
   const auto context = DescribeRun(suite.machine, options);
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
   if (ranks.is_root() && !options.json_to_console) std::cout << DescribeInOneLine(context) << "\n";
   for (const auto& [configuration, make_fixture] : chosen) {
     Register(suite, configuration.name, make_fixture(suite, configuration));
   }
-  RunReporter reporter(ranks.is_root(), options.json_to_console, static_cast<int>(chosen.size()),
-                       std::move(file));
-  benchmark::RunSpecifiedBenchmarks(&reporter);
-  // A rank that had other benchmarks to run would be met here.
-  ranks.AgreeOnEntry("the end of the run", 0);
+  RunToTheEnd(watchdog, suite, reporter);
   suite.session.reset();
   if (samples_file != nullptr) samples_file->Finish();
+  if (rank_times_file != nullptr) rank_times_file->Finish();
+  if (resources_file != nullptr) resources_file->Finish();
   benchmark::Shutdown();
   if (suite.error_rows > 0 && ranks.is_root()) {
     std::cerr << "overlapbench: " << suite.error_rows << " benchmark runs failed\n";
@@ -258,8 +316,10 @@ Options AgreeOnOptions(Ranks& ranks, const std::vector<std::string>& arguments) 
   Options options;
   std::string error;
   try {
+    const Progress::Scope scope(ranks.progress(), Phase::kAgree);
     options = ParseOptions(arguments);
-  } catch (const UsageError& caught) {
+    for (const auto& fault : options.inject_faults) ParseFault(fault);
+  } catch (const Error& caught) {
     error = caught.what();
   }
   const auto all = ranks.Gather(error.empty() ? options.shared_flags : error, "comparing flags");
@@ -274,10 +334,10 @@ Options AgreeOnOptions(Ranks& ranks, const std::vector<std::string>& arguments) 
   return options;
 }
 
-int Run(Ranks& ranks, const std::vector<std::string>& arguments) {
+int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults,
+        const std::vector<std::string>& arguments) {
   const Options options = AgreeOnOptions(ranks, arguments);
-  ranks.set_timeout(options.timeout);
-  const auto device = OpenDevice(ranks, options);
+  const auto device = faults.Wrap(OpenDevice(ranks, options), ranks);
   Machine machine{*device, ranks};
   Registry registry;
   FillRegistry(registry, machine);
@@ -297,31 +357,63 @@ int Run(Ranks& ranks, const std::vector<std::string>& arguments) {
   if (!options.inject_delay.empty()) {
     delayed = InjectDelay(options.inject_delay, registry, chosen);
   }
-  Suite suite{machine, options, nullptr, {}, 0};
-  return RunChosen(suite, chosen);
+  Suite suite{machine, options};
+  return RunChosen(watchdog, suite, chosen);
 }
 
-// Shows a failure in one line: rank 0 for all, where all ranks know of it.
+// What is needed before the ranks can compare their flags; a mistake in them is told then.
+Options EarlyOptions(const std::vector<std::string>& arguments) {
+  try {
+    Options options = ParseOptions(arguments);
+    for (const auto& fault : options.inject_faults) ParseFault(fault);
+    return options;
+  } catch (const UsageError&) {
+    return {};
+  }
+}
+
+// An error here is this rank's own, and the others wait for it.
+std::unique_ptr<Ranks> StartRanks(Watchdog& watchdog, std::chrono::milliseconds timeout,
+                                  Progress& progress) {
+  try {
+    return std::make_unique<Ranks>(timeout, progress);
+  } catch (const std::exception& error) {
+    EndOn(watchdog, progress, nullptr, error);
+  }
+}
+
+// A launcher that does not start MPI leaves each of its ranks believing that it is alone.
+void RequireSame(const Launched& launched, const Ranks& ranks) {
+  if (ranks.size() > 1 || launched.size == 1) return;
+  throw Error("started as rank " + std::to_string(launched.rank) + " of " +
+              std::to_string(launched.size) +
+              ", but MPI knows of one rank only: this launcher does not start MPI; with srun try "
+              "--mpi=pmix (srun --mpi=list tells what there is)");
+}
+
 int Main(const std::vector<std::string>& arguments) {
-  Ranks ranks{Options().timeout};
-  const auto say = [&](const std::exception& error, bool known_to_all) {
+  const Options early = EarlyOptions(arguments);
+  const Launched launched = ByLauncher();
+  Progress progress(launched.rank, launched.size);
+  Watchdog watchdog(progress, early.timeout);
+  FaultInjector faults(early.inject_faults, progress);
+  const auto started = StartRanks(watchdog, early.timeout, progress);
+  RequireSame(launched, *started);
+  Ranks& ranks = *started;
+  const auto aborting = watchdog.AtEnd([&](const std::string&) { ranks.AbortLinks(); });
+  const auto refuse = [&](const std::exception& error, int status) {
     std::cout.flush();
-    if (!known_to_all || ranks.is_root())
-      std::cerr << "overlapbench: " << error.what() << "\n" << std::flush;
+    if (ranks.is_root()) std::cerr << "overlapbench: " << error.what() << "\n" << std::flush;
+    return status;
   };
   try {
-    return Run(ranks, arguments);
+    return Run(watchdog, ranks, faults, arguments);
   } catch (const FatalError& error) {
-    say(error, error.known_to_all());
-    // Aborting ends rank 0 too, which may not have said yet what happened.
-    if (error.known_to_all() && !ranks.is_root()) std::this_thread::sleep_for(kTimeToSpeak);
-    ranks.Abort(kFailed);
+    EndOn(watchdog, progress, &ranks, error);
   } catch (const UsageError& error) {
-    say(error, true);
-    return kUsage;
+    return refuse(error, kUsage);
   } catch (const std::exception& error) {
-    say(error, true);
-    return kFailed;
+    return refuse(error, kFailed);
   }
 }
 

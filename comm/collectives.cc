@@ -234,6 +234,7 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
     const std::size_t buffers = settings.Text("place") == "in" ? 1 : 2;
     return Footprint{buffers * settings.Integer("bytes"), 0};
   };
+  spec.connect = [communicator] { communicator->Get(); };
   spec.make = [&row, machine, communicator](const Settings& settings) {
     return std::make_unique<CollectiveWorkload>(machine, row, communicator->Get(), settings);
   };

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <atomic>
 #include <span>
 #include <thread>
 
@@ -39,7 +40,7 @@ ncclDataType_t TypeOf(Element element) {
 
 cudaStream_t Native(Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
 
-class NcclCommunicator : public Communicator {
+class NcclCommunicator : public Communicator, private Link {
  public:
   explicit NcclCommunicator(Ranks& ranks) : ranks_(ranks) {
     ncclUniqueId id{};
@@ -54,12 +55,18 @@ class NcclCommunicator : public Communicator {
     // Non-blocking, so that a rank that never comes ends in a time-out instead of a hang.
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
+    ncclComm_t communicator = nullptr;
     const ncclResult_t code =
-        ncclCommInitRankConfig(&communicator_, ranks.size(), id, ranks.rank(), &config);
+        ncclCommInitRankConfig(&communicator, ranks.size(), id, ranks.rank(), &config);
+    communicator_ = communicator;
     if (code != ncclInProgress) NCCL_CHECK(code);
     AwaitReady("ncclCommInitRankConfig");
+    ranks.Add(*this);
   }
-  ~NcclCommunicator() override { ncclCommAbort(communicator_); }
+  ~NcclCommunicator() override {
+    ranks_.Remove(*this);
+    Abort();
+  }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
@@ -109,6 +116,19 @@ class NcclCommunicator : public Communicator {
   }
 
  private:
+  // Errors that NCCL met by itself, such as a lost connection (NCCL User Guide, "Error Handling").
+  std::string Fault() override {
+    if (communicator_ == nullptr) return "";  // aborted
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t code = ncclCommGetAsyncError(communicator_, &state);
+    if (code == ncclSuccess && (state == ncclSuccess || state == ncclInProgress)) return "";
+    return std::string("NCCL reports: ") + ncclGetErrorString(code != ncclSuccess ? code : state);
+  }
+  // Once only, whichever thread comes first.
+  void Abort() final {
+    if (ncclComm_t communicator = communicator_.exchange(nullptr)) ncclCommAbort(communicator);
+  }
+
   void SendReceive(Stream& stream, const void* send, int to, void* receive, int from, long count,
                    Element element) {
     Accept(ncclSend(send, count, TypeOf(element), to, communicator_, Native(stream)), "ncclSend");
@@ -141,7 +161,7 @@ class NcclCommunicator : public Communicator {
   }
 
   Ranks& ranks_;
-  ncclComm_t communicator_ = nullptr;
+  std::atomic<ncclComm_t> communicator_ = nullptr;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 // name.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -33,12 +34,33 @@ std::string ToString(Backend backend);
 // kPinned is allocated page-locked, kRegistered is pageable memory that was page-locked later.
 enum class MemoryKind : std::uint8_t { kDevice, kPinned, kRegistered, kPageable };
 
+// Counts how many objects of its heir, a `Type`, this process has.
+template <class Type>
+class Counted {
+ public:
+  static long Live() { return live_; }
+
+ private:
+  friend Type;
+  Counted() { ++live_; }
+  Counted(const Counted& /*other*/) { ++live_; }
+  Counted& operator=(const Counted&) = default;
+  ~Counted() { --live_; }
+
+  static inline std::atomic<long> live_ = 0;
+};
+
 // Memory of one kind, freed when it goes out of scope.
 class Buffer {
  public:
+  // Lives as long as the memory.
+  struct Held : Counted<Held> {};
+
   Buffer() = default;
   Buffer(void* data, std::size_t bytes, std::function<void(void*)> release)
-      : data_(data, std::move(release)), bytes_(bytes) {}
+      : data_(data, [release = std::move(release),
+                     held = std::make_shared<Held>()](void* memory) { release(memory); }),
+        bytes_(bytes) {}
 
   [[nodiscard]] void* data() const { return data_.get(); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -49,14 +71,14 @@ class Buffer {
 };
 
 // A point in a stream; holds the time at which the stream passed it.
-class Event {
+class Event : public Counted<Event> {
  public:
   virtual ~Event() = default;
   // Whether the last recorded point has been passed. True when never recorded.
   [[nodiscard]] virtual bool Done() const = 0;
 };
 
-class Stream {
+class Stream : public Counted<Stream> {
  public:
   virtual ~Stream() = default;
   virtual void Record(Event& event) = 0;

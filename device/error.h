@@ -4,6 +4,10 @@
 // the
 //               program ends with one line.
 // `UsageError`  the user asked for something that does not exist; the program ends with status 2.
+// `AgreedError` an Error that all ranks throw alike at this place, so that all skip the same row.
+// Any
+//               other Error that leaves a benchmark is one rank's alone, and ends the job: the
+//               others would wait for it.
 // `FatalError`  the ranks can no longer agree (a time-out, a divergence): the whole job ends.
 //
 // A message says what failed, where, and what to do; calls into CUDA, NCCL and MPI add the call and
@@ -21,6 +25,11 @@ class Error : public std::runtime_error {
 };
 
 class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+class AgreedError : public Error {
  public:
   using Error::Error;
 };

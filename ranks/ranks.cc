@@ -1,20 +1,21 @@
 #include "ranks/ranks.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
 
+#include "ranks/clock.h"
+
 namespace overlapbench {
 namespace {
 
-double NowMs() {
-  return std::chrono::duration<double, std::milli>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+// Of messages to rank 0 from ranks that end; clock.cc has another.
+constexpr int kLastWordsTag = 2;
+constexpr std::chrono::milliseconds kLastWordsPatience(100);
 
 }  // namespace
 
@@ -26,13 +27,17 @@ void ThrowIfMpiFailed(int code, const char* call) {
   throw Error(std::string(call) + " failed: " + text.data());
 }
 
-Ranks::Ranks(std::chrono::milliseconds timeout) : timeout_(timeout) {
+Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
+    : timeout_(timeout), progress_(progress) {
+  const Progress::Scope scope(progress_, Phase::kStart);
   // Streams of the host backend call MPI from threads of their own.
   int provided = 0;
   MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
   if (provided < MPI_THREAD_MULTIPLE) {
     throw Error("MPI_Init_thread: this MPI library offers no MPI_THREAD_MULTIPLE");
   }
+  // Errors of requests are the world's, and would end the process before it can keep its rows.
+  MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control_));
   MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(control_, &rank_));
@@ -41,11 +46,12 @@ Ranks::Ranks(std::chrono::milliseconds timeout) : timeout_(timeout) {
   MPI_CHECK(MPI_Comm_split_type(control_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine));
   MPI_CHECK(MPI_Comm_rank(machine, &local_rank_));
   MPI_CHECK(MPI_Comm_size(machine, &local_size_));
+  MeasureClockOffset(machine);
   MPI_CHECK(MPI_Comm_free(&machine));
-  MeasureClockOffset();
 }
 
 Ranks::~Ranks() {
+  const Progress::Scope scope(progress_, Phase::kEnd);
   MPI_Comm_free(&control_);
   MPI_Finalize();
 }
@@ -56,6 +62,12 @@ std::string Ranks::LibraryVersion() {
   MPI_Get_library_version(text.data(), &length);
   const std::string whole = text.data();
   return whole.substr(0, whole.find(','));
+}
+
+std::string Ranks::HostName() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 std::string Ranks::Prefix() const {
@@ -102,6 +114,22 @@ std::vector<std::string> Ranks::Gather(const std::string& text, const std::strin
   return texts;
 }
 
+std::vector<double> Ranks::GatherNumbers(std::span<const double> numbers, const std::string& what) {
+  const int count = static_cast<int>(numbers.size());
+  std::vector<double> received(numbers.size() * size_);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CHECK(MPI_Iallgather(numbers.data(), count, MPI_DOUBLE, received.data(), count, MPI_DOUBLE,
+                           control_, &request));
+  Await(request, what);
+  return received;
+}
+
+std::vector<std::string> Ranks::GatherIfAny(const std::string& text, const std::string& what) {
+  double any = text.empty() ? 0 : 1;
+  Max({&any, 1}, what);
+  return any > 0 ? Gather(text, what) : std::vector<std::string>();
+}
+
 void Ranks::Broadcast(std::span<std::byte> bytes, const std::string& what) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(
@@ -110,67 +138,100 @@ void Ranks::Broadcast(std::span<std::byte> bytes, const std::string& what) {
 }
 
 void Ranks::AgreeOnError(const std::string& local_error, const std::string& what) {
-  double failed = local_error.empty() ? 0 : 1;
-  Max({&failed, 1}, what);
-  if (failed == 0) return;
-  const auto errors = Gather(local_error, what);
+  const auto errors = GatherIfAny(local_error, what);
+  if (errors.empty()) return;
   const auto first =
       std::find_if(errors.begin(), errors.end(), [](const auto& e) { return !e.empty(); });
   const bool alone = std::count(errors.begin(), errors.end(), *first) != size_;
   const auto rank = first - errors.begin();
-  throw Error((alone ? "rank " + std::to_string(rank) + ": " : "") + *first);
+  throw AgreedError((alone ? "rank " + std::to_string(rank) + ": " : "") + *first);
 }
 
 void Ranks::AgreeOnEntry(const std::string& benchmark, std::int64_t iterations) {
-  const std::string mine = benchmark + " (" + std::to_string(iterations) + " iterations)";
-  const auto entries = Gather(mine, "agreeing on the next benchmark, " + mine);
-  for (int rank = 1; rank < size_; ++rank) {
-    if (entries[rank] == entries[0]) continue;
-    throw FatalError("the ranks are not doing the same: rank 0 is at " + entries[0] + ", rank " +
-                         std::to_string(rank) + " at " + entries[rank] +
-                         "; start all ranks with the same flags and environment",
-                     FatalError::kKnownToAll);
+  std::string mine = benchmark + " (" + std::to_string(iterations) + " iterations)";
+  mine.resize(std::min(mine.size(), kTextBytes - 1));
+  const std::string what = "agreeing on the next benchmark, " + mine;
+  std::array<char, kTextBytes> roots{};
+  std::ranges::copy(mine, roots.begin());
+  Broadcast(std::as_writable_bytes(std::span(roots)), what);
+  const auto others = GatherIfAny(mine == roots.data() ? "" : mine, what);
+  const auto other = std::ranges::find_if(others, [](const auto& text) { return !text.empty(); });
+  if (other == others.end()) return;
+  throw FatalError("the ranks are not doing the same: rank 0 is at " + std::string(roots.data()) +
+                       ", rank " + std::to_string(other - others.begin()) + " at " + *other +
+                       "; start all ranks with the same flags and environment",
+                   FatalError::kKnownToAll);
+}
+
+// Short messages are under way at once; the tests push them.
+void Ranks::TellRoot(const std::string& reason) {
+  if (is_root()) return;
+  last_words_ = reason.substr(0, kTextBytes - 1);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Isend(last_words_.data(), static_cast<int>(last_words_.size()), MPI_CHAR, 0,
+                kLastWordsTag, control_, &request) != MPI_SUCCESS) {
+    return;
   }
+  const auto deadline = std::chrono::steady_clock::now() + kLastWordsPatience;
+  for (int done = 0; done == 0 && std::chrono::steady_clock::now() < deadline;) {
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+  }
+}
+
+std::string Ranks::LastWords() const {
+  const auto deadline = std::chrono::steady_clock::now() + kLastWordsPatience;
+  int there = 0;
+  MPI_Status status{};
+  while (there == 0) {
+    if (size_ == 1 || std::chrono::steady_clock::now() > deadline) return "";
+    if (MPI_Iprobe(MPI_ANY_SOURCE, kLastWordsTag, control_, &there, &status) != MPI_SUCCESS) {
+      return "";
+    }
+  }
+  std::array<char, kTextBytes> text{};
+  if (MPI_Recv(text.data(), kTextBytes - 1, MPI_CHAR, status.MPI_SOURCE, kLastWordsTag, control_,
+               MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+    return "";
+  }
+  return text.data();
 }
 
 double Ranks::CommonClockMs() const { return NowMs() + clock_offset_ms_; }
 
-// Rank 0 answers each rank's question "what time is it?"; the quickest of several exchanges is the
-// most exact (F. Cristian, Probabilistic clock synchronization, 1989). On one machine the offset is
-// near 0.
-void Ranks::MeasureClockOffset() {
-  constexpr int kExchanges = 20;
-  constexpr int kTag = 1;
-  for (int peer = 1; peer < size_; ++peer) {
-    double quickest_ms = 1e30;
-    for (int i = 0; i < kExchanges; ++i) {
-      double time_ms = 0;
-      MPI_Request request = MPI_REQUEST_NULL;
-      if (rank_ == 0) {
-        MPI_CHECK(MPI_Irecv(&time_ms, 1, MPI_DOUBLE, peer, kTag, control_, &request));
-        Await(request, "starting: comparing clocks");
-        time_ms = NowMs();
-        MPI_CHECK(MPI_Isend(&time_ms, 1, MPI_DOUBLE, peer, kTag, control_, &request));
-        Await(request, "starting: comparing clocks");
-      } else if (rank_ == peer) {
-        const double asked_ms = NowMs();
-        MPI_CHECK(MPI_Isend(&asked_ms, 1, MPI_DOUBLE, 0, kTag, control_, &request));
-        Await(request, "starting: comparing clocks");
-        MPI_CHECK(MPI_Irecv(&time_ms, 1, MPI_DOUBLE, 0, kTag, control_, &request));
-        Await(request, "starting: comparing clocks");
-        const double answered_ms = NowMs();
-        if (answered_ms - asked_ms < quickest_ms) {
-          quickest_ms = answered_ms - asked_ms;
-          clock_offset_ms_ = time_ms - (asked_ms + answered_ms) / 2;
-        }
-      }
-    }
+// The ranks of a machine have one clock, which its first rank compares with rank 0's.
+void Ranks::MeasureClockOffset(MPI_Comm machine) {
+  MPI_Comm first_ranks = MPI_COMM_NULL;
+  MPI_CHECK(MPI_Comm_split(control_, local_rank_ == 0 ? 0 : MPI_UNDEFINED, rank_, &first_ranks));
+  if (first_ranks != MPI_COMM_NULL) {
+    clock_offset_ms_ = ClockOffsetMs(*this, first_ranks, NowMs);
+    MPI_CHECK(MPI_Comm_free(&first_ranks));
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CHECK(MPI_Ibcast(&clock_offset_ms_, 1, MPI_DOUBLE, 0, machine, &request));
+  Await(request, "starting: telling the machine's clock");
+}
+
+void Ranks::Add(Link& link) {
+  const std::lock_guard lock(links_mutex_);
+  links_.push_back(&link);
+}
+
+void Ranks::Remove(Link& link) {
+  const std::lock_guard lock(links_mutex_);
+  std::erase(links_, &link);
+}
+
+void Ranks::CheckLinks() const {
+  const std::lock_guard lock(links_mutex_);
+  for (Link* link : links_) {
+    const std::string fault = link->Fault();
+    if (!fault.empty()) throw FatalError(Prefix() + fault);
   }
 }
 
-void Ranks::Abort(int status) const {
-  MPI_Abort(MPI_COMM_WORLD, status);
-  std::_Exit(status);
+void Ranks::AbortLinks() {
+  const std::lock_guard lock(links_mutex_);
+  for (Link* link : links_) link->Abort();
 }
 
 }  // namespace overlapbench

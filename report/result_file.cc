@@ -1,5 +1,8 @@
 #include "report/result_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,14 +16,45 @@ namespace {
   throw UsageError("cannot write " + path + ": " + std::strerror(errno));
 }
 
+// Whether another process has renamed or removed the file since it was opened.
+bool IsGone(int descriptor, const std::string& path) {
+  struct stat opened{};
+  struct stat there{};
+  return fstat(descriptor, &opened) != 0 || stat(path.c_str(), &there) != 0 ||
+         opened.st_ino != there.st_ino || opened.st_dev != there.st_dev;
+}
+
+// Opens the file at `path`, emptied, and locks it; file systems without locks do without. It must
+// not be emptied before it is locked: it may be another run's.
+int OpenLocked(const std::string& path, const std::string& shown) {
+  while (true) {
+    const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor < 0) ThrowErrno(shown);
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      close(descriptor);
+      throw UsageError("cannot write " + shown + ": another run is writing it; name another file");
+    }
+    if (!IsGone(descriptor, path)) {
+      if (ftruncate(descriptor, 0) == 0) return descriptor;
+      const int code = errno;
+      close(descriptor);
+      errno = code;
+      ThrowErrno(shown);
+    }
+    close(descriptor);  // the other run has just finished it
+  }
+}
+
 }  // namespace
 
 ResultFile::ResultFile(const std::string& path) : path_(path), partial_path_(path + ".partial") {
   if (std::filesystem::is_directory(path))
     throw UsageError("cannot write " + path + ": is a directory");
   if (std::filesystem::exists(path) && access(path.c_str(), W_OK) != 0) ThrowErrno(path);
-  file_.reset(std::fopen(partial_path_.c_str(), "wb"));
+  file_.reset(fdopen(OpenLocked(partial_path_, path), "wb"));
   if (file_ == nullptr) ThrowErrno(path);
+  // Nothing may linger in a buffer when a write has failed.
+  std::setvbuf(file_.get(), nullptr, _IONBF, 0);
 }
 
 ResultFile::~ResultFile() {
@@ -28,23 +62,44 @@ ResultFile::~ResultFile() {
 }
 
 void ResultFile::Append(const std::string& text, const std::string& ending) {
-  const std::string whole = text + ending;
-  const bool written = std::fseek(file_.get(), end_, SEEK_SET) == 0 &&
-                       std::fwrite(whole.data(), 1, whole.size(), file_.get()) == whole.size() &&
-                       std::fflush(file_.get()) == 0;
-  if (!written) throw Error("cannot write " + partial_path_ + ": " + std::strerror(errno));
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) return;
+  if (!TryWrite(text + ending)) {
+    throw Error("cannot write " + partial_path_ + ": " + std::strerror(errno));
+  }
   end_ += static_cast<long>(text.size());
-  // An ending may be shorter than the one before it.
-  if (ftruncate(fileno(file_.get()), end_ + static_cast<long>(ending.size())) != 0)
-    ThrowErrno(path_);
+  ending_ = ending;
+}
+
+// Replaces whatever stands behind the appended text: it may have been longer.
+bool ResultFile::TryWrite(const std::string& text) {
+  return std::fseek(file_.get(), end_, SEEK_SET) == 0 &&
+         std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() &&
+         ftruncate(fileno(file_.get()), end_ + static_cast<long>(text.size())) == 0;
 }
 
 void ResultFile::Finish() {
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) return;
   if (fsync(fileno(file_.get())) != 0) ThrowErrno(partial_path_);
   file_.reset();
   std::error_code code;
   std::filesystem::rename(partial_path_, path_, code);
   if (code) throw Error("cannot write " + path_ + ": " + code.message());
+}
+
+bool ResultFile::Abandon(const std::string& ending, bool keep) {
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) return false;
+  if (keep) {
+    // A write that fails half-way is undone; one that fails at once has changed nothing.
+    if (!TryWrite(ending)) TryWrite(ending_);
+    std::filesystem::rename(partial_path_, path_);
+  } else {
+    unlink(partial_path_.c_str());
+  }
+  file_.reset();
+  return keep;
 }
 
 }  // namespace overlapbench

@@ -9,8 +9,22 @@
 namespace overlapbench {
 namespace {
 
-// What closes the JSON that JSONReporter has opened.
-constexpr const char* kJsonEnding = "\n  ]\n}\n";
+constexpr const char* kStillRunning = "the run goes on, or was ended without a word";
+
+// `text` as JSON has it between quotation marks.
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return escaped;
+}
+
+// What closes the JSON that JSONReporter has opened, before the run has ended.
+std::string Ending(const std::string& reason) {
+  return "\n  ],\n  \"incomplete\": \"" + Escaped(reason) + "\"\n}\n";
+}
 
 struct Shown {
   const char* counter;
@@ -31,7 +45,8 @@ constexpr Shown kShown[] = {{"slowdown", "slowdown %.2f"},
                             {"round_trip_us", "round trip %.1f us"},
                             {"busbw_GBps", "busbw %.1f GB/s"},
                             {"TFLOPs", "%.2f TFLOP/s"},
-                            {"GBps", "%.1f GB/s"}};
+                            {"GBps", "%.1f GB/s"},
+                            {"slowest_rank", "slowest rank %.0f"}};
 
 std::string Highlights(const Row& row) {
   std::string text;
@@ -46,9 +61,10 @@ std::string Highlights(const Row& row) {
 
 }  // namespace
 
-RunReporter::RunReporter(bool is_root, bool json_to_console, int planned,
+RunReporter::RunReporter(Progress& progress, bool json_to_console, int planned,
                          std::unique_ptr<ResultFile> file)
-    : is_root_(is_root),
+    : progress_(progress),
+      is_root_(progress.rank() == 0),
       json_to_console_(json_to_console),
       planned_(planned),
       file_(std::move(file)) {
@@ -60,7 +76,7 @@ RunReporter::RunReporter(bool is_root, bool json_to_console, int planned,
 bool RunReporter::ReportContext(const Context& context) {
   if (!is_root_) return true;
   json_.ReportContext(context);
-  WriteJson(kJsonEnding);
+  WriteJson(Ending(kStillRunning));
   if (!json_to_console_) ShowPlan();
   return true;
 }
@@ -74,7 +90,7 @@ void RunReporter::ReportRuns(const std::vector<Run>& report) {
     run.run_name.time_type.clear();
   }
   json_.ReportRuns(runs);
-  WriteJson(kJsonEnding);
+  if (!WriteJson(Ending(kStillRunning), static_cast<int>(runs.size()))) return;
   for (const auto& run : runs) {
     if (run.run_type != Run::RT_Iteration) continue;
     if (run.repetition_index <= 0) ++shown_;
@@ -86,12 +102,31 @@ void RunReporter::ReportRuns(const std::vector<Run>& report) {
 void RunReporter::Finalize() {
   if (!is_root_) return;
   json_.Finalize();
-  WriteJson("");
+  if (!WriteJson("")) return;
   if (file_ != nullptr) file_->Finish();
-  if (json_to_console_) return;
+  if (json_to_console_) {
+    if (!std::cout) throw Error("cannot write the result to standard output");
+    return;
+  }
   std::cout << OverlapTables(rows_);
   if (file_ != nullptr) std::cout << "\nwritten: " << file_->path() << "\n";
   std::cout.flush();
+}
+
+void RunReporter::Stop() {
+  const std::lock_guard lock(ending_);
+  stopped_ = true;
+}
+
+void RunReporter::Abandon(const std::string& reason) {
+  if (!is_root_) return;
+  const std::lock_guard lock(ending_);
+  if (json_to_console_) std::cout << Ending(reason) << std::flush;
+  if (file_ == nullptr) return;
+  if (!file_->Abandon(Ending(reason), finished_rows_ > 0)) return;
+  std::cerr << "overlapbench: kept " << finished_rows_
+            << " finished rows, marked incomplete: " << file_->path() << "\n"
+            << std::flush;
 }
 
 void RunReporter::ShowPlan() const {
@@ -112,12 +147,17 @@ void RunReporter::ShowRow(const Row& row) const {
             << std::flush;
 }
 
-void RunReporter::WriteJson(const std::string& ending) {
+bool RunReporter::WriteJson(const std::string& ending, int rows) {
+  const Progress::Scope scope(progress_, Phase::kWrite);
   const std::string text = json_text_.str();
   json_text_.str("");
+  const std::lock_guard lock(ending_);
+  if (stopped_) return false;
   // Finalize's own text ends the document: it takes the ending's place.
   if (file_ != nullptr) file_->Append(text, ending);
   if (json_to_console_) std::cout << text << std::flush;
+  finished_rows_ += rows;
+  return true;
 }
 
 }  // namespace overlapbench

@@ -51,8 +51,9 @@ class GroundTruthTest : public RanksOnEachBackend {
     Plan plan(registry_, GetParam(), {});
     plan.Add<Fixture>("Family", one);
     configuration_ = plan.benchmarks().at(0).configuration;
-    suite_ = std::make_unique<Suite>(Suite{
-        *machine_, options_, std::make_unique<Session>(*machine_, configuration_, true), {}, 0});
+    auto session = std::make_unique<Session>(*machine_, configuration_);
+    session->SetUp(true);
+    suite_ = std::make_unique<Suite>(Suite{*machine_, options_, std::move(session)});
   }
   std::vector<Group> Measure(int count) {
     std::vector<Group> groups;

@@ -4,12 +4,15 @@
 // that have gone different ways would only wait for each other.
 #include <gtest/gtest.h>
 
+#include "ranks/launcher.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
 
 Ranks& TestRanks() {
-  static Ranks ranks(kRanksPatience);
+  const Launched launched = ByLauncher();
+  static Progress progress(launched.rank, launched.size);
+  static Ranks ranks(kRanksPatience, progress);
   return ranks;
 }
 
@@ -17,8 +20,8 @@ Ranks& TestRanks() {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  overlapbench::Ranks& ranks = overlapbench::TestRanks();
+  overlapbench::TestRanks();
   const int status = RUN_ALL_TESTS();
-  if (status != 0) ranks.Abort(status);
+  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);
   return 0;
 }

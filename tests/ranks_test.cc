@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "ranks/clock.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
@@ -92,6 +93,13 @@ TEST_F(RanksTest, BroadcastBringsRootsBytes) {
   for (const auto byte : bytes) EXPECT_EQ(byte, std::byte{1});
 }
 
+TEST_F(RanksTest, GatherIfAnyHasNoTextsOrAll) {
+  EXPECT_TRUE(ranks().GatherIfAny("", "the test").empty());
+  const auto texts = ranks().GatherIfAny(is_last() ? "mine" : "", "the test");
+  ASSERT_EQ(static_cast<int>(texts.size()), size());
+  for (int i = 0; i < size(); ++i) EXPECT_EQ(texts[i], i == size() - 1 ? "mine" : "");
+}
+
 TEST_F(RanksTest, NoErrorIsAgreedOnInSilence) {
   EXPECT_NO_THROW(ranks().AgreeOnError("", "the test"));
 }
@@ -168,6 +176,14 @@ TEST_F(RanksTest, TheClockIsCommon) {
   std::array spread = {now_ms, -now_ms};
   ranks().Max(spread, "the test");
   EXPECT_LT(spread[0] + spread[1], 1000) << "ms between ranks of one machine";
+}
+
+// As of machines whose clocks are an hour apart.
+TEST_F(RanksTest, ClocksOfMachinesAreCompared) {
+  constexpr double kHour_ms = 3.6e6;
+  const auto skewed_ms = [&] { return NowMs() + kHour_ms * rank(); };
+  const double offset_ms = ClockOffsetMs(ranks(), MPI_COMM_WORLD, skewed_ms);
+  EXPECT_NEAR(offset_ms, -kHour_ms * rank(), 1000) << "ms, half of the quickest exchange";
 }
 
 TEST(MpiCheck, NamesTheCallAndTheReason) {

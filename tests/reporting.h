@@ -78,7 +78,9 @@ class ReportingTest : public testing::Test {
     const Machine machine{*device, TestRanks()};
     const Configuration configuration = Configure();
     const Options options;
-    Suite suite{machine, options, std::make_unique<Session>(machine, configuration, true), {}, 0};
+    auto session = std::make_unique<Session>(machine, configuration);
+    session->SetUp(true);
+    Suite suite{machine, options, std::move(session)};
     return ReportOf<Fixture>(suite, configuration, groups);
   }
   Row Report(const Group& group) { return ReportAll({group}); }

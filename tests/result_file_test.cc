@@ -2,8 +2,10 @@
 #include "report/result_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -94,6 +96,88 @@ TEST_F(ResultFileTest, SaysWhyInOneLine) {
     EXPECT_EQ(error.what(), "cannot write " + (folder_ / "missing" / "result.json").string() +
                                 ": No such file or directory");
   }
+}
+
+TEST_F(ResultFileTest, IsRefusedWhileAnotherRunWritesIt) {
+  ResultFile first(path_);
+  first.Append("{[1", "]}\n");
+  try {
+    const ResultFile second(path_);
+    FAIL() << "the file was taken";
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(),
+              "cannot write " + path_.string() + ": another run is writing it; name another file");
+  }
+  EXPECT_EQ(Read(partial_), "{[1]}\n");
+  first.Finish();
+  EXPECT_NO_THROW(ResultFile{path_});
+  EXPECT_EQ(Read(path_), "{[1]}\n");
+}
+
+TEST_F(ResultFileTest, NothingIsWrittenAfterTheRunHasEndedEarly) {
+  ResultFile file(path_);
+  file.Append("{[1", "], still running}\n");
+  EXPECT_TRUE(file.Abandon("], interrupted}\n", true));
+  file.Append(",2", "]}\n");
+  file.Finish();
+  EXPECT_EQ(Read(path_), "{[1], interrupted}\n");
+}
+
+// Not even the same ending can be written again: what is there stays.
+TEST_F(ResultFileTest, AFileThatCannotBeWrittenAnyMoreIsKeptAsItIs) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  ResultFile file(path_);
+  file.Append("{[1", "]}\n");
+  const rlimit full{0, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  const bool kept = file.Abandon("], the disk is full}\n", true);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(kept);
+  EXPECT_EQ(Read(path_), "{[1]}\n");
+  EXPECT_FALSE(fs::exists(partial_));
+}
+
+TEST_F(ResultFileTest, ARunThatEndsEarlyKeepsWhatItHas) {
+  ResultFile file(path_);
+  file.Append("{[1", "], still running}\n");
+  EXPECT_TRUE(file.Abandon("], the power failed}\n", true));
+  EXPECT_EQ(Read(path_), "{[1], the power failed}\n");
+  EXPECT_FALSE(fs::exists(partial_));
+  EXPECT_FALSE(file.Abandon("], twice}\n", true));
+  EXPECT_EQ(Read(path_), "{[1], the power failed}\n");
+}
+
+TEST_F(ResultFileTest, ARunThatEndsBeforeItsFirstRowLeavesNothing) {
+  ResultFile file(path_);
+  file.Append("{[", "]}\n");
+  EXPECT_FALSE(file.Abandon("]}\n", false));
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(ResultFileTest, WhatIsFinishedIsNotAbandoned) {
+  ResultFile file(path_);
+  file.Append("{[1]}\n", "");
+  file.Finish();
+  EXPECT_FALSE(file.Abandon("nothing of this", true));
+  EXPECT_EQ(Read(path_), "{[1]}\n");
+}
+
+// As on a full disk: the row that does not fit is given up, and so is a longer ending.
+TEST_F(ResultFileTest, AFileThatCannotGrowKeepsTheRowsBefore) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  ResultFile file(path_);
+  file.Append("{[1", "]}\n");
+  const rlimit full{6, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  EXPECT_THROW(file.Append(",2,3,4", "]}\n"), Error);
+  const bool kept = file.Abandon("], the disk is full}\n", true);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(kept);
+  EXPECT_EQ(Read(path_), "{[1]}\n");
 }
 
 }  // namespace

@@ -92,6 +92,19 @@ TEST_P(SamplerTest, TheSlowestRanksTimeOfTheHostCounts) {
   EXPECT_GE(Take(RunOf({&slow_on_one}, true), kGate).enqueue_ms[0], kLong_ms);
 }
 
+// Nobody is slower than the sample, and one rank is as slow.
+TEST_P(SamplerTest, EachRanksTimeIsKeptOnRequest) {
+  EXPECT_TRUE(Take(RunOf({&slow_}, false), kNoGate).ranks.empty());
+  const Sample sample = Take(RunOf({&slow_}, false), {false, false, 1, true});
+  ASSERT_EQ(sample.ranks.size(), static_cast<std::size_t>(TestRanks().size()));
+  double most_ms = 0;
+  for (const RankSample& rank : sample.ranks) {
+    EXPECT_GE(rank.time_ms, kLong_ms);
+    most_ms = std::max(most_ms, rank.time_ms);
+  }
+  EXPECT_DOUBLE_EQ(most_ms, sample.total_ms);
+}
+
 // Five in a row take five times as long in all.
 TEST_P(SamplerTest, TimesAreOfOneOfTheBatch) {
   constexpr int kBatch = 5;

@@ -52,7 +52,9 @@ class SessionTest : public RanksOnEachBackend {
     Machine machine{device(), TestRanks()};
     Plan plan(registry_, GetParam(), {});
     plan.Add<Fixture>(family, one);
-    return std::make_unique<Session>(machine, plan.benchmarks().at(0).configuration, gate);
+    auto session = std::make_unique<Session>(machine, plan.benchmarks().at(0).configuration);
+    session->SetUp(gate);
+    return session;
   }
   // What setting up throws, as text.
   std::string Refusal() {

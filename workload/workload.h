@@ -84,6 +84,9 @@ struct WorkloadSpec {
   // Why a combination of values does not exist; "" when it does. May be empty: all exist.
   std::function<std::string(const Settings&)> excluded;
   std::function<Footprint(const Settings&)> footprint;
+  // What all ranks do together before it can be made, such as a communicator. May be empty. Apart
+  // from `make`, so that a rank that fails to make it leaves nobody waiting.
+  std::function<void()> connect;
   std::function<std::unique_ptr<Workload>(const Settings&)> make;
 };
 

@@ -1,0 +1,107 @@
+// What --inject_fault understands and refuses, and when a fault strikes. That the job then ends as
+// it should is tested on real ranks (tests/cli/test_faults.py).
+#include "benchmarks/injected_fault.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace overlapbench {
+namespace {
+
+std::string Refusal(const std::string& text) {
+  try {
+    ParseFault(text);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ParseFaultTest, TakesKindAndPhase) {
+  const Fault fault = ParseFault("kill@wait");
+  EXPECT_EQ(fault.kind, "kill");
+  EXPECT_EQ(fault.phase, Phase::kWait);
+  EXPECT_EQ(fault.rank, 0);
+  EXPECT_EQ(fault.visit, 1);
+}
+
+TEST(ParseFaultTest, TakesEveryField) {
+  const Fault fault = ParseFault("delay@start,rank=3,visit=7,ms=250,bytes=99");
+  EXPECT_EQ(fault.rank, 3);
+  EXPECT_EQ(fault.visit, 7);
+  EXPECT_EQ(fault.ms, 250);
+  EXPECT_EQ(fault.bytes, 99);
+}
+
+TEST(ParseFaultTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_NE(Refusal("kill").find("takes KIND@PHASE"), std::string::npos);
+  EXPECT_NE(Refusal("sulk@wait").find("there is no kind 'sulk'"), std::string::npos);
+  EXPECT_NE(Refusal("kill@lunch").find("there is no phase 'lunch'"), std::string::npos);
+  for (const char* field :
+       {"rank", "rank=", "rank=-1", "rank=one", "colour=3", "rank=1234567890123"}) {
+    EXPECT_NE(Refusal(std::string("kill@wait,") + field).find("'" + std::string(field) + "'"),
+              std::string::npos)
+        << field;
+  }
+}
+
+class FaultInjectorTest : public testing::Test {
+ protected:
+  // How often `fault` has failed a phase of this rank, when the phase was begun `visits` times.
+  std::vector<int> Failed(const std::string& fault, Phase phase, int visits) {
+    const FaultInjector injector({fault}, progress_);
+    std::vector<int> failed;
+    for (int visit = 1; visit <= visits; ++visit) {
+      try {
+        const Progress::Scope scope(progress_, phase);
+      } catch (const Error&) {
+        failed.push_back(visit);
+      }
+    }
+    return failed;
+  }
+  Progress progress_{1, 2};
+};
+
+TEST_F(FaultInjectorTest, StrikesOnceAtItsVisit) {
+  EXPECT_EQ(Failed("fail@enqueue,rank=1,visit=3", Phase::kEnqueue, 5), std::vector{3});
+}
+
+TEST_F(FaultInjectorTest, SparesOtherRanksAndPhases) {
+  EXPECT_TRUE(Failed("fail@enqueue,rank=0", Phase::kEnqueue, 3).empty());
+  EXPECT_TRUE(Failed("fail@enqueue,rank=1", Phase::kWait, 3).empty());
+}
+
+TEST_F(FaultInjectorTest, StrikesAtTheDeviceOnceItIsThere) {
+  FaultInjector injector({"corrupt@verify,rank=1", "throttle@report,rank=1"}, progress_);
+  EXPECT_NO_THROW(Progress::Scope(progress_, Phase::kReport));  // no device yet
+  FaultInjector second({"corrupt@verify,rank=1", "throttle@report,rank=1"}, progress_);
+  Ranks* const no_ranks = nullptr;
+  const auto device = second.Wrap(OpenHostDevice(1), *no_ranks);
+  const Buffer buffer = device->Allocate(64, MemoryKind::kDevice);
+  auto* words = static_cast<std::uint32_t*>(buffer.data());
+  std::fill_n(words, 16, 0U);
+  {
+    const Progress::Scope scope(progress_, Phase::kVerify);
+  }
+  {
+    const Progress::Scope scope(progress_, Phase::kReport);
+  }
+  EXPECT_EQ(words[8], 1U << 22U);
+  EXPECT_EQ(std::count(words, words + 16, 0U), 15);
+  EXPECT_EQ(device->ThrottleReason(), "injected");
+}
+
+TEST_F(FaultInjectorTest, ABufferThatIsGoneIsNotTouched) {
+  FaultInjector injector({"corrupt@verify,rank=1"}, progress_);
+  Ranks* const no_ranks = nullptr;
+  const auto device = injector.Wrap(OpenHostDevice(1), *no_ranks);
+  {
+    const Buffer gone = device->Allocate(64, MemoryKind::kDevice);
+  }
+  EXPECT_NO_THROW(Progress::Scope(progress_, Phase::kVerify));
+}
+
+}  // namespace
+}  // namespace overlapbench
