@@ -12,14 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from overlapbench.drill.job import MPI_ENVIRONMENT, MPIRUN
+
 ROOT = Path(__file__).resolve().parents[2]
-# As ./bench sets it: for root, for containers, and for more ranks than cores.
-MPI_ENVIRONMENT = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-}
-MPIRUN = ("mpirun", "--quiet", "--oversubscribe", "--bind-to", "none")
 
 
 @dataclass(frozen=True)

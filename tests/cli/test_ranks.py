@@ -111,18 +111,52 @@ def test_what_is_finished_survives_the_death_of_a_rank(
 ) -> None:
     out = tmp_path / "out.json"
     partial = tmp_path / "out.json.partial"
+    names: list[str] = []
     job = launcher.start(
         "--benchmark_filter=Comm/", f"--benchmark_out={out}", "--timeout_s=10", "--budget_ms=500"
     )
     try:
         await_rows(partial, 2)
+        names = [row["name"] for row in measured(read(partial))]
         os.kill(rank_process(job.pid, 1), signal.SIGKILL)
         job.communicate(timeout=LIMIT_S)
     finally:
         job.kill()
     assert job.returncode != 0
+    assert not partial.exists()
+    kept = read(out)
+    assert kept["incomplete"].startswith("ended by SIGTERM at rank 0 of 2, Comm/")
+    assert [row["name"] for row in measured(kept)][: len(names)] == names
+
+
+# Rank 0 writes down what rank 1 alone knows.
+def test_the_file_says_why_another_rank_has_ended(launcher: "Launcher", tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    fault = "--inject_fault=fail@report,rank=1,visit=2"
+    done = launcher.run(*SMALL, "--benchmark_filter=Comm/All", f"--benchmark_out={out}", fault)
+    assert done.returncode == 1
+    kept = read(out)
+    assert len(kept["benchmarks"]) == 1
+    assert "; a rank said: a call failed (injected) [rank 1 of 2, Comm/All" in kept["incomplete"]
+
+
+def test_a_killed_rank_0_leaves_a_partial_file(launcher: "Launcher", tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    partial = tmp_path / "out.json.partial"
+    job = launcher.start(
+        "--benchmark_filter=Comm/", f"--benchmark_out={out}", "--timeout_s=10", "--budget_ms=500"
+    )
+    try:
+        await_rows(partial, 2)
+        os.kill(rank_process(job.pid, 0), signal.SIGKILL)
+        job.communicate(timeout=LIMIT_S)
+    finally:
+        job.kill()
+    assert job.returncode != 0
     assert not out.exists()
-    assert len(measured(read(partial))) >= 2
+    kept = read(partial)
+    assert kept["incomplete"] == "the run goes on, or was ended without a word"
+    assert len(measured(kept)) >= 2
 
 
 def await_rows(path: Path, count: int) -> None:

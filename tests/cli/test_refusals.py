@@ -75,7 +75,7 @@ def test_a_refusal_is_one_line(launcher: "Launcher", tmp_path: Path, name: str) 
 def test_an_unwritable_file_is_refused_before_anything_runs(
     launcher: "Launcher", tmp_path: Path
 ) -> None:
-    for flag in ("--benchmark_out", "--samples_out"):
+    for flag in ("--benchmark_out", "--samples_out", "--rank_times_out"):
         path = tmp_path / "missing" / "out"
         done = launcher.run(
             "--benchmark_filter=Comm/AllReduce", f"{flag}={path}", timeout_s=A_FEW_SECONDS

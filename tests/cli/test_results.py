@@ -176,3 +176,26 @@ def test_json_on_the_console_is_the_only_thing_there(launcher: "Launcher") -> No
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["benchmarks"]
     assert row["name"] == "Comm/AllReduce/bytes:65536/cache:cold"
+
+
+def test_each_ranks_times_are_written_on_request(launcher: "Launcher", tmp_path: Path) -> None:
+    out, times = tmp_path / "out.json", tmp_path / "times.csv"
+    flags = ("--axis", "bytes=60K", "--axis", "delay_us=2000", "--budget_ms=40")
+    done = launcher.run(
+        "--benchmark_filter=Compute/Delay|Comm/AllReduce",
+        *flags,
+        f"--benchmark_out={out}",
+        f"--rank_times_out={times}",
+        ranks=3,
+    )
+    assert done.returncode == 0, done.stderr
+    header, *lines = times.read_text().splitlines()
+    assert header == "name,rank,host,time_ms,late_us,work_ms"
+    rows = json.loads(out.read_text())["benchmarks"]
+    assert len(lines) == 3 * len(rows) == 6
+    for row in rows:
+        own = [line.split(",") for line in lines if line.startswith(row["name"] + ",")]
+        assert [fields[1] for fields in own] == ["0", "1", "2"]
+        work_ms = [float(fields[5]) for fields in own]
+        assert work_ms[int(row["slowest_rank"])] == max(work_ms)
+        assert 1 / 3 <= row["slowest_share"] <= 1

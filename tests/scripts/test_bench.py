@@ -167,6 +167,32 @@ def test_ranks(world: World, flags: list[str], gpus: str, ranks: int, backend: s
 
 
 @pytest.mark.parametrize(
+    ("flags", "started"),
+    [
+        ([], "--hostfile {hosts} --quiet --bind-to none "),
+        (["--ranks=3"], "-n 3 --hostfile {hosts} --quiet --bind-to none "),
+    ],
+)
+def test_ranks_on_the_machines_of_a_host_file(
+    world: World, tmp_path: Path, flags: list[str], started: str
+) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("node1 slots=2\n")
+    outcome = world.run("bench", "--hostfile", str(hosts), *flags, "--x")
+    assert outcome.status == 0
+    (call,) = outcome.calls("mpirun")
+    assert call == started.format(hosts=hosts) + f"{world.binary} --x"
+    assert outcome.output == "[--x]"
+
+
+def test_a_host_file_that_is_not_there_is_refused(world: World) -> None:
+    outcome = world.run("bench", "--hostfile=missing")
+    assert outcome.status == 2
+    assert outcome.lines == ["bench: --hostfile: cannot read missing"]
+    assert outcome.calls("mpirun") == []
+
+
+@pytest.mark.parametrize(
     ("flags", "passed_on"),
     [
         (["--benchmark_filter=A|B", "--axis", "grid=1x1,2x2"], None),

@@ -1,0 +1,108 @@
+"""Ctrl-C, SIGTERM and a closed terminal end every rank, keep the rows, and leave nothing behind."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.conftest import ROOT
+
+from overlapbench.drill import job
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+# Some seconds of quick rows.
+FLAGS = (
+    *("--backend=host", "--benchmark_filter=Comm/", "--budget_ms=100", "--timeout_s=60"),
+    *("--axis", "bytes=64K,128K,256K,512K"),
+)
+# Far below the time-out: nobody waits for anybody.
+LIMIT_S = 20.0
+
+
+def bench(launcher: "Launcher") -> list[str]:
+    folder = launcher.binary.parent
+    if not (folder / "CMakeCache.txt").exists():
+        pytest.skip(f"./bench needs a folder that CMake has configured; {folder} is none")
+    return [str(ROOT / "bench"), "--no-install", "--build-dir", str(folder)]
+
+
+def mpirun(launcher: "Launcher") -> list[str]:
+    return job.mpirun(launcher.binary, 2, [])
+
+
+# Who is told: the process that was started, or, as by a terminal, its whole group.
+@pytest.mark.parametrize("command", [bench, mpirun], ids=["bench", "mpirun"])
+@pytest.mark.parametrize(
+    ("number", "tell"),
+    [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill), (signal.SIGHUP, os.killpg)],
+    ids=["Ctrl-C", "SIGTERM", "closed terminal"],
+)
+def test_a_signal_ends_all_and_keeps_the_rows(
+    launcher: "Launcher",
+    command: "Callable[[Launcher], list[str]]",
+    number: signal.Signals,
+    tell: Callable[[int, int], None],
+) -> None:
+    arguments = [*command(launcher), *FLAGS, f"--benchmark_out={job.RESULT}"]
+    with job.start(arguments) as started:
+        started.await_rows(2)
+        tell(started.process.pid, number)
+        ended = started.end(LIMIT_S)
+    assert ended.status not in (0, None), ended.stderr
+    assert ended.left == []
+    assert list(ended.files) == [job.RESULT]
+    kept = json.loads(ended.files[job.RESULT])
+    assert kept["incomplete"].startswith("ended by SIGTERM at rank 0 of 2, Comm/")
+    assert len(kept["benchmarks"]) >= 2
+    line, count = ended.ours
+    assert line == f"overlapbench: {kept['incomplete']}"
+    assert count.startswith(f"overlapbench: kept {len(kept['benchmarks'])} finished rows")
+
+
+def test_ranks_end_when_mpirun_is_killed(launcher: "Launcher") -> None:
+    with job.start([*mpirun(launcher), *FLAGS, f"--benchmark_out={job.RESULT}"]) as started:
+        started.await_rows(2)
+        started.process.kill()
+        ended = started.end(LIMIT_S)
+    assert [thing for thing in ended.left if thing.startswith("process")] == []
+    (text,) = ended.files.values()
+    assert len(json.loads(text)["benchmarks"]) >= 2
+
+
+# mpirun ends then, some seconds later, as any program whose reader has gone.
+def test_a_reader_that_goes_away_costs_no_row(launcher: "Launcher") -> None:
+    with job.start([*mpirun(launcher), *FLAGS, f"--benchmark_out={job.RESULT}"]) as started:
+        started.await_rows(2)
+        assert started.process.stdout is not None
+        started.process.stdout.close()
+        started.process.stdout = None
+        ended = started.end(LIMIT_S)
+    assert ended.status not in (0, None), ended.stderr
+    assert ended.left == []
+    kept = json.loads(ended.files[job.RESULT])
+    assert kept["incomplete"]
+    assert len(kept["benchmarks"]) >= 2
+
+
+# Without mpirun in between, rank 0 itself writes to the closed pipe.
+def test_a_single_rank_goes_on_without_a_reader(launcher: "Launcher") -> None:
+    flags = ["--backend=host", "--benchmark_filter=Compute/Gemm", "--axis", "n=64", "--budget_ms=1"]
+    command = [str(launcher.binary), *flags, f"--benchmark_out={job.RESULT}"]
+    with job.start(["sh", "-c", '"$@" | true', "sh", *command]) as started:
+        ended = started.end(30)
+    assert ended.left == []
+    assert "incomplete" not in json.loads(ended.files[job.RESULT])
+
+
+def test_a_result_that_standard_output_cannot_take_is_an_error(launcher: "Launcher") -> None:
+    flags = ["--backend=host", "--benchmark_filter=Compute/Gemm", "--axis", "n=64", "--budget_ms=1"]
+    command = [str(launcher.binary), *flags, "--benchmark_format=json"]
+    with job.start(["sh", "-c", '"$@" >/dev/full', "sh", *command]) as started:
+        ended = started.end(30)
+    assert ended.status == 1
+    (line,) = ended.ours
+    assert line.startswith("overlapbench: cannot write the result to standard output")

@@ -1,0 +1,167 @@
+"""What counts as a broken promise: a job made up to keep all of them, with one thing spoilt."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from overlapbench.drill.drills import Drill, Kept, Outcome
+from overlapbench.drill.job import RESULT, Ended
+from overlapbench.drill.table import markdown
+from overlapbench.drill.verdict import Verdict, judge
+
+PARTIAL = f"{RESULT}.partial"
+NAMES = ("Compute/Gemm/n:1", "Comm/AllReduce/bytes:1", "Comm/AllGather/bytes:1")
+ENDS = Drill("stall@wait,rank=1", Outcome.ENDS, "rank 0 .* did not come", Kept.MARKED)
+KILLED = Drill("kill@wait", Outcome.ENDS, "", Kept.PARTIAL)
+TOO_EARLY = Drill("kill@start", Outcome.ENDS, "", Kept.NOTHING)
+ROW_FAILS = Drill("fail@make", Outcome.ROW_FAILS, "injected")
+ROWS_FAIL = Drill("kernel@verify", Outcome.ROWS_FAIL, "injected")
+INVALID = Drill("throttle@report", Outcome.INVALID, "throttled")
+UNHARMED = Drill("delay@fill,ms=1000", Outcome.UNHARMED)
+
+
+def row(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "real_time": 1.5, "max_rel_err": 0.0, "valid": 1.0, "label": "", **more}
+
+
+def error(name: str, message: str = "injected") -> dict[str, Any]:
+    return {"name": name, "error_occurred": True, "error_message": message}
+
+
+def invalid(name: str) -> dict[str, Any]:
+    return row(name, valid=0.0, label="invalid: clocks were throttled")
+
+
+def document(rows: list[dict[str, Any]], **more: Any) -> str:
+    return json.dumps({"context": {}, "benchmarks": rows, **more})
+
+
+def announce(*names: str) -> str:
+    return "3 benchmarks; times\n" + "".join(f"[1/3] {name}\n        1.5 ms\n" for name in names)
+
+
+def ended(drill: Drill) -> Ended:
+    """A job that kept every promise of the drill."""
+    first, second, third = NAMES
+    line = "overlapbench: rank 0 of 2: the other ranks did not come\n"
+    cut = document([row(first)], incomplete="why")
+    rows = {
+        Outcome.ROW_FAILS: [row(first), error(second), row(third)],
+        Outcome.ROWS_FAIL: [row(first), error(second), error(third)],
+        Outcome.INVALID: [row(first), invalid(second), invalid(third)],
+        Outcome.UNHARMED: [row(name) for name in NAMES],
+    }
+    if drill is ENDS:
+        return Ended(1, 5.0, announce(first), line, {RESULT: cut})
+    if drill is KILLED:
+        return Ended(137, 5.0, announce(first), "", {PARTIAL: cut})
+    if drill is TOO_EARLY:
+        return Ended(137, 1.0, "", "", {})
+    status = 1 if drill.outcome in (Outcome.ROW_FAILS, Outcome.ROWS_FAIL) else 0
+    return Ended(status, 1.0, announce(*NAMES), "", {RESULT: document(rows[drill.outcome])})
+
+
+DRILLS = (ENDS, KILLED, TOO_EARLY, ROW_FAILS, ROWS_FAIL, INVALID, UNHARMED)
+
+
+@pytest.mark.parametrize("drill", DRILLS, ids=lambda drill: drill.outcome.name)
+def test_a_job_that_keeps_all_promises_breaks_none(drill: Drill) -> None:
+    assert judge(drill, ended(drill)).broken == []
+
+
+def files(name: str, rows: list[dict[str, Any]], **more: Any) -> Callable[[Ended], Ended]:
+    return lambda job: replace(job, files={name: document(rows, **more)})
+
+
+SPOILT: dict[str, tuple[Drill, Callable[[Ended], Ended], str]] = {
+    "no end": (ENDS, lambda job: replace(job, status=None), "it did not end"),
+    "status 0": (ENDS, lambda job: replace(job, status=0), "exit status 0"),
+    "another status": (UNHARMED, lambda job: replace(job, status=1), "exit status 1, not 0"),
+    "silence": (ENDS, lambda job: replace(job, stderr=""), "no line of ours says"),
+    "others' line": (
+        ENDS,
+        lambda job: replace(job, stderr=job.stderr.replace("overlapbench", "mpirun")),
+        "no line of ours says",
+    ),
+    "left behind": (
+        UNHARMED,
+        lambda job: replace(job, left=["process 7 (orted)"]),
+        "left behind: process 7 (orted)",
+    ),
+    "no file": (ENDS, lambda job: replace(job, files={}), f"no {RESULT}"),
+    "file too many": (
+        TOO_EARLY,
+        lambda job: replace(job, files={PARTIAL: "{}"}),
+        f"unexpected file {PARTIAL}",
+    ),
+    "no JSON": (ENDS, lambda job: replace(job, files={RESULT: "{"}), f"{RESULT} is not JSON"),
+    "no mark": (ENDS, files(RESULT, [row(NAMES[0])]), "not marked incomplete"),
+    "a mark": (
+        UNHARMED,
+        files(RESULT, [row(name) for name in NAMES], incomplete="why"),
+        "marked incomplete",
+    ),
+    "lost row": (
+        ENDS,
+        lambda job: replace(job, stdout=announce(*NAMES[:2])),
+        f"lost row: {NAMES[1]}",
+    ),
+    "row not measured": (UNHARMED, files(RESULT, [row(NAMES[0])]), "1 rows of 3"),
+    "too late a fault": (
+        ENDS,
+        files(RESULT, [row(name) for name in NAMES], incomplete="why"),
+        "3 rows of 3: the fault did not strike in the middle",
+    ),
+    "wrong number": (
+        ENDS,
+        files(RESULT, [row(NAMES[0], max_rel_err=0.5)], incomplete="why"),
+        f"wrong number: {NAMES[0]}",
+    ),
+    "no time": (
+        ENDS,
+        files(RESULT, [row(NAMES[0], real_time=0.0)], incomplete="why"),
+        f"wrong number: {NAMES[0]}",
+    ),
+    "no error": (ROW_FAILS, files(RESULT, [row(name) for name in NAMES]), "0 error rows, not 1"),
+    "another error": (
+        ROW_FAILS,
+        files(RESULT, [row(NAMES[0]), row(NAMES[1]), error(NAMES[2], "else")]),
+        "'else' does not say 'injected'",
+    ),
+    "no row before": (ROWS_FAIL, files(RESULT, [error(name) for name in NAMES]), "3 error rows of"),
+    "nothing invalid": (INVALID, files(RESULT, [row(name) for name in NAMES]), "0 invalid rows of"),
+    "an error": (
+        UNHARMED,
+        files(RESULT, [row(NAMES[0]), row(NAMES[1]), error(NAMES[2])]),
+        "error rows: ",
+    ),
+    "an invalid row": (
+        UNHARMED,
+        files(RESULT, [row(NAMES[0]), row(NAMES[1]), invalid(NAMES[2])]),
+        "invalid rows: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_each_broken_promise_is_found(name: str) -> None:
+    drill, spoil, found = SPOILT[name]
+    broken = judge(drill, spoil(ended(drill))).broken
+    assert any(promise.startswith(found) for promise in broken), broken
+
+
+def test_the_table_tells_each_drill_in_a_line() -> None:
+    verdicts = [judge(drill, ended(drill)) for drill in (ENDS, UNHARMED)]
+    verdicts.append(Verdict(KILLED, ended(KILLED), 1, 3, ["lost row: a|b"]))
+    assert markdown(verdicts, "a machine").splitlines() == [
+        "a machine: 3 drills, 2 kept their promise.",
+        "",
+        "| Fault | Phase | Rank | What happened | Seconds | Status | Rows kept |",
+        "|---|---|---|---|---:|---:|---|",
+        "| `stall` | `wait` | 1 | the job ends | 5.0 | 1 | 1 of 3 |",
+        "| `delay` of 1 s | `fill` | 0 | nothing: all rows are measured | 1.0 | 0 | 3 of 3 |",
+        "| `kill` | `wait` | 0 | **broken**: lost row: a/b | 5.0 | 137 | 1 of 3, in FILE.partial |",
+    ]

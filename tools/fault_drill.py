@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Strike the suite with faults, and see whether it keeps its promises.
+
+    tools/fault_drill.py --backend host
+    tools/fault_drill.py --backend cuda --ranks 2 --output faults.md
+    tools/fault_drill.py --list --filter 'kill|stop'
+
+Each drill is one job of real ranks, which a fault strikes in a phase (docs/faults.md): a process
+is killed or stands still, a disk fills, a result is corrupted. Held against the drill's promise are
+the time to the end, the exit status, what was said, the rows that were kept, and what was left.
+Needs the standard library only, and mpirun.
+
+Exit status: 0 all promises were kept; 1 one was broken; 2 bad usage.
+"""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from overlapbench.drill.drills import DRILLS
+from overlapbench.drill.run import Setup, choose, run_all
+from overlapbench.drill.table import markdown
+from overlapbench.drill.verdict import Verdict
+from overlapbench.output import replace_file
+
+_ROOT = Path(__file__).resolve().parents[1]
+_TERMINATED = 128 + signal.SIGTERM
+_OK, _BROKEN, _USAGE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    # As an exception, so that the jobs are ended and their folders removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    options = _parse(arguments)
+    setup = Setup(options.binary, options.backend, options.ranks, options.timeout_s)
+    try:
+        drills = choose(setup, re.compile(options.filter).search)
+    except re.error:
+        return _refuse(f"--filter: {options.filter!r} is not a regular expression")
+    if not drills:
+        return _refuse(f"none of the {len(DRILLS)} drills fits --filter and --backend")
+    if options.list:
+        print("\n".join(f"{drill.fault:60} {drill.outcome.value}" for drill in drills))
+        return _OK
+    if not os.access(options.binary, os.X_OK):
+        return _refuse(f"{options.binary} is not built: run ./bench --build-only, or name --binary")
+    if shutil.which("mpirun") is None:
+        return _refuse("there is no mpirun")
+    verdicts = run_all(setup, drills, options.jobs, _teller(len(drills)))
+    return _conclude(setup, verdicts, options.output)
+
+
+def _conclude(setup: Setup, verdicts: list[Verdict], output: Path | None) -> int:
+    broken = [verdict for verdict in verdicts if verdict.broken]
+    if output is not None:
+        machine = (
+            f"{setup.ranks} ranks, backend {setup.backend}, {os.cpu_count()} cores, "
+            f"{platform.system()} {platform.machine()}, --timeout_s={setup.timeout_s}"
+        )
+        try:
+            replace_file(output, markdown(verdicts, machine).encode())
+        except OSError as error:
+            return _refuse(f"{output}: cannot be written: {error.strerror}")
+    print(f"{len(verdicts)} drills, {len(broken)} broke a promise")
+    return _BROKEN if broken else _OK
+
+
+def _teller(count: int) -> Callable[[Verdict], None]:
+    """Return what tells of each drill when it has ended, with its number."""
+    told = 0
+
+    def tell(verdict: Verdict) -> None:
+        nonlocal told
+        told += 1
+        ended = verdict.ended
+        held = "BROKEN" if verdict.broken else "kept"
+        facts = f"{ended.seconds:5.1f} s, status {ended.status}, rows {verdict.kept}"
+        print(f"[{told}/{count}] {held:6} {verdict.drill.fault}: {facts}", flush=True)
+        for promise in verdict.broken:
+            print(f"        {promise}", flush=True)
+
+    return tell
+
+
+def _refuse(line: str) -> int:
+    print(f"fault_drill: {line}", file=sys.stderr)
+    return _USAGE
+
+
+def _number_from_1(text: str) -> int:
+    return _number_from(1, text)
+
+
+def _number_from_2(text: str) -> int:
+    return _number_from(2, text)
+
+
+def _number_from(least: int, text: str) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+    return int(text)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="fault_drill",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--backend", choices=("host", "cuda"), default="host", help="default host")
+    text = "2 (default) or more"
+    add("--ranks", type=_number_from_2, default=2, metavar="N", help=text)
+    binary = _ROOT / "build/release/overlapbench"
+    add("--binary", type=Path, default=binary, help="default build/release/overlapbench")
+    text = "what every wait of the jobs is given (default 3)"
+    add("--timeout-s", type=_number_from_1, default=3, metavar="N", help=text)
+    add("--filter", default="", metavar="REGEX", help="the drills whose fault it is found in")
+    add("--jobs", type=_number_from_1, default=1, metavar="N", help="drills at a time (default 1)")
+    add("--list", action="store_true", help="print the drills, and end")
+    add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""The drills: a table of faults, and of what the suite promises for each.
+
+The rows that a drill measures are small and quick: ROWS. The fault strikes when a phase is begun
+for the visit-th time (docs/faults.md), and visits are counted so that the first row is finished,
+and the last is not, wherever rows are promised to be kept:
+
+- `connect`, `make`, `fill`, `verify` and `report` are begun once a row, `first` twice.
+- `write` is begun once at the start, and once a row.
+- `enqueue`, `meet` and `times` are begun once a sample, `wait` twice. The start takes 21 samples
+  without work (`wait` once), then every row between 13 and 32.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+ROWS = (
+    "--benchmark_filter=Compute/(Gemm|StreamKernel)|"
+    "Comm/(AllReduce|AllGather|Broadcast|HostToDevice|DeviceToHost)/",
+    "--budget_ms=1",
+    *("--axis", "cache=warm"),
+    *("--axis", "bytes=64K"),
+    *("--axis", "array_bytes=64K"),
+    *("--axis", "n=64"),
+    *("--axis", "grid=1x1"),
+)
+# In the second row or a later one, and not in the last.
+_SAMPLE = 60
+_WAIT = 100
+
+
+class Outcome(Enum):
+    """What happens to the job."""
+
+    ENDS = "the job ends"
+    ROW_FAILS = "the row is an error, the others are measured"
+    ROWS_FAIL = "the rows from there on are errors"
+    INVALID = "the rows from there on are marked invalid"
+    UNHARMED = "nothing: all rows are measured"
+
+
+class Kept(Enum):
+    """What the job leaves of its result."""
+
+    WHOLE = "all rows, in FILE"
+    MARKED = "finished rows, in FILE, marked incomplete"
+    PARTIAL = "finished rows, in FILE.partial, marked incomplete"
+    NOTHING = "no file: no row was finished"
+
+
+@dataclass(frozen=True)
+class Drill:
+    """One or more faults, and what must happen."""
+
+    fault: str  # --inject_fault's value; several are separated by blanks
+    outcome: Outcome
+    says: str = ""  # a part of our line on stderr, of the row's error or of its label
+    kept: Kept = Kept.WHOLE
+    status: int | None = None  # None: any but 0
+    backends: tuple[str, ...] = ("host", "cuda")
+
+    @property
+    def faults(self) -> list[str]:
+        return self.fault.split()
+
+
+def _ends(fault: str, says: str, kept: Kept = Kept.MARKED, status: int | None = None) -> Drill:
+    return Drill(fault, Outcome.ENDS, says, kept, status)
+
+
+def _host(drill: Drill) -> Drill:
+    return replace(drill, backends=("host",))
+
+
+def _cuda(drill: Drill) -> Drill:
+    return replace(drill, backends=("cuda",))
+
+
+# Which of the two depends on the row.
+_LATE = "the other ranks did not come within|the stream .* did not finish within"
+_LAUNCHER = "ended by SIGTERM at rank 0 of"
+_STILL = "nothing has gone on for"
+_INJECTED = r"a call failed \(injected\)"
+
+DRILLS: tuple[Drill, ...] = (
+    Drill("delay@between,visit=99999", Outcome.UNHARMED),
+    # A process that is gone.
+    _ends("kill@start,rank=1", _LAUNCHER, Kept.NOTHING),
+    _ends(f"kill@wait,rank=1,visit={_WAIT}", _LAUNCHER),
+    _ends("kill@report,rank=0,visit=3", "", Kept.PARTIAL),
+    _ends("kill@write,rank=0,visit=3", "", Kept.PARTIAL),
+    _ends("kill@end,rank=1", "", Kept.WHOLE),
+    _ends("crash@verify,rank=1,visit=2", _LAUNCHER),
+    _ends(f"crash@enqueue,rank=0,visit={_SAMPLE}", "", Kept.PARTIAL),
+    _ends("exit@start,rank=1", _STILL, Kept.NOTHING),
+    _ends(f"exit@times,rank=1,visit={_SAMPLE}", ""),
+    _ends("exit@make,rank=0,visit=2", "", Kept.PARTIAL),
+    # A process that goes on no more.
+    _ends(f"stop@meet,rank=1,visit={_SAMPLE}", _LATE),
+    _ends(f"stop@wait,rank=0,visit={_WAIT}", f"rank 1: .*({_LATE})"),
+    _ends("stop@start,rank=1", _STILL, Kept.NOTHING),
+    _ends("stall@connect,rank=1,visit=2", _LATE),
+    _ends("stall@first,rank=0,visit=3", _LATE),
+    _ends(f"stall@times,rank=1,visit={_SAMPLE}", _LATE),
+    _ends("stall@end,rank=1", _LATE, Kept.WHOLE),
+    _ends("stall@start,rank=0", _STILL, Kept.NOTHING),
+    _ends("delay@fill,rank=1,visit=2,ms=20000", _LATE),
+    Drill("delay@fill,rank=1,visit=2,ms=1000", Outcome.UNHARMED),
+    Drill(f"delay@enqueue,rank=0,visit={_SAMPLE},ms=1000", Outcome.UNHARMED),
+    Drill("delay@start,rank=1,ms=2000", Outcome.UNHARMED),
+    # A signal from outside.
+    _ends(f"interrupt@wait,rank=0,visit={_WAIT}", "ended by SIGINT at rank 0"),
+    _ends(f"interrupt@meet,rank=1,visit={_SAMPLE}", _LAUNCHER),
+    _ends("terminate@report,rank=0,visit=3", "ended by SIGTERM at rank 0"),
+    _ends("terminate@start,rank=1", _LAUNCHER, Kept.NOTHING),
+    _ends("hangup@write,rank=0,visit=3", "ended by SIGHUP at rank 0"),
+    # A call that fails.
+    _ends("fail@start,rank=1", f"{_INJECTED}.*rank 1", Kept.NOTHING),
+    _ends("fail@agree,rank=1", _INJECTED, Kept.NOTHING),
+    Drill("fail@connect,rank=1,visit=2", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}"),
+    Drill("fail@make,rank=0,visit=2", Outcome.ROW_FAILS, f"rank 0: {_INJECTED}"),
+    Drill("fail@fill,rank=1,visit=3", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}"),
+    Drill("fail@verify,rank=0,visit=2", Outcome.ROW_FAILS, f"rank 0: {_INJECTED}"),
+    _ends(f"fail@enqueue,rank=1,visit={_SAMPLE}", f"rank 1: {_INJECTED}"),
+    _ends(f"fail@meet,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of"),
+    Drill(f"fail@wait,rank=1,visit={_WAIT}", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}"),
+    _ends(f"fail@times,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of"),
+    _ends("fail@report,rank=1,visit=2", f"{_INJECTED}.*rank 1 of"),
+    _ends("fail@write,rank=0,visit=3", f"{_INJECTED}.*rank 0 of"),
+    # A full disk, at once and in the middle of a row.
+    _ends("disk@write,rank=0,visit=3,bytes=1", "cannot write .*File too large"),
+    _ends("disk@report,rank=0,visit=3,bytes=4000", "cannot write .*File too large"),
+    # Memory and kernels.
+    Drill("memory@make,rank=1,visit=2", Outcome.ROW_FAILS, "rank 1: "),
+    Drill("memory@fill,rank=0,visit=3", Outcome.ROW_FAILS, "rank 0: "),
+    _host(Drill("kernel@verify,rank=1,visit=2", Outcome.ROW_FAILS, "rank 1: a kernel failed")),
+    _cuda(Drill("kernel@verify,rank=1,visit=2", Outcome.ROWS_FAIL, "rank 1: ")),
+    _ends(f"kernel@enqueue,rank=0,visit={_SAMPLE}", "rank 0: "),
+    # Numbers that are wrong, or cannot be trusted.
+    Drill("corrupt@verify,rank=1,visit=3", Outcome.ROW_FAILS, "rank 1: wrong result of COMM"),
+    Drill("corrupt@verify,rank=0,visit=2", Outcome.ROW_FAILS, "rank 0: wrong result of COMP"),
+    Drill("corrupt@first,rank=0,visit=5", Outcome.ROW_FAILS, "wrong result of COMM"),
+    Drill("corrupt@fill,rank=1,visit=2", Outcome.UNHARMED),
+    Drill("throttle@report,rank=1,visit=2", Outcome.INVALID, "clocks were throttled: injected"),
+    # The connections beside MPI's: NCCL's.
+    _host(Drill(f"link@wait,rank=1,visit={_WAIT}", Outcome.UNHARMED)),
+    _cuda(_ends("link@first,rank=1,visit=5", "")),
+    # Two at once.
+    _ends(f"stop@wait,rank=1,visit={_WAIT} stall@wait,rank=0,visit={_WAIT}", _STILL),
+)

@@ -1,0 +1,125 @@
+"""Starts one job of real ranks, waits for its end, and looks at what it said, wrote and left.
+
+Each job has a folder of its own, also for temporary files, so that several may run at once.
+"""
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from overlapbench.drill.leftovers import MARK, Before
+
+# As ./bench sets it: for root, for containers, and for more ranks than cores.
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+}
+MPIRUN = ("mpirun", "--quiet", "--oversubscribe", "--bind-to", "none")
+RESULT = "result.json"
+# A crash must leave no core file in the folder.
+_WITHOUT_CORE_FILES = ("sh", "-c", 'ulimit -c 0; exec "$@"', "sh")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended."""
+
+    status: int | None  # None: it did not end within the limit, and was killed
+    seconds: float
+    stdout: str
+    stderr: str
+    files: Mapping[str, str] = field(default_factory=dict)  # what its folder held, by name
+    left: Sequence[str] = ()  # what it left behind, in words
+
+    @property
+    def ours(self) -> list[str]:
+        """The lines on stderr that are the suite's own."""
+        return [line for line in self.stderr.splitlines() if line.startswith("overlapbench: ")]
+
+
+@dataclass
+class Job:
+    """A job that runs."""
+
+    folder: Path
+    process: "subprocess.Popen[str]"
+    before: Before
+    started: float
+
+    def await_rows(self, count: int, limit_s: float = 30) -> None:
+        """Wait until the job has that many rows in its result."""
+        partial = self.folder / f"{RESULT}.partial"
+        deadline = time.monotonic() + limit_s
+        while not partial.exists() or partial.read_text().count('"real_time"') < count:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no {count} rows after {limit_s:g} s")
+            time.sleep(0.05)
+
+    def end(self, limit_s: float) -> Ended:
+        """Wait for the end; what has not ended in time is killed."""
+        status: int | None
+        try:
+            stdout, stderr = self.process.communicate(timeout=limit_s)
+            status = self.process.returncode
+        except subprocess.TimeoutExpired:
+            self.kill()
+            stdout, stderr = self.process.communicate()
+            status = None
+        seconds = time.monotonic() - self.started
+        left = self.before.left()
+        temporary = self.folder / "tmp"
+        left += [f"a file in TMPDIR: {path.name}" for path in temporary.iterdir()]
+        files = {
+            path.name: path.read_text(encoding="utf-8")
+            for path in self.folder.iterdir()
+            if path != temporary
+        }
+        return Ended(status, seconds, stdout, stderr, files, left)
+
+    def kill(self) -> None:
+        self.before.end_processes()
+        self.process.kill()
+
+
+@contextlib.contextmanager
+def start(command: Sequence[str], cwd: Path | None = None) -> Iterator[Job]:
+    """Start a command in `cwd`, or a new folder of its own; at the end nothing of it is left."""
+    mark = uuid.uuid4().hex
+    # Short: OpenMPI makes sockets in it, whose paths are limited.
+    with tempfile.TemporaryDirectory(prefix="drill-", dir="/tmp") as name:
+        folder = Path(name)
+        (folder / "tmp").mkdir()
+        before = Before.look(mark)
+        process = subprocess.Popen(
+            [*_WITHOUT_CORE_FILES, *command],
+            cwd=cwd or folder,
+            env={
+                **{key: v for key, v in os.environ.items() if not key.startswith("BENCHMARK_")},
+                **MPI_ENVIRONMENT,
+                "TMPDIR": str(folder / "tmp"),
+                MARK: mark,
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        job = Job(folder, process, before, time.monotonic())
+        try:
+            yield job
+        finally:
+            job.kill()
+            process.communicate()
+
+
+def mpirun(binary: Path, ranks: int, flags: Sequence[str]) -> list[str]:
+    """Return the command that starts the binary on this machine, as ./bench does."""
+    return [*MPIRUN, "-n", str(ranks), str(binary.resolve()), *flags]

@@ -1,0 +1,86 @@
+"""What a job leaves behind: processes, shared memory, files.
+
+A job's processes are known by a variable of their environment, which daemons and orphans inherit
+too. An entry in /dev/shm is left behind when it was not there before the job and no living process
+uses it: others may be at work on this machine.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "OVERLAPBENCH_DRILL"
+_SHARED_MEMORY = Path("/dev/shm")
+# A process that was just killed, and what it had mapped, take a moment to be gone.
+_GRACE_S = 3.0
+
+
+@dataclass(frozen=True)
+class Before:
+    """How things stood before the job."""
+
+    mark: str
+    shared_memory: frozenset[str]
+
+    @classmethod
+    def look(cls, mark: str) -> "Before":
+        return cls(mark, _shared_memory())
+
+    def left(self) -> list[str]:
+        """Say what is left when the job has ended and had its grace."""
+        deadline = time.monotonic() + _GRACE_S
+        while (found := self._left_now()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return found
+
+    def end_processes(self) -> None:
+        for pid in self._processes():
+            os.kill(pid, signal.SIGKILL)
+
+    def _left_now(self) -> list[str]:
+        found = [f"process {pid} ({_command(pid)})" for pid in self._processes()]
+        new = _shared_memory() - self.shared_memory
+        used = _used_shared_memory() if new else set()
+        return [*found, *(f"{_SHARED_MEMORY}/{name}" for name in sorted(new - used))]
+
+    def _processes(self) -> list[int]:
+        wanted = f"{MARK}={self.mark}".encode()
+        return [
+            int(folder.name)
+            for folder in _process_folders()
+            if wanted in _read(folder / "environ").split(b"\0")
+        ]
+
+
+def _shared_memory() -> frozenset[str]:
+    return frozenset(path.name for path in _SHARED_MEMORY.iterdir())
+
+
+def _used_shared_memory() -> set[str]:
+    """Return the entries that some process has mapped."""
+    used = set()
+    for folder in _process_folders():
+        for line in _read(folder / "maps").decode(errors="replace").splitlines():
+            _, found, name = line.partition(f" {_SHARED_MEMORY}/")
+            if found and not name.endswith(" (deleted)"):
+                used.add(name)
+    return used
+
+
+def _process_folders() -> Iterator[Path]:
+    return (folder for folder in Path("/proc").iterdir() if folder.name.isdigit())
+
+
+def _command(pid: int) -> str:
+    return _read(Path(f"/proc/{pid}/cmdline")).replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+def _read(path: Path) -> bytes:
+    """Return what a file of /proc says; nothing of a process that is gone or is another user's."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

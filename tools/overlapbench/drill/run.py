@@ -1,0 +1,63 @@
+"""Runs drills: each is one job, whose end is held against its promise."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from overlapbench.drill import job
+from overlapbench.drill.drills import DRILLS, ROWS, Drill
+from overlapbench.drill.verdict import Verdict, judge
+
+# The watchdog's own margin and patience (ranks/watchdog.h), and what starting the job, and ending
+# it in mpirun, take on a busy machine.
+_MARGIN_S = 5
+_PATIENCE_S = 4
+_START_AND_END_S = 11
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all drills of a run share."""
+
+    binary: Path
+    backend: str
+    ranks: int  # 2 at least
+    timeout_s: int = 3
+
+    @property
+    def limit_s(self) -> float:
+        return self.timeout_s + _MARGIN_S + _PATIENCE_S + _START_AND_END_S
+
+    def flags(self, drill: Drill) -> list[str]:
+        return [
+            f"--backend={self.backend}",
+            f"--timeout_s={self.timeout_s}",
+            f"--benchmark_out={job.RESULT}",
+            *ROWS,
+            *(f"--inject_fault={fault}" for fault in drill.faults),
+        ]
+
+
+def run(setup: Setup, drill: Drill) -> Verdict:
+    """Run one drill to its end."""
+    with job.start(job.mpirun(setup.binary, setup.ranks, setup.flags(drill))) as started:
+        return judge(drill, started.end(setup.limit_s))
+
+
+def run_all(
+    setup: Setup, drills: Iterable[Drill], jobs: int, tell: Callable[[Verdict], None]
+) -> list[Verdict]:
+    """Run `jobs` drills at a time; each is told of when it has ended. In the order of the table."""
+
+    def one(drill: Drill) -> Verdict:
+        verdict = run(setup, drill)
+        tell(verdict)
+        return verdict
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(one, drills))
+
+
+def choose(setup: Setup, wanted: Callable[[str], object]) -> list[Drill]:
+    return [drill for drill in DRILLS if setup.backend in drill.backends and wanted(drill.fault)]

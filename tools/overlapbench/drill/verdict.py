@@ -1,0 +1,136 @@
+"""Whether a job that a fault struck kept what the suite promises.
+
+Whatever happens, the job ends in time; every row that it said was finished is in its result; no row
+has a number that was not verified; and it leaves nothing behind. The rest is the drill's own.
+"""
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from overlapbench.drill.drills import Drill, Kept, Outcome
+from overlapbench.drill.job import RESULT, Ended
+
+_ANNOUNCED = re.compile(r"^\[\d+/\d+\] (\S+)$", re.MULTILINE)
+_PLANNED = re.compile(r"^(\d+) benchmarks; ", re.MULTILINE)
+# Far above what rounding does to float sums of this size, far below a flipped bit's share.
+_MOST_ERROR = 1e-3
+
+_FILE = {
+    Kept.WHOLE: RESULT,
+    Kept.MARKED: RESULT,
+    Kept.PARTIAL: f"{RESULT}.partial",
+    Kept.NOTHING: "",
+}
+_STATUS = {
+    Outcome.ROW_FAILS: 1,
+    Outcome.ROWS_FAIL: 1,
+    Outcome.INVALID: 0,
+    Outcome.UNHARMED: 0,
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a drill came to."""
+
+    drill: Drill
+    ended: Ended
+    rows: int  # in the result
+    planned: int | None  # None: the job ended before it had a plan
+    broken: list[str]  # promises, in words
+
+    @property
+    def kept(self) -> str:
+        planned = "no plan yet" if self.planned is None else f"{self.rows} of {self.planned}"
+        return planned + (", in FILE.partial" if self.drill.kept is Kept.PARTIAL else "")
+
+
+def judge(drill: Drill, ended: Ended) -> Verdict:
+    """Hold what happened against the promise."""
+    found = _PLANNED.search(ended.stdout)
+    planned = int(found[1]) if found else None
+    broken = [f"left behind: {thing}" for thing in ended.left]
+    broken += _wrong_end(drill, ended)
+    result, wrong_files = _read_result(drill, ended)
+    broken += wrong_files
+    rows: list[dict[str, Any]] = result.get("benchmarks", [])
+    names = {row["name"] for row in rows}
+    lost = [name for name in _ANNOUNCED.findall(ended.stdout) if name not in names]
+    broken += [f"lost row: {name}" for name in lost]
+    if drill.kept is Kept.WHOLE and len(rows) != planned:
+        broken.append(f"{len(rows)} rows of {planned}")
+    if drill.kept in (Kept.MARKED, Kept.PARTIAL) and not 0 < len(rows) < (planned or 0):
+        broken.append(f"{len(rows)} rows of {planned}: the fault did not strike in the middle")
+    broken += [f"wrong number: {fault}" for row in rows if (fault := _wrong_number(row))]
+    broken += _wrong_rows(drill, rows)
+    return Verdict(drill, ended, len(rows), planned, broken)
+
+
+def _wrong_end(drill: Drill, ended: Ended) -> list[str]:
+    if ended.status is None:
+        return ["it did not end"]
+    wrong = []
+    promised = drill.status if drill.status is not None else _STATUS.get(drill.outcome)
+    if promised is None and ended.status == 0:
+        wrong.append("exit status 0")
+    if promised is not None and ended.status != promised:
+        wrong.append(f"exit status {ended.status}, not {promised}")
+    said = drill.outcome is not Outcome.ENDS or re.search(drill.says, "\n".join(ended.ours))
+    if not said:
+        wrong.append(f"no line of ours says {drill.says!r}: {ended.ours}")
+    return wrong
+
+
+def _read_result(drill: Drill, ended: Ended) -> tuple[dict[str, Any], list[str]]:
+    """Return the result, and what is wrong with the files."""
+    expected = _FILE[drill.kept]
+    wrong = [f"unexpected file {name}" for name in ended.files if name != expected]
+    if not expected:
+        return {}, wrong
+    if expected not in ended.files:
+        return {}, [*wrong, f"no {expected}"]
+    try:
+        result: dict[str, Any] = json.loads(ended.files[expected])
+    except json.JSONDecodeError as error:
+        return {}, [*wrong, f"{expected} is not JSON: {error}"]
+    marked = bool(result.get("incomplete"))
+    if marked != (drill.kept is not Kept.WHOLE):
+        wrong.append("marked incomplete" if marked else "not marked incomplete")
+    return result, wrong
+
+
+def _wrong_number(row: dict[str, Any]) -> str:
+    if row.get("error_occurred"):
+        return ""
+    sound = (
+        math.isfinite(row["real_time"])
+        and row["real_time"] > 0
+        and 0 <= row["max_rel_err"] <= _MOST_ERROR
+    )
+    return "" if sound else f"{row['name']}: {row['real_time']}, error {row['max_rel_err']}"
+
+
+def _wrong_rows(drill: Drill, rows: list[dict[str, Any]]) -> list[str]:
+    errors = [row["error_message"] for row in rows if row.get("error_occurred")]
+    invalid = [row["label"] for row in rows if row.get("valid") == 0]
+    wrong = []
+    if errors and drill.outcome not in (Outcome.ROW_FAILS, Outcome.ROWS_FAIL):
+        wrong.append(f"error rows: {errors}")
+    if invalid and drill.outcome is not Outcome.INVALID:
+        wrong.append(f"invalid rows: {invalid}")
+    if drill.outcome is Outcome.ROW_FAILS and len(errors) != 1:
+        wrong.append(f"{len(errors)} error rows, not 1: {errors}")
+    if drill.outcome is Outcome.ROWS_FAIL and not 0 < len(errors) < len(rows):
+        wrong.append(f"{len(errors)} error rows of {len(rows)}")
+    if drill.outcome is Outcome.INVALID and not 0 < len(invalid) < len(rows):
+        wrong.append(f"{len(invalid)} invalid rows of {len(rows)}")
+    texts = invalid if drill.outcome is Outcome.INVALID else errors
+    wrong += [
+        f"{text!r} does not say {drill.says!r}"
+        for text in texts[:1]
+        if not re.search(drill.says, text)
+    ]
+    return wrong
