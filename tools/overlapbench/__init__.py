@@ -14,6 +14,7 @@ chart   the table of charts, and how an entry becomes pictures
 compare comparing two sides of launches, from statistics to outputs
 gate    launching two builds in turn, and failing on what is confirmed
 history results over time: the database, trends, changes of level
+drill   striking jobs with faults, and holding their end against what is promised
 page    the HTML page that holds all charts and needs no network
 output  files written whole or not at all
 

@@ -1,0 +1,135 @@
+"""Growth: whether a process holds more and more while it runs.
+
+Reads the lines of --resources_out. Lines of one process that have the same name (a benchmark, or
+"" where nothing is set up) are a series: they hold the same things, unless something is not given
+back.
+
+The rule: with a series cut into quarters, the median of the last quarter may not lie above the
+median of the second by more than an allowance. The first quarter is left out because caches,
+allocators and libraries fill up then; medians do not see a line that was taken at a bad moment.
+What is counted (descriptors, threads, streams, events, buffers) is allowed nothing. Memory is
+allowed 2 MiB or 2 %, whichever is more: allocators give pages back when they like.
+"""
+
+import csv
+import io
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+SHORTEST = 16  # lines: four a quarter
+_PAGES_BYTES = 2 << 20
+_PAGES_SHARE = 0.02
+_BEGINNING = ("seconds", "benchmark", "groups")
+
+
+class ResourcesError(ValueError):
+    """One line saying which file, and which line of it, cannot be used, and why."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One line of --resources_out."""
+
+    seconds: float
+    benchmark: str
+    groups: int
+    held: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One resource over one series."""
+
+    resource: str
+    benchmark: str
+    lines: int
+    before: float
+    after: float
+    per_hour: float  # slope of the line of least squares behind the first quarter
+    allowance: float
+
+    @property
+    def amount(self) -> float:
+        return self.after - self.before
+
+    @property
+    def found(self) -> bool:
+        return self.amount > self.allowance
+
+
+def read(source: str, text: str) -> list[Reading]:
+    """Read a file's text; ResourcesError unless every line is whole."""
+    lines = csv.reader(io.StringIO(text))
+    header = next(lines, [])
+    if tuple(header[:3]) != _BEGINNING or len(header) == len(_BEGINNING):
+        raise ResourcesError(f"{source}: line 1: not a file of --resources_out")
+    readings = []
+    for number, line in enumerate(lines, start=2):
+        if line and line[0].startswith("#"):
+            raise ResourcesError(f"{source}: line {number}: {','.join(line).lstrip('# ')}")
+        try:
+            seconds, groups, *held = map(float, (line[0], *line[2:]))
+            if len(line) != len(header) or not all(map(math.isfinite, (seconds, groups, *held))):
+                raise ValueError
+        except (ValueError, IndexError):
+            raise ResourcesError(f"{source}: line {number}: is cut short or not numbers") from None
+        named = dict(zip(header[len(_BEGINNING) :], held, strict=True))
+        readings.append(Reading(seconds, line[1], int(groups), named))
+    return readings
+
+
+def groups_of(readings: Iterable[Reading]) -> dict[str, int]:
+    """Count the groups of samples that each benchmark took."""
+    counts: dict[str, int] = {}
+    for reading in readings:
+        if reading.benchmark:
+            counts[reading.benchmark] = counts.get(reading.benchmark, 0) + reading.groups
+    return counts
+
+
+def growths(readings: Iterable[Reading]) -> list[Growth]:
+    """Judge every resource of every series of one process that is long enough."""
+    series: dict[str, list[Reading]] = {}
+    for reading in readings:
+        series.setdefault(reading.benchmark, []).append(reading)
+    return [
+        _judge(resource, benchmark, members)
+        for benchmark, members in series.items()
+        if len(members) >= SHORTEST
+        for resource in members[0].held
+    ]
+
+
+def worst(found: Iterable[Growth]) -> dict[str, Growth]:
+    """Return for each resource the growth that is nearest to its allowance, or furthest above."""
+    by_resource: dict[str, Growth] = {}
+    for growth in found:
+        other = by_resource.get(growth.resource)
+        if other is None or growth.amount - growth.allowance > other.amount - other.allowance:
+            by_resource[growth.resource] = growth
+    return by_resource
+
+
+def _judge(resource: str, benchmark: str, members: Sequence[Reading]) -> Growth:
+    values = [reading.held[resource] for reading in members]
+    quarter = len(values) // 4
+    before = statistics.median_high(values[quarter : 2 * quarter])
+    after = statistics.median_low(values[-quarter:])
+    counted = not resource.endswith("_bytes")
+    return Growth(
+        resource,
+        benchmark,
+        len(values),
+        before,
+        after,
+        3600 * _slope([reading.seconds for reading in members[quarter:]], values[quarter:]),
+        0.0 if counted else max(_PAGES_BYTES, _PAGES_SHARE * before),
+    )
+
+
+def _slope(seconds: Sequence[float], values: Sequence[float]) -> float:
+    if seconds[0] == seconds[-1]:
+        return 0.0
+    return statistics.linear_regression(seconds, values).slope

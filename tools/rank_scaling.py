@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Measure what more ranks cost the suite itself, and predict what many would.
+
+    tools/rank_scaling.py
+    tools/rank_scaling.py --ranks 2,4,8,16 --binary build/host/overlapbench --json scaling.json
+
+Starts ranks of the host backend on this machine, with one all-reduce of a few kilobytes as the only
+benchmark: start-up alone (the list of benchmarks), a few rows, many rows, and rows of many samples.
+From their differences:
+
+  start        starting and ending: MPI, clocks, flags, devices
+  sample       one sample: meeting, agreeing on its times, and the all-reduce itself
+  row          one row beside its samples: agreeing on what comes next and on its validity
+  resident     the largest rank's memory at the last row
+
+With more ranks than cores the wall clock says how ranks wait for each other's turns. So costs are
+told as CPU time per rank too, which is what a rank with a core of its own would spend at most: it
+still contains the polls of a rank that waits.
+
+Exit status: 0; 2 for bad usage or a run that failed.
+"""
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from overlapbench.growth import Reading, ResourcesError, read
+from overlapbench.output import replace_file
+from overlapbench.scaling import fit
+
+_ROOT = Path(__file__).resolve().parents[1]
+_FEW, _MANY = 5, 85  # rows
+_PREDICTED = 1024
+_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+}
+
+
+class RunError(RuntimeError):
+    """One line saying which run failed, and what it said."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a number of ranks cost; CPU time is that of one rank."""
+
+    ranks: int
+    start_s: float
+    start_cpu_ms: float
+    sample_ms: float
+    sample_cpu_us: float
+    row_ms: float
+    row_cpu_us: float
+    resident_mib: float
+
+
+# Heading, and the costs shown: of which the second is fitted.
+_COLUMNS: Sequence[tuple[str, Callable[[Costs], float]]] = (
+    ("start s", lambda c: c.start_s),
+    ("start CPU ms", lambda c: c.start_cpu_ms),
+    ("sample ms", lambda c: c.sample_ms),
+    ("sample CPU us", lambda c: c.sample_cpu_us),
+    ("row ms", lambda c: c.row_ms),
+    ("row CPU us", lambda c: c.row_cpu_us),
+    ("resident MiB", lambda c: c.resident_mib),
+)
+_FITTED = ("start CPU ms", "sample CPU us", "row CPU us", "resident MiB")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    costs: list[Costs] = []
+    try:
+        for ranks in options.ranks:
+            costs.append(measure(options.binary, ranks))
+            print(f"rank_scaling: {ranks} ranks measured", file=sys.stderr, flush=True)
+    except (RunError, ResourcesError) as error:
+        print(f"rank_scaling: {error}", file=sys.stderr)
+        return 2
+    print(table(costs))
+    if options.json:
+        replace_file(options.json, json.dumps([asdict(one) for one in costs], indent=1).encode())
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="rank_scaling.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--ranks", type=_counts, default="2,4,8,16,32,64,128", metavar="N,N,...")
+    parser.add_argument(
+        "--binary", type=Path, default=_ROOT / "build/release/overlapbench", metavar="FILE"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the costs there too")
+    return parser.parse_args(arguments)
+
+
+def _counts(text: str) -> list[int]:
+    counts = sorted({int(word) for word in text.split(",")})
+    if counts[0] < 2 or len(counts) < 3:
+        raise argparse.ArgumentTypeError("give three numbers of ranks or more, from 2 on")
+    return counts
+
+
+@dataclass(frozen=True)
+class _Run:
+    wall_s: float
+    cpu_s: float  # of all ranks
+    readings: Sequence[Reading]
+
+    @property
+    def measuring_s(self) -> float:
+        """From before setting up to the end of the last row."""
+        return self.readings[-1].seconds - self.readings[0].seconds
+
+
+def measure(binary: Path, ranks: int) -> Costs:
+    """Start it four times; RunError where a run fails."""
+
+    def rows(count: int, budget_ms: int) -> _Run:
+        flags = (f"--benchmark_repetitions={count}", f"--budget_ms={budget_ms}")
+        return _launch(binary, ranks, *flags)
+
+    start = _launch(binary, ranks, "--benchmark_list_tests")
+    # The shortest rows have 3 or 10 groups, the longest 100.
+    return reduce(ranks, start, rows(_FEW, 1), rows(_MANY, 1), rows(_FEW, 3_600_000))
+
+
+def reduce(ranks: int, start: _Run, few: _Run, many: _Run, long: _Run) -> Costs:
+    """Take the runs apart: `many` has more rows than `few`, `long` more samples in as many."""
+    samples = _samples(long) - _samples(few)
+    rows = _MANY - _FEW
+    extra = _samples(many) - _samples(few)
+    if samples <= 0:
+        raise RunError(f"{ranks} ranks: the long rows have no more samples than the short ones")
+    sample_s = (long.measuring_s - few.measuring_s) / samples
+    sample_cpu_s = (long.cpu_s - few.cpu_s) / samples
+    row_s = (many.measuring_s - few.measuring_s - extra * sample_s) / rows
+    row_cpu_s = (many.cpu_s - few.cpu_s - extra * sample_cpu_s) / rows
+    return Costs(
+        ranks,
+        start_s=start.wall_s,
+        start_cpu_ms=1e3 * start.cpu_s / ranks,
+        sample_ms=1e3 * sample_s,
+        sample_cpu_us=1e6 * sample_cpu_s / ranks,
+        row_ms=1e3 * row_s,
+        row_cpu_us=1e6 * row_cpu_s / ranks,
+        resident_mib=many.readings[-1].held["resident_bytes"] / (1 << 20),
+    )
+
+
+def _samples(run: _Run) -> int:
+    return sum(reading.groups for reading in run.readings)
+
+
+def _launch(binary: Path, ranks: int, *flags: str) -> _Run:
+    with tempfile.TemporaryDirectory(prefix="overlapbench-scaling-") as folder:
+        path = Path(folder) / "resources.csv"
+        command = [
+            *("mpirun", "--quiet", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)),
+            *(str(binary), "--backend=host", "--host_cores=1", "--timeout_s=600"),
+            *("--benchmark_filter=^Comm/AllReduce/", "--axis", f"bytes={64 * ranks}"),
+            *("--axis", "cache=warm", f"--resources_out={path}", *flags),
+        ]
+        before, started = _cpu_s(), time.monotonic()
+        done = subprocess.run(
+            command,
+            env=os.environ | _ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        wall_s, cpu_s = time.monotonic() - started, _cpu_s() - before
+        if done.returncode != 0:
+            said = (done.stderr.strip() or "nothing").splitlines()[0]
+            raise RunError(f"{ranks} ranks: status {done.returncode}, saying: {said}")
+        readings = read(str(path), path.read_text()) if path.exists() else []
+        return _Run(wall_s, cpu_s, readings)
+
+
+def _cpu_s() -> float:
+    """CPU time of everything that was started here and has ended: mpirun and its ranks."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def table(costs: Sequence[Costs]) -> str:
+    """Show the costs, the laws that fit them, and what those predict."""
+    lines = ["ranks " + " ".join(f"{heading:>13}" for heading, _ in _COLUMNS)]
+    for one in costs:
+        lines.append(f"{one.ranks:>5} " + " ".join(f"{_short(of(one)):>13}" for _, of in _COLUMNS))
+    for heading, of in _COLUMNS:
+        if heading not in _FITTED:
+            continue
+        by_ranks: Mapping[int, float] = {one.ranks: of(one) for one in costs}
+        law = fit(by_ranks)
+        lines.append(
+            f"{heading}: {law} (scatter {_short(law.scatter)});"
+            f" {_PREDICTED} ranks: {_short(law.at(_PREDICTED))}"
+        )
+    return "\n".join(lines)
+
+
+def _short(value: float) -> str:
+    digits = 3 - max(1, math.ceil(math.log10(abs(value) + 1e-9)))
+    return f"{value:.{max(digits, 0)}f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
