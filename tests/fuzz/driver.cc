@@ -19,6 +19,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -147,7 +148,7 @@ int main(int argc, char** argv) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(plan.max_total_time);
   long run = 0;
   for (; run < plan.runs && std::chrono::steady_clock::now() < end; ++run) {
-    Current() = run < static_cast<long>(plan.corpus.size()) ? plan.corpus[run] : mutator.Next();
+    Current() = std::cmp_less(run, plan.corpus.size()) ? plan.corpus[run] : mutator.Next();
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(Current().data()),
                            Current().size());
   }
