@@ -138,14 +138,14 @@ DRILLS: tuple[Drill, ...] = (
     _host(_ends(f"kernel@enqueue,rank=0,visit={_SAMPLE}", "rank 0: ")),
     _cuda(_ends(f"kernel@enqueue,rank=0,visit={_SAMPLE}", f"rank 0: |{_LATE}")),
     # Numbers that are wrong, or cannot be trusted.
-    Drill("corrupt@verify,rank=1,visit=7", Outcome.ROW_FAILS, "rank 1: wrong result of COMM"),
+    Drill("corrupt@verify,rank=1,visit=5", Outcome.ROW_FAILS, "rank 1: wrong result of COMM"),
     Drill("corrupt@verify,rank=0,visit=2", Outcome.ROW_FAILS, "rank 0: wrong result of COMP"),
-    Drill("corrupt@first,rank=0,visit=13", Outcome.ROW_FAILS, "wrong result of COMM"),
+    Drill("corrupt@first,rank=0,visit=9", Outcome.ROW_FAILS, "wrong result of COMM"),
     Drill("corrupt@fill,rank=1,visit=2", Outcome.UNHARMED),
     Drill("throttle@report,rank=1,visit=2", Outcome.INVALID, "clocks were throttled: injected"),
     # The connections beside MPI's: NCCL's.
     _host(Drill(f"link@wait,rank=1,visit={_WAIT}", Outcome.UNHARMED)),
-    _cuda(_ends("link@first,rank=1,visit=13", "")),
+    _cuda(_ends("link@first,rank=1,visit=11", "")),
     # Two at once.
     _ends(f"stop@wait,rank=1,visit={_WAIT} stall@wait,rank=0,visit={_WAIT}", _STILL),
 )
