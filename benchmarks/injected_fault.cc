@@ -13,11 +13,11 @@
 namespace overlapbench {
 namespace {
 
-// What a fault may strike at; device and ranks are not there before MPI has started.
+// What a fault may strike at; device and links are not there before MPI has started.
 struct Target {
   const Fault& fault;
   FaultyDevice* device;
-  Ranks* ranks;
+  const std::function<void()>& abort_links;
 };
 
 // To the process, as a launcher or a user would.
@@ -64,7 +64,7 @@ constexpr std::array<Kind, 16> kKinds = {{
     {"corrupt", "a bit of every device buffer is flipped", true,
      [](const Target& t) { t.device->CorruptBuffers(); }},
     {"link", "the connections beside MPI's are aborted (cuda: NCCL's)", true,
-     [](const Target& t) { t.ranks->AbortLinks(); }},
+     [](const Target& t) { t.abort_links(); }},
     {"throttle", "the clocks are said to be held down", true,
      [](const Target& t) { t.device->Throttle(); }},
 }};
@@ -138,11 +138,12 @@ FaultInjector::FaultInjector(const std::vector<std::string>& texts, Progress& pr
   if (!faults_.empty()) progress.Observe([this](Phase phase) { Strike(phase); });
 }
 
-std::unique_ptr<Device> FaultInjector::Wrap(std::unique_ptr<Device> device, Ranks& ranks) {
+std::unique_ptr<Device> FaultInjector::Wrap(std::unique_ptr<Device> device,
+                                            std::function<void()> abort_links) {
   if (faults_.empty()) return device;
   auto faulty = std::make_unique<FaultyDevice>(std::move(device));
   device_ = faulty.get();
-  ranks_ = &ranks;
+  abort_links_ = std::move(abort_links);
   return faulty;
 }
 
@@ -152,7 +153,7 @@ void FaultInjector::Strike(Phase phase) {
     if (fault.phase != phase || ++visits_[i] != fault.visit) continue;
     const Kind& kind = *KindNamed(fault.kind);
     if (kind.needs_device && device_ == nullptr) continue;
-    kind.strike({fault, device_, ranks_});
+    kind.strike({fault, device_, abort_links_});
   }
 }
 

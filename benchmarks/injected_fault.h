@@ -9,13 +9,13 @@
 // that traps, an aborted communicator, a flipped bit of a result.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "benchmarks/faulty_device.h"
 #include "ranks/progress.h"
-#include "ranks/ranks.h"
 
 namespace overlapbench {
 
@@ -39,8 +39,8 @@ class FaultInjector {
   // already.
   FaultInjector(const std::vector<std::string>& texts, Progress& progress);
 
-  // From here on faults can strike at the device and the ranks.
-  std::unique_ptr<Device> Wrap(std::unique_ptr<Device> device, Ranks& ranks);
+  // From here on faults can strike at the device and, by `abort_links`, at the ranks' links.
+  std::unique_ptr<Device> Wrap(std::unique_ptr<Device> device, std::function<void()> abort_links);
 
  private:
   void Strike(Phase phase);
@@ -48,7 +48,7 @@ class FaultInjector {
   std::vector<Fault> faults_;
   std::vector<long> visits_;
   FaultyDevice* device_ = nullptr;
-  Ranks* ranks_ = nullptr;
+  std::function<void()> abort_links_;
 };
 
 }  // namespace overlapbench

@@ -337,7 +337,7 @@ Options AgreeOnOptions(Ranks& ranks, const std::vector<std::string>& arguments) 
 int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults,
         const std::vector<std::string>& arguments) {
   const Options options = AgreeOnOptions(ranks, arguments);
-  const auto device = faults.Wrap(OpenDevice(ranks, options), ranks);
+  const auto device = faults.Wrap(OpenDevice(ranks, options), [&] { ranks.AbortLinks(); });
   Machine machine{*device, ranks};
   Registry registry;
   FillRegistry(registry, machine);

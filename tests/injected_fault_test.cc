@@ -77,8 +77,7 @@ TEST_F(FaultInjectorTest, StrikesAtTheDeviceOnceItIsThere) {
   FaultInjector injector({"corrupt@verify,rank=1", "throttle@report,rank=1"}, progress_);
   EXPECT_NO_THROW(Progress::Scope(progress_, Phase::kReport));  // no device yet
   FaultInjector second({"corrupt@verify,rank=1", "throttle@report,rank=1"}, progress_);
-  Ranks* const no_ranks = nullptr;
-  const auto device = second.Wrap(OpenHostDevice(1), *no_ranks);
+  const auto device = second.Wrap(OpenHostDevice(1), [] {});
   const Buffer buffer = device->Allocate(64, MemoryKind::kDevice);
   auto* words = static_cast<std::uint32_t*>(buffer.data());
   std::fill_n(words, 16, 0U);
@@ -95,8 +94,7 @@ TEST_F(FaultInjectorTest, StrikesAtTheDeviceOnceItIsThere) {
 
 TEST_F(FaultInjectorTest, ABufferThatIsGoneIsNotTouched) {
   FaultInjector injector({"corrupt@verify,rank=1"}, progress_);
-  Ranks* const no_ranks = nullptr;
-  const auto device = injector.Wrap(OpenHostDevice(1), *no_ranks);
+  const auto device = injector.Wrap(OpenHostDevice(1), [] {});
   {
     const Buffer gone = device->Allocate(64, MemoryKind::kDevice);
   }

@@ -39,6 +39,8 @@ except ModuleNotFoundError as missing:
     )
     sys.exit(2)
 
+# With 2, one of 20 gates of a build against itself failed on a GPU (docs/comparing.md).
+_LEAST_LAUNCHES = 3
 _TERMINATED = 128 + signal.SIGTERM
 
 
@@ -61,6 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     require_known_suffixes(options.output)
+    if options.launches < _LEAST_LAUNCHES:
+        raise ResultError(
+            f"--launches: a gate takes {_LEAST_LAUNCHES} launches a side at least, or it fails"
+            " without cause; 5 are a good number"
+        )
     stored = baseline.read_baseline(options.baseline) if options.baseline else []
     commands = {CANDIDATE: options.candidate}
     if options.base is not None:

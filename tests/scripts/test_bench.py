@@ -513,7 +513,14 @@ def test_check_quick_leaves_clang_tidy_out(world: World) -> None:
     ]
 
 
+def test_check_runs_the_sanitizers_when_asked_as_ci_does(world: World) -> None:
+    assert not {"asan", "tsan"} & summary(world.run("check")).keys()
+    for command in (("check", "--sanitizers"), (".ci/run",)):
+        steps = summary(world.run(*command))
+        assert steps["asan"] == steps["tsan"] == "passed"
+
+
 def test_check_refuses_unknown_flags(world: World) -> None:
     outcome = world.run("check", "--fast")
     assert (outcome.status, outcome.output) == (2, "")
-    assert outcome.lines == ["check: unknown flag '--fast'; ./check takes --quick"]
+    assert outcome.lines == ["check: unknown flag '--fast'; ./check takes --quick or --sanitizers"]

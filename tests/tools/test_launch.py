@@ -101,7 +101,7 @@ def test_one_bad_repetition_is_counted() -> None:
         ({"real_time": None}, "real_time: null is not a number"),
         ({"time_unit": "h"}, "time_unit: 'h' is none of ns, us, ms, s"),
         ({"busbw_GBps": -2}, "busbw_GBps: -2 is negative"),
-        ({"real_time": 1e101}, "real_time: 1e+101 is beyond 1e+100, which nothing measures"),
+        ({"real_time": 1e101}, "real_time: 1e+101 is beyond any measurement"),
         ({"efficiency": float("inf")}, "efficiency: Infinity is not a finite number"),
         ({"valid": 0.5}, "valid: 0.5 is neither 0 nor 1"),
         ({"repetition_index": [0]}, "repetition_index: [0] is not a number"),

@@ -81,7 +81,7 @@ def test_a_slower_candidate_fails_and_is_named(
 
 
 def test_flags_behind_the_dashes_go_to_every_launch(program: str, tmp_path: Path) -> None:
-    sides = ("--base", program, "--candidate", program, "--launches", "1", "--repetitions", "7")
+    sides = ("--base", program, "--candidate", program, "--launches", "3", "--repetitions", "7")
     arguments = ("run", *sides, "--keep", tmp_path / "kept", "--", "--benchmark_filter=n:16/")
     assert run(*arguments) in (0, 3)
     for path in (tmp_path / "kept").iterdir():
@@ -118,7 +118,7 @@ def test_calibrated_spreads_raise_the_floor(program: str, tmp_path: Path) -> Non
 
 def test_a_row_that_fails_is_no_failed_launch(program: str) -> None:
     command = f"{program} --status=1"
-    assert run("run", "--base", command, "--candidate", command, "--launches", "2") == 0
+    assert run("run", "--base", command, "--candidate", command, "--launches", "3") == 0
 
 
 @pytest.mark.parametrize(
@@ -157,6 +157,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "--base", "/no/such", "--candidate", "a"], "/no/such: cannot be started: No such"),
         (["run", "--baseline", str(tmp_path), "--candidate", "a"], "no baseline: there is no"),
         (["run", "--base", "a", "--candidate", "a", "--output", "x.pdf"], "the name must end in"),
+        (["run", "--base", "a", "--candidate", "a", "--launches", "2"], "takes 3 launches"),
         (["calibrate", "--command", "a", "--output", "x", "--launches", "2"], "3 launches at"),
     )
     for arguments, complaint in usages:

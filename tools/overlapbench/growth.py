@@ -15,7 +15,7 @@ import csv
 import io
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 SHORTEST = 16  # lines: four a quarter
@@ -61,7 +61,13 @@ class Growth:
 
 def read(source: str, text: str) -> list[Reading]:
     """Read a file's text; ResourcesError unless every line is whole."""
-    lines = csv.reader(io.StringIO(text))
+    try:
+        return _read(source, csv.reader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise ResourcesError(f"{source}: not CSV: {error}") from None
+
+
+def _read(source: str, lines: Iterator[list[str]]) -> list[Reading]:
     header = next(lines, [])
     if tuple(header[:3]) != _BEGINNING or len(header) == len(_BEGINNING):
         raise ResourcesError(f"{source}: line 1: not a file of --resources_out")
