@@ -95,7 +95,7 @@ def damaged_document(draw: st.DrawFn) -> bytes:
         if kind == "remove":
             del container[key]
         elif kind == "replace":
-            container[key] = draw(st.sampled_from(STRANGE))
+            container[key] = copy.deepcopy(draw(st.sampled_from(STRANGE)))
         else:
             container[key] = copy.deepcopy(draw(st.sampled_from(found))[0])
     return json.dumps(document).encode()
