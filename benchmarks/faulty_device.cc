@@ -31,7 +31,7 @@ void FaultyDevice::BreakKernel() {
 }
 
 Buffer FaultyDevice::Allocate(std::size_t bytes, MemoryKind kind) {
-  auto buffer = std::make_shared<Buffer>(device_->Allocate(bytes, kind));
+  auto buffer = std::make_shared<Buffer>(ForwardingDevice::Allocate(bytes, kind));
   if (kind != MemoryKind::kDevice) {
     return {buffer->data(), bytes, [buffer](void*) mutable { buffer.reset(); }};
   }
@@ -43,7 +43,7 @@ Buffer FaultyDevice::Allocate(std::size_t bytes, MemoryKind kind) {
 }
 
 std::string FaultyDevice::ThrottleReason() {
-  const std::string reason = device_->ThrottleReason();
+  const std::string reason = ForwardingDevice::ThrottleReason();
   return throttled_ ? "injected" : reason;
 }
 

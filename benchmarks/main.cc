@@ -272,6 +272,11 @@ int RunChosen(Watchdog& watchdog, Suite& suite, const std::vector<PlannedBenchma
   const auto samples_file = OpenOnRoot(ranks, options.samples_out);
   const auto rank_times_file = OpenOnRoot(ranks, options.rank_times_out);
   const auto resources_file = OpenOnRoot(ranks, options.resources_out);
+  const auto each_file = [&](const auto& visit) {
+    for (ResultFile* lines : {samples_file.get(), rank_times_file.get(), resources_file.get()}) {
+      if (lines != nullptr) visit(*lines);
+    }
+  };
   RunReporter reporter(ranks.progress(), options.json_to_console, static_cast<int>(chosen.size()),
                        std::move(file));
   const auto keeping = watchdog.AtEnd([&](const std::string& own_reason) {
@@ -279,9 +284,7 @@ int RunChosen(Watchdog& watchdog, Suite& suite, const std::vector<PlannedBenchma
     const std::string told = ranks.is_root() ? ranks.LastWords() : "";
     const std::string reason = own_reason + (told.empty() ? "" : "; a rank said: " + told);
     reporter.Abandon(reason);
-    for (ResultFile* lines : {samples_file.get(), rank_times_file.get(), resources_file.get()}) {
-      if (lines != nullptr) lines->Abandon("# incomplete: " + reason + "\n", true);
-    }
+    each_file([&](ResultFile& lines) { lines.Abandon("# incomplete: " + reason + "\n", true); });
   });
   if (samples_file != nullptr) {
     samples_file->Append("name,group,run,total_ms,skew_us\n", "");
@@ -300,9 +303,7 @@ int RunChosen(Watchdog& watchdog, Suite& suite, const std::vector<PlannedBenchma
   }
   RunToTheEnd(watchdog, suite, reporter);
   suite.session.reset();
-  if (samples_file != nullptr) samples_file->Finish();
-  if (rank_times_file != nullptr) rank_times_file->Finish();
-  if (resources_file != nullptr) resources_file->Finish();
+  each_file([](ResultFile& lines) { lines.Finish(); });
   benchmark::Shutdown();
   if (suite.error_rows > 0 && ranks.is_root()) {
     std::cerr << "overlapbench: " << suite.error_rows << " benchmark runs failed\n";

@@ -2,54 +2,28 @@
 // buffers.
 #pragma once
 
-#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "device/device.h"
+#include "device/forwarding_device.h"
 
 namespace overlapbench {
 
-class RecordingDevice : public Device {
+class RecordingDevice : public ForwardingDevice {
  public:
-  explicit RecordingDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  using ForwardingDevice::ForwardingDevice;
 
   // The buffers allocated since the last call. Those whose owner is gone are dangling.
   std::vector<std::span<std::byte>> TakeAllocated() { return std::exchange(allocated_, {}); }
 
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
-    Buffer buffer = device_->Allocate(bytes, kind);
+    Buffer buffer = ForwardingDevice::Allocate(bytes, kind);
     allocated_.emplace_back(static_cast<std::byte*>(buffer.data()), bytes);
     return buffer;
   }
 
-  [[nodiscard]] Backend backend() const override { return device_->backend(); }
-  [[nodiscard]] const DeviceInfo& info() const override { return device_->info(); }
-  [[nodiscard]] Memory memory(MemoryKind kind) const override { return device_->memory(kind); }
-  [[nodiscard]] int priorities() const override { return device_->priorities(); }
-  std::unique_ptr<Stream> CreateStream(int priority) override {
-    return device_->CreateStream(priority);
-  }
-  std::unique_ptr<Event> CreateEvent() override { return device_->CreateEvent(); }
-  std::unique_ptr<Gate> CreateGate() override { return device_->CreateGate(); }
-  std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) override {
-    return device_->Record(enqueue);
-  }
-  [[nodiscard]] std::string NoGraphs() const override { return device_->NoGraphs(); }
-  void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) override {
-    device_->CopyBatch(stream, pieces);
-  }
-  [[nodiscard]] std::string NoBatchCopy() const override { return device_->NoBatchCopy(); }
-  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
-    return device_->ElapsedMs(from, to);
-  }
-  std::string ThrottleReason() override { return device_->ThrottleReason(); }
-  [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
-    return device_->Surroundings();
-  }
-
  private:
-  std::unique_ptr<Device> device_;
   std::vector<std::span<std::byte>> allocated_;
 };
 

@@ -1,0 +1,48 @@
+// ForwardingDevice: a device that does what another does. Whoever wants to see or change one thing
+// derives from it and overrides that.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "device/device.h"
+
+namespace overlapbench {
+
+class ForwardingDevice : public Device {
+ public:
+  explicit ForwardingDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+
+  [[nodiscard]] Backend backend() const override { return device_->backend(); }
+  [[nodiscard]] const DeviceInfo& info() const override { return device_->info(); }
+  [[nodiscard]] Memory memory(MemoryKind kind) const override { return device_->memory(kind); }
+  [[nodiscard]] int priorities() const override { return device_->priorities(); }
+  std::unique_ptr<Stream> CreateStream(int priority) override {
+    return device_->CreateStream(priority);
+  }
+  std::unique_ptr<Event> CreateEvent() override { return device_->CreateEvent(); }
+  std::unique_ptr<Gate> CreateGate() override { return device_->CreateGate(); }
+  std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) override {
+    return device_->Record(enqueue);
+  }
+  [[nodiscard]] std::string NoGraphs() const override { return device_->NoGraphs(); }
+  void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) override {
+    device_->CopyBatch(stream, pieces);
+  }
+  [[nodiscard]] std::string NoBatchCopy() const override { return device_->NoBatchCopy(); }
+  Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
+    return device_->Allocate(bytes, kind);
+  }
+  [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
+    return device_->ElapsedMs(from, to);
+  }
+  std::string ThrottleReason() override { return device_->ThrottleReason(); }
+  [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
+    return device_->Surroundings();
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+};
+
+}  // namespace overlapbench
