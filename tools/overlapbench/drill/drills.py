@@ -76,7 +76,7 @@ def _cuda(drill: Drill) -> Drill:
 
 
 # Which of the two depends on the row.
-_LATE = "the other ranks did not come within|the stream .* did not finish within"
+_LATE = "the other ranks did not come within|the stream .*did not finish within"
 _LAUNCHER = "ended by SIGTERM at rank 0 of"
 _STILL = "nothing has gone on for"
 _INJECTED = r"a call failed \(injected\)"
