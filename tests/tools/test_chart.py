@@ -352,17 +352,21 @@ def test_launch_costs_stand_by_side() -> None:
     assert list(dict.fromkeys(r["series"] for r in drawn)) == ["loop", "graph", "RoundTrip"]
 
 
-def test_kernels_stand_below_the_copy_by_family_and_form() -> None:
+def test_kernels_stand_below_the_copy_by_family_and_type() -> None:
     rows = samples.copy_shares()
     drawn = records(draw(samples.document(rows))["copy_share"], "pct_of_copy")
     assert {r["name"]: r["pct_of_copy"] for r in drawn} == {
         row["name"]: row["pct_of_copy"] for row in rows
     }
     assert [*dict.fromkeys(r["panel"] for r in drawn)] == [
-        "Gelu Fused",
-        "Softmax Fused",
-        "Softmax Unfused",
+        "Gelu bf16",
+        "Gelu fp32",
+        "Softmax bf16",
     ]
+    assert {r["series"] for r in drawn if r["family"] == "Softmax"} == {
+        "Fused · matrix 512 MiB",
+        "Unfused · matrix 512 MiB",
+    }
     assert {r["x"] for r in drawn if r["family"] == "Softmax"} == {1024, 50257, 262144}
 
 

@@ -86,7 +86,10 @@ def test_png(drawn: Path, name: str) -> None:
         ("priority", ["ShortBlocks beside a load of ResidentGrid", "0.650 ms"]),
         ("supply", ["batches per second", "workers", "device idle", "prefetch 8"]),
         ("launch", ["µs per launch", "launches", "RoundTrip", "total steps 65536"]),
-        ("copy_share", ["Gelu Fused", "Softmax Unfused", "% of a copy", "elements of a row"]),
+        (
+            "copy_share",
+            ["Gelu fp32", "Softmax bf16", "Unfused", "% of a copy", "elements of a row"],
+        ),
         ("launch", ["loop: launches dominate below 2.9 µs", "length of one kernel (µs)"]),
         ("mlp", ["time (ms)", "Time against steps", "80.0 µs a step + 100.0 µs, residual 0.0 µs"]),
     ],

@@ -7,20 +7,19 @@ import altair as alt
 from overlapbench import theme
 from overlapbench.charts.curves import (
     Figures,
-    count_axis,
     draw_curves,
+    elements_axis,
     identity,
     is_measured,
     whole,
 )
 from overlapbench.charts.panels import Record, panel_size, panel_title, split
 from overlapbench.result import Row
-from overlapbench.series import axes_label, shared_axes
+from overlapbench.series import series_label, shared_axes
 from overlapbench.theme import Drawing
 
 # What stands on the x axis of each family: the axis of its names, and its title.
 _X = {"Gelu": ("count", "elements"), "Softmax": ("columns", "elements of a row")}
-_COLUMNS = 2
 
 
 def select_copy_shares(rows: Sequence[Row]) -> list[Row]:
@@ -35,42 +34,52 @@ def select_copy_shares(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw_copy_shares(rows: Sequence[Row]) -> Drawing:
-    """Draw a panel a family and form of kernel, one curve a type."""
-    records = _records(rows)
-    series = list(split(records, "series"))
-    panels = [_panel(part, series) for part in split(records, "panel").values()]
-    chart: alt.ConcatChart = alt.concat(*panels, columns=_COLUMNS)
+    """Draw a line of panels a family, one an element type; each kernel and variant is a curve."""
+    lines = [_family(part) for part in split(_records(rows), "family").values()]
+    chart: alt.VConcatChart = alt.vconcat(*lines).resolve_scale(
+        color="independent", shape="independent"
+    )
     return chart
 
 
-def _panel(records: Sequence[Record], series: Sequence[str]) -> Drawing:
-    family = records[0]["family"]
-    x = count_axis("x", {record["x"] for record in records}, _X[family][1])
+def _family(records: Sequence[Record]) -> Drawing:
+    series = list(split(records, "series"))
+    parts = split(records, "panel")
+    x = elements_axis("x", {record["x"] for record in records}, _X[records[0]["family"]][1])
     figures = Figures(
         "pct_of_copy",
         "% of a copy",
         alt.Scale(domain=[0, max(105.0, *(record["pct_of_copy"] for record in records))]),
         tooltip=("fused_speedup", "predicted_speedup"),
     )
-    line: alt.Chart = (
+    panels = (
+        alt.layer(_copy(), draw_curves(part, x, figures, series)).properties(
+            title=panel_title(title, len(parts)), **panel_size(len(parts), 240)
+        )
+        for title, part in parts.items()
+    )
+    chart: alt.HConcatChart = alt.hconcat(*panels)
+    return chart
+
+
+def _copy() -> alt.Chart:
+    rule: alt.Chart = (
         alt.Chart(alt.InlineData(values=[{"copy": 100}]))
         .mark_rule(color=theme.GREY, strokeDash=[4, 4])
         .encode(y="copy:Q")
     )
-    return alt.layer(line, draw_curves(records, x, figures, series)).properties(
-        title=panel_title(records[0]["panel"], _COLUMNS), **panel_size(_COLUMNS, 240)
-    )
+    return rule
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
     several_files = len({row.file for row in rows}) > 1
-    leave_out = {"count", "columns", *shared_axes(rows)}
+    leave_out = {"count", "columns", "precision", *shared_axes(rows)}
     return [
         identity(row)
         | {
             "family": row.name.family,
-            "panel": f"{row.name.family} {row.name.workloads[0]}",
-            "series": axes_label(row, leave_out, several_files),
+            "panel": f"{row.name.family} {row.name.axis('precision') or ''}".strip(),
+            "series": series_label(row, leave_out, several_files),
             "x": whole(row, _X[row.name.family][0]),
             "pct_of_copy": row.counters["pct_of_copy"],
             "fused_speedup": row.counters.get("fused_speedup"),

@@ -14,7 +14,7 @@ import altair as alt
 from overlapbench import theme
 from overlapbench.charts.panels import Record
 from overlapbench.result import Row
-from overlapbench.series import binary_size
+from overlapbench.series import binary_count, binary_size
 from overlapbench.theme import Drawing
 
 _REFERENCE_DASH = [4, 4]
@@ -81,6 +81,11 @@ def draw_curves(
 def count_axis(field: str, counts: Collection[int], title: str) -> alt.X:
     """Place whole numbers from 1 on by their logarithm."""
     return _log_axis(field, counts, title, str)
+
+
+def elements_axis(field: str, counts: Collection[int], title: str) -> alt.X:
+    """Place numbers of elements by their logarithm, and label them as `64 Mi` or `50257`."""
+    return _log_axis(field, counts, title, binary_count)
 
 
 def size_axis(field: str, sizes: Collection[int], title: str) -> alt.X:
