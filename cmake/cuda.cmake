@@ -85,20 +85,42 @@ function(overlapbench_link_backend target)
   endif()
 endfunction()
 
+# The fused kernels' objects, compiled once for the program and for the library below: takes their
+# sources out of `list`. Hidden, because the library may show its C interface alone.
+function(overlapbench_share_kernels list)
+  if(NOT overlapbench_with_cuda)
+    return()
+  endif()
+  set(shared ${${list}})
+  list(FILTER shared INCLUDE REGEX
+    "kernels/cuda/.*\\.cu$|kernels/softmax_regimes\\.cc$|workload/element\\.cc$")
+  list(REMOVE_ITEM ${list} ${shared})
+  add_library(overlapbench_kernel_objects OBJECT ${shared})
+  overlapbench_hide_symbols(overlapbench_kernel_objects)
+  target_link_libraries(overlapbench_kernel_objects PRIVATE overlapbench_flags)
+  target_compile_options(overlapbench_kernel_objects PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  target_include_directories(overlapbench_kernel_objects SYSTEM PRIVATE
+    ${CUDAToolkit_INCLUDE_DIRS})
+  set(${list} ${${list}} $<TARGET_OBJECTS:overlapbench_kernel_objects> PARENT_SCOPE)
+endfunction()
+
+function(overlapbench_hide_symbols target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
 # The kernels alone, behind a C interface, for programs that bring their own buffers and streams.
 function(overlapbench_add_kernels_library)
   if(NOT overlapbench_with_cuda)
     return()
   endif()
-  file(GLOB softmax_sources CONFIGURE_DEPENDS kernels/cuda/softmax_*.cu)
   add_library(overlapbench_kernels SHARED
-    kernels/library/overlapbench_kernels.cu kernels/cuda/gelu_fused.cu ${softmax_sources}
-    kernels/softmax_regimes.cc workload/element.cc)
+    kernels/library/overlapbench_kernels.cu $<TARGET_OBJECTS:overlapbench_kernel_objects>)
+  overlapbench_hide_symbols(overlapbench_kernels)
   # The linker's list also hides what visibility does not: templates of the standard library.
   set(exports ${CMAKE_SOURCE_DIR}/kernels/library/exports.map)
-  set_target_properties(overlapbench_kernels PROPERTIES
-    CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-    LINK_DEPENDS ${exports})
+  set_target_properties(overlapbench_kernels PROPERTIES LINK_DEPENDS ${exports})
   target_link_options(overlapbench_kernels PRIVATE LINKER:--version-script=${exports})
   target_compile_options(overlapbench_kernels PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
