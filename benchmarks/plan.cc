@@ -110,4 +110,22 @@ void Plan::AddCombinations(const std::string& family, const Case& one,
   }
 }
 
+Plan MakePlan(const Registry& registry, const std::vector<AxisOverride>& overrides,
+              const Device& device) {
+  const Backend backend = device.backend();
+  Plan plan(registry, backend, overrides);
+  PlanCompute(plan, registry);
+  PlanComm(plan, registry);
+  PlanOverlap(plan, backend);
+  PlanCopy(plan, backend);
+  PlanPriority(plan, device);
+  PlanSupply(plan);
+  PlanLaunch(plan);
+  PlanGelu(plan, backend);
+  PlanSoftmax(plan, backend);
+  PlanMlp(plan);
+  plan.RequireKnownAxes();
+  return plan;
+}
+
 }  // namespace overlapbench

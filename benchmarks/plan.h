@@ -81,6 +81,10 @@ class Plan {
   std::vector<Unavailable> unavailable_;
 };
 
+// Every scenario's cases. Throws UsageError if the user named an axis that nothing has.
+Plan MakePlan(const Registry& registry, const std::vector<AxisOverride>& overrides,
+              const Device& device);
+
 // The scenarios, one file each.
 void PlanCompute(Plan& plan, const Registry& registry);
 void PlanComm(Plan& plan, const Registry& registry);
