@@ -5,27 +5,33 @@
     tools/perf_gate.py baseline --command ./bench --output baseline -- --benchmark_filter=Overlap
     tools/perf_gate.py calibrate --command ./bench --output baseline/spreads.toml
     tools/perf_gate.py run --baseline baseline --candidate ./bench --output gate.md
+    tools/perf_gate.py trial --command ./bench --gates 20 --slower '^Compute/Gemm=3,5,10'
 
 `run` launches base and candidate in turn, compares them, measures once more what failed, and fails
 on what is confirmed. `baseline` keeps launches for later; `calibrate` measures how far launches of
-one build lie apart. What stands behind -- goes to every launch. A candidate must be able to take
-Google Benchmark's flags. docs/comparing.md says how it is decided.
+one build lie apart; `trial` gates one build against itself, and against benchmarks slowed by some
+percent, and counts how often the gate was right. What stands behind -- goes to every launch. A
+candidate must be able to take Google Benchmark's flags. docs/comparing.md says how it is decided.
 
 Exit status of run: 0 nothing is worse; 1 a confirmed regression; 2 bad usage, or a command that
 ended without a result; 3 it cannot be told (benchmark_compare --help). No file is left on failure.
+Of trial: 0 every gate was right; 1 one was not; 2 as above.
 """
 
 import argparse
+import re
+import shlex
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 try:
     from overlapbench.compare.floors import format_spreads
     from overlapbench.compare.output import FORMATS, SUFFIXES, require_known_suffixes, show
-    from overlapbench.compare.verdicts import ACROSS, OK, USAGE
-    from overlapbench.gate import baseline
+    from overlapbench.compare.verdicts import ACROSS, OK, REGRESSION, USAGE, Comparison
+    from overlapbench.gate import baseline, trials
     from overlapbench.gate.runner import Runner, parse_command
     from overlapbench.gate.session import BASE, CANDIDATE, Session
     from overlapbench.launch import Launch
@@ -63,11 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     require_known_suffixes(options.output)
-    if options.launches < _LEAST_LAUNCHES:
-        raise ResultError(
-            f"--launches: a gate takes {_LEAST_LAUNCHES} launches a side at least, or it fails"
-            " without cause; 5 are a good number"
-        )
+    _require_launches(options)
     stored = baseline.read_baseline(options.baseline) if options.baseline else []
     commands = {CANDIDATE: options.candidate}
     if options.base is not None:
@@ -106,6 +108,46 @@ def _calibrate(options: argparse.Namespace) -> int:
     return OK
 
 
+def _trial(options: argparse.Namespace) -> int:
+    _require_launches(options)
+    started = time.monotonic()
+    first = _runner(options, {BASE: options.command}).launch(BASE, 1, "")
+    planned = [*[trials.Trial()] * options.gates, *trials.delays(options.slower, first)]
+
+    ended: list[trials.Ended] = []
+    for number, trial in enumerate(planned, 1):
+        if time.monotonic() - started > 60 * options.minutes:
+            _say(f"{len(planned) - len(ended)} gates are left out: --minutes are over")
+            break
+        _say(f"gate {number} of {len(planned)}: {trial}")
+        ended.append(trials.Ended.of(trial, _gate_on(trial, options)))
+        _say(f"  {ended[-1]}")
+    text = trials.table(ended)
+    if options.output:
+        replace_file(options.output, text.encode())
+    print(text, end="")
+    return OK if all(one.right for one in ended) else REGRESSION
+
+
+def _gate_on(trial: trials.Trial, options: argparse.Namespace) -> Comparison:
+    slowed = shlex.join([*parse_command(options.command), *trial.flags])
+    runner = _runner(options, {BASE: options.command, CANDIDATE: slowed})
+
+    def measure(side: str, number: int, names: str) -> Launch:
+        # A second look at other benchmarks alone: there the program would refuse the delay.
+        return runner.launch(side if trial.concerns(names) else BASE, number, names)
+
+    return Session(measure, options.launches, say=_say).run()
+
+
+def _require_launches(options: argparse.Namespace) -> None:
+    if options.launches < _LEAST_LAUNCHES:
+        raise ResultError(
+            f"--launches: a gate takes {_LEAST_LAUNCHES} launches a side at least, or it fails"
+            " without cause; 5 are a good number"
+        )
+
+
 def _runner(options: argparse.Namespace, commands: dict[str, str]) -> Runner:
     words = {side: parse_command(command) for side, command in commands.items()}
     return Runner(words, options.flags, options.timeout_s, _say)
@@ -133,6 +175,18 @@ def _number_from_1(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
+
+
+def _slower(text: str) -> tuple[str, list[float]]:
+    pattern, _, percents = text.rpartition("=")
+    try:
+        re.compile(pattern)
+        numbers = [float(percent) for percent in percents.split(",")]
+    except (re.error, ValueError):
+        numbers = []
+    if not pattern or not numbers or not all(0 < number <= 1000 for number in numbers):
+        raise argparse.ArgumentTypeError(f"{text!r} is not REGEX=PERCENT,... with percents to 1000")
+    return pattern, numbers
 
 
 def _add_number(parser: argparse.ArgumentParser, flag: str, default: int, meaning: str) -> None:
@@ -166,7 +220,27 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     record.add_argument("--output", required=True, type=Path, metavar="DIR")
     measure = actions.add_parser("calibrate", help="measure how far launches of one build differ")
     measure.add_argument("--output", required=True, type=Path, metavar="FILE.toml")
-    defaults = ((run, _run, 5), (record, _baseline, 5), (measure, _calibrate, 10))
+    trial = actions.add_parser("trial", help="see how often the gate is right on this machine")
+    _add_number(trial, "--gates", 20, "gates of the command against itself")
+    text = "also gates with the benchmark that it matches slowed by each of these; may be repeated"
+    trial.add_argument(
+        "--slower",
+        action="append",
+        default=[],
+        type=_slower,
+        metavar="REGEX=PERCENT,...",
+        help=text,
+    )
+    _add_number(trial, "--minutes", 24 * 60, "minutes after which no more gate is begun")
+    trial.add_argument(
+        "--output", type=Path, metavar="FILE.md", help="write the table, in Markdown"
+    )
+    defaults = (
+        (run, _run, 5),
+        (record, _baseline, 5),
+        (measure, _calibrate, 10),
+        (trial, _trial, 5),
+    )
     for action, function, launches in defaults:
         action.set_defaults(action=function)
         if action is not run:

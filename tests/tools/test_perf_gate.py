@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -34,6 +35,12 @@ for row in document["benchmarks"]:
     slower = re.search(flags.get("slower", "^$"), row["name"])
     row["real_time"] *= random.gauss(1.1 if slower else 1.0, 0.002)
     row["label"] = flags["benchmark_repetitions"]
+pattern, _, delay_us = flags.get("inject_delay", "").rpartition(":")
+delayed = [r for r in document["benchmarks"] if pattern and re.search(pattern, r["name"])]
+if pattern and not delayed:
+    sys.exit("the delay matches nothing")
+for row in delayed:
+    row["real_time"] += int(delay_us) / 1000
 open(flags["benchmark_out"], "w").write(json.dumps(document))
 sys.exit(int(flags.get("status", 0)))
 """
@@ -202,6 +209,63 @@ def wait_until(condition: Callable[[], bool], limit_s: float = 20) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def trial(program: str, *arguments: str | Path) -> int:
+    return run("trial", "--command", program, "--launches", "3", *arguments)
+
+
+def test_trials_count_how_often_the_gate_is_right(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "trials.md"
+    slower = f"^{NAMES[2]}$=5,10"
+    assert trial(program, "--gates", "2", "--slower", slower, "--output", out) == 0
+    captured = capsys.readouterr()
+    assert captured.out == out.read_text()
+    rows = [line.split(" | ") for line in captured.out.splitlines()[2:]]
+    times = [float(re.search(r"\((\d+) us\)", row[0])[1]) for row in rows[1:]]  # type: ignore[index]
+    assert times == [pytest.approx(50, abs=1), pytest.approx(100, abs=2)]
+    assert [row[0].split(" (")[0].lstrip("| ") for row in rows] == [
+        "against itself",
+        f"{NAMES[2]} slower by 5 %",
+        f"{NAMES[2]} slower by 10 %",
+    ]
+    assert [row[1:] for row in rows] == [[n, n, "none |"] for n in ("2", "1", "1")]
+    assert "gate 4 of 4: " in captured.err
+
+
+def test_a_gate_that_misses_a_delay_is_wrong(
+    program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Below the floor of 2 %: the gate may not see it.
+    assert trial(program, "--gates", "1", "--slower", f"^{NAMES[2]}$=0.5") == 1
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[-1].endswith(" us) | 1 | 0 | none |")
+    assert "  WRONG: status 0, nothing failed" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("slower", "complaint"),
+    [
+        ("^nothing=5", "--slower: ^nothing matches no benchmark of those measured, not one"),
+        ("n:16=5", "--slower: n:16 matches 2 benchmarks of those measured, not one"),
+        (f"^{NAMES[2]}$=0.01", f"--slower: 0.01 % of {NAMES[2]} is less than 1 us"),
+    ],
+)
+def test_a_delay_that_cannot_be_tried_is_refused(
+    slower: str, complaint: str, program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert trial(program, "--slower", slower) == 2
+    assert f"perf_gate: {complaint}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("slower", ["Gemm", "=5", "Gemm=fast", "Gemm=0", "(=5", "Gemm=1001"])
+def test_a_delay_is_a_pattern_and_percents(slower: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        trial("program", "--slower", slower)
+    assert ended.value.code == 2
+    assert f"{slower!r} is not REGEX=PERCENT,..." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["github-perf-gate.yml", "gitlab-perf-gate.yml"])

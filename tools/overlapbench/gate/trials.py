@@ -1,0 +1,101 @@
+"""Trials of the gate itself, on a machine: gates of a build against itself, and against delays.
+
+A build against itself must pass. A build in which --inject_delay makes one benchmark slower must
+fail, and name that benchmark alone. How often either happens is what the gate can be trusted for on
+this machine, with these benchmarks and so many launches.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from overlapbench.compare.verdicts import OK, REGRESSION, Comparison
+from overlapbench.entries import COLUMNS
+from overlapbench.gate.session import filter_of
+from overlapbench.launch import Launch
+from overlapbench.metrics import TIME
+from overlapbench.source import ResultError
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One kind of gate: the candidate's further flags, and what must fail."""
+
+    slower: str = ""  # the benchmark; empty: the build against itself
+    percent: float = 0.0
+    delay_us: int = 0
+
+    @property
+    def flags(self) -> list[str]:
+        if not self.slower:
+            return []
+        return [f"--inject_delay={filter_of([self.slower])}:{self.delay_us}"]
+
+    def concerns(self, names: str) -> bool:
+        """Tell whether the slower benchmark is among those that a filter names; "" names all."""
+        return bool(self.slower and re.search(names, self.slower))
+
+    def __str__(self) -> str:
+        if not self.slower:
+            return "against itself"
+        return f"{self.slower} slower by {self.percent:g} % ({self.delay_us} us)"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one gate ended."""
+
+    trial: Trial
+    failed: tuple[str, ...]  # the benchmarks that failed
+    status: int
+
+    @classmethod
+    def of(cls, trial: Trial, comparison: Comparison) -> "Ended":
+        failed = tuple(row.name for row in comparison.rows if row.fails)
+        return cls(trial, failed, comparison.status)
+
+    @property
+    def right(self) -> bool:
+        """Tell whether it failed for what was made slower, and for nothing else."""
+        wanted = (self.trial.slower,) if self.trial.slower else ()
+        return self.failed == wanted and self.status == (REGRESSION if wanted else OK)
+
+    def __str__(self) -> str:
+        failed = ", ".join(self.failed) or "nothing"
+        return f"{'right' if self.right else 'WRONG'}: status {self.status}, {failed} failed"
+
+
+def delays(wanted: Sequence[tuple[str, Sequence[float]]], measured: Launch) -> list[Trial]:
+    """Make trials of delays: REGEX, which one benchmark must match, and percents of its time.
+
+    Raises ResultError where none or several match, or the delay would be below a microsecond.
+    """
+    trials = []
+    for pattern, percents in wanted:
+        names = [name for name in measured.names if re.search(pattern, name)]
+        if len(names) != 1:
+            found = f"{len(names)} benchmarks" if names else "no benchmark"
+            raise ResultError(f"--slower: {pattern} matches {found} of those measured, not one")
+        time_ms = measured.rows[names[0]].values[COLUMNS.index(TIME)]
+        for percent in percents:
+            delay_us = round(time_ms * percent * 10)  # 1 % of a millisecond is 10 us
+            if delay_us < 1:
+                raise ResultError(f"--slower: {percent:g} % of {names[0]} is less than 1 us")
+            trials.append(Trial(names[0], percent, delay_us))
+    return trials
+
+
+def table(ended: Sequence[Ended]) -> str:
+    """Return, in Markdown, how many gates of each kind there were, and how many were right."""
+    lines = ["| Gates | how many | right | failed without cause |", "|---|---:|---:|---|"]
+    for trial in dict.fromkeys(one.trial for one in ended):
+        those = [one for one in ended if one.trial == trial]
+        wrong = [name for one in those for name in one.failed if name != trial.slower]
+        cells = (
+            str(trial),
+            len(those),
+            sum(one.right for one in those),
+            ", ".join(wrong) or "none",
+        )
+        lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
