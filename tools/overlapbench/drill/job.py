@@ -23,8 +23,9 @@ MPI_ENVIRONMENT = {
 }
 MPIRUN = ("mpirun", "--quiet", "--oversubscribe", "--bind-to", "none")
 RESULT = "result.json"
-# A crash must leave no core file in the folder.
-_WITHOUT_CORE_FILES = ("sh", "-c", 'ulimit -c 0; exec "$@"', "sh")
+# A crash must leave no core file in the folder. Signals mean what they always do, also when we were
+# started by nohup or in the background, where some are ignored: programs inherit that.
+_AS_IF_ALONE = ("env", "--default-signal", "sh", "-c", 'ulimit -c 0; exec "$@"', "sh")
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def start(command: Sequence[str], cwd: Path | None = None) -> Iterator[Job]:
         (folder / "tmp").mkdir()
         before = Before.look(mark)
         process = subprocess.Popen(
-            [*_WITHOUT_CORE_FILES, *command],
+            [*_AS_IF_ALONE, *command],
             cwd=cwd or folder,
             env={
                 **{key: v for key, v in os.environ.items() if not key.startswith("BENCHMARK_")},
