@@ -26,8 +26,9 @@ Case Held(const char* workload, std::map<std::string, std::string> values,
 
 void PlanSoftmax(Plan& plan, Backend backend) {
   const bool host = backend == Backend::kHost;
-  const char* const columns =
-      host ? "1024,12289" : "1024,2048,4096,8192,12289,16384,32768,50257,65536,131072,262144";
+  const char* const columns = host ? "1024,12289"
+                                   : "1024,2048,4096,8192,12289,16384,32768,50257,65536,75000,"
+                                     "100003,131072,180000,212992,262144";
   const char* const few = host ? "1024" : "1024,32768";
   const char* const types = host ? "fp32" : "bf16,fp16,fp32";
   plan.Add<CopyShareFixture>(

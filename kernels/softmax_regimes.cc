@@ -31,11 +31,13 @@ constexpr Line kLines[] = {
     {80 * kKiB, 80 * kKiB, {kRegisters, "block, 16 vectors", 0, 16}},
     // A block's share must fit its shared memory. Large shares spread the cost of the blocks'
     // meeting, smaller ones leave room to read ahead.
-    {176 * kKiB, 92 * kKiB, {kRing, "ring", 0, 0, 1, 1}},
-    // A single block an SM, whose loads are enough again; 2-byte elements have twice the
-    // exponentials, which take too long where nothing overlaps them.
-    {0, 128 * kKiB, {kRegisters, "block, 16 vectors, alone", 0, 16}},
-    {416 * kKiB, 192 * kKiB, {kRing, "ring, cluster of 2", 0, 0, 2, 1}},
+    {106 * kKiB, 0, {kRing, "ring", 0, 0, 1, 1}},
+    // A single block an SM, whose loads are enough again, and whose 32 warps make up for it that
+    // nothing overlaps them.
+    {128 * kKiB, 128 * kKiB, {kRegisters, "block, 8 vectors, alone", 0, 8}},
+    {160 * kKiB, 0, {kRing, "twin rings, cluster of 2", 0, 0, 2, 2}},
+    {352 * kKiB, 192 * kKiB, {kRing, "ring, cluster of 2", 0, 0, 2, 1}},
+    {384 * kKiB, 0, {kRing, "ring, cluster of 4", 0, 0, 4, 1}},
     {0, 224 * kKiB, {kRing, "twin rings, cluster of 4", 0, 0, 4, 2}},
     {832 * kKiB, 640 * kKiB, {kRing, "twin rings, cluster of 8", 0, 0, 8, 2}},
     {0, 1024 * kKiB, {kRing, "ring, cluster of 8", 0, 0, 8, 1}},

@@ -15,7 +15,7 @@ namespace overlapbench {
 namespace softmax {
 namespace {
 
-template <class T, int kVectors, int kMostThreads>
+template <class T, int kVectors, int kMostThreads, class Exponentials>
 __global__ __launch_bounds__(kMostThreads) void RegistersKernel(const T* in, T* out, int columns) {
   __shared__ Partial shared[32];
   const T* row = in + static_cast<long>(blockIdx.x) * columns;
@@ -32,17 +32,17 @@ __global__ __launch_bounds__(kMostThreads) void RegistersKernel(const T* in, T* 
 
   const float max = fmaxf(vectors.Max(), edge_value);
   const float reference = Reference(max);
-  const Normalizer normalizer(
-      MergeOverBlock({max, vectors.Sum(reference) + Exponential(edge_value - reference)}, shared));
+  const Normalizer<Exponentials> normalizer(MergeOverBlock(
+      {max, vectors.Sum(Exponentials(reference)) + Exponential(edge_value - reference)}, shared));
   vectors.Store(to + span.head + thread * Span<T>::kVector, count, stride, normalizer);
   StoreEdge(to, edge, edge_value, normalizer);
 }
 
-template <class T, int kVectors, int kMostThreads>
+template <class T, int kVectors, int kMostThreads, class Exponentials = Exponentials>
 void LaunchVectors(const FusedLaunch<T>& launch) {
   constexpr long kElementsAWarp = 32L * kVectors * Span<T>::kVector;
   const auto threads = 32 * static_cast<unsigned>((launch.columns - 1) / kElementsAWarp + 1);
-  RegistersKernel<T, kVectors, kMostThreads>
+  RegistersKernel<T, kVectors, kMostThreads, Exponentials>
       <<<static_cast<unsigned>(launch.rows), threads, 0, launch.stream>>>(launch.in, launch.out,
                                                                           launch.columns);
   CUDA_CHECK(cudaGetLastError());
@@ -57,8 +57,11 @@ struct Kernel {
 };
 template <class T>
 constexpr Kernel<T> kKernels[] = {
-    {2, LaunchVectors<T, 2, 1024>}, {4, LaunchVectors<T, 4, 1024>},  {6, LaunchVectors<T, 6, 768>},
-    {8, LaunchVectors<T, 8, 1024>}, {16, LaunchVectors<T, 16, 512>},
+    {2, LaunchVectors<T, 2, 1024>},
+    {4, LaunchVectors<T, 4, 1024>},
+    {6, LaunchVectors<T, 6, 768>},
+    {8, LaunchVectors<T, 8, 1024, typename Format<T>::FastExponentials>},
+    {16, LaunchVectors<T, 16, 512>},
 };
 
 bool HasClusters() {

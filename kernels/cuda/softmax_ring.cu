@@ -208,6 +208,9 @@ __device__ void LoadRows(const Problem<T>& problem, Shared& shared, uint4* ring,
     *counters = {0, 0};
 }
 
+template <class T>
+using RingNormalizer = Normalizer<typename Format<T>::FastExponentials>;
+
 template <class Block, class T>
 __device__ Partial PartialOfShare(const Share<T>& share, Shared& shared, const uint4* ring,
                                   Cursor cursor) {
@@ -220,7 +223,8 @@ __device__ Partial PartialOfShare(const Share<T>& share, Shared& shared, const u
                  Block::kWorkers);
     const float max = fmaxf(partial.max, vectors.Max());
     const float reference = Reference(max);
-    partial.sum = partial.sum * Exponential(partial.max - reference) + vectors.Sum(reference);
+    partial.sum = partial.sum * Exponential(partial.max - reference) +
+                  vectors.Sum(typename Format<T>::FastExponentials(reference));
     partial.max = max;
     cursor.Advance();
   }
@@ -249,7 +253,7 @@ __device__ __forceinline__ Partial MergeOverCluster(Partial partial, Shared& sha
 
 template <class Block, class T>
 __device__ void StoreShare(T* to, const Share<T>& share, Shared& shared, const uint4* ring,
-                           Cursor& cursor, const Normalizer& normalizer) {
+                           Cursor& cursor, const RingNormalizer<T>& normalizer) {
   const int thread = static_cast<int>(threadIdx.x);
   for (int done = 0; done < share.count; done += Block::kChunk) {
     const int count = share.count - done - thread;
@@ -280,7 +284,8 @@ __device__ void WorkOnRows(const Problem<T>& problem, Shared& shared, const uint
     partial.sum = partial.sum * Exponential(partial.max - Reference(max)) +
                   Exponential(edge_value - Reference(max));
     partial.max = max;
-    const Normalizer normalizer(MergeOverCluster<Block>(partial, shared, turn, rank, blocks));
+    const RingNormalizer<T> normalizer(
+        MergeOverCluster<Block>(partial, shared, turn, rank, blocks));
     StoreShare<Block>(to, share, shared, ring, cursor, normalizer);
     StoreEdge(to, edge, edge_value, normalizer);
   }

@@ -57,23 +57,25 @@ class Vectors {
     return Format<T>::MaxOf(max);
   }
 
-  __device__ float Sum(float reference) const {
+  template <class Exponentials>
+  __device__ float Sum(const Exponentials& exponentials) const {
     float sums[2] = {0, 0};  // two chains of additions in flight
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) Format<T>::AddExponentials(words_[i], reference, sums);
-    return sums[0] + sums[1];
+    for (int i = 0; i < kWords; ++i) Format<T>::AddExponentials(words_[i], exponentials, sums);
+    return (sums[0] + sums[1]) * exponentials.correction();
   }
 
   // Where the output lies differently between 16-byte boundaries than the input, its elements are
   // stored one by one.
-  __device__ void Store(T* to, int count, int stride, const Normalizer& row) {
+  template <class Exponentials>
+  __device__ void Store(T* to, int count, int stride, const Normalizer<Exponentials>& normalizer) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
     ForgetConversions();
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       std::uint32_t words[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) words[i] = Format<T>::Normalize(words_[4 * v + i], row);
+      for (int i = 0; i < 4; ++i) words[i] = Format<T>::Normalize(words_[4 * v + i], normalizer);
       if (v * stride >= count) continue;
       if (aligned) {
         // Told to, the compiler stores 16 bytes at once; left to itself, it does not always.
@@ -108,11 +110,10 @@ __device__ __forceinline__ float LoadEdge(const T* row, int index) {
   return index < 0 ? MinusInfinity() : Format<T>::ToFloat(row[index]);
 }
 
-template <class T>
-__device__ __forceinline__ void StoreEdge(T* row, int index, float value, const Normalizer& norm) {
-  if (index >= 0) {
-    row[index] = Format<T>::FromFloat(Exponential(value - norm.max) * norm.inverse_sum);
-  }
+template <class T, class Exponentials>
+__device__ __forceinline__ void StoreEdge(T* row, int index, float value,
+                                          const Normalizer<Exponentials>& normalizer) {
+  if (index >= 0) row[index] = Format<T>::FromFloat(normalizer(value));
 }
 
 }  // namespace overlapbench::softmax

@@ -25,9 +25,13 @@ class VectorShare {
     edge_ = LoadEdge(row, span.Edge(lane));
     return fmaxf(vectors_.Max(), edge_);
   }
-  __device__ float Sum(float max) { return vectors_.Sum(max) + Exponential(edge_ - max); }
+  __device__ float Sum(float max) {
+    const Exponentials exponentials(max);
+    return vectors_.Sum(exponentials) + exponentials(edge_);
+  }
   // The span is that of the input; the output may lie differently.
-  __device__ void Store(const T* row, T* to, int columns, int lane, const Normalizer& normalizer) {
+  __device__ void Store(const T* row, T* to, int columns, int lane,
+                        const Normalizer<>& normalizer) {
     const Span<T> span(row, columns);
     vectors_.Store(to + span.head + lane * Span<T>::kVector, span.vectors - lane, kLanes,
                    normalizer);
@@ -43,7 +47,7 @@ class VectorShare {
 // exact division; for longer ones it costs nothing, and its branch keeps the compiler from starting
 // on all results at once, for which it would need more registers.
 template <int kRows>
-__device__ __forceinline__ Normalizer NormalizerOf(const Partial& row) {
+__device__ __forceinline__ Normalizer<> NormalizerOf(const Partial& row) {
   if constexpr (kRows > 1) return Normalizer(row, Reciprocal(row.sum));
   return Normalizer(row);
 }

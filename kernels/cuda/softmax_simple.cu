@@ -145,8 +145,8 @@ __global__ __launch_bounds__(kTwoPassThreads) void TwoPassKernel(const T* in, T*
   for (int first = thread; first < span.vectors; first += kStep) {
     vectors.Load(from + first, span.vectors - first, kTwoPassThreads);
     const float max = fmaxf(partial.max, vectors.Max());
-    const float reference = Reference(max);
-    partial.sum = partial.sum * Exponential(partial.max - reference) + vectors.Sum(reference);
+    const Exponentials exponentials(Reference(max));
+    partial.sum = partial.sum * exponentials(partial.max) + vectors.Sum(exponentials);
     partial.max = max;
   }
   const Normalizer normalizer(MergeOverBlock(partial, shared));

@@ -40,9 +40,10 @@ __device__ __forceinline__ void ReplaceRow(T* row, int columns, int lane) {
 #pragma unroll
   for (int i = 1; i < kWords; ++i) maxima = Format<T>::Max(maxima, words[i]);
   const float max = MaxOverLanes<kLanes>(fmaxf(Format<T>::MaxOf(maxima), edge_value));
-  float sums[2] = {Exponential(edge_value - max), 0};
+  const Exponentials exponentials(max);
+  float sums[2] = {exponentials(edge_value), 0};
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) Format<T>::AddExponentials(words[i], max, sums);
+  for (int i = 0; i < kWords; ++i) Format<T>::AddExponentials(words[i], exponentials, sums);
   const float sum = SumOverLanes<kLanes>(sums[0] + sums[1]);
 
   // These rows have hardly more exponentials than an exact division has instructions.
