@@ -91,7 +91,8 @@ DRILLS: tuple[Drill, ...] = (
     _ends("kill@end,rank=1", "", Kept.WHOLE),
     _ends("crash@verify,rank=1,visit=2", _LAUNCHER),
     _ends(f"crash@enqueue,rank=0,visit={_SAMPLE}", "", Kept.PARTIAL),
-    _ends("exit@start,rank=1", _STILL, Kept.NOTHING),
+    # The launcher ends the job if the other rank has told it already that it starts MPI.
+    _ends("exit@start,rank=1", f"{_STILL}|{_LAUNCHER}", Kept.NOTHING),
     _ends(f"exit@times,rank=1,visit={_SAMPLE}", ""),
     _ends("exit@make,rank=0,visit=2", "", Kept.PARTIAL),
     # A process that goes on no more.
