@@ -5,7 +5,7 @@
     tools/perf_gate.py baseline --command ./bench --output baseline -- --benchmark_filter=Overlap
     tools/perf_gate.py calibrate --command ./bench --output baseline/spreads.toml
     tools/perf_gate.py run --baseline baseline --candidate ./bench --output gate.md
-    tools/perf_gate.py trial --command ./bench --gates 20 --slower '^Compute/Gemm=3,5,10'
+    tools/perf_gate.py trial --command ./bench --slower 'Compute/Gemm/.*grid:16x16/work:tile=3,5,10'
 
 `run` launches base and candidate in turn, compares them, measures once more what failed, and fails
 on what is confirmed. `baseline` keeps launches for later; `calibrate` measures how far launches of
