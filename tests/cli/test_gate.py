@@ -48,12 +48,14 @@ def failing(folder: Path) -> dict[str, str]:
     return {row["name"]: row["verdict"] for row in document["rows"] if row["fails"]}
 
 
+@pytest.mark.alone
 def test_a_build_against_itself_passes(launcher: "Launcher", tmp_path: Path) -> None:
     done = gate(launcher, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert failing(tmp_path) == {}
 
 
+@pytest.mark.alone
 def test_an_injected_delay_fails_and_is_named(launcher: "Launcher", tmp_path: Path) -> None:
     done = gate(launcher, tmp_path, "--inject_delay=delay_us:4000:1200")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -62,6 +64,7 @@ def test_an_injected_delay_fails_and_is_named(launcher: "Launcher", tmp_path: Pa
     assert f"1 failed, measured again: {SLOW}" in done.stderr
 
 
+@pytest.mark.alone
 def test_an_injected_delay_is_in_time_and_context(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     flags = ("--inject_delay=delay_us:2000/:3000", *FLAGS, f"--benchmark_out={out}")

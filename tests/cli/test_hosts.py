@@ -128,6 +128,7 @@ def test_two_hosts_measure_together(launcher: "Launcher", hosts: Hosts) -> None:
     assert hosts.sent_bytes() - before > row["samples"] * BYTES / 2
 
 
+@pytest.mark.alone
 def test_a_host_that_is_cut_off_ends_the_job(launcher: "Launcher", hosts: Hosts) -> None:
     flags = ("--benchmark_filter=Comm/", "--budget_ms=100", f"--timeout_s={TIMEOUT_S}")
     with job.start(
