@@ -76,9 +76,8 @@ function(overlapbench_link_backend target)
     return()
   endif()
   target_compile_definitions(${target} PUBLIC OVERLAPBENCH_WITH_CUDA)
-  target_compile_options(${target} PUBLIC $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  overlapbench_set_cuda_options(${target} PUBLIC)
   target_link_libraries(${target} PUBLIC CUDA::cudart_static CUDA::cublasLt)
-  target_include_directories(${target} SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
   if(NCCL_LIBRARY AND NCCL_INCLUDE_DIR)
     target_link_libraries(${target} PUBLIC ${NCCL_LIBRARY})
     target_include_directories(${target} SYSTEM PUBLIC ${NCCL_INCLUDE_DIR})
@@ -96,18 +95,20 @@ function(overlapbench_share_kernels list)
     "kernels/cuda/.*\\.cu$|kernels/softmax_regimes\\.cc$|workload/element\\.cc$")
   list(REMOVE_ITEM ${list} ${shared})
   add_library(overlapbench_kernel_objects OBJECT ${shared})
-  overlapbench_hide_symbols(overlapbench_kernel_objects)
-  target_link_libraries(overlapbench_kernel_objects PRIVATE overlapbench_flags)
-  target_compile_options(overlapbench_kernel_objects PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
-  target_include_directories(overlapbench_kernel_objects SYSTEM PRIVATE
-    ${CUDAToolkit_INCLUDE_DIRS})
+  overlapbench_compile_for_library(overlapbench_kernel_objects)
   set(${list} ${${list}} $<TARGET_OBJECTS:overlapbench_kernel_objects> PARENT_SCOPE)
 endfunction()
 
-function(overlapbench_hide_symbols target)
+function(overlapbench_compile_for_library target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  overlapbench_set_cuda_options(${target} PRIVATE)
+  target_link_libraries(${target} PUBLIC overlapbench_flags)
+endfunction()
+
+function(overlapbench_set_cuda_options target scope)
+  target_compile_options(${target} ${scope} $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  target_include_directories(${target} SYSTEM ${scope} ${CUDAToolkit_INCLUDE_DIRS})
 endfunction()
 
 # The kernels alone, behind a C interface, for programs that bring their own buffers and streams.
@@ -117,14 +118,10 @@ function(overlapbench_add_kernels_library)
   endif()
   add_library(overlapbench_kernels SHARED
     kernels/library/overlapbench_kernels.cu $<TARGET_OBJECTS:overlapbench_kernel_objects>)
-  overlapbench_hide_symbols(overlapbench_kernels)
+  overlapbench_compile_for_library(overlapbench_kernels)
   # The linker's list also hides what visibility does not: templates of the standard library.
   set(exports ${CMAKE_SOURCE_DIR}/kernels/library/exports.map)
   set_target_properties(overlapbench_kernels PROPERTIES LINK_DEPENDS ${exports})
   target_link_options(overlapbench_kernels PRIVATE LINKER:--version-script=${exports})
-  target_compile_options(overlapbench_kernels PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
-  target_include_directories(overlapbench_kernels SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-  target_link_libraries(overlapbench_kernels
-    PUBLIC overlapbench_flags PRIVATE CUDA::cudart_static Threads::Threads)
+  target_link_libraries(overlapbench_kernels PRIVATE CUDA::cudart_static Threads::Threads)
 endfunction()
