@@ -78,6 +78,7 @@ def test_ranks_end_when_mpirun_is_killed(launcher: "Launcher") -> None:
 
 
 # mpirun ends then, some seconds later, as any program whose reader has gone.
+@pytest.mark.alone
 def test_a_reader_that_goes_away_costs_no_row(launcher: "Launcher") -> None:
     with job.start([*mpirun(launcher), *FLAGS, f"--benchmark_out={job.RESULT}"]) as started:
         started.await_rows(2)

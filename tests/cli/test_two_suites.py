@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
 
 FLAGS = ("--backend=host", *ROWS)
-# So long that the other suite is measured meanwhile.
-SLOW = "--inject_fault=delay@report,visit=2,ms=4000"
+# So long that the other suite is measured meanwhile, also while other tests run.
+SLOW = "--inject_fault=delay@report,visit=2,ms=10000"
 LIMIT_S = 60.0
 
 
