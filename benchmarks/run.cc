@@ -41,7 +41,7 @@ std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
   std::string error;
   try {
     if (ranks.is_root() && !path.empty()) file = std::make_unique<ResultFile>(path);
-  } catch (const Error& caught) {
+  } catch (const std::exception& caught) {
     error = caught.what();
   }
   double failed = error.empty() ? 0 : 1;

@@ -16,6 +16,25 @@ namespace {
   throw UsageError("cannot write " + path + ": " + std::strerror(errno));
 }
 
+// Where the file will be renamed to: what `path` leads to, if it is a link. Only a file may be
+// replaced: a renaming would put one in the place of a device too.
+std::string TargetOf(const std::string& path) {
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  if (status.type() == std::filesystem::file_type::none) {
+    throw UsageError("cannot write " + path + ": " + code.message());
+  }
+  if (!std::filesystem::exists(status)) return path;
+  if (std::filesystem::is_directory(status))
+    throw UsageError("cannot write " + path + ": is a directory");
+  if (!std::filesystem::is_regular_file(status))
+    throw UsageError("cannot write " + path + ": is no regular file; name a new one");
+  if (access(path.c_str(), W_OK) != 0) ThrowErrno(path);
+  const auto target = std::filesystem::canonical(path, code);
+  if (code) throw UsageError("cannot write " + path + ": " + code.message());
+  return target;
+}
+
 // Whether another process has renamed or removed the file since it was opened.
 bool IsGone(int descriptor, const std::string& path) {
   struct stat opened{};
@@ -32,7 +51,9 @@ int OpenLocked(const std::string& path, const std::string& shown) {
     if (descriptor < 0) ThrowErrno(shown);
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       close(descriptor);
-      throw UsageError("cannot write " + shown + ": another run is writing it; name another file");
+      throw UsageError("cannot write " + shown +
+                       ": it is being written already, by another run or another flag of this one; "
+                       "name another file");
     }
     if (!IsGone(descriptor, path)) {
       if (ftruncate(descriptor, 0) == 0) return descriptor;
@@ -47,10 +68,8 @@ int OpenLocked(const std::string& path, const std::string& shown) {
 
 }  // namespace
 
-ResultFile::ResultFile(const std::string& path) : path_(path), partial_path_(path + ".partial") {
-  if (std::filesystem::is_directory(path))
-    throw UsageError("cannot write " + path + ": is a directory");
-  if (std::filesystem::exists(path) && access(path.c_str(), W_OK) != 0) ThrowErrno(path);
+ResultFile::ResultFile(const std::string& path)
+    : path_(path), target_path_(TargetOf(path)), partial_path_(target_path_ + ".partial") {
   file_.reset(fdopen(OpenLocked(partial_path_, path), "wb"));
   if (file_ == nullptr) ThrowErrno(path);
   // Nothing may linger in a buffer when a write has failed.
@@ -84,7 +103,7 @@ void ResultFile::Finish() {
   if (fsync(fileno(file_.get())) != 0) ThrowErrno(partial_path_);
   file_.reset();
   std::error_code code;
-  std::filesystem::rename(partial_path_, path_, code);
+  std::filesystem::rename(partial_path_, target_path_, code);
   if (code) throw Error("cannot write " + path_ + ": " + code.message());
 }
 
@@ -94,7 +113,7 @@ bool ResultFile::Abandon(const std::string& ending, bool keep) {
   if (keep) {
     // A write that fails half-way is undone; one that fails at once has changed nothing.
     if (!TryWrite(ending)) TryWrite(ending_);
-    std::filesystem::rename(partial_path_, path_);
+    std::filesystem::rename(partial_path_, target_path_);
   } else {
     unlink(partial_path_.c_str());
   }

@@ -19,8 +19,8 @@ namespace overlapbench {
 
 class ResultFile {
  public:
-  // Throws UsageError when the file cannot be written, or another run is writing it, before
-  // anything is measured.
+  // Throws UsageError when the file cannot be written, is there and is none, or is being written,
+  // before anything is measured.
   explicit ResultFile(const std::string& path);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
@@ -44,7 +44,8 @@ class ResultFile {
   bool TryWrite(const std::string& text);
 
   std::mutex mutex_;
-  std::string path_;
+  std::string path_;         // as it was given
+  std::string target_path_;  // without links
   std::string partial_path_;
   std::string ending_;  // what stands behind the appended text
   std::unique_ptr<std::FILE, Closer> file_;

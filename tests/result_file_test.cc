@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -80,6 +81,32 @@ TEST_F(ResultFileTest, IsRefusedWhereItCannotBeWritten) {
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
+// A file would be renamed into its place.
+TEST_F(ResultFileTest, IsRefusedWhereSomethingElseThanAFileIs) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THROW(ResultFile{path_}, UsageError);
+  EXPECT_TRUE(fs::is_fifo(path_));
+  EXPECT_FALSE(fs::exists(partial_));
+}
+
+TEST_F(ResultFileTest, RefusesPathsThatCannotBeLookedUp) {
+  EXPECT_THROW(ResultFile(folder_ / std::string(300, 'x')), UsageError);
+  fs::create_symlink(path_, folder_ / "loop");
+  fs::create_symlink(folder_ / "loop", path_);
+  EXPECT_THROW(ResultFile{path_}, UsageError);
+}
+
+TEST_F(ResultFileTest, ReplacesWhatALinkLeadsTo) {
+  const fs::path target = folder_ / "target.json";
+  std::ofstream(target) << "earlier";
+  fs::create_symlink(target, path_);
+  ResultFile file(path_);
+  file.Append("now", "");
+  file.Finish();
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_EQ(Read(target), "now");
+}
+
 TEST_F(ResultFileTest, IsRefusedWhereAnEarlierResultIsProtected) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   std::ofstream(path_) << "earlier";
@@ -105,8 +132,9 @@ TEST_F(ResultFileTest, IsRefusedWhileAnotherRunWritesIt) {
     const ResultFile second(path_);
     FAIL() << "the file was taken";
   } catch (const UsageError& error) {
-    EXPECT_EQ(error.what(),
-              "cannot write " + path_.string() + ": another run is writing it; name another file");
+    EXPECT_EQ(error.what(), "cannot write " + path_.string() +
+                                ": it is being written already, by another run or another flag of "
+                                "this one; name another file");
   }
   EXPECT_EQ(Read(partial_), "{[1]}\n");
   first.Finish();
