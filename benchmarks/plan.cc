@@ -47,6 +47,9 @@ void Plan::RequireKnownAxes() const {
     if (known.contains(one.name)) continue;
     throw UsageError("there is no axis '" + one.name + "'; the axes are " + list);
   }
+  for (const auto& [name, reason] : refused_) {
+    if (!taken_.contains(name)) throw UsageError(reason);
+  }
 }
 
 void Plan::Know(const std::vector<Axis>& fixture_axes) { Append(method_axes_, fixture_axes); }
@@ -63,10 +66,23 @@ std::vector<Axis> Plan::AxesOf(const Case& one, const std::vector<Axis>& fixture
   for (auto& axis : axes) {
     const auto value = one.values.find(axis.name);
     if (value != one.values.end()) axis.values = ReadValues(axis, value->second);
-    const auto replaced = std::ranges::find(overrides_, axis.name, &AxisOverride::name);
-    if (replaced != overrides_.end()) axis.values = ReadValues(axis, replaced->values);
   }
   return axes;
+}
+
+std::string Plan::Replace(std::vector<Axis>& axes) {
+  for (auto& axis : axes) {
+    const auto replaced = std::ranges::find(overrides_, axis.name, &AxisOverride::name);
+    if (replaced == overrides_.end()) continue;
+    try {
+      axis.values = ReadValues(axis, replaced->values);
+      taken_.insert(axis.name);
+    } catch (const UsageError& error) {
+      refused_.emplace(axis.name, error.what());
+      return error.what();
+    }
+  }
+  return "";
 }
 
 void Plan::AddCombinations(const std::string& family, const Case& one,
@@ -92,7 +108,12 @@ void Plan::AddCombinations(const std::string& family, const Case& one,
   for (const auto& name : one.references)
     configuration.references.push_back({&registry_.Find(name), {}});
   if (cannot_run()) return;
-  for (const auto& settings : Combinations(AxesOf(one, fixture_axes))) {
+  std::vector<Axis> axes = AxesOf(one, fixture_axes);
+  if (const std::string reason = Replace(axes); !reason.empty()) {
+    unavailable_.push_back({stem, reason});
+    return;
+  }
+  for (const auto& settings : Combinations(axes)) {
     configuration.name = stem + settings.NameSuffix();
     configuration.settings = settings;
     for (Part& reference : configuration.references) {

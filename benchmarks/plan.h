@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,8 @@ class Plan {
   // The axes that belong to the method and not to a workload: of every sample, and of the fixtures
   // that were added.
   [[nodiscard]] const std::vector<Axis>& method_axes() const { return method_axes_; }
-  // Throws UsageError if the user named an axis that nothing has. Called when all has been added.
+  // Throws UsageError if the user named an axis that nothing has, or values that nothing takes.
+  // Called when all has been added.
   void RequireKnownAxes() const;
   // Says why a whole family, measured by `Fixture`, cannot run here.
   template <class Fixture>
@@ -72,16 +74,21 @@ class Plan {
                        decltype(Configuration::make_scene) make_scene,
                        const decltype(PlannedBenchmark::make_fixture)& make_fixture);
   [[nodiscard]] std::vector<Axis> AxesOf(const Case& one, const std::vector<Axis>& fixture_axes);
+  // Gives the axes the values that the user chose. Returns why one does not take them, or "".
+  std::string Replace(std::vector<Axis>& axes);
 
   const Registry& registry_;
   Backend backend_;
   std::vector<AxisOverride> overrides_;
   std::vector<Axis> method_axes_;
+  std::set<std::string> taken_;                 // the overrides that some case takes
+  std::map<std::string, std::string> refused_;  // and why the first case that does not, does not
   std::vector<PlannedBenchmark> benchmarks_;
   std::vector<Unavailable> unavailable_;
 };
 
-// Every scenario's cases. Throws UsageError if the user named an axis that nothing has.
+// Every scenario's cases. Throws UsageError if the user named an axis that nothing has, or values
+// that nothing takes.
 Plan MakePlan(const Registry& registry, const std::vector<AxisOverride>& overrides,
               const Device& device);
 

@@ -147,6 +147,27 @@ TEST(Plan, SaysWhyAWholeFamilyCannotRun) {
   EXPECT_EQ(plan.method_axes().back().name, "streams");
 }
 
+// A value may be for other benchmarks than all that have the axis.
+TEST(Plan, SetsAsideWhatDoesNotTakeTheUsersValues) {
+  Registry registry = SmallRegistry();
+  registry.Add(Spec("Few", {IntegerAxis("count", "", 1, 3, "2")}));
+  Plan plan(registry, Backend::kHost, {{"count", "6"}});
+  plan.Add<BaselineFixture>("Compute", {"", "Few", {}});
+  plan.Add<BaselineFixture>("Compute", {"", "Work", {}});
+  EXPECT_EQ(Names(plan), std::vector<std::string>{"Compute/Work/count:6/cache:cold"});
+  ASSERT_EQ(plan.unavailable().size(), 1U);
+  EXPECT_EQ(plan.unavailable()[0].name, "Compute/Few");
+  EXPECT_EQ(plan.unavailable()[0].reason, "axis count: '6' is not a whole number from 1 to 3");
+  EXPECT_NO_THROW(plan.RequireKnownAxes());
+}
+
+TEST(Plan, RefusesValuesThatNothingTakes) {
+  const Registry registry = SmallRegistry();
+  Plan plan(registry, Backend::kHost, {{"count", "600"}});
+  plan.Add<BaselineFixture>("Compute", {"", "Work", {}});
+  EXPECT_THROW(plan.RequireKnownAxes(), UsageError);
+}
+
 TEST(Plan, RefusesAnAxisThatNothingHas) {
   const Registry registry = SmallRegistry();
   try {
