@@ -37,8 +37,8 @@ void PrintHelp() {
       << OptionsHelp()
       << "  --query=gpus               print the number of visible GPUs, and end\n\n"
          "Google Benchmark's flags, such as --benchmark_filter=REGEX, --benchmark_list_tests,\n"
-         "--benchmark_out=FILE.json, --benchmark_min_time=, --benchmark_repetitions= and\n"
-         "--benchmark_min_warmup_time=, work as they do there.\n";
+         "--benchmark_out=FILE.json, --benchmark_min_time= and --benchmark_repetitions=, work as\n"
+         "they do there.\n";
 }
 
 void PrintAxes(const Registry& registry, const Plan& plan) {

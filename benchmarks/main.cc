@@ -3,6 +3,7 @@
 //
 // Exit status: 0 all rows measured; 1 a row or the job failed; 2 usage.
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -37,12 +38,17 @@ Options AgreeOnOptions(Ranks& ranks, const std::vector<std::string>& arguments) 
   } catch (const Error& caught) {
     error = caught.what();
   }
-  const auto all = ranks.Gather(error.empty() ? options.shared_flags : error, "comparing flags");
+  const std::string& text = error.empty() ? options.shared_flags : error;
+  const auto all = ranks.Gather(text, "comparing flags");
+  // What is gathered may be cut off.
+  const auto hash = static_cast<double>(std::hash<std::string>()(text));
+  const auto hashes = ranks.GatherNumbers({&hash, 1}, "comparing flags");
   for (int rank = 1; rank < ranks.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
+    if (all[rank] == all[0] && hashes[rank] == hashes[0]) continue;
     throw FatalError("the ranks were not given the same flags: rank 0: '" + all[0] + "', rank " +
                          std::to_string(rank) + ": '" + all[rank] +
-                         "'; start all ranks with the same flags and environment",
+                         (all[rank] == all[0] ? "', and differ further on" : "'") +
+                         "; start all ranks with the same flags and environment",
                      FatalError::kKnownToAll);
   }
   if (!error.empty()) throw UsageError(error);
@@ -61,6 +67,8 @@ int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults,
   if (!options.list_axes) RequireSomething(selection, options.filter);
   if (ranks.is_root() && !options.json_to_console) {
     for (const auto& line : selection.unavailable) std::cerr << line << "\n";
+  }
+  if (ranks.is_root()) {
     if (options.list_axes) PrintAxes(registry, plan);
     for (const auto& one : selection.benchmarks) {
       if (options.list_tests) std::cout << one.configuration.name << "\n";

@@ -142,6 +142,20 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
         Case{{"--timeout_s=1h"}, "--timeout_s takes a whole number from 1 to 86400, got '1h'"},
         Case{{"--host_cores=-1"}, "--host_cores takes a whole number from 1 to 4096, got '-1'"},
         Case{{"--axis"}, "--axis needs a value"},
+        Case{{"--axis=n=1", "--axis=n=2"}, "--axis n is given twice; give its values in one list"},
+        Case{{"--benchmark_repetitions=0"},
+             "--benchmark_repetitions takes a whole number from 1 to 1000000, got '0'"},
+        Case{{"--benchmark_min_time=abc"},
+             "--benchmark_min_time takes seconds above 0, or iterations as in 10x, got 'abc'"},
+        Case{{"--benchmark_min_time=1", "--benchmark_min_warmup_time=1x"},
+             "--benchmark_min_warmup_time takes seconds above 0, got '1x'"},
+        Case{{"--benchmark_min_warmup_time=1"},
+             "--benchmark_min_warmup_time goes with --benchmark_min_time alone; without either the "
+             "suite warms up by itself"},
+        Case{{"--benchmark_time_unit=foo"},
+             "--benchmark_time_unit takes ns, us, ms or s, got 'foo'"},
+        Case{{"--benchmark_format=jsn"}, "--benchmark_format takes console or json, got 'jsn'"},
+        Case{{"--v=abc"}, "--v takes a whole number from 0 to 9, got 'abc'"},
         Case{{"--backend=host", "--bogus=1"}, "unknown flag '--bogus=1'; --help lists the flags"},
         Case{{"Overlap"}, "unknown flag 'Overlap'; --help lists the flags"}}) {
     EXPECT_EQ(Refusal(arguments), says);

@@ -39,6 +39,19 @@ REFUSALS = {
         "no benchmark matches --benchmark_filter=Priority; not available: Priority: "
         "streams have no priorities here: ",
     ),
+    "axis that is given twice": (
+        ["--axis", "bytes=1M", "--axis", "bytes=2M"],
+        "--axis bytes is given twice; give its values in one list\n",
+    ),
+    "value for other benchmarks": (
+        ["--benchmark_filter=Launch/EmptyKernel", "--axis", "call=batch"],
+        "no benchmark matches --benchmark_filter=Launch/EmptyKernel; not available: "
+        "Launch/EmptyKernel: axis call: 'batch' is not one of loop, graph\n",
+    ),
+    "no repetition": (
+        ["--benchmark_repetitions=0"],
+        "--benchmark_repetitions takes a whole number from 1 to 1000000, got '0'\n",
+    ),
     "unknown backend": (["--backend=gpu"], "there is no backend 'gpu': choose auto, cuda or host"),
     "unknown flag": (["--filter=Overlap"], "unknown flag '--filter=Overlap'; --help lists"),
     "unknown flag of Google Benchmark": (
