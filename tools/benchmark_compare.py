@@ -4,7 +4,7 @@
     tools/benchmark_compare.py BASE.json NEW.json
     tools/benchmark_compare.py --base base/*.json --new new/*.json
     tools/benchmark_compare.py --base 'a?.json' --new - --output diff.md <new.json
-    tools/benchmark_compare.py a.json b.json --explain Overlap/AllToAll+Gemm
+    tools/benchmark_compare.py a.json b.json --explain AllReduce+CublasGemm/bytes:67108864
 
 A file is what `./bench --benchmark_out=FILE` wrote, or any JSON of Google Benchmark; each is one
 launch. Five launches a side tell a change of some percent from noise; with one a side nothing can

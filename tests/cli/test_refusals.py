@@ -131,7 +131,7 @@ def test_cuda_without_a_gpu_says_so(launcher: "Launcher", tmp_path: Path) -> Non
     done = launcher.run(
         "--backend=cuda", f"--benchmark_out={tmp_path}/out.json", timeout_s=A_FEW_SECONDS
     )
-    assert done.returncode != 0
+    assert done.returncode == USAGE
     assert done.stderr.startswith("overlapbench: ")
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
@@ -147,7 +147,7 @@ def test_more_ranks_than_gpus_are_refused(launcher: "Launcher", tmp_path: Path) 
         ranks=gpus + 1,
         timeout_s=A_FEW_SECONDS,
     )
-    assert done.returncode != 0
+    assert done.returncode == USAGE
     assert "GPU" in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
