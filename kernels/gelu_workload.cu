@@ -29,19 +29,7 @@ struct FillInputBody {
   }
 };
 
-struct Precision {
-  std::string_view name;
-  Element element;
-};
-constexpr std::array<Precision, 3> kPrecisions = {
-    {{"bf16", Element::kBfloat16}, {"fp16", Element::kFloat16}, {"fp32", Element::kFloat32}}};
-
-Element ElementOf(const Settings& settings) {
-  for (const auto& precision : kPrecisions) {
-    if (precision.name == settings.Text("precision")) return precision.element;
-  }
-  throw Error("no precision is called '" + settings.Text("precision") + "'");
-}
+Element ElementOf(const Settings& settings) { return ElementNamed(settings.Text("precision")); }
 
 bool IsBackward(const Settings& settings) { return settings.Text("direction") == "backward"; }
 

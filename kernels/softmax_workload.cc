@@ -43,13 +43,6 @@ constexpr std::array<Variant, 4> kVariants = {{
 constexpr Variant kCudnn = {"SoftmaxCudnn", SoftmaxVariant::kBlockPerRow,
                             "softmax of rows by cuDNN", 2};
 
-struct Precision {
-  std::string_view name;
-  Element element;
-};
-constexpr std::array<Precision, 3> kPrecisions = {
-    {{"fp32", Element::kFloat32}, {"fp16", Element::kFloat16}, {"bf16", Element::kBfloat16}}};
-
 // A row-major matrix, as the axes describe it.
 struct Shape {
   long rows;
@@ -61,9 +54,7 @@ struct Shape {
 };
 
 Shape ShapeOf(const Settings& settings) {
-  const auto* precision =
-      std::ranges::find(kPrecisions, settings.Text("precision"), &Precision::name);
-  Shape shape{0, settings.Integer("columns"), precision->element};
+  Shape shape{0, settings.Integer("columns"), ElementNamed(settings.Text("precision"))};
   shape.rows = settings.Integer("matrix_bytes") / static_cast<long>(shape.row_bytes());
   return shape;
 }

@@ -137,6 +137,9 @@ TEST(Load, TellsPoisonFromEveryValue) {
 TEST(ElementNames, AreInversesOfElements) {
   for (const Element element : kElements) EXPECT_EQ(ElementNamed(ToString(element)), element);
   EXPECT_EQ(ElementNamed("float8_e4m3"), Element::kFloat8);
+  EXPECT_EQ(ElementNamed("fp32"), Element::kFloat32);
+  EXPECT_EQ(ElementNamed("fp16"), Element::kFloat16);
+  EXPECT_EQ(ElementNamed("bf16"), Element::kBfloat16);
   EXPECT_THROW(ElementNamed("float8"), Error);
 }
 

@@ -9,18 +9,21 @@ namespace {
 struct ElementName {
   Element element;
   std::string_view name;
+  std::string_view short_name;  // as the axis `precision` has it
 };
-constexpr std::array<ElementName, 6> kElementNames = {{{Element::kFloat32, "float32"},
-                                                       {Element::kFloat16, "float16"},
-                                                       {Element::kBfloat16, "bfloat16"},
-                                                       {Element::kFloat64, "float64"},
-                                                       {Element::kInt32, "int32"},
-                                                       {Element::kFloat8, "float8_e4m3"}}};
+constexpr std::array<ElementName, 6> kElementNames = {{{Element::kFloat32, "float32", "fp32"},
+                                                       {Element::kFloat16, "float16", "fp16"},
+                                                       {Element::kBfloat16, "bfloat16", "bf16"},
+                                                       {Element::kFloat64, "float64", "fp64"},
+                                                       {Element::kInt32, "int32", "int32"},
+                                                       {Element::kFloat8, "float8_e4m3", "fp8"}}};
 
 }  // namespace
 
 Element ElementNamed(std::string_view name) {
-  const auto* entry = std::ranges::find(kElementNames, name, &ElementName::name);
+  const auto* entry = std::ranges::find_if(kElementNames, [name](const ElementName& entry) {
+    return entry.name == name || entry.short_name == name;
+  });
   if (entry == kElementNames.end())
     throw Error("no element type is called '" + std::string(name) + "'");
   return entry->element;

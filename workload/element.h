@@ -35,7 +35,7 @@ enum class Element : std::uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64, kIn
   return 0;
 }
 
-// Takes the names in kElementNames.
+// Takes the names in kElementNames, long and short.
 Element ElementNamed(std::string_view name);
 std::string ToString(Element element);
 
