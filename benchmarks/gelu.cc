@@ -5,29 +5,16 @@
 // stand beside it.
 #include <array>
 
-#include "benchmarks/plan.h"
+#include "benchmarks/against_copy.h"
 #include "fixtures/copy_share_fixture.h"
 
 namespace overlapbench {
 namespace {
 
-// A copy that reads and writes as much as the GELU must: one array in and one out forward, and two
-// in and one out backward, where the copy takes half of the three. (A copy takes whole words.)
-Settings CopyOf(const WorkloadSpec& reference, const Settings& settings) {
-  constexpr long kWord = 4;
-  if (reference.name != "DeviceCopy") return settings;
-  const long element_bytes = settings.Text("precision") == "fp32" ? 4 : 2;
+// Half of what is moved: one array in and one out forward, two in and one out backward.
+long HalfOfArraysBytes(const Settings& settings) {
   const long arrays = settings.Text("direction") == "backward" ? 3 : 2;
-  const long bytes = settings.Integer("count") * element_bytes * arrays / 2;
-  return SettingsOf(reference.axes,
-                    {{"bytes", std::to_string((bytes + kWord - 1) / kWord * kWord)}});
-}
-
-Case Held(const char* workload, std::map<std::string, std::string> values,
-          std::vector<std::string> references, const char* title) {
-  Case one{"", workload, std::move(values), std::move(references), title};
-  one.reference_settings = CopyOf;
-  return one;
+  return settings.Integer("count") * ElementBytes(settings) * arrays / 2;
 }
 
 }  // namespace
@@ -48,15 +35,16 @@ void PlanGelu(Plan& plan, Backend backend) {
       {{"count", middle}, {"offset", "1"}}};
   for (auto values : fused_cases) {
     values.insert({{"precision", types}, {"form", "tanh,erf"}});
-    plan.Add<CopyShareFixture>("Gelu",
-                               Held("GeluFused", std::move(values), {"DeviceCopy"}, "Fused"));
+    plan.Add<CopyShareFixture>(
+        "Gelu", AgainstCopy("GeluFused", std::move(values), "Fused", HalfOfArraysBytes));
   }
   constexpr std::array<std::pair<const char*, const char*>, 2> kOthers = {
       {{"GeluUnfused", "Unfused"}, {"GeluFusedScalar", "FusedScalar"}}};
   for (const auto& [workload, title] : kOthers) {
     plan.Add<CopyShareFixture>(
-        "Gelu", Held(workload, {{"count", large}, {"precision", few_types}, {"form", "tanh,erf"}},
-                     {"DeviceCopy", "GeluFused"}, title));
+        "Gelu",
+        AgainstCopy(workload, {{"count", large}, {"precision", few_types}, {"form", "tanh,erf"}},
+                    title, HalfOfArraysBytes, {"GeluFused"}));
   }
 }
 

@@ -3,23 +3,16 @@
 // Which rows: the fused kernel over all lengths of a row, odd ones among them, in every type, on a
 // GPU also on a matrix of half the size; the others at a short and a long row, beside the fused
 // one, and cuDNN's at two more.
-#include "benchmarks/plan.h"
+#include "benchmarks/against_copy.h"
 #include "fixtures/copy_share_fixture.h"
 
 namespace overlapbench {
 namespace {
 
-// A copy that reads and writes as much as the softmax must.
-Settings CopyOf(const WorkloadSpec& reference, const Settings& settings) {
-  if (reference.name != "DeviceCopy") return settings;
-  return SettingsOf(reference.axes, {{"bytes", settings.Text("matrix_bytes")}});
-}
-
-Case Held(const char* workload, std::map<std::string, std::string> values,
-          std::vector<std::string> references, const char* title) {
-  Case one{"", workload, std::move(values), std::move(references), title};
-  one.reference_settings = CopyOf;
-  return one;
+// The whole rows that `matrix_bytes` holds, which are the matrix.
+long RowsBytes(const Settings& settings) {
+  const long row_bytes = settings.Integer("columns") * ElementBytes(settings);
+  return settings.Integer("matrix_bytes") / row_bytes * row_bytes;
 }
 
 }  // namespace
@@ -32,26 +25,28 @@ void PlanSoftmax(Plan& plan, Backend backend) {
   const char* const few = host ? "1024" : "1024,32768";
   const char* const types = host ? "fp32" : "bf16,fp16,fp32";
   plan.Add<CopyShareFixture>(
-      "Softmax",
-      Held("SoftmaxFused", {{"columns", columns}, {"precision", types}}, {"DeviceCopy"}, "Fused"));
+      "Softmax", AgainstCopy("SoftmaxFused", {{"columns", columns}, {"precision", types}}, "Fused",
+                             RowsBytes));
   if (!host) {
     plan.Add<CopyShareFixture>(
         "Softmax",
-        Held("SoftmaxFused", {{"matrix_bytes", "256M"}, {"columns", columns}, {"precision", types}},
-             {"DeviceCopy"}, "Fused"));
+        AgainstCopy("SoftmaxFused",
+                    {{"matrix_bytes", "256M"}, {"columns", columns}, {"precision", types}}, "Fused",
+                    RowsBytes));
   }
   const std::pair<const char*, const char*> others[] = {{"SoftmaxUnfused", "Unfused"},
                                                         {"SoftmaxBlockPerRow", "BlockPerRow"},
                                                         {"SoftmaxTwoPass", "TwoPass"}};
   for (const auto& [workload, title] : others) {
     plan.Add<CopyShareFixture>(
-        "Softmax", Held(workload, {{"columns", few}, {"precision", host ? "fp32" : "bf16,fp32"}},
-                        {"DeviceCopy", "SoftmaxFused"}, title));
+        "Softmax",
+        AgainstCopy(workload, {{"columns", few}, {"precision", host ? "fp32" : "bf16,fp32"}}, title,
+                    RowsBytes, {"SoftmaxFused"}));
   }
   plan.Add<CopyShareFixture>(
-      "Softmax",
-      Held("SoftmaxCudnn", {{"columns", "1024,4096,32768,262144"}, {"precision", "bf16,fp32"}},
-           {"DeviceCopy", "SoftmaxFused"}, "Cudnn"));
+      "Softmax", AgainstCopy("SoftmaxCudnn",
+                             {{"columns", "1024,4096,32768,262144"}, {"precision", "bf16,fp32"}},
+                             "Cudnn", RowsBytes, {"SoftmaxFused"}));
 }
 
 }  // namespace overlapbench

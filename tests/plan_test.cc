@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -178,6 +179,33 @@ TEST(Plan, RefusesAnAxisThatNothingHas) {
     const std::string text = error.what();
     EXPECT_EQ(text.find("there is no axis 'cuont'; the axes are bytes, cache, "), 0U) << text;
     EXPECT_NE(text.find(", count"), std::string::npos) << text;
+  }
+}
+
+// What rows leave over of the matrix is not copied either; a copy takes whole words.
+TEST(PlanSoftmax, CopiesWhatTheRowsFill) {
+  Registry registry;
+  for (const auto* name :
+       {"SoftmaxFused", "SoftmaxUnfused", "SoftmaxBlockPerRow", "SoftmaxTwoPass", "SoftmaxCudnn"}) {
+    registry.Add(Spec(
+        name, {IntegerAxis("columns", "", 32, 262144, "1024"), BytesAxis("matrix_bytes", "", "4M"),
+               ChoiceAxis("precision", "", {"fp32", "bf16"}, "fp32")}));
+  }
+  registry.Add(Spec("DeviceCopy", {BytesAxis("bytes", "", "1M")}));
+  Plan plan(registry, Backend::kHost,
+            {{"columns", "131073,262144"}, {"matrix_bytes", "1M"}, {"precision", "fp32,bf16"}});
+  PlanSoftmax(plan, Backend::kHost);
+  ASSERT_EQ(plan.benchmarks().size(), 5U * 4);
+  const std::map<std::string, long> expected = {{"131073 fp32", 524292},
+                                                {"131073 bf16", 786440},
+                                                {"262144 fp32", 1048576},
+                                                {"262144 bf16", 1048576}};
+  for (const auto& benchmark : plan.benchmarks()) {
+    const Configuration& one = benchmark.configuration;
+    ASSERT_EQ(one.references[0].spec->name, "DeviceCopy");
+    EXPECT_EQ(one.references[0].settings.Integer("bytes"),
+              expected.at(one.settings.Text("columns") + " " + one.settings.Text("precision")))
+        << one.name;
   }
 }
 
