@@ -199,7 +199,10 @@ struct FusedBody {
 int GeluPasses(GeluVariant variant, GeluForm form, GeluDirection direction) {
   if (variant != GeluVariant::kUnfused) return direction == GeluDirection::kForward ? 2 : 3;
   int passes = 0;
-  for (const Step& step : Program(form, direction)) passes += step.right == kConstant ? 2 : 3;
+  for (const Step& step : Program(form, direction)) {
+    const bool one_operand = step.right == kConstant || step.right == step.left;
+    passes += one_operand ? 2 : 3;
+  }
   return passes;
 }
 

@@ -86,6 +86,20 @@ TEST(FloatIoTest, RoundsToNearestEven) {
   EXPECT_TRUE(std::isnan(FromHalf(RoundedHalfBits(kNan))));
 }
 
+// An operation reads and writes an array, and reads one more where its operands are two arrays.
+TEST(GeluPassesTest, CountsEveryArrayOfAStepOnce) {
+  EXPECT_EQ(GeluPasses(kUnfused, kTanh, kForward), 9 * 2 + 3);
+  EXPECT_EQ(GeluPasses(kUnfused, kTanh, kBackward), 18 * 2 + 6);
+  EXPECT_EQ(GeluPasses(kUnfused, kErf, kForward), 5 * 2 + 1);
+  EXPECT_EQ(GeluPasses(kUnfused, kErf, kBackward), 11 * 2 + 3);
+  for (const GeluVariant variant : kFusedVariants) {
+    for (const GeluForm form : kForms) {
+      EXPECT_EQ(GeluPasses(variant, form, kForward), 2);
+      EXPECT_EQ(GeluPasses(variant, form, kBackward), 3);
+    }
+  }
+}
+
 class GeluTest : public OnEachBackend {
  protected:
   void SetUp() override {
