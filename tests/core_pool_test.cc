@@ -1,11 +1,13 @@
-// The pool of cores runs every block exactly once, whatever the numbers and however many ask at
-// once.
+// The pool of cores runs every block exactly once, whatever the numbers, however many ask at once
+// and whatever the blocks throw.
 #include "device/host/core_pool.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -68,6 +70,43 @@ TEST(CorePool, RunsBlocksAtOnce) {
     while (arrived < 2) std::this_thread::yield();
   });
   EXPECT_EQ(arrived, 2);
+}
+
+TEST(CorePool, RunsAllBlocksAndThrowsWhatOneThrew) {
+  for (const int cores : {1, 2, 4}) {
+    CorePool pool(cores);
+    for (int culprit = 0; culprit < 9; ++culprit) {
+      std::vector<std::atomic<int>> runs(9);
+      std::string thrown;
+      try {
+        pool.Run(9, [&](int block) {
+          ++runs.at(block);
+          if (block == culprit) throw std::runtime_error("block " + std::to_string(block));
+        });
+      } catch (const std::runtime_error& error) {
+        thrown = error.what();
+      }
+      EXPECT_EQ(thrown, "block " + std::to_string(culprit));
+      for (const auto& count : runs) EXPECT_EQ(count, 1);
+      ExpectEachOnce(pool, 9);
+    }
+  }
+}
+
+// Both blocks run when they throw: one on the caller's thread, one on the helper's.
+TEST(CorePool, ThrowsOnceWhenSeveralThreadsThrow) {
+  CorePool pool(2);
+  for (int i = 0; i < 1000; ++i) {
+    std::atomic<int> arrived = 0;
+    EXPECT_THROW(pool.Run(2,
+                          [&](int block) {
+                            ++arrived;
+                            while (arrived < 2) std::this_thread::yield();
+                            throw std::runtime_error("block " + std::to_string(block));
+                          }),
+                 std::runtime_error);
+    ExpectEachOnce(pool, 2);
+  }
 }
 
 TEST(CorePool, OfOneCoreUsesTheCallerAlone) {

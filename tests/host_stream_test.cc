@@ -60,6 +60,17 @@ TEST_F(HostStreamTest, ThrowsOnceWhatATaskThrew) {
   EXPECT_EQ(Failure(), "");
 }
 
+TEST_F(HostStreamTest, ThrowsOnceWhatABlockThrew) {
+  std::atomic<int> ran = 0;
+  stream_.EnqueueBlocks(64, [&](int block) {
+    ++ran;
+    if (block == 40) throw std::runtime_error("a bad block");
+  });
+  EXPECT_EQ(Failure(), "a bad block");
+  EXPECT_EQ(Failure(), "");
+  EXPECT_EQ(ran, 64);
+}
+
 TEST_F(HostStreamTest, KeepsTheFirstOfSeveralFailures) {
   stream_.Enqueue([] { throw std::runtime_error("the first"); });
   stream_.Enqueue([] { throw std::runtime_error("the second"); });

@@ -16,7 +16,13 @@ CorePool::~CorePool() {
 }
 
 void CorePool::Job::Drain() {
-  for (int index = next++; index < blocks; index = next++) block(index);
+  for (int index = next++; index < blocks; index = next++) {
+    try {
+      block(index);
+    } catch (...) {
+      if (!failed.test_and_set()) failure = std::current_exception();
+    }
+  }
 }
 
 void CorePool::Run(int blocks, const std::function<void(int)>& block) {
@@ -24,8 +30,13 @@ void CorePool::Run(int blocks, const std::function<void(int)>& block) {
   const std::unique_lock helpers_lock(taken_, std::try_to_lock);
   if (helpers_.empty() || blocks == 1 || !helpers_lock.owns_lock()) {
     job.Drain();
-    return;
+  } else {
+    DrainWithHelpers(job);
   }
+  if (job.failure != nullptr) std::rethrow_exception(job.failure);
+}
+
+void CorePool::DrainWithHelpers(Job& job) {
   {
     const std::lock_guard lock(mutex_);
     job_ = &job;

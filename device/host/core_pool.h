@@ -3,11 +3,13 @@
 // Run(blocks, block) calls block(0) … block(blocks − 1) on the calling thread and on up to cores −
 // 1 helper threads, and returns when all have ended. Calls from several streams take the helpers in
 // turn; a caller that finds them taken runs its blocks alone, as a kernel does that finds the SMs
-// taken.
+// taken. A block that throws keeps none of the others from running; what the first of them threw,
+// Run throws when all have ended.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -30,8 +32,12 @@ class CorePool {
     const std::function<void(int)>& block;
     int blocks;
     std::atomic<int> next{0};
+    std::atomic_flag failed{};
+    // Written by whoever set `failed`, read when all blocks have ended.
+    std::exception_ptr failure{};
     void Drain();
   };
+  void DrainWithHelpers(Job& job);
   void Help();
 
   std::mutex taken_;  // held by the caller whose job the helpers are on
