@@ -94,6 +94,9 @@ std::vector<WorkloadSpec> StreamKernel(Machine& machine) {
   spec.axes = {
       BytesAxis("array_bytes", "size of each of the three arrays", host ? "8M" : "256M"),
       IntegerAxis("blocks", "blocks of 512 threads", 1, 1 << 20, host ? "4" : "32,132,1056")};
+  spec.excluded = [](const Settings& settings) {
+    return settings.Integer("array_bytes") % 4 == 0 ? "" : "array_bytes must be a multiple of 4";
+  };
   spec.footprint = [](const Settings& settings) {
     return Footprint{3 * static_cast<std::size_t>(settings.Integer("array_bytes")), 0};
   };

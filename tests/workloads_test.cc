@@ -294,6 +294,7 @@ TEST_P(WorkloadsTest, SayWhyACombinationDoesNotExist) {
       {"DeviceToHost",
        {{"engine", "sm"}, {"memory", "pageable"}},
        "an SM cannot reach pageable memory"},
+      {"StreamKernel", {{"array_bytes", "2"}}, "array_bytes must be a multiple of 4"},
       {"Pipelined",
        {{"elements", "1048576"}, {"pipeline_streams", "3"}},
        "elements must be a multiple of pipeline_streams"},
