@@ -3,7 +3,9 @@
 // Starts MPI (also for a single process), knows who is on this machine, and offers the few
 // collective calls the suite needs. Every call is made by all ranks in the same order, and waits no
 // longer than the time-out: then it throws FatalError saying which call of which rank is waiting.
-// MPI is used through non-blocking calls only, so that no wait can hang.
+// For that they use MPI's non-blocking operations. Starting and ending MPI, and making and freeing
+// communicators, have none that all versions of MPI know: those block, and the watchdog alone
+// bounds them.
 #pragma once
 
 #include <mpi.h>
