@@ -69,8 +69,9 @@ function(overlapbench_compile_kernels_as_cxx)
   endforeach()
 endfunction()
 
-# The runtime is linked statically, so that the program starts where no CUDA is installed; the driver is
-# never linked (device/cuda/driver.h).
+# The runtime is linked statically, and the driver never (device/cuda/driver.h), so that the program
+# starts where neither is installed. It does need the libraries it is linked to: libcublasLt, and
+# libnccl where that was found.
 function(overlapbench_link_backend target)
   if(NOT overlapbench_with_cuda)
     return()
