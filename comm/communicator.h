@@ -17,8 +17,6 @@ class Communicator {
   virtual ~Communicator() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
-  // Why the library cannot carry this element type; "" when it can.
-  [[nodiscard]] virtual std::string Unsupported(Element element) const = 0;
 
   virtual void AllReduceSum(Stream& stream, const void* send, void* receive, long count,
                             Element element) = 0;

@@ -45,10 +45,6 @@ class MpiCommunicator : public Communicator {
 
   [[nodiscard]] int rank() const override { return ranks_.rank(); }
   [[nodiscard]] int size() const override { return ranks_.size(); }
-  [[nodiscard]] std::string Unsupported(Element element) const override {
-    const bool carried = element != Element::kFloat16 && element != Element::kBfloat16;
-    return carried ? "" : "MPI has no " + ToString(element);
-  }
 
   void AllReduceSum(Stream& stream, const void* send, void* receive, long count,
                     Element element) override {

@@ -72,7 +72,6 @@ class NcclCommunicator : public Communicator, private Link {
 
   [[nodiscard]] int rank() const override { return ranks_.rank(); }
   [[nodiscard]] int size() const override { return ranks_.size(); }
-  [[nodiscard]] std::string Unsupported(Element /*element*/) const override { return ""; }
 
   void AllReduceSum(Stream& stream, const void* send, void* receive, long count,
                     Element element) override {
