@@ -8,8 +8,6 @@
 
 namespace overlapbench {
 
-inline constexpr int kFailed = 1;  // exit status: a row or the job failed
-
 // Shows the error and ends all ranks: rank 0 for all, where all ranks know of it; else this rank,
 // which says where it was and tells rank 0 why. `ranks` may be nullptr, before MPI has started.
 [[noreturn]] void EndJob(Watchdog& watchdog, const Progress& progress, Ranks* ranks,

@@ -13,7 +13,6 @@
 namespace overlapbench {
 namespace {
 
-constexpr int kFailed = 1;
 constexpr int kSignalled = 128;  // plus the signal's number, as shells have it
 
 sigset_t WatchedSignals() {

@@ -26,6 +26,8 @@
 
 namespace overlapbench {
 
+inline constexpr int kFailed = 1;  // exit status: a row or the job failed
+
 class Watchdog {
  public:
   // What is added to the time-out of single waits, so that their better messages come first.
