@@ -1,8 +1,9 @@
 #include "kernels/softmax_host.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "kernels/float_io.h"
 
 namespace overlapbench {
 namespace {
@@ -17,42 +18,12 @@ struct Matrix {
   long columns;
   Element element;
   [[nodiscard]] float Get(long row, long column) const {
-    return static_cast<float>(Load(data, row * columns + column, element));
+    return LoadFloat(data, row * columns + column, element);
   }
-  void Set(long row, long column, float value) const;
+  void Set(long row, long column, float value) const {
+    StoreRounded(data, row * columns + column, element, value);
+  }
 };
-
-std::uint16_t RoundedToBfloat16(float value) {
-  if (std::isnan(value)) return 0x7FC0U;
-  const auto bits = BitCast<std::uint32_t>(value);
-  // Half of the last kept place, less one when it is even: ties go to even.
-  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
-}
-
-std::uint16_t RoundedToFloat16(float value) {
-  constexpr int kLeastExponent = -14;
-  constexpr int kFractionBits = 10;
-  if (std::isnan(value)) return 0x7E00U;
-  const std::uint16_t sign = std::signbit(value) ? 0x8000U : 0;
-  if (value == 0) return sign;
-  if (std::isinf(value)) return sign | 0x7C00U;
-  const int exponent = std::max(std::ilogb(value), kLeastExponent);
-  const float unit = std::ldexp(1.0F, exponent - kFractionBits);
-  const float rounded = std::nearbyint(value / unit) * unit;
-  if (std::abs(rounded) > 65504.0F) return sign | 0x7C00U;
-  if (std::abs(rounded) >= std::ldexp(1.0F, kLeastExponent)) return HalfBits(rounded);
-  return sign | static_cast<std::uint16_t>(std::abs(rounded) / unit);  // subnormal: a multiple
-}
-
-void Matrix::Set(long row, long column, float value) const {
-  const long index = row * columns + column;
-  if (element == Element::kFloat32) {
-    static_cast<float*>(data)[index] = value;
-  } else {
-    static_cast<std::uint16_t*>(data)[index] =
-        element == Element::kFloat16 ? RoundedToFloat16(value) : RoundedToBfloat16(value);
-  }
-}
 
 // A NaN is never larger, here as in fmaxf: it shows in the sum.
 float MaxOf(const Matrix& x, long row) {
