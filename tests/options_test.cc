@@ -155,6 +155,9 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
         Case{{"--benchmark_time_unit=foo"},
              "--benchmark_time_unit takes ns, us, ms or s, got 'foo'"},
         Case{{"--benchmark_format=jsn"}, "--benchmark_format takes console or json, got 'jsn'"},
+        Case{{"--benchmark_report_aggregates_only"},
+             "--benchmark_report_aggregates_only is refused: the tools compare repetitions, which "
+             "would be left out of the result"},
         Case{{"--v=abc"}, "--v takes a whole number from 0 to 9, got 'abc'"},
         Case{{"--backend=host", "--bogus=1"}, "unknown flag '--bogus=1'; --help lists the flags"},
         Case{{"Overlap"}, "unknown flag 'Overlap'; --help lists the flags"}}) {
