@@ -23,16 +23,11 @@ from pathlib import Path
 try:
     from overlapbench.compare.explain import explain
     from overlapbench.compare.floors import Floors, read_floors
-    from overlapbench.compare.output import (
-        FORMATS,
-        SUFFIXES,
-        print_text,
-        require_known_suffixes,
-        show,
-    )
+    from overlapbench.compare.output import FORMATS, SUFFIXES, require_outputs, show
     from overlapbench.compare.side import Side
     from overlapbench.compare.verdicts import ACROSS, USAGE, compare
     from overlapbench.launch import read_launches
+    from overlapbench.output import print_text
     from overlapbench.source import ResultError
 except ModuleNotFoundError as missing:
     print(
@@ -52,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    require_known_suffixes(options.output)
+    require_outputs(options.output)
     floors = read_floors(options.floors) if options.floors else Floors()
     if options.base.count("-") + options.new.count("-") > 1:
         raise ResultError("-: standard input can be read once only")

@@ -27,7 +27,8 @@ from overlapbench.drill.drills import DRILLS
 from overlapbench.drill.run import Setup, choose, run_all
 from overlapbench.drill.table import markdown
 from overlapbench.drill.verdict import Verdict
-from overlapbench.output import replace_file
+from overlapbench.output import replace_file, require_file
+from overlapbench.source import ResultError
 
 _ROOT = Path(__file__).resolve().parents[1]
 _TERMINATED = 128 + signal.SIGTERM
@@ -52,8 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"{options.binary} is not built: run ./bench --build-only, or name --binary")
     if shutil.which("mpirun") is None:
         return _refuse("there is no mpirun")
-    verdicts = run_all(setup, drills, options.jobs, _teller(len(drills)))
-    return _conclude(setup, verdicts, options.output)
+    try:
+        if options.output:
+            require_file(options.output)
+        verdicts = run_all(setup, drills, options.jobs, _teller(len(drills)))
+        return _conclude(setup, verdicts, options.output)
+    except ResultError as error:
+        return _refuse(str(error))
 
 
 def _conclude(setup: Setup, verdicts: list[Verdict], output: Path | None) -> int:
@@ -63,10 +69,7 @@ def _conclude(setup: Setup, verdicts: list[Verdict], output: Path | None) -> int
             f"{setup.ranks} ranks, backend {setup.backend}, {os.cpu_count()} cores, "
             f"{platform.system()} {platform.machine()}, --timeout_s={setup.timeout_s}"
         )
-        try:
-            replace_file(output, markdown(verdicts, machine).encode())
-        except OSError as error:
-            return _refuse(f"{output}: cannot be written: {error.strerror}")
+        replace_file(output, markdown(verdicts, machine).encode())
     print(f"{len(verdicts)} drills, {len(broken)} broke a promise")
     return _BROKEN if broken else _OK
 

@@ -24,7 +24,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 try:
-    from overlapbench.compare.output import print_text
     from overlapbench.history.changes import LEAST_CHANGE, can_be_judged, find_changes
     from overlapbench.history.chart import RENDERERS, draw_trend, render
     from overlapbench.history.database import Database, Run, open_history
@@ -34,7 +33,7 @@ try:
     from overlapbench.history.tables import Found, list_changes, list_runs, show_run
     from overlapbench.launch import CONTEXT_FIELDS
     from overlapbench.metrics import METRICS, TIME
-    from overlapbench.output import replace_file, replace_files
+    from overlapbench.output import print_text, replace_file, replace_files
     from overlapbench.source import ResultError
 except ModuleNotFoundError as missing:
     print(

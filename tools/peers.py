@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from overlapbench import torch_kernels
-from overlapbench.output import replace_files
+from overlapbench.output import replace_files, require_folder
 from overlapbench.peers.cases import (
     COPY,
     DIRECTIONS,
@@ -39,6 +39,7 @@ from overlapbench.peers.cases import (
     plan_softmax,
 )
 from overlapbench.peers.report import from_json, render_table, to_json
+from overlapbench.source import ResultError
 
 _T = TypeVar("_T")
 _PICTURES = {f"peers_{what}.{kind}" for what in ("gelu", "softmax") for kind in ("png", "svg")}
@@ -51,16 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             context, figures = from_json(str(options.figures), options.figures.read_bytes())
         else:
             _require_machine()
+            require_folder(options.output)
             context, figures = _context(), _measure(_cases(options), options.rounds)
         table = render_table(figures)
         files = {"peers.json": to_json(context, figures), "peers.txt": table.encode()}
         pictures, lacking = _pictures(figures, context)
         files |= pictures
         replace_files(options.output, files, outdated=_PICTURES - files.keys())
-    except (PeersError, torch_kernels.KernelsError) as error:
+    except (PeersError, ResultError, torch_kernels.KernelsError) as error:
         return _refuse(str(error))
     except OSError as error:
-        return _refuse(f"{error.filename or options.output}: {error.strerror}")
+        return _refuse(f"{error.filename}: {error.strerror}")
     print(table, end="")
     print(f"wrote {', '.join(sorted(files))} to {options.output}")
     if lacking:

@@ -14,8 +14,8 @@ percent, and counts how often the gate was right. What stands behind -- goes to 
 candidate must be able to take Google Benchmark's flags. docs/comparing.md says how it is decided.
 
 Exit status of run: 0 nothing is worse; 1 a confirmed regression; 2 bad usage, or a command that
-ended without a result; 3 it cannot be told (benchmark_compare --help). No file is left on failure.
-Of trial: 0 every gate was right; 1 one was not; 2 as above.
+ended without a result, which leaves no file; 3 it cannot be told (benchmark_compare --help). Of
+trial: 0 every gate was right; 1 one was not; 2 as above.
 """
 
 import argparse
@@ -25,17 +25,24 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 try:
     from overlapbench.compare.floors import format_spreads
-    from overlapbench.compare.output import FORMATS, SUFFIXES, require_known_suffixes, show
+    from overlapbench.compare.output import FORMATS, SUFFIXES, require_outputs, show
     from overlapbench.compare.verdicts import ACROSS, OK, REGRESSION, USAGE, Comparison
     from overlapbench.gate import baseline, trials
     from overlapbench.gate.runner import Runner, parse_command
     from overlapbench.gate.session import BASE, CANDIDATE, Session
     from overlapbench.launch import Launch
-    from overlapbench.output import replace_file, replace_files
+    from overlapbench.output import (
+        deliver,
+        replace_file,
+        replace_files,
+        require_file,
+        require_folder,
+    )
     from overlapbench.source import ResultError
 except ModuleNotFoundError as missing:
     print(
@@ -68,7 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    require_known_suffixes(options.output)
+    require_outputs(options.output)
+    if options.keep:
+        require_folder(options.keep)
     _require_launches(options)
     stored = baseline.read_baseline(options.baseline) if options.baseline else []
     commands = {CANDIDATE: options.candidate}
@@ -84,13 +93,15 @@ def _run(options: argparse.Namespace) -> int:
         _say,
     )
     comparison = session.run()
-    if options.keep:
-        replace_files(options.keep, runner.files, outdated=())
-    show(comparison, options.format, options.output)
+    with ExitStack() as rest:
+        if options.keep:
+            rest.callback(replace_files, options.keep, runner.files, outdated=())
+        show(comparison, options.format, options.output)
     return comparison.status
 
 
 def _baseline(options: argparse.Namespace) -> int:
+    require_folder(options.output)
     runner = _runner(options, {BASE: options.command})
     _measure(runner, options.launches)
     baseline.store(options.output, list(runner.files.values()))
@@ -101,6 +112,7 @@ def _baseline(options: argparse.Namespace) -> int:
 def _calibrate(options: argparse.Namespace) -> int:
     if options.launches < 3:
         raise ResultError("--launches: a spread takes 3 launches at least; 10 are a good number")
+    require_file(options.output)
     runner = _runner(options, {BASE: options.command})
     spreads = baseline.calibrate(_measure(runner, options.launches))
     replace_file(options.output, format_spreads(spreads).encode())
@@ -110,6 +122,8 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 def _trial(options: argparse.Namespace) -> int:
     _require_launches(options)
+    if options.output:
+        require_file(options.output)
     started = time.monotonic()
     first = _runner(options, {BASE: options.command}).launch(BASE, 1, "")
     planned = [*[trials.Trial()] * options.gates, *trials.delays(options.slower, first)]
@@ -123,9 +137,7 @@ def _trial(options: argparse.Namespace) -> int:
         ended.append(trials.Ended.of(trial, _gate_on(trial, options)))
         _say(f"  {ended[-1]}")
     text = trials.table(ended)
-    if options.output:
-        replace_file(options.output, text.encode())
-    print(text, end="")
+    deliver(text, {options.output: text.encode()} if options.output else {})
     return OK if all(one.right for one in ended) else REGRESSION
 
 

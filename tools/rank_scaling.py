@@ -34,8 +34,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from overlapbench.growth import Reading, ResourcesError, read
-from overlapbench.output import replace_file
+from overlapbench.output import deliver, require_file
 from overlapbench.scaling import fit
+from overlapbench.source import ResultError
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FEW, _MANY = 5, 85  # rows
@@ -82,15 +83,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     costs: list[Costs] = []
     try:
+        if options.json:
+            require_file(options.json)
         for ranks in options.ranks:
             costs.append(measure(options.binary, ranks))
             print(f"rank_scaling: {ranks} ranks measured", file=sys.stderr, flush=True)
-    except (RunError, ResourcesError) as error:
+        document = json.dumps([asdict(one) for one in costs], indent=1).encode()
+        deliver(table(costs) + "\n", {options.json: document} if options.json else {})
+    except (RunError, ResourcesError, ResultError) as error:
         print(f"rank_scaling: {error}", file=sys.stderr)
         return 2
-    print(table(costs))
-    if options.json:
-        replace_file(options.json, json.dumps([asdict(one) for one in costs], indent=1).encode())
     return 0
 
 

@@ -53,8 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         replace_file(options.output, page)
     except ResultError as error:
         return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f"{options.output}: cannot be written: {error.strerror}")
     print(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)")
     return 0
 

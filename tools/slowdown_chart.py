@@ -47,8 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         replace_files(options.output, files, outdated=possible - files.keys())
     except ResultError as error:
         return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f"{options.output}: cannot be written: {error.strerror}")
     _report(options.output, files, results, charts)
     return 0
 

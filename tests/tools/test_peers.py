@@ -214,7 +214,10 @@ def test_files_that_cannot_be_read_or_written_are_refused(
     assert line == f"peers: {missing}: No such file or directory"
     source = tmp_path / "taken.json"
     source.write_bytes(to_json(CONTEXT, figures()))
-    assert _refusal(capsys, "--from", source, "-o", source) == f"peers: {source}: File exists"
+    assert (
+        _refusal(capsys, "--from", source, "-o", source)
+        == f"peers: {source}: cannot be written: File exists"
+    )
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,58 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert end.value.code == 2
 
 
+BOTH = ("run", "--base", "PROGRAM", "--candidate", "PROGRAM")
+ONE = ("--command", "PROGRAM", "--output")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ((*BOTH, "--output"), "/nowhere/gate.md"),
+        ((*BOTH, "--output"), "/proc/gate.md"),
+        ((*BOTH, "--keep"), "/dev/null"),
+        ((*BOTH, "--keep"), "/dev/null/kept"),
+        (("baseline", *ONE), "/dev/null"),
+        (("calibrate", *ONE), "/nowhere/spreads.toml"),
+        (("calibrate", *ONE), "/"),
+        (("trial", *ONE), "/nowhere/trial.md"),
+        (("trial", *ONE), "/"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_the_first_launch(
+    arguments: Sequence[str], path: str, program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*(program if word == "PROGRAM" else word for word in arguments), path) == 2
+    (line,) = capsys.readouterr().err.splitlines()  # no launch was told of
+    assert line.startswith(f"perf_gate: {path}: cannot be written: ")
+
+
+def test_what_was_measured_is_printed_where_the_disk_is_full_and_written_where_stdout_is(
+    program: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out, kept = tmp_path / "gate.json", tmp_path / "kept"
+    arguments = ["run", "--base", program, "--candidate", program, "--launches", "3"]
+    with Path("/dev/full").open("w") as full:
+        words: list[str | Path] = [sys.executable, perf_gate.__file__, *arguments]
+        words += ["--output", out, "--keep", kept]
+        assert subprocess.run(words, stdout=full, stderr=subprocess.DEVNULL).returncode != 0
+    assert "rows" in json.loads(out.read_text())
+    assert len(list(kept.iterdir())) == 6
+
+    def full_disk(path: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
+    assert run(*arguments, "--output", out) == 2
+    captured = capsys.readouterr()
+    assert f"{len(NAMES)} benchmarks: " in captured.out
+    last = captured.err.splitlines()[-1]
+    assert last == f"perf_gate: {out}: cannot be written: No space left on device"
+
+
 def test_a_terminated_gate_ends_what_it_launched(program: str, tmp_path: Path) -> None:
     mark = f"--sleep=45.{os.getpid()}"
     sides = ["--base", f"{program} {mark}", "--candidate", program]

@@ -1,29 +1,100 @@
-"""Files written whole or not at all."""
+"""Output: files that are written whole or not at all, and text that is printed to its end.
 
+Whatever cannot be written is a ResultError, one line naming the path that was asked for. What takes
+long to measure calls require_file or require_folder before, and deliver after.
+"""
+
+import os
+import sys
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from overlapbench.source import ResultError
+
+
+def require_file(path: Path) -> None:
+    """Refuse a file that could not be written, before anything is measured."""
+    with _unfinished(path, path.parent):
+        _require_replaceable(path)
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a folder that could not be written into; one that is missing could be made."""
+    nearest = next((place for place in (path, *path.parents) if os.path.lexists(place)), path)
+    with _unfinished(path, nearest):
+        pass
+
+
+def deliver(text: str, files: Mapping[Path, bytes]) -> None:
+    """Print a text and write files: each even where another cannot be, so that less is lost."""
+    with ExitStack() as rest:
+        for path, content in files.items():
+            rest.callback(replace_file, path, content)
+        print_text(text)
+
+
+def print_text(text: str) -> None:
+    """Print to standard output; ResultError when it cannot be written to the end."""
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        # So that Python does not try again, and complain, when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ResultError("standard output: closed before all was written") from None
+    except UnicodeEncodeError as error:
+        raise ResultError(
+            f"standard output: {error.encoding} cannot write all of it: set PYTHONIOENCODING=utf-8"
+        ) from None
 
 
 def replace_files(directory: Path, files: Mapping[str, bytes], outdated: Collection[str]) -> None:
     """Put `files` into a directory, made if missing, and remove the outdated names from it.
 
     Everything is written beside its place first, so that a full disk leaves what was there before.
-    Other files in the directory are not touched. Raises OSError.
+    Other files in the directory are not touched.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=directory, prefix=".unfinished-") as unfinished:
+    with _naming(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    with _unfinished(directory, directory) as unfinished:
         for name, content in files.items():
-            (Path(unfinished) / name).write_bytes(content)
+            (unfinished / name).write_bytes(content)
         for name in files:
-            (Path(unfinished) / name).replace(directory / name)
-    for name in outdated:
-        (directory / name).unlink(missing_ok=True)
+            (unfinished / name).replace(directory / name)
+        for name in outdated:
+            (directory / name).unlink(missing_ok=True)
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write one file, whole or not at all. Raises OSError."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".unfinished-") as unfinished:
-        part = Path(unfinished) / path.name
+    """Write one file, whole or not at all."""
+    with _unfinished(path, path.parent) as unfinished:
+        _require_replaceable(path)
+        part = unfinished / path.name
         part.write_bytes(content)
         part.replace(path)
+
+
+def _require_replaceable(path: Path) -> None:
+    """Refuse a folder, and a device: that would be replaced by a file, where one is allowed to."""
+    if path.exists() and not path.is_file():
+        raise ResultError(f"{path}: cannot be written: there is something that is no file")
+
+
+@contextmanager
+def _unfinished(path: Path, directory: Path) -> Iterator[Path]:
+    """Make a folder for the parts of what was asked for as `path`, and remove it."""
+    with (
+        _naming(path),
+        tempfile.TemporaryDirectory(dir=directory, prefix=".unfinished-") as folder,
+    ):
+        yield Path(folder)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Tell of errors by the path that the user knows, not by that of a part."""
+    try:
+        yield
+    except OSError as error:
+        raise ResultError(f"{path}: cannot be written: {error.strerror}") from None
