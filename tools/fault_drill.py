@@ -23,11 +23,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from overlapbench.drill.drills import DRILLS
+from overlapbench.drill.drills import DRILLS, Drill
 from overlapbench.drill.run import Setup, choose, run_all
 from overlapbench.drill.table import markdown
 from overlapbench.drill.verdict import Verdict
-from overlapbench.output import replace_file, require_file
+from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.source import ResultError
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -46,20 +46,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"--filter: {options.filter!r} is not a regular expression")
     if not drills:
         return _refuse(f"none of the {len(DRILLS)} drills fits --filter and --backend")
-    if options.list:
-        print("\n".join(f"{drill.fault:60} {drill.outcome.value}" for drill in drills))
-        return _OK
-    if not os.access(options.binary, os.X_OK):
-        return _refuse(f"{options.binary} is not built: run ./bench --build-only, or name --binary")
-    if shutil.which("mpirun") is None:
-        return _refuse("there is no mpirun")
     try:
-        if options.output:
-            require_file(options.output)
-        verdicts = run_all(setup, drills, options.jobs, _teller(len(drills)))
-        return _conclude(setup, verdicts, options.output)
+        return (_list if options.list else _strike)(setup, drills, options)
     except ResultError as error:
         return _refuse(str(error))
+
+
+def _list(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
+    print_text("".join(f"{drill.fault:60} {drill.outcome.value}\n" for drill in drills))
+    return _OK
+
+
+def _strike(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
+    if not os.access(options.binary, os.X_OK):
+        raise ResultError(
+            f"{options.binary} is not built: run ./bench --build-only, or name --binary"
+        )
+    if shutil.which("mpirun") is None:
+        raise ResultError("there is no mpirun")
+    if options.output:
+        require_file(options.output)
+    verdicts = run_all(setup, drills, options.jobs, _teller(len(drills)))
+    return _conclude(setup, verdicts, options.output)
 
 
 def _conclude(setup: Setup, verdicts: list[Verdict], output: Path | None) -> int:
@@ -70,7 +78,7 @@ def _conclude(setup: Setup, verdicts: list[Verdict], output: Path | None) -> int
             f"{platform.system()} {platform.machine()}, --timeout_s={setup.timeout_s}"
         )
         replace_file(output, markdown(verdicts, machine).encode())
-    print(f"{len(verdicts)} drills, {len(broken)} broke a promise")
+    print_text(f"{len(verdicts)} drills, {len(broken)} broke a promise\n")
     return _BROKEN if broken else _OK
 
 
@@ -84,9 +92,8 @@ def _teller(count: int) -> Callable[[Verdict], None]:
         ended = verdict.ended
         held = "BROKEN" if verdict.broken else "kept"
         facts = f"{ended.seconds:5.1f} s, status {ended.status}, rows {verdict.kept}"
-        print(f"[{told}/{count}] {held:6} {verdict.drill.fault}: {facts}", flush=True)
-        for promise in verdict.broken:
-            print(f"        {promise}", flush=True)
+        print_text(f"[{told}/{count}] {held:6} {verdict.drill.fault}: {facts}\n")
+        print_text("".join(f"        {promise}\n" for promise in verdict.broken))
 
     return tell
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from overlapbench import torch_kernels
-from overlapbench.output import replace_files, require_folder
+from overlapbench.output import print_text, replace_files, require_folder
 from overlapbench.peers.cases import (
     COPY,
     DIRECTIONS,
@@ -59,14 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pictures, lacking = _pictures(figures, context)
         files |= pictures
         replace_files(options.output, files, outdated=_PICTURES - files.keys())
+        lacks = f"{lacking}\n" if lacking else ""
+        print_text(f"{table}wrote {', '.join(sorted(files))} to {options.output}\n{lacks}")
     except (PeersError, ResultError, torch_kernels.KernelsError) as error:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}")
-    print(table, end="")
-    print(f"wrote {', '.join(sorted(files))} to {options.output}")
-    if lacking:
-        print(lacking)
     return 1 if any(figure.problem for figure in figures) else 0
 
 

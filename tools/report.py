@@ -31,7 +31,7 @@ try:
     from overlapbench.compare.side import Side
     from overlapbench.compare.verdicts import ACROSS, Comparison, compare
     from overlapbench.launch import Launch, read_launches
-    from overlapbench.output import replace_file
+    from overlapbench.output import print_text, replace_file
     from overlapbench.report.render import Report, render_report
     from overlapbench.report.runs import read_runs
     from overlapbench.source import ResultError
@@ -51,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Console(stderr=True).status("starting") as status:
             page = _make(options, lambda step: status.update(_plain(step)))
         replace_file(options.output, page)
+        print_text(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)\n")
     except ResultError as error:
         return _refuse(str(error))
-    print(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)")
     return 0
 
 

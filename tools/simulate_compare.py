@@ -23,6 +23,8 @@ try:
     from numpy.typing import NDArray
 
     from overlapbench.compare.statistics import Array, Samples, discoveries, estimate, floors
+    from overlapbench.output import print_text
+    from overlapbench.source import ResultError
 except ModuleNotFoundError as missing:
     print(
         f"simulate_compare: Python has no {missing.name}: run with .venv/bin/python, which ./bench"
@@ -114,7 +116,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for scenario in SCENARIOS:
         outcomes[scenario.name] = simulate(scenario, options.trials, options.seed)
         print(f"simulated: {scenario.name}", file=sys.stderr)
-    print(table(outcomes))
+    try:
+        print_text(table(outcomes) + "\n")
+    except ResultError as error:
+        print(f"simulate_compare: {error}", file=sys.stderr)
+        return 2
     broken = outcomes[SCENARIOS[0].name].broken()
     for promise in broken:
         print(f"simulate_compare: {promise}", file=sys.stderr)

@@ -16,12 +16,12 @@ written; then one line says what and where, and no file is changed.
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 try:
     from overlapbench.chart import CHARTS, Chart, draw_charts
-    from overlapbench.output import replace_files
+    from overlapbench.output import print_text, replace_files
     from overlapbench.page import render_page
     from overlapbench.result import Result, ResultError, read_results
 except ModuleNotFoundError as missing:
@@ -45,9 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         files["index.html"] = render_page(title, results, charts)
         possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
         replace_files(options.output, files, outdated=possible - files.keys())
+        lines = _report(options.output, files, results, charts)
+        print_text("".join(f"{line}\n" for line in lines))
     except ResultError as error:
         return _refuse(str(error))
-    _report(options.output, files, results, charts)
     return 0
 
 
@@ -68,10 +69,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _report(
     directory: Path, files: Iterable[str], results: Sequence[Result], charts: Sequence[Chart]
-) -> None:
-    print(f"wrote {', '.join(sorted(files))} to {directory}")
+) -> Iterator[str]:
+    yield f"wrote {', '.join(sorted(files))} to {directory}"
     if len(charts) < len(CHARTS):
-        print(_not_drawn(charts))
+        yield _not_drawn(charts)
     rows = [row for result in results for row in result.rows]
     shown = {(row.file, row.name) for chart in charts for row in chart.rows}
     hidden = Counter(
@@ -80,13 +81,13 @@ def _report(
         if (row.file, row.name) not in shown
     )
     if hidden:
-        print(f"in no chart: {', '.join(f'{count} {name}' for name, count in hidden.items())}")
+        yield f"in no chart: {', '.join(f'{count} {name}' for name, count in hidden.items())}"
     for result in results:
         if result.incomplete:
-            print(f"incomplete: {result.label}: {result.incomplete}")
+            yield f"incomplete: {result.label}: {result.incomplete}"
     for row in rows:
         if row.problem:
-            print(f"not to be trusted: {row.file}: {row.name}: {row.problem}")
+            yield f"not to be trusted: {row.file}: {row.name}: {row.problem}"
 
 
 def _not_drawn(charts: Sequence[Chart]) -> str:

@@ -35,6 +35,8 @@ from overlapbench.growth import (
     read,
     worst,
 )
+from overlapbench.output import print_text
+from overlapbench.source import ResultError
 
 _GROUPS = 100  # the most that a repetition takes
 _GREW, _USAGE, _UNKNOWN = 1, 2, 3
@@ -50,16 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for readings in pieces:
             found += growths(readings)
-    except ResourcesError as error:
+        if not found:
+            _say(f"it cannot be told: no benchmark has {SHORTEST} lines; raise --repetitions")
+            return _UNKNOWN
+        print_text(_table(list(worst(found).values())) + "\n")
+    except (ResourcesError, ResultError) as error:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}")
     except KeyboardInterrupt:
         return _refuse("interrupted")
-    if not found:
-        _say(f"it cannot be told: no benchmark has {SHORTEST} lines; raise --repetitions")
-        return _UNKNOWN
-    print(_table(list(worst(found).values())))
     return _GREW if any(growth.found for growth in found) else 0
 
 

@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench import torch_kernels
-from overlapbench.output import replace_files
+from overlapbench.output import print_text, replace_files
 from overlapbench.result import ResultError, read_results
 
 Grid = tuple[int, int]
@@ -206,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows, context = _run(options, speaks)
         if speaks:
             _write(options.output, rows, context | {"first": options.first})
-            print(render_table(rows, suite), end="")
+            print_text(render_table(rows, suite))
     except (OverlapError, ResultError, torch_kernels.KernelsError) as error:
         return _refuse(str(error), 2, speaks)
     except OSError as error:

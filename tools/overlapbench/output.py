@@ -39,10 +39,12 @@ def print_text(text: str) -> None:
     """Print to standard output; ResultError when it cannot be written to the end."""
     try:
         print(text, end="", flush=True)
-    except BrokenPipeError:
+    except OSError as error:
         # So that Python does not try again, and complain, when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise ResultError("standard output: closed before all was written") from None
+        closed = isinstance(error, BrokenPipeError)
+        what = "closed before all was written" if closed else f"cannot be written: {error.strerror}"
+        raise ResultError(f"standard output: {what}") from None
     except UnicodeEncodeError as error:
         raise ResultError(
             f"standard output: {error.encoding} cannot write all of it: set PYTHONIOENCODING=utf-8"

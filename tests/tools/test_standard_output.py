@@ -1,0 +1,82 @@
+"""Standard output that cannot be written: one line and status 2 of every tool, never a verdict."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import histories
+import history
+import samples
+from overlapbench.peers.report import to_json
+from test_growth import piece
+from test_peers import CONTEXT, figures
+
+TOOLS = Path(__file__).parents[2] / "tools"
+COMMANDS = {
+    "benchmark_compare": ["run.json", "run.json"],
+    "fault_drill": ["--list"],
+    "history": ["list"],
+    "peers": ["--from", "figures.json", "-o", "peers"],
+    "report": ["run.json", "-o", "é.html"],
+    "simulate_compare": ["--trials", "1"],
+    "slowdown_chart": ["run.json", "-o", "é"],
+    "soak": ["--read", "r.csv"],
+}
+STREAMS = {
+    "full": "cannot be written: No space left on device",
+    "closed": "closed before all was written",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the commands read."""
+    folder = tmp_path_factory.mktemp("inputs")
+    samples.write(folder / "run.json", samples.document(samples.sweep()))
+    samples.write(folder / "night.json", histories.nightly(1, 1, {})[0])
+    path = str(folder / "history.sqlite")
+    assert history.main(["add", str(folder / "night.json"), "--database", path]) == 0
+    (folder / "figures.json").write_bytes(to_json(CONTEXT, figures()))
+    (folder / "r.csv").write_text(piece(40))
+    return folder
+
+
+def complaint(tool: str, folder: Path, stdout: int, **environment: str) -> str:
+    """Run a tool, which must end with status 2, and return the last line that it said."""
+    done = subprocess.run(
+        [sys.executable, TOOLS / f"{tool}.py", *COMMANDS[tool]],
+        cwd=folder,
+        env=os.environ | environment,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    *progress, last = done.stderr.splitlines()
+    assert all(line.startswith("simulated: ") for line in progress)
+    return last
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("tool", COMMANDS)
+def test_what_cannot_be_printed_is_no_verdict(tool: str, stream: str, folder: Path) -> None:
+    if stream == "full":
+        stdout = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, stdout = os.pipe()
+        os.close(reader)
+    try:
+        said = complaint(tool, folder, stdout)
+    finally:
+        os.close(stdout)
+    assert said == f"{tool}: standard output: {STREAMS[stream]}"
+
+
+@pytest.mark.parametrize("tool", ["report", "slowdown_chart"])
+def test_a_path_that_standard_output_cannot_spell_is_one_line(tool: str, folder: Path) -> None:
+    said = complaint(tool, folder, subprocess.DEVNULL, PYTHONIOENCODING="ascii")
+    assert said.startswith(f"{tool}: standard output: ascii cannot write all of it: ")
