@@ -33,7 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from overlapbench.growth import Reading, ResourcesError, read
+from overlapbench.growth import Reading, read
 from overlapbench.output import deliver, require_file
 from overlapbench.scaling import fit
 from overlapbench.source import ResultError
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"rank_scaling: {ranks} ranks measured", file=sys.stderr, flush=True)
         document = json.dumps([asdict(one) for one in costs], indent=1).encode()
         deliver(table(costs) + "\n", {options.json: document} if options.json else {})
-    except (RunError, ResourcesError, ResultError) as error:
+    except (RunError, ResultError) as error:
         print(f"rank_scaling: {error}", file=sys.stderr)
         return 2
     return 0

@@ -29,14 +29,13 @@ from overlapbench.growth import (
     SHORTEST,
     Growth,
     Reading,
-    ResourcesError,
     groups_of,
     growths,
     read,
     worst,
 )
 from overlapbench.output import print_text
-from overlapbench.source import ResultError
+from overlapbench.source import ResultError, harmless, read_bytes
 
 _GROUPS = 100  # the most that a repetition takes
 _GREW, _USAGE, _UNKNOWN = 1, 2, 3
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(f"it cannot be told: no benchmark has {SHORTEST} lines; raise --repetitions")
             return _UNKNOWN
         print_text(_table(list(worst(found).values())) + "\n")
-    except (ResourcesError, ResultError) as error:
+    except ResultError as error:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}")
@@ -95,7 +94,7 @@ def _positive(text: str) -> float:
 
 def _read(paths: Sequence[Path]) -> Iterator[list[Reading]]:
     for path in paths:
-        yield read(str(path), path.read_bytes().decode("utf-8", "replace"))
+        yield read(str(path), read_bytes(path).decode("utf-8", "replace"))
 
 
 def _run(options: argparse.Namespace, command: Sequence[str]) -> Iterator[list[Reading]]:
@@ -116,7 +115,7 @@ def _run(options: argparse.Namespace, command: Sequence[str]) -> Iterator[list[R
             if minutes >= options.minutes if options.minutes else fewest >= options.iterations:
                 return
             if not groups:
-                raise ResourcesError(f"{command[0]}: no benchmark was measured")
+                raise ResultError(f"{command[0]}: no benchmark was measured")
 
 
 def _piece(command: Sequence[str], repetitions: int, path: Path) -> list[Reading]:
@@ -128,7 +127,7 @@ def _piece(command: Sequence[str], repetitions: int, path: Path) -> list[Reading
     if status != 0:
         lines = path.with_suffix(".log").read_text(errors="replace").strip().splitlines()
         said = [line for line in lines if line.startswith("overlapbench: ")] or lines or ["nothing"]
-        raise ResourcesError(f"{command[0]}: failed with status {status}, saying: {said[0]}")
+        raise ResultError(f"{command[0]}: failed with status {status}, saying: {said[0]}")
     return read(str(path), path.read_text(encoding="utf-8"))
 
 
@@ -140,8 +139,10 @@ def _table(rows: Sequence[Growth]) -> str:
     for row in rows:
         figures = f"{row.before:>13,.0f} {row.after:>13,.0f} {row.per_hour:>+12,.0f}"
         verdict = "GROWS" if row.found else "holds"
-        where = f"{row.benchmark or 'nothing set up'}, {row.lines} lines"
-        lines.append(f"{row.resource:<17} {figures} {row.allowance:>9,.0f}  {verdict}: {where}")
+        where = f"{harmless(row.benchmark) or 'nothing set up'}, {row.lines} lines"
+        lines.append(
+            f"{harmless(row.resource):<17} {figures} {row.allowance:>9,.0f}  {verdict}: {where}"
+        )
     return "\n".join(lines)
 
 

@@ -56,6 +56,9 @@ def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) 
         ('[[floor]]\npattern = "*"', "f.toml: floor[0].percent: None is not a number from 0 on"),
         ('[[floor]]\npattern = "*"\npercent = -1', "f.toml: floor[0].percent: -1 is not a number"),
         ('[[floor]]\npattern = "*"\npercent = nan', "f.toml: floor[0].percent: nan is not a"),
+        ('[[floor]]\npattern = "*"\npercent = 1' + 400 * "0", "f.toml: floor[0].percent: 1000"),
+        ("percent = 1" + 10_000 * "0", "f.toml: not TOML"),
+        ("percent = " + 10_000 * "[", "f.toml: not TOML"),
         ('[[floor]]\npattern = "*"\npercent = true', "f.toml: floor[0].percent: True is not a"),
         ('[[floor]]\npattern = "*"\npct = 1', "f.toml: floor[0]: unknown key 'pct'"),
         ('[[floor]]\npattern = "*"\nmetric = "x"', "f.toml: floor[0].metric: 'x' is none of"),
@@ -68,6 +71,12 @@ def test_what_makes_no_sense_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(ResultError) as refusal:
         parse_floors("f.toml", text)
     assert str(refusal.value).startswith(complaint)
+
+
+def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overlapbench.source.LARGEST_BYTES", 1 << 20)
+    with pytest.raises(ResultError, match=r"^/dev/zero: above 1 MiB: too large"):
+        read_floors(Path("/dev/zero"))
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Growth: a leak is found whatever the noise, noise alone is none, and bad files are refused."""
 
+import math
 import random
 import sys
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import soak
-from overlapbench.growth import SHORTEST, ResourcesError, groups_of, growths, read, worst
+from overlapbench.growth import SHORTEST, groups_of, growths, read, worst
+from overlapbench.source import LARGEST, SMALLEST, ResultError
 
 HEADER = "seconds,benchmark,groups,resident_bytes,threads\n"
 MIB = 1 << 20
@@ -74,13 +76,43 @@ def test_groups_are_counted_by_benchmark() -> None:
         ("name,group,run\n", "line 1: not a file of --resources_out"),
         (HEADER + "0,A,1,5\n", "line 2: is cut short or not numbers"),
         (HEADER + "0,A,1,5,6\n\n", "line 3: is cut short or not numbers"),
-        (HEADER + "0,A,1,5,nan\n", "line 2: is cut short or not numbers"),
+        (HEADER + "0,A,1,5,nan\n", "line 2: a number is beyond any measurement"),
+        (HEADER + "0,A,1,1e308,6\n", "line 2: a number is beyond any measurement"),
+        (HEADER + "0,A,1,5,6\n1e-320,A,1,5,6\n", "line 3: a number is beyond any measurement"),
+        (HEADER + "0,A,-inf,5,6\n", "line 2: a number is beyond any measurement"),
+        (HEADER + "# incomplete: \x1b[31m\n", "line 2: incomplete: \N{REPLACEMENT CHARACTER}"),
         (HEADER + "# incomplete: ended by SIGTERM, somewhere\n", "line 2: incomplete: ended by"),
     ],
 )
 def test_bad_files_are_refused_by_line(text: str, complaint: str) -> None:
-    with pytest.raises(ResourcesError, match=f"r.csv: {complaint}"):
+    with pytest.raises(ResultError, match=f"r.csv: {complaint}"):
         read("r.csv", text)
+
+
+@pytest.mark.parametrize("seconds", [(0.0, SMALLEST), (-LARGEST, LARGEST), (LARGEST, SMALLEST)])
+def test_whatever_is_read_can_be_reckoned_with(seconds: tuple[float, float]) -> None:
+    lines = [f"{seconds[i % 2]},A,1,{LARGEST if i % 3 else -LARGEST},{SMALLEST}" for i in range(40)]
+    found = growths(read("r.csv", HEADER + "\n".join(lines)))
+    assert all(math.isfinite(growth.per_hour) for growth in found)
+    assert [growth.resource for growth in found] == ["resident_bytes", "threads"]
+
+
+def test_names_cannot_steer_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "r.csv"
+    header = HEADER.replace("threads", "threads\x1b[8m")
+    path.write_text(piece(20).replace(HEADER, header).replace("A/B", "A/\x1b[2J"))
+    assert soak.main(["--read", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert out.count("\N{REPLACEMENT CHARACTER}") == 3
+
+
+def test_an_endless_file_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("overlapbench.source.LARGEST_BYTES", 1 << 20)
+    assert soak.main(["--read", "/dev/zero"]) == 2
+    assert capsys.readouterr().err == "soak: /dev/zero: above 1 MiB: too large for a result\n"
 
 
 def command(folder: Path, body: str) -> list[str]:

@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import samples
-from overlapbench.growth import ResourcesError
 from overlapbench.growth import read as read_resources
 from overlapbench.launch import read_launches
 from overlapbench.result import read_results
@@ -180,6 +179,6 @@ def test_damaged_resources_are_taken_or_refused(data: bytes) -> None:
     refusal = "resources.csv: "
     try:
         read_resources("resources.csv", data.decode("utf-8", "replace"))
-    except ResourcesError as error:
+    except ResultError as error:
         refusal = str(error)
     require_one_harmless_line(refusal, Path("resources.csv"))

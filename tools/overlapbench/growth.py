@@ -13,19 +13,16 @@ allowed 2 MiB or 2 %, whichever is more: allocators give pages back when they li
 
 import csv
 import io
-import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from overlapbench.source import ResultError, can_be_measured
 
 SHORTEST = 16  # lines: four a quarter
 _PAGES_BYTES = 2 << 20
 _PAGES_SHARE = 0.02
 _BEGINNING = ("seconds", "benchmark", "groups")
-
-
-class ResourcesError(ValueError):
-    """One line saying which file, and which line of it, cannot be used, and why."""
 
 
 @dataclass(frozen=True)
@@ -60,27 +57,29 @@ class Growth:
 
 
 def read(source: str, text: str) -> list[Reading]:
-    """Read a file's text; ResourcesError unless every line is whole."""
+    """Read a file's text; ResultError unless every line is whole."""
     try:
         return _read(source, csv.reader(io.StringIO(text, newline="")))
     except csv.Error as error:
-        raise ResourcesError(f"{source}: not CSV: {error}") from None
+        raise ResultError(f"{source}: not CSV: {error}") from None
 
 
 def _read(source: str, lines: Iterator[list[str]]) -> list[Reading]:
     header = next(lines, [])
     if tuple(header[:3]) != _BEGINNING or len(header) == len(_BEGINNING):
-        raise ResourcesError(f"{source}: line 1: not a file of --resources_out")
+        raise ResultError(f"{source}: line 1: not a file of --resources_out")
     readings = []
     for number, line in enumerate(lines, start=2):
         if line and line[0].startswith("#"):
-            raise ResourcesError(f"{source}: line {number}: {','.join(line).lstrip('# ')}")
+            raise ResultError(f"{source}: line {number}: {','.join(line).lstrip('# ')}")
         try:
-            seconds, groups, *held = map(float, (line[0], *line[2:]))
-            if len(line) != len(header) or not all(map(math.isfinite, (seconds, groups, *held))):
+            seconds, groups, *held = numbers = tuple(map(float, (line[0], *line[2:])))
+            if len(line) != len(header):
                 raise ValueError
         except (ValueError, IndexError):
-            raise ResourcesError(f"{source}: line {number}: is cut short or not numbers") from None
+            raise ResultError(f"{source}: line {number}: is cut short or not numbers") from None
+        if not all(map(can_be_measured, numbers)):
+            raise ResultError(f"{source}: line {number}: a number is beyond any measurement")
         named = dict(zip(header[len(_BEGINNING) :], held, strict=True))
         readings.append(Reading(seconds, line[1], int(groups), named))
     return readings

@@ -60,20 +60,26 @@ def _expand(argument: str) -> list[str]:
 
 
 def load(source: str) -> str:
-    """Read a file, or standard input for `-`."""
+    """Read the text of a file, or of standard input for `-`."""
+    try:
+        return read_bytes(source).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ResultError(f"{source}: not JSON: byte {error.start} is not UTF-8") from None
+
+
+def read_bytes(source: str | Path) -> bytes:
+    """Read a file, or standard input for the text `-`; ResultError for what is too large."""
     try:
         if source == "-":
             data = sys.stdin.buffer.read(LARGEST_BYTES + 1)
         else:
             with Path(source).open("rb") as file:
                 data = file.read(LARGEST_BYTES + 1)
-        if len(data) > LARGEST_BYTES:
-            raise ResultError(f"{source}: above {LARGEST_BYTES >> 20} MiB: too large for a result")
-        return data.decode("utf-8")
     except OSError as error:
         raise ResultError(f"{source}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ResultError(f"{source}: not JSON: byte {error.start} is not UTF-8") from None
+    if len(data) > LARGEST_BYTES:
+        raise ResultError(f"{source}: above {LARGEST_BYTES >> 20} MiB: too large for a result")
+    return data
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,7 @@ class Fields:
         size = abs(value)
         if size == math.inf or size != size:
             raise self.error(key, f"{short(value)} is not a finite number")
-        if size and not SMALLEST <= size <= LARGEST:
+        if not can_be_measured(size):
             raise self.error(key, f"{short(value)} is beyond any measurement")
         return float(value)
 
@@ -190,6 +196,14 @@ class Fields:
             if self.values.get(flag):
                 return self.line(message) or "failed, giving no reason"
         return ""
+
+
+def can_be_measured(number: float) -> bool:
+    """Tell whether a number is 0 or of a size that can be reckoned with; infinity and NaN are not.
+
+    Where numbers are beyond, squares and ratios of them overflow.
+    """
+    return not number or SMALLEST <= abs(number) <= LARGEST
 
 
 def short(value: object) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from overlapbench.metrics import JUDGED
-from overlapbench.source import ResultError
+from overlapbench.source import LARGEST, ResultError, read_bytes
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,7 @@ class Floors:
 def read_floors(path: Path) -> Floors:
     """Read a floors file; ResultError naming the entry that makes no sense."""
     try:
-        return parse_floors(str(path), path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ResultError(f"{path}: cannot be read: {error.strerror}") from None
+        return parse_floors(str(path), read_bytes(path).decode("utf-8"))
     except UnicodeDecodeError:
         raise ResultError(f"{path}: not TOML: not UTF-8") from None
 
@@ -65,7 +63,7 @@ def parse_floors(source: str, text: str) -> Floors:
     """Read the text of a floors file."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # as of many digits, or brackets
         raise ResultError(f"{source}: not TOML: {error}") from None
     _require_known(source, document, {"floor", "spread"})
     entries = document.get("floor", [])
@@ -124,7 +122,7 @@ def _metric(place: str, value: object) -> str:
 
 
 def _percent(place: str, value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST:
         return value / 100
     raise ResultError(f"{place}: {value!r} is not a number from 0 on")
 
