@@ -33,13 +33,13 @@ from overlapbench.peers.cases import (
     ELEMENT_BYTES,
     Case,
     Figure,
-    PeersError,
     parse_size,
     plan_gelu,
     plan_softmax,
 )
-from overlapbench.peers.report import from_json, render_table, to_json
-from overlapbench.source import ResultError
+from overlapbench.peers.reader import read_figures
+from overlapbench.peers.report import render_table, to_json
+from overlapbench.source import ResultError, load
 
 _T = TypeVar("_T")
 _PICTURES = {f"peers_{what}.{kind}" for what in ("gelu", "softmax") for kind in ("png", "svg")}
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     try:
         if options.figures:
-            context, figures = from_json(str(options.figures), options.figures.read_bytes())
+            context, figures = read_figures(options.figures, load(options.figures))
         else:
             _require_machine()
             require_folder(options.output)
@@ -61,10 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         replace_files(options.output, files, outdated=_PICTURES - files.keys())
         lacks = f"{lacking}\n" if lacking else ""
         print_text(f"{table}wrote {', '.join(sorted(files))} to {options.output}\n{lacks}")
-    except (PeersError, ResultError, torch_kernels.KernelsError) as error:
+    except (ResultError, OSError, torch_kernels.KernelsError) as error:
         return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}")
     return 1 if any(figure.problem for figure in figures) else 0
 
 
@@ -89,7 +87,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="row lengths of softmax")  # fmt: skip
     add("--matrix-bytes", type=_size, default=1 << 29, metavar="BYTES", help="of softmax: 512M")
     add("--rounds", type=_size, default=21, metavar="N", help="samples of each peer")
-    add("--from", dest="figures", type=Path, metavar="FILE", help="draw these figures instead")
+    add("--from", dest="figures", metavar="FILE", help="draw these figures instead")
     return parser.parse_args(arguments)
 
 
@@ -128,11 +126,11 @@ def _cases(options: argparse.Namespace) -> list[Case]:
 def _require_machine() -> None:
     for module, install in (("torch", "torch"), ("triton", "triton")):
         if importlib.util.find_spec(module) is None:
-            raise PeersError(f"Python has no {module}: pip install {install}")
+            raise ResultError(f"Python has no {module}: pip install {install}")
     import torch
 
     if not torch.cuda.is_available():
-        raise PeersError("PyTorch sees no CUDA device")
+        raise ResultError("PyTorch sees no CUDA device")
     torch_kernels.load_library(torch_kernels.library_path())
 
 

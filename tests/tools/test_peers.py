@@ -1,11 +1,13 @@
 """tools/peers.py without a GPU: sizes, cases, tables, charts, refusals; with one, a whole run."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,13 +17,13 @@ from overlapbench.peers.cases import (
     OURS,
     Case,
     Figure,
-    PeersError,
     parse_size,
     plan_gelu,
     plan_softmax,
     write_size,
 )
-from overlapbench.peers.report import from_json, render_table, to_json
+from overlapbench.peers.reader import read_figures
+from overlapbench.peers.report import render_table, to_json
 from overlapbench.torch_kernels import library_path
 
 CONTEXT = {"date": "2025-03-01", "device": "NVIDIA H200", "torch": "PyTorch 2.11"}
@@ -115,20 +117,69 @@ def test_the_table_gives_shares_of_the_copy_and_names_what_failed() -> None:
 
 
 def test_what_is_written_is_read_back() -> None:
-    assert from_json("x", to_json(CONTEXT, figures())) == (CONTEXT, figures())
+    assert read_figures("x", to_json(CONTEXT, figures()).decode()) == (CONTEXT, figures())
+
+
+def replaced(index: int, **fields: Any) -> str:
+    """Return the figures with fields of one, or of its case, replaced."""
+    document = json.loads(to_json(CONTEXT, figures()))
+    figure = document["figures"][index]
+    for key, value in fields.items():
+        (figure if key in figure else figure["case"])[key] = value
+    return json.dumps(document)
+
+
+def without(*indices: int) -> str:
+    kept = [figure for index, figure in enumerate(figures()) if index not in indices]
+    return to_json(CONTEXT, kept).decode()
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"overlapbench_peers": "1", "context": {}, "figures": [{}]}']
+    ("text", "complaint"),
+    [
+        ("", "not JSON, or cut short"),
+        ("[" * 100_000, "not JSON, or cut short"),
+        ("[]", "context: missing: not a result"),
+        ('{"context": {}}', 'overlapbench_peers: null is not "1"'),
+        ('{"context": {}, "overlapbench_peers": "2"}', 'overlapbench_peers: "2" is not "1"'),
+        ('{"context": {}, "overlapbench_peers": "1"}', "figures: missing or empty"),
+        (without(0), "figures: softmax bfloat16 262144x1024 has none of copy"),
+        (without(7), "figures: gelu erf backward float32 1x4194304 has none of overlapbench"),
+        (replaced(0, problem="burnt"), "figures: softmax bfloat16 262144x1024: the copy failed: b"),
+        (replaced(1, ms=0), "figures[1].ms: 0 is not above 0"),
+        (replaced(1, ms="1"), 'figures[1].ms: "1" is not a number'),
+        (replaced(1, p05_ms=math.nan), "figures[1].p05_ms: NaN is not a finite number"),
+        (replaced(1, p95_ms=1e300), "figures[1].p95_ms: 1e+300 is beyond any measurement"),
+        (replaced(1, ms=[[]]), "figures[1].ms: [[]] is not a number"),
+        (replaced(1, samples=1.5), "figures[1].samples: 1.5 is no whole number"),
+        (replaced(1, error=None), "figures[1].error: null is not a number"),
+        (replaced(1, peer="\x1b[2J"), 'figures[1].peer: "\\u001b[2J" is empty or holds control'),
+        (replaced(1, case=3), "figures[1].case: 3 is not an object"),
+        (replaced(1, what="relu"), 'figures[1].case.what: "relu" is none of "gelu", "softmax"'),
+        (replaced(1, type="int8"), 'figures[1].case.type: "int8" is none of "float32", '),
+        (replaced(1, columns=0), "figures[1].case.columns: 0 is no whole number from 1"),
+        (replaced(1, rows=1e18), "figures[1].case.rows: 1e+18 is no whole number from 1"),
+        (replaced(1, form="tanh"), 'figures[1].case.form: "tanh" is none of ""'),
+        (replaced(6, direction=""), 'figures[6].case.direction: "" is none of "forward", '),
+    ],
 )
-def test_a_file_of_something_else_is_refused(text: str) -> None:
-    with pytest.raises(PeersError, match=r"^x\.json: is not what tools/peers\.py wrote: "):
-        from_json("x.json", text.encode())
+def test_figures_that_cannot_be_tabled_are_refused_in_one_line(
+    text: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "taken.json"
+    source.write_text(text)
+    line = _refusal(capsys, "--from", source, "-o", tmp_path / "out")
+    assert line.startswith(f"peers: {source}: {complaint}")
+    assert list(tmp_path.iterdir()) == [source]
 
 
-def test_another_version_is_refused() -> None:
-    with pytest.raises(PeersError, match=r"^x: version 2, not 1$"):
-        from_json("x", b'{"overlapbench_peers": "2"}')
+def test_the_slowest_and_fastest_figures_are_drawn(tmp_path: Path) -> None:
+    source = tmp_path / "taken.json"
+    document = json.loads(to_json(CONTEXT, figures()[:3]))
+    for figure, ms in zip(document["figures"], (1e100, 1e-100, 1e100), strict=True):
+        figure["ms"] = ms
+    source.write_text(json.dumps(document))
+    assert run("--from", source, "-o", tmp_path / "out") == 0
 
 
 def test_the_chart_holds_the_shares_of_good_figures() -> None:
@@ -211,7 +262,7 @@ def test_files_that_cannot_be_read_or_written_are_refused(
 ) -> None:
     missing = tmp_path / "none.json"
     line = _refusal(capsys, "--from", missing, "-o", tmp_path / "out")
-    assert line == f"peers: {missing}: No such file or directory"
+    assert line == f"peers: {missing}: cannot be read: No such file or directory"
     source = tmp_path / "taken.json"
     source.write_bytes(to_json(CONTEXT, figures()))
     assert (
@@ -255,6 +306,6 @@ def test_a_whole_run_on_a_gpu(tmp_path: Path) -> None:
         pytest.skip("needs a GPU and the library")
     small = ["--types", "bfloat16", "--columns", "1000,40000", "--sizes", "4099", "--rounds", "3"]
     assert run("-o", tmp_path, "--matrix-bytes", "1M", *small) == 0
-    _, found = from_json("peers.json", (tmp_path / "peers.json").read_bytes())
+    _, found = read_figures("peers.json", (tmp_path / "peers.json").read_text())
     assert len(found) == 6 * 5  # two softmaxes, four GELUs; a copy and four peers
     assert all(figure.samples == 3 and figure.ms > 0 for figure in found)

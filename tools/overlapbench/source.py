@@ -89,16 +89,17 @@ class Document:
     source: str
     text: str
     values: Mapping[str, object]
+    list_name: str = "benchmarks"  # of what was measured
 
     @classmethod
-    def parse(cls, source: str, text: str) -> "Document":
+    def parse(cls, source: str, text: str, list_name: str = "benchmarks") -> "Document":
         """Decode JSON; ResultError unless it has a context, as Google Benchmark's files have."""
         values = _decode(source, text)
         if not isinstance(values, dict) or not isinstance(values.get("context"), dict):
-            raise ResultError(f"{source}: context: missing: not a Google Benchmark result")
+            raise ResultError(f"{source}: context: missing: not a result")
         if not _is_flat(values["context"]):
             raise ResultError(f"{source}: context: nested deeper than {_DEEPEST}: not a result")
-        return cls(source, text, values)
+        return cls(source, text, values, list_name)
 
     @property
     def context(self) -> "Fields":
@@ -106,17 +107,17 @@ class Document:
 
     @cached_property
     def entries(self) -> Sequence[object]:
-        """The entries of `benchmarks`, of which there must be one at least."""
-        entries = self.values.get("benchmarks")
+        """The entries of the list, of which there must be one at least."""
+        entries, name = self.values.get(self.list_name), self.list_name
         if not isinstance(entries, list) or not entries:
-            raise ResultError(f"{self.source}: benchmarks: missing or empty: nothing was measured")
+            raise ResultError(f"{self.source}: {name}: missing or empty: nothing was measured")
         return entries
 
     def fields(self, index: int) -> "Fields":
-        """Return an entry of `benchmarks`, which must be an object."""
+        """Return an entry of the list, which must be an object."""
         entry = self.entries[index]
         if not isinstance(entry, dict):
-            raise self.error(f"benchmarks[{index}]: {short(entry)} is not an object", index)
+            raise self.error(f"{self.list_name}[{index}]: {short(entry)} is not an object", index)
         return Fields(self, index, entry)
 
     def error(self, what: str, index: int | None, key: str = "") -> ResultError:
@@ -125,7 +126,7 @@ class Document:
 
     def _line(self, index: int | None, key: str) -> int:
         """Find the line of a key, or of its entry where the key is missing; 0 if not found."""
-        name = "context" if index is None else "benchmarks"
+        name = "context" if index is None else self.list_name
         opening = re.search(rf'"{name}"\s*:\s*\[?\s*', self.text)
         if opening is None:
             return 0
@@ -148,15 +149,24 @@ class Fields:
     """A JSON object that knows where it stands, so that a refusal can say so."""
 
     document: Document
-    index: int | None  # in `benchmarks`; None for the context
+    index: int | None  # in the document's list; None for the context
     values: Mapping[str, object]
+    inside: str = ""  # of an object in an entry: its path from there
 
     @property
     def path(self) -> str:
-        return "context" if self.index is None else f"benchmarks[{self.index}]"
+        outer = "context" if self.index is None else f"{self.document.list_name}[{self.index}]"
+        return outer + self.inside
 
     def error(self, key: str, what: str) -> ResultError:
         return self.document.error(f"{self.path}.{key}: {what}", self.index, key)
+
+    def inner(self, key: str) -> "Fields":
+        """Return a field that must be an object."""
+        value = self.values.get(key)
+        if not isinstance(value, dict):
+            raise self.error(key, f"{short(value)} is not an object")
+        return Fields(self.document, self.index, value, f"{self.inside}.{key}")
 
     def text(self, key: str, default: str | None = None) -> str:
         value = self.values.get(key, default)
@@ -171,11 +181,14 @@ class Fields:
         return harmless(self.text(key, ""))
 
     def name(self) -> str:
-        """Return `run_name`, which will be printed, and must not steer what prints it."""
-        name = self.text("run_name")
-        if not name or not name.isprintable():
-            raise self.error("run_name", f"{short(name)} is empty or holds control characters")
-        return name
+        return self.printable("run_name")
+
+    def printable(self, key: str) -> str:
+        """Return text that will be printed, and must not steer what prints it."""
+        text = self.text(key)
+        if not text or not text.isprintable():
+            raise self.error(key, f"{short(text)} is empty or holds control characters")
+        return text
 
     def number(self, key: str) -> float:
         if key not in self.values:

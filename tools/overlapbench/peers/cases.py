@@ -10,14 +10,12 @@ Direction = Literal["forward", "backward"]
 
 ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 FORMS = ("tanh", "erf")
+WHATS: tuple[What, ...] = ("gelu", "softmax")
 DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
 OURS, COPY = "overlapbench", "copy"
 
+LARGEST_SIZE = 1 << 31
 _SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30}
-
-
-class PeersError(ValueError):
-    """One line saying why figures cannot be taken, or are none."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def parse_size(text: str) -> int:
     else:
         plain = re.fullmatch(r"([0-9]{1,12})([KMG]?)", text)
         size = int(plain[1]) << _SUFFIXES[plain[2]] if plain else 0
-    if not 1 <= size <= 1 << 31:
+    if not 1 <= size <= LARGEST_SIZE:
         raise ValueError(f"{text!r} is no size from 1 to 2^31, such as 4096, 64M or 2^26")
     return size
 

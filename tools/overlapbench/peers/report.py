@@ -1,12 +1,11 @@
-"""The figures as text and as JSON, and reading them back."""
+"""The figures as text and as JSON."""
 
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
-from overlapbench.peers.cases import COPY, OURS, Case, Figure, PeersError
+from overlapbench.peers.cases import COPY, OURS, Figure
 
 SCHEMA = "1"
 
@@ -57,19 +56,7 @@ def _GBps(figure: Figure) -> float:  # noqa: N802 the unit's case carries meanin
 
 
 def to_json(context: Mapping[str, str], figures: Sequence[Figure]) -> bytes:
-    """Write what from_json reads."""
+    """Write what reader.py reads."""
     rows = [dataclasses.asdict(figure) for figure in figures]
     document = {"overlapbench_peers": SCHEMA, "context": dict(context), "figures": rows}
     return (json.dumps(document, indent=1) + "\n").encode()
-
-
-def from_json(name: str, data: bytes) -> tuple[dict[str, str], list[Figure]]:
-    """Read the context and figures; PeersError names the file."""
-    try:
-        document: Any = json.loads(data)
-        if document["overlapbench_peers"] != SCHEMA:
-            raise PeersError(f"{name}: version {document['overlapbench_peers']}, not {SCHEMA}")
-        figures = [Figure(**row | {"case": Case(**row["case"])}) for row in document["figures"]]
-        return dict(document["context"]), figures
-    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise PeersError(f"{name}: is not what tools/peers.py wrote: {error}") from error

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from overlapbench.peers.cases import PeersError
+from overlapbench.source import ResultError
 
 _SLEEP_CYCLES = 1_000_000  # about half a millisecond
 _MOST_TRIES = 4  # for each sample that is wanted
@@ -50,7 +50,7 @@ def time_alternately(
                 times[name].append(time_ms)
         if all(len(taken) == rounds for taken in times.values()):
             return times
-    raise PeersError("the host is too slow or too busy to keep the GPU supplied")
+    raise ResultError("the host is too slow or too busy to keep the GPU supplied")
 
 
 def summary_ms(times: Sequence[float]) -> tuple[float, float, float]:
