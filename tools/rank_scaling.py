@@ -178,15 +178,18 @@ def _launch(binary: Path, ranks: int, *flags: str) -> _Run:
             *("--axis", "cache=warm", f"--resources_out={path}", *flags),
         ]
         before, started = _cpu_s(), time.monotonic()
-        done = subprocess.run(
-            command,
-            env=os.environ | _ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                env=os.environ | _ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+        except OSError as error:
+            raise RunError(f"{command[0]}: cannot be started: {error.strerror}") from None
         wall_s, cpu_s = time.monotonic() - started, _cpu_s() - before
         if done.returncode != 0:
             said = (done.stderr.strip() or "nothing").splitlines()[0]

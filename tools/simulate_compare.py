@@ -112,6 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.trials < 1:
         parser.error("--trials takes a number from 1 on")
+    if options.seed < 0:
+        parser.error("--seed takes a number from 0 on")
     outcomes = {}
     for scenario in SCENARIOS:
         outcomes[scenario.name] = simulate(scenario, options.trials, options.seed)

@@ -115,6 +115,18 @@ def test_another_encoding_is_refused(data: bytes, tmp_path: Path, capsys: Captur
     assert line.startswith(f"benchmark_compare: {path}: not JSON")
 
 
+@pytest.mark.parametrize("tool", sorted(MAINS))
+def test_a_loop_of_links_is_refused(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.json").symlink_to("bad.json")
+    samples.write(Path("good.json"), samples.document([A]))
+    assert MAINS[tool](TOOLS[tool]("bad.json")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"{tool}: bad.json: cannot be read: Too many levels of symbolic links"
+
+
 def test_of_a_key_given_twice_the_last_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(samples.document([A])).replace(
         '"real_time": 1.0', '"real_time": 7, "real_time": 2.0'

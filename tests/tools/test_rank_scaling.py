@@ -1,7 +1,9 @@
 """Scaling: laws are told apart, costs are taken apart exactly, failures are one line."""
 
+import json
 import math
 import random
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,36 @@ def test_a_failed_run_is_told_in_one_line(
     assert rank_scaling.main(["--ranks=2,4,8"]) == 2
     said = capsys.readouterr().err
     assert said == "rank_scaling: 2 ranks: status 3, saying: overlapbench: no cores\n"
+
+
+def test_without_mpirun_it_is_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert rank_scaling.main(["--ranks=2,4,8"]) == 2
+    said = capsys.readouterr().err
+    assert said == "rank_scaling: mpirun: cannot be started: No such file or directory\n"
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_scaling, "measure", lambda *_: pytest.fail("measured"))
+    path = tmp_path / "no/costs.json"
+    assert rank_scaling.main([f"--json={path}"]) == 2
+    said = capsys.readouterr().err
+    assert said == f"rank_scaling: {path}: cannot be written: No such file or directory\n"
+
+
+def test_the_costs_are_printed_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = {n: rank_scaling.Costs(n, 1, 10.0 + n, 1, 100 * n, 1, 5, 8) for n in (2, 4, 8)}
+    monkeypatch.setattr(rank_scaling, "measure", lambda _, ranks: costs[ranks])
+    path = tmp_path / "costs.json"
+    assert rank_scaling.main(["--ranks=2,4,8", f"--json={path}"]) == 0
+    assert capsys.readouterr().out == rank_scaling.table(list(costs.values())) + "\n"
+    assert json.loads(path.read_text()) == [asdict(one) for one in costs.values()]
 
 
 def test_the_table_predicts(capsys: pytest.CaptureFixture[str]) -> None:

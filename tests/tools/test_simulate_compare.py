@@ -49,7 +49,13 @@ def test_kept_promises_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     assert simulate_compare.main([]) == 0
 
 
-def test_bad_usage_is_status_2() -> None:
+@pytest.mark.parametrize(
+    ("flag", "value", "least"), [("--trials", "0", 1), ("--seed", "-1", 0)], ids=["trials", "seed"]
+)
+def test_bad_usage_is_status_2(
+    flag: str, value: str, least: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
-        simulate_compare.main(["--trials", "0"])
+        simulate_compare.main([flag, value])
     assert end.value.code == 2
+    assert capsys.readouterr().err.endswith(f"{flag} takes a number from {least} on\n")

@@ -9,6 +9,7 @@ failed, or that the suite marked invalid in any repetition, is kept and carries 
 """
 
 import math
+import os
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -86,7 +87,8 @@ def _distinct_end(source: str, names: Mapping[str, tuple[str, ...]]) -> tuple[st
 
 
 def _path(source: str) -> Path:
-    return Path("standard input") if source == "-" else Path(source).resolve()
+    # Not Path.resolve, which ends at a loop of links: reading it is refused in one line.
+    return Path("standard input" if source == "-" else os.path.realpath(source))
 
 
 def parse_result(source: str, text: str, title: str = "") -> Result:
