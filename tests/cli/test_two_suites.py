@@ -51,7 +51,8 @@ def test_with_the_same_file_the_second_is_refused(launcher: "Launcher") -> None:
         ended = first.end(LIMIT_S)
     assert refused.status == 2
     assert refused.ours == [
-        "overlapbench: cannot write same: another run is writing it; name another file"
+        "overlapbench: cannot write same: it is being written already, by another run or another "
+        "flag of this one; name another file"
     ]
     assert ended.status == 0, ended.stderr
     assert len(json.loads(ended.files["same"])["benchmarks"]) == 7
