@@ -115,6 +115,14 @@ TEST_P(SessionTest, SidesThatFitOnlyOneAtATimeAreRefused) {
   EXPECT_NE(Refusal().find(" are free"), std::string::npos);
 }
 
+// A GPU is one rank's; the host's memory is shared.
+TEST_P(SessionTest, RanksThatFitOnlyOneAtATimeAreRefusedOnTheHost) {
+  const std::size_t free_bytes = device().memory(MemoryKind::kDevice).free_bytes;
+  work_.footprint.device_bytes = free_bytes / 10 * 7;
+  const bool shared = device().backend() == Backend::kHost && TestRanks().size() > 1;
+  EXPECT_EQ(Refusal().find(" are free") != std::string::npos, shared) << Refusal();
+}
+
 // What a benchmark is held against is set up, verified and measured with it.
 TEST_P(SessionTest, AReferenceMustFitAsWell) {
   talk_.footprint.device_bytes = 1UL << 50;
