@@ -55,6 +55,17 @@ Options AgreeOnOptions(Ranks& ranks, const std::vector<std::string>& arguments) 
   return options;
 }
 
+// What cannot run here, and the lists that were asked for.
+void ShowPlan(const Options& options, const Registry& registry, const Plan& plan,
+              const Selection& selection) {
+  if (!options.json_to_console) {
+    for (const auto& line : selection.unavailable) std::cerr << line << "\n";
+  }
+  if (options.list_axes) PrintAxes(registry, plan);
+  if (!options.list_tests) return;
+  for (const auto& one : selection.benchmarks) std::cout << one.configuration.name << "\n";
+}
+
 int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults,
         const std::vector<std::string>& arguments) {
   const Options options = AgreeOnOptions(ranks, arguments);
@@ -65,15 +76,7 @@ int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults,
   const Plan plan = MakePlan(registry, options.axes, *device);
   Selection selection = Select(plan, options.filter);
   if (!options.list_axes) RequireSomething(selection, options.filter);
-  if (ranks.is_root() && !options.json_to_console) {
-    for (const auto& line : selection.unavailable) std::cerr << line << "\n";
-  }
-  if (ranks.is_root()) {
-    if (options.list_axes) PrintAxes(registry, plan);
-    for (const auto& one : selection.benchmarks) {
-      if (options.list_tests) std::cout << one.configuration.name << "\n";
-    }
-  }
+  if (ranks.is_root()) ShowPlan(options, registry, plan, selection);
   if (options.list_axes || options.list_tests) return 0;
   std::vector<std::unique_ptr<WorkloadSpec>> delayed;
   if (!options.inject_delay.empty()) {

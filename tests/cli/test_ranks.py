@@ -68,6 +68,16 @@ def test_ranks_that_differ_end_the_job(launcher: "Launcher", name: str, swapped:
         assert side in ours[0]
 
 
+def test_ranks_compare_their_flags_to_the_end(launcher: "Launcher") -> None:
+    long = f"--benchmark_context=note={'x' * 600}"
+    done = launcher.run_each(
+        [[*SMALL, long, "--host_cores=1"], [*SMALL, long, "--host_cores=2"]], timeout_s=30
+    )
+    assert done.returncode != 0
+    assert "the ranks were not given the same flags" in done.stderr
+    assert "and differ further on" in done.stderr
+
+
 def test_a_file_that_only_rank_0_is_told_of_is_no_difference(
     launcher: "Launcher", tmp_path: Path
 ) -> None:
@@ -183,13 +193,3 @@ def read(path: Path) -> dict[str, Any]:
 
 def measured(result: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for row in result["benchmarks"] if row["run_type"] == "iteration"]
-
-
-def test_ranks_compare_their_flags_to_the_end(launcher: "Launcher") -> None:
-    long = f"--benchmark_context=note={'x' * 600}"
-    done = launcher.run_each(
-        [[*SMALL, long, "--host_cores=1"], [*SMALL, long, "--host_cores=2"]], timeout_s=30
-    )
-    assert done.returncode != 0
-    assert "the ranks were not given the same flags" in done.stderr
-    assert "and differ further on" in done.stderr
