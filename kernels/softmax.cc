@@ -46,7 +46,7 @@ void LaunchSoftmaxOnGpu(Stream& /*stream*/, SoftmaxVariant /*variant*/,
 
 std::size_t SoftmaxWorkspaceBytes(SoftmaxVariant variant, long rows, long columns,
                                   Element element) {
-  if (variant == SoftmaxVariant::kFused) return kSoftmaxCounterBytes;
+  if (variant == SoftmaxVariant::kFused) return kSoftmaxWorkspaceBytes;
   if (variant != SoftmaxVariant::kUnfused) return 0;
   // Two matrices and a float32 a row, which must be aligned.
   const std::size_t matrices_bytes = 2 * rows * columns * SizeOf(element);

@@ -28,16 +28,16 @@ enum class SoftmaxVariant : std::uint8_t { kUnfused, kBlockPerRow, kFused, kTwoP
 struct SoftmaxProblem {
   const void* input = nullptr;  // rows × columns elements, aligned to one element
   void* output = nullptr;       // likewise; must not overlap the input
-  // SoftmaxWorkspaceBytes bytes, aligned to 16. kFused keeps counters there: they must be zero
-  // before its first launch, and every launch leaves them zero. Launches that may run at the same
-  // time must not share it.
+  // SoftmaxWorkspaceBytes bytes, aligned to 16. That of kFused must be zero before its first
+  // launch, and left alone between launches. Launches that may run at the same time must not share
+  // it.
   void* workspace = nullptr;
   long rows = 0;
   long columns = 0;
   Element element = Element::kFloat32;
 };
 
-inline constexpr std::size_t kSoftmaxCounterBytes = 16;  // the workspace of kFused
+inline constexpr std::size_t kSoftmaxWorkspaceBytes = std::size_t{1} << 20;  // of kFused
 
 std::size_t SoftmaxWorkspaceBytes(SoftmaxVariant variant, long rows, long columns, Element element);
 

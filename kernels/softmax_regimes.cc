@@ -26,21 +26,13 @@ constexpr Line kLines[] = {
     {3 * kKiB, 3 * kKiB, {kLanes, "32 lanes, 6 vectors", 32, 6}},
     {4 * kKiB, 0, {kRegisters, "block, 8 vectors", 0, 8}},
     {0, 16 * kKiB, {kRegisters, "block, 2 vectors", 0, 2}},
-    // Up to 80 KiB an SM holds two blocks, whose loads and stores overlap.
+    // Up to here an SM holds several blocks, whose loads and stores overlap.
     {72 * kKiB, 72 * kKiB, {kRegisters, "block, 6 vectors", 0, 6}},
-    {80 * kKiB, 80 * kKiB, {kRegisters, "block, 16 vectors", 0, 16}},
-    // A block's share must fit its shared memory. Large shares spread the cost of the blocks'
-    // meeting, smaller ones leave room to read ahead.
-    {106 * kKiB, 0, {kRing, "ring", 0, 0, 1, 1}},
-    // A single block an SM, whose loads are enough again, and whose 32 warps make up for it that
-    // nothing overlaps them.
-    {128 * kKiB, 128 * kKiB, {kRegisters, "block, 8 vectors, alone", 0, 8}},
-    {160 * kKiB, 0, {kRing, "twin rings, cluster of 2", 0, 0, 2, 2}},
-    {352 * kKiB, 192 * kKiB, {kRing, "ring, cluster of 2", 0, 0, 2, 1}},
-    {384 * kKiB, 0, {kRing, "ring, cluster of 4", 0, 0, 4, 1}},
-    {0, 224 * kKiB, {kRing, "twin rings, cluster of 4", 0, 0, 4, 2}},
-    {832 * kKiB, 640 * kKiB, {kRing, "twin rings, cluster of 8", 0, 0, 8, 2}},
-    {0, 1024 * kKiB, {kRing, "ring, cluster of 8", 0, 0, 8, 1}},
+    {208 * kKiB, 0, {kParts, "parts, 5 vectors", 0, 5}},
+    {1024 * kKiB, 0, {kParts, "parts, 4 vectors", 0, 4}},
+    {0, 1024 * kKiB, {kParts, "parts, 6 vectors", 0, 6}},
+    // Where the device cannot do parts: one block an SM, alone.
+    {128 * kKiB, 128 * kKiB, {kRegisters, "block, 8 vectors", 0, 8}},
 };
 
 // Short rows that are not aligned come first to these.
@@ -63,12 +55,11 @@ constexpr Line kUnalignedLines[] = {
 };
 
 // The first of `lines` that holds the row, or null.
-const SoftmaxRegime* Find(std::span<const Line> lines, long columns, Element element,
-                          bool clusters) {
+const SoftmaxRegime* Find(std::span<const Line> lines, long columns, Element element, bool parts) {
   const long element_bytes = static_cast<long>(SizeOf(element));
   for (const auto& line : lines) {
     const long most_bytes = element_bytes == 2 ? line.most_bytes_of_2 : line.most_bytes_of_4;
-    const bool exists = line.regime.kind != kRing || clusters;
+    const bool exists = line.regime.kind != kParts || parts;
     if (exists && columns * element_bytes <= most_bytes) return &line.regime;
   }
   return nullptr;
@@ -78,8 +69,8 @@ const SoftmaxRegime* Find(std::span<const Line> lines, long columns, Element ele
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits) {
   const SoftmaxRegime* regime = nullptr;
-  if (!traits.aligned) regime = Find(kUnalignedLines, columns, element, traits.clusters);
-  if (regime == nullptr) regime = Find(kLines, columns, element, traits.clusters);
+  if (!traits.aligned) regime = Find(kUnalignedLines, columns, element, traits.parts);
+  if (regime == nullptr) regime = Find(kLines, columns, element, traits.parts);
   return regime != nullptr ? *regime : SoftmaxRegime{kTwoPass, "two passes"};
 }
 

@@ -4,9 +4,8 @@
 //               through shared memory, where some lanes of a warp hold a row as 4-byte words
 //   kLanes      some lanes of a warp hold the row in registers, as 16-byte vectors
 //   kRegisters  a block holds the row in registers
-//   kRing       persistent clusters of blocks; rows stream through shared memory, each block takes
-//               its share and the shares' maxima and sums meet over distributed shared memory.
-//               Needs compute capability 9.0
+//   kParts      the row is cut into parts, which stream through the shared memory of all SMs and
+//               whose maxima and sums meet in device memory. Needs compute capability 9.0
 //   kTwoPass    no regime holds the row: it is read twice
 #pragma once
 
@@ -17,21 +16,19 @@
 
 namespace overlapbench {
 
-enum class SoftmaxRegimeKind : std::uint8_t { kStaged, kLanes, kRegisters, kRing, kTwoPass };
+enum class SoftmaxRegimeKind : std::uint8_t { kStaged, kLanes, kRegisters, kParts, kTwoPass };
 
 struct SoftmaxRegime {
   SoftmaxRegimeKind kind = SoftmaxRegimeKind::kTwoPass;
   std::string_view name;
-  int lanes = 0;    // kStaged, kLanes: lanes a row
-  int units = 0;    // words (kStaged) or vectors a thread
-  int cluster = 0;  // kRing: blocks a row
-  int twins = 0;    // kRing: blocks an SM, 1 or 2
+  int lanes = 0;  // kStaged, kLanes: lanes a row
+  int units = 0;  // words (kStaged) or vectors a thread
 };
 
 // What the choice depends on beside the row's length.
 struct SoftmaxTraits {
-  bool aligned = true;   // every row of input and output starts at a 16-byte boundary
-  bool clusters = true;  // the device has thread-block clusters and bulk copies
+  bool aligned = true;  // every row of input and output starts at a 16-byte boundary
+  bool parts = true;    // the device can do kParts
 };
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits);

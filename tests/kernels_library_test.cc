@@ -193,8 +193,8 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesGelu) {
   }
 }
 
-// Rows that a warp holds, that a block holds, and that stream through clusters, which count in the
-// workspace: twice, since every call must leave it zero.
+// Rows that a warp holds, that a block holds, and that are cut into parts, which meet in the
+// workspace: twice, since a call must leave it as the next one needs it.
 TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
   constexpr int kRows = 3;
   const Buffer workspace = Floats(std::vector<float>(OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES / 4, 0));
@@ -220,7 +220,6 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
         }
       }
     }
-    EXPECT_EQ(Read(workspace), std::vector<float>(OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES / 4, 0));
   }
 }
 

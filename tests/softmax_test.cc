@@ -43,19 +43,11 @@ TEST(SoftmaxRegimes, ChangeAtTheirLimits) {
   expect_limit(2048, Element::kFloat16, "block, 8 vectors", "block, 6 vectors");
   expect_limit(768, Element::kFloat32, "32 lanes, 6 vectors", "block, 2 vectors");
   expect_limit(4096, Element::kFloat32, "block, 2 vectors", "block, 6 vectors");
-  expect_limit(36864, Element::kBfloat16, "block, 6 vectors", "block, 16 vectors");
-  expect_limit(40960, Element::kBfloat16, "block, 16 vectors", "ring");
-  expect_limit(20480, Element::kFloat32, "block, 16 vectors", "block, 8 vectors, alone");
-  expect_limit(32768, Element::kFloat32, "block, 8 vectors, alone", "ring, cluster of 2");
-  expect_limit(54272, Element::kFloat16, "ring", "block, 8 vectors, alone");
-  expect_limit(65536, Element::kFloat16, "block, 8 vectors, alone", "twin rings, cluster of 2");
-  expect_limit(81920, Element::kBfloat16, "twin rings, cluster of 2", "ring, cluster of 2");
-  expect_limit(180224, Element::kBfloat16, "ring, cluster of 2", "ring, cluster of 4");
-  expect_limit(196608, Element::kBfloat16, "ring, cluster of 4", "twin rings, cluster of 8");
-  expect_limit(49152, Element::kFloat32, "ring, cluster of 2", "twin rings, cluster of 4");
-  expect_limit(57344, Element::kFloat32, "twin rings, cluster of 4", "twin rings, cluster of 8");
-  expect_limit(163840, Element::kFloat32, "twin rings, cluster of 8", "ring, cluster of 8");
-  expect_limit(kMostColumns, Element::kFloat32, "ring, cluster of 8", "two passes");
+  expect_limit(36864, Element::kBfloat16, "block, 6 vectors", "parts, 5 vectors");
+  expect_limit(18432, Element::kFloat32, "block, 6 vectors", "parts, 6 vectors");
+  expect_limit(106496, Element::kFloat16, "parts, 5 vectors", "parts, 4 vectors");
+  expect_limit(2 * kMostColumns, Element::kBfloat16, "parts, 4 vectors", "two passes");
+  expect_limit(kMostColumns, Element::kFloat32, "parts, 6 vectors", "two passes");
 }
 
 TEST(SoftmaxRegimes, StageShortUnalignedRows) {
@@ -69,52 +61,47 @@ TEST(SoftmaxRegimes, StageShortUnalignedRows) {
   EXPECT_EQ(NameOf(193, Element::kFloat32, unaligned), "32 lanes, 2 vectors");
 }
 
-TEST(SoftmaxRegimes, ReadLongRowsTwiceWithoutClusters) {
+TEST(SoftmaxRegimes, ReadLongRowsTwiceWithoutParts) {
   SoftmaxTraits old;
-  old.clusters = false;
-  EXPECT_EQ(NameOf(32768, Element::kFloat32, old), "block, 8 vectors, alone");
+  old.parts = false;
+  EXPECT_EQ(NameOf(32768, Element::kFloat32, old), "block, 8 vectors");
   EXPECT_EQ(NameOf(32769, Element::kFloat32, old), "two passes");
-  EXPECT_EQ(NameOf(50257, Element::kBfloat16, old), "block, 8 vectors, alone");
+  EXPECT_EQ(NameOf(50257, Element::kBfloat16, old), "block, 8 vectors");
 }
 
 // Of a block that holds so many vectors a thread.
-int MostThreads(int units) {
-  if (units == 6) return 768;
-  return units == 16 ? 512 : 1024;
-}
+int MostThreads(int units) { return units == 6 ? 768 : 1024; }
 
 // What the kernels rely on: a row fits what its regime gives it.
 TEST(SoftmaxRegimes, HaveRoomForTheirRows) {
-  constexpr long kRingVectors = 7L * 4 * 512;  // of an SM
   for (const Element element : kElements) {
     const long vector = 16 / static_cast<long>(SizeOf(element));
     for (long columns = 1; columns <= kMostColumns; ++columns) {
       const long vectors = (columns + vector - 1) / vector;
       for (const bool aligned : {true, false}) {
         if (aligned && columns % vector != 0) continue;
-        SoftmaxTraits traits;
-        traits.aligned = aligned;
-        const auto regime = SoftmaxRegimeOf(columns, element, traits);
-        switch (regime.kind) {
-          case SoftmaxRegimeKind::kStaged: {
-            const long words = columns * static_cast<long>(SizeOf(element)) / 4;
-            ASSERT_LE(words, regime.lanes * regime.units) << columns;
-            break;
+        for (const bool parts : {true, false}) {
+          const auto regime = SoftmaxRegimeOf(columns, element, {aligned, parts});
+          switch (regime.kind) {
+            case SoftmaxRegimeKind::kStaged: {
+              const long words = columns * static_cast<long>(SizeOf(element)) / 4;
+              ASSERT_LE(words, regime.lanes * regime.units) << columns;
+              break;
+            }
+            case SoftmaxRegimeKind::kLanes:
+              ASSERT_LE(vectors, regime.lanes * regime.units) << columns;
+              // A lane has room for one edge.
+              ASSERT_TRUE(aligned || regime.lanes >= 2 * (vector - 1)) << columns;
+              break;
+            case SoftmaxRegimeKind::kRegisters:
+              ASSERT_LE(vectors, regime.units * MostThreads(regime.units)) << columns;
+              break;
+            case SoftmaxRegimeKind::kParts:  // as many as it takes
+              ASSERT_TRUE(parts) << columns;
+              break;
+            case SoftmaxRegimeKind::kTwoPass:
+              ASSERT_FALSE(parts) << columns << " columns have no regime that reads once";
           }
-          case SoftmaxRegimeKind::kLanes:
-            ASSERT_LE(vectors, regime.lanes * regime.units) << columns;
-            // A lane has room for one edge.
-            ASSERT_TRUE(aligned || regime.lanes >= 2 * (vector - 1)) << columns;
-            break;
-          case SoftmaxRegimeKind::kRegisters:
-            ASSERT_LE(vectors, regime.units * MostThreads(regime.units)) << columns;
-            break;
-          case SoftmaxRegimeKind::kRing:
-            ASSERT_LE((vectors + regime.cluster - 1) / regime.cluster, kRingVectors / regime.twins)
-                << columns;
-            break;
-          case SoftmaxRegimeKind::kTwoPass:
-            FAIL() << columns << " columns have no regime that reads once";
         }
       }
     }
@@ -366,7 +353,8 @@ INSTANTIATE_ON_EACH_BACKEND(SoftmaxTest);
 
 // Both sides of every limit of the table, and some odd lengths.
 std::set<long> ColumnsToCheck(Element element) {
-  std::set<long> all = {1, 2, 33, 257, 1001, 12289, 50257, kMostColumns - 1, kMostColumns};
+  std::set<long> all = {
+      1, 2, 33, 257, 1001, 12289, 50257, 75000, 190001, 230000, kMostColumns - 1, kMostColumns};
   for (const bool aligned : {true, false}) {
     SoftmaxTraits traits;
     traits.aligned = aligned;
@@ -404,17 +392,18 @@ TEST_P(SoftmaxTest, TakesAddressesAlignedToOneElement) {
   }
 }
 
-// More rows than the device works on at once.
+// More rows than the device works on at once; of 40,000 columns more than one launch takes.
 TEST_P(SoftmaxTest, TakesManyRows) {
-  const long elements = GetParam() == Backend::kHost ? 1L << 17 : 1L << 26;
-  for (const long columns : {33L, 100L, 1000L, 5000L, 70000L}) {
+  const bool host = GetParam() == Backend::kHost;
+  for (const long columns : {33L, 100L, 1000L, 5000L, 40000L, 50257L, 70000L, 100003L, 230000L}) {
+    const long elements = host ? 1L << 17 : columns == 40000 ? 1L << 30 : 1L << 26;
     const long rows = elements / columns;
     if (rows == 0) continue;
     const std::size_t bytes = rows * columns * SizeOf(Element::kBfloat16);
     const Buffer input = device().Allocate(bytes, MemoryKind::kDevice);
     const Buffer output = device().Allocate(bytes, MemoryKind::kDevice);
-    const Buffer workspace = device().Allocate(kSoftmaxCounterBytes, MemoryKind::kDevice);
-    const std::array<std::byte, kSoftmaxCounterBytes> zeros{};
+    const Buffer workspace = device().Allocate(kSoftmaxWorkspaceBytes, MemoryKind::kDevice);
+    const std::vector<std::byte> zeros(kSoftmaxWorkspaceBytes);
     FillFractions(stream(), input.data(), rows * columns, Element::kBfloat16, 3);
     Poison(stream(), output.data(), bytes);
     stream().Copy(workspace.data(), zeros.data(), zeros.size());
@@ -424,7 +413,7 @@ TEST_P(SoftmaxTest, TakesManyRows) {
     EXPECT_EQ(FindUnwritten(device(), stream(), output.data(), rows * columns, Element::kBfloat16,
                             kPatience),
               "");
-    for (const long row : {0L, rows / 2, rows - 1}) {
+    for (const long row : {0L, rows / 2, 9 * rows / 10, rows - 1}) {
       const std::size_t row_bytes = columns * SizeOf(Element::kBfloat16);
       std::vector<std::byte> in(row_bytes);
       std::vector<std::byte> out(row_bytes);

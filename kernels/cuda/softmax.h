@@ -12,10 +12,20 @@ void LaunchBlockPerRowSoftmax(cudaStream_t stream, const SoftmaxProblem& problem
 void LaunchFusedSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
 void LaunchTwoPassSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
 
-// What kFused keeps in its workspace: the ring's counters.
-struct SoftmaxRingCounters {
-  unsigned taken_rows;         // beside the first of every cluster
-  unsigned finished_clusters;  // the last one sets both counters back to 0
+// What kFused keeps in its workspace, for rows that are cut into parts.
+struct SoftmaxWorkspace {
+  static constexpr unsigned kMostParts = 65535;
+  // A float each, above it the number of the launch that wrote it.
+  struct Sum {
+    std::uint64_t max;
+    std::uint64_t sum;
+  };
+  unsigned launches;         // that have ended
+  unsigned taken_parts;      // of the current one
+  unsigned finished_blocks;  // the last one sets both back to 0
+  unsigned unused;
+  alignas(16) Sum sums[kMostParts];
 };
+static_assert(sizeof(SoftmaxWorkspace) == kSoftmaxWorkspaceBytes);
 
 }  // namespace overlapbench

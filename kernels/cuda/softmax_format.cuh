@@ -203,6 +203,12 @@ __device__ __forceinline__ float SumOverLanes(float value) {
   return value;
 }
 
+__device__ __forceinline__ Partial Merge(const Partial& a, const Partial& b) {
+  const float max = fmaxf(a.max, b.max);
+  const float reference = Reference(max);
+  return {max, a.sum * Exponential(a.max - reference) + b.sum * Exponential(b.max - reference)};
+}
+
 __device__ __forceinline__ Partial MergeOverWarp(const Partial& part) {
   const float max = MaxOverLanes<32>(part.max);
   return {max, SumOverLanes<32>(part.sum * Exponential(part.max - Reference(max)))};

@@ -48,29 +48,15 @@ void LaunchVectors(const FusedLaunch<T>& launch) {
   CUDA_CHECK(cudaGetLastError());
 }
 
-// Which kernel serves which line of the table of regimes. The compiler may give a thread as many
-// registers as fit the most threads that the table's lines need.
-template <class T>
-struct Kernel {
-  int units;
-  void (*launch)(const FusedLaunch<T>&);
-};
+// The compiler may give a thread as many registers as fit the most threads that the table's lines
+// need.
 template <class T>
 constexpr Kernel<T> kKernels[] = {
-    {2, LaunchVectors<T, 2, 1024>},
-    {4, LaunchVectors<T, 4, 1024>},
-    {6, LaunchVectors<T, 6, 768>},
-    {8, LaunchVectors<T, 8, 1024, typename Format<T>::FastExponentials>},
-    {16, LaunchVectors<T, 16, 512>},
+    {0, 2, LaunchVectors<T, 2, 1024>},
+    {0, 4, LaunchVectors<T, 4, 1024>},
+    {0, 6, LaunchVectors<T, 6, 768>},
+    {0, 8, LaunchVectors<T, 8, 1024, typename Format<T>::FastExponentials>},
 };
-
-bool HasClusters() {
-  int device = 0;
-  int major = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  return major >= 9;
-}
 
 template <class T>
 bool EveryRowIsAligned(const FusedLaunch<T>& launch) {
@@ -81,8 +67,8 @@ bool EveryRowIsAligned(const FusedLaunch<T>& launch) {
 
 template <class T>
 void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
-  const SoftmaxRegime regime =
-      SoftmaxRegimeOf(launch.columns, problem.element, {EveryRowIsAligned(launch), HasClusters()});
+  const SoftmaxRegime regime = SoftmaxRegimeOf(launch.columns, problem.element,
+                                               {EveryRowIsAligned(launch), CanStreamParts()});
   switch (regime.kind) {
     case SoftmaxRegimeKind::kStaged:
       return LaunchStagedRows(launch, regime);
@@ -90,8 +76,8 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
       return LaunchShortRows(launch, regime);
     case SoftmaxRegimeKind::kRegisters:
       return LaunchRegisters(launch, regime);
-    case SoftmaxRegimeKind::kRing:
-      return LaunchRing(launch, regime, static_cast<SoftmaxRingCounters*>(problem.workspace));
+    case SoftmaxRegimeKind::kParts:
+      return LaunchParts(launch, regime);
     case SoftmaxRegimeKind::kTwoPass:
       return LaunchTwoPassSoftmax(launch.stream, problem);
   }
@@ -101,10 +87,7 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
 
 template <class T>
 void LaunchRegisters(const FusedLaunch<T>& launch, const SoftmaxRegime& regime) {
-  for (const auto& kernel : kKernels<T>) {
-    if (kernel.units == regime.units) return kernel.launch(launch);
-  }
-  throw Error("softmax has no kernel for the regime '" + std::string(regime.name) + "'");
+  LaunchOneOf(kKernels<T>, launch, regime);
 }
 template void LaunchRegisters(const FusedLaunch<float>&, const SoftmaxRegime&);
 template void LaunchRegisters(const FusedLaunch<__half>&, const SoftmaxRegime&);
@@ -115,9 +98,9 @@ template void LaunchRegisters(const FusedLaunch<__nv_bfloat16>&, const SoftmaxRe
 void LaunchFusedSoftmax(cudaStream_t stream, const SoftmaxProblem& problem) {
   softmax::VisitElementType(problem.element, [&](auto type) {
     using T = decltype(type);
-    softmax::LaunchFused<T>(problem,
-                            {static_cast<const T*>(problem.input), static_cast<T*>(problem.output),
-                             problem.rows, static_cast<int>(problem.columns), stream});
+    softmax::LaunchFused<T>(
+        problem, {static_cast<const T*>(problem.input), static_cast<T*>(problem.output),
+                  problem.rows, static_cast<int>(problem.columns), stream, problem.workspace});
   });
 }
 

@@ -4,6 +4,9 @@
 
 #include <cuda_runtime.h>
 
+#include <string>
+
+#include "device/error.h"
 #include "kernels/cuda/softmax.h"
 #include "kernels/softmax_regimes.h"
 
@@ -16,7 +19,24 @@ struct FusedLaunch {
   long rows;
   int columns;
   cudaStream_t stream;
+  void* workspace;
 };
+
+// A kernel, and which lines of the table of regimes it serves: those with its lanes and units.
+template <class T>
+struct Kernel {
+  int lanes;
+  int units;
+  void (*launch)(const FusedLaunch<T>&);
+};
+template <class T, std::size_t kCount>
+void LaunchOneOf(const Kernel<T> (&kernels)[kCount], const FusedLaunch<T>& launch,
+                 const SoftmaxRegime& regime) {
+  for (const auto& kernel : kernels) {
+    if (kernel.lanes == regime.lanes && kernel.units == regime.units) return kernel.launch(launch);
+  }
+  throw Error("softmax has no kernel for the regime '" + std::string(regime.name) + "'");
+}
 
 // kStaged: kernels/cuda/softmax_staged.cu.
 template <class T>
@@ -27,9 +47,10 @@ void LaunchShortRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
 // kRegisters: kernels/cuda/softmax_fused.cu.
 template <class T>
 void LaunchRegisters(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
-// kRing: kernels/cuda/softmax_ring.cu.
+// kParts: kernels/cuda/softmax_parts.cu.
 template <class T>
-void LaunchRing(const FusedLaunch<T>& launch, const SoftmaxRegime& regime,
-                SoftmaxRingCounters* counters);
+void LaunchParts(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
+// Whether the current device can: it has bulk copies, and enough shared memory and SMs.
+bool CanStreamParts();
 
 }  // namespace overlapbench::softmax

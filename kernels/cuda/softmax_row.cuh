@@ -33,16 +33,16 @@ struct Span {
   }
 };
 
-// kVectors vectors, `stride` vectors apart; those from `count` on do not exist.
+// kVectors vectors, `stride` vectors apart; those before `first` and from `count` on do not exist.
 template <class T, int kVectors>
 class Vectors {
  public:
-  __device__ void Load(const uint4* from, int count, int stride) {
+  __device__ void Load(const uint4* from, int count, int stride, int first = 0) {
     constexpr std::uint32_t kPadding = Format<T>::kMinusInfinities;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       uint4 vector = {kPadding, kPadding, kPadding, kPadding};
-      if (v * stride < count) vector = from[v * stride];
+      if (v * stride >= first && v * stride < count) vector = from[v * stride];
       words_[4 * v] = vector.x;
       words_[4 * v + 1] = vector.y;
       words_[4 * v + 2] = vector.z;
@@ -68,7 +68,8 @@ class Vectors {
   // Where the output lies differently between 16-byte boundaries than the input, its elements are
   // stored one by one.
   template <class Exponentials>
-  __device__ void Store(T* to, int count, int stride, const Normalizer<Exponentials>& normalizer) {
+  __device__ void Store(T* to, int count, int stride, const Normalizer<Exponentials>& normalizer,
+                        int first = 0) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
     ForgetConversions();
 #pragma unroll
@@ -76,7 +77,7 @@ class Vectors {
       std::uint32_t words[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) words[i] = Format<T>::Normalize(words_[4 * v + i], normalizer);
-      if (v * stride >= count) continue;
+      if (v * stride < first || v * stride >= count) continue;
       if (aligned) {
         // Told to, the compiler stores 16 bytes at once; left to itself, it does not always.
         __stwb(reinterpret_cast<uint4*>(to) + v * stride,

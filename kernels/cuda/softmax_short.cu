@@ -90,13 +90,6 @@ void LaunchLanes(const FusedLaunch<T>& launch) {
   CUDA_CHECK(cudaGetLastError());
 }
 
-// Which kernel serves which line of the table of regimes.
-template <class T>
-struct Kernel {
-  int lanes;
-  int units;
-  void (*launch)(const FusedLaunch<T>&);
-};
 template <class T>
 constexpr Kernel<T> kKernels[] = {
     {4, 1, LaunchLanes<T, 1, 4, 2>},   {8, 1, LaunchLanes<T, 1, 8, 2>},
@@ -109,10 +102,7 @@ constexpr Kernel<T> kKernels[] = {
 
 template <class T>
 void LaunchShortRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime) {
-  for (const auto& kernel : kKernels<T>) {
-    if (kernel.lanes == regime.lanes && kernel.units == regime.units) return kernel.launch(launch);
-  }
-  throw Error("softmax has no kernel for the regime '" + std::string(regime.name) + "'");
+  LaunchOneOf(kKernels<T>, launch, regime);
 }
 template void LaunchShortRows(const FusedLaunch<float>&, const SoftmaxRegime&);
 template void LaunchShortRows(const FusedLaunch<__half>&, const SoftmaxRegime&);

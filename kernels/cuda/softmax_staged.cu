@@ -109,13 +109,6 @@ void LaunchStaged(const FusedLaunch<T>& launch) {
   CUDA_CHECK(cudaGetLastError());
 }
 
-// Which kernel serves which line of the table of regimes.
-template <class T>
-struct Kernel {
-  int lanes;
-  int units;
-  void (*launch)(const FusedLaunch<T>&);
-};
 template <class T>
 constexpr Kernel<T> kKernels[] = {
     {4, 2, LaunchStaged<T, 2, 4>},   {4, 3, LaunchStaged<T, 3, 4>},
@@ -132,10 +125,7 @@ constexpr Kernel<T> kKernels[] = {
 
 template <class T>
 void LaunchStagedRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime) {
-  for (const auto& kernel : kKernels<T>) {
-    if (kernel.lanes == regime.lanes && kernel.units == regime.units) return kernel.launch(launch);
-  }
-  throw Error("softmax has no kernel for the regime '" + std::string(regime.name) + "'");
+  LaunchOneOf(kKernels<T>, launch, regime);
 }
 template void LaunchStagedRows(const FusedLaunch<float>&, const SoftmaxRegime&);
 template void LaunchStagedRows(const FusedLaunch<__half>&, const SoftmaxRegime&);

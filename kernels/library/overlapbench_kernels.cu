@@ -16,7 +16,7 @@ using overlapbench::GeluDirection;
 using overlapbench::GeluForm;
 using overlapbench::GeluTensors;
 using overlapbench::GeluVariant;
-using overlapbench::kSoftmaxCounterBytes;
+using overlapbench::kSoftmaxWorkspaceBytes;
 
 struct Refusal {
   overlapbench_status status;
@@ -167,21 +167,22 @@ int32_t overlapbench_gelu_backward(int32_t device, int32_t type, int32_t form, c
 
 int32_t overlapbench_softmax_forward(int32_t device, int32_t type, const void* input, void* output,
                                      int64_t rows, int64_t columns, void* workspace, void* stream) {
-  static_assert(kSoftmaxCounterBytes == OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES);
+  static_assert(kSoftmaxWorkspaceBytes == OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES);
+  constexpr std::size_t kWorkspaceAlignment = 16;
   return Guarded([&] {
     const Element element = ElementOf(type);
     RequireCount(rows, INT32_MAX, "rows");
     RequireCount(columns, INT32_MAX, "columns");
     RequireCount(rows * columns, kMostMatrixElements, "rows x columns");
-    const Tensor counters{"workspace", workspace, kSoftmaxCounterBytes};
-    RequireAddress(counters, kSoftmaxCounterBytes, "");
+    const Tensor between{"workspace", workspace, kSoftmaxWorkspaceBytes};
+    RequireAddress(between, kWorkspaceAlignment, "");
     const int64_t bytes = rows * columns * static_cast<int64_t>(SizeOf(element));
     const Tensor to{"output", output, bytes};
     const Tensor from{"input", input, bytes};
-    RequireApart(counters, to);
-    RequireApart(counters, from);
+    RequireApart(between, to);
+    RequireApart(between, from);
     RequireTensors(device, SizeOf(element), {from, to}, RequireApart);
-    RequireOnDevice(counters, device);
+    RequireOnDevice(between, device);
     overlapbench::LaunchFusedSoftmax(static_cast<cudaStream_t>(stream),
                                      {input, output, workspace, rows, columns, element});
   });

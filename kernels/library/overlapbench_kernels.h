@@ -54,9 +54,9 @@ OVERLAPBENCH_API int32_t overlapbench_gelu_backward(int32_t device, int32_t type
                                                     void* grad_input, int64_t count, void* stream);
 
 /* What softmax_forward needs beside its matrices: device memory, aligned to 16 bytes. It must be
- * zero before the first call; every call leaves it zero. Calls that may run at the same time must
- * not share it. */
-enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 16 };
+ * zero before the first call, and left alone between calls. Calls that may run at the same time
+ * must not share it. */
+enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 1048576 };
 
 /* Softmax over each row of a row-major matrix of rows×columns elements: rows and columns below
  * 2^31, together at most 2^40 elements. `output` must not overlap `input`. A row that holds a NaN

@@ -32,7 +32,7 @@ FORMS: Mapping[str, int] = {"tanh": 0, "erf": 1}
 WORKS: Mapping[str, int] = {"tile": 0, "full": 1}
 _TYPES: Mapping[str, int] = {"torch.float32": 0, "torch.float16": 1, "torch.bfloat16": 2}
 _TILE = 16  # rows and columns of C that a block of grid_gemm computes
-_WORKSPACE_BYTES = 16  # of a softmax
+_WORKSPACE_BYTES = 1 << 20  # of a softmax
 _CUDA_FAILED = 6  # the status of a failed CUDA call; the others are bad arguments
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -194,7 +194,7 @@ def _result(like: Tensor, out: Tensor | None) -> Tensor:
 
 
 def _softmax_workspace(device: Any) -> Tensor:
-    """Return counters that no softmax on another stream uses: each leaves them zero."""
+    """Return memory, zero at first, that no softmax on another stream uses."""
     torch = _torch()
     with torch.cuda.device(device):
         if torch.cuda.is_current_stream_capturing():  # then zeroing is a part of the graph

@@ -1,0 +1,482 @@
+// The fused softmax's longest rows: parts of rows stream through the shared memory of all SMs.
+//
+// Rows are cut into parts. One block an SM takes part after part from a counter in device memory,
+// so that the matrix is read in order, by each SM as fast as it can: those in the larger groups of
+// SMs (GPCs) get less bandwidth than others. A block has a ring of slots, each of which holds a
+// part from its arrival until its results are written. Warps of four kinds work on them, each at
+// its own pace:
+//
+//   the loader     takes a part for every slot that falls free and has it copied there
+//   the workers    sum up a part that has arrived, a piece each; and, when the collector has the
+//                  sum of its row, write their pieces' results, which is more urgent
+//   the publisher  writes a part's maximum and sum to device memory
+//   the collector  waits for those of all parts of the row
+//
+// So memory is read while results are computed and written, and while the SMs that share a row wait
+// for each other. A row is read once: its parts stay in their slots.
+//
+// A row waits for nothing but its own parts: they are taken in order, for slots that are free or
+// about to be, and summed up whatever else is not complete. Were the oldest incomplete row to wait
+// for a part that nobody takes, all slots would hold parts of it; so a launch ends if only the
+// slots of the blocks that run together have room for a row. CanStreamParts sees to that.
+//
+// Copies keep the row's position between 128-byte boundaries, to which parts are cut too: shifted
+// ones cost 4 %. The loader takes its first parts one after another: at once, they arrive later
+// each, and all SMs then read and write in step, which costs 2 %.
+//
+// Sources: PTX ISA, "mbarrier", "cp.async.bulk"; "Memory Consistency Model" for 8 bytes that are
+// written and read at once.
+
+#include <algorithm>
+
+#include "device/cuda/cuda_check.h"
+#include "kernels/cuda/softmax_fused.h"
+#include "kernels/cuda/softmax_row.cuh"
+
+namespace overlapbench {
+namespace softmax {
+namespace {
+
+// How a block works on a part: kWorkers warps with a piece each, of kVectors vectors a lane.
+template <int kVectorsOfShape, int kWorkersOfShape>
+struct Shape {
+  static constexpr int kVectors = kVectorsOfShape;
+  static constexpr int kWorkers = kWorkersOfShape;
+  static constexpr int kPiece = 32 * kVectors;            // vectors
+  static constexpr int kMostVectors = kWorkers * kPiece;  // of a part
+  static constexpr int kThreads = 32 * (kWorkers + 3);    // a loader, a publisher, a collector
+};
+
+constexpr int kMostSlots = 8;
+constexpr int kFewestSlots = 3;
+constexpr int kLineVectors = 8;         // 128 bytes
+constexpr int kBesideRingBytes = 2048;  // at most, of shared memory
+
+// One launch, the same for all blocks.
+template <class T>
+struct Plan {
+  const T* in;
+  T* out;
+  int columns;
+  unsigned parts;  // of all rows
+  unsigned parts_of_row;
+  int vectors;  // of a part, its last one in a row may have less
+  int slots;
+  SoftmaxWorkspace* workspace;
+};
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+// A barrier in shared memory that counts arrivals and bytes. Its phases alternate.
+class Barrier {
+ public:
+  __device__ void Initialize(int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals)
+                 : "memory");
+  }
+  __device__ void Arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
+  }
+  // Whether the phase of this parity has ended.
+  __device__ bool Test(int parity) {
+    unsigned ended = 0;
+    asm volatile(
+        "{\n"
+        ".reg .pred ended;\n"
+        "mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, ended;\n"
+        "}"
+        : "=r"(ended)
+        : "r"(address()), "r"(parity)
+        : "memory");
+    return ended != 0;
+  }
+  // Waits for its end.
+  __device__ void Wait(int parity) {
+    asm volatile(
+        "{\n"
+        ".reg .pred ended;\n"
+        "again: mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+        "@!ended bra again;\n"
+        "}" ::"r"(address()),
+        "r"(parity)
+        : "memory");
+  }
+  // Waits for its end, but not for long: the issue slots are others' meanwhile.
+  __device__ void Rest(int parity) {
+    constexpr unsigned kMost_ns = 40;
+    asm volatile(
+        "{\n"
+        ".reg .pred ended;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1, %2;\n"
+        "}" ::"r"(address()),
+        "r"(parity), "r"(kMost_ns)
+        : "memory");
+  }
+  __device__ void CopyIn(uint4* to, const uint4* from, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()),
+                 "r"(bytes)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+        "[%3];" ::"r"(SharedAddress(to)),
+        "l"(from), "r"(bytes), "r"(address())
+        : "memory");
+  }
+
+ private:
+  __device__ static std::uint32_t SharedAddress(const void* data) {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(data));
+  }
+  [[nodiscard]] __device__ std::uint32_t address() const { return SharedAddress(&bits_); }
+  std::uint64_t bits_;
+};
+
+// A part in its slot: its vectors from `first` to before `count`.
+template <class T>
+struct Part {
+  unsigned number;  // over all rows; from Plan::parts on there is none, and nothing after it
+  int first;
+  int count;
+  T* to;  // where the results of the slot's vector 0 go, or would go
+};
+
+template <class Shape, class T>
+struct Shared {
+  Barrier filled[kMostSlots];     // by the loader
+  Barrier summed[kMostSlots];     // by all workers
+  Barrier collected[kMostSlots];  // by the collector
+  Barrier emptied[kMostSlots];    // by all workers
+  Part<T> parts[kMostSlots];
+  Partial of_workers[kMostSlots][Shape::kWorkers];
+  Partial of_row[kMostSlots];
+};
+
+// A place in the ring, and the parity of the phase that its barriers are in.
+struct Cursor {
+  unsigned turn = 0;
+  int slot = 0;
+  int parity = 0;
+  __device__ void Advance(int slots) {
+    ++turn;
+    if (++slot < slots) return;
+    slot = 0;
+    parity ^= 1;
+  }
+};
+
+// The row of a part.
+template <class T>
+struct Row {
+  unsigned number;
+  unsigned part;  // which of its parts
+  const T* start;
+  T* to;
+  Span<T> span;
+
+  __device__ Row(const Plan<T>& plan, unsigned part_number)
+      : number(part_number / plan.parts_of_row),
+        part(part_number - number * plan.parts_of_row),
+        start(plan.in + static_cast<long>(number) * plan.columns),
+        to(plan.out + static_cast<long>(number) * plan.columns),
+        span(start, plan.columns) {}
+  // The edges go with the first part.
+  [[nodiscard]] __device__ int Edge(int lane) const { return part == 0 ? span.Edge(lane) : -1; }
+};
+
+// Starts copying; returns whether there was a part to copy.
+template <class Shape, class T>
+__device__ bool Load(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* ring, int slot,
+                     unsigned number) {
+  if (number >= plan.parts) {
+    shared.parts[slot].number = number;
+    shared.filled[slot].Arrive();
+    return false;
+  }
+  const Row<T> row(plan, number);
+  const auto* vectors = reinterpret_cast<const uint4*>(row.start + row.span.head);
+  const int line = static_cast<int>(reinterpret_cast<std::uintptr_t>(vectors) / 16 % kLineVectors);
+  const int start = static_cast<int>(row.part) * plan.vectors - line;  // vector 0 in the row's
+  const int first = row.part == 0 ? line : 0;
+  const int count = min(plan.vectors, row.span.vectors - start);
+  shared.parts[slot] = {number, first, count,
+                        row.to + row.span.head + static_cast<long>(start) * Span<T>::kVector};
+  if (first < count) {
+    shared.filled[slot].CopyIn(ring + slot * plan.vectors + first, vectors + start + first,
+                               16 * (count - first));
+  } else {
+    shared.filled[slot].Arrive();
+  }
+  return true;
+}
+
+template <class Shape, class T>
+__device__ void LoadParts(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* ring) {
+  Cursor at;
+  for (bool more = true; more; at.Advance(plan.slots)) {
+    // A slot whose row is complete falls free. The first time round these waits end at once.
+    shared.collected[at.slot].Wait(at.parity ^ 1);
+    const unsigned number = atomicAdd(&plan.workspace->taken_parts, 1U);
+    shared.emptied[at.slot].Wait(at.parity ^ 1);
+    more = Load(plan, shared, ring, at.slot, number);
+  }
+}
+
+// The worker's piece of a part, another one each turn, since a part may not have the last ones.
+template <class Shape>
+__device__ __forceinline__ int PieceOf(int worker, const Cursor& at) {
+  constexpr unsigned kStep = 5;
+  return static_cast<int>((static_cast<unsigned>(worker) + kStep * at.turn) % Shape::kWorkers);
+}
+
+template <class T>
+using PartNormalizer = Normalizer<typename Format<T>::FastExponentials>;
+
+template <class Shape, class T>
+__device__ void SumPiece(const Part<T>& part, const uint4* slot, int piece, Partial* sum) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int start = piece * Shape::kPiece;
+  Partial partial = NoPartial();
+  if (start < part.count) {
+    Vectors<T, Shape::kVectors> vectors;
+    vectors.Load(slot + start + lane, part.count - start - lane, 32, part.first - start - lane);
+    partial.max = MaxOverLanes<32>(vectors.Max());
+    partial.sum =
+        SumOverLanes<32>(vectors.Sum(typename Format<T>::FastExponentials(Reference(partial.max))));
+  }
+  if (lane == 0) *sum = partial;
+}
+
+template <class Shape, class T>
+__device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
+                           const PartNormalizer<T>& normalizer, Barrier& emptied) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int start = piece * Shape::kPiece;
+  const int first = part.first - start - lane;
+  const int count = part.count - start - lane;
+  const bool exists = start < part.count;
+  T* to = part.to + static_cast<long>(start + lane) * Span<T>::kVector;
+  Vectors<T, Shape::kVectors> vectors;
+  if (exists) vectors.Load(slot + start + lane, count, 32, first);
+  __syncwarp();  // all lanes have read what they need of the slot
+  if (lane == 0) emptied.Arrive();
+  if (exists) vectors.Store(to, count, 32, normalizer, first);
+}
+
+template <class Shape, class T>
+__device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4* ring, int worker) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  Cursor summing;
+  Cursor storing;
+  for (bool more = true; more || storing.turn != summing.turn;) {
+    const int held = static_cast<int>(summing.turn - storing.turn);
+    if (held > 0 && shared.collected[storing.slot].Test(storing.parity)) {
+      const int slot = storing.slot;
+      StorePiece<Shape>(shared.parts[slot], ring + slot * plan.vectors,
+                        PieceOf<Shape>(worker, storing), PartNormalizer<T>(shared.of_row[slot]),
+                        shared.emptied[slot]);
+      storing.Advance(plan.slots);
+    } else if (more && held < plan.slots && shared.filled[summing.slot].Test(summing.parity)) {
+      const int slot = summing.slot;
+      more = shared.parts[slot].number < plan.parts;
+      if (!more) continue;
+      SumPiece<Shape>(shared.parts[slot], ring + slot * plan.vectors,
+                      PieceOf<Shape>(worker, summing), &shared.of_workers[slot][worker]);
+      if (lane == 0) shared.summed[slot].Arrive();
+      summing.Advance(plan.slots);
+    } else if (held > 0) {
+      shared.collected[storing.slot].Rest(storing.parity);
+    } else {
+      shared.filled[summing.slot].Rest(summing.parity);
+    }
+  }
+}
+
+// Half of a part's sum in device memory: a float, and the tag of the launch that wrote it. A reader
+// thereby knows whether it is there, and there is nothing to be set back.
+__device__ __forceinline__ std::uint64_t Tagged(float value, unsigned tag) {
+  return static_cast<std::uint64_t>(tag) << 32 | __float_as_uint(value);
+}
+__device__ __forceinline__ bool HasTag(std::uint64_t half, unsigned tag) {
+  return half >> 32 == tag;
+}
+__device__ __forceinline__ float ValueOf(std::uint64_t half) {
+  return __uint_as_float(static_cast<unsigned>(half));
+}
+
+__device__ __forceinline__ void Publish(SoftmaxWorkspace::Sum* sum, const Partial& partial,
+                                        unsigned tag) {
+  asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(sum),
+               "l"(Tagged(partial.max, tag)), "l"(Tagged(partial.sum, tag))
+               : "memory");
+}
+__device__ __forceinline__ Partial Await(const SoftmaxWorkspace::Sum* sum, unsigned tag) {
+  std::uint64_t max = 0;
+  std::uint64_t total = 0;
+  do {
+    asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];"
+                 : "=l"(max), "=l"(total)
+                 : "l"(sum)
+                 : "memory");
+  } while (!HasTag(max, tag) || !HasTag(total, tag));
+  return {ValueOf(max), ValueOf(total)};
+}
+
+// The edges are summed up here, since they are not copied to the slot.
+template <class Shape, class T>
+__device__ void PublishParts(const Plan<T>& plan, Shared<Shape, T>& shared, unsigned tag) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (Cursor at;; at.Advance(plan.slots)) {
+    shared.filled[at.slot].Wait(at.parity);
+    const unsigned number = shared.parts[at.slot].number;
+    if (number >= plan.parts) return;
+    const Row<T> row(plan, number);
+    const Partial edge = {LoadEdge(row.start, row.Edge(lane)), 1};
+    shared.summed[at.slot].Wait(at.parity);
+    const Partial of_worker =
+        lane < Shape::kWorkers ? shared.of_workers[at.slot][lane] : NoPartial();
+    const Partial sum = MergeOverWarp(Merge(of_worker, edge));
+    if (lane == 0) Publish(&plan.workspace->sums[number], sum, tag);
+  }
+}
+
+template <class Shape, class T>
+__device__ void CollectRows(const Plan<T>& plan, Shared<Shape, T>& shared, unsigned tag) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (Cursor at;; at.Advance(plan.slots)) {
+    shared.filled[at.slot].Wait(at.parity);
+    const unsigned number = shared.parts[at.slot].number;
+    if (number >= plan.parts) break;
+    const Row<T> row(plan, number);
+    const int edge = row.Edge(lane);
+    const float edge_value = LoadEdge(row.start, edge);
+    const SoftmaxWorkspace::Sum* sums = plan.workspace->sums + row.number * plan.parts_of_row;
+    Partial sum = NoPartial();
+    for (unsigned part = lane; part < plan.parts_of_row; part += 32)
+      sum = Merge(sum, Await(sums + part, tag));
+    __syncwarp();
+    sum = MergeOverWarp(sum);
+    if (lane == 0) {
+      shared.of_row[at.slot] = sum;
+      shared.collected[at.slot].Arrive();
+    }
+    StoreEdge(row.to, edge, edge_value, PartNormalizer<T>(sum));
+  }
+  __threadfence();
+  if (lane == 0 && atomicAdd(&plan.workspace->finished_blocks, 1U) == gridDim.x - 1) {
+    plan.workspace->taken_parts = 0;
+    plan.workspace->finished_blocks = 0;
+    plan.workspace->launches = tag;
+  }
+}
+
+#endif
+
+template <class Shape, class T>
+__global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> plan) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) uint4 ring[];
+  __shared__ Shared<Shape, T> shared;
+  static_assert(sizeof(shared) <= kBesideRingBytes);
+  if (threadIdx.x == 0) {
+    for (int slot = 0; slot < plan.slots; ++slot) {
+      shared.filled[slot].Initialize(1);
+      shared.summed[slot].Initialize(Shape::kWorkers);
+      shared.collected[slot].Initialize(1);
+      shared.emptied[slot].Initialize(Shape::kWorkers);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const unsigned tag = __ldcg(&plan.workspace->launches) + 1;
+  switch (warp - Shape::kWorkers) {
+    case 0:
+      if (threadIdx.x % 32 == 0) LoadParts(plan, shared, ring);
+      break;
+    case 1:
+      PublishParts(plan, shared, tag);
+      break;
+    case 2:
+      CollectRows(plan, shared, tag);
+      break;
+    default:
+      Work(plan, shared, ring, warp);
+  }
+#endif
+}
+
+int Attribute(cudaDeviceAttr attribute) {
+  int device = 0;
+  int value = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
+// What the slots of a block may have.
+int MostRingBytes() {
+  return Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBesideRingBytes;
+}
+
+// Cuts a row into as few parts as can be, of one size.
+template <class Shape, class T>
+Plan<T> PlanOf(const FusedLaunch<T>& launch) {
+  Plan<T> plan{launch.in, launch.out, launch.columns};
+  const long row_bytes = launch.columns * static_cast<long>(sizeof(T));
+  const bool on_lines =
+      (reinterpret_cast<std::uintptr_t>(launch.in) | row_bytes) % (16 * kLineVectors) == 0;
+  const int vectors = static_cast<int>(row_bytes / 16) + (on_lines ? 0 : kLineVectors - 1);
+  const auto over = [](int count, int size) { return (count - 1) / size + 1; };
+  plan.vectors =
+      over(over(vectors, over(vectors, Shape::kMostVectors)), Shape::kPiece) * Shape::kPiece;
+  plan.parts_of_row = static_cast<unsigned>(over(vectors, plan.vectors));
+  plan.slots = std::min(kMostSlots, MostRingBytes() / (16 * plan.vectors));
+  plan.workspace = static_cast<SoftmaxWorkspace*>(launch.workspace);
+  return plan;
+}
+
+// As many rows a launch as the workspace has room for: at least 1 GiB of them.
+template <class Shape, class T>
+void LaunchShape(const FusedLaunch<T>& launch) {
+  const auto kernel = PartsKernel<Shape, T>;
+  Plan<T> plan = PlanOf<Shape>(launch);
+  const int ring_bytes = 16 * plan.vectors * plan.slots;
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ring_bytes));
+  const auto processors = static_cast<unsigned>(Attribute(cudaDevAttrMultiProcessorCount));
+  const long most_rows = SoftmaxWorkspace::kMostParts / plan.parts_of_row;
+  for (long row = 0; row < launch.rows; row += most_rows) {
+    plan.in = launch.in + row * launch.columns;
+    plan.out = launch.out + row * launch.columns;
+    plan.parts = static_cast<unsigned>(std::min(most_rows, launch.rows - row)) * plan.parts_of_row;
+    kernel<<<std::min(processors, plan.parts), Shape::kThreads, ring_bytes, launch.stream>>>(plan);
+    CUDA_CHECK(cudaGetLastError());
+  }
+}
+
+template <class T>
+constexpr Kernel<T> kKernels[] = {
+    {0, 4, LaunchShape<Shape<4, 16>, T>},
+    {0, 5, LaunchShape<Shape<5, 16>, T>},
+    {0, 6, LaunchShape<Shape<6, 10>, T>},
+};
+
+}  // namespace
+
+bool CanStreamParts() {
+  using Largest = Shape<5, 16>;
+  constexpr int kFewestProcessors = 16;
+  return Attribute(cudaDevAttrComputeCapabilityMajor) >= 9 &&
+         Attribute(cudaDevAttrMultiProcessorCount) >= kFewestProcessors &&
+         MostRingBytes() >= kFewestSlots * 16 * Largest::kMostVectors;
+}
+
+template <class T>
+void LaunchParts(const FusedLaunch<T>& launch, const SoftmaxRegime& regime) {
+  LaunchOneOf(kKernels<T>, launch, regime);
+}
+template void LaunchParts(const FusedLaunch<float>&, const SoftmaxRegime&);
+template void LaunchParts(const FusedLaunch<__half>&, const SoftmaxRegime&);
+template void LaunchParts(const FusedLaunch<__nv_bfloat16>&, const SoftmaxRegime&);
+
+}  // namespace softmax
+}  // namespace overlapbench
