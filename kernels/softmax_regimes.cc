@@ -21,13 +21,18 @@ constexpr Line kLines[] = {
     {512, 512, {kLanes, "32 lanes", 32, 1}},
     {1 * kKiB, 1 * kKiB, {kLanes, "32 lanes, 2 vectors", 32, 2}},
     {1536, 1536, {kLanes, "32 lanes, 3 vectors", 32, 3}},
-    // A block may be a single warp.
-    {2 * kKiB, 2 * kKiB, {kRegisters, "block, 4 vectors", 0, 4}},
-    {3 * kKiB, 3 * kKiB, {kLanes, "32 lanes, 6 vectors", 32, 6}},
-    {4 * kKiB, 0, {kRegisters, "block, 8 vectors", 0, 8}},
-    {0, 16 * kKiB, {kRegisters, "block, 2 vectors", 0, 2}},
-    // Up to here an SM holds several blocks, whose loads and stores overlap.
+    // What serves best turns on how many blocks, each of whole warps, an SM's threads make up.
+    {2 * kKiB, 0, {kRegisters, "block, 4 vectors", 0, 4}},
+    {2560, 0, {kRegisters, "block, 3 vectors", 0, 3}},
+    {12 * kKiB, 7680, {kRegisters, "block, 2 vectors", 0, 2}},
+    {0, 8 * kKiB, {kRegisters, "block, 4 vectors", 0, 4}},
+    {15 * kKiB, 0, {kRegisters, "block, 3 vectors", 0, 3}},
+    {16 * kKiB, 20 * kKiB, {kRegisters, "block, 2 vectors", 0, 2}},
+    {28 * kKiB, 0, {kRegisters, "block, 3 vectors", 0, 3}},
+    {36 * kKiB, 0, {kRegisters, "block, 6 vectors", 0, 6}},
+    {48 * kKiB, 48 * kKiB, {kRegisters, "block, 3 vectors", 0, 3}},
     {72 * kKiB, 72 * kKiB, {kRegisters, "block, 6 vectors", 0, 6}},
+    // From here on an SM would hold a single block, and nothing would overlap its work.
     {208 * kKiB, 0, {kParts, "parts, 5 vectors", 0, 5}},
     {1024 * kKiB, 0, {kParts, "parts, 4 vectors", 0, 4}},
     {0, 1024 * kKiB, {kParts, "parts, 6 vectors", 0, 6}},

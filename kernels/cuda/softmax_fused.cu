@@ -52,7 +52,8 @@ void LaunchVectors(const FusedLaunch<T>& launch) {
 // need.
 template <class T>
 constexpr Kernel<T> kKernels[] = {
-    {0, 2, LaunchVectors<T, 2, 1024>},
+    {0, 2, LaunchVectors<T, 2, 1024, typename Format<T>::FastExponentials>},
+    {0, 3, LaunchVectors<T, 3, 1024, typename Format<T>::FastExponentials>},
     {0, 4, LaunchVectors<T, 4, 1024>},
     {0, 6, LaunchVectors<T, 6, 768>},
     {0, 8, LaunchVectors<T, 8, 1024, typename Format<T>::FastExponentials>},

@@ -59,7 +59,7 @@ class Vectors {
 
   template <class Exponentials>
   __device__ float Sum(const Exponentials& exponentials) const {
-    float sums[2] = {0, 0};  // two chains of additions in flight
+    float sums[2] = {0, 0};  // of pairs: two chains of additions in flight
 #pragma unroll
     for (int i = 0; i < kWords; ++i) Format<T>::AddExponentials(words_[i], exponentials, sums);
     return (sums[0] + sums[1]) * exponentials.correction();

@@ -95,7 +95,6 @@ constexpr Kernel<T> kKernels[] = {
     {4, 1, LaunchLanes<T, 1, 4, 2>},   {8, 1, LaunchLanes<T, 1, 8, 2>},
     {16, 1, LaunchLanes<T, 1, 16, 2>}, {32, 1, LaunchLanes<T, 1, 32, 2>},
     {32, 2, LaunchLanes<T, 2, 32, 1>}, {32, 3, LaunchLanes<T, 3, 32, 1>},
-    {32, 6, LaunchLanes<T, 6, 32, 1>},
 };
 
 }  // namespace
