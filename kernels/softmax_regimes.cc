@@ -34,10 +34,11 @@ constexpr Line kLines[] = {
     {72 * kKiB, 72 * kKiB, {kRegisters, "block, 6 vectors", 0, 6}},
     // From here on an SM would hold a single block, and nothing would overlap its work.
     {208 * kKiB, 0, {kParts, "parts, 5 vectors", 0, 5}},
+    {0, 90 * kKiB, {kParts, "parts, 6 vectors", 0, 6}},
+    // Here it does: 32 warps of float32 make up for it. Other types where the device lacks parts.
+    {128 * kKiB, 128 * kKiB, {kRegisters, "block, 8 vectors", 0, 8}},
     {1024 * kKiB, 0, {kParts, "parts, 4 vectors", 0, 4}},
     {0, 1024 * kKiB, {kParts, "parts, 6 vectors", 0, 6}},
-    // Where the device cannot do parts: one block an SM, alone.
-    {128 * kKiB, 128 * kKiB, {kRegisters, "block, 8 vectors", 0, 8}},
 };
 
 // Short rows that are not aligned come first to these.

@@ -54,6 +54,8 @@ TEST(SoftmaxRegimes, ChangeAtTheirLimits) {
   expect_limit(12288, Element::kFloat32, "block, 3 vectors", "block, 6 vectors");
   expect_limit(36864, Element::kBfloat16, "block, 6 vectors", "parts, 5 vectors");
   expect_limit(18432, Element::kFloat32, "block, 6 vectors", "parts, 6 vectors");
+  expect_limit(23040, Element::kFloat32, "parts, 6 vectors", "block, 8 vectors");
+  expect_limit(32768, Element::kFloat32, "block, 8 vectors", "parts, 6 vectors");
   expect_limit(106496, Element::kFloat16, "parts, 5 vectors", "parts, 4 vectors");
   expect_limit(2 * kMostColumns, Element::kBfloat16, "parts, 4 vectors", "two passes");
   expect_limit(kMostColumns, Element::kFloat32, "parts, 6 vectors", "two passes");
