@@ -21,8 +21,8 @@
 // slots of the blocks that run together have room for a row. CanStreamParts sees to that.
 //
 // Copies keep the row's position between 128-byte boundaries, to which parts are cut too: shifted
-// ones cost 4 %. The loader takes its first parts one after another: at once, they arrive later
-// each, and all SMs then read and write in step, which costs 2 %.
+// ones are slower. The loader takes its first parts one after another: at once, each would arrive
+// later, and all SMs would then read and write in step.
 //
 // Sources: PTX ISA, "mbarrier", "cp.async.bulk"; "Memory Consistency Model" for 8 bytes that are
 // written and read at once.
