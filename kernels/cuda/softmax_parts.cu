@@ -262,6 +262,11 @@ __device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
   if (exists) vectors.Store(to, count, 32, normalizer, first);
 }
 
+// Whether the phase has ended, for all lanes or for none: they must take the same way.
+__device__ __forceinline__ bool AllSee(Barrier& barrier, int parity) {
+  return __all_sync(kWholeWarp, barrier.Test(parity)) != 0;
+}
+
 template <class Shape, class T>
 __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4* ring, int worker) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -269,13 +274,13 @@ __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4*
   Cursor storing;
   for (bool more = true; more || storing.turn != summing.turn;) {
     const int held = static_cast<int>(summing.turn - storing.turn);
-    if (held > 0 && shared.collected[storing.slot].Test(storing.parity)) {
+    if (held > 0 && AllSee(shared.collected[storing.slot], storing.parity)) {
       const int slot = storing.slot;
       StorePiece<Shape>(shared.parts[slot], ring + slot * plan.vectors,
                         PieceOf<Shape>(worker, storing), PartNormalizer<T>(shared.of_row[slot]),
                         shared.emptied[slot]);
       storing.Advance(plan.slots);
-    } else if (more && held < plan.slots && shared.filled[summing.slot].Test(summing.parity)) {
+    } else if (more && held < plan.slots && AllSee(shared.filled[summing.slot], summing.parity)) {
       const int slot = summing.slot;
       more = shared.parts[slot].number < plan.parts;
       if (!more) continue;
@@ -309,16 +314,20 @@ __device__ __forceinline__ void Publish(SoftmaxWorkspace::Sum* sum, const Partia
                "l"(Tagged(partial.max, tag)), "l"(Tagged(partial.sum, tag))
                : "memory");
 }
+// Waits for a sum that another block will write. It is there within microseconds unless the
+// workspace was not as it must be: then the launch must fail, and not hang.
 __device__ __forceinline__ Partial Await(const SoftmaxWorkspace::Sum* sum, unsigned tag) {
-  std::uint64_t max = 0;
-  std::uint64_t total = 0;
-  do {
+  constexpr unsigned kMostPolls = 1U << 27;  // each of them a way to L2 and back: half a minute
+  for (unsigned polls = 0; polls < kMostPolls; ++polls) {
+    std::uint64_t max = 0;
+    std::uint64_t total = 0;
     asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];"
                  : "=l"(max), "=l"(total)
                  : "l"(sum)
                  : "memory");
-  } while (!HasTag(max, tag) || !HasTag(total, tag));
-  return {ValueOf(max), ValueOf(total)};
+    if (HasTag(max, tag) && HasTag(total, tag)) return {ValueOf(max), ValueOf(total)};
+  }
+  __trap();
 }
 
 // The edges are summed up here, since they are not copied to the slot.
@@ -368,7 +377,6 @@ __device__ void CollectRows(const Plan<T>& plan, Shared<Shape, T>& shared, unsig
     plan.workspace->launches = tag;
   }
 }
-
 #endif
 
 template <class Shape, class T>
