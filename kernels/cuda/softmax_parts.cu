@@ -76,7 +76,8 @@ class Barrier {
   __device__ void Arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
-  // Whether the phase of this parity has ended.
+  // Whether the phase of this parity has ended. One instruction asks for the whole warp, so that
+  // its lanes hear the same.
   __device__ bool Test(int parity) {
     unsigned ended = 0;
     asm volatile(
@@ -262,11 +263,6 @@ __device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
   if (exists) vectors.Store(to, count, 32, normalizer, first);
 }
 
-// Whether the phase has ended, for all lanes or for none: they must take the same way.
-__device__ __forceinline__ bool AllSee(Barrier& barrier, int parity) {
-  return __all_sync(kWholeWarp, barrier.Test(parity)) != 0;
-}
-
 template <class Shape, class T>
 __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4* ring, int worker) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -274,13 +270,13 @@ __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4*
   Cursor storing;
   for (bool more = true; more || storing.turn != summing.turn;) {
     const int held = static_cast<int>(summing.turn - storing.turn);
-    if (held > 0 && AllSee(shared.collected[storing.slot], storing.parity)) {
+    if (held > 0 && shared.collected[storing.slot].Test(storing.parity)) {
       const int slot = storing.slot;
       StorePiece<Shape>(shared.parts[slot], ring + slot * plan.vectors,
                         PieceOf<Shape>(worker, storing), PartNormalizer<T>(shared.of_row[slot]),
                         shared.emptied[slot]);
       storing.Advance(plan.slots);
-    } else if (more && held < plan.slots && AllSee(shared.filled[summing.slot], summing.parity)) {
+    } else if (more && held < plan.slots && shared.filled[summing.slot].Test(summing.parity)) {
       const int slot = summing.slot;
       more = shared.parts[slot].number < plan.parts;
       if (!more) continue;
@@ -314,20 +310,16 @@ __device__ __forceinline__ void Publish(SoftmaxWorkspace::Sum* sum, const Partia
                "l"(Tagged(partial.max, tag)), "l"(Tagged(partial.sum, tag))
                : "memory");
 }
-// Waits for a sum that another block will write. It is there within microseconds unless the
-// workspace was not as it must be: then the launch must fail, and not hang.
 __device__ __forceinline__ Partial Await(const SoftmaxWorkspace::Sum* sum, unsigned tag) {
-  constexpr unsigned kMostPolls = 1U << 27;  // each of them a way to L2 and back: half a minute
-  for (unsigned polls = 0; polls < kMostPolls; ++polls) {
-    std::uint64_t max = 0;
-    std::uint64_t total = 0;
+  std::uint64_t max = 0;
+  std::uint64_t total = 0;
+  do {
     asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];"
                  : "=l"(max), "=l"(total)
                  : "l"(sum)
                  : "memory");
-    if (HasTag(max, tag) && HasTag(total, tag)) return {ValueOf(max), ValueOf(total)};
-  }
-  __trap();
+  } while (!HasTag(max, tag) || !HasTag(total, tag));
+  return {ValueOf(max), ValueOf(total)};
 }
 
 // The edges are summed up here, since they are not copied to the slot.
@@ -377,6 +369,7 @@ __device__ void CollectRows(const Plan<T>& plan, Shared<Shape, T>& shared, unsig
     plan.workspace->launches = tag;
   }
 }
+
 #endif
 
 template <class Shape, class T>
