@@ -380,6 +380,21 @@ def test_measuring_goes_on_without_python_packages(world: World) -> None:
     assert len(world.run("bench").lines) == 1
 
 
+def test_charts_are_drawn_of_the_result_of_this_run_alone(world: World, tmp_path: Path) -> None:
+    charts = tmp_path / "charts"
+    charts.mkdir()
+    (charts / "result.json").write_text("of an earlier run")
+    listing = world.run("bench", "--charts", str(charts), "--list_axes")
+    assert listing.status == 0
+    assert listing.calls("python") == []
+
+    world.fake(world.binary, 'for flag in "$@"; do :; done; echo new >"${flag#*=}"')
+    measuring = world.run("bench", "--charts", str(charts))
+    assert measuring.status == 0
+    (call,) = measuring.calls("python")
+    assert call.endswith(f"slowdown_chart.py {charts}/result.json -o {charts}")
+
+
 def test_a_failed_update_leaves_the_old_environment(world: World) -> None:
     (world.repository / "tools/requirements.txt").write_text("package==2.0\n")
     (world.bin / "pip.fails").touch()
