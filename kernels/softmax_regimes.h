@@ -5,7 +5,8 @@
 //   kLanes      some lanes of a warp hold the row in registers, as 16-byte vectors
 //   kRegisters  a block holds the row in registers
 //   kParts      the row is cut into parts, which stream through the shared memory of all SMs and
-//               whose maxima and sums meet in device memory. Needs compute capability 9.0
+//               whose maxima and sums meet in device memory. Needs compute capability 9.0 and
+//               122 KiB of shared memory a block
 //   kTwoPass    no regime holds the row: it is read twice
 #pragma once
 
