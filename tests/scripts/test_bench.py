@@ -389,7 +389,7 @@ def test_charts_are_drawn_of_the_result_of_this_run_alone(world: World, tmp_path
     assert listing.calls("python") == []
 
     world.fake(world.binary, 'for flag in "$@"; do :; done; echo new >"${flag#*=}"')
-    measuring = world.run("bench", "--charts", str(charts))
+    measuring = world.run("bench", "--backend=host", "--charts", str(charts))
     assert measuring.status == 0
     (call,) = measuring.calls("python")
     assert call.endswith(f"slowdown_chart.py {charts}/result.json -o {charts}")
