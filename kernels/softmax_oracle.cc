@@ -68,8 +68,8 @@ double SoftmaxError(const std::vector<double>& expected, const void* results, El
 //   sum          positive terms: one e for each addition that a term goes through, of 262,144
 //                columns at most 256 in a thread of BlockPerRow, which has 1,024 threads, and 10 in
 //                the merges. TwoPass adds 49 times in a thread and corrects its sum 32 times, for
-//                5·e each; Fused, which holds 64 words in registers or has 7 chunks in a ring, does
-//                less of both. Unfused adds 1,024 times, in 256 threads: in the worst case they are
+//                5·e each; Fused, which holds at most 32 words of a row in a thread, does less of
+//                both. Unfused adds 1,024 times, in 256 threads: in the worst case they are
 //                off by more, but 256·e is 8·√1024·e, and independent errors of mean 0 exceed that
 //                with a probability below 10^-10 for a thread (Higham and Mary, "A New Approach to
 //                Probabilistic Rounding Error Analysis", 2019, theorem 2.4)

@@ -24,7 +24,7 @@ _LAUNCHES = "launch-*.json"
 
 
 def store(folder: Path, results: Sequence[bytes]) -> None:
-    """Replace the launches in a folder. Raises OSError."""
+    """Replace the launches in a folder; ResultError where it cannot be written."""
     files = {f"launch-{i + 1}.json": content for i, content in enumerate(results)}
     before = {path.name for path in folder.glob(_LAUNCHES)}
     replace_files(folder, files, outdated=before - files.keys())
