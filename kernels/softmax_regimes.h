@@ -1,13 +1,14 @@
 // How the fused softmax holds a row, by the row's length: a table (softmax_regimes.cc).
 //
-//   kStaged     short rows that do not start at 16-byte boundaries: a block moves many of them
-//               through shared memory, where some lanes of a warp hold a row as 4-byte words
-//   kLanes      some lanes of a warp hold the row in registers, as 16-byte vectors
-//   kRegisters  a block holds the row in registers
-//   kParts      the row is cut into parts, which stream through the shared memory of all SMs and
-//               whose maxima and sums meet in device memory. Needs compute capability 9.0 and
-//               122 KiB of shared memory a block
-//   kTwoPass    no regime holds the row: it is read twice
+//   kStaged        short rows that do not start at 16-byte boundaries: a block moves many of them
+//                  through shared memory, where some lanes of a warp hold a row as 4-byte words
+//   kLanes         some lanes of a warp hold the row in registers, as 16-byte vectors
+//   kExponentials  a block holds the row's exponentials in registers
+//   kElements      a block holds the row in registers, and computes its exponentials twice
+//   kParts         the row is cut into parts, which stream through the shared memory of all SMs and
+//                  whose maxima and sums meet in device memory. Needs compute capability 9.0 and
+//                  122 KiB of shared memory a block
+//   kTwoPass       no regime holds the row: it is read twice
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,14 @@
 
 namespace overlapbench {
 
-enum class SoftmaxRegimeKind : std::uint8_t { kStaged, kLanes, kRegisters, kParts, kTwoPass };
+enum class SoftmaxRegimeKind : std::uint8_t {
+  kStaged,
+  kLanes,
+  kExponentials,
+  kElements,
+  kParts,
+  kTwoPass
+};
 
 struct SoftmaxRegime {
   SoftmaxRegimeKind kind = SoftmaxRegimeKind::kTwoPass;

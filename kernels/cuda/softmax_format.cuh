@@ -101,7 +101,8 @@ class Normalizer {
   float factor_;
 };
 
-// Element types. A word is 32 bits as they are loaded: one float, or a pair of 2-byte elements.
+// Element types. A word is 32 bits as they are loaded: kPerWord elements, one float or a pair of
+// 2-byte ones.
 template <class T>
 struct Format;
 
@@ -109,6 +110,7 @@ template <>
 struct Format<float> {
   using FastExponentials =
       Exponentials;  // one register fewer, and as fast: half the elements a byte
+  static constexpr int kPerWord = 1;
   static constexpr std::uint32_t kMinusInfinities = 0xFF800000U;
   __device__ static float ToFloat(float value) { return value; }
   __device__ static float FromFloat(float value) { return value; }
@@ -116,15 +118,8 @@ struct Format<float> {
     return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
   }
   __device__ static float MaxOf(std::uint32_t word) { return __uint_as_float(word); }
-  template <class Exponentials>
-  __device__ static void AddExponentials(std::uint32_t word, const Exponentials& exponentials,
-                                         float (&sums)[2]) {
-    sums[0] += exponentials(__uint_as_float(word));
-  }
-  template <class Normalizer>
-  __device__ static std::uint32_t Normalize(std::uint32_t word, const Normalizer& normalizer) {
-    return __float_as_uint(normalizer(__uint_as_float(word)));
-  }
+  __device__ static void Unpack(std::uint32_t word, float (&x)[1]) { x[0] = __uint_as_float(word); }
+  __device__ static std::uint32_t Pack(const float (&x)[1]) { return __float_as_uint(x[0]); }
 };
 
 // `Kind` names the type's own instructions.
@@ -132,6 +127,7 @@ template <class Kind>
 struct PairFormat {
   using Pair = typename Kind::Pair;
   using FastExponentials = ScaledExponentials<Kind>;
+  static constexpr int kPerWord = 2;
   __device__ static float ToFloat(typename Kind::Single value) { return static_cast<float>(value); }
   __device__ static auto FromFloat(float value) { return Kind::Round(value); }
   __device__ static std::uint32_t Max(std::uint32_t a, std::uint32_t b) {
@@ -141,17 +137,13 @@ struct PairFormat {
     const float2 x = Kind::Unpack(word);
     return fmaxf(x.x, x.y);
   }
-  template <class Exponentials>
-  __device__ static void AddExponentials(std::uint32_t word, const Exponentials& exponentials,
-                                         float (&sums)[2]) {
-    const float2 x = Kind::Unpack(word);
-    sums[0] += exponentials(x.x);
-    sums[1] += exponentials(x.y);
+  __device__ static void Unpack(std::uint32_t word, float (&x)[2]) {
+    const float2 pair = Kind::Unpack(word);
+    x[0] = pair.x;
+    x[1] = pair.y;
   }
-  template <class Normalizer>
-  __device__ static std::uint32_t Normalize(std::uint32_t word, const Normalizer& normalizer) {
-    const float2 x = Kind::Unpack(word);
-    return BitCast<std::uint32_t>(Kind::Pack(normalizer(x.x), normalizer(x.y)));
+  __device__ static std::uint32_t Pack(const float (&x)[2]) {
+    return BitCast<std::uint32_t>(Kind::Pack(x[0], x[1]));
   }
 };
 
@@ -184,6 +176,28 @@ template <>
 struct Format<__half> : PairFormat<Float16Kind> {
   static constexpr std::uint32_t kMinusInfinities = 0xFC00FC00U;
 };
+
+// Adds the exponentials of a word's elements, those of pairs to two sums: two chains of additions
+// are in flight.
+template <class T, class Exponentials>
+__device__ __forceinline__ void AddExponentials(std::uint32_t word,
+                                                const Exponentials& exponentials,
+                                                float (&sums)[2]) {
+  float x[Format<T>::kPerWord];
+  Format<T>::Unpack(word, x);
+#pragma unroll
+  for (int i = 0; i < Format<T>::kPerWord; ++i) sums[i] += exponentials(x[i]);
+}
+
+template <class T, class Normalizer>
+__device__ __forceinline__ std::uint32_t Normalize(std::uint32_t word,
+                                                   const Normalizer& normalizer) {
+  float x[Format<T>::kPerWord];
+  Format<T>::Unpack(word, x);
+#pragma unroll
+  for (float& value : x) value = normalizer(value);
+  return Format<T>::Pack(x);
+}
 
 template <int kLanes>
 __device__ __forceinline__ float MaxOverLanes(float value) {

@@ -2,10 +2,10 @@
 //
 // There a block takes one row. All its loads are in flight before the first is used. Each thread
 // subtracts the maximum of its own elements, so that the whole row's maximum and sum cost one
-// barrier together. The row stays as it was loaded and its exponentials are computed twice, which
-// costs less than the registers that would keep them: the more rows an SM holds, the better their
-// loads, arithmetic and stores overlap. Loads and stores are plain ones: hints that a line will not
-// be used again cost 4 %.
+// barrier together. The more rows an SM holds, the better their loads, arithmetic and stores
+// overlap. So short rows keep their exponentials, and long ones their elements, from which the
+// exponentials are computed twice: for 2-byte types that takes half the registers. Loads and stores
+// are plain ones: hints that a line will not be used again cost 4 %.
 
 #include "device/cuda/cuda_check.h"
 #include "kernels/cuda/softmax_fused.h"
@@ -15,8 +15,23 @@ namespace overlapbench {
 namespace softmax {
 namespace {
 
-template <class T, int kVectors, int kMostThreads, class Exponentials>
-__global__ __launch_bounds__(kMostThreads) void RegistersKernel(const T* in, T* out, int columns) {
+template <class T, int kVectors, class Exponentials>
+__device__ __forceinline__ void StoreResults(Vectors<T, kVectors>& vectors, T* to, int count,
+                                             int stride, const Normalizer<Exponentials>& normalizer,
+                                             float) {
+  vectors.Store(to, count, stride, normalizer);
+}
+template <class T, int kVectors, class Exponentials>
+__device__ __forceinline__ void StoreResults(KeptVectors<T, kVectors>& vectors, T* to, int count,
+                                             int stride, const Normalizer<Exponentials>& normalizer,
+                                             float max) {
+  vectors.Store(to, count, stride, normalizer(max));
+}
+
+// `Held` is Vectors, of elements, or KeptVectors, of exponentials.
+template <class T, class Held, class Exponentials, int kMostThreads, int kBlocks>
+__global__ __launch_bounds__(kMostThreads, kBlocks) void RegistersKernel(const T* in, T* out,
+                                                                         int columns) {
   __shared__ Partial shared[32];
   const T* row = in + static_cast<long>(blockIdx.x) * columns;
   T* to = out + static_cast<long>(blockIdx.x) * columns;
@@ -25,7 +40,7 @@ __global__ __launch_bounds__(kMostThreads) void RegistersKernel(const T* in, T* 
   const int count = span.vectors - thread;
   const int stride = static_cast<int>(blockDim.x);
 
-  Vectors<T, kVectors> vectors;
+  Held vectors;
   vectors.Load(reinterpret_cast<const uint4*>(row + span.head) + thread, count, stride);
   const int edge = span.Edge(thread);
   const float edge_value = LoadEdge(row, edge);
@@ -34,29 +49,54 @@ __global__ __launch_bounds__(kMostThreads) void RegistersKernel(const T* in, T* 
   const float reference = Reference(max);
   const Normalizer<Exponentials> normalizer(MergeOverBlock(
       {max, vectors.Sum(Exponentials(reference)) + Exponential(edge_value - reference)}, shared));
-  vectors.Store(to + span.head + thread * Span<T>::kVector, count, stride, normalizer);
+  StoreResults(vectors, to + span.head + thread * Span<T>::kVector, count, stride, normalizer, max);
   StoreEdge(to, edge, edge_value, normalizer);
 }
 
-template <class T, int kVectors, int kMostThreads, class Exponentials = Exponentials>
-void LaunchVectors(const FusedLaunch<T>& launch) {
-  constexpr long kElementsAWarp = 32L * kVectors * Span<T>::kVector;
+template <class T, class Held, class Exponentials, int kMostThreads, int kBlocks>
+void LaunchHeld(const FusedLaunch<T>& launch) {
+  constexpr long kElementsAWarp = 32L * Held::kVectors * Span<T>::kVector;
   const auto threads = 32 * static_cast<unsigned>((launch.columns - 1) / kElementsAWarp + 1);
-  RegistersKernel<T, kVectors, kMostThreads, Exponentials>
+  RegistersKernel<T, Held, Exponentials, kMostThreads, kBlocks>
       <<<static_cast<unsigned>(launch.rows), threads, 0, launch.stream>>>(launch.in, launch.out,
                                                                           launch.columns);
   CUDA_CHECK(cudaGetLastError());
 }
 
-// The compiler may give a thread as many registers as fit the most threads that the table's lines
-// need.
+// A kernel that holds so many vectors a thread, and for which the compiler may take as many
+// registers as leave an SM room for kBlocks blocks of kMostThreads threads.
+template <class T, int kVectors, int kMostThreads, int kBlocks,
+          class Exponentials = typename Format<T>::FastExponentials>
+constexpr Kernel<T> kElementsKernel{
+    0, kVectors, LaunchHeld<T, Vectors<T, kVectors>, Exponentials, kMostThreads, kBlocks>};
+template <class T, int kVectors, int kMostThreads, int kBlocks>
+constexpr Kernel<T> kExponentialsKernel{
+    0, kVectors,
+    LaunchHeld<T, KeptVectors<T, kVectors>, typename Format<T>::FastExponentials, kMostThreads,
+               kBlocks>};
+
+// Of float32 the table has fewer kinds.
 template <class T>
-constexpr Kernel<T> kKernels[] = {
-    {0, 2, LaunchVectors<T, 2, 1024, typename Format<T>::FastExponentials>},
-    {0, 3, LaunchVectors<T, 3, 1024, typename Format<T>::FastExponentials>},
-    {0, 4, LaunchVectors<T, 4, 1024>},
-    {0, 6, LaunchVectors<T, 6, 768>},
-    {0, 8, LaunchVectors<T, 8, 1024, typename Format<T>::FastExponentials>},
+constexpr Kernel<T> kElementsKernels[] = {
+    kElementsKernel<T, 3, 1024, 2>,
+    kElementsKernel<T, 6, 768, 2, Exponentials>,
+    kElementsKernel<T, 8, 1024, 1>,
+};
+template <>
+constexpr Kernel<float> kElementsKernels<float>[2] = {
+    kElementsKernel<float, 6, 768, 2>,
+    kElementsKernel<float, 8, 1024, 1>,
+};
+template <class T>
+constexpr Kernel<T> kExponentialsKernels[] = {
+    kExponentialsKernel<T, 2, 1024, 2>, kExponentialsKernel<T, 3, 1024, 1>,
+    kExponentialsKernel<T, 4, 1024, 1>, kExponentialsKernel<T, 5, 832, 1>,
+    kExponentialsKernel<T, 6, 768, 1>,
+};
+template <>
+constexpr Kernel<float> kExponentialsKernels<float>[2] = {
+    kExponentialsKernel<float, 2, 1024, 2>,
+    kExponentialsKernel<float, 3, 1024, 1>,
 };
 
 template <class T>
@@ -68,15 +108,22 @@ bool EveryRowIsAligned(const FusedLaunch<T>& launch) {
 
 template <class T>
 void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
-  const SoftmaxRegime regime = SoftmaxRegimeOf(launch.columns, problem.element,
-                                               {EveryRowIsAligned(launch), CanStreamParts()});
+  SoftmaxTraits traits{EveryRowIsAligned(launch)};
+  SoftmaxRegime regime = SoftmaxRegimeOf(launch.columns, problem.element, traits);
+  // The device is asked only where it matters.
+  if (regime.kind == SoftmaxRegimeKind::kParts && !CanStreamParts()) {
+    traits.parts = false;
+    regime = SoftmaxRegimeOf(launch.columns, problem.element, traits);
+  }
   switch (regime.kind) {
     case SoftmaxRegimeKind::kStaged:
       return LaunchStagedRows(launch, regime);
     case SoftmaxRegimeKind::kLanes:
       return LaunchShortRows(launch, regime);
-    case SoftmaxRegimeKind::kRegisters:
-      return LaunchRegisters(launch, regime);
+    case SoftmaxRegimeKind::kExponentials:
+      return LaunchOneOf(kExponentialsKernels<T>, launch, regime);
+    case SoftmaxRegimeKind::kElements:
+      return LaunchOneOf(kElementsKernels<T>, launch, regime);
     case SoftmaxRegimeKind::kParts:
       return LaunchParts(launch, regime);
     case SoftmaxRegimeKind::kTwoPass:
@@ -85,14 +132,6 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
 }
 
 }  // namespace
-
-template <class T>
-void LaunchRegisters(const FusedLaunch<T>& launch, const SoftmaxRegime& regime) {
-  LaunchOneOf(kKernels<T>, launch, regime);
-}
-template void LaunchRegisters(const FusedLaunch<float>&, const SoftmaxRegime&);
-template void LaunchRegisters(const FusedLaunch<__half>&, const SoftmaxRegime&);
-template void LaunchRegisters(const FusedLaunch<__nv_bfloat16>&, const SoftmaxRegime&);
 
 }  // namespace softmax
 

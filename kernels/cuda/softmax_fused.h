@@ -1,5 +1,5 @@
-// The launchers of the fused softmax, one a file, for kernels/cuda/softmax_fused.cu alone. They are
-// instantiated for float, __half and __nv_bfloat16.
+// The launchers of the fused softmax, one a file, for kernels/cuda/softmax_fused.cu alone, which
+// has those that are not here. They are instantiated for float, __half and __nv_bfloat16.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -44,9 +44,6 @@ void LaunchStagedRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime)
 // kLanes: kernels/cuda/softmax_short.cu.
 template <class T>
 void LaunchShortRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
-// kRegisters: kernels/cuda/softmax_fused.cu.
-template <class T>
-void LaunchRegisters(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
 // kParts: kernels/cuda/softmax_parts.cu.
 template <class T>
 void LaunchParts(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);

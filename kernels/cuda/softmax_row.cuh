@@ -1,10 +1,13 @@
-// A thread's share of a row in registers, for the fused softmax.
+// A thread's share of a row in registers, for the fused softmax: `Vectors` of elements, or
+// `KeptVectors`, which become exponentials.
 //
 // Rows of odd length start anywhere. A `Span` says which elements of a row are whole vectors of
 // memory, of 16 bytes unless another type is named, and which few at its two ends, the edges, are
 // not: those are read and written one by one, each by a thread of its own, so that no thread
 // branches for them.
 #pragma once
+
+#include <limits>
 
 #include "kernels/cuda/softmax_format.cuh"
 
@@ -33,11 +36,33 @@ struct Span {
   }
 };
 
+// Writes a vector. Where the output lies differently between 16-byte boundaries than the input, its
+// elements are stored one by one.
+template <class T>
+__device__ __forceinline__ void StoreVector(T* to, bool aligned, const std::uint32_t (&words)[4]) {
+  if (aligned) {
+    // Told to, the compiler stores 16 bytes at once; left to itself, it does not always.
+    __stwb(reinterpret_cast<uint4*>(to), uint4{words[0], words[1], words[2], words[3]});
+  } else {
+    const T* elements = reinterpret_cast<const T*>(words);
+#pragma unroll
+    for (int i = 0; i < Span<T>::kVector; ++i) to[i] = elements[i];
+  }
+}
+__device__ __forceinline__ bool IsVectorAddress(const void* to) {
+  return reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
+}
+
+constexpr int kNoFirst = std::numeric_limits<int>::min();  // which the compiler can leave out
+
 // kVectors vectors, `stride` vectors apart; those before `first` and from `count` on do not exist.
-template <class T, int kVectors>
+// Their exponentials are computed twice: for the sum, and for the results.
+template <class T, int kVectorsOfHeld>
 class Vectors {
  public:
-  __device__ void Load(const uint4* from, int count, int stride, int first = 0) {
+  static constexpr int kVectors = kVectorsOfHeld;
+
+  __device__ void Load(const uint4* from, int count, int stride, int first = kNoFirst) {
     constexpr std::uint32_t kPadding = Format<T>::kMinusInfinities;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
@@ -59,42 +84,32 @@ class Vectors {
 
   template <class Exponentials>
   __device__ float Sum(const Exponentials& exponentials) const {
-    float sums[2] = {0, 0};  // of pairs: two chains of additions in flight
+    float sums[2] = {0, 0};
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) Format<T>::AddExponentials(words_[i], exponentials, sums);
+    for (int i = 0; i < kWords; ++i) AddExponentials<T>(words_[i], exponentials, sums);
     return (sums[0] + sums[1]) * exponentials.correction();
   }
 
-  // Where the output lies differently between 16-byte boundaries than the input, its elements are
-  // stored one by one.
   template <class Exponentials>
   __device__ void Store(T* to, int count, int stride, const Normalizer<Exponentials>& normalizer,
-                        int first = 0) {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
+                        int first = kNoFirst) {
+    const bool aligned = IsVectorAddress(to);
     ForgetConversions();
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       std::uint32_t words[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) words[i] = Format<T>::Normalize(words_[4 * v + i], normalizer);
+      for (int i = 0; i < 4; ++i) words[i] = Normalize<T>(words_[4 * v + i], normalizer);
       if (v * stride < first || v * stride >= count) continue;
-      if (aligned) {
-        // Told to, the compiler stores 16 bytes at once; left to itself, it does not always.
-        __stwb(reinterpret_cast<uint4*>(to) + v * stride,
-               uint4{words[0], words[1], words[2], words[3]});
-      } else {
-        const T* elements = reinterpret_cast<const T*>(words);
-#pragma unroll
-        for (int i = 0; i < Span<T>::kVector; ++i) {
-          to[v * stride * Span<T>::kVector + i] = elements[i];
-        }
-      }
+      StoreVector(to + v * stride * Span<T>::kVector, aligned, words);
     }
   }
 
- private:
+ protected:
   static constexpr int kWords = 4 * kVectors;
+  [[nodiscard]] __device__ std::uint32_t word(int i) const { return words_[i]; }
 
+ private:
   // Makes the compiler believe that the words have changed: it would otherwise keep the floats that
   // the sum made of 2-byte elements, in twice the registers, instead of making them again.
   __device__ void ForgetConversions() {
@@ -103,6 +118,57 @@ class Vectors {
   }
 
   std::uint32_t words_[kWords];
+};
+
+// The same with exponentials that are computed once and kept as floats, in twice the registers of
+// 2-byte elements.
+template <class T, int kVectorsOfHeld>
+class KeptVectors : private Vectors<T, kVectorsOfHeld> {
+  using Base = Vectors<T, kVectorsOfHeld>;
+
+ public:
+  using Base::kVectors;
+  using Base::Load;
+  using Base::Max;
+
+  template <class Exponentials>
+  __device__ float Sum(const Exponentials& exponentials) {
+    float sums[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < Base::kWords; ++i) {
+      Format<T>::Unpack(Base::word(i), values_[i]);
+#pragma unroll
+      for (int j = 0; j < kPerWord; ++j) {
+        values_[i][j] = exponentials(values_[i][j]);
+        sums[j] += values_[i][j];
+      }
+    }
+    correction_ = exponentials.correction();
+    return (sums[0] + sums[1]) * correction_;
+  }
+
+  // The results are the exponentials times `of_max`, the result that the maximum would have which
+  // the exponentials are relative to.
+  __device__ void Store(T* to, int count, int stride, float of_max) {
+    const bool aligned = IsVectorAddress(to);
+    const float factor = of_max * correction_;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      std::uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+#pragma unroll
+        for (float& value : values_[4 * v + i]) value *= factor;
+        words[i] = Format<T>::Pack(values_[4 * v + i]);
+      }
+      if (v * stride < count) StoreVector(to + v * stride * Span<T>::kVector, aligned, words);
+    }
+  }
+
+ private:
+  static constexpr int kPerWord = Format<T>::kPerWord;
+  float values_[Base::kWords][kPerWord];
+  float correction_ = 1;
 };
 
 // The element at `index` of a row, or −infinity, which changes no maximum and no sum.

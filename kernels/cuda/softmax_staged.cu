@@ -43,14 +43,14 @@ __device__ __forceinline__ void ReplaceRow(T* row, int columns, int lane) {
   const Exponentials exponentials(max);
   float sums[2] = {exponentials(edge_value), 0};
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) Format<T>::AddExponentials(words[i], exponentials, sums);
+  for (int i = 0; i < kWords; ++i) AddExponentials<T>(words[i], exponentials, sums);
   const float sum = SumOverLanes<kLanes>(sums[0] + sums[1]);
 
   // These rows have hardly more exponentials than an exact division has instructions.
   const Normalizer normalizer({max, sum}, Reciprocal(sum));
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
-    if (i * kLanes < count) lanes_words[i * kLanes] = Format<T>::Normalize(words[i], normalizer);
+    if (i * kLanes < count) lanes_words[i * kLanes] = Normalize<T>(words[i], normalizer);
   }
   StoreEdge(row, edge, edge_value, normalizer);
 }
