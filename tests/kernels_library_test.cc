@@ -1,8 +1,11 @@
 // The kernels' C interface: bad calls are refused with a status and a message before anything is
 // launched, good ones compute.
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -221,6 +224,29 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
       }
     }
   }
+}
+
+// A workspace by which the first part has been taken, which therefore nobody takes.
+TEST_F(KernelsLibraryOnGpuTest, FailsRatherThanHangOnAWorkspaceThatWasNotZero) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  constexpr int kColumns = 100003;
+  const auto launch = [this] {
+    std::vector<float> words(OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES / 4, 0);
+    words[1] = std::bit_cast<float>(1U);
+    const Buffer workspace = Floats(words);
+    const Buffer input = Floats(std::vector<float>(kColumns, 1));
+    const Buffer output = Floats(std::vector<float>(kColumns, 1));
+    overlapbench_softmax_forward(0, OVERLAPBENCH_FLOAT32, input.data(), output.data(), 1, kColumns,
+                                 workspace.data(), stream_->native());
+    try {
+      Read(output);
+    } catch (const Error& error) {
+      std::fputs(error.what(), stderr);
+      std::_Exit(3);
+    }
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(launch(), testing::ExitedWithCode(3), "cudaErrorLaunchFailure");
 }
 
 TEST_F(KernelsLibraryOnGpuTest, MultipliesMatrices) {

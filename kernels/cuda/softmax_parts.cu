@@ -180,6 +180,10 @@ struct Row {
         start(plan.in + static_cast<long>(number) * plan.columns),
         to(plan.out + static_cast<long>(number) * plan.columns),
         span(start, plan.columns) {}
+  // Where the parts' maxima and sums meet.
+  [[nodiscard]] __device__ SoftmaxWorkspace::Sum* Sums(const Plan<T>& plan) const {
+    return plan.workspace->sums + number * plan.parts_of_row;
+  }
   // The edges go with the first part.
   [[nodiscard]] __device__ int Edge(int lane) const { return part == 0 ? span.Edge(lane) : -1; }
 };
@@ -263,11 +267,17 @@ __device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
   if (exists) vectors.Store(to, count, 32, normalizer, first);
 }
 
+// A launch whose workspace another one changes, or that was not zero at first, would wait for ever
+// for sums that nobody writes. It fails instead, after seconds: the longest takes milliseconds. The
+// workers count because they have time to: they rest where everyone else polls.
+constexpr unsigned kMostRests = 1U << 24;
+
 template <class Shape, class T>
 __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4* ring, int worker) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   Cursor summing;
   Cursor storing;
+  unsigned rests = 0;
   for (bool more = true; more || storing.turn != summing.turn;) {
     const int held = static_cast<int>(summing.turn - storing.turn);
     if (held > 0 && shared.collected[storing.slot].Test(storing.parity)) {
@@ -284,10 +294,13 @@ __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4*
                       PieceOf<Shape>(worker, summing), &shared.of_workers[slot][worker]);
       if (lane == 0) shared.summed[slot].Arrive();
       summing.Advance(plan.slots);
-    } else if (held > 0) {
-      shared.collected[storing.slot].Rest(storing.parity);
     } else {
-      shared.filled[summing.slot].Rest(summing.parity);
+      if (++rests == kMostRests) __trap();
+      if (held > 0) {
+        shared.collected[storing.slot].Rest(storing.parity);
+      } else {
+        shared.filled[summing.slot].Rest(summing.parity);
+      }
     }
   }
 }
@@ -322,38 +335,40 @@ __device__ __forceinline__ Partial Await(const SoftmaxWorkspace::Sum* sum, unsig
   return {ValueOf(max), ValueOf(total)};
 }
 
-// The edges are summed up here, since they are not copied to the slot.
-template <class Shape, class T>
-__device__ void PublishParts(const Plan<T>& plan, Shared<Shape, T>& shared, unsigned tag) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+// Calls visit(row, cursor) for each part of the block, once it has arrived.
+template <class Shape, class T, class Visit>
+__device__ void VisitParts(const Plan<T>& plan, Shared<Shape, T>& shared, const Visit& visit) {
   for (Cursor at;; at.Advance(plan.slots)) {
     shared.filled[at.slot].Wait(at.parity);
     const unsigned number = shared.parts[at.slot].number;
     if (number >= plan.parts) return;
-    const Row<T> row(plan, number);
+    visit(Row<T>(plan, number), at);
+  }
+}
+
+// The edges are summed up here, since they are not copied to the slot.
+template <class Shape, class T>
+__device__ void PublishParts(const Plan<T>& plan, Shared<Shape, T>& shared, unsigned tag) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  VisitParts(plan, shared, [&](const Row<T>& row, const Cursor& at) {
     const Partial edge = {LoadEdge(row.start, row.Edge(lane)), 1};
     shared.summed[at.slot].Wait(at.parity);
     const Partial of_worker =
         lane < Shape::kWorkers ? shared.of_workers[at.slot][lane] : NoPartial();
     const Partial sum = MergeOverWarp(Merge(of_worker, edge));
-    if (lane == 0) Publish(&plan.workspace->sums[number], sum, tag);
-  }
+    if (lane == 0) Publish(row.Sums(plan) + row.part, sum, tag);
+  });
 }
 
 template <class Shape, class T>
 __device__ void CollectRows(const Plan<T>& plan, Shared<Shape, T>& shared, unsigned tag) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (Cursor at;; at.Advance(plan.slots)) {
-    shared.filled[at.slot].Wait(at.parity);
-    const unsigned number = shared.parts[at.slot].number;
-    if (number >= plan.parts) break;
-    const Row<T> row(plan, number);
+  VisitParts(plan, shared, [&](const Row<T>& row, const Cursor& at) {
     const int edge = row.Edge(lane);
     const float edge_value = LoadEdge(row.start, edge);
-    const SoftmaxWorkspace::Sum* sums = plan.workspace->sums + row.number * plan.parts_of_row;
     Partial sum = NoPartial();
     for (unsigned part = lane; part < plan.parts_of_row; part += 32)
-      sum = Merge(sum, Await(sums + part, tag));
+      sum = Merge(sum, Await(row.Sums(plan) + part, tag));
     __syncwarp();
     sum = MergeOverWarp(sum);
     if (lane == 0) {
@@ -361,7 +376,7 @@ __device__ void CollectRows(const Plan<T>& plan, Shared<Shape, T>& shared, unsig
       shared.collected[at.slot].Arrive();
     }
     StoreEdge(row.to, edge, edge_value, PartNormalizer<T>(sum));
-  }
+  });
   __threadfence();
   if (lane == 0 && atomicAdd(&plan.workspace->finished_blocks, 1U) == gridDim.x - 1) {
     plan.workspace->taken_parts = 0;
