@@ -1,11 +1,15 @@
 """Alternating samples with a cold cache: what a sample is, and when it counts.
 
-A sample: the GPU sleeps, so that the host is ahead of it with everything that follows; L2 is
-flushed by reading twice its size (the write-back of dirty lines, which writing leaves, would be
-timed); an event, the work, an event. A sample whose first event had passed before the host was
-done may hold time of the host: it is thrown away and taken again.
+A sample: the GPU sleeps, so that the host is ahead of it with everything that follows; the work,
+untimed, for its code, which SMs keep as in a program that repeats it; L2 is flushed by reading
+twice its size (the write-back of dirty lines, which writing leaves, would be timed); an event, the
+work, an event. A sample whose first event had passed before the host was done may hold time of the
+host: it is thrown away and taken again.
+
+The order is random, the same every time, since a sample may depend on whose came before.
 """
 
+import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
@@ -28,6 +32,7 @@ class ColdSampler:
         """Return the milliseconds of one run of `work`, or None where the host came too late."""
         start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda._sleep(_SLEEP_CYCLES)
+        work()
         self._flushed.sum()
         start.record()
         work()
@@ -40,10 +45,12 @@ class ColdSampler:
 def time_alternately(
     sampler: ColdSampler, works: Mapping[str, Callable[[], object]], rounds: int
 ) -> dict[str, list[float]]:
-    """Sample every work once a round, in an order that turns round; the first round is warmup."""
+    """Sample every work once a round, in random order; the first round is warmup."""
+    shuffle = random.Random(0).shuffle
     times: dict[str, list[float]] = {name: [] for name in works}
     for attempt in range(1 + rounds * _MOST_TRIES):
-        order = list(works) if attempt % 2 else list(works)[::-1]
+        order = list(works)
+        shuffle(order)
         for name in order:
             time_ms = sampler.sample(works[name])
             if attempt and time_ms is not None and len(times[name]) < rounds:
