@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench import torch_kernels
-from overlapbench.output import print_text, replace_files
+from overlapbench.output import deliver, require_file
 from overlapbench.result import ResultError, read_results
 
 Grid = tuple[int, int]
@@ -202,11 +202,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     speaks = os.environ.get("RANK", "0") == "0"
     try:
         suite = suite_slowdowns(options.compare, options.first) if options.compare else {}
+        if speaks:
+            require_file(options.output)
         _require_machine()
         rows, context = _run(options, speaks)
         if speaks:
-            _write(options.output, rows, context | {"first": options.first})
-            print_text(render_table(rows, suite))
+            document = _document(rows, context | {"first": options.first})
+            deliver(render_table(rows, suite), {options.output: document})
     except (OverlapError, ResultError, torch_kernels.KernelsError) as error:
         return _refuse(str(error), 2, speaks)
     except OSError as error:
@@ -320,12 +322,12 @@ def _run(options: argparse.Namespace, speaks: bool) -> tuple[list[Row], dict[str
     }
 
 
-def _write(path: Path, rows: Sequence[Row], context: Mapping[str, str]) -> None:
+def _document(rows: Sequence[Row], context: Mapping[str, str]) -> bytes:
     figures = [
         asdict(row) | {"slowdown": row.slowdown, "efficiency": row.efficiency} for row in rows
     ]
     document = {"overlapbench_torch_overlap": "1", "context": dict(context), "rows": figures}
-    replace_files(path.parent, {path.name: (json.dumps(document, indent=1) + "\n").encode()}, ())
+    return (json.dumps(document, indent=1) + "\n").encode()
 
 
 def _refuse(line: str, status: int, speaks: bool) -> int:

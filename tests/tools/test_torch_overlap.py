@@ -84,6 +84,20 @@ def test_a_result_without_the_experiment_is_refused(
     assert line == f"torch_overlap: {path}: holds no row of the same experiment"
 
 
+def test_an_output_that_could_not_be_written_is_refused_before_anything_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # would be refused next
+    missing = tmp_path / "missing" / "out.json"
+    line = _refusal(capsys, "-o", missing)
+    assert line == f"torch_overlap: {missing}: cannot be written: No such file or directory"
+    line = _refusal(capsys, "-o", tmp_path)
+    assert (
+        line == f"torch_overlap: {tmp_path}: cannot be written: there is something that is no file"
+    )
+
+
 def test_what_the_machine_lacks_is_said_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
