@@ -279,6 +279,21 @@ TEST_P(GeluTest, WritesEveryElementAndNoOtherAtAnyLengthAndStart) {
   });
 }
 
+// Of 132 SMs a thread takes three of the first number of vectors and four of the second, and the
+// third is more than all that run at once can take.
+TEST_P(GeluTest, WritesEveryElementOfOneWave) {
+  if (GetParam() == Backend::kHost) GTEST_SKIP() << "there are no waves";
+  for (const Element element : kElements) {
+    for (const GeluForm form : kForms) {
+      for (const long vectors : {700'000L, 1'000'000L, 1'300'000L}) {
+        const auto x = Values(vectors * 16 / static_cast<long>(SizeOf(element)) + 3, 6, 6);
+        const GeluProblem problem{GeluVariant::kFused, form, kForward, element, {}};
+        EXPECT_EQ(Run(problem, x, {}, {1, 0, 1}).fault, "") << ToString(element) << vectors;
+      }
+    }
+  }
+}
+
 TEST_P(GeluTest, SpecialValuesGoToTheirLimits) {
   const std::vector<float> x = {0.0F,     -0.0F,  kInfinity, -kInfinity, kNan,    60000,
                                 -60000,   1e30F,  -1e30F,    1e-40F,     -1e-40F, 0x1p-149F,
