@@ -123,6 +123,18 @@ TEST_P(SessionTest, RanksThatFitOnlyOneAtATimeAreRefusedOnTheHost) {
   EXPECT_EQ(Refusal().find(" are free") != std::string::npos, shared) << Refusal();
 }
 
+TEST_P(SessionTest, WhatDoesNotFitTheHostIsRefusedOnEveryBackend) {
+  work_.footprint.host_bytes = 1UL << 50;
+  const std::string text = Refusal();
+  EXPECT_EQ(text.find("Overlap/Talk+Work/cache:warm on the host needs 1024 TiB but "), 0U) << text;
+}
+
+TEST_P(SessionTest, RanksShareTheHostsMemory) {
+  work_.footprint.host_bytes = device().memory(MemoryKind::kPinned).free_bytes / 10 * 7;
+  const bool fits = TestRanks().size() == 1;
+  EXPECT_EQ(Refusal().find(" are free") == std::string::npos, fits) << Refusal();
+}
+
 // What a benchmark is held against is set up, verified and measured with it.
 TEST_P(SessionTest, AReferenceMustFitAsWell) {
   talk_.footprint.device_bytes = 1UL << 50;

@@ -19,6 +19,7 @@
 #include "device/cuda/driver.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
+#include "device/host/host_memory.h"
 
 namespace overlapbench {
 namespace {
@@ -186,9 +187,7 @@ class CudaDevice : public Device {
   [[nodiscard]] Backend backend() const override { return Backend::kCuda; }
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] Memory memory(MemoryKind kind) const override {
-    // Pinned and pageable memory is the host's; only the device's is scarce enough to be asked for.
-    constexpr std::size_t kUnbounded = ~std::size_t{0};
-    if (kind != MemoryKind::kDevice) return {kUnbounded, kUnbounded};
+    if (kind != MemoryKind::kDevice) return HostMemory();
     Memory memory;
     CUDA_CHECK(cudaMemGetInfo(&memory.free_bytes, &memory.total_bytes));
     return memory;

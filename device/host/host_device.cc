@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "device/device.h"
+#include "device/host/host_memory.h"
 #include "device/host/host_stream.h"
 
 namespace overlapbench {
@@ -65,17 +66,6 @@ std::size_t CacheBytes() {
       std::min(reported_bytes > 0 ? reported_bytes : kDefaultBytes, kMostBytes));
 }
 
-Memory AvailableMemory() {
-  std::map<std::string, std::size_t> kib;
-  std::ifstream file("/proc/meminfo");
-  std::string unit;
-  for (std::string key; file >> key;) {
-    file >> kib[key];
-    std::getline(file, unit);
-  }
-  return {kib["MemAvailable:"] << 10, kib["MemTotal:"] << 10};
-}
-
 // Makes the C library give freed buffers back. Left alone, it raises this limit to the size of what
 // was freed, and a run's memory grows from row to row by holes that nothing fits.
 void GiveMemoryBack() {
@@ -95,7 +85,7 @@ class HostDevice : public Device {
 
   [[nodiscard]] Backend backend() const override { return Backend::kHost; }
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] Memory memory(MemoryKind /*kind*/) const override { return AvailableMemory(); }
+  [[nodiscard]] Memory memory(MemoryKind /*kind*/) const override { return HostMemory(); }
 
   [[nodiscard]] int priorities() const override { return 1; }
   std::unique_ptr<Stream> CreateStream(int /*priority*/) override {
