@@ -1,5 +1,6 @@
 """tools/torch_overlap.py without a GPU: grids, tables, the suite's rows, refusals."""
 
+import json
 import os
 import subprocess
 import sys
@@ -96,6 +97,25 @@ def test_an_output_that_could_not_be_written_is_refused_before_anything_else(
     assert (
         line == f"torch_overlap: {tmp_path}: cannot be written: there is something that is no file"
     )
+
+
+def test_the_first_rank_writes_what_was_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [Row("16x16", 0.25, 0.125, 0.375, 22)]
+    monkeypatch.setattr(torch_overlap, "_require_machine", lambda: None)
+    monkeypatch.setattr(torch_overlap, "_run", lambda *_: (rows, {"device": "a GPU"}))
+    out = tmp_path / "torch.json"
+    monkeypatch.setenv("RANK", "1")
+    assert run("-o", out) == 0
+    assert not out.exists()
+    monkeypatch.setenv("RANK", "0")
+    assert run("-o", out, "--first", "comm") == 0
+    assert capsys.readouterr().out == render_table(rows, {})
+    document = json.loads(out.read_text())
+    assert document["context"] == {"device": "a GPU", "first": "comm"}
+    (row,) = document["rows"]
+    assert (row["grid"], row["slowdown"], row["efficiency"]) == ("16x16", 1.5, 0)
 
 
 def test_what_the_machine_lacks_is_said_in_one_line(
