@@ -69,10 +69,12 @@ double SoftmaxError(const std::vector<double>& expected, const void* results, El
 //                columns at most 256 in a thread of BlockPerRow, which has 1,024 threads, and 10 in
 //                the merges. TwoPass adds 49 times in a thread and corrects its sum 32 times, for
 //                5·e each; Fused, which holds at most 32 words of a row in a thread, does less of
-//                both. Unfused adds 1,024 times, in 256 threads: in the worst case they are
-//                off by more, but 256·e is 8·√1024·e, and independent errors of mean 0 exceed that
-//                with a probability below 10^-10 for a thread (Higham and Mary, "A New Approach to
-//                Probabilistic Rounding Error Analysis", 2019, theorem 2.4)
+//                both, by more than the 5·e of the second exponential and its product by which a
+//                result is off whose exponential was kept. Unfused adds 1,024 times, in 256
+//                threads: in the worst case they are off by more, but 256·e is 8·√1024·e, and
+//                independent errors of mean 0 exceed that with a probability below 10^-10 for a
+//                thread (Higham and Mary, "A New Approach to Probabilistic Rounding Error
+//                Analysis", 2019, theorem 2.4)
 //   division     the reciprocal is off by 2^-23, its product by e
 //   result       u
 // Where exponentials are rounded to the type behind the sum, u more for each. Unfused, the

@@ -279,13 +279,14 @@ TEST_P(GeluTest, WritesEveryElementAndNoOtherAtAnyLengthAndStart) {
   });
 }
 
-// Of 132 SMs a thread takes three of the first number of vectors and four of the second, and the
-// third is more than all that run at once can take.
+// The threads that run at once take three vectors each, four, and more than they can in one wave.
 TEST_P(GeluTest, WritesEveryElementOfOneWave) {
   if (GetParam() == Backend::kHost) GTEST_SKIP() << "there are no waves";
+  const double threads = 2048.0 * device().info().multiprocessors;
   for (const Element element : kElements) {
     for (const GeluForm form : kForms) {
-      for (const long vectors : {700'000L, 1'000'000L, 1'300'000L}) {
+      for (const double share : {2.6, 3.7, 4.8}) {
+        const long vectors = std::lround(share * threads);
         const auto x = Values(vectors * 16 / static_cast<long>(SizeOf(element)) + 3, 6, 6);
         const GeluProblem problem{GeluVariant::kFused, form, kForward, element, {}};
         EXPECT_EQ(Run(problem, x, {}, {1, 0, 1}).fault, "") << ToString(element) << vectors;

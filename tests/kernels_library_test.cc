@@ -228,6 +228,7 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
 
 // A workspace by which the first part has been taken, which therefore nobody takes.
 TEST_F(KernelsLibraryOnGpuTest, FailsRatherThanHangOnAWorkspaceThatWasNotZero) {
+  if (device_->info().compute_capability < 90) GTEST_SKIP() << "rows in parts need capability 9.0";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   constexpr int kColumns = 100003;
   const auto launch = [this] {

@@ -3,9 +3,10 @@
 // There a block takes one row. All its loads are in flight before the first is used. Each thread
 // subtracts the maximum of its own elements, so that the whole row's maximum and sum cost one
 // barrier together. The more rows an SM holds, the better their loads, arithmetic and stores
-// overlap. So short rows keep their exponentials, and long ones their elements, from which the
-// exponentials are computed twice: for 2-byte types that takes half the registers. Loads and stores
-// are plain ones: hints that a line will not be used again cost 4 %.
+// overlap. So most rows keep their exponentials while an SM has the registers for several of them;
+// longer rows keep their elements, from which exponentials are computed twice, in half the
+// registers of 2-byte types. Which does better at a length is measured: kernels/softmax_regimes.cc.
+// Loads and stores are plain ones: hints that a line will not be used again cost 4 %.
 
 #include "device/cuda/cuda_check.h"
 #include "kernels/cuda/softmax_fused.h"
@@ -14,19 +15,6 @@
 namespace overlapbench {
 namespace softmax {
 namespace {
-
-template <class T, int kVectors, class Exponentials>
-__device__ __forceinline__ void StoreResults(Vectors<T, kVectors>& vectors, T* to, int count,
-                                             int stride, const Normalizer<Exponentials>& normalizer,
-                                             float) {
-  vectors.Store(to, count, stride, normalizer);
-}
-template <class T, int kVectors, class Exponentials>
-__device__ __forceinline__ void StoreResults(KeptVectors<T, kVectors>& vectors, T* to, int count,
-                                             int stride, const Normalizer<Exponentials>& normalizer,
-                                             float max) {
-  vectors.Store(to, count, stride, normalizer(max));
-}
 
 // `Held` is Vectors, of elements, or KeptVectors, of exponentials.
 template <class T, class Held, class Exponentials, int kMostThreads, int kBlocks>
@@ -49,7 +37,12 @@ __global__ __launch_bounds__(kMostThreads, kBlocks) void RegistersKernel(const T
   const float reference = Reference(max);
   const Normalizer<Exponentials> normalizer(MergeOverBlock(
       {max, vectors.Sum(Exponentials(reference)) + Exponential(edge_value - reference)}, shared));
-  StoreResults(vectors, to + span.head + thread * Span<T>::kVector, count, stride, normalizer, max);
+  T* const first = to + span.head + thread * Span<T>::kVector;
+  if constexpr (Held::kHasExponentials) {
+    vectors.Store(first, count, stride, normalizer(max));
+  } else {
+    vectors.Store(first, count, stride, normalizer);
+  }
   StoreEdge(to, edge, edge_value, normalizer);
 }
 
@@ -79,7 +72,7 @@ constexpr Kernel<T> kExponentialsKernel{
 template <class T>
 constexpr Kernel<T> kElementsKernels[] = {
     kElementsKernel<T, 3, 1024, 2>,
-    kElementsKernel<T, 6, 768, 2, Exponentials>,
+    kElementsKernel<T, 6, 768, 2, Exponentials>,  // which take two registers less
     kElementsKernel<T, 8, 1024, 1>,
 };
 template <>

@@ -30,6 +30,7 @@
 #include <algorithm>
 
 #include "device/cuda/cuda_check.h"
+#include "kernels/cuda/device_attribute.h"
 #include "kernels/cuda/softmax_fused.h"
 #include "kernels/cuda/softmax_row.cuh"
 
@@ -267,10 +268,11 @@ __device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
   if (exists) vectors.Store(to, count, 32, normalizer, first);
 }
 
-// A launch whose workspace another one changes, or that was not zero at first, would wait for ever
-// for sums that nobody writes. It fails instead, after seconds: the longest takes milliseconds. The
-// workers count because they have time to: they rest where everyone else polls.
-constexpr unsigned kMostRests = 1U << 24;
+// With a workspace that was not zero at first, or that another launch changes, a launch could wait
+// for ever for sums that nobody writes. It fails instead once a worker has rested for some 8 s in
+// all; of what the longest launch takes, milliseconds, it rests a part. The workers count because
+// they have time to: they rest where everyone else polls.
+constexpr unsigned kMostRests = 1U << 25;
 
 template <class Shape, class T>
 __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4* ring, int worker) {
@@ -421,17 +423,9 @@ __global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> pla
 #endif
 }
 
-int Attribute(cudaDeviceAttr attribute) {
-  int device = 0;
-  int value = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
-  return value;
-}
-
 // What the slots of a block may have.
 int MostRingBytes() {
-  return Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBesideRingBytes;
+  return DeviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBesideRingBytes;
 }
 
 // Cuts a row into as few parts as can be, of one size.
@@ -458,7 +452,7 @@ void LaunchShape(const FusedLaunch<T>& launch) {
   Plan<T> plan = PlanOf<Shape>(launch);
   const int ring_bytes = 16 * plan.vectors * plan.slots;
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ring_bytes));
-  const auto processors = static_cast<unsigned>(Attribute(cudaDevAttrMultiProcessorCount));
+  const auto processors = static_cast<unsigned>(DeviceAttribute(cudaDevAttrMultiProcessorCount));
   const long most_rows = SoftmaxWorkspace::kMostParts / plan.parts_of_row;
   for (long row = 0; row < launch.rows; row += most_rows) {
     plan.in = launch.in + row * launch.columns;
@@ -481,8 +475,8 @@ constexpr Kernel<T> kKernels[] = {
 bool CanStreamParts() {
   using Largest = Shape<5, 16>;
   constexpr int kFewestProcessors = 16;
-  return Attribute(cudaDevAttrComputeCapabilityMajor) >= 9 &&
-         Attribute(cudaDevAttrMultiProcessorCount) >= kFewestProcessors &&
+  return DeviceAttribute(cudaDevAttrComputeCapabilityMajor) >= 9 &&
+         DeviceAttribute(cudaDevAttrMultiProcessorCount) >= kFewestProcessors &&
          MostRingBytes() >= kFewestSlots * 16 * Largest::kMostVectors;
 }
 

@@ -61,6 +61,7 @@ template <class T, int kVectorsOfHeld>
 class Vectors {
  public:
   static constexpr int kVectors = kVectorsOfHeld;
+  static constexpr bool kHasExponentials = false;
 
   __device__ void Load(const uint4* from, int count, int stride, int first = kNoFirst) {
     constexpr std::uint32_t kPadding = Format<T>::kMinusInfinities;
@@ -127,7 +128,8 @@ class KeptVectors : private Vectors<T, kVectorsOfHeld> {
   using Base = Vectors<T, kVectorsOfHeld>;
 
  public:
-  using Base::kVectors;
+  static constexpr int kVectors = kVectorsOfHeld;
+  static constexpr bool kHasExponentials = true;
   using Base::Load;
   using Base::Max;
 
@@ -147,11 +149,10 @@ class KeptVectors : private Vectors<T, kVectorsOfHeld> {
     return (sums[0] + sums[1]) * correction_;
   }
 
-  // The results are the exponentials times `of_max`, the result that the maximum would have which
-  // the exponentials are relative to.
-  __device__ void Store(T* to, int count, int stride, float of_max) {
+  // Behind Sum, whose exponentials are relative to this thread's maximum.
+  __device__ void Store(T* to, int count, int stride, float result_of_max) {
     const bool aligned = IsVectorAddress(to);
-    const float factor = of_max * correction_;
+    const float factor = result_of_max * correction_;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       std::uint32_t words[4];
@@ -168,7 +169,7 @@ class KeptVectors : private Vectors<T, kVectorsOfHeld> {
  private:
   static constexpr int kPerWord = Format<T>::kPerWord;
   float values_[Base::kWords][kPerWord];
-  float correction_ = 1;
+  float correction_;
 };
 
 // The element at `index` of a row, or −infinity, which changes no maximum and no sum.

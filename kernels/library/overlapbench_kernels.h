@@ -55,8 +55,8 @@ OVERLAPBENCH_API int32_t overlapbench_gelu_backward(int32_t device, int32_t type
 
 /* What softmax_forward needs beside its matrices: device memory, aligned to 16 bytes. It must be
  * zero before the first call, and left alone between calls. Calls that may run at the same time
- * must not share it. Where it is not so, results are missing, or the kernel fails after seconds,
- * and with it all that the process does on the device from then on. */
+ * must not share it. Where it is not so, results are wrong or missing, or the kernel fails after
+ * seconds, and with it all that the process does on the device from then on. */
 enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 1048576 };
 
 /* Softmax over each row of a row-major matrix of rows×columns elements: rows and columns below
