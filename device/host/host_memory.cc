@@ -61,7 +61,10 @@ std::optional<Memory> OfGroup(const path& group, const Version& version) {
 void NarrowTo(const path& root, path group, const Version& version, Memory* least) {
   for (;; group = group.parent_path()) {
     const auto memory = OfGroup(root / version.groups / group, version);
-    if (memory && memory->free_bytes < least->free_bytes) *least = *memory;
+    if (memory) {
+      least->free_bytes = std::min(least->free_bytes, memory->free_bytes);
+      least->total_bytes = std::min(least->total_bytes, memory->total_bytes);
+    }
     if (group.empty()) return;
   }
 }

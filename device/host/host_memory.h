@@ -14,7 +14,7 @@
 
 namespace overlapbench {
 
-// Free and total bytes by whatever leaves least. `root` is where /proc and /sys are.
+// The least that any of them leaves free, and has in all. `root` is where /proc and /sys are.
 Memory HostMemory(const std::filesystem::path& root = "/");
 
 }  // namespace overlapbench

@@ -1,4 +1,4 @@
-"""tools/torch_overlap.py without a GPU: grids, tables, the suite's rows, refusals."""
+"""tools/torch_overlap.py without a GPU: grids, tables, the suite's rows, outputs, refusals."""
 
 import json
 import os
