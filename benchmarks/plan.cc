@@ -47,9 +47,19 @@ void Plan::RequireKnownAxes() const {
     if (known.contains(one.name)) continue;
     throw UsageError("there is no axis '" + one.name + "'; the axes are " + list);
   }
-  for (const auto& [name, reason] : refused_) {
-    if (!taken_.contains(name)) throw UsageError(reason);
+  for (const auto& one : overrides_) {
+    const auto refused = refused_.find(one.name);
+    if (refused == refused_.end() || taken_.contains(one.name)) continue;
+    throw UsageError(refused->second + HintAtNames(one));
   }
+}
+
+std::string Plan::HintAtNames(const AxisOverride& one) const {
+  const std::string part = one.name + ":" + one.values;
+  const bool exists = std::ranges::any_of(benchmarks_, [&](const auto& benchmark) {
+    return benchmark.configuration.name.find("/" + part + "/") != std::string::npos;
+  });
+  return exists ? "; it is part of names: choose by --benchmark_filter=" + part : "";
 }
 
 void Plan::Know(const std::vector<Axis>& fixture_axes) { Append(method_axes_, fixture_axes); }

@@ -74,6 +74,9 @@ class Plan {
                        decltype(Configuration::make_scene) make_scene,
                        const decltype(PlannedBenchmark::make_fixture)& make_fixture);
   [[nodiscard]] std::vector<Axis> AxesOf(const Case& one, const std::vector<Axis>& fixture_axes);
+  // What to do instead where an override that nothing takes reads like a part of names, as
+  // "direction" in "Copy/Bandwidth/direction:both", which is no axis; "" where it does not.
+  [[nodiscard]] std::string HintAtNames(const AxisOverride& one) const;
   // Gives the axes the values that the user chose. Returns why one does not take them, or "".
   std::string Replace(std::vector<Axis>& axes);
 

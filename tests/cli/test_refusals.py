@@ -27,6 +27,11 @@ REFUSALS = {
         ["--benchmark_filter=Copy", "--axis", "intensity=0"],
         "axis intensity: '0' is not a whole number from 1 to 16777216",
     ),
+    "a part of names": (
+        ["--axis", "direction=host_to_device"],
+        "axis direction: 'host_to_device' is not one of forward, backward; it is part of names: "
+        "choose by --benchmark_filter=direction:host_to_device",
+    ),
     "bad call": (["--axis", "call=foo"], "axis call: 'foo' is not one of loop, batch, graph"),
     "array that cannot be divided": (
         ["--benchmark_filter=Copy/Pipelined", "--axis", "pipeline_streams=3"],
