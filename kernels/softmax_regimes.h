@@ -12,7 +12,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 
 #include "workload/element.h"
 
@@ -29,7 +29,6 @@ enum class SoftmaxRegimeKind : std::uint8_t {
 
 struct SoftmaxRegime {
   SoftmaxRegimeKind kind = SoftmaxRegimeKind::kTwoPass;
-  std::string_view name;
   int lanes = 0;  // kStaged, kLanes: lanes a row
   int units = 0;  // words (kStaged) or vectors a thread
 };
@@ -41,5 +40,8 @@ struct SoftmaxTraits {
 };
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits);
+
+// "32 lanes, 2 vectors"
+std::string ToString(const SoftmaxRegime& regime);
 
 }  // namespace overlapbench

@@ -29,7 +29,7 @@ constexpr std::array kVariants = {SoftmaxVariant::kUnfused, SoftmaxVariant::kBlo
 // ---- the table of regimes
 
 std::string NameOf(long columns, Element element, const SoftmaxTraits& traits) {
-  return std::string(SoftmaxRegimeOf(columns, element, traits).name);
+  return ToString(SoftmaxRegimeOf(columns, element, traits));
 }
 
 TEST(SoftmaxRegimes, ChangeAtTheirLimits) {

@@ -35,7 +35,7 @@ void LaunchOneOf(const Kernel<T> (&kernels)[kCount], const FusedLaunch<T>& launc
   for (const auto& kernel : kernels) {
     if (kernel.lanes == regime.lanes && kernel.units == regime.units) return kernel.launch(launch);
   }
-  throw Error("softmax has no kernel for the regime '" + std::string(regime.name) + "'");
+  throw Error("softmax has no kernel for the regime '" + ToString(regime) + "'");
 }
 
 // kStaged: kernels/cuda/softmax_staged.cu.
