@@ -56,40 +56,35 @@ void LaunchHeld(const FusedLaunch<T>& launch) {
   CUDA_CHECK(cudaGetLastError());
 }
 
-// A kernel that holds so many vectors a thread, and for which the compiler may take as many
-// registers as leave an SM room for kBlocks blocks of kMostThreads threads.
-template <class T, int kVectors, int kMostThreads, int kBlocks,
+// For a kernel the compiler may take as many registers as leave an SM room for kBlocks blocks of
+// kMostThreads threads.
+template <class T, class Held, int kMostThreads, int kBlocks,
           class Exponentials = typename Format<T>::FastExponentials>
-constexpr Kernel<T> kElementsKernel{
-    0, kVectors, LaunchHeld<T, Vectors<T, kVectors>, Exponentials, kMostThreads, kBlocks>};
-template <class T, int kVectors, int kMostThreads, int kBlocks>
-constexpr Kernel<T> kExponentialsKernel{
-    0, kVectors,
-    LaunchHeld<T, KeptVectors<T, kVectors>, typename Format<T>::FastExponentials, kMostThreads,
-               kBlocks>};
+constexpr Kernel<T> kHolding{0, Held::kVectors,
+                             LaunchHeld<T, Held, Exponentials, kMostThreads, kBlocks>};
 
 // Of float32 the table has fewer kinds.
 template <class T>
 constexpr Kernel<T> kElementsKernels[] = {
-    kElementsKernel<T, 3, 1024, 2>,
-    kElementsKernel<T, 6, 768, 2, Exponentials>,  // which take two registers less
-    kElementsKernel<T, 8, 1024, 1>,
+    kHolding<T, Vectors<T, 3>, 1024, 2>,
+    kHolding<T, Vectors<T, 6>, 768, 2, Exponentials>,  // which take two registers less
+    kHolding<T, Vectors<T, 8>, 1024, 1>,
 };
 template <>
 constexpr Kernel<float> kElementsKernels<float>[2] = {
-    kElementsKernel<float, 6, 768, 2>,
-    kElementsKernel<float, 8, 1024, 1>,
+    kHolding<float, Vectors<float, 6>, 768, 2>,
+    kHolding<float, Vectors<float, 8>, 1024, 1>,
 };
 template <class T>
 constexpr Kernel<T> kExponentialsKernels[] = {
-    kExponentialsKernel<T, 2, 1024, 2>, kExponentialsKernel<T, 3, 1024, 1>,
-    kExponentialsKernel<T, 4, 1024, 1>, kExponentialsKernel<T, 5, 832, 1>,
-    kExponentialsKernel<T, 6, 768, 1>,
+    kHolding<T, KeptVectors<T, 2>, 1024, 2>, kHolding<T, KeptVectors<T, 3>, 1024, 1>,
+    kHolding<T, KeptVectors<T, 4>, 1024, 1>, kHolding<T, KeptVectors<T, 5>, 832, 1>,
+    kHolding<T, KeptVectors<T, 6>, 768, 1>,
 };
 template <>
 constexpr Kernel<float> kExponentialsKernels<float>[2] = {
-    kExponentialsKernel<float, 2, 1024, 2>,
-    kExponentialsKernel<float, 3, 1024, 1>,
+    kHolding<float, KeptVectors<float, 2>, 1024, 2>,
+    kHolding<float, KeptVectors<float, 3>, 1024, 1>,
 };
 
 template <class T>
