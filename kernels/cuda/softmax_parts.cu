@@ -269,7 +269,7 @@ __device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
 }
 
 // With a workspace that was not zero at first, or that another launch changes, a launch could wait
-// for ever for sums that nobody writes. It fails instead once a worker has rested for some 8 s in
+// for ever for sums that nobody writes. It fails instead once a worker has rested for seconds in
 // all; of what the longest launch takes, milliseconds, it rests a part. The workers count because
 // they have time to: they rest where everyone else polls.
 constexpr unsigned kMostRests = 1U << 25;
