@@ -1,28 +1,57 @@
 #include "benchmarks/against_copy.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "workload/element.h"
 
 namespace overlapbench {
+namespace {
+
+constexpr const char* kCopy = "copy";
+constexpr const char* kFused = "fused";
+
+Remark ReportCopyShare(const Measurement& measurement, benchmark::UserCounters& counters) {
+  constexpr double kPercent = 100;
+  ReportOwnRates(measurement, counters);
+  const Series own_ms = measurement.Total_ms();
+  const Series copy_ms = measurement.Total_ms(kCopy);
+  Report(counters, "copy_ms", copy_ms);
+  Report(counters, "pct_of_copy", kPercent * (copy_ms / own_ms));
+  if (!measurement.Has(kFused)) return {};
+  const Series fused_ms = measurement.Total_ms(kFused);
+  Report(counters, "fused_ms", fused_ms);
+  Report(counters, "fused_speedup", own_ms / fused_ms);
+  counters["predicted_speedup"] = measurement.CostOf(measurement.own().name).moved_bytes /
+                                  measurement.CostOf(kFused).moved_bytes;
+  return {};
+}
+
+Work CopyWork(const WorkloadSpec& copy, long bytes) {
+  constexpr long kWord = 4;
+  const long words = std::max(1L, (bytes + kWord - 1) / kWord);
+  return MakeWork(copy, SettingsOf(copy.axes, {{"bytes", std::to_string(words * kWord)}}), kCopy);
+}
+
+}  // namespace
+
+Scenario ScenarioOf(const Catalog& catalog, const AgainstCopy& against) {
+  std::vector<const WorkloadSpec*> workloads = {&against.kernel};
+  if (against.fused != nullptr) workloads.push_back(against.fused);
+  Scenario scenario = ScenarioOf(against.name, workloads, against.values);
+  const WorkloadSpec& copy = catalog.workloads.Find("DeviceCopy");
+  scenario.runs = [&copy, &kernel = against.kernel, fused = against.fused,
+                   copied_bytes = against.copied_bytes](const Settings& settings) {
+    std::vector<Run> runs = {SoloRun(CopyWork(copy, copied_bytes(settings)))};
+    if (fused != nullptr) runs.push_back(SoloRun(MakeWork(*fused, settings, kFused)));
+    runs.push_back(SoloRun(MakeWork(kernel, settings)));
+    return runs;
+  };
+  scenario.report = ReportCopyShare;
+  return scenario;
+}
 
 long ElementBytes(const Settings& settings) {
   return static_cast<long>(SizeOf(ElementNamed(settings.Text("precision"))));
-}
-
-Case AgainstCopy(const char* workload, std::map<std::string, std::string> values, const char* title,
-                 const std::function<long(const Settings&)>& copied_bytes,
-                 const std::vector<std::string>& others) {
-  constexpr long kWord = 4;
-  Case one{"", workload, std::move(values), {"DeviceCopy"}, title};
-  one.references.insert(one.references.end(), others.begin(), others.end());
-  one.reference_settings = [copied_bytes](const WorkloadSpec& reference, const Settings& settings) {
-    if (reference.name != "DeviceCopy") return settings;
-    const long words = std::max(1L, (copied_bytes(settings) + kWord - 1) / kWord);
-    return SettingsOf(reference.axes, {{"bytes", std::to_string(words * kWord)}});
-  };
-  return one;
 }
 
 }  // namespace overlapbench

@@ -1,29 +1,70 @@
 #include "benchmarks/catalog.h"
 
+#include "benchmarks/overlap.h"
+
 namespace overlapbench {
 
 using Specs = std::vector<WorkloadSpec>;
 
 // First pass over the lists: declare what each line names.
 #define WORKLOAD(function) Specs function(Machine& machine);
-#define CUDA_WORKLOAD(function, name, side, baseline) WORKLOAD(function)
+#define CUDA_WORKLOAD(function, name, work_class, baseline) WORKLOAD(function)
 #include "comm/comm.def"
 #include "kernels/kernels.def"
 #undef CUDA_WORKLOAD
 #undef WORKLOAD
 
+namespace families {
+#define FAMILY(function) Family function();
+#include "benchmarks/scenarios.def"
+#undef FAMILY
+}  // namespace families
+
 // Second pass: add it. A build without CUDA has no function for those that need it.
 #define WORKLOAD(function) registry.Add(function(machine));
 #ifdef OVERLAPBENCH_WITH_CUDA
-#define CUDA_WORKLOAD(function, name, side, baseline) WORKLOAD(function)
+#define CUDA_WORKLOAD(function, name, work_class, baseline) WORKLOAD(function)
 #else
-#define CUDA_WORKLOAD(function, name, side, baseline) \
-  registry.Add(Specs{Unavailable(name, side, "exists on the cuda backend only", baseline)});
+#define CUDA_WORKLOAD(function, name, work_class, baseline) \
+  registry.Add(Specs{Unavailable(name, work_class, "exists on the cuda backend only", baseline)});
 #endif
 
 void FillRegistry(Registry& registry, Machine& machine) {
 #include "comm/comm.def"
 #include "kernels/kernels.def"
+}
+
+std::vector<Family> AllFamilies() {
+  return {
+#define FAMILY(function) families::function(),
+#include "benchmarks/scenarios.def"
+#undef FAMILY
+  };
+}
+
+CounterTable AllCounters() {
+  CounterTable table;
+  for (const Family& family : AllFamilies()) {
+    for (const Counter& counter : family.counters) table.Add(counter);
+    table.Add(FamilyText{family.name, family.about, family.lead});
+  }
+  return table;
+}
+
+Plan MakePlan(const Catalog& catalog, const CounterTable& table,
+              const std::vector<AxisOverride>& overrides, const std::vector<std::string>& pairs) {
+  Plan plan(table, overrides);
+  for (const std::string& pair : pairs) plan.Add(OverlapPair(catalog, pair));
+  if (!pairs.empty()) {
+    plan.RequireKnownAxes();
+    return plan;
+  }
+  for (const WorkloadSpec& spec : catalog.workloads.specs()) plan.Know(spec.axes);
+  for (const Family& family : AllFamilies()) {
+    for (const Scenario& scenario : family.scenarios(catalog)) plan.Add(scenario);
+  }
+  plan.RequireKnownAxes();
+  return plan;
 }
 
 }  // namespace overlapbench

@@ -1,10 +1,24 @@
-// The catalog: fills the registry from kernels/kernels.def and comm/comm.def.
+// The catalog: every workload and every family of scenarios that this build knows, from the lists
+// kernels/kernels.def, comm/comm.def and benchmarks/scenarios.def.
 #pragma once
 
-#include "workload/registry.h"
+#include <string>
+#include <vector>
+
+#include "benchmarks/plan.h"
 
 namespace overlapbench {
 
 void FillRegistry(Registry& registry, Machine& machine);
+
+std::vector<Family> AllFamilies();
+// The shared counters, and those of all families.
+CounterTable AllCounters();
+// Every family's scenarios, or those of `pairs` alone if there are any (overlap.h). Throws
+// UsageError for an unknown axis or workload, and for values that no scenario accepts. The registry
+// and the table must outlive the plan.
+Plan MakePlan(const Catalog& catalog, const CounterTable& table,
+              const std::vector<AxisOverride>& overrides,
+              const std::vector<std::string>& pairs = {});
 
 }  // namespace overlapbench

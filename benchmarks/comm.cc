@@ -3,16 +3,28 @@
 // nccl-tests measures in another cadence, 20 operations back to back in a warm cache; to compare
 // with it:
 //   --axis cache=warm --axis cadence=streaming
-#include "benchmarks/plan.h"
-#include "fixtures/baseline_fixture.h"
+#include "benchmarks/scenario.h"
 
-namespace overlapbench {
+namespace overlapbench::families {
 
-void PlanComm(Plan& plan, const Registry& registry) {
-  for (const auto& spec : registry.specs()) {
-    if (spec.baseline && spec.side != Side::kCompute)
-      plan.Add<BaselineFixture>("Comm", {"", spec.name, {}});
+namespace {
+
+std::vector<Scenario> Scenarios(const Catalog& catalog) {
+  std::vector<Scenario> scenarios;
+  for (const WorkloadSpec& spec : catalog.workloads.specs()) {
+    if (spec.baseline && spec.work_class != WorkClass::kCompute)
+      scenarios.push_back(Baseline("Comm/" + spec.name, spec));
   }
+  return scenarios;
 }
 
-}  // namespace overlapbench
+}  // namespace
+
+Family Comm() {
+  return {.name = "Comm",
+          .about = "Every collective and copy by itself, in the definitions of nccl-tests.",
+          .lead = {"time", "busbw_GBps", "algbw_GBps", "GBps"},
+          .scenarios = &Scenarios};
+}
+
+}  // namespace overlapbench::families

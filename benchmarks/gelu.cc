@@ -4,11 +4,11 @@
 // by one; backward at 2^28 elements, which of fp32 is a matrix of 16384 by 16384. There the others
 // stand beside it.
 #include <array>
+#include <utility>
 
 #include "benchmarks/against_copy.h"
-#include "fixtures/copy_share_fixture.h"
 
-namespace overlapbench {
+namespace overlapbench::families {
 namespace {
 
 // Half of what is moved: one array in and one out forward, two in and one out backward.
@@ -17,10 +17,8 @@ long HalfOfArraysBytes(const Settings& settings) {
   return settings.Integer("count") * ElementBytes(settings) * arrays / 2;
 }
 
-}  // namespace
-
-void PlanGelu(Plan& plan, Backend backend) {
-  const bool host = backend == Backend::kHost;
+std::vector<Scenario> Scenarios(const Catalog& catalog) {
+  const bool host = catalog.on_host();
   const char* const counts =
       host ? "65536,1048576" : "1048576,4194304,16777216,67108864,268435456,536870912";
   const char* const large = host ? "1048576" : "268435456";
@@ -28,24 +26,39 @@ void PlanGelu(Plan& plan, Backend backend) {
   const char* const middle_and_tail = host ? "65539" : "67108867";
   const char* const types = host ? "fp32,bf16" : "bf16,fp16,fp32";
   const char* const few_types = host ? "fp32" : "bf16,fp32";
-  const std::map<std::string, std::string> fused_cases[] = {
-      {{"count", counts}},
-      {{"count", large}, {"direction", "backward"}},
-      {{"count", middle_and_tail}},
-      {{"count", middle}, {"offset", "1"}}};
-  for (auto values : fused_cases) {
-    values.insert({{"precision", types}, {"form", "tanh,erf"}});
-    plan.Add<CopyShareFixture>(
-        "Gelu", AgainstCopy("GeluFused", std::move(values), "Fused", HalfOfArraysBytes));
+  std::vector<Scenario> scenarios;
+  const auto add = [&](const std::string& name, const WorkloadSpec& kernel, Values values,
+                       const WorkloadSpec* fused_form) {
+    values.insert({"form", "tanh,erf"});
+    scenarios.push_back(ScenarioOf(
+        catalog, {"Gelu/" + name, kernel, std::move(values), HalfOfArraysBytes, fused_form}));
+  };
+  const WorkloadSpec& fused = catalog.workloads.Find("GeluFused");
+  const Values fused_rows[] = {{{"count", counts}},
+                               {{"count", large}, {"direction", "backward"}},
+                               {{"count", middle_and_tail}},
+                               {{"count", middle}, {"offset", "1"}}};
+  for (Values values : fused_rows) {
+    values.insert({"precision", types});
+    add("Fused", fused, std::move(values), nullptr);
   }
-  constexpr std::array<std::pair<const char*, const char*>, 2> kOthers = {
-      {{"GeluUnfused", "Unfused"}, {"GeluFusedScalar", "FusedScalar"}}};
-  for (const auto& [workload, title] : kOthers) {
-    plan.Add<CopyShareFixture>(
-        "Gelu",
-        AgainstCopy(workload, {{"count", large}, {"precision", few_types}, {"form", "tanh,erf"}},
-                    title, HalfOfArraysBytes, {"GeluFused"}));
+  for (const auto& [workload, name] :
+       {std::pair("GeluUnfused", "Unfused"), std::pair("GeluFusedScalar", "FusedScalar")}) {
+    add(name, catalog.workloads.Find(workload), {{"count", large}, {"precision", few_types}},
+        &fused);
   }
+  return scenarios;
 }
 
-}  // namespace overlapbench
+}  // namespace
+
+Family Gelu() {
+  return {.name = "Gelu",
+          .about =
+              "GELU, fused and not; 100 % is a device copy of as many bytes as the kernel must "
+              "move, in the same run.",
+          .lead = {"time", "pct_of_copy", "GBps", "fused_speedup", "predicted_speedup"},
+          .scenarios = &Scenarios};
+}
+
+}  // namespace overlapbench::families

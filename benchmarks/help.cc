@@ -1,54 +1,155 @@
 #include "benchmarks/help.h"
 
-#include <iostream>
-#include <string>
+#include <fmt/core.h>
+#include <fmt/format.h>
 
-#include "fixtures/options.h"
+#include <algorithm>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "benchmarks/catalog.h"
+#include "benchmarks/open_device.h"
+#include "git_revision.h"
 
 namespace overlapbench {
 namespace {
 
 void PrintAxesOf(const std::string& owner, const std::vector<Axis>& axes) {
   std::cout << owner << "\n";
-  for (const auto& axis : axes) {
-    std::cout << "  " << axis.name << " = ";
-    for (std::size_t i = 0; i < axis.values.size(); ++i) {
-      std::cout << (i > 0 ? "," : "") << axis.values[i];
+  for (const Axis& axis : axes)
+    std::cout << fmt::format("  {} = {}  ({})\n", axis.name, fmt::join(axis.values, ","),
+                             axis.help);
+}
+
+bool IsOfWorkload(const Registry& registry, const Axis& axis) {
+  return std::ranges::any_of(registry.specs(), [&](const WorkloadSpec& spec) {
+    return std::ranges::find(spec.axes, axis.name, &Axis::name) != spec.axes.end();
+  });
+}
+
+// Breaks lines of more than 80 columns. A line of a table goes on in its last column: below what
+// follows the last two blanks.
+std::string Wrapped(const std::string& text) {
+  constexpr std::size_t kColumns = 80;
+  std::string wrapped;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t gap = line.rfind("  ");
+    const std::size_t indent = gap == std::string::npos ? 0 : gap + 2;
+    while (line.size() > kColumns) {
+      const std::size_t blank = line.rfind(' ', kColumns);
+      if (blank == std::string::npos || blank < indent) break;
+      wrapped += line.substr(0, blank) + "\n";
+      line = std::string(indent, ' ') + line.substr(blank + 1);
     }
-    std::cout << "  (" << axis.help << ")\n";
+    wrapped += line + "\n";
   }
+  return wrapped;
+}
+
+void PrintHelp() {
+  const CounterTable table = AllCounters();
+  std::string text =
+      "overlapbench: what it costs to overlap computation and communication.\n\n"
+      "Families:\n";
+  for (const FamilyText& family : table.families())
+    text += fmt::format("  {:<9} {}\n", family.name, family.about);
+  text +=
+      "\nA name reads Family/Workload[+Workload]/axis:value/...\n\n"
+      "Examples:\n"
+      "  --benchmark_filter=Overlap\n"
+      "  --benchmark_filter=Overlap/AllToAll.Gemm --axis bytes=1M,64M --axis grid=1x1\n"
+      "  --pair AllReduce+Softmax --axis bytes=64M --axis columns=4K\n"
+      "  --benchmark_filter=Copy/Pipelined --axis pipeline_streams=1,4\n"
+      "  --benchmark_filter=Comm --axis cache=warm --axis cadence=streaming\n"
+      "      as nccl-tests measures\n"
+      "  --benchmark_out=result.json --benchmark_repetitions=3\n\nFlags:\n" +
+      OptionsHelp() +
+      "\n"
+      "Google Benchmark's flags, such as --benchmark_filter=REGEX, --benchmark_list_tests, "
+      "--benchmark_out=FILE.json, --benchmark_min_time= and --benchmark_repetitions=, work as they "
+      "do there.\n\nCounters:\n" +
+      CounterHelp(table);
+  std::cout << Wrapped(text);
+}
+
+void PrintVersion() {
+#ifdef OVERLAPBENCH_WITH_CUDA
+  constexpr const char* kBackends = "backends cuda and host";
+#else
+  constexpr const char* kBackends = "backend host";
+#endif
+  std::cout << fmt::format("overlapbench {} (revision {}), {}\n", kVersion, kGitRevision,
+                           kBackends);
+}
+
+void PrintCounters(bool as_json) {
+  const CounterTable table = AllCounters();
+  if (as_json) {
+    std::string members = JsonMembers(table);
+    members.erase(members.rfind(','), 1);  // behind the last member
+    std::cout << "{\n" << members << "}\n";
+  } else {
+    std::cout << MarkdownTables(table);
+  }
+}
+
+// "9 s", "2 min 5 s".
+std::string Duration(long seconds) {
+  constexpr long kMinute = 60;
+  return seconds < kMinute ? fmt::format("{} s", seconds)
+                           : fmt::format("{} min {} s", seconds / kMinute, seconds % kMinute);
 }
 
 }  // namespace
 
-void PrintHelp() {
-  std::cout
-      << "overlapbench: what overlapping computation and communication costs on this machine.\n\n"
-         "Families: Compute, Comm, Overlap, Copy, Priority, Supply, Launch, Gelu, Softmax,\n"
-         "Mlp.\n"
-         "A name reads Family/Workload[+Workload]/axis:value/...\n\n"
-         "Examples:\n"
-         "  --benchmark_filter=Overlap\n"
-         "  --benchmark_filter='Overlap/AllToAll.Gemm' --axis bytes=1M,64M --axis grid=1x1,16x16\n"
-         "  --benchmark_filter=Copy/Pipelined --axis pipeline_streams=1,4 --axis intensity=2048\n"
-         "  --benchmark_filter=Comm --axis cache=warm --axis cadence=streaming   (as nccl-tests "
-         "does)\n"
-         "  --benchmark_out=result.json --benchmark_repetitions=3\n\nFlags:\n"
-      << OptionsHelp()
-      << "  --query=gpus               print the number of visible GPUs, and end\n\n"
-         "Google Benchmark's flags, such as --benchmark_filter=REGEX, --benchmark_list_tests,\n"
-         "--benchmark_out=FILE.json, --benchmark_min_time= and --benchmark_repetitions=, work as\n"
-         "they do there.\n";
+void Answer(Question question) {
+  switch (question) {
+    case Question::kHelp:
+      return PrintHelp();
+    case Question::kVersion:
+      return PrintVersion();
+    case Question::kCountersAsJson:
+    case Question::kCountersAsMarkdown:
+      return PrintCounters(question == Question::kCountersAsJson);
+    case Question::kGpus:
+      std::cout << VisibleGpus() << "\n";
+      return;
+    case Question::kFlags:  // they were read, and nothing was refused
+    case Question::kNone:
+      return;
+  }
+}
+
+void PrintDryRun(const Options& options, const std::vector<Benchmark>& chosen) {
+  for (const Benchmark& one : chosen) std::cout << one.name << "\n";
+  const auto runs = static_cast<long>(chosen.size()) * options.repetitions;
+  std::cout << fmt::format("{} benchmarks", chosen.size());
+  if (options.repetitions > 1)
+    std::cout << fmt::format(", {} repetitions each", options.repetitions);
+  if (options.iterations_by_google_benchmark) {
+    std::cout << "; --benchmark_min_time says how long each is measured\n";
+    return;
+  }
+  const long budget_ms = options.budget.count();
+  std::cout << fmt::format(
+      "; measuring takes about {} ({} ms each), setting up and verifying come on top\n",
+      Duration((runs * budget_ms + 999) / 1000), budget_ms);
 }
 
 void PrintAxes(const Registry& registry, const Plan& plan) {
-  for (const auto& spec : registry.specs()) {
+  for (const WorkloadSpec& spec : registry.specs()) {
     const std::string& missing = spec.missing;
     PrintAxesOf(spec.name + ": " + (missing.empty() ? spec.summary : "not available: " + missing),
                 spec.axes);
   }
-  PrintAxesOf("The method: of every sample (cache, cadence), and of some families:",
-              plan.method_axes());
+  std::vector<Axis> others;
+  for (const Axis& axis : plan.axes()) {
+    if (!IsOfWorkload(registry, axis)) others.push_back(axis);
+  }
+  PrintAxesOf("Of every sample (cache, cadence), and of some scenarios:", others);
 }
 
 }  // namespace overlapbench

@@ -1,13 +1,141 @@
 // Launch: what launching a kernel costs, and how long a kernel must be for it not to matter.
-#include "benchmarks/plan.h"
-#include "fixtures/launch_fixture.h"
+//
+// EmptyKernel and Pieces are chains of kernels on one lane. Each has a run behind the gate, where
+// the host's cost is the time to enqueue and the device's cost is what remains when all has been
+// enqueued before, and a run without the gate, which is the row's time: the slower of the two
+// decides it.
+//
+// - EmptyKernel: kernels that do nothing. All time is cost.
+// - Pieces: a fixed amount of arithmetic in several kernels, against the whole of it in one. What
+//   the pieces take longer is cost. A kernel shorter than the cost of its launch is dominated by
+//   it.
+// - RoundTrip: the time from a launch until the host knows that it is done.
+#include <algorithm>
 
-namespace overlapbench {
+#include "benchmarks/scenario.h"
 
-void PlanLaunch(Plan& plan) {
-  plan.Add<RoundTripFixture>("Launch", {"", "RoundTrip", {}});
-  plan.Add<EmptyLaunchFixture>("Launch", {"", "EmptyKernel", {}});
-  plan.Add<PiecesFixture>("Launch", {"", "Pieces", {}, {"Whole"}});
+namespace overlapbench::families {
+namespace {
+
+constexpr double kMicrosecondsInMillisecond = 1000;
+
+// A chain of `work`'s parts, behind the gate and without it.
+std::vector<Run> Chains(const Work& work, const Settings& settings) {
+  const long launches = settings.Integer("launches");
+  Run gated{.name = "gated", .as_graph = settings.Text("call") == "graph"};
+  const std::size_t lane = gated.schedule.AddLane({"COMP"});
+  for (long i = 0; i < launches; ++i) gated.schedule.Add(lane, work, {.part = {i, launches}});
+  Run ungated = gated;
+  ungated.name = "ungated";
+  ungated.gated = false;
+  return {gated, ungated};
 }
 
-}  // namespace overlapbench
+double Launches(const Measurement& measurement) {
+  return static_cast<double>(measurement.settings().Integer("launches"));
+}
+
+Remark ReportEmpty(const Measurement& measurement, benchmark::UserCounters& counters) {
+  constexpr double kMillisecondsInSecond = 1000;
+  const double launches = Launches(measurement);
+  const double us_each = kMicrosecondsInMillisecond / launches;
+  Report(counters, "host_us_per_launch", us_each * measurement.Enqueue_ms("gated"));
+  Report(counters, "device_us_per_launch", us_each * measurement.Total_ms("gated"));
+  Report(counters, "launches_per_s", launches * kMillisecondsInSecond / measurement.Total_ms());
+  return {};
+}
+
+Remark ReportPieces(const Measurement& measurement, benchmark::UserCounters& counters) {
+  const double launches = Launches(measurement);
+  const double us_each = kMicrosecondsInMillisecond / launches;
+  const Series whole_ms = measurement.Total_ms("whole");
+  const Series kernel_us = us_each * whole_ms;
+  const Series host_us = us_each * measurement.Enqueue_ms("gated");
+  Series dominated_below_us = host_us;
+  if (launches > 1) {  // of one launch it is noise
+    const double us_each_more = kMicrosecondsInMillisecond / (launches - 1);
+    const Series device_us = us_each_more * (measurement.Total_ms("gated") - whole_ms);
+    Report(counters, "device_us_per_launch", device_us);
+    dominated_below_us = LongerOf(host_us, device_us);
+  }
+  Report(counters, "whole_ms", whole_ms);
+  Report(counters, "pieces_slowdown", measurement.Total_ms() / whole_ms);
+  Report(counters, "kernel_us", kernel_us);
+  Report(counters, "host_us_per_launch", host_us);
+  Report(counters, "dominated_below_us", dominated_below_us);
+  return Remark::Finding(kernel_us.median() < dominated_below_us.median() ? "launches dominate"
+                                                                          : "kernels dominate");
+}
+
+Remark ReportRoundTrip(const Measurement& measurement, benchmark::UserCounters& counters) {
+  Report(counters, "round_trip_us",
+         kMicrosecondsInMillisecond * measurement.Enqueue_ms(measurement.own().name));
+  return {};
+}
+
+// With the axis `call` behind the number of launches.
+Scenario ChainScenario(const Catalog& catalog, const std::string& name, const WorkloadSpec& spec) {
+  Scenario scenario{.name = "Launch/" + name, .missing = spec.missing, .axes = {spec.axes.front()}};
+  scenario.axes.push_back(ChoiceAxis("call",
+                                     "a launch for each, or one for a recorded graph of them",
+                                     {"loop", "graph"}, "loop,graph"));
+  AppendAxes(scenario.axes, spec.axes);
+  scenario.excluded = [&spec, &device = catalog.device](const Settings& settings) {
+    std::string reason = spec.excluded ? spec.excluded(settings) : "";
+    if (!reason.empty() || settings.Text("call") != "graph") return reason;
+    return device.NoGraphs();
+  };
+  return scenario;
+}
+
+std::vector<Scenario> Scenarios(const Catalog& catalog) {
+  const WorkloadSpec& empty = catalog.workloads.Find("EmptyKernel");
+  const WorkloadSpec& pieces = catalog.workloads.Find("Pieces");
+  Scenario round_trip = Baseline("Launch/RoundTrip", catalog.workloads.Find("RoundTrip"));
+  round_trip.report = ReportRoundTrip;
+  Scenario empty_kernel = ChainScenario(catalog, "EmptyKernel", empty);
+  empty_kernel.runs = [&empty](const Settings& settings) {
+    return Chains(MakeWork(empty, settings), settings);
+  };
+  empty_kernel.report = ReportEmpty;
+  Scenario in_pieces = ChainScenario(catalog, "Pieces", pieces);
+  in_pieces.runs = [&pieces](const Settings& settings) {
+    const Work work = MakeWork(pieces, settings, "whole");
+    std::vector<Run> runs = Chains(work, settings);
+    runs.insert(runs.begin(), SoloRun(work));
+    return runs;
+  };
+  in_pieces.report = ReportPieces;
+  return {round_trip, empty_kernel, in_pieces};
+}
+
+}  // namespace
+
+Family Launch() {
+  using enum Better;
+  Family family{.name = "Launch",
+                .about =
+                    "What a launch costs the host and the device, and how short a kernel may "
+                    "be.",
+                .lead = {"time", "host_us_per_launch", "device_us_per_launch", "round_trip_us",
+                         "launches_per_s", "kernel_us", "pieces_slowdown", "dominated_below_us"}};
+  family.counters = {
+      {"host_us_per_launch", "us", kLower, Range::kNotNegative, "host per launch",
+       "the host's time to enqueue / launches, behind the gate"},
+      {"device_us_per_launch", "us", kLower, Range::kSigned, "device per launch",
+       "time behind the gate / launches; of Pieces (time - whole) / (launches - 1)"},
+      {"launches_per_s", "1/s", kHigher, Range::kNotNegative, "launches",
+       "launches / T, without the gate"},
+      {"round_trip_us", "us", kLower, Range::kNotNegative, "round trip",
+       "from a launch until the host knows that it is done"},
+      {"whole_ms", "ms", kLower, Range::kPositive, "whole", "the same arithmetic in one kernel"},
+      {"pieces_slowdown", "", kLower, Range::kPositive, "slowdown", "T / whole"},
+      {"kernel_us", "us", kNeither, Range::kPositive, "kernel", "whole / launches"},
+      {"dominated_below_us", "us", kLower, Range::kNotNegative, "dominated below",
+       "the greater of the host's and the device's cost of a launch"},
+  };
+  family.scenarios = &Scenarios;
+  return family;
+}
+
+}  // namespace overlapbench::families

@@ -1,8 +1,10 @@
-// overlapbench: the program. Reads the command line, starts the ranks, plans the benchmarks that
-// exist on this machine, chooses by filter, and lets Google Benchmark run them.
+// overlapbench: the program. It reads the command line, starts the ranks, plans the benchmarks that
+// exist on this machine, selects by the filter, and lets Google Benchmark run them.
 //
-// Exit status: 0 all rows measured; 1 a row or the job failed; 2 usage.
-#include <algorithm>
+// Exit status: 0 if all rows were measured, 1 if a row or the job failed, 2 for bad usage, 3 if the
+// self-test failed.
+#include <fmt/core.h>
+
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -11,93 +13,101 @@
 
 #include "benchmarks/catalog.h"
 #include "benchmarks/help.h"
-#include "benchmarks/injected_delay.h"
-#include "benchmarks/injected_fault.h"
 #include "benchmarks/open_device.h"
 #include "benchmarks/plan.h"
 #include "benchmarks/run.h"
-#include "benchmarks/selection.h"
 #include "fixtures/options.h"
-#include "ranks/end_job.h"
-#include "ranks/launcher.h"
+#include "injection/injected_delay.h"
+#include "injection/injected_fault.h"
+#include "ranks/watchdog.h"
 
 namespace overlapbench {
 namespace {
 
 constexpr int kUsage = 2;
 
-// Every rank has a command line and an environment of its own. Where they differ, or one of them is
-// refused, all ranks end here instead of waiting for each other.
-Options AgreeOnOptions(Ranks& ranks, const std::vector<std::string>& arguments) {
+// The command line as this rank has read it. Options are needed before the ranks can compare them.
+// A mistake is reported only after that comparison; until then the default options are used.
+struct CommandLine {
   Options options;
-  std::string error;
+  std::string error;  // "" if there is none
+};
+
+CommandLine Read(const std::vector<std::string>& arguments) {
   try {
-    const Progress::Scope scope(ranks.progress(), Phase::kAgree);
-    options = ParseOptions(arguments);
-    for (const auto& fault : options.inject_faults) ParseFault(fault);
-  } catch (const Error& caught) {
-    error = caught.what();
+    CommandLine line{ParseOptions(arguments), ""};
+    for (const auto& fault : line.options.inject_faults) ParseFault(fault);
+    return line;
+  } catch (const Error& error) {
+    return {{}, error.what()};
   }
-  const std::string& text = error.empty() ? options.shared_flags : error;
+}
+
+// Every rank has its own command line and environment. If they differ, or if one is refused, all
+// ranks end here instead of waiting for each other.
+void CompareFlags(Ranks& ranks, const CommandLine& line) {
+  const Progress::Scope scope(ranks.progress(), Phase::kAgree);
+  const std::string& text = line.error.empty() ? line.options.shared_flags : line.error;
   const auto all = ranks.Gather(text, "comparing flags");
-  // What is gathered may be cut off.
+  // Gathered texts may be cut off, so compare hashes too.
   const auto hash = static_cast<double>(std::hash<std::string>()(text));
   const auto hashes = ranks.GatherNumbers({&hash, 1}, "comparing flags");
   for (int rank = 1; rank < ranks.size(); ++rank) {
     if (all[rank] == all[0] && hashes[rank] == hashes[0]) continue;
-    throw FatalError("the ranks were not given the same flags: rank 0: '" + all[0] + "', rank " +
-                         std::to_string(rank) + ": '" + all[rank] +
-                         (all[rank] == all[0] ? "', and differ further on" : "'") +
-                         "; start all ranks with the same flags and environment",
-                     FatalError::kKnownToAll);
+    throw FatalError(
+        fmt::format("the ranks were not given the same flags: rank 0: '{}', rank {}: '{}'{}; start "
+                    "all ranks with the same flags and environment",
+                    all[0], rank, all[rank], all[rank] == all[0] ? ", and differ further on" : ""),
+        FatalError::kKnownToAll);
   }
-  if (!error.empty()) throw UsageError(error);
-  return options;
+  if (!line.error.empty()) throw UsageError(line.error);
 }
 
-// What cannot run here, and the lists that were asked for.
+// Prints what cannot run here, and the lists that were requested.
 void ShowPlan(const Options& options, const Registry& registry, const Plan& plan,
               const Selection& selection) {
-  if (!options.json_to_console) {
+  if (options.format == ConsoleFormat::kText) {
     for (const auto& line : selection.unavailable) std::cerr << line << "\n";
   }
   if (options.list_axes) PrintAxes(registry, plan);
+  if (options.dry_run) PrintDryRun(options, selection.benchmarks);
   if (!options.list_tests) return;
-  for (const auto& one : selection.benchmarks) std::cout << one.configuration.name << "\n";
+  for (const Benchmark& one : selection.benchmarks) std::cout << one.name << "\n";
 }
 
-int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults,
-        const std::vector<std::string>& arguments) {
-  const Options options = AgreeOnOptions(ranks, arguments);
+std::vector<std::string> NamesOf(const std::vector<Axis>& axes) {
+  std::vector<std::string> names;
+  for (const Axis& axis : axes) names.push_back(axis.name);
+  return names;
+}
+
+int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults, const CommandLine& line) {
+  CompareFlags(ranks, line);
+  const Options& options = line.options;
   const auto device = faults.Wrap(OpenDevice(ranks, options), [&] { ranks.AbortLinks(); });
-  Machine machine{*device, ranks};
+  Machine machine{*device, ranks, options.timeout};
   Registry registry;
   FillRegistry(registry, machine);
-  const Plan plan = MakePlan(registry, options.axes, *device);
+  CounterTable table = AllCounters();
+  for (const WorkloadSpec& spec : registry.specs())
+    table.Add(WorkloadText{spec.name, NamesOf(spec.axes)});
+  const Catalog catalog{registry, *device, machine};
+  const Plan plan = MakePlan(catalog, table, options.axes, options.pairs);
   Selection selection = Select(plan, options.filter);
-  if (!options.list_axes) RequireSomething(selection, options.filter);
+  if (!options.list_axes) RequireSomething(plan, selection, options.filter);
   if (ranks.is_root()) ShowPlan(options, registry, plan, selection);
-  if (options.list_axes || options.list_tests) return 0;
-  std::vector<std::unique_ptr<WorkloadSpec>> delayed;
+  if (options.list_axes || options.list_tests || options.dry_run) return 0;
+  std::vector<Benchmark> known;
+  if (options.self_test) known = KnownBenchmarks(catalog, table);
   if (!options.inject_delay.empty()) {
-    delayed = InjectDelay(options.inject_delay, registry, selection.benchmarks);
+    InjectDelay(options.inject_delay, registry, selection.benchmarks);
+    InjectDelayIfAny(options.inject_delay, registry, known);
   }
   Suite suite{machine, options};
-  return RunAll(watchdog, suite, selection.benchmarks);
+  return RunAll(watchdog, suite, table, known, selection.benchmarks);
 }
 
-// What is needed before the ranks can compare their flags; a mistake in them is told then.
-Options EarlyOptions(const std::vector<std::string>& arguments) {
-  try {
-    Options options = ParseOptions(arguments);
-    for (const auto& fault : options.inject_faults) ParseFault(fault);
-    return options;
-  } catch (const UsageError&) {
-    return {};
-  }
-}
-
-// An error here is this rank's own, and the others wait for it.
+// The other ranks do not know of an error here and wait for this rank, so it ends the job.
 std::unique_ptr<Ranks> StartRanks(Watchdog& watchdog, std::chrono::milliseconds timeout,
                                   Progress& progress) {
   try {
@@ -107,37 +117,52 @@ std::unique_ptr<Ranks> StartRanks(Watchdog& watchdog, std::chrono::milliseconds 
   }
 }
 
-// A launcher that does not start MPI leaves each of its ranks believing that it is alone.
+// If the launcher does not start MPI, each of its ranks believes that it is alone.
 void RequireSame(const Launched& launched, const Ranks& ranks) {
   if (ranks.size() > 1 || launched.size == 1) return;
-  throw Error("started as rank " + std::to_string(launched.rank) + " of " +
-              std::to_string(launched.size) +
-              ", but MPI knows of one rank only: this launcher does not start MPI; with srun try "
-              "--mpi=pmix (srun --mpi=list tells what there is)");
+  throw Error(fmt::format(
+      "started as rank {} of {}, but MPI knows of one rank only: this launcher does not "
+      "start MPI; with srun try --mpi=pmix (srun --mpi=list tells what there is)",
+      launched.rank, launched.size));
+}
+
+int Refuse(const std::exception& error, int status, bool show) {
+  std::cout.flush();
+  if (show) std::cerr << "overlapbench: " << error.what() << "\n" << std::flush;
+  return status;
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const Options early = EarlyOptions(arguments);
+  const CommandLine line = Read(arguments);
   const Launched launched = ByLauncher();
+  // Ranks that a launcher has started must hear of each other's mistakes.
+  if (!line.error.empty() && launched.size == 1)
+    return Refuse(UsageError(line.error), kUsage, true);
+  if (line.options.question != Question::kNone) {
+    if (launched.rank == 0) Answer(line.options.question);
+    return 0;
+  }
   Progress progress(launched.rank, launched.size);
-  Watchdog watchdog(progress, early.timeout);
-  FaultInjector faults(early.inject_faults, progress);
-  const auto started = StartRanks(watchdog, early.timeout, progress);
-  RequireSame(launched, *started);
+  Watchdog watchdog(progress, line.options.timeout);
+  FaultInjector faults(line.options.inject_faults, progress);
+  const auto started = StartRanks(watchdog, line.options.timeout, progress);
   Ranks& ranks = *started;
   const auto aborting = watchdog.AtEnd([&](const std::string&) { ranks.AbortLinks(); });
   const auto refuse = [&](const std::exception& error, int status) {
-    std::cout.flush();
-    if (ranks.is_root()) std::cerr << "overlapbench: " << error.what() << "\n" << std::flush;
-    return status;
+    return Refuse(error, status, ranks.is_root());
   };
   try {
-    return Run(watchdog, ranks, faults, arguments);
+    RequireSame(launched, ranks);
+    return Run(watchdog, ranks, faults, line);
   } catch (const FatalError& error) {
     EndJob(watchdog, progress, &ranks, error);
   } catch (const UsageError& error) {
     return refuse(error, kUsage);
+  } catch (const AgreedError& error) {
+    return refuse(error, kFailed);
   } catch (const std::exception& error) {
+    // Only this rank knows of the error, and the others wait for it.
+    if (ranks.size() > 1) EndJob(watchdog, progress, &ranks, error);
     return refuse(error, kFailed);
   }
 }
@@ -147,17 +172,6 @@ int Main(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const auto has = [&](const char* flag) {
-    return std::ranges::find(arguments, flag) != arguments.end();
-  };
-  if (has("--help") || has("-h")) {
-    overlapbench::PrintHelp();
-    return 0;
-  }
-  if (has("--query=gpus")) {
-    std::cout << overlapbench::VisibleGpus() << "\n";
-    return 0;
-  }
   try {
     return overlapbench::Main(arguments);
   } catch (const std::exception& error) {

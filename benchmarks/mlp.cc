@@ -1,20 +1,85 @@
 // Mlp: training a small network, where launches cost as much as the work, and a large one.
 //
+// A row is compared with its plainer forms, sampled in the same group: with call:graph, the same by
+// a loop of launches; with gelu:epilogue, the same with GELU as a kernel of its own. No run is
+// gated: what a graph saves is mostly the host's time for launches, which a gate would hide.
+//
 // Time against steps and against layers gives two lines: their slopes are what a step and a layer
 // cost, their intercepts what is paid once. tools/overlapbench/fit.py fits them.
-#include "benchmarks/plan.h"
-#include "fixtures/mlp_fixture.h"
+#include "benchmarks/scenario.h"
 
-namespace overlapbench {
+namespace overlapbench::families {
+namespace {
 
-void PlanMlp(Plan& plan) {
-  const std::map<std::string, std::string> along_steps = {{"steps", "2,3,4,5"}};
-  const std::map<std::string, std::string> along_layers = {{"layers", "2,3,4,5"}};
-  const std::map<std::string, std::string> fills_the_gpu = {
-      {"dim", "8192"}, {"batch", "8192"}, {"steps", "1"}};
-  for (const auto& values : {along_steps, along_layers, fills_the_gpu}) {
-    plan.Add<MlpFixture>("Mlp", {"", "Mlp", values, {"MlpLoop", "MlpKernel"}, "Training"});
+// A network that differs from the row's in one axis, and how the row compares itself with it.
+struct PlainForm {
+  const char* run;
+  const char* axis;
+  const char* value;
+  const char* time;
+  const char* speedup;
+};
+constexpr PlainForm kPlainForms[] = {
+    {"MlpLoop", "call", "loop", "loop_ms", "graph_speedup"},
+    {"MlpKernel", "gelu", "kernel", "kernel_ms", "epilogue_speedup"}};
+
+std::vector<Run> TrainingRuns(const WorkloadSpec& mlp, const Settings& settings) {
+  std::vector<Run> runs;
+  for (const PlainForm& form : kPlainForms) {
+    if (settings.Text(form.axis) == form.value) continue;
+    runs.push_back(SoloRun(MakeWork(mlp, settings.With(form.axis, form.value), form.run), false));
   }
+  runs.push_back(SoloRun(MakeWork(mlp, settings), false));
+  return runs;
 }
 
-}  // namespace overlapbench
+Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters) {
+  ReportOwnRates(measurement, counters);
+  const Series train_ms = measurement.Total_ms();
+  Report(counters, "train_ms", train_ms);
+  for (const PlainForm& form : kPlainForms) {
+    if (!measurement.Has(form.run)) continue;
+    const Series plain_ms = measurement.Total_ms(form.run);
+    Report(counters, form.time, plain_ms);
+    Report(counters, form.speedup, plain_ms / train_ms);
+  }
+  return {};
+}
+
+std::vector<Scenario> Scenarios(const Catalog& catalog) {
+  std::vector<Scenario> scenarios;
+  const WorkloadSpec& mlp = catalog.workloads.Find("Mlp");
+  const Values along_steps = {{"steps", "2,3,4,5"}};
+  const Values along_layers = {{"layers", "2,3,4,5"}};
+  const Values fills_the_gpu = {{"dim", "8192"}, {"batch", "8192"}, {"steps", "1"}};
+  for (const Values& values : {along_steps, along_layers, fills_the_gpu}) {
+    Scenario training = ScenarioOf("Mlp/Training", {&mlp}, values);
+    training.runs = [&mlp](const Settings& settings) { return TrainingRuns(mlp, settings); };
+    training.report = ReportTraining;
+    scenarios.push_back(training);
+  }
+  return scenarios;
+}
+
+}  // namespace
+
+Family Mlp() {
+  using enum Better;
+  Family family{.name = "Mlp",
+                .about =
+                    "Training a network: launches against a recorded graph, a kernel of its "
+                    "own against a fused epilogue.",
+                .lead = {"graph_speedup", "epilogue_speedup", "train_ms", "loop_ms", "kernel_ms"}};
+  family.counters = {
+      {"train_ms", "ms", kLower, Range::kPositive, "training", "T: all steps"},
+      {"loop_ms", "ms", kLower, Range::kPositive, "loop", "the same by a loop of launches"},
+      {"kernel_ms", "ms", kLower, Range::kPositive, "kernel",
+       "the same with GELU as a kernel of its own"},
+      {"graph_speedup", "", kHigher, Range::kPositive, "graph speedup", "loop / T"},
+      {"epilogue_speedup", "", kHigher, Range::kPositive, "epilogue speedup", "kernel / T"},
+  };
+  family.scenarios = &Scenarios;
+  return family;
+}
+
+}  // namespace overlapbench::families

@@ -7,7 +7,7 @@
 namespace overlapbench {
 namespace {
 
-// If any rank gives an error, ends all of them with it as a mistake of usage.
+// If any rank passes an error, throws it on all ranks as a UsageError.
 void RefuseTogether(Ranks& ranks, const std::string& error) {
   try {
     ranks.AgreeOnError(error, "starting");
@@ -16,13 +16,13 @@ void RefuseTogether(Ranks& ranks, const std::string& error) {
   }
 }
 
-// One rank a GPU. A launcher may also show each rank one GPU of its own.
+// One GPU per rank. A launcher may also make a single GPU visible to each rank.
 std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
   const int visible = VisibleGpus();
   std::string error = CudaUnavailable();
   if (error.empty() && visible > 1 && ranks.local_rank() >= visible) {
     error = std::to_string(ranks.local_size()) + " ranks on this machine but " +
-            std::to_string(visible) + " GPUs: start at most one rank a GPU (--ranks " +
+            std::to_string(visible) + " GPUs: start at most one rank per GPU (--ranks " +
             std::to_string(visible) + ")";
   }
   RefuseTogether(ranks, error);
@@ -32,7 +32,7 @@ std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
     const auto first = std::ranges::find(identities, identities[rank]) - identities.begin();
     if (first == rank) continue;
     throw UsageError("more ranks than GPUs: ranks " + std::to_string(first) + " and " +
-                     std::to_string(rank) + " have the same GPU; start one rank a GPU");
+                     std::to_string(rank) + " have the same GPU; start one rank per GPU");
   }
   return device;
 }

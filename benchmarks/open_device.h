@@ -1,4 +1,4 @@
-// OpenDevice: which backend, and which GPU or cores, this rank works on.
+// OpenDevice: chooses the backend, and the GPU or cores, that this rank works on.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace overlapbench {
 
-// One GPU a rank where there are GPUs, else this machine's cores shared among its ranks;
-// --backend= and --host_cores= say otherwise. Called by all ranks together. Throws UsageError, on
-// all of them, where ranks would not have a GPU each, or would not have the same backend.
+// One GPU per rank if there are GPUs. Otherwise the machine's ranks share its cores. --backend and
+// --host_cores override this. Called by all ranks together. Throws UsageError on all of them if
+// ranks would share a GPU or have different backends.
 std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options);
 
 }  // namespace overlapbench

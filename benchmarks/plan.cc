@@ -1,83 +1,85 @@
 #include "benchmarks/plan.h"
 
+#include <fmt/core.h>
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <set>
+
+#include "benchmarks/name_filter.h"
+#include "device/suggestion.h"
 
 namespace overlapbench {
 namespace {
 
-// How a sample is taken, whatever is in it.
-std::vector<Axis> SampleAxes() {
-  return {ChoiceAxis("cache", "cold: the last-level cache is flushed before every sample",
-                     {"cold", "warm"}, "cold"),
-          ChoiceAxis("cadence", "isolated samples, or 20 back to back behind one gate",
-                     {"isolated", "streaming"}, "isolated", "isolated")};
+// Why no scenario has this combination; "" where it may. A flush between operations that run back
+// to back would be part of the sample.
+std::string ExcludedForAll(const Settings& settings) {
+  const bool streaming = settings.Text("cadence") == "streaming";
+  return streaming && settings.Text("cache") == "cold"
+             ? "cadence:streaming needs a warm cache (--axis cache=warm)"
+             : "";
 }
 
-// Appends those of `more` whose names are not there yet.
-void Append(std::vector<Axis>& axes, const std::vector<Axis>& more) {
-  for (const Axis& axis : more) {
-    if (std::ranges::find(axes, axis.name, &Axis::name) == axes.end()) axes.push_back(axis);
+std::vector<std::string> DescribeUnavailable(const Plan& plan, const NameFilter& filter) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
+  for (const auto& [name, reason] : plan.unavailable()) {
+    if (!filter.Matches(name)) continue;
+    auto entry = std::ranges::find(by_reason, reason, [](const auto& pair) { return pair.first; });
+    if (entry == by_reason.end()) entry = by_reason.insert(by_reason.end(), {reason, {}});
+    if (std::ranges::find(entry->second, name) == entry->second.end())
+      entry->second.push_back(name);
   }
+  std::vector<std::string> lines;
+  for (const auto& [reason, names] : by_reason) {
+    const std::string more =
+        names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : std::string();
+    lines.push_back(fmt::format("not available: {}{}: {}", names.front(), more, reason));
+  }
+  return lines;
 }
 
-// Why the combination of values does not exist; "" when it does.
-std::string ReasonAgainst(const Configuration& configuration) {
-  for (const auto& [spec, settings] : configuration.parts()) {
-    const std::string reason = spec->excluded ? spec->excluded(settings) : "";
-    if (!reason.empty()) return reason;
-  }
-  return "";
+// The scenario's report, which may only use counters of the table.
+auto Checked(const std::shared_ptr<const Scenario>& scenario, const CounterTable& table) {
+  return [scenario, &table](const Measurement& measurement, benchmark::UserCounters& counters) {
+    Remark remark = scenario->report(measurement, counters);
+    for (const auto& [name, value] : counters) {
+      if (table.Find(CounterOf(name)) != nullptr) continue;
+      throw Error(
+          fmt::format("{} reports '{}', which its family does not define", scenario->name, name));
+    }
+    return remark;
+  };
 }
 
 }  // namespace
 
-Plan::Plan(const Registry& registry, Backend backend, const std::vector<AxisOverride>& overrides)
-    : registry_(registry), backend_(backend), overrides_(overrides), method_axes_(SampleAxes()) {}
-
-void Plan::RequireKnownAxes() const {
-  std::set<std::string> known;
-  for (const auto& spec : registry_.specs()) {
-    for (const auto& axis : spec.axes) known.insert(axis.name);
+void Plan::Add(const Scenario& scenario) {
+  auto own = std::make_shared<Scenario>(scenario);
+  AppendAxes(own->axes, SampleAxes());
+  Know(own->axes);
+  if (!own->missing.empty()) {
+    unavailable_.push_back({own->name, own->missing});
+    return;
   }
-  for (const auto& axis : method_axes_) known.insert(axis.name);
-  std::string list;
-  for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
-  for (const auto& one : overrides_) {
-    if (known.contains(one.name)) continue;
-    throw UsageError("there is no axis '" + one.name + "'; the axes are " + list);
+  std::vector<Axis> axes = own->axes;
+  if (const std::string reason = Replace(axes); !reason.empty()) {
+    unavailable_.push_back({own->name, reason});
+    return;
   }
-  for (const auto& one : overrides_) {
-    const auto refused = refused_.find(one.name);
-    if (refused == refused_.end() || taken_.contains(one.name)) continue;
-    throw UsageError(refused->second + HintAtNames(one));
-  }
+  for (const Settings& settings : Combinations(axes)) AddRow(own, settings);
 }
 
-std::string Plan::HintAtNames(const AxisOverride& one) const {
-  const std::string part = one.name + ":" + one.values;
-  const bool exists = std::ranges::any_of(benchmarks_, [&](const auto& benchmark) {
-    return benchmark.configuration.name.find("/" + part + "/") != std::string::npos;
-  });
-  return exists ? "; it is part of names: choose by --benchmark_filter=" + part : "";
-}
-
-void Plan::Know(const std::vector<Axis>& fixture_axes) { Append(method_axes_, fixture_axes); }
-
-// Where both sides have an axis of a name, they share its value.
-std::vector<Axis> Plan::AxesOf(const Case& one, const std::vector<Axis>& fixture_axes) {
-  std::vector<Axis> axes;
-  for (const auto& name : {one.comm, one.comp}) {
-    if (!name.empty()) Append(axes, registry_.Find(name).axes);
+void Plan::AddRow(const std::shared_ptr<const Scenario>& scenario, const Settings& settings) {
+  const std::string name = scenario->name + settings.NameSuffix();
+  std::string reason = scenario->excluded ? scenario->excluded(settings) : "";
+  if (reason.empty()) reason = ExcludedForAll(settings);
+  if (!reason.empty()) {
+    unavailable_.push_back({name, reason});
+    return;
   }
-  Append(axes, SampleAxes());
-  Append(axes, fixture_axes);
-  Know(fixture_axes);
-  for (auto& axis : axes) {
-    const auto value = one.values.find(axis.name);
-    if (value != one.values.end()) axis.values = ReadValues(axis, value->second);
-  }
-  return axes;
+  if (std::ranges::find(benchmarks_, name, &Benchmark::name) != benchmarks_.end()) return;
+  benchmarks_.push_back({name, settings, [scenario, settings] { return scenario->runs(settings); },
+                         Checked(scenario, table_)});
 }
 
 std::string Plan::Replace(std::vector<Axis>& axes) {
@@ -95,68 +97,50 @@ std::string Plan::Replace(std::vector<Axis>& axes) {
   return "";
 }
 
-void Plan::AddCombinations(const std::string& family, const Case& one,
-                           const std::vector<Axis>& fixture_axes,
-                           decltype(Configuration::make_scene) make_scene,
-                           const decltype(PlannedBenchmark::make_fixture)& make_fixture) {
-  Configuration configuration;
-  configuration.make_scene = make_scene;
-  configuration.comp = &registry_.Find(one.comp);
-  if (!one.comm.empty()) configuration.comm = &registry_.Find(one.comm);
-  const std::string workloads = (one.comm.empty() ? "" : one.comm + "+") + one.comp;
-  const std::string stem = family + "/" + (one.title.empty() ? workloads : one.title);
-  const auto cannot_run = [&] {
-    for (const Part& part : configuration.parts()) {
-      if (part.spec->missing.empty()) continue;
-      unavailable_.push_back({stem, part.spec->name + " " + part.spec->missing});
-      return true;
-    }
-    return false;
-  };
-  if (cannot_run()) return;
-  // Not before: a build that lacks a workload may not know its references either.
-  for (const auto& name : one.references)
-    configuration.references.push_back({&registry_.Find(name), {}});
-  if (cannot_run()) return;
-  std::vector<Axis> axes = AxesOf(one, fixture_axes);
-  if (const std::string reason = Replace(axes); !reason.empty()) {
-    unavailable_.push_back({stem, reason});
-    return;
+void Plan::RequireKnownAxes() const {
+  std::set<std::string> known;
+  for (const Axis& axis : axes_) known.insert(axis.name);
+  for (const auto& one : overrides_) {
+    if (known.contains(one.name)) continue;
+    const std::string meant = DidYouMean(one.name, {known.begin(), known.end()});
+    throw UsageError(fmt::format("there is no axis '{}'{} the axes are {}", one.name,
+                                 meant.empty() ? ";" : meant, fmt::join(known, ", ")));
   }
-  for (const auto& settings : Combinations(axes)) {
-    configuration.name = stem + settings.NameSuffix();
-    configuration.settings = settings;
-    for (Part& reference : configuration.references) {
-      reference.settings =
-          one.reference_settings ? one.reference_settings(*reference.spec, settings) : settings;
-    }
-    const std::string reason = ReasonAgainst(configuration);
-    const bool planned = std::ranges::any_of(benchmarks_, [&](const auto& benchmark) {
-      return benchmark.configuration.name == configuration.name;
-    });
-    if (!reason.empty())
-      unavailable_.push_back({configuration.name, reason});
-    else if (!planned)
-      benchmarks_.push_back({configuration, make_fixture});
+  for (const auto& one : overrides_) {
+    const auto refused = refused_.find(one.name);
+    if (refused == refused_.end() || taken_.contains(one.name)) continue;
+    throw UsageError(refused->second + HintAtNames(one));
   }
 }
 
-Plan MakePlan(const Registry& registry, const std::vector<AxisOverride>& overrides,
-              const Device& device) {
-  const Backend backend = device.backend();
-  Plan plan(registry, backend, overrides);
-  PlanCompute(plan, registry);
-  PlanComm(plan, registry);
-  PlanOverlap(plan, backend);
-  PlanCopy(plan, backend);
-  PlanPriority(plan, device);
-  PlanSupply(plan);
-  PlanLaunch(plan);
-  PlanGelu(plan, backend);
-  PlanSoftmax(plan, backend);
-  PlanMlp(plan);
-  plan.RequireKnownAxes();
-  return plan;
+std::string Plan::HintAtNames(const AxisOverride& one) const {
+  const std::string part = one.name + ":" + one.values;
+  const bool exists = std::ranges::any_of(benchmarks_, [&](const Benchmark& benchmark) {
+    return benchmark.name.find("/" + part + "/") != std::string::npos;
+  });
+  return exists ? "; it is part of names: choose by --benchmark_filter=" + part : "";
+}
+
+Selection Select(const Plan& plan, const std::string& filter_text) {
+  const NameFilter filter("--benchmark_filter", filter_text);
+  Selection selection{.benchmarks = {}, .unavailable = DescribeUnavailable(plan, filter)};
+  for (const Benchmark& benchmark : plan.benchmarks()) {
+    if (filter.Matches(benchmark.name)) selection.benchmarks.push_back(benchmark);
+  }
+  return selection;
+}
+
+void RequireSomething(const Plan& plan, const Selection& selection, const std::string& filter) {
+  if (!selection.benchmarks.empty()) return;
+  const auto& lines = selection.unavailable;
+  std::string why = lines.empty() ? "--benchmark_list_tests lists the names" : lines.front();
+  if (const std::string escaped = WithPlusEscaped(filter); escaped != filter) {
+    const Selection meant = Select(plan, escaped);
+    if (!meant.benchmarks.empty() || !meant.unavailable.empty())
+      why = fmt::format("its + repeats what is before it; write --benchmark_filter='{}'", escaped);
+  }
+  if (filter == ".") throw UsageError(fmt::format("no benchmark can run here; {}", why));
+  throw UsageError(fmt::format("no benchmark matches --benchmark_filter={}; {}", filter, why));
 }
 
 }  // namespace overlapbench

@@ -12,30 +12,28 @@
 #include "fixtures/context.h"
 #include "fixtures/rank_times.h"
 #include "fixtures/resources.h"
-#include "ranks/end_job.h"
 #include "report/run_reporter.h"
 
 namespace overlapbench {
 namespace {
 
-// `flags` must outlive the run: Google Benchmark keeps a pointer to the program's name.
+// `flags` must outlive the run, because Google Benchmark keeps a pointer to the program's name.
 void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>& flags) {
   flags = {"overlapbench"};
   flags.insert(flags.end(), options.google_benchmark_flags.begin(),
                options.google_benchmark_flags.end());
-  // Given last, these win over the environment: rank 0's reporter writes the file and shows the
-  // rows, and only what was chosen is registered.
+  // Given last, these override the environment. Rank 0's reporter writes the file and shows the
+  // rows, and only the chosen benchmarks are registered.
   flags.insert(flags.end(),
                {"--benchmark_out=", "--benchmark_filter=.", "--benchmark_format=console"});
   std::vector<char*> pointers;
   for (auto& flag : flags) pointers.push_back(flag.data());
   int count = static_cast<int>(pointers.size());
   benchmark::Initialize(&count, pointers.data());
-  if (count > 1)
-    throw UsageError(std::string("Google Benchmark does not know the flag ") + pointers[1]);
+  if (count > 1) throw UsageError(std::string("Google Benchmark refuses the flag ") + pointers[1]);
 }
 
-// Opens the file on rank 0, if there is one to open; its failure is everybody's.
+// Opens the file on rank 0, if there is one to open. If that fails, all ranks throw.
 std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
   std::unique_ptr<ResultFile> file;
   std::string error;
@@ -46,17 +44,16 @@ std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
   }
   double failed = error.empty() ? 0 : 1;
   ranks.Max({&failed, 1}, "opening output files");
-  if (failed > 0) throw UsageError(error);  // which rank 0 shows
+  if (failed > 0) throw UsageError(error);  // rank 0 prints it
   return file;
 }
 
-// The files of lines that stand beside the result: opened with their headers, and filled through
-// the suite.
+// The CSV files beside the result. They are opened with their headers and filled through the suite.
 class LineFiles {
  public:
   explicit LineFiles(Suite& suite) : ranks_(suite.machine.ranks) {
     const Options& options = suite.options;
-    // All are opened before anything is written: one that cannot be leaves none of them behind.
+    // All are opened before anything is written. If one cannot be opened, none is left behind.
     ResultFile* const samples = Open(options.samples_out);
     ResultFile* const rank_times = Open(options.rank_times_out);
     ResultFile* const resources = Open(options.resources_out);
@@ -64,7 +61,7 @@ class LineFiles {
     suite.write_rank_times = Begin(rank_times, RankTimesHeader());
     const Write write = Begin(resources, ResourceLog::Header());
     if (options.resources_out.empty()) return;
-    // On every rank, because the line is made by all of them.
+    // On every rank, because all ranks contribute to a line.
     const ResourceLog log(suite.machine);
     suite.note_resources = [log, write](const std::string& benchmark, std::size_t groups) {
       const std::string line = log.Line(benchmark, groups);
@@ -95,14 +92,14 @@ class LineFiles {
   std::vector<std::unique_ptr<ResultFile>> files_;
 };
 
-// Runs them to the end of the run, or ends the job. An error that comes as far as here is one that
-// the other ranks cannot know of.
+// Runs the benchmarks to the end, or ends the job. An error that reaches this function is one that
+// the other ranks do not know of.
 void RunToTheEnd(Watchdog& watchdog, const Suite& suite, RunReporter& reporter) {
   Ranks& ranks = suite.machine.ranks;
   try {
     benchmark::RunSpecifiedBenchmarks(&reporter);
     ranks.progress().set_benchmark("");
-    // A rank that had other benchmarks to run would be met here.
+    // The tripwire for a rank that has other benchmarks to run.
     const Progress::Scope scope(ranks.progress(), Phase::kEnd);
     ranks.AgreeOnEntry("the end of the run", 0);
   } catch (const std::exception& error) {
@@ -110,17 +107,44 @@ void RunToTheEnd(Watchdog& watchdog, const Suite& suite, RunReporter& reporter) 
   }
 }
 
+RunReporter::Options ReporterOptions(const Options& options, std::size_t planned) {
+  return {options.format,
+          {.screen = FindScreen(options.columns, options.colour),
+           .unit = {options.time_unit},
+           .tabular = options.counters_tabular,
+           .planned = static_cast<int>(planned),
+           .repetitions = options.repetitions}};
+}
+
+// Tells the console when the benchmark is set up, and when one of its repetitions has ended.
+Benchmark Observed(Benchmark benchmark, Console* console) {
+  if (console == nullptr) return benchmark;
+  benchmark.runs = [runs = std::move(benchmark.runs), name = benchmark.name, console] {
+    console->Begin(name);
+    return runs();
+  };
+  benchmark.report = [report = std::move(benchmark.report), console](
+                         const Measurement& measurement, benchmark::UserCounters& counters) {
+    console->EndRepetition();
+    return report(measurement, counters);
+  };
+  return benchmark;
+}
+
 }  // namespace
 
-int RunAll(Watchdog& watchdog, Suite& suite, const std::vector<PlannedBenchmark>& chosen) {
+int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
+           const std::vector<Benchmark>& known, const std::vector<Benchmark>& chosen) {
   Ranks& ranks = suite.machine.ranks;
   const Options& options = suite.options;
   std::vector<std::string> flags;
   InitializeGoogleBenchmark(options, flags);
   auto file = OpenOnRoot(ranks, options.out);
   LineFiles line_files(suite);
-  RunReporter reporter(ranks.progress(), options.json_to_console, static_cast<int>(chosen.size()),
+  RunReporter reporter(ranks.progress(), table, ReporterOptions(options, chosen.size()),
                        std::move(file));
+  Console* const console = reporter.console();
+  if (console != nullptr) watchdog.BeforeLines([console] { console->HideProgress(); });
   const auto keeping = watchdog.AtEnd([&](const std::string& own_reason) {
     reporter.Stop();
     const std::string told = ranks.is_root() ? ranks.LastWords() : "";
@@ -128,20 +152,26 @@ int RunAll(Watchdog& watchdog, Suite& suite, const std::vector<PlannedBenchmark>
     reporter.Abandon(reason);
     line_files.Abandon(reason);
   });
+  const SelfTest self_test =
+      known.empty() ? SelfTest{true, "left out"} : RunSelfTest(suite.machine, known, options.gate);
   const auto context = DescribeRun(suite.machine, options);
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
-  if (ranks.is_root() && !options.json_to_console) std::cout << DescribeInOneLine(context) << "\n";
-  for (const auto& [configuration, make_fixture] : chosen) {
-    Register(suite, configuration.name, make_fixture(suite, configuration));
-  }
+  benchmark::AddCustomContext("self_test", self_test.text);
+  if (console != nullptr) console->ShowContext(DescribeInOneLine(context));
+  for (const Benchmark& benchmark : chosen) Register(suite, Observed(benchmark, console));
   RunToTheEnd(watchdog, suite, reporter);
+  watchdog.BeforeLines(nullptr);
   suite.session.reset();
   line_files.Finish();
   benchmark::Shutdown();
   if (suite.error_rows > 0 && ranks.is_root()) {
     std::cerr << "overlapbench: " << suite.error_rows << " benchmark runs failed\n";
   }
-  return suite.error_rows > 0 ? kFailed : 0;
+  if (!self_test.passed && ranks.is_root()) {
+    std::cerr << "overlapbench: the self-test " << self_test.text
+              << "; do not trust this run's figures: something disturbs this machine\n";
+  }
+  return suite.error_rows > 0 ? kFailed : self_test.passed ? 0 : kNotToBeTrusted;
 }
 
 }  // namespace overlapbench

@@ -1,17 +1,21 @@
-// RunAll: lets Google Benchmark run the chosen benchmarks, and sees to the files of results.
+// RunAll: lets Google Benchmark run the chosen benchmarks, and writes the result files.
 #pragma once
 
 #include <vector>
 
-#include "benchmarks/plan.h"
-#include "fixtures/suite.h"
+#include "benchmarks/self_test.h"
+#include "fixtures/timed_fixture.h"
 #include "ranks/watchdog.h"
+#include "report/counters.h"
 
 namespace overlapbench {
 
-// Called by all ranks together, once. Returns the exit status. Throws UsageError if a file cannot
-// be written or Google Benchmark refuses a flag, before anything is measured. Later errors end the
-// job, with the finished rows kept.
-int RunAll(Watchdog& watchdog, Suite& suite, const std::vector<PlannedBenchmark>& chosen);
+// Called by all ranks together, once. Returns the exit status. Throws UsageError, before anything
+// is measured, if a file is not writable or Google Benchmark refuses a flag. Later errors end the
+// job and keep the finished rows. `known`: for the self-test; none leaves it out.
+int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
+           const std::vector<Benchmark>& known, const std::vector<Benchmark>& chosen);
+// The exit status if all rows were measured, but the self-test failed.
+inline constexpr int kNotToBeTrusted = 3;
 
 }  // namespace overlapbench

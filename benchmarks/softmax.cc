@@ -1,12 +1,11 @@
 // Softmax: the rows of a matrix, fused and not, against a copy of the matrix in the same group.
 //
-// Which rows: the fused kernel over all lengths of a row, odd ones among them, in every type, on a
-// GPU also on a matrix of half the size; the others at a short and a long row, beside the fused
+// The fused kernel runs over all lengths of a row, odd ones among them, in every type, on a GPU
+// also on a matrix of half the size. The others run at a short and a long row, beside the fused
 // one, and cuDNN's at two more.
 #include "benchmarks/against_copy.h"
-#include "fixtures/copy_share_fixture.h"
 
-namespace overlapbench {
+namespace overlapbench::families {
 namespace {
 
 // The whole rows that `matrix_bytes` holds, which are the matrix.
@@ -15,38 +14,40 @@ long RowsBytes(const Settings& settings) {
   return settings.Integer("matrix_bytes") / row_bytes * row_bytes;
 }
 
-}  // namespace
-
-void PlanSoftmax(Plan& plan, Backend backend) {
-  const bool host = backend == Backend::kHost;
+std::vector<Scenario> Scenarios(const Catalog& catalog) {
+  const bool host = catalog.on_host();
   const char* const columns = host ? "1024,12289"
                                    : "1024,2048,4096,8192,12289,16384,32768,50257,65536,75000,"
                                      "100003,131072,180000,212992,262144";
   const char* const few = host ? "1024" : "1024,32768";
   const char* const types = host ? "fp32" : "bf16,fp16,fp32";
-  plan.Add<CopyShareFixture>(
-      "Softmax", AgainstCopy("SoftmaxFused", {{"columns", columns}, {"precision", types}}, "Fused",
-                             RowsBytes));
+  const char* const few_types = host ? "fp32" : "bf16,fp32";
+  std::vector<Scenario> scenarios;
+  const WorkloadSpec& fused = catalog.workloads.Find("SoftmaxFused");
+  const auto add = [&](const std::string& name, const char* workload, const Values& values) {
+    const WorkloadSpec& kernel = catalog.workloads.Find(workload);
+    scenarios.push_back(ScenarioOf(catalog, {"Softmax/" + name, kernel, values, RowsBytes,
+                                             &kernel == &fused ? nullptr : &fused}));
+  };
+  add("Fused", "SoftmaxFused", {{"columns", columns}, {"precision", types}});
   if (!host) {
-    plan.Add<CopyShareFixture>(
-        "Softmax",
-        AgainstCopy("SoftmaxFused",
-                    {{"matrix_bytes", "256M"}, {"columns", columns}, {"precision", types}}, "Fused",
-                    RowsBytes));
+    add("Fused", "SoftmaxFused",
+        {{"matrix_bytes", "256M"}, {"columns", columns}, {"precision", types}});
   }
-  const std::pair<const char*, const char*> others[] = {{"SoftmaxUnfused", "Unfused"},
-                                                        {"SoftmaxBlockPerRow", "BlockPerRow"},
-                                                        {"SoftmaxTwoPass", "TwoPass"}};
-  for (const auto& [workload, title] : others) {
-    plan.Add<CopyShareFixture>(
-        "Softmax",
-        AgainstCopy(workload, {{"columns", few}, {"precision", host ? "fp32" : "bf16,fp32"}}, title,
-                    RowsBytes, {"SoftmaxFused"}));
-  }
-  plan.Add<CopyShareFixture>(
-      "Softmax", AgainstCopy("SoftmaxCudnn",
-                             {{"columns", "1024,4096,32768,262144"}, {"precision", "bf16,fp32"}},
-                             "Cudnn", RowsBytes, {"SoftmaxFused"}));
+  add("Unfused", "SoftmaxUnfused", {{"columns", few}, {"precision", few_types}});
+  add("BlockPerRow", "SoftmaxBlockPerRow", {{"columns", few}, {"precision", few_types}});
+  add("TwoPass", "SoftmaxTwoPass", {{"columns", few}, {"precision", few_types}});
+  add("Cudnn", "SoftmaxCudnn", {{"columns", "1024,4096,32768,262144"}, {"precision", "bf16,fp32"}});
+  return scenarios;
 }
 
-}  // namespace overlapbench
+}  // namespace
+
+Family Softmax() {
+  return {.name = "Softmax",
+          .about = "Softmax, fused and not; 100 % is a device copy of the matrix, in the same run.",
+          .lead = {"time", "pct_of_copy", "GBps", "fused_speedup", "predicted_speedup"},
+          .scenarios = &Scenarios};
+}
+
+}  // namespace overlapbench::families

@@ -44,7 +44,6 @@ function(overlapbench_choose_backend_sources list)
   if(overlapbench_with_cuda)
     file(GLOB cuda_sources CONFIGURE_DEPENDS device/cuda/*.cc kernels/cuda/*.cu)
     list(APPEND sources ${cuda_sources})
-    list(FILTER sources EXCLUDE REGEX "device/no_cuda\\.cc$")
   else()
     list(FILTER sources EXCLUDE REGEX "kernels/cublaslt.*\\.cc$|comm/peer_copy\\.cc$")
     overlapbench_compile_kernels_as_cxx(${sources})
@@ -69,7 +68,7 @@ function(overlapbench_compile_kernels_as_cxx)
   endforeach()
 endfunction()
 
-# The runtime is linked statically, and the driver never (device/cuda/driver.h), so that the program
+# The runtime is linked statically, and the driver never (device/cuda/cuda_check.h), so that the program
 # starts where neither is installed. It does need the libraries it is linked to: libcublasLt, and
 # libnccl where that was found.
 function(overlapbench_link_backend target)

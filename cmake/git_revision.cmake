@@ -1,4 +1,4 @@
-# Writes OUTPUT with the git revision of SOURCE, if it changed. Outside a checkout (a tarball, a copied
+# Writes OUTPUT with VERSION and the git revision of SOURCE, if it changed. Outside a checkout (a tarball, a copied
 # tree) the environment variable OVERLAPBENCH_REVISION names it, else it is "unknown".
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12
@@ -14,6 +14,7 @@ file(CONFIGURE OUTPUT ${OUTPUT} CONTENT
 #pragma once
 
 namespace overlapbench {
+inline constexpr const char* kVersion = \"@VERSION@\";
 inline constexpr const char* kGitRevision = \"@revision@\";
 }  // namespace overlapbench
 " @ONLY)

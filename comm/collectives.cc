@@ -1,13 +1,12 @@
 // Collectives: all-to-all, all-reduce, all-gather, reduce-scatter, broadcast and the send/receive
 // ring.
 //
-// What differs between them is a row of the table below; what they share is one workload. `bytes`
-// is the size as nccl-tests counts it (doc/PERFORMANCE.md): the larger of what a rank sends and
-// receives in all; algbw = bytes / time and busbw = algbw × the row's bus factor. Inputs are random
-// whole numbers small enough for every sum to be exact in the element type, so results are compared
-// exactly, on the device, element by element.
+// One workload implements them all; their differences are rows of the table below. `bytes` is the
+// size as nccl-tests counts it (doc/PERFORMANCE.md): the larger of what a rank sends and what it
+// receives in total. algbw = bytes / time, and busbw = algbw × the row's bus factor. Inputs are
+// random whole numbers, small enough for every sum to be exact in the element type (CollectiveInput
+// in workload/data.h). Results are compared exactly, on the device, element by element.
 
-#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -19,15 +18,13 @@ namespace overlapbench {
 namespace {
 
 constexpr std::uint32_t kSeed = 1000;
-// bfloat16 holds whole numbers exactly up to this; a sum over all ranks must not exceed it.
-constexpr int kLargestExactSum = 256;
 
 struct Call {
   Communicator& communicator;
   Stream& stream;
   const void* send;
   void* receive;
-  long count;    // elements in all: bytes / element size
+  long count;    // total elements: bytes / element size
   long segment;  // count / ranks
   Element element;
 };
@@ -35,13 +32,13 @@ struct Call {
 struct CollectiveRow {
   const char* name;
   const char* summary;
-  // Elements sent and received, as a share of `bytes`: whole, or one rank's segment.
+  // Whether a rank sends, or receives, one rank's segment instead of all `bytes`.
   bool sends_segment;
   bool receives_segment;
   double (*bus_factor)(int ranks);
   int source;                  // see ExpectedSegments; kPrevious: the rank before this one
   bool starts_at_own_segment;  // element 0 of the result is the sources' element rank × segment
-  // Whether the operation can work in place: over NCCL, over MPI.
+  // Whether the operation can work in place, over NCCL and over MPI.
   bool in_place_nccl;
   bool in_place_mpi;
   void (*run)(const Call& call);
@@ -85,7 +82,7 @@ constexpr std::array<CollectiveRow, 6> kCollectives = {{
      }},
 }};
 
-// One communicator for all collectives, made when the first one is.
+// One communicator for all collectives, made with the first of them.
 class SharedCommunicator {
  public:
   explicit SharedCommunicator(const Machine& machine) : machine_(machine) {}
@@ -113,7 +110,8 @@ class CollectiveWorkload : public Workload {
         element_(ElementNamed(settings.Text("type"))),
         count_(settings.Integer("bytes") / static_cast<long>(SizeOf(element_))),
         segment_(count_ / communicator.size()),
-        in_place_(settings.Text("place") == "in") {
+        in_place_(settings.Text("place") == "in"),
+        input_{kSeed, communicator.size(), row.source == ExpectedSegments::kSum} {
     if (in_place_) {
       shared_ = AllocateElements(count_);
     } else {
@@ -134,7 +132,7 @@ class CollectiveWorkload : public Workload {
       Poison(stream, shared_.data(), shared_.bytes());
     else
       Poison(stream, receive_.data(), receive_.bytes());
-    FillIntegers(stream, send(), send_count(), element_, kSeed + communicator_.rank(), most());
+    FillCollective(stream, send(), send_count(), element_, input_, communicator_.rank());
   }
 
   void Enqueue(Stream& stream) override {
@@ -142,9 +140,7 @@ class CollectiveWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    const std::string fault = FindFault(machine_.device, stream, receive(), receive_count(),
-                                        element_, expected(), machine_.ranks.timeout());
-    return {fault.empty() ? 0.0 : 1.0, 0, fault};
+    return FindFault(machine_, stream, receive(), receive_count(), element_, expected());
   }
 
  private:
@@ -153,7 +149,6 @@ class CollectiveWorkload : public Workload {
   }
   [[nodiscard]] long send_count() const { return row_.sends_segment ? segment_ : count_; }
   [[nodiscard]] long receive_count() const { return row_.receives_segment ? segment_ : count_; }
-  [[nodiscard]] int most() const { return std::max(1, kLargestExactSum / communicator_.size()); }
 
   // In place, the smaller of the two buffers is this rank's segment of the larger one.
   [[nodiscard]] void* send() const { return in_place_ ? Own(row_.sends_segment) : send_.data(); }
@@ -174,8 +169,8 @@ class CollectiveWorkload : public Workload {
         row_.source == ExpectedSegments::kEachSegment ? segment_ : receive_count();
     expected.first_index = row_.starts_at_own_segment ? communicator_.rank() * segment_ : 0;
     expected.ranks = ranks;
-    expected.most = most();
-    expected.seed = kSeed;
+    expected.most = input_.most();
+    expected.seed = input_.seed;
     return expected;
   }
 
@@ -186,6 +181,7 @@ class CollectiveWorkload : public Workload {
   long count_;
   long segment_;
   bool in_place_;
+  CollectiveInput input_;
   Buffer send_;
   Buffer receive_;
   Buffer shared_;
@@ -196,7 +192,7 @@ std::string Excluded(const Machine& machine, const CollectiveRow& row, const Set
   const Element element = ElementNamed(settings.Text("type"));
   const long ranks = machine.ranks.size();
   if (settings.Integer("bytes") % (ranks * static_cast<long>(SizeOf(element))) != 0) {
-    return "bytes must be a multiple of the number of ranks times the element's size";
+    return "bytes must be a multiple of ranks x element size";
   }
   if (host && SizeOf(element) == 2) return "MPI has no " + ToString(element);
   if (settings.Text("place") == "in" && !(host ? row.in_place_mpi : row.in_place_nccl)) {
@@ -219,11 +215,11 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = row.name;
-  spec.side = Side::kComm;
+  spec.work_class = WorkClass::kComm;
   spec.summary = row.summary;
   spec.missing = Missing(machine);
   spec.axes = {
-      BytesAxis("bytes", "size a rank, as nccl-tests counts it", host ? "1M,16M" : "1M,64M,1G"),
+      BytesAxis("bytes", "size per rank, as nccl-tests counts it", host ? "1M,16M" : "1M,64M,1G"),
       ChoiceAxis("type", "element type", {"float32", "float16", "bfloat16", "float64", "int32"},
                  "float32", "float32"),
       ChoiceAxis("place", "out: separate buffers; in: in place", {"out", "in"}, "out", "out")};

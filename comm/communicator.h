@@ -1,7 +1,10 @@
-// Communicator: the primitives that collectives are made of, over NCCL or over MPI.
+// Communicator: the operations that collectives are made of, over NCCL or MPI.
 //
-// Operations are enqueued on a stream and complete in its order, like kernels. Counts are elements.
-// Pointers are in the device's memory. Every rank makes the same calls in the same order.
+// Operations are enqueued on a stream and complete in its order, like kernels. Counts are in
+// elements. Pointers are to device memory. All ranks make the same calls in the same order.
+//
+// All ranks make a communicator as a step of Ranks::Together. If one rank fails, the others notice
+// and give up, and the half-made communicator is aborted. A later step may make another one.
 #pragma once
 
 #include <memory>
@@ -31,14 +34,14 @@ class Communicator {
   // `count` elements to each rank.
   virtual void AllToAll(Stream& stream, const void* send, void* receive, long count,
                         Element element) = 0;
-  // Sends to the next rank and receives from the one before.
+  // Sends to the next rank and receives from the previous one.
   virtual void ShiftRing(Stream& stream, const void* send, void* receive, long count,
                          Element element) = 0;
 };
 
 std::unique_ptr<Communicator> MakeMpiCommunicator(Ranks& ranks);
 std::unique_ptr<Communicator> MakeNcclCommunicator(Ranks& ranks);
-// Why there is no NCCL ("" when there is), and its version.
+// Why NCCL is unavailable ("" if it is available), and its version.
 std::string NcclUnavailable();
 std::string NcclVersion();
 

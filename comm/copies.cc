@@ -1,15 +1,16 @@
 // Copies: HostToDevice, DeviceToHost, and DeviceCopy within this device's memory.
 //
-// Page-locked host memory is copied at the full rate of the bus; it makes no difference whether it
-// was allocated so (pinned) or locked afterwards (registered). Pageable memory goes through the
-// driver's staging buffer and makes the enqueueing thread wait (CUDA C++ Programming Guide,
-// "Asynchronous Concurrent Execution"). On the host backend all are plain memory copies.
-// engine:copy leaves the choice to the device, which takes a copy engine for copies over the bus
-// and SMs for copies in its own memory; engine:sm is a kernel of ours. Results are compared
-// exactly, on the device.
+// Page-locked host memory is copied at the full rate of the bus, whether it was allocated
+// page-locked (memory:pinned) or locked afterwards (memory:registered). Pageable memory goes
+// through the driver's staging buffer, and the enqueueing thread waits (CUDA C++ Programming Guide,
+// "Asynchronous Concurrent Execution"). On the host backend all of them are plain memory copies.
+//
+// engine:copy leaves the choice to the device. It takes a copy engine for copies over the bus, and
+// SMs for copies in its own memory. engine:sm is a kernel of ours. Results are compared exactly, on
+// the device.
 
-#include "comm/host_data.h"
 #include "comm/sm_copy.h"
+#include "comm/staged_array.h"
 #include "workload/data.h"
 #include "workload/registry.h"
 
@@ -27,13 +28,14 @@ class CopyWorkload : public Workload {
       : machine_(machine),
         route_(route),
         other_kind_(route == Route::kWithinDevice ? MemoryKind::kDevice
-                                                  : MemoryKindNamed(settings.Text("memory"))),
-        by_sm_(settings.Text("engine") == "sm"),
+                    : settings.Has("memory")      ? MemoryKindNamed(settings.Text("memory"))
+                                                  : MemoryKind::kPinned),
+        by_sm_(settings.Has("engine") && settings.Text("engine") == "sm"),
         bytes_(settings.Integer("bytes")),
         device_(machine.device.Allocate(bytes_, MemoryKind::kDevice)),
         other_(machine.device.Allocate(bytes_, other_kind_)) {}
 
-  // A copy within the device's memory both reads and writes it.
+  // A copy within device memory both reads and writes that memory.
   [[nodiscard]] Cost cost() const override {
     Cost cost;
     if (route_ == Route::kWithinDevice)
@@ -45,7 +47,7 @@ class CopyWorkload : public Workload {
 
   [[nodiscard]] bool enqueue_waits() const override { return other_kind_ == MemoryKind::kPageable; }
 
-  // The device makes the data; what is to come from elsewhere is first brought there.
+  // The device generates the data. If the source is elsewhere, the data is first copied there.
   void Reset(Stream& stream) override {
     FillIntegers(stream, device_.data(), count(), Element::kInt32, kSeed, kMost);
     if (route_ == Route::kHostToDevice) {
@@ -54,19 +56,18 @@ class CopyWorkload : public Workload {
     } else if (route_ == Route::kWithinDevice) {
       Poison(stream, other_.data(), bytes_);
     } else {
-      stream.Synchronize(machine_.ranks.timeout(), "filling a copy's source");
+      stream.Synchronize(machine_.timeout, "filling a copy's source");
       std::fill_n(static_cast<unsigned char*>(other_.data()), bytes_, 0xFF);
     }
   }
 
-  void Enqueue(Stream& stream) override {
-    const bool to_device = route_ == Route::kHostToDevice;
-    void* destination = to_device ? device_.data() : other_.data();
-    const void* source = to_device ? other_.data() : device_.data();
+  void Enqueue(Stream& stream) override { EnqueuePart(stream, {}); }
+  void EnqueuePart(Stream& stream, const Part& part) override {
+    const CopyPiece piece = PieceOf(part);
     if (by_sm_)
-      EnqueueSmCopy(machine_.device, stream, destination, source, bytes_);
+      EnqueueSmCopy(machine_.device, stream, piece.destination, piece.source, piece.bytes);
     else
-      stream.Copy(destination, source, bytes_);
+      stream.Copy(piece.destination, piece.source, piece.bytes);
   }
 
   Verdict Verify(Stream& stream) override {
@@ -75,9 +76,20 @@ class CopyWorkload : public Workload {
       stream.Copy(device_.data(), other_.data(), bytes_);
     }
     const ExpectedSegments expected{count(), 0, 0, 1, kMost, kSeed};
-    const std::string fault = FindFault(machine_.device, stream, device_.data(), count(),
-                                        Element::kInt32, expected, machine_.ranks.timeout());
-    return {fault.empty() ? 0.0 : 1.0, 0, fault};
+    return FindFault(machine_, stream, device_.data(), count(), Element::kInt32, expected);
+  }
+
+ protected:
+  [[nodiscard]] Device& device() const { return machine_.device; }
+  [[nodiscard]] CopyPiece PieceOf(const Part& part) const {
+    const bool to_device = route_ == Route::kHostToDevice;
+    const long piece_bytes = bytes_ / part.count;
+    const long offset = part.index * piece_bytes;
+    const Buffer& destination = to_device ? device_ : other_;
+    const Buffer& source = to_device ? other_ : device_;
+    return {static_cast<std::byte*>(destination.data()) + offset,
+            static_cast<const std::byte*>(source.data()) + offset,
+            static_cast<std::size_t>(piece_bytes)};
   }
 
  private:
@@ -92,6 +104,20 @@ class CopyWorkload : public Workload {
   Buffer other_;
 };
 
+// Many copies in one call.
+class BatchCopyWorkload : public CopyWorkload {
+ public:
+  BatchCopyWorkload(const Machine& machine, const Settings& settings)
+      : CopyWorkload(machine, settings, Route::kHostToDevice) {
+    const long fragments = settings.Integer("fragments");
+    for (long i = 0; i < fragments; ++i) pieces_.push_back(PieceOf({i, fragments}));
+  }
+  void Enqueue(Stream& stream) override { device().CopyBatch(stream, pieces_); }
+
+ private:
+  std::vector<CopyPiece> pieces_;
+};
+
 std::string Excluded(const Device& device, const Settings& settings) {
   if (settings.Integer("bytes") % 4 != 0) return "bytes must be a multiple of 4";
   if (settings.Text("engine") == "sm" && settings.Has("memory") &&
@@ -104,7 +130,7 @@ WorkloadSpec SpecOf(const Machine& machine, const char* name, const char* summar
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = name;
-  spec.side = Side::kMemory;
+  spec.work_class = WorkClass::kMemory;
   spec.summary = summary;
   spec.axes = {BytesAxis("bytes", "size of the copy", host ? "1M,16M" : "1M,64M,1G")};
   if (route != Route::kWithinDevice)
@@ -125,13 +151,38 @@ WorkloadSpec SpecOf(const Machine& machine, const char* name, const char* summar
   return spec;
 }
 
+WorkloadSpec BatchSpec(const Machine& machine) {
+  const bool host = machine.device.backend() == Backend::kHost;
+  WorkloadSpec spec;
+  spec.name = "BatchCopy";
+  spec.work_class = WorkClass::kMemory;
+  spec.summary = "copy from host memory to this device in fragments, by one call for all";
+  spec.baseline = false;
+  spec.axes = {BytesAxis("bytes", "total size of the copies", host ? "16M" : "64M"),
+               IntegerAxis("fragments", "number of copies", 1, 1 << 20, "1,16,256,4096")};
+  spec.excluded = [&device = machine.device](const Settings& settings) -> std::string {
+    if (settings.Integer("bytes") % (4 * settings.Integer("fragments")) != 0)
+      return "bytes must be a multiple of 4 * fragments";
+    return device.NoBatchCopy();
+  };
+  spec.footprint = [](const Settings& settings) {
+    const auto bytes = static_cast<std::size_t>(settings.Integer("bytes"));
+    return Footprint{bytes, bytes};
+  };
+  spec.make = [machine](const Settings& settings) {
+    return std::make_unique<BatchCopyWorkload>(machine, settings);
+  };
+  return spec;
+}
+
 }  // namespace
 
 std::vector<WorkloadSpec> Copies(Machine& machine) {
   return {
       SpecOf(machine, "HostToDevice", "copy from host memory to this device", Route::kHostToDevice),
       SpecOf(machine, "DeviceToHost", "copy from this device to host memory", Route::kDeviceToHost),
-      SpecOf(machine, "DeviceCopy", "copy within this device's memory", Route::kWithinDevice)};
+      SpecOf(machine, "DeviceCopy", "copy within this device's memory", Route::kWithinDevice),
+      BatchSpec(machine)};
 }
 
 }  // namespace overlapbench

@@ -1,10 +1,11 @@
 // Collectives of the host backend: OpenMPI's non-blocking operations.
 //
-// Each operation is one task of a host stream, which starts it and drives it to its end by testing
-// it, since MPI makes progress only inside its calls. The core that drives it is taken from the
-// kernels beside it: the contention that overlap on a CPU is about.
-#include <sched.h>
-
+// Each operation is one task of a host stream. The task starts the operation and tests it until it
+// ends, because MPI makes progress only inside its calls. That takes a core away from the kernels
+// beside it, which is the price of overlap on a CPU.
+//
+// Making a communicator does not wait for other ranks: MPI's exists from the start
+// (Ranks::traffic).
 #include <limits>
 
 #include "comm/communicator.h"
@@ -35,13 +36,7 @@ int CheckedCount(long count) {
 
 class MpiCommunicator : public Communicator {
  public:
-  explicit MpiCommunicator(Ranks& ranks) : ranks_(ranks) {
-    MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_));
-    MPI_CHECK(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN));
-  }
-  ~MpiCommunicator() override { MPI_Comm_free(&communicator_); }
-  MpiCommunicator(const MpiCommunicator&) = delete;
-  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+  explicit MpiCommunicator(Ranks& ranks) : ranks_(ranks), communicator_(ranks.traffic()) {}
 
   [[nodiscard]] int rank() const override { return ranks_.rank(); }
   [[nodiscard]] int size() const override { return ranks_.size(); }
@@ -67,9 +62,8 @@ class MpiCommunicator : public Communicator {
 
   void ReduceScatterSum(Stream& stream, const void* send, void* receive, long count,
                         Element element) override {
-    // MPI's in-place form leaves the result at the buffer's start, NCCL's in the rank's own
-    // segment; with the segment as a separate receive buffer the two agree only on rank 0, so it is
-    // not offered here.
+    // Not offered in place. MPI's in-place form leaves the result at the buffer's start, NCCL's in
+    // the rank's own segment. They agree only on rank 0.
     Run(stream, "MPI_Ireduce_scatter_block", [=, this](MPI_Request* request) {
       MPI_CHECK(MPI_Ireduce_scatter_block(send, receive, CheckedCount(count), TypeOf(element),
                                           MPI_SUM, communicator_, request));
@@ -125,7 +119,7 @@ class MpiCommunicator : public Communicator {
   }
 
   Ranks& ranks_;
-  MPI_Comm communicator_ = MPI_COMM_NULL;
+  MPI_Comm communicator_;
 };
 
 }  // namespace

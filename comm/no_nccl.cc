@@ -1,4 +1,4 @@
-// Stands in for nccl_communicator.cc in a build without NCCL.
+// Replaces nccl_communicator.cc in a build without NCCL.
 #include "comm/communicator.h"
 
 namespace overlapbench {

@@ -1,8 +1,7 @@
 // PeerCopy: this rank's GPU writes to the memory of the next visible GPU, by copy engine or by SMs.
 //
-// Each rank opens the next GPU itself, so it needs a second visible GPU, and peer access to it
-// (CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy"). With several ranks all copy at once, in
-// a ring.
+// Each rank opens the next GPU itself, so it needs a second visible GPU and peer access to it (CUDA
+// C++ Programming Guide, "Peer-to-Peer Memory Copy"). Several ranks all copy at once, in a ring.
 
 #include <cuda_runtime.h>
 
@@ -17,7 +16,7 @@ namespace {
 constexpr std::uint32_t kSeed = 3000;
 constexpr int kMost = 256;
 
-// Makes another device current for as long as it lives.
+// Makes another device current for the lifetime of this object.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int ordinal) {
@@ -44,7 +43,7 @@ Buffer AllocateOnPeer(std::size_t bytes) {
   const int peer = PeerOrdinal();
   const cudaError_t enabled = cudaDeviceEnablePeerAccess(peer, 0);
   if (enabled == cudaErrorPeerAccessAlreadyEnabled) {
-    cudaGetLastError();  // not an error here: clear it
+    cudaGetLastError();  // clear it: this is not an error here
   } else {
     CUDA_CHECK(enabled);
   }
@@ -89,9 +88,7 @@ class PeerCopyWorkload : public Workload {
     Poison(stream, own_.data(), bytes_);
     stream.Copy(own_.data(), peer_.data(), bytes_);
     const ExpectedSegments expected{count(), 0, 0, 1, kMost, kSeed};
-    const std::string fault = FindFault(machine_.device, stream, own_.data(), count(),
-                                        Element::kInt32, expected, machine_.ranks.timeout());
-    return {fault.empty() ? 0.0 : 1.0, 0, fault};
+    return FindFault(machine_, stream, own_.data(), count(), Element::kInt32, expected);
   }
 
  private:
@@ -119,7 +116,7 @@ std::string Missing(const Machine& machine) {
 std::vector<WorkloadSpec> PeerCopy(Machine& machine) {
   WorkloadSpec spec;
   spec.name = "PeerCopy";
-  spec.side = Side::kMemory;
+  spec.work_class = WorkClass::kMemory;
   spec.summary = "copy from this GPU to the next one";
   spec.missing = Missing(machine);
   spec.axes = {BytesAxis("bytes", "size of the copy", "1M,64M,1G"),

@@ -11,8 +11,8 @@ struct alignas(16) Words {
   std::uint32_t word[4];
 };
 
-// A block takes tiles in turn. Each thread first asks for all its words of a tile and then stores
-// them, so that enough is in flight to cover the latency of a bus.
+// A block takes tiles in turn. Each thread first loads all its words of a tile and then stores
+// them, so that enough loads are in flight to hide the latency of a bus.
 struct SmCopyBody {
   static constexpr int kThreads = 512;
   static constexpr int kInFlight = 4;
@@ -22,7 +22,7 @@ struct SmCopyBody {
   long count;  // of whole words
   std::uint32_t* tail_destination;
   const std::uint32_t* tail_source;
-  long tail_count;  // of 4 bytes each, behind the last whole word
+  long tail_count;  // of 4 bytes each, after the last whole word
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     for (long tile = block.index * kTile; tile < count; tile += block.count * kTile) {

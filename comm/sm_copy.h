@@ -1,16 +1,15 @@
-// SmCopy: a copy by the SMs instead of a copy engine: a kernel that reads and writes 16 bytes at a
-// time.
+// SmCopy: a copy by the SMs instead of a copy engine. Its kernel moves 16 bytes at a time.
 //
-// Both addresses must be ones that the device can reach: its own memory, a peer's, or page-locked
-// host memory (CUDA C++ Programming Guide, "Mapped Memory"), never pageable memory. On the host
-// backend the cores share the copy.
+// The device must be able to reach both addresses: its own memory, a peer's, or page-locked host
+// memory (CUDA C++ Programming Guide, "Mapped Memory"), never pageable memory. On the host backend,
+// the cores share the copy.
 #pragma once
 
 #include "device/device.h"
 
 namespace overlapbench {
 
-// `bytes` must be a multiple of 4; both addresses are aligned to 16 bytes.
+// `bytes` must be a multiple of 4, and both addresses must be aligned to 16 bytes.
 void EnqueueSmCopy(Device& device, Stream& stream, void* destination, const void* source,
                    std::size_t bytes);
 

@@ -1,7 +1,8 @@
 #include "device/device.h"
 
+#include <fmt/core.h>
+
 #include <array>
-#include <cstdio>
 
 namespace overlapbench {
 
@@ -14,16 +15,27 @@ std::string FormatBytes(double bytes) {
     bytes /= 1024;
     ++unit;
   }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4g %s", bytes, kUnits.at(unit));
-  return text.data();
+  return fmt::format("{:.4g} {}", bytes, kUnits.at(unit));
 }
 
 void RequireFree(std::size_t needed_bytes, const Memory& memory, const std::string& what) {
   if (needed_bytes <= memory.free_bytes) return;
-  throw Error(what + " needs " + FormatBytes(static_cast<double>(needed_bytes)) + " but " +
-              FormatBytes(static_cast<double>(memory.free_bytes)) +
-              " are free: choose a smaller size");
+  throw Error(fmt::format("{} needs {} but {} are free: choose a smaller size", what,
+                          FormatBytes(static_cast<double>(needed_bytes)),
+                          FormatBytes(static_cast<double>(memory.free_bytes))));
 }
+
+// What device/cuda/ has in a build with CUDA.
+#ifndef OVERLAPBENCH_WITH_CUDA
+
+int VisibleGpus() { return 0; }
+
+std::string CudaUnavailable() {
+  return "this build has no CUDA (no nvcc was found when it was made)";
+}
+
+std::unique_ptr<Device> OpenCudaDevice(int /*ordinal*/) { throw UsageError(CudaUnavailable()); }
+
+#endif
 
 }  // namespace overlapbench

@@ -2,13 +2,22 @@
 //
 // A `Device` is one GPU (backend cuda) or a bounded share of the CPU's cores (backend host). It
 // makes in-order `Stream`s, `Event`s that mark and time a point in a stream, `Buffer`s, and the
-// `Gate` that holds a stream until the host opens it. All of them are owned by whoever asked
-// (RAII); a device must outlive what it made.
+// `Gate` that holds a stream until the host opens it. The caller owns what it gets (RAII); the
+// device must outlive it.
 //
-// Semantics are CUDA's on both backends: work in a stream runs in the order it was enqueued,
-// nothing is ordered between streams except through events, and enqueueing does not wait for the
-// work. Times are milliseconds, sizes bytes. Every call throws `Error` with the failing call's
-// name.
+//   const auto device = OpenHostDevice(2);
+//   const auto stream = device->CreateStream();
+//   const auto start = device->CreateEvent();
+//   const auto stop = device->CreateEvent();
+//   stream->Record(*start);
+//   stream->Copy(destination, source, bytes);
+//   stream->Record(*stop);
+//   stream->Synchronize(std::chrono::seconds(10), "the copy");
+//   const double copy_ms = device->ElapsedMs(*start, *stop);
+//
+// Both backends follow CUDA's semantics: work in a stream runs in the order it was enqueued, events
+// alone order work in different streams, and enqueueing does not wait for the work. Times are in
+// milliseconds, sizes in bytes. A call that fails throws `Error` with its name.
 #pragma once
 
 #include <atomic>
@@ -31,10 +40,10 @@ class HostStream;
 enum class Backend : std::uint8_t { kHost, kCuda };
 std::string ToString(Backend backend);
 
-// kPinned is allocated page-locked, kRegistered is pageable memory that was page-locked later.
+// kPinned is allocated page-locked; kRegistered is pageable memory that was page-locked later.
 enum class MemoryKind : std::uint8_t { kDevice, kPinned, kRegistered, kPageable };
 
-// Counts how many objects of its heir, a `Type`, this process has.
+// Counts live instances of the derived class, which passes itself as `Type`.
 template <class Type>
 class Counted {
  public:
@@ -53,7 +62,7 @@ class Counted {
 // Memory of one kind, freed when it goes out of scope.
 class Buffer {
  public:
-  // Lives as long as the memory.
+  // Lives as long as the memory, so that Held::Live() counts allocations.
   struct Held : Counted<Held> {};
 
   Buffer() = default;
@@ -70,28 +79,31 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-// A point in a stream; holds the time at which the stream passed it.
+// A point in a stream; holds the time at which the stream passed it, unless it was made without.
 class Event : public Counted<Event> {
  public:
   virtual ~Event() = default;
-  // Whether the last recorded point has been passed. True when never recorded.
+  // Whether the stream has passed the last recorded point. True if none was recorded.
   [[nodiscard]] virtual bool Done() const = 0;
+  // Waits until Done(), at most for `timeout`; returns whether it is.
+  [[nodiscard]] virtual bool Await(std::chrono::milliseconds timeout) const = 0;
 };
 
 class Stream : public Counted<Stream> {
  public:
   virtual ~Stream() = default;
   virtual void Record(Event& event) = 0;
-  // Work enqueued after this starts no earlier than `event`'s last recorded point.
+  // Work enqueued after this starts only once `event`'s last recorded point has been passed.
   virtual void Wait(const Event& event) = 0;
   // Copies `bytes` between any two kinds of memory, in stream order.
   virtual void Copy(void* destination, const void* source, std::size_t bytes) = 0;
-  // Waits for all enqueued work; throws FatalError naming `what` after `timeout`, or what the work
-  // itself threw.
+  // Waits for all enqueued work. Throws FatalError naming `what` if it takes longer than `timeout`,
+  // and whatever the work itself threw.
   virtual void Synchronize(std::chrono::milliseconds timeout, const std::string& what) = 0;
-  // The cudaStream_t, or nullptr on the host backend.
+  // The cudaStream_t, or nullptr if the work runs on a host thread.
   [[nodiscard]] virtual void* native() const = 0;
-  // The host backend's stream (device/host/host_stream.h), or nullptr on cuda.
+  // The stream whose work runs on a host thread (device/host/host_stream.h), or nullptr if it is a
+  // CUDA stream.
   [[nodiscard]] virtual HostStream* host() = 0;
 };
 
@@ -109,14 +121,24 @@ struct CopyPiece {
   std::size_t bytes = 0;
 };
 
-// Holds streams until the host opens it, so that a sample's work is all enqueued before any starts.
+// Holds streams until the host opens it, so that all of a sample's work is enqueued before any of
+// it starts.
 class Gate {
  public:
   virtual ~Gate() = default;
   // Work enqueued to `stream` after this waits for the next Release().
   virtual void Arm(Stream& stream) = 0;
-  // Opens the gate for everything armed so far. Safe from another thread, and more than once.
+  // Opens the gate for everything armed so far. May be called from any thread, and repeatedly.
   virtual void Release() = 0;
+};
+
+// Watches from its construction on whether the clocks are held down. May poll from a thread of its
+// own (device/throttle_watch.h), so keep one only while samples are taken.
+class ThrottleWatch {
+ public:
+  virtual ~ThrottleWatch() = default;
+  // Why they were, since construction; "" if they were not, or if nothing can tell.
+  [[nodiscard]] virtual std::string Reason() = 0;
 };
 
 struct DeviceInfo {
@@ -141,32 +163,42 @@ class Device {
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
   [[nodiscard]] virtual Memory memory(MemoryKind kind) const = 0;
 
-  // How many priorities streams can have; 1 where they cannot be told apart.
+  // How many priorities streams can have; 1 if priorities have no effect.
   [[nodiscard]] virtual int priorities() const = 0;
   // `priority` is relative: 0 is the lowest, priorities() − 1 the highest.
   virtual std::unique_ptr<Stream> CreateStream(int priority = 0) = 0;
   virtual std::unique_ptr<Event> CreateEvent() = 0;
+  // An event that orders streams and has no time, for which ElapsedMs throws Error. It costs a
+  // stream less than one that takes the time.
+  virtual std::unique_ptr<Event> CreateUntimedEvent() = 0;
+  // A stream whose work runs on a host thread of its own: host() != nullptr and native() == nullptr
+  // on every backend. It sees host memory only, so on cuda no kDevice buffers, and it takes host
+  // events only. For work beside the GPU's; the gate holds it like any other stream.
+  virtual std::unique_ptr<Stream> CreateHostStream() = 0;
+  // An event for host streams. Its time can be compared with that of other host events.
+  virtual std::unique_ptr<Event> CreateHostEvent() = 0;
   virtual std::unique_ptr<Gate> CreateGate() = 0;
   // Records what `enqueue` enqueues to the stream it is given, and to streams that wait for that
-  // one's events, without running it. Throws Error where NoGraphs() says why.
+  // one's events, without running it. Throws Error with the text of NoGraphs() unless that is "".
   virtual std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) = 0;
   [[nodiscard]] virtual std::string NoGraphs() const = 0;
-  // Enqueues many copies by one call. Throws Error where NoBatchCopy() says why.
+  // Enqueues many copies by one call. Throws Error with the text of NoBatchCopy() unless that is
+  // "".
   virtual void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) = 0;
   [[nodiscard]] virtual std::string NoBatchCopy() const = 0;
-  // Checks free memory first: an Error says how much is needed and how much is free.
+  // Checks free memory first; the Error says how much is needed and how much is free.
   virtual Buffer Allocate(std::size_t bytes, MemoryKind kind) = 0;
 
   [[nodiscard]] virtual double ElapsedMs(const Event& from, const Event& to) const = 0;
-  // Why the clocks were held down since the last call ("" when they were not, or nobody can tell).
-  virtual std::string ThrottleReason() = 0;
-  // What the device sees of its surroundings, for the JSON context: clocks, topology.
+  // Watches are independent of each other: none reports what happened before it was made.
+  virtual std::unique_ptr<ThrottleWatch> WatchThrottling() = 0;
+  // Facts about the device's environment for the JSON context: clocks, topology.
   [[nodiscard]] virtual std::map<std::string, std::string> Surroundings() const = 0;
 };
 
 // GPUs this process can use; 0 without a driver, without a GPU, or in a build without CUDA.
 int VisibleGpus();
-// What this build's cuda backend is missing ("" when it has one).
+// Why the cuda backend cannot be used here; "" if it can.
 std::string CudaUnavailable();
 std::unique_ptr<Device> OpenCudaDevice(int ordinal);
 // `cores`: how many cores kernels may use at once.
@@ -174,7 +206,7 @@ std::unique_ptr<Device> OpenHostDevice(int cores);
 
 // "1.5 GiB", for messages.
 std::string FormatBytes(double bytes);
-// Throws the Error that Allocate promises.
+// Throws Error if `what` needs more memory than is free, saying how much of each.
 void RequireFree(std::size_t needed_bytes, const Memory& memory, const std::string& what);
 
 }  // namespace overlapbench

@@ -1,17 +1,15 @@
 // Errors: every failure in overlapbench is one of these exceptions.
 //
-// `Error`       one benchmark (or the start-up) cannot go on: the row is skipped on all ranks, or
-// the
-//               program ends with one line.
-// `UsageError`  the user asked for something that does not exist; the program ends with status 2.
-// `AgreedError` an Error that all ranks throw alike at this place, so that all skip the same row.
-// Any
-//               other Error that leaves a benchmark is one rank's alone, and ends the job: the
-//               others would wait for it.
-// `FatalError`  the ranks can no longer agree (a time-out, a divergence): the whole job ends.
+// - `Error`: one benchmark (or the start-up) cannot go on. An Error that leaves a benchmark without
+//   being agreed on is one rank's alone, and ends the job: the others would wait for it.
+// - `UsageError`: the user asked for something that does not exist. All ranks throw it alike, and
+//   the program ends with status 2.
+// - `AgreedError`: all ranks throw the same at this place, so that all skip the same row.
+// - `FatalError`: the ranks can no longer agree (a timeout, a divergence, a rank that has ended):
+//   the whole job ends.
 //
 // A message says what failed, where, and what to do; calls into CUDA, NCCL and MPI add the call and
-// the code's name. The rank is added where the message is printed (ranks/ranks.h).
+// the code's name. The rank is added where the message is printed (ranks/watchdog.h).
 #pragma once
 
 #include <stdexcept>
@@ -36,15 +34,18 @@ class AgreedError : public Error {
 
 class FatalError : public Error {
  public:
-  // Whether this rank alone knows, or all ranks throw the same, so that one line from rank 0 is
-  // enough.
-  enum Audience { kThisRank, kKnownToAll };
+  // Who knows of it, and so who prints it:
+  // - kThisRank: this rank alone, which prints it and tells the others;
+  // - kKnownToAll: all ranks throw the same, and rank 0 prints it;
+  // - kPrinted: another rank ends the job, and has printed this text.
+  enum Audience { kThisRank, kKnownToAll, kPrinted };
   explicit FatalError(const std::string& message, Audience audience = kThisRank)
-      : Error(message), known_to_all_(audience == kKnownToAll) {}
-  [[nodiscard]] bool known_to_all() const { return known_to_all_; }
+      : Error(message), audience_(audience) {}
+  [[nodiscard]] Audience audience() const { return audience_; }
+  [[nodiscard]] bool known_to_all() const { return audience_ == kKnownToAll; }
 
  private:
-  bool known_to_all_;
+  Audience audience_;
 };
 
 }  // namespace overlapbench

@@ -1,5 +1,5 @@
-// ForwardingDevice: a device that does what another does. Whoever wants to see or change one thing
-// derives from it and overrides that.
+// ForwardingDevice: passes every call on to another device. Derive from it to observe or change
+// single calls.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,9 @@ class ForwardingDevice : public Device {
     return device_->CreateStream(priority);
   }
   std::unique_ptr<Event> CreateEvent() override { return device_->CreateEvent(); }
+  std::unique_ptr<Event> CreateUntimedEvent() override { return device_->CreateUntimedEvent(); }
+  std::unique_ptr<Stream> CreateHostStream() override { return device_->CreateHostStream(); }
+  std::unique_ptr<Event> CreateHostEvent() override { return device_->CreateHostEvent(); }
   std::unique_ptr<Gate> CreateGate() override { return device_->CreateGate(); }
   std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) override {
     return device_->Record(enqueue);
@@ -36,7 +39,7 @@ class ForwardingDevice : public Device {
   [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
     return device_->ElapsedMs(from, to);
   }
-  std::string ThrottleReason() override { return device_->ThrottleReason(); }
+  std::unique_ptr<ThrottleWatch> WatchThrottling() override { return device_->WatchThrottling(); }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
     return device_->Surroundings();
   }

@@ -3,7 +3,7 @@
 // ShortBlocks is a grid of many blocks of which each is done in microseconds, so that SMs become
 // free all the time. ResidentGrid has just as many blocks as fit on the GPU at once, and each works
 // as long as all the short ones that would have had its place: no SM becomes free before the end.
-// The work is that of kernels/step_kernel.h, on one value a thread; waves · block_steps steps in
+// The work is that of kernels/steps.h, on one value a thread; waves · block_steps steps in
 // all.
 
 #include "device/launch.h"
@@ -62,9 +62,7 @@ class BlockGridWorkload : public Workload {
 
   Verdict Verify(Stream& stream) override {
     const ExpectedSegments expected{count(), 0, 0, 1, kMost, kSeed, static_cast<double>(steps_)};
-    const std::string fault = FindFault(machine_.device, stream, output_.data(), count(),
-                                        Element::kFloat32, expected, machine_.ranks.timeout());
-    return {fault.empty() ? 0.0 : 1.0, 0, fault};
+    return FindFault(machine_, stream, output_.data(), count(), Element::kFloat32, expected);
   }
 
  private:
@@ -89,7 +87,7 @@ WorkloadSpec SpecOf(const Machine& machine, const char* name, const char* summar
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = name;
-  spec.side = Side::kCompute;
+  spec.work_class = WorkClass::kCompute;
   spec.summary = summary;
   spec.axes = {IntegerAxis("waves", "how often the device is filled with blocks", 1, 1024,
                            host ? "16" : "32"),

@@ -56,7 +56,7 @@ CublasProduct::CublasProduct(const CublasLt& library, const Precision& precision
   cublasLtMatmulDesc_t operation = nullptr;
   CUBLAS_CHECK(cublasLtMatmulDescCreate(&operation, precision.compute, CUDA_R_32F));
   operation_.reset(operation);
-  // cuBLASLt's first operand is B, see above.
+  // cuBLASLt's first operand is B (see the header).
   Set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   Set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   Set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_);
@@ -65,7 +65,7 @@ CublasProduct::CublasProduct(const CublasLt& library, const Precision& precision
       (epilogue_ & CUBLASLT_EPILOGUE_DGELU) == CUBLASLT_EPILOGUE_DGELU) {
     Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, static_cast<std::int64_t>(shape.n));
   }
-  // The heuristic refuses an epilogue without its pointers; where they point does not matter yet.
+  // The heuristic rejects an epilogue without pointers; where they point does not matter yet.
   SetFused({library.workspace().data(), library.workspace().data()});
   ChooseAlgorithm(shape, precision);
 }

@@ -1,10 +1,10 @@
-// Matrix products by cuBLASLt, the library that production code uses: row-major matrices, any of
-// them transposed, with what the library can fuse behind the product.
+// Matrix products by cuBLASLt, the library that production code uses: row-major matrices, each of
+// them optionally transposed, with the operations that the library can fuse into a product.
 //
-// cuBLASLt's matrices are column-major: a row-major matrix is the transpose of a column-major one,
-// so that it is asked for Dᵀ = op(B)ᵀ·op(A)ᵀ, which moves nothing. What it calls a column of D is
-// a row here; so a bias is added to every row. Source: cuBLAS documentation, "Using the cuBLASLt
-// API".
+// cuBLASLt's matrices are column-major, and a row-major matrix is the transpose of a column-major
+// one. So the library is asked for Dᵀ = op(B)ᵀ·op(A)ᵀ, which moves no data. What it calls a column
+// of D is a row here; a bias is therefore added to every row. Source: cuBLAS documentation, "Using
+// the cuBLASLt API".
 #pragma once
 
 #include <cublasLt.h>
@@ -18,7 +18,7 @@
 
 namespace overlapbench {
 
-// What a product reads and writes. All accumulate in float32.
+// What a product reads and writes. All products accumulate in float32.
 struct Precision {
   std::string_view name;
   cudaDataType_t input_type;
@@ -42,7 +42,7 @@ struct ProductShape {
   bool transpose_b = false;
 };
 
-// The library on one device, with its workspace.
+// A handle to the library on one device, and its workspace.
 class CublasLt {
  public:
   // What NVIDIA recommends for Hopper (cuBLAS documentation, cublasSetWorkspace).
@@ -65,20 +65,20 @@ class CublasLt {
   Buffer workspace_;
 };
 
-// A product with the algorithm that the library's heuristic chose for it.
+// A product, with the algorithm that the library's heuristic chose for it.
 class CublasProduct {
  public:
   struct Options {
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    int sm_target = 0;  // how many SMs the heuristic is told to use; 0: all
+    int sm_target = 0;  // how many SMs the heuristic should use; 0: all
   };
-  // What an epilogue reads or writes beside D, in D's element type.
+  // What an epilogue reads or writes in addition to D, in D's element type.
   struct Fused {
-    void* bias = nullptr;  // n elements: read and added to every row, or written: their gradient
-    void* aux = nullptr;   // m×n: what GELU is applied to, written forward and read backward
+    void* bias = nullptr;  // n elements: forward added to every row, backward its gradient
+    void* aux = nullptr;   // m×n: the input of GELU, written forward and read backward
   };
 
-  // `library` must outlive this. Throws Error where cuBLASLt has no algorithm.
+  // `library` must outlive the product. Throws Error if cuBLASLt has no algorithm for it.
   CublasProduct(const CublasLt& library, const Precision& precision, const ProductShape& shape,
                 const Options& options);
   void Enqueue(Stream& stream, const void* a, const void* b, void* d, const Fused& fused) const;

@@ -1,20 +1,20 @@
 // CublasGemm: cuBLASLt's matrix product C = A·B on n×n matrices, the kernel that production code
 // runs.
 //
-// Precisions: bf16 and fp16 (inputs and output), tf32 (float32 storage, tensor cores), fp32, and
-// fp8 (inputs e4m3, output bf16; without fast accumulation, which is the library's default), for
-// which B is stored transposed: Hopper's tensor cores read 8-bit operands along k only. Products
-// are accumulated in float32. `repeat` products run back to back. `sm_target` is
-// CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: a hint to the library's heuristic to leave the other SMs
-// free, which may also choose another kernel; whether it changed any grid is checked by capturing
-// the launch. Cost: 2·n³ operations a product.
+// `precision` is bf16 or fp16 (inputs and output), tf32 (float32 in memory, tensor cores), fp32, or
+// fp8 (e4m3 inputs, bf16 output, without fast accumulation, which is the library's default). With
+// fp8 B is stored transposed, because Hopper's tensor cores read 8-bit operands along k only. All
+// products accumulate in float32. `repeat` products run back to back. Cost: 2·n³ operations per
+// product.
 //
-// TinyGemm: the same with n = 64, which costs hardly more than to launch it.
+// `sm_target` is CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: a hint that asks the library's heuristic to
+// leave the other SMs free. It may also select another kernel. Whether it changed any grid is
+// checked by capturing the launch.
 
 #include <algorithm>
 #include <array>
 
-#include "device/cuda/kernel_capture.h"
+#include "device/cuda/graph_capture.h"
 #include "kernels/cublaslt.h"
 #include "kernels/gemm_oracle.h"
 #include "workload/registry.h"
@@ -22,35 +22,33 @@
 namespace overlapbench {
 namespace {
 
-constexpr long kTinySize = 64;
-
 struct Tolerance {
   std::string_view precision;
-  // Relative to the root mean square of C: half a unit in the last place of the output's format at
-  // the largest of the sampled elements (about 4 times the mean), or the accumulation's error in
+  // Relative to the root mean square of C: half a unit in the last place of the output's format, at
+  // the largest of the sampled elements (about 4 times the mean), or the error of accumulating in
   // float32.
   double value;
 };
-// fp8: products of four significant bits each are exact in float32, and the oracle knows what e4m3
-// left of the inputs. Hopper's tensor cores add 8-bit products with 14 bits before the sum is moved
-// to float32 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 3.3.2): a few units of 2^-13 of a
-// partial sum of 128 products, which is below 1e-3 of C. So the output's bf16 decides.
+// fp8: the oracle rounds its inputs to e4m3 too, and products of two factors with four significant
+// bits are exact in float32. Hopper's tensor cores add 8-bit products with 14 bits before they move
+// the sum to float32 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 3.3.2): an error of a few
+// units of 2^-13 of a partial sum of 128 products, below 1e-3 of C. So the bf16 output decides.
 constexpr std::array<Tolerance, 5> kTolerances = {
     {{"bf16", 2e-2}, {"fp16", 3e-3}, {"tf32", 1e-3}, {"fp32", 1e-4}, {"fp8", 2e-2}}};
 
 class CublasGemmWorkload : public Workload {
  public:
-  CublasGemmWorkload(const Machine& machine, const Settings& settings, long n, int sm_target)
+  CublasGemmWorkload(const Machine& machine, const Settings& settings)
       : machine_(machine),
         precision_(PrecisionNamed(settings.Text("precision"))),
-        n_(n),
+        n_(settings.Integer("n")),
         repeat_(settings.Integer("repeat")),
-        sm_target_(sm_target),
+        sm_target_(static_cast<int>(settings.Integer("sm_target"))),
         a_(Allocate(precision_.input)),
         b_(Allocate(precision_.input)),
         c_(Allocate(precision_.output)),
         library_(machine.device),
-        product_(MakeProduct(sm_target)) {}
+        product_(MakeProduct(sm_target_)) {}
 
   [[nodiscard]] Cost cost() const override {
     const auto n = static_cast<double>(n_);
@@ -73,7 +71,7 @@ class CublasGemmWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    return VerifyGemm(stream, c_.data(), problem(), machine_.ranks.timeout());
+    return VerifyGemm(stream, c_.data(), problem(), machine_.timeout);
   }
 
   [[nodiscard]] std::string IneffectiveKnob() override {
@@ -123,53 +121,42 @@ class CublasGemmWorkload : public Workload {
   CublasProduct product_;
 };
 
-Footprint FootprintOf(std::size_t n, const Precision& precision) {
+std::string Excluded(const DeviceInfo& gpu, const Settings& settings) {
+  if (settings.Integer("n") % 16 != 0) return "n must be a multiple of 16";
+  if (settings.Integer("sm_target") >= gpu.multiprocessors)
+    return "sm_target must be below the GPU's " + std::to_string(gpu.multiprocessors) + " SMs";
+  return NoSuchPrecision(settings.Text("precision"), gpu.compute_capability);
+}
+
+Footprint FootprintOf(const Settings& settings) {
+  const Precision& precision = PrecisionNamed(settings.Text("precision"));
   const std::size_t element_bytes = 2 * SizeOf(precision.input) + SizeOf(precision.output);
+  const std::size_t n = settings.Integer("n");
   return {n * n * element_bytes + CublasLt::kWorkspaceBytes, 0};
 }
 
 }  // namespace
 
 std::vector<WorkloadSpec> CublasGemm(Machine& machine) {
-  WorkloadSpec gemm;
-  gemm.name = "CublasGemm";
-  gemm.side = Side::kCompute;
-  gemm.summary = "cuBLASLt matrix product";
-  if (machine.device.backend() != Backend::kCuda) gemm.missing = "exists on the cuda backend only";
-  const Axis precision = ChoiceAxis("precision", "precision of the product",
-                                    {"bf16", "fp16", "tf32", "fp32", "fp8"}, "bf16");
-  const Axis repeat = IntegerAxis("repeat", "products back to back", 1, 10000, "1", "1");
-  gemm.axes = {
+  WorkloadSpec spec;
+  spec.name = "CublasGemm";
+  spec.work_class = WorkClass::kCompute;
+  spec.summary = "cuBLASLt matrix product";
+  if (machine.device.backend() != Backend::kCuda) spec.missing = "exists on the cuda backend only";
+  spec.axes = {
       IntegerAxis("n", "rows and columns of the matrices, a multiple of 16", 16, 1 << 16, "8192"),
-      precision, repeat,
+      ChoiceAxis("precision", "precision of the product", {"bf16", "fp16", "tf32", "fp32", "fp8"},
+                 "bf16"),
+      IntegerAxis("repeat", "products back to back", 1, 10000, "1", "1"),
       IntegerAxis("sm_target", "SMs that cuBLASLt should use; 0: all", 0, 1024, "0", "0")};
-  gemm.excluded = [&device = machine.device](const Settings& settings) -> std::string {
-    if (settings.Integer("n") % 16 != 0) return "n must be a multiple of 16";
-    return NoSuchPrecision(settings.Text("precision"), device.info().compute_capability);
+  spec.excluded = [&device = machine.device](const Settings& settings) {
+    return Excluded(device.info(), settings);
   };
-  gemm.footprint = [](const Settings& settings) {
-    return FootprintOf(settings.Integer("n"), PrecisionNamed(settings.Text("precision")));
+  spec.footprint = FootprintOf;
+  spec.make = [machine](const Settings& settings) {
+    return std::make_unique<CublasGemmWorkload>(machine, settings);
   };
-  gemm.make = [machine](const Settings& settings) {
-    return std::make_unique<CublasGemmWorkload>(machine, settings, settings.Integer("n"),
-                                                static_cast<int>(settings.Integer("sm_target")));
-  };
-
-  WorkloadSpec tiny = gemm;
-  tiny.name = "TinyGemm";
-  tiny.summary = "cuBLASLt matrix product of 64 rows and columns: hardly more than a launch";
-  tiny.baseline = false;
-  tiny.axes = {precision, repeat};
-  tiny.excluded = [&device = machine.device](const Settings& settings) {
-    return NoSuchPrecision(settings.Text("precision"), device.info().compute_capability);
-  };
-  tiny.footprint = [](const Settings& settings) {
-    return FootprintOf(kTinySize, PrecisionNamed(settings.Text("precision")));
-  };
-  tiny.make = [machine](const Settings& settings) {
-    return std::make_unique<CublasGemmWorkload>(machine, settings, kTinySize, 0);
-  };
-  return {gemm, tiny};
+  return {spec};
 }
 
 }  // namespace overlapbench

@@ -1,19 +1,17 @@
-// Mlp: training a network of square linear layers with GELUs between them, on cuBLASLt: `steps`
-// times forward, backward and an update of the parameters (SGD). The network, its formulas and its
-// random data: kernels/mlp_oracle.h. Verified as kernels/mlp_check.h describes.
+// Mlp: trains a network of square linear layers with GELUs between them, on cuBLASLt: `steps` times
+// forward, backward and an update of the parameters (SGD). kernels/mlp.h describes the network and
+// its random data, kernels/mlp_oracle.h how a result is verified.
 //
-//   gelu:kernel    bias and GELU, and their gradients, are kernels of their own behind each product
+//   gelu:kernel    Bias and GELU, and their gradients, are separate kernels after each product.
 //   gelu:epilogue  cuBLASLt fuses them into the products (CUBLASLT_EPILOGUE_GELU_AUX_BIAS and
-//                  _DGELU_BGRAD; cuBLAS documentation, "cublasLtEpilogue_t")
-//   call:loop      a launch for each kernel
-//   call:graph     one launch of a CUDA graph of them
+//                  _DGELU_BGRAD; cuBLAS documentation, "cublasLtEpilogue_t").
+//   call:loop      Every kernel is a launch of its own.
+//   call:graph     All kernels are one launch of a CUDA graph.
 //
 // Parameters, activations and gradients are stored in the product's element type; products
 // accumulate in float32. A step reads the parameters from one buffer and writes the updated ones to
-// another, and an Enqueue begins with the initial ones, so that it can be repeated without end.
-// Cost: three products a layer and step, 6·batch·dim² operations; all else is not counted.
-//
-// MlpLoop, MlpKernel: the plainer forms that others are held against, by call and by GELU.
+// another. An Enqueue begins with the initial parameters, so it can be repeated any number of
+// times. Cost: three products per layer and step, 6·batch·dim² operations; nothing else is counted.
 
 #include <algorithm>
 #include <array>
@@ -21,8 +19,6 @@
 #include <string>
 
 #include "kernels/cublaslt.h"
-#include "kernels/mlp_check.h"
-#include "kernels/mlp_layers.h"
 #include "kernels/mlp_oracle.h"
 #include "kernels/repeater.h"
 #include "workload/data.h"
@@ -31,20 +27,22 @@
 namespace overlapbench {
 namespace {
 
-// What the oracle does in about a second on one core.
+// The oracle takes about a second on one core for this.
 constexpr double kMostOracleFlops = 4e9;
 
 struct Rounding {
   std::string_view precision;
   double value;  // the largest relative error of one rounding
 };
-// Half a unit in the last place of 8, 11 and 24 significant bits; tensor cores read of a float32
-// the 11 bits that tf32 has, and cut the others off.
+// Half a unit in the last place of 8, 11 and 24 significant bits. For tf32, tensor cores read 11
+// significant bits of a float32 and truncate the rest.
 constexpr std::array<Rounding, 4> kRoundings = {
     {{"bf16", 0x1p-8}, {"fp16", 0x1p-11}, {"tf32", 0x1p-10}, {"fp32", 0x1p-24}}};
 
-// The last oracle that was asked for. The runs of one benchmark share it, and most often so does
-// the next benchmark.
+bool IsFused(const Settings& settings) { return settings.Text("gelu") == "epilogue"; }
+
+// Caches the last oracle. The runs of one benchmark share it, and usually so does the next
+// benchmark.
 class OracleShelf {
  public:
   const TrainedMlp& For(const MlpProblem& problem) {
@@ -63,28 +61,22 @@ MlpProblem ProblemOf(const Settings& settings) {
           settings.Integer("steps")};
 }
 
-// How the network is computed.
-struct MlpForm {
-  bool fused;
-  bool as_graph;
-};
-
 class MlpWorkload : public Workload {
  public:
-  MlpWorkload(const Machine& machine, const MlpProblem& problem, const Precision& precision,
-              const MlpForm& form, std::shared_ptr<OracleShelf> shelf)
+  MlpWorkload(const Machine& machine, const Settings& settings, std::shared_ptr<OracleShelf> shelf)
       : machine_(machine),
-        problem_(problem),
-        precision_(precision),
-        form_(form),
+        problem_(ProblemOf(settings)),
+        precision_(PrecisionNamed(settings.Text("precision"))),
+        fused_(IsFused(settings)),
+        as_graph_(settings.Text("call") == "graph"),
         shelf_(std::move(shelf)),
-        updated_(Allocate(problem.parameter_count())),
-        between_(Allocate(problem.steps > 1 ? problem.parameter_count() : 0)),
-        initial_(Allocate(problem.parameter_count())),
-        gradients_(Allocate(problem.parameter_count())),
-        x_(Allocate(problem.layers * problem.row_count())),
-        z_(Allocate(problem.layers * problem.row_count())),
-        dz_(Allocate((problem.layers + 1) * problem.row_count())),
+        updated_(Allocate(problem_.parameter_count())),
+        between_(Allocate(problem_.steps > 1 ? problem_.parameter_count() : 0)),
+        initial_(Allocate(problem_.parameter_count())),
+        gradients_(Allocate(problem_.parameter_count())),
+        x_(Allocate(problem_.layers * problem_.row_count())),
+        z_(Allocate(problem_.layers * problem_.row_count())),
+        dz_(Allocate((problem_.layers + 1) * problem_.row_count())),
         scratch_(machine.device.Allocate(BiasScratchBytes(rows()), MemoryKind::kDevice)),
         library_(machine.device),
         hidden_(Product(false, false, CUBLASLT_EPILOGUE_GELU_AUX_BIAS)),
@@ -92,15 +84,15 @@ class MlpWorkload : public Workload {
         hidden_gradient_(Product(false, true, CUBLASLT_EPILOGUE_DGELU_BGRAD)),
         input_gradient_(Product(false, true, CUBLASLT_EPILOGUE_DEFAULT)),
         weight_gradient_(Product(true, false, CUBLASLT_EPILOGUE_DEFAULT)),
-        repeater_(machine.device, form.as_graph, [this](Stream& stream) { Train(stream); }) {}
+        repeater_(machine.device, as_graph_, [this](Stream& stream) { Train(stream); }) {}
 
   [[nodiscard]] Cost cost() const override {
     Cost cost;
     cost.flops = problem_.flops();
     return cost;
   }
-  // A stream takes so many launches and no more before it makes the next one wait.
-  [[nodiscard]] bool enqueue_waits() const override { return !form_.as_graph; }
+  // A stream's queue of launches is finite: once it is full, the next launch waits.
+  [[nodiscard]] bool enqueue_waits() const override { return !as_graph_; }
 
   void Reset(Stream& stream) override {
     for (const Buffer* buffer : {&updated_, &between_, &gradients_, &x_, &z_, &dz_})
@@ -123,13 +115,13 @@ class MlpWorkload : public Workload {
     for (const Buffer* buffer : {&updated_, &gradients_, &x_, &z_, &dz_}) {
       const long count = static_cast<long>(buffer->bytes() / SizeOf(element()));
       const std::string fault = FindUnwritten(machine_.device, stream, buffer->data(), count,
-                                              element(), machine_.ranks.timeout());
+                                              element(), machine_.timeout);
       if (!fault.empty()) return {1, 0, fault};
     }
     const auto* rounding = std::ranges::find(kRoundings, precision_.name, &Rounding::precision);
     const bool small = problem_.flops() <= kMostOracleFlops;
     return VerifyMlp(stream, problem_, {element(), rounding->value}, tensors,
-                     small ? &shelf_->For(problem_) : nullptr, machine_.ranks.timeout());
+                     small ? &shelf_->For(problem_) : nullptr, machine_.timeout);
   }
 
  private:
@@ -145,11 +137,11 @@ class MlpWorkload : public Workload {
   void Forward(Stream& stream, const Buffer& parameters) {
     for (long l = 0; l < problem_.layers; ++l) {
       const bool last = l == problem_.layers - 1;
-      void* weights = At(parameters, WeightsAt(l));
-      void* biases = At(parameters, BiasesAt(l));
+      void* weights = At(parameters, problem_.weights_at(l));
+      void* biases = At(parameters, problem_.biases_at(l));
       const CublasProduct& product = last ? last_ : hidden_;
       void* next = last ? nullptr : X(l + 1);
-      if (form_.fused) {
+      if (fused_) {
         product.Enqueue(stream, X(l), weights, last ? Z(l) : next, {biases, Z(l)});
       } else {
         product.Enqueue(stream, X(l), weights, Z(l), {});
@@ -162,11 +154,11 @@ class MlpWorkload : public Workload {
     const long last = problem_.layers - 1;
     SumBiasGradient(stream, last, nullptr);
     for (long l = last; l >= 0; --l) {
-      void* weights = At(parameters, WeightsAt(l));
-      weight_gradient_.Enqueue(stream, X(l), DZ(l), At(gradients_, WeightsAt(l)), {});
-      if (l > 0 && form_.fused) {
+      void* weights = At(parameters, problem_.weights_at(l));
+      weight_gradient_.Enqueue(stream, X(l), DZ(l), At(gradients_, problem_.weights_at(l)), {});
+      if (l > 0 && fused_) {
         hidden_gradient_.Enqueue(stream, DZ(l), weights, DZ(l - 1),
-                                 {At(gradients_, BiasesAt(l - 1)), Z(l - 1)});
+                                 {At(gradients_, problem_.biases_at(l - 1)), Z(l - 1)});
       } else {
         input_gradient_.Enqueue(stream, DZ(l), weights, DZ(l - 1), {});
         if (l > 0) SumBiasGradient(stream, l - 1, Z(l - 1));
@@ -176,7 +168,7 @@ class MlpWorkload : public Workload {
 
   // With `z`: first multiplies the gradient by GELU's.
   void SumBiasGradient(Stream& stream, long l, const void* z) {
-    EnqueueGeluBackward(stream, element(), rows(), DZ(l), z, At(gradients_, BiasesAt(l)),
+    EnqueueGeluBackward(stream, element(), rows(), DZ(l), z, At(gradients_, problem_.biases_at(l)),
                         scratch_.data());
   }
 
@@ -185,13 +177,13 @@ class MlpWorkload : public Workload {
     const auto [dim, layers, batch, steps] = problem_;
     const ProductShape shape{transpose_a ? dim : batch, dim, transpose_a ? batch : dim, transpose_a,
                              transpose_b};
-    return {library_, precision_, shape, {form_.fused ? epilogue : CUBLASLT_EPILOGUE_DEFAULT, 0}};
+    return {library_, precision_, shape, {fused_ ? epilogue : CUBLASLT_EPILOGUE_DEFAULT, 0}};
   }
 
   Buffer Allocate(long count) {
     return machine_.device.Allocate(count * SizeOf(element()), MemoryKind::kDevice);
   }
-  // The parameters that a step begins with; those of step `steps` are the result.
+  // The parameters that a step begins with. Those of step `steps` are the result.
   [[nodiscard]] const Buffer& Begun(long step) const {
     if (step == 0) return initial_;
     return (problem_.steps - step) % 2 == 0 ? updated_ : between_;
@@ -201,17 +193,16 @@ class MlpWorkload : public Workload {
   }
   [[nodiscard]] void* X(long l) const { return At(x_, l * problem_.row_count()); }
   [[nodiscard]] void* Z(long l) const { return At(z_, l * problem_.row_count()); }
-  // Of layer −1: the input's gradient.
+  // For layer −1: the input's gradient.
   [[nodiscard]] void* DZ(long l) const { return At(dz_, (l + 1) * problem_.row_count()); }
-  [[nodiscard]] long WeightsAt(long l) const { return l * problem_.dim * problem_.dim; }
-  [[nodiscard]] long BiasesAt(long l) const { return problem_.weight_count() + l * problem_.dim; }
   [[nodiscard]] MatrixSize rows() const { return {problem_.batch, problem_.dim}; }
   [[nodiscard]] Element element() const { return precision_.input; }
 
   Machine machine_;
   MlpProblem problem_;
   const Precision& precision_;
-  MlpForm form_;
+  bool fused_;
+  bool as_graph_;
   std::shared_ptr<OracleShelf> shelf_;
   Buffer updated_;
   Buffer between_;
@@ -237,8 +228,7 @@ std::string Excluded(const Settings& settings) {
       return std::string(axis) + " must be a multiple of 16";
   }
   // On an H200 with CUDA 13.0: errors of about 1e-5, ten times those of sums in float32.
-  const bool fused = settings.Has("gelu") && settings.Text("gelu") == "epilogue";
-  if (fused && settings.Text("precision") == "fp32")
+  if (IsFused(settings) && settings.Text("precision") == "fp32")
     return "cuBLASLt's fused GELU is an approximation that is too coarse for precision:fp32";
   return "";
 }
@@ -260,52 +250,26 @@ Footprint FootprintOf(const Settings& settings) {
 std::vector<WorkloadSpec> Mlp(Machine& machine) {
   WorkloadSpec mlp;
   mlp.name = "Mlp";
-  mlp.side = Side::kCompute;
+  mlp.work_class = WorkClass::kCompute;
   mlp.baseline = false;
   mlp.summary = "linear layers and GELUs, forward, backward and updated, on cuBLASLt";
   if (machine.device.backend() != Backend::kCuda) mlp.missing = "exists on the cuda backend only";
-  const Axis gelu = ChoiceAxis("gelu", "bias, GELU and their gradients: own kernels, or fused",
-                               {"kernel", "epilogue"}, "kernel,epilogue");
-  const Axis call = ChoiceAxis("call", "a launch for each, or one for a recorded graph of them",
-                               {"loop", "graph"}, "loop,graph");
-  const std::vector<Axis> shape = {
-      IntegerAxis("dim", "width of the layers, a multiple of 16", 16, 1 << 16, "256"),
-      IntegerAxis("layers", "linear layers", 1, 64, "4"),
-      IntegerAxis("batch", "rows of the input, a multiple of 16", 16, 1 << 20, "256"),
-      IntegerAxis("steps", "times forward, backward and updated", 1, 64, "2"),
-      ChoiceAxis("precision", "precision of the products and of what is stored",
-                 {"bf16", "fp16", "tf32", "fp32"}, "bf16", "bf16")};
-  const auto with = [&shape](std::initializer_list<Axis> more) {
-    std::vector<Axis> axes = shape;
-    axes.insert(axes.end(), more);
-    return axes;
-  };
+  mlp.axes = {IntegerAxis("dim", "width of the layers, a multiple of 16", 16, 1 << 16, "256"),
+              IntegerAxis("layers", "linear layers", 1, 64, "4"),
+              IntegerAxis("batch", "rows of the input, a multiple of 16", 16, 1 << 20, "256"),
+              IntegerAxis("steps", "times forward, backward and updated", 1, 64, "2"),
+              ChoiceAxis("precision", "precision of the products and of what is stored",
+                         {"bf16", "fp16", "tf32", "fp32"}, "bf16", "bf16"),
+              ChoiceAxis("gelu", "bias, GELU and their gradients: own kernels, or fused",
+                         {"kernel", "epilogue"}, "kernel,epilogue"),
+              ChoiceAxis("call", "a launch for each, or one for a recorded graph of them",
+                         {"loop", "graph"}, "loop,graph")};
   mlp.excluded = Excluded;
   mlp.footprint = FootprintOf;
-  const auto maker = [machine, shelf = std::make_shared<OracleShelf>()](const auto& form_of) {
-    return [machine, shelf, form_of](const Settings& settings) {
-      return std::make_unique<MlpWorkload>(machine, ProblemOf(settings),
-                                           PrecisionNamed(settings.Text("precision")),
-                                           form_of(settings), shelf);
-    };
+  mlp.make = [machine, shelf = std::make_shared<OracleShelf>()](const Settings& settings) {
+    return std::make_unique<MlpWorkload>(machine, settings, shelf);
   };
-  const auto fused = [](const Settings& settings) { return settings.Text("gelu") == "epilogue"; };
-  const auto as_graph = [](const Settings& settings) { return settings.Text("call") == "graph"; };
-
-  WorkloadSpec loop = mlp;
-  WorkloadSpec kernel = mlp;
-  mlp.axes = with({gelu, call});
-  mlp.make =
-      maker([=](const Settings& settings) { return MlpForm{fused(settings), as_graph(settings)}; });
-  loop.name = "MlpLoop";
-  loop.summary = "the same by a launch for each kernel";
-  loop.axes = with({gelu});
-  loop.make = maker([=](const Settings& settings) { return MlpForm{fused(settings), false}; });
-  kernel.name = "MlpKernel";
-  kernel.summary = "the same with GELUs of their own";
-  kernel.axes = with({call});
-  kernel.make = maker([=](const Settings& settings) { return MlpForm{false, as_graph(settings)}; });
-  return {mlp, loop, kernel};
+  return {mlp};
 }
 
 }  // namespace overlapbench

@@ -4,8 +4,8 @@
 
 namespace overlapbench {
 
-// Handles and descriptors are pointers to what only cuDNN knows, streams pointers of CUDA's, and
-// enumerations ints. All but the first two return a status, of which 0 is success.
+// Handles and descriptors are opaque pointers, streams are CUDA's, and enumerations are ints. All
+// but the first two return a status; 0 is success.
 struct Cudnn {
   std::size_t (*get_version)();
   const char* (*get_error_string)(int status);
@@ -27,9 +27,10 @@ constexpr int kFloat = 0;     // CUDNN_DATA_FLOAT
 constexpr int kHalf = 2;      // CUDNN_DATA_HALF
 constexpr int kBfloat = 9;    // CUDNN_DATA_BFLOAT16
 constexpr int kAccurate = 1;  // CUDNN_SOFTMAX_ACCURATE: less the row's maximum
-// Two ways to say the same where c alone is more than 1. On an H200 (cuDNN 9.19, 512 MiB of
-// float32) rows of 1,024 columns take 0.57 ms in the first and 0.44 ms in the second, of 3,072 0.35
-// in both, of 4,096 0.30 and 0.35, of 32,768 0.36 and 0.75. Shorter rows and 16 bits are alike.
+// Two modes with the same result if only c is more than 1. On an H200 (cuDNN 9.19, 512 MiB of
+// float32) rows of 1,024 columns take 0.57 ms in the first and 0.44 ms in the second, rows of 3,072
+// 0.35 in both, of 4,096 0.30 and 0.35, of 32,768 0.36 and 0.75. For shorter rows and for 16 bits
+// the two are equally fast.
 constexpr int kOverInstance = 0;  // CUDNN_SOFTMAX_MODE_INSTANCE: over c, h and w of each n
 constexpr int kOverChannels = 1;  // CUDNN_SOFTMAX_MODE_CHANNEL: over c of each n, h and w
 constexpr long kMostOverChannels = 3072;

@@ -80,7 +80,7 @@ class DelayWorkload : public Workload {
   Verdict Verify(Stream& stream) override {
     long elapsed_ns = kUnset;
     stream.Copy(&elapsed_ns, elapsed_ns_.data(), sizeof(long));
-    stream.Synchronize(machine_.ranks.timeout(), "verifying Delay");
+    stream.Synchronize(machine_.timeout, "verifying Delay");
     if (elapsed_ns >= duration_ns_) return {};
     return {1, 0,
             "the delay saw " + std::to_string(elapsed_ns) + " ns pass, expected at least " +
@@ -94,11 +94,11 @@ class DelayWorkload : public Workload {
   Buffer elapsed_ns_;
 };
 
-WorkloadSpec DelaySpec(Machine& machine, const std::string& name, Side side,
+WorkloadSpec DelaySpec(Machine& machine, const std::string& name, WorkClass work_class,
                        const std::string& axis, const std::string& default_us) {
   WorkloadSpec spec;
   spec.name = name;
-  spec.side = side;
+  spec.work_class = work_class;
   spec.summary = "takes a known time: the ground truth of the method's tests";
   spec.axes = {IntegerAxis(axis, "microseconds", 1, 60'000'000, default_us)};
   spec.footprint = [](const Settings&) { return Footprint{sizeof(long), 0}; };
@@ -111,9 +111,9 @@ WorkloadSpec DelaySpec(Machine& machine, const std::string& name, Side side,
 }  // namespace
 
 std::vector<WorkloadSpec> Delays(Machine& machine) {
-  const auto delay = DelaySpec(machine, "Delay", Side::kCompute, "delay_us", "4000");
+  const auto delay = DelaySpec(machine, "Delay", WorkClass::kCompute, "delay_us", "4000");
   // The same, to stand on the communication side of a pair with an axis of its own.
-  auto second = DelaySpec(machine, "SecondDelay", Side::kComm, "second_delay_us", "2000");
+  auto second = DelaySpec(machine, "SecondDelay", WorkClass::kComm, "second_delay_us", "2000");
   second.baseline = false;
   return {delay, second};
 }

@@ -1,7 +1,7 @@
-// Elements read and written as floats: kernels that compute in float32 on any element type.
+// Reads and writes elements of any type as floats, for kernels that compute in float32.
 //
-// StoreRounded takes any float and rounds it to nearest, ties to even, as GPUs do; Store, in
-// workload/element.h, takes values that need no rounding.
+// StoreRounded takes any float and rounds it to nearest, ties to even, as GPUs do. Store, in
+// workload/element.h, only takes values that need no rounding.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace overlapbench {
 
 [[nodiscard]] OVERLAPBENCH_BODY inline std::uint16_t RoundedBrainBits(float value) {
   const auto bits = BitCast<std::uint32_t>(value);
-  if (value != value) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);  // stays not-a-number
+  if (value != value) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);  // stays NaN
   return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
 }
 

@@ -6,7 +6,7 @@
 #include "kernels/gelu.h"
 #include "kernels/gelu_math.h"
 #ifdef __CUDACC__
-#include "kernels/cuda/gelu_fused.h"
+#include "kernels/cuda/launchers.h"
 #endif
 
 namespace overlapbench {
@@ -16,7 +16,7 @@ constexpr int kThreads = 256;
 
 int BlocksFor(long count) { return static_cast<int>((count + kThreads - 1) / kThreads); }
 
-// Visits the elements of a block: one a thread on a GPU.
+// Visits the elements of a block: one per thread on a GPU.
 template <class Visit>
 OVERLAPBENCH_BODY void ForEachOfBlock(const Block& block, long count, Visit visit) {
   const long first = static_cast<long>(block.index) * kThreads;
@@ -25,12 +25,12 @@ OVERLAPBENCH_BODY void ForEachOfBlock(const Block& block, long count, Visit visi
   }
 }
 
-// ---- Unfused: a program of elementwise operations, a launch each.
+// ---- Unfused: a program of elementwise operations, one launch each.
 
 enum class Operation : std::uint8_t { kMultiply, kAdd, kReverseSubtract, kTanh, kErf, kExp };
 enum class Operand : std::uint8_t { kInput, kGrad, kOutput, kScratch, kConstant };
 
-// target = left ∘ right, or a function of `left` alone.
+// target = left ∘ right, or a function of `left` only.
 struct Step {
   Operand target;
   Operation operation;
@@ -154,11 +154,11 @@ const void* TensorOf(Operand operand, const GeluTensors& tensors) {
   return all[static_cast<std::size_t>(operand)];
 }
 
-void LaunchUnfused(Stream& stream, std::span<const Step> program, Element element,
-                   const GeluTensors& tensors) {
-  for (const Step& step : program) {
+void LaunchUnfused(Stream& stream, const GeluProblem& problem) {
+  const GeluTensors& tensors = problem.tensors;
+  for (const Step& step : Program(problem.form, problem.direction)) {
     Launch(stream, BlocksFor(tensors.count),
-           StepBody{step.operation, element, TensorOf(step.left, tensors),
+           StepBody{step.operation, problem.element, TensorOf(step.left, tensors),
                     TensorOf(step.right, tensors), step.constant,
                     step.target == kOutput ? tensors.output : tensors.scratch, tensors.count});
   }
@@ -167,15 +167,12 @@ void LaunchUnfused(Stream& stream, std::span<const Step> program, Element elemen
 // ---- Fused, on the host backend.
 
 struct FusedBody {
-  GeluForm form;
-  GeluDirection direction;
-  Element element;
-  GeluTensors tensors;
+  GeluProblem problem;
 
   void operator()(const Block& block) const {
-    if (form == GeluForm::kTanh) {
+    if (problem.form == GeluForm::kTanh) {
       Run<gelu::Function<GeluForm::kTanh, gelu::Accuracy::kFine>>(block);
-    } else if (element == Element::kFloat32) {
+    } else if (problem.element == Element::kFloat32) {
       Run<gelu::Function<GeluForm::kErf, gelu::Accuracy::kFine>>(block);
     } else {
       Run<gelu::Function<GeluForm::kErf, gelu::Accuracy::kCoarse>>(block);
@@ -184,12 +181,14 @@ struct FusedBody {
 
   template <class Function>
   void Run(const Block& block) const {
-    ForEachOfBlock(block, tensors.count, [this](long i) {
-      const float x = LoadFloat(tensors.input, i, element);
-      const float value = direction == GeluDirection::kForward
-                              ? Function::Value(x)
-                              : LoadFloat(tensors.grad, i, element) * Function::Derivative(x);
-      StoreRounded(tensors.output, i, element, value);
+    const GeluTensors& tensors = problem.tensors;
+    ForEachOfBlock(block, tensors.count, [&](long i) {
+      const float x = LoadFloat(tensors.input, i, problem.element);
+      const float value =
+          problem.direction == GeluDirection::kForward
+              ? Function::Value(x)
+              : LoadFloat(tensors.grad, i, problem.element) * Function::Derivative(x);
+      StoreRounded(tensors.output, i, problem.element, value);
     });
   }
 };
@@ -206,18 +205,16 @@ int GeluPasses(GeluVariant variant, GeluForm form, GeluDirection direction) {
   return passes;
 }
 
-void LaunchGelu(Stream& stream, GeluVariant variant, GeluForm form, GeluDirection direction,
-                Element element, const GeluTensors& tensors) {
-  if (variant == GeluVariant::kUnfused) {
-    LaunchUnfused(stream, Program(form, direction), element, tensors);
+void LaunchGelu(Stream& stream, const GeluProblem& problem) {
+  if (problem.variant == GeluVariant::kUnfused) {
+    LaunchUnfused(stream, problem);
   } else if (HostStream* host = stream.host()) {
-    const int blocks = BlocksFor(tensors.count);
-    const FusedBody body{form, direction, element, tensors};
+    const int blocks = BlocksFor(problem.tensors.count);
+    const FusedBody body{problem};
     host->EnqueueBlocks(blocks, [body, blocks](int index) { body(Block{index, blocks, 0, 1}); });
   } else {
 #ifdef __CUDACC__
-    LaunchFusedGelu(static_cast<cudaStream_t>(stream.native()), variant, form, direction, element,
-                    tensors);
+    LaunchFusedGelu(static_cast<cudaStream_t>(stream.native()), problem);
 #endif
   }
 }

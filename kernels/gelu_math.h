@@ -1,11 +1,12 @@
 // GELU and its derivative of one float, in few instructions.
 //
-// What bounds a 16-bit GELU is not arithmetic as such but issue slots: an SM of an H200 issues 128
-// instructions of a thread each cycle, 132 SMs at 1.98 GHz 3.3e13 a second, and a device copy
-// moves 4.2e12 bytes a second. So an element that reads and writes 2 bytes may take
-// 3.3e13 / (4.2e12 / 4) = 32 slots, all included, one of 4 bytes 64, and the backward pass half as
-// many again. The special-function unit takes 16 a cycle: 4 an element of 2 bytes. In machine code
-// for sm_90, with loads, stores, conversions and addressing, an element of the Fused variant takes
+// What bounds a 16-bit GELU is issue slots, not arithmetic as such. An SM of an H200 issues 128
+// instructions of a thread per cycle, so 132 SMs at 1.98 GHz issue 3.3e13 per second, while a
+// device copy moves 4.2e12 bytes per second. An element that reads and writes 2 bytes may therefore
+// take 3.3e13 / (4.2e12 / 4) = 32 slots in all, an element of 4 bytes 64, and the backward pass
+// half as many again. The special-function unit takes 16 per cycle: 4 per element of 2 bytes. In
+// machine code for sm_90, including loads, stores, conversions and addressing, the Fused variant
+// takes per element:
 //
 //                          slots    of them special functions
 //   tanh  forward           10.8      2
@@ -16,23 +17,28 @@
 //
 // tanh: 1 + tanh(u) = 2 / (1 + exp(−2u)), which does not cancel where tanh(u) nears −1.
 //
-// erf: with a = |x| and the upper tail Q(a) = 1 − Φ(a), gelu(x) = max(x, 0) − a·Q(a), so that one
-// function of a ≥ 0 serves both signs and the negative side keeps its relative accuracy. Coarse,
-// for results of 16 bits, takes Q = exp2(P(a)): log2 Q is smooth enough for a polynomial of degree
-// 8 over [0, 13.2], beyond which Q is below the smallest float. Its relative error is 1.2e-5 for
-// a < 3, where rounding the result adds up to 4.9e-4 (float16) or 3.9e-3 (bfloat16), and 6e-4
-// at most beyond. Fine, for float32, takes Q = exp(−a²/2)·R(1 / (1 + 0.3·a)) with a polynomial R of
-// degree 8: relative error 6e-8, and 3e-7 as evaluated. Both are minimax fits: least squares at
-// 1,200 Chebyshev nodes against 40-digit values, reweighted by the error until it is level
-// (Lawson 1961). Coarse weighs relative errors by |gelu| / (|gelu| + 1e-3), and by 0.02 at least.
+// erf: with a = |x| and the upper tail Q(a) = 1 − Φ(a), gelu(x) = max(x, 0) − a·Q(a). So one
+// function of a ≥ 0 serves both signs, and the negative side keeps its relative accuracy.
 //
-// Both derivatives satisfy gelu'(x) + gelu'(−x) = 1, so they are computed for −a, where nothing
-// cancels but near a = 0.75, where gelu'(−a) crosses zero. There nothing but the terms' absolute
-// error counts, 8e-7 in Coarse arithmetic and 7e-8 in Fine; so the derivative is Fine for 16 bits
+//   Coarse, for 16-bit results, takes Q = exp2(P(a)): log2 Q is smooth enough for a polynomial of
+//   degree 8 over [0, 13.2], and beyond it Q is below the smallest float. Its relative error is
+//   1.2e-5 for a < 3, where rounding the result adds up to 4.9e-4 (float16) or 3.9e-3 (bfloat16),
+//   and at most 6e-4 beyond.
+//
+//   Fine, for float32, takes Q = exp(−a²/2)·R(1 / (1 + 0.3·a)) with a polynomial R of degree 8. Its
+//   relative error is 6e-8, and 3e-7 as evaluated.
+//
+// Both derivatives satisfy gelu'(x) + gelu'(−x) = 1, so they are computed for −a. There nothing
+// cancels except near a = 0.75, where gelu'(−a) crosses zero and only the absolute error of the
+// terms counts: 8e-7 in Coarse arithmetic and 7e-8 in Fine. So the derivative is Fine for 16 bits
 // too.
 //
-// The exponent −a²/2 and 2u are rounded to float32, so that the relative error in the negative tail
+// The exponents −a²/2 and 2u are rounded to float32, so the relative error in the negative tail
 // grows with them: about 1e-7·(1 + x²).
+//
+// The fits are minimax: least squares at 1,200 Chebyshev nodes against 40-digit values, reweighted
+// by the error until it is level (Lawson 1961). Coarse weighs relative errors by |gelu| / (|gelu| +
+// 1e-3), and at least by 0.02.
 #pragma once
 
 #include <cmath>
@@ -44,7 +50,7 @@ namespace overlapbench::gelu {
 
 enum class Accuracy : bool { kCoarse, kFine };
 
-// The GPU's own approximations: relative errors of 2^-22 and 2^-23; results below the smallest
+// The GPU's own approximations, with relative errors of 2^-22 and 2^-23. Results below the smallest
 // normal float are 0.
 OVERLAPBENCH_BODY inline float Exp2(float x) {
 #ifdef __CUDA_ARCH__
@@ -67,7 +73,7 @@ OVERLAPBENCH_BODY inline float Reciprocal(float x) {
 #endif
 }
 
-// Of these, not-a-number comes out as it went in, which fminf and fmaxf would replace.
+// Minimum and maximum that return NaN for NaN, which fminf and fmaxf would replace.
 OVERLAPBENCH_BODY inline float AtMost(float x, float limit) {
 #ifdef __CUDA_ARCH__
   float y;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kBlocks = 512;
 
-// What one thread found worst. An element that is not-a-number and should not be, or the other way
-// round, counts as infinitely wrong: so does one that was never written.
+// The worst element that a thread found. An element that is NaN and should not be, or the other way
+// round, is infinitely wrong; so is one that was never written.
 struct Finding {
   double error = 0;  // relative to |expected| + scale + the smallest normal number
   long index = 0;
@@ -22,7 +22,7 @@ struct CheckBody {
   static constexpr int kThreads = 256;
   GeluProblem problem;
   double smallest_normal;  // of the element type
-  Finding* findings;       // one a thread
+  Finding* findings;       // one per thread
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     Finding worst;
@@ -83,7 +83,7 @@ Verdict VerifyGelu(Device& device, Stream& stream, const GeluProblem& problem,
   std::vector<Finding> findings(static_cast<std::size_t>(kBlocks) * CheckBody::kThreads);
   const std::size_t bytes = findings.size() * sizeof(Finding);
   const Buffer found = device.Allocate(bytes, MemoryKind::kDevice);
-  stream.Copy(found.data(), findings.data(), bytes);  // a host block writes its first alone
+  stream.Copy(found.data(), findings.data(), bytes);  // a host block writes only its first
   const double smallest_normal = problem.element == Element::kFloat16 ? 0x1p-14 : 0x1p-126;
   Launch(stream, kBlocks, CheckBody{problem, smallest_normal, static_cast<Finding*>(found.data())});
   stream.Copy(findings.data(), found.data(), bytes);

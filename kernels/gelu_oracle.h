@@ -1,17 +1,19 @@
 // The oracle of GELU: its value and derivative in double precision, and the check of a result.
 //
-// A result is right when |error| ≤ tolerance·(|expected| + scale + the type's smallest normal
-// number, below which rounding errors are absolute). The scale keeps the check from asking for
-// digits that no evaluation of the given kind has:
-//   Fused, FusedScalar  forward 1e-3: results below it (x < −3.9) may lose relative accuracy
-//                       with x², since the exponent −x²/2 is itself rounded. Backward |grad|, of
-//                       which the derivative is a difference that crosses zero, times 0.1 in
-//                       float32 and 1e-3 in 16 bits, which float32's errors do not show in.
-//   Unfused             the naive formula adds 1 to a number near −1, and multiplies what is left
-//                       of it: forward |x|, backward |grad|·(1 + |x| + |x|³/5) (x·u' for tanh).
-// The tolerance is, with u the relative rounding error of the element type (2^-11 float16, 2^-8
-// bfloat16): Fused 1.1·u, a tenth for the approximation, whose error is below 3e-5, and 1e-6 in
-// float32; Unfused 8·u, as no program's roundings weigh more (u = 2^-24 in float32).
+// A result is correct if |error| ≤ tolerance·(|expected| + scale + the type's smallest normal
+// number), since rounding errors are absolute below that number. The scale keeps the check from
+// asking for digits that no evaluation of the given kind has:
+//
+//   Fused, FusedScalar  forward: 1e-3. Results below it (x < −3.9) may lose relative accuracy with
+//                       x², because the exponent −x²/2 is itself rounded.
+//                       backward: |grad|, times 0.1 in float32 and 1e-3 in 16 bits, where float32's
+//                       errors do not show. The derivative is a difference that crosses zero.
+//   Unfused             forward: |x|. backward: |grad|·(1 + |x| + |x|³/5), x·u' for tanh. The naive
+//                       formula adds 1 to a number near −1 and multiplies the difference.
+//
+// The tolerance follows from the relative rounding error u of the element type (2^-11 float16, 2^-8
+// bfloat16, 2^-24 float32). Fused: 1.1·u, a tenth of it for the approximation, whose error is below
+// 3e-5; in float32 1e-6. Unfused: 8·u, since no program's roundings weigh more.
 #pragma once
 
 #include <chrono>
@@ -22,20 +24,11 @@
 
 namespace overlapbench {
 
-// One computation of GELU, as it was launched.
-struct GeluProblem {
-  GeluVariant variant = GeluVariant::kFused;
-  GeluForm form = GeluForm::kTanh;
-  GeluDirection direction = GeluDirection::kForward;
-  Element element = Element::kFloat32;
-  GeluTensors tensors;
-};
-
-// gelu(x) and gelu'(x); at ±inf their limits, of not-a-number not-a-number.
+// gelu(x) and gelu'(x): their limits at ±inf, and NaN for NaN.
 [[nodiscard]] OVERLAPBENCH_BODY inline double GeluValue(GeluForm form, double x) {
   constexpr double kRootHalf = 0.70710678118654752440;
   constexpr double kRootTwoOverPi = 0.79788456080286535588;
-  constexpr double kFar = 60;  // beyond it even a double has nothing left of 1 − Φ(x)
+  constexpr double kFar = 60;  // beyond it 1 − Φ(x) is 0 even in a double
   if (x < -kFar) return -0.0;
   if (x > kFar) return x;
   if (form == GeluForm::kErf) return x * 0.5 * erfc(-x * kRootHalf);
@@ -59,7 +52,7 @@ struct GeluProblem {
   return below * (1 + x * above * slope);
 }
 
-// Checks every element, where the data is. A fault names the worst one. Waits for `stream`.
+// Checks every element, on the device. A fault names the worst one. Waits for `stream`.
 Verdict VerifyGelu(Device& device, Stream& stream, const GeluProblem& problem,
                    std::chrono::milliseconds timeout);
 

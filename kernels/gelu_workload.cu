@@ -1,7 +1,7 @@
 // GeluUnfused, GeluFusedScalar, GeluFused: the activation GELU as a memory-bound kernel
 // (kernels/gelu.h), in three states of tuning.
 //
-// `moved_bytes` counts what a variant moves: Unfused 5 to 14 times as much as the others. Inputs
+// Cost: the bytes that a variant moves; Unfused moves 5 to 14 times as much as the others. Inputs
 // are random in (−4, 4), where GELU bends; gradients in (−1, 1).
 
 #include <array>
@@ -33,7 +33,7 @@ Element ElementOf(const Settings& settings) { return ElementNamed(settings.Text(
 
 bool IsBackward(const Settings& settings) { return settings.Text("direction") == "backward"; }
 
-// Tensors that a computation holds at once: input and output, the gradient, and scratch.
+// Tensors in memory at once: input, output, the gradient, and scratch.
 long TensorCount(GeluVariant variant, bool backward) {
   if (!backward) return 2;
   return variant == GeluVariant::kUnfused ? 4 : 3;
@@ -72,13 +72,10 @@ class GeluWorkload : public Workload {
     if (scratch_.data() != nullptr) Poison(stream, scratch_.data(), scratch_.bytes());
   }
 
-  void Enqueue(Stream& stream) override {
-    LaunchGelu(stream, problem_.variant, problem_.form, problem_.direction, problem_.element,
-               problem_.tensors);
-  }
+  void Enqueue(Stream& stream) override { LaunchGelu(stream, problem_); }
 
   Verdict Verify(Stream& stream) override {
-    const auto timeout = machine_.ranks.timeout();
+    const auto timeout = machine_.timeout;
     std::string unwritten = FindUnwritten(machine_.device, stream, problem_.tensors.output,
                                           problem_.tensors.count, problem_.element, timeout);
     if (!unwritten.empty()) return {1, 0, std::move(unwritten)};
@@ -110,16 +107,16 @@ struct Variant {
   GeluVariant variant;
 };
 constexpr std::array<Variant, 3> kVariants = {{
-    {"GeluUnfused", "GELU, a launch an operation", GeluVariant::kUnfused},
-    {"GeluFusedScalar", "GELU in one launch, an element a thread", GeluVariant::kFusedScalar},
-    {"GeluFused", "GELU in one launch, 16 bytes an access", GeluVariant::kFused},
+    {"GeluUnfused", "GELU, one launch per operation", GeluVariant::kUnfused},
+    {"GeluFusedScalar", "GELU in one launch, one element per thread", GeluVariant::kFusedScalar},
+    {"GeluFused", "GELU in one launch, 16 bytes per access", GeluVariant::kFused},
 }};
 
 WorkloadSpec Spec(Machine& machine, const Variant& variant) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = variant.name;
-  spec.side = Side::kCompute;
+  spec.work_class = WorkClass::kCompute;
   spec.summary = variant.summary;
   spec.baseline = false;
   spec.axes = {

@@ -1,10 +1,10 @@
-// The oracle of every matrix product: C = A·B on random elements of C, in double precision.
+// The oracle of every matrix product: checks random elements of C = A·B in double precision.
 //
-// A is m×k and B is k×n, both row-major, filled with RandomFraction(seed, row × columns + column),
-// as far as their element type holds it; any element of C can therefore be computed without reading
-// A or B. B may be stored transposed, and is then filled as it is stored. Errors are taken relative
-// to the root mean square of the checked elements, so that an element that happens to be near 0
-// does not stand out.
+// A is m×k and B is k×n, both row-major and filled with RandomFraction(seed, row × columns +
+// column), rounded to their element type. So any element of C can be computed without reading A or
+// B. B may be stored transposed; it is then filled in the order in which it is stored. Errors are
+// relative to the root mean square of the checked elements, so that an element that happens to be
+// near 0 does not stand out.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ struct GemmProblem {
 };
 
 // Copies C's first m rows to the host, checks that every computed element was written, and compares
-// a random sample of them, the corners included, with the oracle.
+// a random sample of them, including the corners, with the oracle.
 Verdict VerifyGemm(Stream& stream, const void* c, const GemmProblem& problem,
                    std::chrono::milliseconds timeout);
 

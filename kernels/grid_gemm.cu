@@ -1,14 +1,15 @@
 // Gemm: the report's grid-controlled matrix product, C = A·B on n×n float32 matrices.
 //
-// A block has 16×16 threads and computes 16×16 tiles of C, one element a thread, straight from
-// global memory. The grid gx×gy sets how many SMs the kernel occupies, and is the knob of the
-// central experiment:
-//   work:tile  a block computes ONE tile, so that C's first 16·gy × 16·gx elements are computed and
-//   the
-//              work grows with the grid (the report's form; gx, gy ≤ n/16);
-//   work:full  the same grid strides over all tiles of C, so that only the occupancy changes.
-// Cost: 2·k floating-point operations an element, k = n. It is deliberately naive: a fast product
-// is CublasGemm.
+// The grid gx×gy sets how many SMs the kernel occupies; it is the knob of the central experiment.
+// A block has 16×16 threads and computes 16×16 tiles of C, one element per thread, straight from
+// global memory.
+//
+//   work:tile  Each block computes ONE tile, so the work grows with the grid: C's first 16·gy rows
+//              and 16·gx columns. This is the report's form; gx and gy are at most n/16.
+//   work:full  The same grid strides over all tiles of C, so only the occupancy changes.
+//
+// Cost: 2·n floating-point operations per computed element. The kernel is naive on purpose; for a
+// fast product use CublasGemm.
 
 #include <algorithm>
 
@@ -60,7 +61,7 @@ class GridGemmWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    return VerifyGemm(stream, c_.data(), problem(), machine_.ranks.timeout());
+    return VerifyGemm(stream, c_.data(), problem(), machine_.timeout);
   }
 
  private:
@@ -69,9 +70,9 @@ class GridGemmWorkload : public Workload {
     problem.m = static_cast<long>(tiles_y_) * kTile;
     problem.n = static_cast<long>(tiles_x_) * kTile;
     problem.k = problem.b_columns = problem.c_columns = n_;
-    // k products of exact inputs, added in float32: the rounding errors add up as a random walk of
-    // k steps of 2^-24, and the largest of the sample stays within some tens of its standard
-    // deviation.
+    // The sum of k products of exact inputs, in float32. Its rounding errors add up like a random
+    // walk of k steps of 2^-24; the largest in the sample stays within a few tens of the walk's
+    // standard deviation.
     problem.tolerance = 1e-4;
     return problem;
   }
@@ -103,7 +104,7 @@ std::vector<WorkloadSpec> GridGemm(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "Gemm";
-  spec.side = Side::kCompute;
+  spec.work_class = WorkClass::kCompute;
   spec.summary = "naive float32 matrix product whose grid sets how many SMs it occupies";
   spec.axes = {
       IntegerAxis("n", "rows and columns of the matrices, a multiple of 16", kTile, 1 << 16,

@@ -1,4 +1,5 @@
-// The body of the grid-controlled matrix product (grid_gemm.cu says what it is for).
+// The kernel of the grid-controlled matrix product, for grid_gemm.cu, which describes it, and for
+// the C library.
 #pragma once
 
 #include "device/launch.h"
@@ -30,7 +31,7 @@ struct Body {
     }
   }
 
-  // The loads of eight steps are in flight at once: one at a time, a lone block takes four times as
+  // Keeps the loads of eight steps in flight: with one at a time, a lone block takes four times as
   // long.
   OVERLAPBENCH_BODY void Element(long row, long column) const {
     constexpr int kInFlight = 8;  // divides n, which is a multiple of 16

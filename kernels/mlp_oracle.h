@@ -1,56 +1,32 @@
-// The oracle of the network that workload Mlp trains, in double precision.
+// The oracle of the network that workload Mlp trains (kernels/mlp.h), and how a trained network is
+// verified against it, in two ways.
 //
-// The network is linear, GELU, linear, GELU, …, linear: with X₀ the input of `batch` rows and dim
-// columns, Wₗ of dim×dim, bₗ of dim elements,
+// By stages, at every size: each tensor of the last step is compared, at random elements, with what
+// double precision makes of the stage's inputs AS STORED on the device. A row of X and a column of
+// W give one element of Z. Together the stages cover the whole step, and no error passes from one
+// to the next. So the tolerance is narrow: at most three roundings to the element type lie between
+// a stage's inputs and its output, plus the rounding errors of a long sum in float32.
 //
-//   Zₗ = Xₗ·Wₗ + bₗ,  Xₗ₊₁ = gelu(Zₗ),  output = the last Z
+// End to end, where the oracle is fast enough: every element of the last step's output, gradients
+// and updated parameters is compared with training in double precision from the same inputs. Here
+// rounding errors pass from layer to layer and from step to step, so the tolerance is wider.
 //
-// and, from a given gradient of the output, which is that of the last Z,
-//
-//   dWₗ = Xₗᵀ·dZₗ,  dbₗ = Σ over rows of dZₗ,  dXₗ = dZₗ·Wₗᵀ,  dZₗ₋₁ = dXₗ ∘ gelu′(Zₗ₋₁)
-//
-// A step ends with W −= rate·dW and b −= rate·db, so that the next one depends on it. Everything is
-// row-major. The parameters lie in one array: the layers' weights, then the layers' biases; their
-// gradients likewise. GELU is its tanh form (Hendrycks and Gimpel, "Gaussian Error Linear Units",
-// 2016): gelu(z) = z/2·(1 + tanh(√(2/π)·(z + 0.044715·z³))).
-//
-// Inputs are functions of an index (workload/data.h), scaled so that all values stay near 1: the
-// weights by a power of two near 2 / √dim, which keeps Z of the size of X, and `rate` by one near
-// 1 / (2·dim·√batch). The mean of X after a GELU is not 0, so that a part of dW has rank one, and
-// of it grows with dim·√batch; with this rate it changes W by about a tenth of its own largest
-// singular value in a step. Powers of two keep the inputs exact in every precision.
+// Its derivation: N = steps·(4·layers + 2) roundings lie on the way, each of at most `unit` of the
+// element and 0.4·unit on average. If they are independent they leave 0.4·unit·√N. Since some
+// directions are stretched (0.2 to 0.4·unit·√N in simulations of 1 to 5 layers and 1 to 8 steps), a
+// tensor's error in the Euclidean norm may be 1·unit·√N. A single element may be off by six times
+// as much of (root mean square + its size).
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <vector>
+
+#include "kernels/mlp.h"
+#include "workload/workload.h"
 
 namespace overlapbench {
 
-struct MlpProblem {
-  long dim = 0;
-  long layers = 0;
-  long batch = 0;
-  long steps = 0;
-
-  [[nodiscard]] long weight_count() const { return layers * dim * dim; }  // of all layers
-  [[nodiscard]] long parameter_count() const { return weight_count() + layers * dim; }
-  [[nodiscard]] long row_count() const { return batch * dim; }  // elements of X₀, of each Z, …
-  [[nodiscard]] float weight_scale() const;
-  [[nodiscard]] float rate() const;
-  // 2 operations an element and product: three products a layer and step.
-  [[nodiscard]] double flops() const;
-  bool operator==(const MlpProblem&) const = default;
-};
-
-inline constexpr std::uint32_t kMlpWeightSeed = 11;
-inline constexpr std::uint32_t kMlpBiasSeed = 12;
-inline constexpr std::uint32_t kMlpInputSeed = 13;
-inline constexpr std::uint32_t kMlpGradientSeed = 14;
-
 using Doubles = std::vector<double>;
-
-double MlpGelu(double z);
-double MlpGeluDerivative(double z);
 
 // What one forward and backward pass takes and gives.
 struct MlpInputs {
@@ -67,12 +43,35 @@ struct MlpPass {
 MlpInputs RandomMlpInputs(const MlpProblem& problem);
 MlpPass RunMlp(const MlpProblem& problem, const MlpInputs& inputs);
 
-// After problem.steps steps from the random inputs: the last pass, and the parameters updated by
-// it.
+// After problem.steps steps from the random inputs: the last pass, and the parameters that it
+// updated.
 struct TrainedMlp {
   MlpPass last;
   Doubles parameters;
 };
 TrainedMlp TrainMlp(const MlpProblem& problem);
+
+// The tensors of the last step in the device's memory, each row-major, its layers back to back.
+struct MlpTensors {
+  const void* parameters = nullptr;  // that the step began with
+  const void* updated = nullptr;     // parameters
+  const void* gradients = nullptr;   // of the parameters
+  const void* x = nullptr;           // Xₗ of each layer: the input first
+  const void* z = nullptr;           // Zₗ of each layer: the output last
+  const void* dz = nullptr;          // the input's gradient, and then dZₗ of each layer
+};
+
+struct MlpNumbers {
+  Element element = Element::kFloat32;
+  // The largest relative error of one rounding of a product's operands or of a stored element.
+  double rounding = 0;
+  // The same for a sum as long as the problem's: float32 rounds every partial sum.
+  [[nodiscard]] double Unit(const MlpProblem& problem) const;
+};
+
+// Verifies by stages only if `oracle` is nullptr. Waits for `stream`.
+Verdict VerifyMlp(Stream& stream, const MlpProblem& problem, const MlpNumbers& numbers,
+                  const MlpTensors& tensors, const TrainedMlp* oracle,
+                  std::chrono::milliseconds timeout);
 
 }  // namespace overlapbench

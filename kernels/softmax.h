@@ -1,24 +1,25 @@
-// Softmax over the rows of a row-major matrix, forward only, in four variants:
+// Softmax over the rows of a row-major matrix, forward only. Four variants:
 //
 //   kUnfused      five launches (maximum, subtract, exponential, sum, divide) with temporaries of
-//                 the matrix's type in device memory: what a framework without fusion runs
-//   kBlockPerRow  one block a row, a power of two of threads, which reads its row three times
-//   kFused        one read and one write of device memory, whatever the length of the row
+//                 the matrix's type in device memory, as a framework without fusion runs it
+//   kBlockPerRow  one block per row, with a power of two of threads; reads the row three times
+//   kFused        reads the row once; the longest rows that a device cannot hold it reads twice
+//                 (softmax_regimes.h says which)
 //   kTwoPass      the online softmax of M. Milakov and N. Gimelshein, "Online normalizer
-//                 calculation for softmax" (2018): reads the row twice, whatever its length
+//                 calculation for softmax" (2018); reads the row twice, whatever its length
 //
 // y[i] = exp(x[i] − m) / Σ exp(x[j] − m) with m = max x. Input and output have the same type
-// (float32, float16 or bfloat16); the arithmetic is float32. A row that holds a NaN or +infinity,
-// or nothing but −infinity, becomes NaN; other −infinities become 0. Results below 2^-126 may
-// become 0.
-//
-// kFused chooses how to hold a row from its length: SoftmaxRegimeOf (softmax_regimes.h).
+// (float32, float16 or bfloat16); the arithmetic is float32. A row that contains a NaN or
+// +infinity, or nothing but −infinity, becomes NaN; other −infinities become 0. Results below
+// 2^-126 may become 0.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "device/device.h"
+#include "kernels/softmax_regimes.h"
 #include "workload/element.h"
 
 namespace overlapbench {
@@ -28,8 +29,8 @@ enum class SoftmaxVariant : std::uint8_t { kUnfused, kBlockPerRow, kFused, kTwoP
 struct SoftmaxProblem {
   const void* input = nullptr;  // rows × columns elements, aligned to one element
   void* output = nullptr;       // likewise; must not overlap the input
-  // SoftmaxWorkspaceBytes bytes, aligned to 16. That of kFused must be zero before its first
-  // launch, and left alone between launches. Launches that may run at the same time must not share
+  // SoftmaxNeeds::workspace_bytes bytes, aligned to 16. For kFused it must be zero before the first
+  // launch and left alone between launches. Launches that may run at the same time must not share
   // it.
   void* workspace = nullptr;
   long rows = 0;
@@ -37,12 +38,24 @@ struct SoftmaxProblem {
   Element element = Element::kFloat32;
 };
 
-inline constexpr std::size_t kSoftmaxWorkspaceBytes = std::size_t{1} << 20;  // of kFused
+// The workspace of kFused, in the one regime that uses it: kParts.
+inline constexpr std::size_t kSoftmaxWorkspaceBytes = std::size_t{1} << 20;
 
-std::size_t SoftmaxWorkspaceBytes(SoftmaxVariant variant, long rows, long columns, Element element);
+// What a softmax costs beyond its arithmetic.
+struct SoftmaxNeeds {
+  int passes = 0;  // over the whole matrix, reading or writing, in all launches together
+  std::size_t workspace_bytes = 0;
+};
+// `regime` is that of FusedRegimeOn, and matters to kFused only.
+SoftmaxNeeds SoftmaxNeedsOf(SoftmaxVariant variant, const SoftmaxProblem& problem,
+                            std::optional<SoftmaxRegimeKind> regime);
 
-// Enqueues the softmax on `stream`, on either backend. Throws Error for a type or shape that does
-// not exist.
+// The regime that kFused takes on `device`, if the matrices start at 16-byte boundaries. nullopt on
+// the host backend, where a row stays in the core's cache.
+std::optional<SoftmaxRegimeKind> FusedRegimeOn(const Device& device, long columns, Element element);
+
+// Enqueues the softmax on `stream`, on either backend. Throws Error for an unsupported type or
+// shape.
 void LaunchSoftmax(Stream& stream, SoftmaxVariant variant, const SoftmaxProblem& problem);
 
 }  // namespace overlapbench

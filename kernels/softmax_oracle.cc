@@ -62,24 +62,24 @@ double SoftmaxError(const std::vector<double>& expected, const void* results, El
 }
 
 // With u the type's rounding error and e = 2^-24 that of float32:
-//   exponent     x − m, log2 e and their product are rounded, so that each exponential is off by
-//                3·range·e; so is the sum
-//   exponential  ex2.approx is off by 2^-22 = 4·e (PTX ISA); so is the sum
-//   sum          positive terms: one e for each addition that a term goes through, of 262,144
-//                columns at most 256 in a thread of BlockPerRow, which has 1,024 threads, and 10 in
-//                the merges. TwoPass adds 49 times in a thread and corrects its sum 32 times, for
-//                5·e each; Fused, which holds at most 32 words of a row in a thread, does less of
-//                both, by more than the 5·e of the second exponential and its product by which a
-//                result is off whose exponential was kept. Unfused adds 1,024 times, in 256
-//                threads: in the worst case they are off by more, but 256·e is 8·√1024·e, and
-//                independent errors of mean 0 exceed that with a probability below 10^-10 for a
+//   exponent     x − m, log2 e and their product are rounded: each exponential is off by
+//                3·range·e, and so is the sum.
+//   exponential  ex2.approx is off by 2^-22 = 4·e (PTX ISA), and so is the sum.
+//   sum          The terms are positive: one e for each addition that a term goes through. With
+//                262,144 columns and the 1,024 threads of BlockPerRow that is at most 256 in a
+//                thread, and 10 in the merges. TwoPass adds 49 times in a thread and corrects its
+//                sum 32 times, for 5·e each. Fused holds at most 32 words of a row in a thread and
+//                does less of both; that saves more than the 5·e of the second exponential and its
+//                product, by which a result is off whose exponential was kept. Unfused adds 1,024
+//                times, in 256 threads. Its worst case is larger, but 256·e is 8·√1024·e, and
+//                independent errors of mean 0 exceed that with a probability below 10^-10 per
 //                thread (Higham and Mary, "A New Approach to Probabilistic Rounding Error
-//                Analysis", 2019, theorem 2.4)
-//   division     the reciprocal is off by 2^-23, its product by e
-//   result       u
-// Where exponentials are rounded to the type behind the sum, u more for each. Unfused, the
-// differences and the exponentials are rounded before it: range·u and u for each exponential, and
-// the same for the sum.
+//                Analysis", 2019, theorem 2.4).
+//   division     The reciprocal is off by 2^-23, its product by e.
+//   result       Rounding it is off by u.
+// If exponentials are rounded to the type after the sum, each is off by another u. Unfused rounds
+// the differences and the exponentials before the sum: each exponential is off by another range·u +
+// u, and so is the sum.
 double SoftmaxTolerance(SoftmaxRounding rounding, Element element, double range) {
   const double u = FormatOf(element).unit;
   constexpr double kE = 0x1p-24;

@@ -12,21 +12,21 @@ namespace overlapbench {
 // is all NaN.
 std::vector<double> SoftmaxOracle(const void* row, long columns, Element element);
 
-// The largest relative error of a row of results. What the type cannot tell from the expected value
-// is no error: its smallest subnormal, or 2^-125 since kernels may write 0 for what is below
-// 2^-126. Infinite where one is NaN and the other is not. `worst` (may be null) is the column.
+// The largest relative error of a row of results; `worst` (may be null) is its column. A difference
+// that the type cannot represent is no error: its smallest subnormal, or 2^-125 because kernels may
+// write 0 for results below 2^-126. The error is infinite if only one of the two is NaN.
 double SoftmaxError(const std::vector<double>& expected, const void* results, Element element,
                     long* worst);
 
-// What is rounded to the matrix's type.
+// What a softmax rounds to the matrix's type.
 enum class SoftmaxRounding : std::uint8_t {
-  kResult,        // nothing else
-  kExponentials,  // and the exponentials, once they are summed
-  kSteps,         // and what each step leaves to the next
+  kResult,        // the result only
+  kExponentials,  // the result, and the exponentials after they are summed
+  kSteps,         // the result of every step
 };
 
-// The largest relative error of a right result, where `range` is the largest finite difference
-// between a row's maximum and an element that does not vanish. Derived in the source.
+// The largest relative error that a correct result may have. `range` is the largest finite
+// difference between a row's maximum and an element whose result is not 0. The source derives it.
 double SoftmaxTolerance(SoftmaxRounding rounding, Element element, double range);
 double SoftmaxTolerance(SoftmaxVariant variant, Element element, double range);
 

@@ -8,7 +8,7 @@ namespace {
 using enum SoftmaxRegimeKind;
 constexpr long kKiB = 1024;
 
-// The first line whose limit a row does not exceed is the row's regime. Measured on one H200.
+// A row's regime is the first line whose limit the row does not exceed. Measured on one H200.
 struct Line {
   long most_bytes_of_2;  // row length in bytes, for elements of 2 bytes
   long most_bytes_of_4;  // and of 4 bytes
@@ -21,7 +21,7 @@ constexpr Line kLines[] = {
     {512, 512, {kLanes, 32, 1}},
     {1 * kKiB, 1 * kKiB, {kLanes, 32, 2}},
     {1536, 1536, {kLanes, 32, 3}},
-    // What serves best turns on how many blocks, each of whole warps, an SM's registers make up.
+    // The best regime depends on how many blocks, each of whole warps, fit an SM's registers.
     {1856, 0, {kExponentials, 0, 4}},
     {2400, 0, {kExponentials, 0, 6}},
     {2800, 0, {kExponentials, 0, 3}},
@@ -42,16 +42,17 @@ constexpr Line kLines[] = {
     {36 * kKiB, 0, {kExponentials, 0, 4}},
     {48 * kKiB, 0, {kElements, 0, 3}},
     {72 * kKiB, 72 * kKiB, {kElements, 0, 6}},
-    // From here on an SM would hold a single block, and nothing would overlap its work.
+    // Above this length an SM would hold a single block, and nothing would overlap its work.
     {208 * kKiB, 0, {kParts, 0, 5}},
     {0, 90 * kKiB, {kParts, 0, 6}},
-    // Here it does: 32 warps of float32 make up for it. Other types where the device lacks parts.
+    // Even so, 32 warps of float32 are faster here. Other types come here if the device lacks
+    // parts.
     {128 * kKiB, 128 * kKiB, {kElements, 0, 8}},
     {1024 * kKiB, 0, {kParts, 0, 4}},
     {0, 1024 * kKiB, {kParts, 0, 6}},
 };
 
-// Short rows that are not aligned come first to these.
+// For unaligned rows, these lines come first.
 constexpr Line kUnalignedLines[] = {
     {32, 32, {kStaged, 4, 2}},    {48, 48, {kStaged, 4, 3}},    {64, 64, {kStaged, 4, 4}},
     {80, 80, {kStaged, 4, 5}},    {96, 96, {kStaged, 4, 6}},    {128, 128, {kStaged, 4, 8}},

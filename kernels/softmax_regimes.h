@@ -1,14 +1,15 @@
-// How the fused softmax holds a row, by the row's length: a table (softmax_regimes.cc).
+// How the fused softmax holds a row: a table by the row's length (softmax_regimes.cc).
 //
-//   kStaged        short rows that do not start at 16-byte boundaries: a block moves many of them
-//                  through shared memory, where some lanes of a warp hold a row as 4-byte words
-//   kLanes         some lanes of a warp hold the row in registers, as 16-byte vectors
-//   kExponentials  a block holds the row's exponentials in registers
-//   kElements      a block holds the row in registers, and computes its exponentials twice
-//   kParts         the row is cut into parts, which stream through the shared memory of all SMs and
-//                  whose maxima and sums meet in device memory. Needs compute capability 9.0 and
-//                  122 KiB of shared memory a block
-//   kTwoPass       no regime holds the row: it is read twice
+//   kStaged        Short rows that do not start at 16-byte boundaries: a block moves many of them
+//                  through shared memory, and some lanes of a warp hold a row as 4-byte words.
+//   kLanes         Some lanes of a warp hold the row in registers, as 16-byte vectors.
+//   kExponentials  A block holds the row's exponentials in registers.
+//   kElements      A block holds the row's elements in registers and computes exponentials twice.
+//   kParts         The row is cut into parts, which stream through the shared memory of all SMs;
+//                  their maxima and sums meet in device memory. Needs compute capability 9.0, 16
+//                  SMs, and 122 KiB of shared memory per block.
+//   kTwoPass       No regime holds the row, so it is read twice. With kParts this takes rows of
+//                  more than 1 MiB, without it rows of more than 128 KiB.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +30,14 @@ enum class SoftmaxRegimeKind : std::uint8_t {
 
 struct SoftmaxRegime {
   SoftmaxRegimeKind kind = SoftmaxRegimeKind::kTwoPass;
-  int lanes = 0;  // kStaged, kLanes: lanes a row
-  int units = 0;  // words (kStaged) or vectors a thread
+  int lanes = 0;  // kStaged, kLanes: lanes per row
+  int units = 0;  // words (kStaged) or vectors per thread
 };
 
-// What the choice depends on beside the row's length.
+// What the choice depends on besides the row's length.
 struct SoftmaxTraits {
   bool aligned = true;  // every row of input and output starts at a 16-byte boundary
-  bool parts = true;    // the device can do kParts
+  bool parts = true;    // the device supports kParts
 };
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits);

@@ -1,15 +1,20 @@
-// The softmaxes of softmax.h as workloads: SoftmaxUnfused, SoftmaxBlockPerRow, SoftmaxFused and
-// SoftmaxTwoPass, on a matrix of `matrix_bytes` in rows of `columns` elements; and SoftmaxCudnn,
-// the library's, where cuDNN is present.
+// The softmax variants of softmax.h as workloads, SoftmaxUnfused, SoftmaxBlockPerRow, SoftmaxFused
+// and SoftmaxTwoPass, on a matrix of `matrix_bytes` in rows of `columns` elements; and
+// SoftmaxCudnn, the library's softmax, where cuDNN is installed.
 //
-// Cost: what a variant moves, reads and writes of the whole matrix; at least one of each, which is
-// what is counted for cuDNN, whose kernels say nothing of it. Inputs
-// are multiples of 1/128 in (−1, 1). Every element of the result must have been written, and the
-// first row, the last and some between must match the oracle.
+// Cost: every time a variant reads or writes the whole matrix. SoftmaxFused counts three passes
+// instead of two for rows that this device can only read twice. What cuDNN's kernels move is not
+// known; one read and one write are counted, the least there can be.
+//
+// Inputs are multiples of 1/128 in (−1, 1). Verification checks that every element of the result
+// was written, and compares the first row, the last and some between with the oracle.
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <memory>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "kernels/cudnn_softmax.h"
@@ -22,25 +27,20 @@ namespace overlapbench {
 namespace {
 
 constexpr std::uint32_t kSeed = 1;
+constexpr double kRange = 2;  // of the inputs
 
 struct Variant {
   std::string_view name;
   SoftmaxVariant variant;
   std::string_view summary;
-  int passes;  // over the matrix, reading or writing
 };
 constexpr std::array<Variant, 4> kVariants = {{
-    // Maximum and sum read; subtract, exponential and divide read and write.
-    {"SoftmaxUnfused", SoftmaxVariant::kUnfused, "softmax of rows as five launches", 8},
+    {"SoftmaxUnfused", SoftmaxVariant::kUnfused, "softmax of rows as five launches"},
     {"SoftmaxBlockPerRow", SoftmaxVariant::kBlockPerRow,
-     "softmax of rows, a block a row that it reads three times", 4},
-    {"SoftmaxFused", SoftmaxVariant::kFused, "softmax of rows that reads memory once", 2},
-    {"SoftmaxTwoPass", SoftmaxVariant::kTwoPass, "online softmax of rows, which reads twice", 3},
+     "softmax of rows, one block per row, which reads it three times"},
+    {"SoftmaxFused", SoftmaxVariant::kFused, "softmax of rows that reads memory once"},
+    {"SoftmaxTwoPass", SoftmaxVariant::kTwoPass, "online softmax of rows, which reads twice"},
 }};
-
-// Has no workspace of ours, as BlockPerRow.
-constexpr Variant kCudnn = {"SoftmaxCudnn", SoftmaxVariant::kBlockPerRow,
-                            "softmax of rows by cuDNN", 2};
 
 // A row-major matrix, as the axes describe it.
 struct Shape {
@@ -50,6 +50,9 @@ struct Shape {
   [[nodiscard]] long count() const { return rows * columns; }
   [[nodiscard]] std::size_t row_bytes() const { return columns * SizeOf(element); }
   [[nodiscard]] std::size_t bytes() const { return rows * row_bytes(); }
+  [[nodiscard]] SoftmaxProblem Problem(const void* input, void* output, void* workspace) const {
+    return {input, output, workspace, rows, columns, element};
+  }
 };
 
 Shape ShapeOf(const Settings& settings) {
@@ -58,24 +61,29 @@ Shape ShapeOf(const Settings& settings) {
   return shape;
 }
 
+// How a softmax is computed.
+struct Method {
+  SoftmaxNeeds needs;
+  double tolerance = 0;
+  std::function<void(Stream&, const SoftmaxProblem&)> launch;
+};
+
 class SoftmaxWorkload : public Workload {
  public:
-  SoftmaxWorkload(Machine& machine, const Variant& variant, const Shape& shape)
+  SoftmaxWorkload(const Machine& machine, const Shape& shape, Method method)
       : machine_(machine),
-        variant_(variant),
         shape_(shape),
+        method_(std::move(method)),
         input_(machine.device.Allocate(shape.bytes(), MemoryKind::kDevice)),
         output_(machine.device.Allocate(shape.bytes(), MemoryKind::kDevice)),
-        zeros_(variant.variant == SoftmaxVariant::kFused ? kSoftmaxWorkspaceBytes : 0) {
-    const std::size_t workspace_bytes =
-        SoftmaxWorkspaceBytes(variant.variant, shape.rows, shape.columns, shape.element);
-    if (workspace_bytes > 0)
-      workspace_ = machine.device.Allocate(workspace_bytes, MemoryKind::kDevice);
+        zeros_(std::min(method_.needs.workspace_bytes, kSoftmaxWorkspaceBytes)) {
+    if (!zeros_.empty())
+      workspace_ = machine.device.Allocate(method_.needs.workspace_bytes, MemoryKind::kDevice);
   }
 
   [[nodiscard]] Cost cost() const override {
     Cost cost;
-    cost.moved_bytes = variant_.passes * static_cast<double>(shape_.bytes());
+    cost.moved_bytes = method_.needs.passes * static_cast<double>(shape_.bytes());
     return cost;
   }
 
@@ -86,32 +94,20 @@ class SoftmaxWorkload : public Workload {
   }
 
   void Enqueue(Stream& stream) override {
-    LaunchSoftmax(stream, variant_.variant,
-                  {input_.data(), output_.data(), workspace_.data(), shape_.rows, shape_.columns,
-                   shape_.element});
+    method_.launch(stream, shape_.Problem(input_.data(), output_.data(), workspace_.data()));
   }
 
   Verdict Verify(Stream& stream) override {
     Verdict verdict;
-    verdict.tolerance = tolerance();
+    verdict.tolerance = method_.tolerance;
     verdict.fault = FindUnwritten(machine_.device, stream, output_.data(), shape_.count(),
-                                  shape_.element, machine_.ranks.timeout());
+                                  shape_.element, machine_.timeout);
     for (const long row : SampledRows()) {
       if (!verdict.fault.empty()) break;
       CheckRow(stream, row, verdict);
     }
     return verdict;
   }
-
- protected:
-  static constexpr double kRange = 2;  // of the inputs
-
-  [[nodiscard]] virtual double tolerance() const {
-    return SoftmaxTolerance(variant_.variant, shape_.element, kRange);
-  }
-  [[nodiscard]] const Shape& shape() const { return shape_; }
-  [[nodiscard]] const void* input() const { return input_.data(); }
-  [[nodiscard]] void* output() const { return output_.data(); }
 
  private:
   // Rows that are all alike to the kernels need no more.
@@ -132,7 +128,7 @@ class SoftmaxWorkload : public Workload {
     stream.Copy(output.data(),
                 static_cast<const std::byte*>(output_.data()) + row * shape_.row_bytes(),
                 output.size());
-    stream.Synchronize(machine_.ranks.timeout(), "verifying " + std::string(variant_.name));
+    stream.Synchronize(machine_.timeout, "verifying a softmax");
     long column = 0;
     const double error = SoftmaxError(SoftmaxOracle(input.data(), shape_.columns, shape_.element),
                                       output.data(), shape_.element, &column);
@@ -145,48 +141,43 @@ class SoftmaxWorkload : public Workload {
   }
 
   Machine machine_;
-  const Variant& variant_;
   Shape shape_;
+  Method method_;
   Buffer input_;
   Buffer output_;
   Buffer workspace_;
-  std::vector<std::byte> zeros_;  // what kFused finds in its workspace
+  std::vector<std::byte> zeros_;  // which kFused needs in its workspace, and kUnfused overwrites
 };
 
-class CudnnSoftmaxWorkload : public SoftmaxWorkload {
- public:
-  CudnnSoftmaxWorkload(Machine& machine, const Shape& shape,
-                       const std::shared_ptr<const Cudnn>& library)
-      : SoftmaxWorkload(machine, kCudnn, shape),
-        softmax_(library, shape.rows, shape.columns, shape.element) {}
-
-  void Enqueue(Stream& stream) override { softmax_.Enqueue(stream, input(), output()); }
-
- protected:
-  // cuDNN 9.19's 16-bit results, of rows of 1,024 columns and more on an H200, are those of
-  // exponentials that are rounded once they are summed, and are then divided by the sum.
-  [[nodiscard]] double tolerance() const override {
-    return SoftmaxTolerance(SoftmaxRounding::kExponentials, shape().element, kRange);
-  }
-
- private:
-  CudnnSoftmax softmax_;
-};
-
-Footprint FootprintOf(const Variant& variant, const Settings& settings) {
-  const Shape shape = ShapeOf(settings);
-  return {2 * shape.bytes() +
-              SoftmaxWorkspaceBytes(variant.variant, shape.rows, shape.columns, shape.element),
-          0};
+Method MethodOf(const Device& device, SoftmaxVariant variant, const Shape& shape) {
+  const auto regime = FusedRegimeOn(device, shape.columns, shape.element);
+  return {SoftmaxNeedsOf(variant, shape.Problem(nullptr, nullptr, nullptr), regime),
+          SoftmaxTolerance(variant, shape.element, kRange),
+          [variant](Stream& stream, const SoftmaxProblem& problem) {
+            LaunchSoftmax(stream, variant, problem);
+          }};
 }
 
-WorkloadSpec SpecOf(Machine& machine, const Variant& variant) {
+// On an H200, cuDNN 9.19's 16-bit results for rows of 1,024 columns and more are those of
+// exponentials that were summed, then rounded to 16 bits, then divided by the sum.
+Method CudnnMethod(const std::shared_ptr<const Cudnn>& library, const Shape& shape) {
+  const auto softmax =
+      std::make_shared<CudnnSoftmax>(library, shape.rows, shape.columns, shape.element);
+  return {{2, 0},
+          SoftmaxTolerance(SoftmaxRounding::kExponentials, shape.element, kRange),
+          [softmax](Stream& stream, const SoftmaxProblem& problem) {
+            softmax->Enqueue(stream, problem.input, problem.output);
+          }};
+}
+
+// All but `make`, and the footprint of a softmax without a workspace.
+WorkloadSpec SpecOf(const Machine& machine, std::string_view name, std::string_view summary) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
-  spec.name = variant.name;
-  spec.side = Side::kCompute;
+  spec.name = name;
+  spec.work_class = WorkClass::kCompute;
   spec.baseline = false;
-  spec.summary = variant.summary;
+  spec.summary = summary;
   spec.axes = {IntegerAxis("columns", "elements of a row", 32, 262144, "1024,32768"),
                BytesAxis("matrix_bytes", "size of the matrix; its rows follow from it",
                          host ? "4M" : "512M"),
@@ -194,15 +185,30 @@ WorkloadSpec SpecOf(Machine& machine, const Variant& variant) {
   spec.excluded = [](const Settings& settings) {
     return ShapeOf(settings).rows > 0 ? "" : "matrix_bytes holds no row of so many columns";
   };
-  spec.footprint = [&variant](const Settings& settings) { return FootprintOf(variant, settings); };
-  spec.make = [machine, &variant](const Settings& settings) mutable {
-    return std::make_unique<SoftmaxWorkload>(machine, variant, ShapeOf(settings));
+  spec.footprint = [](const Settings& settings) {
+    return Footprint{2 * ShapeOf(settings).bytes(), 0};
   };
   return spec;
 }
 
-WorkloadSpec CudnnSpec(Machine& machine) {
-  WorkloadSpec spec = SpecOf(machine, kCudnn);
+WorkloadSpec VariantSpec(const Machine& machine, const Variant& variant) {
+  WorkloadSpec spec = SpecOf(machine, variant.name, variant.summary);
+  const auto method = [&device = machine.device, kind = variant.variant](const Shape& shape) {
+    return MethodOf(device, kind, shape);
+  };
+  spec.footprint = [method](const Settings& settings) {
+    const Shape shape = ShapeOf(settings);
+    return Footprint{2 * shape.bytes() + method(shape).needs.workspace_bytes, 0};
+  };
+  spec.make = [machine, method](const Settings& settings) {
+    const Shape shape = ShapeOf(settings);
+    return std::make_unique<SoftmaxWorkload>(machine, shape, method(shape));
+  };
+  return spec;
+}
+
+WorkloadSpec CudnnSpec(const Machine& machine) {
+  WorkloadSpec spec = SpecOf(machine, "SoftmaxCudnn", "softmax of rows by cuDNN");
   spec.excluded = [of_any = spec.excluded](const Settings& settings) -> std::string {
     if (ShapeOf(settings).count() > CudnnSoftmax::kMostElements)
       return "cuDNN's tensors have fewer than 2^31 elements";
@@ -213,8 +219,9 @@ WorkloadSpec CudnnSpec(Machine& machine) {
     return spec;
   }
   try {
-    spec.make = [machine, library = LoadCudnn()](const Settings& settings) mutable {
-      return std::make_unique<CudnnSoftmaxWorkload>(machine, ShapeOf(settings), library);
+    spec.make = [machine, library = LoadCudnn()](const Settings& settings) {
+      const Shape shape = ShapeOf(settings);
+      return std::make_unique<SoftmaxWorkload>(machine, shape, CudnnMethod(library, shape));
     };
   } catch (const Error& error) {
     spec.missing = error.what();
@@ -226,7 +233,7 @@ WorkloadSpec CudnnSpec(Machine& machine) {
 
 std::vector<WorkloadSpec> Softmax(Machine& machine) {
   std::vector<WorkloadSpec> specs;
-  for (const auto& variant : kVariants) specs.push_back(SpecOf(machine, variant));
+  for (const auto& variant : kVariants) specs.push_back(VariantSpec(machine, variant));
   specs.push_back(CudnnSpec(machine));
   return specs;
 }

@@ -1,9 +1,9 @@
 // StreamKernel: a bandwidth-bound kernel, c[i] = a[i] + s·b[i], with a chosen number of blocks.
 //
 // It is the triad of McCalpin's STREAM benchmark on float32 arrays of `array_bytes` each. A few
-// blocks already use a large share of memory bandwidth while leaving most SMs free, so it shows
-// contention for memory where the GEMMs show contention for SMs. Cost: 2 operations an element;
-// reads a and b and writes c: 3 · array_bytes.
+// blocks use a large share of memory bandwidth and leave most SMs free, so it shows contention for
+// memory where the GEMMs show contention for SMs. Cost: 2 operations per element; it reads a and b
+// and writes c, 3 · array_bytes.
 
 #include <cmath>
 #include <vector>
@@ -59,11 +59,11 @@ class StreamKernelWorkload : public Workload {
                      static_cast<float*>(c_.data()), count_});
   }
 
-  // The inputs are multiples of 1/128, so that every result is exact and must match to the bit.
+  // The inputs are multiples of 1/128, so every result is exact and must match to the bit.
   Verdict Verify(Stream& stream) override {
     std::vector<float> c(count_);
     stream.Copy(c.data(), c_.data(), c_.bytes());
-    stream.Synchronize(machine_.ranks.timeout(), "verifying StreamKernel");
+    stream.Synchronize(machine_.timeout, "verifying StreamKernel");
     for (long i = 0; i < count_; ++i) {
       const float expected = RandomFraction(kSeedA, i) + kScale * RandomFraction(kSeedB, i);
       if (c[i] == expected) continue;
@@ -89,7 +89,7 @@ std::vector<WorkloadSpec> StreamKernel(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "StreamKernel";
-  spec.side = Side::kCompute;
+  spec.work_class = WorkClass::kCompute;
   spec.summary = "bandwidth-bound triad c = a + s*b with a chosen number of blocks";
   spec.axes = {
       BytesAxis("array_bytes", "size of each of the three arrays", host ? "8M" : "256M"),

@@ -1,9 +1,9 @@
-// Progress: where this rank is, for whoever has to say why nothing goes on.
+// Progress: what this rank is doing, so that an error message can say where it happened.
 //
-// Whatever may wait, or fail in a way of its own, is a phase. The main thread begins it with a
-// `Progress::Scope`; the watchdog (watchdog.h) reads from its own thread what goes on and since
-// when. Phases nest: at a scope's end the outer one goes on. A scope that is left by an exception
-// changes nothing, so that the message can still say where it happened.
+// Everything that may wait, or fail in its own way, is a phase. The main thread enters it with a
+// `Progress::Scope`. The watchdog (watchdog.h) reads from its own thread which phase it is, and
+// since when. Phases nest: when a scope ends, the outer phase goes on. A scope that is left by an
+// exception changes nothing, so the message can still say where it was thrown.
 #pragma once
 
 #include <chrono>
@@ -23,28 +23,28 @@ enum class Phase : std::uint8_t {
   kMake,     // making workloads: allocating memory
   kFill,     // filling inputs
   kFirst,    // the first run of every workload
-  kVerify,   // verifying it
+  kVerify,   // verifying a result
   kEnqueue,  // enqueueing a sample
-  kMeet,     // the ranks meet before it
-  kWait,     // waiting for its streams
-  kTimes,    // agreeing on its times
+  kMeet,     // meeting the other ranks before a sample
+  kWait,     // waiting for a sample's streams
+  kTimes,    // agreeing on a sample's times
   kReport,   // a row's counters
   kWrite,    // writing result files
   kEnd,      // the end of the run, and MPI's
   kBetween,  // none of these
 };
 
-// The name by which a phase is told, "waiting for a sample", and by which it is chosen, "wait".
+// A phase's description in messages, "waiting for the stream", and its name in flags, "wait".
 std::string_view Describe(Phase phase);
 std::string_view ShortName(Phase phase);
-// Throws UsageError naming all phases if there is none of that short name.
+// Throws UsageError, which lists all phases, if none has that short name.
 Phase PhaseNamed(std::string_view short_name);
 
 class Progress {
  public:
   class Scope {
    public:
-    // `detail`: what of it, such as a lane's "COMM".
+    // `detail`: what the phase works on, such as a lane's "COMM".
     Scope(Progress& progress, Phase phase, std::string_view detail = "");
     ~Scope();
     Scope(const Scope&) = delete;
@@ -60,16 +60,17 @@ class Progress {
   Progress(int rank, int size) : rank_(rank), size_(size) {}
 
   [[nodiscard]] int rank() const { return rank_; }
-  // "" when none is running.
+  // "" if none is running.
   void set_benchmark(const std::string& name);
-  // Counts samples from 1 in each benchmark.
+  // Samples are counted from 1 in each benchmark.
   void BeginSample(const std::string& run);
 
-  // "rank 1 of 2, Overlap/AllToAll+Gemm/bytes:1, sample 7 (run 'overlap'), waiting for COMM".
+  // "rank 1 of 2, Overlap/AllToAll+Gemm/bytes:1, sample 7, run 'overlap', waiting for the stream
+  // COMM".
   [[nodiscard]] std::string Where() const;
-  // For how long it has not changed.
+  // How long ago it last changed.
   [[nodiscard]] std::chrono::milliseconds Unchanged() const;
-  // Called by the main thread whenever it begins a phase, before anything of it is done.
+  // `observer` is called by the main thread whenever it enters a phase, before the phase's work.
   void Observe(std::function<void(Phase)> observer) { observer_ = std::move(observer); }
 
  private:

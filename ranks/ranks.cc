@@ -1,5 +1,6 @@
 #include "ranks/ranks.h"
 
+#include <fmt/core.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -7,41 +8,96 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-
-#include "ranks/clock.h"
+#include <map>
 
 namespace overlapbench {
 namespace {
 
-// Of messages to rank 0 from ranks that end; clock.cc has another.
-constexpr int kLastWordsTag = 2;
+constexpr int kClockTag = 1;  // notices.cc uses another
 constexpr std::chrono::milliseconds kLastWordsPatience(100);
 
+// The value of the first of `variables` that is set; `otherwise` if none is.
+template <std::size_t Count>
+int FirstSet(const char* const (&variables)[Count], int otherwise) {
+  for (const char* variable : variables) {
+    if (const char* value = std::getenv(variable))
+      return static_cast<int>(std::strtol(value, nullptr, 10));
+  }
+  return otherwise;
+}
+
+// Step numbers from 4294967290 on stand for an allocation's own shells.
+bool IsSlurmTask() {
+  constexpr unsigned long long kFirstOfShells = 4294967290;
+  const char* step = std::getenv("SLURM_STEP_ID");
+  return step != nullptr && *step != '\0' && std::strtoull(step, nullptr, 10) < kFirstOfShells;
+}
+
+// "rank 3", "ranks 0, 2", "ranks 0-6, 9".
+std::string NameRanks(const std::vector<int>& ranks) {
+  std::string names;
+  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
+    for (last = first; last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1;) ++last;
+    if (last < first + 2) last = first;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", ranks[first]);
+    if (last > first) names += fmt::format("-{}", ranks[last]);
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + names;
+}
+
 }  // namespace
+
+Launched ByLauncher() {
+  const bool slurm = IsSlurmTask();
+  return {
+      FirstSet({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"},
+               slurm ? FirstSet({"SLURM_PROCID"}, 0) : 0),
+      FirstSet({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, slurm ? FirstSet({"SLURM_NTASKS"}, 1) : 1)};
+}
+
+std::string CombineErrors(const std::vector<std::string>& errors) {
+  std::vector<std::string> distinct;
+  std::map<std::string, std::vector<int>> ranks_of;
+  for (int rank = 0; rank < std::ssize(errors); ++rank) {
+    if (errors[rank].empty()) continue;
+    auto& ranks = ranks_of[errors[rank]];
+    if (ranks.empty()) distinct.push_back(errors[rank]);
+    ranks.push_back(rank);
+  }
+  if (ranks_of[distinct.front()].size() == errors.size()) return distinct.front();
+  std::string all;
+  for (const auto& text : distinct)
+    all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", NameRanks(ranks_of[text]), text);
+  return all;
+}
 
 void ThrowIfMpiFailed(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
-  throw Error(std::string(call) + " failed: " + text.data());
+  throw Error(fmt::format("{} failed: {}", call, text.data()));
 }
 
 Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
     : timeout_(timeout), progress_(progress) {
   const Progress::Scope scope(progress_, Phase::kStart);
-  // Streams of the host backend call MPI from threads of their own.
+  // Streams of the host backend call MPI from their own threads.
   int provided = 0;
   MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
   if (provided < MPI_THREAD_MULTIPLE) {
     throw Error("MPI_Init_thread: this MPI library offers no MPI_THREAD_MULTIPLE");
   }
-  // Errors of requests are the world's, and would end the process before it can keep its rows.
+  // Errors of requests are reported on MPI_COMM_WORLD. By default they would end the process before
+  // it can keep its rows.
   MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control_));
   MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
+  MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &traffic_));
+  MPI_CHECK(MPI_Comm_set_errhandler(traffic_, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(control_, &rank_));
   MPI_CHECK(MPI_Comm_size(control_, &size_));
+  notices_ = std::make_unique<Notices>(control_);
   MPI_Comm machine = MPI_COMM_NULL;
   MPI_CHECK(MPI_Comm_split_type(control_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine));
   MPI_CHECK(MPI_Comm_rank(machine, &local_rank_));
@@ -52,6 +108,7 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
 
 Ranks::~Ranks() {
   const Progress::Scope scope(progress_, Phase::kEnd);
+  MPI_Comm_free(&traffic_);
   MPI_Comm_free(&control_);
   MPI_Finalize();
 }
@@ -70,19 +127,19 @@ std::string Ranks::HostName() {
   return name.data();
 }
 
-std::string Ranks::Prefix() const {
-  return size_ > 1 ? "rank " + std::to_string(rank_) + ": " : "";
-}
+std::string Ranks::Prefix() const { return size_ > 1 ? fmt::format("rank {}: ", rank_) : ""; }
 
 void Ranks::Await(MPI_Request& request, const std::string& what) const {
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
   for (int done = 0;;) {
     MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done != 0) return;
+    ThrowIfEnding();
     if (std::chrono::steady_clock::now() > deadline) {
-      throw FatalError(Prefix() + what + ": the other ranks did not come within " +
-                       std::to_string(timeout_.count()) +
-                       " ms; one of them has stopped or is doing something else");
+      throw FatalError(
+          fmt::format("{}{}: the other ranks did not come within {} ms; one of them has stopped or "
+                      "is doing something else",
+                      Prefix(), what, timeout_.count()));
     }
     sched_yield();
   }
@@ -138,17 +195,35 @@ void Ranks::Broadcast(std::span<std::byte> bytes, const std::string& what) {
 }
 
 void Ranks::AgreeOnError(const std::string& local_error, const std::string& what) {
+  const std::int64_t step = step_++;
+  if (!local_error.empty()) notices_->SendFailure(step);
   const auto errors = GatherIfAny(local_error, what);
-  if (errors.empty()) return;
-  const auto first =
-      std::find_if(errors.begin(), errors.end(), [](const auto& e) { return !e.empty(); });
-  const bool alone = std::count(errors.begin(), errors.end(), *first) != size_;
-  const auto rank = first - errors.begin();
-  throw AgreedError((alone ? "rank " + std::to_string(rank) + ": " : "") + *first);
+  if (!errors.empty()) throw AgreedError(CombineErrors(errors));
+}
+
+void Ranks::Together(const std::string& what, const std::function<void()>& action) {
+  std::string error;
+  try {
+    action();
+  } catch (const FatalError&) {
+    throw;
+  } catch (const AgreedError&) {
+    throw;  // from an agreement inside `action`, on all ranks
+  } catch (const OthersFailed&) {
+    error.clear();  // the others say why
+  } catch (const std::exception& caught) {
+    error = caught.what();
+  }
+  AgreeOnError(error, what);
+}
+
+void Ranks::ThrowIfOthersFailed() {
+  ThrowIfEnding();
+  if (notices_->failed_step() == step_) throw OthersFailed();
 }
 
 void Ranks::AgreeOnEntry(const std::string& benchmark, std::int64_t iterations) {
-  std::string mine = benchmark + " (" + std::to_string(iterations) + " iterations)";
+  std::string mine = fmt::format("{} ({} iterations)", benchmark, iterations);
   mine.resize(std::min(mine.size(), kTextBytes - 1));
   const std::string what = "agreeing on the next benchmark, " + mine;
   std::array<char, kTextBytes> roots{};
@@ -157,48 +232,31 @@ void Ranks::AgreeOnEntry(const std::string& benchmark, std::int64_t iterations) 
   const auto others = GatherIfAny(mine == roots.data() ? "" : mine, what);
   const auto other = std::ranges::find_if(others, [](const auto& text) { return !text.empty(); });
   if (other == others.end()) return;
-  throw FatalError("the ranks are not doing the same: rank 0 is at " + std::string(roots.data()) +
-                       ", rank " + std::to_string(other - others.begin()) + " at " + *other +
-                       "; start all ranks with the same flags and environment",
+  throw FatalError(fmt::format("the ranks have diverged: rank 0 is at {}, rank {} at {}; start all "
+                               "ranks with the same flags and environment",
+                               roots.data(), other - others.begin(), *other),
                    FatalError::kKnownToAll);
 }
 
-// Short messages are under way at once; the tests push them.
-void Ranks::TellRoot(const std::string& reason) {
-  if (is_root()) return;
-  last_words_ = reason.substr(0, kTextBytes - 1);
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (MPI_Isend(last_words_.data(), static_cast<int>(last_words_.size()), MPI_CHAR, 0,
-                kLastWordsTag, control_, &request) != MPI_SUCCESS) {
-    return;
-  }
-  const auto deadline = std::chrono::steady_clock::now() + kLastWordsPatience;
-  for (int done = 0; done == 0 && std::chrono::steady_clock::now() < deadline;) {
-    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
-  }
+void Ranks::TellOthers(const std::string& reason) { notices_->SendEnding(reason); }
+
+void Ranks::ThrowIfEnding() const {
+  if (!notices_->Receive()) return;
+  has_thrown_ending_ = true;
+  throw FatalError(notices_->ending(), FatalError::kPrinted);
 }
 
 std::string Ranks::LastWords() const {
+  if (size_ == 1 || has_thrown_ending_) return "";
   const auto deadline = std::chrono::steady_clock::now() + kLastWordsPatience;
-  int there = 0;
-  MPI_Status status{};
-  while (there == 0) {
-    if (size_ == 1 || std::chrono::steady_clock::now() > deadline) return "";
-    if (MPI_Iprobe(MPI_ANY_SOURCE, kLastWordsTag, control_, &there, &status) != MPI_SUCCESS) {
-      return "";
-    }
+  while (!notices_->Receive() && std::chrono::steady_clock::now() < deadline) {
   }
-  std::array<char, kTextBytes> text{};
-  if (MPI_Recv(text.data(), kTextBytes - 1, MPI_CHAR, status.MPI_SOURCE, kLastWordsTag, control_,
-               MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-    return "";
-  }
-  return text.data();
+  return notices_->ending();
 }
 
 double Ranks::CommonClockMs() const { return NowMs() + clock_offset_ms_; }
 
-// The ranks of a machine have one clock, which its first rank compares with rank 0's.
+// The ranks of a machine share its clock. Its first rank compares it with rank 0's.
 void Ranks::MeasureClockOffset(MPI_Comm machine) {
   MPI_Comm first_ranks = MPI_COMM_NULL;
   MPI_CHECK(MPI_Comm_split(control_, local_rank_ == 0 ? 0 : MPI_UNDEFINED, rank_, &first_ranks));
@@ -222,6 +280,7 @@ void Ranks::Remove(Link& link) {
 }
 
 void Ranks::CheckLinks() const {
+  ThrowIfEnding();
   const std::lock_guard lock(links_mutex_);
   for (Link* link : links_) {
     const std::string fault = link->Fault();
@@ -232,6 +291,60 @@ void Ranks::CheckLinks() const {
 void Ranks::AbortLinks() {
   const std::lock_guard lock(links_mutex_);
   for (Link* link : links_) link->Abort();
+}
+
+namespace {
+
+constexpr int kExchanges = 20;
+
+void Exchange(const Ranks& ranks, MPI_Comm comm, int peer, double* time_ms, bool sends) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CHECK(sends ? MPI_Isend(time_ms, 1, MPI_DOUBLE, peer, kClockTag, comm, &request)
+                  : MPI_Irecv(time_ms, 1, MPI_DOUBLE, peer, kClockTag, comm, &request));
+  ranks.Await(request, "starting: comparing clocks");
+}
+
+void Answer(const Ranks& ranks, MPI_Comm comm, int peer, const std::function<double()>& now_ms) {
+  for (int i = 0; i < kExchanges; ++i) {
+    double time_ms = 0;
+    Exchange(ranks, comm, peer, &time_ms, false);
+    time_ms = now_ms();
+    Exchange(ranks, comm, peer, &time_ms, true);
+  }
+}
+
+double Ask(const Ranks& ranks, MPI_Comm comm, const std::function<double()>& now_ms) {
+  double quickest_ms = 1e30;
+  double offset_ms = 0;
+  for (int i = 0; i < kExchanges; ++i) {
+    const double asked_ms = now_ms();
+    double time_ms = asked_ms;
+    Exchange(ranks, comm, 0, &time_ms, true);
+    Exchange(ranks, comm, 0, &time_ms, false);
+    const double answered_ms = now_ms();
+    if (answered_ms - asked_ms >= quickest_ms) continue;
+    quickest_ms = answered_ms - asked_ms;
+    offset_ms = time_ms - (asked_ms + answered_ms) / 2;
+  }
+  return offset_ms;
+}
+
+}  // namespace
+
+double NowMs() {
+  return std::chrono::duration<double, std::milli>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+double ClockOffsetMs(const Ranks& ranks, MPI_Comm comm, const std::function<double()>& now_ms) {
+  int own = 0;
+  int size = 1;
+  MPI_CHECK(MPI_Comm_rank(comm, &own));
+  MPI_CHECK(MPI_Comm_size(comm, &size));
+  if (own > 0) return Ask(ranks, comm, now_ms);
+  for (int peer = 1; peer < size; ++peer) Answer(ranks, comm, peer, now_ms);
+  return 0;
 }
 
 }  // namespace overlapbench

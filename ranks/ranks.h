@@ -1,23 +1,35 @@
-// Ranks: the processes of one run, one a GPU, and everything they agree on.
+// Ranks: the processes of one run, one per GPU, and everything they agree on.
 //
-// Starts MPI (also for a single process), knows who is on this machine, and offers the few
-// collective calls the suite needs. Every call is made by all ranks in the same order, and waits no
-// longer than the time-out: then it throws FatalError saying which call of which rank is waiting.
-// For that they use MPI's non-blocking operations. Starting and ending MPI, and making and freeing
-// communicators, have none that all versions of MPI know: those block, and the watchdog alone
-// bounds them.
+// Ranks starts MPI (also for a single process), knows which ranks are on this machine, and offers
+// the few collective calls that the suite needs. All ranks make every call, in the same order. A
+// call that waits longer than the timeout throws FatalError, which says which call of which rank is
+// waiting. To be able to time out, calls use MPI's non-blocking operations. Starting and ending
+// MPI, and making and freeing communicators, have no non-blocking form in all versions of MPI. Only
+// the watchdog bounds those. They happen at the start and at the end, never in between.
+//
+// A rank that fails does not leave the others waiting (notices.h):
+//
+// - A rank that ends the job calls TellOthers. Every wait of the others then throws FatalError with
+//   the text (ThrowIfEnding).
+// - A step that may fail on one rank is done by all of them Together, and ends in AgreeOnError. A
+//   wait inside a step, unless it is MPI's, calls ThrowIfOthersFailed: a rank that has failed will
+//   never arrive there.
 #pragma once
 
 #include <mpi.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "device/error.h"
+#include "ranks/notices.h"
 #include "ranks/progress.h"
 
 namespace overlapbench {
@@ -26,19 +38,40 @@ namespace overlapbench {
 void ThrowIfMpiFailed(int code, const char* call);
 #define MPI_CHECK(call) ::overlapbench::ThrowIfMpiFailed((call), #call)
 
+// What the launcher says about this process before MPI has started.
+struct Launched {
+  int rank = 0;
+  int size = 1;
+};
+// Read from the environment that mpirun or srun sets; rank 0 of 1 without a launcher. Slurm sets
+// its variables also in the shell of an allocation, which is not a rank.
+Launched ByLauncher();
+
+// Another rank has failed in the step that this rank is in. Ranks::Together does not count it as an
+// error of this rank.
+class OthersFailed : public Error {
+ public:
+  OthersFailed() : Error("another rank has failed in this step") {}
+};
+
+// Combines the errors of all ranks. `errors` has one text per rank; some may be empty, but not all.
+// The result names each distinct error with its ranks, as in "rank 1: a; ranks 2, 5-7: b", or is
+// the error alone if all ranks have the same.
+std::string CombineErrors(const std::vector<std::string>& errors);
+
 // A connection to the other ranks beside MPI's, such as an NCCL communicator.
 class Link {
  public:
   virtual ~Link() = default;
-  // What has gone wrong with it meanwhile; "" when nothing.
+  // What has gone wrong with it since; "" if nothing.
   virtual std::string Fault() = 0;
-  // Ends what is under way on it, also while another thread waits for that.
+  // Ends the operations in progress, even while another thread waits for them.
   virtual void Abort() = 0;
 };
 
 class Ranks {
  public:
-  // Starts MPI. `timeout` bounds every later wait, `progress` hears where this rank is.
+  // Starts MPI. `timeout` bounds every later wait. `progress` is told what this rank is doing.
   Ranks(std::chrono::milliseconds timeout, Progress& progress);
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -58,45 +91,62 @@ class Ranks {
   void Barrier(const std::string& what);
   // Replaces each value by its maximum over the ranks: the same bits everywhere.
   void Max(std::span<double> values, const std::string& what);
-  // Every rank's text, by rank. Texts are cut at kTextBytes.
-  static constexpr std::size_t kTextBytes = 480;
+  // Every rank's text, by rank. Texts are cut to kTextBytes.
+  static constexpr std::size_t kTextBytes = Notices::kTextBytes;
   [[nodiscard]] std::vector<std::string> Gather(const std::string& text, const std::string& what);
-  // Every rank's numbers, by rank; all give as many.
+  // Every rank's numbers, by rank. All ranks must pass the same count.
   [[nodiscard]] std::vector<double> GatherNumbers(std::span<const double> numbers,
                                                   const std::string& what);
-  // The same, or no texts when all are empty. That is the rule, and it costs no memory and hardly
+  // As Gather, or no texts if all are empty. That is the usual case: it takes no memory and hardly
   // more time on many ranks.
   [[nodiscard]] std::vector<std::string> GatherIfAny(const std::string& text,
                                                      const std::string& what);
-  // rank 0's bytes, on every rank.
+  // Copies rank 0's bytes to every rank.
   void Broadcast(std::span<std::byte> bytes, const std::string& what);
 
-  // If any rank passes a non-empty text, throws the same AgreedError on all of them.
+  // If any rank passes a non-empty text, throws the same AgreedError on all of them, with the texts
+  // as CombineErrors combines them.
   void AgreeOnError(const std::string& local_error, const std::string& what);
-  // The tripwire: throws FatalError on all ranks, naming both sides, unless all are about to do the
-  // same number of iterations of the same benchmark.
+  // A step that all ranks do. Runs `action`, and throws the same AgreedError on all ranks if it
+  // throws an Error on any. FatalError passes through.
+  // `action` may itself agree on errors, even between waits. A rank that has failed before joins
+  // that agreement with its error, and the AgreedError ends the step on all ranks.
+  void Together(const std::string& what, const std::function<void()>& action);
+  // For waits inside a step: throws OthersFailed if another rank has failed in this step, and
+  // FatalError if it ends the job.
+  void ThrowIfOthersFailed();
+  // The tripwire. Throws FatalError on all ranks, naming both sides, unless all are about to run
+  // the same number of iterations of the same benchmark.
   void AgreeOnEntry(const std::string& benchmark, std::int64_t iterations);
 
-  // Last words: why this rank ends the job, for rank 0 to write down. Waits for nobody, at most a
-  // tenth of a second, and never throws.
-  void TellRoot(const std::string& reason);
-  // On rank 0, also from another thread: the last words of some other rank; "" if there are none.
+  // Tells all other ranks why this one ends the job, after it has printed the reason. Never throws,
+  // and takes at most a tenth of a second.
+  void TellOthers(const std::string& reason);
+  // Throws FatalError, marked as printed, once another rank has said why it ends the job. Every
+  // wait here does so, on any thread.
+  void ThrowIfEnding() const;
+  // For the end of the job; may be called from any thread. Waits up to a tenth of a second for
+  // another rank's reason for ending the job. Returns "" if there is none or a wait has thrown it.
   [[nodiscard]] std::string LastWords() const;
 
-  // Milliseconds on a clock that is common to all ranks.
+  // Milliseconds on the clock that all ranks share.
   [[nodiscard]] double CommonClockMs() const;
 
-  // Waits for `request` and frees it; yields the core while waiting.
+  // The communicator of the measured traffic, which is kept apart from the suite's own messages. It
+  // is made at the start, so that no later step has to wait for all ranks to make it.
+  [[nodiscard]] MPI_Comm traffic() const { return traffic_; }
+
+  // Waits for `request` and frees it. Yields the core while waiting.
   void Await(MPI_Request& request, const std::string& what) const;
-  // "rank 1: " when there are several ranks, else "".
+  // "rank 1: " if there are several ranks, else "".
   [[nodiscard]] std::string Prefix() const;
 
-  // `link` is looked at in every wait of the main thread until it is removed.
+  // Every wait of the main thread checks `link`, until it is removed.
   void Add(Link& link);
   void Remove(Link& link);
-  // Throws FatalError if a link has a fault.
+  // Throws FatalError if a link has a fault, or another rank ends the job.
   void CheckLinks() const;
-  // Safe from another thread.
+  // May be called from any thread.
   void AbortLinks();
 
  private:
@@ -104,15 +154,28 @@ class Ranks {
 
   std::chrono::milliseconds timeout_;
   Progress& progress_;
-  std::string last_words_;
   mutable std::mutex links_mutex_;
   std::vector<Link*> links_;
-  MPI_Comm control_ = MPI_COMM_NULL;  // the suite's own messages, apart from measured traffic
+  MPI_Comm control_ = MPI_COMM_NULL;  // the suite's own messages
+  MPI_Comm traffic_ = MPI_COMM_NULL;
+  std::unique_ptr<Notices> notices_;  // made as soon as control_ is
+  mutable std::atomic<bool> has_thrown_ending_ = false;
+  std::int64_t step_ = 0;  // agreements on errors so far; the same on all ranks
   int rank_ = 0;
   int size_ = 1;
   int local_rank_ = 0;
   int local_size_ = 1;
-  double clock_offset_ms_ = 0;  // added to this rank's clock gives rank 0's
+  double clock_offset_ms_ = 0;  // this rank's clock plus the offset is rank 0's clock
 };
+
+// Milliseconds of this process's clock.
+double NowMs();
+
+// The offset that turns this rank's clock into rank 0's. Called by all of `comm` together; `ranks`
+// bounds the waiting. Every other rank asks rank 0 for the time, several times. The quickest
+// exchange is the most accurate, to half its length (F. Cristian, Probabilistic clock
+// synchronization, 1989). Rank 0 answers the others one after the other, so `comm` should hold one
+// process per machine; the processes of a machine share its clock.
+double ClockOffsetMs(const Ranks& ranks, MPI_Comm comm, const std::function<double()>& now_ms);
 
 }  // namespace overlapbench

@@ -1,8 +1,11 @@
 #include "ranks/watchdog.h"
 
+#include <fmt/core.h>
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -13,22 +16,46 @@
 namespace overlapbench {
 namespace {
 
-constexpr int kSignalled = 128;  // plus the signal's number, as shells have it
+constexpr int kSignalled = 128;  // plus the signal's number, as in shells
+
+// What a signal means, and as which one it ends the process.
+struct WatchedSignal {
+  int signal;
+  const char* meaning;  // "": nothing is said
+  const char* advice;
+  int ends_as;
+};
+constexpr std::array<WatchedSignal, 5> kWatched = {{
+    {SIGINT, "Ctrl-C", "", SIGINT},
+    {Watchdog::kInterrupted, "Ctrl-C", "", SIGINT},
+    {Watchdog::kReaderIsGone, "", "", SIGPIPE},
+    {SIGHUP, "SIGHUP", "", SIGHUP},
+    {SIGTERM, "SIGTERM",
+     "; the launcher sends it after Ctrl-C, when a rank or host is lost, or when it is told to end",
+     SIGTERM},
+}};
+
+// How long rank 0 may take, once it knows of an error, to keep the results and end the job.
+constexpr std::chrono::seconds kTimeForRoot(2);
 
 sigset_t WatchedSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  for (const WatchedSignal& watched : kWatched) sigaddset(&signals, watched.signal);
   return signals;
 }
 
-// MPI tells its launcher, which ends the other ranks.
+// MPI tells the launcher, which ends the other ranks. A single rank has none to end, and would only
+// make MPI print lines of its own.
 void AbortMpi(int status) {
   int started = 0;
   int ended = 0;
   MPI_Initialized(&started);
   MPI_Finalized(&ended);
-  if (started != 0 && ended == 0) MPI_Abort(MPI_COMM_WORLD, status);
+  if (started == 0 || ended != 0) return;
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks > 1) MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 }  // namespace
@@ -37,7 +64,9 @@ Watchdog::Watchdog(const Progress& progress, std::chrono::milliseconds timeout)
     : progress_(progress), limit_(timeout + kMargin) {
   const sigset_t signals = WatchedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A full disk and a closed pipe are errors of the call, not ends of the process.
+  // An ignored signal never arrives, and a shell may have started us so.
+  for (const int signal : {kInterrupted, kReaderIsGone}) std::signal(signal, SIG_DFL);
+  // A full disk or a closed pipe fails the call instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
   thread_ = std::thread([this] { Watch(); });
@@ -56,20 +85,35 @@ void Watchdog::Watch() {
     if (signal > 0) EndBySignal(signal);
     if (progress_.Unchanged() < limit_) continue;
     End(kFailed,
-        "nothing has gone on for " + std::to_string(limit_.count() / 1000) + " s at " +
-            progress_.Where() + "; something hangs there, or --timeout_s is too short for it",
+        fmt::format("no progress for {} s at {}; something hangs there, or --timeout_s is "
+                    "too short for it",
+                    limit_.count() / 1000, progress_.Where()),
         true);
   }
 }
 
-// The launcher sends SIGTERM to all ranks, so that one line is enough.
+// All ranks receive it, so rank 0 alone prints a line.
 void Watchdog::EndBySignal(int signal) {
-  End(kSignalled + signal,
-      std::string("ended by SIG") + sigabbrev_np(signal) + " at " + progress_.Where() +
-          (signal == SIGTERM
-               ? "; the launcher sends it when a rank or host is lost, or it is told to end"
-               : ""),
-      progress_.rank() == 0);
+  const auto& watched = *std::ranges::find(kWatched, signal, &WatchedSignal::signal);
+  const std::string meaning = watched.meaning;
+  const std::string reason = meaning.empty() ? "standard output was closed"
+                                             : fmt::format("ended by {} at {}{}", meaning,
+                                                           progress_.Where(), watched.advice);
+  End(kSignalled + watched.ends_as, reason, progress_.rank() == 0 && !meaning.empty());
+}
+
+void Watchdog::BeforeLines(std::function<void()> task) {
+  const std::lock_guard lock(line_mutex_);
+  before_lines_ = std::move(task);
+}
+
+void Watchdog::Show(const std::string& reason) {
+  {
+    const std::lock_guard lock(line_mutex_);
+    if (before_lines_) before_lines_();
+  }
+  std::cout.flush();
+  std::cerr << "overlapbench: " << reason << "\n" << std::flush;
 }
 
 Watchdog::Registration& Watchdog::Registration::operator=(Registration&& other) noexcept {
@@ -90,13 +134,12 @@ Watchdog::Registration Watchdog::AtEnd(Task task) {
 }
 
 void Watchdog::End(int status, const std::string& reason, bool show) {
-  ending_.lock();  // and never unlocked: the process ends here
+  ending_.lock();  // never unlocked: the process ends here
   std::thread([status] {
     std::this_thread::sleep_for(kPatience);
     _exit(status);
   }).detach();
-  std::cout.flush();
-  if (show) std::cerr << "overlapbench: " << reason << "\n" << std::flush;
+  if (show) Show(reason);
   const std::lock_guard lock(tasks_mutex_);
   for (const auto& task : tasks_) {
     try {
@@ -107,6 +150,22 @@ void Watchdog::End(int status, const std::string& reason, bool show) {
   }
   AbortMpi(status);
   _exit(status);
+}
+
+void EndJob(Watchdog& watchdog, const Progress& progress, Ranks* ranks,
+            const std::exception& error) {
+  const auto* fatal = dynamic_cast<const FatalError*>(&error);
+  const auto audience = fatal == nullptr ? FatalError::kThisRank : fatal->audience();
+  const bool is_root = progress.rank() == 0;
+  std::string reason = error.what();
+  if (audience == FatalError::kThisRank) reason += fmt::format(" [{}]", progress.Where());
+  if (audience == FatalError::kThisRank || (audience == FatalError::kKnownToAll && is_root)) {
+    watchdog.Show(reason);
+  }
+  // The others print nothing, so this process must print the line before they hear of the error.
+  if (ranks != nullptr && audience == FatalError::kThisRank) ranks->TellOthers(reason);
+  if (ranks != nullptr && !is_root) std::this_thread::sleep_for(kTimeForRoot);
+  watchdog.End(kFailed, reason, false);
 }
 
 }  // namespace overlapbench

@@ -1,21 +1,25 @@
 // Watchdog: nothing hangs, and nothing that was measured is lost.
 //
-// A thread of every rank that ends the whole job
-//   - when this rank's progress (progress.h) has stood still for longer than a limit, which is
-//   above
-//     the time-out of every single wait: the backstop for calls that have none, such as MPI_Init,
-//     MPI_Finalize or freeing memory that hung work still uses;
-//   - when SIGINT, SIGTERM or SIGHUP arrives.
-// The main thread ends the job through it too (`End`) when an error is fatal, because the stack
-// must not be unwound then: destructors would wait for what hangs.
+// Every rank has a watchdog thread. It ends the whole job
 //
-// Ending is, in this order: one line on stderr; what was registered by AtEnd (keep the results,
-// abort NCCL); MPI_Abort; the process's end. Should one of these hang, the process ends after
-// kPatience all the same.
+// - if this rank's progress (progress.h) has not changed for longer than a limit. The limit exceeds
+//   the timeout of every single wait. It is the backstop for calls that have no timeout, such as
+//   MPI_Init, MPI_Finalize, or freeing memory that hung work still uses;
+// - if SIGINT, SIGTERM or SIGHUP arrives, or one of the two signals by which ./bench tells what has
+//   happened to it. mpirun passes those on as they are, and would turn SIGINT into SIGTERM.
+//
+// After a fatal error the main thread also ends the job through the watchdog (EndJob). It must not
+// unwind the stack, because destructors would wait for the work that hangs.
+//
+// The end of a job is, in this order: what BeforeLines registered (clear the line of progress), one
+// line on stderr, the tasks registered with AtEnd (keep the results, abort NCCL), MPI_Abort, and
+// the end of the process. If one of these hangs, the process still ends after kPatience.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <exception>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -23,6 +27,7 @@
 #include <thread>
 
 #include "ranks/progress.h"
+#include "ranks/ranks.h"
 
 namespace overlapbench {
 
@@ -30,19 +35,22 @@ inline constexpr int kFailed = 1;  // exit status: a row or the job failed
 
 class Watchdog {
  public:
-  // What is added to the time-out of single waits, so that their better messages come first.
+  // Added to the timeout of single waits, so that their more precise messages come first.
   static constexpr std::chrono::milliseconds kMargin = std::chrono::seconds(5);
-  // How long ending may take.
+  // How long the end of a job may take.
   static constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(4);
 
-  // Takes over the signals from here on: make it in the main thread, before any other thread.
+  static constexpr int kInterrupted = SIGUSR1;   // Ctrl-C, where ./bench was started
+  static constexpr int kReaderIsGone = SIGUSR2;  // of standard output: a quiet end
+
+  // Takes over the signals. Create it in the main thread, before any other thread.
   Watchdog(const Progress& progress, std::chrono::milliseconds timeout);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
   using Task = std::function<void(const std::string& reason)>;
-  // Withdraws its task when it goes out of scope.
+  // Its task is withdrawn when it goes out of scope.
   class Registration {
    public:
     Registration() = default;
@@ -58,11 +66,16 @@ class Watchdog {
     Watchdog* watchdog_ = nullptr;
     std::list<Task>::iterator task_;
   };
-  // `task` is done, by whichever thread ends the job, before the process ends early; what was
-  // registered last is done first.
+  // If the job ends early, the thread that ends it runs `task` before the process ends. The task
+  // that was registered last runs first.
   [[nodiscard]] Registration AtEnd(Task task);
 
-  // Ends all ranks with `status`; `reason` is shown if `show`. A second caller waits for the end.
+  // `task` runs before a line is shown on stderr, in any thread, and must not wait. nullptr: none.
+  void BeforeLines(std::function<void()> task);
+  // Shows a line on stderr.
+  void Show(const std::string& reason);
+
+  // Ends all ranks with `status`. Prints `reason` if `show`. A second caller waits for the end.
   [[noreturn]] void End(int status, const std::string& reason, bool show);
 
  private:
@@ -73,9 +86,17 @@ class Watchdog {
   std::chrono::milliseconds limit_;
   std::mutex tasks_mutex_;
   std::list<Task> tasks_;
-  std::mutex ending_;  // held by whoever ends the job, for ever
+  std::mutex line_mutex_;
+  std::function<void()> before_lines_;
+  std::mutex ending_;  // locked by the thread that ends the job, and never unlocked
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };
+
+// Ends all ranks after an error after which they cannot go on together. The error is printed once
+// (FatalError::Audience). If it is one rank's, that rank prints it with its place and tells the
+// others. If all ranks know of it, rank 0 prints it. `ranks` is nullptr before MPI has started.
+[[noreturn]] void EndJob(Watchdog& watchdog, const Progress& progress, Ranks* ranks,
+                         const std::exception& error);
 
 }  // namespace overlapbench

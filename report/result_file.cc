@@ -16,8 +16,8 @@ namespace {
   throw UsageError("cannot write " + path + ": " + std::strerror(errno));
 }
 
-// Where the file will be renamed to: what `path` leads to, if it is a link. Only a file may be
-// replaced: a renaming would put one in the place of a device too.
+// What the partial file will be renamed to: `path`, or its target if it is a link. Only a regular
+// file may be replaced; renaming would replace a device node too.
 std::string TargetOf(const std::string& path) {
   std::error_code code;
   const auto status = std::filesystem::status(path, code);
@@ -28,7 +28,7 @@ std::string TargetOf(const std::string& path) {
   if (std::filesystem::is_directory(status))
     throw UsageError("cannot write " + path + ": is a directory");
   if (!std::filesystem::is_regular_file(status))
-    throw UsageError("cannot write " + path + ": is no regular file; name a new one");
+    throw UsageError("cannot write " + path + ": not a regular file; name another file");
   if (access(path.c_str(), W_OK) != 0) ThrowErrno(path);
   const auto target = std::filesystem::canonical(path, code);
   if (code) throw UsageError("cannot write " + path + ": " + code.message());
@@ -43,8 +43,8 @@ bool IsGone(int descriptor, const std::string& path) {
          opened.st_ino != there.st_ino || opened.st_dev != there.st_dev;
 }
 
-// Opens the file at `path`, emptied, and locks it; file systems without locks do without. It must
-// not be emptied before it is locked: it may be another run's.
+// Opens, locks and empties the file at `path`. On file systems without locks it is not locked. It
+// must not be emptied before it is locked, because it may be another run's.
 int OpenLocked(const std::string& path, const std::string& shown) {
   while (true) {
     const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -62,7 +62,7 @@ int OpenLocked(const std::string& path, const std::string& shown) {
       errno = code;
       ThrowErrno(shown);
     }
-    close(descriptor);  // the other run has just finished it
+    close(descriptor);  // another run has just finished and renamed it
   }
 }
 
@@ -71,8 +71,9 @@ int OpenLocked(const std::string& path, const std::string& shown) {
 ResultFile::ResultFile(const std::string& path)
     : path_(path), target_path_(TargetOf(path)), partial_path_(target_path_ + ".partial") {
   file_.reset(fdopen(OpenLocked(partial_path_, path), "wb"));
+  // NOLINTNEXTLINE(clang-analyzer-unix.Stream): the member closes the stream.
   if (file_ == nullptr) ThrowErrno(path);
-  // Nothing may linger in a buffer when a write has failed.
+  // After a failed write, nothing may remain in a buffer.
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
 }
 
@@ -90,7 +91,7 @@ void ResultFile::Append(const std::string& text, const std::string& ending) {
   ending_ = ending;
 }
 
-// Replaces whatever stands behind the appended text: it may have been longer.
+// Replaces whatever follows the appended text, which may have been longer.
 bool ResultFile::TryWrite(const std::string& text) {
   return std::fseek(file_.get(), end_, SEEK_SET) == 0 &&
          std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() &&
@@ -111,7 +112,7 @@ bool ResultFile::Abandon(const std::string& ending, bool keep) {
   const std::lock_guard lock(mutex_);
   if (file_ == nullptr) return false;
   if (keep) {
-    // A write that fails half-way is undone; one that fails at once has changed nothing.
+    // A write that fails halfway is undone. One that fails at once has changed nothing.
     if (!TryWrite(ending)) TryWrite(ending_);
     std::filesystem::rename(partial_path_, target_path_);
   } else {

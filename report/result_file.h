@@ -1,11 +1,10 @@
-// ResultFile: an output file (--benchmark_out, --samples_out), written so that nothing finished is
-// lost.
+// ResultFile: an output file (--benchmark_out, --samples_out) that never loses a finished row.
 //
-// While the run goes on, rows go to FILE.partial, which is closed properly after every row: it is
-// valid JSON at any time, also when the run dies. At the end it is renamed to FILE. A run that ends
-// early keeps what it has in FILE too, closed by an ending that says so (`Abandon`). A process that
-// is killed outright leaves FILE.partial. While it is written it is locked (flock), so that two
-// runs that are given the same FILE do not mix their rows.
+// During the run, rows go to FILE.partial. It is completed after every row, so it is valid JSON at
+// any time, even if the run dies. At the end it is renamed to FILE. If the run ends early, FILE
+// keeps the finished rows, and its ending says that it is incomplete (`Abandon`). A process that is
+// killed outright leaves FILE.partial. The partial file is locked (flock), so two runs that are
+// given the same FILE do not mix their rows.
 #pragma once
 
 #include <cstdio>
@@ -19,21 +18,21 @@ namespace overlapbench {
 
 class ResultFile {
  public:
-  // Throws UsageError when the file cannot be written, is there and is none, or is being written,
-  // before anything is measured.
+  // Throws UsageError, before anything is measured, if the file is not writable, is not a regular
+  // file, or is in use.
   explicit ResultFile(const std::string& path);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
 
-  // Appends text; the file then holds everything appended and `ending`, which the next Append
-  // overwrites. After Abandon nothing is written.
+  // Appends text. The file then holds everything appended so far and `ending`, which the next
+  // Append overwrites. Does nothing after Abandon.
   void Append(const std::string& text, const std::string& ending);
-  // Renames the partial file to the final one, unless Abandon has.
+  // Renames the partial file to the final one. Does nothing after Abandon.
   void Finish();
-  // The run ends early: the file is kept, with `ending` behind what was appended, or with the last
-  // Append's if there is no space for it. Without `keep` nothing is left. May be called from
-  // another thread than the rest, and does nothing after Finish. Says whether the file was kept.
+  // The run ends early. With `keep`, the file is kept and closed by `ending`, or by the last
+  // Append's ending if there is no space for it. Without `keep`, the file is removed. Returns
+  // whether it was kept. May be called from any thread; does nothing after Finish.
   bool Abandon(const std::string& ending, bool keep);
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -44,12 +43,12 @@ class ResultFile {
   bool TryWrite(const std::string& text);
 
   std::mutex mutex_;
-  std::string path_;         // as it was given
-  std::string target_path_;  // without links
+  std::string path_;         // as given
+  std::string target_path_;  // with symbolic links resolved
   std::string partial_path_;
-  std::string ending_;  // what stands behind the appended text
+  std::string ending_;  // what now follows the appended text
   std::unique_ptr<std::FILE, Closer> file_;
-  long end_ = 0;  // of what was appended, without the ending
+  long end_ = 0;  // size of what was appended, without the ending
 };
 
 }  // namespace overlapbench

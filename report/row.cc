@@ -1,13 +1,12 @@
 #include "report/row.h"
 
-#include <array>
-#include <charconv>
+#include "workload/size.h"
 
 namespace overlapbench {
 namespace {
 
-// Google Benchmark 1.8 renamed the members that say a run was skipped; Run is a parameter so that
-// only the branch that compiles is looked at.
+// Google Benchmark 1.8 renamed the members that say that a run was skipped. Run is a template
+// parameter so that only the branch that exists is compiled.
 template <class Run>
 std::string ErrorOf(const Run& run) {
   if constexpr (requires { run.skip_message; }) {
@@ -15,22 +14,6 @@ std::string ErrorOf(const Run& run) {
   } else {
     return run.error_occurred ? run.error_message : "";
   }
-}
-
-// "67108864" as "64M", when it is a whole number of the unit.
-std::string ShortBytes(const std::string& digits) {
-  long value = 0;
-  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (code != std::errc() || end != digits.data() + digits.size()) return digits;
-  constexpr std::array<char, 4> kUnits = {'G', 'M', 'K', '\0'};
-  long unit = 1L << 30;
-  for (const char name : kUnits) {
-    if (value >= unit && value % unit == 0) {
-      return std::to_string(value / unit) + (name == '\0' ? "" : std::string(1, name));
-    }
-    unit >>= 10;
-  }
-  return digits;
 }
 
 }  // namespace
@@ -41,12 +24,17 @@ double Row::Counter(const std::string& counter) const {
 }
 
 Row MakeRow(const benchmark::BenchmarkReporter::Run& run) {
+  constexpr double kMillisecondsInSecond = 1000;
   Row row;
   row.name = run.run_name.function_name;
-  row.error = ErrorOf(run);
-  row.label = run.report_label;
-  row.time_ms = run.GetAdjustedRealTime();
+  row.reason = ErrorOf(run);
+  row.state = row.reason.empty() ? RowState::kOk : RowState::kError;
+  if (row.measured()) row.reason = run.report_label;
+  row.time_ms = run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit) *
+                kMillisecondsInSecond;
   for (const auto& [name, counter] : run.counters) row.counters[name] = counter.value;
+  const auto state = row.counters.extract(kStateCounter);
+  if (row.measured() && !state.empty()) row.state = static_cast<RowState>(state.mapped());
   return row;
 }
 
@@ -81,7 +69,7 @@ std::string ReadableAxes(const std::string& axes) {
     const std::string value = axis.substr(colon + 1);
     const bool is_bytes = axis.substr(0, colon).ends_with("bytes");
     text += (text.empty() ? "" : " ") + axis.substr(0, colon + 1) +
-            (is_bytes ? ShortBytes(value) : value);
+            (is_bytes ? ShortSize(value) : value);
     begin = end;
   }
   return text;

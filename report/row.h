@@ -1,4 +1,4 @@
-// Row: what the reporters show of one finished benchmark, taken from Google Benchmark's Run.
+// Row: one finished benchmark as the reporters show it, made from Google Benchmark's Run.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -6,28 +6,30 @@
 #include <map>
 #include <string>
 
+#include "fixtures/benchmark.h"
+
 namespace overlapbench {
 
 struct Row {
   std::string name;
-  std::string error;  // "" when it was measured
-  std::string label;  // why it is invalid, if it is
+  RowState state = RowState::kOk;
+  std::string reason;  // why it has this state; for a good row a finding, or ""
   double time_ms = 0;
   std::map<std::string, double> counters;
 
   [[nodiscard]] double Counter(const std::string& counter) const;
-  [[nodiscard]] bool valid() const { return error.empty() && Counter("valid") != 0; }
+  [[nodiscard]] bool measured() const { return state != RowState::kError; }
 };
 
 Row MakeRow(const benchmark::BenchmarkReporter::Run& run);
 
-// "Family/Pair" and the rest of a name: "Overlap/AllToAll+Gemm", "/bytes:1/grid:2x2".
+// A name in two parts: "Overlap/AllToAll+Gemm" and "/bytes:1/grid:2x2".
 struct SplitName {
   std::string scenario;
   std::string axes;
 };
 SplitName Split(const std::string& name);
-// The value of an axis in a name, "" when it is not there; and the name's axes without that axis.
+// The value of an axis in a name, "" if the name lacks it; and a name's axes without that axis.
 std::string AxisValue(const std::string& name, const std::string& axis);
 std::string WithoutAxis(const std::string& axes, const std::string& axis);
 // "/bytes:67108864/grid:2x2" as "bytes:64M grid:2x2".

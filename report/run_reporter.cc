@@ -1,116 +1,133 @@
 #include "report/run_reporter.h"
 
-#include <cstdio>
-#include <iostream>
-#include <map>
+#include <fmt/core.h>
+#include <poll.h>
+#include <unistd.h>
 
-#include "report/overlap_table.h"
+#include <algorithm>
+#include <csignal>
+#include <iostream>
+#include <utility>
+
+#include "ranks/watchdog.h"
+#include "report/csv.h"
 
 namespace overlapbench {
 namespace {
 
 constexpr const char* kStillRunning = "the run goes on, or was ended without a word";
 
-// `text` as JSON has it between quotation marks.
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') escaped += '\\';
-    escaped += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return escaped;
-}
-
 // What closes the JSON that JSONReporter has opened, before the run has ended.
 std::string Ending(const std::string& reason) {
-  return "\n  ],\n  \"incomplete\": \"" + Escaped(reason) + "\"\n}\n";
+  return fmt::format("\n  ],\n  \"incomplete\": \"{}\"\n}}\n", EscapedJson(reason));
 }
 
-struct Shown {
-  const char* counter;
-  const char* format;
-  const char* unless = "";  // a counter that says more
-};
-// The counters that tell most, in the order in which they stand behind a row's time.
-constexpr Shown kShown[] = {{"slowdown", "slowdown %.2f"},
-                            {"efficiency", "efficiency %.2f"},
-                            {"gain", "gain %.2f"},
-                            {"speedup", "speedup %.2f", "slowdown"},
-                            {"pct_of_ideal", "%.0f %% of the ideal"},
-                            {"pct_of_copy", "%.0f %% of a copy"},
-                            {"batches_per_s", "%.0f batches/s"},
-                            {"predicted_batches_per_s", "predicted %.0f"},
-                            {"host_us_per_launch", "host %.2f us a launch"},
-                            {"device_us_per_launch", "device %.2f us a launch"},
-                            {"round_trip_us", "round trip %.1f us"},
-                            {"busbw_GBps", "busbw %.1f GB/s"},
-                            {"TFLOPs", "%.2f TFLOP/s"},
-                            {"GBps", "%.1f GB/s"},
-                            {"slowest_rank", "slowest rank %.0f"}};
+// Puts `added` in front of the last `place` of `text`.
+void InsertBefore(std::string& text, const std::string& place, const std::string& added) {
+  const auto at = text.rfind(place);
+  if (at == std::string::npos)
+    throw Error("Google Benchmark's JSON has changed: there is no '" + place + "' in it");
+  text.insert(at, added);
+}
 
-std::string Highlights(const Row& row) {
-  std::string text;
-  char piece[64];
-  for (const auto& [counter, format, unless] : kShown) {
-    if (!row.counters.contains(counter) || row.counters.contains(unless)) continue;
-    std::snprintf(piece, sizeof(piece), format, row.Counter(counter));
-    text += std::string(text.empty() ? "" : ", ") + piece;
-  }
-  return text;
+// As behind `| head`.
+bool ReaderIsGone() {
+  pollfd output = {STDOUT_FILENO, 0, 0};
+  return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
 }
 
 }  // namespace
 
-RunReporter::RunReporter(Progress& progress, bool json_to_console, int planned,
+RunReporter::RunReporter(Progress& progress, const CounterTable& table, Options options,
                          std::unique_ptr<ResultFile> file)
     : progress_(progress),
+      table_(table),
+      options_(std::move(options)),
       is_root_(progress.rank() == 0),
-      json_to_console_(json_to_console),
-      planned_(planned),
       file_(std::move(file)) {
-  json_.SetOutputStream(&json_text_);
+  json_.SetOutputStream(&json_stream_);
   json_.SetErrorStream(&std::cerr);
+  if (is_root_ && options_.format == ConsoleFormat::kText)
+    console_ = std::make_unique<Console>(table_, options_.console);
+}
+
+std::string RunReporter::TakeJson() {
+  std::string text = json_stream_.str();
+  json_stream_.str("");
+  return text;
 }
 
 // A reporter that answers false makes its rank run nothing, and the others wait for it.
 bool RunReporter::ReportContext(const Context& context) {
   if (!is_root_) return true;
   json_.ReportContext(context);
+  json_text_ = TakeJson();
+  InsertBefore(json_text_, "  \"benchmarks\": [", JsonMembers(table_));
+  const std::lock_guard lock(ending_);
+  if (stopped_) return true;
   WriteJson(Ending(kStillRunning));
-  if (!json_to_console_) ShowPlan();
+  if (console_ != nullptr) console_->ShowPlan();
   return true;
 }
 
 void RunReporter::ReportRuns(const std::vector<Run>& report) {
   if (!is_root_) return;
-  // The names identify configurations; Google Benchmark would append "/iterations:1/manual_time".
-  std::vector<Run> runs = report;
-  for (auto& run : runs) {
-    run.run_name.iterations.clear();
-    run.run_name.time_type.clear();
-  }
-  json_.ReportRuns(runs);
-  if (!WriteJson(Ending(kStillRunning), static_cast<int>(runs.size()))) return;
-  for (const auto& run : runs) {
+  const Progress::Scope scope(progress_, Phase::kWrite);
+  const std::lock_guard lock(ending_);
+  if (stopped_) return;
+  for (const Run& run : report) AppendRow(run);
+  WriteJson(Ending(kStillRunning));
+  for (const Run& run : report) {
     if (run.run_type != Run::RT_Iteration) continue;
-    if (run.repetition_index <= 0) ++shown_;
     rows_.push_back(MakeRow(run));
-    if (!json_to_console_) ShowRow(rows_.back());
+    if (console_ != nullptr)
+      console_->Show(rows_.back(), std::max<long>(run.repetition_index, 0) + 1);
   }
+  // Nobody will see the rest, and nothing keeps it.
+  if (file_ == nullptr && ReaderIsGone()) kill(getpid(), Watchdog::kReaderIsGone);
+}
+
+void RunReporter::AppendRow(Run run) {
+  const Row row = MakeRow(run);
+  const bool is_row = run.run_type == Run::RT_Iteration;
+  run.run_name.iterations.clear();
+  run.run_name.time_type.clear();
+  run.counters.erase(kStateCounter);
+  run.report_label.clear();  // repetitions hand it on to their aggregates
+  json_.ReportRuns({run});
+  std::string text = TakeJson();
+  if (is_row) {
+    InsertBefore(text, "\n    }",
+                 fmt::format(",\n      \"state\": \"{}\",\n      \"reason\": \"{}\"",
+                             ToString(row.state), EscapedJson(row.reason)));
+  }
+  json_text_ += text;
 }
 
 void RunReporter::Finalize() {
   if (!is_root_) return;
+  const Progress::Scope scope(progress_, Phase::kWrite);
+  const std::lock_guard lock(ending_);
+  if (stopped_) return;
   json_.Finalize();
-  if (!WriteJson("")) return;
+  json_text_ += TakeJson();
+  WriteJson("");  // its own text ends the document
   if (file_ != nullptr) file_->Finish();
-  if (json_to_console_) {
-    if (!std::cout) throw Error("cannot write the result to standard output");
-    return;
-  }
-  std::cout << OverlapTables(rows_);
-  if (file_ != nullptr) std::cout << "\nwritten: " << file_->path() << "\n";
+  ShowTheEnd();
+  if (console_ == nullptr && !std::cout && !ReaderIsGone())
+    throw Error("cannot write the result to standard output");
+  if (console_ != nullptr && file_ != nullptr) std::cout << "\nwritten: " << file_->path() << "\n";
   std::cout.flush();
+}
+
+// The tables of what was measured.
+void RunReporter::ShowTheEnd() {
+  if (console_ != nullptr) {
+    console_->HideProgress();
+    console_->ShowTables(rows_);
+  }
+  if (options_.format == ConsoleFormat::kCsv)
+    std::cout << Csv(table_, rows_, options_.console.unit) << std::flush;
 }
 
 void RunReporter::Stop() {
@@ -121,43 +138,23 @@ void RunReporter::Stop() {
 void RunReporter::Abandon(const std::string& reason) {
   if (!is_root_) return;
   const std::lock_guard lock(ending_);
-  if (json_to_console_) std::cout << Ending(reason) << std::flush;
-  if (file_ == nullptr) return;
-  if (!file_->Abandon(Ending(reason), finished_rows_ > 0)) return;
-  std::cerr << "overlapbench: kept " << finished_rows_
-            << " finished rows, marked incomplete: " << file_->path() << "\n"
-            << std::flush;
-}
-
-void RunReporter::ShowPlan() const {
-  std::cout << planned_ << " benchmarks; times are medians, the maximum over the ranks\n"
-            << std::flush;
-}
-
-void RunReporter::ShowRow(const Row& row) const {
-  std::cout << "[" << shown_ << "/" << planned_ << "] " << row.name << "\n        ";
-  if (!row.error.empty()) {
-    std::cout << "ERROR: " << row.error << "\n" << std::flush;
-    return;
+  // The file comes first: standard output may be stuck.
+  if (file_ != nullptr && file_->Abandon(Ending(reason), !rows_.empty())) {
+    std::cerr << fmt::format("overlapbench: kept {} finished rows, marked incomplete: {}\n",
+                             rows_.size(), file_->path())
+              << std::flush;
   }
-  char time[32];
-  std::snprintf(time, sizeof(time), "%.4g ms", row.time_ms);
-  std::cout << time << "  " << Highlights(row) << (row.label.empty() ? "" : "  ") << row.label
-            << "\n"
-            << std::flush;
+  if (options_.format == ConsoleFormat::kJson) std::cout << Ending(reason) << std::flush;
+  if (rows_.empty()) return;
+  ShowTheEnd();
+  if (options_.format == ConsoleFormat::kCsv)
+    std::cout << "# incomplete: " << reason << "\n" << std::flush;
 }
 
-bool RunReporter::WriteJson(const std::string& ending, int rows) {
-  const Progress::Scope scope(progress_, Phase::kWrite);
-  const std::string text = json_text_.str();
-  json_text_.str("");
-  const std::lock_guard lock(ending_);
-  if (stopped_) return false;
-  // Finalize's own text ends the document: it takes the ending's place.
+void RunReporter::WriteJson(const std::string& ending) {
+  const std::string text = std::exchange(json_text_, "");
   if (file_ != nullptr) file_->Append(text, ending);
-  if (json_to_console_) std::cout << text << std::flush;
-  finished_rows_ += rows;
-  return true;
+  if (options_.format == ConsoleFormat::kJson) std::cout << text << std::flush;
 }
 
 }  // namespace overlapbench

@@ -1,9 +1,9 @@
-// RunReporter: what a run shows and writes. Rank 0 alone shows; the other ranks take part silently.
+// RunReporter: what Google Benchmark calls with finished rows. Rank 0's writes them to the result
+// file and to standard output, as text (console.h), JSON or CSV; the other ranks' stay silent.
 //
-// On the console every finished row is one line with its place in the run ("[12/60]"), and the
-// tables come at the end; or, with --benchmark_format=json, Google Benchmark's JSON. The same JSON
-// goes to the file of --benchmark_out, row by row. Until the run has ended, that JSON has the key
-// "incomplete" behind its rows, which says why there are no more.
+// The file is Google Benchmark's JSON with what it lacks: the tables of counters and families
+// (counters.h) behind the context, and each row's `state` and `reason`. Names are the benchmarks'
+// own, without Google Benchmark's "/iterations:1/manual_time".
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -11,9 +11,13 @@
 #include <memory>
 #include <mutex>
 #include <sstream>
+#include <string>
 #include <vector>
 
+#include "fixtures/options.h"
 #include "ranks/progress.h"
+#include "report/console.h"
+#include "report/counters.h"
 #include "report/result_file.h"
 #include "report/row.h"
 
@@ -21,37 +25,43 @@ namespace overlapbench {
 
 class RunReporter : public benchmark::BenchmarkReporter {
  public:
-  // `planned`: rows to come. `file` may be nullptr.
-  RunReporter(Progress& progress, bool json_to_console, int planned,
+  struct Options {
+    ConsoleFormat format = ConsoleFormat::kText;
+    ConsoleOptions console = {};
+  };
+  // `file` may be nullptr. `progress` and `table` must outlive this.
+  RunReporter(Progress& progress, const CounterTable& table, Options options,
               std::unique_ptr<ResultFile> file);
 
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& report) override;
   void Finalize() override;
+  // Rank 0's console, if rows are shown as text; else nullptr.
+  [[nodiscard]] Console* console() { return console_.get(); }
   // The run ends early: from here on the main thread shows and writes nothing more. Then the file
-  // is closed with the reason. Both may be called from another thread.
+  // is closed with the reason, and what was measured is shown. Both may be called from another
+  // thread.
   void Stop();
   void Abandon(const std::string& reason);
 
  private:
-  void ShowPlan() const;
-  void ShowRow(const Row& row) const;
-  // Writes what json_ has made of `rows` rows. False after Stop: then nothing was written, and
-  // nothing more may be shown.
-  bool WriteJson(const std::string& ending, int rows = 0);
+  void AppendRow(Run run);
+  void WriteJson(const std::string& ending);
+  void ShowTheEnd();
+  std::string TakeJson();
 
   Progress& progress_;
+  const CounterTable& table_;
+  Options options_;
   bool is_root_;
-  bool json_to_console_;
-  int planned_;
-  int shown_ = 0;
   std::unique_ptr<ResultFile> file_;
-  std::ostringstream json_text_;
+  std::unique_ptr<Console> console_;
+  std::ostringstream json_stream_;
   benchmark::JSONReporter json_;
-  std::vector<Row> rows_;
-  std::mutex ending_;  // guards what follows, against Stop and Abandon
+  std::string json_text_;  // not yet written
+  std::mutex ending_;      // guards what is written and shown, against Stop and Abandon
   bool stopped_ = false;
-  int finished_rows_ = 0;
+  std::vector<Row> rows_;
 };
 
 }  // namespace overlapbench

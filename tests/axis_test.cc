@@ -39,7 +39,7 @@ TEST(BytesAxis, ReadsTheLargestSizeThatFits) {
             (std::vector<std::string>{"9223372036854775807", "9223370937343148032"}));
 }
 
-TEST(BytesAxis, RefusesWhatIsNoSize) {
+TEST(BytesAxis, RefusesValuesThatAreNotSizes) {
   for (const auto* text : {"", "K", "0", "-1", "-1M", "1.5M", "12Q", "1k", "1MB", "1MM", " 1M",
                            "1M ", "+1", "0x10", "9223372036854775808", "8388608T", "many"}) {
     EXPECT_NE(Refusal(AnyBytes(), text).find("'" + std::string(text) + "' is not a size"),
@@ -52,14 +52,14 @@ TEST(GridAxis, ReadsBothSidesOrOneForBoth) {
             (std::vector<std::string>{"1x2", "16x16", "8x8", "32768x1"}));
 }
 
-TEST(GridAxis, RefusesWhatIsNoGrid) {
+TEST(GridAxis, RefusesValuesThatAreNotGrids) {
   for (const auto* text : {"", "x", "1x", "x1", "0x1", "1x0", "-1x1", "1x1x1", "1X1", "32769x1",
                            "1x99999999999999999999", "1.5x1"}) {
     EXPECT_NE(Refusal(AnyGrid(), text).find("is not a grid"), std::string::npos);
   }
 }
 
-TEST(IntegerAxis, KeepsItsBounds) {
+TEST(IntegerAxis, RefusesValuesOutOfBounds) {
   EXPECT_EQ(ReadValues(FromOneToTen(), "1,10,007"), (std::vector<std::string>{"1", "10", "7"}));
   for (const auto* text : {"", "0", "11", "-1", "1K", "two", "1.0", "99999999999999999999"}) {
     EXPECT_NE(Refusal(FromOneToTen(), text).find("is not a whole number from 1 to 10"),
@@ -67,19 +67,25 @@ TEST(IntegerAxis, KeepsItsBounds) {
   }
 }
 
-TEST(ChoiceAxis, NamesTheChoices) {
+TEST(IntegerAxis, TakesSizesAsWell) {
+  const Axis columns = IntegerAxis("columns", "", 1, 262144, "4K");
+  EXPECT_EQ(columns.values, std::vector<std::string>{"4096"});
+  EXPECT_EQ(ReadValues(columns, "1K,2048"), (std::vector<std::string>{"1024", "2048"}));
+}
+
+TEST(ChoiceAxis, ErrorsListTheChoices) {
   EXPECT_EQ(ReadValues(Place(), "in,out"), (std::vector<std::string>{"in", "out"}));
   EXPECT_EQ(Refusal(Place(), "IN"), "axis place: 'IN' is not one of out, in");
 }
 
-TEST(ReadValues, RefusesAnEmptyPlaceInAList) {
+TEST(ReadValues, RefusesAnEmptyItemInAList) {
   for (const auto* text : {"1M,", ",1M", "1M,,2M"}) {
     EXPECT_EQ(Refusal(AnyBytes(), text).find("axis bytes: '' is not a size"), 0U);
   }
 }
 
 // A name identifies a configuration for ever, so one value must have one form.
-TEST(CanonicalForm, OfItselfIsItself) {
+TEST(CanonicalForm, IsIdempotent) {
   struct Case {
     Axis axis;
     std::vector<std::string> texts;
@@ -95,14 +101,14 @@ TEST(CanonicalForm, OfItselfIsItself) {
   }
 }
 
-TEST(Settings, MakeTheNameInTheOrderOfTheAxes) {
+TEST(Settings, FormTheNameInAxisOrder) {
   Settings settings;
   settings.Set(AnyBytes(), "1048576");
   settings.Set(AnyGrid(), "16x8");
   EXPECT_EQ(settings.NameSuffix(), "/bytes:1048576/grid:16x8");
 }
 
-TEST(Settings, DoNotWriteAStandingValue) {
+TEST(Settings, OmitStandingValues) {
   Settings standing;
   standing.Set(AnyBytes(), "1048576");
   standing.Set(Place(), "out");
@@ -126,6 +132,21 @@ TEST(Settings, AreReadByAxis) {
   EXPECT_THROW((void)settings.Text("place"), Error);
 }
 
+TEST(Settings, WithReturnsAChangedCopy) {
+  Settings settings;
+  settings.Set(AnyBytes(), "1048576");
+  settings.Set(Place(), "out");
+  EXPECT_EQ(settings.With("bytes", "64").With("place", "in").NameSuffix(), "/bytes:64/place:in");
+  EXPECT_EQ(settings.With("place", "in").With("place", "out").NameSuffix(), "/bytes:1048576");
+  EXPECT_EQ(settings.NameSuffix(), "/bytes:1048576");
+}
+
+TEST(Settings, WithAddsAMissingAxisThatNamesOmit) {
+  const Settings settings = Settings().With("grid", "4x4").With("grid", "8x2");
+  EXPECT_EQ(settings.Grid("grid").x, 8);
+  EXPECT_EQ(settings.NameSuffix(), "");
+}
+
 TEST(AxisFlag, IsSplitAtItsFirstEqualsSign) {
   const AxisOverride flag = ParseAxisFlag("bytes=1M,64M");
   EXPECT_EQ(flag.name, "bytes");
@@ -147,7 +168,7 @@ TEST(Combinations, VaryTheLastAxisFastest) {
                                              "/bytes:2048/grid:2x2", "/bytes:2048/grid:3x3"}));
 }
 
-TEST(Combinations, OfNoAxisAreOneWithoutSettings) {
+TEST(Combinations, OfNoAxesAreOneEmptySettings) {
   const auto all = Combinations({});
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all.front().NameSuffix(), "");

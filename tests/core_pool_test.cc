@@ -32,7 +32,7 @@ TEST(CorePool, RunsEveryBlockOnceForEveryShape) {
 }
 
 // Short jobs in quick succession: a helper that wakes up late must not touch a job that has ended.
-TEST(CorePool, SurvivesQuickSuccession) {
+TEST(CorePool, SurvivesRapidSuccession) {
   CorePool pool(4);
   for (int i = 0; i < 100'000; ++i) ExpectEachOnce(pool, 1 + i % 5);
 }
@@ -62,7 +62,7 @@ TEST(CorePool, ReturnsAfterTheLastBlockHasEnded) {
 }
 
 // Two blocks that wait for each other can only end on two cores.
-TEST(CorePool, RunsBlocksAtOnce) {
+TEST(CorePool, RunsBlocksConcurrently) {
   CorePool pool(2);
   std::atomic<int> arrived = 0;
   pool.Run(2, [&](int /*block*/) {
@@ -72,7 +72,7 @@ TEST(CorePool, RunsBlocksAtOnce) {
   EXPECT_EQ(arrived, 2);
 }
 
-TEST(CorePool, RunsAllBlocksAndThrowsWhatOneThrew) {
+TEST(CorePool, RunsAllBlocksAndRethrowsTheErrorOfOne) {
   for (const int cores : {1, 2, 4}) {
     CorePool pool(cores);
     for (int culprit = 0; culprit < 9; ++culprit) {
@@ -109,7 +109,7 @@ TEST(CorePool, ThrowsOnceWhenSeveralThreadsThrow) {
   }
 }
 
-TEST(CorePool, OfOneCoreUsesTheCallerAlone) {
+TEST(CorePool, WithOneCoreUsesOnlyTheCaller) {
   CorePool pool(1);
   pool.Run(8, [caller = std::this_thread::get_id()](int /*block*/) {
     EXPECT_EQ(std::this_thread::get_id(), caller);

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "backends.h"
+#include "test_ranks.h"
 
 namespace overlapbench {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::array kPlaces = {0L, 1L, 4095L, 4096L, kCount - 1};
 constexpr std::uint32_t kSeed = 42;
 constexpr int kMost = 128;
 
-TEST(RandomFraction, IsAMultipleOf128thInsideOneAndNeverZero) {
+TEST(RandomFraction, IsANonzeroMultipleOfOne128thBelowOne) {
   std::set<float> values;
   for (long i = 0; i < 100'000; ++i) {
     const float value = RandomFraction(kSeed, i);
@@ -54,6 +54,125 @@ TEST(Random, DependsOnSeedAndIndex) {
   EXPECT_NE(Random(kSeed, 1), Random(kSeed, (1L << 32) + 1));
 }
 
+// A collective over so many ranks, simulated: its data are functions of rank and index.
+class CollectiveInputTest : public testing::TestWithParam<int> {
+ protected:
+  static constexpr long kIndices = 2048;
+  static constexpr long kSegment = 64;
+  // Within as many elements every fault below must show.
+  static constexpr long kSoon = 64;
+
+  [[nodiscard]] static int ranks() { return GetParam(); }
+  [[nodiscard]] static CollectiveInput Moved() { return {kSeed, ranks(), false}; }
+  [[nodiscard]] static CollectiveInput Summed() { return {kSeed, ranks(), true}; }
+  [[nodiscard]] static double SumOverAll(long index) {
+    double sum = 0;
+    for (int rank = 0; rank < ranks(); ++rank) sum += Summed().At(rank, index);
+    return sum;
+  }
+  // What must be in the buffers after an all-gather and after an all-reduce.
+  [[nodiscard]] static ExpectedSegments Gathered() {
+    return {kSegment, 0, ExpectedSegments::kEachSegment, ranks(), Moved().most(), kSeed};
+  }
+  [[nodiscard]] static ExpectedSegments Reduced() {
+    return {kIndices, 0, ExpectedSegments::kSum, ranks(), Summed().most(), kSeed};
+  }
+  // At how many of the indices from 0 on two functions of the index agree, as a share.
+  template <class One, class Other>
+  [[nodiscard]] static double Agreement(long indices, const One& one, const Other& other) {
+    long equal = 0;
+    for (long i = 0; i < indices; ++i) equal += one(i) == other(i);
+    return static_cast<double>(equal) / static_cast<double>(indices);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, CollectiveInputTest,
+                         testing::Values(1, 2, 3, 128, 129, 256, 257, 1000),
+                         [](const auto& instance) { return std::to_string(instance.param); });
+
+TEST_P(CollectiveInputTest, TheOracleSumsTheRanksInputs) {
+  for (long i = 0; i < kIndices; ++i) ASSERT_EQ(Reduced().At(i), SumOverAll(i)) << i;
+}
+
+TEST_P(CollectiveInputTest, TheOracleKnowsWhichRankASegmentComesFrom) {
+  for (long i = 0; i < ranks() * kSegment; ++i) {
+    ASSERT_EQ(Gathered().At(i), Moved().At(static_cast<int>(i / kSegment), i % kSegment)) << i;
+  }
+}
+
+// The values are whole and never negative, so sums of only some of the ranks are exact as well.
+TEST_P(CollectiveInputTest, EveryValueAndEverySumIsExactInEveryElementType) {
+  for (const Element element : kElements) {
+    for (long i = 0; i < kIndices; ++i) {
+      ASSERT_EQ(Held(static_cast<float>(SumOverAll(i)), element), SumOverAll(i)) << i;
+      ASSERT_LE(SumOverAll(i), 256) << i;
+      const float moved = Moved().At(ranks() - 1, i);
+      ASSERT_EQ(Held(moved, element), moved) << i;
+    }
+  }
+}
+
+// By chance 1 of 256 agrees.
+TEST_P(CollectiveInputTest, MisplacedDataIsFound) {
+  for (const int rank : {0, ranks() / 2, ranks() - 1}) {
+    const auto own = [&](long i) { return Moved().At(rank, i); };
+    EXPECT_LT(Agreement(kIndices, own, [&](long i) { return own(i + 1); }), 0.05);
+    EXPECT_LT(Agreement(kIndices, own, [&](long i) { return own(i + kSegment); }), 0.05);
+    const auto next_rank = [&](long i) { return Moved().At(rank + 1, i); };
+    EXPECT_LT(Agreement(kIndices, own, next_rank), 0.05);
+  }
+}
+
+TEST_P(CollectiveInputTest, ASegmentOfTheWrongRankIsFound) {
+  for (int rank = 0; rank + 1 < ranks(); ++rank) {
+    const auto right = [&](long i) { return Gathered().At(rank * kSegment + i); };
+    const auto wrong = [&](long i) { return Gathered().At((rank + 1) * kSegment + i); };
+    ASSERT_LT(Agreement(kSoon, right, wrong), 0.2) << rank;
+  }
+}
+
+// Sums of 128 values from 1 to 2 agree by chance at 1 index of 20.
+TEST_P(CollectiveInputTest, MisplacedSumsAreFound) {
+  const auto sum = [](long i) { return Reduced().At(i); };
+  EXPECT_LT(Agreement(kIndices, sum, [&](long i) { return sum(i + 1); }), 0.1);
+  EXPECT_LT(Agreement(kIndices, sum, [&](long i) { return sum(i + kSegment); }), 0.1);
+}
+
+// One rank's part of a sum: left out, from the next index, the next segment or the next rank.
+TEST_P(CollectiveInputTest, AMissingOrMisplacedContributionIsFound) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const auto part = [&](long i) { return Summed().At(rank, i); };
+    ASSERT_LT(Agreement(kSoon, part, [](long) { return 0; }), 1) << rank;
+    ASSERT_LT(Agreement(kSoon, part, [&](long i) { return part(i + 1); }), 1) << rank;
+    ASSERT_LT(Agreement(kSoon, part, [&](long i) { return part(i + kSegment); }), 1) << rank;
+    if (rank + 1 == ranks()) continue;
+    const auto next_rank = [&](long i) { return Summed().At(rank + 1, i); };
+    ASSERT_LT(Agreement(kSoon, part, next_rank), 1) << rank;
+  }
+}
+
+TEST_P(CollectiveInputTest, EveryRankContributesOnceInEachBlock) {
+  const int turns = Summed().turns();
+  for (int rank = 0; rank < ranks(); ++rank) {
+    for (long block = 0; block < 10; ++block) {
+      int contributions = 0;
+      for (long i = block * turns; i < (block + 1) * turns; ++i) {
+        contributions += Summed().At(rank, i) > 0;
+      }
+      ASSERT_EQ(contributions, 1) << "rank " << rank << ", block " << block;
+    }
+  }
+}
+
+TEST(CollectiveInput, UpTo128RanksContributeAtEveryIndex) {
+  for (const int ranks : {1, 2, 3, 8, 64, 127, 128}) {
+    for (long i = 0; i < 1000; ++i) {
+      const int rank = static_cast<int>(i) % ranks;
+      const CollectiveInput summed{kSeed, ranks, true};
+      ASSERT_EQ(summed.At(rank, i), RandomInteger(kSeed + rank, i, 256 / ranks)) << ranks;
+    }
+  }
+}
+
 class DataTest : public OnEachBackend {
  protected:
   void SetUp() override {
@@ -75,8 +194,11 @@ class DataTest : public OnEachBackend {
     bytes.fill(std::byte{0xFF});
     OverwriteBytes(index, element, bytes);
   }
+  Verdict Compare(Element element, const ExpectedSegments& expected, long count = kCount) {
+    return FindFault({device(), TestRanks()}, stream(), data(), count, element, expected);
+  }
   std::string Fault(Element element, const ExpectedSegments& expected, long count = kCount) {
-    return FindFault(device(), stream(), data(), count, element, expected, kPatience);
+    return Compare(element, expected, count).fault;
   }
   std::string Unwritten(Element element) {
     return FindUnwritten(device(), stream(), data(), kCount, element, kPatience);
@@ -111,12 +233,15 @@ TEST_P(DataTest, ASingleWrongElementIsFoundAtItsIndex) {
   }
 }
 
-TEST_P(DataTest, AFaultSaysWhatIsThereAndWhatShouldBe) {
+TEST_P(DataTest, AFaultNamesTheActualAndTheExpectedValue) {
+  const ExpectedSegments expected{kCount, 0, 0, 1, kMost, kSeed};
   FillIntegers(stream(), data(), kCount, Element::kFloat32, kSeed, kMost);
+  EXPECT_EQ(Compare(Element::kFloat32, expected).max_rel_err, 0);
   Overwrite(17, Element::kFloat32, 999);
   std::ostringstream text;
   text << "element 17 of 10007 is 999, expected " << RandomInteger(kSeed, 17, kMost);
-  EXPECT_EQ(Fault(Element::kFloat32, {kCount, 0, 0, 1, kMost, kSeed}), text.str());
+  EXPECT_EQ(Fault(Element::kFloat32, expected), text.str());
+  EXPECT_EQ(Compare(Element::kFloat32, expected).max_rel_err, 1);
 }
 
 TEST_P(DataTest, PoisonIsAFaultInEveryType) {
@@ -157,14 +282,31 @@ TEST_P(DataTest, FractionsAreTheSameNumberInEveryType) {
   }
 }
 
+TEST_P(DataTest, FillCollectiveMatchesTheOracle) {
+  constexpr int kRank = 998;
+  for (const bool is_summed : {false, true}) {
+    const CollectiveInput input{kSeed, 1000, is_summed};
+    for (const Element element : kElements) {
+      FillCollective(stream(), data(), kCount, element, input, kRank);
+      std::vector<std::byte> bytes(kCount * SizeOf(element));
+      stream().Copy(bytes.data(), data(), bytes.size());
+      stream().Synchronize(kPatience, "reading a collective's input");
+      for (long i = 0; i < kCount; ++i) {
+        ASSERT_EQ(Load(bytes.data(), i, element), input.At(kRank, i)) << ToString(element);
+      }
+    }
+  }
+}
+
 // Three ranks, each with 300 elements of its own: what each of them holds after a collective.
-TEST_P(DataTest, ExpectationsFollowEveryPatternOfACollective) {
+TEST_P(DataTest, ExpectedSegmentsCoverEveryCollective) {
   constexpr int kRanks = 3;
   constexpr long kSegment = 100;
   constexpr long kWhole = kRanks * kSegment;
   constexpr int kMe = 1;
   const auto of_rank = [](int rank, long i) { return RandomInteger(kSeed + rank, i, kMost); };
-  const auto sum = [&](long i) { return of_rank(0, i) + of_rank(1, i) + of_rank(2, i); };
+  const CollectiveInput summed{kSeed, kRanks, true};
+  const auto sum = [&](long i) { return summed.At(0, i) + summed.At(1, i) + summed.At(2, i); };
   struct Pattern {
     const char* name;
     long count;
@@ -199,6 +341,23 @@ TEST_P(DataTest, ExpectationsFollowEveryPatternOfACollective) {
     EXPECT_EQ(Fault(Element::kFloat32, pattern.expected, pattern.count).find("element 57 of"), 0U)
         << pattern.name;
   }
+}
+
+TEST(Fingerprint, DependsOnEveryBitAndItsPlace) {
+  const std::vector<std::uint32_t> words = {7, 0, 9, 0xFFFFFFFF, 5};
+  const auto fingerprint = [](const std::vector<std::uint32_t>& data) {
+    return FingerprintOf(data.data(), data.size() * sizeof(data[0]));
+  };
+  std::set<std::uint64_t> distinct = {fingerprint(words)};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    for (unsigned bit = 0; bit < 32; ++bit) {
+      std::vector<std::uint32_t> changed = words;
+      changed[i] ^= 1U << bit;
+      distinct.insert(fingerprint(changed));
+    }
+  }
+  EXPECT_EQ(distinct.size(), 1 + 32 * words.size());
+  EXPECT_FALSE(distinct.contains(fingerprint({0, 7, 9, 0xFFFFFFFF, 5})));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The table of peaks: against the rates that NVIDIA's data sheets give for whole GPUs.
-#include "fixtures/dense_peak.h"
+#include "device/dense_peak.h"
 
 #include <gtest/gtest.h>
 

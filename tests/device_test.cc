@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "backends.h"
-#include "kernels/step_kernel.h"
+#include "device/host/host_stream.h"
+#include "kernels/steps.h"
 
 namespace overlapbench {
 namespace {
@@ -108,7 +109,7 @@ TEST_P(DeviceTest, AGateHoldsAStreamUntilItIsReleased) {
   EXPECT_TRUE(event->Done());
 }
 
-TEST_P(DeviceTest, AGateHoldsNoOtherStream) {
+TEST_P(DeviceTest, AGateDoesNotHoldOtherStreams) {
   const HeldStream held(device());
   const auto other = device().CreateStream();
   const auto event = device().CreateEvent();
@@ -117,7 +118,7 @@ TEST_P(DeviceTest, AGateHoldsNoOtherStream) {
   EXPECT_TRUE(event->Done());
 }
 
-TEST_P(DeviceTest, OneReleaseOpensAllThatWasArmed) {
+TEST_P(DeviceTest, OneReleaseFreesEveryArmedStream) {
   const HeldStream held(device());
   const auto second = device().CreateStream();
   held.gate->Arm(*second);
@@ -156,7 +157,7 @@ TEST_P(DeviceTest, WaitOrdersTwoStreams) {
 }
 
 // An event may be recorded again while somebody still waits for its earlier recording.
-TEST_P(DeviceTest, WaitMeansTheRecordingBeforeIt) {
+TEST_P(DeviceTest, WaitRefersToTheLastRecordingBeforeIt) {
   const auto event = device().CreateEvent();
   const auto first = device().CreateStream();
   const auto waiting = device().CreateStream();
@@ -168,7 +169,7 @@ TEST_P(DeviceTest, WaitMeansTheRecordingBeforeIt) {
   EXPECT_FALSE(event->Done());
 }
 
-TEST_P(DeviceTest, AnEventThatWasNeverRecordedHoldsNobody) {
+TEST_P(DeviceTest, AnEventThatWasNeverRecordedDoesNotBlock) {
   const auto event = device().CreateEvent();
   const auto stream = device().CreateStream();
   EXPECT_TRUE(event->Done());
@@ -176,7 +177,7 @@ TEST_P(DeviceTest, AnEventThatWasNeverRecordedHoldsNobody) {
   Finish(*stream);
 }
 
-TEST_P(DeviceTest, EventsTellTheTimeBetweenThem) {
+TEST_P(DeviceTest, ElapsedMsIsTheTimeBetweenTwoEvents) {
   const auto start = device().CreateEvent();
   const auto stop = device().CreateEvent();
   const auto stream = device().CreateStream();
@@ -197,7 +198,7 @@ TEST_P(DeviceTest, EventsTellTheTimeBetweenThem) {
 }
 
 // However long the stream had nothing to do before.
-TEST_P(DeviceTest, NoPointIsPassedBeforeItWasEnqueued) {
+TEST_P(DeviceTest, AnEventIsNotPassedBeforeItWasEnqueued) {
   const auto first = device().CreateEvent();
   const auto second = device().CreateEvent();
   const auto stream = device().CreateStream();
@@ -209,7 +210,7 @@ TEST_P(DeviceTest, NoPointIsPassedBeforeItWasEnqueued) {
   EXPECT_GE(device().ElapsedMs(*first, *second), kAWhile.count() * 0.99);
 }
 
-TEST_P(DeviceTest, AnEventThatWasNotPassedHasNoTime) {
+TEST_P(DeviceTest, ElapsedMsThrowsForAPendingEvent) {
   const auto start = device().CreateEvent();
   const auto stop = device().CreateEvent();
   const HeldStream held(device());
@@ -218,7 +219,25 @@ TEST_P(DeviceTest, AnEventThatWasNotPassedHasNoTime) {
   EXPECT_THROW((void)device().ElapsedMs(*start, *stop), Error);
 }
 
-TEST_P(DeviceTest, SynchronizeThrowsWhenItsTimeIsUp) {
+TEST_P(DeviceTest, AnUntimedEventOrdersStreamsAndHasNoTime) {
+  const auto start = device().CreateEvent();
+  const auto event = device().CreateUntimedEvent();
+  const auto waiting = device().CreateStream();
+  {
+    const HeldStream held(device());
+    held.stream->Record(*start);
+    held.stream->Record(*event);
+    waiting->Wait(*event);
+    EXPECT_FALSE(event->Await(kAWhile));
+    EXPECT_THROW(waiting->Synchronize(kAWhile, "the untimed event"), FatalError);
+  }
+  Finish(*waiting);
+  EXPECT_TRUE(event->Done());
+  EXPECT_THROW((void)device().ElapsedMs(*start, *event), Error);
+  EXPECT_THROW((void)device().ElapsedMs(*event, *start), Error);
+}
+
+TEST_P(DeviceTest, SynchronizeThrowsAfterItsTimeout) {
   const HeldStream held(device());
   try {
     held.stream->Synchronize(50ms, "waiting for Godot");
@@ -231,7 +250,7 @@ TEST_P(DeviceTest, SynchronizeThrowsWhenItsTimeIsUp) {
   Finish(*held.stream);
 }
 
-TEST_P(DeviceTest, AllocationSaysWhatIsNeededAndFree) {
+TEST_P(DeviceTest, AFailedAllocationSaysWhatIsNeededAndFree) {
   try {
     device().Allocate(1UL << 50, MemoryKind::kDevice);
     FAIL() << "a pebibyte was granted";
@@ -262,6 +281,96 @@ TEST_P(DeviceTest, StreamsOfEveryPriorityWork) {
 
 TEST_P(DeviceTest, PrioritiesAreClamped) {
   for (const int priority : {-1000, 0, 1, 1000}) Finish(*device().CreateStream(priority));
+}
+
+// A stream on a host thread is the same on every backend.
+class HostThreadTest : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (!IsSkipped()) stream_ = device().CreateHostStream();
+  }
+  Stream& stream() { return *stream_; }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+};
+INSTANTIATE_ON_EACH_BACKEND(HostThreadTest);
+
+TEST_P(HostThreadTest, IsAHostStreamNotANativeOne) {
+  EXPECT_NE(stream().host(), nullptr);
+  EXPECT_EQ(stream().native(), nullptr);
+}
+
+TEST_P(HostThreadTest, RunsItsWorkOnAThreadOfItsOwn) {
+  const auto other = device().CreateHostStream();
+  std::thread::id first;
+  std::thread::id second;
+  stream().host()->Enqueue([&] { first = std::this_thread::get_id(); });
+  other->host()->Enqueue([&] { second = std::this_thread::get_id(); });
+  Finish(stream());
+  Finish(*other);
+  EXPECT_NE(first, std::this_thread::get_id());
+  EXPECT_NE(second, std::this_thread::get_id());
+  EXPECT_NE(first, second);
+}
+
+TEST_P(HostThreadTest, CopiesHostMemoryInOrder) {
+  const auto sent = Pattern(kBytes);
+  const Buffer between = device().Allocate(kBytes, MemoryKind::kPinned);
+  std::vector<std::uint8_t> received(kBytes);
+  stream().Copy(between.data(), sent.data(), kBytes);
+  stream().Copy(received.data(), between.data(), kBytes);
+  Finish(stream());
+  EXPECT_EQ(received, sent);
+}
+
+TEST_P(HostThreadTest, HostEventsOrderAndTimeIt) {
+  const auto start = device().CreateHostEvent();
+  const auto stop = device().CreateHostEvent();
+  const auto later = device().CreateHostStream();
+  stream().Record(*start);
+  stream().host()->Enqueue([] { std::this_thread::sleep_for(kAWhile); });
+  stream().Record(*stop);
+  bool done_before = false;
+  later->Wait(*stop);
+  later->host()->Enqueue([&] { done_before = stop->Done(); });
+  Finish(*later);
+  EXPECT_TRUE(done_before);
+  EXPECT_GE(device().ElapsedMs(*start, *stop), kAWhile.count());
+  EXPECT_LT(device().ElapsedMs(*start, *stop), 1000.0 * kAWhile.count());
+}
+
+TEST_P(HostThreadTest, OneGateHoldsItAndOtherStreams) {
+  const auto event = device().CreateHostEvent();
+  const HeldStream held(device());
+  held.gate->Arm(stream());
+  stream().Record(*event);
+  EXPECT_FALSE(IsDoneSoon(*event));
+  held.gate->Release();
+  Finish(stream());
+  Finish(*held.stream);
+  EXPECT_TRUE(event->Done());
+}
+
+// The two kinds of stream and event do not mix where they differ: the cuda backend must not take
+// CUDA's default stream for a stream that it cannot use.
+TEST(CudaBackend, KeepsHostStreamsAndItsOwnApart) {
+  if (VisibleGpus() == 0) GTEST_SKIP() << CudaUnavailable();
+  const auto device = OpenCudaDevice(0);
+  const auto host_stream = device->CreateHostStream();
+  const auto host_event = device->CreateHostEvent();
+  const auto stream = device->CreateStream();
+  const auto event = device->CreateEvent();
+  EXPECT_THROW(stream->Record(*host_event), Error);
+  EXPECT_THROW(stream->Wait(*host_event), Error);
+  EXPECT_THROW(host_stream->Record(*event), Error);
+  EXPECT_THROW(host_stream->Wait(*event), Error);
+  EXPECT_THROW((void)device->ElapsedMs(*event, *host_event), Error);
+  EXPECT_THROW(device->Record([](Stream&) {})->Launch(*host_stream), Error);
+  if (device->NoBatchCopy().empty()) {
+    EXPECT_THROW(device->CopyBatch(*host_stream, {}), Error);
+  }
 }
 
 class GraphTest : public DeviceTest {
@@ -318,7 +427,7 @@ TEST_P(GraphTest, RecordingRunsNothing) {
   ExpectOutput(kFirst + 2);
 }
 
-TEST_P(GraphTest, EveryLaunchDoesAllThatWasRecorded) {
+TEST_P(GraphTest, EveryLaunchRepeatsTheRecordedWork) {
   const auto graph = RecordWork();
   for (const float first : {kFirst, kFirst, 100.0F}) {
     SetAll(input_, first);
@@ -340,7 +449,7 @@ TEST_P(GraphTest, LaunchesRunInStreamOrder) {
   ExpectOutput(kFirst + 2);
 }
 
-TEST_P(GraphTest, RecordsStreamsThatWaitForItsEvents) {
+TEST_P(GraphTest, RecordsOtherStreamsThatWaitForItsEvents) {
   const auto side = device().CreateStream();
   const auto forked = device().CreateEvent();
   const auto joined = device().CreateEvent();
@@ -391,7 +500,7 @@ TEST_P(DeviceTest, ABatchCopiesEveryPiece) {
   EXPECT_EQ(std::memcmp(received.data(), pattern.data(), kBytes), 0);
 }
 
-TEST_P(DeviceTest, WhatDoesNotExistSaysSo) {
+TEST_P(DeviceTest, UnavailableFeaturesSayWhy) {
   if (device().NoGraphs().empty() && device().NoBatchCopy().empty())
     GTEST_SKIP() << "both graphs and batches exist";
   const auto stream = device().CreateStream();
@@ -408,7 +517,7 @@ TEST(HostDevice, HasNeitherGraphsNorBatchesNorPriorities) {
   EXPECT_EQ(device->priorities(), 1);
 }
 
-TEST_P(DeviceTest, KnowsItself) {
+TEST_P(DeviceTest, DescribesItself) {
   EXPECT_EQ(device().backend(), GetParam());
   EXPECT_FALSE(device().info().name.empty());
   EXPECT_FALSE(device().info().identity.empty());
@@ -427,7 +536,7 @@ TEST(Memory, SizesAreReadable) {
   EXPECT_EQ(FormatBytes(1e18), "9.095e+05 TiB");
 }
 
-TEST(Memory, WhatFitsIsRequiredInVainAndTheRestThrows) {
+TEST(Memory, RequireFreeThrowsOnlyIfItDoesNotFit) {
   EXPECT_NO_THROW(RequireFree(100, {100, 200}, "a matrix"));
   try {
     RequireFree(2048, {1024, 4096}, "a matrix");
@@ -437,12 +546,12 @@ TEST(Memory, WhatFitsIsRequiredInVainAndTheRestThrows) {
   }
 }
 
-TEST(Backends, AreNamed) {
+TEST(Backends, HaveNames) {
   EXPECT_EQ(ToString(Backend::kHost), "host");
   EXPECT_EQ(ToString(Backend::kCuda), "cuda");
 }
 
-TEST(Backends, WithoutAGpuSayWhy) {
+TEST(Backends, SayWhyThereIsNoGpu) {
   if (VisibleGpus() > 0) GTEST_SKIP() << "there is a GPU";
   EXPECT_FALSE(CudaUnavailable().empty());
   EXPECT_THROW(OpenCudaDevice(0), Error);

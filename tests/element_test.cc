@@ -50,12 +50,12 @@ double ReferenceFromHalf(std::uint16_t bits) {
   return sign * std::ldexp(1024 + fraction, exponent - 25);
 }
 
-TEST(HalfBits, AreThoseOfTheReference) {
+TEST(HalfBits, MatchTheReference) {
   for (const float value : ValuesInUse())
     EXPECT_EQ(HalfBits(value), ReferenceHalfBits(value)) << value;
 }
 
-TEST(FromHalf, IsTheReferenceForEveryPattern) {
+TEST(FromHalf, MatchesTheReferenceForEveryPattern) {
   for (int pattern = 0; pattern <= 0xFFFF; ++pattern) {
     const auto bits = static_cast<std::uint16_t>(pattern);
     const double expected = ReferenceFromHalf(bits);
@@ -76,7 +76,7 @@ double ReferenceFromFloat8(int bits) {
   return sign * std::ldexp(8 + fraction, exponent - 10);
 }
 
-TEST(FromFloat8, IsTheReferenceForEveryPattern) {
+TEST(FromFloat8, MatchesTheReferenceForEveryPattern) {
   for (int pattern = 0; pattern <= 0xFF; ++pattern) {
     const double expected = ReferenceFromFloat8(pattern);
     const double got = FromFloat8(static_cast<std::uint8_t>(pattern));
@@ -88,7 +88,7 @@ TEST(FromFloat8, IsTheReferenceForEveryPattern) {
   EXPECT_EQ(FromFloat8(0x7E), 448) << "the largest";
 }
 
-TEST(Float8Bits, KeepWhatIsExact) {
+TEST(Float8Bits, KeepExactValues) {
   for (int pattern = 0; pattern <= 0xFF; ++pattern) {
     const auto bits = static_cast<std::uint8_t>(pattern);
     if (std::isnan(FromFloat8(bits))) continue;
@@ -121,7 +121,7 @@ TEST(Store, KeepsEveryValueInEveryType) {
   }
 }
 
-TEST(Load, TellsPoisonFromEveryValue) {
+TEST(Load, DistinguishesPoisonFromEveryValue) {
   std::array<std::uint8_t, 8> poison{};
   poison.fill(0xFF);
   for (const Element element : kElements) {
@@ -134,7 +134,7 @@ TEST(Load, TellsPoisonFromEveryValue) {
   EXPECT_TRUE(std::isnan(Load(poison.data(), 0, Element::kFloat8)));
 }
 
-TEST(ElementNames, AreInversesOfElements) {
+TEST(ElementNames, RoundTrip) {
   for (const Element element : kElements) EXPECT_EQ(ElementNamed(ToString(element)), element);
   EXPECT_EQ(ElementNamed("float8_e4m3"), Element::kFloat8);
   EXPECT_EQ(ElementNamed("fp32"), Element::kFloat32);
@@ -143,7 +143,7 @@ TEST(ElementNames, AreInversesOfElements) {
   EXPECT_THROW(ElementNamed("float8"), Error);
 }
 
-TEST(SizeOf, IsTheTypesSize) {
+TEST(SizeOf, IsTheSizeOfTheType) {
   EXPECT_EQ(SizeOf(Element::kFloat16), 2U);
   EXPECT_EQ(SizeOf(Element::kBfloat16), 2U);
   EXPECT_EQ(SizeOf(Element::kFloat32), 4U);

@@ -57,7 +57,7 @@ TEST_P(GateWatchTest, OpensWhenAnExceptionLeavesItsScope) {
 }
 
 // What an enqueueing call does that needs the work behind the gate.
-TEST_P(GateWatchTest, OpensAfterItsTimeOutAndReportsIt) {
+TEST_P(GateWatchTest, OpensAfterItsTimeoutAndReportsIt) {
   GateWatch watch(device(), kShort);
   GateWatch::Hold hold(watch, stream());
   ExpectFree();
@@ -70,7 +70,7 @@ TEST_P(GateWatchTest, OpensAfterItsTimeOutAndReportsIt) {
   }
 }
 
-TEST_P(GateWatchTest, IsNewAfterATimeOut) {
+TEST_P(GateWatchTest, CanBeClosedAgainAfterATimeout) {
   GateWatch watch(device(), kShort);
   {
     const GateWatch::Hold hold(watch, stream());
@@ -81,7 +81,7 @@ TEST_P(GateWatchTest, IsNewAfterATimeOut) {
   ExpectFree();
 }
 
-TEST_P(GateWatchTest, CountsItsTimeOutFromTheLastClosing) {
+TEST_P(GateWatchTest, MeasuresItsTimeoutFromTheLastClosing) {
   GateWatch watch(device(), kShort);
   for (int i = 0; i < 6; ++i) {
     GateWatch::Hold hold(watch, stream());

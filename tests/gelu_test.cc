@@ -59,7 +59,7 @@ TEST(GeluOracleTest, KnowsValuesAndDerivatives) {
   }
 }
 
-TEST(GeluOracleTest, HasLimits) {
+TEST(GeluOracleTest, ApproachesItsLimits) {
   for (const GeluForm form : kForms) {
     EXPECT_EQ(GeluValue(form, kInfinity), kInfinity);
     EXPECT_EQ(GeluValue(form, -kInfinity), 0);
@@ -144,8 +144,7 @@ class GeluTest : public OnEachBackend {
     const Tensor output = MakeTensor(poison, problem.element, offsets.output);
     problem.tensors = {input.start, grads.start, output.start, scratch.start,
                        static_cast<long>(x.size())};
-    LaunchGelu(*stream_, problem.variant, problem.form, problem.direction, problem.element,
-               problem.tensors);
+    LaunchGelu(*stream_, problem);
     Verdict verdict = VerifyGelu(device(), *stream_, problem, kPatience);
     std::vector<std::byte> stored(output.buffer.bytes());
     stream_->Copy(stored.data(), output.buffer.data(), stored.size());
@@ -265,7 +264,7 @@ TEST_P(GeluTest, DerivativeOfEverySixteenBitValueIsAsExactAsFloat32) {
   }
 }
 
-TEST_P(GeluTest, WritesEveryElementAndNoOtherAtAnyLengthAndStart) {
+TEST_P(GeluTest, WritesExactlyItsElementsAtAnyLengthAndOffset) {
   ForEachProblem(kVariants, [&](const GeluProblem& problem) {
     for (const long count : {1L, 2L, 7L, 8L, 9L, 255L, 257L, 4099L}) {
       for (const Offsets& offsets :
@@ -295,7 +294,7 @@ TEST_P(GeluTest, WritesEveryElementOfOneWave) {
   }
 }
 
-TEST_P(GeluTest, SpecialValuesGoToTheirLimits) {
+TEST_P(GeluTest, SpecialValuesGiveTheirLimits) {
   const std::vector<float> x = {0.0F,     -0.0F,  kInfinity, -kInfinity, kNan,    60000,
                                 -60000,   1e30F,  -1e30F,    1e-40F,     -1e-40F, 0x1p-149F,
                                 0x1p-24F, -13.3F, -5.6F,     100,        -100};
@@ -320,16 +319,16 @@ TEST_P(GeluTest, WorksInPlace) {
     const auto x = Values(1001, 3, 6);
     const Tensor source = MakeTensor(x, element, 1);
     const Tensor tensor = MakeTensor(x, element, 1);
-    const GeluTensors in_place{tensor.start, nullptr, tensor.start, nullptr, 1001};
+    GeluProblem problem{
+        kFused, kErf, kForward, element, {tensor.start, nullptr, tensor.start, nullptr, 1001}};
     const auto stream = device().CreateStream();
-    LaunchGelu(*stream, kFused, kErf, kForward, element, in_place);
-    const GeluProblem problem{
-        kFused, kErf, kForward, element, {source.start, nullptr, tensor.start, nullptr, 1001}};
+    LaunchGelu(*stream, problem);
+    problem.tensors.input = source.start;
     EXPECT_EQ(VerifyGelu(device(), *stream, problem, kPatience).fault, "");
   }
 }
 
-TEST_P(GeluTest, VerificationRefusesWhatIsSlightlyOff) {
+TEST_P(GeluTest, VerificationRefusesSmallErrorsAndWhatIsNoNumber) {
   const auto x = Values(5000, 4, 7);
   ForEachProblem(kFusedVariants, [&](GeluProblem problem) {
     if (problem.direction == kBackward) return;
@@ -342,13 +341,17 @@ TEST_P(GeluTest, VerificationRefusesWhatIsSlightlyOff) {
         const double as_stored = Load(stored.data(), 0, problem.element);
         y.push_back(static_cast<float>(GeluValue(problem.form, as_stored)));
       }
-      y[spoilt] += static_cast<float>(step * (std::abs(y[spoilt]) + 1e-2));
-      const Tensor input = MakeTensor(x, problem.element, 0);
-      const Tensor output = MakeTensor(y, problem.element, 0);
-      problem.tensors = {input.start, nullptr, output.start, nullptr, 5000};
-      const auto stream = device().CreateStream();
-      const std::string fault = VerifyGelu(device(), *stream, problem, kPatience).fault;
-      EXPECT_EQ(fault.find("element " + std::to_string(spoilt) + " of 5000 is "), 0U) << fault;
+      const auto off = static_cast<float>(y[spoilt] + step * (std::abs(y[spoilt]) + 1e-2));
+      for (const float wrong :
+           {off, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        y[spoilt] = wrong;
+        const Tensor input = MakeTensor(x, problem.element, 0);
+        const Tensor output = MakeTensor(y, problem.element, 0);
+        problem.tensors = {input.start, nullptr, output.start, nullptr, 5000};
+        const auto stream = device().CreateStream();
+        const std::string fault = VerifyGelu(device(), *stream, problem, kPatience).fault;
+        EXPECT_EQ(fault.find("element " + std::to_string(spoilt) + " of 5000 is "), 0U) << fault;
+      }
     }
   });
 }

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "backends.h"
@@ -64,14 +66,14 @@ class GemmOracleTest : public OnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(GemmOracleTest);
 
-TEST_P(GemmOracleTest, TakesTheRightResult) {
+TEST_P(GemmOracleTest, AcceptsTheRightResult) {
   const Verdict verdict = Verify(c_, problem_);
   EXPECT_EQ(verdict.fault, "");
   EXPECT_LE(verdict.max_rel_err, 1e-7);
   EXPECT_EQ(verdict.tolerance, problem_.tolerance);
 }
 
-TEST_P(GemmOracleTest, TakesTheRightResultInHalfAndInBrainPrecision) {
+TEST_P(GemmOracleTest, AcceptsTheRightResultInFloat16AndBfloat16) {
   for (const Element element : {Element::kFloat16, Element::kBfloat16}) {
     GemmProblem problem = problem_;
     problem.element_c = element;
@@ -84,7 +86,7 @@ TEST_P(GemmOracleTest, TakesTheRightResultInHalfAndInBrainPrecision) {
   }
 }
 
-TEST_P(GemmOracleTest, KnowsInputsInEightBitsAndBStoredTransposed) {
+TEST_P(GemmOracleTest, HandlesFloat8InputsAndTransposedB) {
   GemmProblem problem = problem_;
   problem.element_ab = Element::kFloat8;
   problem.b_transposed = true;
@@ -115,7 +117,7 @@ TEST_P(GemmOracleTest, RefusesAWrongRow) {
   }
 }
 
-TEST_P(GemmOracleTest, RefusesAResultThatIsSlightlyOff) {
+TEST_P(GemmOracleTest, RefusesAResultWithSmallErrors) {
   for (float& element : c_) element *= 1.0001F;
   const Verdict verdict = Verify(c_, problem_);
   EXPECT_EQ(verdict.fault.find("relative error "), 0U) << verdict.fault;
@@ -123,10 +125,13 @@ TEST_P(GemmOracleTest, RefusesAResultThatIsSlightlyOff) {
 }
 
 TEST_P(GemmOracleTest, RefusesAnyElementThatWasNotWritten) {
-  const float right = C(17, 23);
-  C(17, 23) = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(Verify(c_, problem_).fault, "C[17,23] was not written");
-  C(17, 23) = right;
+  for (const auto& [row, column] :
+       {std::pair(0L, 0L), {17L, 23L}, {problem_.m - 1, problem_.n - 1}}) {
+    const float right = std::exchange(C(row, column), std::numeric_limits<float>::quiet_NaN());
+    const std::string place = std::to_string(row) + "," + std::to_string(column);
+    EXPECT_EQ(Verify(c_, problem_).fault, "C[" + place + "] was not written");
+    C(row, column) = right;
+  }
   EXPECT_EQ(Verify(c_, problem_).fault, "");
 }
 

@@ -42,27 +42,27 @@ class HostMemoryTest : public testing::Test {
   path root_;
 };
 
-TEST_F(HostMemoryTest, IsTheMachinesWithoutGroups) { Expect(6 << 10, 8 << 10); }
+TEST_F(HostMemoryTest, IsTheMachinesMemoryWithoutACgroup) { Expect(6 << 10, 8 << 10); }
 
-TEST_F(HostMemoryTest, IsTheMachinesWhereGroupsHaveNoLimit) {
+TEST_F(HostMemoryTest, IsTheMachinesMemoryIfTheCgroupHasNoLimit) {
   Write("proc/self/cgroup", "0::/a\n");
   WriteGroup("sys/fs/cgroup/a", "max", 100, 0);
   Expect(6 << 10, 8 << 10);
 }
 
-TEST_F(HostMemoryTest, IsWhatTheGroupLeaves) {
+TEST_F(HostMemoryTest, IsWhatTheCgroupLeavesFree) {
   Write("proc/self/cgroup", "0::/a\n");
   WriteGroup("sys/fs/cgroup/a", "4096", 1000, 200);
   Expect(4096 - 800, 4096);
 }
 
-TEST_F(HostMemoryTest, IsNothingWhereTheGroupUsesMoreThanItsLimit) {
+TEST_F(HostMemoryTest, IsZeroIfTheCgroupExceedsItsLimit) {
   Write("proc/self/cgroup", "0::/a\n");
   WriteGroup("sys/fs/cgroup/a", "4096", 5000, 200);
   Expect(0, 4096);
 }
 
-TEST_F(HostMemoryTest, IsWhatTheTightestOfNestedGroupsLeaves) {
+TEST_F(HostMemoryTest, IsWhatTheTightestNestedCgroupLeavesFree) {
   Write("proc/self/cgroup", "0::/a/b/c\n");
   WriteGroup("sys/fs/cgroup/a", "3000", 500, 0);
   WriteGroup("sys/fs/cgroup/a/b", "5000", 100, 0);
@@ -70,7 +70,7 @@ TEST_F(HostMemoryTest, IsWhatTheTightestOfNestedGroupsLeaves) {
   Expect(2500, 3000);
 }
 
-TEST_F(HostMemoryTest, KnowsTheFirstVersionOfGroups) {
+TEST_F(HostMemoryTest, ReadsCgroupVersion1) {
   Write("proc/self/cgroup", "5:cpu,cpuacct:/a\n4:memory:/a:b\n0::/\n");
   const path group = "sys/fs/cgroup/memory/a:b";
   Write(group / "memory.limit_in_bytes", "4000\n");
@@ -81,13 +81,13 @@ TEST_F(HostMemoryTest, KnowsTheFirstVersionOfGroups) {
   Expect(3000, 4000);
 }
 
-TEST_F(HostMemoryTest, FindsTheGroupOfAContainerThatDoesNotSeeItsName) {
+TEST_F(HostMemoryTest, FindsTheCgroupInAContainerThatCannotSeeItsPath) {
   Write("proc/self/cgroup", "0::/system.slice/docker-1234.scope\n");
   WriteGroup("sys/fs/cgroup", "4096", 96, 0);
   Expect(4000, 4096);
 }
 
-TEST(HostMemory, IsSomethingHere) {
+TEST(HostMemory, IsPositiveOnThisMachine) {
   const Memory memory = HostMemory();
   EXPECT_GT(memory.free_bytes, 0U);
   EXPECT_LE(memory.free_bytes, memory.total_bytes);

@@ -7,11 +7,13 @@
 #include <chrono>
 #include <future>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace overlapbench {
 namespace {
 
+using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 
 class HostStreamTest : public testing::Test {
@@ -46,6 +48,19 @@ TEST_F(HostStreamTest, RunsABlockAfterEveryBlockBeforeIt) {
   EXPECT_EQ(early, 0);
 }
 
+// Even if there is no work between the two.
+TEST_F(HostStreamTest, AnEventBehindAnotherStreamsEventIsNotEarlier) {
+  HostStream other(std::make_shared<CorePool>(1));
+  HostEvent before;
+  HostEvent behind;
+  stream_.Enqueue([] { std::this_thread::sleep_for(30ms); });
+  stream_.Record(before);
+  other.Wait(before);
+  other.Record(behind);
+  other.Synchronize(20s, "the test");
+  EXPECT_GE(HostElapsedMs(before, behind), 0);
+}
+
 TEST_F(HostStreamTest, DoesNotMakeTheCallerWait) {
   std::promise<void> go;
   stream_.Enqueue([&] { go.get_future().wait(); });
@@ -54,13 +69,13 @@ TEST_F(HostStreamTest, DoesNotMakeTheCallerWait) {
   EXPECT_EQ(Failure(), "");
 }
 
-TEST_F(HostStreamTest, ThrowsOnceWhatATaskThrew) {
+TEST_F(HostStreamTest, RethrowsATasksErrorOnce) {
   stream_.Enqueue([] { throw std::runtime_error("a bad task"); });
   EXPECT_EQ(Failure(), "a bad task");
   EXPECT_EQ(Failure(), "");
 }
 
-TEST_F(HostStreamTest, ThrowsOnceWhatABlockThrew) {
+TEST_F(HostStreamTest, RethrowsABlocksErrorOnce) {
   std::atomic<int> ran = 0;
   stream_.EnqueueBlocks(64, [&](int block) {
     ++ran;
@@ -79,7 +94,7 @@ TEST_F(HostStreamTest, KeepsTheFirstOfSeveralFailures) {
 }
 
 // Otherwise a stream that waits for the event would wait for ever.
-TEST_F(HostStreamTest, PassesEventsBehindAFailure) {
+TEST_F(HostStreamTest, PassesEventsAfterAFailure) {
   HostEvent event;
   bool ran = false;
   stream_.Enqueue([] { throw std::runtime_error("a bad task"); });
@@ -90,7 +105,32 @@ TEST_F(HostStreamTest, PassesEventsBehindAFailure) {
   EXPECT_TRUE(ran);
 }
 
-TEST(HostStream, FinishesItsTasksBeforeItEnds) {
+TEST_F(HostStreamTest, RefusesEventsOfOtherBackends) {
+  struct OtherEvent : Event {
+    [[nodiscard]] bool Done() const override { return true; }
+    [[nodiscard]] bool Await(std::chrono::milliseconds /*timeout*/) const override { return true; }
+  } other;
+  HostEvent event;
+  EXPECT_THROW(stream_.Record(other), Error);
+  EXPECT_THROW(stream_.Wait(other), Error);
+  EXPECT_THROW((void)HostElapsedMs(event, other), Error);
+}
+
+// Otherwise the gate that a stream waits for could not go out of scope before the stream.
+TEST_F(HostStreamTest, OutlivesItsGate) {
+  HostEvent event;
+  auto gate = std::make_unique<HostGate>();
+  gate->Arm(stream_);
+  stream_.Record(event);
+  std::this_thread::sleep_for(30ms);  // for a stream that is wrongly let go
+  EXPECT_FALSE(event.Done());
+  gate->Release();
+  gate.reset();
+  EXPECT_EQ(Failure(), "");
+  EXPECT_TRUE(event.Done());
+}
+
+TEST(HostStream, FinishesItsTasksBeforeDestruction) {
   int ran = 0;
   {
     HostStream stream(std::make_shared<CorePool>(1));

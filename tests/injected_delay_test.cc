@@ -1,9 +1,11 @@
 // An injected delay: which benchmarks get it, what it leaves alone, and what is refused.
-#include "benchmarks/injected_delay.h"
+#include "injection/injected_delay.h"
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/fake_workload.h"
@@ -11,27 +13,66 @@
 namespace overlapbench {
 namespace {
 
+// Runs of two works, `in` and `comp`, and of each alone.
 class InjectedDelayTest : public testing::Test {
  protected:
   InjectedDelayTest() {
-    work_.enqueue = [this](Stream&) { log_.emplace_back("work"); };
-    work_.fault = [] { return "the work's own fault"; };
-    work_.fingerprint = 7;
-    work_.enqueue_waits = true;
-    work_.knob_fault = "the work's own knob";
-    work_.cost.flops = 5;
-    delay_.enqueue = [this](Stream&) { log_.emplace_back("delay"); };
-    WorkloadSpec delay = FakeSpec("Delay", Side::kCompute, delay_);
+    for (Behaviour* behaviour : {&in_, &comp_}) behaviour->fault = [] { return "its own fault"; };
+    comp_.fingerprint = 7;
+    comp_.enqueue_waits = true;
+    comp_.knob_fault = "its own knob";
+    comp_.cost.flops = 5;
+    delay_.enqueue = [this](Stream&) { log_ += "delay "; };
+    WorkloadSpec delay = FakeSpec("Delay", WorkClass::kCompute, delay_);
     delay.axes = {IntegerAxis("delay_us", "", 1, 1000, "10")};
     delay.make = [this, make = delay.make](const Settings& settings) {
       delays_us_.push_back(settings.Integer("delay_us"));
       return make(settings);
     };
     registry_.Add(delay);
-    registry_.Add(FakeSpec("Work", Side::kCompute, work_));
-    for (const auto* name : {"Compute/Work/n:1/cache:cold", "Compute/Work/n:2/cache:cold"}) {
-      benchmarks_.push_back({{name, &registry_.Find("Work"), nullptr, {}}, nullptr});
+    for (const auto* name : {"Copy/Work/n:1/cache:cold", "Copy/Work/n:2/cache:cold"})
+      benchmarks_.push_back({name, {}, [this] { return Runs(); }, {}});
+  }
+
+  // A workload of parts that says what it is asked for.
+  class Noted : public FakeWorkload {
+   public:
+    Noted(const Behaviour& behaviour, std::string name, std::string& log)
+        : FakeWorkload(behaviour), name_(std::move(name)), log_(log) {}
+    void Enqueue(Stream& /*stream*/) override { log_ += name_ + " "; }
+    void EnqueuePart(Stream& /*stream*/, const Part& part) override {
+      log_ += name_ + std::to_string(part.index) + "/" + std::to_string(part.count) + " ";
     }
+
+   private:
+    std::string name_;
+    std::string& log_;
+  };
+
+  Work WorkOf(const std::string& name, WorkClass work_class, const Behaviour& behaviour) {
+    WorkPlan plan{.name = name, .work_class = work_class};
+    plan.make = [this, name, &behaviour] { return std::make_unique<Noted>(behaviour, name, log_); };
+    return std::make_shared<const WorkPlan>(std::move(plan));
+  }
+  std::vector<overlapbench::Run> Runs() {
+    overlapbench::Run both{.name = "both"};
+    const std::size_t lane = both.schedule.AddLane({"lane"});
+    const Work in = WorkOf("in", WorkClass::kMemory, in_);
+    const Work comp = WorkOf("comp", comp_class_, comp_);
+    for (long part = 0; part < 2; ++part) {
+      both.schedule.Add(lane, in, {.part = {part, 2}});
+      both.schedule.Add(lane, comp, {.part = {part, 2}});
+    }
+    return WithSoloRuns(both);
+  }
+  // What is enqueued when this run is.
+  std::string Enqueued(const overlapbench::Run& run) {
+    const auto device = OpenHostDevice(1);
+    const auto stream = device->CreateStream();
+    log_.clear();
+    for (const Schedule::Step& step : run.schedule.steps())
+      step.work->make()->EnqueuePart(*stream, step.options.part);
+    return log_;
   }
 
   std::string Refusal(const std::string& flag) {
@@ -44,37 +85,61 @@ class InjectedDelayTest : public testing::Test {
     return "";
   }
 
-  std::vector<std::string> log_;
+  std::string log_;
   std::vector<long> delays_us_;
-  Behaviour work_;
+  Behaviour in_;
+  Behaviour comp_;
+  WorkClass comp_class_ = WorkClass::kCompute;
   Behaviour delay_;
   Registry registry_;
-  std::vector<PlannedBenchmark> benchmarks_;
+  std::vector<Benchmark> benchmarks_;
 };
 
-TEST_F(InjectedDelayTest, StandsBehindTheWorkOfTheBenchmarkThatMatches) {
-  const auto specs = InjectDelay("n:2/:250", registry_, benchmarks_);
-  ASSERT_EQ(specs.size(), 1U);
-  EXPECT_EQ(benchmarks_[0].configuration.comp, &registry_.Find("Work"));
-  ASSERT_EQ(benchmarks_[1].configuration.comp, specs[0].get());
+// The computation of the row's own run, wherever else it runs, and no other benchmark's.
+TEST_F(InjectedDelayTest, StandsBehindTheComputationInEveryRunOfABenchmarkThatMatches) {
+  InjectDelay("n:2/:250", registry_, benchmarks_);
+  const auto others = benchmarks_[0].runs();
+  EXPECT_EQ(Enqueued(others[2]), "in0/2 comp0/2 in1/2 comp1/2 ");
+  const auto runs = benchmarks_[1].runs();
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_EQ(Enqueued(runs[0]), "in0/2 in1/2 ");
+  EXPECT_EQ(Enqueued(runs[1]), "comp0/2 comp1/2 delay ");
+  EXPECT_EQ(Enqueued(runs[2]), "in0/2 comp0/2 in1/2 comp1/2 delay ");
+  EXPECT_FALSE(delays_us_.empty());
+  for (const long delay_us : delays_us_) EXPECT_EQ(delay_us, 250);
+}
+
+TEST_F(InjectedDelayTest, StandsBehindTheWholeToo) {
+  InjectDelay("n:2/:250", registry_, benchmarks_);
+  const Work delayed = benchmarks_[1].runs()[1].schedule.works()[0];
   const auto device = OpenHostDevice(1);
   const auto stream = device->CreateStream();
-  specs[0]->make({})->Enqueue(*stream);
-  EXPECT_EQ(log_, (std::vector<std::string>{"work", "delay"}));
-  EXPECT_EQ(delays_us_, std::vector<long>{250});
+  delayed->make()->Enqueue(*stream);
+  EXPECT_EQ(log_, "comp delay ");
+}
+
+TEST_F(InjectedDelayTest, StandsBehindTheFirstWorkWhereThereIsNoComputation) {
+  comp_class_ = WorkClass::kComm;
+  InjectDelay("n:2/:250", registry_, benchmarks_);
+  const auto runs = benchmarks_[1].runs();
+  EXPECT_EQ(Enqueued(runs[1]), "comp0/2 comp1/2 ");
+  EXPECT_EQ(Enqueued(runs[2]), "in0/2 comp0/2 in1/2 delay comp1/2 ");
 }
 
 TEST_F(InjectedDelayTest, LeavesTheRestToTheWork) {
-  const auto specs = InjectDelay("Work:1", registry_, benchmarks_);
-  ASSERT_EQ(specs.size(), 2U);
-  EXPECT_EQ(specs[0]->name, "Work");
+  InjectDelay("Work:1", registry_, benchmarks_);
+  const auto runs = benchmarks_[0].runs();
+  EXPECT_EQ(runs.back().name, "both");
+  const Work delayed = runs[1].schedule.works()[0];
+  EXPECT_EQ(delayed->name, "comp");
+  EXPECT_EQ(delayed->work_class, WorkClass::kCompute);
   const auto device = OpenHostDevice(1);
   const auto stream = device->CreateStream();
-  const auto workload = specs[0]->make({});
-  EXPECT_EQ(workload->Verify(*stream).fault, "the work's own fault");
+  const auto workload = delayed->make();
+  EXPECT_EQ(workload->Verify(*stream).fault, "its own fault");
   EXPECT_EQ(workload->Fingerprint(), 7U);
   EXPECT_TRUE(workload->enqueue_waits());
-  EXPECT_EQ(workload->IneffectiveKnob(), "the work's own knob");
+  EXPECT_EQ(workload->IneffectiveKnob(), "its own knob");
   EXPECT_EQ(workload->cost().flops, 5);
 }
 

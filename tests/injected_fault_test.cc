@@ -1,6 +1,6 @@
 // What --inject_fault understands and refuses, and when a fault strikes. That the job then ends as
 // it should is tested on real ranks (tests/cli/test_faults.py).
-#include "benchmarks/injected_fault.h"
+#include "injection/injected_fault.h"
 
 #include <gtest/gtest.h>
 
@@ -81,6 +81,8 @@ TEST_F(FaultInjectorTest, StrikesAtTheDeviceOnceItIsThere) {
   const Buffer buffer = device->Allocate(64, MemoryKind::kDevice);
   auto* words = static_cast<std::uint32_t*>(buffer.data());
   std::fill_n(words, 16, 0U);
+  const auto watch_made_before = device->WatchThrottling();
+  EXPECT_EQ(watch_made_before->Reason(), "");
   {
     const Progress::Scope scope(progress_, Phase::kVerify);
   }
@@ -89,7 +91,8 @@ TEST_F(FaultInjectorTest, StrikesAtTheDeviceOnceItIsThere) {
   }
   EXPECT_EQ(words[8], 1U << 22U);
   EXPECT_EQ(std::count(words, words + 16, 0U), 15);
-  EXPECT_EQ(device->ThrottleReason(), "injected");
+  EXPECT_EQ(watch_made_before->Reason(), "injected");
+  EXPECT_EQ(device->WatchThrottling()->Reason(), "injected");
 }
 
 TEST_F(FaultInjectorTest, ABufferThatIsGoneIsNotTouched) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/error.h"
@@ -32,7 +33,8 @@ class OptionsTest : public testing::Test {
   static void ClearEnvironment() {
     for (const auto* variable :
          {"BENCHMARK_OUT", "BENCHMARK_OUT_FORMAT", "BENCHMARK_FILTER", "BENCHMARK_LIST_TESTS",
-          "BENCHMARK_FORMAT", "BENCHMARK_ENABLE_RANDOM_INTERLEAVING", "BENCHMARK_MIN_TIME"}) {
+          "BENCHMARK_FORMAT", "BENCHMARK_ENABLE_RANDOM_INTERLEAVING", "BENCHMARK_MIN_TIME",
+          "BENCHMARK_TIME_UNIT"}) {
       unsetenv(variable);
     }
   }
@@ -72,6 +74,20 @@ TEST_F(OptionsTest, AFlagWithoutValueIsOn) {
   EXPECT_FALSE(ParseOptions({"--benchmark_list_tests=false"}).list_tests);
 }
 
+TEST_F(OptionsTest, AQuestionIsAnsweredInsteadOfARun) {
+  EXPECT_EQ(ParseOptions({}).question, Question::kNone);
+  for (const auto& [flag, question] : std::vector<std::pair<std::string, Question>>{
+           {"--help", Question::kHelp},
+           {"-h", Question::kHelp},
+           {"--version", Question::kVersion},
+           {"--list_counters=json", Question::kCountersAsJson},
+           {"--list_counters=markdown", Question::kCountersAsMarkdown},
+           {"--query=gpus", Question::kGpus},
+           {"--query=flags", Question::kFlags}}) {
+    EXPECT_EQ(ParseOptions({"--backend=host", flag}).question, question) << flag;
+  }
+}
+
 TEST_F(OptionsTest, AnEmptyFilterAndAllMeanEverything) {
   EXPECT_EQ(ParseOptions({"--benchmark_filter="}).filter, ".");
   EXPECT_EQ(ParseOptions({"--benchmark_filter=all"}).filter, ".");
@@ -81,6 +97,18 @@ TEST_F(OptionsTest, AnEmptyFilterAndAllMeanEverything) {
 TEST_F(OptionsTest, GoogleBenchmarksOwnFlagsArePassedOn) {
   EXPECT_EQ(ParseOptions({"--benchmark_repetitions=3", "--v=2"}).google_benchmark_flags,
             (std::vector<std::string>{"--benchmark_repetitions=3", "--v=2"}));
+}
+
+// A benchmark's own unit wins over Google Benchmark's flag.
+TEST_F(OptionsTest, TheTimeUnitIsTheSuites) {
+  EXPECT_EQ(ParseOptions({}).time_unit, "ms");
+  for (const auto* unit : {"ns", "us", "ms", "s"}) {
+    const Options options = ParseOptions({std::string("--benchmark_time_unit=") + unit});
+    EXPECT_EQ(options.time_unit, unit);
+    EXPECT_TRUE(options.google_benchmark_flags.empty());
+  }
+  setenv("BENCHMARK_TIME_UNIT", "us", 1);
+  EXPECT_EQ(ParseOptions({}).time_unit, "us");
 }
 
 TEST_F(OptionsTest, TheOutputFileIsNotPassedOn) {
@@ -103,7 +131,7 @@ TEST_F(OptionsTest, AreReadFromTheEnvironmentToo) {
   const Options options = ParseOptions({});
   EXPECT_EQ(options.out, "env.json");
   EXPECT_EQ(options.filter, "Comm");
-  EXPECT_TRUE(options.json_to_console);
+  EXPECT_EQ(options.format, ConsoleFormat::kJson);
   EXPECT_TRUE(options.iterations_by_google_benchmark);
 }
 
@@ -125,9 +153,19 @@ TEST_F(OptionsTest, RandomInterleavingIsRefusedHoweverItIsAskedFor) {
   EXPECT_NE(Refusal({}).find("is refused"), std::string::npos);
 }
 
-TEST_F(OptionsTest, FormatsThatCannotHoldTheRowsAreRefused) {
-  EXPECT_NE(Refusal({"--benchmark_format=csv"}).find("use json"), std::string::npos);
+TEST_F(OptionsTest, SayHowRowsAreShown) {
+  EXPECT_EQ(ParseOptions({}).format, ConsoleFormat::kText);
+  EXPECT_EQ(ParseOptions({"--benchmark_format=csv"}).format, ConsoleFormat::kCsv);
+  EXPECT_EQ(ParseOptions({"--benchmark_format=console"}).format, ConsoleFormat::kText);
   EXPECT_NE(Refusal({"--benchmark_out_format=csv"}).find("only json"), std::string::npos);
+  EXPECT_FALSE(ParseOptions({}).counters_tabular);
+  EXPECT_TRUE(ParseOptions({"--benchmark_counters_tabular"}).counters_tabular);
+  EXPECT_EQ(ParseOptions({}).colour, std::nullopt);
+  EXPECT_EQ(ParseOptions({"--benchmark_color=auto"}).colour, std::nullopt);
+  EXPECT_EQ(ParseOptions({"--benchmark_color=true"}).colour, true);
+  EXPECT_EQ(ParseOptions({"--benchmark_color=false"}).colour, false);
+  EXPECT_EQ(ParseOptions({}).columns, std::nullopt);
+  EXPECT_EQ(ParseOptions({"--columns=100"}).columns, 100);
 }
 
 TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
@@ -143,6 +181,12 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
         Case{{"--host_cores=-1"}, "--host_cores takes a whole number from 1 to 4096, got '-1'"},
         Case{{"--axis"}, "--axis needs a value"},
         Case{{"--axis=n=1", "--axis=n=2"}, "--axis n is given twice; give its values in one list"},
+        Case{{"--pair=AllReduce"},
+             "--pair takes two workloads, as in --pair AllReduce+Gemm; got 'AllReduce'"},
+        Case{{"--pair=A+B+C"},
+             "--pair takes two workloads, as in --pair AllReduce+Gemm; got 'A+B+C'"},
+        Case{{"--pair=+Gemm"},
+             "--pair takes two workloads, as in --pair AllReduce+Gemm; got '+Gemm'"},
         Case{{"--benchmark_repetitions=0"},
              "--benchmark_repetitions takes a whole number from 1 to 1000000, got '0'"},
         Case{{"--benchmark_min_time=abc"},
@@ -154,12 +198,27 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
              "suite warms up by itself"},
         Case{{"--benchmark_time_unit=foo"},
              "--benchmark_time_unit takes ns, us, ms or s, got 'foo'"},
-        Case{{"--benchmark_format=jsn"}, "--benchmark_format takes console or json, got 'jsn'"},
+        Case{{"--benchmark_format=jsn"},
+             "--benchmark_format takes console, json or csv, got 'jsn'"},
         Case{{"--benchmark_report_aggregates_only"},
              "--benchmark_report_aggregates_only is refused: the tools compare repetitions, which "
              "would be left out of the result"},
         Case{{"--v=abc"}, "--v takes a whole number from 0 to 9, got 'abc'"},
         Case{{"--backend=host", "--bogus=1"}, "unknown flag '--bogus=1'; --help lists the flags"},
+        Case{{"--benchmark_filtre=Comm"},
+             "unknown flag '--benchmark_filtre=Comm'; did you mean --benchmark_filter? --help "
+             "lists the flags"},
+        Case{{"--rnaks=4"},
+             "unknown flag '--rnaks=4'; did you mean --ranks? --help lists the flags"},
+        Case{{"--filter=Comm"},
+             "unknown flag '--filter=Comm'; did you mean --benchmark_filter? --help lists the "
+             "flags"},
+        Case{{"--hostfile=hosts"}, "--hostfile is a flag of ./bench, which starts this program"},
+        Case{{"--query=cpus"}, "--query takes gpus or flags, got 'cpus'"},
+        Case{{"--list_counters=csv"}, "--list_counters takes json or markdown, got 'csv'"},
+        Case{{"--benchmark_display_aggregates_only"},
+             "--benchmark_display_aggregates_only is refused: the result is made of what is "
+             "displayed, and needs the repetitions"},
         Case{{"Overlap"}, "unknown flag 'Overlap'; --help lists the flags"}}) {
     EXPECT_EQ(Refusal(arguments), says);
   }
@@ -177,7 +236,9 @@ TEST_F(OptionsTest, WhatRanksMustShareIsKnownHoweverItWasGiven) {
 
 TEST_F(OptionsTest, WhatConcernsRank0AloneNeedNotBeShared) {
   setenv("BENCHMARK_OUT", "env.json", 1);
-  EXPECT_EQ(ParseOptions({"--benchmark_out=a.json", "--samples_out=b.csv"}).shared_flags, "");
+  EXPECT_EQ(
+      ParseOptions({"--benchmark_out=a.json", "--samples_out=b.csv", "--columns=80"}).shared_flags,
+      "");
 }
 
 TEST_F(OptionsTest, HelpListsEveryFlagOfOurs) {

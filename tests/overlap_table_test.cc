@@ -14,8 +14,11 @@ namespace {
 Row Measured(const std::string& name, double slowdown = 1.25) {
   Row row;
   row.name = name;
-  row.counters = {{"comp_ms", 4},         {"comm_ms", 2},      {"overlap_ms", 5},
-                  {"slowdown", slowdown}, {"efficiency", 0.5}, {"valid", 1}};
+  row.counters = {{"comp_ms", 4},
+                  {"comm_ms", 2},
+                  {"overlap_ms", 5},
+                  {"slowdown", slowdown},
+                  {"efficiency", 0.5}};
   return row;
 }
 
@@ -72,14 +75,19 @@ TEST(OverlapTables, PutsPairsWithoutACurveInOneTable) {
   EXPECT_EQ(WordsOf(text, "  bytes:1M grid:8x8").size(), 7U);
 }
 
-TEST(OverlapTables, MarksErrorRowsAndInvalidRowsAndNoOthers) {
+TEST(OverlapTables, MarkRowsThatAreNotOk) {
   Row failed = Measured(kGemm + "1x1");
-  failed.error = "wrong result";
+  failed.state = RowState::kError;
   Row invalid = Measured(kGemm + "2x2");
-  invalid.counters["valid"] = 0;
-  const std::string text = OverlapTables({failed, invalid, Measured(kGemm + "4x4")});
+  invalid.state = RowState::kInvalid;
+  Row serialized = Measured(kGemm + "3x3");
+  serialized.state = RowState::kSerialized;
+  Row with_finding = Measured(kGemm + "4x4");
+  with_finding.reason = "a finding";
+  const std::string text = OverlapTables({failed, invalid, serialized, with_finding});
   EXPECT_EQ(WordsOf(text, "1x1"), (std::vector<std::string>{"1x1", "error:", "see", "above"}));
   EXPECT_EQ(WordsOf(text, "2x2").back(), "invalid");
+  EXPECT_EQ(WordsOf(text, "3x3").back(), "serial");
   EXPECT_EQ(WordsOf(text, "4x4").back(), "0.50");
 }
 
@@ -89,7 +97,36 @@ TEST(OverlapTables, AreEmptyWithoutOverlapRows) {
             "");
 }
 
-TEST(OverlapTables, NeverAreWiderThan100Columns) {
+TEST(OverlapTables, ShowHowCertainANumberIs) {
+  Row row = Measured(kGemm + "1x1");
+  row.counters["slowdown_low"] = 1.2387;
+  row.counters["slowdown_high"] = 1.2613;
+  row.counters["comp_ms_low"] = 3.9;
+  row.counters["comp_ms_high"] = 4.14;
+  const std::string text = OverlapTables({row, Measured(kGemm + "2x2")});
+  EXPECT_EQ(WordsOf(text, "1x1"), (std::vector<std::string>{"1x1", "4.000", "±0.12", "2.000",
+                                                            "5.000", "1.25", "±0.01", "0.50"}));
+}
+
+TEST(OverlapTables, ShowTimesInTheUnitThatIsAskedFor) {
+  const std::string text =
+      OverlapTables({Measured(kGemm + "1x1"), Measured(kGemm + "2x2")}, {}, {"us"});
+  EXPECT_EQ(WordsOf(text, "grid")[2], "us");
+  EXPECT_EQ(WordsOf(text, "1x1"),
+            (std::vector<std::string>{"1x1", "4000", "2000", "5000", "1.25", "0.50"}));
+}
+
+TEST(OverlapTables, CountRepetitions) {
+  const Row row = Measured(kGemm + "1x1");
+  const std::string text = OverlapTables({row, row, Measured(kGemm + "2x2")});
+  EXPECT_EQ(WordsOf(text, "1x1 #2")[1], "#2");
+  const std::string pair = OverlapTables({row, row});
+  EXPECT_NE(pair.find("\n  bytes:64M grid:1x1     "), std::string::npos);
+  EXPECT_NE(pair.find("\n  bytes:64M grid:1x1 #2  "), std::string::npos);
+}
+
+// What wraps is put together again, and nothing is lost.
+TEST(OverlapTables, AreFittedToTheScreenByBreakingLinesBetweenWords) {
   std::string many_axes;
   for (char axis = 'a'; axis <= 'z'; ++axis)
     many_axes += std::string("/axis_") + axis + ":12345678";
@@ -99,13 +136,26 @@ TEST(OverlapTables, NeverAreWiderThan100Columns) {
     rows.push_back(Measured(std::string("Overlap/AllToAll+Gemm/grid:") + grid, 123456.789));
   }
   rows.push_back(Measured("Overlap/HostToDevice+StreamKernel" + many_axes));
-  rows.back().counters["comp_ms"] = rows.back().counters["overlap_ms"] = 123456.789;
+  for (const char* time : {"comp_ms", "comm_ms", "overlap_ms"}) {
+    rows.back().counters[time] = 123456.789;
+    rows.back().counters[std::string(time) + "_low"] = 123456.777;
+    rows.back().counters[std::string(time) + "_high"] = 123456.801;
+  }
   rows.back().counters["efficiency"] = -12345.67;
-  rows.back().counters["valid"] = 0;
+  rows.back().state = RowState::kInvalid;
   rows.push_back(Measured("Overlap/AllReduce+CublasGemm/bytes:1073741824/n:8192/precision:bf16"));
-  const auto lines = Lines(OverlapTables(rows));
-  EXPECT_GT(lines.size(), rows.size());
-  for (const auto& line : lines) EXPECT_LE(line.size(), 100U) << line;
+  for (const std::size_t columns : {80U, 100U, 200U}) {
+    for (const bool colour : {false, true}) {
+      const std::string text =
+          OverlapTables(rows, {.columns = columns, .is_terminal = true, .has_colour = colour});
+      const auto lines = Lines(text);
+      EXPECT_GT(lines.size(), rows.size());
+      for (const auto& line : lines) EXPECT_LE(WidthOf(line), columns) << line;
+      EXPECT_NE(text.find(" axis_z:12345678"), std::string::npos);
+      EXPECT_NE(text.find("123456.789 ±0.012"), std::string::npos);
+      EXPECT_EQ(text.find('\033') != std::string::npos, colour);
+    }
+  }
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
-// The plan: which benchmarks a registry and the user's axes make, and why others cannot be made.
+// The plan: which benchmarks scenarios and the user's axes make, and why others cannot be made.
 #include "benchmarks/plan.h"
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "fixtures/baseline_fixture.h"
-#include "fixtures/overlap_fixture.h"
+#include "test_ranks.h"
 
 namespace overlapbench {
 namespace {
@@ -20,7 +19,7 @@ WorkloadSpec Spec(const std::string& name, std::vector<Axis> axes) {
   return spec;
 }
 
-// A computation whose count must be even, a communication, and one that is not available.
+// A computation, one whose count must be even, a communication, and one that is not available.
 Registry SmallRegistry() {
   Registry registry;
   registry.Add(Spec("Work", {IntegerAxis("count", "", 1, 100, "2,4")}));
@@ -30,131 +29,138 @@ Registry SmallRegistry() {
   };
   registry.Add(even);
   registry.Add(Spec("Talk", {BytesAxis("bytes", "", "1K")}));
-  registry.Add(Unavailable("Lost", Side::kComm, "needs at least 2 GPUs"));
+  registry.Add(Unavailable("Lost", WorkClass::kComm, "needs at least 2 GPUs"));
   return registry;
 }
 
-std::vector<std::string> Names(const Plan& plan) {
-  std::vector<std::string> names;
-  for (const auto& benchmark : plan.benchmarks()) names.push_back(benchmark.configuration.name);
-  return names;
+std::string TextOf(const std::function<void()>& refused) {
+  try {
+    refused();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
 }
 
-TEST(Plan, NamesEveryCombination) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {});
-  plan.Add<OverlapFixture>("Overlap", {"Talk", "Work", {}});
+class PlanTest : public testing::Test {
+ protected:
+  Plan With(std::vector<AxisOverride> overrides) const { return {table_, std::move(overrides)}; }
+  Scenario PairOf(const char* comm, const char* comp, const Values& values = {}) const {
+    return ScenarioOf(std::string("Overlap/") + comm + "+" + comp, {&Find(comm), &Find(comp)},
+                      values);
+  }
+  Scenario Alone(const char* workload, const Values& values = {}) const {
+    return Baseline(std::string("Compute/") + workload, Find(workload), values);
+  }
+  const WorkloadSpec& Find(const char* workload) const { return registry_.Find(workload); }
+  static std::vector<std::string> Names(const Plan& plan) {
+    std::vector<std::string> names;
+    for (const Benchmark& benchmark : plan.benchmarks()) names.push_back(benchmark.name);
+    return names;
+  }
+
+  Registry registry_ = SmallRegistry();
+  CounterTable table_;
+};
+
+TEST_F(PlanTest, NamesEveryCombination) {
+  Plan plan = With({});
+  plan.Add(PairOf("Talk", "Work"));
   EXPECT_EQ(Names(plan),
             (std::vector<std::string>{"Overlap/Talk+Work/bytes:1024/count:2/cache:cold",
                                       "Overlap/Talk+Work/bytes:1024/count:4/cache:cold"}));
 }
 
-TEST(Plan, TakesACasesValuesInPlaceOfTheWorkloads) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {});
-  plan.Add<BaselineFixture>("Compute", {"", "Work", {{"count", "8"}, {"cache", "warm"}}});
+TEST_F(PlanTest, TakesAScenariosValuesInPlaceOfTheWorkloads) {
+  Plan plan = With({});
+  plan.Add(Alone("Work", {{"count", "8"}, {"cache", "warm"}}));
   EXPECT_EQ(Names(plan), std::vector<std::string>{"Compute/Work/count:8/cache:warm"});
 }
 
-TEST(Plan, TakesTheUsersValuesInPlaceOfBoth) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {{"count", "6"}, {"cadence", "streaming"}});
-  plan.Add<BaselineFixture>("Compute", {"", "Work", {{"count", "8"}}});
+TEST_F(PlanTest, TakesTheUsersValuesInPlaceOfBoth) {
+  Plan plan = With({{"count", "6"}, {"cache", "warm"}, {"cadence", "streaming"}});
+  plan.Add(Alone("Work", {{"count", "8"}}));
   EXPECT_EQ(Names(plan),
-            std::vector<std::string>{"Compute/Work/count:6/cache:cold/cadence:streaming"});
+            std::vector<std::string>{"Compute/Work/count:6/cache:warm/cadence:streaming"});
 }
 
-TEST(Plan, HasEveryNameOnce) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {});
-  plan.Add<BaselineFixture>("Compute", {"", "Work", {{"count", "2,4"}}});
-  plan.Add<BaselineFixture>("Compute", {"", "Work", {{"count", "4,6"}}});
+// A flush between operations that run back to back would be part of the sample.
+TEST_F(PlanTest, StreamsInAWarmCacheOnly) {
+  Plan plan = With({{"cache", "cold,warm"}, {"cadence", "isolated,streaming"}});
+  plan.Add(Alone("Even"));
+  EXPECT_EQ(Names(plan), (std::vector<std::string>{
+                             "Compute/Even/count:2/cache:cold", "Compute/Even/count:2/cache:warm",
+                             "Compute/Even/count:2/cache:warm/cadence:streaming"}));
+  ASSERT_EQ(plan.unavailable().size(), 1U);
+  EXPECT_EQ(plan.unavailable()[0].name, "Compute/Even/count:2/cache:cold/cadence:streaming");
+  EXPECT_EQ(plan.unavailable()[0].reason,
+            "cadence:streaming needs a warm cache (--axis cache=warm)");
+}
+
+TEST_F(PlanTest, LeavesStandingValuesOutOfNames) {
+  Scenario scenario = Alone("Even");
+  scenario.axes.push_back(ChoiceAxis("side", "", {"left", "right"}, "left,right", "left"));
+  Plan plan = With({});
+  plan.Add(scenario);
+  EXPECT_EQ(Names(plan), (std::vector<std::string>{"Compute/Even/count:2/cache:cold",
+                                                   "Compute/Even/count:2/cache:cold/side:right"}));
+}
+
+TEST_F(PlanTest, GivesAScenarioTheAxesOfSamplesThatItLacks) {
+  Scenario scenario{.name = "Family/Own"};
+  scenario.axes = {ChoiceAxis("cache", "", {"cold", "warm"}, "warm"),
+                   ChoiceAxis("side", "", {"left", "right"}, "left")};
+  Plan plan = With({});
+  plan.Add(scenario);
+  EXPECT_EQ(Names(plan), std::vector<std::string>{"Family/Own/cache:warm/side:left"});
+  EXPECT_EQ(plan.benchmarks()[0].settings.Text("cadence"), "isolated");
+}
+
+TEST_F(PlanTest, HasEveryNameOnce) {
+  Plan plan = With({});
+  plan.Add(Alone("Work", {{"count", "2,4"}}));
+  plan.Add(Alone("Work", {{"count", "4,6"}}));
   EXPECT_EQ(Names(plan), (std::vector<std::string>{"Compute/Work/count:2/cache:cold",
                                                    "Compute/Work/count:4/cache:cold",
                                                    "Compute/Work/count:6/cache:cold"}));
 }
 
-TEST(Plan, KeepsTheReasonWhereAWorkloadIsMissing) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {});
-  plan.Add<OverlapFixture>("Overlap", {"Lost", "Work", {}});
+TEST_F(PlanTest, KeepsTheReasonWhereAWorkloadIsMissing) {
+  Plan plan = With({});
+  plan.Add(PairOf("Lost", "Work"));
   EXPECT_TRUE(plan.benchmarks().empty());
   ASSERT_EQ(plan.unavailable().size(), 1U);
   EXPECT_EQ(plan.unavailable()[0].name, "Overlap/Lost+Work");
   EXPECT_EQ(plan.unavailable()[0].reason, "Lost needs at least 2 GPUs");
 }
 
-TEST(Plan, KeepsTheReasonWhereACombinationDoesNotExist) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {{"count", "2,3"}});
-  plan.Add<OverlapFixture>("Overlap", {"Talk", "Even", {}});
+TEST_F(PlanTest, KnowsTheAxesOfWhatCannotRun) {
+  Scenario scenario{.name = "Priority/Work", .missing = "streams have no priorities here"};
+  scenario.axes = {ChoiceAxis("priority", "", {"high", "equal"}, "high")};
+  Plan plan = With({{"priority", "equal"}});
+  plan.Add(scenario);
+  ASSERT_EQ(plan.unavailable().size(), 1U);
+  EXPECT_EQ(plan.unavailable()[0].reason, "streams have no priorities here");
+  EXPECT_NO_THROW(plan.RequireKnownAxes());
+}
+
+TEST_F(PlanTest, KeepsTheReasonWhereACombinationDoesNotExist) {
+  Plan plan = With({{"count", "2,3"}});
+  plan.Add(PairOf("Talk", "Even"));
   EXPECT_EQ(Names(plan),
             std::vector<std::string>{"Overlap/Talk+Even/bytes:1024/count:2/cache:cold"});
   ASSERT_EQ(plan.unavailable().size(), 1U);
+  EXPECT_EQ(plan.unavailable()[0].name, "Overlap/Talk+Even/bytes:1024/count:3/cache:cold");
   EXPECT_EQ(plan.unavailable()[0].reason, "count must be even");
-}
-
-TEST(Plan, HoldsACaseAgainstItsReferences) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {});
-  plan.Add<BaselineFixture>("Copy", {"", "Work", {{"count", "2"}}, {"Even", "Work"}});
-  ASSERT_EQ(Names(plan), std::vector<std::string>{"Copy/Work/count:2/cache:cold"});
-  std::vector<std::string> specs;
-  for (const Part& part : plan.benchmarks()[0].configuration.parts())
-    specs.push_back(part.spec->name);
-  EXPECT_EQ(specs, (std::vector<std::string>{"Even", "Work", "Work"}));
-}
-
-TEST(Plan, GivesReferencesSettingsOfTheirOwn) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {});
-  Case one{"", "Work", {{"count", "3"}}, {"Even"}};
-  one.reference_settings = [](const WorkloadSpec& reference, const Settings& settings) {
-    return SettingsOf(reference.axes, {{"count", std::to_string(2 * settings.Integer("count"))}});
-  };
-  plan.Add<BaselineFixture>("Copy", one);
-  ASSERT_EQ(plan.benchmarks().size(), 1U);
-  EXPECT_EQ(plan.benchmarks()[0].configuration.references[0].settings.Integer("count"), 6);
-  EXPECT_EQ(plan.benchmarks()[0].configuration.settings.Integer("count"), 3);
-}
-
-TEST(Plan, KeepsTheReasonWhereAReferenceCannotRun) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {});
-  plan.Add<BaselineFixture>("Copy", {"", "Work", {{"count", "3"}}, {"Even"}});
-  plan.Add<BaselineFixture>("Copy", {"", "Work", {{"count", "2"}}, {"Lost"}});
-  EXPECT_TRUE(plan.benchmarks().empty());
-  ASSERT_EQ(plan.unavailable().size(), 2U);
-  EXPECT_EQ(plan.unavailable()[0].reason, "count must be even");
-  EXPECT_EQ(plan.unavailable()[1].reason, "Lost needs at least 2 GPUs");
-}
-
-TEST(Plan, TakesATitleInPlaceOfTheWorkloadsNames) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {});
-  plan.Add<OverlapFixture>("Copy", {"Talk", "Work", {{"count", "2"}}, {}, "Rate/direction:both"});
-  EXPECT_EQ(Names(plan),
-            std::vector<std::string>{"Copy/Rate/direction:both/bytes:1024/count:2/cache:cold"});
-}
-
-TEST(Plan, SaysWhyAWholeFamilyCannotRun) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {});
-  plan.AddUnavailable<OverlapFixture>("Priority", "streams have no priorities here");
-  ASSERT_EQ(plan.unavailable().size(), 1U);
-  EXPECT_EQ(plan.unavailable()[0].name, "Priority");
-  EXPECT_EQ(plan.unavailable()[0].reason, "streams have no priorities here");
-  // Its axes are known all the same.
-  EXPECT_EQ(plan.method_axes().back().name, "streams");
 }
 
 // A value may be for other benchmarks than all that have the axis.
-TEST(Plan, SetsAsideWhatDoesNotTakeTheUsersValues) {
-  Registry registry = SmallRegistry();
-  registry.Add(Spec("Few", {IntegerAxis("count", "", 1, 3, "2")}));
-  Plan plan(registry, Backend::kHost, {{"count", "6"}});
-  plan.Add<BaselineFixture>("Compute", {"", "Few", {}});
-  plan.Add<BaselineFixture>("Compute", {"", "Work", {}});
+TEST_F(PlanTest, SetsAsideWhatDoesNotTakeTheUsersValues) {
+  registry_.Add(Spec("Few", {IntegerAxis("count", "", 1, 3, "2")}));
+  Plan plan = With({{"count", "6"}});
+  plan.Add(Alone("Few"));
+  plan.Add(Alone("Work"));
   EXPECT_EQ(Names(plan), std::vector<std::string>{"Compute/Work/count:6/cache:cold"});
   ASSERT_EQ(plan.unavailable().size(), 1U);
   EXPECT_EQ(plan.unavailable()[0].name, "Compute/Few");
@@ -162,56 +168,165 @@ TEST(Plan, SetsAsideWhatDoesNotTakeTheUsersValues) {
   EXPECT_NO_THROW(plan.RequireKnownAxes());
 }
 
-TEST(Plan, RefusesValuesThatNothingTakes) {
-  const Registry registry = SmallRegistry();
-  Plan plan(registry, Backend::kHost, {{"count", "600"}});
-  plan.Add<BaselineFixture>("Compute", {"", "Work", {}});
-  EXPECT_THROW(plan.RequireKnownAxes(), UsageError);
+TEST_F(PlanTest, RefusesValuesThatNothingTakes) {
+  Plan plan = With({{"count", "600"}});
+  plan.Add(Alone("Work"));
+  EXPECT_EQ(TextOf([&] { plan.RequireKnownAxes(); }),
+            "axis count: '600' is not a whole number from 1 to 100");
 }
 
-TEST(Plan, RefusesAnAxisThatNothingHas) {
-  const Registry registry = SmallRegistry();
+// "direction:both" looks like an axis in names, and is none of this value.
+TEST_F(PlanTest, SaysThatAPartOfNamesIsChosenByTheFilter) {
+  Scenario out = Alone("Even");
+  out.name = "Copy/Rate/direction:both";
+  Scenario gelu = Alone("Work");
+  gelu.axes.push_back(ChoiceAxis("direction", "", {"forward", "backward"}, "forward"));
+  Plan plan = With({{"direction", "both"}});
+  plan.Add(out);
+  plan.Add(gelu);
+  const std::string text = TextOf([&] { plan.RequireKnownAxes(); });
+  EXPECT_TRUE(text.ends_with("; it is part of names: choose by --benchmark_filter=direction:both"))
+      << text;
+}
+
+TEST_F(PlanTest, RefusesAnAxisThatNothingHas) {
+  Plan plan = With({{"cuont", "1"}});
+  plan.Add(PairOf("Talk", "Work"));
+  EXPECT_EQ(TextOf([&] { plan.RequireKnownAxes(); }),
+            "there is no axis 'cuont'; did you mean count? the axes are bytes, cache, cadence, "
+            "count");
+}
+
+TEST_F(PlanTest, KnowsAxesOfWhatHasNoScenario) {
+  Plan plan = With({{"blocks", "1"}});
+  plan.Know({IntegerAxis("blocks", "", 1, 100, "8")});
+  EXPECT_NO_THROW(plan.RequireKnownAxes());
+  ASSERT_EQ(plan.axes().size(), 1U);
+  EXPECT_EQ(plan.axes()[0].name, "blocks");
+}
+
+// The workload's own checks and its scenario's runs are made from the row's settings.
+TEST_F(PlanTest, MakesTheRunsOfARowAtItsSettings) {
+  Scenario scenario = Alone("Work");
+  scenario.runs = [](const Settings& settings) {
+    return std::vector<overlapbench::Run>{{.name = settings.Text("count")}};
+  };
+  Plan plan = With({});
+  plan.Add(scenario);
+  ASSERT_EQ(plan.benchmarks().size(), 2U);
+  EXPECT_EQ(plan.benchmarks()[0].runs().back().name, "2");
+  EXPECT_EQ(plan.benchmarks()[1].runs().back().name, "4");
+}
+
+// What a row reports under `counter`, or throws.
+class PlanReportTest : public PlanTest {
+ protected:
+  double Report(const std::string& counter) {
+    Scenario scenario = Alone("Even");
+    scenario.report = [counter](const Measurement&, benchmark::UserCounters& counters) {
+      counters[counter] = 7;
+      return Remark::Finding("reported");
+    };
+    Plan plan = With({});
+    plan.Add(scenario);
+    const auto device = OpenHostDevice(1);
+    const Session session({*device, TestRanks()}, plan.benchmarks().at(0));
+    benchmark::UserCounters counters;
+    const std::vector<Group> groups;
+    EXPECT_EQ(plan.benchmarks()[0].report(Measurement(session, groups), counters).reason,
+              "reported");
+    return counters[counter];
+  }
+};
+
+TEST_F(PlanReportTest, MaySetCountersOfTheTable) {
+  EXPECT_EQ(Report("GBps"), 7);
+  table_.Add(Counter{"furlongs", "", Better::kLower, Range::kPositive, "furlongs", "length"});
+  EXPECT_EQ(Report("furlongs"), 7);
+}
+
+TEST_F(PlanReportTest, MaySetNoOthers) {
   try {
-    const Plan plan(registry, Backend::kHost, {{"cuont", "1"}});
-    plan.RequireKnownAxes();
-    FAIL() << "the axis was taken";
-  } catch (const UsageError& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(text.find("there is no axis 'cuont'; the axes are bytes, cache, "), 0U) << text;
-    EXPECT_NE(text.find(", count"), std::string::npos) << text;
+    Report("furlongs");
+    FAIL() << "a counter that nobody defines was taken";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "Compute/Even reports 'furlongs', which its family does not define");
   }
 }
 
-// What rows leave over of the matrix is not copied either; a copy takes whole words.
-TEST(PlanSoftmax, CopiesWhatTheRowsFill) {
-  Registry registry;
-  for (const auto* name :
-       {"SoftmaxFused", "SoftmaxUnfused", "SoftmaxBlockPerRow", "SoftmaxTwoPass", "SoftmaxCudnn"}) {
-    registry.Add(Spec(
-        name, {IntegerAxis("columns", "", 32, 262144, "1024"), BytesAxis("matrix_bytes", "", "4M"),
-               ChoiceAxis("precision", "", {"fp32", "bf16"}, "fp32")}));
+class SelectTest : public PlanTest {
+ protected:
+  SelectTest() {
+    plan_.Add(Alone("Work"));
+    plan_.Add(Alone("Even"));
+    for (const char* name : {"Lost", "Lost", "Gone"}) {
+      Scenario lost = Alone("Lost");
+      lost.name = std::string("Comm/") + name;
+      plan_.Add(lost);
+    }
   }
-  registry.Add(Spec("DeviceCopy", {BytesAxis("bytes", "", "1M")}));
-  Plan plan(registry, Backend::kHost,
-            {{"columns", "131073,262144"}, {"matrix_bytes", "1M"}, {"precision", "fp32,bf16"}});
-  PlanSoftmax(plan, Backend::kHost);
-  ASSERT_EQ(plan.benchmarks().size(), 5U * 4);
-  const std::map<std::string, long> expected = {{"131073 fp32", 524292},
-                                                {"131073 bf16", 786440},
-                                                {"262144 fp32", 1048576},
-                                                {"262144 bf16", 1048576}};
-  for (const auto& benchmark : plan.benchmarks()) {
-    const Configuration& one = benchmark.configuration;
-    ASSERT_EQ(one.references[0].spec->name, "DeviceCopy");
-    EXPECT_EQ(one.references[0].settings.Integer("bytes"),
-              expected.at(one.settings.Text("columns") + " " + one.settings.Text("precision")))
-        << one.name;
+  std::vector<std::string> Selected(const std::string& filter) const {
+    std::vector<std::string> names;
+    for (const Benchmark& benchmark : Select(plan_, filter).benchmarks)
+      names.push_back(benchmark.name);
+    return names;
   }
+  std::string RefusalOf(const std::string& filter) const {
+    return TextOf([&] { RequireSomething(plan_, Select(plan_, filter), filter); });
+  }
+  Plan plan_ = With({});
+};
+
+TEST_F(SelectTest, TakesWhatAnExpressionFinds) {
+  EXPECT_EQ(Selected("."), Names(plan_));
+  EXPECT_EQ(Selected("Even|count:4"),
+            (std::vector<std::string>{"Compute/Work/count:4/cache:cold",
+                                      "Compute/Even/count:2/cache:cold"}));
+  EXPECT_EQ(Selected("-Work"), std::vector<std::string>{"Compute/Even/count:2/cache:cold"});
 }
 
-TEST(Registry, ThrowsForAnUnknownWorkload) {
-  EXPECT_THROW((void)SmallRegistry().Find("Nothing"), Error);
+TEST_F(SelectTest, SaysOnceWhyWhatItNamesCannotRun) {
+  EXPECT_EQ(
+      Select(plan_, "Comm").unavailable,
+      std::vector<std::string>{"not available: Comm/Lost and 1 more: Lost needs at least 2 GPUs"});
+  EXPECT_TRUE(Select(plan_, "Compute").unavailable.empty());
 }
+
+TEST_F(SelectTest, RefusesWhatSelectsNothing) {
+  EXPECT_EQ(RefusalOf("Comm/Lost"),
+            "no benchmark matches --benchmark_filter=Comm/Lost; not available: Comm/Lost: Lost "
+            "needs at least 2 GPUs");
+  EXPECT_EQ(RefusalOf("Lots"),
+            "no benchmark matches --benchmark_filter=Lots; --benchmark_list_tests lists the names");
+  EXPECT_EQ(TextOf([&] { Select(plan_, "("); }),
+            "--benchmark_filter: '(' is not a regular expression");
+  EXPECT_NO_THROW(RequireSomething(plan_, Select(plan_, "Work"), "Work"));
+}
+
+TEST_F(SelectTest, SaysThatAPlusMustBeEscapedWhereItIsMeantAsItself) {
+  const std::string says = "no benchmark matches --benchmark_filter=";
+  const std::string how = "; its + repeats what is before it; write --benchmark_filter=";
+  plan_.Add(PairOf("Talk", "Work"));
+  plan_.Add(PairOf("Lost", "Work"));
+  EXPECT_EQ(RefusalOf("Talk+Work"), says + "Talk+Work" + how + R"('Talk\+Work')");
+  EXPECT_EQ(RefusalOf("Talk+Work.*count:4"),
+            says + "Talk+Work.*count:4" + how + R"('Talk\+Work.*count:4')");
+  EXPECT_EQ(RefusalOf("Lost+Work"), says + "Lost+Work" + how + R"('Lost\+Work')");
+  EXPECT_EQ(RefusalOf("Talk+Walk"), says + "Talk+Walk; --benchmark_list_tests lists the names");
+  EXPECT_EQ(Selected(R"(Talk\+Work.*count:4)").size(), 1U);
+  EXPECT_EQ(Selected("Tal+k").size(), 0U + Selected("Talk").size());
+}
+
+TEST_F(SelectTest, TakesSizesInBothForms) {
+  plan_.Add(PairOf("Talk", "Even", {{"bytes", "1M,64M"}}));
+  const std::vector<std::string> both = {"Overlap/Talk+Even/bytes:1048576/count:2/cache:cold",
+                                         "Overlap/Talk+Even/bytes:67108864/count:2/cache:cold"};
+  EXPECT_EQ(Selected("bytes:64M"), std::vector<std::string>{both[1]});
+  EXPECT_EQ(Selected("bytes:67108864"), std::vector<std::string>{both[1]});
+  EXPECT_EQ(Selected("bytes:(1M|64M)/count:2"), both);
+}
+
+TEST_F(PlanTest, ThrowsForAnUnknownWorkload) { EXPECT_THROW((void)Find("Nothing"), Error); }
 
 }  // namespace
 }  // namespace overlapbench

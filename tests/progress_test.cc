@@ -13,9 +13,7 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-TEST(ProgressTest, NamesNothingThatIsNotThere) {
-  EXPECT_EQ(Progress(0, 1).Where(), "between benchmarks");
-}
+TEST(ProgressTest, OmitsWhatIsNotSet) { EXPECT_EQ(Progress(0, 1).Where(), "between benchmarks"); }
 
 TEST(ProgressTest, NamesRankBenchmarkSampleRunAndPhase) {
   Progress progress(1, 4);
@@ -27,7 +25,7 @@ TEST(ProgressTest, NamesRankBenchmarkSampleRunAndPhase) {
             "rank 1 of 4, Comm/AllReduce, sample 2, run 'overlap', waiting for the stream COMM");
 }
 
-TEST(ProgressTest, ABenchmarkCountsItsOwnSamples) {
+TEST(ProgressTest, EachBenchmarkCountsItsOwnSamples) {
   Progress progress(0, 1);
   progress.set_benchmark("Comm/AllReduce");
   progress.BeginSample("comm");
@@ -35,7 +33,7 @@ TEST(ProgressTest, ABenchmarkCountsItsOwnSamples) {
   EXPECT_EQ(progress.Where(), "Comm/AllGather, between benchmarks");
 }
 
-TEST(ProgressTest, TheOuterPhaseGoesOnAfterTheInner) {
+TEST(ProgressTest, TheOuterPhaseResumesAfterTheInner) {
   Progress progress(0, 1);
   const Progress::Scope outer(progress, Phase::kMake);
   {
@@ -44,7 +42,7 @@ TEST(ProgressTest, TheOuterPhaseGoesOnAfterTheInner) {
   EXPECT_EQ(progress.Where(), "making workloads");
 }
 
-TEST(ProgressTest, AfterAnErrorItStaysWhereThatHappened) {
+TEST(ProgressTest, AfterAnErrorThePhaseStays) {
   Progress progress(0, 1);
   try {
     const Progress::Scope outer(progress, Phase::kMake);
@@ -63,7 +61,7 @@ TEST(ProgressTest, EveryPhaseIsFoundByItsName) {
   EXPECT_THROW(PhaseNamed("lunch"), UsageError);
 }
 
-TEST(ProgressTest, ItIsUnchangedSinceTheLastPhase) {
+TEST(ProgressTest, UnchangedCountsFromTheLastPhase) {
   Progress progress(0, 1);
   std::this_thread::sleep_for(30ms);
   EXPECT_GE(progress.Unchanged(), 30ms);
@@ -72,7 +70,7 @@ TEST(ProgressTest, ItIsUnchangedSinceTheLastPhase) {
   EXPECT_LT(progress.Unchanged(), before);
 }
 
-TEST(ProgressTest, AnObserverHearsOfAPhaseBeforeItsWork) {
+TEST(ProgressTest, AnObserverIsCalledBeforeThePhasesWork) {
   Progress progress(0, 1);
   std::vector<Phase> heard;
   progress.Observe([&](Phase phase) { heard.push_back(phase); });

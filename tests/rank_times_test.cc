@@ -20,13 +20,13 @@ TEST(RankTimesTest, WaitingForALateRankIsNotWork) {
   EXPECT_DOUBLE_EQ(times.spread, 0);
 }
 
-TEST(RankTimesTest, WithoutCommunicationNobodyWaits) {
+TEST(RankTimesTest, WithoutCommunicationAllTimeIsWork) {
   const RankTimes times = SummarizeRanks(Samples(3, {{100, 5}, {103, 2}}), false);
   EXPECT_DOUBLE_EQ(times.ranks[0].work_ms, 5);
   EXPECT_EQ(times.slowest, 0);
 }
 
-TEST(RankTimesTest, NamesTheSlowestAndHowOftenItWasSo) {
+TEST(RankTimesTest, NamesTheSlowestRankAndItsShare) {
   const Samples samples = {{{0, 1}, {0, 4}, {0, 2}},
                            {{0, 1}, {0, 4}, {0, 2}},
                            {{0, 1}, {0, 4}, {0, 2}},
@@ -37,7 +37,7 @@ TEST(RankTimesTest, NamesTheSlowestAndHowOftenItWasSo) {
   EXPECT_DOUBLE_EQ(times.spread, (4.0 - 1.0) / 2.0);
 }
 
-TEST(RankTimesTest, WritesALineARank) {
+TEST(RankTimesTest, WritesOneLinePerRank) {
   const RankTimes times = SummarizeRanks(Samples(1, {{0, 1}, {0.5, 2}}), false);
   EXPECT_EQ(RankTimesLines("Comm/Ring", times, {"a", "b"}),
             "Comm/Ring,0,a,1,0,1\nComm/Ring,1,b,2,500,2\n");

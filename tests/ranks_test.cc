@@ -9,13 +9,14 @@
 #include <cstring>
 #include <thread>
 
-#include "ranks/clock.h"
+#include "comm/communicator.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
 namespace {
 
 using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
 
 std::string Number(int value) { return std::to_string(value); }
 
@@ -38,7 +39,7 @@ class RanksTest : public testing::Test {
   bool is_last() { return rank() == size() - 1; }
 };
 
-TEST_F(RanksTest, AreCounted) {
+TEST_F(RanksTest, KnowTheirNumbers) {
   EXPECT_GE(rank(), 0);
   EXPECT_LT(rank(), size());
   EXPECT_EQ(ranks().is_root(), rank() == 0);
@@ -54,7 +55,7 @@ TEST_F(RanksTest, BarrierWaitsForTheLast) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, 45ms);
 }
 
-TEST_F(RanksTest, MaxIsTakenOfEachValue) {
+TEST_F(RanksTest, MaxIsElementwise) {
   std::array values = {static_cast<double>(rank()), static_cast<double>(-rank()), 7.25, -1e-300};
   ranks().Max(values, "the test");
   EXPECT_EQ(values, (std::array{size() - 1.0, 0.0, 7.25, -1e-300}));
@@ -86,7 +87,7 @@ TEST_F(RanksTest, GatherCutsLongTextsAndKeepsEmptyOnes) {
   for (int i = 1; i < size(); ++i) EXPECT_EQ(texts[i], "");
 }
 
-TEST_F(RanksTest, BroadcastBringsRootsBytes) {
+TEST_F(RanksTest, BroadcastCopiesTheRootsBytes) {
   std::array<std::byte, 64> bytes{};
   bytes.fill(std::byte(rank() + 1));
   ranks().Broadcast(bytes, "the test");
@@ -100,31 +101,121 @@ TEST_F(RanksTest, GatherIfAnyHasNoTextsOrAll) {
   for (int i = 0; i < size(); ++i) EXPECT_EQ(texts[i], i == size() - 1 ? "mine" : "");
 }
 
-TEST_F(RanksTest, NoErrorIsAgreedOnInSilence) {
+TEST_F(RanksTest, AgreeingOnNoErrorDoesNotThrow) {
   EXPECT_NO_THROW(ranks().AgreeOnError("", "the test"));
 }
 
-TEST_F(RanksTest, OneRanksErrorIsThrownOnAllWithItsRank) {
+TEST_F(RanksTest, OneRanksErrorIsThrownOnAllAndNamesTheRank) {
   const std::string mine = is_last() ? "out of memory" : "";
   EXPECT_EQ(Thrown<Error>([&] { ranks().AgreeOnError(mine, "the test"); }),
             size() == 1 ? "out of memory" : "rank " + Number(size() - 1) + ": out of memory");
 }
 
-TEST_F(RanksTest, AnErrorOfAllIsThrownWithoutARank) {
+TEST_F(RanksTest, AnErrorOfAllRanksNamesNoRank) {
   EXPECT_EQ(Thrown<Error>([&] { ranks().AgreeOnError("out of memory", "the test"); }),
             "out of memory");
 }
 
-TEST_F(RanksTest, OfDifferentErrorsTheFirstRanksIsThrownOnAll) {
+TEST_F(RanksTest, DifferentErrorsAreCombinedOnAllRanks) {
+  std::string expected = "error 0";
+  if (size() > 1) expected = "rank 0: error 0";
+  for (int i = 1; i < size(); ++i) expected += "; rank " + Number(i) + ": error " + Number(i);
   EXPECT_EQ(Thrown<Error>([&] { ranks().AgreeOnError("error " + Number(rank()), "the test"); }),
-            size() == 1 ? "error 0" : "rank 0: error 0");
+            expected);
+}
+
+TEST(CombineErrors, NamesTheRanksOfEachDistinctError) {
+  EXPECT_EQ(CombineErrors({"a", "a", "a"}), "a");
+  EXPECT_EQ(CombineErrors({"", "a"}), "rank 1: a");
+  EXPECT_EQ(CombineErrors({"", "a", "b"}), "rank 1: a; rank 2: b");
+  EXPECT_EQ(CombineErrors({"c", "", "c"}), "ranks 0, 2: c");
+  EXPECT_EQ(CombineErrors({"", "b", "a", "b"}), "ranks 1, 3: b; rank 2: a");
+  EXPECT_EQ(CombineErrors({"", "a", "a", "", "a", "a", "a", "", "a"}), "ranks 1, 2, 4-6, 8: a");
+}
+
+// In each of these tests the last rank fails in a step. The others are in a wait that is not MPI's
+// and has no end of its own but this one, for the test to fail.
+void WaitForTheOthersToFail() {
+  const auto deadline = std::chrono::steady_clock::now() + 5s;
+  while (std::chrono::steady_clock::now() < deadline) TestRanks().ThrowIfOthersFailed();
+  throw Error("nobody noticed");
+}
+
+TEST_F(RanksTest, AStepThatSucceedsDoesNotThrow) {
+  int done = 0;
+  EXPECT_NO_THROW(ranks().Together("the test", [&] { ++done; }));
+  EXPECT_EQ(done, 1);
+}
+
+TEST_F(RanksTest, AFailedStepIsNoticedInAWaitOutsideMpiByAllOtherRanks) {
+  for (int failing = 0; failing < size(); ++failing) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto step = [&] {
+      if (rank() == failing) throw Error("no such link");
+      WaitForTheOthersToFail();
+    };
+    EXPECT_EQ(Thrown<AgreedError>([&] { ranks().Together("the test", step); }),
+              (size() == 1 ? "" : "rank " + Number(failing) + ": ") + "no such link");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
+  }
+}
+
+// A rank that fails early meets the others in whatever they agree on next.
+TEST_F(RanksTest, AFailedStepIsNoticedInAnAgreementInsideIt) {
+  for (const bool early : {true, false}) {
+    const auto step = [&] {
+      if (is_last() && early) throw Error("no such link");
+      ranks().AgreeOnError("", "something in the step");
+      if (is_last()) throw Error("no such link");
+      WaitForTheOthersToFail();
+    };
+    EXPECT_EQ(Thrown<AgreedError>([&] { ranks().Together("the test", step); }),
+              (size() == 1 ? "" : "rank " + Number(size() - 1) + ": ") + "no such link");
+    ranks().Barrier("the same place on all ranks");
+  }
+}
+
+TEST_F(RanksTest, AFailedStepIsForgottenInTheNext) {
+  const auto failing = [&] {
+    if (is_last()) throw Error("no such link");
+  };
+  EXPECT_THROW(ranks().Together("the test", failing), AgreedError);
+  bool finished = false;
+  const auto next = [&] {
+    const auto end = std::chrono::steady_clock::now() + 20ms;
+    while (std::chrono::steady_clock::now() < end) ranks().ThrowIfOthersFailed();
+    finished = true;
+  };
+  EXPECT_NO_THROW(ranks().Together("the test", next));
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(RanksTest, AFatalErrorPassesThroughItsStep) {
+  EXPECT_THROW(ranks().Together("the test", [] { throw FatalError("too late"); }), FatalError);
+}
+
+// One rank that fails before it must not let the others wait in MPI.
+TEST_F(RanksTest, AnMpiCommunicatorIsMadeWithoutTheOthers) {
+  if (is_last()) {
+    EXPECT_EQ(MakeMpiCommunicator(ranks())->size(), size());
+  }
+  ranks().Barrier("the other ranks make none");
+}
+
+// 2^32 + 1 would be one element.
+TEST_F(RanksTest, AnMpiCommunicatorRefusesMoreThanMpiCounts) {
+  const auto stream = OpenHostDevice(1)->CreateStream();
+  const auto communicator = MakeMpiCommunicator(ranks());
+  communicator->AllReduceSum(*stream, nullptr, nullptr, (1L << 32) + 1, Element::kInt32);
+  const std::string text = Thrown<Error>([&] { stream->Synchronize(kPatience, "the test"); });
+  EXPECT_EQ(text.find("MPI counts at most 2147483647 elements"), 0U) << text;
 }
 
 TEST_F(RanksTest, TheSameBenchmarkIsEnteredTogether) {
   EXPECT_NO_THROW(ranks().AgreeOnEntry("Comm/AllReduce", 10));
 }
 
-TEST_F(RanksTest, ATripwireNamesBothBenchmarks) {
+TEST_F(RanksTest, TheTripwireNamesBothBenchmarks) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks to differ";
   const std::string mine = is_last() ? "Comm/AllGather" : "Comm/AllReduce";
   const std::string text = Thrown<FatalError>([&] { ranks().AgreeOnEntry(mine, 1); });
@@ -134,7 +225,7 @@ TEST_F(RanksTest, ATripwireNamesBothBenchmarks) {
       << text;
 }
 
-TEST_F(RanksTest, ATripwireNamesBothIterationCounts) {
+TEST_F(RanksTest, TheTripwireNamesBothIterationCounts) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks to differ";
   const std::string text =
       Thrown<FatalError>([&] { ranks().AgreeOnEntry("Comm/AllReduce", is_last() ? 20 : 10); });
@@ -142,7 +233,7 @@ TEST_F(RanksTest, ATripwireNamesBothIterationCounts) {
   EXPECT_NE(text.find("(20 iterations)"), std::string::npos) << text;
 }
 
-TEST_F(RanksTest, WhatAllRanksKnowIsMarkedSo) {
+TEST_F(RanksTest, AnErrorKnownToAllRanksIsMarkedSo) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks to differ";
   try {
     ranks().AgreeOnEntry("benchmark " + Number(rank()), 1);
@@ -153,7 +244,7 @@ TEST_F(RanksTest, WhatAllRanksKnowIsMarkedSo) {
 }
 
 // The last rank comes, but long after the others have given up.
-TEST_F(RanksTest, ARankThatDoesNotComeEndsTheWaiting) {
+TEST_F(RanksTest, WaitingForAMissingRankTimesOut) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks";
   if (is_last()) {
     std::this_thread::sleep_for(1000ms);
@@ -170,7 +261,7 @@ TEST_F(RanksTest, ARankThatDoesNotComeEndsTheWaiting) {
   ranks().Barrier("meeting again");
 }
 
-TEST_F(RanksTest, TheClockIsCommon) {
+TEST_F(RanksTest, RanksShareAClock) {
   ranks().Barrier("the test");
   const double now_ms = ranks().CommonClockMs();
   std::array spread = {now_ms, -now_ms};
@@ -179,11 +270,33 @@ TEST_F(RanksTest, TheClockIsCommon) {
 }
 
 // As of machines whose clocks are an hour apart.
-TEST_F(RanksTest, ClocksOfMachinesAreCompared) {
+TEST_F(RanksTest, ClockOffsetsBetweenMachinesAreMeasured) {
   constexpr double kHour_ms = 3.6e6;
   const auto skewed_ms = [&] { return NowMs() + kHour_ms * rank(); };
   const double offset_ms = ClockOffsetMs(ranks(), MPI_COMM_WORLD, skewed_ms);
   EXPECT_NEAR(offset_ms, -kHour_ms * rank(), 1000) << "ms, half of the quickest exchange";
+}
+
+// The offset is rank 0's time less the middle of the exchange.
+TEST_F(RanksTest, AClockOffsetDoesNotContainTheJourney) {
+  const auto far_away_ms = [&] {
+    if (rank() > 0) return NowMs();
+    std::this_thread::sleep_for(20ms);
+    const double now_ms = NowMs();
+    std::this_thread::sleep_for(20ms);
+    return now_ms;
+  };
+  EXPECT_NEAR(ClockOffsetMs(ranks(), MPI_COMM_WORLD, far_away_ms), 0, 10);
+}
+
+// Few journeys are quick. All others are long, and only on the way there.
+TEST_F(RanksTest, AClockOffsetIsThatOfTheQuickestExchange) {
+  int asked = 0;
+  const auto mostly_late_ms = [&] {
+    if (rank() == 0 && asked++ % 20 >= 5) std::this_thread::sleep_for(60ms);
+    return NowMs();
+  };
+  EXPECT_NEAR(ClockOffsetMs(ranks(), MPI_COMM_WORLD, mostly_late_ms), 0, 20);
 }
 
 TEST(MpiCheck, NamesTheCallAndTheReason) {

@@ -34,7 +34,7 @@ class ResultFileTest : public testing::Test {
   const fs::path partial_ = folder_ / "result.json.partial";
 };
 
-TEST_F(ResultFileTest, IsClosedProperlyAfterEveryRow) {
+TEST_F(ResultFileTest, IsCompleteAfterEveryRow) {
   ResultFile file(path_);
   file.Append("{[", "]}\n");
   EXPECT_EQ(Read(partial_), "{[]}\n");
@@ -44,7 +44,7 @@ TEST_F(ResultFileTest, IsClosedProperlyAfterEveryRow) {
   EXPECT_EQ(Read(partial_), "{[1,2]}\n");
 }
 
-TEST_F(ResultFileTest, LeavesNothingOfALongerEnding) {
+TEST_F(ResultFileTest, OverwritesALongerEnding) {
   ResultFile file(path_);
   file.Append("a", "a long ending");
   file.Append("b", "!");
@@ -75,28 +75,28 @@ TEST_F(ResultFileTest, KeepsAnEarlierResultUntilTheEnd) {
   EXPECT_EQ(Read(path_), "new");
 }
 
-TEST_F(ResultFileTest, IsRefusedWhereItCannotBeWritten) {
+TEST_F(ResultFileTest, IsRefusedIfThePathIsNotWritable) {
   EXPECT_THROW(ResultFile(folder_ / "missing" / "result.json"), UsageError);
   EXPECT_THROW(ResultFile{folder_}, UsageError);
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
 // A file would be renamed into its place.
-TEST_F(ResultFileTest, IsRefusedWhereSomethingElseThanAFileIs) {
+TEST_F(ResultFileTest, IsRefusedIfThePathIsNotARegularFile) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THROW(ResultFile{path_}, UsageError);
   EXPECT_TRUE(fs::is_fifo(path_));
   EXPECT_FALSE(fs::exists(partial_));
 }
 
-TEST_F(ResultFileTest, RefusesPathsThatCannotBeLookedUp) {
+TEST_F(ResultFileTest, IsRefusedIfThePathCannotBeResolved) {
   EXPECT_THROW(ResultFile(folder_ / std::string(300, 'x')), UsageError);
   fs::create_symlink(path_, folder_ / "loop");
   fs::create_symlink(folder_ / "loop", path_);
   EXPECT_THROW(ResultFile{path_}, UsageError);
 }
 
-TEST_F(ResultFileTest, ReplacesWhatALinkLeadsTo) {
+TEST_F(ResultFileTest, ReplacesTheTargetOfALink) {
   const fs::path target = folder_ / "target.json";
   std::ofstream(target) << "earlier";
   fs::create_symlink(target, path_);
@@ -107,7 +107,7 @@ TEST_F(ResultFileTest, ReplacesWhatALinkLeadsTo) {
   EXPECT_EQ(Read(target), "now");
 }
 
-TEST_F(ResultFileTest, IsRefusedWhereAnEarlierResultIsProtected) {
+TEST_F(ResultFileTest, IsRefusedIfAnEarlierResultIsReadOnly) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   std::ofstream(path_) << "earlier";
   fs::permissions(path_, fs::perms::owner_read);
@@ -125,7 +125,7 @@ TEST_F(ResultFileTest, SaysWhyInOneLine) {
   }
 }
 
-TEST_F(ResultFileTest, IsRefusedWhileAnotherRunWritesIt) {
+TEST_F(ResultFileTest, IsRefusedWhileInUse) {
   ResultFile first(path_);
   first.Append("{[1", "]}\n");
   try {
@@ -142,7 +142,7 @@ TEST_F(ResultFileTest, IsRefusedWhileAnotherRunWritesIt) {
   EXPECT_EQ(Read(path_), "{[1]}\n");
 }
 
-TEST_F(ResultFileTest, NothingIsWrittenAfterTheRunHasEndedEarly) {
+TEST_F(ResultFileTest, IsNotWrittenAfterAbandon) {
   ResultFile file(path_);
   file.Append("{[1", "], still running}\n");
   EXPECT_TRUE(file.Abandon("], interrupted}\n", true));
@@ -152,7 +152,7 @@ TEST_F(ResultFileTest, NothingIsWrittenAfterTheRunHasEndedEarly) {
 }
 
 // Not even the same ending can be written again: what is there stays.
-TEST_F(ResultFileTest, AFileThatCannotBeWrittenAnyMoreIsKeptAsItIs) {
+TEST_F(ResultFileTest, AbandonKeepsAFileThatIsNoLongerWritable) {
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
@@ -167,7 +167,7 @@ TEST_F(ResultFileTest, AFileThatCannotBeWrittenAnyMoreIsKeptAsItIs) {
   EXPECT_FALSE(fs::exists(partial_));
 }
 
-TEST_F(ResultFileTest, ARunThatEndsEarlyKeepsWhatItHas) {
+TEST_F(ResultFileTest, AbandonKeepsTheFinishedRows) {
   ResultFile file(path_);
   file.Append("{[1", "], still running}\n");
   EXPECT_TRUE(file.Abandon("], the power failed}\n", true));
@@ -177,14 +177,14 @@ TEST_F(ResultFileTest, ARunThatEndsEarlyKeepsWhatItHas) {
   EXPECT_EQ(Read(path_), "{[1], the power failed}\n");
 }
 
-TEST_F(ResultFileTest, ARunThatEndsBeforeItsFirstRowLeavesNothing) {
+TEST_F(ResultFileTest, AbandonWithoutRowsLeavesNothing) {
   ResultFile file(path_);
   file.Append("{[", "]}\n");
   EXPECT_FALSE(file.Abandon("]}\n", false));
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
-TEST_F(ResultFileTest, WhatIsFinishedIsNotAbandoned) {
+TEST_F(ResultFileTest, AbandonDoesNothingAfterFinish) {
   ResultFile file(path_);
   file.Append("{[1]}\n", "");
   file.Finish();
@@ -193,7 +193,7 @@ TEST_F(ResultFileTest, WhatIsFinishedIsNotAbandoned) {
 }
 
 // As on a full disk: the row that does not fit is given up, and so is a longer ending.
-TEST_F(ResultFileTest, AFileThatCannotGrowKeepsTheRowsBefore) {
+TEST_F(ResultFileTest, AFailedAppendKeepsTheEarlierRows) {
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);

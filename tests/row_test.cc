@@ -5,63 +5,51 @@
 
 #include <string>
 
+#include "google_run.h"
+
 namespace overlapbench {
 namespace {
 
-using GoogleRun = benchmark::BenchmarkReporter::Run;
-
 constexpr const char* kName = "Overlap/AllToAll+Gemm/bytes:67108864/grid:16x16/cache:cold";
 
-GoogleRun Measured() {
-  GoogleRun run;
-  run.run_name.function_name = kName;
-  run.run_name.iterations = "iterations:1";
-  run.report_label = "a label";
-  run.time_unit = benchmark::kMillisecond;
-  run.iterations = 2;
-  run.real_accumulated_time = 0.008;
-  run.counters["slowdown"] = 1.25;
-  run.counters["valid"] = 1;
-  return run;
-}
-
-// Google Benchmark 1.8 renamed the members that say a run was skipped.
-template <class AnyRun>
-AnyRun Failed(AnyRun run, const std::string& message) {
-  if constexpr (requires { run.skip_message; }) {
-    using Skipped = decltype(run.skipped);
-    run.skipped = Skipped::SkippedWithError;
-    run.skip_message = message;
-  } else {
-    run.error_occurred = true;
-    run.error_message = message;
-  }
-  return run;
-}
-
 TEST(Row, IsTakenFromARun) {
-  const Row row = MakeRow(Measured());
+  GoogleRun run = Measured(kName);
+  run.report_label = "a finding";
+  const Row row = MakeRow(run);
   EXPECT_EQ(row.name, kName);
-  EXPECT_EQ(row.label, "a label");
+  EXPECT_EQ(row.state, RowState::kOk);
+  EXPECT_EQ(row.reason, "a finding");
+  EXPECT_TRUE(row.measured());
   EXPECT_DOUBLE_EQ(row.time_ms, 4);
-  EXPECT_DOUBLE_EQ(row.Counter("slowdown"), 1.25);
+  EXPECT_DOUBLE_EQ(row.Counter("furlongs"), 12);
   EXPECT_DOUBLE_EQ(row.Counter("nothing"), 0);
-  EXPECT_EQ(row.error, "");
-  EXPECT_TRUE(row.valid());
 }
 
-TEST(Row, OfAFailedRunHasItsErrorAndIsNotValid) {
-  const Row row = MakeRow(Failed(Measured(), "wrong result"));
-  EXPECT_EQ(row.error, "wrong result");
-  EXPECT_FALSE(row.valid());
+// Google Benchmark has times in seconds, whatever unit it shows them in.
+TEST(Row, HasItsTimeInMillisecondsWhateverTheUnit) {
+  for (const auto unit : {benchmark::kNanosecond, benchmark::kMicrosecond, benchmark::kMillisecond,
+                          benchmark::kSecond}) {
+    GoogleRun run = Measured(kName);
+    run.time_unit = unit;
+    EXPECT_DOUBLE_EQ(MakeRow(run).time_ms, 4) << benchmark::GetTimeUnitString(unit);
+  }
 }
 
-TEST(Row, IsNotValidWithoutTheCounterThatSaysSo) {
-  GoogleRun run = Measured();
-  run.counters["valid"] = 0;
-  EXPECT_FALSE(MakeRow(run).valid());
-  run.counters.erase("valid");
-  EXPECT_FALSE(MakeRow(run).valid());
+TEST(Row, HasTheStateOfItsCounterWhichIsNoCounterOfTheRow) {
+  for (const RowState state : {RowState::kOk, RowState::kSerialized, RowState::kInvalid}) {
+    const Row row = MakeRow(InState(Measured(kName), state, "a finding"));
+    EXPECT_EQ(row.state, state);
+    EXPECT_EQ(row.reason, "a finding");
+    EXPECT_TRUE(row.measured());
+    EXPECT_FALSE(row.counters.contains(kStateCounter));
+  }
+}
+
+TEST(Row, OfAFailedRunIsAnErrorForThatReason) {
+  const Row row = MakeRow(Failed(InState(Measured(kName), RowState::kOk, ""), "wrong result"));
+  EXPECT_EQ(row.state, RowState::kError);
+  EXPECT_EQ(row.reason, "wrong result");
+  EXPECT_FALSE(row.measured());
 }
 
 TEST(Split, SeparatesScenarioAndAxes) {

@@ -1,15 +1,21 @@
-// Samples: what the host takes to enqueue is in one, or beside it.
+// Samples: what the host takes to enqueue is in one, or beside it; who is held by which gate; and a
+// failure or a timeout of one rank is everybody's.
 //
 // Enqueueing sleeps here, for far more than anything else in a sample takes.
 #include "fixtures/sampler.h"
 
-#include <array>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "backends.h"
+#include "device/forwarding_device.h"
+#include "device/host/host_stream.h"
 #include "fake_workload.h"
 #include "test_ranks.h"
 
@@ -26,37 +32,73 @@ constexpr SamplerOptions kNoGate = {false, false, 1};
 
 class SamplerTest : public RanksOnEachBackend {
  protected:
+  using Run = overlapbench::Run;  // not GoogleTest's
+
   void SetUp() override {
     RanksOnEachBackend::SetUp();
     if (IsSkipped()) return;
-    for (auto& stream : streams_) stream = device().CreateStream();
+    machine_ = std::make_unique<Machine>(Machine{device(), TestRanks()});
+    LoadDelay(*machine_);
     slow_.enqueue = [](Stream&) { std::this_thread::sleep_for(kLong); };
   }
 
   // A run of one lane for each behaviour.
-  SceneRun RunOf(const std::vector<const Behaviour*>& behaviours, bool gated) {
-    SceneRun run = {"run", {}, std::nullopt, gated};
-    workloads_.clear();
+  Run RunOf(const std::vector<const Behaviour*>& behaviours, bool gated) {
+    Run run{.name = "run", .gated = gated};
     for (const Behaviour* behaviour : behaviours) {
-      workloads_.push_back(std::make_unique<FakeWorkload>(*behaviour));
-      run.lanes.push_back(
-          {workloads_.back().get(), streams_.at(run.lanes.size()).get(), PhaseOf(run)});
+      const std::string lane = run.schedule.lanes().empty() ? "COMP" : "COMM";
+      run.schedule.Add(run.schedule.AddLane({lane}),
+                       FakeWork(lane, WorkClass::kCompute, *behaviour));
     }
     return run;
   }
-  Sample Take(const SceneRun& run, SamplerOptions options) {
-    return Sampler({device(), TestRanks()}, options).Take(run);
+  Run DelayedRun(std::chrono::milliseconds delay, bool gated = true) {
+    Run run{.name = "run", .gated = gated};
+    run.schedule.Add(run.schedule.AddLane({"COMP"}), DelayWork(*machine_, "delay", delay));
+    return run;
+  }
+  // `run` on this machine.
+  PreparedRun& Prepare(const Run& run) {
+    runs_.push_back(run);
+    for (const Work& work : run.schedule.works()) workloads_[work] = work->make();
+    prepared_.push_back(
+        std::make_unique<PreparedRun>(runs_.back(), *machine_, *streams(), workloads_));
+    return *prepared_.back();
+  }
+  Sample Take(const Run& run, SamplerOptions options) {
+    return Sampler(*machine_, options).Take(Prepare(run));
+  }
+  // The text of the FatalError that `action` throws.
+  template <class Action>
+  static std::string Fatal(const Action& action) {
+    try {
+      action();
+    } catch (const FatalError& error) {
+      return error.what();
+    }
+    return "nothing";
   }
   static bool OnLastRank() { return TestRanks().rank() == TestRanks().size() - 1; }
+  static std::string LastRank() {
+    const int size = TestRanks().size();
+    return size == 1 ? "" : fmt::format("rank {}: ", size - 1);
+  }
+  Machine& machine() { return *machine_; }
 
   Behaviour quick_;
   Behaviour slow_;
 
  private:
-  static const char* PhaseOf(const SceneRun& run) { return run.lanes.empty() ? "COMP" : "COMM"; }
+  std::unique_ptr<LaneStreams>& streams() {
+    if (streams_ == nullptr) streams_ = std::make_unique<LaneStreams>(machine_->device);
+    return streams_;
+  }
 
-  std::array<std::unique_ptr<Stream>, 2> streams_;
-  std::vector<std::unique_ptr<FakeWorkload>> workloads_;
+  std::unique_ptr<Machine> machine_;
+  std::deque<Run> runs_;
+  Workloads workloads_;
+  std::unique_ptr<LaneStreams> streams_;
+  std::vector<std::unique_ptr<PreparedRun>> prepared_;
 };
 INSTANTIATE_ON_EACH_BACKEND(SamplerTest);
 
@@ -76,6 +118,15 @@ TEST_P(SamplerTest, WithoutAGateAllRunsAreUngated) {
   EXPECT_GE(Take(RunOf({&slow_}, true), kNoGate).total_ms, kLong_ms);
 }
 
+TEST_P(SamplerTest, ARunForWhichTheHostWaitsIsUngated) {
+  Behaviour waiting = slow_;
+  waiting.enqueue_waits = true;
+  EXPECT_GE(Take(RunOf({&waiting}, true), kGate).total_ms, kLong_ms);
+  Run run = RunOf({&quick_, &slow_}, true);
+  run.schedule.Add(1, run.schedule.steps()[0].work, {.host_after = {0}});
+  EXPECT_GE(Take(run, kGate).total_ms, kLong_ms);
+}
+
 TEST_P(SamplerTest, EachLaneHasItsOwnTimeOfTheHost) {
   for (const bool gated : {true, false}) {
     const Sample sample = Take(RunOf({&quick_, &slow_}, gated), kGate);
@@ -92,6 +143,40 @@ TEST_P(SamplerTest, TheSlowestRanksTimeOfTheHostCounts) {
   EXPECT_GE(Take(RunOf({&slow_on_one}, true), kGate).enqueue_ms[0], kLong_ms);
 }
 
+// Lanes, steps and all, to the bit.
+TEST_P(SamplerTest, TheSlowestRanksTimesAreTheSampleOfAllRanks) {
+  Run run = DelayedRun(OnLastRank() ? kLong : 1ms);
+  run.timed = Timed::kSteps;
+  run.schedule.Add(0, run.schedule.steps()[0].work);
+  const Sample sample = Take(run, kGate);
+  ASSERT_EQ(sample.lanes.size(), 1U);
+  ASSERT_EQ(sample.steps.size(), 2U);
+  EXPECT_GE(sample.total_ms, 2 * kLong_ms);
+  EXPECT_GE(sample.lanes[0].own_ms(), 2 * kLong_ms);
+  EXPECT_GE(sample.steps[0].end_ms, kLong_ms);
+  EXPECT_GE(sample.steps[1].end_ms, 2 * kLong_ms);
+  for (const double time_ms : {sample.total_ms, sample.lanes[0].begin_ms, sample.lanes[0].end_ms,
+                               sample.steps[0].end_ms, sample.steps[1].begin_ms}) {
+    double highest_ms = time_ms;
+    double lowest_ms = -time_ms;
+    TestRanks().Max({&highest_ms, 1}, "the test");
+    TestRanks().Max({&lowest_ms, 1}, "the test");
+    EXPECT_EQ(highest_ms, -lowest_ms);
+  }
+}
+
+TEST_P(SamplerTest, LanesAndStepsAreTimedOnRequestOnly) {
+  Run run = DelayedRun(1ms);
+  for (const Timed timed : {Timed::kTotal, Timed::kLanes, Timed::kSteps}) {
+    run.timed = timed;
+    const Sample sample = Take(run, kGate);
+    EXPECT_EQ(sample.lanes.size(), timed >= Timed::kLanes ? 1U : 0U);
+    EXPECT_EQ(sample.steps.size(), timed == Timed::kSteps ? 1U : 0U);
+    EXPECT_EQ(sample.enqueue_ms.size(), 1U);
+    EXPECT_GE(sample.total_ms, 1);
+  }
+}
+
 // Nobody is slower than the sample, and one rank is as slow.
 TEST_P(SamplerTest, EachRanksTimeIsKeptOnRequest) {
   EXPECT_TRUE(Take(RunOf({&slow_}, false), kNoGate).ranks.empty());
@@ -103,6 +188,13 @@ TEST_P(SamplerTest, EachRanksTimeIsKeptOnRequest) {
     most_ms = std::max(most_ms, rank.time_ms);
   }
   EXPECT_DOUBLE_EQ(most_ms, sample.total_ms);
+}
+
+TEST_P(SamplerTest, TheSkewIsBetweenTheFirstAndTheLastStart) {
+  const Sample sample = Take(RunOf({&quick_}, true), {true, false, 1, true});
+  const auto [first, last] =
+      std::ranges::minmax_element(sample.ranks, {}, &RankSample::released_at_ms);
+  EXPECT_NEAR(sample.skew_us, (last->released_at_ms - first->released_at_ms) * 1000, 1e-3);
 }
 
 // Five in a row take five times as long in all.
@@ -118,35 +210,268 @@ TEST_P(SamplerTest, TimesAreOfOneOfTheBatch) {
   }
 }
 
+TEST_P(SamplerTest, ALanesAndAStepsTimeAreOfOneOfTheBatch) {
+  constexpr int kBatch = 5;
+  Run run = DelayedRun(kLong);
+  run.timed = Timed::kSteps;
+  const Sample sample = Take(run, {true, false, kBatch});
+  for (const TimeSpan& span : {sample.lanes.at(0), sample.steps.at(0)}) {
+    EXPECT_GE(span.own_ms(), kLong_ms);
+    EXPECT_LT(span.own_ms(), kLong_ms * kBatch / 2);
+  }
+}
+
 // Nothing is started before all ranks are there.
 TEST_P(SamplerTest, AnUngatedRunDoesNotContainALateRank) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
-  Sampler sampler({device(), TestRanks()}, kGate);
-  const SceneRun run = RunOf({&quick_}, false);
+  Sampler sampler(machine(), kGate);
+  PreparedRun& run = Prepare(RunOf({&quick_}, false));
   if (OnLastRank()) std::this_thread::sleep_for(kLong);
   EXPECT_LT(sampler.Take(run).total_ms, kShort_ms);
 }
 
+TEST_P(SamplerTest, ASampleContainsItsHostThreads) {
+  Behaviour making;
+  making.enqueue = [](Stream& stream) {
+    stream.host()->Enqueue([] { std::this_thread::sleep_for(kLong); });
+  };
+  Run run = RunOf({&quick_}, true);
+  run.timed = Timed::kLanes;
+  run.schedule.Add(run.schedule.AddLane({.name = "worker", .on_host = true}),
+                   FakeWork("make", WorkClass::kMemory, making));
+  const Sample sample = Take(run, kGate);
+  EXPECT_GE(sample.total_ms, kLong_ms);
+  EXPECT_EQ(sample.lanes.at(1).end_ms, 0);
+}
+
+// The cache is flushed before every other sample, but emptiness needs no cache.
+TEST_P(SamplerTest, AnEmptySampleHasTheSameLanesAndTakesNextToNothing) {
+  Run run = RunOf({&slow_, &slow_}, true);
+  run.schedule.AddLane({.name = "worker", .on_host = true});
+  run.schedule = run.schedule.WithoutSteps();
+  Sampler sampler(machine(), {true, true, 1});
+  const double empty_ms = sampler.EmptySample_ms(Prepare(run));
+  EXPECT_GT(empty_ms, 0);
+  EXPECT_LT(empty_ms, kShort_ms);
+}
+
+// ---- Gates
+
+// What a sampler does with its gates: which is armed how often, and when it is opened first.
+class GateLog {
+ public:
+  struct Entry {
+    int armed = 0;
+    std::chrono::steady_clock::time_point opening = {};
+    std::chrono::steady_clock::time_point opened = {};
+  };
+  std::deque<Entry> gates;  // in the order in which they were made
+
+  class Gate : public overlapbench::Gate {
+   public:
+    Gate(std::unique_ptr<overlapbench::Gate> gate, Entry& entry)
+        : gate_(std::move(gate)), entry_(entry) {}
+    void Arm(Stream& stream) override {
+      ++entry_.armed;
+      gate_->Arm(stream);
+    }
+    void Release() override {
+      const auto now = [] { return std::chrono::steady_clock::now(); };
+      const bool is_first = entry_.armed > 0 && entry_.opening == decltype(now())();
+      if (is_first) entry_.opening = now();
+      gate_->Release();
+      if (is_first) entry_.opened = now();
+    }
+
+   private:
+    std::unique_ptr<overlapbench::Gate> gate_;
+    Entry& entry_;
+  };
+};
+
+class GateLoggingDevice : public ForwardingDevice {
+ public:
+  GateLoggingDevice(std::unique_ptr<Device> device, GateLog& log)
+      : ForwardingDevice(std::move(device)), log_(log) {}
+  std::unique_ptr<Gate> CreateGate() override {
+    return std::make_unique<GateLog::Gate>(ForwardingDevice::CreateGate(),
+                                           log_.gates.emplace_back());
+  }
+
+ private:
+  GateLog& log_;
+};
+
+// The sampler's start gate, and the one that holds followers, in a sample of three lanes.
+GateLog GatesOf(Backend backend, int ordinal, const std::optional<std::size_t>& leader) {
+  GateLog log;
+  GateLoggingDevice device(backend == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal),
+                           log);
+  const Machine machine{device, TestRanks()};
+  const Behaviour quick;
+  const Work work = FakeWork("work", WorkClass::kCompute, quick);
+  Workloads workloads;
+  workloads[work] = work->make();
+  Run run{.name = "run"};
+  for (const char* lane : {"a", "b", "c"})
+    run.schedule.Add(run.schedule.AddLane({.name = lane}), work);
+  run.schedule.leader = leader;
+  LaneStreams streams(device);
+  PreparedRun prepared(run, machine, streams, workloads);
+  Sampler(machine, kGate).Take(prepared);
+  return log;
+}
+
+TEST_P(SamplerTest, FollowersAreHeldUntilTheLeaderHasStarted) {
+  const GateLog log = GatesOf(GetParam(), ordinal(), 1);
+  ASSERT_EQ(log.gates.size(), 2U);
+  EXPECT_EQ(log.gates[0].armed, 1);  // the fork stream's
+  EXPECT_EQ(log.gates[1].armed, 2);
+  EXPECT_GE(log.gates[1].opening - log.gates[0].opened, kLead);
+}
+
+TEST_P(SamplerTest, WithoutALeaderNoLaneIsHeld) {
+  const GateLog log = GatesOf(GetParam(), ordinal(), std::nullopt);
+  ASSERT_EQ(log.gates.size(), 2U);
+  EXPECT_EQ(log.gates[0].armed, 1);
+  EXPECT_EQ(log.gates[1].armed, 0);
+}
+
 // It has no gate that a follower could be held by.
 TEST_P(SamplerTest, AnUngatedRunWithALeaderEnds) {
-  SceneRun run = RunOf({&quick_, &quick_}, false);
-  run.leader = 1;
+  Run run = RunOf({&quick_, &quick_}, false);
+  run.schedule.leader = 1;
   EXPECT_LT(Take(run, kGate).total_ms, kShort_ms);
 }
 
+// ---- Failures
+
 // The others have no way of knowing what this rank did not enqueue.
-TEST_P(SamplerTest, AFailureOfOneRankInAnUngatedRunEndsTheJob) {
+TEST_P(SamplerTest, AFailureOfOneRankWhileEnqueueingEndsTheJob) {
+  Behaviour failing;
+  failing.enqueue = [](Stream&) {
+    if (OnLastRank()) throw Error("the link is down");
+  };
+  for (const bool gated : {true, false}) {
+    try {
+      Take(RunOf({&failing}, gated), kGate);
+      FAIL() << "the failure went unnoticed";
+    } catch (const FatalError& error) {
+      EXPECT_EQ(error.what(), LastRank() + "the link is down");
+      EXPECT_TRUE(error.known_to_all());
+    }
+  }
+}
+
+// What was enqueued has ended on all ranks, so they can go on.
+TEST_P(SamplerTest, AFailureOfOneRanksWorkIsAnErrorOnAll) {
+  if (GetParam() != Backend::kHost) GTEST_SKIP() << "a GPU's work throws nothing";
+  Behaviour failing;
+  failing.enqueue = [](Stream& stream) {
+    stream.host()->Enqueue([] {
+      if (OnLastRank()) throw Error("the link is down");
+    });
+  };
+  for (const bool gated : {true, false}) {
+    try {
+      Take(RunOf({&failing}, gated), kGate);
+      FAIL() << "the failure went unnoticed";
+    } catch (const AgreedError& error) {
+      EXPECT_EQ(error.what(), LastRank() + "the link is down");
+    }
+  }
+}
+
+TEST_P(SamplerTest, AFirstRunThatFailsOnOneRankIsAnErrorOnAll) {
   Behaviour failing;
   failing.enqueue = [](Stream&) {
     if (OnLastRank()) throw Error("the link is down");
   };
   try {
-    Take(RunOf({&failing}, false), kGate);
+    Sampler(machine(), kGate).RunOnce(Prepare(RunOf({&failing}, true)));
     FAIL() << "the failure went unnoticed";
-  } catch (const FatalError& error) {
-    EXPECT_NE(std::string(error.what()).find("the link is down"), std::string::npos);
-    EXPECT_TRUE(error.known_to_all());
+  } catch (const AgreedError& error) {
+    EXPECT_EQ(error.what(), LastRank() + "the link is down");
   }
+}
+
+// Long before the others' work ends, or the timeout.
+TEST_P(SamplerTest, NobodyWaitsForARankThatFailsInTheFirstRunOrWhileEnqueueing) {
+  const auto delay = DelayWork(machine(), "delay", 1000ms)->make();
+  Behaviour failing;
+  failing.enqueue = [&](Stream& stream) {
+    if (OnLastRank()) throw Error("the link is down");
+    delay->Enqueue(stream);
+  };
+  const auto expect_failure = [&](WorkClass work_class, bool is_fatal, const auto& action) {
+    Run run{.name = "run"};
+    const Work work = FakeWork("work", work_class, failing);
+    const std::size_t first = run.schedule.Add(run.schedule.AddLane({"lane"}), work);
+    run.schedule.Add(0, work, {.host_after = {first}});
+    PreparedRun& prepared = Prepare(run);
+    Sampler sampler(machine(), kGate);
+    const auto started = std::chrono::steady_clock::now();
+    try {
+      action(sampler, prepared);
+      FAIL() << "the failure went unnoticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), LastRank() + "the link is down");
+      EXPECT_EQ(dynamic_cast<const FatalError*>(&error) != nullptr, is_fatal);
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - started, 500ms);
+    prepared.stream(0).Synchronize(kPatience, "the delay");
+    TestRanks().Barrier("the test");
+  };
+  const auto run_once = [](Sampler& sampler, PreparedRun& run) { sampler.RunOnce(run); };
+  const auto take = [](Sampler& sampler, PreparedRun& run) { sampler.Take(run); };
+  expect_failure(WorkClass::kCompute, false, run_once);
+  expect_failure(WorkClass::kComm, true, run_once);
+  expect_failure(WorkClass::kCompute, true, take);
+}
+
+TEST_P(SamplerTest, WorkThatDoesNotEndIsNamed) {
+  Sampler sampler(machine(), kGate);
+  PreparedRun& run = Prepare(DelayedRun(1000ms));
+  const std::string prefix = TestRanks().Prefix() + "the stream COMP";
+  {
+    const ShortTimeout timeout(100ms);
+    EXPECT_EQ(Fatal([&] { sampler.RunOnce(run); }),
+              prefix + " in its first run did not finish within 100 ms");
+  }
+  run.AwaitLane(0);
+  // On the ranks' way to the next line nobody may be late.
+  TestRanks().Barrier("the test");
+  {
+    const ShortTimeout timeout(100ms);
+    EXPECT_EQ(Fatal([&] { sampler.Take(run); }), prefix + " did not finish within 100 ms");
+  }
+  run.AwaitLane(0);
+  TestRanks().Barrier("the test");
+}
+
+// No rank waits for a timeout to learn of it, in the first run as little as in a sample.
+TEST_P(SamplerTest, ABrokenLinkEndsEveryWait) {
+  Sampler sampler(machine(), kGate);
+  PreparedRun& run = Prepare(DelayedRun(1000ms));
+  // The link breaks as soon as the ranks have met.
+  const auto waits = [] {
+    return TestRanks().progress().Where().find("waiting for the stream COMP") !=
+               std::string::npos ||
+           TestRanks().progress().Where().find("first run") != std::string::npos;
+  };
+  const TestLink link([&] { return waits() ? "the link is down" : ""; });
+  const std::string down = TestRanks().Prefix() + "the link is down";
+  for (const bool first : {true, false}) {
+    const auto started = std::chrono::steady_clock::now();
+    const auto wait = [&] {
+      if (first) return sampler.RunOnce(run);
+      sampler.Take(run);
+    };
+    EXPECT_EQ(Fatal(wait), down);
+    EXPECT_LT(std::chrono::steady_clock::now() - started, 500ms);
+    run.stream(0).Synchronize(kPatience, "the delay");
+  }
+  TestRanks().Barrier("the test");
 }
 
 }  // namespace

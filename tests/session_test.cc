@@ -2,20 +2,18 @@
 // rank is everybody's; and the gate keeps out of a sample what does not belong there.
 #include "fixtures/session.h"
 
-#include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "backends.h"
-#include "benchmarks/catalog.h"
-#include "benchmarks/plan.h"
+#include "device/forwarding_device.h"
 #include "fake_workload.h"
-#include "fixtures/baseline_fixture.h"
-#include "fixtures/overlap_fixture.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
@@ -29,41 +27,75 @@ constexpr bool kNoGate = false;
 constexpr auto kLong = 60ms;
 constexpr double kShort_ms = 20;
 
+class EventCountingDevice : public ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::unique_ptr<Event> CreateEvent() override {
+    ++created_;
+    return ForwardingDevice::CreateEvent();
+  }
+  std::unique_ptr<Event> CreateUntimedEvent() override {
+    ++created_;
+    return ForwardingDevice::CreateUntimedEvent();
+  }
+  [[nodiscard]] int created() const { return created_; }
+
+ private:
+  int created_ = 0;
+};
+
 class SessionTest : public RanksOnEachBackend {
  protected:
-  // The session of Overlap/Talk+Work, in a warm cache unless `values` says otherwise.
-  std::unique_ptr<Session> Open(bool gate, std::map<std::string, std::string> values = {}) {
-    values.insert({"cache", "warm"});
-    AddFakes();
-    return OpenCase<OverlapFixture>("Overlap", {"Talk", "Work", values}, gate);
+  using Run = overlapbench::Run;  // not GoogleTest's
+  using Runs = std::vector<Run>;
+
+  Work comp() { return FakeWork("comp", WorkClass::kCompute, work_); }
+  Work comm() { return FakeWork("comm", WorkClass::kComm, talk_); }
+
+  // Both alone and both at once, on two lanes. In the last the communication is enqueued first.
+  Runs Pair() {
+    const Work comp = this->comp();
+    const Work comm = this->comm();
+    Run both{.name = "overlap"};
+    both.schedule.Add(both.schedule.AddLane({"COMM"}), comm);
+    both.schedule.Add(both.schedule.AddLane({"COMP"}), comp);
+    return {SoloRun(comp), SoloRun(comm), both};
   }
-  // The session of Comm/Work, which is held against Talk.
-  std::unique_ptr<Session> OpenWithReference() {
-    AddFakes();
-    return OpenCase<BaselineFixture>("Comm", {"", "Work", {{"cache", "warm"}}, {"Talk"}}, kGate);
+  // The communication waits for the computation.
+  Runs Chain() {
+    Run chain{.name = "chain"};
+    const std::size_t first = chain.schedule.Add(chain.schedule.AddLane({"COMP"}), comp());
+    chain.schedule.Add(chain.schedule.AddLane({"COMM"}), comm(), {.after = {first}});
+    return {chain};
   }
-  void AddFakes() {
-    registry_ = {};
-    registry_.Add(FakeSpec("Work", Side::kCompute, work_));
-    registry_.Add(FakeSpec("Talk", Side::kComm, talk_));
-  }
-  template <class Fixture>
-  std::unique_ptr<Session> OpenCase(const std::string& family, const Case& one, bool gate) {
-    Machine machine{device(), TestRanks()};
-    Plan plan(registry_, GetParam(), {});
-    plan.Add<Fixture>(family, one);
-    auto session = std::make_unique<Session>(machine, plan.benchmarks().at(0).configuration);
+
+  // The session of a benchmark of these runs, in a warm cache unless `values` say otherwise.
+  std::unique_ptr<Session> Open(
+      const std::function<Runs()>& runs, bool gate = kGate,
+      const std::vector<std::pair<std::string, std::string>>& values = {}) {
+    const std::vector<Axis> axes = {
+        ChoiceAxis("cache", "", {"cold", "warm"}, "warm"),
+        ChoiceAxis("cadence", "", {"isolated", "streaming"}, "isolated")};
+    Benchmark benchmark{
+        .name = "Family/Row", .settings = SettingsOf(axes, values), .runs = runs, .report = {}};
+    auto session = std::make_unique<Session>(Machine{device(), TestRanks()}, std::move(benchmark));
     session->SetUp(gate);
     return session;
   }
+  std::unique_ptr<Session> OpenPair(bool gate = kGate) {
+    return Open([this] { return Pair(); }, gate);
+  }
   // What setting up throws, as text.
-  std::string Refusal() {
+  std::string RefusalOf(const std::function<Runs()>& runs) {
     try {
-      Open(kGate);
+      Open(runs);
     } catch (const Error& error) {
       return error.what();
     }
     return "";
+  }
+  std::string Refusal() {
+    return RefusalOf([this] { return Pair(); });
   }
   static bool OnLastRank() { return TestRanks().rank() == TestRanks().size() - 1; }
   static std::string LastRank() {
@@ -73,7 +105,6 @@ class SessionTest : public RanksOnEachBackend {
 
   Behaviour work_;
   Behaviour talk_;
-  Registry registry_;
 };
 INSTANTIATE_ON_EACH_BACKEND(SessionTest);
 
@@ -82,7 +113,7 @@ TEST_P(SessionTest, VerifiesEachSideAloneAndWhileOverlapped) {
   int talk_verified = 0;
   work_.fault = [&] { return ++work_verified, ""; };
   talk_.fault = [&] { return ++talk_verified, ""; };
-  Open(kGate);
+  OpenPair();
   EXPECT_EQ(work_verified, 2);
   EXPECT_EQ(talk_verified, 2);
 }
@@ -104,7 +135,7 @@ TEST_P(SessionTest, WhatDoesNotFitIsRefusedBeforeItIsMade) {
   work_.footprint.device_bytes = 1UL << 50;
   work_.make = [&] { made = true; };
   const std::string text = Refusal();
-  EXPECT_EQ(text.find("Overlap/Talk+Work/cache:warm needs 1024 TiB but "), 0U) << text;
+  EXPECT_EQ(text.find("Family/Row needs 1024 TiB but "), 0U) << text;
   EXPECT_NE(text.find(" are free"), std::string::npos) << text;
   EXPECT_FALSE(made);
 }
@@ -126,7 +157,7 @@ TEST_P(SessionTest, RanksThatFitOnlyOneAtATimeAreRefusedOnTheHost) {
 TEST_P(SessionTest, WhatDoesNotFitTheHostIsRefusedOnEveryBackend) {
   work_.footprint.host_bytes = 1UL << 50;
   const std::string text = Refusal();
-  EXPECT_EQ(text.find("Overlap/Talk+Work/cache:warm on the host needs 1024 TiB but "), 0U) << text;
+  EXPECT_EQ(text.find("Family/Row on the host needs 1024 TiB but "), 0U) << text;
 }
 
 TEST_P(SessionTest, RanksShareTheHostsMemory) {
@@ -135,40 +166,142 @@ TEST_P(SessionTest, RanksShareTheHostsMemory) {
   EXPECT_EQ(Refusal().find(" are free") == std::string::npos, fits) << Refusal();
 }
 
-// What a benchmark is held against is set up, verified and measured with it.
-TEST_P(SessionTest, AReferenceMustFitAsWell) {
+// Every run's works, not the benchmark's own alone.
+TEST_P(SessionTest, WhatOnlyAReferenceRunNeedsMustFitAsWell) {
   talk_.footprint.device_bytes = 1UL << 50;
-  try {
-    OpenWithReference();
-    FAIL() << "a pebibyte was granted";
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()).find("Comm/Work/cache:warm needs 1024 TiB but "), 0U)
-        << error.what();
-  }
+  const std::string text = RefusalOf([this] { return Runs{SoloRun(comm()), SoloRun(comp())}; });
+  EXPECT_EQ(text.find("Family/Row needs 1024 TiB but "), 0U) << text;
 }
 
-TEST_P(SessionTest, AWrongResultOfAReferenceIsAnError) {
+TEST_P(SessionTest, AWrongResultOfAReferenceRunIsAnError) {
   talk_.fault = [] { return "element 3 is 1, expected 2"; };
-  EXPECT_THROW(OpenWithReference(), Error);
+  EXPECT_EQ(RefusalOf([this] { return Runs{SoloRun(comm()), SoloRun(comp())}; }),
+            "wrong result of COMM in run 'comm': element 3 is 1, expected 2");
 }
 
-TEST_P(SessionTest, MeasuresItsReferencesInFrontOfItsOwnRun) {
+TEST_P(SessionTest, AWorkThatRunsShareFitsAndIsMadeOnce) {
+  int made = 0;
+  const std::size_t free_bytes = device().memory(MemoryKind::kDevice).free_bytes;
+  work_.footprint.device_bytes = free_bytes / 10 * 7 / TestRanks().local_size();
+  work_.make = [&] { ++made; };
+  const auto session = OpenPair();
+  EXPECT_EQ(made, 1);
+}
+
+TEST_P(SessionTest, AColdCacheNeedsRoomForItsFlush) {
+  const std::size_t free_bytes = device().memory(MemoryKind::kDevice).free_bytes;
+  // The host's memory is shared, a GPU is one rank's.
+  const int sharers = device().backend() == Backend::kHost ? TestRanks().local_size() : 1;
+  // What is free may change a little before it is looked at again.
+  work_.footprint.device_bytes = free_bytes / sharers - CacheFlush::BufferBytes(device()) / 2;
+  const auto open = [this](const char* cache) {
+    Open([this] { return Pair(); }, kGate, {{"cache", cache}});
+  };
+  EXPECT_NO_THROW(open("warm"));
+  EXPECT_THROW(open("cold"), AgreedError);
+}
+
+// ---- Verification
+
+TEST_P(SessionTest, OnlySinksAreVerified) {
+  int work_verified = 0;
+  int talk_verified = 0;
+  work_.fault = [&] { return ++work_verified, ""; };
+  talk_.fault = [&] { return ++talk_verified, ""; };
+  Open([this] { return Chain(); });
+  EXPECT_EQ(work_verified, 0);
+  EXPECT_EQ(talk_verified, 1);
+}
+
+// What the last work fills, the one before it poisons.
+TEST_P(SessionTest, FillsRunsAndVerifiesEachRunFromTheLastWorkToTheFirst) {
   std::string order;
-  work_.enqueue = [&](Stream&) { order += 'W'; };
-  talk_.enqueue = [&](Stream&) { order += 'R'; };
-  const auto session = OpenWithReference();
-  order.clear();
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(session->Measure().size(), 2U);
-  EXPECT_TRUE(order == "RWWR" || order == "WRRW") << order;
+  work_.reset = [&] { order += "fill C, "; };
+  talk_.reset = [&] { order += "fill M, "; };
+  work_.enqueue = [&](Stream&) { order += "C, "; };
+  talk_.enqueue = [&](Stream&) { order += "M, "; };
+  talk_.fault = [&] { return order += "verify M, ", ""; };
+  Open([this] {
+    Runs runs = Chain();
+    runs.insert(runs.begin(), SoloRun(runs[0].schedule.steps()[1].work));
+    return runs;
+  });
+  const std::string setup = "fill M, M, verify M, fill M, fill C, C, M, verify M, ";
+  EXPECT_EQ(order.substr(0, setup.size()), setup);
+  EXPECT_EQ(order.find("fill", setup.size()), std::string::npos);
+  EXPECT_EQ(order.find("verify", setup.size()), std::string::npos);
 }
 
-TEST_P(SessionTest, KeepsTheFingerprintOfEachRunsFirstLane) {
+TEST_P(SessionTest, KeepsTheGreatestError) {
+  const auto session = OpenPair();
+  EXPECT_EQ(session->max_rel_err(), 0);
+  talk_.max_rel_err = 0.25;
+  work_.max_rel_err = 0.125;
+  EXPECT_EQ(OpenPair()->max_rel_err(), 0.25);
+}
+
+TEST_P(SessionTest, ARunsFingerprintIsThatOfItsSinks) {
   work_.fingerprint = 1;
   talk_.fingerprint = 2;
-  using Fingerprints = std::vector<std::optional<std::uint64_t>>;
-  EXPECT_EQ(Open(kGate)->fingerprints(), (Fingerprints{1, 2, 2}));
+  const auto pair = OpenPair();
+  EXPECT_EQ(pair->fingerprint(0), 1U);
+  EXPECT_EQ(pair->fingerprint(1), 2U);
+  const auto both = pair->fingerprint(2);
+  ASSERT_TRUE(both.has_value());
+  std::swap(work_.fingerprint, talk_.fingerprint);
+  EXPECT_NE(OpenPair()->fingerprint(2), both) << "each has the other's result";
+  EXPECT_EQ(Open([this] { return Chain(); })->fingerprint(0), 1U);
   work_.fingerprint = std::nullopt;
-  EXPECT_EQ(OpenWithReference()->fingerprints(), (Fingerprints{2, std::nullopt}));
+  EXPECT_EQ(OpenPair()->fingerprint(0), std::nullopt);
+  EXPECT_EQ(OpenPair()->fingerprint(2), std::nullopt);
+}
+
+// As the host sees it, which has none.
+TEST_P(SessionTest, ARunThatCannotBeAGraphIsAnErrorOnAll) {
+  if (device().NoGraphs().empty()) GTEST_SKIP() << "this device has graphs";
+  const std::string refusal = RefusalOf([this] {
+    Run run = SoloRun(comp());
+    run.as_graph = true;
+    return Runs{run};
+  });
+  EXPECT_EQ(refusal, device().NoGraphs());
+}
+
+// The run that is verified may leave marks, so another graph is recorded after it. Samples only
+// launch it.
+TEST_P(SessionTest, AGraphIsRecordedAfterVerificationForTheLastTime) {
+  if (!device().NoGraphs().empty()) GTEST_SKIP() << device().NoGraphs();
+  std::string order;
+  work_.enqueue = [&](Stream&) { order += 'C'; };
+  work_.fault = [&] { return order += 'V', ""; };
+  const auto session = Open([this] {
+    Run run = SoloRun(comp());
+    run.as_graph = true;
+    return Runs{run};
+  });
+  session->Measure();
+  EXPECT_EQ(order, "CVC");
+}
+
+// ---- Failures
+
+TEST_P(SessionTest, ConnectsEachWorkBeforeAnyIsMade) {
+  std::string order;
+  work_.make = [&] { order += "make C, "; };
+  Open([&] {
+    WorkPlan plan = *comm();
+    plan.connect = [&] { order += "connect M, "; };
+    const Work connected = std::make_shared<const WorkPlan>(plan);
+    return Runs{SoloRun(comp()), SoloRun(connected)};
+  });
+  EXPECT_EQ(order, "connect M, make C, ");
+}
+
+TEST_P(SessionTest, RunsAreFoundByName) {
+  const auto session = OpenPair();
+  EXPECT_EQ(session->RunNamed("comm"), 1U);
+  EXPECT_EQ(session->RunNamed("overlap"), 2U);
+  EXPECT_THROW(static_cast<void>(session->RunNamed("other")), Error);
 }
 
 TEST_P(SessionTest, AWorkloadThatOneRankCannotMakeIsAnErrorOnAll) {
@@ -192,7 +325,7 @@ TEST_P(SessionTest, AFailureBehindTheGateEndsTheJob) {
     if (++runs > 2 && OnLastRank()) throw Error("the link is down");
   };
   try {
-    Open(kGate);
+    OpenPair();
     FAIL() << "the failure went unnoticed";
   } catch (const FatalError& error) {
     EXPECT_EQ(error.what(), LastRank() + "the link is down");
@@ -201,8 +334,9 @@ TEST_P(SessionTest, AFailureBehindTheGateEndsTheJob) {
 }
 
 TEST_P(SessionTest, AKnobWithoutEffectIsKept) {
+  EXPECT_EQ(OpenPair()->knob_fault(), "");
   work_.knob_fault = "sm_target:8 changed no grid";
-  EXPECT_EQ(Open(kGate)->knob_fault(), "sm_target:8 changed no grid");
+  EXPECT_EQ(OpenPair()->knob_fault(), "sm_target:8 changed no grid");
 }
 
 // C M T and T M C in turn. In T the communication is enqueued first.
@@ -210,7 +344,7 @@ TEST_P(SessionTest, InterleavesSoloAndOverlappedSamples) {
   std::string order;
   work_.enqueue = [&](Stream&) { order += 'C'; };
   talk_.enqueue = [&](Stream&) { order += 'M'; };
-  const auto session = Open(kGate);
+  const auto session = OpenPair();
   order.clear();
   for (int i = 0; i < 2; ++i) session->Measure();
   const std::string forward = "CMMC";
@@ -221,7 +355,7 @@ TEST_P(SessionTest, InterleavesSoloAndOverlappedSamples) {
 TEST_P(SessionTest, StreamsTwentyBackToBack) {
   int runs = 0;
   work_.enqueue = [&](Stream&) { ++runs; };
-  const auto session = Open(kGate, {{"cadence", "streaming"}});
+  const auto session = Open([this] { return Pair(); }, kGate, {{"cadence", "streaming"}});
   runs = 0;
   session->Measure();  // alone and overlapped
   EXPECT_EQ(runs, 40);
@@ -231,30 +365,71 @@ TEST_P(SessionTest, TheGateKeepsEnqueueingOutOfTheSample) {
   work_.enqueue = [](Stream&) {
     if (OnLastRank()) std::this_thread::sleep_for(kLong);
   };
-  EXPECT_LT(Open(kGate)->Measure().front().total_ms, kShort_ms);
-  EXPECT_GE(Open(kNoGate)->Measure().front().total_ms, kLong.count());
+  EXPECT_LT(OpenPair()->Measure().front().total_ms, kShort_ms);
+  EXPECT_GE(OpenPair(kNoGate)->Measure().front().total_ms, kLong.count());
 }
 
 // A call that needs the work behind the gate cannot be let wait for ever, and must not go
 // unnoticed.
 TEST_P(SessionTest, AnEnqueueThatWaitsNeedsAnOpenGate) {
   work_.enqueue = [](Stream& stream) { stream.Synchronize(kPatience, "waiting in Enqueue"); };
-  TestRanks().set_timeout(1000ms);
-  EXPECT_NE(Refusal().find("--gate=off"), std::string::npos);
-  EXPECT_NO_THROW(Open(kNoGate));
+  {
+    const ShortTimeout timeout(1000ms);
+    EXPECT_NE(Refusal().find("--gate=off"), std::string::npos);
+  }
+  EXPECT_NO_THROW(OpenPair(kNoGate));
   work_.enqueue_waits = true;
-  EXPECT_NO_THROW(Open(kGate));
-  TestRanks().set_timeout(kRanksPatience);
+  EXPECT_NO_THROW(OpenPair());
+}
+
+TEST_P(SessionTest, AnEmptySampleContainsNoWork) {
+  work_.enqueue = [](Stream&) { std::this_thread::sleep_for(kLong); };
+  EXPECT_LT(OpenPair()->empty_sample_ms(), kShort_ms);
+  const double ungated_ms = OpenPair(kNoGate)->empty_sample_ms();
+  EXPECT_GT(ungated_ms, 0);  // the host enqueues meanwhile
+  EXPECT_LT(ungated_ms, kShort_ms);
+}
+
+// Its events are those that are made after everything has been verified.
+TEST_P(SessionTest, AnEmptySampleHasTheRowsLanes) {
+  EventCountingDevice counting(GetParam() == Backend::kHost ? OpenHostDevice(2)
+                                                            : OpenCudaDevice(ordinal()));
+  int before = 0;
+  work_.fault = talk_.fault = [&] { return before = counting.created(), ""; };
+  Session session({counting, TestRanks()},
+                  {.name = "Family/Row",
+                   .settings = Settings().With("cache", "warm").With("cadence", "isolated"),
+                   .runs = [this] { return Pair(); },
+                   .report = {}});
+  session.SetUp(kGate);
+  EXPECT_EQ(counting.created() - before, 2) << "an end of each of two lanes";
+}
+
+TEST_P(SessionTest, AGroupsTimeOnTheWallIsThatOfAllItsRuns) {
+  work_.enqueue = [](Stream&) {
+    if (OnLastRank()) std::this_thread::sleep_for(kLong);
+  };
+  const double wall_ms = OpenPair()->group_wall_ms();
+  EXPECT_GE(wall_ms, 2 * kLong.count());  // alone and overlapped
+  // It decides when the warm-up ends and how many groups are taken.
+  for (const double other_ms : TestRanks().GatherNumbers({&wall_ms, 1}, "the test"))
+    EXPECT_EQ(other_ms, wall_ms) << "another rank may stop at another group";
 }
 
 // A collective that starts on one rank and waits for the other takes as long as the other is late.
 TEST_P(SessionTest, ALateRankIsKeptOutOfTheSample) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
   Machine machine{device(), TestRanks()};
-  FillRegistry(registry_, machine);
+  Registry registry;
+  FillRegistry(registry, machine);
+  const WorkloadSpec& all_reduce = registry.Find("AllReduce");
   for (const bool gate : {kGate, kNoGate}) {
-    const Case all_reduce = {"", "AllReduce", {{"bytes", "1536"}, {"cache", "warm"}}};
-    const auto session = OpenCase<BaselineFixture>("Comm", all_reduce, gate);
+    const auto session = Open(
+        [&] {
+          return Runs{
+              SoloRun(MakeWork(all_reduce, SettingsOf(all_reduce.axes, {{"bytes", "1536"}})))};
+        },
+        gate);
     if (OnLastRank()) std::this_thread::sleep_for(kLong);
     EXPECT_LT(session->Measure().back().total_ms, kShort_ms) << "gate " << gate;
   }

@@ -1,12 +1,13 @@
-// Softmax: the table of regimes, the oracle's own known values, and every variant on every backend
-// against the oracle, at both sides of every limit of the table, on rows of special values, and at
-// addresses that are aligned to one element only.
+// Softmax: the table of regimes, what a softmax moves, the oracle's own known values, and every
+// variant on every backend against the oracle, at both sides of every limit of the table, on rows
+// of special values, and at addresses that are aligned to one element only.
 #include "kernels/softmax.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -32,7 +33,7 @@ std::string NameOf(long columns, Element element, const SoftmaxTraits& traits) {
   return ToString(SoftmaxRegimeOf(columns, element, traits));
 }
 
-TEST(SoftmaxRegimes, ChangeAtTheirLimits) {
+TEST(SoftmaxRegimes, ChangeAtTheirBoundaries) {
   const auto expect_limit = [](long columns, Element element, const char* name, const char* next) {
     EXPECT_EQ(NameOf(columns, element, {}), name) << columns;
     EXPECT_EQ(NameOf(columns + 1, element, {}), next) << columns + 1;
@@ -86,6 +87,38 @@ TEST(SoftmaxRegimes, ReadLongRowsTwiceWithoutParts) {
   EXPECT_EQ(NameOf(50257, Element::kBfloat16, old), "elements, 8 vectors");
 }
 
+// ---- what a softmax moves and takes
+
+SoftmaxNeeds NeedsOfFused(long columns, const std::optional<SoftmaxRegimeKind>& regime) {
+  SoftmaxProblem problem;
+  problem.rows = 3;
+  problem.columns = columns;
+  return SoftmaxNeedsOf(SoftmaxVariant::kFused, problem, regime);
+}
+
+TEST(SoftmaxNeeds, FollowTheRegimeOfTheFusedSoftmax) {
+  const auto needs_on = [](long columns, bool parts) {
+    return NeedsOfFused(columns, SoftmaxRegimeOf(columns, Element::kFloat32, {true, parts}).kind);
+  };
+  for (const bool parts : {true, false}) {
+    for (const long columns : {33L, 1024L, 18432L, 32768L}) {
+      EXPECT_EQ(needs_on(columns, parts).passes, 2) << columns;
+    }
+  }
+  EXPECT_EQ(needs_on(32769, true).passes, 2);
+  EXPECT_EQ(needs_on(32769, true).workspace_bytes, kSoftmaxWorkspaceBytes);
+  EXPECT_EQ(needs_on(32769, false).passes, 3);
+  EXPECT_EQ(needs_on(32769, false).workspace_bytes, 0U);
+  EXPECT_EQ(needs_on(32768, true).workspace_bytes, 0U);
+}
+
+TEST(SoftmaxNeeds, OnTheHostAreOneReadAndOneWrite) {
+  const auto host = OpenHostDevice(1);
+  const auto regime = FusedRegimeOn(*host, kMostColumns, Element::kFloat32);
+  EXPECT_EQ(NeedsOfFused(kMostColumns, regime).passes, 2);
+  EXPECT_EQ(NeedsOfFused(kMostColumns, regime).workspace_bytes, 0U);
+}
+
 // Of a block that holds so many vectors a thread.
 int MostThreads(int units) { return units == 6 ? 768 : units == 5 ? 832 : 1024; }
 
@@ -117,7 +150,7 @@ void RequireRoom(long columns, Element element, const SoftmaxTraits& traits) {
   }
 }
 
-TEST(SoftmaxRegimes, HaveRoomForTheirRows) {
+TEST(SoftmaxRegimes, FitTheirRows) {
   for (const Element element : kElements) {
     for (long columns = 1; columns <= kMostColumns; ++columns) {
       const bool may_be_aligned = columns * SizeOf(element) % 16 == 0;
@@ -136,7 +169,7 @@ std::vector<double> OracleOf(const std::vector<float>& row) {
   return SoftmaxOracle(row.data(), static_cast<long>(row.size()), Element::kFloat32);
 }
 
-TEST(SoftmaxOracle, KnowsTheseValues) {
+TEST(SoftmaxOracle, MatchesKnownValues) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(OracleOf({3, 3, 3, 3}), std::vector<double>(4, 0.25));
@@ -343,18 +376,22 @@ class SoftmaxTest : public OnEachBackend {
     const Buffer output = device().Allocate(
         matrix_bytes + (2 * kMargin + shift.output) * element_bytes, MemoryKind::kDevice);
     const std::size_t start = (kMargin + shift.output) * element_bytes;
-    const std::size_t workspace_bytes =
-        SoftmaxWorkspaceBytes(variant, matrix.rows(), matrix.columns(), matrix.element());
-    const Buffer workspace = device().Allocate(workspace_bytes + 1, MemoryKind::kDevice);
-    const std::vector<std::byte> zeros(workspace_bytes);
     auto* in = static_cast<std::byte*>(input.data()) + shift.input * element_bytes;
     stream_->Copy(in, matrix.bytes().data(), matrix_bytes);
+    SoftmaxProblem problem{in,
+                           static_cast<std::byte*>(output.data()) + start,
+                           nullptr,
+                           matrix.rows(),
+                           matrix.columns(),
+                           matrix.element()};
+    const auto regime = FusedRegimeOn(device(), matrix.columns(), matrix.element());
+    const std::vector<std::byte> zeros(SoftmaxNeedsOf(variant, problem, regime).workspace_bytes);
+    const Buffer workspace = device().Allocate(zeros.size() + 1, MemoryKind::kDevice);
+    problem.workspace = workspace.data();
     stream_->Copy(workspace.data(), zeros.data(), zeros.size());
     for (int launch = 0; launch < 2; ++launch) {
       Poison(*stream_, output.data(), output.bytes());
-      LaunchSoftmax(*stream_, variant,
-                    {in, static_cast<std::byte*>(output.data()) + start, workspace.data(),
-                     matrix.rows(), matrix.columns(), matrix.element()});
+      LaunchSoftmax(*stream_, variant, problem);
     }
     std::vector<std::byte> all(output.bytes());
     stream_->Copy(all.data(), output.data(), all.size());
@@ -413,7 +450,7 @@ TEST_P(SoftmaxTest, FusedTakesTheLongestRowsOfTwoBytes) {
   }
 }
 
-TEST_P(SoftmaxTest, TakesAddressesAlignedToOneElement) {
+TEST_P(SoftmaxTest, AcceptsAddressesAlignedToOneElement) {
   const std::vector<long> all = GetParam() == Backend::kHost
                                     ? std::vector<long>{33, 256}
                                     : std::vector<long>{33, 256, 1024, 8192, 50257, kMostColumns};
@@ -464,7 +501,7 @@ TEST_P(SoftmaxTest, TakesManyRows) {
   }
 }
 
-TEST_P(SoftmaxTest, RefusesWhatItCannotDo) {
+TEST_P(SoftmaxTest, RefusesUnsupportedProblems) {
   SoftmaxProblem problem;
   problem.rows = 1;
   problem.columns = 32;

@@ -27,7 +27,7 @@ TEST(Quantile, OfOneSampleIsThatSample) {
 }
 
 // Position 0.95 · 4 = 3.8 lies between the fourth and the fifth sample; so does NumPy's.
-TEST(Quantile, IsOfTypeSeven) {
+TEST(Quantile, IsHyndmanAndFansType7) {
   const std::array samples = {10.0, 1.0, 3.0, 2.0, 4.0};
   EXPECT_DOUBLE_EQ(Quantile(samples, 0.05), 1.2);
   EXPECT_DOUBLE_EQ(Quantile(samples, 0.95), 8.8);
@@ -57,7 +57,7 @@ TEST(Summary, HasNoVariationWithoutDifference) {
   EXPECT_DOUBLE_EQ(Summarize(std::array{4.0, 4.0, 4.0}).cv, 0.0);
 }
 
-TEST(Summary, VariationHasNoUnit) {
+TEST(Summary, VariationIsRelative) {
   EXPECT_DOUBLE_EQ(Summarize(std::array{1.0, 3.0}).cv, Summarize(std::array{1e6, 3e6}).cv);
 }
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
 
 #include "backends.h"
 #include "ranks/ranks.h"
@@ -18,6 +21,31 @@ class RanksOnEachBackend : public OnEachBackend {
  protected:
   int gpus_needed() const override { return TestRanks().local_size(); }
   int ordinal() const override { return TestRanks().local_rank(); }
+};
+
+// A link that every wait looks at for as long as it lives. `fault` is what it says then.
+class TestLink : public Link {
+ public:
+  explicit TestLink(std::function<std::string()> fault) : fault_(std::move(fault)) {
+    TestRanks().Add(*this);
+  }
+  ~TestLink() override { TestRanks().Remove(*this); }
+  TestLink(const TestLink&) = delete;
+  TestLink& operator=(const TestLink&) = delete;
+  std::string Fault() override { return fault_(); }
+  void Abort() override {}
+
+ private:
+  std::function<std::string()> fault_;
+};
+
+// Sets the ranks' timeout for as long as it lives.
+class ShortTimeout {
+ public:
+  explicit ShortTimeout(std::chrono::milliseconds timeout) { TestRanks().set_timeout(timeout); }
+  ~ShortTimeout() { TestRanks().set_timeout(kRanksPatience); }
+  ShortTimeout(const ShortTimeout&) = delete;
+  ShortTimeout& operator=(const ShortTimeout&) = delete;
 };
 
 }  // namespace overlapbench

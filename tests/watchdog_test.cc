@@ -30,7 +30,7 @@ class WatchdogDeathTest : public testing::Test {
   Progress progress_{2, 4};
 };
 
-TEST_F(WatchdogDeathTest, EndsAProcessThatStandsStillAndSaysWhere) {
+TEST_F(WatchdogDeathTest, EndsAStalledProcessAndSaysWhere) {
   EXPECT_EXIT(
       {
         const Watchdog watchdog(progress_, 100ms - Watchdog::kMargin);
@@ -39,11 +39,11 @@ TEST_F(WatchdogDeathTest, EndsAProcessThatStandsStillAndSaysWhere) {
         SleepForEver();
       },
       ExitedWithCode(1),
-      "nothing has gone on .* at rank 2 of 4, Comm/AllReduce, waiting for the "
+      "no progress for .* at rank 2 of 4, Comm/AllReduce, waiting for the "
       "stream COMM");
 }
 
-TEST_F(WatchdogDeathTest, LetsAProcessGoOnThatMakesProgress) {
+TEST_F(WatchdogDeathTest, SparesAProcessThatMakesProgress) {
   EXPECT_EXIT(
       {
         const Watchdog watchdog(progress_, 300ms - Watchdog::kMargin);
@@ -59,11 +59,13 @@ TEST_F(WatchdogDeathTest, LetsAProcessGoOnThatMakesProgress) {
 struct SignalCase {
   int signal;
   const char* name;
+  int ends_as;
 };
 
 TEST_F(WatchdogDeathTest, EndsOnSignalsWithTheirStatus) {
-  for (const auto& [signal, name] : {SignalCase{SIGINT, "SIGINT"}, SignalCase{SIGTERM, "SIGTERM"},
-                                     SignalCase{SIGHUP, "SIGHUP"}}) {
+  for (const auto& [signal, name, ends_as] :
+       {SignalCase{SIGINT, "Ctrl-C", SIGINT}, SignalCase{Watchdog::kInterrupted, "Ctrl-C", SIGINT},
+        SignalCase{SIGTERM, "SIGTERM", SIGTERM}, SignalCase{SIGHUP, "SIGHUP", SIGHUP}}) {
     EXPECT_EXIT(
         {
           Progress root(0, 4);
@@ -72,11 +74,35 @@ TEST_F(WatchdogDeathTest, EndsOnSignalsWithTheirStatus) {
           kill(getpid(), signal);
           SleepForEver();
         },
-        ExitedWithCode(128 + signal), std::string("ended by ") + name + " at rank 0 of 4.*kept");
+        ExitedWithCode(128 + ends_as), std::string("ended by ") + name + " at rank 0 of 4.*kept");
   }
 }
 
-TEST_F(WatchdogDeathTest, OtherRanksThanTheFirstEndBySignalInSilence) {
+// Also where a shell has started it with the signal ignored.
+TEST_F(WatchdogDeathTest, EndsQuietlyWhenNobodyReads) {
+  EXPECT_EXIT(
+      {
+        std::signal(Watchdog::kReaderIsGone, SIG_IGN);
+        Progress root(0, 4);
+        Watchdog watchdog(root, 60s);
+        const auto keeping = watchdog.AtEnd(Say("kept"));
+        kill(getpid(), Watchdog::kReaderIsGone);
+        SleepForEver();
+      },
+      ExitedWithCode(128 + SIGPIPE), "^kept .standard output was closed.\n$");
+}
+
+TEST_F(WatchdogDeathTest, ALineOfProgressIsClearedBeforeALine) {
+  EXPECT_EXIT(
+      {
+        Watchdog watchdog(progress_, 60s);
+        watchdog.BeforeLines([] { std::cerr << "cleared\n"; });
+        watchdog.End(7, "a reason", true);
+      },
+      ExitedWithCode(7), "^cleared\noverlapbench: a reason\n$");
+}
+
+TEST_F(WatchdogDeathTest, OnlyRank0ReportsASignal) {
   EXPECT_EXIT(
       {
         const Watchdog watchdog(progress_, 60s);
@@ -86,7 +112,7 @@ TEST_F(WatchdogDeathTest, OtherRanksThanTheFirstEndBySignalInSilence) {
       ExitedWithCode(128 + SIGTERM), "^$");
 }
 
-TEST_F(WatchdogDeathTest, WhatWasRegisteredLastIsDoneFirst) {
+TEST_F(WatchdogDeathTest, TheLastRegisteredTaskRunsFirst) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(progress_, 60s);
@@ -97,7 +123,7 @@ TEST_F(WatchdogDeathTest, WhatWasRegisteredLastIsDoneFirst) {
       ExitedWithCode(7), "overlapbench: a reason\nkept .a reason.\naborted");
 }
 
-TEST_F(WatchdogDeathTest, WhatWasWithdrawnIsNotDone) {
+TEST_F(WatchdogDeathTest, AWithdrawnTaskDoesNotRun) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(progress_, 60s);
@@ -109,7 +135,7 @@ TEST_F(WatchdogDeathTest, WhatWasWithdrawnIsNotDone) {
       ExitedWithCode(7), "^$");
 }
 
-TEST_F(WatchdogDeathTest, AFailureWhileEndingKeepsNothingElseFromBeingDone) {
+TEST_F(WatchdogDeathTest, AFailingTaskDoesNotStopTheOthers) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(progress_, 60s);
@@ -121,7 +147,7 @@ TEST_F(WatchdogDeathTest, AFailureWhileEndingKeepsNothingElseFromBeingDone) {
       ExitedWithCode(7), "while ending: the disk is full\naborted");
 }
 
-TEST_F(WatchdogDeathTest, EndsAlthoughEndingHangs) {
+TEST_F(WatchdogDeathTest, EndsEvenIfATaskHangs) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(progress_, 60s);
@@ -129,6 +155,41 @@ TEST_F(WatchdogDeathTest, EndsAlthoughEndingHangs) {
         watchdog.End(7, "a reason", false);
       },
       ExitedWithCode(7), "");
+}
+
+struct ErrorCase {
+  FatalError::Audience audience;
+  int rank;
+  const char* shown;
+};
+
+// An error is printed once: by its own rank, or by rank 0 if all ranks know of it.
+TEST_F(WatchdogDeathTest, AnErrorIsPrintedByOneRank) {
+  for (const auto& [audience, rank, shown] :
+       {ErrorCase{FatalError::kThisRank, 2,
+                  "^overlapbench: the end .rank 2 of 4, starting MPI.\n$"},
+        ErrorCase{FatalError::kKnownToAll, 0, "^overlapbench: the end\n$"},
+        ErrorCase{FatalError::kKnownToAll, 2, "^$"}, ErrorCase{FatalError::kPrinted, 0, "^$"},
+        ErrorCase{FatalError::kPrinted, 2, "^$"}}) {
+    EXPECT_EXIT(
+        {
+          Progress progress(rank, 4);
+          Watchdog watchdog(progress, 60s);
+          const Progress::Scope scope(progress, Phase::kStart);
+          EndJob(watchdog, progress, nullptr, FatalError("the end", audience));
+        },
+        ExitedWithCode(1), shown);
+  }
+}
+
+TEST_F(WatchdogDeathTest, AnErrorThatIsNotFatalIsReportedByItsRank) {
+  EXPECT_EXIT(
+      {
+        Watchdog watchdog(progress_, 60s);
+        const auto keeping = watchdog.AtEnd(Say("kept"));
+        EndJob(watchdog, progress_, nullptr, Error("no memory"));
+      },
+      ExitedWithCode(1), "^overlapbench: no memory .rank 2 of 4, .*kept .no memory .rank 2 of 4");
 }
 
 }  // namespace

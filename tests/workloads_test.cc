@@ -10,12 +10,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "backends.h"
 #include "benchmarks/catalog.h"
+#include "comm/staged_array.h"
 #include "recording_device.h"
 #include "test_ranks.h"
 
@@ -27,50 +29,39 @@ namespace {
 const std::map<std::string, std::string> kValues = {
     {"CublasGemm/precision", "bf16,fp16,tf32,fp32,fp8"},
     {"Mlp/precision", "bf16,fp16,tf32,fp32"},
-    {"TinyGemm/precision", "bf16,fp16,tf32,fp32,fp8"},
     {"array_bytes", "4,16380,1M"},
     {"batch", "32"},
-    {"batch_bytes", "40004"},
-    {"batch_elements", "517"},
-    {"batches", "1,7"},
     {"block_steps", "1,50"},
     {"blocks", "1,3,64"},
-    {"buffers", "1,2,3,5"},
     {"bytes", "48,49176,786432"},
     {"columns", "33,1024,5001"},
     {"count", "1,4099"},
     {"delay_us", "1,300"},
     {"dim", "64"},
     {"direction", "forward,backward"},
-    {"elements", "240,49200"},
     {"engine", "copy,sm"},
     {"form", "tanh,erf"},
     {"fragments", "1,3,12,2049"},
     {"grid", "1x1,3x2,4x4"},
-    {"intensity", "1,7"},
     {"launches", "1,3,48"},
     {"layers", "1,3"},
-    {"make_us", "100"},
     {"matrix_bytes", "64K"},
     {"memory", "pinned,registered,pageable"},
     {"n", "64,80"},
     {"offset", "0,3"},
-    {"pipeline_streams", "1,2,3,8,16"},
+    {"part_elements", "1,1027"},
+    {"parts", "1,3"},
     {"place", "out,in"},
     {"precision", "bf16,fp16,fp32"},
-    {"prefetch", "1,3"},
     {"repeat", "1,2"},
     {"second_delay_us", "1,300"},
     {"sm_target", "0,16"},
-    {"source", "work,wait"},
     {"steps", "1,3"},
-    {"supply_batches", "1,7"},
-    {"tie", "events,host"},
+    {"steps_added", "1,7"},
     {"total_steps", "48,144"},
     {"type", "float32,float16,bfloat16,float64,int32"},
     {"waves", "1,3"},
     {"work", "tile,full"},
-    {"workers", "0,1,3"},
 };
 
 std::vector<Settings> SmallSettings(const WorkloadSpec& spec) {
@@ -86,15 +77,53 @@ std::vector<Settings> SmallSettings(const WorkloadSpec& spec) {
   return all;
 }
 
+// Copies a batch piece by piece on the host, whose device has no such call.
+class BatchingDevice : public RecordingDevice {
+ public:
+  using RecordingDevice::RecordingDevice;
+  [[nodiscard]] std::string NoBatchCopy() const override { return ""; }
+  void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) override {
+    if (backend() == Backend::kCuda) return RecordingDevice::CopyBatch(stream, pieces);
+    for (const auto& [destination, source, bytes] : pieces) stream.Copy(destination, source, bytes);
+  }
+};
+
+StagedShape ShapeOf(const Settings& settings) {
+  const long parts = settings.Integer("parts");
+  return {parts, parts, settings.Integer("part_elements"),
+          static_cast<int>(settings.Integer("steps_added")),
+          MemoryKindNamed(settings.Text("memory"))};
+}
+
+// A stage of an array as a workload of its own, which only scenarios make otherwise.
+WorkloadSpec StageSpec(const Machine& machine, const char* name, Stage stage) {
+  WorkloadSpec spec;
+  spec.name = name;
+  spec.axes = {IntegerAxis("parts", "", 1, 1000, "3"),
+               IntegerAxis("part_elements", "", 1, 1L << 20, "1024"),
+               IntegerAxis("steps_added", "", 1, 1000, "3"),
+               ChoiceAxis("memory", "", {"pinned", "registered", "pageable"}, "pinned")};
+  spec.excluded = [&device = machine.device](const Settings& settings) {
+    return NoSuchMemory(device, settings);
+  };
+  spec.make = [machine, stage](const Settings& settings) {
+    return StagedArray::MakeStage(std::make_shared<StagedArray>(machine, ShapeOf(settings)), stage);
+  };
+  return spec;
+}
+
 class WorkloadsTest : public RanksOnEachBackend {
  protected:
   void SetUp() override {
     RanksOnEachBackend::SetUp();
     if (IsSkipped()) return;
-    device_ = std::make_unique<RecordingDevice>(
+    device_ = std::make_unique<BatchingDevice>(
         GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal()));
     machine_ = std::make_unique<Machine>(Machine{*device_, TestRanks()});
     FillRegistry(registry_, *machine_);
+    registry_.Add({StageSpec(*machine_, "StageIn", Stage::kIn),
+                   StageSpec(*machine_, "StageCompute", Stage::kCompute),
+                   StageSpec(*machine_, "StageOut", Stage::kOut)});
     stream_ = device_->CreateStream(0);
   }
 
@@ -128,12 +157,13 @@ class WorkloadsTest : public RanksOnEachBackend {
     }
     return settings;
   }
-  Cost CostOf(const std::string& name, const Values& values) {
-    return Spec(name).make(SettingsOf(name, values))->cost();
+  Cost CostOf(const std::string& name, const Values& values) { return Make(name, values)->cost(); }
+  std::unique_ptr<Workload> Make(const std::string& name, const Values& values) {
+    return Spec(name).make(SettingsOf(name, values));
   }
   // Of the result of one run, which must be right.
   std::optional<std::uint64_t> FingerprintOfRun(const std::string& name, const Values& values) {
-    const auto workload = Spec(name).make(SettingsOf(name, values));
+    const auto workload = Make(name, values);
     Reset(*workload);
     Run(*workload);
     EXPECT_FALSE(Refused(*workload)) << name;
@@ -146,6 +176,10 @@ class WorkloadsTest : public RanksOnEachBackend {
   }
   void Run(Workload& workload) {
     workload.Enqueue(stream());
+    Finish();
+  }
+  void RunPart(Workload& workload, long index, long count) {
+    workload.EnqueuePart(stream(), {index, count});
     Finish();
   }
   // Whether any rank refuses the result.
@@ -183,6 +217,15 @@ class WorkloadsTest : public RanksOnEachBackend {
     return false;
   }
 
+  // The buffers of what `make` makes.
+  template <class Make>
+  std::vector<std::span<std::byte>> BuffersOf(const Make& make) {
+    device_->TakeAllocated();
+    make();
+    return device_->TakeAllocated();
+  }
+  const Machine& machine() { return *machine_; }
+
  private:
   Bytes ReadBuffersThrough(Stream& through) {
     Bytes all;
@@ -196,7 +239,7 @@ class WorkloadsTest : public RanksOnEachBackend {
   Stream& stream() { return *stream_; }
   void Finish() { stream().Synchronize(kRanksPatience, "the test"); }
 
-  std::unique_ptr<RecordingDevice> device_;
+  std::unique_ptr<BatchingDevice> device_;
   std::unique_ptr<Machine> machine_;
   Registry registry_;
   std::unique_ptr<Stream> stream_;
@@ -259,28 +302,151 @@ TEST_P(WorkloadsTest, DoNothingBeforeTheirStreamComesToThem) {
   });
 }
 
-// What a pipeline is held against is the same work in another order.
-TEST_P(WorkloadsTest, LeaveTheSameFingerprintInEveryOrder) {
+// Whatever the order of its parts, all of them make the whole, and none may be missing.
+TEST_P(WorkloadsTest, AreTheSumOfTheirParts) {
   struct {
-    const char* in_turn;
-    const char* at_once;
+    const char* name;
     Values values;
-    Values other_values;
-  } const cases[] = {
-      {"Sequential",
-       "Pipelined",
-       {{"elements", "240"}, {"intensity", "3"}, {"pipeline_streams", "4"}},
-       {{"elements", "240"}, {"intensity", "4"}, {"pipeline_streams", "4"}}},
-      {"ComputeTransferInTurn",
-       "ComputeTransfer",
-       {{"batches", "5"}, {"batch_elements", "16"}, {"intensity", "3"}, {"buffers", "3"}},
-       {{"batches", "5"}, {"batch_elements", "16"}, {"intensity", "4"}, {"buffers", "3"}}}};
-  for (const auto& [in_turn, at_once, values, other_values] : cases) {
-    const auto expected = FingerprintOfRun(in_turn, values);
-    ASSERT_TRUE(expected.has_value()) << in_turn;
-    EXPECT_EQ(FingerprintOfRun(at_once, values), expected) << at_once;
-    EXPECT_NE(FingerprintOfRun(at_once, other_values), expected) << at_once;
+    long parts;
+  } const cases[] = {{"HostToDevice", {{"bytes", "48"}}, 3},
+                     {"HostToDevice", {{"bytes", "49152"}, {"engine", "sm"}}, 4},
+                     {"DeviceToHost", {{"bytes", "48"}}, 3},
+                     {"DeviceCopy", {{"bytes", "48"}}, 3},
+                     {"EmptyKernel", {{"launches", "3"}}, 3},
+                     {"Pieces", {{"total_steps", "48"}, {"launches", "3"}}, 3},
+                     {"StageIn", {{"parts", "3"}}, 3},
+                     {"StageCompute", {{"parts", "3"}}, 3},
+                     {"StageOut", {{"parts", "3"}}, 3}};
+  for (const auto& [name, values, parts] : cases) {
+    SCOPED_TRACE(name);
+    const auto workload = Make(name, values);
+    for (long missing = -1; missing < parts; ++missing) {
+      Reset(*workload);
+      for (long part = parts - 1; part >= 0; --part)
+        if (part != missing) RunPart(*workload, part, parts);
+      EXPECT_EQ(Refused(*workload), missing >= 0) << "without part " << missing;
+    }
+    Reset(*workload);
+    Run(*workload);
+    EXPECT_FALSE(Refused(*workload)) << "as a whole";
   }
+}
+
+TEST_P(WorkloadsTest, HaveNoPartsWhereNobodyCutsThem) {
+  const auto workload = Make("StreamKernel", {{"array_bytes", "1M"}});
+  EXPECT_THROW(RunPart(*workload, 0, 2), Error);
+}
+
+// An array of seven parts in two slots: a part takes the place of an earlier one.
+class StagedArrayTest : public WorkloadsTest {
+ protected:
+  static constexpr long kParts = 7;
+  static constexpr long kSlots = 2;
+  static constexpr long kElements = 33;  // of a part
+
+  void SetUp() override {
+    WorkloadsTest::SetUp();
+    if (!IsSkipped()) Make({kParts, kSlots, kElements, 3});
+  }
+  void Make(const StagedShape& shape) {
+    host_and_device_ = BuffersOf([&] {
+      const auto array = std::make_shared<StagedArray>(machine(), shape);
+      in_ = StagedArray::MakeStage(array, Stage::kIn);
+      compute_ = StagedArray::MakeStage(array, Stage::kCompute);
+      out_ = StagedArray::MakeStage(array, Stage::kOut);
+    });
+  }
+  // From the last stage to the first, as a session does.
+  void ResetAll() {
+    for (Workload* stage : {out_.get(), compute_.get(), in_.get()}) Reset(*stage);
+  }
+  // Up to `ahead` parts are in before the first goes out.
+  void RunAll(long ahead) {
+    for (long part = 0; part < kParts + ahead - 1; ++part) {
+      if (part < kParts) RunPart(*in_, part, kParts);
+      const long last = part - (ahead - 1);
+      if (last < 0) continue;
+      RunPart(*compute_, last, kParts);
+      RunPart(*out_, last, kParts);
+    }
+  }
+
+  std::unique_ptr<Workload> in_;
+  std::unique_ptr<Workload> compute_;
+  std::unique_ptr<Workload> out_;
+  std::vector<std::span<std::byte>> host_and_device_;
+};
+INSTANTIATE_ON_EACH_BACKEND(StagedArrayTest);
+
+TEST_P(StagedArrayTest, GoesThroughFewerSlotsThanItHasParts) {
+  for (const long ahead : {1L, kSlots}) {
+    ResetAll();
+    EXPECT_TRUE(Refused(*out_)) << "it was never made";
+    RunAll(ahead);
+    EXPECT_FALSE(Refused(*out_)) << ahead << " ahead";
+  }
+}
+
+// The third part came into the first's slot before it had gone out.
+TEST_P(StagedArrayTest, ThatIsOverwrittenInItsSlotsIsRefused) {
+  ResetAll();
+  RunAll(kSlots + 1);
+  EXPECT_TRUE(Refused(*out_));
+}
+
+TEST_P(StagedArrayTest, IsRefusedWhicheverPartIsWrong) {
+  ASSERT_EQ(host_and_device_.size(), 3U);
+  ResetAll();
+  RunAll(1);
+  const auto result = host_and_device_[1];  // the host's: input, result
+  for (long part = 0; part < kParts; ++part) {
+    for (const long element : {0L, kElements - 1}) {
+      std::byte& spoilt = result[(part * kElements + element) * sizeof(float) + 2];
+      spoilt ^= std::byte{0x40};
+      EXPECT_TRUE(Refused(*out_)) << "part " << part << ", element " << element;
+      spoilt ^= std::byte{0x40};
+    }
+  }
+  EXPECT_FALSE(Refused(*out_));
+}
+
+TEST_P(StagedArrayTest, TellsHowOftenAPartWasComputed) {
+  ResetAll();
+  RunAll(1);
+  for (const int times : {0, 1, 2}) {
+    RunPart(*in_, 4, kParts);
+    for (int i = 0; i < times; ++i) RunPart(*compute_, 4, kParts);
+    RunPart(*out_, 4, kParts);
+    EXPECT_EQ(Refused(*out_), times != 1) << times;
+  }
+}
+
+TEST_P(StagedArrayTest, HasTheFingerprintOfItsResultWhateverTheOrder) {
+  ResetAll();
+  RunAll(1);
+  ASSERT_FALSE(Refused(*out_));
+  const auto expected = out_->Fingerprint();
+  ASSERT_TRUE(expected.has_value());
+  EXPECT_FALSE(in_->Fingerprint().has_value());
+  EXPECT_FALSE(compute_->Fingerprint().has_value());
+  ResetAll();
+  EXPECT_NE(out_->Fingerprint(), expected);
+  RunAll(kSlots);
+  EXPECT_EQ(out_->Fingerprint(), expected);
+  Make({1, 1, kParts * kElements, 3});
+  ResetAll();
+  for (Workload* stage : {in_.get(), compute_.get(), out_.get()}) Run(*stage);
+  EXPECT_EQ(out_->Fingerprint(), expected);
+  Make({1, 1, kParts * kElements, 4});
+  ResetAll();
+  for (Workload* stage : {in_.get(), compute_.get(), out_.get()}) Run(*stage);
+  EXPECT_NE(out_->Fingerprint(), expected);
+}
+
+TEST_P(WorkloadsTest, LeaveAFingerprintOfTheirResultAlone) {
+  EXPECT_EQ(FingerprintOfRun("StageOut", {}), FingerprintOfRun("StageOut", {}));
+  EXPECT_NE(FingerprintOfRun("StageOut", {}), FingerprintOfRun("StageOut", {{"steps_added", "4"}}));
+  EXPECT_FALSE(FingerprintOfRun("StageIn", {}).has_value());
 }
 
 TEST_P(WorkloadsTest, SayWhyACombinationDoesNotExist) {
@@ -295,23 +461,22 @@ TEST_P(WorkloadsTest, SayWhyACombinationDoesNotExist) {
        {{"engine", "sm"}, {"memory", "pageable"}},
        "an SM cannot reach pageable memory"},
       {"StreamKernel", {{"array_bytes", "2"}}, "array_bytes must be a multiple of 4"},
-      {"Pipelined",
-       {{"elements", "1048576"}, {"pipeline_streams", "3"}},
-       "elements must be a multiple of pipeline_streams"},
-      {"Sequential", {{"intensity", "16777216"}}, "intensity must be at most 2^24 - 256"},
-      {"Fragmented",
+      {"BatchCopy",
        {{"bytes", "64"}, {"fragments", "32"}},
        "bytes must be a multiple of 4 * fragments"},
-      {"Fragmented", {{"call", "graph"}}, device().NoGraphs()},
-      {"Fragmented", {{"call", "batch"}}, device().NoBatchCopy()},
-      {"EmptyKernel", {{"call", "graph"}}, device().NoGraphs()},
-      {"Pieces", {{"call", "graph"}}, device().NoGraphs()},
       {"Pieces",
        {{"total_steps", "100"}, {"launches", "16"}},
-       "total_steps must be a multiple of launches"},
-      {"Supply", {{"batch_bytes", "6"}}, "batch_bytes must be a multiple of 4"}};
+       "total_steps must be a multiple of launches"}};
   for (const auto& [name, values, reason] : cases)
     EXPECT_EQ(Spec(name).excluded(SettingsOf(name, values)), reason) << name;
+}
+
+TEST_P(WorkloadsTest, CopyInBatchesWhereTheDeviceCan) {
+  Registry registry;
+  Machine machine{device(), TestRanks()};
+  FillRegistry(registry, machine);
+  const auto settings = SettingsOf("BatchCopy", {{"bytes", "64"}, {"fragments", "16"}});
+  EXPECT_EQ(registry.Find("BatchCopy").excluded(settings), device().NoBatchCopy());
 }
 
 TEST_P(WorkloadsTest, HaveOneKindOfHostMemoryOnTheHost) {
@@ -319,7 +484,7 @@ TEST_P(WorkloadsTest, HaveOneKindOfHostMemoryOnTheHost) {
       GetParam() == Backend::kHost
           ? "all memory is alike on the host backend, where memory:pinned stands for it"
           : "";
-  for (const auto* name : {"HostToDevice", "DeviceToHost", "Sequential", "ComputeTransfer"}) {
+  for (const auto* name : {"HostToDevice", "DeviceToHost"}) {
     EXPECT_EQ(Spec(name).excluded(SettingsOf(name, {{"memory", "pinned"}})), "") << name;
     for (const auto* kind : {"registered", "pageable"})
       EXPECT_EQ(Spec(name).excluded(SettingsOf(name, {{"memory", kind}})), reason) << name;
@@ -335,18 +500,15 @@ TEST_P(WorkloadsTest, SayWhenEnqueueingWaits) {
   } const cases[] = {{"HostToDevice", {{"memory", "registered"}}, false},
                      {"HostToDevice", {{"memory", "pageable"}}, true},
                      {"DeviceCopy", {}, false},
-                     {"Pipelined", {{"memory", "pinned"}}, false},
-                     {"Pipelined", {{"memory", "pageable"}}, true},
-                     {"PipelineIn", {{"memory", "pageable"}}, true},
-                     {"ComputeTransfer", {{"tie", "events"}}, false},
-                     {"ComputeTransfer", {{"tie", "host"}}, true},
-                     {"ComputeTransferByEvents", {{"tie", "host"}}, false},
-                     {"Fragmented", {}, true},
-                     {"Supply", {}, true},
+                     {"BatchCopy", {}, false},
+                     {"StageIn", {{"memory", "pinned"}}, false},
+                     {"StageIn", {{"memory", "pageable"}}, true},
+                     {"StageCompute", {{"memory", "pageable"}}, false},
+                     {"StageOut", {{"memory", "pageable"}}, true},
                      {"EmptyKernel", {}, false},
                      {"RoundTrip", {}, true}};
   for (const auto& [name, values, waits] : cases)
-    EXPECT_EQ(Spec(name).make(SettingsOf(name, values))->enqueue_waits(), waits) << name;
+    EXPECT_EQ(Make(name, values)->enqueue_waits(), waits) << name;
 }
 
 TEST_P(WorkloadsTest, CountWhatTheyCost) {
@@ -361,12 +523,20 @@ TEST_P(WorkloadsTest, CountWhatTheyCost) {
   EXPECT_EQ(triad.flops, 2.0 * (1 << 18));
   const Cost gelu = CostOf("GeluFused", {{"count", "1000"}, {"precision", "fp32"}});
   EXPECT_EQ(gelu.moved_bytes, 2.0 * 4 * 1000);
+  const Cost softmax =
+      CostOf("SoftmaxFused", {{"matrix_bytes", "1M"}, {"columns", "1024"}, {"precision", "fp32"}});
+  EXPECT_EQ(softmax.moved_bytes, 2.0 * (1 << 20));
   EXPECT_EQ(CostOf("HostToDevice", {{"bytes", "1M"}}).copied_bytes, 1 << 20);
   EXPECT_EQ(CostOf("DeviceCopy", {{"bytes", "1M"}}).moved_bytes, 2 << 20);
-  EXPECT_EQ(CostOf("Fragmented", {{"bytes", "1M"}, {"fragments", "16"}}).copied_bytes, 1 << 20);
-  const Cost pipeline = CostOf("Pipelined", {{"elements", "1024"}, {"intensity", "3"}});
-  EXPECT_EQ(pipeline.copied_bytes, 2.0 * 1024 * 4);
-  EXPECT_EQ(pipeline.flops, 2.0 * 1024 * 3);
+  EXPECT_EQ(CostOf("BatchCopy", {{"bytes", "1M"}, {"fragments", "16"}}).copied_bytes, 1 << 20);
+  const Values staged = {{"parts", "3"}, {"part_elements", "1024"}, {"steps_added", "5"}};
+  for (const auto* copy : {"StageIn", "StageOut"}) {
+    EXPECT_EQ(CostOf(copy, staged).copied_bytes, 3 * 1024 * 4.0) << copy;
+    EXPECT_EQ(CostOf(copy, staged).flops, 0) << copy;
+  }
+  EXPECT_EQ(CostOf("StageCompute", staged).flops, 2.0 * 3 * 1024 * 5);
+  EXPECT_EQ(CostOf("StageCompute", staged).copied_bytes, 0);
+  EXPECT_EQ(CostOf("EmptyKernel", {}).flops, 0);
   EXPECT_EQ(CostOf("Delay", {}).flops, 0);
 }
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Compare results of two builds, and fail when something got worse.
+"""Compare results of two builds, and fail if something got worse.
 
     tools/benchmark_compare.py BASE.json NEW.json
     tools/benchmark_compare.py --base base/*.json --new new/*.json
     tools/benchmark_compare.py --base 'a?.json' --new - --output diff.md <new.json
     tools/benchmark_compare.py a.json b.json --explain AllReduce+CublasGemm/bytes:67108864
 
-A file is what `./bench --benchmark_out=FILE` wrote, or any JSON of Google Benchmark; each is one
-launch. Five launches a side tell a change of some percent from noise; with one a side nothing can
-be tested. docs/comparing.md says how it is decided.
+A file is what `./bench --benchmark_out=FILE` wrote, or any JSON of Google Benchmark. Each file is
+one launch. With one launch per side, what is known of the backend's spread between launches
+decides; five per side see smaller changes. docs/comparing.md explains the decision.
 
-Exit status: 0 nothing is worse; 1 a regression; 2 bad usage, or a file that cannot be read; 3 it
-cannot be told: incomparable, missing or newly invalid rows, nothing matched, or a change for the
-worse that one launch a side cannot test. Improvements never fail.
+Exit status: 0 nothing is worse; 1 a regression; 2 bad usage, or an unreadable file; 3 inconclusive:
+incomparable, missing or newly invalid rows, no matching rows, or a row that is too noisy and worse
+by more than its limit. Improvements never fail.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 try:
     from overlapbench.compare.explain import explain
     from overlapbench.compare.floors import Floors, read_floors
-    from overlapbench.compare.output import FORMATS, SUFFIXES, require_outputs, show
+    from overlapbench.compare.output import FORMATS, SUFFIXES, add_max_floor, require_outputs, show
     from overlapbench.compare.side import Side
     from overlapbench.compare.verdicts import ACROSS, USAGE, compare
     from overlapbench.launch import read_launches
@@ -55,11 +55,11 @@ def _compare(options: argparse.Namespace) -> int:
         Side.collect(name, read_launches(files))
         for name, files in (("base", options.base), ("new", options.new))
     )
-    comparison = compare(base, new, floors, options.across)
+    comparison = compare(base, new, floors, options.across, options.max_floor)
     if options.explain:
         print_text(explain(comparison, options.explain))
     else:
-        show(comparison, options.format, options.output)
+        show(comparison, options.format, options.output, options.all)
     return comparison.status
 
 
@@ -73,11 +73,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("files", nargs="*", metavar="BASE.json NEW.json", help="one launch a side; - is stdin")
-    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="launches of base")
-    add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="launches of new")
-    add("--floors", type=Path, metavar="FILE.toml", help="floors by pattern, calibrated spreads")
-    add("--across", action="append", default=[], choices=ACROSS, help="compare in spite of it")
+    add("files", nargs="*", metavar="BASE.json NEW.json", help="one launch per side; - is stdin")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
+    add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new launches")
+    add("--floors", type=Path, metavar="FILE.toml", help="floors by pattern, measured spreads")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
+    add_max_floor(parser)
+    add("--all", action="store_true", help="list also what is the same")
     add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")
     add("--format", choices=FORMATS, default="table", help="what to print (default table)")
     add(
@@ -86,7 +88,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=[],
         type=Path,
         metavar="FILE",
-        help=f"write the comparison too, in the format of the suffix: {SUFFIXES}; may be repeated",
+        help=f"also write the comparison, in the format of the suffix: {SUFFIXES}; repeatable",
     )
     options = parser.parse_args(arguments)
     if options.files:

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Strike the suite with faults, and see whether it keeps its promises.
+"""Inject faults into runs of the suite, and check that it keeps its promises.
 
     tools/fault_drill.py --backend host
     tools/fault_drill.py --backend cuda --ranks 2 --output faults.md
     tools/fault_drill.py --list --filter 'kill|stop'
 
-Each drill is one job of real ranks, which a fault strikes in a phase (docs/faults.md): a process
-is killed or stands still, a disk fills, a result is corrupted. Held against the drill's promise are
-the time to the end, the exit status, what was said, the rows that were kept, and what was left.
-Needs the standard library only, and mpirun.
+Each drill is one job of real ranks. A fault strikes it in a phase (docs/faults.md): a process is
+killed or freezes, a disk fills up, a result is corrupted. The drill then compares the time to the
+end, the exit status, the messages, the kept rows and the leftovers with what it promises. Needs
+mpirun, and only Python's standard library.
 
-Exit status: 0 all promises were kept; 1 one was broken; 2 bad usage.
+Exit status: 0 if all promises were kept, 1 if one was broken, 2 for bad usage.
 """
 
 import argparse
@@ -132,11 +132,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--ranks", type=_number_from_2, default=2, metavar="N", help=text)
     binary = _ROOT / "build/release/overlapbench"
     add("--binary", type=Path, default=binary, help="default build/release/overlapbench")
-    text = "what every wait of the jobs is given (default 3)"
+    text = "timeout of every wait in the jobs (default 3)"
     add("--timeout-s", type=_number_from_1, default=3, metavar="N", help=text)
-    add("--filter", default="", metavar="REGEX", help="the drills whose fault it is found in")
+    add("--filter", default="", metavar="REGEX", help="only drills whose fault matches")
     add("--jobs", type=_number_from_1, default=1, metavar="N", help="drills at a time (default 1)")
-    add("--list", action="store_true", help="print the drills, and end")
+    add("--list", action="store_true", help="print the drills, and exit")
     add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
     return parser.parse_args(arguments)
 

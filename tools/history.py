@@ -9,13 +9,14 @@
     tools/history.py export 7 8 -o folder
     tools/history.py export --format csv -o all.csv
 
-A history is one file, history.sqlite in the current folder unless --database names another; it can
-be added to and nothing else. A result is what `./bench --benchmark_out=FILE` wrote, or any JSON of
-Google Benchmark; a file that is in the history already is not added twice. Runs are kept apart by
-machine: GPU, driver, NCCL and what else comparing goes by. docs/history.md tells more.
+A history is one append-only file: history.sqlite in the current folder, unless --database names
+another. A result is what `./bench --benchmark_out=FILE` wrote, or any JSON of Google Benchmark. A
+file that is already in the history is not added again. Runs are kept apart by machine: GPU, driver,
+NCCL, and whatever else must agree for a comparison. See docs/history.md.
 
-Exit status: 0, or 2 for bad usage, a file that cannot be read or is no result, or no history; then
-one line says what and where, and nothing was changed. Changes never fail: tools/perf_gate.py gates.
+Exit status: 0, or 2 for bad usage, a file that is unreadable or not a result, or a missing history.
+Then one line says what and where, and nothing was changed. A changed level is no failure; to gate,
+use tools/perf_gate.py.
 """
 
 import argparse
@@ -24,15 +25,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 try:
-    from overlapbench.history.changes import LEAST_CHANGE, can_be_judged, find_changes
+    from overlapbench.counters import TIME, Counter
+    from overlapbench.history.changes import LEAST_CHANGE, find_changes
     from overlapbench.history.chart import RENDERERS, draw_trend, render
     from overlapbench.history.database import Database, Run, open_history
     from overlapbench.history.export import export_csv, export_files
     from overlapbench.history.record import read_records, utc
-    from overlapbench.history.series import Selection, read_series
+    from overlapbench.history.series import Selection, find_counter, read_series
     from overlapbench.history.tables import Found, list_changes, list_runs, show_run
     from overlapbench.launch import CONTEXT_FIELDS
-    from overlapbench.metrics import METRICS, TIME
     from overlapbench.output import print_text, replace_file, replace_files
     from overlapbench.source import ResultError
 except ModuleNotFoundError as missing:
@@ -74,7 +75,8 @@ def _list(options: argparse.Namespace) -> None:
 def _show(options: argparse.Namespace) -> None:
     with open_history(options.database) as database:
         (run,) = _chosen(database, options, [options.run])
-        print_text(show_run(run, database.document(run.id), database.measured_in(run.id)))
+        measured, table = database.measured_in(run.id), database.table([run])
+        print_text(show_run(run, database.document(run.id), measured, table))
 
 
 def _export(options: argparse.Namespace) -> None:
@@ -96,25 +98,26 @@ def _trend(options: argparse.Namespace) -> None:
     suffix = options.output.suffix
     if suffix not in RENDERERS:
         raise ResultError(f"-o {options.output}: the name must end in {', '.join(RENDERERS)}")
-    found = _found(options)
-    specification = draw_trend(options.metric, found, options.title)
+    specification = draw_trend(*_found(options), options.title)
     replace_file(options.output, render(specification, options.title or "Trend", suffix))
     print_text(f"wrote {options.output}\n")
 
 
 def _changes(options: argparse.Namespace) -> None:
-    if not can_be_judged(options.metric):
-        raise ResultError(f"--metric {options.metric}: may be negative or a flag: has no ratios")
-    print_text(list_changes(options.metric, _found(options)))
+    counter, found = _found(options)
+    if not counter.can_be_judged:
+        raise ResultError(f"--metric {counter.name}: may be negative or a flag: has no ratios")
+    print_text(list_changes(counter, found))
 
 
-def _found(options: argparse.Namespace) -> Found:
-    """Return the chosen series with their changes, if the metric has any."""
+def _found(options: argparse.Namespace) -> tuple[Counter, Found]:
+    """Return what is asked for, and the chosen series with their changes, if it can have any."""
     with open_history(options.database) as database:
         selection, least = _selection(options), options.least / 100
-        chosen = options.benchmark, options.metric, options.across
-        return [
-            (series, find_changes(series, least) if can_be_judged(options.metric) else None)
+        counter = find_counter(database, selection, options.metric)
+        chosen = options.benchmark, counter, options.across
+        return counter, [
+            (series, find_changes(series, least) if counter.can_be_judged else None)
             for series in read_series(database, selection, *chosen)
         ]
 
@@ -186,21 +189,21 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
     add = action("add", _add, "add results")
     add.add_argument("results", nargs="+", metavar="RESULT.json", help="a file, a glob, or -")
-    add.add_argument("--revision", default="", help="instead of the one that the files name")
+    add.add_argument("--revision", default="", help="overrides the revision in the files")
     _add_filters(action("list", _list, "list the runs"))
     show = action("show", _show, "show one run: its context and its rows")
     show.add_argument("run", type=int, metavar="RUN", help="its number, as list shows it")
-    export = action("export", _export, "write runs as the files they were, or figures as CSV")
+    export = action("export", _export, "write runs as their original files, or figures as CSV")
     export.add_argument("runs", nargs="*", type=int, metavar="RUN", help="all that are chosen")
     export.add_argument("--format", choices=("json", "csv"), default="json")
-    text = "a folder, of CSV a file; else standard output"
+    text = "a folder, or for CSV a file; default standard output"
     export.add_argument("-o", "--output", type=Path, metavar="PATH", help=text)
     _add_filters(export)
     trend = action("trend", _trend, "draw a metric over time, with its changes")
-    text = f"the chart: {', '.join(RENDERERS)}"
+    text = f"the chart, as one of {', '.join(RENDERERS)}"
     trend.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help=text)
     trend.add_argument("--title", default="", help="below the chart's own")
-    for parts in (trend, action("changes", _changes, "tell where the level of a metric changed")):
+    for parts in (trend, action("changes", _changes, "list where the level of a metric changed")):
         _add_filters(parts)
         _add_series(parts)
     return parser.parse_args(arguments)
@@ -211,13 +214,13 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     add("--machine", default="", metavar="TEXT", help="runs on machines with this in their name")
     text = "runs from this day or second on, in UTC"
     add("--since", type=_date, default="0001-01-01", metavar="DATE", help=text)
-    add("--revision", default="", metavar="REV", help="runs of revisions that begin so")
+    add("--revision", default="", metavar="REV", help="runs of revisions with this prefix")
 
 
 def _add_series(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--benchmark", default="*", metavar="PATTERN", help="names to take, as a shell's pattern")
-    add("--metric", default=TIME, choices=METRICS, metavar="NAME", help="default time, in ms")
+    add("--metric", default=TIME, metavar="NAME", help="a counter of the runs; default time, in ms")
     text = "let a series go on over another"
     fields = tuple(CONTEXT_FIELDS.values())
     add("--across", action="append", default=[], choices=fields, help=text)

@@ -5,16 +5,16 @@
                    [--sizes 2^22,2^26] [--directions forward] [--columns 1K,50257,256K]
     tools/peers.py --from DIR/peers.json -o DIR
 
-All peers of a case, and a device copy that moves the same bytes, work on the same tensors; their
-samples alternate, each with a cold L2. Before any is timed, its whole result is compared with the
-definition in double precision; one that is wrong, or cannot run, has no time and is named.
+All peers of a case, and a device copy that moves the same bytes, work on the same tensors. Their
+samples alternate, each with a cold L2. Before a peer is timed, its whole result is compared with
+the definition in double precision. A peer that is wrong, or cannot run, gets no time and is named.
 
-DIR gets peers.json, the table as peers.txt, and a chart for each operation as PNG and SVG where
-Python has Altair. The second form draws from figures taken elsewhere. Needs PyTorch with CUDA,
+DIR gets peers.json, the table as peers.txt and, if Python has Altair, a chart for each operation as
+PNG and SVG. The second form draws figures that were measured elsewhere. Needs PyTorch with CUDA,
 Triton and liboverlapbench_kernels.so (overlapbench/torch_kernels.py says where).
 
-Exit status: 0; 1 when a peer was wrong or failed; 2 when something that it needs is missing, an
-argument is bad or a file cannot be read or written: then one line says what.
+Exit status: 0; 1 if a peer was wrong or failed; 2 if a requirement is missing, an argument is bad,
+or a file is not readable or writable. Then one line says what.
 """
 
 import argparse

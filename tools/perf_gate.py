@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stop a change that makes a benchmark slower, and nothing else.
+"""Gate a change: fail if it makes a benchmark slower, and only then.
 
     tools/perf_gate.py run --base 'old/bench' --candidate './bench' -- --benchmark_filter=Overlap
     tools/perf_gate.py baseline --command ./bench --output baseline -- --benchmark_filter=Overlap
@@ -7,15 +7,20 @@
     tools/perf_gate.py run --baseline baseline --candidate ./bench --output gate.md
     tools/perf_gate.py trial --command ./bench --slower 'Compute/Gemm/.*grid:16x16/work:tile=3,5,10'
 
-`run` launches base and candidate in turn, compares them, measures once more what failed, and fails
-on what is confirmed. `baseline` keeps launches for later; `calibrate` measures how far launches of
-one build lie apart; `trial` gates one build against itself, and against benchmarks slowed by some
-percent, and counts how often the gate was right. What stands behind -- goes to every launch. A
-candidate must be able to take Google Benchmark's flags. docs/comparing.md says how it is decided.
+- `run` launches base and candidate in turn, compares them, measures regressions again, and fails if
+  one is confirmed.
+- `baseline` records launches for later.
+- `calibrate` measures how far launches of one build differ.
+- `trial` gates one build against itself, and against benchmarks slowed by some percent, and counts
+  how often the gate was right.
 
-Exit status of run: 0 nothing is worse; 1 a confirmed regression; 2 bad usage, or a command that
-ended without a result, which leaves no file; 3 it cannot be told (benchmark_compare --help). Of
-trial: 0 every gate was right; 1 one was not; 2 as above.
+Arguments after -- go to every launch. A candidate must accept Google Benchmark's flags.
+docs/comparing.md explains the decision.
+
+Exit status of run: 0 if nothing is worse; 1 for a confirmed regression; 2 for bad usage or a
+command that ended without a result (no file is written); 3 if the comparison is inconclusive (see
+benchmark_compare --help) or guards too few rows (--max-floor, --min-guarded). Of trial: 0 if every
+gate was right, 1 if one was not, 2 as above.
 """
 
 import argparse
@@ -30,11 +35,18 @@ from pathlib import Path
 
 try:
     from overlapbench.compare.floors import format_spreads
-    from overlapbench.compare.output import FORMATS, SUFFIXES, require_outputs, show
+    from overlapbench.compare.output import (
+        FORMATS,
+        SUFFIXES,
+        add_max_floor,
+        percentage,
+        require_outputs,
+        show,
+    )
     from overlapbench.compare.verdicts import ACROSS, OK, REGRESSION, USAGE, Comparison
     from overlapbench.gate import baseline, trials
     from overlapbench.gate.runner import Runner, parse_command
-    from overlapbench.gate.session import BASE, CANDIDATE, Session
+    from overlapbench.gate.session import BASE, CANDIDATE, MIN_GUARDED, Session
     from overlapbench.launch import Launch
     from overlapbench.output import (
         deliver,
@@ -90,13 +102,15 @@ def _run(options: argparse.Namespace) -> int:
         baseline.merge_floors(options.floors, options.baseline),
         options.across,
         stored,
+        options.max_floor,
+        options.min_guarded,
         _say,
     )
     comparison = session.run()
     with ExitStack() as rest:
         if options.keep:
             rest.callback(replace_files, options.keep, runner.files, outdated=())
-        show(comparison, options.format, options.output)
+        show(comparison, options.format, options.output, options.all)
     return comparison.status
 
 
@@ -216,25 +230,34 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    run = actions.add_parser("run", help="compare a candidate with a base, and fail if it is worse")
+    run = actions.add_parser("run", help="compare a candidate with a base; fail if it is worse")
     base = run.add_mutually_exclusive_group(required=True)
     base.add_argument("--base", metavar="COMMAND", help="launches the base")
-    base.add_argument("--baseline", type=Path, metavar="DIR", help="the base, recorded before")
+    base.add_argument("--baseline", type=Path, metavar="DIR", help="recorded launches of the base")
     add = run.add_argument
     add("--candidate", required=True, metavar="COMMAND", help="launches the candidate")
     add("--floors", action="append", default=[], type=Path, metavar="FILE.toml", help="floors")
-    add("--across", action="append", default=[], choices=ACROSS, help="compare in spite of it")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
+    add_max_floor(run)
+    add(
+        "--min-guarded",
+        type=percentage,
+        default=MIN_GUARDED,
+        metavar="PERCENT",
+        help=f"fail if fewer rows are guarded (default {100 * MIN_GUARDED:g} %% of rows)",
+    )
+    add("--all", action="store_true", help="list also what is the same")
     add("--keep", type=Path, metavar="DIR", help="keep the results of all launches here")
     add("--format", choices=FORMATS, default="table", help="what to print (default table)")
-    text = f"write the comparison too, in the format of the suffix: {SUFFIXES}; may be repeated"
+    text = f"also write the comparison, in the format of the suffix: {SUFFIXES}; repeatable"
     add("--output", action="append", default=[], type=Path, metavar="FILE", help=text)
     record = actions.add_parser("baseline", help="record launches to compare with later")
     record.add_argument("--output", required=True, type=Path, metavar="DIR")
     measure = actions.add_parser("calibrate", help="measure how far launches of one build differ")
     measure.add_argument("--output", required=True, type=Path, metavar="FILE.toml")
-    trial = actions.add_parser("trial", help="see how often the gate is right on this machine")
+    trial = actions.add_parser("trial", help="count how often the gate is right on this machine")
     _add_number(trial, "--gates", 20, "gates of the command against itself")
-    text = "also gates with the benchmark that it matches slowed by each of these; may be repeated"
+    text = "also gate with the matching benchmark slowed by each percentage; repeatable"
     trial.add_argument(
         "--slower",
         action="append",
@@ -243,7 +266,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="REGEX=PERCENT,...",
         help=text,
     )
-    _add_number(trial, "--minutes", 24 * 60, "minutes after which no more gate is begun")
+    _add_number(trial, "--minutes", 24 * 60, "minutes after which no new gate is started")
     trial.add_argument(
         "--output", type=Path, metavar="FILE.md", help="write the table, in Markdown"
     )
@@ -257,8 +280,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         action.set_defaults(action=function)
         if action is not run:
             action.add_argument("--command", required=True, metavar="COMMAND")
-        _add_number(action, "--launches", launches, "launches of a side")
-        _add_number(action, "--repetitions", 3, "repetitions in a launch")
+        _add_number(action, "--launches", launches, "launches per side")
+        _add_number(action, "--repetitions", 3, "repetitions per launch")
         _add_number(action, "--timeout-s", 3600, "seconds that a launch may take")
     return parser.parse_args(arguments)
 

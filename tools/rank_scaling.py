@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Measure what more ranks cost the suite itself, and predict what many would.
+"""Measure what more ranks cost the suite itself, and predict the cost of many.
 
     tools/rank_scaling.py
     tools/rank_scaling.py --ranks 2,4,8,16 --binary build/host/overlapbench --json scaling.json
 
-Starts ranks of the host backend on this machine, with one all-reduce of a few kilobytes as the only
-benchmark: start-up alone (the list of benchmarks), a few rows, many rows, and rows of many samples.
-From their differences:
+Starts ranks of the host backend on this machine. The only benchmark is an all-reduce of a few
+kilobytes. There are four runs: startup only (the list of benchmarks), a few rows, many rows, and
+rows of many samples. Their differences give:
 
   start        starting and ending: MPI, clocks, flags, devices
   sample       one sample: meeting, agreeing on its times, and the all-reduce itself
-  row          one row beside its samples: agreeing on what comes next and on its validity
+  row          one row without its samples: agreeing on the next benchmark and on validity
   resident     the largest rank's memory at the last row
 
-With more ranks than cores the wall clock says how ranks wait for each other's turns. So costs are
-told as CPU time per rank too, which is what a rank with a core of its own would spend at most: it
-still contains the polls of a rank that waits.
+With more ranks than cores, wall-clock times mostly show ranks that wait for a core. Costs are
+therefore also given as CPU time per rank. That is an upper bound for a rank with a core of its own,
+because it includes the polling of a waiting rank.
 
-Exit status: 0; 2 for bad usage or a run that failed.
+Exit status: 0, or 2 for bad usage or a failed run.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--binary", type=Path, default=_ROOT / "build/release/overlapbench", metavar="FILE"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the costs there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the costs to FILE")
     return parser.parse_args(arguments)
 
 
@@ -133,7 +133,10 @@ def measure(binary: Path, ranks: int) -> Costs:
     """Start it four times; RunError where a run fails."""
 
     def rows(count: int, budget_ms: int) -> _Run:
-        flags = (f"--benchmark_repetitions={count}", f"--budget_ms={budget_ms}")
+        flags = (
+            *("--no-self-test", "--precision=0"),
+            *(f"--benchmark_repetitions={count}", f"--budget_ms={budget_ms}"),
+        )
         return _launch(binary, ranks, *flags)
 
     start = _launch(binary, ranks, "--benchmark_list_tests")

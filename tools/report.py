@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Write one page about a run: what was measured, on what, what stands out, every row and chart.
+"""Write one page about a run: what was measured, where, what stands out, every row and chart.
 
     tools/report.py RESULT.json... -o report.html
     tools/report.py 'results/*.json' -o report.html --title 'Two H200'
     ./bench --benchmark_format=json | tools/report.py - -o report.html
     tools/report.py new?.json --base base?.json -o report.html
 
-RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote; `-` is standard input, and a quoted
-glob is expanded. Files of one build and machine that measured the same benchmarks are launches of
-one run, shown by their medians. The page is one file that needs no network. Its address followed by
-#NAME of a benchmark opens that row.
+RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote. `-` is standard input, and a quoted
+glob is expanded. Files of one build and machine with the same benchmarks are launches of one run;
+the page shows their medians. The page is one file that needs no network. Append #NAME of a
+benchmark to its address to open that row.
 
-With --base the page marks what changed, decided as tools/benchmark_compare.py decides it; a
-regression does not change the exit status here.
+With --base the page marks what changed, by the rules of tools/benchmark_compare.py. A regression
+does not change the exit status here.
 
-Exit status: 0, or 2 when something is no result of this suite or cannot be written; then one line
-says what and where, and no file is changed.
+Exit status: 0, or 2 if a file is not a result of this suite or the page is not writable. Then one
+line says what and where, and no file is changed.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
         announce("comparing")
         comparison = _compare(options, launches)
     announce("drawing charts")
-    charts = draw_charts([run.result for run in runs], title="")
+    charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
     announce("writing the page")
     return render_report(Report(options.title, runs, charts, comparison))
 
@@ -92,12 +92,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("results", nargs="+", metavar="RESULT.json", help="a result, or -")
+    add("results", nargs="+", metavar="RESULT.json", help="a result, a glob, or -")
     add("-o", "--output", required=True, type=Path, metavar="FILE.html")
-    add("--title", default="What overlap costs", help="of the page")
-    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="launches of base")
+    add("--title", default="What overlap costs", help="title of the page")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
     add("--floors", type=Path, metavar="FILE.toml", help="floors, as benchmark_compare takes them")
-    add("--across", action="append", default=[], choices=ACROSS, help="compare in spite of it")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
     return parser.parse_args(arguments)
 
 

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 #
-# What ./bench and ./check share: find what is missing, install it, configure and build.
+# Shared by ./bench and ./check: finds what is missing, installs it, configures and builds.
 #
-# Sourced, never run; it defines functions and a few constants. Whether a thing is there is decided
-# by looking for the thing itself, never by asking a package manager, so that a complete machine
-# costs no time. What is missing comes from apt where there is one; Python packages, in the versions
-# that tools/requirements*.txt pin, live in .venv/ and nowhere else. OVERLAPBENCH_NO_INSTALL=1 means
-# that nothing is ever installed. Messages go to stderr, what installers and CMake say to build/.
+# This file is sourced, never run. It defines functions and a few constants. It looks for the
+# programs and headers themselves and never asks a package manager, so a complete machine loses no
+# time. What is missing comes from apt, if there is one. Python packages, in the versions that
+# tools/requirements*.txt pin, go into .venv/ and nowhere else. OVERLAPBENCH_NO_INSTALL=1 means that
+# nothing is ever installed. Messages go to stderr, the output of installers and CMake to build/.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
@@ -14,7 +14,7 @@ readonly venv=$root/.venv
 readonly packages_log=$root/build/setup-packages.log
 readonly python_log=$root/build/setup-python.log
 
-# Who needs it, kind and name of what is looked for, the Debian and Ubuntu package that brings it.
+# Columns: the group that needs it, its kind, its name, and the Debian and Ubuntu package with it.
 readonly needs='
 build   command  g++                    g++
 build   command  cmake                  cmake
@@ -24,6 +24,7 @@ build   command  mpicxx                 libopenmpi-dev
 build   command  mpirun                 openmpi-bin
 build   header   benchmark/benchmark.h  libbenchmark-dev
 build   header   gtest/gtest.h          libgtest-dev
+build   header   fmt/core.h             libfmt-dev
 python  venv     python3-venv           python3-venv
 check   command  shellcheck             shellcheck
 browser browser  chromium               chromium
@@ -39,7 +40,7 @@ fail() {
 
 may_install() { [[ ${OVERLAPBENCH_NO_INSTALL:-0} == 0 ]]; }
 
-# alone COMMAND...: runs it while nobody else sets up or builds in this checkout.
+# alone COMMAND...: runs it while no one else sets up or builds in this checkout.
 alone() {
   mkdir -p "$root/build"
   (
@@ -49,7 +50,7 @@ alone() {
   ) 9>"$root/build/setup.lock"
 }
 
-# The first line in which apt or pip says what is wrong.
+# The first line in which apt or pip says what went wrong.
 first_error() { grep -m1 -E '^(E|ERROR): ' "$1" || echo "no reason given"; }
 
 # ---- distribution packages
@@ -64,7 +65,7 @@ is_there() {
   esac
 }
 
-# Looks where the compiler and CMake look unasked.
+# Looks where the compiler and CMake look by default.
 header_is_there() {
   local prefix prefixes
   IFS=: read -ra prefixes <<<"/usr:/usr/local:${CMAKE_PREFIX_PATH:-}"
@@ -74,8 +75,8 @@ header_is_there() {
   return 1
 }
 
-# The system's, or Playwright's own. Ubuntu's package chromium-browser brings neither, but a snap,
-# which most containers cannot run.
+# The system's browser, or Playwright's own. Ubuntu's package chromium-browser installs neither, but
+# a snap, which most containers cannot run.
 browser_is_there() {
   local browser
   for browser in chromium google-chrome google-chrome-stable; do
@@ -84,7 +85,7 @@ browser_is_there() {
   compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-${HOME:-}/.cache/ms-playwright}/chromium-*" >/dev/null
 }
 
-# Prints a Python of at least 3.11 that can make environments (Debian ships that part on its own).
+# Prints a Python ≥ 3.11 that can make virtual environments (Debian packages that separately).
 usable_python() {
   local python
   for python in python3 /usr/bin/python3; do
@@ -94,7 +95,7 @@ usable_python() {
   return 1
 }
 
-# missing GROUP: a line "name package" for each need of the group that is not there.
+# missing GROUP: prints a line "name package" for each thing that the group lacks.
 missing() {
   local group kind name package
   while read -r group kind name package; do
@@ -102,7 +103,8 @@ missing() {
   done <<<"$needs"
 }
 
-# ensure_packages GROUP: 0 when in the end all of the group is there; else says why in one line.
+# ensure_packages GROUP: installs what the group lacks. Returns 0 if nothing is missing at the end;
+# else says why in one line.
 ensure_packages() {
   local name package names=() packages=()
   while read -r name package; do
@@ -133,14 +135,14 @@ install_packages() {
     -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20)
   ((EUID)) || apt=("${apt[@]:1}")
   say "installing packages: $* (log: $packages_log)"
-  # One unreachable source fails the whole update and need not matter: the install decides.
+  # One unreachable source fails the whole update but may not matter; the install decides.
   "${apt[@]}" update >"$packages_log" 2>&1 </dev/null || true
   "${apt[@]}" install "$@" >>"$packages_log" 2>&1 </dev/null
 }
 
 # ---- the Python environment
 
-# python_has FILE...: whether .venv was made, whole, from these very requirement files.
+# python_has FILE...: whether .venv is complete and was made from exactly these requirement files.
 python_has() {
   local file
   [[ -x $venv/bin/python ]] || return
@@ -149,8 +151,8 @@ python_has() {
   done
 }
 
-# ensure_python LOSS FILE...: makes .venv from the requirement files. When that is not possible, one
-# line says what is lost and why, and the .venv that was there before, if any, stays.
+# ensure_python LOSS FILE...: makes .venv from the requirement files. If that fails, one line says
+# what is lost and why, and an earlier .venv stays in place.
 ensure_python() {
   local loss=$1
   shift
@@ -177,9 +179,9 @@ ensure_python() {
   return 1
 }
 
-# make_venv FILE...: made-from is written last, so that only a whole .venv has it.
+# make_venv FILE...: made-from is written last, so only a complete .venv has it.
 make_venv() {
-  # An offline machine gets its answer soon, unless its user asked for more patience.
+  # An offline machine fails soon, unless its user has set longer timeouts.
   local -x PIP_DEFAULT_TIMEOUT=${PIP_DEFAULT_TIMEOUT:-15} PIP_RETRIES=${PIP_RETRIES:-1}
   "$(usable_python)" -m venv "$venv" &&
     "$venv/bin/python" -m pip install --no-input --disable-pip-version-check "${@/#/-r}" &&
@@ -189,7 +191,8 @@ make_venv() {
 
 # ---- the build
 
-# configure DIRECTORY: once, with the release preset; Ninja does it again when CMake's files change.
+# configure DIRECTORY: configures it once, with the release preset. Ninja does so again when CMake's
+# files change.
 configure() {
   local log=$1/configure.log
   ! configured_here "$1" || return 0
@@ -197,53 +200,70 @@ configure() {
   mkdir -p "$1"
   logged "$log" cmake --fresh -S "$root" --preset release -B "$1" ||
     fail 1 "configuring failed (log: $log)"
-  # What the project itself has to say: which backends are built.
+  # The project's own messages: which backends are built.
   sed -n "s/^-- overlapbench:/${0##*/}:/p" "$log" >&2
 }
 
-# A build folder that was copied or moved still points to the old place, and Ninja goes round in
-# circles in it.
+# A build folder that was copied or moved still points to its old place, where Ninja would loop
+# forever.
 configured_here() {
   [[ -e $1/build.ninja ]] &&
     grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$1/CMakeCache.txt" &&
     grep -qxF "CMAKE_CACHEFILE_DIR:INTERNAL=$1" "$1/CMakeCache.txt"
 }
 
-# build DIRECTORY TARGET: what has changed.
+# build DIRECTORY TARGET: builds what has changed.
 build() {
   local log=$1/build.log
   configure "$1"
   logged "$log" cmake --build "$1" --target "$2" || fail 1 "the build failed (log: $log)"
 }
 
-# logged LOG COMMAND...: output goes to the log, a terminal sees its last line go by, and a failure
-# shows it whole.
+# logged LOG COMMAND...: writes the output to the log. Shows its last line on a terminal, and now and
+# then elsewhere. Prints the whole log after a failure.
 logged() {
-  local log=$1 status=0
+  local log=$1 status=0 teller
   shift
   if [[ -t 2 ]]; then
     ("$@") 2>&1 </dev/null | tee "$log" | last_line >&2 || status=$?
   else
+    : >"$log"
+    tell_now_and_then "$log" &
+    teller=$!
     ("$@") >"$log" 2>&1 </dev/null || status=$?
+    kill "$teller" 2>/dev/null || true
+    wait "$teller" 2>/dev/null || true
   fi
   ((status == 0)) || cat "$log" >&2
   return "$status"
 }
 
-# Shows each line of stdin in the place of the one before.
+# tell_now_and_then LOG: says every half minute (or OVERLAPBENCH_TELL_S seconds) what the log's last
+# line is, until it is killed. That line may be one that it said in a log within the log. It waits by
+# reading what never comes: a process that sleeps would outlive it.
+tell_now_and_then() {
+  local never line every=${OVERLAPBENCH_TELL_S:-30}
+  exec {never}<> <(:)
+  while ! read -r -t "$every" -u "$never"; do
+    line=$(tail -n 1 "$1")
+    say "still at it: ${line##*still at it: }"
+  done
+}
+
+# Shows each line of stdin in place of the previous one.
 last_line() {
   local line
   while IFS= read -r line; do printf '\r\033[K%s' "${line:0:${COLUMNS:-80}-1}"; done
   printf '\r\033[K'
 }
 
-# What OpenMPI needs where ranks run as root or in a container. What the user has set stays.
+# The settings that OpenMPI needs to run as root or in a container. The user's own settings win.
 set_mpi_environment() {
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  # Many containers forbid copying straight between processes, and each attempt prints an error.
+  # Many containers forbid copying directly between processes, and each attempt prints an error.
   export OMPI_MCA_btl_vader_single_copy_mechanism=${OMPI_MCA_btl_vader_single_copy_mechanism:-none}
-  # A host that cannot be reached any more is lost after 3 + 3 * 1 seconds of silence, and not after
-  # 8 minutes. It must be before a rank's time-out: TCP asks nothing while it has something to say.
+  # An unreachable host counts as lost after 3 + 3 * 1 seconds of silence instead of 8 minutes. That
+  # must be shorter than a rank's timeout, because TCP sends no probes while it has data to send.
   export OMPI_MCA_oob_tcp_keepalive_time=${OMPI_MCA_oob_tcp_keepalive_time:-3}
   export OMPI_MCA_oob_tcp_keepalive_intvl=${OMPI_MCA_oob_tcp_keepalive_intvl:-1}
   export OMPI_MCA_oob_tcp_keepalive_probes=${OMPI_MCA_oob_tcp_keepalive_probes:-3}

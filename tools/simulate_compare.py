@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Simulate suites of benchmarks, and count what the comparison finds and what it imagines.
+"""Simulate comparisons on four kinds of machine, and count hits and false alarms.
 
     tools/simulate_compare.py [--trials N] [--seed N]
 
-Each trial makes suites of 300 benchmarks with noise of known size, in equal parts quiet, mid and
-noisy. It compares two sides without any difference (an A/A suite, which fails when one benchmark
-is called regressed), and then a side in which one benchmark of each kind is slower. The decision
-is the very function that benchmark_compare uses.
+Each trial makes a suite of 300 benchmarks with noise of known size, and measures it with 1, 3 and 5
+launches a side, in the gate's order A B B A. It first compares two sides without any difference (an
+A/A comparison, which fails if its exit status would not be 0), then a side in which four of the
+benchmarks are slower, by 3, 5, 10 and 30 %. The decision is made by the functions that
+benchmark_compare uses. What is known of a machine's spread between launches comes, as for a real
+one, from five launches recorded before.
 
-Printed is the table of docs/comparing.md. Exit status: 0 when the promises that it makes of 5
-launches x 3 repetitions are kept, 1 when one is broken, 2 for bad usage.
+Prints the table of docs/comparing.md. Exit status: 0 if the promises there are kept, 1 if one is
+broken, 2 for bad usage.
 """
 
 import argparse
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 try:
@@ -22,7 +25,10 @@ try:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from overlapbench.compare.statistics import Array, Samples, discoveries, estimate, floors
+    from overlapbench.compare import statistics
+    from overlapbench.compare.findings import MAX_FLOOR
+    from overlapbench.compare.statistics import LEAST_FLOOR, Array, Prior, Samples
+    from overlapbench.gate.session import BASE, schedule
     from overlapbench.output import print_text
     from overlapbench.source import ResultError
 except ModuleNotFoundError as missing:
@@ -34,70 +40,103 @@ except ModuleNotFoundError as missing:
     sys.exit(2)
 
 BENCHMARKS = 300
-TAILS = 4  # degrees of freedom of Student's t: heavy tails
-OUTLIER_SHARE = 0.02
-OUTLIER = (0.1, 0.5)  # an outlier is slower by so much
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A third of the benchmarks: their noise as ranges of standard deviations, and a slowdown."""
-
-    name: str
-    within: tuple[float, float]
-    between: tuple[float, float]
-    slowdown: float
-    least_power: float
-
-
-KINDS = (
-    Kind("quiet", (0.003, 0.007), (0.003, 0.005), 0.05, 0.95),
-    Kind("mid", (0.007, 0.015), (0.005, 0.009), 0.05, 0.95),
-    Kind("noisy", (0.015, 0.04), (0.009, 0.02), 0.10, 0.75),
-)
+SAMPLES = 40  # of a benchmark in a launch
+# The order statistics that hold the median in 95 %, by the binomial distribution of 40 samples.
+INTERVAL = (14, 27)
+TAILS = 6  # degrees of freedom of Student's t: heavy tails
+LAUNCHES = (1, 3, 5)
+RECORDED = 5  # launches, for what is known of the machine
+SLOWDOWNS = (0.03, 0.05, 0.10, 0.30)
 MOST_FALSE_ALARMS = 0.01
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """How a suite is measured."""
+class Machine:
+    """Ranges of its benchmarks' standard deviations, and what is wrong with it besides."""
 
     name: str
-    launches: int = 5
-    repetitions: int = 3
-    shared: float = 0.0  # share of the variance between launches that all benchmarks have in common
-    launch_outliers: float = 0.0
+    within: tuple[float, float]  # of samples
+    between: tuple[float, float]  # of launches
+    drift: float = 0.0  # how much slower all benchmarks are from launch to launch
+    bimodal: float = 0.0  # share of the benchmarks whose samples have a second mode
+    modes: tuple[float, float] = (0.0, 0.0)  # how much slower that is
 
 
-SCENARIOS = (
-    Scenario("5 launches x 3 repetitions"),
-    Scenario("no repetitions", repetitions=1),
-    Scenario("3 launches", launches=3),
-    Scenario("10 launches", launches=10),
-    Scenario("half of the noise between launches is common to all", shared=0.5),
-    Scenario("besides, 2 % of a benchmark's launches are outliers", launch_outliers=0.02),
-)
+QUIET = Machine("quiet", within=(0.003, 0.01), between=(0.001, 0.004))
+NOISY = Machine("noisy", within=(0.02, 0.1), between=(0.005, 0.02))
+DRIFTING = Machine("drifting", QUIET.within, QUIET.between, drift=0.005)
+BIMODAL = Machine("bimodal", QUIET.within, QUIET.between, bimodal=0.1, modes=(0.02, 0.08))
+MACHINES = (QUIET, NOISY, DRIFTING, BIMODAL)
+# How often a slowdown is found at least, with so many launches a side.
+PROMISES: Mapping[tuple[str, int, float], float] = {
+    ("quiet", 5, 0.05): 0.95,
+    ("quiet", 1, 0.30): 0.95,
+    ("noisy", 5, 0.30): 0.95,
+}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found in all trials of a scenario, as shares."""
+    """What came of all trials of a machine with so many launches."""
 
-    false_alarms: float
-    power: tuple[float, ...]  # of KINDS
+    machine: str
+    launches: int
+    false_alarms: float  # share of the A/A comparisons
+    found: tuple[float, ...]  # of SLOWDOWNS
+    floor: float  # the median benchmark's
 
     def broken(self) -> list[str]:
         """Name the promises that are not kept."""
+        what = f"{self.machine} machine, {self.launches} a side"
         broken = []
         if self.false_alarms >= MOST_FALSE_ALARMS:
-            broken.append(f"{self.false_alarms:.1%} of the A/A suites fail, promised is below 1 %")
-        for kind, power in zip(KINDS, self.power, strict=True):
-            if power < kind.least_power:
+            broken.append(
+                f"{what}: {self.false_alarms:.1%} of the A/A comparisons fail, promised is below"
+                f" {MOST_FALSE_ALARMS:.0%}"
+            )
+        for slowdown, share in zip(SLOWDOWNS, self.found, strict=True):
+            least = PROMISES.get((self.machine, self.launches, slowdown), 0.0)
+            if share < least:
                 broken.append(
-                    f"{kind.slowdown:.0%} on a {kind.name} benchmark is found in {power:.1%},"
-                    f" promised is {kind.least_power:.0%}"
+                    f"{what}: {slowdown:.0%} is found in {share:.1%}, promised is {least:.0%}"
                 )
         return broken
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The benchmarks of one trial: each one's noise, an entry a benchmark."""
+
+    machine: Machine
+    within: Array
+    between: Array
+    second_mode: Array  # how much slower it is; 0 of a benchmark that has none
+    often: Array  # the share of samples in it
+
+    @classmethod
+    def draw(cls, machine: Machine, random: Generator) -> "Suite":
+        """Draw deviations evenly on a logarithmic scale."""
+        within, between = (
+            np.exp(random.uniform(math.log(low), math.log(high), BENCHMARKS))
+            for low, high in (machine.within, machine.between)
+        )
+        has_modes = random.random(BENCHMARKS) < machine.bimodal
+        modes = has_modes * random.uniform(*machine.modes, BENCHMARKS)
+        return cls(machine, within, between, modes, random.uniform(0.1, 0.9, BENCHMARKS))
+
+    def measure(self, launches: int, random: Generator) -> tuple[Array, Array]:
+        """Return log times of launches in a row, and what the rows know of their own error."""
+        shape = (BENCHMARKS, launches, SAMPLES)
+        samples = self.within[:, np.newaxis, np.newaxis] * random.standard_normal(shape)
+        slow = random.random(shape) < self.often[:, np.newaxis, np.newaxis]
+        samples += slow * self.second_mode[:, np.newaxis, np.newaxis]
+        samples.sort(axis=2)
+        low, high = samples[:, :, INTERVAL[0] - 1], samples[:, :, INTERVAL[1] - 1]
+        within = np.sqrt(np.mean(((high - low) / 3.92) ** 2, axis=1))
+        tails = random.standard_t(TAILS, shape[:2]) / np.sqrt(TAILS / (TAILS - 2))
+        drift = self.machine.drift * np.arange(launches)
+        medians = np.median(samples, axis=2)
+        return np.asarray(medians + self.between[:, np.newaxis] * tails + drift), within
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,89 +153,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--trials takes a number from 1 on")
     if options.seed < 0:
         parser.error("--seed takes a number from 0 on")
-    outcomes = {}
-    for scenario in SCENARIOS:
-        outcomes[scenario.name] = simulate(scenario, options.trials, options.seed)
-        print(f"simulated: {scenario.name}", file=sys.stderr)
+    outcomes = []
+    for machine in MACHINES:
+        for launches in LAUNCHES:
+            outcomes.append(simulate(machine, launches, options.trials, options.seed))
+            print(f"simulated: {machine.name}, {launches} a side", file=sys.stderr)
     try:
-        print_text(table(outcomes) + "\n")
+        print_text(table(outcomes, options.trials, options.seed))
     except ResultError as error:
         print(f"simulate_compare: {error}", file=sys.stderr)
         return 2
-    broken = outcomes[SCENARIOS[0].name].broken()
+    broken = [promise for outcome in outcomes for promise in outcome.broken()]
     for promise in broken:
         print(f"simulate_compare: {promise}", file=sys.stderr)
     return 1 if broken else 0
 
 
-def simulate(scenario: Scenario, trials: int, seed: int) -> Outcome:
-    """Run the trials of a scenario."""
+def simulate(machine: Machine, launches: int, trials: int, seed: int) -> Outcome:
+    """Run the trials of a machine with so many launches a side."""
     random = np.random.default_rng(seed)
-    false_alarms, found = 0, np.zeros(len(KINDS))
+    false_alarms, found, floors = 0, np.zeros(len(SLOWDOWNS)), []
+    sides = np.array([side == BASE for side in schedule(launches)])
     for _ in range(trials):
-        deviations = [_deviations(random, noise) for noise in ("within", "between")]
-        base, new = (_measure(scenario, deviations, random) for _ in range(2))
-        false_alarms += bool(regressed(base, new).any())
-        slow = new.copy()
-        places = [_place(kind, random) for kind in range(len(KINDS))]
-        for place, kind in zip(places, KINDS, strict=True):
-            slow[place] += np.log1p(kind.slowdown)
-        found += regressed(base, slow)[places]
-    return Outcome(false_alarms / trials, tuple(float(share) for share in found / trials))
+        suite = Suite.draw(machine, random)
+        known = statistics.recorded_prior(*suite.measure(RECORDED, random))
+        times, within = suite.measure(2 * launches, random)
+        base, new = times[:, sides], times[:, ~sides]
+        slower, undecided, floor = decide(Samples(base, new, within), known)
+        false_alarms += bool((slower | undecided).any())
+        floors.append(float(np.median(floor)))
+        places = random.choice(BENCHMARKS, len(SLOWDOWNS), replace=False)
+        new[places] += np.log1p(SLOWDOWNS)[:, np.newaxis]
+        found += decide(Samples(base, new, within), known)[0][places]
+    shares = tuple(float(share) for share in found / trials)
+    floor_of_all = float(np.median(floors))
+    return Outcome(machine.name, launches, false_alarms / trials, shares, floor_of_all)
 
 
-def regressed(base: Array, new: Array) -> NDArray[np.bool_]:
-    """Decide as benchmark_compare does; sides are benchmarks x launches x repetitions."""
-    if base.shape[2] > 1:
-        deviations = np.concatenate([side.std(axis=2, ddof=1) for side in (base, new)], axis=1)
-        within = np.median(deviations, axis=1)
-    else:
-        within = np.full(len(base), np.nan)
-    found = estimate(Samples(np.median(base, axis=2), np.median(new, axis=2), within))
-    beyond = found.change > np.log1p(floors(found.error))
-    return np.asarray(discoveries(found.worse) & beyond)
+def decide(samples: Samples, known: Prior) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Array]:
+    """Decide as benchmark_compare does: what is slower, what else would fail, and the floors."""
+    found = statistics.estimate(samples, known)
+    reach = statistics.reach(found.error, found.freedom, len(found.change))
+    floor = np.maximum(LEAST_FLOOR, np.expm1(reach))
+    slower = found.change > np.log1p(floor)
+    undecided = ~slower & (floor > MAX_FLOOR) & (found.change > np.log1p(MAX_FLOOR))
+    return slower, undecided & (samples.base.shape[1] > 1), floor
 
 
-def table(outcomes: dict[str, Outcome]) -> str:
+def table(outcomes: Sequence[Outcome], trials: int, seed: int) -> str:
     """Return the outcomes as Markdown."""
-    titles = [f"{kind.slowdown:.0%} {kind.name}".replace("%", " %") for kind in KINDS]
-    lines = [f"| Measured | A/A suites that fail | {' | '.join(titles)} |", "|---|---|---|---|---|"]
-    for name, outcome in outcomes.items():
-        shares = (outcome.false_alarms, *outcome.power)
-        lines.append(f"| {name} | {' | '.join(f'{100 * share:.1f} %' for share in shares)} |")
-    return "\n".join(lines)
-
-
-def _deviations(random: Generator, noise: str) -> Array:
-    """Draw each benchmark's standard deviation, evenly on a logarithmic scale."""
-    ends = np.log([getattr(KINDS[i % len(KINDS)], noise) for i in range(BENCHMARKS)])
-    return np.asarray(np.exp(random.uniform(ends[:, 0], ends[:, 1])))
-
-
-def _place(kind: int, random: Generator) -> int:
-    return kind + len(KINDS) * int(random.integers(BENCHMARKS // len(KINDS)))
-
-
-def _measure(scenario: Scenario, deviations: Sequence[Array], random: Generator) -> Array:
-    """Return a side as log times: benchmarks x launches x repetitions."""
-    within, between = (deviation[:, np.newaxis] for deviation in deviations)
-    shape = (BENCHMARKS, scenario.launches)
-    own, common = _noise(shape, random), _noise((1, scenario.launches), random)
-    launches = between * (np.sqrt(1 - scenario.shared) * own + np.sqrt(scenario.shared) * common)
-    launches += _outliers(shape, scenario.launch_outliers, random)
-    whole = (*shape, scenario.repetitions)
-    repetitions = within[:, :, np.newaxis] * _noise(whole, random)
-    repetitions += _outliers(whole, OUTLIER_SHARE, random)
-    return np.asarray(launches[:, :, np.newaxis] + repetitions)
-
-
-def _noise(shape: tuple[int, ...], random: Generator) -> Array:
-    """Draw from Student's t, scaled to a standard deviation of 1."""
-    return np.asarray(random.standard_t(TAILS, shape) / np.sqrt(TAILS / (TAILS - 2)))
-
-
-def _outliers(shape: tuple[int, ...], share: float, random: Generator) -> Array:
-    return np.asarray((random.random(shape) < share) * random.uniform(*OUTLIER, shape))
+    titles = [f"+{100 * slowdown:.0f} %" for slowdown in SLOWDOWNS]
+    lines = [
+        f"| Machine | Launches a side | A/A that fail | {' | '.join(titles)} | Median floor |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for outcome in outcomes:
+        shares = (outcome.false_alarms, *outcome.found, outcome.floor)
+        cells = [outcome.machine, str(outcome.launches), *(f"{100 * s:.1f} %" for s in shares)]
+        lines.append(f"| {' | '.join(cells)} |")
+    caption = f"{trials} trials of {BENCHMARKS} benchmarks for each row; seed {seed}."
+    return "\n".join([*lines, "", caption]) + "\n"
 
 
 if __name__ == "__main__":

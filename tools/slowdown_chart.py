@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Draw what overlap costs and what it hides, from results of overlapbench.
+"""Draw charts of overlapbench results: what overlap costs, and what it hides.
 
     tools/slowdown_chart.py RESULT.json... -o DIR [--title TITLE]
 
-RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote; `-` is standard input, and a quoted
-glob is expanded. Several files are drawn as series of the same charts. DIR gets index.html, a page
-that works offline, and each chart as PNG and SVG; charts there from an earlier run are replaced.
-Drawn is what the results hold rows of: the slowdown of pairs, bandwidth of communication and of
-copies, pipelines, transfers, priority, supply and launches.
+RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote. `-` is standard input, and a quoted
+glob is expanded. Several files become series of the same charts. DIR gets index.html, a page that
+works offline, and each chart as PNG and SVG; charts of an earlier run are replaced. The charts
+depend on the rows in the results: slowdown of pairs, bandwidth of communication and of copies,
+pipelines, transfers, priority, supply, launches, and training.
 
-Exit status: 0, or 2 when something is no result of this suite, holds nothing to draw or cannot be
-written; then one line says what and where, and no file is changed.
+Exit status: 0, or 2 if a file is not a result of this suite, has nothing to draw, or the output is
+not writable. Then one line says what and where, and no file is changed.
 """
 
 import argparse
@@ -61,9 +61,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("results", nargs="+", metavar="RESULT.json", help="a result, or -")
+    parser.add_argument("results", nargs="+", metavar="RESULT.json", help="a result, a glob, or -")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="DIR")
-    parser.add_argument("--title", default="", help="of the page, and below each chart's own")
+    parser.add_argument("--title", default="", help="title of the page, and subtitle of each chart")
     return parser.parse_args(arguments)
 
 
@@ -86,7 +86,7 @@ def _report(
         if result.incomplete:
             yield f"incomplete: {result.label}: {result.incomplete}"
     for row in rows:
-        if row.problem:
+        if row.bad:
             yield f"not to be trusted: {row.file}: {row.name}: {row.problem}"
 
 

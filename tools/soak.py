@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Run benchmarks for a long time, and show that what the ranks hold does not grow.
+"""Run benchmarks for a long time, and check that the ranks' resources do not grow.
 
     tools/soak.py --minutes 60
     tools/soak.py --iterations 10000 -- ./bench --backend=host --benchmark_filter=Overlap/AllReduce
     tools/soak.py --read resources.csv
 
-Starts the command (./bench if none is given) again and again, each time with --resources_out and
---benchmark_repetitions, until the time is over or every benchmark has taken as many iterations
-(groups of samples, of which a repetition takes at most 100; more with a longer --budget_ms). What a
-process holds is compared within that process only, by the rule in tools/overlapbench/growth.py:
-the median of the last quarter against that of the second.
+Starts the command (default ./bench) again and again, each time with --resources_out and
+--benchmark_repetitions, until the time is over or every benchmark has taken the given number of
+iterations. An iteration is a group of samples. A repetition takes up to 100 of them, depending on
+--budget_ms. Resources are compared within one process only, by the rule in
+tools/overlapbench/growth.py: the median of the last quarter against that of the second.
 
---read judges a file that --resources_out has written before.
+--read judges files that --resources_out wrote earlier.
 
-Exit status: 0 nothing grows; 1 something does; 2 bad usage, a file that cannot be used, or a
-command that failed; 3 too few lines to tell.
+Exit status: 0 if nothing grows; 1 if something does; 2 for bad usage, an unusable file, or a failed
+command; 3 if there are too few lines to decide.
 """
 
 import argparse
@@ -69,13 +69,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         prog="soak.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     length = parser.add_mutually_exclusive_group(required=True)
-    length.add_argument("--minutes", type=_positive, help="start pieces for so long")
-    length.add_argument("--iterations", type=_positive, help="of every benchmark, at least")
+    length.add_argument("--minutes", type=_positive, help="start new launches for so long")
+    length.add_argument("--iterations", type=_positive, help="least number per benchmark")
     length.add_argument("--read", type=Path, nargs="+", metavar="FILE.csv")
     parser.add_argument(
         "--repetitions",
         type=int,
-        help="of every benchmark in a piece (default 16; with --iterations what they need)",
+        help="per benchmark and launch (default 16; with --iterations as many as needed)",
     )
     options = parser.parse_args(arguments)
     if options.repetitions is None:

@@ -4,25 +4,25 @@
     torchrun --nproc-per-node 2 tools/torch_overlap.py -o FILE.json [--grids 1x1,16x16]
              [--first comp|comm] [--rounds N] [--compare RESULT.json]
 
-The central experiment again, on PyTorch's streams and its NCCL: C = A·B of 4096×4096 float matrices
-on a grid of thread blocks (one 16×16 tile a block), beside an all-to-all of a matrix of that size.
-Each is timed alone (C and M) and both together (T); slowdown is T / max(C, M). Results of both are
-verified, alone and together. `--compare` shows, from a result of `./bench`, the slowdowns of
-`Overlap/AllToAll+Gemm/bytes:67108864/n:4096/work:tile/cache:cold` beside these.
+This repeats the central experiment on PyTorch's streams and its NCCL: C = A·B of 4096×4096 float
+matrices on a grid of thread blocks (one 16×16 tile per block), beside an all-to-all of a matrix of
+that size. Each is timed alone (C and M) and both together (T); slowdown is T / max(C, M). The
+results of both are verified, alone and together. `--compare` takes a result of `./bench` and shows
+the slowdowns of `Overlap/AllToAll+Gemm/bytes:67108864/n:4096/work:tile/cache:cold` beside these.
 
-What is the same as there: samples of C, M and T alternate; L2 is flushed by reading before each;
-the computation is enqueued first and leads by about 10 µs (`--first comm`: the communication); a
-time is the maximum over the ranks, a figure the median of the times.
+What is the same as in `./bench`: samples of C, M and T alternate. L2 is flushed by reading before
+each. The computation is enqueued first and leads by about 10 µs (`--first comm`: the
+communication). A time is the maximum over the ranks, and a figure is the median of the times.
 
-What differs: PyTorch has no start gate, a word in memory that the host sets when all is enqueued on
-all ranks. In its place each GPU first spins for a millisecond, behind which everything is enqueued
-(a sample for which the host was too slow is dropped), and an all-reduce of one number, just before
-the start, brings the GPUs together. So ranks start as far apart as that all-reduce ends; the lead
-is spun too, by one thread on the follower's stream, and so counts in clock cycles.
-NCCL's settings are the environment's; the version is PyTorch's own.
+What differs: PyTorch has no start gate (a word in memory that the host sets once everything is
+enqueued on all ranks). Instead, each GPU first spins for a millisecond while everything is enqueued
+behind that (if the host was too slow, the sample is dropped). Just before the start, an all-reduce
+of one number brings the GPUs together, so ranks start as far apart as that all-reduce ends. The
+lead is spun too, by one thread on the follower's stream, and so is counted in clock cycles. NCCL's
+settings come from the environment, and its version from PyTorch.
 
-Exit status: 0; 1 when a result was wrong; 2 when something that it needs is missing, an argument is
-bad or a file cannot be read or written: then one line says what.
+Exit status: 0; 1 if a result was wrong; 2 if a requirement is missing, an argument is bad, or a
+file is not readable or writable. Then one line says what.
 """
 
 import argparse
@@ -231,7 +231,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("-o", "--output", required=True, type=Path, metavar="FILE.json")
     add("--grids", type=parse_grids, default=GRIDS, metavar="XxY,XxY")
     add("--first", choices=SIDES, default="comp", help="the side that starts first")
-    add("--rounds", type=_positive, default=11, metavar="N", help="two samples of T a round")
+    add("--rounds", type=_positive, default=11, metavar="N", help="two samples of T per round")
     add("--compare", type=Path, metavar="RESULT.json", help="a result of ./bench")
     return parser.parse_args(arguments)
 
@@ -260,7 +260,7 @@ def suite_slowdowns(path: Path, first: str) -> dict[str, float]:
     for row in read_results([str(path)])[0].rows:
         axes = dict(row.name.axes)
         same = axes.get("first", "comp") == first and wanted.items() <= axes.items()
-        if row.name.workloads == ("AllToAll", "Gemm") and same and not row.problem:
+        if row.name.workloads == ("AllToAll", "Gemm") and same and row.trusted:
             slowdowns[axes["grid"]] = row.counters["slowdown"]
     if not slowdowns:
         raise OverlapError(f"{path}: holds no row of the same experiment")

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
-#include <optional>
 
 #include "device/error.h"
+#include "workload/size.h"
 
 namespace overlapbench {
 namespace {
@@ -18,27 +17,17 @@ std::optional<long> ReadInteger(std::string_view text) {
 }
 
 std::string CanonicalBytes(std::string_view text) {
-  constexpr std::string_view kSuffixes = "KMGT";
-  const std::string_view whole = text;
-  int shift = 0;
-  if (!text.empty()) {
-    const auto suffix = kSuffixes.find(text.back());
-    if (suffix != std::string_view::npos) {
-      shift = 10 * (static_cast<int>(suffix) + 1);
-      text.remove_suffix(1);
-    }
-  }
-  const auto value = ReadInteger(text);
-  if (!value || *value <= 0 || *value > (std::numeric_limits<long>::max() >> shift)) {
+  const auto bytes = ReadSize(text);
+  if (!bytes || *bytes <= 0) {
     throw UsageError(
-        "'" + std::string(whole) +
+        "'" + std::string(text) +
         "' is not a size: write a positive number of bytes, as in 4096, 64K, 1M or 2G");
   }
-  return std::to_string(*value << shift);
+  return std::to_string(*bytes);
 }
 
 std::string CanonicalInteger(std::string_view text, long least, long most) {
-  const auto value = ReadInteger(text);
+  const auto value = ReadSize(text);
   if (!value || *value < least || *value > most) {
     throw UsageError("'" + std::string(text) + "' is not a whole number from " +
                      std::to_string(least) + " to " + std::to_string(most));
@@ -112,8 +101,7 @@ std::vector<std::string> ReadValues(const Axis& axis, std::string_view text) {
 }
 
 void Settings::Set(const Axis& axis, std::string value) {
-  const bool written = value != axis.standing;
-  entries_.push_back({axis.name, std::move(value), written});
+  entries_.push_back({axis.name, std::move(value), axis.standing});
 }
 
 bool Settings::Has(std::string_view axis) const {
@@ -137,9 +125,20 @@ GridShape Settings::Grid(std::string_view axis) const {
 std::string Settings::NameSuffix() const {
   std::string suffix;
   for (const auto& entry : entries_) {
-    if (entry.written) suffix += "/" + entry.axis + ":" + entry.value;
+    const bool written = entry.standing && entry.value != *entry.standing;
+    if (written) suffix += "/" + entry.axis + ":" + entry.value;
   }
   return suffix;
+}
+
+Settings Settings::With(std::string_view axis, std::string value) const {
+  Settings changed = *this;
+  const auto entry = std::ranges::find(changed.entries_, axis, &Entry::axis);
+  if (entry == changed.entries_.end())
+    changed.entries_.push_back({std::string(axis), std::move(value), std::nullopt});
+  else
+    entry->value = std::move(value);
+  return changed;
 }
 
 Settings SettingsOf(const std::vector<Axis>& axes,

@@ -1,12 +1,13 @@
 // Axes: what a benchmark varies, and how its values are written.
 //
-// An axis has a name, a way to read one value, and default values. Values are kept as text in their
-// canonical form ("64M" is read as "67108864"), because that text is part of a benchmark's name,
-// and a name identifies a configuration for ever. For the same reason an axis may have a `standing`
-// value, which is not written: an axis added later leaves all earlier names as they were.
+// An axis has a name, a way to read one value, and default values. Values are kept as text in
+// canonical form ("64M" becomes "67108864"). That text is part of a benchmark's name, and a name
+// identifies a configuration forever. An axis may therefore have a `standing` value, which names
+// leave out: if the axis is added later, all earlier names stay the same.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,7 +18,7 @@ namespace overlapbench {
 struct Axis {
   std::string name;
   std::string help;
-  // The canonical form of a value; throws UsageError saying what a value looks like.
+  // The canonical form of a value. Throws UsageError, which says what a value looks like.
   std::function<std::string(std::string_view)> canonical;
   std::vector<std::string> values;  // canonical
   std::string standing;             // canonical; "" when every value is written
@@ -28,8 +29,7 @@ struct GridShape {
   int y = 1;
 };
 
-// Each takes default values as a user would write them, separated by commas, and the standing
-// value.
+// `defaults` are written as a user would write them, separated by commas.
 Axis BytesAxis(std::string name, std::string help, std::string_view defaults,
                std::string_view standing = "");
 Axis IntegerAxis(std::string name, std::string help, long least, long most,
@@ -38,7 +38,7 @@ Axis GridAxis(std::string name, std::string help, std::string_view defaults);
 Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> choices,
                 std::string_view defaults, std::string_view standing = "");
 
-// Reads "V1,V2" as values of `axis`; throws UsageError naming the axis and the value.
+// Reads "V1,V2" as values of `axis`. Throws UsageError, which names the axis and the value.
 std::vector<std::string> ReadValues(const Axis& axis, std::string_view text);
 
 // One value for each axis of a benchmark.
@@ -49,20 +49,23 @@ class Settings {
   [[nodiscard]] const std::string& Text(std::string_view axis) const;
   [[nodiscard]] long Integer(std::string_view axis) const;
   [[nodiscard]] GridShape Grid(std::string_view axis) const;
-  // "/bytes:67108864/grid:16x16", without the axes that stand at their standing value.
+  // "/bytes:67108864/grid:16x16", without the axes that have their standing value.
   [[nodiscard]] std::string NameSuffix() const;
+  // A copy in which `axis` has another value, given in canonical form. An axis that these settings
+  // lack is added, and names leave it out.
+  [[nodiscard]] Settings With(std::string_view axis, std::string value) const;
 
  private:
   struct Entry {
     std::string axis;
     std::string value;
-    bool written;
+    std::optional<std::string> standing;  // the value that names leave out; nullopt: all values
   };
   std::vector<Entry> entries_;
 };
 
-// The axes at the values given, and else at their standing or first values. Throws UsageError for a
-// value that an axis does not take.
+// The axes at the given values. Axes without one take their standing value or, if they have none,
+// their first. Throws UsageError for a value that an axis does not take.
 Settings SettingsOf(const std::vector<Axis>& axes,
                     const std::vector<std::pair<std::string, std::string>>& values);
 
@@ -71,7 +74,7 @@ struct AxisOverride {
   std::string name;
   std::string values;
 };
-// Splits "NAME=V1,V2"; throws UsageError.
+// Splits "NAME=V1,V2". Throws UsageError if it is malformed.
 AxisOverride ParseAxisFlag(std::string_view text);
 
 // Every combination of the axes' values, the last axis varying fastest.

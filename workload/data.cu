@@ -36,6 +36,18 @@ struct FillIntegersBody {
   }
 };
 
+struct FillCollectiveBody {
+  static constexpr int kThreads = 256;
+  void* data;
+  long count;
+  Element element;
+  CollectiveInput input;
+  int rank;
+  OVERLAPBENCH_BODY void operator()(const Block& block) const {
+    block.ForEach(count, [this](long i) { Store(data, i, element, input.At(rank, i)); });
+  }
+};
+
 struct PoisonBody {
   static constexpr int kThreads = 256;
   unsigned char* data;
@@ -46,7 +58,7 @@ struct PoisonBody {
 };
 
 // Each block notes one faulty index, or leaves −1. Threads of a block may overwrite each other's
-// note: any of their faults will do.
+// note, since any of their faults will do.
 struct CompareBody {
   static constexpr int kThreads = 256;
   const void* data;
@@ -70,7 +82,7 @@ struct WrittenBody {
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     block.ForEach(count, [this, &block](long i) {
       const double value = Load(data, i, element);
-      if (value != value) faults[block.index] = i;  // only not-a-number differs from itself
+      if (value != value) faults[block.index] = i;  // only a NaN differs from itself
     });
   }
 };
@@ -112,12 +124,17 @@ void FillIntegers(Stream& stream, void* data, long count, Element element, std::
   Launch(stream, kBlocks, FillIntegersBody{data, count, element, seed, most});
 }
 
+void FillCollective(Stream& stream, void* data, long count, Element element,
+                    const CollectiveInput& input, int rank) {
+  Launch(stream, kBlocks, FillCollectiveBody{data, count, element, input, rank});
+}
+
 void Poison(Stream& stream, void* data, std::size_t bytes) {
   Launch(stream, kBlocks, PoisonBody{static_cast<unsigned char*>(data), static_cast<long>(bytes)});
 }
 
-// Multiplying by an odd number and rotating loses nothing, so that a change of one word changes the
-// result.
+// Multiplying by an odd number and rotating are both reversible, so a change of one word changes
+// the result.
 std::uint64_t FingerprintOf(const void* data, std::size_t bytes) {
   constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;  // 2^64 over the golden ratio
   constexpr int kRotation = 27;
@@ -129,16 +146,17 @@ std::uint64_t FingerprintOf(const void* data, std::size_t bytes) {
   return state;
 }
 
-std::string FindFault(Device& device, Stream& stream, const void* data, long count, Element element,
-                      const ExpectedSegments& expected, std::chrono::milliseconds timeout) {
-  const long index = SmallestFault(device, stream, timeout, [&](long* faults) {
+Verdict FindFault(const Machine& machine, Stream& stream, const void* data, long count,
+                  Element element, const ExpectedSegments& expected) {
+  const long index = SmallestFault(machine.device, stream, machine.timeout, [&](long* faults) {
     return CompareBody{data, count, element, expected, faults};
   });
-  if (index < 0) return "";
+  if (index < 0) return {};
   std::ostringstream text;
   text << "element " << index << " of " << count << " is "
-       << ReadElement(stream, data, index, element, timeout) << ", expected " << expected.At(index);
-  return text.str();
+       << ReadElement(stream, data, index, element, machine.timeout) << ", expected "
+       << expected.At(index);
+  return {1, 0, text.str()};
 }
 
 std::string FindUnwritten(Device& device, Stream& stream, const void* data, long count,

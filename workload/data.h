@@ -1,15 +1,19 @@
-// Test data: what workloads put into their buffers, and how they find it again.
+// Test data: what workloads put into their buffers, and how they check it afterwards.
 //
-// Values are functions of (seed, index), so that an oracle can know any element of any rank's
-// buffer without storing or moving it. All functions enqueue on `stream`; those that return a
+// Values are functions of (seed, index), so an oracle knows any element of any rank's buffer
+// without storing or moving it. Neighboring indices and neighboring seeds give unrelated values, so
+// misplaced data is found. All functions that take a stream enqueue on it; those that return a
 // result wait for it.
+//
+// The input of a collective is a `CollectiveInput`. Its values are whole numbers, so results are
+// compared exactly, in every element type and with any number of ranks.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "device/device.h"
 #include "workload/element.h"
+#include "workload/workload.h"
 
 namespace overlapbench {
 
@@ -40,50 +44,95 @@ namespace overlapbench {
   return static_cast<float>(1 + Random(seed, index) % static_cast<std::uint32_t>(most));
 }
 
-// data[i] = RandomFraction(seed, i).
-void FillFractions(Stream& stream, void* data, long count, Element element, std::uint32_t seed);
-// data[i] = RandomInteger(seed, i, most).
-void FillIntegers(Stream& stream, void* data, long count, Element element, std::uint32_t seed,
-                  int most);
-// A number that depends on every bit of the data and on its place; `bytes` is a multiple of 4. On
-// the host.
-std::uint64_t FingerprintOf(const void* data, std::size_t bytes);
-// Sets every byte to 0xFF: not-a-number in each floating-point type, −1 in int32.
-void Poison(Stream& stream, void* data, std::size_t bytes);
-
-// What a buffer must hold after a collective. Element i belongs to segment i / segment_count and
-// holds what the source ranks have at index first_index + i % segment_count of their own buffers.
-struct ExpectedSegments {
-  long segment_count = 1;
-  long first_index = 0;
-  int source = 0;  // the source rank; kEachSegment: segment k comes from rank k
-  int ranks = 1;   // with kSum: the sources are ranks 0 … ranks − 1, added up
-  int most = 1;    // each rank r filled with FillIntegers(seed + r, most)
+// What the ranks of a collective put into their buffers: whole numbers from 1 to 256, or from 0 if
+// they are summed.
+//
+// bfloat16 holds whole numbers exactly up to 256, so no sum may exceed that. With up to 128 ranks,
+// every rank adds a number from 1 to 256 / ranks at every index. With more ranks these numbers
+// would all be 1, every sum would be the same, and misplaced data would look right. The ranks
+// therefore take turns. The indices are cut into blocks of turns(). Every rank contributes at
+// exactly one index of each block, and is 0 at the others. Which ranks contribute where differs at
+// random from block to block.
+struct CollectiveInput {
   std::uint32_t seed = 0;
-  double added = 0;  // to each element afterwards
-  static constexpr int kEachSegment = -1;
-  static constexpr int kSum = -2;
+  int ranks = 1;
+  bool summed = false;
+  static constexpr int kLargestExact = 256;
+  static constexpr int kMostContributors = 128;  // leaves them two values each, 1 and 2
 
-  [[nodiscard]] OVERLAPBENCH_BODY double At(long i) const {
-    const long index = first_index + i % segment_count;
-    if (source != kSum) {
-      const long rank = source == kEachSegment ? i / segment_count : source;
-      return added + RandomInteger(seed + static_cast<std::uint32_t>(rank), index, most);
-    }
-    double sum = added;
-    for (int rank = 0; rank < ranks; ++rank) {
-      sum += RandomInteger(seed + static_cast<std::uint32_t>(rank), index, most);
+  [[nodiscard]] OVERLAPBENCH_BODY int turns() const {
+    return summed ? (ranks + kMostContributors - 1) / kMostContributors : 1;
+  }
+  // The largest value of one rank.
+  [[nodiscard]] OVERLAPBENCH_BODY int most() const {
+    const int contributors = (ranks + turns() - 1) / turns();
+    return summed ? kLargestExact / contributors : kLargestExact;
+  }
+  // The ranks that contribute at `index` are this one and every turns()-th rank after it.
+  [[nodiscard]] OVERLAPBENCH_BODY int FirstContributor(long index) const {
+    if (turns() == 1) return 0;
+    const auto shift = static_cast<long>(Random(seed, index / turns()) >> 1);
+    return static_cast<int>((index + shift) % turns());
+  }
+  [[nodiscard]] OVERLAPBENCH_BODY float Contribution(int rank, long index) const {
+    return RandomInteger(seed + static_cast<std::uint32_t>(rank), index, most());
+  }
+  [[nodiscard]] OVERLAPBENCH_BODY float At(int rank, long index) const {
+    return rank % turns() == FirstContributor(index) ? Contribution(rank, index) : 0;
+  }
+  // Over all ranks.
+  [[nodiscard]] OVERLAPBENCH_BODY double Sum(long index) const {
+    double sum = 0;
+    for (int rank = FirstContributor(index); rank < ranks; rank += turns()) {
+      sum += Contribution(rank, index);
     }
     return sum;
   }
 };
 
-// "" when all `count` elements are exactly as expected, else the first fault of some block:
-// "element 17 is 3, expected 5". Compares where the data is.
-std::string FindFault(Device& device, Stream& stream, const void* data, long count, Element element,
-                      const ExpectedSegments& expected, std::chrono::milliseconds timeout);
+// data[i] = RandomFraction(seed, i).
+void FillFractions(Stream& stream, void* data, long count, Element element, std::uint32_t seed);
+// data[i] = RandomInteger(seed, i, most).
+void FillIntegers(Stream& stream, void* data, long count, Element element, std::uint32_t seed,
+                  int most);
+// data[i] = input.At(rank, i).
+void FillCollective(Stream& stream, void* data, long count, Element element,
+                    const CollectiveInput& input, int rank);
+// A number that depends on every bit of the data and on its position. The data is in host memory;
+// `bytes` is a multiple of 4.
+std::uint64_t FingerprintOf(const void* data, std::size_t bytes);
+// Sets every byte to 0xFF: a NaN in each floating-point type, −1 in int32.
+void Poison(Stream& stream, void* data, std::size_t bytes);
 
-// "" when all `count` elements were written since Poison (none is not-a-number), else where not.
+// What a buffer must hold after a collective or a copy. Element i belongs to segment
+// i / segment_count. It holds what the source ranks have in their own buffers, at index first_index
+// + i % segment_count.
+struct ExpectedSegments {
+  long segment_count = 1;
+  long first_index = 0;
+  int source = 0;  // the source rank; kEachSegment: segment k is from rank k; kSum: the sum of all
+  int ranks = 1;   // with kSum: how many
+  int most = 1;    // rank r's buffer is FillIntegers(seed + r, most); with kSum, CollectiveInput's
+  std::uint32_t seed = 0;
+  double added = 0;  // what was added to each element afterwards
+  static constexpr int kEachSegment = -1;
+  static constexpr int kSum = -2;
+
+  [[nodiscard]] OVERLAPBENCH_BODY double At(long i) const {
+    const long index = first_index + i % segment_count;
+    if (source == kSum) return added + CollectiveInput{seed, ranks, true}.Sum(index);
+    const long rank = source == kEachSegment ? i / segment_count : source;
+    return added + RandomInteger(seed + static_cast<std::uint32_t>(rank), index, most);
+  }
+};
+
+// Whether all `count` elements are exactly as expected. The fault names one that is not:
+// "element 17 of 100 is 3, expected 5". The comparison runs where the data is.
+Verdict FindFault(const Machine& machine, Stream& stream, const void* data, long count,
+                  Element element, const ExpectedSegments& expected);
+
+// "" if all `count` elements were written since Poison (none is a NaN). Otherwise it names one that
+// was not.
 std::string FindUnwritten(Device& device, Stream& stream, const void* data, long count,
                           Element element, std::chrono::milliseconds timeout);
 

@@ -1,10 +1,10 @@
 // Element types of workloads, and how a small value is stored in each.
 //
-// Every value the suite puts in a buffer is a multiple of 1/128 below 2, or a whole number up to
-// 256: such values are exact in all of these types but float8, so that inputs are the same number
-// in every precision and the sums of collectives are exact. float8 is the format e4m3 (Micikevicius
-// et al., "FP8 Formats for Deep Learning", 2022), which keeps four significant bits: the others
-// are cut off, and Held() tells what is left.
+// Every value that the suite puts in a buffer is a multiple of 1/128 below 2, or a whole number up
+// to 256. All of these types except float8 represent such values exactly. Inputs are therefore the
+// same number in every precision, and the sums of collectives are exact. float8 is the format e4m3
+// (Micikevicius et al., "FP8 Formats for Deep Learning", 2022). It keeps four significant bits and
+// truncates the others; Held() says what is left.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ enum class Element : std::uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64, kIn
   return 0;
 }
 
-// Takes the names in kElementNames, long and short.
+// Accepts the long and the short names of kElementNames; throws Error for any other.
 Element ElementNamed(std::string_view name);
 std::string ToString(Element element);
 
@@ -47,8 +47,8 @@ OVERLAPBENCH_BODY To BitCast(const From& from) {
   return to;
 }
 
-// IEEE 754 half precision of a value that is exact in it and not subnormal there: the float's
-// exponent rebiased from 127 to 15, its fraction cut from 23 bits to 10.
+// `value` in IEEE 754 half precision, if it is exact and not subnormal there. The float's exponent
+// is rebiased from 127 to 15, and its fraction cut from 23 bits to 10.
 [[nodiscard]] OVERLAPBENCH_BODY inline std::uint16_t HalfBits(float value) {
   const auto bits = BitCast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000U;
@@ -62,8 +62,8 @@ OVERLAPBENCH_BODY To BitCast(const From& from) {
   return static_cast<std::uint16_t>(BitCast<std::uint32_t>(value) >> 16);
 }
 
-// Of a value below 448 in size: the exponent rebiased from 127 to 7, the fraction cut from 23 bits
-// to 3; below 2^-6 a multiple of 2^-9, which is subnormal.
+// `value` in float8, if its magnitude is below 448. The exponent is rebiased from 127 to 7, and the
+// fraction cut from 23 bits to 3. Below 2^-6 the result is subnormal: a multiple of 2^-9.
 [[nodiscard]] OVERLAPBENCH_BODY inline std::uint8_t Float8Bits(float value) {
   const auto bits = BitCast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 24 & 0x80U;
@@ -141,7 +141,7 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
   return 0;
 }
 
-// What is left of a value that was stored.
+// The value that a buffer of this type holds after `value` was stored in it.
 [[nodiscard]] OVERLAPBENCH_BODY inline double Held(float value, Element element) {
   double room = 0;
   Store(&room, 0, element, value);

@@ -4,6 +4,22 @@
 
 namespace overlapbench {
 
+void Workload::EnqueuePart(Stream& /*stream*/, const Part& /*part*/) {
+  throw Error("this workload has no parts");
+}
+
+const char* ToString(WorkClass work_class) {
+  switch (work_class) {
+    case WorkClass::kCompute:
+      return "COMP";
+    case WorkClass::kComm:
+      return "COMM";
+    case WorkClass::kMemory:
+      return "MEM";
+  }
+  return "";
+}
+
 void Registry::Add(std::vector<WorkloadSpec> specs) {
   for (auto& spec : specs) Add(std::move(spec));
 }
@@ -14,10 +30,11 @@ const WorkloadSpec& Registry::Find(std::string_view name) const {
   return *spec;
 }
 
-WorkloadSpec Unavailable(std::string_view name, Side side, std::string reason, bool baseline) {
+WorkloadSpec Unavailable(std::string_view name, WorkClass work_class, std::string reason,
+                         bool baseline) {
   WorkloadSpec spec;
   spec.name = name;
-  spec.side = side;
+  spec.work_class = work_class;
   spec.baseline = baseline;
   spec.missing = std::move(reason);
   return spec;

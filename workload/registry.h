@@ -1,9 +1,9 @@
-// The registry: every workload this build knows, by name.
+// The registry: every workload that this build knows, by name.
 //
-// It is filled from two lists, kernels/kernels.def and comm/comm.def (by benchmarks/catalog.cc). A
-// line WORKLOAD(Thing) there calls `std::vector<WorkloadSpec> Thing(Machine&)`, which one file
-// defines; CUDA_WORKLOAD(Thing, "Name", side, baseline) is for those that exist on the cuda backend
-// alone, and stands as "not available" elsewhere.
+// benchmarks/catalog.cc fills it from two lists, kernels/kernels.def and comm/comm.def. A line
+// WORKLOAD(Thing) there calls `std::vector<WorkloadSpec> Thing(Machine&)`, which one file defines.
+// CUDA_WORKLOAD(Thing, "Name", work_class, baseline) is for a workload that exists on the cuda
+// backend only; other builds list it as "not available".
 #pragma once
 
 #include <string_view>
@@ -25,7 +25,7 @@ class Registry {
 };
 
 // A spec that only says why `name` cannot run here.
-WorkloadSpec Unavailable(std::string_view name, Side side, std::string reason,
+WorkloadSpec Unavailable(std::string_view name, WorkClass work_class, std::string reason,
                          bool baseline = true);
 
 }  // namespace overlapbench

@@ -1,14 +1,13 @@
-// The Workload: the one idea that carries the suite.
+// Workload: one operation that can be enqueued on a stream, knows its cost, and can verify its own
+// result: a GEMM, an all-reduce, a host-to-device copy. Schedules (fixtures/schedule.h) are made of
+// workloads and know nothing else about them.
 //
-// A workload is something that can be enqueued on a stream, that knows its cost and that can verify
-// its own result: a GEMM, an all-reduce, a host-to-device copy. Fixtures time one workload (a
-// baseline) or two on two streams (an overlap) and know nothing else about it.
-//
-// A `WorkloadSpec` is how a workload is offered: its name, its axes with their default values, what
-// it needs, how much memory it takes, and how it is made. Writing one is writing one file;
-// registering it is one line in kernels/kernels.def or comm/comm.def (registry.h).
+// A `WorkloadSpec` offers a workload: its name, its axes with their default values, what it needs,
+// how much memory it takes, and how it is made. A new workload is one file, and one line in
+// kernels/kernels.def or comm/comm.def (registry.h). docs/adding-a-workload.md shows one.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,16 +17,17 @@
 #include <vector>
 
 #include "device/device.h"
-#include "ranks/ranks.h"
 #include "workload/axis.h"
 
 namespace overlapbench {
 
-// What one Enqueue costs, in all.
+class Ranks;
+
+// The total cost of one Enqueue.
 struct Cost {
   double flops = 0;         // floating-point operations
   double moved_bytes = 0;   // bytes read plus bytes written in this device's memory
-  double copied_bytes = 0;  // bytes of a copy from one memory to another, counted once
+  double copied_bytes = 0;  // bytes copied from one memory to another, counted once
   double wire_bytes = 0;    // a collective's size in bytes, as nccl-tests counts it (algbw)
   double bus_factor = 0;    // busbw = algbw × bus_factor (nccl-tests, doc/PERFORMANCE.md)
 };
@@ -36,7 +36,13 @@ struct Cost {
 struct Verdict {
   double max_rel_err = 0;
   double tolerance = 0;
-  std::string fault;  // "" when the result is right; else where it first differs
+  std::string fault;  // where the result is wrong; "" if it is right
+};
+
+// Part `index` of `count` equal parts.
+struct Part {
+  long index = 0;
+  long count = 1;
 };
 
 class Workload {
@@ -45,18 +51,22 @@ class Workload {
   [[nodiscard]] virtual Cost cost() const = 0;
   // Fills the inputs with random values and poisons the outputs.
   virtual void Reset(Stream& stream) = 0;
-  // The measured work. May be called any number of times between Reset and Verify, and need not
-  // leave a right result after more than one call.
+  // The measured work. It may be called any number of times between Reset and Verify. The result
+  // needs to be right after exactly one call.
   virtual void Enqueue(Stream& stream) = 0;
-  // Whether Enqueue may wait for work enqueued before it, so that it must not be called behind a
-  // closed gate: a copy of pageable memory, for one.
+  // Enqueues one of `part.count` equal parts of the work. There are at least two parts; the whole
+  // is Enqueue's. Workloads that cannot be cut into parts throw Error.
+  virtual void EnqueuePart(Stream& stream, const Part& part);
+  // Whether Enqueue may wait for work that was enqueued before it, as a copy of pageable memory
+  // does. It must then not be called behind a closed gate.
   [[nodiscard]] virtual bool enqueue_waits() const { return false; }
   // Checks the result of exactly one Enqueue after a Reset. Waits for `stream`.
   virtual Verdict Verify(Stream& stream) = 0;
-  // A number that two workloads share, after Verify, exactly if their results are the same to the
-  // bit (but for the chance of one in 2^64); nothing where the workload has no result on the host.
+  // A hash of the result, available after Verify. Two workloads have the same fingerprint if their
+  // results are bit-identical, and otherwise only with a chance of one in 2^64. nullopt if the
+  // workload has no result on the host.
   [[nodiscard]] virtual std::optional<std::uint64_t> Fingerprint() const { return std::nullopt; }
-  // Why the workload's knobs did not have the effect that was asked for; "" when they did.
+  // Why the workload's knobs did not have the effect that was asked for; "" if they did.
   [[nodiscard]] virtual std::string IneffectiveKnob() { return ""; }
 };
 
@@ -64,6 +74,8 @@ class Workload {
 struct Machine {
   Device& device;
   Ranks& ranks;
+  // How long a workload may wait for anything.
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 
 struct Footprint {
@@ -71,21 +83,24 @@ struct Footprint {
   std::size_t host_bytes = 0;
 };
 
-enum class Side : unsigned char { kCompute, kComm, kMemory };
+// What a workload keeps busy. Timelines and profiler ranges show it.
+enum class WorkClass : unsigned char { kCompute, kComm, kMemory };
+// "COMP", "COMM" or "MEM".
+const char* ToString(WorkClass work_class);
 
 struct WorkloadSpec {
   std::string name;  // as in benchmark names: "AllToAll", "Gemm"
-  Side side = Side::kCompute;
+  WorkClass work_class = WorkClass::kCompute;
   std::string summary;   // one line for --list_axes
-  bool baseline = true;  // whether it also stands alone, in Compute or Comm
+  bool baseline = true;  // whether it is also measured alone, in Compute or Comm
   std::vector<Axis> axes;
-  // What this machine lacks to run it, with the reason; "" when nothing.
+  // Why this machine cannot run it; "" if it can.
   std::string missing;
-  // Why a combination of values does not exist; "" when it does. May be empty: all exist.
+  // Why a combination of values does not exist; "" if it does. An empty function: all exist.
   std::function<std::string(const Settings&)> excluded;
   std::function<Footprint(const Settings&)> footprint;
-  // What all ranks do together before it can be made, such as a communicator. May be empty. Apart
-  // from `make`, so that a rank that fails to make it leaves nobody waiting.
+  // What all ranks do together before `make`, such as making a communicator. May be empty. It is
+  // separate from `make` so that no rank waits for one that fails to make the workload.
   std::function<void()> connect;
   std::function<std::unique_ptr<Workload>(const Settings&)> make;
 };

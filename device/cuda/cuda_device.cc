@@ -1,22 +1,16 @@
-// The cuda backend: one GPU through the CUDA runtime.
-//
-// The gate is cuStreamWaitValue32 on a word of pinned host memory (CUDA Driver API, "Stream Memory
-// Operations"): the stream's front end waits, and no SM is held.
+// The cuda backend's device: one GPU through the CUDA runtime, and what NVML knows about it.
 
 #include <cuda_runtime.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <set>
-#include <sstream>
-#include <thread>
 
-#include "device/cuda/batch_copy.h"
-#include "device/cuda/captured_graph.h"
 #include "device/cuda/cuda_check.h"
-#include "device/cuda/driver.h"
+#include "device/cuda/cuda_stream.h"
+#include "device/cuda/graph_capture.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
 #include "device/host/host_memory.h"
@@ -24,112 +18,10 @@
 namespace overlapbench {
 namespace {
 
-class CudaEvent : public Event {
- public:
-  CudaEvent() { CUDA_CHECK(cudaEventCreate(&event_)); }
-  ~CudaEvent() override { cudaEventDestroy(event_); }
-  CudaEvent(const CudaEvent&) = delete;
-  CudaEvent& operator=(const CudaEvent&) = delete;
-
-  [[nodiscard]] bool Done() const override {
-    const cudaError_t code = cudaEventQuery(event_);
-    if (code == cudaErrorNotReady) return false;
-    CUDA_CHECK(code);
-    return true;
-  }
-  [[nodiscard]] cudaEvent_t native() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
-cudaEvent_t Native(const Event& event) { return dynamic_cast<const CudaEvent&>(event).native(); }
-
-// The lowest and the highest; a smaller number is a higher priority.
-std::pair<int, int> PriorityRange() {
-  int lowest = 0;
-  int highest = 0;
-  CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-  return {lowest, highest};
-}
-
-class CudaStream : public Stream {
- public:
-  explicit CudaStream(int priority) {
-    const auto [lowest, highest] = PriorityRange();
-    const int native_priority = std::max(highest, lowest - priority);
-    CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, native_priority));
-  }
-  ~CudaStream() override { cudaStreamDestroy(stream_); }
-  CudaStream(const CudaStream&) = delete;
-  CudaStream& operator=(const CudaStream&) = delete;
-
-  void Record(Event& event) override { CUDA_CHECK(cudaEventRecord(Native(event), stream_)); }
-  void Wait(const Event& event) override {
-    CUDA_CHECK(cudaStreamWaitEvent(stream_, Native(event)));
-  }
-  void Copy(void* destination, const void* source, std::size_t bytes) override {
-    CUDA_CHECK(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream_));
-  }
-
-  void Synchronize(std::chrono::milliseconds timeout, const std::string& what) override {
-    const auto deadline = std::chrono::steady_clock::now() + timeout;
-    for (cudaError_t code = cudaErrorNotReady; code != cudaSuccess;) {
-      code = cudaStreamQuery(stream_);
-      if (code != cudaErrorNotReady) CUDA_CHECK(code);
-      if (std::chrono::steady_clock::now() > deadline) {
-        throw FatalError(what + ": the stream did not finish within " +
-                         std::to_string(timeout.count()) + " ms");
-      }
-      std::this_thread::yield();
-    }
-  }
-
-  [[nodiscard]] void* native() const override { return stream_; }
-  [[nodiscard]] HostStream* host() override { return nullptr; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
-class CudaGate : public Gate {
- public:
-  CudaGate()
-      : wait_value_(reinterpret_cast<PFN_cuStreamWaitValue32_v11070>(
-            DriverEntryPoint("cuStreamWaitValue32", 11070))) {
-    CUDA_CHECK(cudaHostAlloc(&word_, sizeof(unsigned), cudaHostAllocMapped));
-    *word_ = 0;
-    CUDA_CHECK(cudaHostGetDevicePointer(&device_word_, word_, 0));
-  }
-  ~CudaGate() override {
-    CudaGate::Release();
-    cudaFreeHost(word_);
-  }
-  CudaGate(const CudaGate&) = delete;
-  CudaGate& operator=(const CudaGate&) = delete;
-
-  void Arm(Stream& stream) override {
-    ThrowIfDriverFailed(wait_value_(static_cast<CUstream>(stream.native()),
-                                    reinterpret_cast<CUdeviceptr>(device_word_), ++armed_,
-                                    CU_STREAM_WAIT_VALUE_GEQ),
-                        "cuStreamWaitValue32");
-  }
-  void Release() override { std::atomic_ref(*word_).store(armed_, std::memory_order_release); }
-
- private:
-  PFN_cuStreamWaitValue32_v11070 wait_value_;
-  unsigned* word_ = nullptr;
-  void* device_word_ = nullptr;
-  std::atomic<unsigned> armed_ = 0;
-};
-
 std::string HexadecimalUuid(const cudaUUID_t& uuid) {
-  constexpr std::array<char, 17> kDigits = {"0123456789abcdef"};
   std::string text = "GPU-";
-  for (const char byte : uuid.bytes) {
-    text += kDigits.at(static_cast<unsigned char>(byte) >> 4);
-    text += kDigits.at(static_cast<unsigned char>(byte) & 15);
-  }
+  for (const char byte : uuid.bytes)
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
 
@@ -140,8 +32,9 @@ Buffer AllocateRegistered(std::size_t bytes) {
   const auto free_pages = [](void* memory) { std::free(memory); };
   std::unique_ptr<void, decltype(free_pages)> pages(std::aligned_alloc(kPageBytes, whole_bytes),
                                                     free_pages);
-  if (pages == nullptr)
-    throw Error("aligned_alloc of " + FormatBytes(static_cast<double>(bytes)) + " failed");
+  if (pages == nullptr) {
+    throw Error(fmt::format("aligned_alloc of {} failed", FormatBytes(static_cast<double>(bytes))));
+  }
   CUDA_CHECK(cudaHostRegister(pages.get(), whole_bytes, cudaHostRegisterDefault));
   return {pages.release(), bytes, [](void* memory) {
             cudaHostUnregister(memory);
@@ -151,7 +44,7 @@ Buffer AllocateRegistered(std::size_t bytes) {
 
 // "13.0" from CUDA's 1000 × major + 10 × minor.
 std::string DottedVersion(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 std::string PciBusId(int ordinal) {
@@ -162,7 +55,8 @@ std::string PciBusId(int ordinal) {
 
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(int ordinal) : ordinal_(ordinal), nvml_(PciBusId(ordinal)) {
+  explicit CudaDevice(int ordinal)
+      : ordinal_(ordinal), nvml_(std::make_shared<const Nvml>(PciBusId(ordinal))) {
     CUDA_CHECK(cudaSetDevice(ordinal));
     cudaDeviceProp properties{};
     CUDA_CHECK(cudaGetDeviceProperties(&properties, ordinal));
@@ -178,10 +72,10 @@ class CudaDevice : public Device {
     int runtime = 0;
     CUDA_CHECK(cudaDriverGetVersion(&driver));
     CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
-    info_.versions = {{"cuda_driver", DottedVersion(driver)},
-                      {"cuda_runtime", DottedVersion(runtime)},
-                      {"compute_capability",
-                       std::to_string(properties.major) + "." + std::to_string(properties.minor)}};
+    info_.versions = {
+        {"cuda_driver", DottedVersion(driver)},
+        {"cuda_runtime", DottedVersion(runtime)},
+        {"compute_capability", fmt::format("{}.{}", properties.major, properties.minor)}};
   }
 
   [[nodiscard]] Backend backend() const override { return Backend::kCuda; }
@@ -194,17 +88,24 @@ class CudaDevice : public Device {
   }
 
   [[nodiscard]] int priorities() const override {
-    const auto [lowest, highest] = PriorityRange();
+    const auto [lowest, highest] = CudaPriorityRange();
     return lowest - highest + 1;
   }
   std::unique_ptr<Stream> CreateStream(int priority) override {
     return std::make_unique<CudaStream>(priority);
   }
   std::unique_ptr<Event> CreateEvent() override { return std::make_unique<CudaEvent>(); }
+  std::unique_ptr<Event> CreateUntimedEvent() override {
+    return std::make_unique<CudaEvent>(false);
+  }
+  std::unique_ptr<Stream> CreateHostStream() override {
+    return std::make_unique<HostStream>(std::make_shared<CorePool>(1));
+  }
+  std::unique_ptr<Event> CreateHostEvent() override { return std::make_unique<HostEvent>(); }
   std::unique_ptr<Gate> CreateGate() override { return std::make_unique<CudaGate>(); }
   std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) override {
     CudaStream stream(0);
-    return Instantiate(CapturedGraph(stream, [&] { enqueue(stream); }));
+    return RecordGraph(stream, [&] { enqueue(stream); });
   }
   [[nodiscard]] std::string NoGraphs() const override { return ""; }
   void CopyBatch(Stream& stream, std::span<const CopyPiece> pieces) override {
@@ -232,14 +133,15 @@ class CudaDevice : public Device {
   }
 
   [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
-    float elapsed_ms = 0;
-    CUDA_CHECK(cudaEventElapsedTime(&elapsed_ms, Native(from), Native(to)));
-    return elapsed_ms;
+    return CudaElapsedMs(from, to);
   }
-  std::string ThrottleReason() override { return nvml_.ThrottleReason(); }
+  std::unique_ptr<ThrottleWatch> WatchThrottling() override {
+    if (!nvml_->available()) return std::make_unique<BlindThrottleWatch>();
+    return std::make_unique<PollingThrottleWatch>(nvml_);
+  }
 
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
-    auto facts = nvml_.Facts();
+    auto facts = nvml_->Facts();
     facts["gpu_pci_bus_id"] = PciBusId(ordinal_);
     facts["peer_access"] = PeerAccess();
     facts["clock_resolution_us"] = ClockResolutionUs();
@@ -270,17 +172,17 @@ class CudaDevice : public Device {
 
   // The visible GPUs that this one can reach directly: "1 2 3", or "none".
   [[nodiscard]] std::string PeerAccess() const {
-    std::ostringstream peers;
+    std::string peers;
     for (int peer = 0; peer < VisibleGpus(); ++peer) {
       int can = 0;
       if (peer != ordinal_) CUDA_CHECK(cudaDeviceCanAccessPeer(&can, ordinal_, peer));
-      if (can != 0) peers << (peers.tellp() > 0 ? " " : "") << peer;
+      if (can != 0) peers += fmt::format("{}{}", peers.empty() ? "" : " ", peer);
     }
-    return peers.tellp() > 0 ? peers.str() : "none";
+    return peers.empty() ? "none" : peers;
   }
 
   int ordinal_;
-  Nvml nvml_;
+  std::shared_ptr<const Nvml> nvml_;  // watches share it
   DeviceInfo info_;
 };
 

@@ -4,95 +4,132 @@
 
 #include <array>
 
+#include "device/cuda/nvml_api.h"
+
 namespace overlapbench {
 namespace {
 
-using DeviceCall = int (*)(void*, unsigned, unsigned*);
-
-struct ReasonBit {
+struct NamedReason {
   unsigned long long bit;
   const char* name;
 };
-// nvmlClocksEventReasons that mean heat or hardware protection. The software power cap is left out:
-// a GEMM at full rate runs into it by design, alone and overlapped alike.
-constexpr std::array<ReasonBit, 4> kThrottleBits = {{{0x08, "hardware slowdown"},
-                                                     {0x20, "software thermal slowdown"},
-                                                     {0x40, "hardware thermal slowdown"},
-                                                     {0x80, "hardware power brake"}}};
+constexpr std::array<NamedReason, 4> kReasons = {
+    {{nvmlClocksThrottleReasonHwSlowdown, "hardware slowdown"},
+     {nvmlClocksEventReasonSwThermalSlowdown, "software thermal slowdown"},
+     {nvmlClocksThrottleReasonHwThermalSlowdown, "hardware thermal slowdown"},
+     {nvmlClocksThrottleReasonHwPowerBrakeSlowdown, "hardware power brake"}}};
+
+struct NamedClock {
+  nvmlClockType_t type;
+  const char* name;
+};
+constexpr std::array<NamedClock, 2> kClocks = {
+    {{NVML_CLOCK_SM, "sm_clock_MHz"}, {NVML_CLOCK_MEM, "memory_clock_MHz"}}};
+
+// CUDA 13 marks the violation counter deprecated in favour of field values; drivers have it.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+using GetViolationStatus = decltype(&nvmlDeviceGetViolationStatus);
+#pragma GCC diagnostic pop
 
 }  // namespace
 
-template <class Function>
-Function Nvml::Find(const char* symbol) const {
-  return library_ == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library_, symbol));
-}
-
-Nvml::Nvml(const std::string& pci_bus_id) : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW)) {
-  const auto initialize = Find<int (*)()>("nvmlInit_v2");
-  const auto by_bus = Find<int (*)(const char*, void**)>("nvmlDeviceGetHandleByPciBusId_v2");
-  if (initialize == nullptr || by_bus == nullptr || initialize() != 0) return;
-  if (by_bus(pci_bus_id.c_str(), &gpu_) != 0) gpu_ = nullptr;
-  thermal_violation_ns_ = ThermalViolation_ns();
-}
-
-Nvml::~Nvml() {
-  if (const auto shut_down = Find<int (*)()>("nvmlShutdown")) shut_down();
-  if (library_ != nullptr) dlclose(library_);
-}
-
-unsigned long long Nvml::ThermalViolation_ns() const {
-  struct ViolationTime {
-    unsigned long long reference;
-    unsigned long long violation_ns;
-  };
-  constexpr int kThermalPolicy = 1;
-  ViolationTime time{};
-  const auto violation = Find<int (*)(void*, int, ViolationTime*)>("nvmlDeviceGetViolationStatus");
-  if (gpu_ == nullptr || violation == nullptr || violation(gpu_, kThermalPolicy, &time) != 0)
-    return 0;
-  return time.violation_ns;
-}
-
-std::string Nvml::ThrottleReason() {
-  const auto reasons_of =
-      Find<int (*)(void*, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons");
-  if (gpu_ == nullptr || reasons_of == nullptr) return "";
-  unsigned long long reasons = 0;
-  if (reasons_of(gpu_, &reasons) == 0) {
-    for (const auto& [bit, name] : kThrottleBits) {
-      if ((reasons & bit) != 0) return name;
-    }
+// The opened library, its functions (nullptr where an old driver has none) and the GPU's handle.
+class Nvml::Library {
+ public:
+  explicit Library(const std::string& pci_bus_id) {
+    const auto initialize = Find<decltype(&nvmlInit_v2)>("nvmlInit_v2");
+    const auto by_bus =
+        Find<decltype(&nvmlDeviceGetHandleByPciBusId_v2)>("nvmlDeviceGetHandleByPciBusId_v2");
+    if (initialize == nullptr || by_bus == nullptr || initialize() != NVML_SUCCESS) return;
+    initialized_ = true;
+    if (by_bus(pci_bus_id.c_str(), &gpu) != NVML_SUCCESS) gpu = nullptr;
   }
-  const unsigned long long violation_ns = ThermalViolation_ns();
-  const bool throttled = violation_ns > thermal_violation_ns_;
-  thermal_violation_ns_ = violation_ns;
-  return throttled ? "thermal slowdown" : "";
+  ~Library() {
+    const auto shut_down = Find<decltype(&nvmlShutdown)>("nvmlShutdown");
+    if (initialized_ && shut_down != nullptr) shut_down();
+    if (handle_ != nullptr) dlclose(handle_);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+ private:
+  template <class Function>
+  [[nodiscard]] Function Find(const char* symbol) const {
+    return handle_ == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(handle_, symbol));
+  }
+  using GetReasons = decltype(&nvmlDeviceGetCurrentClocksEventReasons);
+  // Drivers older than 535 have it under its old name alone.
+  [[nodiscard]] GetReasons FindReasons() const {
+    const auto reasons = Find<GetReasons>("nvmlDeviceGetCurrentClocksEventReasons");
+    return reasons != nullptr ? reasons
+                              : Find<GetReasons>("nvmlDeviceGetCurrentClocksThrottleReasons");
+  }
+
+  void* handle_ = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  bool initialized_ = false;
+
+ public:
+  nvmlDevice_t gpu = nullptr;
+  const GetReasons reasons = FindReasons();
+  const GetViolationStatus violation = Find<GetViolationStatus>("nvmlDeviceGetViolationStatus");
+  const decltype(&nvmlSystemGetDriverVersion) driver_version =
+      Find<decltype(&nvmlSystemGetDriverVersion)>("nvmlSystemGetDriverVersion");
+  const decltype(&nvmlDeviceGetClockInfo) clock =
+      Find<decltype(&nvmlDeviceGetClockInfo)>("nvmlDeviceGetClockInfo");
+  const decltype(&nvmlDeviceGetNvLinkState) link_state =
+      Find<decltype(&nvmlDeviceGetNvLinkState)>("nvmlDeviceGetNvLinkState");
+};
+
+Nvml::Nvml(const std::string& pci_bus_id) : library_(std::make_unique<Library>(pci_bus_id)) {}
+
+Nvml::~Nvml() = default;
+
+bool Nvml::available() const { return library_->gpu != nullptr; }
+
+std::optional<std::set<std::string>> Nvml::Reasons() const {
+  unsigned long long bits = 0;
+  if (!available() || library_->reasons == nullptr ||
+      library_->reasons(library_->gpu, &bits) != NVML_SUCCESS) {
+    return std::nullopt;
+  }
+  std::set<std::string> reasons;
+  for (const auto& [bit, name] : kReasons) {
+    if ((bits & bit) != 0) reasons.insert(name);
+  }
+  return reasons;
+}
+
+std::optional<std::chrono::nanoseconds> Nvml::ThermalViolation() const {
+  nvmlViolationTime_t time{};
+  if (!available() || library_->violation == nullptr ||
+      library_->violation(library_->gpu, NVML_PERF_POLICY_THERMAL, &time) != NVML_SUCCESS) {
+    return std::nullopt;
+  }
+  return std::chrono::nanoseconds(time.violationTime);
 }
 
 std::map<std::string, std::string> Nvml::Facts() const {
   std::map<std::string, std::string> facts;
-  if (gpu_ == nullptr) return facts;
-  std::array<char, 96> version{};
-  const auto driver_version = Find<int (*)(char*, unsigned)>("nvmlSystemGetDriverVersion");
-  if (driver_version != nullptr && driver_version(version.data(), version.size()) == 0) {
+  if (!available()) return facts;
+  std::array<char, NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE> version{};
+  if (library_->driver_version != nullptr &&
+      library_->driver_version(version.data(), version.size()) == NVML_SUCCESS) {
     facts["driver_version"] = version.data();
   }
-  struct ClockName {
-    unsigned type;
-    const char* name;
-  };
-  constexpr std::array<ClockName, 2> kClocks = {{{1, "sm_clock_MHz"}, {2, "memory_clock_MHz"}}};
-  const auto clock = Find<DeviceCall>("nvmlDeviceGetClockInfo");
   for (const auto& [type, name] : kClocks) {
     unsigned mhz = 0;
-    if (clock != nullptr && clock(gpu_, type, &mhz) == 0) facts[name] = std::to_string(mhz);
+    if (library_->clock != nullptr && library_->clock(library_->gpu, type, &mhz) == NVML_SUCCESS) {
+      facts[name] = std::to_string(mhz);
+    }
   }
-  constexpr unsigned kMostLinks = 18;
-  unsigned active_links = 0;
-  const auto link_state = Find<DeviceCall>("nvmlDeviceGetNvLinkState");
-  for (unsigned link = 0; link_state != nullptr && link < kMostLinks; ++link) {
-    unsigned active = 0;
-    if (link_state(gpu_, link, &active) == 0) active_links += active;
+  int active_links = 0;
+  for (unsigned link = 0; library_->link_state != nullptr && link < NVML_NVLINK_MAX_LINKS; ++link) {
+    nvmlEnableState_t active = NVML_FEATURE_DISABLED;
+    if (library_->link_state(library_->gpu, link, &active) == NVML_SUCCESS &&
+        active == NVML_FEATURE_ENABLED) {
+      ++active_links;
+    }
   }
   facts["nvlinks_active"] = std::to_string(active_links);
   return facts;

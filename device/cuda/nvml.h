@@ -1,36 +1,42 @@
-// Nvml: what the management library knows of one GPU, if the machine has the library.
+// Nvml: what NVIDIA's management library knows about one GPU, on machines that have the library.
 //
-// libnvidia-ml.so.1 comes with the driver and is opened at run time; without it every answer is
-// empty. Only the stable C entry points used here are declared (NVIDIA NVML API reference), so that
-// building needs no NVML header.
+// libnvidia-ml.so.1 comes with the driver and is opened at run time, so that the program starts
+// without it. Without the library, or where it does not know this GPU, every answer is empty.
 #pragma once
 
+#include <chrono>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
+
+#include "device/throttle_watch.h"
 
 namespace overlapbench {
 
-class Nvml {
+class Nvml : public ThrottleSource {
  public:
   // `pci_bus_id` as cudaDeviceGetPCIBusId gives it.
   explicit Nvml(const std::string& pci_bus_id);
-  ~Nvml();
+  ~Nvml() override;
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // Why clocks were held down by heat or hardware since the last call; "" when they were not.
-  std::string ThrottleReason();
+  // Whether it can say anything about the GPU.
+  [[nodiscard]] bool available() const;
+
+  // Heat and hardware protection. The software power cap is left out: a GEMM at full rate runs into
+  // it by design, alone and overlapped alike.
+  [[nodiscard]] std::optional<std::set<std::string>> Reasons() const override;
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> ThermalViolation() const override;
+
   // driver_version, sm_clock_MHz, memory_clock_MHz, nvlinks_active.
   [[nodiscard]] std::map<std::string, std::string> Facts() const;
 
  private:
-  template <class Function>
-  [[nodiscard]] Function Find(const char* symbol) const;
-  [[nodiscard]] unsigned long long ThermalViolation_ns() const;
-
-  void* library_ = nullptr;
-  void* gpu_ = nullptr;
-  unsigned long long thermal_violation_ns_ = 0;
+  class Library;
+  std::unique_ptr<const Library> library_;
 };
 
 }  // namespace overlapbench

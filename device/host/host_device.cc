@@ -2,8 +2,10 @@
 //
 // Streams are worker threads (host_stream.h), kernels run on a bounded number of cores
 // (core_pool.h), all kinds of memory are the same memory, and one monotonic clock times everything.
-// Priorities are accepted and do nothing: an unprivileged process cannot raise a thread's priority.
+// Priorities are accepted and have no effect: an unprivileged process cannot raise a thread's
+// priority.
 
+#include <fmt/core.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -15,37 +17,10 @@
 #include "device/device.h"
 #include "device/host/host_memory.h"
 #include "device/host/host_stream.h"
+#include "device/throttle_watch.h"
 
 namespace overlapbench {
 namespace {
-
-// A host gate: a generation that Release() ends.
-class HostGate : public Gate {
- public:
-  void Arm(Stream& stream) override {
-    const std::lock_guard lock(state_->mutex);
-    const long generation = ++state_->armed;
-    stream.host()->Enqueue([state = state_, generation] {
-      std::unique_lock wait_lock(state->mutex);
-      state->changed.wait(wait_lock, [&] { return state->released >= generation; });
-    });
-  }
-
-  void Release() override {
-    const std::lock_guard lock(state_->mutex);
-    state_->released = state_->armed;
-    state_->changed.notify_all();
-  }
-
- private:
-  struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    long armed = 0;
-    long released = 0;
-  };
-  std::shared_ptr<State> state_ = std::make_shared<State>();
-};
 
 std::string CpuName() {
   std::ifstream file("/proc/cpuinfo");
@@ -66,8 +41,8 @@ std::size_t CacheBytes() {
       std::min(reported_bytes > 0 ? reported_bytes : kDefaultBytes, kMostBytes));
 }
 
-// Makes the C library give freed buffers back. Left alone, it raises this limit to the size of what
-// was freed, and a run's memory grows from row to row by holes that nothing fits.
+// Makes the C library return freed buffers to the system. By default it raises this limit to the
+// size of what was freed, and a run's memory grows from row to row by holes that nothing fits.
 void GiveMemoryBack() {
   constexpr int kLimit_bytes = 128 << 10;  // glibc's own first limit
   mallopt(M_MMAP_THRESHOLD, kLimit_bytes);
@@ -92,6 +67,11 @@ class HostDevice : public Device {
     return std::make_unique<HostStream>(pool_);
   }
   std::unique_ptr<Event> CreateEvent() override { return std::make_unique<HostEvent>(); }
+  std::unique_ptr<Event> CreateUntimedEvent() override {
+    return std::make_unique<HostEvent>(false);
+  }
+  std::unique_ptr<Stream> CreateHostStream() override { return CreateStream(0); }
+  std::unique_ptr<Event> CreateHostEvent() override { return CreateEvent(); }
   std::unique_ptr<Gate> CreateGate() override { return std::make_unique<HostGate>(); }
 
   std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& /*enqueue*/) override {
@@ -113,15 +93,20 @@ class HostDevice : public Device {
     const std::size_t rounded_bytes =
         (std::max<std::size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
     void* data = std::aligned_alloc(kAlignment, rounded_bytes);
-    if (data == nullptr)
-      throw Error("aligned_alloc of " + FormatBytes(static_cast<double>(bytes)) + " failed");
+    if (data == nullptr) {
+      throw Error(
+          fmt::format("aligned_alloc of {} failed", FormatBytes(static_cast<double>(bytes))));
+    }
     return {data, bytes, [](void* memory) { std::free(memory); }};
   }
 
   [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
-    return std::chrono::duration<double, std::milli>(TimeOf(to) - TimeOf(from)).count();
+    return HostElapsedMs(from, to);
   }
-  std::string ThrottleReason() override { return ""; }
+  // An unprivileged process cannot see whether a CPU's clocks are held down.
+  std::unique_ptr<ThrottleWatch> WatchThrottling() override {
+    return std::make_unique<BlindThrottleWatch>();
+  }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
     constexpr double kMicrosecondsInNanosecond = 1e-3;
     timespec resolution{};
@@ -132,12 +117,6 @@ class HostDevice : public Device {
   }
 
  private:
-  static std::chrono::steady_clock::time_point TimeOf(const Event& event) {
-    const auto mark = dynamic_cast<const HostEvent&>(event).mark();
-    if (mark == nullptr || !event.Done()) throw Error("ElapsedMs: the event has not been passed");
-    return mark->time;
-  }
-
   std::shared_ptr<CorePool> pool_;
   DeviceInfo info_;
 };

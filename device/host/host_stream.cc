@@ -1,10 +1,33 @@
 #include "device/host/host_stream.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 namespace overlapbench {
+namespace {
+
+template <class AnyEvent, class AnyHostEvent>
+AnyHostEvent& CastEvent(AnyEvent& event) {
+  auto* host_event = dynamic_cast<AnyHostEvent*>(&event);
+  if (host_event == nullptr) throw Error("a stream on a host thread takes host events only");
+  return *host_event;
+}
+HostEvent& AsHostEvent(Event& event) { return CastEvent<Event, HostEvent>(event); }
+const HostEvent& AsHostEvent(const Event& event) {
+  return CastEvent<const Event, const HostEvent>(event);
+}
+
+std::chrono::steady_clock::time_point TimeOf(const HostEvent& event) {
+  if (!event.timed()) throw Error("ElapsedMs: the event was made without timing");
+  const auto mark = event.mark();
+  if (mark == nullptr || !event.Done()) throw Error("ElapsedMs: the event has not been passed");
+  return mark->time;
+}
+
+}  // namespace
 
 void HostEvent::Mark::Pass(std::chrono::steady_clock::time_point when) {
   const std::lock_guard lock(mutex);
@@ -23,6 +46,12 @@ bool HostEvent::Done() const {
   if (mark_ == nullptr) return true;
   const std::lock_guard lock(mark_->mutex);
   return mark_->passed;
+}
+
+bool HostEvent::Await(std::chrono::milliseconds timeout) const {
+  if (mark_ == nullptr) return true;
+  std::unique_lock lock(mark_->mutex);
+  return mark_->changed.wait_for(lock, timeout, [this] { return mark_->passed; });
 }
 
 std::shared_ptr<HostEvent::Mark> HostEvent::NewMark() {
@@ -63,12 +92,13 @@ void HostStream::EnqueueBlocks(int blocks, std::function<void(int)> block) {
 void HostStream::Record(Event& event) {
   // A mark is passed even when an earlier task failed, so that streams waiting for it cannot hang.
   EnqueueMark(
-      [this, mark = dynamic_cast<HostEvent&>(event).NewMark(),
-       enqueued = std::chrono::steady_clock::now()] { mark->Pass(std::max(clock_, enqueued)); });
+      [this, mark = AsHostEvent(event).NewMark(), enqueued = std::chrono::steady_clock::now()] {
+        mark->Pass(std::max(clock_, enqueued));
+      });
 }
 
 void HostStream::Wait(const Event& event) {
-  auto mark = dynamic_cast<const HostEvent&>(event).mark();
+  auto mark = AsHostEvent(event).mark();
   if (mark == nullptr) return;
   EnqueueMark([this, mark] { clock_ = std::max(clock_, mark->AwaitPassed()); });
 }
@@ -80,8 +110,8 @@ void HostStream::Copy(void* destination, const void* source, std::size_t bytes) 
 void HostStream::Synchronize(std::chrono::milliseconds timeout, const std::string& what) {
   std::unique_lock lock(mutex_);
   if (!changed_.wait_for(lock, timeout, [this] { return tasks_.empty() && !busy_; })) {
-    throw FatalError(what + ": the stream did not finish within " +
-                     std::to_string(timeout.count()) + " ms");
+    throw FatalError(
+        fmt::format("{}: the stream did not finish within {} ms", what, timeout.count()));
   }
   if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
@@ -109,6 +139,27 @@ void HostStream::RunOne(const std::function<void()>& task) {
     const std::lock_guard lock(mutex_);
     if (failure_ == nullptr) failure_ = std::current_exception();
   }
+}
+
+double HostElapsedMs(const Event& from, const Event& to) {
+  return std::chrono::duration<double, std::milli>(TimeOf(AsHostEvent(to)) -
+                                                   TimeOf(AsHostEvent(from)))
+      .count();
+}
+
+void HostGate::Arm(Stream& stream) {
+  const std::lock_guard lock(state_->mutex);
+  const long generation = ++state_->armed;
+  stream.host()->Enqueue([state = state_, generation] {
+    std::unique_lock wait_lock(state->mutex);
+    state->changed.wait(wait_lock, [&] { return state->released >= generation; });
+  });
+}
+
+void HostGate::Release() {
+  const std::lock_guard lock(state_->mutex);
+  state_->released = state_->armed;
+  state_->changed.notify_all();
 }
 
 }  // namespace overlapbench

@@ -1,15 +1,16 @@
-// HostStream: an in-order stream on the host backend, which is a worker thread with a queue.
+// HostStream: an in-order stream whose work runs on a host thread. It is the host backend's stream,
+// and on every backend what Device::CreateHostStream() gives.
 //
-// Tasks run one after another on the worker. A kernel (EnqueueBlocks) runs its blocks on the worker
-// and on the device's spare cores.
+// Tasks run one after another on a worker thread. A kernel (EnqueueBlocks) runs its blocks on the
+// worker and on the pool's spare cores.
 //
-// The stream keeps its own clock, which says when it COULD pass a point: at the end of the work
-// before it, when an event it waited for was passed, or when the point was enqueued, whichever is
-// last. That is what Record records, so that the time a thread needs to wake up and pass on a mark
-// is not in the measurement, while the time it needs to start real work is.
+// The stream keeps a clock of its own, which says when it COULD pass a point: at the end of the
+// work before it, when an event it waited for was passed, or when the point was enqueued, whichever
+// is last. Record records that time. So the measurement leaves out the time a thread needs to wake
+// up and pass on a mark, and includes the time it needs to start real work.
 //
-// What a task throws is kept and thrown by the next Synchronize; the tasks
-// behind it still run, so that no event behind it is left unrecorded.
+// The stream keeps what a task throws, and the next Synchronize throws it. The tasks behind it
+// still run, so that every event behind it is recorded.
 #pragma once
 
 #include <chrono>
@@ -34,11 +35,12 @@ class HostStream : public Stream {
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
 
-  // Runs `task`, which is work, on the worker, in order.
+  // Runs `task` on the worker, in order, and counts it as work.
   void Enqueue(std::function<void()> task);
-  // Runs block(0) … block(blocks − 1), in any order and at once on as many cores as the device has.
+  // Runs block(0) … block(blocks − 1) in any order, on as many cores at once as the pool has.
   void EnqueueBlocks(int blocks, std::function<void(int)> block);
 
+  // Both take a HostEvent, and throw Error for any other.
   void Record(Event& event) override;
   void Wait(const Event& event) override;
   void Copy(void* destination, const void* source, std::size_t bytes) override;
@@ -64,8 +66,7 @@ class HostStream : public Stream {
   std::thread worker_;
 };
 
-// A host event: each Record makes a new mark, so that Wait sees the recording it was enqueued
-// behind.
+// Each Record makes a new mark, so that a Wait sees the recording that was enqueued before it.
 class HostEvent : public Event {
  public:
   struct Mark {
@@ -78,12 +79,36 @@ class HostEvent : public Event {
     std::chrono::steady_clock::time_point AwaitPassed();
   };
 
+  explicit HostEvent(bool timed = true) : timed_(timed) {}
   [[nodiscard]] bool Done() const override;
+  [[nodiscard]] bool Await(std::chrono::milliseconds timeout) const override;
+  [[nodiscard]] bool timed() const { return timed_; }
   [[nodiscard]] std::shared_ptr<Mark> mark() const { return mark_; }
   std::shared_ptr<Mark> NewMark();
 
  private:
+  bool timed_;
   std::shared_ptr<Mark> mark_;
+};
+
+// Between two HostEvents. Throws Error if one of them has no time or has not been passed.
+double HostElapsedMs(const Event& from, const Event& to);
+
+// Holds host streams. What a stream waits for outlives the gate.
+class HostGate : public Gate {
+ public:
+  void Arm(Stream& stream) override;
+  void Release() override;
+
+ private:
+  // Arm() begins a generation, Release() ends all that began.
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    long armed = 0;
+    long released = 0;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace overlapbench

@@ -1,6 +1,7 @@
-// Axpy: y = a·x + y on float32 vectors of `vector_bytes` each, the example of adding-a-workload.md.
+// Axpy: y = a·x + y on float32 vectors of `vector_bytes` each. The worked example of
+// docs/adding-a-workload.md.
 //
-// Bound by memory bandwidth. Cost: 2 operations an element; reads x and y and writes y.
+// Bound by memory bandwidth. Cost: 2 operations per element; reads x and y, writes y.
 
 #include <vector>
 
@@ -52,11 +53,11 @@ class AxpyWorkload : public Workload {
            AxpyBody{static_cast<const float*>(x_.data()), static_cast<float*>(y_.data()), count_});
   }
 
-  // The inputs are multiples of 1/128 below 1, so that every result is exact.
+  // The inputs are multiples of 1/128 below 1, so every result is exact.
   Verdict Verify(Stream& stream) override {
     std::vector<float> y(count_);
     stream.Copy(y.data(), y_.data(), y_.bytes());
-    stream.Synchronize(machine_.ranks.timeout(), "verifying Axpy");
+    stream.Synchronize(machine_.timeout, "verifying Axpy");
     for (long i = 0; i < count_; ++i) {
       const float expected = kA * RandomFraction(kSeedX, i) + RandomFraction(kSeedY, i);
       if (y[i] != expected) return {1, 0, "y[" + std::to_string(i) + "] is wrong"};
@@ -77,7 +78,7 @@ std::vector<WorkloadSpec> Axpy(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = "Axpy";
-  spec.side = Side::kCompute;
+  spec.work_class = WorkClass::kCompute;
   spec.summary = "bandwidth-bound y = a*x + y";
   spec.axes = {BytesAxis("vector_bytes", "size of each vector", host ? "4M" : "256M")};
   spec.footprint = [](const Settings& settings) {

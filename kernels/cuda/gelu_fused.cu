@@ -1,13 +1,13 @@
-// Two kernels. ElementKernel takes one element a thread. VectorKernel moves 16 bytes at a time:
-// elements before the output's first 16-byte boundary and after its last whole vector are done one
-// by one by a block of their own; each other block does a tile of vectors, of which a thread loads
-// all of its own before it computes.
+// GELU in one launch: two kernels. ElementKernel takes one element per thread. VectorKernel moves
+// 16 bytes at a time. Each of its blocks takes a tile of vectors, and each thread loads all its
+// vectors before it computes. The elements before the output's first 16-byte boundary and after its
+// last whole vector are left to one more block, one by one.
 //
-// A tile is small, 128 threads with one vector of each tensor, or two in a forward pass of 16-bit
-// elements, and accesses take no cache hints: on an H200, larger tiles lose 2 to 7 % of the
-// bandwidth of a device copy, and loads that bypass L1 or streaming stores 2 to 5 %. Where a
-// forward pass comes to three or four vectors for each thread that can run at once, a tile is 256
-// threads with as many: then its tiles start together, and none waits for another to end.
+// A tile is small: 128 threads with one vector of each tensor, or with two in a forward pass of
+// 16-bit elements. Accesses take no cache hints. On an H200 larger tiles lose 2 to 7 % of the
+// bandwidth of a device copy, and loads that bypass L1 or streaming stores 2 to 5 %. If a forward
+// pass comes to three or four vectors for each thread that the GPU can run at once, a tile is 256
+// threads with that many vectors: then all tiles start together, and none waits for another to end.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -15,9 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "device/cuda/cuda_check.h"
-#include "kernels/cuda/device_attribute.h"
-#include "kernels/cuda/gelu_fused.h"
+#include "kernels/cuda/launchers.h"
 #include "kernels/gelu_math.h"
 
 namespace overlapbench {
@@ -172,7 +170,7 @@ void LaunchTiles(cudaStream_t stream, const Arguments<T>& arguments) {
   VectorKernel<K><<<blocks, K::kThreads, 0, stream>>>(arguments);
 }
 
-// Threads that the current device runs at once, if none takes more than 32 registers.
+// How many threads of at most 32 registers the current device runs at once.
 long ConcurrentThreads() {
   return static_cast<long>(DeviceAttribute(cudaDevAttrMultiProcessorCount)) *
          DeviceAttribute(cudaDevAttrMaxThreadsPerMultiProcessor);
@@ -216,10 +214,10 @@ void LaunchAs(cudaStream_t stream, GeluVariant variant, Arguments<T> arguments) 
 }
 
 template <class T>
-void LaunchTyped(cudaStream_t stream, GeluVariant variant, GeluForm form, GeluDirection direction,
-                 const GeluTensors& tensors) {
+void LaunchTyped(cudaStream_t stream, const GeluProblem& problem) {
   using enum GeluForm;
   using enum GeluDirection;
+  const auto& [variant, form, direction, element, tensors] = problem;
   const Arguments<T> arguments{static_cast<const T*>(tensors.input),
                                static_cast<const T*>(tensors.grad),
                                static_cast<T*>(tensors.output),
@@ -235,17 +233,16 @@ void LaunchTyped(cudaStream_t stream, GeluVariant variant, GeluForm form, GeluDi
 
 }  // namespace
 
-void LaunchFusedGelu(cudaStream_t stream, GeluVariant variant, GeluForm form,
-                     GeluDirection direction, Element element, const GeluTensors& tensors) {
-  switch (element) {
+void LaunchFusedGelu(cudaStream_t stream, const GeluProblem& problem) {
+  switch (problem.element) {
     case Element::kFloat32:
-      return LaunchTyped<float>(stream, variant, form, direction, tensors);
+      return LaunchTyped<float>(stream, problem);
     case Element::kFloat16:
-      return LaunchTyped<__half>(stream, variant, form, direction, tensors);
+      return LaunchTyped<__half>(stream, problem);
     case Element::kBfloat16:
-      return LaunchTyped<__nv_bfloat16>(stream, variant, form, direction, tensors);
+      return LaunchTyped<__nv_bfloat16>(stream, problem);
     default:
-      throw Error("GELU has no kernel for elements of type " + ToString(element));
+      throw Error("GELU has no kernel for elements of type " + ToString(problem.element));
   }
 }
 

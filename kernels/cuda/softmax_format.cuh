@@ -1,10 +1,10 @@
-// What the softmax kernels share: element types in registers, base-2 exponentials, and the merging
-// of partial sums.
+// What the softmax kernels share: element types in registers, base-2 exponentials, and merging of
+// partial sums.
 //
-// exp(x − m) is computed as ex2((x − m)·log2 e), where the subtraction comes first: x·log2 e would
-// overflow near the largest float, and its rounding would count where x is large. Where neither can
-// happen, ScaledExponentials scales first. ex2.approx.ftz has a relative error of 2^-22 and flushes
-// results below 2^-126 to 0 (PTX ISA, "ex2").
+// exp(x − m) is computed as ex2((x − m)·log2 e). The subtraction comes first, because x·log2 e
+// would overflow near the largest float and its rounding error would matter for large x. Where
+// neither can happen, ScaledExponentials scales first. ex2.approx.ftz has a relative error of 2^-22
+// and flushes results below 2^-126 to 0 (PTX ISA, "ex2").
 #pragma once
 
 #include <cuda_bf16.h>
@@ -32,7 +32,7 @@ __device__ __forceinline__ float Exponential2(float x) {
 
 __device__ __forceinline__ float Exponential(float x) { return Exponential2(x * kLog2E); }
 
-// Off by 2^-23 at most (PTX ISA, "rcp").
+// The relative error is at most 2^-23 (PTX ISA, "rcp").
 __device__ __forceinline__ float Reciprocal(float x) {
   float y = 0;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -47,8 +47,8 @@ struct Partial {
 
 __device__ __forceinline__ Partial NoPartial() { return {MinusInfinity(), 0}; }
 
-// What to subtract from elements whose maximum is `max`: subtracting −infinity from itself would
-// make NaN of a part of a row that has other elements elsewhere.
+// What to subtract from elements whose maximum is `max`. Subtracting −infinity from itself would
+// turn a part of a row into NaN even if the row has finite elements elsewhere.
 __device__ __forceinline__ float Reference(float max) {
   return max == MinusInfinity() ? 0.0F : max;
 }
@@ -65,10 +65,10 @@ class Exponentials {
   float max_;
 };
 
-// The same as ex2(x·log2 e − m·log2 e), an instruction less each, for two registers more. The
-// second product is rounded, alike for every x, which the correction takes off again. From
-// Kind::kAlone on, a type's values are at least 128 apart, so that exp(x − m) is 1 where x is m,
-// and below 2^-126 elsewhere: any factor from 1 on gives that, and 1 neither overflows nor rounds.
+// The same as ex2(x·log2 e − m·log2 e): one instruction less per element, for two more registers.
+// The second product is rounded, by the same amount for every x; the correction undoes that. From
+// Kind::kAlone on, a type's values are at least 128 apart, so exp(x − m) is 1 for x = m and below
+// 2^-126 otherwise. Any factor of at least 1 gives that, and 1 neither overflows nor rounds.
 template <class Kind>
 class ScaledExponentials {
  public:
@@ -89,7 +89,7 @@ class ScaledExponentials {
 template <class Exponentials = Exponentials>
 class Normalizer {
  public:
-  // A row of nothing but −infinity, +infinity or NaN somewhere: its sum is 0 or NaN, and all its
+  // If the row is all −infinity, or contains +infinity or NaN, its sum is 0 or NaN, and all its
   // results become NaN.
   __device__ explicit Normalizer(const Partial& row) : Normalizer(row, 1.0F / row.sum) {}
   __device__ Normalizer(const Partial& row, float inverse_sum)
@@ -101,15 +101,15 @@ class Normalizer {
   float factor_;
 };
 
-// Element types. A word is 32 bits as they are loaded: kPerWord elements, one float or a pair of
-// 2-byte ones.
+// Element types. A word is 32 bits as loaded: kPerWord elements, one float or a pair of 2-byte
+// elements.
 template <class T>
 struct Format;
 
 template <>
 struct Format<float> {
-  using FastExponentials =
-      Exponentials;  // one register fewer, and as fast: half the elements a byte
+  // Saves a register and is as fast, because a byte has half as many elements.
+  using FastExponentials = Exponentials;
   static constexpr int kPerWord = 1;
   static constexpr std::uint32_t kMinusInfinities = 0xFF800000U;
   __device__ static float ToFloat(float value) { return value; }
@@ -177,8 +177,8 @@ struct Format<__half> : PairFormat<Float16Kind> {
   static constexpr std::uint32_t kMinusInfinities = 0xFC00FC00U;
 };
 
-// Adds the exponentials of a word's elements, those of pairs to two sums: two chains of additions
-// are in flight.
+// Adds the exponentials of a word's elements. Those of a pair go to two sums, so that two chains of
+// additions are in flight.
 template <class T, class Exponentials>
 __device__ __forceinline__ void AddExponentials(std::uint32_t word,
                                                 const Exponentials& exponentials,
@@ -228,7 +228,7 @@ __device__ __forceinline__ Partial MergeOverWarp(const Partial& part) {
   return {max, SumOverLanes<32>(part.sum * Exponential(part.max - Reference(max)))};
 }
 
-// Every thread of the block gets the merged value; `shared` has room for one value a warp.
+// Every thread of the block gets the merged value; `shared` has room for one value per warp.
 __device__ __forceinline__ float MaxOverBlock(float value, float* shared) {
   const int lane = threadIdx.x % 32;
   value = MaxOverLanes<32>(value);

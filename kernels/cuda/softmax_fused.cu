@@ -1,14 +1,13 @@
-// The fused softmax: chooses the regime, and holds rows that fit a block's registers.
+// The fused softmax: chooses the regime, and handles rows that fit a block's registers.
 //
-// There a block takes one row. All its loads are in flight before the first is used. Each thread
-// subtracts the maximum of its own elements, so that the whole row's maximum and sum cost one
-// barrier together. The more rows an SM holds, the better their loads, arithmetic and stores
-// overlap. So most rows keep their exponentials while an SM has the registers for several of them;
-// longer rows keep their elements, from which exponentials are computed twice, in half the
-// registers of 2-byte types. Which does better at a length is measured: kernels/softmax_regimes.cc.
-// Loads and stores are plain ones: hints that a line will not be used again cost 4 %.
+// Such a row takes one block. All its loads are in flight before the first is used. Each thread
+// subtracts the maximum of its own elements, so that the row's maximum and sum cost one barrier
+// together. The more rows an SM holds, the better their loads, arithmetic and stores overlap. So
+// most rows keep their exponentials, as long as an SM has the registers for several rows. Longer
+// rows keep their elements and compute exponentials twice, which takes half the registers for
+// 2-byte types. Which is faster at a length was measured (kernels/softmax_regimes.cc). Loads and
+// stores are plain; hints that a line will not be used again cost 4 %.
 
-#include "device/cuda/cuda_check.h"
 #include "kernels/cuda/softmax_fused.h"
 #include "kernels/cuda/softmax_row.cuh"
 
@@ -56,18 +55,18 @@ void LaunchHeld(const FusedLaunch<T>& launch) {
   CUDA_CHECK(cudaGetLastError());
 }
 
-// For a kernel the compiler may take as many registers as leave an SM room for kBlocks blocks of
-// kMostThreads threads.
+// The compiler may use as many registers as leave room for kBlocks blocks of kMostThreads threads
+// on an SM.
 template <class T, class Held, int kMostThreads, int kBlocks,
           class Exponentials = typename Format<T>::FastExponentials>
 constexpr Kernel<T> kHolding{0, Held::kVectors,
                              LaunchHeld<T, Held, Exponentials, kMostThreads, kBlocks>};
 
-// Of float32 the table has fewer kinds.
+// The table has fewer regimes for float32.
 template <class T>
 constexpr Kernel<T> kElementsKernels[] = {
     kHolding<T, Vectors<T, 3>, 1024, 2>,
-    kHolding<T, Vectors<T, 6>, 768, 2, Exponentials>,  // which take two registers less
+    kHolding<T, Vectors<T, 6>, 768, 2, Exponentials>,  // takes two registers less
     kHolding<T, Vectors<T, 8>, 1024, 1>,
 };
 template <>
@@ -99,7 +98,7 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
   SoftmaxTraits traits{EveryRowIsAligned(launch)};
   SoftmaxRegime regime = SoftmaxRegimeOf(launch.columns, problem.element, traits);
   // The device is asked only where it matters.
-  if (regime.kind == SoftmaxRegimeKind::kParts && !CanStreamParts()) {
+  if (regime.kind == SoftmaxRegimeKind::kParts && !CanStreamSoftmaxParts()) {
     traits.parts = false;
     regime = SoftmaxRegimeOf(launch.columns, problem.element, traits);
   }

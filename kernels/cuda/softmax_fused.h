@@ -1,14 +1,10 @@
-// The launchers of the fused softmax, one a file, for kernels/cuda/softmax_fused.cu alone, which
-// has those that are not here. They are instantiated for float, __half and __nv_bfloat16.
+// The launchers of the fused softmax's regimes, one per file, for softmax_fused.cu, which has the
+// others. They are instantiated for float, __half and __nv_bfloat16.
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <string>
 
-#include "device/error.h"
-#include "kernels/cuda/softmax.h"
-#include "kernels/softmax_regimes.h"
+#include "kernels/cuda/launchers.h"
 
 namespace overlapbench::softmax {
 
@@ -22,7 +18,7 @@ struct FusedLaunch {
   void* workspace;
 };
 
-// A kernel, and which lines of the table of regimes it serves: those with its lanes and units.
+// A kernel, for the lines of the table of regimes that have its lanes and units.
 template <class T>
 struct Kernel {
   int lanes;
@@ -47,7 +43,5 @@ void LaunchShortRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
 // kParts: kernels/cuda/softmax_parts.cu.
 template <class T>
 void LaunchParts(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
-// Whether the current device can: it has bulk copies, and enough shared memory and SMs.
-bool CanStreamParts();
 
 }  // namespace overlapbench::softmax

@@ -1,36 +1,36 @@
 // The fused softmax's longest rows: parts of rows stream through the shared memory of all SMs.
 //
-// Rows are cut into parts. One block an SM takes part after part from a counter in device memory,
-// so that the matrix is read in order, by each SM as fast as it can: those in the larger groups of
-// SMs (GPCs) get less bandwidth than others. A block has a ring of slots, each of which holds a
-// part from its arrival until its results are written. Warps of four kinds work on them, each at
-// its own pace:
+// Rows are cut into parts. One block per SM takes part after part from a counter in device memory,
+// so that the matrix is read in order, by each SM as fast as it can: SMs in the larger groups
+// (GPCs) get less bandwidth than others. A block has a ring of slots. A slot holds a part from its
+// arrival until its results are written. Four kinds of warps work on the slots, each at its own
+// pace:
 //
-//   the loader     takes a part for every slot that falls free and has it copied there
-//   the workers    sum up a part that has arrived, a piece each; and, when the collector has the
-//                  sum of its row, write their pieces' results, which is more urgent
+//   the loader     takes a part for every slot that becomes free and starts copying it there
+//   the workers    sum up a part that has arrived, a piece each; and, once the collector has the
+//   sum
+//                  of its row, write the results of their pieces, which is more urgent
 //   the publisher  writes a part's maximum and sum to device memory
 //   the collector  waits for those of all parts of the row
 //
 // So memory is read while results are computed and written, and while the SMs that share a row wait
 // for each other. A row is read once: its parts stay in their slots.
 //
-// A row waits for nothing but its own parts: they are taken in order, for slots that are free or
-// about to be, and summed up whatever else is not complete. Were the oldest incomplete row to wait
-// for a part that nobody takes, all slots would hold parts of it; so a launch ends if only the
-// slots of the blocks that run together have room for a row. CanStreamParts sees to that.
+// Deadlock: a row waits only for its own parts. Parts are taken in order, for slots that are free
+// or about to be, and are summed up whether or not other rows are complete. The oldest incomplete
+// row could only wait for a part that nobody takes if all slots held parts of that row. So a launch
+// ends if the slots of the blocks that run together have room for a row. CanStreamSoftmaxParts
+// checks that.
 //
-// Copies keep the row's position between 128-byte boundaries, to which parts are cut too: shifted
-// ones are slower. The loader takes its first parts one after another: at once, each would arrive
-// later, and all SMs would then read and write in step.
+// Alignment: copies keep the row's position relative to 128-byte boundaries, and parts are cut at
+// them; shifted copies are slower. The loader takes its first parts one after another. Taken at
+// once, each would arrive later, and all SMs would then read and write in step.
 //
 // Sources: PTX ISA, "mbarrier", "cp.async.bulk"; "Memory Consistency Model" for 8 bytes that are
 // written and read at once.
 
 #include <algorithm>
 
-#include "device/cuda/cuda_check.h"
-#include "kernels/cuda/device_attribute.h"
 #include "kernels/cuda/softmax_fused.h"
 #include "kernels/cuda/softmax_row.cuh"
 
@@ -52,6 +52,22 @@ constexpr int kMostSlots = 8;
 constexpr int kFewestSlots = 3;
 constexpr int kLineVectors = 8;         // 128 bytes
 constexpr int kBesideRingBytes = 2048;  // at most, of shared memory
+
+// The contents of kFused's workspace.
+struct SoftmaxWorkspace {
+  static constexpr unsigned kMostParts = 65535;
+  // A float each in the lower half, and the number of the launch that wrote it in the upper half.
+  struct Sum {
+    std::uint64_t max;
+    std::uint64_t sum;
+  };
+  unsigned launches;         // that have ended
+  unsigned taken_parts;      // of the current one
+  unsigned finished_blocks;  // the last one sets both back to 0
+  unsigned unused;
+  alignas(16) Sum sums[kMostParts];
+};
+static_assert(sizeof(SoftmaxWorkspace) == kSoftmaxWorkspaceBytes);
 
 // One launch, the same for all blocks.
 template <class T>
@@ -77,8 +93,8 @@ class Barrier {
   __device__ void Arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
-  // Whether the phase of this parity has ended. One instruction asks for the whole warp, so that
-  // its lanes hear the same.
+  // Whether the phase of this parity has ended. One instruction asks for the whole warp, so all its
+  // lanes get the same answer.
   __device__ bool Test(int parity) {
     unsigned ended = 0;
     asm volatile(
@@ -92,7 +108,7 @@ class Barrier {
         : "memory");
     return ended != 0;
   }
-  // Waits for its end.
+  // Waits for the end of the phase.
   __device__ void Wait(int parity) {
     asm volatile(
         "{\n"
@@ -103,7 +119,7 @@ class Barrier {
         "r"(parity)
         : "memory");
   }
-  // Waits for its end, but not for long: the issue slots are others' meanwhile.
+  // Waits for it briefly, and leaves the issue slots to other warps meanwhile.
   __device__ void Rest(int parity) {
     constexpr unsigned kMost_ns = 40;
     asm volatile(
@@ -136,7 +152,7 @@ class Barrier {
 // A part in its slot: its vectors from `first` to before `count`.
 template <class T>
 struct Part {
-  unsigned number;  // over all rows; from Plan::parts on there is none, and nothing after it
+  unsigned number;  // over all rows; Plan::parts and above mean that no part follows
   int first;
   int count;
   T* to;  // where the results of the slot's vector 0 go, or would go
@@ -153,7 +169,7 @@ struct Shared {
   Partial of_row[kMostSlots];
 };
 
-// A place in the ring, and the parity of the phase that its barriers are in.
+// A place in the ring, and the parity of its barriers' current phase.
 struct Cursor {
   unsigned turn = 0;
   int slot = 0;
@@ -189,7 +205,7 @@ struct Row {
   [[nodiscard]] __device__ int Edge(int lane) const { return part == 0 ? span.Edge(lane) : -1; }
 };
 
-// Starts copying; returns whether there was a part to copy.
+// Starts copying a part; returns false if there was none left.
 template <class Shape, class T>
 __device__ bool Load(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* ring, int slot,
                      unsigned number) {
@@ -219,7 +235,7 @@ template <class Shape, class T>
 __device__ void LoadParts(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* ring) {
   Cursor at;
   for (bool more = true; more; at.Advance(plan.slots)) {
-    // A slot whose row is complete falls free. The first time round these waits end at once.
+    // A slot becomes free when its row is complete. In the first round these waits end at once.
     shared.collected[at.slot].Wait(at.parity ^ 1);
     const unsigned number = atomicAdd(&plan.workspace->taken_parts, 1U);
     shared.emptied[at.slot].Wait(at.parity ^ 1);
@@ -227,7 +243,7 @@ __device__ void LoadParts(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* 
   }
 }
 
-// The worker's piece of a part, another one each turn, since a part may not have the last ones.
+// The worker's piece of a part. It changes every turn, because a part may lack the last pieces.
 template <class Shape>
 __device__ __forceinline__ int PieceOf(int worker, const Cursor& at) {
   constexpr unsigned kStep = 5;
@@ -268,10 +284,10 @@ __device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
   if (exists) vectors.Store(to, count, 32, normalizer, first);
 }
 
-// With a workspace that was not zero at first, or that another launch changes, a launch could wait
-// for ever for sums that nobody writes. It fails instead once a worker has rested for seconds in
-// all; of what the longest launch takes, milliseconds, it rests a part. The workers count because
-// they have time to: they rest where everyone else polls.
+// If the workspace was not zero at first, or another launch changes it, a launch could wait for
+// ever for sums that nobody writes. Instead it fails once a worker has rested for seconds in all;
+// the longest launch takes milliseconds. The workers do the counting because they have the time:
+// they rest where all others poll.
 constexpr unsigned kMostRests = 1U << 25;
 
 template <class Shape, class T>
@@ -307,8 +323,8 @@ __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4*
   }
 }
 
-// Half of a part's sum in device memory: a float, and the tag of the launch that wrote it. A reader
-// thereby knows whether it is there, and there is nothing to be set back.
+// Half of a part's sum in device memory: a float, and the tag of the launch that wrote it. The tag
+// tells a reader whether the sum is there, so nothing needs to be reset.
 __device__ __forceinline__ std::uint64_t Tagged(float value, unsigned tag) {
   return static_cast<std::uint64_t>(tag) << 32 | __float_as_uint(value);
 }
@@ -348,7 +364,7 @@ __device__ void VisitParts(const Plan<T>& plan, Shared<Shape, T>& shared, const 
   }
 }
 
-// The edges are summed up here, since they are not copied to the slot.
+// Adds the edges too, because they are not copied to the slot.
 template <class Shape, class T>
 __device__ void PublishParts(const Plan<T>& plan, Shared<Shape, T>& shared, unsigned tag) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -423,12 +439,12 @@ __global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> pla
 #endif
 }
 
-// What the slots of a block may have.
+// Shared memory for the slots of a block.
 int MostRingBytes() {
   return DeviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBesideRingBytes;
 }
 
-// Cuts a row into as few parts as can be, of one size.
+// Cuts a row into the fewest possible parts of one size.
 template <class Shape, class T>
 Plan<T> PlanOf(const FusedLaunch<T>& launch) {
   Plan<T> plan{launch.in, launch.out, launch.columns};
@@ -472,14 +488,6 @@ constexpr Kernel<T> kKernels[] = {
 
 }  // namespace
 
-bool CanStreamParts() {
-  using Largest = Shape<5, 16>;
-  constexpr int kFewestProcessors = 16;
-  return DeviceAttribute(cudaDevAttrComputeCapabilityMajor) >= 9 &&
-         DeviceAttribute(cudaDevAttrMultiProcessorCount) >= kFewestProcessors &&
-         MostRingBytes() >= kFewestSlots * 16 * Largest::kMostVectors;
-}
-
 template <class T>
 void LaunchParts(const FusedLaunch<T>& launch, const SoftmaxRegime& regime) {
   LaunchOneOf(kKernels<T>, launch, regime);
@@ -489,4 +497,13 @@ template void LaunchParts(const FusedLaunch<__half>&, const SoftmaxRegime&);
 template void LaunchParts(const FusedLaunch<__nv_bfloat16>&, const SoftmaxRegime&);
 
 }  // namespace softmax
+
+bool CanStreamSoftmaxParts() {
+  using Largest = softmax::Shape<5, 16>;
+  constexpr int kFewestProcessors = 16;
+  return DeviceAttribute(cudaDevAttrComputeCapabilityMajor) >= 9 &&
+         DeviceAttribute(cudaDevAttrMultiProcessorCount) >= kFewestProcessors &&
+         softmax::MostRingBytes() >= softmax::kFewestSlots * 16 * Largest::kMostVectors;
+}
+
 }  // namespace overlapbench

@@ -1,10 +1,9 @@
 // A thread's share of a row in registers, for the fused softmax: `Vectors` of elements, or
-// `KeptVectors`, which become exponentials.
+// `KeptVectors`, which turn into exponentials.
 //
-// Rows of odd length start anywhere. A `Span` says which elements of a row are whole vectors of
-// memory, of 16 bytes unless another type is named, and which few at its two ends, the edges, are
-// not: those are read and written one by one, each by a thread of its own, so that no thread
-// branches for them.
+// Rows of odd length start anywhere. A `Span` says which elements of a row form whole vectors of
+// memory (16 bytes unless another type is named), and which few at its two ends, the edges, do not.
+// Each edge is read and written by a thread of its own, so that no thread branches for them.
 #pragma once
 
 #include <limits>
@@ -28,20 +27,19 @@ struct Span {
     vectors = (columns - head) / kVector;
     tail = columns - head - vectors * kVector;
   }
-  // The edge of thread `thread` as an index into the row; −1 when it has none. A row has at most
-  // kMostEdges edges, and at least as many threads.
+  // The edge of thread `thread` as an index into the row, or −1. A row has at most kMostEdges
+  // edges, and at least as many threads.
   __device__ int Edge(int thread) const {
     if (thread >= head + tail) return -1;
     return thread < head ? thread : thread + vectors * kVector;
   }
 };
 
-// Writes a vector. Where the output lies differently between 16-byte boundaries than the input, its
-// elements are stored one by one.
+// Writes a vector. If output and input are not aligned alike, elements are stored one by one.
 template <class T>
 __device__ __forceinline__ void StoreVector(T* to, bool aligned, const std::uint32_t (&words)[4]) {
   if (aligned) {
-    // Told to, the compiler stores 16 bytes at once; left to itself, it does not always.
+    // Without __stwb the compiler does not always store 16 bytes at once.
     __stwb(reinterpret_cast<uint4*>(to), uint4{words[0], words[1], words[2], words[3]});
   } else {
     const T* elements = reinterpret_cast<const T*>(words);
@@ -53,10 +51,10 @@ __device__ __forceinline__ bool IsVectorAddress(const void* to) {
   return reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
 }
 
-constexpr int kNoFirst = std::numeric_limits<int>::min();  // which the compiler can leave out
+constexpr int kNoFirst = std::numeric_limits<int>::min();  // a check that the compiler can omit
 
 // kVectors vectors, `stride` vectors apart; those before `first` and from `count` on do not exist.
-// Their exponentials are computed twice: for the sum, and for the results.
+// Exponentials are computed twice: for the sum, and for the results.
 template <class T, int kVectorsOfHeld>
 class Vectors {
  public:
@@ -111,8 +109,8 @@ class Vectors {
   [[nodiscard]] __device__ std::uint32_t word(int i) const { return words_[i]; }
 
  private:
-  // Makes the compiler believe that the words have changed: it would otherwise keep the floats that
-  // the sum made of 2-byte elements, in twice the registers, instead of making them again.
+  // Makes the compiler believe that the words have changed. Otherwise it would keep the floats that
+  // the sum made of 2-byte elements, in twice the registers, instead of converting again.
   __device__ void ForgetConversions() {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) asm volatile("" : "+r"(words_[i]));
@@ -121,8 +119,8 @@ class Vectors {
   std::uint32_t words_[kWords];
 };
 
-// The same with exponentials that are computed once and kept as floats, in twice the registers of
-// 2-byte elements.
+// The same, but exponentials are computed once and kept as floats. For 2-byte elements that takes
+// twice the registers.
 template <class T, int kVectorsOfHeld>
 class KeptVectors : private Vectors<T, kVectorsOfHeld> {
   using Base = Vectors<T, kVectorsOfHeld>;
@@ -149,7 +147,7 @@ class KeptVectors : private Vectors<T, kVectorsOfHeld> {
     return (sums[0] + sums[1]) * correction_;
   }
 
-  // Behind Sum, whose exponentials are relative to this thread's maximum.
+  // Call after Sum, whose exponentials are relative to this thread's maximum.
   __device__ void Store(T* to, int count, int stride, float result_of_max) {
     const bool aligned = IsVectorAddress(to);
     const float factor = result_of_max * correction_;

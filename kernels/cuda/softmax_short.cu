@@ -1,10 +1,8 @@
-// The fused softmax's rows that a warp, or a part of one, holds in its registers.
+// The fused softmax's rows that fit the registers of a warp, or of a part of one.
 //
-// A block has four warps. kRows rows of each group of lanes are in flight at once, so that short
-// rows keep as much of memory busy as long ones. Groups beside each other take rows beside each
-// other.
+// A block has four warps. Each group of lanes has kRows rows in flight at once, so that short rows
+// keep memory as busy as long ones. Neighbouring groups take neighbouring rows.
 
-#include "device/cuda/cuda_check.h"
 #include "kernels/cuda/softmax_fused.h"
 #include "kernels/cuda/softmax_row.cuh"
 
@@ -14,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// What a lane holds of a row as vectors and an edge.
+// A lane's share of a row: vectors and an edge.
 template <class T, int kVectors, int kLanes>
 class VectorShare {
  public:
@@ -29,7 +27,7 @@ class VectorShare {
     const Exponentials exponentials(max);
     return vectors_.Sum(exponentials) + exponentials(edge_);
   }
-  // The span is that of the input; the output may lie differently.
+  // The span is the input's; the output may be aligned differently.
   __device__ void Store(const T* row, T* to, int columns, int lane,
                         const Normalizer<>& normalizer) {
     const Span<T> span(row, columns);
@@ -43,9 +41,9 @@ class VectorShare {
   float edge_ = 0;
 };
 
-// Rows so short that a lane takes several have hardly more exponentials than the instructions of an
-// exact division; for longer ones it costs nothing, and its branch keeps the compiler from starting
-// on all results at once, for which it would need more registers.
+// Rows so short that a lane takes several of them have hardly more exponentials than an exact
+// division has instructions. For longer rows the division is free, and its branch keeps the
+// compiler from starting on all results at once, which would take more registers.
 template <int kRows>
 __device__ __forceinline__ Normalizer<> NormalizerOf(const Partial& row) {
   if constexpr (kRows > 1) return Normalizer(row, Reciprocal(row.sum));
@@ -60,8 +58,8 @@ __global__ __launch_bounds__(kThreads) void LanesKernel(const T* in, T* out, lon
   const long first = static_cast<long>(blockIdx.x) * kGroups * kRows + threadIdx.x / kLanes;
   VectorShare<T, kVectors, kLanes> shares[kRows];
   Partial partials[kRows];
-  // Groups past the end do the last row again, and store nothing: whole warps must take part in the
-  // shuffles.
+  // Groups past the end repeat the last row and store nothing, because whole warps must take part
+  // in the shuffles.
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const long row = min(first + r * kGroups, rows - 1);

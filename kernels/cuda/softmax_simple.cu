@@ -1,16 +1,15 @@
-// The softmax variants that the fused one is compared with: unfused, a block a row, two passes.
+// The softmax variants that the fused one is compared with: unfused, one block per row, two passes.
 
-#include "device/cuda/cuda_check.h"
-#include "kernels/cuda/softmax.h"
+#include "kernels/cuda/launchers.h"
 #include "kernels/cuda/softmax_row.cuh"
 
 namespace overlapbench {
 namespace softmax {
 namespace {
 
-// ---- unfused: five launches. The two matrices between them are of the data's type, as a
-// framework's are; the maxima and sums, a value a row, stay float32, since a sum of more than
-// 65,504 exponentials overflows float16.
+// ---- unfused: five launches. The two temporary matrices have the data's type, as in a framework.
+// The maxima and sums, one value per row, stay float32, because a sum of more than 65,504
+// exponentials overflows float16.
 
 constexpr int kReductionThreads = 256;
 constexpr int kElementThreads = 256;
@@ -37,7 +36,7 @@ __global__ void RowSum(const T* in, float* sums, long columns) {
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// One element a thread: out[i] = operation(in[i], of_rows[row of i]).
+// One element per thread: out[i] = operation(in[i], of_rows[row of i]).
 template <class T, class Operation>
 __global__ void ForEachElement(const T* in, const float* of_rows, T* out, long count, long columns,
                                Operation operation) {
@@ -55,7 +54,7 @@ struct Divide {
   __device__ float operator()(float x, float sum) const { return x / sum; }
 };
 
-// Where the workspace holds what.
+// The layout of the workspace.
 template <class T>
 struct Temporaries {
   T* shifted;
@@ -86,7 +85,7 @@ void LaunchUnfused(const SoftmaxProblem& problem, cudaStream_t stream) {
       temporaries.exponentials, of_rows, static_cast<T*>(problem.output), count, columns, Divide{});
 }
 
-// ---- a block a row: the textbook's tree over a power of two of threads
+// ---- one block per row: the textbook's tree over a power of two of threads
 
 constexpr int kMostTreeThreads = 1024;
 
@@ -123,7 +122,7 @@ __global__ void BlockPerRowKernel(const T* in, T* out, long columns) {
   }
 }
 
-// ---- two passes: maximum and sum in one, by correcting the sum whenever the maximum grows
+// ---- two passes: one for maximum and sum together, which corrects the sum when the maximum grows
 
 constexpr int kTwoPassThreads = 512;
 constexpr int kTwoPassVectors = 4;

@@ -1,17 +1,16 @@
 // The fused softmax's short rows that do not all start at 16-byte boundaries.
 //
-// Read one by one, such rows are accessed in pieces of one element. But rows that follow each other
-// are contiguous, and together nearly all of them is whole 16-byte vectors: a block copies a stage
-// of consecutive rows into shared memory, where a row may start anywhere at no cost, replaces each
-// row by its softmax there, and copies the stage back.
+// Such rows can only be read one element at a time. But consecutive rows are contiguous, and
+// together they are nearly all whole 16-byte vectors. So a block copies a stage of consecutive rows
+// into shared memory, where a row may start anywhere at no cost, replaces each row by its softmax
+// there, and copies the stage back.
 //
-// Lanes of a warp take a row each, as 32-bit words. Their registers should hold little more than
-// the row, since the exponentials of what is not there cost as much as the others: the table has a
+// Some lanes of a warp take a row together, as 32-bit words. Their registers should hold little
+// more than the row, because padding costs as many exponentials as elements do. So the table has a
 // line for about every fifth length.
 
 #include <cuda_pipeline.h>
 
-#include "device/cuda/cuda_check.h"
 #include "kernels/cuda/softmax_fused.h"
 #include "kernels/cuda/softmax_row.cuh"
 
@@ -55,8 +54,7 @@ __device__ __forceinline__ void ReplaceRow(T* row, int columns, int lane) {
   StoreEdge(row, edge, edge_value, normalizer);
 }
 
-// The stage lies in shared memory as it lies between 16-byte boundaries of the input, its first
-// whole vector at stage[1].
+// The stage has the input's alignment to 16 bytes, with its first whole vector at stage[1].
 template <class T, int kWords, int kLanes>
 __global__ __launch_bounds__(kThreads) void StagedKernel(const T* in, T* out, long rows,
                                                          int columns, int rows_a_block) {
@@ -79,7 +77,7 @@ __global__ __launch_bounds__(kThreads) void StagedKernel(const T* in, T* out, lo
   __pipeline_wait_prior(0);
   __syncthreads();
 
-  // Whole warps must take part in the shuffles: lanes past the last row are given no columns of it.
+  // Whole warps must take part in the shuffles, so lanes past the last row get no columns of it.
   constexpr int kRowsAWarp = 32 / kLanes;
   for (int row = thread / kLanes; row / kRowsAWarp * kRowsAWarp < count; row += kThreads / kLanes) {
     ReplaceRow<T, kWords, kLanes>(staged + min(row, count - 1) * columns, row < count ? columns : 0,

@@ -1,11 +1,9 @@
-// Each function is a list of requirements, then a launch; a requirement that is not met is thrown
-// as a Refusal, and Guarded turns it into a status and this thread's message.
+// Each function checks its requirements, then launches. A requirement that is not met is thrown as
+// a Refusal; Guarded turns it into a status and this thread's message.
 #include <cstdint>
 #include <string>
 
-#include "device/cuda/cuda_check.h"
-#include "kernels/cuda/gelu_fused.h"
-#include "kernels/cuda/softmax.h"
+#include "kernels/cuda/launchers.h"
 #include "kernels/grid_gemm_body.h"
 #include "kernels/library/overlapbench_kernels.h"
 
@@ -14,7 +12,6 @@ namespace {
 using overlapbench::Element;
 using overlapbench::GeluDirection;
 using overlapbench::GeluForm;
-using overlapbench::GeluTensors;
 using overlapbench::GeluVariant;
 using overlapbench::kSoftmaxWorkspaceBytes;
 
@@ -111,8 +108,8 @@ void RequireOnDevice(const Tensor& tensor, int device) {
               std::to_string(device));
 }
 
-// Of the tensors, the last is the output, and `require_overlap` says how it may lie to the others.
-// What needs no GPU comes first, so that it is refused before one is asked.
+// The last of the tensors is the output; `require_overlap` says how it may overlap the others. The
+// checks that need no GPU come first.
 template <std::size_t N>
 void RequireTensors(int32_t device, std::size_t element_bytes, const Tensor (&tensors)[N],
                     void (*require_overlap)(const Tensor&, const Tensor&)) {
@@ -141,8 +138,12 @@ int32_t overlapbench_gelu_forward(int32_t device, int32_t type, int32_t form, co
     const int64_t bytes = count * static_cast<int64_t>(SizeOf(element));
     RequireTensors(device, SizeOf(element), {{"input", input, bytes}, {"output", output, bytes}},
                    RequireSameOrApart);
-    LaunchFusedGelu(static_cast<cudaStream_t>(stream), GeluVariant::kFused, gelu_form,
-                    GeluDirection::kForward, element, {input, nullptr, output, nullptr, count});
+    overlapbench::LaunchFusedGelu(static_cast<cudaStream_t>(stream),
+                                  {GeluVariant::kFused,
+                                   gelu_form,
+                                   GeluDirection::kForward,
+                                   element,
+                                   {input, nullptr, output, nullptr, count}});
   });
 }
 
@@ -159,9 +160,12 @@ int32_t overlapbench_gelu_backward(int32_t device, int32_t type, int32_t form, c
                     {"grad_output", grad_output, bytes},
                     {"grad_input", grad_input, bytes}},
                    RequireSameOrApart);
-    LaunchFusedGelu(static_cast<cudaStream_t>(stream), GeluVariant::kFused, gelu_form,
-                    GeluDirection::kBackward, element,
-                    {input, grad_output, grad_input, nullptr, count});
+    overlapbench::LaunchFusedGelu(static_cast<cudaStream_t>(stream),
+                                  {GeluVariant::kFused,
+                                   gelu_form,
+                                   GeluDirection::kBackward,
+                                   element,
+                                   {input, grad_output, grad_input, nullptr, count}});
   });
 }
 

@@ -1,11 +1,11 @@
 /* The kernels of overlapbench for other programs: a C interface that any language can load.
  *
- * Pointers are to memory of the current CUDA device (cudaMalloc's, or managed), aligned to their
- * element; nothing is copied or allocated. Work is enqueued on `stream`, a cudaStream_t of that
- * device (NULL: the default stream), and no call waits for it. `device` is the ordinal on which
- * the caller keeps the tensors: it must be the current one.
+ * Pointers are to memory of the current CUDA device (from cudaMalloc, or managed), aligned to their
+ * element. Nothing is copied or allocated. Work is enqueued on `stream`, a cudaStream_t of that
+ * device (NULL: the default stream), and no call waits for it. `device` is the ordinal of the
+ * device that holds the tensors; it must be the current device.
  *
- * Every call returns OVERLAPBENCH_OK, or another status after having launched nothing; then
+ * Every call returns OVERLAPBENCH_OK, or another status without having launched anything; then
  * overlapbench_last_error() says what was wrong. */
 #ifndef OVERLAPBENCH_KERNELS_H_
 #define OVERLAPBENCH_KERNELS_H_
@@ -26,12 +26,12 @@ extern "C" {
 typedef enum {
   OVERLAPBENCH_OK = 0,
   OVERLAPBENCH_NULL_POINTER = 1,
-  OVERLAPBENCH_MISALIGNED = 2,   /* a pointer that is no multiple of its element's size */
+  OVERLAPBENCH_MISALIGNED = 2,   /* a pointer that is not a multiple of its element's size */
   OVERLAPBENCH_WRONG_DEVICE = 3, /* memory of the host or of another device */
   OVERLAPBENCH_UNKNOWN_TYPE = 4, /* no such type, form or work */
-  OVERLAPBENCH_BAD_SIZE = 5,     /* zero, negative, too large, or not a multiple as required */
+  OVERLAPBENCH_BAD_SIZE = 5,     /* zero, negative, too large, or not the required multiple */
   OVERLAPBENCH_CUDA_FAILED = 6,  /* a CUDA call or the launch failed */
-  OVERLAPBENCH_OVERLAPPING = 7   /* an output that shares memory with what must stay apart */
+  OVERLAPBENCH_OVERLAPPING = 7   /* an output that overlaps memory it must not overlap */
 } overlapbench_status;
 
 /* Parameters are int32_t so that a caller's wrong value can be refused. */
@@ -53,10 +53,10 @@ OVERLAPBENCH_API int32_t overlapbench_gelu_backward(int32_t device, int32_t type
                                                     const void* input, const void* grad_output,
                                                     void* grad_input, int64_t count, void* stream);
 
-/* What softmax_forward needs beside its matrices: device memory, aligned to 16 bytes. It must be
- * zero before the first call, and left alone between calls. Calls that may run at the same time
- * must not share it. Where it is not so, results are wrong or missing, or the kernel fails after
- * seconds, and with it all that the process does on the device from then on. */
+/* The workspace of softmax_forward: device memory, aligned to 16 bytes. It must be zero before the
+ * first call and left alone between calls. Calls that may run at the same time must not share it.
+ * Otherwise results are wrong or missing, or the kernel fails after seconds, and after it
+ * everything that the process does on the device. */
 enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 1048576 };
 
 /* Softmax over each row of a row-major matrix of rows×columns elements: rows and columns below

@@ -4,6 +4,7 @@ The browser is the system's Chromium, else the one that `playwright install chro
 there is neither, the tests are skipped and say so.
 """
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +44,7 @@ class Tab:
         self.complaints.append(f"{message.type}: {message.text}")
 
     def _see(self, request: Request) -> None:
-        self.requests.append(request.url.partition("#")[0])
+        self.requests.append(re.split("[?#]", request.url)[0])
 
     def open(self, path: Path, fragment: str = "") -> Page:
         self.page.goto(path.as_uri() + fragment)

@@ -32,7 +32,10 @@ class Launcher:
             command += [":"] if number > 0 else []
             command += ["-n", "1"]
             command += [word for variable in variables for word in ("-x", variable)]
-            command += [str(self.binary), "--backend=host"]
+            # Most tests have no use for the second that it takes.
+            self_test = [] if "--self-test" in flags else ["--no-self-test"]
+            flags = [flag for flag in flags if flag != "--self-test"]
+            command += [str(self.binary), "--backend=host", *self_test]
             command += [flag for flag in flags if flag not in variables]
         return command
 
@@ -52,6 +55,18 @@ class Launcher:
             capture_output=True,
             text=True,
             timeout=timeout_s,
+            check=False,
+        )
+
+    def alone(self, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs the binary itself, without mpirun."""
+        return subprocess.run(
+            [self.binary, *flags],
+            env=self.environment() | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
             check=False,
         )
 

@@ -30,7 +30,7 @@ QUICK = tuple(
         *("stall@first,rank=0", "delay@fill,rank=1", "interrupt@wait,rank=0"),
         *("terminate@report,rank=0", "fail@verify,rank=0", "fail@times,rank=1"),
         *("disk@write,rank=0", "memory@make,rank=1", "kernel@enqueue,rank=0"),
-        *("corrupt@verify,rank=1", "throttle@report,rank=1"),
+        *("corrupt@verify,rank=1", "throttle@report,rank=1", "fail@connect,rank=1"),
     }
 )
 AT_A_TIME = 6

@@ -31,6 +31,8 @@ def gate(
     base = launcher.command([[]])
     sides = ["--base", shlex.join(base), "--candidate", shlex.join([*base, *candidate_flags])]
     sizes = ["--launches", "4", "--repetitions", "3", "--timeout-s", "60"]
+    # Three rows share no variances, and a busy machine disturbs them; the delay is 30 %.
+    sizes += ["--max-floor", "25"]
     command = [sys.executable, str(ROOT / "tools/perf_gate.py"), "run", *sides, *sizes]
     return subprocess.run(
         [*command, "--output", str(folder / "gate.json"), "--", *FLAGS],
@@ -59,9 +61,9 @@ def test_a_build_against_itself_passes(launcher: "Launcher", tmp_path: Path) -> 
 def test_an_injected_delay_fails_and_is_named(launcher: "Launcher", tmp_path: Path) -> None:
     done = gate(launcher, tmp_path, "--inject_delay=delay_us:4000:1200")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert failing(tmp_path) == {SLOW: "regressed"}
+    assert failing(tmp_path) == {SLOW: "slower"}
     assert SLOW in done.stdout
-    assert f"1 failed, measured again: {SLOW}" in done.stderr
+    assert f"1 measured again: {SLOW}" in done.stderr
 
 
 @pytest.mark.alone

@@ -136,15 +136,23 @@ def test_what_is_finished_survives_the_death_of_a_rank(
     assert [row["name"] for row in measured(kept)][: len(names)] == names
 
 
-# Rank 0 writes down what rank 1 alone knows.
+# Rank 0 writes down what rank 1 alone knew; one line says it, and no line blames anyone else. The
+# two lines are of two ranks, and come in any order.
 def test_the_file_says_why_another_rank_has_ended(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     fault = "--inject_fault=fail@report,rank=1,visit=2"
-    done = launcher.run(*SMALL, "--benchmark_filter=Comm/All", f"--benchmark_out={out}", fault)
+    divisible = ("--axis", "bytes=96K", "--axis", "cache=warm", "--budget_ms=20")
+    flags = (*divisible, "--benchmark_filter=Comm/All", f"--benchmark_out={out}")
+    done = launcher.run(*flags, fault, ranks=3, timeout_s=LIMIT_S)
     assert done.returncode == 1
     kept = read(out)
     assert len(kept["benchmarks"]) == 1
-    assert "; a rank said: a call failed (injected) [rank 1 of 2, Comm/All" in kept["incomplete"]
+    assert kept["incomplete"].startswith("a call failed (injected) [rank 1 of 3, Comm/All")
+    lines = [line for line in done.stderr.splitlines() if line.startswith("overlapbench: ")]
+    assert sorted(lines) == [
+        f"overlapbench: {kept['incomplete']}",
+        f"overlapbench: kept 1 finished rows, marked incomplete: {out}",
+    ]
 
 
 def test_a_killed_rank_0_leaves_a_partial_file(launcher: "Launcher", tmp_path: Path) -> None:

@@ -13,7 +13,10 @@ USAGE = 2
 A_FEW_SECONDS = 20.0
 
 REFUSALS = {
-    "unknown axis": (["--axis", "grdi=1x1"], "there is no axis 'grdi'; the axes are "),
+    "unknown axis": (
+        ["--axis", "grdi=1x1"],
+        "there is no axis 'grdi'; did you mean grid? the axes are ",
+    ),
     "bad size": (["--axis", "bytes=12Q"], "axis bytes: '12Q' is not a size: "),
     "negative size": (["--axis", "bytes=-1"], "axis bytes: '-1' is not a size: "),
     "bad grid": (["--axis", "grid=16by16"], "axis grid: '16by16' is not a grid: "),
@@ -41,8 +44,14 @@ REFUSALS = {
     ),
     "family that this machine cannot run": (
         ["--benchmark_filter=Priority"],
-        "no benchmark matches --benchmark_filter=Priority; not available: Priority: "
-        "streams have no priorities here: ",
+        "no benchmark matches --benchmark_filter=Priority; not available: "
+        "Priority/ShortBlocks+ShortBlocks and 4 more: streams have no priorities here: ",
+    ),
+    "a flush between operations back to back": (
+        ["--benchmark_filter=Comm/AllReduce", "--axis", "cadence=streaming"],
+        "no benchmark matches --benchmark_filter=Comm/AllReduce; not available: "
+        "Comm/AllReduce/bytes:1048576/cache:cold/cadence:streaming and 1 more: "
+        "cadence:streaming needs a warm cache (--axis cache=warm)\n",
     ),
     "axis that is given twice": (
         ["--axis", "bytes=1M", "--axis", "bytes=2M"],
@@ -58,19 +67,28 @@ REFUSALS = {
         "--benchmark_repetitions takes a whole number from 1 to 1000000, got '0'\n",
     ),
     "unknown backend": (["--backend=gpu"], "there is no backend 'gpu': choose auto, cuda or host"),
-    "unknown flag": (["--filter=Overlap"], "unknown flag '--filter=Overlap'; --help lists"),
+    "unknown flag": (["--bogus=Overlap"], "unknown flag '--bogus=Overlap'; --help lists"),
     "unknown flag of Google Benchmark": (
         ["--benchmark_filter=Comm/AllReduce", "--benchmark_filtre=Overlap"],
-        "Google Benchmark does not know the flag --benchmark_filtre=Overlap",
+        "unknown flag '--benchmark_filtre=Overlap'; did you mean --benchmark_filter? --help lists",
+    ),
+    "value that Google Benchmark refuses": (
+        ["--benchmark_filter=Comm/AllReduce", "--benchmark_context=nothing"],
+        "Google Benchmark refuses the flag --benchmark_context=nothing",
     ),
     "random interleaving": (
         ["--benchmark_enable_random_interleaving=true"],
         "--benchmark_enable_random_interleaving is refused: ",
     ),
-    "csv": (["--benchmark_format=csv"], "--benchmark_format=csv is not available: "),
+    "csv file": (["--benchmark_out_format=csv"], "--benchmark_out_format: only json is available"),
     "filter without match": (
         ["--benchmark_filter=Overlpa"],
         "no benchmark matches --benchmark_filter=Overlpa; --benchmark_list_tests lists",
+    ),
+    "name whose plus is not escaped": (
+        ["--benchmark_filter=Overlap/AllToAll+Gemm"],
+        "no benchmark matches --benchmark_filter=Overlap/AllToAll+Gemm; its + repeats what is "
+        "before it; write --benchmark_filter='Overlap/AllToAll\\+Gemm'\n",
     ),
     "filter that is no expression": (
         ["--benchmark_filter=Overlap("],
@@ -88,6 +106,18 @@ def test_a_refusal_is_one_line(launcher: "Launcher", tmp_path: Path, name: str) 
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+# MPI could not start here.
+@pytest.mark.parametrize("name", ["unknown flag", "unknown backend", "axis that is given twice"])
+def test_a_bad_flag_is_refused_before_mpi_starts(launcher: "Launcher", name: str) -> None:
+    flags, says = REFUSALS[name]
+    without_mpi = {"OMPI_MCA_pml": "none_of_this_name"}
+    assert launcher.alone("--list_axes", **without_mpi).returncode not in (0, USAGE)
+    done = launcher.alone(*flags, **without_mpi)
+    assert done.returncode == USAGE
+    assert done.stderr.startswith(f"overlapbench: {says}")
+    assert done.stderr.count("\n") == 1
 
 
 def test_an_unwritable_file_is_refused_before_anything_runs(

@@ -1,11 +1,13 @@
 """The JSON of a run: the contract with the tools, checked on a run of every family."""
 
+import csv
 import json
 import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 if TYPE_CHECKING:
@@ -26,7 +28,10 @@ FLAGS = (
 )
 NAME = re.compile(r"[A-Z][a-z]+/[A-Z]\w+(\+[A-Z]\w+)?(/[a-z]\w*:[\w.]+)+")
 
-EVERY_ROW = {"p05_ms", "p95_ms", "cv", "samples", "skew_us", "max_rel_err", "valid"}
+EVERY_ROW = {
+    *("p05_ms", "p95_ms", "cv", "samples", "skew_us", "empty_sample_us", "max_rel_err", "valid"),
+    *("time_low_ms", "time_high_ms", "margin_pct"),
+}
 OVERLAP = {
     *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "speedup", "efficiency", "hidden_comm"),
     *("comp_slowdown", "comm_slowdown", "exposed_comm_ms", "coverage"),
@@ -107,23 +112,40 @@ def test_each_row_has_its_familys_counters_and_no_others(run: Run) -> None:
     of_google_benchmark = {
         *("name", "family_index", "per_family_instance_index", "run_name", "run_type"),
         *("repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time"),
-        *("time_unit", "label"),
+        *("time_unit", "state", "reason"),
     }
     for row in run.rows:
-        assert row.keys() - of_google_benchmark == EVERY_ROW | COUNTERS[scenario(row)], row["name"]
+        keys = {key.removesuffix("_low").removesuffix("_high") for key in row}
+        assert keys - of_google_benchmark == EVERY_ROW | COUNTERS[scenario(row)], row["name"]
 
 
+# Each is the median over the groups, from times that were sampled side by side.
 def test_counters_are_what_they_are_defined_as(run: Run) -> None:
     for row in run.rows:
         if not row["name"].startswith("Overlap/"):
             continue
-        comp, comm, both = (row[key] for key in ("comp_ms", "comm_ms", "overlap_ms"))
-        assert row["slowdown"] == pytest.approx(both / max(comp, comm))
-        assert row["speedup"] == pytest.approx((comp + comm) / both)
-        assert row["efficiency"] == pytest.approx((comp + comm - both) / min(comp, comm))
-        assert row["hidden_comm"] == pytest.approx((comp + comm - both) / comm)
-        assert row["exposed_comm_ms"] == pytest.approx(both - comp)
-        assert row["real_time"] == pytest.approx(both)
+        samples = csv.DictReader(run.samples.read_text().splitlines())
+        own = [sample for sample in samples if sample["name"] == row["name"]]
+        comp, comm, both = (
+            np.array([float(one["total_ms"]) for one in own if one["run"] == name])
+            for name in ("comp", "comm", "overlap")
+        )
+        longer, shorter = sorted((comp, comm), key=np.median, reverse=True)
+        hidden = comp + comm - both
+        expected = {
+            "comp_ms": comp,
+            "comm_ms": comm,
+            "overlap_ms": both,
+            "slowdown": both / longer,
+            "speedup": (comp + comm) / both,
+            "efficiency": hidden / shorter,
+            "hidden_comm": hidden / comm,
+            "exposed_comm_ms": both - comp,
+        }
+        for counter, values in expected.items():
+            assert row[counter] == pytest.approx(np.median(values), rel=1e-3, abs=1e-4), counter
+            assert row[f"{counter}_low"] <= row[counter] <= row[f"{counter}_high"], counter
+        assert row["real_time"] == pytest.approx(row["overlap_ms"])
         assert row["time_unit"] == "ms"
 
 
@@ -140,13 +162,16 @@ def test_rates_follow_from_the_time(run: Run) -> None:
 def test_a_row_that_is_not_valid_says_why(run: Run) -> None:
     for row in run.rows:
         assert row["valid"] in (0, 1)
-        assert row.get("label", "").startswith("invalid: ") == (row["valid"] == 0), row["name"]
+        assert (row["state"] == "invalid") == (row["valid"] == 0), row["name"]
+        assert row["reason"] or row["state"] == "ok", row["name"]
+        assert "label" not in row
 
 
 def test_the_negative_control_is_marked(run: Run) -> None:
     (one_stream,) = (row for row in run.rows if row["name"].endswith("/streams:1"))
-    assert one_stream["valid"] == 0
-    assert "not overlapped" in one_stream["label"]
+    assert one_stream["state"] == "control"
+    assert one_stream["reason"] == "one stream, and nothing overlapped"
+    assert one_stream["slowdown_low"] <= one_stream["slowdown"] <= one_stream["slowdown_high"]
 
 
 def test_the_samples_are_those_of_the_rows(run: Run) -> None:
@@ -160,12 +185,25 @@ def test_the_samples_are_those_of_the_rows(run: Run) -> None:
         assert runs == dict.fromkeys(expected, row["samples"])
 
 
-def test_the_console_is_readable_in_100_columns(run: Run) -> None:
+def test_the_tables_fit_80_columns(run: Run) -> None:
     tables = run.stdout[run.stdout.index("\nOverlap/AllToAll+Gemm") :]
     assert "efficiency" in tables
     for line in tables.splitlines():
         if not line.startswith("written: "):
-            assert len(line) <= 100
+            assert len(line) <= 80
+
+
+# Each counter as its title, its value and its unit; then what is to be said of the row.
+def test_the_console_tells_what_matters_of_a_row(run: Run) -> None:
+    number = r"-?[\d.e+-]+( ±[\d.e+-]+)?"
+    shown = {}
+    for name, line in re.findall(r"^\[\d+/\d+\] (\S+)\n +(.*)$", run.stdout, re.MULTILINE):
+        shown[name.split("/", 2)[1] + name[-10:]] = line
+    all_reduce = rf"{number} ms  busbw {number} GB/s, algbw {number} GB/s(  noisy: .*)?"
+    assert re.fullmatch(all_reduce, shown["AllReducecache:cold"])
+    pair = rf"{number} ms  slowdown {number}, efficiency {number}, C {number} ms"
+    control = "  control: one stream, and nothing overlapped"
+    assert re.fullmatch(pair + control, shown["SecondDelay+Delay/streams:1"])
 
 
 def test_json_on_the_console_is_the_only_thing_there(launcher: "Launcher") -> None:
@@ -178,6 +216,18 @@ def test_json_on_the_console_is_the_only_thing_there(launcher: "Launcher") -> No
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["benchmarks"]
     assert row["name"] == "Comm/AllReduce/bytes:65536/cache:cold"
+
+
+def test_csv_on_the_console_has_a_line_for_each_row(launcher: "Launcher") -> None:
+    filter_ = "--benchmark_filter=Comm/(AllReduce|HostToDevice)"
+    flags = (filter_, "--axis", "bytes=64K", "--budget_ms=20")
+    done = launcher.run("--benchmark_format=csv", *flags)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert [row["name"].split("/")[1] for row in rows] == ["AllReduce", "HostToDevice"]
+    assert all(float(row["real_time"]) > 0 and row["state"] in ("ok", "noisy") for row in rows)
+    assert rows[0]["busbw_GBps"] != ""
+    assert rows[1]["busbw_GBps"] == ""
 
 
 def test_each_ranks_times_are_written_on_request(launcher: "Launcher", tmp_path: Path) -> None:
@@ -200,4 +250,5 @@ def test_each_ranks_times_are_written_on_request(launcher: "Launcher", tmp_path:
         assert [fields[1] for fields in own] == ["0", "1", "2"]
         work_ms = [float(fields[5]) for fields in own]
         assert work_ms[int(row["slowest_rank"])] == max(work_ms)
-        assert 1 / 3 <= row["slowest_share"] <= 1
+        # The greatest median is not always the greatest in any one of a few samples.
+        assert 0 <= row["slowest_share"] <= 1

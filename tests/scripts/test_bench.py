@@ -36,6 +36,8 @@ APT_GET = '[[ $* != *install* ]] || cp "$PATH/g++" "$PATH/ninja"'
 MPIRUN = """while [[ $1 != */overlapbench ]]; do shift; done; exec "$@" """
 BINARY = """case $1 in
   --query=gpus) echo "$GPUS" ;;
+  --query=flags) [[ $* != *--bogus* ]] || { echo "overlapbench: unknown flag" >&2; exit 2; } ;;
+  --version) echo "the version of the binary" ;;
   --help) echo "the flags of the binary" ;;
   *) printf '[%s]' "$@"; exit "$STATUS" ;;
 esac"""
@@ -87,7 +89,7 @@ class World:
         self.fake(self.bin / "mpirun", MPIRUN)
         self.fake(self.bin / "python3", PYTHON)
         self.fake(self.bin / "sudo", 'exec "$@"')
-        for header in ("benchmark/benchmark.h", "gtest/gtest.h"):
+        for header in ("benchmark/benchmark.h", "gtest/gtest.h", "fmt/core.h"):
             (folder / "include" / header).parent.mkdir(parents=True)
             (folder / "include" / header).touch()
 
@@ -227,6 +229,12 @@ def test_bad_flags(world: World, flags: list[str], complaint: str) -> None:
     assert outcome.calls("cmake") == []
 
 
+def test_flags_that_the_binary_refuses_start_no_rank(world: World) -> None:
+    outcome = world.run("bench", "--ranks=2", "--bogus")
+    assert (outcome.status, outcome.lines) == (2, ["overlapbench: unknown flag"])
+    assert outcome.calls("mpirun") == []
+
+
 @pytest.mark.parametrize("status", [0, 1, 2, 77])
 def test_the_binary_decides_the_exit_status(world: World, status: int) -> None:
     assert world.run("bench", STATUS=str(status)).status == status
@@ -285,10 +293,21 @@ def test_help_neither_installs_nor_builds(world: World) -> None:
     assert outcome.status == 0
     assert "--no-install" in outcome.output
     assert outcome.output.endswith("the flags of the binary\n")
+    assert max(map(len, outcome.output.splitlines())) <= 80
     world.binary.unlink()
     outcome = world.run("bench", "-h")
     assert outcome.status == 0
     assert outcome.output.startswith("usage: ./bench")
+
+
+def test_version_neither_installs_nor_builds(world: World) -> None:
+    (world.bin / "ninja").unlink()
+    outcome = world.run("bench", "--version")
+    assert (outcome.status, outcome.output) == (0, "the version of the binary\n")
+    world.binary.unlink()
+    outcome = world.run("bench", "--version")
+    assert outcome.status == 1
+    assert outcome.lines == [f"bench: {world.binary} is not built; first run ./bench --build-only"]
 
 
 def test_a_missing_package_is_installed(world: World) -> None:
@@ -437,6 +456,14 @@ def test_configures_where_this_was_not_done_or_done_elsewhere(
         f"--fresh -S {world.repository} --preset release -B {directory}",
         f"--build {directory} --target overlapbench",
     ]
+
+
+def test_a_long_build_is_heard_of_now_and_then(world: World) -> None:
+    world.fake(world.bin / "cmake", 'echo "[3/7] half of it"; read -rt 2 <> <(:) || :')
+    outcome = world.run("bench", "--build-only", OVERLAPBENCH_TELL_S="0.5")
+    assert outcome.status == 0
+    assert 2 <= len(outcome.lines) <= 4
+    assert set(outcome.lines) == {"bench: still at it: [3/7] half of it"}
 
 
 def test_builds_where_it_is_told(world: World) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 import samples
 from overlapbench.compare.statistics import Array
+from overlapbench.counters import TIME, stored_table
 from overlapbench.history.database import Machine, Run
 from overlapbench.history.series import Point, Series
 from samples import Json
@@ -67,7 +68,7 @@ def noise(runs: int, seed: int, deviation: float = 0.01, outliers: float = 0.02)
     return np.asarray(np.exp(logs + slow))
 
 
-def series(values: Sequence[float], metric: str = "time") -> Series:
+def series(values: Sequence[float], metric: str = TIME) -> Series:
     """Make a series as the database would give it."""
     machine = Machine((("GPU", "NVIDIA H200"),))
     points = (
@@ -79,7 +80,8 @@ def series(values: Sequence[float], metric: str = "time") -> Series:
         )
         for i, value in enumerate(values)
     )  # fmt: skip
-    return Series(f"Overlap/AllToAll+Gemm/{AXES}", metric, machine, tuple(points))
+    counter = stored_table().counters[metric]
+    return Series(f"Overlap/AllToAll+Gemm/{AXES}", counter, machine, tuple(points))
 
 
 def main(folder: Path) -> None:

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import overlapbench
+
 Json = dict[str, Any]
+
+STORED = Path(overlapbench.__file__).with_name("counters.json")
 
 GRIDS = (1, 8, 16, 32, 40, 64, 128)
 SLOWDOWNS = {
@@ -138,6 +142,7 @@ def compute_transfers() -> list[Json]:
             sequential_ms=0.72,
             speedup=speedup,
             identical=1.0,
+            real_time=0.72 / speedup,
         )
         for tie, speedups in (("", (1.0, 1.45, 1.5)), ("/tie:host", (0.98, 1.4, 1.42)))
         for buffers, speedup in zip((1, 2, 3), speedups, strict=True)
@@ -151,6 +156,7 @@ def fragments() -> list[Json]:
             f"Copy/Fragmented/bytes:67108864/fragments:{fragments}/call:{call}/cache:cold",
             one_transfer_ms=1.25,
             fragmented_slowdown=max(1.0, fragments * each),
+            real_time=1.25 * max(1.0, fragments * each),
         )
         for call, each in (("loop", 0.0022), ("batch", 0.0021))
         for fragments in (1, 16, 256, 4096)
@@ -226,6 +232,50 @@ def document(rows: Sequence[Json], **changes: str) -> Json:
     return {"context": context(**changes), "benchmarks": list(rows)}
 
 
+def stated(old: Json) -> Json:
+    """Return a schema "1" document as schema "2" has it: with its table, and states in rows."""
+    table: Json = json.loads(STORED.read_text(encoding="utf-8"))
+    renamed = {alias: c["name"] for c in table["counters"] for alias in c.get("aliases", ())}
+    rows = []
+    for before in old["benchmarks"]:
+        after = {renamed.get(key, key): value for key, value in before.items()}
+        label = after.pop("label", "")
+        failed = after.get("error_occurred") or after.get("skipped")
+        state = "error" if failed else "ok" if after.get("valid") else "invalid"
+        if isinstance(label, str) and label.startswith("serialized: "):
+            state = "serialized"
+        reason = after.get("error_message", label)
+        if isinstance(reason, str):
+            reason = reason.removeprefix(f"{state}: ")
+        rows.append({"state": state, "reason": reason} | after)
+    return {"context": old["context"] | {"overlapbench_schema": "2"}} | table | {"benchmarks": rows}
+
+
+def with_intervals(old: Json, share: float = 0.02) -> Json:
+    """Return a schema "2" document whose times and counters have intervals, so wide a share."""
+    names = {counter["name"] for counter in old["counters"]} - {"valid"}
+    rows = []
+    for row in old["benchmarks"]:
+        figures = {key: row[key] for key in row.keys() & names}
+        ends: Json = {}
+        for end, sign in (("low", -1), ("high", 1)):
+            ends |= {f"{key}_{end}": x + sign * share * abs(x) for key, x in figures.items()}
+            ends[f"time_{end}_ms"] = row["real_time"] * (1 + sign * share)
+        rows.append(row if row["state"] == "error" else row | ends)
+    return old | {"benchmarks": rows}
+
+
+def noisy(row: Json, reason: str) -> Json:
+    """Return a row of schema "2" whose figures are too noisy."""
+    return row | {"state": "noisy", "reason": reason}
+
+
+def control(state: str = "invalid", reason: str = "not overlapped: free together for 0") -> Json:
+    """Make a negative control, two delays on one stream, as schema "2" has it."""
+    made = overlap("SecondDelay+Delay/second_delay_us:2000/delay_us:4000/streams:1", 1.5)
+    return made | {"state": state, "reason": reason, "valid": float(state != "invalid")}
+
+
 def full_run() -> list[Json]:
     """Make a whole default run: sweeps, pairs, communication, one bad row of each kind."""
     return [
@@ -246,7 +296,7 @@ def full_run() -> list[Json]:
             "Broadcast+StreamKernel/bytes:67108864/blocks:132/cache:cold",
             1.5,
             valid=0.0,
-            label="not overlapped: coverage 0.03",
+            label="invalid: not overlapped: coverage 0.03",
         ),
         row(
             "Overlap/SendRecv+StreamKernel/bytes:67108864/blocks:132/cache:cold",

@@ -2,7 +2,6 @@
 
 import io
 import json
-import math
 import os
 import random
 import re
@@ -23,6 +22,7 @@ import launches
 import samples
 from launches import NAMES, write_side
 from overlapbench.compare.output import FORMATS
+from overlapbench.counters import stored_table
 from overlapbench.entries import Names
 from overlapbench.launch import parse_launch
 from samples import Json
@@ -59,9 +59,10 @@ def test_five_launches_find_one_slow_benchmark(tmp_path: Path, capsys: Capture) 
     arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
     status, document = compared(capsys, *arguments)
     assert status == 1
-    assert verdicts(document) == dict.fromkeys(NAMES, "same") | {SLOW: "regressed"}
+    assert verdicts(document) == dict.fromkeys(NAMES, "same") | {SLOW: "slower"}
     (finding,) = next(row for row in document["rows"] if row["name"] == SLOW)["findings"]
-    assert finding["low"] < math.log(1.05) < finding["high"]
+    assert 0 < finding["low"] < 0.05 < finding["high"]
+    assert finding["change"] == pytest.approx(finding["new"] / finding["base"] - 1)
     assert document["geometric_mean"] == pytest.approx(1.05 ** (1 / len(NAMES)), abs=3e-3)
 
 
@@ -69,7 +70,7 @@ def test_improvements_never_fail(tmp_path: Path, capsys: Capture) -> None:
     new = launches.side(5, 2, dict.fromkeys(NAMES, 0.5))
     status, document = compared(capsys, *sides(tmp_path, launches.side(5, 1), new))
     assert status == 0
-    assert set(verdicts(document).values()) == {"improved"}
+    assert set(verdicts(document).values()) == {"faster"}
 
 
 def test_nothing_worse_is_status_0(tmp_path: Path, capsys: Capture) -> None:
@@ -93,7 +94,7 @@ def test_a_falling_rate_is_a_regression(
     status, document = compared(capsys, *sides(tmp_path, side(before), side(after)))
     assert status == 1
     found = {f["metric"]: f["verdict"] for f in document["rows"][0]["findings"]}
-    assert found == {"time": "same", counter: "regressed"}
+    assert found == {"time": "same", stored_table().canonical(counter): "slower"}
 
 
 def overlaps(efficiency: float, comm: float, noise: float = 0.0) -> list[Json]:
@@ -122,6 +123,7 @@ def one(*rows: Json, **context: str) -> list[Json]:
     return [samples.document(rows, **context)]
 
 
+WIDE = {"cv": 0.5, "samples": 9}
 A, B = (samples.row(f"Compute/Gemm/n:{n}") for n in (1, 2))
 
 
@@ -137,8 +139,10 @@ A, B = (samples.row(f"Compute/Gemm/n:{n}") for n in (1, 2))
         (one(A), one(A | {"error_occurred": True}), 3, {"n:1": "invalid"}),
         (one(A), one(A | {"time_unit": "us"}), 3, {"n:1": "incomparable"}),
         (one(A), one(A, device="NVIDIA B200"), 3, {"n:1": "incomparable"}),
-        (one(A), one(A | {"real_time": 1.5}), 3, {"n:1": "inconclusive"}),
-        (one(A), one(A | {"real_time": 0.5}), 0, {"n:1": "inconclusive"}),
+        (one(A), one(A | {"real_time": 1.6}), 1, {"n:1": "slower"}),
+        (one(A), one(A | {"real_time": 0.6}), 0, {"n:1": "faster"}),
+        (one(A | WIDE), one(A | WIDE | {"real_time": 1.6}), 0, {"n:1": "too noisy"}),
+        (one(A), one(A | {"real_time": 1.005}), 0, {"n:1": "same"}),
         (one(A), one(A | {"real_time": 1.019}), 0, {"n:1": "same"}),
         (one(A | {"busbw_GBps": 2}), one(A), 3, {"n:1": "invalid"}),
         (one(A, B), one(B, A), 0, {"n:1": "same", "n:2": "same"}),
@@ -222,7 +226,7 @@ def test_plain_files_of_google_benchmark_are_compared(tmp_path: Path, capsys: Ca
     status, document = compared(
         capsys, *sides(tmp_path, [plain(100.0 + i / 10) for i in range(5)], new)
     )
-    assert (status, verdicts(document)) == (1, {"BM_Copy/8": "regressed"})
+    assert (status, verdicts(document)) == (1, {"BM_Copy/8": "slower"})
 
 
 def nan(document: Json) -> str:
@@ -322,10 +326,18 @@ def test_explain_shows_samples_test_and_floor(tmp_path: Path, capsys: Capture) -
     arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
     assert run(*arguments, "--explain", "n:80/") == 1
     text = capsys.readouterr().out
-    assert text.startswith(f"{SLOW}\n  regressed: time +")
+    assert text.startswith(f"{SLOW}\n  slower: time +")
     assert all(f"{tmp_path}/{side}{i}.json" in text for side in "bn" for i in range(5))
     assert "floor     2.00 %: the least floor" in text
-    assert re.search(r"p = \d\S* of being at most 1 % worse", text)
+    assert re.search(r"change    \+[45]\.\d %", text)
+    assert re.search(r"spread    0\.\d+ %: standard error of the change, with 16\.0 degrees", text)
+
+
+@pytest.mark.parametrize("wanted", ["bytes:64M", "bytes:67108864"])
+def test_explain_takes_a_size_in_either_form(wanted: str, tmp_path: Path, capsys: Capture) -> None:
+    rows = [samples.row(f"Comm/AllToAll/bytes:{64 << shift}") for shift in (0, 10, 20)]
+    assert run(*sides(tmp_path, one(*rows), one(*rows)), "--explain", wanted) == 0
+    assert capsys.readouterr().out.startswith("Comm/AllToAll/bytes:67108864\n  same\n")
 
 
 # ---- outputs
@@ -348,8 +360,7 @@ def test_names_are_no_markup_in_any_format(hostile: list[str], capsys: Capture) 
         assert run(*hostile, "--format", form) == 3
         texts[form] = capsys.readouterr().out
         assert "\x1b" not in texts[form]
-    joined = "".join(line[9:].rstrip() for line in texts["table"].splitlines())
-    assert "[red]x[/red]" in joined
+    assert "[red]x[/red]" in texts["table"]
     assert "<b>" not in texts["markdown"]
     assert "@me" not in texts["markdown"]
     (line,) = (line for line in texts["markdown"].splitlines() if "**invalid**" in line)
@@ -366,12 +377,12 @@ def test_names_are_no_markup_in_any_format(hostile: list[str], capsys: Capture) 
     assert "%250A" in lines[0]
 
 
-def test_every_format_names_what_regressed(tmp_path: Path, capsys: Capture) -> None:
+def test_every_format_names_what_slower(tmp_path: Path, capsys: Capture) -> None:
     arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
     for form in FORMATS:
         assert run(*arguments, "--format", form) == 1
         text = capsys.readouterr().out
-        assert "regressed" in text
+        assert "slower" in text
         assert SLOW.split("/")[2] in text
 
 
@@ -430,13 +441,73 @@ def test_a_long_table_counts_what_is_the_same(tmp_path: Path, capsys: Capture) -
     text = capsys.readouterr().out
     assert "Compute/Gemm/n:0" in text
     assert "Compute/Gemm/n:7" not in text
-    assert "the same, and not listed: 299" in text
+    assert "299 rows are the same (--all lists)" in text
+    assert run(*sides(tmp_path, one(*rows), one(*rows[1:])), "--all") == 3
+    assert "Compute/Gemm/n:7" in capsys.readouterr().out
 
 
-def test_rows_with_a_vast_floor_are_counted(tmp_path: Path, capsys: Capture) -> None:
-    base, new = launches.side(5, 1, noise=0.3), launches.side(5, 2, noise=0.3)
-    run(*sides(tmp_path, base, new))
-    assert "rows with a floor above 25 %, hardly guarded: 12" in capsys.readouterr().out
+def test_what_is_too_noisy_is_told_and_guards_nothing(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, launches.side(5, 1, noise=0.1), launches.side(5, 2, noise=0.1))
+    assert run(*arguments) == 0
+    assert "guards 0 of 12 rows\n" in capsys.readouterr().out
+    assert run(*arguments, "--max-floor", "90%") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"guards 12 of 12 rows, smallest change it sees: \d\d\.\d %", out)
+
+
+def test_too_noisy_and_worse_than_the_limit_is_status_3(tmp_path: Path, capsys: Capture) -> None:
+    base = launches.side(5, 1, noise=0.15)
+    new = launches.side(5, 2, dict.fromkeys(NAMES, 1.25), noise=0.15)
+    status, document = compared(capsys, *sides(tmp_path, base, new))
+    assert status == 3
+    for row in document["rows"]:
+        (finding,) = row["findings"]
+        assert row["verdict"] == "too noisy"
+        assert row["fails"] == (finding["change"] > 0.10)
+
+
+def test_the_table_shows_what_is_judged_worst_first_in_80_columns(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    slower = {SLOW: 1.05, NAMES[7]: 1.3, NAMES[2]: 0.8}
+    long = "/".join(f"axis{n}:value" for n in range(20))
+    documents = launches.side(5, 1), launches.side(5, 2, slower)
+    for made in documents:
+        for document in made:
+            for row in document["benchmarks"]:
+                row["run_name"] += f"/{long}"
+    assert run(*sides(tmp_path, *documents)) == 1
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    names = [f"{name}/{long}" for name in (NAMES[7], SLOW, NAMES[2])]
+    joined = "".join(line.strip() for line in text.splitlines())
+    places = [joined.index(name) for name in names]  # whole, only broken
+    assert places == sorted(places)
+    figures = re.findall(r"^ .*er +time ms +(\S+) +(\S+) +(\S+) % +(\S+) to (\S+) %", text, re.M)
+    assert len(figures) == 3
+    for base, new, change, low, high in (map(float, found) for found in figures):
+        assert change == pytest.approx(100 * (new / base - 1), abs=0.15)
+        assert low < change < high
+    assert "9 rows are the same (--all lists)" in text
+
+
+def test_one_launch_a_side_is_judged_by_what_its_rows_and_the_backend_say(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """The row's own interval decides before its samples do."""
+    interval = {"time_low_ms": 0.999, "time_high_ms": 1.001}
+    found = {}
+    for label, fields in (("samples", WIDE), ("interval", WIDE | interval)):
+        document = samples.stated(samples.document([A | fields]))
+        known = {counter["name"] for counter in document["counters"]}
+        time = next(c for c in document["counters"] if c["name"] == "time")
+        document["counters"] += [
+            time | {"name": name, "judged": False} for name in interval if name not in known
+        ]
+        slow = json.loads(json.dumps(document))
+        slow["benchmarks"][0]["real_time"] *= 1.1
+        found[label] = compared(capsys, *sides(tmp_path, [document], [slow]))[0]
+    assert found == {"samples": 0, "interval": 1}
 
 
 def test_it_is_a_program_with_help() -> None:

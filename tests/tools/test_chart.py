@@ -1,5 +1,6 @@
 """The specifications: every figure in a chart is the figure of a row, and bad rows stay apart."""
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 
@@ -21,6 +22,13 @@ def draw(*documents: Json, title: str = "") -> dict[str, Chart]:
         for index, document in enumerate(documents)
     ]
     return {chart.kind.name: chart for chart in draw_charts(results, title)}
+
+
+@functools.cache
+def full_charts(intervals: bool = False) -> dict[str, Chart]:
+    """Draw a whole run, once."""
+    document = samples.document(samples.full_run())
+    return draw(samples.with_intervals(samples.stated(document)) if intervals else document)
 
 
 def records(chart: Chart, with_key: str) -> list[Json]:
@@ -55,9 +63,10 @@ def test_slowdown_holds_the_figures_of_the_rows() -> None:
         "AllToAll+Gemm · work tile",
         "AllToAll+Gemm · work full",
     }
-    assert {"slowdown T / max(C, M)", "grid of the compute kernel (gx × gy thread blocks)"} <= (
-        texts(chart.spec, "title")
-    )
+    assert {
+        "slowdown T / max(C, M): 1 is perfect overlap",
+        "grid of the compute kernel (gx × gy thread blocks)",
+    } <= (texts(chart.spec, "title"))
 
 
 def test_grids_stand_in_the_order_of_their_blocks() -> None:
@@ -93,10 +102,11 @@ def test_an_invalid_row_is_no_knee_and_has_its_problem() -> None:
     rows = samples.sweep("tile")
     rows[2] |= {"valid": 0.0, "label": "throttled"}
     chart = draw(samples.document(rows))["slowdown"]
-    bad = [record for record in records(chart, "grid_blocks") if record["problem"]]
-    assert [(record["grid"], record["problem"]) for record in bad] == [("16×16", "throttled")]
+    bad = [record for record in records(chart, "grid_blocks") if not record["trusted"]]
+    told = [(record["grid"], record["problem"]) for record in bad]
+    assert told == [("16×16", "invalid: throttled")]
     assert [knee["grid"] for knee in records(chart, "label_at")] == ["32×32"]
-    assert "Invalid or failed: 1 of 7 rows" in subtitle(chart)
+    assert "Not to be trusted: 1 invalid of 7 rows" in subtitle(chart)
 
 
 def test_an_invalid_sweep_is_drawn_without_any_knee() -> None:
@@ -238,11 +248,11 @@ def panel_titles(rows: Sequence[Json], name: str) -> list[str]:
     return [" ".join(panel["title"]["text"]) for panel in panels]
 
 
-def test_a_pipeline_stands_beside_its_ideal() -> None:
+def test_a_pipeline_stands_beside_its_bound() -> None:
     rows = samples.pipelines()
     drawn = {
-        r["name"]: (r["streams"], r["speedup"], r["ideal_speedup"], r["share"])
-        for r in records(draw(samples.document(rows))["pipeline"], "ideal_speedup")
+        r["name"]: (r["streams"], r["speedup"], r["bound_speedup"], r["share"])
+        for r in records(draw(samples.document(rows))["pipeline"], "bound_speedup")
     }
     assert drawn == {
         row["name"]: (
@@ -256,11 +266,11 @@ def test_a_pipeline_stands_beside_its_ideal() -> None:
     assert panel_titles(rows, "pipeline") == ["intensity 16", "intensity 2048"]
 
 
-def test_the_share_of_the_ideal_is_in_the_tooltip_and_of_one_file_at_the_point() -> None:
+def test_the_share_of_the_bound_is_in_the_tooltip_and_of_one_file_at_the_point() -> None:
     one, again = samples.document(samples.pipelines()), samples.document(samples.pipelines())
     alone, both = draw(one)["pipeline"].spec, draw(one, again)["pipeline"].spec
     for spec in (alone, both):
-        assert "pct_of_ideal" in texts(spec, "field")
+        assert "pct_of_bound" in texts(spec, "field")
     assert "share" in texts(alone, "field")
     assert "share" not in texts(both, "field")
 
@@ -404,11 +414,11 @@ def marks(node: object, filters: tuple[str, ...] = ()) -> list[tuple[Json, tuple
     "name", [kind.name for kind in CHARTS if kind.name not in {"pairs", "priority"}]
 )
 def test_a_bad_row_is_a_grey_hollow_point_and_in_no_line(name: str) -> None:
-    drawn = marks(draw(samples.document(samples.full_run()))[name].spec)
+    drawn = marks(full_charts()[name].spec)
     lines = [filters for mark, filters in drawn if mark["type"] == "line"]
     assert lines
-    assert all(filters == ("datum.problem === ''",) for filters in lines)
-    bad = [mark for mark, filters in drawn if filters == ("datum.problem !== ''",)]
+    assert all(filters == ("datum.trusted",) for filters in lines)
+    bad = [mark for mark, filters in drawn if filters == ("!datum.trusted",)]
     assert bad
     assert all(mark["type"] == "point" and mark["filled"] is False for mark in bad)
     assert {mark["color"] for mark in bad} == {theme.GREY}
@@ -417,8 +427,8 @@ def test_a_bad_row_is_a_grey_hollow_point_and_in_no_line(name: str) -> None:
 def test_a_bad_row_is_a_grey_hollow_bar() -> None:
     drawn = marks(draw(samples.document(samples.priorities()))["priority"].spec)
     bars = {filters: mark for mark, filters in drawn if mark["type"] == "bar"}
-    assert set(bars) == {("datum.problem === ''",), ("datum.problem !== ''",)}
-    bad = bars[("datum.problem !== ''",)]
+    assert set(bars) == {("datum.trusted",), ("!datum.trusted",)}
+    bad = bars[("!datum.trusted",)]
     assert (bad["fill"], bad["stroke"]) == (None, theme.GREY)
 
 
@@ -499,3 +509,37 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
 )
 def test_a_chart_is_drawn_when_its_rows_exist(rows: list[Json], names: list[str]) -> None:
     assert list(draw(samples.document(rows))) == names
+
+
+@pytest.mark.parametrize("name", [kind.name for kind in CHARTS if kind.name != "pairs"])
+def test_a_figure_with_an_interval_has_a_bar(name: str) -> None:
+    plain, chart = (full_charts(intervals)[name] for intervals in (False, True))
+    found = [r for r in records(chart, "name") if any(key.endswith("_low") for key in r)]
+    assert found
+    for record in found:
+        for field in (key.removesuffix("_low") for key in record if key.endswith("_low")):
+            assert record[f"{field}_low"] < record[field] < record[f"{field}_high"]
+    bars = [text for text in texts(chart.spec, "filter") if "isValid" in text]
+    assert bars
+    assert not [text for text in texts(plain.spec, "filter") if "isValid" in text]
+
+
+def test_a_noisy_row_is_grey_and_counted_by_its_state() -> None:
+    document = samples.stated(samples.document(samples.sweep()))
+    document["benchmarks"][2] = samples.noisy(document["benchmarks"][2], "±30 %")
+    chart = draw(document)["slowdown"]
+    bad = [record["problem"] for record in records(chart, "grid_blocks") if not record["trusted"]]
+    assert bad == ["noisy: ±30 %"]
+    assert "Not to be trusted: 1 noisy of 7 rows" in subtitle(chart)
+
+
+def test_a_negative_control_that_fails_as_it_must_has_passed() -> None:
+    document = samples.stated(samples.document(samples.pairs()))
+    document["benchmarks"].append(samples.control())
+    chart = draw(document)["pairs"]
+    control = [r for r in records(chart, "text") if r["text"] == "passed"]
+    assert [record["problem"] for record in control] == [
+        "control passed: not overlapped: free together for 0"
+    ]
+    assert "Negative controls passed: 1; also grey." in subtitle(chart)
+    assert "Not to be trusted" not in subtitle(chart)

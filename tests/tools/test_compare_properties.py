@@ -4,6 +4,7 @@ import copy
 import json
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from overlapbench.launch import parse_launch
 from overlapbench.source import ResultError
 from samples import Json
 
-EXCHANGED = {"regressed": "improved", "improved": "regressed", "missing": "new", "new": "missing"}
+EXCHANGED = {"slower": "faster", "faster": "slower", "missing": "new", "new": "missing"}
 _rates = st.floats(1e-3, 1e6)
 
 
@@ -51,8 +52,25 @@ def verdicts(compared: Comparison) -> dict[str, str]:
 @settings(max_examples=80, deadline=None)
 def test_identical_sides_are_the_same(documents: list[Json]) -> None:
     compared = comparison(documents, documents)
-    assert set(verdicts(compared).values()) <= {"same", "invalid"}
+    assert set(verdicts(compared).values()) <= {"same", "too noisy", "invalid"}
     assert compared.status == 0
+
+
+@given(_side, _side)
+@settings(max_examples=80, deadline=None)
+def test_a_verdict_follows_from_the_figures_shown(base: list[Json], new: list[Json]) -> None:
+    for row in comparison(base, new).rows:
+        for finding in row.findings:
+            if finding.verdict.value == "invalid":
+                continue
+            low, high = finding.interval
+            assert finding.relative == pytest.approx(finding.new / finding.base - 1)
+            assert low <= finding.relative <= high
+            called = finding.verdict.value in ("slower", "faster")
+            assert called <= (not low <= 0 <= high)
+            assert (finding.verdict.value == "same") == (
+                not called and finding.floor <= finding.limit
+            )
 
 
 @given(_side, _side)

@@ -1,17 +1,33 @@
-"""The statistics: known answers, symmetry, robustness, and that little data decides nothing."""
+"""The statistics: known answers, symmetry, robustness, and what a lone launch can tell."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
+import known_spread
 from overlapbench.compare import statistics
-from overlapbench.compare.statistics import Array, Samples, discoveries, estimate, floors
+from overlapbench.compare.known import ASSUMED, KNOWN
+from overlapbench.compare.statistics import (
+    LEAST_FLOOR,
+    Array,
+    Estimate,
+    Prior,
+    Samples,
+    estimate,
+    fit_prior,
+    own_variance,
+    reach,
+)
 
+RESULTS = Path(__file__).parents[2] / "docs/results"
 UNKNOWN = np.array([math.nan])
+PRIOR = Prior(between=0.004, freedom=5.0)
 
 
 def normal(seed: int, benchmarks: int, launches: int, deviation: float) -> Array:
@@ -23,43 +39,61 @@ def without(count: int) -> Array:
     return np.full(count, math.nan)
 
 
-def test_a_lone_benchmark_is_tested_by_students_t() -> None:
+def slower(found: Estimate) -> NDArray[np.bool_]:
+    half = reach(found.error, found.freedom, int(found.measured.sum()))
+    return np.asarray(found.change > np.maximum(half, np.log1p(LEAST_FLOOR)))
+
+
+def test_a_lone_benchmark_has_students_interval() -> None:
     base, new = np.array([[0.0, 0.02, 0.04]]), np.array([[0.10, 0.12, 0.14]])
-    found = estimate(Samples(base, new, UNKNOWN))
-    expected = stats.ttest_ind(new[0] - statistics.MARGIN, base[0], alternative="greater")
+    found = estimate(Samples(base, new, UNKNOWN), PRIOR)
     assert found.change[0] == pytest.approx(0.10)
     assert found.freedom[0] == 4
-    assert found.worse[0] == pytest.approx(expected.pvalue)
-    assert found.better[0] > 0.99
+    expected = 0.02 * math.sqrt(2 / 3) * stats.t.isf(statistics.FALSE_ALARMS / 2, 4)
+    assert reach(found.error, found.freedom, 1)[0] == pytest.approx(expected)
 
 
-def test_the_interval_is_students() -> None:
-    found = estimate(Samples(np.array([[0.0, 0.02, 0.04]]), np.array([[0.1, 0.12, 0.14]]), UNKNOWN))
-    low, high = found.interval()
-    reach = 0.02 * math.sqrt(2 / 3) * stats.t.ppf(0.975, 4)
-    assert (low[0], high[0]) == (pytest.approx(0.1 - reach), pytest.approx(0.1 + reach))
+def test_more_figures_widen_every_interval() -> None:
+    found = estimate(Samples(normal(1, 1, 5, 0.01), normal(2, 1, 5, 0.01), UNKNOWN), PRIOR)
+    one, many = (reach(found.error, found.freedom, figures)[0] for figures in (1, 300))
+    quantiles = (stats.t.isf(statistics.FALSE_ALARMS / (2 * n), 8) for n in (1, 300))
+    assert one / many == pytest.approx(next(quantiles) / next(quantiles))
 
 
 def test_equal_noise_is_recognised_and_borrowed() -> None:
-    found = estimate(Samples(normal(1, 300, 5, 0.01), normal(2, 300, 5, 0.01), without(300)))
-    assert found.deviation == pytest.approx(np.full(300, 0.01), rel=0.35)
-    assert (found.freedom == 8 + 12).all()
+    found = estimate(Samples(normal(1, 300, 5, 0.01), normal(2, 300, 5, 0.01), without(300)), PRIOR)
+    assert found.deviation == pytest.approx(np.full(300, 0.01), rel=0.4)
+    assert (found.freedom == 8 + 8).all()
 
 
 def test_unlike_noise_is_hardly_borrowed() -> None:
     deviations = np.exp(np.linspace(math.log(1e-3), math.log(1e-1), 300))[:, np.newaxis]
     base, new = (deviations * normal(seed, 300, 5, 1.0) for seed in (1, 2))
-    found = estimate(Samples(base, new, without(300)))
+    found = estimate(Samples(base, new, without(300)), PRIOR)
     assert (found.freedom < 8 + 2).all()
 
 
 def test_the_spread_inside_launches_tells_what_noise_to_expect() -> None:
     deviations = np.exp(np.linspace(math.log(3e-3), math.log(3e-2), 300))
     base, new = (deviations[:, np.newaxis] * normal(seed, 300, 3, 1.0) for seed in (1, 2))
-    blind = estimate(Samples(base, new, without(300)))
-    seeing = estimate(Samples(base, new, deviations))
+    blind = estimate(Samples(base, new, without(300)), PRIOR)
+    seeing = estimate(Samples(base, new, deviations), PRIOR)
     errors = [np.abs(np.log(found.deviation / deviations)).mean() for found in (blind, seeing)]
     assert errors[1] < 0.7 * errors[0]
+
+
+def test_a_launch_is_never_better_than_it_says() -> None:
+    """Launches of two modes may agree by chance."""
+    within = np.full(50, 0.03)
+    found = estimate(Samples(normal(1, 50, 3, 1e-4), normal(2, 50, 3, 1e-4), within), PRIOR)
+    assert (found.deviation >= 0.03).all()
+
+
+def test_a_fitted_prior_finds_the_spread_besides_the_one_inside() -> None:
+    within = np.full(400, 0.006)
+    variance, freedom = own_variance(normal(3, 400, 5, math.hypot(0.006, 0.008)))
+    found = fit_prior(variance, freedom, within)
+    assert found.between == pytest.approx(0.008, rel=0.15)
 
 
 def test_an_outlier_launch_neither_makes_a_regression_nor_hides_one() -> None:
@@ -67,39 +101,48 @@ def test_an_outlier_launch_neither_makes_a_regression_nor_hides_one() -> None:
     new[7, 2] += 0.5
     new[9] += 0.05
     base[9, 0] += 0.5
-    found = estimate(Samples(base, new, without(100)))
-    regressed = discoveries(found.worse) & (found.change > np.log1p(floors(found.error)))
-    assert np.flatnonzero(regressed).tolist() == [9]
+    found = estimate(Samples(base, new, without(100)), PRIOR)
+    assert np.flatnonzero(slower(found)).tolist() == [9]
     assert abs(found.change[7]) < 0.01
 
 
-def test_one_launch_a_side_decides_nothing() -> None:
-    found = estimate(Samples(np.zeros((3, 1)), np.full((3, 1), 0.5), without(3)))
-    assert found.change == pytest.approx([0.5] * 3)
-    assert np.isnan(found.worse).all()
-    assert not discoveries(found.worse).any()
-    assert (floors(found.error) == statistics.LEAST_FLOOR).all()
+def test_one_launch_a_side_is_judged_by_what_is_known() -> None:
+    base, new = np.zeros((3, 1)), np.array([[0.005], [0.1], [0.47]])
+    within = np.array([0.001, 0.1, 0.001])
+    found = estimate(Samples(base, new, within), PRIOR)
+    assert (found.freedom == PRIOR.freedom).all()
+    assert found.deviation**2 == pytest.approx(np.maximum(PRIOR.variance(within), within**2))
+    assert slower(found).tolist() == [False, False, True]
+
+
+def test_the_known_spreads_are_what_the_recorded_launches_say(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = [str(RESULTS / f"h200x2/overlap{again}.json") for again in ("", "-again")]
+    assert known_spread.main(files) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    prior = KNOWN["cuda"]
+    said = f'"cuda": Prior(between={prior.between:.4f}, freedom={prior.freedom:.1f}),'
+    assert line.startswith(said)
+    assert ASSUMED.between > max(prior.between for prior in KNOWN.values())
+    assert known_spread.main(files[:1]) == 2
+    assert "one launch of 'cuda': give 2 or more" in capsys.readouterr().err
 
 
 def test_one_launch_against_many_is_tested() -> None:
-    found = estimate(Samples(normal(1, 50, 8, 0.003), np.full((50, 1), 0.2), without(50)))
-    assert discoveries(found.worse).all()
+    found = estimate(Samples(normal(1, 50, 8, 0.003), np.full((50, 1), 0.2), without(50)), PRIOR)
+    assert slower(found).all()
 
 
 def test_benchmarks_without_figures_on_a_side_are_left_out() -> None:
     base, new = normal(1, 20, 5, 0.01), normal(2, 20, 5, 0.01)
     new[3] = math.nan
     base[4, 1:] = math.nan
-    found = estimate(Samples(base, new, without(20)))
+    found = estimate(Samples(base, new, without(20)), PRIOR)
     assert np.isnan(found.change[3])
-    assert np.isnan(found.worse[3])
-    assert np.isfinite(found.worse[4])
+    assert found.gone.tolist() == [i == 3 for i in range(20)]
+    assert np.isfinite(found.error[4])
     assert found.freedom[4] < found.freedom[5]
-
-
-def test_discoveries_are_benjamini_and_hochbergs() -> None:
-    p = np.array([0.001, math.nan, 0.04, 0.02, 0.9])
-    assert discoveries(p).tolist() == [True, False, False, True, False]
 
 
 @given(
@@ -115,10 +158,9 @@ def test_exchanging_the_sides_exchanges_worse_and_better(
 ) -> None:
     base = normal(seed, benchmarks, base_launches, deviation)
     new = normal(seed + 1, benchmarks, new_launches, deviation) + 0.03
-    there = estimate(Samples(base, new, without(benchmarks)))
-    back = estimate(Samples(new, base, without(benchmarks)))
+    there = estimate(Samples(base, new, without(benchmarks)), PRIOR)
+    back = estimate(Samples(new, base, without(benchmarks)), PRIOR)
     np.testing.assert_array_equal(there.change, -back.change)
-    np.testing.assert_array_equal(there.worse, back.better)
     np.testing.assert_array_equal(there.error, back.error)
 
 
@@ -128,7 +170,7 @@ def test_the_order_of_launches_does_not_matter(
     seed: int, benchmarks: int, order: list[int]
 ) -> None:
     base, new = normal(seed, benchmarks, 6, 0.01), normal(seed + 1, benchmarks, 6, 0.01)
-    one = estimate(Samples(base, new, without(benchmarks)))
-    other = estimate(Samples(base[:, order], new[:, order[::-1]], without(benchmarks)))
-    np.testing.assert_array_equal(one.worse, other.worse)
+    one = estimate(Samples(base, new, without(benchmarks)), PRIOR)
+    other = estimate(Samples(base[:, order], new[:, order[::-1]], without(benchmarks)), PRIOR)
+    np.testing.assert_array_equal(one.error, other.error)
     np.testing.assert_array_equal(one.change, other.change)

@@ -1,17 +1,20 @@
 """Rows read block by block are what they are one by one: the same figures, the same refusals."""
 
 import json
+from collections.abc import Callable
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samples
 from overlapbench import entries
 from overlapbench.columns import split_blocks
+from overlapbench.counters import stored_table
 from overlapbench.entries import Entries, Names, read_entries
-from overlapbench.metrics import METRICS
+from overlapbench.result import read_contract
 from overlapbench.source import Document, ResultError
 from samples import Json
 
@@ -23,7 +26,9 @@ _FIELDS = {
     "error_occurred": st.booleans(),
     "run_name": st.sampled_from(["Compute/Gemm/n:1", "Overlap/A+B/n:1", "x", "", 7]),
     "label": st.text(max_size=3),
-} | dict.fromkeys(("real_time", *(METRICS.keys() - {"time"})), _FIGURES)
+    "state": st.sampled_from(["ok", "serialized", "invalid", "error", "odd", 1]),
+    "reason": st.sampled_from(["", "why", None, 1]),
+} | dict.fromkeys(("real_time", *stored_table().keys), _FIGURES)
 
 
 @st.composite
@@ -41,20 +46,26 @@ def rows(draw: st.DrawFn) -> list[Json]:
     return made
 
 
-def read(text: str, ours: bool) -> Entries | str:
+def read(text: str) -> Entries | str:
     try:
-        return read_entries(Document.parse("run.json", text), ours, Names())
+        document = Document.parse("run.json", text)
+        return read_entries(document, read_contract(document), Names())
     except ResultError as error:
         return str(error)
 
 
-@given(rows(), st.booleans())
+@given(rows(), st.sampled_from(["", "1", "2"]))
 @settings(max_examples=300, deadline=None)
-def test_blocks_are_read_as_their_rows_are(made: list[Json], ours: bool) -> None:
-    text = json.dumps(samples.document(made))
-    found = read(text, ours)
+def test_blocks_are_read_as_their_rows_are(made: list[Json], schema: str) -> None:
+    document = samples.document(made)
+    if schema == "2":
+        document = samples.stated(document)
+    elif not schema:
+        del document["context"]["overlapbench_schema"]
+    text = json.dumps(document)
+    found = read(text)
     with mock.patch.object(entries._Reader, "_read_block", return_value=False):
-        expected = read(text, ours)
+        expected = read(text)
     if isinstance(found, str) or isinstance(expected, str):
         assert isinstance(found, str)
         assert isinstance(expected, str)
@@ -64,18 +75,21 @@ def test_blocks_are_read_as_their_rows_are(made: list[Json], ours: bool) -> None
             assert getattr(found, column) == getattr(expected, column)
 
 
-def test_a_whole_run_is_read_in_blocks() -> None:
-    document = Document.parse("run.json", json.dumps(samples.document(samples.full_run())))
+@pytest.mark.parametrize("form", [dict, samples.stated])
+def test_a_whole_run_is_read_in_blocks(form: Callable[[Json], Json]) -> None:
+    text = json.dumps(form(samples.document(samples.full_run())))
+    document = Document.parse("run.json", text)
     blocks = split_blocks(document.entries)
     assert sorted(place for block in blocks for place in block.places) == list(
         range(len(document.entries))
     )
     with mock.patch.object(entries._Reader, "_read_entry") as one_by_one:
-        read_entries(document, True, Names())
+        read_entries(document, read_contract(document), Names())
     assert one_by_one.call_count == 2  # the row that failed, and the invalid one
 
 
 def test_an_invalid_row_is_no_good_one() -> None:
     made = [samples.row(f"Compute/Gemm/n:{n}", valid=float(n != 1), label="bad") for n in range(3)]
     document = Document.parse("run.json", json.dumps(samples.document(made)))
-    assert read_entries(document, True, Names()).problems == ["", "bad", ""]
+    found = read_entries(document, read_contract(document), Names())
+    assert found.problems == ["", "invalid: bad", ""]

@@ -21,18 +21,20 @@ ROW_FAILS = Drill("fail@make", Outcome.ROW_FAILS, "injected")
 ROWS_FAIL = Drill("kernel@verify", Outcome.ROWS_FAIL, "injected")
 INVALID = Drill("throttle@report", Outcome.INVALID, "throttled")
 UNHARMED = Drill("delay@fill,ms=1000", Outcome.UNHARMED)
+AT_ONCE = replace(ROW_FAILS, fault="fail@connect", at_once=True)
 
 
 def row(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "real_time": 1.5, "max_rel_err": 0.0, "valid": 1.0, "label": "", **more}
+    measured = {"real_time": 1.5, "max_rel_err": 0.0, "valid": 1.0, "state": "ok", "reason": ""}
+    return {"name": name, **measured, **more}
 
 
 def error(name: str, message: str = "injected") -> dict[str, Any]:
-    return {"name": name, "error_occurred": True, "error_message": message}
+    return {"name": name, "error_occurred": True, "state": "error", "reason": message}
 
 
 def invalid(name: str) -> dict[str, Any]:
-    return row(name, valid=0.0, label="invalid: clocks were throttled")
+    return row(name, valid=0.0, state="invalid", reason="clocks were throttled")
 
 
 def document(rows: list[dict[str, Any]], **more: Any) -> str:
@@ -64,10 +66,10 @@ def ended(drill: Drill) -> Ended:
     return Ended(status, 1.0, announce(*NAMES), "", {RESULT: document(rows[drill.outcome])})
 
 
-DRILLS = (ENDS, KILLED, TOO_EARLY, ROW_FAILS, ROWS_FAIL, INVALID, UNHARMED)
+DRILLS = (ENDS, KILLED, TOO_EARLY, ROW_FAILS, ROWS_FAIL, INVALID, UNHARMED, AT_ONCE)
 
 
-@pytest.mark.parametrize("drill", DRILLS, ids=lambda drill: drill.outcome.name)
+@pytest.mark.parametrize("drill", DRILLS, ids=lambda drill: drill.fault)
 def test_a_job_that_keeps_all_promises_breaks_none(drill: Drill) -> None:
     assert judge(drill, ended(drill)).broken == []
 
@@ -81,6 +83,11 @@ SPOILT: dict[str, tuple[Drill, Callable[[Ended], Ended], str]] = {
     "status 0": (ENDS, lambda job: replace(job, status=0), "exit status 0"),
     "another status": (UNHARMED, lambda job: replace(job, status=1), "exit status 1, not 0"),
     "silence": (ENDS, lambda job: replace(job, stderr=""), "no line of ours says"),
+    "waiting for a timeout": (
+        AT_ONCE,
+        lambda job: replace(job, seconds=40.0),
+        "ended after 40.0 s, not within 12 s",
+    ),
     "others' line": (
         ENDS,
         lambda job: replace(job, stderr=job.stderr.replace("overlapbench", "mpirun")),

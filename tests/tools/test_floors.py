@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overlapbench.compare.floors import format_spreads, parse_floors, read_floors
-from overlapbench.metrics import JUDGED
+from overlapbench.counters import stored_table
 from overlapbench.source import ResultError
 
 TEXT = """
@@ -35,10 +35,18 @@ def test_the_last_entry_that_fits_wins() -> None:
     assert floors.spread("Compute/Gemm/n:64", "time") == pytest.approx(0.005)
 
 
+@pytest.mark.parametrize(("pattern", "name"), [("64M", "67108864"), ("67108864", "64M")])
+def test_a_pattern_takes_a_size_in_either_form(pattern: str, name: str) -> None:
+    floors = parse_floors("f.toml", f'[[floor]]\npattern = "*/bytes:{pattern}"\npercent = 5')
+    assert floors.set_for(f"Comm/AllToAll/bytes:{name}", "time") is not None
+    assert floors.set_for("Comm/AllToAll/bytes:64", "time") is None
+
+
 _names = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1)
+_metrics = st.sampled_from(stored_table().judged)
 
 
-@given(st.dictionaries(_names, st.dictionaries(st.sampled_from(JUDGED), st.floats(1e-4, 10))))
+@given(st.dictionaries(_names, st.dictionaries(_metrics, st.floats(1e-4, 10))))
 def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) -> None:
     floors = parse_floors("f.toml", format_spreads(spreads))
     for name, metrics in spreads.items():
@@ -61,9 +69,8 @@ def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) 
         ("percent = " + 10_000 * "[", "f.toml: not TOML"),
         ('[[floor]]\npattern = "*"\npercent = true', "f.toml: floor[0].percent: True is not a"),
         ('[[floor]]\npattern = "*"\npct = 1', "f.toml: floor[0]: unknown key 'pct'"),
-        ('[[floor]]\npattern = "*"\nmetric = "x"', "f.toml: floor[0].metric: 'x' is none of"),
+        ('[[floor]]\npattern = "*"\nmetric = 1', "f.toml: floor[0].metric: 1 is not the name of"),
         ("[spread]\nA = 1", "f.toml: spread.A: 1 is not a table"),
-        ("[spread.A]\nspeed = 1", "f.toml: spread.A: 'speed' is none of the metrics"),
         ('[spread.A]\ntime = "1"', "f.toml: spread.A.time: '1' is not a number from 0 on"),
     ],
 )
@@ -71,6 +78,30 @@ def test_what_makes_no_sense_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(ResultError) as refusal:
         parse_floors("f.toml", text)
     assert str(refusal.value).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[[floor]]\npattern = "*"\nmetric = "x"\npercent = 1', "f.toml: floor[0].metric: 'x'"),
+        ("[spread.A]\nspeed = 1", "f.toml: spread.A: 'speed'"),
+    ],
+)
+def test_a_metric_that_no_table_judges_is_refused(text: str, complaint: str) -> None:
+    floors = parse_floors("f.toml", text)
+    with pytest.raises(ResultError) as refusal:
+        floors.require_known(stored_table())
+    names = ", ".join(stored_table().judged)
+    assert str(refusal.value) == f"{complaint} is none of the metrics {names}"
+
+
+def test_an_earlier_name_of_a_metric_sets_the_floor_of_todays() -> None:
+    text = '[[floor]]\npattern = "*"\nmetric = "pct_of_ideal"\npercent = 5'
+    floors = parse_floors("f.toml", f'{text}\n[spread."A"]\npct_of_ideal = 1')
+    floors.require_known(stored_table())
+    entry = floors.set_for("A", "pct_of_bound")
+    assert entry is not None
+    assert (entry.floor, floors.spread("A", "pct_of_bound")) == (0.05, 0.01)
 
 
 def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

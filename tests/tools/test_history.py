@@ -22,6 +22,7 @@ import histories
 import history
 import launches
 import samples
+from overlapbench.counters import TIME, stored_table
 from overlapbench.history import schema
 from overlapbench.history.database import open_history
 from overlapbench.history.record import parse_record, read_records
@@ -31,6 +32,7 @@ from samples import Json
 
 Capture = pytest.CaptureFixture[str]
 A = samples.row("Compute/Gemm/n:1")
+TIME_MS = stored_table().counters[TIME]
 HOSTILE = "BM_<b>[red]x|`*_@me ::error::%0A,:'\"; DROP TABLE run; --"
 
 
@@ -216,21 +218,21 @@ def plain(host: str, day: int) -> Json:
 def test_a_series_never_mixes_machines(field: str, folder: Path) -> None:
     add(dated(1), dated(2, **{field: "host" if field == "backend" else "other"}), dated(3))
     with open_history(Path("history.sqlite")) as database:
-        series = list(read_series(database, Selection(), "*", "time"))
+        series = list(read_series(database, Selection(), "*", TIME_MS))
     assert sorted([point.run.id for point in part.points] for part in series) == [[1, 3], [2]]
 
 
 def test_a_series_goes_on_across_what_is_named(folder: Path) -> None:
     add(dated(1, driver_version="1"), dated(2, driver_version="2"))
     with open_history(Path("history.sqlite")) as database:
-        (series,) = read_series(database, Selection(), "*", "time", ("driver",))
+        (series,) = read_series(database, Selection(), "*", TIME_MS, ("driver",))
     assert [point.run.id for point in series.points] == [1, 2]
 
 
 def test_plain_files_are_told_apart_by_host(folder: Path) -> None:
     add(plain("node1", 1), plain("node2", 2), plain("node1", 3))
     with open_history(Path("history.sqlite")) as database:
-        series = list(read_series(database, Selection(), "BM_*", "time"))
+        series = list(read_series(database, Selection(), "BM_*", TIME_MS))
     assert {str(part.machine): len(part.points) for part in series} == {
         "host node1": 2,
         "host node2": 1,
@@ -241,7 +243,7 @@ def test_plain_files_are_told_apart_by_host(folder: Path) -> None:
 def test_rows_with_a_problem_are_in_no_series(folder: Path) -> None:
     add(dated(1), dated(2, A | {"valid": 0.0}), dated(3, A | {"error_occurred": True}))
     with open_history(Path("history.sqlite")) as database:
-        (series,) = read_series(database, Selection(), "*", "time")
+        (series,) = read_series(database, Selection(), "*", TIME_MS)
     assert [point.run.id for point in series.points] == [1]
 
 
@@ -476,7 +478,7 @@ def test_names_and_paths_are_never_sql_markup_or_paths(folder: Path, capsys: Cap
     assert "\x1b" not in text
     with open_history(Path("h'?#%.sqlite")) as database:
         assert database.benchmarks() == [HOSTILE]
-        assert len(list(read_series(database, Selection(), "BM_*", "time"))) == 1
+        assert len(list(read_series(database, Selection(), "BM_*", TIME_MS))) == 1
 
 
 def test_a_line_of_csv_is_no_formula(folder: Path, capsys: Capture) -> None:

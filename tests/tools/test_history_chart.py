@@ -10,6 +10,7 @@ import pytest
 import histories
 import history
 import samples
+from overlapbench.counters import TIME, stored_table
 from overlapbench.history.changes import find_changes
 from overlapbench.history.chart import MOST_PANELS, draw_trend
 from overlapbench.history.database import Machine
@@ -17,6 +18,7 @@ from overlapbench.history.tables import Found
 from overlapbench.source import ResultError
 
 Capture = pytest.CaptureFixture[str]
+TIME_MS = stored_table().counters[TIME]
 
 
 @pytest.fixture
@@ -87,17 +89,17 @@ def test_a_signed_metric_is_drawn_without_changes(folder: Path) -> None:
 
 
 def test_one_run_is_a_trend_too() -> None:
-    specification = draw_trend("time", found([1.0]), "")
+    specification = draw_trend(TIME_MS, found([1.0]), "")
     assert len(specification["concat"]) == 1
 
 
 def test_two_machines_are_two_curves_with_a_legend() -> None:
     one = histories.series([1.0, 2.0])
     two = dataclasses.replace(one, machine=Machine((("GPU", "NVIDIA B200"),)))
-    text = json.dumps(draw_trend("time", [(one, None), (two, None)], ""))
+    text = json.dumps(draw_trend(TIME_MS, [(one, None), (two, None)], ""))
     assert "NVIDIA B200" in text
     assert '"legend": null' not in text
-    assert '"legend": null' in json.dumps(draw_trend("time", [(one, None)], ""))
+    assert '"legend": null' in json.dumps(draw_trend(TIME_MS, [(one, None)], ""))
 
 
 def test_too_many_panels_are_refused(folder: Path, capsys: Capture) -> None:
@@ -108,7 +110,7 @@ def test_too_many_panels_are_refused(folder: Path, capsys: Capture) -> None:
     assert f"at most {MOST_PANELS}" in capsys.readouterr().err
     assert not Path("x.svg").exists()
     with pytest.raises(ResultError, match="no benchmark"):
-        draw_trend("time", [], "")
+        draw_trend(TIME_MS, [], "")
 
 
 def test_a_page_holds_no_markup_from_results(folder: Path) -> None:

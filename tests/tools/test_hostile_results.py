@@ -223,7 +223,7 @@ def test_csv_is_read_back_whatever_it_holds(
     capsys.readouterr()
     assert history.main(["export", "--format", "csv"]) == 0
     (line,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert (line["revision"], line["problem"]) == ('x",', 'a, "b" =c;')
+    assert (line["revision"], line["problem"]) == ('x",', 'invalid: a, "b" =c;')
 
 
 def test_an_output_that_cannot_write_a_character_is_one_line(tmp_path: Path) -> None:

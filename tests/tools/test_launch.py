@@ -11,12 +11,15 @@ import pytest
 import samples
 from overlapbench import source
 from overlapbench.compare.side import badness
-from overlapbench.entries import COLUMNS, SAVED
+from overlapbench.counters import stored_table
+from overlapbench.entries import MEDIAN_ERROR, SAVED, columns_of
 from overlapbench.launch import Figures, parse_launch, read_launches
 from overlapbench.source import ResultError
 from samples import Json
 
 NAME = "Compute/Gemm/n:64"
+COUNTERS = stored_table().counters
+COLUMNS = columns_of(stored_table())
 PAIR = "AllToAll+Gemm/grid:1x1"
 
 
@@ -34,7 +37,8 @@ def test_repetitions_become_their_median_and_their_spread() -> None:
     figures = read(*(samples.row(NAME, i, real_time=t) for i, t in enumerate(times)))[NAME]
     assert value(figures, "time") == 2.0
     assert figures.repetitions == 3
-    assert figures.spread[COLUMNS.index("time")] == pytest.approx(statistics.stdev(times) / 4.0)
+    spread = statistics.stdev(times) / statistics.mean(times)
+    assert figures.error == pytest.approx(MEDIAN_ERROR * spread / math.sqrt(3))
 
 
 def test_the_median_of_two_is_their_mean() -> None:
@@ -49,19 +53,28 @@ def test_times_are_kept_in_ms(unit: str, ms: float) -> None:
     assert value(figures, "time") == pytest.approx(3 * ms)
 
 
-def test_efficiency_is_judged_as_the_share_of_t_that_was_saved() -> None:
+def test_a_row_knows_its_error_by_its_samples() -> None:
+    figures = read(*(samples.row(NAME, i, cv=0.02, samples=25) for i in range(4)))[NAME]
+    assert figures.error == pytest.approx(MEDIAN_ERROR * 0.02 / 5 / 2)
+    assert math.isnan(read(samples.row(NAME))[NAME].error)
+
+
+def test_efficiency_is_judged_by_the_speedup() -> None:
     row = samples.overlap(PAIR, 1.25, comp=2.0, comm=1.0, efficiency=0.5)
     figures = read(row)[f"Overlap/{PAIR}"]
     assert value(figures, SAVED) == pytest.approx(0.5 * 1.0 / 2.5)
     assert value(figures, "efficiency") == 0.5
-    assert badness("efficiency", np.array([0.2, 0.1])).tolist() == [-0.2, -0.1]
+    assert badness(COUNTERS["efficiency"], np.array([0.2, 0.1])).tolist() == [
+        pytest.approx(-math.log(1.2)),
+        pytest.approx(-math.log(1.1)),
+    ]
 
 
 def test_a_falling_rate_is_worse_and_a_rate_of_0_is_none() -> None:
-    fast, slow, none = badness("busbw_GBps", np.array([2.0, 1.0, 0.0]))
+    fast, slow, none = badness(COUNTERS["busbw_GBps"], np.array([2.0, 1.0, 0.0]))
     assert slow - fast == pytest.approx(math.log(2))
     assert math.isnan(none)
-    assert badness("time", np.array([1.0, 2.0])).tolist() == [0.0, math.log(2)]
+    assert badness(COUNTERS["time"], np.array([1.0, 2.0])).tolist() == [0.0, math.log(2)]
 
 
 def test_a_plain_file_of_google_benchmark_has_its_time() -> None:
@@ -69,19 +82,19 @@ def test_a_plain_file_of_google_benchmark_has_its_time() -> None:
     del row["repetition_index"]
     text = json.dumps({"context": {"num_cpus": 2}, "benchmarks": [row]})
     launch = parse_launch("plain.json", text)
-    figures = launch.rows["BM_Copy/1024"]
-    assert value(figures, "time") == pytest.approx(0.005)
-    assert math.isnan(value(figures, "efficiency"))
+    assert launch.time_ms("BM_Copy/1024") == pytest.approx(0.005)
+    assert launch.table.judged == ("time",)
+    assert "efficiency" not in launch.columns
     assert set(launch.context.values()) == {""}
 
 
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        (samples.row(NAME, valid=0, label="throttled"), "throttled"),
+        (samples.row(NAME, valid=0, label="invalid: throttled"), "invalid: throttled"),
         (samples.row(NAME, error_occurred=True, error_message="wrong\nresult"), "wrong result"),
         (samples.row(NAME, run_type="aggregate"), "only aggregates are in the file"),
-        (samples.row(NAME, valid=0, label="a \x1b[31mred\x1b[0m lie"), "a �[31mred�[0m lie"),
+        (samples.row(NAME, valid=0, label="a \x1b[31mlie"), "invalid: a �[31mlie"),
     ],
 )
 def test_problems_are_kept_on_one_harmless_line(row: Json, problem: str) -> None:
@@ -90,7 +103,7 @@ def test_problems_are_kept_on_one_harmless_line(row: Json, problem: str) -> None
 
 def test_one_bad_repetition_is_counted() -> None:
     rows = [samples.row(NAME, i, valid=float(i != 1), label="slow") for i in range(3)]
-    assert read(*rows)[NAME].problem == "1 of 3 repetitions: slow"
+    assert read(*rows)[NAME].problem == "1 of 3 repetitions: invalid: slow"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,8 @@ def test_an_untrusted_row_is_drawn_but_not_fitted() -> None:
     rows[3] |= {"train_ms": 9.0, "valid": 0.0, "label": "throttled"}
     chart = draw(samples.document(rows))["mlp"]
     assert any("80.0 µs a step + 100.0 µs" in r["series"] for r in records(chart, "train_ms"))
-    assert [r["problem"] for r in records(chart, "train_ms") if r["problem"]] == ["throttled"]
+    bad = [r["problem"] for r in records(chart, "train_ms") if not r["trusted"]]
+    assert bad == ["invalid: throttled"]
 
 
 def test_pictures_are_made() -> None:

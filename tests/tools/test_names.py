@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlapbench.names import BenchmarkName
+from overlapbench.names import BenchmarkName, spell_sizes
 
 _words = st.from_regex(r"[A-Z][A-Za-z0-9]{0,11}", fullmatch=True)
 _keys = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True).filter(
@@ -92,3 +92,18 @@ def test_an_overlap_name_is_taken_apart() -> None:
 def test_what_is_no_name_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         BenchmarkName.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("Comm/AllToAll/bytes:64M/cache:cold", "Comm/AllToAll/bytes:67108864/cache:cold"),
+        ("*bytes:1G*", "*bytes:1073741824*"),
+        ("bytes:(4K|67108864)$", "bytes:(4096|67108864)$"),
+        ("matrix_bytes:2G", "matrix_bytes:2147483648"),
+        ("n:64Max/16x16K/B2M/tf32", "n:64Max/16x16K/B2M/tf32"),
+    ],
+)
+def test_sizes_are_found_in_either_form(text: str, spelled: str) -> None:
+    assert spell_sizes(text) == spelled
+    assert spell_sizes(spelled) == spelled

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -56,14 +57,14 @@ def test_the_suffix_for_repetitions_is_no_part_of_the_name() -> None:
     ("rows", "problem", "figures"),
     [
         pytest.param(
-            [samples.overlap(PAIR, valid=0.0, label="not overlapped")],
-            "not overlapped",
+            [samples.overlap(PAIR, valid=0.0, label="invalid: not overlapped")],
+            "invalid: not overlapped",
             True,
             id="invalid, with the reason in the label",
         ),
         pytest.param(
             [samples.overlap(PAIR, valid=0)],
-            "marked invalid, giving no reason",
+            "invalid: no reason is given",
             True,
             id="no label",
         ),
@@ -82,10 +83,10 @@ def test_the_suffix_for_repetitions_is_no_part_of_the_name() -> None:
         pytest.param(
             [
                 samples.overlap(PAIR),
-                samples.overlap(PAIR, repetition=1, valid=0.0, label="throttled"),
+                samples.overlap(PAIR, repetition=1, valid=0.0, label="invalid: throttled"),
                 samples.overlap(PAIR, repetition=2),
             ],
-            "1 of 3 repetitions: throttled",
+            "invalid: 1 of 3 repetitions: throttled",
             True,
             id="one repetition spoils the row",
         ),
@@ -118,9 +119,10 @@ Change = Callable[[Json], object]
             "context.overlapbench_schema: missing: not a result of overlapbench",
         ),
         (
-            lambda d: d["context"].update(overlapbench_schema="2"),
-            "context.overlapbench_schema: '2' is not '1'",
+            lambda d: d["context"].update(overlapbench_schema="3"),
+            "context.overlapbench_schema: '3' is not '1' or '2', known here",
         ),
+        (lambda d: d["context"].update(overlapbench_schema="2"), "counters: missing"),
         (
             lambda d: d["context"].update(overlapbench_schema=1),
             "context.overlapbench_schema: 1 is not text",
@@ -285,3 +287,80 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, name: str, complaint: st
     with pytest.raises(ResultError) as refusal:
         read_results([str(tmp_path / name)])
     assert str(refusal.value).startswith(f"{tmp_path / name}: {complaint}")
+
+
+def with_intervals(*rows: Json) -> Json:
+    return samples.with_intervals(samples.stated(samples.document(rows)), 0.1)
+
+
+def test_bounds_are_intervals_and_no_counters() -> None:
+    document = with_intervals(samples.row(COMM, real_time=2.0, busbw_GBps=100.0))
+    document["counters"].append(dict(document["counters"][-1], name="busbw_GBps_low", aliases=[]))
+    (row,) = parse_result("run.json", json.dumps(document)).rows
+    assert row.counters == {"busbw_GBps": 100.0}
+    assert row.intervals == {"busbw_GBps": (90.0, 110.0), "time": (1.8, 2.2)}
+
+
+def test_the_interval_of_repetitions_holds_them_all() -> None:
+    times = (1.0, 2.0, 3.0)
+    document = with_intervals(*(samples.row(COMM, i, real_time=t) for i, t in enumerate(times)))
+    (row,) = parse_result("run.json", json.dumps(document)).rows
+    assert row.time_ms == 2.0
+    assert row.intervals["time"] == pytest.approx((0.9, 3.3))
+    for bound in ("time_low_ms", "time_high_ms"):
+        del document["benchmarks"][0][bound]
+    (row,) = parse_result("run.json", json.dumps(document)).rows
+    assert "time" not in row.intervals, "not known of all"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"busbw_GBps_low": 200.0}, "busbw_GBps_low: 200 is above busbw_GBps_high: 110"),
+        ({"time_high_ms": "wide"}, 'time_high_ms: "wide" is not a number'),
+        ({"time_low_ms": None}, "time_low_ms: null is not a number"),
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused(change: Json, complaint: str) -> None:
+    document = with_intervals(samples.row(COMM, busbw_GBps=100.0))
+    document["benchmarks"][0] |= change
+    with pytest.raises(ResultError, match=re.escape(complaint)):
+        parse_result("run.json", json.dumps(document))
+
+
+def test_a_noisy_row_is_measured_and_not_trusted() -> None:
+    document = samples.stated(samples.document([samples.row(COMM, busbw_GBps=100.0)]))
+    document["benchmarks"] = [samples.noisy(document["benchmarks"][0], "±30 %: clocks changed")]
+    (row,) = parse_result("run.json", json.dumps(document)).rows
+    assert (row.trusted, row.bad, row.counters) == (False, True, {"busbw_GBps": 100.0})
+    assert row.problem == "noisy: ±30 %: clocks changed"
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "passed"),
+    [
+        ("invalid", "not overlapped: free together for 0", True),
+        ("serialized", "communication waited", True),
+        ("invalid", "throttled", False),
+        ("ok", "", False),
+        ("noisy", "±30 %", False),
+    ],
+)
+def test_two_sides_on_one_stream_pass_where_they_do_not_overlap(
+    state: str, reason: str, passed: bool
+) -> None:
+    document = samples.stated(samples.document([]))
+    document["benchmarks"] = [samples.control(state, reason)]
+    (row,) = parse_result("run.json", json.dumps(document)).rows
+    assert row.passed_control is passed
+    assert row.bad is (state in ("invalid", "noisy") and not passed)
+
+
+def test_equal_priorities_pass_where_nothing_is_gained() -> None:
+    rows = samples.priorities()
+    rows[1] |= {"valid": 0.0, "label": "invalid: the negative control shows a gain of 1.2"}
+    found = {row.name.axis("priority"): row for row in read_rows(*rows[:2])}
+    assert found["equal"].bad
+    assert not found["equal"].passed_control
+    assert not found["high"].passed_control
+    assert [row.passed_control for row in read_rows(*rows[2:])] == [False, True]

@@ -5,29 +5,36 @@ import dataclasses
 import pytest
 
 import simulate_compare
-from simulate_compare import SCENARIOS, Outcome, simulate
+from simulate_compare import LAUNCHES, MACHINES, NOISY, QUIET, Outcome, simulate
 
-KEPT = Outcome(0.004, (0.999, 0.96, 0.9))
+KEPT = Outcome("quiet", 5, 0.004, (0.5, 0.999, 1.0, 1.0), 0.02)
 
 
 def test_a_small_simulation_finds_what_is_there_and_little_else() -> None:
-    outcome = simulate(SCENARIOS[0], trials=40, seed=3)
+    outcome = simulate(QUIET, launches=5, trials=20, seed=3)
     assert outcome.false_alarms <= 0.05
-    assert all(power >= 0.85 for power in outcome.power)
+    assert outcome.found[1] >= 0.9
+    assert outcome.floor < 0.03
 
 
-def test_with_much_less_data_less_is_found() -> None:
-    scenario = dataclasses.replace(SCENARIOS[0], launches=2, repetitions=1)
-    assert simulate(scenario, trials=20, seed=3).power[1] < 0.6
+def test_with_much_noise_less_is_found_and_the_floor_says_so() -> None:
+    outcome = simulate(NOISY, launches=1, trials=10, seed=3)
+    assert outcome.false_alarms <= 0.1
+    assert outcome.found[1] < 0.2
+    assert outcome.floor > 0.1
 
 
 @pytest.mark.parametrize(
     ("outcome", "complaint"),
     [
-        (dataclasses.replace(KEPT, false_alarms=0.01), "1.0% of the A/A suites fail"),
-        (dataclasses.replace(KEPT, power=(0.94, 0.96, 0.9)), "5% on a quiet benchmark is found in"),
-        (dataclasses.replace(KEPT, power=(0.99, 0.9, 0.9)), "5% on a mid benchmark is found in"),
-        (dataclasses.replace(KEPT, power=(0.99, 0.96, 0.7)), "10% on a noisy benchmark is found"),
+        (
+            dataclasses.replace(KEPT, false_alarms=0.01),
+            "quiet machine, 5 a side: 1.0% of the A/A comparisons fail",
+        ),
+        (
+            dataclasses.replace(KEPT, found=(0.5, 0.94, 1.0, 1.0)),
+            "quiet machine, 5 a side: 5% is found in 94.0%, promised is 95%",
+        ),
     ],
 )
 def test_a_broken_promise_is_named_and_fails(
@@ -40,7 +47,8 @@ def test_a_broken_promise_is_named_and_fails(
     assert simulate_compare.main(["--trials", "1"]) == 1
     captured = capsys.readouterr()
     assert complaint in captured.err
-    assert len(captured.out.splitlines()) == 2 + len(SCENARIOS)
+    assert captured.out.endswith("1 trials of 300 benchmarks for each row; seed 1.\n")
+    assert len(captured.out.splitlines()) == 2 + len(MACHINES) * len(LAUNCHES) + 2
 
 
 def test_kept_promises_pass(monkeypatch: pytest.MonkeyPatch) -> None:

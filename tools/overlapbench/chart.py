@@ -4,11 +4,12 @@ A new chart is one entry of CHARTS: its name (also of its files), its title, how
 rows it needs in words, the function that selects them, and the function that draws them with
 Altair. Titles and notes are added here, alike for all; colours come from the theme.
 
-Figures that are not to be trusted (rows with a `problem`) are grey and hollow in every chart, and
-are never part of a line, of a knee or of a worst value.
+Figures of rows that are not `trusted` are grey and hollow in every chart, and are never part of a
+line, of a knee or of a worst value.
 """
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -169,6 +170,7 @@ class Chart:
     """A drawn entry; `spec` is Vega-Lite with its data, and without a theme."""
 
     kind: ChartKind
+    name: str  # unlike that of any other chart drawn with it
     rows: Sequence[Row]  # that it shows
     notes: Sequence[str]  # whose figures these are, and how to read them
     spec: dict[str, Any]
@@ -181,23 +183,34 @@ class Chart:
         """Render the files `NAME.png` and `NAME.svg`."""
         look: dict[str, Any] = {"vl_version": VEGA_LITE_VERSION, "config": theme.LIGHT}
         return {
-            f"{self.kind.name}.png": vl_convert.vegalite_to_png(
-                self.spec, scale=theme.SCALE, **look
-            ),
-            f"{self.kind.name}.svg": vl_convert.vegalite_to_svg(self.spec, **look).encode(),
+            f"{self.name}.png": vl_convert.vegalite_to_png(self.spec, scale=theme.SCALE, **look),
+            f"{self.name}.svg": vl_convert.vegalite_to_svg(self.spec, **look).encode(),
         }
 
 
-def draw_charts(results: Sequence[Result], title: str) -> list[Chart]:
-    """Draw every chart for which the results hold rows, in the order of the table."""
+def draw_charts(
+    results: Sequence[Result], title: str, one_family_each: bool = False
+) -> list[Chart]:
+    """Draw every chart for which the results hold rows, in the order of the table.
+
+    One that shows several families is drawn for each of them, where that is asked for.
+    """
     rows = [row for result in results for row in result.rows]
     charts = []
     for kind in CHARTS:
         selected = kind.select(rows)
-        if selected:
-            notes = _notes(kind, selected, results)
-            drawing = kind.draw(selected).properties(title=_title(kind, [title, *notes]))
-            charts.append(Chart(kind, selected, notes, drawing.to_dict()))
+        families = list(dict.fromkeys(row.name.family for row in selected))
+        if len(families) > 1 and one_family_each:
+            parts = {
+                f"{kind.name}-{family}": [row for row in selected if row.name.family == family]
+                for family in families
+            }
+        else:
+            parts = {kind.name: selected} if selected else {}
+        for name, part in parts.items():
+            notes = _notes(kind, part, results)
+            drawing = kind.draw(part).properties(title=_title(kind, [title, *notes]))
+            charts.append(Chart(kind, name, part, notes, drawing.to_dict()))
     return charts
 
 
@@ -222,6 +235,10 @@ def _origin(result: Result) -> str:
 
 
 def _warning(rows: Sequence[Row]) -> str:
-    bad = sum(bool(row.problem) for row in rows)
+    states = Counter(row.state.value for row in rows if row.bad)
+    bad = ", ".join(f"{count} {state}" for state, count in states.items())
+    controls = sum(row.passed_control and not row.trusted for row in rows)
     what = "grey, and no part of a line, a knee or a worst value"
-    return f"Invalid or failed: {bad} of {len(rows)} rows: {what}." if bad else ""
+    parts = [f"Not to be trusted: {bad} of {len(rows)} rows: {what}."] if bad else []
+    parts += [f"Negative controls passed: {controls}; also grey."] if controls else []
+    return " ".join(parts)

@@ -1,8 +1,8 @@
 """Entries of a result file, a column at a time: the fast way through thousands of rows.
 
-Rows with the same keys form a block, and nearly all rows of a file are plainly good. So a block's
-columns are asked at once: are they all such? Only where the answer is no, a reader has to go from
-row to row, to see what is meant or to refuse it by field and line.
+Rows with the same keys and the same `state` form a block, and nearly all rows of a file are plainly
+good. So a block's columns are asked at once: are they all such? Only where the answer is no, a
+reader has to go from row to row, to see what is meant or to refuse it by field and line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Block:
-    """Entries with the same keys."""
+    """Entries with the same keys and the same state."""
 
     places: Sequence[int]  # in the file
     columns: Mapping[str, Sequence[object]]
@@ -52,13 +52,15 @@ class Block:
 
 
 def split_blocks(entries: Sequence[object]) -> list[Block]:
-    """Part the entries that are objects by their keys; a block is in the order of the file."""
-    layouts: dict[tuple[str, ...], list[int]] = {}
+    """Part the entries that are objects by keys and state; a block is in the order of the file."""
+    layouts: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     rows: list[Mapping[str, object]] = [e if isinstance(e, dict) else {} for e in entries]
     for place, row in enumerate(rows):
-        layouts.setdefault(tuple(row), []).append(place)
+        state = row.get("state")
+        text = state if isinstance(state, str) else ""
+        layouts.setdefault((text, tuple(row)), []).append(place)
     blocks = []
-    for keys, places in layouts.items():
+    for (_, keys), places in layouts.items():
         columns = zip(*(rows[place].values() for place in places), strict=True)
         blocks.append(Block(places, dict(zip(keys, columns, strict=True))))
     return blocks

@@ -8,31 +8,42 @@ the first one only takes what the second would take.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from overlapbench.columns import Array, Block, split_blocks
-from overlapbench.metrics import EFFICIENCY, JUDGED, METRICS, SHOWN, TIME
+from overlapbench.counters import EFFICIENCY, SHOWN, TIME, Table
 from overlapbench.names import BenchmarkName
 from overlapbench.result import (
     TO_MS,
-    read_counter,
+    Contract,
+    State,
+    read_counters,
+    read_failure,
     read_name,
+    read_state,
     read_time_ms,
-    required_counters,
+    require,
 )
-from overlapbench.source import Document, Fields
+from overlapbench.source import SMALLEST, Document, Fields
 
 Figure = TypeVar("Figure", float, Array)  # of one row, or of many
-SAVED = "saved_share"  # what efficiency is judged by
-COLUMNS = (*JUDGED, *SHOWN, SAVED)
-# Floats in here are fine; of all others `read_counter` decides.
-_BOUNDS = {key: metric.surely_fine() for key, metric in METRICS.items()}
-_COUNTERS = METRICS.keys() - {TIME}
+# Columns that are derived; no counter can have these names.
+SAVED = "saved share"  # of T by overlapping: speedup - 1, what efficiency is judged by
+ERROR = "standard error"  # of the time, relative, inside the launch
+# The standard error of a median over that of a mean, in large normal samples: sqrt(pi / 2).
+MEDIAN_ERROR = 1.2533
+_QUANTILE = 1.96  # of the normal distribution; intervals in rows are of 95 %
 _FAILED = frozenset({"error_occurred", "skipped"})
+_COMPARABLE = frozenset(state.value for state in State if state.comparable)
+
+
+def columns_of(table: Table) -> tuple[str, ...]:
+    """Return what a comparison keeps of a row."""
+    return (*dict.fromkeys((*table.judged, *SHOWN)), SAVED, ERROR)
 
 
 @dataclass(frozen=True)
@@ -43,39 +54,39 @@ class Entries:
     numbers: list[float | None]  # which repetition; None for an aggregate, which has no figures
     units: list[str]
     problems: list[str]  # why the figures are not to be trusted; empty for a good row
-    values: Array  # entries x COLUMNS, NaN where there is none
+    columns: tuple[str, ...]
+    values: Array  # entries x columns, NaN where there is none
 
 
-class Names(dict[tuple[str, bool], tuple[str, frozenset[str]]]):
+class Names(dict[tuple[str, str], tuple[str, frozenset[str]]]):
     """What a `run_name` stands for, and the counters its family must have, parsed once."""
 
-    def resolve(self, fields: Fields, ours: bool) -> tuple[str, frozenset[str]]:
+    def resolve(self, fields: Fields, contract: Contract) -> tuple[str, frozenset[str]]:
         text = fields.values.get("run_name")
-        found = self.get((text, ours)) if isinstance(text, str) else None
+        found = self.get((text, contract.schema)) if isinstance(text, str) else None
         if found is None:
-            name = read_name(fields) if ours else fields.name()
+            name = read_name(fields) if contract.ours else fields.name()
             family = name.family if isinstance(name, BenchmarkName) else ""
-            required = required_counters(family) | {"valid"} if ours else frozenset()
-            found = (str(name), frozenset(required))
-            self[fields.text("run_name"), ours] = found
+            found = (str(name), contract.required(family))
+            self[fields.text("run_name"), contract.schema] = found
         return found
 
 
-def read_entries(document: Document, ours: bool, names: Names) -> Entries:
-    """Read and check all entries; `ours` are those of this suite. Raises ResultError."""
-    return _Reader(document, ours, names).read()
+def read_entries(document: Document, contract: Contract, names: Names) -> Entries:
+    """Read and check all entries, as the file's contract has it. Raises ResultError."""
+    return _Reader(document, contract, names).read()
 
 
 @dataclass(frozen=True)
 class _Reader:
     document: Document
-    ours: bool
+    contract: Contract
     names: Names
 
     def read(self) -> Entries:
-        count = len(self.document.entries)
-        values = np.full((count, len(COLUMNS)), np.nan)
-        entries = Entries([""] * count, [None] * count, [""] * count, [""] * count, values)
+        count, columns = len(self.document.entries), columns_of(self.contract.table)
+        values = np.full((count, len(columns)), np.nan)
+        entries = Entries([""] * count, [None] * count, [""] * count, [""] * count, columns, values)
         for block in split_blocks(self.document.entries):
             if not self._read_block(block, entries):
                 for place in block.places:
@@ -92,9 +103,12 @@ class _Reader:
             return False
         if _FAILED & block.columns.keys() or block.always("run_type") != "iteration":
             return False
+        if self.contract.stated and not _plainly_good(block):
+            return False
+        schema = self.contract.schema
         known = [
-            self.names.get((text, self.ours))
-            or self.names.resolve(self.document.fields(place), self.ours)
+            self.names.get((text, schema))
+            or self.names.resolve(self.document.fields(place), self.contract)
             for place, text in zip(block.places, texts, strict=True)
         ]
         counters = self._counters(block, {required for _, required in known})
@@ -104,29 +118,33 @@ class _Reader:
             entries.names[place], entries.numbers[place] = name, number
             entries.units[place] = unit
         counters[TIME] *= TO_MS[unit]
-        for place, metric in enumerate(COLUMNS):
-            column = saved_share(counters) if metric == SAVED else counters.get(metric, np.nan)
+        for place, metric in enumerate(entries.columns):
+            derive = _DERIVED.get(metric)
+            column = derive(counters) if derive else counters.get(metric, np.nan)
             entries.values[block.places, place] = column
         return True
 
     def _counters(self, block: Block, required: set[frozenset[str]]) -> dict[str, Array] | None:
         """Return the time and all counters of a block; None where one needs a closer look."""
-        present = _COUNTERS & block.columns.keys() if self.ours else frozenset()
-        if not all(counters <= present for counters in required):
+        table = self.contract.table
+        names = {key: table.keys[key] for key in self.contract.keys_of(block.columns.keys())}
+        present = frozenset(names.values())
+        if len(present) < len(names) or not all(counters <= present for counters in required):
             return None
         counters = {}
-        for metric in (TIME, *present):
-            column = block.floats("real_time" if metric == TIME else metric, *_BOUNDS[metric])
+        for key, name in (("real_time", TIME), *names.items()):
+            # Floats in these bounds are fine; of all others the reader of an entry decides.
+            column = block.floats(key, *table.counters[name].surely_fine())
             if column is None:
                 return None
-            counters[metric] = column
+            counters[name] = column
         return counters
 
     # ---- an entry
 
     def _read_entry(self, place: int, entries: Entries) -> None:
         fields = self.document.fields(place)
-        entries.names[place], required = self.names.resolve(fields, self.ours)
+        entries.names[place], required = self.names.resolve(fields, self.contract)
         run_type = fields.text("run_type", "iteration")
         if run_type == "aggregate":
             return
@@ -135,24 +153,30 @@ class _Reader:
         numbered = "repetition_index" in fields.values
         entries.numbers[place] = fields.number("repetition_index") if numbered else 0.0
         entries.units[place] = fields.text("time_unit", "ns")
-        entries.problems[place] = fields.failure()
+        entries.problems[place] = read_failure(fields, self.contract)
         if not entries.problems[place]:
             counters = self._read_counters(fields, required)
-            if self.ours and not counters["valid"]:
-                reason = fields.line("label") or "marked invalid, giving no reason"
-                entries.problems[place] = reason
-            figures = {**counters, SAVED: saved_share(counters)}
-            entries.values[place] = [figures.get(metric, math.nan) for metric in COLUMNS]
+            if self.contract.ours:
+                state, reason = read_state(fields, counters, self.contract)
+                entries.problems[place] = "" if state.comparable else state.line(reason)
+            derived = {metric: derive(counters) for metric, derive in _DERIVED.items()}
+            figures = {**counters, **derived}
+            entries.values[place] = [figures.get(metric, math.nan) for metric in entries.columns]
 
     def _read_counters(self, fields: Fields, required: frozenset[str]) -> Mapping[str, float]:
         """Check every counter that the row has and must have."""
-        counters = {TIME: read_time_ms(fields)}
-        if self.ours:
-            for key in _COUNTERS.intersection(fields.values):
-                counters[key] = read_counter(fields, key)
-        if missing := required - counters.keys():
-            raise fields.error(min(missing), "missing")
-        return counters
+        table = self.contract.table
+        counters = read_counters(fields, self.contract.keys_of(fields.values.keys()), table)
+        require(fields, required, counters)
+        return {TIME: read_time_ms(fields, table)} | counters
+
+
+def _plainly_good(block: Block) -> bool:
+    """Tell whether all rows of a block say that they are measured well, and why in text."""
+    state = block.always("state")
+    if not isinstance(state, str) or state not in _COMPARABLE:
+        return False
+    return "reason" not in block.columns or block.texts("reason") is not None
 
 
 def saved_share(counters: Mapping[str, Figure]) -> Figure | float:
@@ -163,3 +187,26 @@ def saved_share(counters: Mapping[str, Figure]) -> Figure | float:
     except KeyError:
         return math.nan
     return share
+
+
+def standard_error(counters: Mapping[str, Figure]) -> Figure | float:
+    """Return how well a row knows its time: the standard error of its logarithm.
+
+    From the row's own interval, else from its samples, as if they were normal; NaN without either.
+    """
+    low, high = counters.get("time_low_ms"), counters.get("time_high_ms")
+    if low is not None and high is not None:
+        ends = np.log(np.maximum(low, SMALLEST)), np.log(np.maximum(high, SMALLEST))
+        width: Figure = np.abs(ends[1] - ends[0]) / (2 * _QUANTILE)
+        return width
+    variation, samples = counters.get("cv"), counters.get("samples")
+    if variation is None or samples is None:
+        return math.nan
+    error: Figure = MEDIAN_ERROR * variation / np.sqrt(np.maximum(samples, 1.0))
+    return error
+
+
+_DERIVED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    SAVED: saved_share,
+    ERROR: standard_error,
+}

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from overlapbench.columns import Array
-from overlapbench.entries import COLUMNS, SAVED, Entries, Names, read_entries
-from overlapbench.result import check_context, read_incomplete
+from overlapbench.counters import TIME, Table
+from overlapbench.entries import ERROR, MEDIAN_ERROR, Entries, Names, read_entries
+from overlapbench.result import read_contract, read_incomplete
 from overlapbench.source import Document, expand, load
 
 # What makes figures comparable: the context's key, and how reports name it.
@@ -33,11 +34,11 @@ CONTEXT_FIELDS: Mapping[str, str] = {
 
 
 class Figures(NamedTuple):
-    """One benchmark of one launch; both arrays follow COLUMNS, with NaN where one is missing."""
+    """One benchmark of one launch; its values follow the columns, NaN where one is missing."""
 
     unit: str
     values: Array  # medians of the repetitions; the time in ms
-    spread: Array  # their standard deviation, relative but for SAVED; NaN of one
+    error: float  # standard error of the time's logarithm inside the launch; NaN if not known
     repetitions: int
     problem: str  # why the figures are not to be trusted; empty for a good row
 
@@ -48,10 +49,12 @@ class Launch:
 
     source: str
     context: Mapping[str, str]  # CONTEXT_FIELDS, "" where the file does not say
+    table: Table
+    columns: tuple[str, ...]  # of values: the judged counters and what else is kept
     names: Sequence[str]
     units: Sequence[str]
-    values: Array  # benchmarks x COLUMNS
-    spread: Array
+    values: Array  # benchmarks x columns
+    errors: Array
     repetitions: Sequence[int]
     problems: Sequence[str]
     incomplete: str = ""  # why the run ended before all rows were measured; empty when it did not
@@ -59,8 +62,12 @@ class Launch:
     @cached_property
     def rows(self) -> Mapping[str, Figures]:
         """The figures of each benchmark."""
-        columns = (self.units, self.values, self.spread, self.repetitions, self.problems)
+        columns = (self.units, self.values, self.errors, self.repetitions, self.problems)
         return dict(zip(self.names, map(Figures._make, zip(*columns, strict=True)), strict=True))
+
+    def time_ms(self, name: str) -> float:
+        """Return the time of a benchmark; NaN where nothing was measured."""
+        return float(self.rows[name].values[self.columns.index(TIME)])
 
 
 def read_launches(arguments: Iterable[str]) -> list[Launch]:
@@ -78,18 +85,18 @@ def read_launches(arguments: Iterable[str]) -> list[Launch]:
 def parse_launch(source: str, text: str, names: Names | None = None) -> Launch:
     """Validate and reduce one file."""
     document = Document.parse(source, text)
-    ours = "overlapbench_schema" in document.context.values
-    if ours:
-        check_context(document.context)
+    contract = read_contract(document)
     context = {key: document.context.line(key) for key in CONTEXT_FIELDS}
-    entries = read_entries(document, ours, names if names is not None else Names())
+    entries = read_entries(document, contract, names if names is not None else Names())
     places = _places(document, entries)
     return Launch(
         source,
         context,
+        contract.table,
+        entries.columns,
         tuple(places),
         [entries.units[found[0]] if found else "" for found in places.values()],
-        *_reduce(entries.values, list(places.values())),
+        *_reduce(entries, list(places.values())),
         [len(found) for found in places.values()],
         [_problem(entries, found) for found in places.values()],
         read_incomplete(document),
@@ -111,26 +118,29 @@ def _places(document: Document, entries: Entries) -> dict[str, list[int]]:
     return places
 
 
-def _reduce(values: Array, places: Sequence[Sequence[int]]) -> tuple[Array, Array]:
-    """Return the medians and the spread of each benchmark's repetitions."""
-    medians, spread = (np.full((len(places), len(COLUMNS)), np.nan) for _ in range(2))
+def _reduce(entries: Entries, places: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+    """Return the medians of each benchmark's repetitions, and how well its time is known."""
+    medians = np.full((len(places), entries.values.shape[1]), np.nan)
+    errors = np.full(len(places), np.nan)
+    time, error = (entries.columns.index(column) for column in (TIME, ERROR))
     counts = np.array([len(found) for found in places])
     for count in set(counts.tolist()) - {0}:
         rows = np.flatnonzero(counts == count).tolist()
         # Sorted, so that sums do not depend on the order of the entries.
-        chosen = np.sort(values[[places[row] for row in rows]], axis=1)
+        chosen = np.sort(entries.values[[places[row] for row in rows]], axis=1)
         medians[rows] = np.median(chosen, axis=1)
+        errors[rows] = medians[rows, error] / np.sqrt(count)
         if count > 1:
-            spread[rows] = _deviation(chosen)
-    return medians, spread
+            # What a row says of itself does not know how its repetitions differ.
+            errors[rows] = np.fmax(errors[rows], _error_of_median(chosen[:, :, time]))
+    return medians, errors
 
 
-def _deviation(repetitions: Array) -> Array:
-    """Return standard deviations, of ratios relative to the mean."""
-    mean = repetitions.mean(axis=1)
-    mean[mean <= 0] = np.nan  # no ratio
-    mean[:, COLUMNS.index(SAVED)] = 1.0
-    return np.asarray(repetitions.std(axis=1, ddof=1) / mean)
+def _error_of_median(repetitions: Array) -> Array:
+    """Return the standard error of each row's median, relative."""
+    count = repetitions.shape[1]
+    deviation = repetitions.std(axis=1, ddof=1) / repetitions.mean(axis=1)
+    return np.asarray(MEDIAN_ERROR * deviation / np.sqrt(count))
 
 
 def _problem(entries: Entries, places: Sequence[int]) -> str:

@@ -26,6 +26,16 @@ _RUNNER_SUFFIXES = frozenset(
 _PAIR_FAMILIES = frozenset({"Overlap", "Priority"})
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _AXIS = re.compile(r"([a-z][a-z0-9_]*):([^\s/]+)")
+_SIZE = re.compile(r"(?<![A-Za-z0-9_])([0-9]{1,9})([KMG])(?![A-Za-z0-9])")
+_SHIFT = {"K": 10, "M": 20, "G": 30}
+
+
+def spell_sizes(text: str) -> str:
+    """Write every size of a name, pattern or expression in digits: `64M` becomes `67108864`.
+
+    Whatever looks for names spells both its pattern and the names so, and takes either form.
+    """
+    return _SIZE.sub(lambda size: str(int(size[1]) << _SHIFT[size[2]]), text)
 
 
 @dataclass(frozen=True)

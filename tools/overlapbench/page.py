@@ -20,6 +20,7 @@ from overlapbench.series import KNEE_MEANING
 _TEMPLATES = Path(__file__).parent
 # Of Google Benchmark's own context, what tells a reader nothing about the figures.
 _LEFT_OUT = frozenset({"caches", "executable", "json_schema_version", "load_avg"})
+_FIGURES_IN_TOOLTIPS = {"numberFormat": ".4~r"}
 
 
 def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) -> bytes:
@@ -30,13 +31,12 @@ def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) 
         title=title,
         results=results,
         charts=charts,
-        bad_rows=[row for result in results for row in result.rows if row.problem],
+        bad_rows=[row for result in results for row in result.rows if row.bad],
         host_figures=", ".join(result.label for result in results if result.backend == "host"),
         knee=KNEE_MEANING,
-        light=theme.LIGHT,
-        dark=theme.DARK,
-        specifications={chart.kind.name: chart.spec for chart in charts},
+        looks=chart_looks(),
         vega=vega_libraries(),
+        charts_script=charts_script(),
     )
     return page.encode(errors="replace")  # halves of characters, which JSON can hold
 
@@ -50,6 +50,19 @@ def page_environment() -> jinja2.Environment:
     )
     environment.trim_blocks = environment.lstrip_blocks = True
     return environment
+
+
+def chart_looks() -> dict[str, dict[str, object]]:
+    """Return what charts.css and figures.html take from the theme."""
+    return {
+        name: {**config, "tooltipFormat": _FIGURES_IN_TOOLTIPS}
+        for name, config in (("light", theme.LIGHT), ("dark", theme.DARK))
+    }
+
+
+def charts_script() -> Markup:
+    """Return what draws the charts of a page with Vega."""
+    return Markup((_TEMPLATES / "charts.js").read_text(encoding="utf-8"))
 
 
 def _context_entries(context: Mapping[str, object]) -> list[tuple[str, object]]:

@@ -4,31 +4,76 @@ A result is Google Benchmark's JSON whose `context` carries `overlapbench_schema
 whole or refused whole, by a ResultError (source.py).
 
 Repetitions of one benchmark become one Row, whose counters are medians over them. A benchmark that
-failed, or that the suite marked invalid in any repetition, is kept and carries the reason in
-`problem`. Google Benchmark's aggregates are left out: they cannot tell how many repetitions failed.
+failed, or that the suite marked invalid in any repetition, is kept; its `state` says so and its
+`reason` why. Google Benchmark's aggregates are left out: they cannot tell how many repetitions
+failed.
+
+X_low and X_high beside a counter X are the bounds of its 95 % interval, and no counters. Of several
+repetitions or launches the interval reaches from the lowest bound to the highest: so it holds what
+differs between them, too.
+
+Schema "2" has the table of counters and each row's `state` and `reason` in the file. Schema "1" has
+neither: the stored table stands for its own (counters.py), and `state_of_label` reads its labels.
 """
 
 import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
-from overlapbench.metrics import METRICS, TIME
+from overlapbench.counters import TIME, VALID, Table, merge_tables, parse_table, stored_table
 from overlapbench.names import BenchmarkName
 from overlapbench.source import Document, Fields, ResultError, expand, harmless, load, short
 
-__all__ = ["BACKENDS", "SCHEMA", "Result", "ResultError", "Row", "parse_result", "read_results"]
+__all__ = ["BACKENDS", "SCHEMAS", "Result", "ResultError", "Row", "parse_result", "read_results"]
 
-SCHEMA = "1"
+SCHEMAS = ("1", "2")
+_STATED = "2"  # of SCHEMAS: rows have their state, and the file its table
 BACKENDS = ("cuda", "host")
-_COUNTERS = METRICS.keys() - {TIME, "valid"}
+_TIME_BOUNDS = ("time_low_ms", "time_high_ms")
+_AGGREGATES = "only aggregates are in the file"
 TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _REQUIRED: Mapping[str, frozenset[str]] = {
     "Overlap": frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown"})
 }
+
+
+class State(Enum):
+    """What a row is; the best first."""
+
+    OK = "ok"
+    SERIALIZED = "serialized"  # measured well: the two sides did not run at once
+    CONTROL = "control"  # a negative control that shows what it must
+    NOISY = "noisy"  # measured, but an interval is too wide, or a figure impossible
+    INVALID = "invalid"  # no measurement of what its name says
+    ERROR = "error"  # not measured
+
+    @property
+    def trusted(self) -> bool:
+        """Tell whether the figures are what the name says, and certain enough to be read alone."""
+        return self in (State.OK, State.SERIALIZED)
+
+    @property
+    def comparable(self) -> bool:
+        """Tell whether the figures can be compared: they are what the name says, however wide."""
+        return self not in (State.INVALID, State.ERROR)
+
+    def line(self, reason: str) -> str:
+        """Write a state with its reason where nothing else tells the state; "" of a plain row."""
+        if self in (State.OK, State.ERROR):
+            return reason
+        return f"{self.value}: {reason or 'no reason is given'}"
+
+
+Interval = tuple[float, float]  # the bounds, the lower one first
+
+# The rows of a family that are negative controls: an axis and its value.
+_CONTROLS = {"Overlap": ("streams", "1"), "Priority": ("priority", "equal")}
+_NOT_OVERLAPPED = "not overlapped"  # how the reason of a pair that could not overlap begins
 
 
 @dataclass(frozen=True)
@@ -38,9 +83,53 @@ class Row:
     file: str  # the label of the Result it belongs to
     name: BenchmarkName
     counters: Mapping[str, float]  # empty where nothing was measured
-    problem: str = ""  # why the figures are not to be trusted; empty for a good row
+    state: State = State.OK
     time_ms: float = math.nan  # Google Benchmark's; NaN where nothing was measured
-    remark: str = ""  # what the suite says of a good row: `serialized: ...`
+    reason: str = ""  # of the state; of a good row a finding such as `bandwidth-bound`, or nothing
+    first_axes: frozenset[str] = frozenset()  # of the workload that stands first in the name
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # by counter, or TIME in ms
+
+    @property
+    def trusted(self) -> bool:
+        return self.state.trusted
+
+    @property
+    def passed_control(self) -> bool:
+        """Tell whether this is a negative control, and ended as one must.
+
+        Priority must gain nothing where there is none. Older files have no state for two sides on
+        one stream, which must not overlap.
+        """
+        if self.state is State.CONTROL:
+            return True
+        axis, value = _CONTROLS.get(self.name.family, ("", ""))
+        if not axis or self.name.axis(axis) != value:
+            return False
+        if self.name.family == "Priority":
+            return self.state is State.OK
+        refused = self.state is State.INVALID and self.reason.startswith(_NOT_OVERLAPPED)
+        return refused or self.state is State.SERIALIZED
+
+    @property
+    def bad(self) -> bool:
+        """Tell whether the row is not what it ought to be."""
+        return not self.trusted and not self.passed_control
+
+    @property
+    def problem(self) -> str:
+        """Why the figures are not to be trusted; empty for a good row."""
+        if self.trusted:
+            return ""
+        return (
+            f"control passed: {self.reason}"
+            if self.passed_control
+            else self.state.line(self.reason)
+        )
+
+    @property
+    def remark(self) -> str:
+        """What the suite says of a good row."""
+        return self.state.line(self.reason) if self.trusted else ""
 
 
 @dataclass(frozen=True)
@@ -51,13 +140,71 @@ class Result:
     backend: str
     context: Mapping[str, object]
     rows: tuple[Row, ...]
+    table: Table
     incomplete: str = ""  # why the run ended before all rows were measured; empty when it did not
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a file promises of its rows."""
+
+    schema: str  # "" of a plain Google Benchmark file: only its times are read
+    table: Table
+
+    @property
+    def ours(self) -> bool:
+        return bool(self.schema)
+
+    @property
+    def stated(self) -> bool:
+        """Tell whether rows have `state` and `reason`."""
+        return self.schema == _STATED
+
+    def keys_of(self, values: Collection[str]) -> list[str]:
+        """Return those keys of a row that are counters to be read, in no order."""
+        keys = self.table.keys.keys() & values if self.ours else ()
+        return [key for key in keys if not _is_bound(key, values)]
+
+    def required(self, family: str) -> frozenset[str]:
+        """Return what every measured row of a family has."""
+        if not self.ours:
+            return frozenset()
+        always = frozenset() if self.stated else frozenset({VALID})
+        return always | _REQUIRED.get(family, frozenset())
+
+
+def _is_bound(key: str, keys: Collection[str]) -> bool:
+    if key in _TIME_BOUNDS:
+        return True
+    stem, _, end = key.rpartition("_")
+    return end in ("low", "high") and {stem, f"{stem}_low", f"{stem}_high"} <= set(keys)
 
 
 def read_results(arguments: Sequence[str]) -> list[Result]:
     """Read files, globs and `-` (standard input); ResultError unless every one is a result."""
     titles = source_titles(expand(arguments))
-    return [parse_result(source, load(source), title) for source, title in titles.items()]
+    return unite([parse_result(source, load(source), title) for source, title in titles.items()])
+
+
+def unite(results: Sequence[Result]) -> list[Result]:
+    """Return files that are shown together under one table; ResultError where theirs contradict."""
+    table = merge_tables((result.label, result.table) for result in results)
+    return [
+        result
+        if result.table == table
+        else replace(
+            result, table=table, rows=tuple(_under(row, table.canonical) for row in result.rows)
+        )
+        for result in results
+    ]
+
+
+def _under(row: Row, canonical: Callable[[str], str]) -> Row:
+    return replace(
+        row,
+        counters={canonical(name): value for name, value in row.counters.items()},
+        intervals={canonical(name): bounds for name, bounds in row.intervals.items()},
+    )
 
 
 def source_titles(sources: Sequence[str]) -> dict[str, str]:
@@ -96,9 +243,20 @@ def parse_result(source: str, text: str, title: str = "") -> Result:
     document = Document.parse(source, text)
     context = document.context
     backend = check_context(context)
+    contract = read_contract(document)
     label = _label(title or _path(source).stem, backend, context.line("device"))
-    rows = _read_rows(document, label)
-    return Result(label, backend, context.values, rows, read_incomplete(document))
+    rows = _read_rows(document, label, contract)
+    return Result(label, backend, context.values, rows, contract.table, read_incomplete(document))
+
+
+def read_contract(document: Document) -> Contract:
+    """Return what a file promises, which need not be one of this suite."""
+    context = document.context
+    if "overlapbench_schema" not in context.values:
+        return Contract("", stored_table().plain)
+    check_context(context)
+    schema = context.text("overlapbench_schema")
+    return Contract(schema, parse_table(document) if schema == _STATED else stored_table())
 
 
 def read_incomplete(document: Document) -> str:
@@ -121,15 +279,16 @@ def check_context(context: Fields) -> str:
     if "overlapbench_schema" not in context.values:
         raise context.error("overlapbench_schema", "missing: not a result of overlapbench")
     schema = context.text("overlapbench_schema")
-    if schema != SCHEMA:
-        raise context.error("overlapbench_schema", f"{schema!r} is not {SCHEMA!r}, known here")
+    if schema not in SCHEMAS:
+        known = " or ".join(map(repr, SCHEMAS))
+        raise context.error("overlapbench_schema", f"{schema!r} is not {known}, known here")
     backend = context.text("backend")
     if backend not in BACKENDS:
         raise context.error("backend", f"{backend!r} is none of {', '.join(BACKENDS)}")
     return backend
 
 
-def _read_rows(document: Document, label: str) -> tuple[Row, ...]:
+def _read_rows(document: Document, label: str, contract: Contract) -> tuple[Row, ...]:
     """Make one Row of each configuration, in the order of the file."""
     runs: dict[BenchmarkName, list[Row]] = {}
     seen: dict[tuple[BenchmarkName, float], str] = {}
@@ -145,11 +304,11 @@ def _read_rows(document: Document, label: str) -> tuple[Row, ...]:
         first = seen.setdefault((name, fields.number("repetition_index")), fields.path)
         if first != fields.path:
             raise fields.error("run_name", f"{name} stands at {first} already")
-        repetitions.append(_read_run(fields, label, name))
+        repetitions.append(_read_run(fields, label, name, contract))
     return tuple(
         sum_up(repetitions, "repetitions")
         if repetitions
-        else Row(label, name, {}, "only aggregates are in the file")
+        else Row(label, name, {}, State.ERROR, reason=_AGGREGATES)
         for name, repetitions in runs.items()
     )
 
@@ -163,55 +322,130 @@ def read_name(fields: Fields) -> BenchmarkName:
         raise fields.error("run_name", str(error)) from None
 
 
-def read_counter(fields: Fields, key: str) -> float:
-    """Return a counter that lies in its range."""
-    value = fields.number(key)
-    if fault := METRICS[key].fault(value):
-        raise fields.error(key, fault)
-    return value
+def read_counters(fields: Fields, keys: Collection[str], table: Table) -> dict[str, float]:
+    """Return the counters of a row by their names, each in its range."""
+    counters: dict[str, float] = {}
+    for key in keys:
+        name = table.keys[key]
+        value = fields.number(key)
+        if fault := table.counters[name].fault(value):
+            raise fields.error(key, fault)
+        if counters.setdefault(name, value) != value:
+            raise fields.error(key, f"{name} stands there too, with another value")
+    return counters
 
 
-def required_counters(family: str) -> frozenset[str]:
-    """Return what every measured row of a family has."""
-    return _REQUIRED.get(family, frozenset())
-
-
-def read_time_ms(fields: Fields) -> float:
+def read_time_ms(fields: Fields, table: Table) -> float:
     """Return the time of a measured entry, Google Benchmark's `real_time`."""
     unit = fields.text("time_unit", "ns")
     if unit not in TO_MS:
         raise fields.error("time_unit", f"{unit!r} is none of {', '.join(TO_MS)}")
     time = fields.number("real_time")
-    if fault := METRICS[TIME].fault(time):
+    if fault := table.counters[TIME].fault(time):
         raise fields.error("real_time", fault)
     return time * TO_MS[unit]
 
 
-def _read_run(fields: Fields, label: str, name: BenchmarkName) -> Row:
+def read_intervals(fields: Fields, keys: Collection[str], table: Table) -> dict[str, Interval]:
+    """Return the 95 % intervals of the counters that have one, and of the time."""
+    bounds = {table.keys[key]: (f"{key}_low", f"{key}_high") for key in keys}
+    bounds[TIME] = _TIME_BOUNDS
+    intervals = {}
+    for name, (low, high) in bounds.items():
+        if low not in fields.values and high not in fields.values:
+            continue
+        intervals[name] = interval = fields.number(low), fields.number(high)
+        if interval[0] > interval[1]:
+            raise fields.error(low, f"{interval[0]:g} is above {high}: {interval[1]:g}")
+    return intervals
+
+
+def read_failure(fields: Fields, contract: Contract) -> str:
+    """Return why an entry was not measured; "" when it was."""
+    failure = fields.failure()
+    if not failure and contract.stated and fields.values.get("state") == State.ERROR.value:
+        return fields.line("reason") or "failed, giving no reason"
+    return failure
+
+
+def read_state(
+    fields: Fields, counters: Mapping[str, float], contract: Contract
+) -> tuple[State, str]:
+    """Return the state of a measured row, and the reason."""
+    if not contract.stated:
+        return state_of_label(bool(counters[VALID]), fields.line("label"))
+    text, reason = fields.text("state"), fields.line("reason")
+    try:
+        state = State(text)
+    except ValueError:
+        known = ", ".join(state.value for state in State)
+        raise fields.error("state", f"{short(text)} is none of {known}") from None
+    if bool(counters.get(VALID, state.comparable)) is not state.comparable:
+        raise fields.error("state", f"{short(text)} contradicts valid: {counters[VALID]:g}")
+    return state, reason
+
+
+def state_of_label(valid: bool, label: str) -> tuple[State, str]:
+    """Return what schema "1" says in a row's label."""
+    head, separator, rest = label.partition(": ")
+    if not valid:
+        return State.INVALID, rest if separator and head == State.INVALID.value else label
+    if separator and head == State.SERIALIZED.value:
+        return State.SERIALIZED, rest
+    return State.OK, label
+
+
+def _read_run(fields: Fields, label: str, name: BenchmarkName, contract: Contract) -> Row:
     """Read one repetition; a failed one has no counters worth reading."""
-    if failure := fields.failure():
-        return Row(label, name, {}, failure)
-    present = _COUNTERS.intersection(fields.values) | required_counters(name.family)
-    counters = {key: read_counter(fields, key) for key in sorted(present)}
-    time_ms = read_time_ms(fields)
-    remark = fields.line("label")
-    if read_counter(fields, "valid"):
-        return Row(label, name, counters, "", time_ms, remark)
-    return Row(label, name, counters, remark or "marked invalid, giving no reason", time_ms)
+    axes = contract.table.axes_of_first(name)
+    if failure := read_failure(fields, contract):
+        return Row(label, name, {}, State.ERROR, reason=failure, first_axes=axes)
+    keys = sorted(contract.keys_of(fields.values))
+    counters = read_counters(fields, keys, contract.table)
+    require(fields, contract.required(name.family), counters)
+    time_ms = read_time_ms(fields, contract.table)
+    intervals = read_intervals(fields, keys, contract.table)
+    state, reason = read_state(fields, counters, contract)
+    counters.pop(VALID, None)
+    return Row(label, name, counters, state, time_ms, reason, axes, intervals)
+
+
+def require(fields: Fields, required: frozenset[str], counters: Collection[str]) -> None:
+    """Refuse a row that lacks a counter; it may have one that its file does not define."""
+    if missing := required.difference(counters):
+        name = min(missing)
+        known = "not in the file's table" if name in fields.values else "missing"
+        raise fields.error(name, known)
 
 
 def sum_up(runs: Sequence[Row], what: str) -> Row:
     """Return the medians over runs of one benchmark; `what` they are is said of their problems."""
     measured = [run for run in runs if not math.isnan(run.time_ms)]
     shared = set.intersection(*(set(run.counters) for run in measured)) if measured else set()
+    states = list(State)
+    state = max((run.state for run in runs), key=states.index)
+    if state is State.ERROR and measured:
+        state = State.INVALID
+    alike = [run.state is state or not (run.trusted or state.trusted) for run in runs]
     return Row(
         runs[0].file,
         runs[0].name,
         {key: statistics.median(run.counters[key] for run in measured) for key in sorted(shared)},
-        _common([run.problem for run in runs], what),
+        state,
         statistics.median(run.time_ms for run in measured) if measured else math.nan,
-        _common([run.remark for run in runs], what),
+        _common([run.reason * same for run, same in zip(runs, alike, strict=True)], what),
+        runs[0].first_axes,
+        _hulls([run.intervals for run in measured]),
     )
+
+
+def _hulls(runs: Sequence[Mapping[str, Interval]]) -> dict[str, Interval]:
+    """Return the hull of the intervals of each counter that has one in all runs."""
+    shared = set.intersection(*(set(run) for run in runs)) if runs else set()
+    return {
+        name: (min(run[name][0] for run in runs), max(run[name][1] for run in runs))
+        for name in sorted(shared)
+    }
 
 
 def _common(texts: Sequence[str], what: str) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.curves import Figures, draw_curves, identity, is_measured, whole
-from overlapbench.charts.panels import Record, split
+from overlapbench.charts.curves import Figures, draw_curves, is_measured, whole
+from overlapbench.charts.panels import Record, bounds, identity, split
+from overlapbench.counters import TIME
 from overlapbench.result import Row
 from overlapbench.series import axes_label, shared_axes
 from overlapbench.theme import Drawing
@@ -49,5 +50,6 @@ def _records(rows: Sequence[Row]) -> list[Record]:
             "sequential_ms": row.counters["sequential_ms"],
             "speedup": row.counters["speedup"],
         }
+        | bounds(row, TIME, "time_ms")
         for row in rows
     ]

@@ -12,13 +12,12 @@ import altair as alt
 from overlapbench.charts.curves import (
     Figures,
     draw_curves,
-    identity,
     is_measured,
     log_scale,
     size_axis,
     whole,
 )
-from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.charts.panels import Record, bounds, identity, panel_size, panel_title, split
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, axes_label, shared_axes
 from overlapbench.theme import Drawing
@@ -96,6 +95,7 @@ def _records(rows: Sequence[Row]) -> list[Record]:
             "size_bytes": whole(row, "bytes"),
             "GBps": row.counters[panel.counter],
         }
+        | bounds(row, panel.counter, "GBps")
         for row in rows
         for panel in _panels_of(row)
     ]
@@ -103,6 +103,6 @@ def _records(rows: Sequence[Row]) -> list[Record]:
 
 def _peak(records: Sequence[Record]) -> str:
     """Add to a panel's title the highest rate, which a logarithmic axis does not tell closely."""
-    rates = [record["GBps"] for record in records if not record["problem"]]
+    rates = [record["GBps"] for record in records if record["trusted"]]
     title = str(records[0]["panel"])
     return f"{title}{SEPARATOR}at most {max(rates):,.1f} GB/s" if rates else title

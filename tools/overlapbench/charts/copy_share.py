@@ -9,11 +9,10 @@ from overlapbench.charts.curves import (
     Figures,
     draw_curves,
     elements_axis,
-    identity,
     is_measured,
     whole,
 )
-from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.charts.panels import Record, bounds, identity, panel_size, panel_title, split
 from overlapbench.result import Row
 from overlapbench.series import series_label, shared_axes
 from overlapbench.theme import Drawing
@@ -85,5 +84,6 @@ def _records(rows: Sequence[Row]) -> list[Record]:
             "fused_speedup": row.counters.get("fused_speedup"),
             "predicted_speedup": row.counters.get("predicted_speedup"),
         }
+        | bounds(row, "pct_of_copy")
         for row in rows
     ]

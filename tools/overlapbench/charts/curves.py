@@ -1,8 +1,8 @@
 """Curves of measured figures, each beside its reference where it has one: drawn alike everywhere.
 
 Measured figures are points joined by a line, references short strokes joined by a dashed line, both
-in the colour of the series. A record holds `series`, `name`, `file`, `problem` and the figures; one
-with a problem is a grey, hollow point, in no line, and its reference is not drawn.
+in the colour of the series. A record holds what `identity` returns (panels.py), `series` and the
+figures; one that is not trusted is a grey, hollow point, and its reference is not drawn.
 """
 
 import json
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record
+from overlapbench.charts.panels import Record, interval_bars, parted
 from overlapbench.result import Row
 from overlapbench.series import binary_count, binary_size
 from overlapbench.theme import Drawing
 
 _REFERENCE_DASH = [4, 4]
-_MARGIN = 0.04  # on each side, as a share of a logarithmic axis
+_MARGIN = 0.08  # on each side, as a share of a logarithmic axis
 _LEAST_MARGIN = 1.1  # a factor
 
 
@@ -45,11 +45,6 @@ def whole(row: Row, axis: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() else None
 
 
-def identity(row: Row) -> Record:
-    """Return the fields that tell where a record comes from."""
-    return {"name": str(row.name), "file": row.file, "problem": row.problem}
-
-
 def draw_curves(
     records: Sequence[Record], x: alt.X, figures: Figures, series: Sequence[str]
 ) -> Drawing:
@@ -59,10 +54,10 @@ def draw_curves(
     base = alt.Chart(alt.InlineData(values=list(records))).encode(
         x=x, tooltip=["name:N", "file:N", *(f"{field}:Q" for field in shown), "problem:N"]
     )
-    good = base.transform_filter("datum.problem === ''")
-    bad = base.transform_filter("datum.problem !== ''")
+    good, bad = parted(base)
     measured = _y(figures, figures.measured)
-    layers = [
+    layers: list[alt.Chart] = [
+        *interval_bars(base, records, measured, colour),
         good.mark_line(strokeWidth=2).encode(y=measured, color=colour),
         good.mark_point(filled=True, size=50, opacity=1).encode(
             y=measured, color=colour, shape=shape

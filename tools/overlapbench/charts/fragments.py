@@ -7,12 +7,12 @@ from overlapbench.charts.curves import (
     Figures,
     count_axis,
     draw_curves,
-    identity,
     is_measured,
     log_scale,
     whole,
 )
-from overlapbench.charts.panels import Record, split
+from overlapbench.charts.panels import Record, bounds, identity, split
+from overlapbench.counters import TIME
 from overlapbench.result import Row
 from overlapbench.series import axes_label, shared_axes
 from overlapbench.theme import Drawing
@@ -52,5 +52,6 @@ def _records(rows: Sequence[Row]) -> list[Record]:
             "one_transfer_ms": row.counters["one_transfer_ms"],
             "fragmented_slowdown": row.counters["fragmented_slowdown"],
         }
+        | bounds(row, TIME, "time_ms")
         for row in rows
     ]

@@ -10,12 +10,11 @@ from overlapbench.charts.curves import (
     Figures,
     count_axis,
     draw_curves,
-    identity,
     is_measured,
     log_scale,
     whole,
 )
-from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.charts.panels import Record, bounds, identity, panel_size, panel_title, split
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, axes_label, describe, series_label, shared_axes
 from overlapbench.theme import Drawing
@@ -85,6 +84,7 @@ def _cost_records(rows: Sequence[Row], several_files: bool) -> list[Record]:
             "launches": _launches(row),
             "us_per_launch": _cost(row, title),
         }
+        | bounds(row, _EMPTY[title].get(row.name.workloads[0], ""), "us_per_launch")
         for row in shown
         for title in _EMPTY
         if _cost(row, title)
@@ -113,6 +113,7 @@ def _piece_records(rows: Sequence[Row], several_files: bool) -> list[Record]:
         identity(row)
         | {"series": axes_label(row, leave_out, several_files), "launches": whole(row, "launches")}
         | {key: row.counters[key] for key in _PIECES}
+        | bounds(row, "pieces_slowdown")
         for row in rows
     ]
 
@@ -163,7 +164,7 @@ def _domination(records: Sequence[Record], x: alt.X, series: Sequence[str]) -> D
             {
                 "series": shortest["series"],
                 "kernel_us": length_us,  # where the rule stands
-                "label": f"{shortest['series']}: launches dominate below {length_us:.2g} µs",
+                "label": f"launches dominate below {length_us:.2g} µs",
                 "label_y": 10 + _RULE_LABEL_STEP * step,
             }
         )

@@ -10,7 +10,16 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.charts.panels import (
+    Record,
+    bounds,
+    identity,
+    interval_bars,
+    panel_size,
+    panel_title,
+    parted,
+    split,
+)
 from overlapbench.fit import Line, fit_line
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, describe, shared_axes
@@ -54,7 +63,7 @@ def _curves(rows: Sequence[Row], axis: str) -> list[list[Row]]:
     return [
         curve
         for curve in curves.values()
-        if len({row.name.axis(axis) for row in curve if not row.problem}) >= _LEAST_POINTS
+        if len({row.name.axis(axis) for row in curve if row.trusted}) >= _LEAST_POINTS
     ]
 
 
@@ -64,19 +73,18 @@ def _panel(axis: str, curves: Sequence[Sequence[Row]]) -> Drawing:
     several_files = len({row.file for row in every_row}) > 1
     records: list[Record] = []
     for curve in curves:
-        points = [_point(row, axis) for row in curve if not row.problem]
+        points = [_point(row, axis) for row in curve if row.trusted]
         line = fit_line(points)
         series = _legend(curve[0], leave_out, several_files, line, axis.removesuffix("s"))
         records += [
-            {
-                "name": str(row.name),
-                "file": row.file,
+            identity(row)
+            | {
                 "series": series,
-                "problem": row.problem,
                 "count": x,
                 "train_ms": y,
                 "fitted_ms": line.at(x),
             }
+            | bounds(row, "train_ms")
             for row in curve
             for x, y in [_point(row, axis)]
         ]
@@ -108,10 +116,10 @@ def _draw(records: Sequence[Record], axis: str) -> Drawing:
         x=alt.X("count:Q", title=axis, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(zero=False)),
         tooltip=["name:N", "file:N", "train_ms:Q", "fitted_ms:Q", "problem:N"],
     )
-    good = base.transform_filter("datum.problem === ''")
-    bad = base.transform_filter("datum.problem !== ''")
+    good, bad = parted(base)
     measured = alt.Y("train_ms:Q", title="time (ms)")
     return alt.layer(
+        *interval_bars(base, records, measured, colour),
         good.mark_line(strokeWidth=1.5).encode(y=alt.Y("fitted_ms:Q"), color=colour),
         good.mark_point(filled=True, size=60, opacity=1).encode(
             y=measured, color=colour, shape=shape

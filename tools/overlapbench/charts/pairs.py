@@ -1,4 +1,8 @@
-"""The heat map of pairs: which communication and which computation disturb each other, how much."""
+"""The heat map of pairs: which communication and which computation disturb each other, how much.
+
+The axes of the communication stand on its side, as the file's table has them; all others are the
+computation's or the pair's.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,13 +10,11 @@ from typing import Any
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record
+from overlapbench.charts.panels import Record, bounds, identity, parted
 from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
 from overlapbench.theme import Drawing
 
-# The axes of the communication side; all others are the computation's or the pair's.
-_COMMUNICATION_AXES = frozenset({"bytes", "type", "place", "memory", "second_delay_us"})
 _PLAIN_AXIS: dict[str, Any] = {
     "labelLimit": 0,
     "maxExtent": 1000,  # or the title is drawn over long labels
@@ -37,6 +39,8 @@ def draw_pairs(rows: Sequence[Row]) -> Drawing:
     cells = _cells(rows)
     across = _across(cells)
     down = list(dict.fromkeys(cell["computation"] for cell in cells))
+    known = any("slowdown_low" in cell for cell in cells)
+    interval = ["slowdown_low:Q", "slowdown_high:Q"] if known else []
     base = alt.Chart().encode(
         x=alt.X(
             "communication:N",
@@ -50,10 +54,9 @@ def draw_pairs(rows: Sequence[Row]) -> Drawing:
             scale=alt.Scale(domain=down),
             axis=alt.Axis(**_PLAIN_AXIS),
         ),
-        tooltip=["name:N", "file:N", "slowdown:Q", "grid:N", "problem:N"],
+        tooltip=["name:N", "file:N", "slowdown:Q", *interval, "grid:N", "problem:N"],
     )
-    good = base.transform_filter("datum.problem === ''")
-    bad = base.transform_filter("datum.problem !== ''")
+    good, bad = parted(base)
     panel = alt.layer(
         good.mark_rect().encode(color=_slowdown_colour(cells)),
         bad.mark_rect(**theme.UNTRUSTED_CELL),
@@ -95,32 +98,37 @@ def _cells(rows: Sequence[Row]) -> list[Record]:
 def _cell(row: Row, leave_out: set[str]) -> Record:
     communication, computation = row.name.workloads
     axes = dict(row.name.axes)
-    theirs = {axis: axes[axis] for axis in axes if axis in _COMMUNICATION_AXES}
-    others = {axis: axes[axis] for axis in axes if axis not in _COMMUNICATION_AXES}
-    slowdown = row.counters.get("slowdown")
-    trusted = slowdown is not None and not row.problem
-    return {
-        "name": str(row.name),
-        "file": row.file,
-        "workload": communication,
-        "bytes": int(size) if (size := axes.get("bytes", "")).isdecimal() else 0,
-        "communication": label(communication, theirs, leave_out),
-        "computation": label(computation, others, leave_out),
-        "slowdown": slowdown,
-        "grid": axes.get("grid", "").replace("x", "×"),
-        "problem": row.problem,
-        "text": f"{slowdown:.2f}" if trusted else "invalid" if row.counters else "error",
-    }
+    theirs = {axis: axes[axis] for axis in axes if axis in row.first_axes}
+    others = {axis: axes[axis] for axis in axes if axis not in row.first_axes}
+    return (
+        identity(row)
+        | {
+            "workload": communication,
+            "bytes": int(size) if (size := axes.get("bytes", "")).isdecimal() else 0,
+            "communication": label(communication, theirs, leave_out),
+            "computation": label(computation, others, leave_out),
+            "slowdown": row.counters.get("slowdown"),
+            "grid": axes.get("grid", "").replace("x", "×"),
+            "text": _text(row),
+        }
+        | bounds(row, "slowdown")
+    )
+
+
+def _text(row: Row) -> str:
+    if row.trusted:
+        return f"{row.counters['slowdown']:.2f}"
+    return "passed" if row.passed_control else row.state.value
 
 
 def _badness(cell: Record) -> tuple[bool, float]:
     """Order cells so that the highest figure that can be trusted comes last."""
-    return not cell["problem"], cell["slowdown"] or 0.0
+    return cell["trusted"], cell["slowdown"] or 0.0
 
 
 def _slowdown_colour(cells: Sequence[Record]) -> alt.Color:
     """White at perfect overlap, orange above it, blue below."""
-    figures = [cell["slowdown"] for cell in cells if not cell["problem"]]
+    figures = [cell["slowdown"] for cell in cells if cell["trusted"]]
     low, high = min([0.9, *figures]), max([_FULL_COLOUR, *figures])
     return alt.Color(
         "slowdown:Q",

@@ -1,4 +1,9 @@
-"""Panels side by side in one picture: records parted among them, their size and their titles."""
+"""Panels side by side in one picture: records parted among them, their size and their titles.
+
+A record says in `trusted` whether its figures are what its name says. Those that are not are drawn
+grey and hollow, and are part of no line. The 95 % interval of a figure is in FIELD_low and
+FIELD_high; it is drawn as a bar through the point.
+"""
 
 import textwrap
 from collections.abc import Sequence
@@ -7,11 +12,54 @@ from typing import Any
 import altair as alt
 
 from overlapbench import theme
+from overlapbench.result import Row
 
 Record = dict[str, Any]
 
 _TITLE_LETTER_WIDTH = 7  # on average, in pixels
 _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
+
+
+def identity(row: Row) -> Record:
+    """Return the fields that tell where a record comes from, and whether it can be trusted."""
+    return {
+        "name": str(row.name),
+        "file": row.file,
+        "trusted": row.trusted,
+        "problem": row.problem,
+    }
+
+
+def bounds(row: Row, counter: str, field: str = "") -> Record:
+    """Return the fields of a counter's interval, of the field that shows it; none without one."""
+    if counter not in row.intervals:
+        return {}
+    low, high = row.intervals[counter]
+    return {f"{field or counter}_low": low, f"{field or counter}_high": high}
+
+
+def interval_bars(
+    base: alt.Chart, records: Sequence[Record], y: alt.Y, colour: alt.Color
+) -> list[alt.Chart]:
+    """Draw a bar for each interval of what stands on the y axis, if there are any."""
+    field = y.shorthand.removesuffix(":Q")
+    if not any(f"{field}_low" in record for record in records):
+        return []
+    lower = y.copy()
+    lower.shorthand = f"{field}_low:Q"
+    known = base.transform_filter(f"isValid(datum.{field}_low)").encode(y=lower, y2=f"{field}_high")
+    good, bad = parted(known)
+    return [
+        good.mark_rule(**theme.INTERVAL).encode(color=colour),
+        bad.mark_rule(**theme.INTERVAL, color=theme.GREY),
+    ]
+
+
+def parted(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
+    """Return the chart of the records that can be trusted, and that of the others."""
+    good: alt.Chart = base.transform_filter("datum.trusted")
+    bad: alt.Chart = base.transform_filter("!datum.trusted")
+    return good, bad
 
 
 def split(records: Sequence[Record], key: str) -> dict[str, list[Record]]:

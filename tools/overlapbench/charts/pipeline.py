@@ -1,4 +1,4 @@
-"""Speedup of a pipeline against its streams, beside the ideal of its stages."""
+"""Speedup of a pipeline against its streams, beside the bound that its stages set."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +9,18 @@ from overlapbench.charts.curves import (
     Figures,
     count_axis,
     draw_curves,
-    identity,
     is_measured,
     whole,
 )
-from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.charts.panels import (
+    Record,
+    bounds,
+    identity,
+    panel_size,
+    panel_title,
+    parted,
+    split,
+)
 from overlapbench.result import Row
 from overlapbench.series import axes_label, shared_axes
 from overlapbench.theme import Drawing
@@ -23,8 +30,8 @@ _BELOW: dict[str, Any] = {"dy": 13, "fontSize": 11}  # a point
 
 
 def select_pipelines(rows: Sequence[Row]) -> list[Row]:
-    """Return the Copy/Pipelined rows that have streams, a speedup and an ideal."""
-    needed = ("speedup", "sequential_ms", "ideal_ms", "pct_of_ideal")
+    """Return the Copy/Pipelined rows that have streams, a speedup and a bound."""
+    needed = ("speedup", "sequential_ms", "bound_ms", "pct_of_bound")
     return [
         row
         for row in rows
@@ -59,17 +66,18 @@ def _records(rows: Sequence[Row]) -> list[Record]:
             "panel": axes_label(row, leave_out, several_files=False),
             "streams": whole(row, "pipeline_streams"),
             "speedup": row.counters["speedup"],
-            "ideal_speedup": row.counters["sequential_ms"] / row.counters["ideal_ms"],
-            "pct_of_ideal": row.counters["pct_of_ideal"],
-            "share": f"{row.counters['pct_of_ideal']:.0f} %",
+            "bound_speedup": row.counters["sequential_ms"] / row.counters["bound_ms"],
+            "pct_of_bound": row.counters["pct_of_bound"],
+            "share": f"{row.counters['pct_of_bound']:.0f} %",
         }
+        | bounds(row, "speedup")
         for row in rows
     ]
 
 
 def _range(records: Sequence[Record]) -> list[float]:
     """Hold the rule at 1, all figures, and a label above the highest."""
-    figures = [record[key] for record in records for key in ("speedup", "ideal_speedup")]
+    figures = [record[key] for record in records for key in ("speedup", "bound_speedup")]
     low, high = min(1.0, *figures), max(1.0, *figures)
     margin = max(high - low, 0.1)
     return [low - 0.15 * margin, high + 0.08 * margin]
@@ -83,15 +91,13 @@ def _as_sequential(scale: alt.Scale) -> alt.Chart:
 
 def _panel(records: Sequence[Record], x: alt.X, scale: alt.Scale, files: Sequence[str]) -> Drawing:
     title = "speedup over sequential"
-    figures = Figures("speedup", title, scale, "ideal_speedup", tooltip=("pct_of_ideal",))
+    figures = Figures("speedup", title, scale, "bound_speedup", tooltip=("pct_of_bound",))
     layers: list[Drawing | alt.Chart] = [
         _as_sequential(scale),
         draw_curves(records, x, figures, files),
     ]
     if len(files) == 1:  # of several files the labels would lie on each other
-        good = alt.Chart(alt.InlineData(values=list(records))).transform_filter(
-            "datum.problem === ''"
-        )
+        good, _ = parted(alt.Chart(alt.InlineData(values=list(records))))
         label = good.encode(x=x, y=alt.Y("speedup:Q", title=title, scale=scale), text="share:N")
         layers += [label.mark_text(style="halo", **_BELOW), label.mark_text(**_BELOW)]
     return alt.layer(*layers)

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.curves import identity
-from overlapbench.charts.panels import Record, split
+from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, axes_label, shared_axes
 from overlapbench.theme import Drawing
@@ -38,48 +37,64 @@ def select_priorities(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw_priorities(rows: Sequence[Row]) -> Drawing:
-    """Draw a group of three bars a pair, the control beside it."""
+    """Draw a group of three bars a pair, the controls beside the others."""
     records = _records(rows)
-    columns = [title for title in _COLUMNS.values() if title in split(records, "column")]
-    longest = max(record["latency_ms"] for record in records)
+    parts = split(records, "column")
+    longest = max(record["reach"] for record in records)
     kinds = [what for what, _, _ in _BARS]
     colours = [colour for _, _, colour in _BARS]
     base = alt.Chart().encode(
-        x=alt.X(
-            "latency_ms:Q",
-            title="latency (ms)",
-            scale=alt.Scale(domain=[0, _GAIN_ROOM * longest], nice=False),
-        ),
+        x=_x("latency_ms", longest),
         y=alt.Y("what:N", title=None, axis=None, scale=alt.Scale(domain=kinds)),
         tooltip=["name:N", "file:N", "what:N", "latency_ms:Q", "gain:Q", "problem:N"],
     )
-    good = base.transform_filter("datum.problem === ''")
-    bad = base.transform_filter("datum.problem !== ''")
+    good, bad = parted(base)
     colour = alt.Color(
         "what:N",
         scale=alt.Scale(domain=kinds, range=colours),
         legend=alt.Legend(orient="bottom", title=None, columns=len(kinds)),
     )
+    bars = alt.layer(
+        good.mark_bar().encode(color=colour),
+        bad.mark_bar(**theme.UNTRUSTED_BAR),
+        *_interval_bars(base, records, longest),
+        base.mark_text(align="left", dx=5).encode(x=_x("reach", longest), text="text:N"),
+        width=(theme.WIDTH - 20) // len(parts) - 20,
+        height=_BAR_STEP * len(_BARS),
+    )
+    chart: alt.HConcatChart = alt.hconcat(
+        *(
+            _groups(bars, parts[title]).properties(title=panel_title(title, len(parts)))
+            for title in _COLUMNS.values()
+            if title in parts
+        ),
+        spacing=20,
+    )
+    return chart
+
+
+def _x(field: str, longest: float) -> alt.X:
+    scale = alt.Scale(domain=[0, _GAIN_ROOM * longest], nice=False)
+    return alt.X(f"{field}:Q", title="latency (ms)", scale=scale)
+
+
+def _interval_bars(base: alt.Chart, records: Sequence[Record], longest: float) -> list[alt.Chart]:
+    if not any("latency_ms_low" in record for record in records):
+        return []
+    known = base.transform_filter("isValid(datum.latency_ms_low)")
+    ends = {"x": _x("latency_ms_low", longest), "x2": "latency_ms_high"}
+    return [known.mark_rule(strokeWidth=2, clip=True).encode(**ends)]
+
+
+def _groups(bars: alt.LayerChart | alt.FacetChart, records: Sequence[Record]) -> alt.FacetChart:
+    """Draw the bars of each pair below those of the one before."""
     header = alt.Header(
         title=None, labelOrient="top", labelAnchor="start", labelExpr="split(datum.label, '\\n')"
     )
-    chart: alt.FacetChart = (
-        alt.layer(
-            good.mark_bar().encode(color=colour),
-            bad.mark_bar(**theme.UNTRUSTED_BAR),
-            base.mark_text(align="left", dx=5).encode(text="text:N"),
-            data=alt.InlineData(values=records),
-        )
-        .properties(width=(theme.WIDTH - 20) // len(columns) - 20, height=_BAR_STEP * len(_BARS))
-        .facet(
-            row=alt.Row(
-                "group:N",
-                sort=list(split(records, "group")),
-                header=header,
-            ),
-            column=alt.Column("column:N", sort=columns, header=header),
-            spacing={"row": 26, "column": 20},
-        )
+    chart: alt.FacetChart = bars.facet(
+        row=alt.Row("group:N", sort=list(split(records, "group")), header=header),
+        spacing=26,
+        data=alt.InlineData(values=list(records)),
     )
     return chart
 
@@ -97,9 +112,11 @@ def _records(rows: Sequence[Row]) -> list[Record]:
             "column": _COLUMNS[row.name.axis("priority") or ""],
             "what": what,
             "latency_ms": row.counters[counter],
+            "reach": row.intervals.get(counter, (0.0, row.counters[counter]))[1],
             "gain": row.counters["gain"],
             "text": _text(row, counter),
         }
+        | bounds(row, counter, "latency_ms")
         for row in ordered
         for what, counter, _ in _BARS
     ]
@@ -119,5 +136,5 @@ def _text(row: Row, counter: str) -> str:
     if counter != _BARS[-1][1]:
         return figure
     return f"{figure}{SEPARATOR}" + (
-        "invalid" if row.problem else f"gain {row.counters['gain']:.2f}"
+        f"gain {row.counters['gain']:.2f}" if row.trusted else row.state.value
     )

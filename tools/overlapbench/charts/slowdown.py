@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.charts.panels import Record, interval_bars, panel_size, panel_title, parted, split
 from overlapbench.charts.sweep import grid_axis, sweep_records
 from overlapbench.result import Row
 from overlapbench.series import knee
@@ -14,6 +14,8 @@ from overlapbench.theme import Drawing
 _CURVES_A_PANEL = 6  # that can be told apart; more are split into a panel for each pair
 _TOLD = ("name", "file", "grid", "problem")  # in tooltips, beside the slowdown
 _LABEL_HEIGHT = 0.05  # of a knee's label, as a share of the plot
+_RING, _RING_STEP = 15, 6  # across, in pixels: of a knee's ring, and of one round another
+_TITLE = "slowdown T / max(C, M): 1 is perfect overlap"
 
 
 def draw_slowdown(rows: Sequence[Row]) -> Drawing:
@@ -45,8 +47,10 @@ def draw_slowdown(rows: Sequence[Row]) -> Drawing:
 
 
 def _range(records: Sequence[Record]) -> tuple[float, float]:
-    """Leave room for the rule at 1.0 and its label, and a margin."""
-    values = [record["slowdown"] for record in records]
+    """Leave room for the rule at 1.0, and a margin."""
+    fields = ("slowdown", "slowdown_low", "slowdown_high")
+    told = ("slowdown",), fields  # of a row not to be trusted, and of one that is
+    values = [r[field] for r in records for field in told[r["trusted"]] if field in r]
     low, high = min(0.95, *values), max(1.1, *values)
     return low - 0.05 * (high - low), high + 0.05 * (high - low)
 
@@ -55,14 +59,20 @@ def _knees(records: Sequence[Record], gap: float) -> list[Record]:
     """Find each curve's knee; `label_at` keeps labels over one grid at least `gap` apart."""
     found = []
     for curve in split(records, "series").values():
-        good = [record for record in curve if not record["problem"]]
+        good = [record for record in curve if record["trusted"]]
         index = knee([record["slowdown"] for record in good])
         if index is not None:
-            found.append({key: good[index][key] for key in ("series", "slowdown", *_TOLD)})
+            at = good[index]
+            above = {"above": at.get("slowdown_high", at["slowdown"])}
+            found.append({key: at[key] for key in ("series", "slowdown", *_TOLD)} | above)
     lowest_free: dict[str, float] = {}
+    rings: dict[str, list[float]] = {}
     for mark in sorted(found, key=lambda mark: mark["slowdown"]):
+        inside = [ring for ring in rings.get(mark["grid"], []) if mark["slowdown"] - ring < gap]
+        mark["ring"] = (_RING + _RING_STEP * len(inside)) ** 2
+        rings.setdefault(mark["grid"], []).append(mark["slowdown"])
         mark["label"] = f"knee {mark['slowdown']:.2f}"
-        mark["label_at"] = max(mark["slowdown"] + 0.8 * gap, lowest_free.get(mark["grid"], 0.0))
+        mark["label_at"] = max(mark["above"] + 0.8 * gap, lowest_free.get(mark["grid"], 0.0))
         lowest_free[mark["grid"]] = mark["label_at"] + gap
     return found
 
@@ -71,19 +81,21 @@ def _panel(
     records: Sequence[Record], knees: Sequence[Record], x: alt.X, scale: alt.Scale
 ) -> Drawing:
     colour, dash = theme.series_style(list(split(records, "series")))
+    y = alt.Y("slowdown:Q", title=_TITLE, scale=scale)
     base = alt.Chart(alt.InlineData(values=list(records))).encode(
         x=x,
-        y=alt.Y("slowdown:Q", title="slowdown T / max(C, M)", scale=scale),
+        y=y,
         tooltip=_tooltip(),
     )
-    good = base.transform_filter("datum.problem === ''")
-    bad = base.transform_filter("datum.problem !== ''")
+    good, bad = parted(base)
+    # Points come last: no ring and no label hides one, or takes its tooltip.
     return alt.layer(
-        *_perfect_overlap(scale),
+        _perfect_overlap(scale),
+        *interval_bars(base, records, y, colour),
         good.mark_line(strokeWidth=2).encode(color=colour, strokeDash=dash),
-        good.mark_point(filled=True, size=50, opacity=1).encode(color=colour),
-        bad.mark_point(**theme.UNTRUSTED_POINT),
         *_knee_marks(knees, scale, colour),
+        bad.mark_point(**theme.UNTRUSTED_POINT),
+        good.mark_point(filled=True, size=50, opacity=1).encode(color=colour),
     )
 
 
@@ -91,22 +103,19 @@ def _tooltip() -> list[str]:
     return [*(f"{field}:N" for field in _TOLD), "slowdown:Q"]
 
 
-def _perfect_overlap(scale: alt.Scale) -> tuple[alt.Chart, alt.Chart]:
-    """Draw the rule at 1.0 and say what it means."""
-    at_one = alt.Chart(alt.InlineData(values=[{"perfect": 1.0}])).encode(
-        y=alt.Y("perfect:Q", scale=scale)
-    )
-    return at_one.mark_rule(), at_one.mark_text(
-        align="right", baseline="top", dx=-6, dy=5, text="perfect overlap"
-    ).encode(x=alt.value("width"))
+def _perfect_overlap(scale: alt.Scale) -> alt.Chart:
+    base = alt.Chart(alt.InlineData(values=[{"perfect": 1.0}]))
+    rule: alt.Chart = base.mark_rule().encode(y=alt.Y("perfect:Q", scale=scale))
+    return rule
 
 
 def _knee_marks(
     knees: Sequence[Record], scale: alt.Scale, colour: alt.Color
 ) -> tuple[alt.Chart, alt.Chart, alt.Chart]:
-    """Ring each knee, which hides its point, and write its slowdown above it, over any line."""
+    """Ring each knee, wider round another's ring, and write its slowdown above it over any line."""
     base = alt.Chart(alt.InlineData(values=list(knees))).encode(x="grid:O", tooltip=_tooltip())
-    ring = base.mark_point(size=220, strokeWidth=2, opacity=1)
+    size = alt.Size("ring:Q", scale=None, legend=None)
+    ring = base.mark_point(strokeWidth=2, opacity=1).encode(size=size)
     label = base.encode(y=alt.Y("label_at:Q", scale=scale), text="label:N")
     return (
         ring.encode(y=alt.Y("slowdown:Q", scale=scale), color=colour),

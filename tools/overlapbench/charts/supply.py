@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.curves import Figures, draw_curves, identity, is_measured, whole
-from overlapbench.charts.panels import Record, split
+from overlapbench.charts.curves import Figures, draw_curves, is_measured, whole
+from overlapbench.charts.panels import Record, bounds, identity, split
 from overlapbench.result import Row
 from overlapbench.series import axes_label, shared_axes
 from overlapbench.theme import Drawing
@@ -62,5 +62,7 @@ def _records(rows: Sequence[Row]) -> list[Record]:
             "prediction_error_pct": row.counters.get("prediction_error_pct"),
         }
         | {key: row.counters[key] for key in figures}
+        | bounds(row, "batches_per_s")
+        | bounds(row, "device_idle_share")
         for row in rows
     ]

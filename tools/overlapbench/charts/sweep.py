@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from overlapbench.charts.panels import Record, split
+from overlapbench.charts.panels import Record, bounds, identity, split
 from overlapbench.result import Row
 from overlapbench.series import grid_of, series_label, shared_axes
 
@@ -29,16 +29,15 @@ def sweep_records(rows: Sequence[Row]) -> list[Record]:
     records = []
     for row in rows:
         gx, gy = grid_of(row.name) or (0, 0)
-        names = {
-            "name": str(row.name),
-            "file": row.file,
+        names = identity(row) | {
             "pair": "+".join(row.name.workloads),
             "series": series_label(row, leave_out, several_files),
             "grid": f"{gx}×{gy}",
             "grid_blocks": gx * gy,
-            "problem": row.problem,
         }
-        records.append(names | {key: row.counters[key] for key in ("slowdown", *TIMES)})
+        for key in ("slowdown", *TIMES):
+            names |= {key: row.counters[key]} | bounds(row, key)
+        records.append(names)
     return sorted(records, key=lambda record: (record["grid_blocks"], record["grid"]))
 
 

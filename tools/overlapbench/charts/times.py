@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, panel_size, panel_title, split
+from overlapbench.charts.panels import Record, interval_bars, panel_size, panel_title, parted, split
 from overlapbench.charts.sweep import TIMES, grid_axis, sweep_records
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
@@ -35,8 +35,13 @@ def draw_times(rows: Sequence[Row]) -> Drawing:
 
 def _one_time_each(records: Sequence[Record]) -> list[Record]:
     return [
-        {key: value for key, value in record.items() if key not in TIMES}
-        | {"what": what, "time_ms": record[counter]}
+        {key: value for key, value in record.items() if not key.startswith(TIMES)}
+        | {"what": what}
+        | {
+            key.replace(counter, "time_ms"): value
+            for key, value in record.items()
+            if key.startswith(counter)
+        }
         for record in records
         for counter, what in zip(TIMES, _STYLES, strict=True)
     ]
@@ -47,14 +52,15 @@ def _panel(records: Sequence[Record], x: alt.X) -> Drawing:
     legend = alt.Legend(orient="top", title=None)
     colour = alt.Color("what:N", scale=alt.Scale(domain=kinds, range=colours), legend=legend)
     shape = alt.Shape("what:N", scale=alt.Scale(domain=kinds), legend=legend)
+    y = alt.Y("time_ms:Q", title="time (ms)", scale=alt.Scale(type="log"))
     base = alt.Chart(alt.InlineData(values=list(records))).encode(
         x=x,
-        y=alt.Y("time_ms:Q", title="time (ms)", scale=alt.Scale(type="log")),
+        y=y,
         tooltip=["name:N", "file:N", "what:N", "time_ms:Q", "problem:N"],
     )
-    good = base.transform_filter("datum.problem === ''")
-    bad = base.transform_filter("datum.problem !== ''")
+    good, bad = parted(base)
     return alt.layer(
+        *interval_bars(base, records, y, colour),
         good.mark_line(strokeWidth=2).encode(color=colour),
         good.mark_point(filled=True, size=50, opacity=1).encode(color=colour, shape=shape),
         bad.mark_point(**theme.UNTRUSTED_POINT).encode(shape=shape),

@@ -1,6 +1,5 @@
 """The comparison as JSON, for programs. Figures that do not exist are null."""
 
-import dataclasses
 import math
 
 import orjson
@@ -9,7 +8,7 @@ from overlapbench.compare.findings import Finding
 from overlapbench.compare.verdicts import Comparison, Row
 from overlapbench.source import harmless
 
-SCHEMA = "1"
+SCHEMA = "2"
 
 
 def format_json(comparison: Comparison) -> str:
@@ -23,6 +22,9 @@ def format_json(comparison: Comparison) -> str:
         "counts": {verdict.value: count for verdict, count in comparison.counts.items()},
         "matched": comparison.matched,
         "geometric_mean": _number(comparison.geometric_mean),
+        "guarded": len(comparison.guarded),
+        "guardable": comparison.guardable,
+        "smallest_change_seen": _number(comparison.smallest_seen),
         "rows": [_row(row) for row in comparison.rows],
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
@@ -41,8 +43,27 @@ def _row(row: Row) -> dict[str, object]:
 
 
 def _finding(finding: Finding) -> dict[str, object]:
-    values = dataclasses.asdict(finding) | {"verdict": finding.verdict.value}
-    return {key: _number(v) if isinstance(v, float) else v for key, v in values.items()}
+    """Write a finding; changes, floor and limit are relative, as the table has them in percent."""
+    counter = finding.counter
+    low, high = finding.interval
+    figures = {
+        "base": finding.base,
+        "new": finding.new,
+        "change": finding.relative,
+        "low": low,
+        "high": high,
+        "floor": finding.floor,
+        "limit": finding.limit,
+        "error": finding.error,
+        "freedom": finding.freedom,
+    }
+    return {
+        "metric": counter.name,
+        "unit": counter.unit,
+        "better": counter.better.value,
+        "verdict": finding.verdict.value,
+        "floor_reason": finding.floor_reason,
+    } | {key: _number(value) for key, value in figures.items()}
 
 
 def _number(value: float) -> float | None:

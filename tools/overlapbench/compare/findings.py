@@ -1,4 +1,4 @@
-"""What each metric of each benchmark says: its change, how sure that is, the floor, a verdict.
+"""What each metric of each benchmark says: two figures, the change, its interval, a verdict.
 
 All benchmarks that can be compared are judged together, one metric after the other, because the
 statistics borrow from all of them and correct for all of them (statistics.py).
@@ -6,136 +6,144 @@ statistics borrow from all of them and correct for all of them (statistics.py).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 
 from overlapbench.compare import statistics
-from overlapbench.compare.floors import Floors
-from overlapbench.compare.side import Side, natural
-from overlapbench.compare.statistics import Array, Samples
-from overlapbench.metrics import JUDGED
+from overlapbench.compare.floors import Floors, SetFloor
+from overlapbench.compare.known import known_prior
+from overlapbench.compare.side import Side, figure_of, natural, within_of
+from overlapbench.compare.statistics import Estimate, Samples
+from overlapbench.counters import EFFICIENCY, TIME, Counter, Range
+
+MAX_FLOOR = 0.10  # a benchmark with a larger floor is too noisy, unless its limit is set
+SPEEDUP = "speedup"
 
 
 class Verdict(Enum):
     """Worst first."""
 
-    REGRESSED = "regressed"
+    SLOWER = "slower"
     INVALID = "invalid"
     MISSING = "missing"
     INCOMPARABLE = "incomparable"
-    INCONCLUSIVE = "inconclusive"
-    IMPROVED = "improved"
+    TOO_NOISY = "too noisy"
+    FASTER = "faster"
     NEW = "new"
     SAME = "same"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One metric of one benchmark. Relative figures are positive for the worse."""
+    """One metric of one benchmark. Changes are of badness: logarithms, positive for the worse."""
 
-    metric: str
-    base: float  # medians over launches
+    metric: str  # as floors files name it
+    counter: Counter  # what the figures are: the metric, but the speedup instead of efficiency
+    base: float  # geometric means over launches
     new: float
     change: float
-    low: float  # of the confidence interval; NaN where there are too few launches
-    high: float
-    error: float
+    reach: float  # half of the interval
+    error: float  # standard error of the change
     freedom: float
-    p: float  # of "no more than 1 % worse"
-    floor: float
+    floor: float  # relative: the smallest change that is called
     floor_reason: str
-    verdict: Verdict
+    limit: float  # relative: the largest floor that guards anything
 
-    def natural(self, change: float) -> float:
-        """Return a change as it shows in the figures."""
-        return natural(self.metric, change)
+    @property
+    def verdict(self) -> Verdict:
+        """The rule: what is beyond the floor is called; a floor above the limit guards nothing."""
+        if math.isnan(self.change):
+            return Verdict.INVALID
+        if abs(self.change) > math.log1p(self.floor):
+            return Verdict.SLOWER if self.change > 0 else Verdict.FASTER
+        return Verdict.SAME if self.floor <= self.limit else Verdict.TOO_NOISY
+
+    @property
+    def beyond_limit(self) -> bool:
+        """Tell whether it is worse by more than the limit, whether or not that can be noise."""
+        return self.change > math.log1p(self.limit)
+
+    @property
+    def relative(self) -> float:
+        """The change as it shows in the figures: new / base - 1."""
+        return natural(self.counter, self.change)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the interval of `relative`, the low one first."""
+        ends = (natural(self.counter, self.change + sign * self.reach) for sign in (-1, 1))
+        low, high = sorted(ends)
+        return low, high
 
 
-def find(names: Sequence[str], base: Side, new: Side, floors: Floors) -> list[tuple[Finding, ...]]:
-    """Judge the benchmarks `names`, which are on both sides; an entry a name."""
+def find(
+    names: Sequence[str], base: Side, new: Side, floors: Floors, max_floor: float = MAX_FLOOR
+) -> list[tuple[Finding, ...]]:
+    """Judge the benchmarks `names`, which are on both sides; an entry a name.
+
+    Both sides are under one table. Of one launch a side the time alone is judged: a row says how
+    well it knows its time, not how well it knows a rate of something else that it measured.
+    """
+    if not names:
+        return []
+    places = [[side.index[name] for name in names] for side in (base, new)]
+    metrics = {metric: _estimate(metric, base, new, places) for metric in base.table.judged}
+    figures = max(1, sum(int(found.measured.sum()) for _, found in metrics.values()))
     rows: list[list[Finding]] = [[] for _ in names]
-    if names:
-        indices = [[side.index[name] for name in names] for side in (base, new)]
-        for metric in JUDGED:
-            for row, finding in zip(
-                rows, _judge(metric, names, base, new, indices, floors), strict=True
-            ):
-                if finding is not None:
-                    row.append(finding)
+    for metric, (samples, found) in metrics.items():
+        spreads = np.array([floors.spread(name, metric) for name in names])
+        calibrated = spreads * statistics.error_share(samples.base, samples.new)
+        counter = _counter_of(base.table.counters[metric])
+        error = np.fmax(found.error, calibrated)
+        reach = statistics.reach(error, found.freedom, figures)
+        with np.errstate(over="ignore"):
+            seen = np.expm1(reach)
+        for i in np.flatnonzero(found.measured | found.gone).tolist():
+            set_floor = floors.set_for(names[i], metric)
+            least = set_floor.floor if set_floor else statistics.LEAST_FLOOR
+            floor = float(np.fmax(least, seen[i]))
+            rows[i].append(
+                Finding(
+                    metric,
+                    counter,
+                    base=figure_of(counter, float(found.base[i])),
+                    new=figure_of(counter, float(found.new[i])),
+                    change=float(found.change[i]),
+                    reach=float(reach[i]),
+                    error=float(error[i]),
+                    freedom=float(found.freedom[i]),
+                    floor=floor,
+                    floor_reason=_reason(floor > least, bool(calibrated[i] == error[i]), set_floor),
+                    limit=max(max_floor, least),
+                )
+            )
     return [tuple(row) for row in rows]
 
 
-def _judge(
-    metric: str,
-    names: Sequence[str],
-    base: Side,
-    new: Side,
-    indices: Sequence[Sequence[int]],
-    floors: Floors,
-) -> list[Finding | None]:
-    """Judge one metric; None for a benchmark that base has no figure of."""
-    before, now = (s.badness[metric][i] for s, i in zip((base, new), indices, strict=True))
-    present = np.isfinite(medians(before))
-    if not present.any():
-        return [None] * len(names)
-    spread = [s.spread[metric][i] for s, i in zip((base, new), indices, strict=True)]
-    found = statistics.estimate(Samples(before, now, medians(np.concatenate(spread, axis=1))))
-    low, high = found.interval()
-    worse = statistics.discoveries(found.worse)
-    better = statistics.discoveries(found.better)
-    deviations = np.array([floors.spread(name, metric) for name in names])
-    calibrated = deviations * statistics.error_share(before, now)
-    least = statistics.floors(np.fmax(found.error, calibrated))
-    values = [medians(s.values[metric][i]) for s, i in zip((base, new), indices, strict=True)]
-    findings: list[Finding | None] = []
-    for i, name in enumerate(names):
-        if not present[i]:
-            findings.append(None)
-            continue
-        change = float(found.change[i])
-        floor, reason = float(least[i]), _reason(found.error[i], calibrated[i])
-        if fixed := floors.set_for(name, metric):
-            floor, reason = fixed.floor, f"set for {fixed.pattern}"
-        findings.append(
-            Finding(
-                metric,
-                base=float(values[0][i]),
-                new=float(values[1][i]),
-                change=change,
-                low=float(low[i]),
-                high=float(high[i]),
-                error=float(found.error[i]),
-                freedom=float(found.freedom[i]),
-                p=float(found.worse[i]),
-                floor=floor,
-                floor_reason=reason,
-                verdict=_verdict(change, floor, bool(worse[i]), bool(better[i])),
-            )
-        )
-    return findings
+def _estimate(
+    metric: str, base: Side, new: Side, places: Sequence[Sequence[int]]
+) -> tuple[Samples, Estimate]:
+    before, now = (s.badness(metric)[i] for s, i in zip((base, new), places, strict=True))
+    errors = [side.errors[i] for side, i in zip((base, new), places, strict=True)]
+    samples = Samples(before, now, within_of(np.concatenate(errors, axis=1)))
+    if metric != TIME:
+        lone = np.isfinite(before).sum(axis=1) + np.isfinite(now).sum(axis=1) == 2
+        both = np.isfinite(before).any(axis=1) & np.isfinite(now).any(axis=1)
+        before[lone & both] = now[lone & both] = np.nan
+    return samples, statistics.estimate(samples, known_prior(base, new))
 
 
-def _verdict(change: float, floor: float, worse: bool, better: bool) -> Verdict:
-    if math.isnan(change):
-        return Verdict.INVALID
-    if abs(change) <= math.log1p(floor):
-        return Verdict.SAME
-    if change > 0:
-        return Verdict.REGRESSED if worse else Verdict.INCONCLUSIVE
-    return Verdict.IMPROVED if better else Verdict.INCONCLUSIVE
+def _counter_of(judged: Counter) -> Counter:
+    """Return what the figures of a judged counter are."""
+    if judged.name != EFFICIENCY:
+        return judged
+    return replace(judged, name=SPEEDUP, range=Range.POSITIVE, definition="(C + M) / T")
 
 
-def _reason(error: float, calibrated: float) -> str:
-    """Say where a floor that is not set comes from."""
-    spread = np.fmax(error, calibrated)
-    if not statistics.SPREADS * spread > statistics.LEAST_FLOOR:
-        return "the least floor"
-    source = "calibrated spread" if spread == calibrated else "spread between these launches"
-    return f"{statistics.SPREADS:g} x the {source}"
-
-
-def medians(rows: Array) -> Array:
-    """Return the median of each row, leaving NaN out; NaN of a row that has nothing else."""
-    return statistics.median(rows)[:, 0]
+def _reason(above_least: bool, calibrated: bool, set_floor: SetFloor | None) -> str:
+    """Say where a floor comes from."""
+    if above_least:
+        return "the calibrated spread" if calibrated else "the spread of launches"
+    return f"set for {set_floor.pattern}" if set_floor else "the least floor"

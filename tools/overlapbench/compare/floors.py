@@ -9,7 +9,8 @@
     time = 0.41                    # percent, between launches of one build
 
 A floor replaces max(2 %, 3 x spread of A/A changes). A calibrated spread replaces the one that the
-compared launches show themselves, if it is larger.
+compared launches show themselves, if it is larger. Which metrics there are, the compared results
+say: `require_known` is asked when they are at hand. Earlier names are read as today's.
 """
 
 import fnmatch
@@ -19,7 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from overlapbench.metrics import JUDGED
+from overlapbench.counters import Table, stored_table
+from overlapbench.names import spell_sizes
 from overlapbench.source import LARGEST, ResultError, read_bytes
 
 
@@ -38,11 +40,21 @@ class Floors:
 
     floors: tuple[SetFloor, ...] = ()
     spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # relative
+    places: Mapping[str, str] = field(default_factory=dict)  # by metric: where it is first named
+
+    def require_known(self, table: Table) -> None:
+        """Refuse a metric that neither the compared results judge nor any of old did."""
+        known = dict.fromkeys((*table.judged, *stored_table().judged))
+        for metric, place in self.places.items():
+            if metric not in known:
+                raise ResultError(f"{place}: {metric!r} is none of the metrics {', '.join(known)}")
 
     def set_for(self, name: str, metric: str) -> SetFloor | None:
         """Return the entry that sets a benchmark's floor, if one does."""
+        sized = spell_sizes(name) if self.floors else name
         for entry in reversed(self.floors):
-            if entry.metric in ("", metric) and fnmatch.fnmatchcase(name, entry.pattern):
+            pattern = spell_sizes(entry.pattern)
+            if entry.metric in ("", metric) and fnmatch.fnmatchcase(sized, pattern):
                 return entry
         return None
 
@@ -69,19 +81,13 @@ def parse_floors(source: str, text: str) -> Floors:
     entries = document.get("floor", [])
     if not isinstance(entries, list):
         raise ResultError(f"{source}: floor: write [[floor]] for each")
-    spreads = _table(f"{source}: spread", document.get("spread", {}))
-    return Floors(
-        tuple(_floor(f"{source}: floor[{i}]", entry) for i, entry in enumerate(entries)),
-        {
-            name: {
-                _metric(f"{source}: spread.{name}", metric): _percent(
-                    f"{source}: spread.{name}.{metric}", value
-                )
-                for metric, value in _table(f"{source}: spread.{name}", metrics).items()
-            }
-            for name, metrics in spreads.items()
-        },
-    )
+    places: dict[str, str] = {}
+    floors = [_floor(f"{source}: floor[{i}]", entry, places) for i, entry in enumerate(entries)]
+    spreads = {
+        name: _spreads(f"{source}: spread.{name}", metrics, places)
+        for name, metrics in _table(f"{source}: spread", document.get("spread", {})).items()
+    }
+    return Floors(tuple(floors), spreads, places)
 
 
 def format_spreads(spreads: Mapping[str, Mapping[str, float]]) -> str:
@@ -93,14 +99,21 @@ def format_spreads(spreads: Mapping[str, Mapping[str, float]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _floor(place: str, entry: object) -> SetFloor:
+def _floor(place: str, entry: object, places: dict[str, str]) -> SetFloor:
     values = _table(place, entry)
     _require_known(place, values, {"pattern", "metric", "percent"})
     pattern = values.get("pattern")
     if not isinstance(pattern, str):
         raise ResultError(f"{place}.pattern: missing, or not text")
-    metric = _metric(f"{place}.metric", values["metric"]) if "metric" in values else ""
+    metric = _metric(f"{place}.metric", values["metric"], places) if "metric" in values else ""
     return SetFloor(pattern, metric, _percent(f"{place}.percent", values.get("percent")))
+
+
+def _spreads(place: str, metrics: object, places: dict[str, str]) -> Mapping[str, float]:
+    return {
+        _metric(place, metric, places): _percent(f"{place}.{metric}", value)
+        for metric, value in _table(place, metrics).items()
+    }
 
 
 def _table(place: str, value: object) -> Mapping[str, object]:
@@ -115,10 +128,13 @@ def _require_known(place: str, values: Mapping[str, object], known: set[str]) ->
             raise ResultError(f"{place}: unknown key {key!r}: known are {', '.join(sorted(known))}")
 
 
-def _metric(place: str, value: object) -> str:
-    if value not in JUDGED:
-        raise ResultError(f"{place}: {value!r} is none of the metrics {', '.join(JUDGED)}")
-    return str(value)
+def _metric(place: str, value: object, places: dict[str, str]) -> str:
+    """Return a metric by today's name, and note where it is named."""
+    if not isinstance(value, str):
+        raise ResultError(f"{place}: {value!r} is not the name of a metric")
+    metric = stored_table().canonical(value)
+    places.setdefault(metric, place)
+    return metric
 
 
 def _percent(place: str, value: object) -> float:

@@ -4,7 +4,7 @@ from overlapbench.compare.findings import Verdict
 from overlapbench.compare.table import summary
 from overlapbench.compare.verdicts import Comparison
 
-_TOLD = frozenset({Verdict.IMPROVED, Verdict.INCONCLUSIVE})
+_TOLD = frozenset({Verdict.FASTER, Verdict.TOO_NOISY})
 
 
 def format_github(comparison: Comparison) -> str:

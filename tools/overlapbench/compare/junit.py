@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 from overlapbench.compare.findings import Verdict
 from overlapbench.compare.verdicts import Comparison
 
-_SKIPPED = frozenset({Verdict.NEW, Verdict.INVALID, Verdict.INCONCLUSIVE})
+_SKIPPED = frozenset({Verdict.NEW, Verdict.INVALID, Verdict.TOO_NOISY})
 
 
 def format_junit(comparison: Comparison) -> str:

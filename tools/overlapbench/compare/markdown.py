@@ -1,26 +1,26 @@
 """The comparison as Markdown, for a pull request or a job's summary.
 
-Rows that are the same are counted, not listed, since such places hold a megabyte at most.
+Rows that are the same are counted, and listed only where asked for, since such places hold a
+megabyte at most.
 """
 
 import re
 
-from overlapbench.compare.findings import Verdict
-from overlapbench.compare.table import cells, summary
+from overlapbench.compare.table import TITLES, cells, listed, shown, summary
 from overlapbench.compare.verdicts import Comparison
 
-_TITLES = ("verdict", "benchmark", "metric", "base", "new", "change", "95 % interval", "floor")
+_TITLES = ("verdict", "benchmark", *TITLES)
 
 
-def format_markdown(comparison: Comparison) -> str:
+def format_markdown(comparison: Comparison, every: bool = False) -> str:
     lines = [f"- {escape(sentence)}" for sentence in summary(comparison)]
-    listed = [row for row in comparison.rows if row.verdict is not Verdict.SAME]
-    if listed:
+    rows = listed(comparison, every)
+    if rows:
         lines += ["", f"| {' | '.join(_TITLES)} |", "|---|---|---|--:|--:|--:|--:|--:|"]
-    for row in listed:
+    for row in rows:
         name = f"{escape(row.name)}<br>{escape(row.reason)}"
         first = (f"**{row.verdict.value}**", name)
-        for finding in row.findings or (None,):
+        for finding in shown(row, every) or (None,):
             figures = cells(finding) if finding else ("",) * 6
             lines.append(f"| {' | '.join((*first, *map(escape, figures)))} |")
             first = ("", "")

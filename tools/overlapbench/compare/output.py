@@ -1,10 +1,13 @@
 """The outputs of a comparison: the table of formats, what is printed, and what is written."""
 
+import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from overlapbench.compare.data import format_json
+from overlapbench.compare.findings import MAX_FLOOR
 from overlapbench.compare.github import format_github
 from overlapbench.compare.junit import format_junit
 from overlapbench.compare.markdown import format_markdown
@@ -13,7 +16,8 @@ from overlapbench.compare.verdicts import Comparison
 from overlapbench.output import deliver, require_file
 from overlapbench.source import ResultError
 
-FORMATS: Mapping[str, Callable[[Comparison], str]] = {
+_Format = Callable[[Comparison], str]
+FORMATS: Mapping[str, _Format] = {
     "table": format_table,
     "markdown": format_markdown,
     "json": format_json,
@@ -32,8 +36,36 @@ def require_outputs(files: Sequence[Path]) -> None:
         require_file(file)
 
 
-def show(comparison: Comparison, form: str, files: Sequence[Path]) -> None:
-    """Print in one format and write the files; ResultError where one cannot be written."""
+def percentage(text: str) -> float:
+    """Read a percentage of the command line, as a share."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to 100")
+    return value / 100
+
+
+def add_max_floor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-floor",
+        type=percentage,
+        default=MAX_FLOOR,
+        metavar="PERCENT",
+        help=f"the limit: a row with a larger floor is too noisy (default {100 * MAX_FLOOR:g} %%)",
+    )
+
+
+def show(comparison: Comparison, form: str, files: Sequence[Path], every: bool = False) -> None:
+    """Print in one format and write the files; ResultError where one cannot be written.
+
+    `every` lists, where rows are for people, also those that are the same.
+    """
+    texts: Mapping[str, _Format] = dict(FORMATS) | {
+        "table": partial(format_table, every=every),
+        "markdown": partial(format_markdown, every=every),
+    }
     colour = form == "table" and sys.stdout.isatty()
-    text = format_table(comparison, terminal=True) if colour else FORMATS[form](comparison)
-    deliver(text, {file: FORMATS[_BY_SUFFIX[file.suffix]](comparison).encode() for file in files})
+    text = format_table(comparison, True, every) if colour else texts[form](comparison)
+    deliver(text, {file: texts[_BY_SUFFIX[file.suffix]](comparison).encode() for file in files})

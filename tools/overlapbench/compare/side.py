@@ -1,17 +1,19 @@
 """A side of a comparison: its launches, as arrays instead of a million small objects."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from overlapbench.compare.statistics import Array
-from overlapbench.entries import COLUMNS, SAVED
+from overlapbench.counters import EFFICIENCY, Better, Counter, Table, merge_tables
+from overlapbench.entries import SAVED, columns_of
 from overlapbench.launch import CONTEXT_FIELDS, Launch
-from overlapbench.metrics import EFFICIENCY, JUDGED, METRICS, Better
 from overlapbench.source import ResultError, harmless
+
+_LARGEST = 700.0  # an interval may end beyond all numbers; the exponential of more is none
 
 
 @dataclass(frozen=True)
@@ -20,13 +22,13 @@ class Side:
 
     sources: tuple[str, ...]
     context: Mapping[str, frozenset[str]]  # the values of CONTEXT_FIELDS in all launches
+    table: Table  # of all launches
     names: tuple[str, ...]  # in the order of the files
     units: tuple[frozenset[str], ...]
     problems: tuple[str, ...]  # of a benchmark; "" when it is good in every launch that has it
     launches: tuple[int, ...]  # how many have the benchmark
-    values: Mapping[str, Array]  # by COLUMNS
-    badness: Mapping[str, Array]  # by JUDGED, as is the next
-    spread: Mapping[str, Array]  # inside launches
+    values: Mapping[str, Array]  # by column
+    errors: Array  # standard errors of the times inside the launches
     incomplete: tuple[str, ...]  # a line for each launch that ended early
 
     @cached_property
@@ -42,6 +44,19 @@ class Side:
     def unit(self, name: str) -> frozenset[str]:
         return self.units[self.index[name]]
 
+    def badness(self, metric: str) -> Array:
+        """Return the badness of a judged counter."""
+        return badness(self.table.counters[metric], self.values[_judged_by(metric)])
+
+    def under(self, table: Table) -> "Side":
+        """Return the side as a table has it, which is merged from its own and another's."""
+        if table == self.table:
+            return self
+        nothing = np.full((len(self.names), len(self.sources)), np.nan)
+        known = {table.canonical(column): array for column, array in self.values.items()}
+        values = {column: known.get(column, nothing) for column in columns_of(table)}
+        return replace(self, table=table, values=values)
+
     @classmethod
     def collect(cls, name: str, launches: Sequence[Launch]) -> "Side":
         """Put launches together; ResultError when there is none, or one file is given twice."""
@@ -53,48 +68,68 @@ class Side:
                 raise ResultError(f"{source}: given twice as {name}: a launch counts once")
         names = tuple(dict.fromkeys(name for launch in launches for name in launch.names))
         index = {name: row for row, name in enumerate(names)}
-        shape = (len(COLUMNS), len(names), len(launches))
-        values, spread = np.full(shape, np.nan), np.full(shape, np.nan)
+        table = merge_tables((launch.source, launch.table) for launch in launches)
+        columns = columns_of(table)
+        shape = (len(columns), len(names), len(launches))
+        values, errors = np.full(shape, np.nan), np.full(shape[1:], np.nan)
         units: list[set[str]] = [set() for _ in names]
         problems: list[list[str]] = [[] for _ in names]
         for place, launch in enumerate(launches):
             rows = [index[row] for row in launch.names]
-            values[:, rows, place], spread[:, rows, place] = launch.values.T, launch.spread.T
+            taken, places = _shared_columns(columns, map(table.canonical, launch.columns))
+            values[np.ix_(places, rows, [place])] = launch.values.T[taken, :, np.newaxis]
+            errors[rows, place] = launch.errors
             for row, unit, problem in zip(rows, launch.units, launch.problems, strict=True):
                 units[row].add(unit)
                 problems[row].append(problem)
         return cls(
             sources,
             {key: frozenset(launch.context[key] for launch in launches) for key in CONTEXT_FIELDS},
+            table,
             names,
             tuple(frozenset(found - {""}) for found in units),
             tuple(map(_problem, problems)),
             tuple(map(len, problems)),
-            dict(zip(COLUMNS, values, strict=True)),
-            {m: badness(m, values[COLUMNS.index(_judged_by(m))]) for m in JUDGED},
-            {m: spread[COLUMNS.index(_judged_by(m))] for m in JUDGED},
+            dict(zip(columns, values, strict=True)),
+            errors,
             tuple(
                 f"{harmless(run.source)}: {run.incomplete}" for run in launches if run.incomplete
             ),
         )
 
 
-def badness(metric: str, values: Array) -> Array:
-    """Return figures that grow as `values` get worse, whose differences are relative changes.
+def _shared_columns(wanted: Sequence[str], given: Iterable[str]) -> tuple[list[int], list[int]]:
+    """Return the places of the columns that are wanted and given: among the given, and wanted."""
+    pairs = [(i, wanted.index(name)) for i, name in enumerate(given) if name in wanted]
+    return [i for i, _ in pairs], [place for _, place in pairs]
 
-    Of efficiency the values are saved shares. NaN where there is no ratio to take, of 0.
+
+def badness(counter: Counter, values: Array) -> Array:
+    """Return logarithms that grow as `values` get worse, whose differences are relative changes.
+
+    Of efficiency the values are saved shares, and it is judged by 1 + share, which is the speedup
+    (C + M) / T. NaN where there is no ratio to take, of 0.
     """
-    if metric == EFFICIENCY:
-        return -values
-    logs = np.log(np.where(values > 0, values, np.nan))
-    return -logs if METRICS[metric].better is Better.UP else logs
+    ratios = 1 + values if counter.name == EFFICIENCY else values
+    logs = np.log(np.where(ratios > 0, ratios, np.nan))
+    return -logs if counter.better is Better.HIGHER else logs
 
 
-def natural(metric: str, change: float) -> float:
-    """Return a change of badness as it shows in the figures: relative, and of T for efficiency."""
-    if metric == EFFICIENCY:
-        return -change
-    return math.expm1(-change if METRICS[metric].better is Better.UP else change)
+def figure_of(counter: Counter, mean: float) -> float:
+    """Return the figure that a mean badness stands for: of efficiency, the speedup."""
+    return math.exp(min(_LARGEST, -mean if counter.better is Better.HIGHER else mean))
+
+
+def natural(counter: Counter, change: float) -> float:
+    """Return a change of badness as it shows in the figures: relative."""
+    return figure_of(counter, change) - 1
+
+
+def within_of(errors: Array) -> Array:
+    """Return each benchmark's standard error inside a launch: the root of the mean square."""
+    known = np.isfinite(errors).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt(np.nansum(errors**2, axis=1) / known))
 
 
 def _judged_by(metric: str) -> str:

@@ -1,19 +1,33 @@
-"""The statistics of a comparison: is a benchmark worse, and by how much must it be to count?
+"""How a comparison decides: the one place where the estimator and the rule are written down.
 
-Given are the badness (side.py) of every benchmark in every launch of both sides, so that a
-difference is a relative change and a positive one is for the worse. A launch is one observation.
+Given is the badness (side.py) of every benchmark in every launch of both sides: logarithms of the
+judged figures, so that a difference is a relative change and a positive one is for the worse.
 
+*The launch is the observation.* Repetitions inside one process share clocks, memory and placement.
+So a benchmark has one figure in a launch, the median of its repetitions.
+
+*The change* is the difference of the sides' means. So the two figures that a comparison shows are
+the geometric means of the launches' figures, and the change is exactly new / base - 1. A launch
+that strays from its side's median is pulled in to LIMIT robust standard deviations first, so that
+one outlier neither makes a change nor hides one.
+
+*The spread between launches* has two parts: what a launch knows of itself (`within`, the standard
+error of its median), and what it cannot know (the next process gets other memory and other clocks).
 Five launches a side say little about one benchmark's spread, but hundreds of benchmarks say much
-about what spreads look like. So each variance is moderated towards what the others suggest (the
-empirical Bayes of G. K. Smyth, "Linear Models and Empirical Bayes Methods", Statistical
-Applications in Genetics and Molecular Biology 3 (2004)): the prior has the variance and degrees of
-freedom that are fitted to all log variances. Where launches have repetitions, the prior follows a
-benchmark's spread inside its launches, so that a noisy benchmark is expected to be noisy.
+about what spreads look like. So each variance is moderated towards a prior (the empirical Bayes of
+G. K. Smyth, "Linear Models and Empirical Bayes Methods", Statistical Applications in Genetics and
+Molecular Biology 3 (2004)): the benchmark's own within², plus a between² that is typical of all
+benchmarks, worth so many degrees of freedom. Both numbers are fitted to the log variances of the
+benchmarks compared. Of one launch a side there is nothing to fit; the prior is then what is known
+of the backend (known.py).
 
-A launch that strays from its side's median is pulled in to LIMIT robust standard deviations, so
-that one outlier neither makes a regression nor hides one. Then: Student's t, one-sided, against "no
-more than MARGIN worse"; Benjamini and Hochberg over all benchmarks; and the change must exceed the
-benchmark's floor. Exchanging the sides exchanges worse and better.
+*The interval* of a change is Student's t. It is widened for the number of figures judged (O. J.
+Dunn, "Multiple Comparisons Among Means", JASA 56 (1961)), so that all intervals of a comparison
+hold at once in 99 of 100 comparisons.
+
+*The floor* of a benchmark is the smallest change that can be called: half the interval, and
+LEAST_FLOOR at least. *The verdict*: a change beyond the floor is slower or faster. Any other is the
+same if the floor is within the limit, else too noisy. Exchanging the sides exchanges the verdicts.
 """
 
 from dataclasses import dataclass
@@ -24,21 +38,34 @@ from scipy import special, stats
 
 Array = NDArray[np.float64]
 
-MARGIN = float(np.log1p(0.01))
-FALSE_DISCOVERIES = 0.05
-CONFIDENCE = 0.95
+FALSE_ALARMS = 0.01  # in a whole comparison, both directions together
 LEAST_FLOOR = 0.02
-SPREADS = 3.0  # a floor is so many times the spread of A/A changes
 LIMIT = 3.5
-# Prior freedom above this would say that all benchmarks of a spread are alike; they never are.
-_MOST_BORROWED = 12.0
+# Prior freedom above this would say that all benchmarks are alike; they never are.
+_MOST_BORROWED = 8.0
+# A prior that stands alone, of one launch a side, must expect tails as heavy as these.
+_MOST_KNOWN = 5.0
+# Fewer benchmarks say too little about what spreads look like.
+_LEAST_TO_FIT = 10
 # The median of absolute deviations is worth so much of a variance's degrees of freedom.
 _MAD_EFFICIENCY = 0.37
 _MAD_TO_DEVIATION = 1.4826
 # No time is known better than to 0.03 %; keeps the logarithm of equal launches finite.
 _LEAST_VARIANCE = 1e-7
-# A line through fewer benchmarks would follow their noise.
-_LEAST_FOR_TREND = 10
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What to expect of a benchmark's spread between launches before it shows any."""
+
+    between: float  # typical standard deviation, besides what a launch knows of itself
+    freedom: float  # the degrees of freedom that this is worth: few if benchmarks differ much
+
+    def variance(self, within: Array) -> Array:
+        """Return the scale of the prior of each benchmark (Smyth 2004, section 6.2)."""
+        typical = np.maximum(self.between**2 + within**2, _LEAST_VARIANCE)
+        half = self.freedom / 2
+        return np.asarray(typical * np.exp(special.digamma(half) - np.log(half)))
 
 
 @dataclass(frozen=True)
@@ -47,49 +74,58 @@ class Samples:
 
     base: Array
     new: Array
-    within: Array  # a benchmark's standard deviation inside a launch; NaN without repetitions
+    within: Array  # a benchmark's standard error inside a launch; NaN where it is not known
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One metric's changes, an entry a benchmark; NaN where there are too few launches to tell."""
+    """One metric, an entry a benchmark; NaN where a side has no figure."""
 
-    change: Array  # positive: worse
+    base: Array  # mean badness
+    new: Array
     error: Array  # standard error of the change: the spread that A/A runs of such sides would show
     freedom: Array  # degrees of freedom of the error, borrowed ones among them
     deviation: Array  # between launches of one side
-    worse: Array  # p of "no more than MARGIN worse"
-    better: Array
 
-    def interval(self) -> tuple[Array, Array]:
-        """Return the confidence interval of the change."""
-        reach = self.error * stats.t.ppf((1 + CONFIDENCE) / 2, self.freedom)
-        return self.change - reach, self.change + reach
+    @property
+    def change(self) -> Array:
+        """Positive: worse."""
+        return self.new - self.base
+
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Tell which benchmarks have a figure on both sides."""
+        return np.isfinite(self.change)
+
+    @property
+    def gone(self) -> NDArray[np.bool_]:
+        """Tell which benchmarks have a figure in base alone."""
+        return np.isfinite(self.base) & np.isnan(self.new)
 
 
-def estimate(samples: Samples) -> Estimate:
+def estimate(samples: Samples, known: Prior) -> Estimate:
     """Estimate every benchmark's change and how sure it is."""
     # Sorted, so that sums do not depend on the order of the files, not even in the last bit.
     base, new = (np.sort(side, axis=1) for side in (samples.base, samples.new))
+    within = np.nan_to_num(samples.within)
     base_count, new_count = (np.isfinite(side).sum(axis=1) for side in (base, new))
-    freedom = np.maximum(base_count + new_count - 2.0, 0.0)
-    freedom[(base_count == 0) | (new_count == 0)] = 0
-    robust = _moderate(_robust_variance(base, new), _MAD_EFFICIENCY * freedom, samples.within)
-    limit = LIMIT * np.sqrt(robust.variance)
-    base, new = _pull_in(base, limit), _pull_in(new, limit)
-    squares = _squares(base) + _squares(new)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        posterior = _moderate(squares / freedom, freedom, samples.within)
-    error = np.sqrt(posterior.variance) * error_share(base, new)
-    change = _mean(new) - _mean(base)
-    return Estimate(
-        change=change,
-        error=error,
-        freedom=posterior.freedom,
-        deviation=np.sqrt(posterior.variance),
-        worse=np.asarray(stats.t.sf((change - MARGIN) / error, posterior.freedom)),
-        better=np.asarray(stats.t.sf((-change - MARGIN) / error, posterior.freedom)),
+    measured = (base_count > 0) & (new_count > 0)
+    freedom = np.where(measured, base_count + new_count - 2.0, 0.0)
+    robust, _ = _moderate(
+        _robust_variance(base, new), _MAD_EFFICIENCY * freedom, within, measured, known
     )
+    limit = LIMIT * np.sqrt(robust)
+    base, new = _pull_in(base, limit), _pull_in(new, limit)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        own = (_squares(base) + _squares(new)) / freedom
+    variance, total = _moderate(own, freedom, within, measured, known)
+    deviation = np.sqrt(variance)
+    return Estimate(_mean(base), _mean(new), deviation * error_share(base, new), total, deviation)
+
+
+def reach(error: Array, freedom: Array, figures: int) -> Array:
+    """Return half of each interval, so that those of so many figures hold at once."""
+    return np.asarray(error * stats.t.isf(FALSE_ALARMS / (2 * figures), freedom))
 
 
 def error_share(base: Array, new: Array) -> Array:
@@ -99,51 +135,60 @@ def error_share(base: Array, new: Array) -> Array:
         return np.asarray(np.sqrt(1 / base_count + 1 / new_count))
 
 
-def discoveries(p: Array) -> NDArray[np.bool_]:
-    """Tell which benchmarks stand out among all, at a false discovery rate of 5 %."""
-    found = np.zeros(p.shape, dtype=np.bool_)
-    tested = np.isfinite(p)
-    if tested.any():
-        found[tested] = stats.false_discovery_control(p[tested]) <= FALSE_DISCOVERIES
-    return found
+def fit_prior(variance: Array, freedom: Array, within: Array) -> Prior:
+    """Fit a prior to the benchmarks' own variances, each with its degrees of freedom."""
+    half = freedom / 2
+    logs = np.log(np.maximum(variance, _LEAST_VARIANCE)) - special.digamma(half) + np.log(half)
+    between = _level(logs, within)
+    typical = np.maximum(between**2 + within**2, _LEAST_VARIANCE)
+    return Prior(between, _prior_freedom(logs - np.log(typical), half))
 
 
-def floors(spread: Array) -> Array:
-    """Return the smallest change that counts, relative, from the spread of A/A changes."""
-    return np.fmax(LEAST_FLOOR, SPREADS * spread)
+def recorded_prior(side: Array, within: Array) -> Prior:
+    """Fit what will be known of a machine to launches of one build."""
+    variance, freedom = own_variance(side)
+    own = freedom > 0
+    found = fit_prior(variance[own], freedom[own], np.nan_to_num(within[own]))
+    return Prior(found.between, min(found.freedom, _MOST_KNOWN))
 
 
-@dataclass(frozen=True)
-class _Moderated:
-    variance: Array
-    freedom: Array
+def own_variance(side: Array) -> tuple[Array, Array]:
+    """Return each benchmark's variance between launches of one side, and degrees of freedom."""
+    freedom = np.maximum(np.isfinite(side).sum(axis=1) - 1.0, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _squares(np.sort(side, axis=1)) / freedom, freedom
 
 
-def _moderate(variance: Array, freedom: Array, within: Array) -> _Moderated:
-    """Pull variances towards what the other benchmarks suggest (Smyth 2004, section 6.2)."""
-    nothing = np.full_like(freedom, np.nan)
-    known = freedom > 0
-    if not known.any():
-        return _Moderated(nothing, nothing.copy())
-    own = np.maximum(variance[known], _LEAST_VARIANCE)
-    half = freedom[known] / 2
-    logs = np.log(own) - special.digamma(half) + np.log(half)
-    expected = _trend(logs, within[known])
-    borrowed = _prior_freedom(logs - expected, half)
-    prior = np.exp(expected)
-    if borrowed > 0:
-        prior *= np.exp(special.digamma(borrowed / 2) - np.log(borrowed / 2))
-    total = borrowed + freedom[known]
-    moderated, totals = nothing, nothing.copy()
-    moderated[known] = (borrowed * prior + freedom[known] * own) / total
-    totals[known] = total
-    return _Moderated(moderated, totals)
+def _moderate(
+    variance: Array, freedom: Array, within: Array, measured: NDArray[np.bool_], known: Prior
+) -> tuple[Array, Array]:
+    """Pull variances towards the prior; return them with their degrees of freedom."""
+    own = freedom > 0
+    prior, borrowed = known, np.where(own, 0.0, known.freedom)
+    if own.sum() >= _LEAST_TO_FIT:
+        prior = fit_prior(variance[own], freedom[own], within[own])
+        borrowed = np.full(len(own), prior.freedom)
+    shown = freedom * np.where(own, np.maximum(variance, _LEAST_VARIANCE), 0.0)
+    total = np.where(measured, borrowed + freedom, np.nan)
+    # No launch is better than it says of itself: all may agree by chance, as of two modes.
+    return np.maximum((borrowed * prior.variance(within) + shown) / total, within**2), total
+
+
+def _level(logs: Array, within: Array) -> float:
+    """Return the spread besides `within` that makes the typical variance fit on average."""
+    low, high = 0.0, float(np.exp(logs.max() / 2))
+    for _ in range(60):
+        middle = (low + high) / 2
+        typical = np.maximum(middle**2 + within**2, _LEAST_VARIANCE)
+        if float(np.mean(logs - np.log(typical))) > 0:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def _prior_freedom(residuals: Array, half: Array) -> float:
-    """Return how many degrees of freedom the common prior is worth; 0 for a lone benchmark."""
-    if len(residuals) < 2:
-        return 0.0
+    """Return how many degrees of freedom the common prior is worth (Smyth 2004, section 6.2)."""
     excess = float(np.mean(residuals**2 * len(half) / (len(half) - 1) - special.polygamma(1, half)))
     if excess <= special.polygamma(1, _MOST_BORROWED / 2):
         return _MOST_BORROWED
@@ -157,21 +202,6 @@ def _inverse_trigamma(value: float) -> float:
         trigamma = float(special.polygamma(1, x))
         x += trigamma * (1 - trigamma / value) / float(special.polygamma(2, x))
     return x
-
-
-def _trend(logs: Array, within: Array) -> Array:
-    """Fit log variances by a line over the log spread inside launches, else by their mean."""
-    level = np.full_like(logs, logs.mean())
-    usable = np.isfinite(within)
-    if usable.sum() < _LEAST_FOR_TREND:
-        return level
-    x = np.log(np.maximum(within[usable] ** 2, _LEAST_VARIANCE))
-    y, centred = logs[usable], x - x.mean()
-    spread = (centred**2).sum()
-    if spread == 0:
-        return level
-    level[usable] = y.mean() + centred * (centred * y).sum() / spread
-    return level
 
 
 def _robust_variance(base: Array, new: Array) -> Array:

@@ -1,50 +1,79 @@
-"""The comparison as a table for people; colour only where the output is a terminal."""
+"""The comparison as a table for people, 80 columns wide: worst first, and what is the same folded.
+
+A benchmark's name has lines of its own and is broken at a /, never cut. Colour only where the
+output is a terminal.
+"""
 
 import io
 import math
-import shutil
+import textwrap
+from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from overlapbench.compare.findings import Finding, Verdict
-from overlapbench.compare.verdicts import VAST_FLOOR, Comparison, Row
+from overlapbench.compare.verdicts import Comparison, Row
 
+TITLES = ("metric", "base", "new", "change", "interval", "floor")
 _COLOURS = {
-    Verdict.REGRESSED: "bold red",
+    Verdict.SLOWER: "bold red",
     Verdict.INVALID: "red",
     Verdict.MISSING: "red",
     Verdict.INCOMPARABLE: "red",
-    Verdict.INCONCLUSIVE: "yellow",
-    Verdict.IMPROVED: "green",
+    Verdict.TOO_NOISY: "yellow",
+    Verdict.FASTER: "green",
 }
-_MOST_LISTED = 200  # of more, those that are the same are counted only
-_WIDTH = 140  # where the output is no terminal
+_WIDTH = 80
+_VAST = 10.0  # an interval that ends above + 1000 % says nothing
+_PLAIN = frozenset({Verdict.SLOWER, Verdict.FASTER})  # the figures say why
 
 
-def format_table(comparison: Comparison, terminal: bool = False) -> str:
-    """Return the rows and the summary, for a terminal in its width and in colour."""
-    text = io.StringIO()
-    width = shutil.get_terminal_size().columns if terminal else _WIDTH
-    console = Console(file=text, width=width, force_terminal=terminal, highlight=False)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("verdict")
-    table.add_column("benchmark", overflow="fold", ratio=1)
-    for title in ("metric", "base", "new", "change", "95 % interval", "floor"):
-        table.add_column(title, justify="left" if title == "metric" else "right", no_wrap=True)
-    rows = [row for row in comparison.rows if row.verdict is not Verdict.SAME]
-    listed = comparison.rows if len(comparison.rows) <= _MOST_LISTED else rows
-    for row in listed:
-        for line in _lines(row):
-            # Text, so that no name is read as markup.
-            table.add_row(*(Text(cell, style=_COLOURS.get(row.verdict, "")) for cell in line))
-    console.print(table)
-    if hidden := len(comparison.rows) - len(listed):
-        console.print(f"the same, and not listed: {hidden}")
-    for sentence in summary(comparison):
-        console.print(Text(sentence), soft_wrap=True)
-    return text.getvalue()
+def format_table(comparison: Comparison, terminal: bool = False, every: bool = False) -> str:
+    """Return the rows and the summary; `every` lists also what is the same."""
+    rows = listed(comparison, every)
+    lines = {row.name: [(f.verdict.value, *cells(f)) for f in shown(row, every)] for row in rows}
+    figures = [("", *TITLES), *(line for row in lines.values() for line in row)]
+    widths = [max(map(len, column)) for column in zip(*figures, strict=True)]
+    blocks: list[tuple[str, str]] = []  # text and its colour
+    if any(lines.values()):
+        blocks.append((_aligned(("verdict", *TITLES), widths), ""))
+    for row in rows:
+        block = [*_broken(row.name), *(_aligned(line, widths) for line in lines[row.name])]
+        blocks.append(("\n".join(block + _reason(row)), _COLOURS.get(row.verdict, "")))
+    if hidden := len(comparison.rows) - len(rows):
+        told = f"{hidden} {'row is' if hidden == 1 else 'rows are'} the same (--all lists)"
+        blocks.append((told, ""))
+    blocks += [(sentence, "") for sentence in summary(comparison)]
+    if not terminal:
+        return "".join(f"{text}\n" for text, _ in blocks)
+    coloured = io.StringIO()
+    console = Console(file=coloured, width=_WIDTH, force_terminal=True, highlight=False)
+    for text, colour in blocks:
+        # Text, so that no name is read as markup.
+        console.print(Text(text, colour), soft_wrap=True)
+    return coloured.getvalue()
+
+
+def _reason(row: Row) -> list[str]:
+    """Return what is said of a row whose figures do not say it."""
+    if row.verdict in _PLAIN or not row.reason:
+        return []
+    reason = f"{row.verdict.value}: {row.reason.removeprefix(f'{row.verdict.value}: ')}"
+    return textwrap.wrap(reason, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def listed(comparison: Comparison, every: bool = False) -> list[Row]:
+    """Return the rows worth a line: of what is the same, those of which something is said."""
+    return [
+        row for row in comparison.rows if every or row.verdict is not Verdict.SAME or row.reason
+    ]
+
+
+def shown(row: Row, every: bool = False) -> list[Finding]:
+    """Return the findings of a listed row that are worth a line."""
+    told = [f for f in row.findings if every or f.verdict is not Verdict.SAME]
+    return told or list(row.findings)
 
 
 def summary(comparison: Comparison) -> list[str]:
@@ -56,19 +85,26 @@ def summary(comparison: Comparison) -> list[str]:
     sentences += [f"incomplete: {line}" for line in comparison.incomplete]
     if comparison.differences:
         sentences.append(f"base / new differ in {'; '.join(comparison.differences)}")
+    sentences += _guarding(comparison)
     if not math.isnan(comparison.geometric_mean):
         sentences.append(
             f"geometric mean of the times, new / base: {comparison.geometric_mean:.4f}"
         )
-    launches = len(comparison.base.sources), len(comparison.new.sources)
-    if max(launches) == 1:
-        sentences.append("one launch a side: changes cannot be told from noise; 5 a side can")
-    if comparison.vast_floors:
-        sentences.append(
-            f"rows with a floor above {100 * VAST_FLOOR:.0f} %, hardly guarded:"
-            f" {comparison.vast_floors}"
-        )
+    if max(len(comparison.base.sources), len(comparison.new.sources)) == 1:
+        sentences.append("one launch a side: 5 a side see smaller changes")
     return sentences
+
+
+def _guarding(comparison: Comparison) -> list[str]:
+    guarded, wanted = len(comparison.guarded), comparison.guardable
+    if not wanted:
+        return []
+    told = f"guards {guarded} of {wanted} rows"
+    if guarded:
+        told += f", smallest change it sees: {100 * comparison.smallest_seen:.1f} %"
+    if not comparison.blind:
+        return [told]
+    return [told, f"guards too little: at least {100 * comparison.min_guarded:g} % are wanted"]
 
 
 def percent(value: float) -> str:
@@ -78,36 +114,44 @@ def percent(value: float) -> str:
 
 def figure(value: float) -> str:
     """Write a figure of a benchmark."""
-    return "" if math.isnan(value) else f"{value:.4g}"
+    return "" if math.isnan(value) else f"{value:#.4g}".removesuffix(".")
 
 
 def interval(finding: Finding) -> str:
     """Write a confidence interval as it shows in the figures, low end first."""
-    if math.isnan(finding.low):
-        return "unknown"
-    ends = sorted((finding.natural(finding.low), finding.natural(finding.high)))
-    return f"{percent(ends[0])} to {percent(ends[1])}"
+    low, high = finding.interval
+    if math.isnan(low):
+        return ""
+    ends = (f"{100 * end:+.1f}" if end < _VAST else "far above" for end in (low, high))
+    return f"{' to '.join(ends)} %"
 
 
 def cells(finding: Finding) -> tuple[str, ...]:
-    """Write a finding: metric, base, new, change, interval, floor."""
+    """Write a finding, in the order of TITLES."""
     return (
-        finding.metric + (" ms" if finding.metric == "time" else ""),
+        finding.counter.label,
         figure(finding.base),
         figure(finding.new),
-        percent(finding.natural(finding.change)),
+        percent(finding.relative),
         interval(finding),
-        f"{100 * finding.floor:.1f} %" if not math.isnan(finding.floor) else "",
+        f"{100 * finding.floor:.1f} %",
     )
 
 
-def _lines(row: Row) -> list[tuple[str, ...]]:
-    """One line for the benchmark with its first metric, one for each other metric."""
-    if not row.findings:
-        return [(row.verdict.value, f"{row.name}\n  {row.reason}", *[""] * 6)]
-    lines = [("", f"  {f.verdict.value}", *cells(f)) for f in row.findings]
-    name = row.name + (f"\n  {row.reason}" if row.reason else "")
-    lines[0] = (row.verdict.value, name, *lines[0][2:])
-    for metric, base, new in row.shown:
-        lines.append(("", "", metric, figure(base), figure(new), percent(new / base - 1), "", ""))
+def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
+    """Align a line of figures: verdict and metric to the left, figures to the right."""
+    left = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
+    right = [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
+    return ("  " + "  ".join((*left, *right))).rstrip()
+
+
+def _broken(name: str) -> list[str]:
+    """Break a name into lines, after a / where there is one."""
+    lines: list[str] = []
+    while name or not lines:
+        indent = "    " if lines else ""
+        room = _WIDTH - len(indent)
+        end = len(name) if len(name) <= room else name.rfind("/", 0, room) + 1 or room
+        lines.append(indent + name[:end])
+        name = name[end:]
     return lines

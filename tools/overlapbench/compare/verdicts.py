@@ -1,11 +1,11 @@
 """The verdict of every benchmark, and what all of them come to.
 
-A benchmark has a finding for each metric that it is judged by, and takes the worst: a falling
-efficiency is a regression even where the time has not moved.
+A benchmark has a finding for each metric that it is judged by, and takes the worst: a falling rate
+is a regression even where the time has not moved.
 
 Failing closed: what was measured before and is missing, invalid or incomparable now is status 3,
-and so is a change for the worse beyond the floor that nothing can judge, because no side has two
-launches. Improvements never fail.
+and so is a benchmark that is too noisy and worse by more than its limit, unless one launch a side
+gave it no chance to be anything else. Improvements never fail.
 """
 
 import math
@@ -13,15 +13,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from overlapbench.compare.findings import Finding, Verdict, find, medians
+import numpy as np
+
+from overlapbench.compare.findings import MAX_FLOOR, Finding, Verdict, find
 from overlapbench.compare.floors import Floors
 from overlapbench.compare.side import Side
+from overlapbench.compare.statistics import Array
+from overlapbench.counters import SHOWN, TIME, merge_tables
 from overlapbench.launch import CONTEXT_FIELDS
-from overlapbench.metrics import SHOWN, TIME
 
 UNIT = "unit"
 ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # what may be compared in spite of
-VAST_FLOOR = 0.25  # a row with a larger floor is hardly guarded
 
 OK, REGRESSION, USAGE, UNDECIDED = 0, 1, 2, 3
 _WORST_FIRST = tuple(Verdict)
@@ -38,6 +40,18 @@ class Row:
     launches: tuple[int, int]  # how many have it, on each side
     findings: tuple[Finding, ...] = ()
     shown: tuple[tuple[str, float, float], ...] = ()  # metric, base, new of what is not judged
+    expected: bool = True  # whether base measured it well
+
+    @property
+    def guarded(self) -> bool:
+        """Tell whether a change beyond the limit would have been called, in every metric."""
+        judged = bool(self.findings) and self.verdict is not Verdict.INVALID
+        return judged and all(finding.floor <= finding.limit for finding in self.findings)
+
+    @property
+    def worst(self) -> Finding | None:
+        """The finding that decides."""
+        return min(self.findings, key=_severity, default=None)
 
 
 @dataclass(frozen=True)
@@ -48,6 +62,7 @@ class Comparison:
     new: Side
     rows: tuple[Row, ...]
     differences: tuple[str, ...]  # of the contexts, whether or not they were allowed
+    min_guarded: float = 0.0  # the share of benchmarks that has to be guarded
 
     @property
     def status(self) -> int:
@@ -58,7 +73,8 @@ class Comparison:
         fails = {row.fails for row in self.rows}
         if REGRESSION in fails:
             return REGRESSION
-        return UNDECIDED if UNDECIDED in fails or self.incomplete else OK
+        undecided = UNDECIDED in fails or self.incomplete or self.blind
+        return UNDECIDED if undecided else OK
 
     @property
     def incomplete(self) -> tuple[str, ...]:
@@ -82,13 +98,40 @@ class Comparison:
         return math.exp(sum(changes) / len(changes)) if changes else math.nan
 
     @property
-    def vast_floors(self) -> int:
-        """How many rows are hardly guarded."""
-        return sum(any(f.floor > VAST_FLOOR for f in row.findings) for row in self.rows)
+    def guarded(self) -> tuple[Row, ...]:
+        """The benchmarks in which every change beyond the limit would have been called."""
+        return tuple(row for row in self.rows if row.guarded)
+
+    @property
+    def guardable(self) -> int:
+        """How many benchmarks base measured well, so that they could be guarded."""
+        return sum(row.expected for row in self.rows)
+
+    @property
+    def smallest_seen(self) -> float:
+        """The change that is called in whichever guarded benchmark it is; NaN if there is none."""
+        return max((f.floor for row in self.guarded for f in row.findings), default=math.nan)
+
+    @property
+    def blind(self) -> bool:
+        """Tell whether too few benchmarks are guarded."""
+        return len(self.guarded) < self.min_guarded * self.guardable
 
 
-def compare(base: Side, new: Side, floors: Floors, across: Collection[str] = ()) -> Comparison:
-    """Compare two sides; `across` names fields of ACROSS that may differ."""
+def compare(
+    base: Side,
+    new: Side,
+    floors: Floors,
+    across: Collection[str] = (),
+    max_floor: float = MAX_FLOOR,
+) -> Comparison:
+    """Compare two sides; `across` names fields of ACROSS that may differ. The worst rows are first.
+
+    ResultError where the sides define a counter differently, or floors are set for an unknown one.
+    """
+    table = merge_tables((side.sources[0], side.table) for side in (base, new))
+    base, new = base.under(table), new.under(table)
+    floors.require_known(table)
     differences = {
         label: f"{label}: {_list(base.context[key])} / {_list(new.context[key])}"
         for key, label in CONTEXT_FIELDS.items()
@@ -99,11 +142,24 @@ def compare(base: Side, new: Side, floors: Floors, across: Collection[str] = ())
     rows = {name: _unjudged(name, base, new, blocking, across) for name in names}
     # In one order, whatever that of the files: sums over benchmarks depend on it in the last bit.
     judged = sorted(name for name, row in rows.items() if row is None)
-    for name, findings in zip(judged, find(judged, base, new, floors), strict=True):
+    found = find(judged, base, new, floors, max_floor)
+    for name, findings in zip(judged, found, strict=True):
         rows[name] = _judged(name, base, new, findings)
-    return Comparison(
-        base, new, tuple(row for row in rows.values() if row), tuple(differences.values())
-    )
+    worst_first = sorted((row for row in rows.values() if row), key=_order)
+    return Comparison(base, new, tuple(worst_first), tuple(differences.values()))
+
+
+def _severity(finding: Finding) -> tuple[int, float]:
+    """Order findings: the worst verdict first, and of one verdict the largest change."""
+    unknown = math.isnan(finding.change)
+    return _WORST_FIRST.index(finding.verdict), 0.0 if unknown else -finding.change
+
+
+def _order(row: Row) -> tuple[bool, int, float, str]:
+    """Order rows: what fails first, then by verdict, then the largest change for the worse."""
+    worst = row.worst
+    change = _severity(worst)[1] if worst else 0.0
+    return not row.fails, _WORST_FIRST.index(row.verdict), change, row.name
 
 
 def _list(values: Iterable[str]) -> str:
@@ -119,13 +175,15 @@ def _unjudged(
         return Row(name, Verdict.MISSING, UNDECIDED, "not in the new results", launches)
     now = new.problem(name)
     if not launches[0]:
-        return Row(name, Verdict.NEW, OK, now or "not in the base results", launches)
+        reason = now or "not in the base results"
+        return Row(name, Verdict.NEW, OK, reason, launches, expected=False)
     before = base.problem(name)
     if now:
         fails = OK if before else UNDECIDED
-        return Row(name, Verdict.INVALID, fails, now + " (as in base)" * bool(before), launches)
+        reason = now + " (as in base)" * bool(before)
+        return Row(name, Verdict.INVALID, fails, reason, launches, expected=not before)
     if before:
-        return Row(name, Verdict.INVALID, OK, f"in base: {before}", launches)
+        return Row(name, Verdict.INVALID, OK, f"in base: {before}", launches, expected=False)
     units = base.unit(name), new.unit(name)
     if len(units[0] | units[1]) > 1 and UNIT not in across:
         blocking = f"{UNIT}: {_list(units[0])} / {_list(units[1])}"
@@ -134,30 +192,38 @@ def _unjudged(
 
 def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> Row:
     """Sum up the findings of a benchmark by the worst."""
-    worst = min(findings, key=lambda finding: _WORST_FIRST.index(finding.verdict))
+    worst = min(findings, key=_severity)
+    launches = base.launches_of(name), new.launches_of(name)
     shown = []
     for metric in SHOWN:
-        before, now = (float(medians(s.values[metric][[s.index[name]]])[0]) for s in (base, new))
+        if metric in base.table.judged:
+            continue
+        before, now = (_typical(s.values[metric][s.index[name]]) for s in (base, new))
         if not math.isnan(before) and not math.isnan(now):
             shown.append((metric, before, now))
     return Row(
         name,
         worst.verdict,
-        max(map(_fails, findings), key=(OK, UNDECIDED, REGRESSION).index),
+        max((_fails(f, launches) for f in findings), key=(OK, UNDECIDED, REGRESSION).index),
         _reason(worst),
-        (base.launches_of(name), new.launches_of(name)),
+        launches,
         findings,
         tuple(shown),
     )
 
 
-def _fails(finding: Finding) -> int:
-    if finding.verdict is Verdict.REGRESSED:
+def _typical(values: Array) -> float:
+    """Return the geometric mean, as of what is judged; NaN of nothing."""
+    measured = values[values > 0]
+    return float(np.exp(np.log(measured).mean())) if len(measured) else math.nan
+
+
+def _fails(finding: Finding, launches: tuple[int, int]) -> int:
+    if finding.verdict is Verdict.SLOWER:
         return REGRESSION
-    untested = finding.verdict is Verdict.INCONCLUSIVE and math.isnan(finding.p)
-    if finding.verdict is Verdict.INVALID or (untested and finding.change > 0):
-        return UNDECIDED
-    return OK
+    noisy = finding.verdict is Verdict.TOO_NOISY and finding.beyond_limit
+    unseen = noisy and max(launches) > 1
+    return UNDECIDED if finding.verdict is Verdict.INVALID or unseen else OK
 
 
 def _reason(finding: Finding) -> str:
@@ -165,8 +231,8 @@ def _reason(finding: Finding) -> str:
         return f"{finding.metric}: not in the new results"
     if finding.verdict is Verdict.SAME:
         return ""
-    text = f"{finding.metric} {100 * finding.natural(finding.change):+.1f} %"
-    text += f", floor {100 * finding.floor:.1f} %"
-    if finding.verdict is Verdict.INCONCLUSIVE:
-        text += ": too few launches to test" if math.isnan(finding.p) else ": may be noise"
-    return text
+    text = f"{finding.counter.name} {100 * finding.relative:+.1f} %"
+    if finding.verdict is Verdict.TOO_NOISY:
+        above = f"above the limit of {100 * finding.limit:g} %"
+        return f"{text}; the smallest change seen is {100 * finding.floor:.1f} %, {above}"
+    return f"{text}, floor {100 * finding.floor:.1f} %"

@@ -1,31 +1,40 @@
 """The drills: a table of faults, and of what the suite promises for each.
 
-The rows that a drill measures are small and quick: ROWS. The fault strikes when a phase is begun
-for the visit-th time (docs/faults.md), and visits are counted so that the first row is finished,
-and the last is not, wherever rows are promised to be kept:
+The rows that a drill measures are small and quick: ROWS, unless it names others. The fault strikes
+when a phase is begun for the visit-th time (docs/faults.md), and visits are counted so that the
+first row is finished, and the last is not, wherever rows are promised to be kept:
 
 - `connect`, `make`, `fill`, `verify` and `report` are begun once a row, `first` twice.
 - `write` is begun once at the start, and once a row.
-- `enqueue`, `meet` and `times` are begun once a sample, `wait` twice. The start takes 21 samples
-  without work (`wait` once), then every row between 13 and 32.
+- `enqueue`, `meet` and `times` are begun once a sample, `wait` twice. The start takes 11 samples
+  without work, and every row takes 11 more, then 3 to 12 to warm up, then 10 or somewhat more.
 """
 
 from dataclasses import dataclass, replace
 from enum import Enum
 
-ROWS = (
-    "--benchmark_filter=Compute/(Gemm|StreamKernel)|"
-    "Comm/(AllReduce|AllGather|Broadcast|HostToDevice|DeviceToHost)/",
+_ROWS = (
+    "Compute/(Gemm|StreamKernel)|Comm/(AllReduce|AllGather|Broadcast|HostToDevice|DeviceToHost)/"
+)
+# The first of these makes the communicator, on either backend.
+_CONNECTING = "Comm/(AllReduce|AllGather|Broadcast)/"
+SIZES = (
     "--budget_ms=1",
+    "--no-self-test",  # whose phases would come before those of the rows
     *("--axis", "cache=warm"),
     *("--axis", "bytes=64K"),
     *("--axis", "array_bytes=64K"),
     *("--axis", "n=64"),
     *("--axis", "grid=1x1"),
 )
+ROWS = (f"--benchmark_filter={_ROWS}", *SIZES)
+# A job that waited for a timeout would take PATIENT_S at least. On a busy machine starting and
+# ending take most of AT_ONCE_S.
+AT_ONCE_S = 12
+PATIENT_S = 40
 # In the second row or a later one, and not in the last.
-_SAMPLE = 60
-_WAIT = 100
+_SAMPLE = 100
+_WAIT = 2 * _SAMPLE
 
 
 class Outcome(Enum):
@@ -53,10 +62,14 @@ class Drill:
 
     fault: str  # --inject_fault's value; several are separated by blanks
     outcome: Outcome
-    says: str = ""  # a part of our line on stderr, of the row's error or of its label
+    says: str = ""  # a part of our line on stderr, or of the row's reason
     kept: Kept = Kept.WHOLE
     status: int | None = None  # None: any but 0
     backends: tuple[str, ...] = ("host", "cuda")
+    rows: str = _ROWS  # --benchmark_filter's value
+    # No rank waits for a timeout to learn of it: with --timeout_s=PATIENT_S the job still ends
+    # within AT_ONCE_S, its start included.
+    at_once: bool = False
 
     @property
     def faults(self) -> list[str]:
@@ -65,6 +78,10 @@ class Drill:
 
 def _ends(fault: str, says: str, kept: Kept = Kept.MARKED, status: int | None = None) -> Drill:
     return Drill(fault, Outcome.ENDS, says, kept, status)
+
+
+def _at_once(drill: Drill) -> Drill:
+    return replace(drill, at_once=True)
 
 
 def _host(drill: Drill) -> Drill:
@@ -78,7 +95,7 @@ def _cuda(drill: Drill) -> Drill:
 # Which of the two depends on the row.
 _LATE = "the other ranks did not come within|the stream .*did not finish within"
 _LAUNCHER = "ended by SIGTERM at rank 0 of"
-_STILL = "nothing has gone on for"
+_STILL = "no progress for"
 _INJECTED = r"a call failed \(injected\)"
 
 DRILLS: tuple[Drill, ...] = (
@@ -109,27 +126,38 @@ DRILLS: tuple[Drill, ...] = (
     Drill(f"delay@enqueue,rank=0,visit={_SAMPLE},ms=1000", Outcome.UNHARMED),
     Drill("delay@start,rank=1,ms=2000", Outcome.UNHARMED),
     # A signal from outside.
-    _ends(f"interrupt@wait,rank=0,visit={_WAIT}", "ended by SIGINT at rank 0"),
+    _ends(f"interrupt@wait,rank=0,visit={_WAIT}", "ended by Ctrl-C at rank 0"),
     _ends(f"interrupt@meet,rank=1,visit={_SAMPLE}", _LAUNCHER),
     _ends("terminate@report,rank=0,visit=3", "ended by SIGTERM at rank 0"),
     _ends("terminate@start,rank=1", _LAUNCHER, Kept.NOTHING),
     _ends("hangup@write,rank=0,visit=3", "ended by SIGHUP at rank 0"),
     # A call that fails.
-    _ends("fail@start,rank=1", f"{_INJECTED}.*rank 1", Kept.NOTHING),
-    _ends("fail@agree,rank=1", _INJECTED, Kept.NOTHING),
-    Drill("fail@connect,rank=1,visit=2", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}"),
+    # By rank 1 alone, while the job starts: its own text is shown, and nobody waits for it.
+    _at_once(_ends("fail@start,rank=1", f"{_INJECTED} .rank 1 of", Kept.NOTHING)),
+    _at_once(_ends("fail@agree,rank=1", f"^overlapbench: {_INJECTED} .rank 1 of", Kept.NOTHING)),
+    _at_once(_ends("fail@enqueue,rank=1", f"rank 1: {_INJECTED}", Kept.NOTHING)),
+    _at_once(_ends("fail@meet,rank=1", f"{_INJECTED} .rank 1 of", Kept.NOTHING)),
+    _at_once(_ends("fail@wait,rank=1", f"rank 1: {_INJECTED}", Kept.NOTHING)),
+    _at_once(_ends("fail@times,rank=1", f"{_INJECTED} .rank 1 of", Kept.NOTHING)),
+    # While the others make the communicator.
+    _at_once(
+        Drill("fail@connect,rank=1", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}", rows=_CONNECTING)
+    ),
+    _at_once(
+        Drill("fail@connect,rank=0", Outcome.ROW_FAILS, f"rank 0: {_INJECTED}", rows=_CONNECTING)
+    ),
     Drill("fail@make,rank=0,visit=2", Outcome.ROW_FAILS, f"rank 0: {_INJECTED}"),
     Drill("fail@fill,rank=1,visit=3", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}"),
     Drill("fail@verify,rank=0,visit=2", Outcome.ROW_FAILS, f"rank 0: {_INJECTED}"),
     _ends(f"fail@enqueue,rank=1,visit={_SAMPLE}", f"rank 1: {_INJECTED}"),
-    _ends(f"fail@meet,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of"),
+    _at_once(_ends(f"fail@meet,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of")),
     Drill(f"fail@wait,rank=1,visit={_WAIT}", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}"),
-    _ends(f"fail@times,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of"),
-    _ends("fail@report,rank=1,visit=2", f"{_INJECTED}.*rank 1 of"),
+    _at_once(_ends(f"fail@times,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of")),
+    _at_once(_ends("fail@report,rank=1,visit=2", f"{_INJECTED}.*rank 1 of")),
     _ends("fail@write,rank=0,visit=3", f"{_INJECTED}.*rank 0 of"),
-    # A full disk, at once and in the middle of a row.
+    # A full disk, at once and in the middle of a row: a result has about 18 kB before its rows.
     _ends("disk@write,rank=0,visit=3,bytes=1", "cannot write .*File too large"),
-    _ends("disk@report,rank=0,visit=3,bytes=4000", "cannot write .*File too large"),
+    _ends("disk@report,rank=0,visit=3,bytes=21200", "cannot write .*File too large"),
     # Memory and kernels.
     Drill("memory@make,rank=1,visit=2", Outcome.ROW_FAILS, "rank 1: "),
     Drill("memory@fill,rank=0,visit=3", Outcome.ROW_FAILS, "rank 0: "),

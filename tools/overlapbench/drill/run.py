@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overlapbench.drill import job
-from overlapbench.drill.drills import DRILLS, ROWS, Drill
+from overlapbench.drill.drills import DRILLS, PATIENT_S, SIZES, Drill
 from overlapbench.drill.verdict import Verdict, judge
 
 # The watchdog's own margin and patience (ranks/watchdog.h), and what starting the job, and ending
@@ -25,16 +25,19 @@ class Setup:
     ranks: int  # 2 at least
     timeout_s: int = 3
 
-    @property
-    def limit_s(self) -> float:
-        return self.timeout_s + _MARGIN_S + _PATIENCE_S + _START_AND_END_S
+    def timeout_of(self, drill: Drill) -> int:
+        return PATIENT_S if drill.at_once else self.timeout_s
+
+    def limit_s(self, drill: Drill) -> float:
+        return self.timeout_of(drill) + _MARGIN_S + _PATIENCE_S + _START_AND_END_S
 
     def flags(self, drill: Drill) -> list[str]:
         return [
             f"--backend={self.backend}",
-            f"--timeout_s={self.timeout_s}",
+            f"--timeout_s={self.timeout_of(drill)}",
             f"--benchmark_out={job.RESULT}",
-            *ROWS,
+            f"--benchmark_filter={drill.rows}",
+            *SIZES,
             *(f"--inject_fault={fault}" for fault in drill.faults),
         ]
 
@@ -42,7 +45,7 @@ class Setup:
 def run(setup: Setup, drill: Drill) -> Verdict:
     """Run one drill to its end."""
     with job.start(job.mpirun(setup.binary, setup.ranks, setup.flags(drill))) as started:
-        return judge(drill, started.end(setup.limit_s))
+        return judge(drill, started.end(setup.limit_s(drill)))
 
 
 def run_all(

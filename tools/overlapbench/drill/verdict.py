@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from overlapbench.drill.drills import Drill, Kept, Outcome
+from overlapbench.drill.drills import AT_ONCE_S, Drill, Kept, Outcome
 from overlapbench.drill.job import RESULT, Ended
 
 _ANNOUNCED = re.compile(r"^\[\d+/\d+\] (\S+)$", re.MULTILINE)
@@ -78,8 +78,10 @@ def _wrong_end(drill: Drill, ended: Ended) -> list[str]:
         wrong.append("exit status 0")
     if promised is not None and ended.status != promised:
         wrong.append(f"exit status {ended.status}, not {promised}")
-    said = drill.outcome is not Outcome.ENDS or re.search(drill.says, "\n".join(ended.ours))
-    if not said:
+    if drill.at_once and ended.seconds > AT_ONCE_S:
+        wrong.append(f"ended after {ended.seconds:.1f} s, not within {AT_ONCE_S} s")
+    ours = "\n".join(ended.ours)
+    if drill.outcome is Outcome.ENDS and not re.search(drill.says, ours, re.MULTILINE):
         wrong.append(f"no line of ours says {drill.says!r}: {ended.ours}")
     return wrong
 
@@ -103,7 +105,7 @@ def _read_result(drill: Drill, ended: Ended) -> tuple[dict[str, Any], list[str]]
 
 
 def _wrong_number(row: dict[str, Any]) -> str:
-    if row.get("error_occurred"):
+    if row["state"] == "error":
         return ""
     sound = (
         math.isfinite(row["real_time"])
@@ -114,8 +116,8 @@ def _wrong_number(row: dict[str, Any]) -> str:
 
 
 def _wrong_rows(drill: Drill, rows: list[dict[str, Any]]) -> list[str]:
-    errors = [row["error_message"] for row in rows if row.get("error_occurred")]
-    invalid = [row["label"] for row in rows if row.get("valid") == 0]
+    errors = [row["reason"] for row in rows if row["state"] == "error"]
+    invalid = [row["reason"] for row in rows if row["state"] == "invalid"]
     wrong = []
     if errors and drill.outcome not in (Outcome.ROW_FAILS, Outcome.ROWS_FAIL):
         wrong.append(f"error rows: {errors}")

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from overlapbench.compare import statistics
-from overlapbench.compare.findings import medians
 from overlapbench.compare.floors import Floors, read_floors
-from overlapbench.compare.side import Side
+from overlapbench.compare.known import known_prior
+from overlapbench.compare.side import Side, within_of
 from overlapbench.compare.statistics import Samples
 from overlapbench.launch import Launch, read_launches
-from overlapbench.metrics import JUDGED
 from overlapbench.output import replace_files
 from overlapbench.source import ResultError
 
@@ -44,7 +43,8 @@ def merge_floors(files: Sequence[Path], baseline: Path | None) -> Floors:
     paths = [kept] if kept and kept.exists() else []
     read = [read_floors(path) for path in (*paths, *files)]
     spreads = {name: metrics for floors in read for name, metrics in floors.spreads.items()}
-    return Floors(tuple(floor for floors in read for floor in floors.floors), spreads)
+    places = {metric: place for floors in reversed(read) for metric, place in floors.places.items()}
+    return Floors(tuple(floor for floors in read for floor in floors.floors), spreads, places)
 
 
 def calibrate(launches: Sequence[Launch]) -> Mapping[str, Mapping[str, float]]:
@@ -55,10 +55,10 @@ def calibrate(launches: Sequence[Launch]) -> Mapping[str, Mapping[str, float]]:
     """
     side = Side.collect("calibration", launches)
     spreads: dict[str, dict[str, float]] = {}
-    for metric in JUDGED:
-        values = side.badness[metric]
-        within = medians(side.spread[metric])
-        found = statistics.estimate(Samples(values[:, ::2], values[:, 1::2], within))
+    for metric in side.table.judged:
+        values = side.badness(metric)
+        samples = Samples(values[:, ::2], values[:, 1::2], within_of(side.errors))
+        found = statistics.estimate(samples, known_prior(side, side))
         for name, deviation, problem in zip(
             side.names, found.deviation, side.problems, strict=True
         ):

@@ -1,30 +1,34 @@
 """A gate's session: which launches are made in which order, and what they prove.
 
 Base and candidate are launched in turn, A B B A, so that a drift of clocks or temperature falls on
-both. What fails is measured once more, with as many launches, and nothing else is. A regression is
-confirmed when all launches together still show it and the new ones alone are more than 1 % worse,
-too: what noise picked out among hundreds of rows does not come back. A row that was invalid is
-confirmed when it is invalid again. What is missing or incomparable cannot be measured again, and
+both. What fails is measured once more, with as many launches, and nothing else is; so is what is
+too noisy, where the gate would fail for guarding too little. A regression is confirmed when all
+launches together still show it and the new ones alone are more than 1 % worse, too: what noise
+picked out among hundreds of rows does not come back. If the two looks disagree, the row is too
+noisy, whatever its interval says, and fails if it still exceeds its limit. A row that was invalid
+is confirmed when it is invalid again. What is missing or incomparable cannot be measured again, and
 stands.
 """
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from overlapbench.compare.findings import Verdict
+from overlapbench.compare.findings import MAX_FLOOR, Finding, Verdict
 from overlapbench.compare.floors import Floors
 from overlapbench.compare.side import Side
-from overlapbench.compare.statistics import MARGIN
-from overlapbench.compare.verdicts import OK, Comparison, Row, compare
+from overlapbench.compare.verdicts import OK, UNDECIDED, Comparison, Row, compare
 from overlapbench.launch import Launch
 
 BASE, CANDIDATE = "base", "candidate"
 # Makes launch number N of a side, of the benchmarks that the filter matches; "" is all.
 Measure = Callable[[str, int, str], Launch]
 _UNMEASURED = frozenset({Verdict.MISSING, Verdict.NEW, Verdict.INCOMPARABLE})
-_REPEATABLE = frozenset({Verdict.REGRESSED, Verdict.INVALID, Verdict.INCONCLUSIVE})
+_REPEATABLE = frozenset({Verdict.SLOWER, Verdict.INVALID, Verdict.TOO_NOISY})
+MARGIN = math.log1p(0.01)
+MIN_GUARDED = 0.9
 
 
 @dataclass
@@ -36,6 +40,8 @@ class Session:
     floors: Floors = field(default_factory=Floors)
     across: Collection[str] = ()
     stored: Sequence[Launch] = ()
+    max_floor: float = MAX_FLOOR
+    min_guarded: float = MIN_GUARDED
     say: Callable[[str], None] = print
     made: int = 0  # launches so far, of each side
 
@@ -43,12 +49,10 @@ class Session:
         """Measure, compare, and look again at what failed."""
         first = self._round("")
         found = self._compare(first)
-        names = [row.name for row in found.rows if row.fails and row.verdict in _REPEATABLE]
+        names = [row.name for row in found.rows if _needs_second_look(row, found.blind)]
         if not names:
             return found
-        self.say(
-            f"{len(names)} failed, measured again: {', '.join(names[:3])}{' …' * (len(names) > 3)}"
-        )
+        self.say(f"{len(names)} measured again: {', '.join(names[:3])}{' …' * (len(names) > 3)}")
         second = self._round(filter_of(names))
         again = {row.name: row for row in self._compare(second).rows}
         pooled = self._compare({side: first[side] + second[side] for side in first})
@@ -68,14 +72,17 @@ class Session:
         for i, side in enumerate(sides):
             number = self.made + len(results[side]) + 1
             self.say(f"launch {i + 1} of {len(sides)}: {side}")
-            results[side].append(self.measure(side, number, names))
+            launch = self.measure(side, number, names)
+            self.floors.require_known(launch.table)  # before more is measured
+            results[side].append(launch)
         self.made += self.launches
         return results
 
     def _compare(self, results: dict[str, list[Launch]]) -> Comparison:
         base = self.stored or results[BASE]
         sides = Side.collect(BASE, base), Side.collect(CANDIDATE, results[CANDIDATE])
-        return compare(*sides, self.floors, self.across)
+        compared = compare(*sides, self.floors, self.across, self.max_floor)
+        return dataclasses.replace(compared, min_guarded=self.min_guarded)
 
 
 def schedule(launches: int) -> list[str]:
@@ -89,15 +96,36 @@ def filter_of(names: Sequence[str]) -> str:
     return "^(" + "|".join(re.sub(r"([.\[\\()*+?{|^$])", r"\\\1", name) for name in names) + ")$"
 
 
+def _needs_second_look(row: Row, blind: bool) -> bool:
+    return row.verdict in _REPEATABLE and (bool(row.fails) or (blind and row.expected))
+
+
 def _confirm(found: Row, again: Row | None, together: Row) -> Row:
-    """Return the row of a benchmark that failed and was measured again."""
+    """Return the row of a benchmark that was measured again."""
     if again is None or again.verdict in _UNMEASURED:
         return found
     if found.verdict is Verdict.INVALID:
         return again
     if again.verdict is Verdict.INVALID:  # of base alone, it proves nothing of the candidate
         return again if again.fails else found
-    if together.fails and any(finding.change > MARGIN for finding in again.findings):
-        return together
-    reason = f"not confirmed when measured again; at first {found.reason}"
-    return dataclasses.replace(together, verdict=Verdict.INCONCLUSIVE, fails=OK, reason=reason)
+    if together.verdict is Verdict.SLOWER and not _worse(again.findings):
+        return _disagreeing(found, together)
+    if found.verdict is Verdict.SLOWER and together.verdict is not Verdict.SLOWER:
+        reason = f"not confirmed when measured again; at first {found.reason}"
+        return dataclasses.replace(together, reason=reason)
+    return together
+
+
+def _worse(findings: Sequence[Finding]) -> bool:
+    return any(finding.change > MARGIN for finding in findings)
+
+
+def _disagreeing(found: Row, together: Row) -> Row:
+    """Return a row that is slower in all launches together, but not in the second look alone."""
+    beyond = any(finding.beyond_limit for finding in together.findings)
+    return dataclasses.replace(
+        together,
+        verdict=Verdict.TOO_NOISY,
+        fails=UNDECIDED if beyond else OK,
+        reason=f"not slower when measured again; at first {found.reason}",
+    )

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from overlapbench.compare.verdicts import OK, REGRESSION, Comparison
-from overlapbench.entries import COLUMNS
 from overlapbench.gate.session import filter_of
 from overlapbench.launch import Launch
-from overlapbench.metrics import TIME
+from overlapbench.names import spell_sizes
 from overlapbench.source import ResultError
 
 
@@ -72,11 +71,12 @@ def delays(wanted: Sequence[tuple[str, Sequence[float]]], measured: Launch) -> l
     """
     trials = []
     for pattern, percents in wanted:
-        names = [name for name in measured.names if re.search(pattern, name)]
+        sized = re.compile(spell_sizes(pattern))
+        names = [name for name in measured.names if sized.search(spell_sizes(name))]
         if len(names) != 1:
             found = f"{len(names)} benchmarks" if names else "no benchmark"
             raise ResultError(f"--slower: {pattern} matches {found} of those measured, not one")
-        time_ms = measured.rows[names[0]].values[COLUMNS.index(TIME)]
+        time_ms = measured.time_ms(names[0])
         for percent in percents:
             delay_us = round(time_ms * percent * 10)  # 1 % of a millisecond is 10 us
             if delay_us < 1:

@@ -36,9 +36,9 @@ from scipy import ndimage, stats
 
 from overlapbench.compare.side import badness, natural
 from overlapbench.compare.statistics import LEAST_FLOOR, LIMIT, Array
+from overlapbench.counters import Better, Counter
 from overlapbench.history.database import Run
 from overlapbench.history.series import Point, Series
-from overlapbench.metrics import EFFICIENCY, METRICS, Better, Range
 
 LEAST_RUNS = 10
 LEAST_SEGMENT = 4  # runs
@@ -60,35 +60,30 @@ class Change:
     after: float
     runs: tuple[int, int]  # how many each level has
     badness: float  # the change of badness: positive is worse
-    metric: str
+    counter: Counter
 
     @property
     def natural(self) -> float:
-        """The change as it shows in the figures; of efficiency, the change of the saved share."""
-        return natural(self.metric, self.badness)
+        """The change as it shows in the figures; of efficiency, the change of the speedup."""
+        return natural(self.counter, self.badness)
 
     @property
     def direction(self) -> str:
-        if METRICS[self.metric].better is Better.NEITHER:
+        if self.counter.better is Better.NEITHER:
             return "changed"
         return "worse" if self.badness > 0 else "better"
 
 
-def can_be_judged(metric: str) -> bool:
-    """Tell whether changes of a metric are ratios, or it is judged by another figure."""
-    return metric == EFFICIENCY or METRICS[metric].range in (Range.POSITIVE, Range.NOT_NEGATIVE)
-
-
 def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | None:
     """Return the changes of a series; None when it has too few runs to tell."""
-    judged = badness(series.metric, np.array([point.judged for point in series.points]))
+    judged = badness(series.counter, np.array([point.judged for point in series.points]))
     kept = np.isfinite(judged)
     points = list(itertools.compress(series.points, kept))
     if len(points) < LEAST_RUNS:
         return None
     ends = [0, *_segment(judged[kept])]
     levels = [slice(*ends) for ends in itertools.pairwise(ends)]
-    return list(_changes(series.metric, points, judged[kept], levels, least))
+    return list(_changes(series.counter, points, judged[kept], levels, least))
 
 
 def _segment(values: Array) -> list[int]:
@@ -105,7 +100,7 @@ def _segment(values: Array) -> list[int]:
 
 
 def _changes(
-    metric: str, points: list[Point], judged: Array, levels: list[slice], least: float
+    counter: Counter, points: list[Point], judged: Array, levels: list[slice], least: float
 ) -> Iterator[Change]:
     """Yield the changes between neighbouring levels that are large enough."""
     for old, new in itertools.pairwise(levels):
@@ -118,5 +113,5 @@ def _changes(
                 after=statistics.median(point.value for point in points[new]),
                 runs=(len(points[old]), len(points[new])),
                 badness=change,
-                metric=metric,
+                counter=counter,
             )

@@ -19,9 +19,10 @@ from overlapbench import theme
 from overlapbench.chart import VEGA_LITE_VERSION
 from overlapbench.charts.panels import Record, panel_size, panel_title
 from overlapbench.compare.table import percent
+from overlapbench.counters import Counter
 from overlapbench.history.changes import LEAST_CHANGE, Change
 from overlapbench.history.series import Series
-from overlapbench.history.tables import Found, metric_title
+from overlapbench.history.tables import Found
 from overlapbench.page import vega_libraries
 from overlapbench.series import SEPARATOR, describe
 from overlapbench.source import ResultError
@@ -37,13 +38,14 @@ _VERDICT_COLOURS = {"worse": theme.VERMILION, "better": theme.GREEN, "changed": 
 _TEMPLATE = Path(__file__).with_name("page.html")
 
 
-def draw_trend(metric: str, found: Found, title: str) -> dict[str, Any]:
+def draw_trend(counter: Counter, found: Found, title: str) -> dict[str, Any]:
     """Return the specification; ResultError when there is nothing to draw, or too much."""
     parts: dict[str, list[tuple[Series, Sequence[Change] | None]]] = {}
     for series, changes in found:
         parts.setdefault(series.benchmark, []).append((series, changes))
     if not parts:
-        raise ResultError(f"no benchmark that is chosen has {metric}: see --benchmark, --metric")
+        name = counter.name
+        raise ResultError(f"no benchmark that is chosen has {name}: see --benchmark, --metric")
     if len(parts) > MOST_PANELS:
         raise ResultError(
             f"{len(parts)} benchmarks: at most {MOST_PANELS} fit into a chart: see --benchmark"
@@ -59,21 +61,21 @@ def draw_trend(metric: str, found: Found, title: str) -> dict[str, Any]:
         axis=alt.Axis(labelOverlap=True, tickCount=4),
     )
     panels = [
-        _panel(metric, part, x, machines).properties(
+        _panel(counter, part, x, machines).properties(
             title=panel_title(titles[name], columns), **panel_size(columns, _HEIGHT)
         )
         for name, part in parts.items()
     ]
     lines = [title, *machines * (len(machines) == 1), common, _reading(found)]
     subtitle = [part for line in lines for part in textwrap.wrap(line, _SUBTITLE_LETTERS)]
-    heading = alt.TitleParams(f"Trend of {metric_title(metric)}", subtitle=subtitle)
+    heading = alt.TitleParams(f"Trend of {counter.label}", subtitle=subtitle)
     chart = alt.concat(*panels, columns=columns, **_GRID).properties(title=heading)
     specification: dict[str, Any] = chart.to_dict()
     return specification
 
 
 def _panel(
-    metric: str,
+    counter: Counter,
     part: Sequence[tuple[Series, Sequence[Change] | None]],
     x: alt.X,
     machines: Sequence[str],
@@ -82,7 +84,7 @@ def _panel(
     changed = (change for _, changes in part for change in changes or ())
     marks = [_mark(change, place) for place, change in enumerate(changed)]
     scale = alt.Scale(zero=False, nice=True, domain=_domain([record["value"] for record in points]))
-    y = alt.Y("value:Q", title=metric_title(metric), scale=scale)
+    y = alt.Y("value:Q", title=counter.label, scale=scale)
     colour, _ = theme.curve_style(machines)
     if len(machines) == 1:
         colour = colour.legend(None)

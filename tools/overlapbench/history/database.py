@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from overlapbench.counters import Table, merge_tables, parse_table, stored_table
 from overlapbench.history import schema
 from overlapbench.history.record import Record
-from overlapbench.source import LARGEST_BYTES, ResultError
+from overlapbench.source import LARGEST_BYTES, Document, ResultError
 
 _PATIENCE_S = 60.0  # how long to wait for another that writes
 
@@ -91,6 +92,11 @@ class Database:
             values,
         )
         run = int(cursor.lastrowid or 0)
+        if record.table:
+            self._connection.execute(
+                "INSERT INTO counters_of_run (run, counters) VALUES (?, ?)",
+                (run, self._number("counters", "content", record.table)),
+            )
         self._connection.executemany(
             "INSERT INTO measurement (run, benchmark, repetitions, problem, figures)"
             " VALUES (?, ?, ?, ?, ?)",
@@ -123,6 +129,32 @@ class Database:
             Run(number, date, revision, host, Machine(tuple(json.loads(fields).items())), *rest)
             for number, date, revision, host, fields, *rest in rows
         ]
+
+    def table(self, runs: Sequence[Run]) -> Table:
+        """Return the table of counters of runs; ResultError where theirs contradict."""
+        read: dict[int, Table] = {}
+        tables = []
+        known = self._tables_of_runs()
+        for run in runs:
+            number = known.get(run.id)
+            if number is None:
+                tables.append((f"run {run.id}", stored_table()))
+                continue
+            if number not in read:
+                read[number] = self._read_table(number)
+            tables.append((f"run {run.id}", read[number]))
+        return merge_tables(tables)
+
+    def _tables_of_runs(self) -> Mapping[int, int]:
+        """Return which table of counters each run has that has its own."""
+        if not self._find("SELECT count(*) FROM sqlite_schema WHERE name = ?", schema.YOUNGEST):
+            return {}
+        return dict(self._connection.execute("SELECT run, counters FROM counters_of_run"))
+
+    def _read_table(self, number: int) -> Table:
+        query = "SELECT content FROM counters WHERE id = ?"
+        (content,) = self._connection.execute(query, (number,)).fetchone()
+        return parse_table(Document(f"table {number}", content, json.loads(content)))
 
     def document(self, run: int) -> bytes:
         """Return the file that a run was added from, byte for byte."""
@@ -192,5 +224,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
             f"{path}: tables of version {version}, known here is {schema.VERSION}:"
             " use the history.py that made it"
         )
+    if create and not ask(f"SELECT count(*) FROM sqlite_schema WHERE name = '{schema.YOUNGEST}'"):
+        connection.executescript(schema.script())
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA query_only = {'OFF' if create else 'ON'}")

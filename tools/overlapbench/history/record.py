@@ -1,8 +1,9 @@
 """What the history keeps of a result file.
 
 The file itself, so that it can be had again byte for byte; where it comes from; and, ready for
-trends, each benchmark's figures: the medians over its repetitions, of every counter of METRICS that
-the row has. A plain file of Google Benchmark has its time only.
+trends, its table of counters, if it has one, and each benchmark's figures: the medians over its
+repetitions, of every counter of the table that the row has. A plain file of Google Benchmark has
+its time only.
 
 Runs are comparable on the same *machine*: the fields that comparing goes by (launch.py), and for a
 file that names no backend, hence no device, its host.
@@ -17,13 +18,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from overlapbench.counters import PARTS, TIME, VALID
 from overlapbench.entries import Names
 from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
-from overlapbench.metrics import METRICS, TIME
-from overlapbench.result import read_time_ms
+from overlapbench.result import Contract, read_contract, read_counters, read_failure, read_time_ms
 from overlapbench.source import Document, Fields, ResultError, expand, harmless, load
 
-_KEPT = METRICS.keys() - {TIME, "valid"}
 _NO_HISTORY = ("injected_delay", "injected_fault")
 
 
@@ -46,6 +46,7 @@ class Record:
     revision: str  # "" where unknown
     host: str
     machine: str  # JSON: field to value
+    table: str  # JSON: the parts of the file that are its table of counters; "" where it has none
     document: bytes  # the file, compressed
     measurements: tuple[Measurement, ...]
 
@@ -67,6 +68,7 @@ def parse_record(source: str, text: str, revision: str = "") -> Record:
         if key in context.values:
             raise context.error(key, "disturbed on purpose: this is no history")
     content = text.encode()
+    contract = read_contract(document)
     return Record(
         source="standard input" if source == "-" else harmless(source),
         digest=hashlib.sha256(content).hexdigest(),
@@ -74,9 +76,15 @@ def parse_record(source: str, text: str, revision: str = "") -> Record:
         revision=harmless(revision) or context.line("git_revision"),
         host=context.line("host_name"),
         machine=json.dumps(_machine(launch.context, context)),
+        table=_table(document) if contract.stated else "",
         document=zlib.compress(content),
-        measurements=tuple(_measurements(document, launch)),
+        measurements=tuple(_measurements(document, launch, contract)),
     )
+
+
+def _table(document: Document) -> str:
+    parts = {part: document.values[part] for part in PARTS if part in document.values}
+    return json.dumps(parts, sort_keys=True)
 
 
 def utc(text: str) -> str:
@@ -99,23 +107,25 @@ def _machine(compared: Mapping[str, str], context: Fields) -> Mapping[str, str]:
     return fields | {"host": "" if fields["backend"] else context.line("host_name")}
 
 
-def _measurements(document: Document, launch: Launch) -> Iterable[Measurement]:
+def _measurements(document: Document, launch: Launch, contract: Contract) -> Iterable[Measurement]:
     """Reduce the repetitions of each benchmark; `launch` has checked the document."""
-    ours, names = "overlapbench_schema" in document.context.values, Names()
+    names = Names()
     runs: dict[str, list[Mapping[str, float]]] = {name: [] for name in launch.rows}
     for index in range(len(document.entries)):
         fields = document.fields(index)
-        if fields.values.get("run_type") != "aggregate" and not fields.failure():
-            name, _ = names.resolve(fields, ours)
-            runs[name].append(_figures(fields, ours))
+        if fields.values.get("run_type") != "aggregate" and not read_failure(fields, contract):
+            name, _ = names.resolve(fields, contract)
+            runs[name].append(_figures(fields, contract))
     for name, found in runs.items():
         row = launch.rows[name]
         yield Measurement(name, row.repetitions, row.problem, json.dumps(_medians(found)))
 
 
-def _figures(fields: Fields, ours: bool) -> Mapping[str, float]:
-    kept = _KEPT & fields.values.keys() if ours else ()
-    return {TIME: read_time_ms(fields)} | {key: fields.number(key) for key in kept}
+def _figures(fields: Fields, contract: Contract) -> Mapping[str, float]:
+    table = contract.table
+    counters = read_counters(fields, contract.keys_of(fields.values.keys()), table)
+    counters.pop(VALID, None)
+    return {TIME: read_time_ms(fields, table)} | counters
 
 
 def _medians(runs: Sequence[Mapping[str, float]]) -> Mapping[str, float]:

@@ -3,12 +3,16 @@
 SQLite marks the file as ours by APPLICATION (`PRAGMA application_id`) and with the VERSION of its
 tables (`PRAGMA user_version`). Triggers refuse to change, to delete and, since `INSERT OR REPLACE`
 deletes without asking them, to insert what is there already.
+
+The tables `counters` and `counters_of_run` are younger than the others. An older file gets them
+when it is next added to, and an older history.py ignores them, so the version is the same.
 """
 
 from collections.abc import Mapping
 
 APPLICATION = 0x6F6C6270  # "olbp"
 VERSION = 1
+YOUNGEST = "counters_of_run"  # the table that an older file lacks
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS machine (
@@ -41,6 +45,14 @@ CREATE TABLE IF NOT EXISTS measurement (
     PRIMARY KEY (benchmark, run)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS measurement_of_run ON measurement (run);
+CREATE TABLE IF NOT EXISTS counters (
+    id INTEGER PRIMARY KEY,
+    content TEXT NOT NULL UNIQUE      -- JSON: a result's table of counters
+) STRICT;
+CREATE TABLE IF NOT EXISTS counters_of_run (
+    run INTEGER PRIMARY KEY REFERENCES run (id),
+    counters INTEGER NOT NULL REFERENCES counters (id)
+) STRICT;
 """
 # What tells a row of a table from all others.
 _KEYS: Mapping[str, str] = {
@@ -48,6 +60,8 @@ _KEYS: Mapping[str, str] = {
     "run": "id = NEW.id OR digest = NEW.digest",
     "benchmark": "id = NEW.id OR name = NEW.name",
     "measurement": "benchmark = NEW.benchmark AND run = NEW.run",
+    "counters": "id = NEW.id OR content = NEW.content",
+    "counters_of_run": "run = NEW.run",
 }
 _TRIGGERS = """
 CREATE TRIGGER IF NOT EXISTS {table}_is_not_changed BEFORE UPDATE ON {table}

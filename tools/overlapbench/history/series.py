@@ -8,9 +8,10 @@ import fnmatch
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from overlapbench.counters import EFFICIENCY, Counter
 from overlapbench.entries import saved_share
 from overlapbench.history.database import Database, Machine, Run
-from overlapbench.metrics import EFFICIENCY
+from overlapbench.names import spell_sizes
 from overlapbench.source import ResultError
 
 
@@ -51,7 +52,7 @@ class Series:
     """A benchmark on a machine."""
 
     benchmark: str
-    metric: str
+    counter: Counter
     machine: Machine
     points: tuple[Point, ...]
 
@@ -60,19 +61,32 @@ def read_series(
     database: Database,
     selection: Selection,
     pattern: str,
-    metric: str,
+    counter: Counter,
     across: Sequence[str] = (),
 ) -> Iterator[Series]:
     """Yield the series of the benchmarks that match a pattern, as a shell's."""
     runs = selection.runs(database)
-    for name in fnmatch.filter(database.benchmarks(), pattern):
+    sized = spell_sizes(pattern)
+    for name in database.benchmarks():
+        if not fnmatch.fnmatch(spell_sizes(name), sized):
+            continue
         measured = {m.run: m.figures for m in database.measured_as(name) if not m.problem}
         parts: dict[Machine, list[Point]] = {}
         for run in runs:
             figures = measured.get(run.id, {})
-            if metric in figures:
+            metric = next(filter(figures.__contains__, (counter.name, *counter.aliases)), None)
+            if metric is not None:
                 judged = saved_share(figures) if metric == EFFICIENCY else figures[metric]
                 points = parts.setdefault(run.machine.without(across), [])
                 points.append(Point(run, figures[metric], judged))
         for machine, points in parts.items():
-            yield Series(name, metric, machine, tuple(points))
+            yield Series(name, counter, machine, tuple(points))
+
+
+def find_counter(database: Database, selection: Selection, metric: str) -> Counter:
+    """Return what the chosen runs say of a metric; ResultError where they know none of the name."""
+    table = database.table(selection.runs(database))
+    counter = table.find(metric)
+    if counter is None:
+        raise ResultError(f"--metric {metric}: is none of {', '.join(table.counters)}")
+    return counter

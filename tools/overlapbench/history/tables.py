@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
 from overlapbench.compare.table import figure, percent
+from overlapbench.counters import SHOWN, Counter, Table
 from overlapbench.history.changes import LEAST_RUNS, LEAST_SEGMENT, Change
 from overlapbench.history.database import Measured, Run
 from overlapbench.history.series import Series
-from overlapbench.metrics import JUDGED, SHOWN, TIME
 from overlapbench.source import Document, harmless
 
 _WIDTH = 140  # where the output is no terminal
@@ -31,27 +31,31 @@ def list_runs(runs: Sequence[Run]) -> str:
     return _print(table)
 
 
-def show_run(run: Run, document: bytes, measured: Iterable[Measured]) -> str:
+def show_run(run: Run, document: bytes, measured: Iterable[Measured], counters: Table) -> str:
     """Return where a run comes from, its context, and its rows."""
     context = Document.parse(f"run {run.id}", document.decode()).context.values
     head = {"run": run.id, "added": run.added, "revision": run.revision, "file": run.source}
     lines = [f"{key}: {_word(value)}" for key, value in (head | dict(context)).items()]
     rows = list(measured)
-    metrics = [m for m in (*JUDGED, *SHOWN) if any(m in row.figures for row in rows)]
-    table = _table("benchmark", right=[metric_title(metric) for metric in metrics])
+    shown = [counters.find(name) for name in dict.fromkeys((*counters.judged, *SHOWN))]
+    columns = [c for c in shown if c and any(_figure(c, row) for row in rows)]
+    table = _table("benchmark", right=[counter.label for counter in columns])
     for row in rows:
         name = row.benchmark + (f"\n  {row.problem}" if row.problem else "")
-        figures = (figure(row.figures[m]) if m in row.figures else "" for m in metrics)
-        table.add_row(*map(Text, (name, *figures)))
+        table.add_row(*map(Text, (name, *(_figure(counter, row) for counter in columns))))
     return "\n".join(lines) + "\n\n" + _print(table)
 
 
-def list_changes(metric: str, found: Found) -> str:
+def _figure(counter: Counter, row: Measured) -> str:
+    """Write a figure, which a run may have under an earlier name."""
+    names = (counter.name, *counter.aliases)
+    return next((figure(row.figures[name]) for name in names if name in row.figures), "")
+
+
+def list_changes(counter: Counter, found: Found) -> str:
     """Return a line for each change, and what could not be told."""
     titles = ("benchmark", "machine", "between revisions", "and dates")
-    table = _table(
-        "verdict", *titles, right=("change", f"before {metric_title(metric)}", "after", "runs")
-    )
+    table = _table("verdict", *titles, right=("change", f"before {counter.label}", "after", "runs"))
     for series, changes in found:
         for change in changes or ():
             cells = (change.direction, series.benchmark, str(series.machine), *_between(change))
@@ -82,12 +86,8 @@ def _word(value: object) -> str:
     return harmless(value if isinstance(value, str) else json.dumps(value))
 
 
-def metric_title(metric: str) -> str:
-    return f"{metric} ms" if metric == TIME else metric
-
-
-def _table(*titles: str, right: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False)
+def _table(*titles: str, right: Sequence[str]) -> Grid:
+    table = Grid(box=None, pad_edge=False)
     for title in titles:
         table.add_column(title, overflow="fold")
     for title in right:
@@ -95,7 +95,7 @@ def _table(*titles: str, right: Sequence[str]) -> Table:
     return table
 
 
-def _print(table: Table) -> str:
+def _print(table: Grid) -> str:
     text, terminal = io.StringIO(), sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else _WIDTH
     Console(file=text, width=width, force_terminal=terminal, highlight=False).print(table)

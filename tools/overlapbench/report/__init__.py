@@ -1,8 +1,8 @@
 """The report: one page for a run, made of the charts and tables that the other modules know.
 
 runs        result files as runs: launches of one build, reduced to their medians
-sections    the table of sections: which families, which counters, what stands out
+sections    a section a family: which counters, what stands out
 tables      a section's rows, formatted
 summary     what stands at the top and at the bottom: runs, worst figures, changes, machines
-render      all of it into page.html, with style.css, tables.js and charts.js inside
+render      all of it into page.html, with style.css and tables.js inside, and ../charts.js
 """

@@ -8,24 +8,22 @@ evaluated. So Vega interprets its expressions (vega-interpreter) instead of comp
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
-from overlapbench import theme
 from overlapbench.chart import Chart
 from overlapbench.compare.verdicts import Comparison
-from overlapbench.page import page_environment, vega_libraries
+from overlapbench.page import chart_looks, charts_script, page_environment, vega_libraries
 from overlapbench.report import summary
 from overlapbench.report.runs import Run
-from overlapbench.report.tables import Anchors, Table, figure, make_tables
+from overlapbench.report.tables import Anchors, Rows, figure, make_tables
 from overlapbench.series import KNEE_MEANING
 
 _FOLDER = Path(__file__).parent
-_FIGURES_IN_TOOLTIPS = {"numberFormat": ".4~r"}
 _OPEN_UP_TO = 200  # rows; longer tables are folded until a reader, or a search, opens them
 
 
@@ -45,7 +43,7 @@ def render_report(report: Report) -> bytes:
     anchors = Anchors(rows)
     comparison = report.comparison
     judged = {row.name: row for row in comparison.rows} if comparison else {}
-    tables = make_tables(rows, anchors, judged)
+    tables = make_tables(rows, report.runs[0].result.table, anchors, judged)
     environment = page_environment()
     environment.filters["figure"] = figure
     page = environment.get_template("report/page.html").render(
@@ -53,21 +51,25 @@ def render_report(report: Report) -> bytes:
         drawn=report.charts,
         charts={table.section.name: _charts_of(table, report.charts) for table in tables},
         tables=tables,
-        bad=[line for table in tables for line in table.lines if line.state],
         open_up_to=_OPEN_UP_TO,
         knee=KNEE_MEANING,
-        looks={"light": _look(theme.LIGHT), "dark": _look(theme.DARK)},
+        looks=chart_looks(),
         style=_style(environment),
-        scripts=[_file("tables.js"), _Inline(vega_libraries()), _file("charts.js")],
+        scripts=[_tables_script(), _Inline(vega_libraries()), _Inline(charts_script())],
         **_about_runs(report.runs, tables),
         **_about_changes(comparison, anchors),
     )
     return page.encode(errors="replace")  # halves of characters, which JSON can hold
 
 
-def _about_runs(runs: Sequence[Run], tables: Sequence[Table]) -> dict[str, object]:
+def _about_runs(runs: Sequence[Run], tables: Sequence[Rows]) -> dict[str, object]:
     shared, differing = summary.machine(runs)
+    lines = [line for table in tables for line in table.lines]
+    bad = [line for line in lines if line.state]
     return {
+        "bad": bad,
+        "causes": summary.causes(bad),
+        "controls": sum(line.row.passed_control for line in lines),
         "runs": summary.list_runs(runs),
         "run_columns": summary.run_columns(runs),
         "several": len(runs) > 1,
@@ -87,14 +89,10 @@ def _about_changes(comparison: Comparison | None, anchors: Anchors) -> dict[str,
     return {"compared": comparison, "counts": counts, "sentences": sentences, "changes": changes}
 
 
-def _charts_of(table: Table, charts: Sequence[Chart]) -> list[Chart]:
+def _charts_of(table: Rows, charts: Sequence[Chart]) -> list[Chart]:
     """Return the charts whose rows are of the section: every chart keeps to one."""
     lines = {(line.row.file, line.row.name) for line in table.lines}
     return [chart for chart in charts if (chart.rows[0].file, chart.rows[0].name) in lines]
-
-
-def _look(config: Mapping[str, object]) -> dict[str, object]:
-    return {**config, "tooltipFormat": _FIGURES_IN_TOOLTIPS}
 
 
 class _Inline:
@@ -106,10 +104,10 @@ class _Inline:
         self.hash = f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _file(name: str) -> _Inline:
-    return _Inline(Markup((_FOLDER / name).read_text(encoding="utf-8")))
+def _tables_script() -> _Inline:
+    return _Inline(Markup((_FOLDER / "tables.js").read_text(encoding="utf-8")))
 
 
 def _style(environment: jinja2.Environment) -> _Inline:
     template = environment.get_template("report/style.css")
-    return _Inline(Markup(template.render(light=theme.LIGHT, dark=theme.DARK)))
+    return _Inline(Markup(template.render(looks=chart_looks())))

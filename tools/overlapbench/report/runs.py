@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
-from overlapbench.result import Result, Row, parse_result, source_titles, sum_up
+from overlapbench.result import Result, Row, parse_result, source_titles, sum_up, unite
 from overlapbench.source import ResultError, expand, load
 
 LARGEST_ROWS = 20_000  # that a browser still shows, in a page of some 20 MB
@@ -32,7 +32,8 @@ def read_runs(
 
     Each file is read once and its text let go. ResultError unless every one is a result.
     """
-    runs, launches, count = [], [], 0
+    runs: list[Run] = []
+    launches, count = [], 0
     for source, title in source_titles(expand(arguments)).items():
         announce(f"reading {title}")
         text = load(source)
@@ -43,7 +44,9 @@ def read_runs(
             raise ResultError(f"{source}: benchmarks: above {LARGEST_ROWS} rows in all: give fewer")
         if compared:
             launches.append(parse_launch(source, text))
-    return merge_launches(runs), launches
+    results = unite([run.result for run in runs])
+    united = [replace(run, result=result) for run, result in zip(runs, results, strict=True)]
+    return merge_launches(united), launches
 
 
 def merge_launches(runs: Sequence[Run]) -> list[Run]:

@@ -1,6 +1,7 @@
 """What stands at the top of a report and at its end: runs, notable figures, changes, machines."""
 
-import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,9 +9,10 @@ from overlapbench.compare.findings import Finding, Verdict
 from overlapbench.compare.table import cells, summary
 from overlapbench.compare.verdicts import Comparison
 from overlapbench.report.runs import Run, join_titles
-from overlapbench.report.tables import Anchors, Line, Table, figure, heading, part_name
+from overlapbench.report.tables import Anchors, Line, Rows, figure, part_name
 
 MOST_NOTABLE = 5
+_FIGURE = re.compile(r"[-+]?\d[\d.,]*")
 # Columns of the table of runs, by keys of the context.
 _RUN_COLUMNS = {
     "device": "device",
@@ -43,7 +45,7 @@ class RunLine:
 class Overview:
     """A section in the summary."""
 
-    table: Table
+    table: Rows
     bad: int
     notable: str  # in words
     value: str
@@ -79,7 +81,7 @@ def list_runs(runs: Sequence[Run]) -> list[RunLine]:
             len(run.titles),
             [_short(key, run.result.context.get(key, "")) for key in run_columns(runs)],
             len(run.result.rows),
-            sum(bool(row.problem) for row in run.result.rows),
+            sum(row.bad for row in run.result.rows),
             _warnings(run),
         )
         for run in runs
@@ -110,30 +112,45 @@ def _warnings(run: Run) -> list[str]:
     return warnings
 
 
-def overview(tables: Sequence[Table]) -> list[Overview]:
+def overview(tables: Sequence[Rows]) -> list[Overview]:
     """Make a line of each section, with the largest figure of its notable counter."""
     return [_overview(table) for table in tables]
 
 
-def _overview(table: Table) -> Overview:
+def _overview(table: Rows) -> Overview:
     section = table.section
     bad = sum(bool(line.state) for line in table.lines)
-    best = _largest(table, section.notable)[:1]
-    if not best:
+    counter = section.notable
+    best = _largest(table, counter.name)[:1] if counter else []
+    if counter is None or not best:
         return Overview(table, bad, "", "", None)
-    _, unit = heading(section.notable)
-    value = f"{figure(best[0].row.counters[section.notable])} {unit}".strip()
+    value = f"{figure(best[0].row.counters[counter.name])} {counter.printed_unit}".strip()
     return Overview(table, bad, section.notable_words, value, best[0])
 
 
-def worst_slowdowns(tables: Sequence[Table]) -> list[Line]:
+def worst_slowdowns(tables: Sequence[Rows]) -> list[Line]:
     """Return the good rows that overlap slowed down most, the worst first."""
     return [line for table in tables for line in _largest(table, "slowdown")[:MOST_NOTABLE]]
 
 
-def _largest(table: Table, counter: str) -> list[Line]:
-    good = [line for line in table.lines if not line.state and counter in line.row.counters]
+def _largest(table: Rows, counter: str) -> list[Line]:
+    good = [line for line in table.lines if line.row.trusted and counter in line.row.counters]
     return sorted(good, key=lambda line: -line.row.counters[counter])
+
+
+def causes(bad: Sequence[Line]) -> list[str]:
+    """Count the rows not to be trusted by state and reason, the most frequent first.
+
+    Reasons that differ in their figures only are one, told by its first row.
+    """
+    first: dict[tuple[str, str], str] = {}
+    for line in bad:
+        first.setdefault((line.state, _FIGURE.sub("", line.row.reason)), line.row.reason)
+    counts = Counter((line.state, _FIGURE.sub("", line.row.reason)) for line in bad)
+    return [
+        f"{count} {kind[0]}: {first[kind] or 'no reason is given'}"
+        for kind, count in counts.most_common()
+    ]
 
 
 def list_changes(comparison: Comparison, anchors: Anchors) -> list[ChangeLine]:
@@ -154,9 +171,9 @@ def list_changes(comparison: Comparison, anchors: Anchors) -> list[ChangeLine]:
 
 
 def _doubt(finding: Finding) -> str:
-    if finding.verdict is not Verdict.INCONCLUSIVE:
+    if finding.verdict is not Verdict.TOO_NOISY:
         return ""
-    return "too few launches to test" if math.isnan(finding.p) else "may be noise"
+    return f"the limit is {100 * finding.limit:g} %"
 
 
 def compared(comparison: Comparison) -> tuple[Mapping[Verdict, int], Sequence[str]]:

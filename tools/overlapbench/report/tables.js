@@ -1,6 +1,7 @@
 // The tables of a report: sorting, searching, more columns, and links to rows.
 //
 // A folded table is opened by a search that finds something in it, or by a link to one of its rows.
+// What is searched for stands in the address, as ?search=WORDS, so that it can be passed on.
 "use strict";
 
 const NARROW_SCREEN = matchMedia("(max-width: 40rem)");
@@ -41,6 +42,21 @@ for (const table of tables) {
   });
 }
 
+// ---- bringing a row into sight
+
+let shown = null;  // the row that was, until the reader goes on from there
+
+function show(row) {
+  shown = row;
+  row?.scrollIntoView({block: "center"});
+}
+
+// Charts above a row move it when they are drawn.
+new ResizeObserver(() => show(shown)).observe(document.body);
+for (const act of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+  addEventListener(act, () => { shown = null; }, {passive: true});
+}
+
 // ---- searching
 
 const texts = new Map();
@@ -50,15 +66,24 @@ function textOf(row) {
   return texts.get(row);
 }
 
+const UNITS = {k: 2 ** 10, m: 2 ** 20, g: 2 ** 30};
+
+// A size may be searched for as 64M too: names write it out.
+function written(word) {
+  return word.replace(/(^|:)(\d+)([kmg])$/, (_, before, count, unit) => before + count * UNITS[unit]);
+}
+
 // Shows the rows that have every word, and opens the tables that have such a row.
 function filterRows() {
+  writeAddress();
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let shown = 0, all = 0;
+  let hits = 0, all = 0;
   for (const table of tables) {
     let matching = 0;
     const rows = [...table.tBodies[0].rows];
     for (const row of rows) {
-      row.hidden = !words.every(word => textOf(row).includes(word));
+      const has = word => textOf(row).includes(word) || textOf(row).includes(written(word));
+      row.hidden = !words.every(has);
       matching += !row.hidden;
     }
     const fold = table.closest("details");
@@ -68,16 +93,37 @@ function filterRows() {
     const note = fold.querySelector(".matching");
     if (!note) continue;  // the changes, whose benchmarks are rows of another table
     note.textContent = words.length ? `· ${matching} found` : "";
-    shown += matching;
+    hits += matching;
     all += rows.length;
   }
-  found.textContent = words.length ? `${shown} of ${all} rows` : "";
+  found.textContent = words.length ? `${hits} of ${all} rows` : "";
+}
+
+function writeAddress() {
+  const address = new URL(location);
+  address.searchParams.delete("search");
+  if (search.value.trim()) address.searchParams.set("search", search.value.trim());
+  if (address.href !== location.href) history.replaceState(null, "", address);
+}
+
+function searchRows() {
+  filterRows();
+  if (!search.value.trim()) return;
+  show(document.querySelector("table.rows tbody tr:not([hidden])"));
 }
 
 let waiting;
 search.addEventListener("input", () => {
   clearTimeout(waiting);
-  waiting = setTimeout(filterRows, 120);
+  waiting = setTimeout(searchRows, 120);
+});
+
+// The key / leads to the search, as on many sites, unless it is typed somewhere.
+addEventListener("keydown", event => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input:not([type=checkbox]), textarea, select")) return;
+  event.preventDefault();
+  search.select();
 });
 
 // ---- all counters
@@ -120,7 +166,7 @@ function showTarget() {
     filterRows();
   }
   target.closest("details").open = true;
-  target.scrollIntoView({block: "center"});
+  show(target);
 }
 
 addEventListener("hashchange", showTarget);
@@ -134,4 +180,6 @@ if (NARROW_SCREEN.matches) {
     if (table.tBodies[0].rows.length > MOST_UNFOLDED) table.closest("details").open = false;
   }
 }
-showTarget();
+search.value = new URLSearchParams(location.search).get("search") ?? "";
+if (search.value) searchRows();
+if (location.hash) showTarget();

@@ -1,32 +1,25 @@
 """A section's rows as the page shows them: what stands in a cell, which cells stand out.
 
-Every counter that a row has is in its table; those that the section does not name are shown on
-request. Figures have four digits, as nothing measured here is known better.
+Every counter that a row has is in its table; those that the family does not lead with are shown on
+request. A figure with a 95 % interval ends where the interval begins to tell, `1.45 ±0.01`. Others
+have four digits, as nothing measured here is known better.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from overlapbench.compare.table import percent
 from overlapbench.compare.verdicts import Row as Judged
-from overlapbench.metrics import METRICS, TIME
-from overlapbench.report.sections import OTHER, SECTIONS, Section
-from overlapbench.result import Row
+from overlapbench.counters import TIME, Better, Counter, Table
+from overlapbench.report.sections import OTHER, Section, section_of
+from overlapbench.result import Row, State
 
 _DIGITS = 4
-_UNITS = {"ms": "ms", "us": "µs", "GBps": "GB/s", "pct": "%"}
-# What the rule of `heading` would not make readable.
-_HEADINGS = {
-    "comp_ms": ("C", "ms"),
-    "comm_ms": ("M", "ms"),
-    "overlap_ms": ("T", "ms"),
-    TIME: ("time", "ms"),
-    "GBps": ("bandwidth", "GB/s"),
-    "TFLOPs": ("rate", "TFLOP/s"),
-}
+_MOST_DECIMALS = 6
 _SLOWDOWN = "slowdown"
 _HEAT = (1.05, 1.15, 1.3, 1.6)  # a slowdown above the first is tinted, above the last most
+_BAD = {State.NOISY: "noisy", State.INVALID: "invalid", State.ERROR: "failed"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +29,7 @@ class Column:
     key: str
     heading: str
     unit: str
+    meaning: str
     extra: bool
 
 
@@ -54,7 +48,7 @@ class Line:
     axes: Sequence[str]  # each with its slash
     row: Row
     ambiguous: bool  # several files have this name
-    state: str  # "", "invalid" or "failed"
+    state: str  # "", or why it is not to be trusted: "noisy", "invalid" or "failed"
     cells: Sequence[Cell]  # of the section's own columns
     more: str  # figures of the extra columns, each behind a |
     judged: Judged | None
@@ -62,7 +56,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
+class Rows:
     """A section with its rows."""
 
     section: Section
@@ -98,39 +92,37 @@ class Anchors:
         return name if name in self._first else ""
 
 
-def make_tables(rows: Sequence[Row], anchors: Anchors, judged: Mapping[str, Judged]) -> list[Table]:
-    """Part the rows into the sections that have any, in the order of SECTIONS."""
-    known = {family for section in SECTIONS for family in section.families}
-    tables = []
-    for section in (*SECTIONS, OTHER):
-        members = [row for row in rows if _belongs(row, section, known)]
+def make_tables(
+    rows: Sequence[Row], table: Table, anchors: Anchors, judged: Mapping[str, Judged]
+) -> list[Rows]:
+    """Part the rows into the sections that have any, in the order of the table's families."""
+    sections = {row.name.family: section_of(row.name.family, table) for row in rows}
+    families = [family.name for family in table.families if family.name in sections]
+    made = []
+    for section in (*(sections[family] for family in families), OTHER):
+        members = [row for row in rows if sections[row.name.family] is section]
         if members:
-            columns = _columns(section, members)
+            columns = _columns(section, table, members)
             lines = [_line(row, columns, anchors, judged) for row in members]
-            tables.append(Table(section, columns, lines))
-    return tables
+            made.append(Rows(section, columns, lines))
+    return made
 
 
-def _belongs(row: Row, section: Section, known: Collection[str]) -> bool:
-    family = row.name.family
-    return family in section.families or (section is OTHER and family not in known)
-
-
-def _columns(section: Section, rows: Sequence[Row]) -> list[Column]:
+def _columns(section: Section, table: Table, rows: Sequence[Row]) -> list[Column]:
     """Return the section's own counters, then all others that a row has."""
     present = {key for row in rows for key in row.counters} | {TIME}
     named = [key for key in section.counters or (TIME,) if key in present]
-    others = [key for key in METRICS if key in present and key not in named]
-    return [Column(key, *heading(key), extra=key in others) for key in (*named, *others)]
+    others = [key for key in table.counters if key in present and key not in named]
+    return [
+        Column(one.name, one.title, one.printed_unit, _meaning(one), one.name in others)
+        for one in (table.counters[key] for key in (*named, *others))
+    ]
 
 
-def heading(key: str) -> tuple[str, str]:
-    """Part a counter's name into words and unit: `exposed_comm_ms` is `exposed comm`, `ms`."""
-    if key in _HEADINGS:
-        return _HEADINGS[key]
-    words = key.split("_")
-    unit = next((_UNITS[word] for word in words if word in _UNITS), "")
-    return " ".join(word for word in words if word not in _UNITS), unit
+def _meaning(counter: Counter) -> str:
+    """Write what a reader of the page can ask for."""
+    better = "" if counter.better is Better.NEITHER else f" ({counter.better.value} is better)"
+    return f"{counter.name}: {counter.definition}{better}" if counter.definition else counter.name
 
 
 def _line(
@@ -144,7 +136,7 @@ def _line(
         axes,
         row,
         anchors.ambiguous(row),
-        state(row),
+        _BAD[row.state] if row.bad else "",
         [_cell(row, column.key) for column in columns if not column.extra],
         "".join(f"|{_cell(row, column.key).text}" for column in columns if column.extra),
         verdict,
@@ -158,17 +150,11 @@ def part_name(name: str) -> tuple[str, Sequence[str]]:
     return f"{family}/{workloads}", [f"/{axis}" for axis in axes]
 
 
-def state(row: Row) -> str:
-    """Say in a word why a row is not to be trusted; "" of a good one."""
-    if not row.problem:
-        return ""
-    return "failed" if math.isnan(row.time_ms) else "invalid"
-
-
 def _cell(row: Row, key: str) -> Cell:
     value = row.time_ms if key == TIME else row.counters.get(key, math.nan)
-    heated = key == _SLOWDOWN and not row.problem
-    return Cell(figure(value), sum(value > limit for limit in _HEAT) if heated else 0)
+    heated = key == _SLOWDOWN and row.trusted
+    text = measured(value, *row.intervals[key]) if key in row.intervals else figure(value)
+    return Cell(text, sum(value > limit for limit in _HEAT) if heated else 0)
 
 
 def figure(value: float) -> str:
@@ -183,8 +169,19 @@ def figure(value: float) -> str:
     return f"{value:.{max(0, _DIGITS - 1 - math.floor(math.log10(size)))}f}"
 
 
+def measured(value: float, low: float, high: float) -> str:
+    """Write a figure and how far its interval reaches at most, to one digit of that."""
+    reach = max(high - value, value - low)
+    if reach <= 0:
+        return f"{figure(value)} ±0"
+    decimals = max(0, -math.floor(math.log10(reach)))
+    if decimals > _MOST_DECIMALS:
+        return f"{value:.{_DIGITS - 1}e} ±{reach:.0e}"
+    return f"{value:.{decimals}f} ±{reach:.{decimals}f}"
+
+
 def _time_change(judged: Judged | None) -> str:
     for finding in judged.findings if judged else ():
         if finding.metric == TIME:
-            return percent(finding.natural(finding.change))
+            return percent(finding.relative)
     return ""

@@ -1,0 +1,28 @@
+// NameFilter: which benchmarks a user means.
+//
+// As Google Benchmark's filter: an extended regular expression that is searched for in names or,
+// behind '-', one that must not be found. A size in it may be written as 64M or as 67108864.
+#pragma once
+
+#include <regex>
+#include <string>
+
+namespace overlapbench {
+
+class NameFilter {
+ public:
+  // Throws UsageError, which names `flag`, if `text` is no regular expression.
+  NameFilter(const std::string& flag, std::string text);
+  [[nodiscard]] bool Matches(const std::string& name) const {
+    return std::regex_search(name, expression_) != negative_;
+  }
+
+ private:
+  std::regex expression_;
+  bool negative_ = false;
+};
+
+// `text` with a backslash before each '+' that has none, so that it matches the '+' of names.
+std::string WithPlusEscaped(const std::string& text);
+
+}  // namespace overlapbench

@@ -1,0 +1,56 @@
+#include "benchmarks/scenario.h"
+
+#include <algorithm>
+
+namespace overlapbench {
+
+std::vector<Axis> SampleAxes() {
+  return {ChoiceAxis("cache", "cold: the last-level cache is flushed before every sample",
+                     {"cold", "warm"}, "cold"),
+          ChoiceAxis("cadence", "isolated samples, or 20 back to back behind one gate",
+                     {"isolated", "streaming"}, "isolated", "isolated")};
+}
+
+void AppendAxes(std::vector<Axis>& axes, const std::vector<Axis>& more) {
+  for (const Axis& axis : more) {
+    if (std::ranges::find(axes, axis.name, &Axis::name) == axes.end()) axes.push_back(axis);
+  }
+}
+
+void SetValues(std::vector<Axis>& axes, const Values& values) {
+  for (Axis& axis : axes) {
+    const auto value = values.find(axis.name);
+    if (value != values.end()) axis.values = ReadValues(axis, value->second);
+  }
+}
+
+Scenario ScenarioOf(std::string name, const std::vector<const WorkloadSpec*>& workloads,
+                    const Values& values) {
+  Scenario scenario;
+  scenario.name = std::move(name);
+  for (const WorkloadSpec* workload : workloads) {
+    if (scenario.missing.empty() && !workload->missing.empty())
+      scenario.missing = workload->name + " " + workload->missing;
+    AppendAxes(scenario.axes, workload->axes);
+  }
+  AppendAxes(scenario.axes, SampleAxes());
+  SetValues(scenario.axes, values);
+  scenario.excluded = [workloads](const Settings& settings) {
+    for (const WorkloadSpec* workload : workloads) {
+      const std::string reason = workload->excluded ? workload->excluded(settings) : "";
+      if (!reason.empty()) return reason;
+    }
+    return std::string();
+  };
+  return scenario;
+}
+
+Scenario Baseline(const std::string& name, const WorkloadSpec& workload, const Values& values) {
+  Scenario scenario = ScenarioOf(name, {&workload}, values);
+  scenario.runs = [&workload](const Settings& settings) {
+    return std::vector<Run>{SoloRun(MakeWork(workload, settings))};
+  };
+  return scenario;
+}
+
+}  // namespace overlapbench

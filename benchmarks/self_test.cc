@@ -1,0 +1,59 @@
+#include "benchmarks/self_test.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace overlapbench {
+namespace {
+
+constexpr const char* kPair = "Overlap/SecondDelay+Delay/";
+
+double ExpectedSlowdown(const Settings& settings) {
+  const auto first = static_cast<double>(settings.Integer("delay_us"));
+  const auto second = static_cast<double>(settings.Integer("second_delay_us"));
+  return settings.Text("streams") == "1" ? (first + second) / std::max(first, second) : 1;
+}
+
+double MeasuredSlowdown(const Machine& machine, const Benchmark& benchmark, bool use_gate) {
+  constexpr int kGroups = 10;
+  Session session(machine, benchmark);
+  session.SetUp(use_gate);
+  std::vector<Group> groups;
+  for (int i = 0; i < kGroups; ++i) groups.push_back(session.Measure());
+  benchmark::UserCounters counters;
+  benchmark.report(Measurement(session, groups), counters);
+  return counters["slowdown"];
+}
+
+}  // namespace
+
+std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTable& table) {
+  std::vector<Benchmark> known;
+  const Plan plan = MakePlan(catalog, table, {{"cache", "warm"}}, {});
+  for (const Benchmark& benchmark : plan.benchmarks())
+    if (benchmark.name.starts_with(kPair)) known.push_back(benchmark);
+  return known;
+}
+
+SelfTest RunSelfTest(const Machine& machine, const std::vector<Benchmark>& known, bool use_gate) {
+  // Far above what a good measurement of some milliseconds is off.
+  const double tolerance = machine.device.backend() == Backend::kHost ? 0.10 : 0.02;
+  SelfTest test;
+  std::string figures;
+  Progress& progress = machine.ranks.progress();
+  for (const Benchmark& benchmark : known) {
+    progress.set_benchmark("the self-test");
+    const double expected = ExpectedSlowdown(benchmark.settings);
+    const double measured = MeasuredSlowdown(machine, benchmark, use_gate);
+    test.passed = test.passed && std::abs(measured / expected - 1) <= tolerance;
+    figures +=
+        fmt::format("{} {:.2f} of {:.2f}", figures.empty() ? "slowdown" : ",", measured, expected);
+  }
+  progress.set_benchmark("");
+  test.text = (test.passed ? "passed: " : "failed: ") + figures;
+  return test;
+}
+
+}  // namespace overlapbench

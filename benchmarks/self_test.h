@@ -1,0 +1,26 @@
+// SelfTest: measures what is known, before anything else is measured.
+//
+// Two delays of known lengths run beside each other: on two streams they must take as long as the
+// longer one, on one stream as long as both. A machine on which they do not, because something else
+// has its cores or its GPU, measures nothing that can be trusted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/catalog.h"
+
+namespace overlapbench {
+
+struct SelfTest {
+  bool passed = true;
+  std::string text;  // of the result's context: "passed: slowdown 1.00 of 1.00, 1.50 of 1.50"
+};
+
+// The rows of two delays, whatever axes the user chose. Catalog and table must outlive them.
+std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTable& table);
+
+// Called by all ranks together, who get the same verdict. Takes about a second.
+SelfTest RunSelfTest(const Machine& machine, const std::vector<Benchmark>& known, bool use_gate);
+
+}  // namespace overlapbench

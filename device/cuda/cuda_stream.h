@@ -1,0 +1,89 @@
+// Streams, events and gates of the cuda backend.
+//
+// The gate is cuStreamWaitValue32 on a word of pinned host memory (CUDA Driver API, "Stream Memory
+// Operations"): the stream's front end waits, and no SM is held.
+//
+// A stream of Device::CreateHostStream() is no CUDA stream. The gate holds it all the same; every
+// other call here that is given one throws Error, instead of using CUDA's default stream.
+#pragma once
+
+#include <cudaTypedefs.h>
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "device/device.h"
+#include "device/host/host_stream.h"
+
+namespace overlapbench {
+
+// Throws Error if it is not a CUDA stream.
+cudaStream_t NativeStream(Stream& stream);
+
+class CudaEvent : public Event {
+ public:
+  explicit CudaEvent(bool timed = true);
+  ~CudaEvent() override;
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  [[nodiscard]] bool Done() const override;
+  [[nodiscard]] bool Await(std::chrono::milliseconds timeout) const override;
+  [[nodiscard]] cudaEvent_t native() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class CudaStream : public Stream {
+ public:
+  // As Device::CreateStream: 0 is the lowest priority.
+  explicit CudaStream(int priority);
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  void Record(Event& event) override;
+  void Wait(const Event& event) override;
+  void Copy(void* destination, const void* source, std::size_t bytes) override;
+  void Synchronize(std::chrono::milliseconds timeout, const std::string& what) override;
+  [[nodiscard]] void* native() const override { return stream_; }
+  [[nodiscard]] HostStream* host() override { return nullptr; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class CudaGate : public Gate {
+ public:
+  CudaGate();
+  ~CudaGate() override;
+  CudaGate(const CudaGate&) = delete;
+  CudaGate& operator=(const CudaGate&) = delete;
+
+  void Arm(Stream& stream) override;
+  void Release() override;
+
+ private:
+  PFN_cuStreamWaitValue32_v11070 wait_value_;
+  unsigned* word_ = nullptr;
+  void* device_word_ = nullptr;
+  std::atomic<unsigned> armed_ = 0;
+  HostGate host_gate_;  // for streams on host threads
+};
+
+// CUDA's numbers of the lowest and the highest priority; a smaller number is a higher priority.
+std::pair<int, int> CudaPriorityRange();
+
+// Between two events of CUDA streams, or two of host streams.
+double CudaElapsedMs(const Event& from, const Event& to);
+
+// Many copies by one call, cudaMemcpyBatchAsync, whose present form came with CUDA 13.0.
+// "" or why this build has none.
+std::string BatchCopyUnavailable();
+void EnqueueBatchCopy(Stream& stream, std::span<const CopyPiece> pieces);
+
+}  // namespace overlapbench

@@ -1,0 +1,83 @@
+#include "device/cuda/graph_capture.h"
+
+#include <cudaTypedefs.h>
+
+#include "device/cuda/cuda_check.h"
+#include "device/cuda/cuda_stream.h"
+
+namespace overlapbench {
+namespace {
+
+class CapturedGraph {
+ public:
+  CapturedGraph(Stream& stream, const std::function<void()>& enqueue) {
+    const cudaStream_t native = NativeStream(stream);
+    CUDA_CHECK(cudaStreamBeginCapture(native, cudaStreamCaptureModeThreadLocal));
+    try {
+      enqueue();
+    } catch (...) {
+      // The capture must end before anything else can run; its result is not wanted, even if it is
+      // an error.
+      if (cudaStreamEndCapture(native, &graph_) == cudaSuccess) cudaGraphDestroy(graph_);
+      cudaGetLastError();
+      throw;
+    }
+    CUDA_CHECK(cudaStreamEndCapture(native, &graph_));
+  }
+  ~CapturedGraph() { cudaGraphDestroy(graph_); }
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+
+  [[nodiscard]] cudaGraph_t native() const { return graph_; }
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+};
+
+class CudaGraph : public Graph {
+ public:
+  explicit CudaGraph(const CapturedGraph& captured) {
+    CUDA_CHECK(cudaGraphInstantiate(&executable_, captured.native(), 0));
+  }
+  ~CudaGraph() override { cudaGraphExecDestroy(executable_); }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  void Launch(Stream& stream) override {
+    CUDA_CHECK(cudaGraphLaunch(executable_, NativeStream(stream)));
+  }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Graph> RecordGraph(Stream& stream, const std::function<void()>& enqueue) {
+  return std::make_unique<CudaGraph>(CapturedGraph(stream, enqueue));
+}
+
+std::vector<long> CapturedGrids(Stream& stream, const std::function<void()>& enqueue) {
+  const CapturedGraph captured(stream, enqueue);
+  std::size_t count = 0;
+  CUDA_CHECK(cudaGraphGetNodes(captured.native(), nullptr, &count));
+  std::vector<cudaGraphNode_t> nodes(count);
+  CUDA_CHECK(cudaGraphGetNodes(captured.native(), nodes.data(), &count));
+
+  // The driver's call: the runtime's does not know kernels that a library launched through the
+  // driver.
+  const auto get_params = reinterpret_cast<PFN_cuGraphKernelNodeGetParams_v12000>(
+      DriverEntryPoint("cuGraphKernelNodeGetParams", 12000));
+  std::vector<long> grids;
+  for (const cudaGraphNode_t node : nodes) {
+    cudaGraphNodeType type{};
+    CUDA_CHECK(cudaGraphNodeGetType(node, &type));
+    if (type != cudaGraphNodeTypeKernel) continue;
+    CUDA_KERNEL_NODE_PARAMS params{};
+    ThrowIfDriverFailed(get_params(node, &params), "cuGraphKernelNodeGetParams");
+    grids.push_back(static_cast<long>(params.gridDimX) * params.gridDimY * params.gridDimZ);
+  }
+  return grids;
+}
+
+}  // namespace overlapbench

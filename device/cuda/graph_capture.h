@@ -1,0 +1,25 @@
+// Work that is captured into a CUDA graph instead of run (CUDA C++ Programming Guide, "Creating a
+// Graph Using Stream Capture").
+//
+// RecordGraph makes a graph that can be launched again and again. CapturedGrids reads which grids
+// the work would launch, without a profiler: it shows whether a setting that a library takes only
+// as a hint had an effect.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "device/device.h"
+
+namespace overlapbench {
+
+// Both record what `enqueue` enqueues to `stream`, and to streams that wait for its events and that
+// it waits for in turn. They throw Error if something in it cannot be captured.
+
+std::unique_ptr<Graph> RecordGraph(Stream& stream, const std::function<void()>& enqueue);
+
+// The number of blocks of each kernel, in no particular order.
+std::vector<long> CapturedGrids(Stream& stream, const std::function<void()>& enqueue);
+
+}  // namespace overlapbench

@@ -1,0 +1,50 @@
+// NVML's types and function declarations: the toolkit's <nvml.h>, or a stand-in without it.
+//
+// Some installations of the toolkit leave out its NVML part (NVIDIA packages it separately). They
+// get the few declarations that nvml.cc needs, under the same names, from the NVML API reference;
+// the library's ABI for them is stable. The functions are only ever named in decltype: nothing is
+// linked against libnvidia-ml.
+#pragma once
+
+#if __has_include(<nvml.h>)
+#include <nvml.h>
+#else
+
+// NOLINTBEGIN(readability-identifier-naming): the names are NVIDIA's.
+
+using nvmlDevice_t = struct nvmlDevice_st*;
+
+enum nvmlReturn_t : unsigned { NVML_SUCCESS = 0 };
+enum nvmlClockType_t : unsigned { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
+enum nvmlEnableState_t : unsigned { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
+enum nvmlPerfPolicyType_t : unsigned { NVML_PERF_POLICY_THERMAL = 1 };
+
+struct nvmlViolationTime_t {
+  unsigned long long referenceTime;  // microseconds
+  unsigned long long violationTime;  // nanoseconds
+};
+
+constexpr unsigned long long nvmlClocksThrottleReasonHwSlowdown = 0x08;
+constexpr unsigned long long nvmlClocksEventReasonSwThermalSlowdown = 0x20;
+constexpr unsigned long long nvmlClocksThrottleReasonHwThermalSlowdown = 0x40;
+constexpr unsigned long long nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80;
+constexpr unsigned NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE = 80;
+constexpr unsigned NVML_NVLINK_MAX_LINKS = 18;
+
+extern "C" {
+nvmlReturn_t nvmlInit_v2();
+nvmlReturn_t nvmlShutdown();
+nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned length);
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, nvmlDevice_t* device);
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned* clock_MHz);
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link,
+                                      nvmlEnableState_t* is_active);
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
+                                                    unsigned long long* reasons);
+nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, nvmlPerfPolicyType_t policy,
+                                          nvmlViolationTime_t* time);
+}
+
+// NOLINTEND(readability-identifier-naming)
+
+#endif

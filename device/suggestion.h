@@ -1,0 +1,13 @@
+// What a refusal proposes: of the words that are known, the one that was probably meant.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace overlapbench {
+
+// "; did you mean grid?" if `word` is one of `known` but for a slip or two, else "".
+std::string DidYouMean(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace overlapbench

@@ -1,0 +1,59 @@
+#include "device/throttle_watch.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace overlapbench {
+
+PollingThrottleWatch::PollingThrottleWatch(std::shared_ptr<const ThrottleSource> source,
+                                           std::chrono::milliseconds interval)
+    : source_(std::move(source)), violation_at_begin_(source_->ThermalViolation()) {
+  Look();
+  thread_ = std::thread([this, interval] { Poll(interval); });
+}
+
+PollingThrottleWatch::~PollingThrottleWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    stop_.notify_all();
+  }
+  thread_.join();
+}
+
+// Asks without the lock, so that a slow driver does not hold up Reason().
+void PollingThrottleWatch::Look() {
+  const auto reasons = source_->Reasons();
+  if (!reasons) return;
+  const std::lock_guard lock(mutex_);
+  ++looks_;
+  for (const auto& reason : *reasons) ++seen_[reason];
+}
+
+void PollingThrottleWatch::Poll(std::chrono::milliseconds interval) {
+  std::unique_lock lock(mutex_);
+  while (!stop_.wait_for(lock, interval, [this] { return stopping_; })) {
+    lock.unlock();
+    Look();
+    lock.lock();
+  }
+}
+
+std::string PollingThrottleWatch::Reason() {
+  const auto violation_now = source_->ThermalViolation();
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  for (const auto& [reason, times] : seen_) {
+    text += fmt::format("{}{} ({} of {} looks)", text.empty() ? "" : ", ", reason, times, looks_);
+  }
+  if (violation_at_begin_ && violation_now && *violation_now > *violation_at_begin_) {
+    const std::chrono::duration<double, std::milli> violation_ms =
+        *violation_now - *violation_at_begin_;
+    text += fmt::format("{}thermal violation ({:.3g} ms)", text.empty() ? "" : ", ",
+                        violation_ms.count());
+  }
+  return text;
+}
+
+}  // namespace overlapbench

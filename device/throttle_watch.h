@@ -1,0 +1,70 @@
+// Watching a GPU's clocks while samples are taken.
+//
+// An idle GPU cools down and its clocks recover, so asking after the samples is too late. A
+// PollingThrottleWatch has a thread of its own that asks a `ThrottleSource` every 20 ms, and keeps
+// every reason it saw with the number of looks that saw it. Short episodes between two looks still
+// advance the GPU's violation counter, which the watch reads when it is made and when it is asked.
+// A watch knows only what happened since it was made, so no row is blamed for an earlier one.
+//
+// Looking costs the GPU nothing: the source asks the driver and enqueues no work.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "device/device.h"
+
+namespace overlapbench {
+
+// What a GPU says about its clocks. Called from the watch's thread and from its owner's.
+class ThrottleSource {
+ public:
+  virtual ~ThrottleSource() = default;
+  // Every reason that holds down the clocks at this moment; nullopt if it cannot be read.
+  [[nodiscard]] virtual std::optional<std::set<std::string>> Reasons() const = 0;
+  // How long heat has held down the clocks since the driver was loaded; nullopt if unknown.
+  [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> ThermalViolation() const = 0;
+};
+
+class PollingThrottleWatch : public ThrottleWatch {
+ public:
+  static constexpr std::chrono::milliseconds kInterval{20};
+
+  // Looks once before it returns.
+  explicit PollingThrottleWatch(std::shared_ptr<const ThrottleSource> source,
+                                std::chrono::milliseconds interval = kInterval);
+  ~PollingThrottleWatch() override;
+  PollingThrottleWatch(const PollingThrottleWatch&) = delete;
+  PollingThrottleWatch& operator=(const PollingThrottleWatch&) = delete;
+
+  // "hardware slowdown (3 of 40 looks), thermal violation (1.5 ms)"
+  [[nodiscard]] std::string Reason() override;
+
+ private:
+  void Look();
+  void Poll(std::chrono::milliseconds interval);
+
+  const std::shared_ptr<const ThrottleSource> source_;
+  const std::optional<std::chrono::nanoseconds> violation_at_begin_;
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  long looks_ = 0;
+  std::map<std::string, long> seen_;  // in how many looks
+  std::thread thread_;
+};
+
+// Where nothing can tell.
+class BlindThrottleWatch : public ThrottleWatch {
+ public:
+  [[nodiscard]] std::string Reason() override { return ""; }
+};
+
+}  // namespace overlapbench

@@ -1,0 +1,27 @@
+// WaitUntil: polling with a deadline.
+//
+// A thread can lose its core between a look and the check of the clock, and a look can itself take
+// long. Work that ended in the meantime is not late: WaitUntil gives up only after a look that
+// began after the deadline.
+//
+//   if (!WaitUntil([&] { return event.Done(); }, std::chrono::seconds(10))) throw ...
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace overlapbench {
+
+// Calls `done` until it returns true, at least once. Returns false if it still returned false after
+// `timeout`. What `done` throws passes through.
+template <class Done>
+[[nodiscard]] bool WaitUntil(const Done& done, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return done();
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace overlapbench

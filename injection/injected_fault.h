@@ -1,0 +1,53 @@
+// Injected faults: a chosen rank fails in a chosen way at a chosen point, to prove that the suite
+// copes. Off unless requested; a result's context names the request.
+//
+//   --inject_fault=KIND@PHASE[,rank=R][,visit=N][,ms=M][,bytes=B]
+//
+// PHASE is the short name of a phase of ranks/progress.h. The fault strikes when rank R (default 0)
+// enters it for the N-th time (default 1). KIND is a line of the table in injected_fault.cc. Faults
+// are real if possible: a killed process, a full disk, an allocation that cannot succeed, a kernel
+// that traps, an aborted communicator, a flipped bit in a result.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "injection/faulty_device.h"
+#include "ranks/progress.h"
+
+namespace overlapbench {
+
+struct Fault {
+  std::string kind;
+  Phase phase = Phase::kBetween;
+  long rank = 0;
+  long visit = 1;
+  long ms = 1000;     // of a delay
+  long bytes = 4096;  // the largest file that fits on the full disk
+};
+
+// Throws UsageError, which says what is wrong with `text`.
+Fault ParseFault(const std::string& text);
+// One line for each kind, for the documentation and the error message.
+std::string FaultKinds();
+
+class FaultInjector {
+ public:
+  // `texts`: the values of --inject_fault; may be empty. `progress` must already know its rank.
+  FaultInjector(const std::vector<std::string>& texts, Progress& progress);
+
+  // From here on, faults can strike the device and, through `abort_links`, the ranks' links.
+  std::unique_ptr<Device> Wrap(std::unique_ptr<Device> device, std::function<void()> abort_links);
+
+ private:
+  void Strike(Phase phase);
+
+  std::vector<Fault> faults_;
+  std::vector<long> visits_;
+  FaultyDevice* device_ = nullptr;
+  std::function<void()> abort_links_;
+};
+
+}  // namespace overlapbench

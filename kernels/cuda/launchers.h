@@ -1,0 +1,35 @@
+// The GPU kernels in this folder, as the workloads and the C library (kernels/library/) launch
+// them: on any cudaStream_t of the current device.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "device/cuda/cuda_check.h"
+#include "kernels/gelu.h"
+#include "kernels/softmax.h"
+
+namespace overlapbench {
+
+// The variants kFusedScalar and kFused of kernels/gelu.h.
+void LaunchFusedGelu(cudaStream_t stream, const GeluProblem& problem);
+
+// The variants of kernels/softmax.h.
+void LaunchUnfusedSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
+void LaunchBlockPerRowSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
+void LaunchFusedSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
+void LaunchTwoPassSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
+
+// Whether the current device has what the softmax's regime kParts needs: bulk copies, and enough
+// shared memory and SMs.
+bool CanStreamSoftmaxParts();
+
+// An attribute of the current device.
+inline int DeviceAttribute(cudaDeviceAttr attribute) {
+  int device = 0;
+  int value = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
+}  // namespace overlapbench

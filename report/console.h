@@ -1,0 +1,71 @@
+// Console: what a run shows to people: what is to come, every row, and the tables at the end.
+//
+// A terminal also has a line of progress below the rows: the row that is running, how much is done,
+// and how long the rest will take if it goes on like this. A thread of its own renews it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "report/counters.h"
+#include "report/row.h"
+#include "report/screen.h"
+#include "report/value.h"
+
+namespace overlapbench {
+
+struct ConsoleOptions {
+  Screen screen = {};
+  TimeUnit unit = {};
+  bool tabular = false;  // counters in columns
+  int planned = 0;       // rows to come
+  long repetitions = 1;  // of each
+};
+
+class Console {
+ public:
+  // `table` must outlive this.
+  Console(const CounterTable& table, ConsoleOptions options);
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  // Where the rows are measured.
+  void ShowContext(const std::string& line);
+  void ShowPlan();
+  // A benchmark begins; one of its repetitions has ended. For the line of progress.
+  void Begin(const std::string& name);
+  void EndRepetition();
+  // `repetition`: from 1.
+  void Show(const Row& row, long repetition);
+  void ShowTables(const std::vector<Row>& rows);
+  // From here on there is no line of progress. May be called from any thread, and waits for none.
+  void HideProgress();
+
+ private:
+  [[nodiscard]] std::string Highlights(const Row& row) const;
+  [[nodiscard]] std::string InColumns(const Row& row);
+  [[nodiscard]] std::string Lines(const Row& row, long repetition);
+  [[nodiscard]] std::string ProgressLine() const;
+  void Print(const std::string& text);
+  void Renew();
+
+  const CounterTable& table_;
+  ConsoleOptions options_;
+  std::mutex mutex_;  // guards what follows, and standard output
+  std::condition_variable ended_;
+  bool shows_progress_ = false;
+  std::string running_;
+  std::string last_titles_;
+  long shown_ = 0;        // rows, without their repetitions
+  long repetitions_ = 0;  // of the running row that have ended
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_end_ = start_;
+  std::thread thread_;  // on a terminal only
+};
+
+}  // namespace overlapbench

@@ -1,0 +1,200 @@
+#include "report/counters.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "device/error.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr auto kLower = Better::kLower;
+constexpr auto kHigher = Better::kHigher;
+constexpr auto kNeither = Better::kNeither;
+
+// The counters that several families use; T is the median time of the row's own run.
+std::vector<Counter> SharedCounters() {
+  return {
+      {"time", "ms", kLower, Range::kPositive, "time",
+       "median time of the row's own run, T (Google Benchmark's real_time)", true},
+      {"time_low_ms", "ms", kLower, Range::kSigned, "time, low",
+       "lower end of the 95 % interval of T"},
+      {"time_high_ms", "ms", kLower, Range::kPositive, "time, high",
+       "upper end of the 95 % interval of T"},
+      {"margin_pct", "%", kLower, Range::kNotNegative, "margin",
+       "100 x half the 95 % interval of T over T, or that of T over the row's longest other run, "
+       "if "
+       "it is wider"},
+      {"p05_ms", "ms", kLower, Range::kNotNegative, "p05", "5th percentile of the row's samples"},
+      {"p95_ms", "ms", kLower, Range::kNotNegative, "p95", "95th percentile of the row's samples"},
+      {"cv", "", kLower, Range::kNotNegative, "cv",
+       "coefficient of variation of the samples: standard deviation (n - 1) / mean; 0 with fewer "
+       "than two"},
+      {"samples", "count", kNeither, Range::kPositive, "samples", "how many samples there are"},
+      {"skew_us", "us", kLower, Range::kNotNegative, "skew",
+       "median time between the first and the last rank that opened its gate"},
+      {"empty_sample_us", "us", kLower, Range::kNotNegative, "empty sample",
+       "median time of a sample with the same lanes and nothing on them"},
+      {"slowest_rank", "", kNeither, Range::kNotNegative, "slowest rank",
+       "with --rank_times_out: the rank with the greatest median work_ms"},
+      {"slowest_share", "", kNeither, Range::kNotNegative, "slowest share",
+       "share of the samples in which the slowest rank was the slowest"},
+      {"rank_spread", "", kNeither, Range::kNotNegative, "rank spread",
+       "(greatest - smallest) / median of the ranks' work_ms"},
+      {"max_rel_err", "", kLower, Range::kNotNegative, "relative error",
+       "largest relative error that verification found, on rank 0; 0 where results are compared "
+       "exactly"},
+      {"valid", "bool", kHigher, Range::kFlag, "valid",
+       "0 when the row does not measure what its name says; `reason` tells why"},
+      {"algbw_GBps", "GB/s", kHigher, Range::kNotNegative, "algbw",
+       "a collective's size / time, as nccl-tests defines it; in Overlap, while overlapped"},
+      {"busbw_GBps", "GB/s", kHigher, Range::kNotNegative, "busbw",
+       "algbw x the collective's bus factor, as nccl-tests defines it", true},
+      {"GBps", "GB/s", kHigher, Range::kNotNegative, "bandwidth",
+       "bytes copied between memories, or read and written in one, / time"},
+      {"TFLOPs", "TFLOP/s", kHigher, Range::kNotNegative, "rate",
+       "floating-point operations / time"},
+      {"bound_ms", "ms", kLower, Range::kPositive, "bound",
+       "longest path through the schedule with every step at the time it takes alone", false,
+       "ideal_ms"},
+      {"pct_of_bound", "%", kHigher, Range::kNotNegative, "of the bound", "100 x bound / T", true,
+       "pct_of_ideal"},
+      {"sequential_ms", "ms", kLower, Range::kPositive, "sequential",
+       "the same steps one after the other on one lane"},
+      {"speedup", "", kHigher, Range::kPositive, "speedup",
+       "sequential / T; in Overlap (C + M) / T"},
+      {"copy_ms", "ms", kLower, Range::kPositive, "copy",
+       "a device copy that reads and writes as many bytes as the kernel must"},
+      {"pct_of_copy", "%", kHigher, Range::kNotNegative, "of a copy", "100 x copy / T", true},
+      {"fused_ms", "ms", kLower, Range::kPositive, "fused", "the fused form"},
+      {"fused_speedup", "", kHigher, Range::kPositive, "fused speedup", "T / fused"},
+      {"predicted_speedup", "", kHigher, Range::kPositive, "predicted",
+       "bytes that this form moves / bytes that the fused form moves"},
+      {"identical", "bool", kHigher, Range::kFlag, "identical",
+       "whether the result is the sequential run's to the bit; 0 makes the row invalid"},
+  };
+}
+
+const char* Text(Better better) {
+  switch (better) {
+    case Better::kLower:
+      return "lower";
+    case Better::kHigher:
+      return "higher";
+    case Better::kNeither:
+      return "neither";
+  }
+  return "";
+}
+
+const char* Text(Range range) {
+  constexpr std::array<const char*, 5> kNames = {"positive", "not_negative", "signed", "at_most_1",
+                                                 "flag"};
+  return kNames.at(static_cast<std::size_t>(range));
+}
+
+std::string JsonOf(const Counter& counter) {
+  const std::string aliases =
+      counter.formerly.empty() ? "" : fmt::format(R"(, "aliases": ["{}"])", counter.formerly);
+  return fmt::format(
+      R"({{"name": "{}", "unit": "{}", "better": "{}", "range": "{}", "judged": {}, )"
+      R"("title": "{}", "definition": "{}"{}}})",
+      counter.name, counter.unit, Text(counter.better), Text(counter.range), counter.judged,
+      EscapedJson(counter.title), EscapedJson(counter.definition), aliases);
+}
+
+std::string Quoted(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "\"" : ", \"") + name + "\"";
+  return text;
+}
+
+std::string JsonOf(const WorkloadText& workload) {
+  return fmt::format(R"({{"name": "{}", "axes": [{}]}})", workload.name, Quoted(workload.axes));
+}
+
+std::string JsonOf(const FamilyText& family) {
+  return fmt::format(R"({{"name": "{}", "about": "{}", "lead": [{}]}})", family.name,
+                     EscapedJson(family.about), Quoted(family.lead));
+}
+
+template <class Item>
+std::string JsonList(const char* name, const std::vector<Item>& items) {
+  std::string text = fmt::format("  \"{}\": [\n", name);
+  for (std::size_t i = 0; i < items.size(); ++i)
+    text += "    " + JsonOf(items[i]) + (i + 1 < items.size() ? ",\n" : "\n");
+  return text + "  ],\n";
+}
+
+}  // namespace
+
+CounterTable::CounterTable() : counters_(SharedCounters()) {}
+
+void CounterTable::Add(const Counter& counter) {
+  if (Find(counter.name) != nullptr)
+    throw Error(fmt::format("the counter '{}' is defined twice", counter.name));
+  counters_.push_back(counter);
+}
+
+void CounterTable::Add(FamilyText family) { families_.push_back(std::move(family)); }
+
+void CounterTable::Add(WorkloadText workload) { workloads_.push_back(std::move(workload)); }
+
+const Counter* CounterTable::Find(std::string_view name) const {
+  const auto found = std::ranges::find(counters_, name, &Counter::name);
+  return found == counters_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> CounterTable::LeadOf(std::string_view row_name) const {
+  const auto found =
+      std::ranges::find(families_, row_name.substr(0, row_name.find('/')), &FamilyText::name);
+  return found == families_.end() ? std::vector<std::string>() : found->lead;
+}
+
+std::string JsonMembers(const CounterTable& table) {
+  const std::string workloads =
+      table.workloads().empty() ? "" : JsonList("workloads", table.workloads());
+  return JsonList("counters", table.counters()) + JsonList("families", table.families()) +
+         workloads;
+}
+
+std::string MarkdownTables(const CounterTable& table) {
+  std::string text = "| Counter | Unit | Better | Definition |\n|---|---|---|---|\n";
+  for (const Counter& counter : table.counters()) {
+    text += fmt::format(
+        "| `{}` | {} | {} | {} |\n", counter.name, counter.unit.empty() ? "1" : counter.unit,
+        counter.better == Better::kNeither ? "—" : Text(counter.better), counter.definition);
+  }
+  return text;
+}
+
+std::string CounterHelp(const CounterTable& table) {
+  std::string text;
+  for (const Counter& counter : table.counters()) {
+    text += fmt::format("  {:<25} {:<8} {}\n", counter.name,
+                        counter.unit.empty() ? "ratio" : counter.unit, counter.definition);
+  }
+  return text;
+}
+
+std::string FormatValue(const Counter& counter, double value) {
+  if (counter.unit == "%") return fmt::format("{:.0f} %", value);
+  if (counter.unit.empty()) return fmt::format("{:.2f}", value);
+  if (counter.unit == "count" || counter.unit == "bool") return fmt::format("{:.0f}", value);
+  if (counter.unit == "GB/s") return fmt::format("{:.1f} GB/s", value);
+  return fmt::format("{:.4g} {}", value, counter.unit);
+}
+
+std::string EscapedJson(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return escaped;
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,81 @@
+// Counters: what every number of a result means, in one table.
+//
+// A counter has a name, a unit, the direction that is better, the range in which its values make
+// sense, and a definition. Those that several families use stand in counters.cc; what one family
+// alone defines stands in its file. The whole table is written into every result file: the console,
+// the tools and docs/metrics.md (generated) read it from there, and nothing lists counters again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace overlapbench {
+
+enum class Better : std::uint8_t { kLower, kHigher, kNeither };
+// Which values make sense.
+enum class Range : std::uint8_t { kPositive, kNotNegative, kSigned, kAtMostOne, kFlag };
+
+struct Counter {
+  std::string name;
+  std::string unit;  // "ms", "GB/s", "%"; "" for a ratio
+  Better better = Better::kNeither;
+  Range range = Range::kNotNegative;
+  std::string title;  // what the console calls it
+  std::string definition;
+  bool judged = false;        // by comparisons, where a row has it
+  std::string formerly = {};  // its name in older result files
+};
+
+// Whose axes are whose, for charts of pairs.
+struct WorkloadText {
+  std::string name;
+  std::vector<std::string> axes;
+};
+
+// What a family shows, for reports and help.
+struct FamilyText {
+  std::string name;
+  std::string about;
+  std::vector<std::string> lead;
+};
+
+class CounterTable {
+ public:
+  // Holds the shared counters.
+  CounterTable();
+  // Throws Error if the name is taken: a counter is defined once.
+  void Add(const Counter& counter);
+  void Add(FamilyText family);
+  void Add(WorkloadText workload);
+
+  [[nodiscard]] const std::vector<Counter>& counters() const { return counters_; }
+  [[nodiscard]] const std::vector<FamilyText>& families() const { return families_; }
+  [[nodiscard]] const std::vector<WorkloadText>& workloads() const { return workloads_; }
+  // nullptr where there is none.
+  [[nodiscard]] const Counter* Find(std::string_view name) const;
+  // The counters that a row of this name shows first; none for an unknown family.
+  [[nodiscard]] std::vector<std::string> LeadOf(std::string_view row_name) const;
+
+ private:
+  std::vector<Counter> counters_;
+  std::vector<FamilyText> families_;
+  std::vector<WorkloadText> workloads_;
+};
+
+// The members "counters", "families" and, if there are any, "workloads" of a result's JSON, each
+// with a comma behind it.
+std::string JsonMembers(const CounterTable& table);
+// The tables of docs/metrics.md.
+std::string MarkdownTables(const CounterTable& table);
+// One line each, for --help.
+std::string CounterHelp(const CounterTable& table);
+
+// "312.4 GB/s": a value as the console shows it.
+std::string FormatValue(const Counter& counter, double value);
+
+// `text` as JSON has it between quotation marks.
+std::string EscapedJson(std::string_view text);
+
+}  // namespace overlapbench

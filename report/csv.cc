@@ -1,0 +1,52 @@
+#include "report/csv.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace overlapbench {
+namespace {
+
+// In the order of the table; those that it does not have, such as the ends of intervals, behind.
+std::vector<std::string> Columns(const CounterTable& table, const std::vector<Row>& rows) {
+  std::vector<std::string> columns;
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::find(columns, name) == columns.end()) columns.push_back(name);
+  };
+  const auto any_has = [&](const std::string& name) {
+    return std::ranges::any_of(rows, [&](const Row& row) { return row.counters.contains(name); });
+  };
+  for (const Counter& counter : table.counters())
+    if (any_has(counter.name)) add(counter.name);
+  for (const Row& row : rows)
+    for (const auto& [name, value] : row.counters) add(name);
+  return columns;
+}
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string Csv(const CounterTable& table, const std::vector<Row>& rows, const TimeUnit& unit) {
+  const std::vector<std::string> columns = Columns(table, rows);
+  std::string text = "name,real_time,time_unit,state,reason";
+  for (const std::string& column : columns) text += "," + column;
+  text += "\n";
+  for (const Row& row : rows) {
+    const std::string time = row.measured() ? fmt::format("{}", unit.of_ms(row.time_ms)) : "";
+    text += fmt::format("{},{},{},{},{}", row.name, time, unit.name, ToString(row.state),
+                        Quoted(row.reason));
+    for (const std::string& column : columns) {
+      const bool has = row.measured() && row.counters.contains(column);
+      text += has ? fmt::format(",{}", row.Counter(column)) : ",";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace overlapbench

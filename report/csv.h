@@ -1,0 +1,16 @@
+// --benchmark_format=csv: all rows of a run as one table, with a column for each counter that any
+// of them has. It can only be written when all rows are known.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/counters.h"
+#include "report/row.h"
+#include "report/value.h"
+
+namespace overlapbench {
+
+std::string Csv(const CounterTable& table, const std::vector<Row>& rows, const TimeUnit& unit);
+
+}  // namespace overlapbench

@@ -1,0 +1,25 @@
+// What the console shows of a number: its unit, and how certain it is.
+#pragma once
+
+#include <string>
+
+#include "report/counters.h"
+#include "report/row.h"
+
+namespace overlapbench {
+
+// The unit in which times are shown (--benchmark_time_unit): "ns", "us", "ms" or "s".
+struct TimeUnit {
+  std::string name = "ms";
+  [[nodiscard]] double of_ms(double ms) const;
+};
+
+// "1.45 ±0.01", "312.4 ±1.2 GB/s": a counter of the row with half the width of its interval, if the
+// row has one (NAME_low and NAME_high; the row's time has time_low_ms and time_high_ms).
+std::string ShownCounter(const Row& row, const Counter& counter, const TimeUnit& unit);
+// The same, with as many decimals as are asked for, without its unit; in `unit` if it is a time.
+std::string ShownNumber(const Row& row, const std::string& name, int decimals, double factor = 1);
+// The row's own time.
+std::string ShownTime(const Row& row, const TimeUnit& unit);
+
+}  // namespace overlapbench

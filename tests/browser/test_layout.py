@@ -1,0 +1,147 @@
+"""Pages with charts, as they are laid out: on every width, on paper, without marks that collide."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import Tab, write_report
+
+import samples
+from overlapbench.chart import draw_charts
+from overlapbench.page import render_page
+from overlapbench.result import parse_result
+
+WIDTHS = (390, 800, 1280, 1920)
+# Pairs of texts of a drawing whose boxes, turned as the texts are, meet; and texts it cuts off.
+# The line of letters fills the middle of a box. A text and its halo say the same at one place.
+COLLISIONS = """() => {
+  const corners = text => {
+    const {x, y, width, height} = text.getBBox(), m = text.getScreenCTM(), ease = 0.18 * height;
+    const [right, top, bottom] = [x + width, y + ease, y + height - ease];
+    return [[x, top], [right, top], [right, bottom], [x, bottom]].map(
+      ([a, b]) => [m.a * a + m.c * b + m.e, m.b * a + m.d * b + m.f]);
+  };
+  const apart = (p, q) => [p, q].some(box => box.some(([x, y], i) => {
+    const [u, v] = box[(i + 1) % 4];
+    const along = points => points.map(([a, b]) => (v - y) * a + (x - u) * b);
+    const [one, other] = [along(p), along(q)];
+    return Math.max(...one) <= Math.min(...other) || Math.max(...other) <= Math.min(...one);
+  }));
+  const found = [];
+  for (const svg of document.querySelectorAll("figure svg")) {
+    const name = svg.closest("figure").dataset.chart, {left, right} = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")]
+      .filter(text => text.textContent.trim() && text.getAttribute("opacity") !== "0")
+      .map(text => [text.textContent, corners(text)]);
+    texts.forEach(([text, box], i) => {
+      const cut = box.some(([x]) => x < left - 1 || x > right + 1);
+      if (cut) found.push(`${name}: ${text} is cut off`);
+      for (const [other, theirs] of texts.slice(i + 1)) {
+        const [[x, y], [u, v]] = [box[0], theirs[0]];
+        const halo = text === other && Math.hypot(x - u, y - v) < 1;
+        if (!halo && !apart(box, theirs)) found.push(`${name}: ${text} on ${other}`);
+      }
+    });
+  }
+  return found;
+}"""
+# What a pointer meets at the centre of each point of the chart, unless that is another point.
+HIDDEN = """() => [...document.querySelectorAll("[data-chart=slowdown] .mark-symbol path")]
+  .filter(path => path.closest(".role-mark"))
+  .filter(path => !["transparent", "none"].includes(path.getAttribute("fill")))
+  .map(path => {
+    const {x, y, width, height} = path.getBoundingClientRect();
+    return document.elementFromPoint(x + width / 2, y + height / 2);
+  })
+  .filter(met => !met.matches("path") || ["transparent", "none"].includes(met.getAttribute("fill")))
+  .map(met => met.outerHTML)"""
+
+
+def sources(folder: Path) -> Sequence[Path]:
+    """Write two runs of everything that has a chart, whose knees are at the same places."""
+    return [
+        samples.write(
+            folder / f"{name}.json",
+            samples.with_intervals(samples.stated(samples.document(samples.full_run(), **context))),
+        )
+        for name, context in (("one", {}), ("another-with-a-longer-name", {"git_revision": "b"}))
+    ]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The report, and the page of the charts alone."""
+    folder = tmp_path_factory.mktemp("pages")
+    written = sources(folder)
+    rows = [*samples.sweep(), *samples.bandwidths(), *samples.priorities()]
+    results = [parse_result("some.json", json.dumps(samples.document(rows)))]
+    charts = folder / "index.html"
+    charts.write_bytes(render_page("Charts", results, draw_charts(results, "Charts")))
+    return {"report": write_report(folder, *written), "charts": charts}
+
+
+def draw_all(page: Page) -> None:
+    """Scroll until every chart is drawn."""
+    for figure in page.locator("figure").all():
+        figure.scroll_into_view_if_needed()
+        expect(figure.locator("svg")).to_be_visible()
+
+
+@pytest.mark.parametrize("name", ["report", "charts"])
+def test_a_page_fits_every_window_and_no_labels_collide(
+    tab: Tab, pages: dict[str, Path], name: str
+) -> None:
+    tab.page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    page = tab.open(pages[name])
+    draw_all(page)
+    if name == "report":
+        page.get_by_label("all counters").check()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        drawn_width = r"^[34]\d\d$" if width == WIDTHS[0] else r"^([6-9]|1\d)\d\d$"
+        for figure in page.locator("figure:not([data-wide]) svg").all():
+            expect(figure).to_have_attribute("width", re.compile(drawn_width))
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        wide = page.locator("figure:not([data-wide]) .drawing").evaluate_all(
+            "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
+        )
+        assert wide == 0, "only the heat map is scrolled sideways"
+        assert page.evaluate(COLLISIONS) == [], width
+
+
+def test_no_point_is_behind_a_ring_or_a_label(tab: Tab, pages: dict[str, Path]) -> None:
+    tab.page.set_viewport_size({"width": 1280, "height": 1200})
+    page = tab.open(pages["report"])
+    chart = page.locator("figure[data-chart=slowdown] .drawing")
+    chart.scroll_into_view_if_needed()
+    expect(chart.locator("svg")).to_be_visible()
+    assert page.evaluate(HIDDEN) == []
+    rings = chart.locator(".mark-symbol.role-mark path[fill=transparent]")
+    places = rings.evaluate_all(
+        'all => all.map(one => one.outerHTML.match(/ d="[^"]*| transform="[^"]*/g).join())'
+    )
+    assert len(set(places)) == len(places) == 4, "one ring round the other"
+
+
+@pytest.mark.parametrize("name", ["report", "charts"])
+def test_every_chart_is_printed_in_light_colours(
+    tab: Tab, pages: dict[str, Path], name: str
+) -> None:
+    tab.page.emulate_media(color_scheme="dark")
+    page = tab.open(pages[name])
+    expect(page.locator("figure svg").first).to_be_visible()
+    assert page.locator("figure svg").count() < page.locator("figure").count()
+    page.evaluate(
+        "addEventListener('beforeprint', () => { window.printed = [...document.querySelectorAll("
+        "'figure')].map(one => one.querySelector('svg text')?.getAttribute('fill')) })"
+    )
+    unseen = page.pdf()
+    assert page.evaluate("window.printed") == ["#1c1c1c"] * page.locator("figure").count()
+    draw_all(page)
+    assert len(page.pdf()) == pytest.approx(len(unseen), rel=0.01), (
+        "the same, however much was seen"
+    )
+    assert page.locator("figure svg text").first.get_attribute("fill") == "#ececec"

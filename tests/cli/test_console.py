@@ -1,0 +1,187 @@
+"""What a terminal shows, on a pseudo-terminal of several widths, and what a pipe gets."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.conftest import ROOT
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+# Two rows with long names, one of which is a control and says what it shows, and their table.
+FLAGS = (
+    *("--backend=host", "--no-self-test", "--benchmark_filter=SecondDelay"),
+    *("--budget_ms=300", "--precision=0"),
+    *("--axis", "delay_us=2000", "--axis", "second_delay_us=1000"),
+)
+TABLE = ("Overlap pairs", "SecondDelay+Delay", "C computation alone, M communication")
+LIMIT_S = 60.0
+_TOKEN = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|\r|\n|.", re.DOTALL)
+
+
+@dataclass
+class Terminal:
+    """A program on a pseudo-terminal, and everything that it has written there."""
+
+    process: "subprocess.Popen[bytes]"
+    master: int
+    raw: str = field(default="")
+
+    def read_until(self, wanted: str, limit_s: float = LIMIT_S) -> None:
+        deadline = time.monotonic() + limit_s
+        while wanted not in self.raw:
+            assert time.monotonic() < deadline, self.raw
+            assert self._read(), self.raw
+
+    def end(self) -> int:
+        while self._read():
+            pass
+        return self.process.wait(LIMIT_S)
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:  # nobody has it open any more
+            return False
+        self.raw += data.decode()
+        return bool(data)
+
+    def screen(self) -> list[str]:
+        """What is left to see: lines that were replaced or cleared are gone."""
+        lines, column = [""], 0
+        for token in _TOKEN.finditer(self.raw):
+            text = token[0]
+            if text == "\n":
+                lines.append("")
+                column = 0
+            elif text == "\r":
+                column = 0
+            elif token[2] == "K":
+                lines[-1] = lines[-1][:column]
+            elif token[2] is None:
+                lines[-1] = lines[-1][:column].ljust(column) + text + lines[-1][column + 1 :]
+                column += 1
+        return lines
+
+
+@contextlib.contextmanager
+def on_a_terminal(command: Sequence[str], columns: int, **environment: str) -> Iterator[Terminal]:
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    inherited = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    process = subprocess.Popen(
+        command,
+        env=inherited | {"TERM": "xterm"} | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
+    try:
+        yield Terminal(process, master)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        os.close(master)
+
+
+def bench(launcher: "Launcher") -> list[str]:
+    folder = launcher.binary.parent
+    if not (folder / "CMakeCache.txt").exists():
+        pytest.skip(f"./bench needs a folder that CMake has configured; {folder} is none")
+    return [str(ROOT / "bench"), "--no-install", "--build-dir", str(folder)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "no_color"),
+    [(80, ""), (80, "1"), (100, "1"), (200, "")],
+    ids=["80", "80 without colour", "100 without colour", "200"],
+)
+def test_the_screen_fits_the_terminal(launcher: "Launcher", columns: int, no_color: str) -> None:
+    command = [str(launcher.binary), *FLAGS]
+    with on_a_terminal(command, columns, NO_COLOR=no_color) as terminal:
+        assert terminal.end() == 0
+        screen = terminal.screen()
+    for line in screen:
+        assert len(line) <= columns
+    for begin in TABLE:
+        assert any(line.startswith(begin) for line in screen)
+    # Names and reasons are whole, whether or not they were broken, and no progress is left.
+    name = "Overlap/SecondDelay+Delay/second_delay_us:1000/delay_us:2000/cache:cold/streams:1"
+    assert name in "".join(line.strip() for line in screen)
+    reason = "control: one stream, and nothing overlapped"
+    assert reason in " ".join(" ".join(screen).split())
+    assert " left" not in " ".join(screen)
+    # While it ran, there was the row, how much was done, and how long the rest would take.
+    assert re.search(r"\[2/2\] Overlap/Sec\S+  50 %  \d+:\d\d left", terminal.raw)
+    assert ("\x1b[32m" in terminal.raw) == (not no_color)
+    assert ("\x1b[32mcontrol\x1b[0m" in terminal.raw) == (not no_color)
+
+
+# mpirun hides the terminal from its ranks; ./bench tells them.
+def test_bench_on_a_terminal_has_colour_and_says_what_ctrl_c_did(launcher: "Launcher") -> None:
+    # Long enough for the signal to come in time.
+    flags = [flag.replace("--budget_ms=300", "--budget_ms=1500") for flag in FLAGS]
+    command = [*bench(launcher), "--ranks=2", *flags, "--benchmark_repetitions=3"]
+    with on_a_terminal(command, 80) as terminal:
+        terminal.read_until("[1/2] \x1b[32mOverlap/")
+        terminal.read_until("[2/2] Overlap/")
+        os.killpg(terminal.process.pid, signal.SIGINT)
+        assert terminal.end() == 128 + signal.SIGINT
+        screen = terminal.screen()
+    (line,) = (line for line in screen if line.startswith("overlapbench: "))
+    assert line.startswith(
+        "overlapbench: ended by Ctrl-C at rank 0 of 2, Overlap/SecondDelay+Delay"
+    )
+    after = screen[screen.index(line) :]
+    assert "Overlap pairs" in after
+    assert any(" #3" in one for one in after)
+    assert "        1 of 3: " in "\n".join(screen)
+
+
+def test_a_pipe_gets_plain_lines_with_whole_names(launcher: "Launcher") -> None:
+    lines = launcher.alone(*FLAGS).stdout.splitlines()
+    assert not any("\x1b" in line or "\r" in line for line in lines)
+    names = [line.split() for line in lines if line.startswith("[")]
+    assert [place for place, _ in names] == ["[1/2]", "[2/2]"]
+    assert names[1][1].endswith("/streams:1")
+    table = lines[lines.index("Overlap pairs") :]
+    assert max(map(len, table)) <= 80
+
+
+def test_colour_in_a_pipe_is_the_users_to_ask_for(launcher: "Launcher") -> None:
+    assert "\x1b[32m" in launcher.alone(*FLAGS, "--benchmark_color=true").stdout
+
+
+def test_a_closed_pipe_ends_the_run_quietly(launcher: "Launcher") -> None:
+    for start in ([str(launcher.binary)], [*bench(launcher), "--ranks=2"]):
+        many = ",".join(map(str, range(1000, 1500)))
+        rows = ("--benchmark_filter=Compute/Delay", "--budget_ms=1", f"--axis=delay_us={many}")
+        command = [*start, "--backend=host", *rows]
+        done = subprocess.run(
+            ["bash", "-c", '"$@" | head -n 3; exit "${PIPESTATUS[0]}"', "bash", *command],
+            env=launcher.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        assert done.returncode == 128 + signal.SIGPIPE
+        assert done.stdout.count("\n") == 3
+        said = done.stderr.splitlines()
+        assert [line for line in said if not line.startswith("bench: starting")] == []

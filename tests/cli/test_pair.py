@@ -1,0 +1,76 @@
+"""--pair: any two workloads beside each other, from the shell alone."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+SMALL = ("--axis", "bytes=64K", "--budget_ms=1")
+
+
+def names(launcher: "Launcher", *flags: str) -> list[str]:
+    done = launcher.run("--benchmark_list_tests", *flags)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_pair_has_the_rows_that_overlap_has_of_it(launcher: "Launcher") -> None:
+    flags = ("--axis", "grid=2x2", "--axis", "bytes=1M,2M")
+    of_family = names(launcher, *flags, r"--benchmark_filter=Overlap/AllReduce\+Gemm/")
+    assert len(of_family) == 2
+    assert names(launcher, *flags, "--pair", "AllReduce+Gemm") == of_family
+    assert names(launcher, *flags, "--pair=Gemm+AllReduce") == of_family
+
+
+def test_pairs_that_no_family_has_are_measured(launcher: "Launcher", tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    done = launcher.run(
+        *("--pair", "AllReduce+Softmax", "--pair", "Delay+DeviceToHost"),
+        *("--axis", "matrix_bytes=64K", "--axis", "columns=1K", "--axis", "delay_us=1K"),
+        *(*SMALL, f"--benchmark_out={out}"),
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text())["benchmarks"]
+    assert [row["name"].split("/bytes:")[0] for row in rows] == [
+        "Overlap/AllReduce+SoftmaxFused",
+        "Overlap/DeviceToHost+Delay",
+    ]
+    assert "/columns:1024/" in rows[0]["name"]
+    assert all(row["overlap_ms"] > 0 and row["comm_ms"] > 0 for row in rows)
+
+
+def test_a_dry_run_and_the_axes_are_those_of_the_pair(launcher: "Launcher") -> None:
+    dry = launcher.run("--pair=HostToDevice+Gelu", "--dry_run", "--axis", "bytes=1M").stdout
+    assert dry.startswith("Overlap/HostToDevice+GeluFused/bytes:1048576/")
+    assert "\n1 benchmarks; " in dry
+    axes = launcher.run("--pair=HostToDevice+Gelu", "--list_axes").stdout
+    assert "\n  streams = 2 " in axes
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (
+            ["--pair=AllReduce+Softmx"],
+            "--pair: there is no workload 'Softmx'; did you mean Softmax?",
+        ),
+        (["--pair=Nothing+Gemm"], "--pair: there is no workload 'Nothing'; --list_axes lists them"),
+        (["--pair=AllReduce"], "--pair takes two workloads, as in --pair AllReduce+Gemm; got 'All"),
+        (["--pair=AllReduce+Gemm", "--axis", "columns=4K"], "there is no axis 'columns'; the axes"),
+        (
+            ["--pair=AllReduce+AllGather"],
+            "no benchmark can run here; not available: Overlap/AllRed",
+        ),
+    ],
+)
+def test_what_cannot_be_paired_is_refused(
+    launcher: "Launcher", flags: list[str], says: str
+) -> None:
+    done = launcher.run(*flags)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"overlapbench: {says}")
+    assert done.stderr.count("\n") == 1

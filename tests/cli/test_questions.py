@@ -1,0 +1,64 @@
+"""What the program answers without measuring: its version, its counters, what a run would do."""
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+
+def test_the_version_names_the_revision_and_the_backends(launcher: "Launcher") -> None:
+    done = launcher.alone("--version")
+    assert done.returncode == 0
+    expected = r"overlapbench \d+\.\d+\.\d+ \(revision \S+\), backends? (cuda and )?host\n"
+    assert re.fullmatch(expected, done.stdout)
+
+
+@pytest.mark.parametrize("flag", ["--version", "--list_counters=json", "--query=gpus"])
+def test_one_rank_of_several_answers(launcher: "Launcher", flag: str) -> None:
+    assert launcher.run(flag, ranks=2).stdout == launcher.alone(flag).stdout
+
+
+def test_checking_flags_says_nothing_of_good_ones(launcher: "Launcher") -> None:
+    done = launcher.alone("--query=flags", "--axis", "grid=1x1", "--benchmark_filter=Comm")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = launcher.alone("--query=flags", "--axis", "grid")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_counters_are_json(launcher: "Launcher") -> None:
+    assert json.loads(launcher.alone("--list_counters=json").stdout)["counters"]
+
+
+def test_a_dry_run_measures_nothing_and_says_how_long_it_would_take(launcher: "Launcher") -> None:
+    flags = ("--benchmark_filter=Comm/AllReduce", "--axis", "bytes=1M,2M,3M", "--budget_ms=100000")
+    done = launcher.run(*flags, "--dry_run", "--benchmark_repetitions=2")
+    assert done.returncode == 0
+    *names, total = done.stdout.splitlines()
+    assert names == [f"Comm/AllReduce/bytes:{n << 20}/cache:cold" for n in (1, 2, 3)]
+    assert total == (
+        "3 benchmarks, 2 repetitions each; measuring takes about 10 min 0 s (100000 ms each), "
+        "setting up and verifying come on top"
+    )
+    by_time = launcher.run(*flags, "--dry_run", "--benchmark_min_time=1").stdout
+    assert by_time.endswith("3 benchmarks; --benchmark_min_time says how long each is measured\n")
+
+
+# Either form in the filter, in --axis, and where the number does not count bytes.
+def test_sizes_are_taken_in_both_forms(launcher: "Launcher") -> None:
+    def names(*flags: str) -> list[str]:
+        return launcher.alone("--backend=host", "--benchmark_list_tests", *flags).stdout.split()
+
+    short = names(
+        "--benchmark_filter=Overlap/.*Gemm/bytes:2M/n:1K", "--axis=bytes=2M", "--axis=n=1K"
+    )
+    digits = names(
+        "--benchmark_filter=Overlap/.*Gemm/bytes:2097152/n:1024",
+        *("--axis=bytes=2097152", "--axis=n=1024"),
+    )
+    assert short
+    assert short == digits

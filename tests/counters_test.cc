@@ -1,0 +1,241 @@
+// The table of counters: it has all that families define, once, and whatever reads it finds a
+// counter that was added in one place.
+#include "report/counters.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "benchmarks/catalog.h"
+#include "device/error.h"
+#include "json.h"
+
+namespace overlapbench {
+namespace {
+
+Counter Furlongs() {
+  return {"furlongs",
+          "GB/s",
+          Better::kHigher,
+          Range::kNotNegative,
+          "furlong rate",
+          "what it says of \"furlongs\"",
+          true};
+}
+
+TEST(CounterTable, HasTheCountersOfAllFamilies) {
+  const CounterTable table = AllCounters();
+  for (const char* name : {"time", "p05_ms", "GBps", "slowdown", "gain", "duplex_bound_ms",
+                           "bound_by_workers", "whole_ms", "pct_of_peak", "graph_speedup"})
+    EXPECT_NE(table.Find(name), nullptr) << name;
+  EXPECT_EQ(table.Find("nothing"), nullptr);
+  const CounterTable shared;
+  EXPECT_EQ(shared.Find("slowdown"), nullptr) << "is Overlap's own";
+}
+
+TEST(CounterTable, HasEveryCounterOnce) {
+  const CounterTable table = AllCounters();
+  std::set<std::string> names;
+  for (const Counter& counter : table.counters())
+    EXPECT_TRUE(names.insert(counter.name).second) << counter.name;
+}
+
+TEST(CounterTable, TakesNoCounterTwice) {
+  CounterTable table;
+  table.Add(Furlongs());
+  EXPECT_THROW(table.Add(Furlongs()), Error);
+  Counter shared = Furlongs();
+  shared.name = "GBps";
+  EXPECT_THROW(table.Add(shared), Error);
+}
+
+// A unit of the table, or "" for a ratio; and the name ends as its unit says.
+TEST(CounterTable, TellsTheUnitTheTitleAndTheDefinitionOfEveryCounter) {
+  const std::set<std::string> units = {"",      "ms",  "us", "GB/s", "TFLOP/s",
+                                       "count", "1/s", "%",  "bool"};
+  const struct {
+    const char* ending;
+    const char* unit;
+  } endings[] = {
+      {"_ms", "ms"},     {"_us", "us"}, {"GBps", "GB/s"},        {"TFLOPs", "TFLOP/s"},
+      {"_per_s", "1/s"}, {"_pct", "%"}, {"us_per_launch", "us"}, {"us_per_fragment", "us"}};
+  const CounterTable table = AllCounters();
+  for (const Counter& counter : table.counters()) {
+    EXPECT_TRUE(std::regex_match(counter.name, std::regex("[A-Za-z][A-Za-z0-9_]*")))
+        << counter.name;
+    EXPECT_TRUE(units.contains(counter.unit)) << counter.name << ": " << counter.unit;
+    EXPECT_FALSE(counter.title.empty()) << counter.name;
+    EXPECT_FALSE(counter.definition.empty()) << counter.name;
+    EXPECT_EQ(counter.definition.find('\n'), std::string::npos) << counter.name;
+    EXPECT_EQ(counter.definition.find('|'), std::string::npos) << counter.name << ": no table cell";
+    for (const auto& [ending, unit] : endings) {
+      if (!counter.name.ends_with(ending)) continue;
+      EXPECT_EQ(counter.unit, unit) << counter.name;
+    }
+    EXPECT_EQ(counter.range == Range::kFlag, counter.unit == "bool") << counter.name;
+    if (!counter.judged) continue;
+    EXPECT_NE(counter.better, Better::kNeither) << counter.name << " is judged by what?";
+  }
+}
+
+TEST(CounterTable, HasEveryFamilyOnceWithWhatItShowsFirst) {
+  const CounterTable table = AllCounters();
+  std::set<std::string> names;
+  for (const FamilyText& family : table.families()) {
+    EXPECT_TRUE(names.insert(family.name).second) << family.name;
+    EXPECT_TRUE(family.about.ends_with('.')) << family.name;
+    EXPECT_FALSE(family.lead.empty()) << family.name;
+    for (const std::string& counter : family.lead)
+      EXPECT_NE(table.Find(counter), nullptr) << family.name << " shows " << counter;
+  }
+  EXPECT_EQ(names.size(), AllFamilies().size());
+}
+
+TEST(CounterTable, FindsWhatARowShowsFirstByItsFamily) {
+  CounterTable table;
+  table.Add(FamilyText{"Race", "Horses.", {"furlongs", "GBps"}});
+  EXPECT_EQ(table.LeadOf("Race/Horse/laps:2"), (std::vector<std::string>{"furlongs", "GBps"}));
+  EXPECT_EQ(table.LeadOf("Race"), (std::vector<std::string>{"furlongs", "GBps"}));
+  EXPECT_TRUE(table.LeadOf("Races/Horse").empty());
+}
+
+Json ReadMembers(const CounterTable& table) {
+  return JsonReader::Read("{\n" + JsonMembers(table) + "  \"end\": true\n}\n");
+}
+
+TEST(CounterTable, IsJsonMembersOfTheWholeTable) {
+  const CounterTable table = AllCounters();
+  const Json members = ReadMembers(table);
+  const auto& counters = members.At("counters").items;
+  ASSERT_EQ(counters.size(), table.counters().size());
+  const std::set<std::string> better = {"lower", "higher", "neither"};
+  const std::set<std::string> ranges = {"positive", "not_negative", "signed", "at_most_1", "flag"};
+  for (std::size_t i = 0; i < counters.size(); ++i) {
+    EXPECT_EQ(counters[i].At("name").text, table.counters()[i].name);
+    EXPECT_EQ(counters[i].At("unit").text, table.counters()[i].unit);
+    EXPECT_TRUE(better.contains(counters[i].At("better").text));
+    EXPECT_TRUE(ranges.contains(counters[i].At("range").text));
+    EXPECT_EQ(counters[i].At("judged").kind, Json::Kind::kTruth);
+    EXPECT_EQ(counters[i].At("title").text, table.counters()[i].title);
+    EXPECT_EQ(counters[i].At("definition").text, table.counters()[i].definition);
+  }
+  const auto& families = members.At("families").items;
+  ASSERT_EQ(families.size(), table.families().size());
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    EXPECT_EQ(families[i].At("name").text, table.families()[i].name);
+    EXPECT_EQ(families[i].At("about").text, table.families()[i].about);
+    EXPECT_EQ(families[i].At("lead").items.size(), table.families()[i].lead.size());
+  }
+}
+
+// By which comparisons find it in older files.
+TEST(CounterTable, WritesWhatACounterWasCalledFormerly) {
+  const CounterTable table = AllCounters();
+  const Json members = ReadMembers(table);
+  std::set<std::string> aliases;
+  for (const Json& counter : members.At("counters").items) {
+    const Json* const formerly = counter.Find("aliases");
+    if (formerly == nullptr) continue;
+    ASSERT_EQ(formerly->items.size(), 1U);
+    EXPECT_TRUE(aliases.insert(formerly->items[0].text).second) << formerly->items[0].text;
+    EXPECT_EQ(table.Find(formerly->items[0].text), nullptr) << "is a counter of today";
+  }
+  EXPECT_EQ(aliases, (std::set<std::string>{"ideal_ms", "pct_of_ideal"}));
+}
+
+TEST(CounterTable, WritesTheAxesOfWorkloadsWhereItKnowsThem) {
+  CounterTable table;
+  EXPECT_FALSE(ReadMembers(table).Has("workloads"));
+  table.Add(WorkloadText{"Gemm", {"n", "grid"}});
+  table.Add(WorkloadText{"RoundTrip", {}});
+  const Json members = ReadMembers(table);
+  const auto& workloads = members.At("workloads").items;
+  ASSERT_EQ(workloads.size(), 2U);
+  EXPECT_EQ(workloads[0].At("name").text, "Gemm");
+  ASSERT_EQ(workloads[0].At("axes").items.size(), 2U);
+  EXPECT_EQ(workloads[0].At("axes").items[1].text, "grid");
+  EXPECT_TRUE(workloads[1].At("axes").items.empty());
+}
+
+TEST(CounterTable, WritesDirectionAndRangeAsTheToolsReadThem) {
+  CounterTable table;
+  int index = 0;
+  const auto add = [&](Better better, Range range) {
+    Counter counter = Furlongs();
+    counter.name += std::to_string(index++);
+    counter.better = better;
+    counter.range = range;
+    table.Add(counter);
+    const Json members = ReadMembers(table);
+    const Json& last = members.At("counters").items.back();
+    return last.At("better").text + " " + last.At("range").text;
+  };
+  EXPECT_EQ(add(Better::kLower, Range::kPositive), "lower positive");
+  EXPECT_EQ(add(Better::kHigher, Range::kNotNegative), "higher not_negative");
+  EXPECT_EQ(add(Better::kNeither, Range::kSigned), "neither signed");
+  EXPECT_EQ(add(Better::kLower, Range::kAtMostOne), "lower at_most_1");
+  EXPECT_EQ(add(Better::kLower, Range::kFlag), "lower flag");
+}
+
+// In one place; the console's row is in run_reporter_test.
+TEST(CounterTable, ShowsACounterThatIsAddedToItEverywhere) {
+  CounterTable table;
+  const auto lines_with = [](const std::string& text) {
+    const auto begin = text.find("furlongs");
+    if (begin == std::string::npos) return std::string();
+    const auto line = text.rfind('\n', begin) + 1;
+    return text.substr(line, text.find('\n', begin) - line);
+  };
+  EXPECT_EQ(lines_with(CounterHelp(table) + MarkdownTables(table) + JsonMembers(table)), "");
+  table.Add(Furlongs());
+  EXPECT_EQ(lines_with(CounterHelp(table)),
+            "  furlongs                  GB/s     what it says of \"furlongs\"");
+  EXPECT_EQ(lines_with(MarkdownTables(table)),
+            "| `furlongs` | GB/s | higher | what it says of \"furlongs\" |");
+  const Json members = ReadMembers(table);
+  const Json& written = members.At("counters").items.back();
+  EXPECT_EQ(written.At("name").text, "furlongs");
+  EXPECT_EQ(written.At("definition").text, "what it says of \"furlongs\"");
+  EXPECT_EQ(written.At("judged").number, 1);
+}
+
+TEST(CounterTable, MarksARatioAndWhatIsNeitherBetter) {
+  CounterTable table;
+  Counter ratio = Furlongs();
+  ratio.unit = "";
+  ratio.better = Better::kNeither;
+  table.Add(ratio);
+  EXPECT_NE(MarkdownTables(table).find("| `furlongs` | 1 | — | "), std::string::npos);
+  EXPECT_NE(CounterHelp(table).find("  furlongs                  ratio    "), std::string::npos);
+}
+
+TEST(FormatValue, WritesEveryUnit) {
+  const auto written = [](const char* unit, double value) {
+    Counter counter = Furlongs();
+    counter.unit = unit;
+    return FormatValue(counter, value);
+  };
+  EXPECT_EQ(written("", 1.414), "1.41");
+  EXPECT_EQ(written("%", 83.4), "83 %");
+  EXPECT_EQ(written("count", 100), "100");
+  EXPECT_EQ(written("bool", 1), "1");
+  EXPECT_EQ(written("GB/s", 312.44), "312.4 GB/s");
+  EXPECT_EQ(written("ms", 0.0123456), "0.01235 ms");
+  EXPECT_EQ(written("TFLOP/s", 700.12), "700.1 TFLOP/s");
+}
+
+TEST(EscapedJson, IsWhatAReaderReadsBack) {
+  for (const std::string text : {R"(a "quoted" \ path)", "plain", "über 10 µs", ""}) {
+    const Json document = JsonReader::Read("[\"" + EscapedJson(text) + "\"]");
+    EXPECT_EQ(document.items.at(0).text, text);
+  }
+  EXPECT_EQ(EscapedJson("two\nlines\t"), "two lines ");
+}
+
+}  // namespace
+}  // namespace overlapbench

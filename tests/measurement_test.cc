@@ -1,0 +1,337 @@
+// What a measurement says of groups whose truth is known: medians by name, costs, times alone and
+// bounds; the rates made of them; and the solo runs that a bound needs.
+#include "fixtures/measurement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fake_workload.h"
+#include "fixtures/benchmark.h"
+#include "test_ranks.h"
+
+namespace overlapbench {
+namespace {
+
+// A sample in which the lanes ran so.
+Sample Ran(std::vector<TimeSpan> lanes, std::vector<TimeSpan> steps = {}) {
+  Sample sample;
+  for (const TimeSpan& lane : lanes) {
+    sample.total_ms = std::max(sample.total_ms, lane.end_ms);
+    sample.enqueue_ms.push_back(0);
+  }
+  sample.lanes = std::move(lanes);
+  sample.steps = std::move(steps);
+  return sample;
+}
+// A sample of one lane.
+Sample Took(double time_ms) { return Ran({{0, time_ms}}); }
+
+class MeasurementTest : public testing::Test {
+ protected:
+  using Run = overlapbench::Run;  // not GoogleTest's
+
+  Work AddWork(const std::string& name, Behaviour& behaviour) {
+    return FakeWork(name, WorkClass::kCompute, behaviour);
+  }
+  // What `groups` say of these runs.
+  const Measurement& Measure(const std::vector<Run>& runs, std::vector<Group> groups = {}) {
+    const std::vector<Axis> axes = {ChoiceAxis("cache", "", {"warm"}, "warm"),
+                                    ChoiceAxis("cadence", "", {"isolated"}, "isolated")};
+    groups_ = std::move(groups);
+    session_ = std::make_unique<Session>(Machine{*device_, TestRanks()},
+                                         Benchmark{.name = "Family/Row",
+                                                   .settings = SettingsOf(axes, {}),
+                                                   .runs = [runs] { return runs; },
+                                                   .report = {}});
+    session_->SetUp(true);
+    measurement_ = std::make_unique<Measurement>(*session_, groups_);
+    return *measurement_;
+  }
+  // Both alone, and both on two lanes, each step timed.
+  std::vector<Run> Pair() {
+    Run both{.name = "both", .timed = Timed::kSteps};
+    both.schedule.Add(both.schedule.AddLane({"A"}), AddWork("a", a_));
+    both.schedule.Add(both.schedule.AddLane({"B"}), AddWork("b", b_));
+    return WithSoloRuns(both);
+  }
+
+  Behaviour a_;
+  Behaviour b_;
+  std::unique_ptr<Device> device_ = OpenHostDevice(1);
+  std::vector<Group> groups_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Measurement> measurement_;
+};
+
+TEST_F(MeasurementTest, FindsRunsByName) {
+  const Measurement& measurement = Measure(Pair());
+  EXPECT_EQ(measurement.own().name, "both");
+  EXPECT_EQ(measurement.run("b").schedule.steps().size(), 1U);
+  EXPECT_TRUE(measurement.Has("a"));
+  EXPECT_FALSE(measurement.Has("c"));
+  EXPECT_THROW(static_cast<void>(measurement.run("c")), Error);
+  EXPECT_THROW(static_cast<void>(measurement.Total_ms("c")), Error);
+  EXPECT_EQ(measurement.settings().Text("cache"), "warm");
+  EXPECT_EQ(&measurement.device(), device_.get());
+}
+
+// One disturbed group of three changes nothing.
+TEST_F(MeasurementTest, TimesAreMediansOfTheRunTheLaneAndTheStep) {
+  std::vector<Group> groups;
+  for (const double factor : {1.0, 100.0, 1.0}) {
+    const auto span = [&](double begin_ms, double end_ms) {
+      return TimeSpan{factor * begin_ms, factor * end_ms};
+    };
+    groups.push_back({Took(factor * 2), Took(factor * 3),
+                      Ran({span(0, 4), span(1, 5)}, {span(0.5, 3.5), span(1.5, 4.5)})});
+  }
+  const Measurement& measurement = Measure(Pair(), groups);
+  EXPECT_DOUBLE_EQ(measurement.Total_ms("a").median(), 2);
+  EXPECT_DOUBLE_EQ(measurement.Total_ms("b").median(), 3);
+  EXPECT_DOUBLE_EQ(measurement.Total_ms().median(), 5);
+  EXPECT_EQ(measurement.Total_ms("a").values(), (std::vector{2.0, 200.0, 2.0}));
+  EXPECT_DOUBLE_EQ(measurement.LaneOwn_ms("both", "B").median(), 4);
+  EXPECT_DOUBLE_EQ(measurement.StepOwn_ms("both", "b").median(), 3);
+  const TimeSpan step = measurement.Step("both", "b");
+  EXPECT_DOUBLE_EQ(step.begin_ms, 1.5);
+  EXPECT_DOUBLE_EQ(step.end_ms, 4.5);
+  EXPECT_THROW(static_cast<void>(measurement.LaneOwn_ms("both", "b")), Error);
+  EXPECT_THROW(static_cast<void>(measurement.Step("both", "B")), Error);
+}
+
+// The times differ by a tenth, and so does their ratio to the other run that does not drift.
+TEST_F(MeasurementTest, TheMarginIsTheWiderOfTheTimesAndOfItsRatioToTheLongestOther) {
+  const auto margin = [&](auto other_ms) {
+    std::vector<Group> groups;
+    for (int i = 0; i < 11; ++i) {
+      const double own_ms = 10 + 0.1 * (i % 3);
+      groups.push_back({Took(1), Took(other_ms(own_ms, i)), Took(own_ms)});
+    }
+    return Measure(Pair(), groups).Margin();
+  };
+  const double drifting = margin([](double own_ms, int) { return own_ms / 2; });
+  const double steady = margin([](double, int) { return 5.0; });
+  const double noisy = margin([](double, int i) { return i % 2 == 0 ? 5.0 : 8.0; });
+  EXPECT_GT(drifting, 0);
+  EXPECT_NEAR(steady, drifting, 1e-9);
+  EXPECT_GT(noisy, 10 * drifting);
+}
+
+// Zeros would pass for measured times.
+TEST_F(MeasurementTest, TimesThatARunDoesNotTakeAreAnError) {
+  const auto refusal = [](const auto& read) -> std::string {
+    try {
+      static_cast<void>(read());
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  std::vector<Run> runs(3);
+  for (Run& run : runs) {
+    run.schedule.Add(run.schedule.AddLane({"A"}), AddWork("a", a_));
+    run.schedule.Add(run.schedule.AddLane({.name = "worker", .on_host = true}), AddWork("b", b_));
+  }
+  runs[0].name = "total";
+  runs[1].name = "lanes";
+  runs[1].timed = Timed::kLanes;
+  runs[2].name = "steps";
+  runs[2].timed = Timed::kSteps;
+  const Sample sample = Ran({{0, 1}, {}}, {{0, 1}, {}});
+  const Measurement& measurement = Measure(runs, {{sample, sample, sample}});
+  EXPECT_EQ(refusal([&] { return measurement.LaneOwn_ms("total", "A"); }),
+            "run 'total' does not time its lanes: set Run::timed");
+  EXPECT_EQ(refusal([&] { return measurement.Step("total", "a"); }),
+            "run 'total' does not time its steps: set Run::timed");
+  EXPECT_EQ(refusal([&] { return measurement.Step("lanes", "a"); }),
+            "run 'lanes' does not time its steps: set Run::timed");
+  EXPECT_EQ(refusal([&] { return measurement.LaneOwn_ms("lanes", "worker"); }),
+            "run 'lanes': what runs on the host thread 'worker' has no times");
+  EXPECT_EQ(refusal([&] { return measurement.Step("steps", "b"); }),
+            "run 'steps': what runs on the host thread 'worker' has no times");
+  for (const char* run : {"lanes", "steps"})
+    EXPECT_EQ(measurement.LaneOwn_ms(run, "A").median(), 1);
+  EXPECT_EQ(measurement.Step("steps", "a").end_ms, 1);
+}
+
+TEST_F(MeasurementTest, TheHostsTimeIsTheFirstLanes) {
+  Group group = {Took(1), Took(1), Ran({{0, 1}, {0, 1}})};
+  group[2].enqueue_ms = {0.25, 7};
+  EXPECT_DOUBLE_EQ(Measure(Pair(), {group}).Enqueue_ms("both").median(), 0.25);
+}
+
+TEST_F(MeasurementTest, ARunsCostIsThatOfAllItsWorks) {
+  a_.cost = {
+      .flops = 1, .moved_bytes = 20, .copied_bytes = 300, .wire_bytes = 4000, .bus_factor = 1.5};
+  b_.cost = {
+      .flops = 2, .moved_bytes = 30, .copied_bytes = 400, .wire_bytes = 5000, .bus_factor = 1.25};
+  const Cost cost = Measure(Pair()).CostOf("both");
+  EXPECT_DOUBLE_EQ(cost.flops, 3);
+  EXPECT_DOUBLE_EQ(cost.moved_bytes, 50);
+  EXPECT_DOUBLE_EQ(cost.copied_bytes, 700);
+  EXPECT_DOUBLE_EQ(cost.wire_bytes, 9000);
+  EXPECT_DOUBLE_EQ(cost.bus_factor, 1.5);
+  EXPECT_DOUBLE_EQ(measurement_->CostOf("b").flops, 2);
+}
+
+TEST_F(MeasurementTest, PartsCostTogetherWhatTheWorkDoesAndTwoRunsOfItTwice) {
+  a_.cost.flops = 12;
+  const Work work = AddWork("a", a_);
+  Run parts{.name = "parts"};
+  Run twice{.name = "twice"};
+  const std::size_t lane = parts.schedule.AddLane({"lane"});
+  for (long i = 0; i < 3; ++i) parts.schedule.Add(lane, work, {.part = {i, 3}});
+  twice.schedule.AddLane({"lane"});
+  for (int i = 0; i < 2; ++i) twice.schedule.Add(lane, work);
+  const Measurement& measurement = Measure({parts, twice});
+  EXPECT_DOUBLE_EQ(measurement.CostOf("parts").flops, 12);
+  EXPECT_DOUBLE_EQ(measurement.CostOf("twice").flops, 24);
+}
+
+TEST_F(MeasurementTest, ResultsAreIdenticalOnlyIfBothAreKnown) {
+  a_.fingerprint = b_.fingerprint = 7;
+  EXPECT_TRUE(Measure(Pair()).Identical("a", "b"));
+  b_.fingerprint = 8;
+  EXPECT_FALSE(Measure(Pair()).Identical("a", "b"));
+  a_.fingerprint = b_.fingerprint = std::nullopt;
+  EXPECT_FALSE(Measure(Pair()).Identical("a", "b"));
+}
+
+// Four parts of `in` on one engine, and of `use` on four lanes: alone 8 ms, a part 2, and 3 ms.
+class PipelineTest : public MeasurementTest {
+ protected:
+  const Measurement& MeasurePipeline(double own_ms) {
+    Run run{.name = "pipeline"};
+    const Work in = AddWork("in", a_);
+    const Work use = AddWork("use", b_);
+    for (long i = 0; i < 4; ++i) {
+      const std::size_t lane = run.schedule.AddLane({std::to_string(i)});
+      run.schedule.Add(lane, in, {.part = {i, 4}, .engine = "bus"});
+      run.schedule.Add(lane, use, {.part = {i, 4}});
+    }
+    Group group = {Took(8), Took(3), Took(own_ms)};
+    group[1].lanes.resize(4);
+    return Measure(WithSoloRuns(run), {group});
+  }
+};
+
+TEST_F(PipelineTest, AStepAloneTakesItsPartsShareOfTheLongestLane) {
+  const Measurement& measurement = MeasurePipeline(16);
+  const std::vector<Work> works = measurement.own().schedule.works();
+  EXPECT_DOUBLE_EQ(measurement.StepAlone_ms(works[0], 4).median(), 2);
+  EXPECT_DOUBLE_EQ(measurement.StepAlone_ms(works[1], 4).median(), 3);
+  // All of `use` on one lane.
+  EXPECT_DOUBLE_EQ(measurement.StepAlone_ms(works[1], 1).median(), 12);
+}
+
+// The last part is in at 8 and used at 11.
+TEST_F(PipelineTest, TheBoundIsMadeOfTimesAlone) {
+  const Measurement& measurement = MeasurePipeline(16);
+  const Bound bound = measurement.BoundOf("pipeline");
+  EXPECT_DOUBLE_EQ(bound.total_ms, 11);
+  EXPECT_EQ(bound.path, (std::vector<std::size_t>{0, 2, 4, 6, 7}));
+  benchmark::UserCounters counters;
+  ReportBound(measurement, counters);
+  EXPECT_DOUBLE_EQ(counters.at("bound_ms"), 11);
+  EXPECT_DOUBLE_EQ(counters.at("pct_of_bound"), 68.75);
+}
+
+// Each group's times alone bound that group: 11 of 16 ms, then 22 of 32.
+TEST_F(PipelineTest, TheBoundIsPairedWithItsGroup) {
+  MeasurePipeline(16);
+  const Group slow = {Took(16), Took(6), Took(32)};
+  groups_.push_back(slow);
+  groups_.back()[1].lanes.resize(4);
+  benchmark::UserCounters counters;
+  ReportBound(*measurement_, counters);
+  EXPECT_DOUBLE_EQ(counters.at("pct_of_bound_low"), 68.75);
+  EXPECT_DOUBLE_EQ(counters.at("pct_of_bound_high"), 68.75);
+  EXPECT_LT(counters.at("bound_ms_low"), counters.at("bound_ms_high"));
+}
+
+// Three parts come in while an earlier one is used: the second from 2 on, half as fast until 5.
+TEST_F(PipelineTest, TheContendedBoundIsMadeOfTimesAlone) {
+  const Measurement& measurement = MeasurePipeline(16);
+  EXPECT_DOUBLE_EQ(measurement.ContendedBound_ms("pipeline", {}), 11);
+  const std::array<Contention, 1> contentions = {{{"bus", "lane 0", 2}}};
+  // In the 3 ms for which the first part is used, 1.5 ms of the copies are done.
+  EXPECT_DOUBLE_EQ(measurement.ContendedBound_ms("pipeline", contentions), 12.5);
+}
+
+// ---- Rates
+
+std::map<std::string, double> RatesOf(const Cost& cost, double time_ms) {
+  benchmark::UserCounters counters;
+  ReportRates(cost, Series({time_ms}), counters);
+  return {counters.begin(), counters.end()};
+}
+using Rates = std::map<std::string, double>;
+
+TEST(Rates, AreThoseThatApply) {
+  EXPECT_EQ(RatesOf({}, 2), Rates{});
+  EXPECT_EQ(RatesOf({.flops = 4e9}, 2), (Rates{{"TFLOPs", 2}}));
+  EXPECT_EQ(RatesOf({.moved_bytes = 6e6}, 2), (Rates{{"GBps", 3}}));
+  EXPECT_EQ(RatesOf({.copied_bytes = 8e6}, 2), (Rates{{"GBps", 4}}));
+  EXPECT_EQ(RatesOf({.wire_bytes = 8e6, .bus_factor = 1.5}, 2),
+            (Rates{{"algbw_GBps", 4}, {"busbw_GBps", 6}}));
+}
+
+TEST_F(MeasurementTest, ABaselineReportsItsOwnRates) {
+  a_.cost.flops = 4e9;
+  b_.cost.flops = 8e9;
+  const Measurement& measurement =
+      Measure({SoloRun(AddWork("b", b_)), SoloRun(AddWork("a", a_))}, {{Took(1), Took(2)}});
+  benchmark::UserCounters counters;
+  const Remark remark = ReportOwnRates(measurement, counters);
+  EXPECT_EQ(remark.state, RowState::kOk);
+  EXPECT_EQ(remark.reason, "");
+  ASSERT_EQ(counters.size(), 1U);
+  EXPECT_DOUBLE_EQ(counters.at("TFLOPs"), 2);
+}
+
+// ---- Runs
+
+TEST(WithSoloRuns, EachWorkRunsAloneAndAsTheWholeDoes) {
+  const Behaviour behaviour;
+  overlapbench::Run run{.name = "both", .gated = false, .timed = Timed::kSteps};
+  const Work a = FakeWork("a", WorkClass::kCompute, behaviour);
+  const Work b = FakeWork("b", WorkClass::kComm, behaviour);
+  const std::size_t first = run.schedule.Add(run.schedule.AddLane({"A"}), b);
+  run.schedule.Add(run.schedule.AddLane({"B"}), a, {.after = {first}});
+  run.schedule.leader = 0;
+  const std::vector<overlapbench::Run> runs = WithSoloRuns(run);
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_EQ(runs[0].name, "b");
+  EXPECT_EQ(runs[1].name, "a");
+  EXPECT_EQ(runs[2].name, "both");
+  for (const std::size_t solo : {0, 1}) {
+    EXPECT_EQ(runs[solo].schedule.works(), std::vector<Work>{solo == 0 ? b : a});
+    EXPECT_FALSE(runs[solo].gated);
+    EXPECT_EQ(runs[solo].timed, Timed::kSteps);
+  }
+  EXPECT_EQ(runs[2].schedule.steps().size(), 2U);
+  EXPECT_EQ(runs[2].schedule.leader, 0U);
+}
+
+TEST(SoloRun, IsTheWorkOnOneLaneOfItsClass) {
+  const Behaviour behaviour;
+  const Work work = FakeWork("copy", WorkClass::kMemory, behaviour);
+  const overlapbench::Run run = SoloRun(work, false);
+  EXPECT_EQ(run.name, "copy");
+  EXPECT_FALSE(run.gated);
+  ASSERT_EQ(run.schedule.lanes().size(), 1U);
+  EXPECT_EQ(run.schedule.lanes()[0].name, "MEM");
+  EXPECT_EQ(run.schedule.works(), std::vector<Work>{work});
+  EXPECT_TRUE(SoloRun(work).gated);
+}
+
+}  // namespace
+}  // namespace overlapbench

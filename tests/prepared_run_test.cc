@@ -1,0 +1,242 @@
+// Prepared runs: what stands on which stream, in which order, behind which waits, and what a run
+// that is a graph enqueues.
+#include "fixtures/prepared_run.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+#include <vector>
+
+#include "prepared_runs.h"
+
+namespace overlapbench {
+namespace {
+
+INSTANTIATE_ON_EACH_BACKEND(PreparedRunTest);
+
+// ---- Order
+
+TEST_P(PreparedRunTest, ALaneOpensAtItsFirstStepAndClosesAfterItsLast) {
+  const std::size_t a = AddLane("a");
+  const std::size_t b = AddLane("b");
+  schedule().Add(a, Fake("1"));
+  schedule().Add(b, Fake("2"));
+  schedule().Add(a, Fake("3"));
+  Prepare();
+  Run();
+  EXPECT_EQ(log_, (Log{"C times",                          // start
+                       "A waits for C", "1",               //
+                       "B waits for C", "2", "B records",  //
+                       "3", "A records",                   //
+                       "C waits for A", "C waits for B"}));
+}
+
+// What a lane's times cost is not in the total of a run that reads none.
+TEST_P(PreparedRunTest, OnlyTimedLanesTakeTheirBeginAndEnd) {
+  const std::size_t a = AddLane("a");
+  const std::size_t b = AddLane("b");
+  const std::size_t first = schedule().Add(a, Fake("1"));
+  schedule().Add(b, Fake("2"), {.after = {first}});
+  AddLane("idle");
+  EXPECT_EQ(Events(), (LoggingDevice::Events{.timed = 0, .untimed = 4}));
+  run_.timed = Timed::kLanes;
+  EXPECT_EQ(Events(), (LoggingDevice::Events{.timed = 6, .untimed = 1}));
+  Prepare();
+  Run();
+  EXPECT_EQ(log_, (Log{"D times",                                                    //
+                       "C waits for D", "C times", "C times",                        //
+                       "A waits for D", "A times", "1", "A records", "A times",      //
+                       "B waits for D", "B times", "B waits for A", "2", "B times",  //
+                       "D waits for A", "D waits for B", "D waits for C"}));
+}
+
+TEST_P(PreparedRunTest, ALaneWithoutStepsIsOpenedAndJoined) {
+  const std::size_t a = AddLane("a");
+  AddLane("idle");
+  schedule().Add(a, Fake("1"));
+  Prepare();
+  Run();
+  EXPECT_EQ(log_, (Log{"C times",                          //
+                       "B waits for C", "B records",       //
+                       "A waits for C", "1", "A records",  //
+                       "C waits for A", "C waits for B"}));
+}
+
+TEST_P(PreparedRunTest, AStepWaitsForEachStepOnAnotherLane) {
+  const std::size_t a = AddLane("a");
+  const std::size_t b = AddLane("b");
+  const std::size_t c = AddLane("c");
+  const std::size_t first = schedule().Add(a, Fake("1"));
+  const std::size_t second = schedule().Add(b, Fake("2"), {.after = {first}});
+  const std::size_t third = schedule().Add(a, Fake("3"), {.after = {first}});
+  schedule().Add(c, Fake("4"), {.after = {second, third}});
+  Prepare();
+  Run();
+  EXPECT_EQ(log_, (Log{"D times",  //
+                       "A waits for D",
+                       "1",
+                       "A records",  // awaited
+                       "B waits for D",
+                       "B waits for A",
+                       "2",
+                       "B records",  // awaited
+                       "B records",  // end
+                       "3",
+                       "A records",
+                       "A records",  // likewise
+                       "C waits for D",
+                       "C waits for B",
+                       "C waits for A",
+                       "4",
+                       "C records",  //
+                       "D waits for A",
+                       "D waits for B",
+                       "D waits for C"}));
+}
+
+TEST_P(PreparedRunTest, AWaitOnItsOwnLaneCostsNoEvent) {
+  const std::size_t a = AddLane("a");
+  const std::size_t b = AddLane("b");
+  const std::size_t first = schedule().Add(a, Fake("1"));
+  schedule().Add(a, Fake("2"), {.after = {first}});
+  schedule().Add(b, Fake("3"));
+  EXPECT_EQ(Events().untimed, 2);  // the end of each lane
+  schedule().Add(b, Fake("4"), {.after = {first}});
+  EXPECT_EQ(Events().untimed, 3);
+  schedule().Add(b, Fake("5"), {.after = {first}, .host_after = {first}});
+  EXPECT_EQ(Events(), (LoggingDevice::Events{.timed = 0, .untimed = 3}));
+}
+
+// The lane's events tell of the first step's begin and the last step's end.
+TEST_P(PreparedRunTest, TimingEachStepCostsOnlyWhatTheLanesEventsDoNotTell) {
+  const std::size_t a = AddLane("a");
+  const std::size_t b = AddLane("b");
+  run_.timed = Timed::kSteps;
+  const std::size_t first = schedule().Add(a, Fake("1"));
+  EXPECT_EQ(Events().timed, 4);
+  schedule().Add(a, Fake("2"));
+  EXPECT_EQ(Events().timed, 6);  // end of the first, begin of the second
+  schedule().Add(b, Fake("3"), {.after = {first}});
+  EXPECT_EQ(Events().timed, 7);  // its begin, since its lane opens before the wait
+  EXPECT_EQ(Events().untimed, 0);
+}
+
+TEST_P(PreparedRunTest, ABatchOpensAndClosesItsLanesOnce) {
+  const std::size_t a = AddLane("a");
+  const std::size_t b = AddLane("b");
+  const std::size_t first = schedule().Add(a, Fake("1"));
+  schedule().Add(b, Fake("2"), {.after = {first}});
+  Prepare();
+  Run(2);
+  EXPECT_EQ(log_, (Log{"C times",                              //
+                       "A waits for C", "1", "A records",      //
+                       "B waits for C", "B waits for A", "2",  //
+                       "1", "A records", "A records",          //
+                       "B waits for A", "2", "B records",      //
+                       "C waits for A", "C waits for B"}));
+}
+
+TEST_P(PreparedRunTest, FollowersAreHeldBehindTheStartAndTheLeaderIsNot) {
+  for (const char* lane : {"a", "b", "c"})
+    schedule().Add(AddLane(lane), Fake(fmt::format("on {}", lane)));
+  schedule().leader = 1;
+  Prepare();
+  std::vector<Stream*> held;
+  Run(1, [&](Stream& stream) {
+    log_.emplace_back("held");
+    held.push_back(&stream);
+  });
+  EXPECT_EQ(held, (std::vector{&prepared_->stream(0), &prepared_->stream(2)}));
+  EXPECT_EQ(log_, (Log{"D times",                                     //
+                       "A waits for D", "held", "on a", "A records",  //
+                       "B waits for D", "on b", "B records",          //
+                       "C waits for D", "held", "on c", "C records",  //
+                       "D waits for A", "D waits for B", "D waits for C"}));
+}
+
+TEST_P(PreparedRunTest, WithoutALeaderNobodyIsHeld) {
+  for (const char* lane : {"a", "b"}) schedule().Add(AddLane(lane), Fake(lane));
+  Prepare();
+  Run(1, [&](Stream& /*stream*/) { FAIL() << "held"; });
+}
+
+TEST_P(PreparedRunTest, TheFirstRunHasNeitherStartNorJoinNorHold) {
+  const std::size_t a = AddLane("a");
+  const std::size_t b = AddLane("b");
+  const std::size_t first = schedule().Add(a, Fake("1"));
+  schedule().Add(b, Fake("2"), {.after = {first}});
+  schedule().leader = 1;
+  Prepare().EnqueueOnce();
+  EXPECT_EQ(log_, (Log{"1", "A records", "A records", "B waits for A", "2", "B records"}));
+}
+
+TEST_P(PreparedRunTest, AStepEnqueuesItsPart) {
+  std::vector<long> parts;
+  const Work work = Fake("work");
+  behaviours_["work"].part = [&](const Part& part) {
+    EXPECT_EQ(part.count, 3);
+    parts.push_back(part.index);
+  };
+  const std::size_t lane = AddLane("a");
+  for (const long index : {2, 0, 1}) schedule().Add(lane, work, {.part = {index, 3}});
+  Prepare();
+  Run();
+  EXPECT_EQ(parts, (std::vector<long>{2, 0, 1}));
+}
+
+TEST_P(PreparedRunTest, LanesOfOneKindShareTheirStreamsBetweenRuns) {
+  const Stream* const first = &streams_->Get(0, {"a"});
+  EXPECT_EQ(&streams_->Get(0, {"b"}), first);
+  EXPECT_NE(&streams_->Get(1, {"a"}), first);
+  EXPECT_NE(&streams_->Get(0, {"a", 1}), first);
+  EXPECT_NE(&streams_->Get(0, {"a", 0, true}), first);
+  EXPECT_EQ(streams_->Get(0, {"a", 0, true}).native(), nullptr);
+}
+
+// ---- Graphs
+
+TEST_P(PreparedRunTest, AGraphOfTwoLanesIsRefused) {
+  run_.as_graph = true;
+  for (const char* lane : {"a", "b"}) schedule().Add(AddLane(lane), Fake(lane));
+  EXPECT_EQ(Thrown<Error>([&] { Prepare(); }), "run 'run': a graph is recorded from one lane");
+}
+
+TEST_P(PreparedRunTest, AGraphOnADeviceWithoutIsRefusedWhenItIsRecorded) {
+  if (device_->NoGraphs().empty()) GTEST_SKIP() << "this device has graphs";
+  run_.as_graph = true;
+  schedule().Add(AddLane("a"), Fake("1"));
+  Prepare();
+  EXPECT_EQ(Thrown<Error>([&] { prepared_->EnqueueOnce(); }), device_->NoGraphs());
+  EXPECT_EQ(log_, Log{});
+}
+
+// Recorded once, with all steps; then only launched. Another recording takes its place.
+TEST_P(PreparedRunTest, AGraphIsRecordedOnceAndLaunchedAsAWhole) {
+  if (!device_->NoGraphs().empty()) GTEST_SKIP() << device_->NoGraphs();
+  run_.as_graph = true;
+  run_.timed = Timed::kLanes;
+  const std::size_t lane = AddLane("a");
+  const auto delay = std::shared_ptr(Delay("delay")->make());
+  for (const char* name : {"1", "2"})
+    schedule().Add(lane, Fake(name, [delay](Stream& stream) { delay->Enqueue(stream); }));
+  Prepare().EnqueueOnce();
+  prepared_->AwaitLane(lane);
+  EXPECT_EQ(log_, (Log{"1", "2", "A times"}));
+  log_.clear();
+  Run();
+  EXPECT_EQ(log_, (Log{"B times", "A waits for B", "A times", "A times", "B waits for A"}));
+  EXPECT_GE(LaneTimes(lane).own_ms(), 2 * kDelay_ms);
+  EXPECT_LT(LaneTimes(lane).own_ms(), 3 * kDelay_ms);
+  log_.clear();
+  prepared_->RecordGraph();
+  EXPECT_EQ(log_, (Log{"1", "2"}));
+}
+
+TEST_P(PreparedRunTest, ARunThatIsNoGraphRecordsNone) {
+  schedule().Add(AddLane("a"), Fake("1"));
+  Prepare().RecordGraph();
+  EXPECT_EQ(log_, Log{});
+}
+
+}  // namespace
+}  // namespace overlapbench

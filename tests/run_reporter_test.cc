@@ -1,0 +1,464 @@
+// What becomes of finished rows: the result file, which is valid JSON after every one of them, and
+// the console. And of rows that Google Benchmark has run, from their benchmark to the file.
+#include "report/run_reporter.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fake_workload.h"
+#include "fixtures/timed_fixture.h"
+#include "google_run.h"
+#include "json.h"
+#include "test_ranks.h"
+
+namespace overlapbench {
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+// Takes what is written to standard output for as long as it lives.
+class TakenOutput {
+ public:
+  TakenOutput() : before_(std::cout.rdbuf(taken_.rdbuf())) {}
+  ~TakenOutput() { std::cout.rdbuf(before_); }
+  TakenOutput(const TakenOutput&) = delete;
+  TakenOutput& operator=(const TakenOutput&) = delete;
+  [[nodiscard]] std::string Text() const { return taken_.str(); }
+
+ private:
+  std::ostringstream taken_;
+  std::streambuf* before_;
+};
+
+class RunReporterTest : public testing::Test {
+ public:
+  ~RunReporterTest() override { std::filesystem::remove_all(folder_); }
+
+ protected:
+  RunReporterTest() {
+    std::filesystem::create_directories(folder_);
+    table_.Add(Counter{"furlongs", "", Better::kHigher, Range::kPositive, "distance", "of a race"});
+    table_.Add(FamilyText{"Race", "Horses.", {"furlongs", "GBps", "nothing", "cv", "skew_us"}});
+  }
+  RunReporter& Make(ConsoleFormat format, bool with_file, int rank) {
+    progress_ = std::make_unique<Progress>(rank, 2);
+    auto file = with_file ? std::make_unique<ResultFile>(path()) : nullptr;
+    reporter_ = std::make_unique<RunReporter>(
+        *progress_, table_, RunReporter::Options{format, console_}, std::move(file));
+    return *reporter_;
+  }
+  // The same, with the context, which Google Benchmark reports first.
+  RunReporter& Start(ConsoleFormat format = ConsoleFormat::kText, bool with_file = true,
+                     int rank = 0) {
+    RunReporter& reporter = Make(format, with_file, rank);
+    reporter.ReportContext(benchmark::BenchmarkReporter::Context());
+    return reporter;
+  }
+
+  [[nodiscard]] std::string path() const { return folder_ / "result.json"; }
+  [[nodiscard]] std::string partial_path() const { return path() + ".partial"; }
+  static Json ReadFile(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return JsonReader::Read(text.str());
+  }
+  // The row that is written of a run.
+  Json Written(const GoogleRun& run) {
+    RunReporter& reporter = Start();
+    reporter.ReportRuns({run});
+    reporter.Finalize();
+    return ReadFile(path()).At("benchmarks").items.at(0);
+  }
+  // What the console shows of it.
+  std::string Shown(const GoogleRun& run) {
+    RunReporter& reporter = Start(ConsoleFormat::kText, false);
+    const std::size_t before = output_.Text().size();
+    reporter.ReportRuns({run});
+    return output_.Text().substr(before);
+  }
+
+  TakenOutput output_;
+  CounterTable table_;
+  ConsoleOptions console_ = {.planned = 7};
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("run_reporter_" + std::to_string(getpid()));
+  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<RunReporter> reporter_;
+};
+
+// ---- The file
+
+TEST_F(RunReporterTest, TheFileIsValidAfterEveryRowAndSaysThatItIsIncompleteUntilTheEnd) {
+  RunReporter& reporter = Start();
+  for (std::size_t rows = 0; rows < 4; ++rows) {
+    const Json document = ReadFile(partial_path());
+    EXPECT_EQ(document.At("benchmarks").items.size(), rows);
+    EXPECT_EQ(document.At("incomplete").text, "the run goes on, or was ended without a word");
+    EXPECT_TRUE(document.Has("context"));
+    EXPECT_EQ(document.At("counters").items.size(), table_.counters().size());
+    EXPECT_EQ(document.At("families").items.size(), 1U);
+    GoogleRun run = Measured("Race/Horse/laps:" + std::to_string(rows));
+    if (rows == 1) run = Failed(run, "it fell");
+    reporter.ReportRuns({run});
+  }
+  reporter.Finalize();
+  const Json document = ReadFile(path());
+  EXPECT_EQ(document.At("benchmarks").items.size(), 4U);
+  EXPECT_FALSE(document.Has("incomplete"));
+  EXPECT_EQ(document.At("counters").items.back().At("name").text, "furlongs");
+  EXPECT_EQ(document.At("families").items[0].At("name").text, "Race");
+  EXPECT_FALSE(std::filesystem::exists(partial_path()));
+}
+
+TEST_F(RunReporterTest, ARowHasItsNameItsTimesItsCountersAndItsState) {
+  const Json row = Written(InState(Measured("Race/Horse/laps:2"), RowState::kOk, ""));
+  EXPECT_EQ(row.At("name").text, "Race/Horse/laps:2");
+  EXPECT_EQ(row.At("run_name").text, "Race/Horse/laps:2");
+  EXPECT_DOUBLE_EQ(row.At("real_time").number, 4);
+  EXPECT_EQ(row.At("time_unit").text, "ms");
+  EXPECT_DOUBLE_EQ(row.At("furlongs").number, 12);
+  EXPECT_EQ(row.At("state").text, "ok");
+  EXPECT_EQ(row.At("reason").text, "");
+  EXPECT_FALSE(row.Has("label"));
+}
+
+TEST_F(RunReporterTest, TheStateIsTextAndTheReasonIsNotALabel) {
+  const struct {
+    RowState state;
+    const char* text;
+  } states[] = {{RowState::kOk, "ok"},
+                {RowState::kSerialized, "serialized"},
+                {RowState::kInvalid, "invalid"}};
+  for (const auto& [state, text] : states) {
+    const Json row =
+        Written(InState(Measured("Race/Horse"), state, "the \"grey\" one \\ slipped\ntwice"));
+    EXPECT_EQ(row.At("state").kind, Json::Kind::kText);
+    EXPECT_EQ(row.At("state").text, text);
+    EXPECT_EQ(row.At("reason").text, "the \"grey\" one \\ slipped twice");
+    EXPECT_FALSE(row.Has("label"));
+  }
+}
+
+TEST_F(RunReporterTest, AnErrorRowHasItsStateAndReasonToo) {
+  const Json row = Written(Failed(Measured("Race/Horse"), "it \"fell\""));
+  EXPECT_EQ(row.At("state").text, "error");
+  EXPECT_EQ(row.At("reason").text, "it \"fell\"");
+  EXPECT_EQ(row.At("error_occurred").number, 1);
+  EXPECT_EQ(row.At("error_message").text, "it \"fell\"");
+}
+
+// Of repetitions Google Benchmark makes rows of its own.
+TEST_F(RunReporterTest, AnAggregateHasNeitherStateNorLabel) {
+  GoogleRun mean = InState(Measured("Race/Horse"), RowState::kInvalid, "it slipped");
+  mean.run_type = GoogleRun::RT_Aggregate;
+  mean.aggregate_name = "mean";
+  const Json row = Written(mean);
+  EXPECT_EQ(row.At("run_type").text, "aggregate");
+  for (const char* member : {"state", "reason", "label"}) EXPECT_FALSE(row.Has(member)) << member;
+}
+
+TEST_F(RunReporterTest, OtherRanksWriteAndShowNothing) {
+  RunReporter& reporter = Start(ConsoleFormat::kJson, false, 1);
+  reporter.ReportRuns({Measured("Race/Horse")});
+  reporter.Finalize();
+  reporter.Abandon("it rains");
+  EXPECT_EQ(output_.Text(), "");
+}
+
+TEST_F(RunReporterTest, TheConsoleTakesTheSameJson) {
+  RunReporter& reporter = Start(ConsoleFormat::kJson);
+  reporter.ReportRuns({InState(Measured("Race/Horse"), RowState::kSerialized, "it waited")});
+  reporter.Finalize();
+  const Json document = JsonReader::Read(output_.Text());
+  EXPECT_EQ(document.At("benchmarks").items.at(0).At("state").text, "serialized");
+  EXPECT_TRUE(document.Has("counters"));
+  EXPECT_FALSE(document.Has("incomplete"));
+}
+
+// ---- A run that ends early
+
+TEST_F(RunReporterTest, ARunThatEndsEarlyKeepsItsRowsAndSaysWhy) {
+  RunReporter& reporter = Start();
+  reporter.ReportRuns({Measured("Race/Horse")});
+  reporter.Stop();
+  reporter.ReportRuns({Measured("Race/Donkey")});
+  testing::internal::CaptureStderr();
+  reporter.Abandon("the \"fence\" broke");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("kept 1 finished rows"), std::string::npos);
+  reporter.Finalize();
+  const Json document = ReadFile(path());
+  ASSERT_EQ(document.At("benchmarks").items.size(), 1U);
+  EXPECT_EQ(document.At("benchmarks").items[0].At("name").text, "Race/Horse");
+  EXPECT_EQ(document.At("incomplete").text, "the \"fence\" broke");
+  EXPECT_EQ(output_.Text().find("Donkey"), std::string::npos);
+}
+
+TEST_F(RunReporterTest, ARunThatEndsBeforeItsFirstRowLeavesNoFile) {
+  RunReporter& reporter = Start();
+  reporter.Stop();
+  reporter.Abandon("it rains");
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  EXPECT_FALSE(std::filesystem::exists(partial_path()));
+}
+
+TEST_F(RunReporterTest, JsonOnTheConsoleIsClosedToo) {
+  RunReporter& reporter = Start(ConsoleFormat::kJson, false);
+  reporter.ReportRuns({Measured("Race/Horse")});
+  reporter.Stop();
+  reporter.Abandon("it rains");
+  const Json document = JsonReader::Read(output_.Text());
+  EXPECT_EQ(document.At("benchmarks").items.size(), 1U);
+  EXPECT_EQ(document.At("incomplete").text, "it rains");
+}
+
+// ---- The console
+
+TEST_F(RunReporterTest, ARowShowsWhatItsFamilyShowsFirst) {
+  GoogleRun run = Measured("Race/Horse/laps:2");
+  run.counters["cv"] = 0.5;
+  run.counters["GBps"] = 312.44;
+  run.counters["skew_us"] = 7;  // a fourth
+  EXPECT_EQ(Shown(run),
+            "[1/7] Race/Horse/laps:2\n"
+            "        4 ms  distance 12.00, bandwidth 312.4 GB/s, cv 0.50\n");
+}
+
+TEST_F(RunReporterTest, ARowOfAnotherFamilyShowsItsTime) {
+  EXPECT_EQ(Shown(Measured("Walk/Horse")), "[1/7] Walk/Horse\n        4 ms\n");
+}
+
+TEST_F(RunReporterTest, ARowShowsItsStateAndReason) {
+  const auto remark = [this](RowState state, const char* reason) {
+    const std::string shown = Shown(InState(Measured("Race/Horse"), state, reason));
+    const std::string before = "distance 12.00";
+    const auto begin = shown.find(before) + before.size();
+    return shown.substr(begin, shown.size() - begin - 1);
+  };
+  EXPECT_EQ(remark(RowState::kOk, ""), "");
+  EXPECT_EQ(remark(RowState::kOk, "a finding"), "  a finding");
+  EXPECT_EQ(remark(RowState::kSerialized, "it waited"), "  serialized: it waited");
+  EXPECT_EQ(remark(RowState::kInvalid, "it slipped"), "  invalid: it slipped");
+  EXPECT_EQ(Shown(Failed(Measured("Race/Horse"), "it fell")),
+            "[1/7] Race/Horse\n        ERROR: it fell\n");
+}
+
+TEST_F(RunReporterTest, TheSlowestRankIsNamedWhereItIsKnown) {
+  GoogleRun run = Measured("Race/Horse");
+  run.counters["slowest_rank"] = 3;
+  EXPECT_NE(Shown(run).find("distance 12.00, slowest rank 3\n"), std::string::npos);
+}
+
+TEST_F(RunReporterTest, RepetitionsAreCountedBelowTheirName) {
+  console_.repetitions = 2;
+  RunReporter& reporter = Start(ConsoleFormat::kText, false);
+  const std::size_t before = output_.Text().size();
+  GoogleRun run = Measured("Race/Horse");
+  run.repetitions = 2;
+  for (run.repetition_index = 0; run.repetition_index < 2; ++run.repetition_index)
+    reporter.ReportRuns({run});
+  EXPECT_EQ(output_.Text().substr(before),
+            "[1/7] Race/Horse\n"
+            "        1 of 2: 4 ms  distance 12.00\n"
+            "        2 of 2: 4 ms  distance 12.00\n");
+  EXPECT_NE(output_.Text().find("7 benchmarks, 2 repetitions each; "), std::string::npos);
+}
+
+TEST_F(RunReporterTest, ACounterWithAnIntervalShowsHowCertainItIs) {
+  GoogleRun run = Measured("Race/Horse");
+  run.counters["furlongs_low"] = 11.93;
+  run.counters["furlongs_high"] = 12.07;
+  run.counters["time_low_ms"] = 3.5;
+  run.counters["time_high_ms"] = 4.5;
+  EXPECT_EQ(Shown(run), "[1/7] Race/Horse\n        4 ±0 ms  distance 12.00 ±0.07\n");
+}
+
+TEST_F(RunReporterTest, NoisyRowsAreCountedAtTheEnd) {
+  RunReporter& reporter = Make(ConsoleFormat::kText, false, 0);
+  reporter.ReportContext({});
+  reporter.ReportRuns({Measured("Race/Horse")});
+  reporter.ReportRuns({InState(Measured("Race/Mule"), RowState::kNoisy, "known to ±50 % only")});
+  reporter.Finalize();
+  EXPECT_NE(output_.Text().find("1 of 2 rows are noisy and say why: "), std::string::npos)
+      << output_.Text();
+}
+
+TEST_F(RunReporterTest, TimesAreShownInTheUnitThatIsAskedFor) {
+  console_.unit = {"us"};
+  EXPECT_EQ(Shown(Measured("Walk/Horse")), "[1/7] Walk/Horse\n        4000 us\n");
+}
+
+TEST_F(RunReporterTest, ATerminalBreaksNamesAndTextsAndHasColours) {
+  console_.screen = {.columns = 40, .is_terminal = false, .has_colour = true};
+  const GoogleRun run = InState(Measured("Race/Horse/laps:2"), RowState::kInvalid, "it slipped");
+  EXPECT_EQ(Shown(run),
+            "[1/7] \033[32mRace/Horse/laps:2\033[0m\n"
+            "        4 ms  distance 12.00  \033[31minvalid\033[0m: it slipped\n");
+  console_.screen = {.columns = 40, .is_terminal = true, .has_colour = false};
+  const std::string shown = Shown(InState(Measured("Race/Horse/laps:2/ground:soft/length:3"),
+                                          RowState::kInvalid, "it slipped in the second lap"));
+  EXPECT_NE(shown.find("[1/7] Race/Horse/laps:2/ground:soft/\n"
+                       "        length:3\n"
+                       "        4 ms  distance 12.00  invalid:\n"
+                       "        it slipped in the second lap\n"),
+            std::string::npos)
+      << shown;
+}
+
+TEST_F(RunReporterTest, ATerminalShowsTheRowThatRuns) {
+  console_.screen = {.columns = 40, .is_terminal = true, .has_colour = false};
+  console_.planned = 2;
+  RunReporter& reporter = Start(ConsoleFormat::kText, false);
+  reporter.console()->Begin("Race/Horse");
+  reporter.ReportRuns({Measured("Race/Horse")});
+  reporter.console()->Begin("Race/Donkey/with_a_name_that_is_far_too_long");
+  std::this_thread::sleep_for(1200ms);
+  EXPECT_NE(output_.Text().find("\r\033[K[2/2] Race/Donkey/w...  50 %  0:00 left\r"),
+            std::string::npos)
+      << output_.Text();
+  reporter.console()->HideProgress();
+  EXPECT_TRUE(output_.Text().ends_with("\r\033[K"));
+}
+
+TEST_F(RunReporterTest, CountersStandInColumnsOnRequest) {
+  console_.tabular = true;
+  RunReporter& reporter = Start(ConsoleFormat::kText, false);
+  const std::size_t before = output_.Text().size();
+  reporter.ReportRuns({Measured("Race/Horse")});
+  reporter.ReportRuns({InState(Measured("Race/Donkey"), RowState::kInvalid, "it slipped")});
+  reporter.ReportRuns({Measured("Walk/Horse")});
+  EXPECT_EQ(output_.Text().substr(before),
+            "[1/7] Race/Horse\n"
+            "    time ms   distance\n"
+            "          4      12.00\n"
+            "[2/7] Race/Donkey\n"
+            "          4      12.00\n"
+            "        invalid: it slipped\n"
+            "[3/7] Walk/Horse\n"
+            "    time ms\n"
+            "          4\n");
+}
+
+TEST_F(RunReporterTest, CsvHasAColumnForEachCounterOfAnyRow) {
+  RunReporter& reporter = Start(ConsoleFormat::kCsv, false);
+  GoogleRun other = InState(Measured("Walk/Horse"), RowState::kInvalid, "the \"grey\" one");
+  other.counters.erase("furlongs");
+  other.counters["cv"] = 0.5;
+  reporter.ReportRuns({Measured("Race/Horse")});
+  reporter.ReportRuns({other});
+  reporter.ReportRuns({Failed(Measured("Race/Donkey"), "it fell")});
+  reporter.Finalize();
+  EXPECT_EQ(output_.Text(),
+            "name,real_time,time_unit,state,reason,cv,furlongs\n"
+            "Race/Horse,4,ms,ok,\"\",,12\n"
+            "Walk/Horse,4,ms,invalid,\"the \"\"grey\"\" one\",0.5,\n"
+            "Race/Donkey,,ms,error,\"it fell\",,\n");
+}
+
+TEST_F(RunReporterTest, ARunThatEndsEarlyShowsTheTablesOfItsRows) {
+  RunReporter& reporter = Start(ConsoleFormat::kText, false);
+  reporter.ReportRuns({Measured("Overlap/Horse+Donkey")});
+  reporter.Stop();
+  reporter.Abandon("it rains");
+  EXPECT_NE(output_.Text().find("\nOverlap pairs\n"), std::string::npos);
+}
+
+// ---- From a benchmark to its row
+
+// A benchmark whose only work takes the host 5 ms, and what it reports.
+class MeasuredRowTest : public RunReporterTest {
+ protected:
+  MeasuredRowTest() {
+    slow_.enqueue = [](Stream&) { std::this_thread::sleep_for(kSlow); };
+    row_.name = "Race/Horse/laps:2";
+    row_.settings = row_.settings.With("cache", "warm").With("cadence", "isolated");
+    row_.runs = [this] {
+      const WorkloadSpec spec = FakeSpec("Horse", WorkClass::kCompute, slow_);
+      return std::vector<overlapbench::Run>{SoloRun(MakeWork(spec, {}), false)};
+    };
+    row_.report = [this](const Measurement&, benchmark::UserCounters& counters) {
+      counters["furlongs"] = 12;
+      return remark_;
+    };
+  }
+
+  // The row of a run with these flags.
+  Json Run(const std::vector<std::string>& flags = {}) {
+    Options options = ParseOptions(flags);
+    options.budget = 1ms;
+    const auto device = OpenHostDevice(1);
+    Suite suite{{*device, TestRanks()}, options};
+    benchmark::ClearRegisteredBenchmarks();
+    Register(suite, row_);
+    RunReporter& reporter = Make(ConsoleFormat::kText, true, 0);
+    benchmark::RunSpecifiedBenchmarks(&reporter, ".");
+    benchmark::ClearRegisteredBenchmarks();
+    return ReadFile(path()).At("benchmarks").items.at(0);
+  }
+
+  static constexpr auto kSlow = 5ms;
+  Behaviour slow_;
+  overlapbench::Benchmark row_;
+  Remark remark_;
+};
+
+// Noise makes no difference to a control.
+TEST_F(MeasuredRowTest, HasTheRemarkOfItsReport) {
+  remark_ = Remark::Control("it waited");
+  const Json control = Run();
+  EXPECT_EQ(control.At("name").text, "Race/Horse/laps:2");
+  EXPECT_EQ(control.At("state").text, "control");
+  EXPECT_EQ(control.At("reason").text, "it waited");
+  EXPECT_EQ(control.At("valid").number, 1);
+  EXPECT_DOUBLE_EQ(control.At("furlongs").number, 12);
+  remark_ = Remark::Invalid("it slipped");
+  const Json invalid = Run();
+  EXPECT_EQ(invalid.At("state").text, "invalid");
+  EXPECT_EQ(invalid.At("reason").text, "it slipped");
+  EXPECT_EQ(invalid.At("valid").number, 0);
+}
+
+TEST_F(MeasuredRowTest, IsInvalidWhereAKnobHadNoEffect) {
+  slow_.knob_fault = "sm_target:8 changed no grid";
+  remark_ = Remark::Finding("a finding");
+  EXPECT_EQ(Run().At("reason").text, "sm_target:8 changed no grid");
+  EXPECT_EQ(Run().At("state").text, "invalid");
+}
+
+TEST_F(MeasuredRowTest, IsAnErrorWhereItsResultIsWrong) {
+  slow_.fault = [] { return "element 3 is 1, expected 2"; };
+  const Json row = Run();
+  EXPECT_EQ(row.At("state").text, "error");
+  EXPECT_EQ(row.At("reason").text,
+            "wrong result of COMP in run 'Horse': element 3 is 1, expected 2");
+  EXPECT_FALSE(row.Has("furlongs"));
+}
+
+TEST_F(MeasuredRowTest, HasItsTimesInTheUnitThatIsAskedFor) {
+  const struct {
+    const char* unit;
+    double in_ms;
+  } units[] = {{"ns", 1e-6}, {"us", 1e-3}, {"ms", 1}, {"s", 1e3}};
+  for (const auto& [unit, in_ms] : units) {
+    const Json row = Run({std::string("--benchmark_time_unit=") + unit});
+    EXPECT_EQ(row.At("time_unit").text, unit);
+    const double time_ms = row.At("real_time").number * in_ms;
+    EXPECT_GE(time_ms, 5) << unit;
+    EXPECT_LT(time_ms, 500) << unit;
+  }
+  EXPECT_EQ(Run().At("time_unit").text, "ms");
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,365 @@
+// Every family's default rows, on the host backend and, as far as planning needs no GPU, on an
+// H200: their names, which are for ever, and the runs that they are made of. And small rows,
+// measured.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios.h"
+
+namespace overlapbench {
+namespace {
+
+// ---- Plans of all families
+
+// All families, planned on a device of this backend.
+class Families {
+ public:
+  explicit Families(Backend backend, const std::vector<AxisOverride>& overrides = {})
+      : device_(backend == Backend::kCuda ? PosingDevice::H200()
+                                          : std::make_unique<PosingDevice>()),
+        registry_(Workloads(backend)),
+        plan_(MakePlan({registry_, *device_, machine_}, table_, overrides)) {}
+
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] const Machine& machine() const { return machine_; }
+
+ private:
+  Registry Workloads(Backend backend) {
+    if (backend == Backend::kCuda) return AllWorkloads(machine_);
+    Registry registry;
+    FillRegistry(registry, machine_);
+    return registry;
+  }
+
+  std::unique_ptr<PosingDevice> device_;
+  Machine machine_{*device_, TestRanks()};
+  Registry registry_;
+  CounterTable table_ = AllCounters();
+  Plan plan_;
+};
+
+class FamiliesTest : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    const std::string missing = CudaUnavailable();
+    if (on_cuda() && !missing.empty() && !missing.starts_with("this build has no CUDA"))
+      GTEST_SKIP() << "a build with CUDA asks a GPU when it plans: " << missing;
+    try {
+      families_ = std::make_unique<Families>(GetParam());
+    } catch (const Error& error) {
+      GTEST_SKIP() << "this build asks a GPU when it plans: " << error.what();
+    }
+  }
+
+  static bool on_cuda() { return GetParam() == Backend::kCuda; }
+  [[nodiscard]] const Plan& plan() const { return families_->plan(); }
+  [[nodiscard]] const std::vector<Benchmark>& benchmarks() const { return plan().benchmarks(); }
+
+ private:
+  std::unique_ptr<Families> families_;
+};
+INSTANTIATE_TEST_SUITE_P(Backends, FamiliesTest, testing::Values(Backend::kHost, Backend::kCuda),
+                         [](const auto& instance) { return ToString(instance.param); });
+
+// ---- Names
+
+std::vector<std::string> LinesOf(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+// What is in `these` and not in `others`, a line each.
+std::string Missing(const std::vector<std::string>& these, const std::vector<std::string>& others) {
+  const std::set<std::string> known(others.begin(), others.end());
+  std::string text;
+  for (const std::string& name : these)
+    if (!known.contains(name)) text += name + "\n";
+  return text;
+}
+
+// Comparisons with old results match on names. tests/data/ holds those of two ranks with all that
+// they need; what cannot run here, with the reason, is not missed.
+TEST_P(FamiliesTest, NamesAreForEver) {
+  const std::string path = std::string(TEST_DATA) + "/names-" + ToString(GetParam()) + ".txt";
+  std::vector<std::string> expected = LinesOf(path);
+  ASSERT_GT(expected.size(), 100U) << path;
+  const std::size_t all = expected.size();
+  for (const auto& one : plan().unavailable()) {
+    std::erase_if(expected, [&](const std::string& name) {
+      return name == one.name || name.starts_with(one.name + "/");
+    });
+  }
+  if (!on_cuda() && TestRanks().size() > 1) {
+    EXPECT_EQ(expected.size(), all);
+  }
+  std::vector<std::string> names;
+  for (const Benchmark& benchmark : benchmarks()) names.push_back(benchmark.name);
+  EXPECT_EQ(Missing(expected, names), "") << "are gone, and old results have nothing to match";
+  EXPECT_EQ(Missing(names, expected), "") << "are new: add them to " << path;
+  EXPECT_EQ(names.size(), expected.size());
+}
+
+// ---- Runs
+
+// Everything that holds for the runs of any row.
+void CheckRuns(const std::vector<Run>& runs) {
+  ASSERT_FALSE(runs.empty());
+  std::set<std::string> names;
+  for (const Run& run : runs) {
+    SCOPED_TRACE(run.name);
+    EXPECT_TRUE(names.insert(run.name).second) << "two runs have this name";
+    const Schedule& schedule = run.schedule;
+    EXPECT_FALSE(schedule.steps().empty());
+    EXPECT_FALSE(schedule.sinks().empty()) << "nothing of it is verified";
+    std::set<std::string> works;
+    for (const Work& work : schedule.works())
+      EXPECT_TRUE(works.insert(work->name).second) << "two works are called " << work->name;
+    std::set<std::string> lanes;
+    for (const Schedule::Lane& lane : schedule.lanes())
+      EXPECT_TRUE(lanes.insert(lane.name).second) << "two lanes are called " << lane.name;
+    if (run.as_graph) {
+      EXPECT_EQ(schedule.lanes().size(), 1U);
+    }
+    const std::vector<double> one_ms(schedule.steps().size(), 1);
+    const double bound_ms = BoundOf(schedule, one_ms).total_ms;
+    EXPECT_GE(bound_ms, 1);
+    EXPECT_LE(bound_ms, static_cast<double>(one_ms.size()));
+  }
+}
+
+std::vector<Work> WorksOf(const std::vector<Run>& runs) {
+  std::vector<Work> works;
+  for (const Run& run : runs) {
+    for (const Work& work : run.schedule.works())
+      if (std::ranges::find(works, work) == works.end()) works.push_back(work);
+  }
+  return works;
+}
+
+// A work that the row's own run does not have may stand in, in its solo run, for the one of its
+// name that the row has: it needs more room, or memory of its own.
+void CheckNamesOfWorks(const std::vector<Run>& runs) {
+  const std::vector<Work> own = runs.back().schedule.works();
+  std::map<std::string, Work> named;
+  std::map<std::string, int> stand_ins;
+  for (const Work& work : WorksOf(runs)) {
+    const bool is_own = std::ranges::find(own, work) != own.end();
+    if (!is_own) {
+      EXPECT_LE(++stand_ins[work->name], 1) << work->name;
+    }
+    const auto [other, is_new] = named.emplace(work->name, work);
+    EXPECT_EQ(work->work_class, other->second->work_class) << work->name;
+  }
+}
+
+// A run that has the name of one of the row's works is that work alone: bounds rely on it.
+void CheckSoloRuns(const std::vector<Run>& runs) {
+  for (const Work& work : runs.back().schedule.works()) {
+    const auto solo = std::ranges::find(runs, work->name, &Run::name);
+    if (solo == runs.end()) continue;
+    const std::vector<Work> works = solo->schedule.works();
+    ASSERT_EQ(works.size(), 1U) << solo->name;
+    EXPECT_EQ(works[0]->name, work->name);
+    EXPECT_EQ(solo->gated, runs.back().gated || runs.back().name == "ungated") << solo->name;
+  }
+}
+
+TEST_P(FamiliesTest, RunsAreSound) {
+  for (const Benchmark& benchmark : benchmarks()) {
+    SCOPED_TRACE(benchmark.name);
+    const auto runs = benchmark.runs();
+    CheckRuns(runs);
+    CheckNamesOfWorks(runs);
+    CheckSoloRuns(runs);
+    if (HasFailure()) return;
+  }
+}
+
+// The host backend's defaults are small; those of cuda fit an H200.
+TEST_P(FamiliesTest, RunsFitInMemory) {
+  const std::size_t most = on_cuda() ? 100UL << 30 : 256UL << 20;
+  for (const Benchmark& benchmark : benchmarks()) {
+    const Footprint footprint = FootprintOf(WorksOf(benchmark.runs()));
+    EXPECT_LE(footprint.device_bytes, most) << benchmark.name;
+    EXPECT_LE(footprint.host_bytes, most) << benchmark.name;
+    const bool counts = !benchmark.name.starts_with("Launch/") &&
+                        benchmark.name.find("Delay") == std::string::npos &&
+                        benchmark.name.find("Short") == std::string::npos &&
+                        benchmark.name.find("Resident") == std::string::npos;
+    EXPECT_TRUE(footprint.device_bytes + footprint.host_bytes > 0 || !counts)
+        << benchmark.name << " needs no memory";
+  }
+}
+
+// By these names --samples_out tells the runs apart. The last one is the row's own.
+TEST_P(FamiliesTest, RunsAreCalledWhatTheyAre) {
+  struct Expected {
+    const char* rows;  // the beginning of their names; the first that fits is meant
+    const char* runs;
+  };
+  const Expected all[] = {{"Compute/MatMul/", "TinyGemm CublasGemm"},
+                          {"Compute/", "*"},
+                          {"Comm/", "*"},
+                          {"Overlap/", "comp comm overlap"},
+                          {"Copy/Bandwidth/direction:both/", "HostToDevice DeviceToHost both"},
+                          {"Copy/Bandwidth/direction:host_to_device/", "HostToDevice"},
+                          {"Copy/Bandwidth/direction:device_to_host/", "DeviceToHost"},
+                          {"Copy/Bandwidth/direction:device_local/", "DeviceCopy"},
+                          {"Copy/Bandwidth/direction:peer/", "PeerCopy"},
+                          {"Copy/Sequential/", "sequential"},
+                          {"Copy/Pipelined/", "sequential in compute out duplex pipelined"},
+                          {"Copy/ComputeTransfer/", "in compute out sequential buffered"},
+                          {"Copy/Fragmented/", "one transfer fragmented"},
+                          {"Priority/", "work load equal prioritized"},
+                          {"Supply/", "make consume supply"},
+                          {"Launch/RoundTrip/", "RoundTrip"},
+                          {"Launch/EmptyKernel/", "gated ungated"},
+                          {"Launch/Pieces/", "whole gated ungated"},
+                          {"Gelu/Fused/", "copy GeluFused"},
+                          {"Gelu/", "copy fused Gelu*"},
+                          {"Softmax/Fused/", "copy SoftmaxFused"},
+                          {"Softmax/", "copy fused Softmax*"},
+                          {"Mlp/", "Mlp"}};
+  for (const Benchmark& benchmark : benchmarks()) {
+    const auto* expected = std::ranges::find_if(
+        all, [&](const Expected& one) { return benchmark.name.starts_with(one.rows); });
+    ASSERT_NE(expected, std::end(all)) << benchmark.name;
+    // "*": the rest of the scenario's name.
+    std::string runs = expected->runs;
+    if (runs.ends_with('*')) {
+      const std::string scenario = benchmark.name.substr(benchmark.name.find('/') + 1);
+      runs.replace(runs.size() - 1, 1, scenario.substr(0, scenario.find('/')));
+    }
+    if (benchmark.name.find("/tie:host") != std::string::npos)
+      runs.insert(runs.rfind("buffered"), "by events ");
+    if (benchmark.name.find("gelu:epilogue") != std::string::npos) runs = "MlpKernel " + runs;
+    if (benchmark.name.find("call:graph") != std::string::npos &&
+        benchmark.name.starts_with("Mlp/"))
+      runs = "MlpLoop " + runs;
+    std::string names;
+    for (const auto& run : benchmark.runs()) names += (names.empty() ? "" : " ") + run.name;
+    EXPECT_EQ(names, runs) << benchmark.name;
+  }
+}
+
+TEST(ExcludedRows, SayWhyTheyDoNotExist) {
+  const std::string alike =
+      "all memory is alike on the host backend, where memory:pinned stands for it";
+  const std::string no_graphs = "graphs exist on the cuda backend only";
+  const struct {
+    const char* scenario;
+    Values values;
+    std::string reason;
+  } cases[] = {
+      {"Copy/Pipelined",
+       {{"elements", "1048576"}, {"pipeline_streams", "3"}},
+       "elements must be a multiple of pipeline_streams"},
+      {"Copy/Sequential", {{"intensity", "16777216"}}, "intensity must be at most 2^24 - 256"},
+      {"Copy/Fragmented",
+       {{"bytes", "64"}, {"fragments", "32"}, {"call", "loop"}},
+       "bytes must be a multiple of 4 * fragments"},
+      {"Copy/Fragmented", {{"call", "graph"}}, no_graphs},
+      {"Copy/Fragmented", {{"call", "batch"}}, "copies in a batch exist on the cuda backend only"},
+      {"Launch/EmptyKernel", {{"call", "graph"}}, no_graphs},
+      {"Launch/Pieces", {{"call", "graph"}}, no_graphs},
+      {"Launch/Pieces",
+       {{"call", "loop"}, {"total_steps", "100"}, {"launches", "16"}},
+       "total_steps must be a multiple of launches"},
+      {"Supply/Batches", {{"batch_bytes", "6"}}, "batch_bytes must be a multiple of 4"},
+      {"Copy/Sequential", {{"memory", "pageable"}}, alike},
+      {"Copy/Pipelined", {{"memory", "pageable"}}, alike},
+      {"Copy/ComputeTransfer", {{"memory", "registered"}}, alike},
+      {"Copy/Fragmented", {{"call", "loop"}}, ""},
+      {"Copy/Sequential", {{"memory", "pinned"}}, ""},
+      {"Supply/Batches", {}, ""}};
+  for (const auto& [scenario, values, reason] : cases)
+    EXPECT_EQ(ScenarioReport(scenario, values).excluded(), reason) << scenario;
+  for (const auto& [scenario, values] :
+       {std::pair<const char*, Values>{"Copy/Fragmented", {{"call", "graph"}}},
+        {"Copy/Fragmented", {{"call", "batch"}}},
+        {"Launch/Pieces", {{"call", "graph"}}},
+        {"Copy/Pipelined", {{"memory", "pageable"}}}})
+    EXPECT_EQ(ScenarioReport(scenario, values, PosingDevice::H200()).excluded(), "") << scenario;
+}
+
+// A gate must not hold what the host waits for.
+TEST(HostWaits, AreKnownOfASchedule) {
+  const auto waits = [](const char* scenario, const Values& values) {
+    std::string text;
+    for (const auto& run : ScenarioReport(scenario, values).runs())
+      if (run.schedule.host_waits()) text += run.name + " ";
+    return text;
+  };
+  EXPECT_EQ(waits("Copy/ComputeTransfer", {{"tie", "events"}, {"buffers", "2"}}), "");
+  EXPECT_EQ(waits("Copy/ComputeTransfer", {{"tie", "host"}, {"buffers", "2"}}), "buffered ");
+  EXPECT_EQ(waits("Copy/Pipelined", {}), "");
+  EXPECT_EQ(waits("Supply/Batches", {{"workers", "2"}}), "make consume supply ");
+}
+
+// ---- Small rows of every family, measured on the host backend
+
+// Some of them odd. An axis that is not here has its default values.
+const std::vector<AxisOverride> kSmall = {{"array_bytes", "12"},
+                                          {"batch_bytes", "4004"},
+                                          {"batch_elements", "517"},
+                                          {"batches", "1,7"},
+                                          {"block_steps", "3"},
+                                          {"blocks", "3"},
+                                          {"buffers", "1,2,3,5"},
+                                          {"bytes", "1536"},
+                                          {"cache", "warm"},
+                                          {"columns", "33"},
+                                          {"count", "517"},
+                                          {"delay_us", "300"},
+                                          {"elements", "240"},
+                                          {"fragments", "1,3,12"},
+                                          {"grid", "3x2"},
+                                          {"intensity", "1,7"},
+                                          {"launches", "1,3"},
+                                          {"make_us", "50"},
+                                          {"matrix_bytes", "8K"},
+                                          {"n", "48"},
+                                          {"pipeline_streams", "1,3,8"},
+                                          {"prefetch", "1,3"},
+                                          {"second_delay_us", "300"},
+                                          {"supply_batches", "1,7"},
+                                          {"total_steps", "9"},
+                                          {"waves", "2"},
+                                          {"workers", "0,1,3"}};
+
+// A session verifies every run, in the order and with the parts that its schedule gives it.
+TEST(SmallRows, LeaveRightResultsAndReportWhatTheTableHas) {
+  const Families all(Backend::kHost, kSmall);
+  std::set<std::string> families;
+  for (const Benchmark& benchmark : all.plan().benchmarks()) {
+    SCOPED_TRACE(benchmark.name);
+    Session session(all.machine(), benchmark);
+    ASSERT_NO_THROW(session.SetUp(true));
+    EXPECT_LT(session.max_rel_err(), 0.1);
+    EXPECT_EQ(session.knob_fault(), "");
+    const std::vector<Group> groups = {session.Measure(), session.Measure()};
+    benchmark::UserCounters counters;
+    ASSERT_NO_THROW(benchmark.report(Measurement(session, groups), counters));
+    for (const auto& [name, counter] : counters)
+      EXPECT_EQ(counter.value, counter.value) << name << " is not a number";
+    if (counters.contains("identical")) {
+      EXPECT_EQ(counters["identical"], 1);
+    }
+    families.insert(benchmark.name.substr(0, benchmark.name.find('/')));
+  }
+  EXPECT_EQ(families, (std::set<std::string>{"Comm", "Compute", "Copy", "Gelu", "Launch", "Overlap",
+                                             "Softmax", "Supply"}));
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,262 @@
+// The families' own scenarios in a test: on a device that says what it is, and their reports on
+// samples whose truth is known.
+//
+//   ScenarioReport pair("Overlap/AllToAll+Gemm", {{"streams", "2"}});
+//   const Reported row = pair.Report({{"comp", Took(4)},
+//                                     {"comm", Took(2)},
+//                                     {"overlap", Ran({{"comp", {0, 4}}, {"comm", {0, 2}}})}});
+//   EXPECT_DOUBLE_EQ(row.counters.at("slowdown"), 1);
+//
+// A ScenarioReport has the runs that the scenario makes, with their lanes, steps and names. Their
+// works are replaced by fakes that do nothing, so that it needs neither memory nor a GPU; what they
+// cost and what results they leave is the test's to say.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "benchmarks/catalog.h"
+#include "device/forwarding_device.h"
+#include "fixtures/measurement.h"
+#include "test_ranks.h"
+
+namespace overlapbench {
+
+// A host device that passes for another one, where nothing is run on it that only that one could.
+class PosingDevice : public ForwardingDevice {
+ public:
+  PosingDevice() : ForwardingDevice(OpenHostDevice(2)), info_(ForwardingDevice::info()) {}
+  // An H200: 132 SMs, six priorities, and nothing that the cuda backend lacks.
+  static std::unique_ptr<PosingDevice> H200() {
+    auto device = std::make_unique<PosingDevice>();
+    device->backend_ = Backend::kCuda;
+    device->info_.multiprocessors = 132;
+    device->info_.compute_capability = 90;
+    device->info_.most_clock_GHz = 1.98;
+    device->priorities_ = 6;
+    return device;
+  }
+  // The host device, if its streams had priorities.
+  static std::unique_ptr<PosingDevice> WithPriorities(int priorities) {
+    auto device = std::make_unique<PosingDevice>();
+    device->priorities_ = priorities;
+    return device;
+  }
+
+  [[nodiscard]] Backend backend() const override { return backend_; }
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] int priorities() const override { return priorities_; }
+  [[nodiscard]] std::string NoGraphs() const override {
+    return Lacks(ForwardingDevice::NoGraphs());
+  }
+  [[nodiscard]] std::string NoBatchCopy() const override {
+    return Lacks(ForwardingDevice::NoBatchCopy());
+  }
+
+ private:
+  [[nodiscard]] std::string Lacks(std::string what) const {
+    return backend_ == Backend::kCuda ? "" : std::move(what);
+  }
+
+  Backend backend_ = Backend::kHost;
+  DeviceInfo info_;
+  int priorities_ = 1;
+};
+
+// Every workload that this build knows, as if nothing were missing. Those that this build lacks
+// have no axes.
+inline Registry AllWorkloads(Machine& machine) {
+  Registry known;
+  FillRegistry(known, machine);
+  Registry all;
+  for (WorkloadSpec spec : known.specs()) {
+    if (!spec.axes.empty()) spec.missing = "";
+    if (!spec.footprint) spec.footprint = [](const Settings&) { return Footprint{}; };
+    all.Add(std::move(spec));
+  }
+  return all;
+}
+
+// What a test says that a run took.
+struct Timing {
+  double total_ms = 0;
+  std::map<std::string, TimeSpan> spans = {};  // of lanes and steps, by name; the others: all of it
+  double enqueue_ms = 0;
+};
+inline Timing Took(double total_ms) { return {.total_ms = total_ms}; }
+// Whose work the host took `enqueue_ms` to enqueue.
+inline Timing TookWithHost(double total_ms, double enqueue_ms) {
+  return {.total_ms = total_ms, .enqueue_ms = enqueue_ms};
+}
+inline Timing Ran(const std::map<std::string, TimeSpan>& spans) {
+  Timing timing{.spans = spans};
+  for (const auto& [name, span] : spans) timing.total_ms = std::max(timing.total_ms, span.end_ms);
+  return timing;
+}
+using Timings = std::map<std::string, Timing>;  // by run: one group
+
+// What a row says of itself.
+struct Reported {
+  RowState state = RowState::kOk;
+  std::string reason;
+  std::map<std::string, double> counters;
+};
+
+// It has these counters and no others.
+inline void ExpectCounters(const Reported& row, const std::map<std::string, double>& expected) {
+  for (const auto& [name, value] : row.counters)
+    EXPECT_TRUE(expected.contains(name)) << name << " is " << value;
+  for (const auto& [name, value] : expected) {
+    ASSERT_TRUE(row.counters.contains(name)) << name;
+    EXPECT_DOUBLE_EQ(row.counters.at(name), value) << name;
+  }
+}
+
+class ScenarioReport {
+ public:
+  // At `values`, and else at its first values. Values of axes that this build lacks are taken too.
+  explicit ScenarioReport(const std::string& name, const Values& values = {})
+      : ScenarioReport(name, values, PosingDevice::WithPriorities(3)) {}
+  ScenarioReport(const std::string& name, const Values& values,
+                 std::unique_ptr<PosingDevice> device)
+      : device_(std::move(device)), scenario_(Find(name)) {
+    std::vector<std::pair<std::string, std::string>> of_axes;
+    Values others = values;
+    for (const Axis& axis : scenario_.axes) {
+      const auto value = others.extract(axis.name);
+      if (!value.empty()) of_axes.emplace_back(axis.name, value.mapped());
+    }
+    settings_ = SettingsOf(scenario_.axes, of_axes);
+    for (const auto& [axis, value] : others) settings_ = settings_.With(axis, value);
+    settings_ = settings_.With("cache", "warm").With("cadence", "isolated");
+  }
+
+  // To be said before the first Report. What a work of this name costs.
+  void Costs(const std::string& work, const Cost& cost) { costs_[work] = cost; }
+  // The results of this run; all runs that are not named have the same.
+  void Leaves(const std::string& run, std::uint64_t fingerprint) { results_[run] = fingerprint; }
+
+  [[nodiscard]] std::vector<Run> runs() const { return scenario_.runs(settings_); }
+  // Why there is no row of these settings; "" where there is.
+  [[nodiscard]] std::string excluded() const {
+    return scenario_.excluded ? scenario_.excluded(settings_) : "";
+  }
+
+  Reported Report(const Timings& group) { return ReportAll({group}); }
+  // Of several groups.
+  Reported ReportAll(const std::vector<Timings>& all) {
+    SetUp();
+    std::vector<Group> groups;
+    for (const Timings& timings : all) groups.push_back(GroupOf(timings));
+    benchmark::UserCounters counters;
+    const Remark remark = scenario_.report(Measurement(*session_, groups), counters);
+    Reported reported{remark.state, remark.reason, {}};
+    for (const auto& [name, counter] : counters) {
+      EXPECT_NE(table_.Find(CounterOf(name)), nullptr)
+          << name << " is not in the table of counters";
+      reported.counters[name] = counter.value;
+    }
+    return reported;
+  }
+
+ private:
+  class FakeWork : public Workload {
+   public:
+    FakeWork(const Cost& cost, std::uint64_t result) : cost_(cost), result_(result) {}
+    [[nodiscard]] Cost cost() const override { return cost_; }
+    void Reset(Stream& /*stream*/) override {}
+    void Enqueue(Stream& /*stream*/) override {}
+    void EnqueuePart(Stream& /*stream*/, const Part& /*part*/) override {}
+    Verdict Verify(Stream& /*stream*/) override { return {}; }
+    [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return result_; }
+
+   private:
+    Cost cost_;
+    std::uint64_t result_;
+  };
+
+  Scenario Find(const std::string& name) const {
+    const Catalog catalog{workloads_, *device_, machine_};
+    for (const Family& family : AllFamilies()) {
+      for (const Scenario& scenario : family.scenarios(catalog))
+        if (scenario.name == name) return scenario;
+    }
+    throw std::runtime_error("there is no scenario " + name);
+  }
+
+  // The scenario's runs, with fakes for all works.
+  [[nodiscard]] std::vector<Run> FakeRuns() const {
+    std::vector<Run> runs = scenario_.runs(settings_);
+    for (Run& run : runs) {
+      for (const Work& work : run.schedule.works()) {
+        WorkPlan fake{.name = work->name, .work_class = work->work_class};
+        const auto cost = costs_.find(work->name);
+        const auto result = results_.find(run.name);
+        fake.make = [cost = cost == costs_.end() ? Cost{} : cost->second,
+                     result = result == results_.end() ? 4711 : result->second] {
+          return std::make_unique<FakeWork>(cost, result);
+        };
+        run.schedule = run.schedule.With(work, std::make_shared<const WorkPlan>(std::move(fake)));
+      }
+    }
+    return runs;
+  }
+
+  void SetUp() {
+    if (session_ != nullptr) return;
+    session_ = std::make_unique<Session>(
+        machine_,
+        Benchmark{scenario_.name, settings_, [this] { return FakeRuns(); }, scenario_.report});
+    session_->SetUp(true);
+  }
+
+  [[nodiscard]] Group GroupOf(Timings timings) const {
+    Group group;
+    for (const Run& run : session_->runs()) {
+      const auto timing = timings.extract(run.name);
+      if (timing.empty()) throw std::runtime_error("no time is given for the run " + run.name);
+      group.push_back(SampleOf(run, timing.mapped()));
+    }
+    for (const auto& [name, timing] : timings) ADD_FAILURE() << "there is no run " << name;
+    return group;
+  }
+  static Sample SampleOf(const Run& run, const Timing& timing) {
+    std::map<std::string, TimeSpan> unused = timing.spans;
+    const auto span_of = [&](const std::string& name) {
+      const auto span = timing.spans.find(name);
+      unused.erase(name);
+      return span == timing.spans.end() ? TimeSpan{0, timing.total_ms} : span->second;
+    };
+    Sample sample;
+    sample.total_ms = timing.total_ms;
+    for (const Schedule::Lane& lane : run.schedule.lanes()) {
+      if (run.timed >= Timed::kLanes) sample.lanes.push_back(span_of(lane.name));
+      sample.enqueue_ms.push_back(sample.enqueue_ms.empty() ? timing.enqueue_ms : 0);
+    }
+    for (const Schedule::Step& step : run.schedule.steps())
+      if (run.timed == Timed::kSteps) sample.steps.push_back(span_of(step.name));
+    for (const auto& [name, span] : unused)
+      ADD_FAILURE() << "the run " << run.name << " times nothing of the name " << name;
+    return sample;
+  }
+
+  std::unique_ptr<PosingDevice> device_;
+  Machine machine_{*device_, TestRanks()};
+  Registry workloads_ = AllWorkloads(machine_);
+  CounterTable table_ = AllCounters();
+  Scenario scenario_;
+  Settings settings_;
+  std::map<std::string, Cost> costs_;
+  std::map<std::string, std::uint64_t> results_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace overlapbench

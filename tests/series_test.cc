@@ -1,0 +1,75 @@
+// Figures of every group: their arithmetic and what is reported of them.
+#include "fixtures/series.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "device/error.h"
+
+namespace overlapbench {
+namespace {
+
+using Values = std::vector<double>;
+
+TEST(Series, ArithmeticGoesGroupByGroup) {
+  const Series a({4, 9});
+  const Series b({2, 3});
+  EXPECT_EQ((a + b).values(), (Values{6, 12}));
+  EXPECT_EQ((a - b).values(), (Values{2, 6}));
+  EXPECT_EQ((a / b).values(), (Values{2, 3}));
+  EXPECT_EQ((10 * a).values(), (Values{40, 90}));
+  EXPECT_EQ((a / 2).values(), (Values{2, 4.5}));
+  EXPECT_EQ((36 / a).values(), (Values{9, 4}));
+}
+
+TEST(Series, OfDifferentGroupsHaveNoPairs) {
+  EXPECT_THROW(static_cast<void>(Series({1, 2}) / Series({1})), Error);
+}
+
+// Both sides drift by half, and their ratio does not.
+TEST(Series, ARatioIsPaired) {
+  const Series ratio = Series({10, 12, 15, 11}) / Series({5, 6, 7.5, 5.5});
+  EXPECT_DOUBLE_EQ(ratio.median(), 2);
+  EXPECT_DOUBLE_EQ(ratio.margin(), 0);
+}
+
+TEST(Series, TheLongerIsTheOneWithTheGreaterMedian) {
+  const Series steady({5, 5, 5});
+  const Series noisy({1, 4, 9});
+  EXPECT_EQ(LongerOf(noisy, steady).values(), steady.values());
+  EXPECT_EQ(ShorterOf(noisy, steady).values(), noisy.values());
+}
+
+TEST(Series, TheMarginIsHalfTheIntervalOverTheMedian) {
+  const Series series({9, 10, 11, 9, 10, 11, 10, 10});
+  const Interval interval = series.interval().value_or(Interval{});
+  EXPECT_DOUBLE_EQ(series.margin(), (interval.high - interval.low) / 20);
+  EXPECT_GT(series.margin(), 0);
+  EXPECT_EQ(Series({1}).margin(), std::numeric_limits<double>::infinity());
+}
+
+TEST(Series, IsReportedWithTheEndsOfItsInterval) {
+  benchmark::UserCounters counters;
+  const Series series({1, 2, 3, 4, 5, 6, 7});
+  Report(counters, "slowdown", series);
+  EXPECT_DOUBLE_EQ(counters.at("slowdown"), 4);
+  const Interval interval = series.interval().value_or(Interval{});
+  EXPECT_DOUBLE_EQ(counters.at("slowdown_low"), interval.low);
+  EXPECT_DOUBLE_EQ(counters.at("slowdown_high"), interval.high);
+  EXPECT_LT(interval.low, 4);
+  EXPECT_GT(interval.high, 4);
+  Report(counters, "gain", Series({1}));
+  EXPECT_EQ(counters.count("gain"), 1U);
+  EXPECT_EQ(counters.count("gain_low"), 0U);
+}
+
+TEST(CounterOf, IsTheCounterWhoseIntervalEnds) {
+  EXPECT_EQ(CounterOf("slowdown_low"), "slowdown");
+  EXPECT_EQ(CounterOf("slowdown_high"), "slowdown");
+  EXPECT_EQ(CounterOf("slowdown"), "slowdown");
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,43 @@
+// Sizes in both forms, and in the middle of a filter.
+#include "workload/size.h"
+
+#include <gtest/gtest.h>
+
+namespace overlapbench {
+namespace {
+
+TEST(ReadSize, TakesBothForms) {
+  EXPECT_EQ(ReadSize("67108864"), 67108864);
+  EXPECT_EQ(ReadSize("64M"), 67108864);
+  EXPECT_EQ(ReadSize("4K"), 4096);
+  EXPECT_EQ(ReadSize("2G"), 2L << 30);
+  EXPECT_EQ(ReadSize("1T"), 1L << 40);
+  EXPECT_EQ(ReadSize("-8"), -8);
+}
+
+TEST(ReadSize, RefusesTheRest) {
+  for (const char* text : {"", "M", "64m", "64MB", "6 4", "0x10", "9223372036854775807K", "12Q"})
+    EXPECT_EQ(ReadSize(text), std::nullopt) << text;
+}
+
+TEST(ShortSize, ShortensWholeUnitsAlone) {
+  EXPECT_EQ(ShortSize("67108864"), "64M");
+  EXPECT_EQ(ShortSize("1024"), "1K");
+  EXPECT_EQ(ShortSize("1536"), "1536");
+  EXPECT_EQ(ShortSize("3298534883328"), "3T");
+  EXPECT_EQ(ShortSize("1"), "1");
+  EXPECT_EQ(ShortSize("0"), "0");
+  EXPECT_EQ(ShortSize("16x16"), "16x16");
+}
+
+TEST(WithSizesInDigits, ReplacesWholeWordsAlone) {
+  EXPECT_EQ(WithSizesInDigits("bytes:64M"), "bytes:67108864");
+  EXPECT_EQ(WithSizesInDigits("bytes:(1K|2K)/n:4K$"), "bytes:(1024|2048)/n:4096$");
+  EXPECT_EQ(WithSizesInDigits("columns:4K.*precision:fp32"), "columns:4096.*precision:fp32");
+  for (const char* same : {"", "bytes:67108864", "bytes:[0-9]*M", "M", "H2M", "64Mlp", "6.M",
+                           "a{2}", "\\1K", "grid:16x16"})
+    EXPECT_EQ(WithSizesInDigits(same), same);
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,139 @@
+// What a watch reports of a GPU's clocks, with a source that a test writes.
+#include "device/throttle_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "backends.h"
+#include "device/wait.h"
+
+namespace overlapbench {
+namespace {
+
+using std::chrono_literals::operator""h;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""us;
+
+using Look = std::optional<std::set<std::string>>;
+
+// Shows a look after the other, and then always the last.
+class FakeSource : public ThrottleSource {
+ public:
+  explicit FakeSource(std::vector<Look> looks) : shown_(std::move(looks)) {}
+
+  [[nodiscard]] Look Reasons() const override {
+    const std::lock_guard lock(mutex_);
+    return shown_.at(std::min(looks_++, shown_.size() - 1));
+  }
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> ThermalViolation() const override {
+    const std::lock_guard lock(mutex_);
+    return violation_;
+  }
+  void set_violation(std::optional<std::chrono::nanoseconds> violation) {
+    const std::lock_guard lock(mutex_);
+    violation_ = violation;
+  }
+  [[nodiscard]] std::size_t looks() const {
+    const std::lock_guard lock(mutex_);
+    return looks_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::size_t looks_ = 0;
+  std::vector<Look> shown_;
+  std::optional<std::chrono::nanoseconds> violation_ = 5ms;
+};
+
+std::shared_ptr<FakeSource> Source(std::vector<Look> looks) {
+  return std::make_shared<FakeSource>(std::move(looks));
+}
+
+constexpr auto kNever = 1h;
+const Look kFree = std::set<std::string>{};
+const Look kHot = std::set<std::string>{"hot"};
+
+TEST(ThrottleWatch, SaysNothingOfFreeClocks) {
+  const auto source = Source({kFree});
+  PollingThrottleWatch watch(source, 1ms);
+  ASSERT_TRUE(WaitUntil([&] { return source->looks() > 3; }, kPatience));
+  EXPECT_EQ(watch.Reason(), "");
+}
+
+TEST(ThrottleWatch, LooksBeforeItReturns) {
+  PollingThrottleWatch watch(Source({kHot}), kNever);
+  EXPECT_EQ(watch.Reason(), "hot (1 of 1 looks)");
+}
+
+// The episode is over when the watch is asked.
+TEST(ThrottleWatch, KeepsEveryReasonItSawWithItsShareOfLooks) {
+  const auto source =
+      Source({kFree, kHot, std::set<std::string>{"braked", "hot"}, kFree, std::nullopt});
+  PollingThrottleWatch watch(source, 1ms);
+  ASSERT_TRUE(WaitUntil([&] { return source->looks() > 5; }, kPatience));
+  EXPECT_EQ(watch.Reason(), "braked (1 of 4 looks), hot (2 of 4 looks)");
+  EXPECT_EQ(watch.Reason(), "braked (1 of 4 looks), hot (2 of 4 looks)") << "asked again";
+}
+
+TEST(ThrottleWatch, FindsWhatFellBetweenTwoLooks) {
+  const auto source = Source({kFree});
+  PollingThrottleWatch watch(source, kNever);
+  source->set_violation(5ms + 1500us);
+  EXPECT_EQ(watch.Reason(), "thermal violation (1.5 ms)");
+}
+
+TEST(ThrottleWatch, NamesReasonsAndViolationTogether) {
+  const auto source = Source({kHot});
+  PollingThrottleWatch watch(source, kNever);
+  source->set_violation(6ms);
+  EXPECT_EQ(watch.Reason(), "hot (1 of 1 looks), thermal violation (1 ms)");
+}
+
+// A watch asked before the episode and one made after it are free of it, whatever the other was
+// told; a watch that was throttled still says so, although a later one began.
+TEST(ThrottleWatch, BlamesNoWatchForAnothers) {
+  const auto source = Source({kFree, kHot, kFree});
+  PollingThrottleWatch before(source, kNever);
+  EXPECT_EQ(before.Reason(), "");
+  PollingThrottleWatch during(source, kNever);
+  source->set_violation(7ms);
+  PollingThrottleWatch after(source, kNever);
+  EXPECT_EQ(after.Reason(), "");
+  EXPECT_EQ(during.Reason(), "hot (1 of 1 looks), thermal violation (2 ms)");
+  EXPECT_EQ(after.Reason(), "");
+  EXPECT_EQ(before.Reason(), "thermal violation (2 ms)");
+}
+
+TEST(ThrottleWatch, BlamesNobodyWhileTheCounterCannotBeRead) {
+  const auto source = Source({std::nullopt});
+  source->set_violation(std::nullopt);
+  PollingThrottleWatch without_begin(source, kNever);
+  source->set_violation(9ms);
+  EXPECT_EQ(without_begin.Reason(), "");
+  PollingThrottleWatch without_end(source, kNever);
+  source->set_violation(std::nullopt);
+  EXPECT_EQ(without_end.Reason(), "");
+}
+
+// A source must not be asked after its watch ended, nor be gone before.
+TEST(ThrottleWatch, EndsAtOnceAndLetsItsSourceGo) {
+  auto source = Source({kFree});
+  const std::weak_ptr<FakeSource> observed = source;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const PollingThrottleWatch watch(std::move(source), kNever);
+    EXPECT_FALSE(observed.expired());
+  }
+  EXPECT_TRUE(observed.expired());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);
+}
+
+TEST(ThrottleWatch, TheHostsClocksCannotBeWatched) {
+  EXPECT_EQ(OpenHostDevice(1)->WatchThrottling()->Reason(), "");
+}
+
+}  // namespace
+}  // namespace overlapbench

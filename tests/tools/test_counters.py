@@ -1,0 +1,551 @@
+"""The table of counters: one that no code knows is found everywhere; tables that contradict."""
+
+import json
+import math
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import benchmark_compare
+import history
+import launches
+import report
+import samples
+import slowdown_chart
+from overlapbench.chart import draw_charts
+from overlapbench.compare.findings import Verdict
+from overlapbench.compare.floors import Floors, SetFloor
+from overlapbench.compare.side import Side
+from overlapbench.compare.verdicts import compare
+from overlapbench.counters import Table, merge_tables, parse_table, stored_table
+from overlapbench.gate.session import Session
+from overlapbench.history import schema
+from overlapbench.launch import Launch, parse_launch
+from overlapbench.result import Result, State, parse_result, state_of_label, unite
+from overlapbench.source import Document, ResultError
+from samples import Json
+
+Capture = pytest.CaptureFixture[str]
+Change = Callable[[Json], object]
+RECORDED = Path(__file__).parents[2] / "docs" / "results"
+NAME = "Weave/Loom/shafts:8"
+WEFT: Json = {
+    "name": "weft_rate",
+    "unit": "picks/s",
+    "better": "higher",
+    "range": "positive",
+    "judged": True,
+    "title": "weft rate",
+    "definition": "picks that the loom beats up in a second",
+}
+WEAVE: Json = {"name": "Weave", "about": "How fast a loom weaves.", "lead": ["weft_rate", "time"]}
+
+
+def woven(rate: float, run: int = 0, counter: Json = WEFT) -> Json:
+    """Make a result of a family and a counter that no code has ever heard of."""
+    row = samples.row(NAME, weft_rate=rate)
+    document = samples.stated(
+        samples.document([row], date=f"2026-01-{run + 1:02}", git_revision=f"r{run}")
+    )
+    document["counters"].append(dict(counter))
+    document["families"].insert(0, dict(WEAVE))
+    return document
+
+
+def rates(level: float, seed: int) -> list[float]:
+    noise = random.Random(seed)
+    return [level * noise.gauss(1, 0.003) for _ in range(5)]
+
+
+def write_all(folder: Path, name: str, documents: list[Json]) -> list[str]:
+    return launches.write_side(folder, name, documents)
+
+
+def parsed(document: Json, source: str = "run.json") -> Result:
+    return parse_result(source, json.dumps(document))
+
+
+def table_of(document: Json) -> Table:
+    return parse_table(Document.parse("run.json", json.dumps(document)))
+
+
+# ---- a counter that no code knows
+
+
+def test_a_comparison_judges_it_by_its_direction(tmp_path: Path, capsys: Capture) -> None:
+    base = write_all(tmp_path, "base", [woven(rate) for rate in rates(50.0, 1)])
+    new = write_all(tmp_path, "new", [woven(rate) for rate in rates(40.0, 2)])
+    sides = ["--base", *base, "--new", *new]
+    assert benchmark_compare.main([*sides, "--format", "json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    finding = {f["metric"]: f for f in row["findings"]}["weft_rate"]
+    assert finding["verdict"] == "slower"
+    assert (finding["unit"], finding["better"]) == ("picks/s", "higher")
+    assert benchmark_compare.main(["--base", *new, "--new", *base]) == 0
+    out = capsys.readouterr().out
+    assert "faster" in out
+    assert "weft_rate picks/s" in out
+    assert benchmark_compare.main([*sides, "--explain", NAME]) == 1
+    assert f"higher is better, in picks/s: {WEFT['definition']}" in capsys.readouterr().out
+
+
+def test_the_other_direction_is_the_other_verdict(tmp_path: Path) -> None:
+    lower = WEFT | {"better": "lower"}
+    base, new = (
+        Side.collect(name, [launch_of(woven(rate, 0, lower), f"{name}{i}") for i, rate in found])
+        for name, found in (
+            ("base", enumerate(rates(50.0, 1))),
+            ("new", enumerate(rates(40.0, 2))),
+        )
+    )
+    (row,) = compare(base, new, Floors()).rows
+    assert row.verdict is Verdict.FASTER
+
+
+def launch_of(document: Json, source: str) -> Launch:
+    return parse_launch(source, json.dumps(document))
+
+
+def test_the_report_shows_it_in_its_familys_section(tmp_path: Path) -> None:
+    source = samples.write(tmp_path / "run.json", woven(50.0))
+    assert report.main([str(source), "-o", str(tmp_path / "report.html")]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    section = page.split('<section id="Weave">')[1].split("</section>")[0]
+    assert WEAVE["about"] in section
+    assert ">weft rate</button><small>picks/s</small>" in section
+    assert "higher is better" in section
+    assert '<td class="number">50</td>' in section
+    summary = page.split('<section id="Weave">')[0]
+    assert "highest weft rate <b>50 picks/s</b>" in summary
+
+
+def test_the_history_follows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    noise = random.Random(3)
+    figures = [(50.0 if run < 8 else 40.0) * noise.gauss(1, 0.002) for run in range(16)]
+    paths = write_all(tmp_path, "run", [woven(rate, run) for run, rate in enumerate(figures)])
+    assert history.main(["add", *paths]) == 0
+    capsys.readouterr()
+    assert history.main(["changes", "--metric", "weft_rate"]) == 0
+    out = capsys.readouterr().out
+    assert "1 changes in 1 series" in out
+    assert "worse" in out
+    assert "picks/s" in out
+    assert history.main(["show", "1"]) == 0
+    assert "weft_rate picks/s" in capsys.readouterr().out
+    assert history.main(["trend", "--metric", "weft_rate", "-o", "trend.svg"]) == 0
+    assert "Trend of weft_rate picks/s" in Path("trend.svg").read_text(encoding="utf-8")
+
+
+def test_a_key_that_the_table_does_not_have_is_no_counter() -> None:
+    document = woven(50.0)
+    document["counters"].pop()
+    (row,) = parsed(document).rows
+    assert "weft_rate" not in row.counters
+
+
+def test_an_unknown_family_is_in_the_last_section(tmp_path: Path) -> None:
+    document = woven(50.0)
+    del document["families"][0]
+    source = samples.write(tmp_path / "run.json", document)
+    assert report.main([str(source), "-o", str(tmp_path / "report.html")]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    section = page.split('<section id="Other-families">')[1].split("</section>")[0]
+    assert f'<tr id="{NAME}"' in section
+
+
+# ---- files together
+
+
+def test_files_that_define_a_counter_differently_are_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, counter in (("a", WEFT), ("b", WEFT | {"unit": "picks/min"})):
+        samples.write(Path(f"{name}.json"), woven(50.0, ord(name), counter) | {"date": name})
+    pairs = {
+        "benchmark_compare": benchmark_compare.main(["a.json", "b.json"]),
+        "report": report.main(["a.json", "b.json", "-o", "report.html"]),
+        "slowdown_chart": slowdown_chart.main(["a.json", "b.json", "-o", "charts"]),
+    }
+    assert set(pairs.values()) == {2}
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(pairs)
+    for tool, line in zip(pairs, lines, strict=True):
+        assert line.startswith(f"{tool}: b")
+        assert "counters: weft_rate: unit is 'picks/min', but 'picks/s' in a" in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json"]
+
+
+def test_another_direction_is_refused_and_another_wording_is_not() -> None:
+    one = table_of(woven(1.0))
+    with pytest.raises(ResultError, match=r"^b: counters: weft_rate: better is lower, but higher"):
+        merge_tables([("a", one), ("b", table_of(woven(1.0, 0, WEFT | {"better": "lower"})))])
+    reworded = table_of(woven(1.0, 0, WEFT | {"definition": "picks a second"}))
+    assert merge_tables([("a", one), ("b", reworded)]).counters["weft_rate"].judged
+
+
+def test_what_one_file_does_not_judge_is_not_judged() -> None:
+    documents = [woven(50.0), woven(10.0, 0, WEFT | {"judged": False})]
+    for first, second in (documents, documents[::-1]):
+        base, new = (
+            Side.collect(name, [launch_of(document, name)])
+            for name, document in (("base", first), ("new", second))
+        )
+        (row,) = compare(base, new, Floors()).rows
+        assert [finding.metric for finding in row.findings] == ["time"]
+
+
+def test_a_file_from_before_matches_one_from_after() -> None:
+    old = samples.document(samples.full_run())
+    base, new = (
+        Side.collect(name, [launch_of(document, name)])
+        for name, document in (("old", old), ("new", samples.stated(old)))
+    )
+    for sides in ((base, new), (new, base)):
+        comparison = compare(*sides, Floors())
+        verdicts = {row.verdict for row in comparison.rows}
+        assert verdicts == {Verdict.SAME, Verdict.INVALID}
+        assert comparison.status == 0
+        judged = {finding.metric for row in comparison.rows for finding in row.findings}
+        assert judged == {"time"}  # one launch a side
+        assert {"pct_of_bound", "busbw_GBps", "pct_of_copy"} <= comparison.base.values.keys()
+        assert "pct_of_ideal" not in comparison.base.values
+
+
+def test_a_counter_renamed_between_two_files_goes_by_its_last_name() -> None:
+    def renamed(rate: float) -> Json:
+        document = woven(rate, 0, WEFT | {"name": "picks", "aliases": ["weft_rate"]})
+        for row in document["benchmarks"]:
+            row["picks"] = row.pop("weft_rate")
+        return document
+
+    before = [launch_of(woven(rate), f"a{i}") for i, rate in enumerate(rates(50.0, 1))]
+    after = [launch_of(renamed(rate), f"b{i}") for i, rate in enumerate(rates(40.0, 2))]
+    sides = Side.collect("base", before), Side.collect("new", after)
+    for base, new, verdict in (
+        (sides[0], sides[1], Verdict.SLOWER),
+        (sides[1], sides[0], Verdict.FASTER),
+    ):
+        (row,) = compare(base, new, Floors()).rows
+        assert {f.metric: f.verdict for f in row.findings}["picks"] is verdict
+    results = unite([parsed(woven(50.0), "a"), parsed(renamed(40.0), "b")])
+    assert [result.rows[0].counters["picks"] for result in results] == [50.0, 40.0]
+    mixed = Side.collect("mixed", [*before, *after])
+    assert "weft_rate" not in mixed.values
+    assert not any(map(math.isnan, mixed.values["picks"][0].tolist()))
+
+
+def test_a_floor_for_an_unknown_metric_is_refused_after_one_launch() -> None:
+    made: list[str] = []
+
+    def measure(side: str, number: int, names: str) -> Launch:
+        made.append(side)
+        return launch_of(samples.document([samples.row(NAME)]), f"{side}-{number}.json")
+
+    floors = Floors((SetFloor("*", "weft", 0.1),), places={"weft": "f.toml: floor[0].metric"})
+    with pytest.raises(ResultError, match=r"^f.toml: floor\[0\].metric: 'weft' is none of the"):
+        Session(measure, 3, floors, say=lambda line: None).run()
+    assert len(made) == 1
+
+
+# ---- the stored table
+
+
+def test_the_stored_table_knows_every_counter_of_the_recorded_results() -> None:
+    plain = {"family_index", "per_family_instance_index", "repetitions", "repetition_index"}
+    plain |= {"threads", "iterations", "real_time", "cpu_time"}
+    files = sorted(RECORDED.rglob("*.json"))
+    assert files
+    for path in files:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        assert document["context"]["overlapbench_schema"] == "1"
+        for row in document["benchmarks"]:
+            figures = {key for key, value in row.items() if isinstance(value, int | float)}
+            assert figures - plain <= stored_table().keys.keys(), path
+
+
+def test_families_lead_with_counters_that_there_are() -> None:
+    table = stored_table()
+    for family in table.families:
+        assert family.lead
+        assert set(family.lead) <= table.counters.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("time", "time ms"),
+        ("busbw_GBps", "busbw_GBps"),
+        ("TFLOPs", "TFLOPs"),
+        ("pct_of_copy", "pct_of_copy"),
+        ("batches_per_s", "batches_per_s"),
+        ("us_per_fragment", "us_per_fragment"),
+        ("slowdown", "slowdown"),
+        ("samples", "samples"),
+    ],
+)
+def test_a_unit_is_said_once(name: str, label: str) -> None:
+    assert stored_table().counters[name].label == label
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda d: d.pop("counters"), "counters: missing, or not a list"),
+        (lambda d: d.update(counters={}), "counters: missing, or not a list"),
+        (lambda d: d.update(counters=[]), "counters: there is no time that is judged"),
+        (lambda d: d["counters"][0].update(judged=False), "counters: there is no time that is"),
+        (lambda d: d["counters"].insert(0, 1), "counters[0]: 1 is not an object"),
+        (lambda d: d["counters"][-1].pop("name"), "counters[{last}].name: missing"),
+        (lambda d: d["counters"][-1].update(name="a b"), 'counters[{last}].name: "a b" is not a'),
+        (
+            lambda d: d["counters"][-1].update(name="time"),
+            "counters[{last}].name: time stands at counters[0] already",
+        ),
+        (
+            lambda d: d["counters"][-1].update(aliases=["ideal_ms"]),
+            "counters[{last}].name: ideal_ms stands at counters[{bound}] already",
+        ),
+        (lambda d: d["counters"][-1].update(aliases="x"), 'counters[{last}].aliases: "x" is not a'),
+        (lambda d: d["counters"][-1].update(unit=1), "counters[{last}].unit: 1 is not text"),
+        (lambda d: d["counters"][-1].pop("unit"), "counters[{last}].unit: missing"),
+        (
+            lambda d: d["counters"][-1].update(better="up"),
+            'counters[{last}].better: "up" is none of lower, higher, neither',
+        ),
+        (lambda d: d["counters"][-1].update(range="any"), 'counters[{last}].range: "any" is none'),
+        (
+            lambda d: d["counters"][-1].update(judged=1),
+            "counters[{last}].judged: 1 is neither true nor false",
+        ),
+        (
+            lambda d: d["counters"][-1].update(better="neither"),
+            "counters[{last}].judged: weft_rate has no ratios, or no direction",
+        ),
+        (
+            lambda d: d["counters"][-1].update(range="signed"),
+            "counters[{last}].judged: weft_rate has no ratios, or no direction",
+        ),
+        (lambda d: d["counters"][-1].update(title=1), "counters[{last}].title: 1 is not text"),
+        (lambda d: d.pop("families"), "families: missing, or not a list"),
+        (lambda d: d["families"][0].update(lead="x"), 'families[0].lead: "x" is not a list'),
+        (lambda d: d["families"][0].update(lead=[1]), "families[0].lead: 1 is not a name"),
+        (lambda d: d.update(workloads=1), "workloads: missing, or not a list"),
+        (lambda d: d["workloads"][0].pop("axes"), "workloads[0].axes: null is not a list"),
+        (
+            lambda d: d["benchmarks"][0].update(weft_rate=-1),
+            "benchmarks[0].weft_rate: -1 is not above 0",
+        ),
+        (lambda d: d["benchmarks"][0].pop("state"), "benchmarks[0].state: missing"),
+        (lambda d: d["benchmarks"][0].update(state="odd"), 'benchmarks[0].state: "odd" is none of'),
+        (
+            lambda d: d["benchmarks"][0].update(state="invalid"),
+            'benchmarks[0].state: "invalid" contradicts valid: 1',
+        ),
+        (lambda d: d["benchmarks"][0].update(reason=1), "benchmarks[0].reason: 1 is not text"),
+        (
+            lambda d: d["benchmarks"][0].update(ideal_ms=1.0, bound_ms=2.0),
+            "bound_ms stands there too, with another value",
+        ),
+    ],
+)
+def test_a_table_or_a_state_that_makes_no_sense_is_refused(change: Change, complaint: str) -> None:
+    document = woven(50.0)
+    names = [counter["name"] for counter in document["counters"]]
+    places = {"last": len(names) - 1, "bound": names.index("bound_ms")}
+    change(document)
+    text = json.dumps(document, indent=1)
+    readers: tuple[Callable[[str, str], object], ...] = (parse_result, parse_launch)
+    for read in readers:
+        with pytest.raises(ResultError) as refusal:
+            read("run.json", text)
+        line = str(refusal.value)
+        assert line.startswith("run.json: ")
+        assert complaint.format(**places) in line
+        assert len(line.splitlines()) == 1
+
+
+def test_a_row_that_lacks_what_its_family_has_says_which() -> None:
+    document = samples.stated(samples.document([samples.overlap("A+B/n:1")]))
+    document["counters"] = [c for c in document["counters"] if c["name"] != "comm_ms"]
+    with pytest.raises(ResultError, match=r"benchmarks\[0\].comm_ms: not in the file's table"):
+        parsed(document)
+
+
+# ---- states
+
+
+@pytest.mark.parametrize(
+    ("valid", "label", "state", "reason"),
+    [
+        (True, "", State.OK, ""),
+        (True, "bandwidth-bound", State.OK, "bandwidth-bound"),
+        (True, "no gain: why", State.OK, "no gain: why"),
+        (True, "serialized: the copy waited", State.SERIALIZED, "the copy waited"),
+        (False, "invalid: not overlapped: 0.1", State.INVALID, "not overlapped: 0.1"),
+        (False, "throttled", State.INVALID, "throttled"),
+        (False, "", State.INVALID, ""),
+    ],
+)
+def test_labels_of_old_files_become_states(
+    valid: bool, label: str, state: State, reason: str
+) -> None:
+    assert state_of_label(valid, label) == (state, reason)
+
+
+def test_the_state_decides_and_no_text() -> None:
+    rows = [
+        samples.row("Comm/AllReduce/bytes:1") | {"state": "ok", "reason": "invalid: not so"},
+        samples.row("Comm/AllReduce/bytes:2")
+        | {"state": "serialized", "reason": "invalid: odd", "label": "invalid: x"},
+        samples.row("Comm/AllReduce/bytes:6") | {"state": "control", "reason": "no overlap"},
+        samples.row("Comm/AllReduce/bytes:5") | {"state": "noisy", "reason": "clocks changed"},
+        samples.row("Comm/AllReduce/bytes:3", valid=0.0) | {"state": "invalid", "reason": ""},
+        samples.row("Comm/AllReduce/bytes:4") | {"state": "error", "reason": "no peer"},
+    ]
+    document = samples.stated(samples.document(rows[:0]))
+    document["benchmarks"] = rows
+    found = parsed(document).rows
+    assert [row.state for row in found] == list(State)
+    assert [row.trusted for row in found] == [True, True, False, False, False, False]
+    assert [row.passed_control for row in found] == [False, False, True, False, False, False]
+    remarks = ["invalid: not so", "serialized: invalid: odd", "", "", "", ""]
+    assert [row.remark for row in found] == remarks
+    unusable = ["invalid: no reason is given", "no peer"]
+    problems = ["control passed: no overlap", "noisy: clocks changed", *unusable]
+    assert [row.problem for row in found] == ["", "", *problems]
+    # A comparison takes what is uncertain, and finds it too noisy where it is.
+    assert launch_of(document, "x").problems == ["", "", "", "", *unusable]
+
+
+def test_repetitions_take_the_worst_state() -> None:
+    def summed(*states: tuple[str, str]) -> tuple[State, str]:
+        rows = [
+            samples.row("Comm/AllReduce/bytes:1", i, valid=float(state != "invalid"))
+            | {"state": state, "reason": reason}
+            for i, (state, reason) in enumerate(states)
+        ]
+        document = samples.stated(samples.document([]))
+        document["benchmarks"] = rows
+        (row,) = parsed(document).rows
+        return row.state, row.reason
+
+    ok, waited, bad, failed = ("ok", "x"), ("serialized", "y"), ("invalid", "z"), ("error", "w")
+    assert summed(ok, ok) == (State.OK, "x")
+    assert summed(ok, waited) == (State.SERIALIZED, "1 of 2 repetitions: y")
+    assert summed(ok, waited, bad) == (State.INVALID, "1 of 3 repetitions: z")
+    assert summed(ok, failed) == (State.INVALID, "1 of 2 repetitions: w")
+    assert summed(failed, failed) == (State.ERROR, "w")
+
+
+# ---- the axes of a pair's sides
+
+
+def sides_of(name: str, change: Change = lambda document: None) -> tuple[str, str]:
+    other = samples.overlap("AllReduce+Gemm/bytes:4/n:64")  # shares no axis, so that all are said
+    document = samples.stated(samples.document([samples.overlap(name), other]))
+    change(document)
+    (chart,) = (
+        chart for chart in draw_charts([parsed(document)], "") if chart.kind.name == "pairs"
+    )
+    (cells,) = chart.spec["datasets"].values()
+    cell = next(cell for cell in cells if cell["name"] == f"Overlap/{name}")
+    return cell["communication"], cell["computation"]
+
+
+def test_an_engine_is_the_copys() -> None:
+    name = "HostToDevice+Gemm/bytes:1024/memory:pageable/engine:sm/n:32/grid:2x2/work:tile"
+    assert sides_of(name) == (
+        "HostToDevice · 1 KiB · pageable · engine sm",
+        "Gemm · n 32 · work tile",
+    )
+
+
+def test_the_file_says_whose_an_axis_is() -> None:
+    def add(document: Json) -> None:
+        document["workloads"].append({"name": "Weave", "axes": ["bytes", "n"]})
+
+    assert sides_of("Weave+Gemm/bytes:1024/n:32/work:tile", add) == (
+        "Weave · 1 KiB · n 32",
+        "Gemm · work tile",
+    )
+
+
+def test_an_unknown_communication_has_what_stands_before_the_computations_axes() -> None:
+    assert sides_of("Weave+Gemm/bytes:1024/warp:3/n:32/work:tile") == (
+        "Weave · 1 KiB · warp 3",
+        "Gemm · n 32 · work tile",
+    )
+    assert sides_of("Weave+Loom/bytes:1024/warp:3") == ("Weave · 1 KiB", "Loom · warp 3")
+
+
+def test_a_file_without_workloads_takes_the_stored_ones() -> None:
+    name = "PeerCopy+Gemm/bytes:1024/engine:sm/n:32"
+    expected = ("PeerCopy · 1 KiB · engine sm", "Gemm · n 32")
+    assert sides_of(name, lambda document: document.pop("workloads")) == expected
+
+
+# ---- the history
+
+
+def test_a_history_from_before_is_read_and_added_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    old = samples.write(Path("old.json"), samples.document(samples.pipelines()))
+    assert history.main(["add", str(old)]) == 0
+    with sqlite3.connect("history.sqlite") as connection:
+        # What an earlier history.py wrote: no tables of counters, figures by their earlier names.
+        for table in ("counters_of_run", "counters"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DROP TRIGGER measurement_is_not_changed")
+        connection.execute(
+            "UPDATE measurement SET figures = replace(figures, 'pct_of_bound', 'pct_of_ideal')"
+        )
+    connection.close()
+    capsys.readouterr()
+    assert history.main(["show", "1"]) == 0
+    assert "pct_of_bound" in capsys.readouterr().out
+    new = samples.document(samples.pipelines(), date="2025-03-02T12:00:00+00:00")
+    assert history.main(["add", str(samples.write(Path("new.json"), samples.stated(new)))]) == 0
+    for metric in ("pct_of_bound", "pct_of_ideal"):
+        assert history.main(["trend", "--metric", metric, "-o", "trend.html"]) == 0
+        page = Path("trend.html").read_text(encoding="utf-8")
+        assert '"run": 1' in page
+        assert '"run": 2' in page
+    with sqlite3.connect("history.sqlite") as connection:
+        (tables,) = connection.execute("SELECT count(*) FROM counters").fetchone()
+    connection.close()
+    assert tables == 1
+
+
+def test_a_metric_that_no_run_has_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    samples.write(Path("run.json"), samples.document(samples.pipelines()))
+    assert history.main(["add", "run.json"]) == 0
+    capsys.readouterr()
+    assert history.main(["changes", "--metric", "weft_rate"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("history: --metric weft_rate: is none of time, ")
+    assert len(err.splitlines()) == 1
+
+
+def test_tables_of_counters_cannot_be_changed(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript(schema.script())
+    connection.execute("INSERT INTO counters (content) VALUES ('{}')")
+    with pytest.raises(sqlite3.IntegrityError, match="can only be added to"):
+        connection.execute("UPDATE counters SET content = 'x'")
+    connection.close()

@@ -1,0 +1,266 @@
+"""The list of mutants is fresh, and the script that plants them tells what it saw."""
+
+import json
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import mutants
+from mutants import Ended, Mutant, Result, Verdict
+
+MUTANTS = mutants.read_list()
+CMAKE = (mutants.ROOT / "tests" / "CMakeLists.txt").read_text()
+ONE = Mutant("min-is-max", "core/min.cc", "a < b", "a > b", ("min_test", "sum_test_on_2"))
+
+
+# ---- The list
+
+
+def test_there_are_enough_mutants_of_different_names() -> None:
+    assert len(MUTANTS) >= 60
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_an_entry_is_fresh(mutant: Mutant) -> None:
+    text = (mutants.ROOT / mutant.file).read_text()
+    assert mutant.applied(text) is not None, f"{text.count(mutant.old)} times in {mutant.file}"
+    assert mutant.applied(text) != text
+
+
+@pytest.mark.parametrize("test", mutants.all_tests(MUTANTS))
+def test_a_test_that_should_notice_exists(test: str) -> None:
+    assert (mutants.ROOT / mutants.source_of(test)).is_file()
+    if mutants.is_pytest(test):
+        return
+    declared = re.search(rf"overlapbench_test\({mutants.target_of(test)}\.cc([^)]*)\)", CMAKE)
+    assert declared is not None
+    ranks = re.search(r"RANKS((?: \d)+)", declared[1])
+    names = [f"{mutants.target_of(test)}_on_{n}" for n in ranks[1].split()] if ranks else []
+    assert test in (names or [mutants.target_of(test)])
+
+
+def test_few_are_accepted_as_survivors_and_each_says_why() -> None:
+    survivors = [mutant for mutant in MUTANTS if mutant.survives]
+    assert len(survivors) <= (1 - mutants.LEAST_CAUGHT) * len(MUTANTS)
+    assert all(re.match(r"[A-Z].{30,}\.$", mutant.survives) for mutant in survivors)
+
+
+# ---- Trying one
+
+
+class FakeBench:
+    """Takes notes of what it finds in the copy; fails as it is told."""
+
+    def __init__(self, place: Path, error: str = "", ends: dict[str, Ended] | None = None) -> None:
+        self.place = place
+        self.error = error
+        self.ends = ends or {}
+        self.built: list[str] = []
+        self.ran: list[str] = []
+        self.seen: set[str] = set()
+
+    def build(self, tests: Sequence[str]) -> str:
+        self.built += tests
+        self.seen.add(self.place.read_text())
+        return self.error
+
+    def run(self, test: str) -> Ended:
+        self.ran.append(test)
+        self.seen.add(self.place.read_text())
+        return self.ends.get(test, Ended(0))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    place = tmp_path / ONE.file
+    place.parent.mkdir()
+    place.write_text("return a < b ? a : b;")
+    return place
+
+
+def try_one(place: Path, bench: FakeBench, mutant: Mutant = ONE) -> Result:
+    before = place.read_text()
+    result = mutants.try_mutant(mutant, place.parents[1], bench)
+    assert place.read_text() == before
+    return result
+
+
+def test_the_fault_is_there_while_it_is_tried_and_gone_afterwards(place: Path) -> None:
+    bench = FakeBench(place)
+    assert try_one(place, bench) == Result(ONE, Verdict.SURVIVED)
+    assert bench.seen == {"return a > b ? a : b;"}
+    assert bench.built == bench.ran == list(ONE.tests)
+
+
+def test_the_first_test_that_fails_ends_it_and_is_named(place: Path) -> None:
+    output = "[ RUN      ] MinTest.OfTwo\n[  FAILED  ] MinTest.OfTwo (0 ms)\n"
+    bench = FakeBench(place, ends={"min_test": Ended(1, output)})
+    assert try_one(place, bench) == Result(ONE, Verdict.CAUGHT, "min_test: MinTest.OfTwo")
+    assert bench.built == bench.ran == ["min_test"]
+
+
+def test_a_test_that_crashes_is_named(place: Path) -> None:
+    bench = FakeBench(place, ends={"sum_test_on_2": Ended(-11, "")})
+    assert try_one(place, bench) == Result(ONE, Verdict.CAUGHT, "sum_test_on_2")
+
+
+def test_a_test_that_hangs_has_caught_it(place: Path) -> None:
+    bench = FakeBench(place, ends={"min_test": Ended(None)})
+    assert try_one(place, bench) == Result(ONE, Verdict.HANG, "min_test")
+
+
+def test_what_does_not_compile_is_not_tested(place: Path) -> None:
+    bench = FakeBench(place, error="error: unused variable")
+    assert try_one(place, bench) == Result(ONE, Verdict.UNBUILT, "error: unused variable")
+    assert bench.ran == []
+
+
+@pytest.mark.parametrize(
+    ("text", "times"), [("return std::min(a, b);", 0), ("a < b || a < b", 2)], ids=str
+)
+def test_a_text_that_does_not_occur_once_is_stale(place: Path, text: str, times: int) -> None:
+    place.write_text(text)
+    bench = FakeBench(place)
+    assert try_one(place, bench) == Result(ONE, Verdict.STALE, f"its text is {times} times there")
+    assert bench.built == []
+
+
+def test_a_file_that_is_gone_is_stale(place: Path) -> None:
+    result = mutants.try_mutant(replace(ONE, file="gone.cc"), place.parents[1], FakeBench(place))
+    assert result.verdict is Verdict.STALE
+
+
+def test_an_interrupted_try_leaves_the_file_whole(place: Path) -> None:
+    class Interrupted(FakeBench):
+        def run(self, test: str) -> Ended:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        try_one(place, Interrupted(place))
+    assert place.read_text() == "return a < b ? a : b;"
+
+
+# ---- The summary
+
+
+def results(caught: int, survived: int, survives: str = "") -> list[Result]:
+    survivor = Result(replace(ONE, survives=survives), Verdict.SURVIVED)
+    return [Result(ONE, Verdict.CAUGHT)] * caught + [survivor] * survived
+
+
+@pytest.mark.parametrize(
+    ("seen", "good"),
+    [
+        (results(20, 0), True),
+        (results(19, 1, "It cannot matter."), True),
+        (results(19, 1), False),
+        (results(18, 2, "It cannot matter."), False),
+        ([*results(19, 0), Result(ONE, Verdict.HANG)], True),
+        ([*results(99, 0), Result(ONE, Verdict.STALE)], False),
+        ([*results(99, 0), Result(ONE, Verdict.UNBUILT)], False),
+    ],
+)
+def test_a_run_is_good_if_nearly_all_are_caught_and_the_others_explained(
+    seen: list[Result], good: bool
+) -> None:
+    assert mutants.summary(seen)[1] is good
+
+
+def test_the_summary_counts_and_names() -> None:
+    text, _ = mutants.summary([*results(2, 1, "It cannot matter."), Result(ONE, Verdict.HANG)])
+    assert text.splitlines() == [
+        "3 of 4 caught (75.0%)",
+        "  caught: 2",
+        "  caught (hang): 1",
+        "  survived: 1",
+        "survived: min-is-max: It cannot matter.",
+    ]
+
+
+def test_a_sentence_that_is_no_longer_true_is_named() -> None:
+    text, good = mutants.summary([Result(replace(ONE, survives="Why."), Verdict.CAUGHT)])
+    assert "its sentence can go, a test catches it: min-is-max" in text
+    assert good
+
+
+# ---- The copy, the commands, the last run's verdicts
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A checkout with one file of each kind."""
+    tree = tmp_path / "tree"
+    (tree / "core").mkdir(parents=True)
+    (tree / ".gitignore").write_text("/build/\n")
+    (tree / "core" / "min.cc").write_text("a < b")
+    subprocess.run(["git", "-C", tree, "init", "-q"], check=True)
+    subprocess.run(["git", "-C", tree, "add", "."], check=True)
+    (tree / "core" / "new.cc").write_text("not added yet")
+    return tree
+
+
+def test_the_copy_is_the_working_tree(tree: Path) -> None:
+    copy = tree / "build" / "mutants"
+    mutants.refresh_copy(tree, copy)
+    built = copy / "build" / "host" / "min_test"
+    built.parent.mkdir(parents=True)
+    built.touch()
+    unchanged = (copy / "core" / "new.cc").stat().st_mtime_ns
+    (copy / "core" / "min.cc").write_text("a > b")  # an interrupted run's
+    (copy / "core" / "gone.cc").touch()
+    mutants.refresh_copy(tree, copy)
+    assert {path.name for path in copy.rglob("*.cc")} == {"min.cc", "new.cc"}
+    assert (copy / "core" / "min.cc").read_text() == "a < b"
+    assert (copy / "core" / "new.cc").stat().st_mtime_ns == unchanged
+    assert built.is_file()
+
+
+def test_a_command_that_runs_into_its_limit_is_ended(tmp_path: Path) -> None:
+    tree = mutants.CopiedTree(tmp_path, 1)
+    assert tree.command(["sh", "-c", "sleep 600"], 0.2) == Ended(None)
+    assert tree.command(["sh", "-c", "echo hello; exit 3"], 60) == Ended(3, "hello\n")
+
+
+def test_verdicts_hold_while_nothing_has_changed(place: Path) -> None:
+    copy = place.parents[1]
+    mutants.Verdicts(copy, resume=False).add(Result(ONE, Verdict.CAUGHT, "min_test"))
+    assert mutants.Verdicts(copy, resume=False).find(ONE) is None
+    known = mutants.Verdicts(copy, resume=True)
+    assert known.find(ONE) == Result(ONE, Verdict.CAUGHT, "min_test")
+    assert known.find(replace(ONE, survives="Why.")) is not None
+    assert known.find(replace(ONE, new="a <= b")) is None
+    place.write_text("return a < b ? a : b;  // changed")
+    assert known.find(ONE) is None
+
+
+def test_what_could_not_be_tried_is_tried_again(place: Path) -> None:
+    copy = place.parents[1]
+    mutants.Verdicts(copy, resume=False).add(Result(ONE, Verdict.STALE))
+    assert not (copy / "verdicts.json").exists()
+
+
+def test_the_verdicts_are_json(place: Path) -> None:
+    copy = place.parents[1]
+    mutants.Verdicts(copy, resume=False).add(Result(ONE, Verdict.SURVIVED, "why"))
+    assert list(json.loads((copy / "verdicts.json").read_text()).values()) == [["survived", "why"]]
+
+
+# ---- The command line
+
+
+def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mutants.main(["--list", "--only", MUTANTS[0].name]) == 0
+    assert capsys.readouterr().out.split()[:2] == [MUTANTS[0].name, MUTANTS[0].file]
+
+
+@pytest.mark.parametrize("pattern", ["no such mutant", "("])
+def test_what_chooses_nothing_is_refused(pattern: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        mutants.main(["--only", pattern])
+    assert ended.value.code == 2
+    assert f"--only={pattern}" in capsys.readouterr().err

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Measure how far launches of one build differ, as a comparison of two files has to know it.
+
+    tools/known_spread.py RUN.json AGAIN.json ...
+
+Takes two launches or more of one build on one machine. Prints, for each backend among them, the
+entry of KNOWN in tools/overlapbench/compare/known.py. Rows with a problem are left out.
+
+Exit status: 0, or 2 for bad usage, unreadable files, and a backend with a single launch.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+try:
+    from overlapbench.compare.known import measure_spread
+    from overlapbench.compare.side import Side
+    from overlapbench.launch import read_launches
+    from overlapbench.output import print_text
+    from overlapbench.source import ResultError
+except ModuleNotFoundError as missing:
+    print(
+        f"known_spread: Python has no {missing.name}: run with .venv/bin/python, which ./bench"
+        " makes, or pip install -r tools/requirements.txt",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="known_spread",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", metavar="RUN.json", help="launches; globs")
+    options = parser.parse_args(arguments)
+    try:
+        print_text(_measure(options.files))
+    except ResultError as error:
+        print(f"known_spread: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _measure(files: Sequence[str]) -> str:
+    launches = read_launches(files)
+    lines = []
+    for backend in dict.fromkeys(launch.context["backend"] for launch in launches):
+        of_backend = [launch for launch in launches if launch.context["backend"] == backend]
+        if len(of_backend) < 2:
+            raise ResultError(f"{of_backend[0].source}: one launch of {backend!r}: give 2 or more")
+        prior, rows = measure_spread(Side.collect(backend, of_backend))
+        lines.append(
+            f'"{backend}": Prior(between={prior.between:.4f}, freedom={prior.freedom:.1f}),'
+            f"  # {rows} rows, {len(of_backend)} launches"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

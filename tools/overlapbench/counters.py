@@ -1,0 +1,322 @@
+"""The table of counters: what each is called, its unit, its range, and which way is better.
+
+Every result file carries its own table, and the tools take from it whatever they need to know of a
+counter. Files of schema "1" have none; counters.json beside this file stands for theirs. The
+program writes it (`./bench --list_counters=json`), and nothing in Python lists counters by hand.
+
+A table also holds the families, with the counters to show first, and the axes of each workload.
+A counter that was renamed lists its earlier names as `aliases`. Readers know it by all of them, so
+that a file from before still matches one from after.
+
+Times, sizes and rates are compared as ratios. `efficiency` is not: it may be 0 or negative, and
+where one side is short it is all noise, since it divides by that side (docs/metrics.md, Pitfalls).
+So it is judged as 1 + efficiency x min(C, M) / T, which is the speedup (C + M) / T.
+"""
+
+import functools
+import json
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from overlapbench.names import BenchmarkName
+from overlapbench.source import LARGEST, SMALLEST, Document, Fields, ResultError, harmless, short
+
+TIME = "time"  # Google Benchmark's `real_time`
+VALID = "valid"
+EFFICIENCY = "efficiency"
+SHOWN = ("slowdown",)  # what a comparison shows besides what it judges
+PARTS = ("counters", "families", "workloads")  # of a result file: what makes the table
+
+_STORED = Path(__file__).with_name("counters.json")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_PRINTED_UNITS = {"us": "µs", "count": "", "bool": ""}
+_UNITS_IN_NAMES = {"%": "pct", "TFLOP/s": "TFLOPs", "1/s": "s"}
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+class Range(Enum):
+    """Which values make sense."""
+
+    POSITIVE = "positive"
+    NOT_NEGATIVE = "not_negative"
+    SIGNED = "signed"  # differences: noise, or a loss, makes them negative
+    AT_MOST_1 = "at_most_1"
+    FLAG = "flag"
+
+
+# The lowest value, whether it is itself allowed, and the highest.
+_LIMITS: Mapping[Range, tuple[float, bool, float]] = {
+    Range.POSITIVE: (0.0, False, math.inf),
+    Range.NOT_NEGATIVE: (0.0, True, math.inf),
+    Range.SIGNED: (-math.inf, True, math.inf),
+    Range.AT_MOST_1: (-math.inf, True, 1.0),
+    Range.FLAG: (0.0, True, 1.0),
+}
+
+
+class Better(Enum):
+    """Which way is an improvement."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True)
+class Counter:
+    """One entry of the table."""
+
+    name: str
+    unit: str  # "" of a ratio
+    better: Better
+    range: Range
+    judged: bool  # whether a comparison judges it where a row has it
+    title: str  # a column's heading, without the unit
+    definition: str
+    aliases: tuple[str, ...] = ()  # earlier names
+
+    @property
+    def printed_unit(self) -> str:
+        return _PRINTED_UNITS.get(self.unit, self.unit)
+
+    @property
+    def label(self) -> str:
+        """The name and, unless the name says it, the unit: `time ms`, `busbw_GBps`."""
+        word = _UNITS_IN_NAMES.get(self.unit, self.unit.replace("/", "p"))
+        told = not self.printed_unit or word in self.name.split("_")
+        return self.name if told else f"{self.name} {self.printed_unit}"
+
+    @property
+    def can_be_judged(self) -> bool:
+        """Tell whether changes are ratios, or efficiency, which is judged by another figure."""
+        return self.name == EFFICIENCY or self.range in (Range.POSITIVE, Range.NOT_NEGATIVE)
+
+    def surely_fine(self) -> tuple[float, float]:
+        """Return an interval in which every number makes sense."""
+        low, low_allowed, high = _LIMITS[self.range]
+        least = max(low, -LARGEST) if low_allowed else SMALLEST
+        return (high if self.range is Range.FLAG else least), min(high, LARGEST)
+
+    def fault(self, value: float) -> str:
+        """Say why a finite value makes no sense; "" when it does."""
+        low, low_allowed, high = _LIMITS[self.range]
+        if self.range is Range.FLAG:
+            return "" if value in (0, 1) else f"{value:g} is neither 0 nor 1"
+        if value < low or (value == low and not low_allowed):
+            return f"{value:g} is {'negative' if low_allowed else 'not above 0'}"
+        return f"{value:g} is above {high:g}" if value > high else ""
+
+    def difference(self, other: "Counter") -> str:
+        """Say in what another counter of this name is another figure; "" when it is the same.
+
+        Titles and definitions are text that may be reworded; a new meaning takes a new name.
+        """
+        if self.unit != other.unit:
+            return f"unit is {other.unit!r}, but {self.unit!r}"
+        if self.better is not other.better:
+            return f"better is {other.better.value}, but {self.better.value}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the report says of a family, and the counters that its table shows first."""
+
+    name: str
+    about: str
+    lead: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """All counters and families of a file, in its order, and the axes of its workloads."""
+
+    counters: Mapping[str, Counter]
+    families: tuple[Family, ...] = ()
+    workloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def keys(self) -> Mapping[str, str]:
+        """The counter that a key of a row stands for: a name, or an alias. `time` is none."""
+        names = {
+            key: counter.name
+            for counter in self.counters.values()
+            for key in (*counter.aliases, counter.name)
+        }
+        names.pop(TIME)
+        return names
+
+    @cached_property
+    def judged(self) -> tuple[str, ...]:
+        """The names of what comparisons judge."""
+        return tuple(counter.name for counter in self.counters.values() if counter.judged)
+
+    @cached_property
+    def plain(self) -> "Table":
+        """The table of a file that is not ours: its time is all that is known."""
+        return Table({TIME: self.counters[TIME]})
+
+    def canonical(self, name: str) -> str:
+        """Return today's name of a counter."""
+        return self.keys.get(name, name)
+
+    def axes_of_first(self, name: BenchmarkName) -> frozenset[str]:
+        """Return the axes of the workload that stands first in a name.
+
+        Of one that the table does not know they are those before the first axis of the others: in
+        a name the axes of the workloads follow each other as the workloads do.
+        """
+        first, *others = name.workloads
+        if first in self.workloads:
+            return frozenset(self.workloads[first])
+        theirs = {axis for other in others for axis in self.workloads.get(other, ())}
+        axes = [axis for axis, _ in name.axes]
+        end = next((i for i, axis in enumerate(axes) if axis in theirs), 1)
+        return frozenset(axes[:end])
+
+    def find(self, name: str) -> Counter | None:
+        return self.counters.get(self.canonical(name))
+
+
+# ---- reading
+
+
+def parse_table(document: Document) -> Table:
+    """Read the table of a document; ResultError naming the entry that makes no sense."""
+    counters: dict[str, Counter] = {}
+    taken: dict[str, str] = {}
+    for fields in _objects(document, "counters"):
+        counter = _counter(fields)
+        counters[counter.name] = counter
+        for name in (counter.name, *counter.aliases):
+            if taken.setdefault(name, fields.path) != fields.path:
+                raise fields.error("name", f"{name} stands at {taken[name]} already")
+    if TIME not in counters or not counters[TIME].judged:
+        raise ResultError(f"{document.source}: counters: there is no {TIME} that is judged")
+    families = tuple(map(_family, _objects(document, "families")))
+    given = "workloads" in document.values
+    workloads = _objects(document, "workloads") if given else []
+    axes = {_name(fields): _names(fields, "axes") for fields in workloads}
+    return Table(counters, families, axes if given else _axes_of_workloads())
+
+
+@functools.cache
+def stored_table() -> Table:
+    """Return the table of files that have none."""
+    text = _STORED.read_text(encoding="utf-8")
+    return parse_table(Document(str(_STORED), text, json.loads(text)))
+
+
+def _axes_of_workloads() -> Mapping[str, tuple[str, ...]]:
+    return stored_table().workloads
+
+
+def _objects(document: Document, part: str) -> list[Fields]:
+    entries = document.values.get(part)
+    if not isinstance(entries, list):
+        raise ResultError(f"{document.source}: {part}: missing, or not a list")
+    listed = replace(document, list_name=part)
+    return [listed.fields(index) for index in range(len(entries))]
+
+
+def _counter(fields: Fields) -> Counter:
+    judged = fields.values.get("judged")
+    if not isinstance(judged, bool):
+        raise fields.error("judged", f"{short(judged)} is neither true nor false")
+    name = _name(fields)
+    counter = Counter(
+        name,
+        harmless(fields.text("unit")),
+        _choice(fields, "better", Better),
+        _choice(fields, "range", Range),
+        judged,
+        fields.line("title") or name,
+        fields.line("definition"),
+        _names(fields, "aliases") if "aliases" in fields.values else (),
+    )
+    if judged and (counter.better is Better.NEITHER or not counter.can_be_judged):
+        raise fields.error("judged", f"{name} has no ratios, or no direction, to judge by")
+    return counter
+
+
+def _family(fields: Fields) -> Family:
+    return Family(_name(fields), fields.line("about"), _names(fields, "lead"))
+
+
+def _name(fields: Fields) -> str:
+    return _checked(fields, "name", fields.text("name"))
+
+
+def _names(fields: Fields, key: str) -> tuple[str, ...]:
+    names = fields.values.get(key)
+    if not isinstance(names, list):
+        raise fields.error(key, f"{short(names)} is not a list")
+    return tuple(_checked(fields, key, name) for name in names)
+
+
+def _checked(fields: Fields, key: str, name: object) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise fields.error(key, f"{short(name)} is not a name of letters, digits and _")
+    return name
+
+
+def _choice(fields: Fields, key: str, choices: type[_Choice]) -> _Choice:
+    try:
+        return choices(fields.text(key))
+    except ValueError:
+        known = ", ".join(str(choice.value) for choice in choices)
+        raise fields.error(key, f"{short(fields.values[key])} is none of {known}") from None
+
+
+# ---- several files
+
+
+def merge_tables(tables: Iterable[tuple[str, Table]]) -> Table:
+    """Unite the tables of files, given with their names; ResultError where two contradict.
+
+    A counter that was renamed goes by its last name. One that not all files judge is not judged.
+    """
+    distinct: list[tuple[str, Table]] = []
+    for source, table in tables:
+        if all(table is not other and table != other for _, other in distinct):
+            distinct.append((source, table))
+    if len(distinct) == 1:
+        return distinct[0][1]
+    last = {
+        alias: counter.name
+        for _, table in distinct
+        for counter in table.counters.values()
+        for alias in counter.aliases
+    }
+    merged: dict[str, Counter] = {}
+    sources: dict[str, str] = {}
+    for source, table in distinct:
+        for counter in table.counters.values():
+            name = last.get(counter.name, counter.name)
+            known = merged.setdefault(name, counter)
+            if difference := known.difference(counter):
+                where = sources[name]
+                raise ResultError(f"{source}: counters: {counter.name}: {difference} in {where}")
+            merged[name] = _united(name, known, counter)
+            sources.setdefault(name, source)
+    families = {family.name: family for _, table in reversed(distinct) for family in table.families}
+    order = dict.fromkeys(family.name for _, table in distinct for family in table.families)
+    workloads = {name: axes for _, table in distinct for name, axes in table.workloads.items()}
+    return Table(merged, tuple(families[name] for name in order), workloads)
+
+
+def _united(name: str, one: Counter, other: Counter) -> Counter:
+    """Return a counter of two files; that of the file which has its last name tells of it."""
+    names: Collection[str] = (*one.aliases, one.name, *other.aliases, other.name)
+    return replace(
+        other if other.name == name != one.name else one,
+        name=name,
+        judged=one.judged and other.judged,
+        aliases=tuple(alias for alias in dict.fromkeys(names) if alias != name),
+    )
