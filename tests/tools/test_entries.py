@@ -34,8 +34,9 @@ _FIELDS = {
 @st.composite
 def rows(draw: st.DrawFn) -> list[Json]:
     """Rows of two layouts that are good, but for some fields of some rows."""
+    interval = draw(st.sampled_from([{}, {"time_low_ms": 0.5, "time_high_ms": 1.5}]))
     made = [
-        samples.overlap(f"A+B/n:{n}", efficiency=0.5)
+        samples.overlap(f"A+B/n:{n}", efficiency=0.5) | interval
         if n % 2
         else samples.row(f"Comm/AllReduce/bytes:{n}", busbw_GBps=2.0)
         for n in range(draw(st.integers(1, 6)))
@@ -93,3 +94,11 @@ def test_an_invalid_row_is_no_good_one() -> None:
     document = Document.parse("run.json", json.dumps(samples.document(made)))
     found = read_entries(document, read_contract(document), Names())
     assert found.problems == ["", "invalid: bad", ""]
+
+
+def test_a_reversed_interval_of_the_time_is_refused() -> None:
+    bounds = {"time_low_ms": 1.5, "time_high_ms": 0.5}
+    document = samples.stated(samples.document([samples.row("Compute/Gemm/n:1") | bounds]))
+    assert read(json.dumps(document)) == (
+        "run.json: benchmarks[0].time_low_ms: 1.5 is above time_high_ms: 0.5 (line 1)"
+    )

@@ -33,7 +33,7 @@ chosen = re.compile(flags.get("benchmark_filter", ""))
 document["benchmarks"] = [r for r in document["benchmarks"] if chosen.search(r["name"])]
 for row in document["benchmarks"]:
     slower = re.search(flags.get("slower", "^$"), row["name"])
-    row["real_time"] *= random.gauss(1.1 if slower else 1.0, 0.002)
+    row["real_time"] *= random.gauss(float(flags.get("factor", 1.1)) if slower else 1.0, 0.002)
     row["label"] = flags["benchmark_repetitions"]
 pattern, _, delay_us = flags.get("inject_delay", "").rpartition(":")
 delayed = [r for r in document["benchmarks"] if pattern and re.search(pattern, r["name"])]
@@ -119,8 +119,11 @@ def test_calibrated_spreads_raise_the_floor(program: str, tmp_path: Path) -> Non
     folder = tmp_path / "baseline"
     assert run("baseline", "--command", program, "--output", folder) == 0
     (folder / "spreads.toml").write_text(f'[spread."{NAMES[2]}"]\ntime = 10\n')
-    candidate = f"{program} --slower={NAMES[2]}"
+    # Below the limit: above it, a row that is too noisy fails.
+    candidate = f"{program} --slower={NAMES[2]} --factor=1.08"
     assert run("run", "--baseline", folder, "--candidate", candidate) == 0
+    (folder / "spreads.toml").unlink()
+    assert run("run", "--baseline", folder, "--candidate", candidate) == 1
 
 
 def test_a_row_that_fails_is_no_failed_launch(program: str) -> None:

@@ -18,17 +18,19 @@ from overlapbench.columns import Array, Block, split_blocks
 from overlapbench.counters import EFFICIENCY, SHOWN, TIME, Table
 from overlapbench.names import BenchmarkName
 from overlapbench.result import (
+    TIME_BOUNDS,
     TO_MS,
     Contract,
     State,
     read_counters,
     read_failure,
+    read_intervals,
     read_name,
     read_state,
     read_time_ms,
     require,
 )
-from overlapbench.source import SMALLEST, Document, Fields
+from overlapbench.source import LARGEST, SMALLEST, Document, Fields
 
 Figure = TypeVar("Figure", float, Array)  # of one row, or of many
 # Columns that are derived; no counter can have these names.
@@ -138,7 +140,12 @@ class _Reader:
             if column is None:
                 return None
             counters[name] = column
-        return counters
+        if not self.contract.ours or block.columns.keys().isdisjoint(TIME_BOUNDS):
+            return counters
+        low, high = (block.floats(key, SMALLEST, LARGEST) for key in TIME_BOUNDS)
+        if low is None or high is None or (low > high).any():
+            return None
+        return counters | dict(zip(TIME_BOUNDS, (low, high), strict=True))
 
     # ---- an entry
 
@@ -168,7 +175,9 @@ class _Reader:
         table = self.contract.table
         counters = read_counters(fields, self.contract.keys_of(fields.values.keys()), table)
         require(fields, required, counters)
-        return {TIME: read_time_ms(fields, table)} | counters
+        interval = read_intervals(fields, (), table).get(TIME) if self.contract.ours else None
+        bounds = dict(zip(TIME_BOUNDS, interval, strict=True)) if interval else {}
+        return {TIME: read_time_ms(fields, table)} | counters | bounds
 
 
 def _plainly_good(block: Block) -> bool:
@@ -194,7 +203,7 @@ def standard_error(counters: Mapping[str, Figure]) -> Figure | float:
 
     From the row's own interval, else from its samples, as if they were normal; NaN without either.
     """
-    low, high = counters.get("time_low_ms"), counters.get("time_high_ms")
+    low, high = map(counters.get, TIME_BOUNDS)
     if low is not None and high is not None:
         ends = np.log(np.maximum(low, SMALLEST)), np.log(np.maximum(high, SMALLEST))
         width: Figure = np.abs(ends[1] - ends[0]) / (2 * _QUANTILE)

@@ -34,7 +34,7 @@ __all__ = ["BACKENDS", "SCHEMAS", "Result", "ResultError", "Row", "parse_result"
 SCHEMAS = ("1", "2")
 _STATED = "2"  # of SCHEMAS: rows have their state, and the file its table
 BACKENDS = ("cuda", "host")
-_TIME_BOUNDS = ("time_low_ms", "time_high_ms")
+TIME_BOUNDS = ("time_low_ms", "time_high_ms")
 _AGGREGATES = "only aggregates are in the file"
 TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _REQUIRED: Mapping[str, frozenset[str]] = {
@@ -174,7 +174,7 @@ class Contract:
 
 
 def _is_bound(key: str, keys: Collection[str]) -> bool:
-    if key in _TIME_BOUNDS:
+    if key in TIME_BOUNDS:
         return True
     stem, _, end = key.rpartition("_")
     return end in ("low", "high") and {stem, f"{stem}_low", f"{stem}_high"} <= set(keys)
@@ -349,7 +349,7 @@ def read_time_ms(fields: Fields, table: Table) -> float:
 def read_intervals(fields: Fields, keys: Collection[str], table: Table) -> dict[str, Interval]:
     """Return the 95 % intervals of the counters that have one, and of the time."""
     bounds = {table.keys[key]: (f"{key}_low", f"{key}_high") for key in keys}
-    bounds[TIME] = _TIME_BOUNDS
+    bounds[TIME] = TIME_BOUNDS
     intervals = {}
     for name, (low, high) in bounds.items():
         if low not in fields.values and high not in fields.values:
