@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fixtures/context.h"
+#include "fixtures/load.h"
 #include "fixtures/rank_times.h"
 #include "fixtures/resources.h"
 #include "report/run_reporter.h"
@@ -152,11 +153,17 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     reporter.Abandon(reason);
     line_files.Abandon(reason);
   });
+  const std::string load = LoadBefore(suite.machine);
+  if (!load.empty() && ranks.is_root()) {
+    std::cerr << "overlapbench: this machine is busy: " << load
+              << "; figures will be noisy, or wrong\n";
+  }
   const SelfTest self_test =
       known.empty() ? SelfTest{true, "left out"} : RunSelfTest(suite.machine, known, options.gate);
   const auto context = DescribeRun(suite.machine, options);
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
   benchmark::AddCustomContext("self_test", self_test.text);
+  if (!load.empty()) benchmark::AddCustomContext("busy", load);
   if (console != nullptr) console->ShowContext(DescribeInOneLine(context));
   for (const Benchmark& benchmark : chosen) Register(suite, Observed(benchmark, console));
   RunToTheEnd(watchdog, suite, reporter);

@@ -148,12 +148,20 @@ struct DeviceInfo {
   int compute_capability = 0;                   // 90 is 9.0; 0 on the host backend
   double most_clock_GHz = 0;                    // of the SMs; 0 on the host backend
   std::size_t cache_bytes = 0;                  // last-level cache: L2 on a GPU
+  double memory_GBps = 0;                       // read and written together; 0 if unknown
+  double link_GBps = 0;                         // to other GPUs, each way; 0 if unknown
   std::map<std::string, std::string> versions;  // of the driver and libraries, for the JSON context
 };
 
 struct Memory {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
+};
+
+// By any process. 0 where nothing can tell.
+struct DeviceUse {
+  double busy_pct = 0;  // of about the last second: time in which a kernel ran
+  int processes = 0;    // that have the device open, this one included
 };
 
 class Device {
@@ -192,6 +200,7 @@ class Device {
   [[nodiscard]] virtual double ElapsedMs(const Event& from, const Event& to) const = 0;
   // Watches are independent of each other: none reports what happened before it was made.
   virtual std::unique_ptr<ThrottleWatch> WatchThrottling() = 0;
+  [[nodiscard]] virtual DeviceUse Use() const = 0;
   // Facts about the device's environment for the JSON context: clocks, topology.
   [[nodiscard]] virtual std::map<std::string, std::string> Surroundings() const = 0;
 };

@@ -40,6 +40,7 @@ class ForwardingDevice : public Device {
     return device_->ElapsedMs(from, to);
   }
   std::unique_ptr<ThrottleWatch> WatchThrottling() override { return device_->WatchThrottling(); }
+  [[nodiscard]] DeviceUse Use() const override { return device_->Use(); }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
     return device_->Surroundings();
   }

@@ -53,6 +53,32 @@ std::string PciBusId(int ordinal) {
   return bus_id.data();
 }
 
+// What the memory's pins can do.
+double MemoryGBps(int ordinal) {
+  constexpr double kTransfersPerClock = 2;
+  constexpr double kBitsInByte = 8;
+  constexpr double kGHzFromkHz = 1e-6;
+  int clock_kHz = 0;
+  int width_bits = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&clock_kHz, cudaDevAttrMemoryClockRate, ordinal));
+  CUDA_CHECK(cudaDeviceGetAttribute(&width_bits, cudaDevAttrGlobalMemoryBusWidth, ordinal));
+  return kTransfersPerClock * clock_kHz * kGHzFromkHz * width_bits / kBitsInByte;
+}
+
+// One NVLink's rate each way; 0 for GPUs that the table does not have. Source: NVIDIA's
+// architecture whitepapers (A100: 12 links, 600 GB/s both ways; H100: 18, 900; B200: 18, 1,800).
+double LinkGBps(int compute_capability) {
+  switch (compute_capability) {
+    case 80:
+    case 90:
+      return 25;
+    case 100:
+      return 50;
+    default:
+      return 0;
+  }
+}
+
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int ordinal)
@@ -68,6 +94,8 @@ class CudaDevice : public Device {
     int most_clock_kHz = 0;
     CUDA_CHECK(cudaDeviceGetAttribute(&most_clock_kHz, cudaDevAttrClockRate, ordinal));
     info_.most_clock_GHz = most_clock_kHz * 1e-6;
+    info_.memory_GBps = MemoryGBps(ordinal);
+    info_.link_GBps = nvml_->active_links() * LinkGBps(info_.compute_capability);
     int driver = 0;
     int runtime = 0;
     CUDA_CHECK(cudaDriverGetVersion(&driver));
@@ -139,6 +167,7 @@ class CudaDevice : public Device {
     if (!nvml_->available()) return std::make_unique<BlindThrottleWatch>();
     return std::make_unique<PollingThrottleWatch>(nvml_);
   }
+  [[nodiscard]] DeviceUse Use() const override { return nvml_->Use(); }
 
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
     auto facts = nvml_->Facts();

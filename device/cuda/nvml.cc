@@ -77,6 +77,11 @@ class Nvml::Library {
       Find<decltype(&nvmlSystemGetDriverVersion)>("nvmlSystemGetDriverVersion");
   const decltype(&nvmlDeviceGetClockInfo) clock =
       Find<decltype(&nvmlDeviceGetClockInfo)>("nvmlDeviceGetClockInfo");
+  const decltype(&nvmlDeviceGetUtilizationRates) utilization =
+      Find<decltype(&nvmlDeviceGetUtilizationRates)>("nvmlDeviceGetUtilizationRates");
+  const decltype(&nvmlDeviceGetComputeRunningProcesses_v3) processes =
+      Find<decltype(&nvmlDeviceGetComputeRunningProcesses_v3)>(
+          "nvmlDeviceGetComputeRunningProcesses_v3");
   const decltype(&nvmlDeviceGetNvLinkState) link_state =
       Find<decltype(&nvmlDeviceGetNvLinkState)>("nvmlDeviceGetNvLinkState");
 };
@@ -109,6 +114,37 @@ std::optional<std::chrono::nanoseconds> Nvml::ThermalViolation() const {
   return std::chrono::nanoseconds(time.violationTime);
 }
 
+DeviceUse Nvml::Use() const {
+  DeviceUse use;
+  if (!available()) return use;
+  nvmlUtilization_t utilization{};
+  if (library_->utilization != nullptr &&
+      library_->utilization(library_->gpu, &utilization) == NVML_SUCCESS) {
+    use.busy_pct = utilization.gpu;
+  }
+  // Without room for them, NVML only counts.
+  unsigned processes = 0;
+  if (library_->processes != nullptr) {
+    const nvmlReturn_t code = library_->processes(library_->gpu, &processes, nullptr);
+    if (code == NVML_SUCCESS || code == NVML_ERROR_INSUFFICIENT_SIZE)
+      use.processes = static_cast<int>(processes);
+  }
+  return use;
+}
+
+int Nvml::active_links() const {
+  int active_links = 0;
+  if (!available() || library_->link_state == nullptr) return active_links;
+  for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; ++link) {
+    nvmlEnableState_t active = NVML_FEATURE_DISABLED;
+    if (library_->link_state(library_->gpu, link, &active) == NVML_SUCCESS &&
+        active == NVML_FEATURE_ENABLED) {
+      ++active_links;
+    }
+  }
+  return active_links;
+}
+
 std::map<std::string, std::string> Nvml::Facts() const {
   std::map<std::string, std::string> facts;
   if (!available()) return facts;
@@ -123,15 +159,7 @@ std::map<std::string, std::string> Nvml::Facts() const {
       facts[name] = std::to_string(mhz);
     }
   }
-  int active_links = 0;
-  for (unsigned link = 0; library_->link_state != nullptr && link < NVML_NVLINK_MAX_LINKS; ++link) {
-    nvmlEnableState_t active = NVML_FEATURE_DISABLED;
-    if (library_->link_state(library_->gpu, link, &active) == NVML_SUCCESS &&
-        active == NVML_FEATURE_ENABLED) {
-      ++active_links;
-    }
-  }
-  facts["nvlinks_active"] = std::to_string(active_links);
+  facts["nvlinks_active"] = std::to_string(active_links());
   return facts;
 }
 

@@ -31,6 +31,12 @@ class Nvml : public ThrottleSource {
   [[nodiscard]] std::optional<std::set<std::string>> Reasons() const override;
   [[nodiscard]] std::optional<std::chrono::nanoseconds> ThermalViolation() const override;
 
+  // Containers may hide the processes of others.
+  [[nodiscard]] DeviceUse Use() const;
+
+  // NVLinks that are up; 0 without any.
+  [[nodiscard]] int active_links() const;
+
   // driver_version, sm_clock_MHz, memory_clock_MHz, nvlinks_active.
   [[nodiscard]] std::map<std::string, std::string> Facts() const;
 

@@ -14,10 +14,17 @@
 
 using nvmlDevice_t = struct nvmlDevice_st*;
 
-enum nvmlReturn_t : unsigned { NVML_SUCCESS = 0 };
+enum nvmlReturn_t : unsigned { NVML_SUCCESS = 0, NVML_ERROR_INSUFFICIENT_SIZE = 7 };
 enum nvmlClockType_t : unsigned { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
 enum nvmlEnableState_t : unsigned { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
 enum nvmlPerfPolicyType_t : unsigned { NVML_PERF_POLICY_THERMAL = 1 };
+
+struct nvmlProcessInfo_t;
+
+struct nvmlUtilization_t {
+  unsigned gpu;     // percent of the time
+  unsigned memory;  // percent of the time
+};
 
 struct nvmlViolationTime_t {
   unsigned long long referenceTime;  // microseconds
@@ -37,6 +44,9 @@ nvmlReturn_t nvmlShutdown();
 nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned length);
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, nvmlDevice_t* device);
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned* clock_MHz);
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* utilization);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                     nvmlProcessInfo_t* processes);
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link,
                                       nvmlEnableState_t* is_active);
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,

@@ -107,6 +107,8 @@ class HostDevice : public Device {
   std::unique_ptr<ThrottleWatch> WatchThrottling() override {
     return std::make_unique<BlindThrottleWatch>();
   }
+  // The cores' load says more (host_load.h).
+  [[nodiscard]] DeviceUse Use() const override { return {}; }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
     constexpr double kMicrosecondsInNanosecond = 1e-3;
     timespec resolution{};

@@ -1,9 +1,15 @@
-"""The self-test: what is known is measured before anything else, and decides about the run."""
+"""What a run looks at before it measures: delays of known length, and other load."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
@@ -39,3 +45,26 @@ def test_wrong_ground_truth_changes_the_exit_status(launcher: "Launcher", tmp_pa
     assert "do not trust this run's figures" in run.stderr
     assert re.search(r"^failed: .*, 1\.[012]\d of 1\.50$", context(out)["self_test"])
     assert len(json.loads(out.read_text())["benchmarks"]) == 1
+
+
+@pytest.fixture
+def busy_cores() -> Iterator[None]:
+    """Keep all cores busy with processes that never rest."""
+    command = [sys.executable, "-c", "while True: pass"]
+    spinning = [subprocess.Popen(command) for _ in range(3 * (os.cpu_count() or 1))]
+    yield
+    for process in spinning:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("busy_cores")
+def test_a_busy_machine_is_told_before_the_run(launcher: "Launcher", tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    run = launcher.run(*ROW, f"--benchmark_out={out}")
+    told = r"this machine is busy: (\d\.\d cores are idle, and the run needs \d)"
+    found = re.search(told, run.stderr)
+    assert found, run.stderr
+    assert run.stderr.count("busy") == 1  # of all ranks
+    assert context(out)["busy"] == found[1]

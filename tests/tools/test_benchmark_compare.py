@@ -206,6 +206,23 @@ def test_a_launch_that_ended_early_never_passes(side: str, tmp_path: Path, capsy
     assert [failure.get("message") for failure in suite.iter("failure")] == [reason]
 
 
+@pytest.mark.parametrize("side", ["base", "new"])
+def test_a_launch_with_a_failed_self_test_never_passes(
+    side: str, tmp_path: Path, capsys: Capture
+) -> None:
+    documents = {"base": launches.side(3, 1), "new": launches.side(3, 2)}
+    for document in (*documents["base"], *documents["new"]):
+        document["context"]["self_test"] = "passed: slowdown 1.00 of 1.00"
+    assert run(*sides(tmp_path, documents["base"], documents["new"])) == 0
+    documents[side][1]["context"]["self_test"] = "failed: slowdown 1.39 of 1.00"
+    capsys.readouterr()
+    status, found = compared(capsys, *sides(tmp_path, documents["base"], documents["new"]))
+    assert status == 3
+    (line,) = found["incomplete"]
+    told = "not to be trusted: the self-test failed: slowdown 1.39 of 1.00"
+    assert line.endswith(f"/{side[0]}1.json: {told}")
+
+
 def test_other_units_can_be_allowed(tmp_path: Path, capsys: Capture) -> None:
     new = one(A | {"time_unit": "us", "real_time": 1000.0})
     arguments = sides(tmp_path, one(A), new)

@@ -276,6 +276,17 @@ def test_what_figures_are_not_is_announced(tmp_path: Path) -> None:
     assert "run0 (backend: host)" in page.figures(COMM)[1]
 
 
+def test_a_launch_not_to_be_trusted_is_announced_though_others_are_good(tmp_path: Path) -> None:
+    good = samples.document([samples.row(COMM)], self_test="passed: slowdown 1.00 of 1.00")
+    bad = samples.document(
+        [samples.row(COMM)], self_test="failed: slowdown 1.39 of 1.00", busy="no"
+    )
+    page = page_of(tmp_path, good, bad)
+    assert "the self-test failed: slowdown 1.39 of 1.00." in page.html
+    assert "The machine was busy before the run: no." in page.html
+    assert "self-test" not in page_of(tmp_path, good, good).html
+
+
 def test_the_context_says_what_differs_and_what_is_the_same(tmp_path: Path) -> None:
     documents = [
         samples.document([samples.row(COMM)], driver_version=driver) for driver in ("1.0", "2.0")

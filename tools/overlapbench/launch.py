@@ -20,7 +20,7 @@ import numpy as np
 from overlapbench.columns import Array
 from overlapbench.counters import TIME, Table
 from overlapbench.entries import ERROR, MEDIAN_ERROR, Entries, Names, read_entries
-from overlapbench.result import read_contract, read_incomplete
+from overlapbench.result import failed_self_test, read_contract, read_incomplete
 from overlapbench.source import Document, expand, load
 
 # What makes figures comparable: the context's key, and how reports name it.
@@ -57,7 +57,7 @@ class Launch:
     errors: Array
     repetitions: Sequence[int]
     problems: Sequence[str]
-    incomplete: str = ""  # why the run ended before all rows were measured; empty when it did not
+    incomplete: str = ""  # why rows are missing, or none can be trusted; empty when all is well
 
     @cached_property
     def rows(self) -> Mapping[str, Figures]:
@@ -99,8 +99,14 @@ def parse_launch(source: str, text: str, names: Names | None = None) -> Launch:
         *_reduce(entries, list(places.values())),
         [len(found) for found in places.values()],
         [_problem(entries, found) for found in places.values()],
-        read_incomplete(document),
+        read_incomplete(document) or _doubt(document),
     )
+
+
+def _doubt(document: Document) -> str:
+    if not failed_self_test(document.context.values):
+        return ""
+    return f"not to be trusted: the self-test {document.context.line('self_test')}"
 
 
 def _places(document: Document, entries: Entries) -> dict[str, list[int]]:

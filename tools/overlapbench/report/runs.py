@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
-from overlapbench.result import Result, Row, parse_result, source_titles, sum_up, unite
+from overlapbench.result import (
+    Result,
+    Row,
+    failed_self_test,
+    parse_result,
+    source_titles,
+    sum_up,
+    unite,
+)
 from overlapbench.source import ResultError, expand, load
 
 LARGEST_ROWS = 20_000  # that a browser still shows, in a page of some 20 MB
@@ -19,7 +27,7 @@ _SAME = (*CONTEXT_FIELDS, "git_revision", "injected_delay", "gate")
 
 @dataclass(frozen=True)
 class Run:
-    """One run; its result's context is that of the first launch."""
+    """One run; its result's context is that of the first launch, and any launch's doubts."""
 
     result: Result
     titles: tuple[str, ...]  # of the files
@@ -66,8 +74,14 @@ def _merge(group: Sequence[Run]) -> Run:
     for run in group:
         for row in run.result.rows:
             rows[row.name].append(row)
+    context = dict(first.result.context)
+    for launch in group:
+        other = launch.result.context
+        context |= {"busy": other["busy"]} if "busy" in other else {}
+        context |= {"self_test": other["self_test"]} if failed_self_test(other) else {}
     merged = replace(
         first.result,
+        context=context,
         rows=tuple(sum_up(launches, "launches") for launches in rows.values()),
         incomplete=next((run.result.incomplete for run in group if run.result.incomplete), ""),
     )

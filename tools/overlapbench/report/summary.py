@@ -10,6 +10,7 @@ from overlapbench.compare.table import cells, summary
 from overlapbench.compare.verdicts import Comparison
 from overlapbench.report.runs import Run, join_titles
 from overlapbench.report.tables import Anchors, Line, Rows, figure, part_name
+from overlapbench.result import failed_self_test
 
 MOST_NOTABLE = 5
 _FIGURE = re.compile(r"[-+]?\d[\d.,]*")
@@ -109,6 +110,13 @@ def _warnings(run: Run) -> list[str]:
         warnings.append(f"Not all was measured: {run.result.incomplete}.")
     if context.get("gate") == "off":
         warnings.append("The start gate was off: launch times of the host are in the figures.")
+    if failed_self_test(context):
+        warnings.append(
+            f"Do not trust these figures: the self-test {context['self_test']}. Something else"
+            " disturbed the machine."
+        )
+    if busy := context.get("busy"):
+        warnings.append(f"The machine was busy before the run: {busy}.")
     return warnings
 
 

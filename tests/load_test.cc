@@ -1,0 +1,66 @@
+// What a reader is told of other load, on ranks whose device says what a test wants.
+#include "fixtures/load.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "busy_cores.h"
+#include "device/forwarding_device.h"
+#include "test_ranks.h"
+
+namespace overlapbench {
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+// Says of its use what the last rank's is told; the others' is idle.
+class UsedDevice : public ForwardingDevice {
+ public:
+  UsedDevice() : ForwardingDevice(OpenHostDevice(1)) {}
+  [[nodiscard]] DeviceUse Use() const override {
+    return TestRanks().rank() == TestRanks().size() - 1 ? use : DeviceUse();
+  }
+
+  DeviceUse use;
+};
+
+class LoadTest : public testing::Test {
+ protected:
+  UsedDevice device_;
+  Machine machine_{device_, TestRanks()};
+  unsigned many_ = 4 * static_cast<unsigned>(AllowedCores().size());
+};
+
+TEST_F(LoadTest, AGpuThatIsBusyBeforeARunIsNamed) {
+  device_.use.busy_pct = 37;
+  EXPECT_EQ(LoadBefore(machine_), "another process kept the GPU of rank " +
+                                      std::to_string(TestRanks().size() - 1) +
+                                      " busy for 37 % of the time");
+}
+
+TEST_F(LoadTest, CoresThatAreBusyBeforeARunAreCounted) {
+  if (ReadCoreTimes(AllowedCores()).cores == 0) GTEST_SKIP() << "no /proc/stat here";
+  const BusyCores busy(many_);
+  const std::string text = LoadBefore(machine_);
+  EXPECT_NE(text.find(" cores are idle, and the run needs "), std::string::npos) << text;
+}
+
+TEST_F(LoadTest, ThreadsThatWaitedForACoreAreACauseOfNoise) {
+  if (ReadThreadWaits().empty()) GTEST_SKIP() << "this kernel does not count waits";
+  const BusyCores busy(many_);
+  const LoadWatch watch(machine_);
+  std::this_thread::sleep_for(300ms);
+  const std::string cause = watch.Cause();
+  EXPECT_EQ(cause.find("a thread waited for a core "), 0U) << cause;
+}
+
+TEST_F(LoadTest, AnotherProcessOnAGpuIsACauseOfNoise) {
+  device_.use.processes = 1;
+  EXPECT_EQ(LoadWatch(machine_).Cause().find("processes"), std::string::npos);
+  device_.use.processes = 2;
+  EXPECT_EQ(LoadWatch(machine_).Cause(), "2 processes use a GPU");
+}
+
+}  // namespace
+}  // namespace overlapbench
