@@ -524,6 +524,19 @@ def test_a_figure_with_an_interval_has_a_bar(name: str) -> None:
     assert not [text for text in texts(plain.spec, "filter") if "isValid" in text]
 
 
+def test_a_cell_shows_the_interval_of_a_figure_that_is_shown() -> None:
+    document = samples.with_intervals(samples.stated(samples.document(samples.pairs())), 0.02)
+    document["benchmarks"][0] = samples.noisy(document["benchmarks"][0], "±30 %")
+    cells = records(draw(document)["pairs"], "spread")
+    assert [cell["spread"] for cell in cells if not cell["trusted"]] == [""]
+    trusted = [cell for cell in cells if cell["trusted"]]
+    assert trusted
+    for cell in trusted:
+        assert cell["spread"] == f"±{(cell['slowdown_high'] - cell['slowdown_low']) / 2:.2f}"
+    plain = records(draw(samples.document(samples.pairs()))["pairs"], "spread")
+    assert {cell["spread"] for cell in plain} == {""}
+
+
 def test_a_noisy_row_is_grey_and_counted_by_its_state() -> None:
     document = samples.stated(samples.document(samples.sweep()))
     document["benchmarks"][2] = samples.noisy(document["benchmarks"][2], "±30 %")

@@ -22,10 +22,12 @@ _PLAIN_AXIS: dict[str, Any] = {
     "ticks": False,
     "grid": False,
 }
-_CELL_HEIGHT = 36
+_CELL_HEIGHT = 36  # of a figure and one line below it
+_LINE_HEIGHT = 14
 _LEAST_CELL_WIDTH = 46  # holds `256×256`
 _MARGINS = 110  # beside the cells: the title, and the last slanted label
 _LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
+_DETAIL: dict[str, Any] = {"fontSize": 10}
 _FULL_COLOUR = 1.5  # the colour is full at this slowdown, or at the highest one where that is more
 
 
@@ -41,6 +43,7 @@ def draw_pairs(rows: Sequence[Row]) -> Drawing:
     down = list(dict.fromkeys(cell["computation"] for cell in cells))
     known = any("slowdown_low" in cell for cell in cells)
     interval = ["slowdown_low:Q", "slowdown_high:Q"] if known else []
+    both = any(cell["grid"] and cell["spread"] for cell in cells)
     base = alt.Chart().encode(
         x=alt.X(
             "communication:N",
@@ -67,7 +70,7 @@ def draw_pairs(rows: Sequence[Row]) -> Drawing:
             theme.WIDTH - _MARGINS - _LETTER_WIDTH * max(map(len, down)),
             _LEAST_CELL_WIDTH * len(across),
         ),
-        height=_CELL_HEIGHT * len(down),
+        height=(_CELL_HEIGHT + (_LINE_HEIGHT if both else 0)) * len(down),
     )
     files = list(dict.fromkeys(cell["file"] for cell in cells))
     if len(files) == 1:
@@ -110,6 +113,7 @@ def _cell(row: Row, leave_out: set[str]) -> Record:
             "slowdown": row.counters.get("slowdown"),
             "grid": axes.get("grid", "").replace("x", "×"),
             "text": _text(row),
+            "spread": _spread(row),
         }
         | bounds(row, "slowdown")
     )
@@ -119,6 +123,14 @@ def _text(row: Row) -> str:
     if row.trusted:
         return f"{row.counters['slowdown']:.2f}"
     return "passed" if row.passed_control else row.state.value
+
+
+def _spread(row: Row) -> str:
+    """Write half the width of the slowdown's interval; "" where there is none to show."""
+    if not row.trusted or "slowdown" not in row.intervals:
+        return ""
+    low, high = row.intervals["slowdown"]
+    return f"±{(high - low) / 2:.2f}"
 
 
 def _badness(cell: Record) -> tuple[bool, float]:
@@ -142,8 +154,16 @@ def _slowdown_colour(cells: Sequence[Record]) -> alt.Color:
     )
 
 
-def _cell_texts(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
-    """Write the slowdown into the cell, and below it the grid where the pair has one."""
-    figure = base.mark_text(color=theme.ON_CELL, dy=alt.expr("datum.grid ? -6 : 0"))
-    detail = base.mark_text(color=theme.ON_CELL, fontSize=10, dy=8)
-    return figure.encode(text="text:N"), detail.encode(text="grid:N")
+def _cell_texts(base: alt.Chart) -> list[alt.Chart]:
+    """Write the slowdown into the cell; below it its interval, and the grid of a sweep's worst."""
+    lines = {  # the middle of each, in pixels below the cell's
+        "text": "datum.spread && datum.grid ? -13 : datum.spread || datum.grid ? -6 : 0",
+        "spread": "datum.grid ? 1 : 8",
+        "grid": "datum.spread ? 15 : 8",
+    }
+    return [
+        base.mark_text(
+            color=theme.ON_CELL, dy=alt.expr(middle), **({} if field == "text" else _DETAIL)
+        ).encode(text=f"{field}:N")
+        for field, middle in lines.items()
+    ]
