@@ -108,6 +108,18 @@ void RunToTheEnd(Watchdog& watchdog, const Suite& suite, RunReporter& reporter) 
   }
 }
 
+// Runs the self-test, or ends the job. An AgreedError passes: all ranks throw it, nothing hangs.
+SelfTest TestItself(Watchdog& watchdog, Suite& suite, const std::vector<Benchmark>& known) {
+  Ranks& ranks = suite.machine.ranks;
+  try {
+    return RunSelfTest(suite, known);
+  } catch (const AgreedError&) {
+    throw;
+  } catch (const std::exception& error) {
+    EndJob(watchdog, ranks.progress(), &ranks, error);
+  }
+}
+
 RunReporter::Options ReporterOptions(const Options& options, std::size_t planned) {
   return {options.format,
           {.screen = FindScreen(options.columns, options.colour),
@@ -159,7 +171,7 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
               << "; figures will be noisy, or wrong\n";
   }
   const SelfTest self_test =
-      known.empty() ? SelfTest{true, "left out"} : RunSelfTest(suite.machine, known, options.gate);
+      known.empty() ? SelfTest{true, "left out"} : TestItself(watchdog, suite, known);
   const auto context = DescribeRun(suite.machine, options);
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
   benchmark::AddCustomContext("self_test", self_test.text);

@@ -16,14 +16,15 @@ double ExpectedSlowdown(const Settings& settings) {
   return settings.Text("streams") == "1" ? (first + second) / std::max(first, second) : 1;
 }
 
-double MeasuredSlowdown(const Machine& machine, const Benchmark& benchmark, bool use_gate) {
+double MeasuredSlowdown(Suite& suite, const Benchmark& benchmark) {
   constexpr int kGroups = 10;
-  Session session(machine, benchmark);
-  session.SetUp(use_gate);
+  suite.session = std::make_unique<Session>(suite.machine, benchmark);
+  suite.session->SetUp(suite.options.gate);
   std::vector<Group> groups;
-  for (int i = 0; i < kGroups; ++i) groups.push_back(session.Measure());
+  for (int i = 0; i < kGroups; ++i) groups.push_back(suite.session->Measure());
   benchmark::UserCounters counters;
-  benchmark.report(Measurement(session, groups), counters);
+  benchmark.report(Measurement(*suite.session, groups), counters);
+  suite.session.reset();
   return counters["slowdown"];
 }
 
@@ -37,16 +38,16 @@ std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTabl
   return known;
 }
 
-SelfTest RunSelfTest(const Machine& machine, const std::vector<Benchmark>& known, bool use_gate) {
+SelfTest RunSelfTest(Suite& suite, const std::vector<Benchmark>& known) {
   // Far above what a good measurement of some milliseconds is off.
-  const double tolerance = machine.device.backend() == Backend::kHost ? 0.10 : 0.02;
+  const double tolerance = suite.machine.device.backend() == Backend::kHost ? 0.10 : 0.02;
   SelfTest test;
   std::string figures;
-  Progress& progress = machine.ranks.progress();
+  Progress& progress = suite.machine.ranks.progress();
   for (const Benchmark& benchmark : known) {
     progress.set_benchmark("the self-test");
     const double expected = ExpectedSlowdown(benchmark.settings);
-    const double measured = MeasuredSlowdown(machine, benchmark, use_gate);
+    const double measured = MeasuredSlowdown(suite, benchmark);
     test.passed = test.passed && std::abs(measured / expected - 1) <= tolerance;
     figures +=
         fmt::format("{} {:.2f} of {:.2f}", figures.empty() ? "slowdown" : ",", measured, expected);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "benchmarks/catalog.h"
+#include "fixtures/timed_fixture.h"
 
 namespace overlapbench {
 
@@ -20,7 +21,8 @@ struct SelfTest {
 // The rows of two delays, whatever axes the user chose. Catalog and table must outlive them.
 std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTable& table);
 
-// Called by all ranks together, who get the same verdict. Takes about a second.
-SelfTest RunSelfTest(const Machine& machine, const std::vector<Benchmark>& known, bool use_gate);
+// Called by all ranks together, who get the same verdict. Takes about a second. After a FatalError
+// the session is left in the suite, since nothing may be destroyed then (session.h).
+SelfTest RunSelfTest(Suite& suite, const std::vector<Benchmark>& known);
 
 }  // namespace overlapbench

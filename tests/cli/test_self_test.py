@@ -68,3 +68,13 @@ def test_a_busy_machine_is_told_before_the_run(launcher: "Launcher", tmp_path: P
     assert found, run.stderr
     assert run.stderr.count("busy") == 1  # of all ranks
     assert context(out)["busy"] == found[1]
+
+
+# The known delay of a minute cannot be waited for, nor may anything be freed that it still uses.
+def test_a_wait_that_times_out_is_named_and_ends_the_job(launcher: "Launcher") -> None:
+    hang = "--inject_delay=SecondDelay.Delay:60000000"
+    run = launcher.run(*ROW, "--self-test", hang, "--timeout_s=1")
+    assert run.returncode != 0
+    late = r"the stream COMP in its first run did not finish within 1000 ms \[.*the self-test"
+    assert re.search(late, run.stderr), run.stderr
+    assert "no progress" not in run.stderr
