@@ -166,6 +166,16 @@ TEST_P(SessionTest, RanksShareTheHostsMemory) {
   EXPECT_EQ(Refusal().find(" are free") == std::string::npos, fits) << Refusal();
 }
 
+// A footprint may ask the device.
+TEST_P(SessionTest, ARankThatCannotLayOutItsRunsFailsOnAll) {
+  const auto runs = [this] {
+    if (OnLastRank()) throw Error("the device is lost");
+    return Pair();
+  };
+  EXPECT_THROW(Open(runs), AgreedError);
+  EXPECT_EQ(RefusalOf(runs), LastRank() + "the device is lost");
+}
+
 // Every run's works, not the benchmark's own alone.
 TEST_P(SessionTest, WhatOnlyAReferenceRunNeedsMustFitAsWell) {
   talk_.footprint.device_bytes = 1UL << 50;
