@@ -68,6 +68,24 @@ TEST_P(PreparedRunTest, EachStepIsTimedApart) {
   EXPECT_LT(StepTimes(third).own_ms(), kDelay_ms);
 }
 
+TEST_P(PreparedRunTest, TimesAreOfOneOfTheBatch) {
+  constexpr int kTimes = 5;
+  run_.timed = Timed::kSteps;
+  const std::size_t lane = AddLane("a");
+  const std::size_t first = schedule().Add(lane, Delay("1", kDelay / 3));
+  const std::size_t second = schedule().Add(lane, Delay("2"));
+  Prepare();
+  Run(kTimes);
+  EXPECT_GE(LaneTimes(lane).own_ms(), kDelay_ms + kDelay_ms / 3);
+  EXPECT_LT(LaneTimes(lane).end_ms, 2 * kDelay_ms);
+  EXPECT_GT(StepTimes(first).own_ms(), 0);
+  EXPECT_LT(StepTimes(first).own_ms(), kDelay_ms);
+  EXPECT_GE(StepTimes(second).begin_ms, StepTimes(first).end_ms);
+  EXPECT_GE(StepTimes(second).own_ms(), kDelay_ms);
+  EXPECT_LT(StepTimes(second).own_ms(), kTooLong_ms);
+  EXPECT_DOUBLE_EQ(StepTimes(second).end_ms, LaneTimes(lane).end_ms);
+}
+
 TEST_P(PreparedRunTest, TheHostsTimeIsOfEachLaneAndOfOneOfTheBatch) {
   constexpr int kTimes = 3;
   const auto sleep = [](Stream&) { std::this_thread::sleep_for(kDelay); };
