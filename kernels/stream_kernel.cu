@@ -5,11 +5,9 @@
 // memory where the GEMMs show contention for SMs. Cost: 2 operations per element; it reads a and b
 // and writes c, 3 · array_bytes.
 
-#include <cmath>
-#include <vector>
-
 #include "device/launch.h"
 #include "workload/data.h"
+#include "workload/find_fault.h"
 #include "workload/registry.h"
 
 namespace overlapbench {
@@ -27,6 +25,13 @@ struct TriadBody {
   long count;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     block.ForEach(count, [this](long i) { c[i] = a[i] + kScale * b[i]; });
+  }
+};
+
+// The inputs are multiples of 1/128, so every result is exact and must match to the bit.
+struct ExpectedTriad {
+  [[nodiscard]] OVERLAPBENCH_BODY double At(long i) const {
+    return RandomFraction(kSeedA, i) + kScale * RandomFraction(kSeedB, i);
   }
 };
 
@@ -59,19 +64,8 @@ class StreamKernelWorkload : public Workload {
                      static_cast<float*>(c_.data()), count_});
   }
 
-  // The inputs are multiples of 1/128, so every result is exact and must match to the bit.
   Verdict Verify(Stream& stream) override {
-    std::vector<float> c(count_);
-    stream.Copy(c.data(), c_.data(), c_.bytes());
-    stream.Synchronize(machine_.timeout, "verifying StreamKernel");
-    for (long i = 0; i < count_; ++i) {
-      const float expected = RandomFraction(kSeedA, i) + kScale * RandomFraction(kSeedB, i);
-      if (c[i] == expected) continue;
-      return {std::abs(c[i] - expected), 0,
-              "c[" + std::to_string(i) + "] is " + std::to_string(c[i]) + ", expected " +
-                  std::to_string(expected)};
-    }
-    return {};
+    return FindFaultIn(machine_, stream, c_.data(), count_, Element::kFloat32, ExpectedTriad{});
   }
 
  private:

@@ -1,12 +1,11 @@
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <sstream>
-#include <vector>
 
 #include "workload/data.h"
+#include "workload/find_fault.h"
 
 namespace overlapbench {
 namespace {
@@ -57,22 +56,6 @@ struct PoisonBody {
   }
 };
 
-// Each block notes one faulty index, or leaves −1. Threads of a block may overwrite each other's
-// note, since any of their faults will do.
-struct CompareBody {
-  static constexpr int kThreads = 256;
-  const void* data;
-  long count;
-  Element element;
-  ExpectedSegments expected;
-  long* faults;
-  OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach(count, [this, &block](long i) {
-      if (Load(data, i, element) != expected.At(i)) faults[block.index] = i;
-    });
-  }
-};
-
 struct WrittenBody {
   static constexpr int kThreads = 256;
   const void* data;
@@ -86,23 +69,6 @@ struct WrittenBody {
     });
   }
 };
-
-// Runs make_body(faults) and returns the smallest fault noted, or −1.
-template <class MakeBody>
-long SmallestFault(Device& device, Stream& stream, std::chrono::milliseconds timeout,
-                   const MakeBody& make_body) {
-  const Buffer faults = device.Allocate(kBlocks * sizeof(long), MemoryKind::kDevice);
-  Poison(stream, faults.data(), faults.bytes());  // −1 everywhere
-  Launch(stream, kBlocks, make_body(static_cast<long*>(faults.data())));
-  std::vector<long> found(kBlocks);
-  stream.Copy(found.data(), faults.data(), faults.bytes());
-  stream.Synchronize(timeout, "verifying a result");
-  long smallest = -1;
-  for (const long index : found) {
-    if (index >= 0 && (smallest < 0 || index < smallest)) smallest = index;
-  }
-  return smallest;
-}
 
 double ReadElement(Stream& stream, const void* data, long index, Element element,
                    std::chrono::milliseconds timeout) {
@@ -146,17 +112,17 @@ std::uint64_t FingerprintOf(const void* data, std::size_t bytes) {
   return state;
 }
 
-Verdict FindFault(const Machine& machine, Stream& stream, const void* data, long count,
-                  Element element, const ExpectedSegments& expected) {
-  const long index = SmallestFault(machine.device, stream, machine.timeout, [&](long* faults) {
-    return CompareBody{data, count, element, expected, faults};
-  });
-  if (index < 0) return {};
+Verdict FaultAt(const Machine& machine, Stream& stream, const void* data, long count,
+                Element element, long index, double expected) {
   std::ostringstream text;
   text << "element " << index << " of " << count << " is "
-       << ReadElement(stream, data, index, element, machine.timeout) << ", expected "
-       << expected.At(index);
+       << ReadElement(stream, data, index, element, machine.timeout) << ", expected " << expected;
   return {1, 0, text.str()};
+}
+
+Verdict FindFault(const Machine& machine, Stream& stream, const void* data, long count,
+                  Element element, const ExpectedSegments& expected) {
+  return FindFaultIn(machine, stream, data, count, element, expected);
 }
 
 std::string FindUnwritten(Device& device, Stream& stream, const void* data, long count,
