@@ -80,7 +80,7 @@ std::vector<MachineKind> Machines() {
        [](Random& r, int n) {
          return Each(n, [&] { return 100 + 0.5 * Normal(r) + (Chance(r, 0.3) ? 5 : 0); });
        }},
-      {"drifting", 100, [](Random& r, int n) { return Following(r, n, 0.3); }, 15},
+      {"drifting", 100, [](Random& r, int n) { return Following(r, n, 0.3); }, 10},
       {"drifting much", 100, [](Random& r, int n) { return Following(r, n, 0.5); }, 20},
   };
 }
@@ -107,7 +107,7 @@ TEST(MedianInterval, HoldsTheMedianOf95SeriesOutOf100) {
     for (const int samples : kCounts) {
       const double held = Held(machine, samples);
       table += fmt::format(" {:.1f} |", held);
-      EXPECT_LE(held, 97.5) << machine.name << ", " << samples << " samples";
+      EXPECT_LE(held, 97.2) << machine.name << ", " << samples << " samples";
       if (samples < machine.from) continue;
       EXPECT_GE(held, 93) << machine.name << ", " << samples << " samples";
     }
@@ -128,6 +128,17 @@ TEST(MedianInterval, EndsBetweenOrderStatistics) {
   EXPECT_LT(interval.low, 2);
   EXPECT_GT(interval.high, 6);
   EXPECT_LT(interval.high, 7);
+}
+
+// Five samples that rise tell hardly more than two.
+TEST(MedianInterval, EndsBeyondFewSamplesThatAreAlike) {
+  const std::vector rising = {10.0, 11.0, 12.0, 13.0, 14.0};
+  const Interval alike = IntervalOf(rising);
+  EXPECT_LT(alike.low, 9);
+  EXPECT_GT(alike.high, 15);
+  const Interval mixed = IntervalOf({12.0, 10.0, 14.0, 11.0, 13.0});
+  EXPECT_GT(mixed.low, 9.5);
+  EXPECT_LT(mixed.high, 14.5);
 }
 
 TEST(MedianInterval, IsWiderWhereNeighboursAreAlike) {
