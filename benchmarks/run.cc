@@ -166,17 +166,16 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     line_files.Abandon(reason);
   });
   const std::string load = LoadBefore(suite.machine);
-  if (!load.empty() && ranks.is_root()) {
-    std::cerr << "overlapbench: this machine is busy: " << load
-              << "; figures will be noisy, or wrong\n";
-  }
   const SelfTest self_test =
       known.empty() ? SelfTest{true, "left out"} : TestItself(watchdog, suite, known);
   const auto context = DescribeRun(suite.machine, options);
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
   benchmark::AddCustomContext("self_test", self_test.text);
   if (!load.empty()) benchmark::AddCustomContext("busy", load);
-  if (console != nullptr) console->ShowContext(DescribeInOneLine(context));
+  if (console != nullptr) {
+    console->ShowContext(DescribeInOneLine(context),
+                         load.empty() ? "" : "this machine is busy: " + load);
+  }
   for (const Benchmark& benchmark : chosen) Register(suite, Observed(benchmark, console));
   RunToTheEnd(watchdog, suite, reporter);
   watchdog.BeforeLines(nullptr);

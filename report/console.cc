@@ -87,9 +87,12 @@ Console::~Console() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Console::ShowContext(const std::string& line) {
+void Console::ShowContext(const std::string& line, const std::string& warning) {
   const std::lock_guard lock(mutex_);
-  Print(Wrapped(line, options_.screen.columns, 0) + "\n");
+  const Screen& screen = options_.screen;
+  Print(Wrapped(line, screen.columns, 0) + "\n");
+  if (warning.empty()) return;
+  Print(Painted(screen, Colour::kYellow, Wrapped("warning: " + warning, screen.columns, 0)) + "\n");
 }
 
 void Console::ShowPlan() {

@@ -34,8 +34,8 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  // Where the rows are measured.
-  void ShowContext(const std::string& line);
+  // Where the rows are measured; what makes them doubtful from the start, if anything.
+  void ShowContext(const std::string& line, const std::string& warning);
   void ShowPlan();
   // A benchmark begins; one of its repetitions has ended. For the line of progress.
   void Begin(const std::string& name);
