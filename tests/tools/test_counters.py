@@ -220,7 +220,9 @@ def test_a_file_from_before_matches_one_from_after() -> None:
 
 def test_a_counter_renamed_between_two_files_goes_by_its_last_name() -> None:
     def renamed(rate: float) -> Json:
-        document = woven(rate, 0, WEFT | {"name": "picks", "aliases": ["weft_rate"]})
+        document = woven(
+            rate, 0, WEFT | {"name": "picks", "aliases": ["weft_rate"], "title": "picks"}
+        )
         for row in document["benchmarks"]:
             row["picks"] = row.pop("weft_rate")
         return document
@@ -236,6 +238,10 @@ def test_a_counter_renamed_between_two_files_goes_by_its_last_name() -> None:
         assert {f.metric: f.verdict for f in row.findings}["picks"] is verdict
     results = unite([parsed(woven(50.0), "a"), parsed(renamed(40.0), "b")])
     assert [result.rows[0].counters["picks"] for result in results] == [50.0, 40.0]
+    tables = [("a", before[0].table), ("b", after[0].table)]
+    for order in (tables, tables[::-1]):
+        merged = merge_tables(order).counters["picks"]
+        assert (merged.name, merged.aliases, merged.title) == ("picks", ("weft_rate",), "picks")
     mixed = Side.collect("mixed", [*before, *after])
     assert "weft_rate" not in mixed.values
     assert not any(map(math.isnan, mixed.values["picks"][0].tolist()))

@@ -308,6 +308,7 @@ def merge_tables(tables: Iterable[tuple[str, Table]]) -> Table:
     families = {family.name: family for _, table in reversed(distinct) for family in table.families}
     order = dict.fromkeys(family.name for _, table in distinct for family in table.families)
     workloads = {name: axes for _, table in distinct for name, axes in table.workloads.items()}
+    merged = {name: replace(counter, name=name) for name, counter in merged.items()}
     return Table(merged, tuple(families[name] for name in order), workloads)
 
 
@@ -316,7 +317,6 @@ def _united(name: str, one: Counter, other: Counter) -> Counter:
     names: Collection[str] = (*one.aliases, one.name, *other.aliases, other.name)
     return replace(
         other if other.name == name != one.name else one,
-        name=name,
         judged=one.judged and other.judged,
         aliases=tuple(alias for alias in dict.fromkeys(names) if alias != name),
     )
