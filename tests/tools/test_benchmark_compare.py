@@ -299,7 +299,10 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: Capture) -> None:
     for arguments, complaint in (
         ([good], "give BASE.json and NEW.json"),
         ([good, good, good], "give BASE.json and NEW.json"),
+        ([good, good, "--base", good], "give BASE.json and NEW.json"),
+        ([good, good, "--new", good], "give BASE.json and NEW.json"),
         (["--base", good], "give BASE.json and NEW.json"),
+        (["--new", good], "give BASE.json and NEW.json"),
         ([good, good, "--across", "weather"], "invalid choice: 'weather'"),
     ):
         with pytest.raises(SystemExit) as end:
@@ -310,7 +313,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: Capture) -> None:
         ([good, good, "--output", "diff.pdf"], "--output diff.pdf: the name must end in one of"),
         ([good, good, "--output", f"{tmp_path}/no/x.md"], "cannot be written: No such file"),
         (["--base", good, good, "--new", good], "given twice as base"),
-        (["-", "-"], "standard input can be read once only"),
+        (["-", "-"], "benchmark_compare: -: standard input can be read once only"),
         ([good, good, "--explain", "Softmax"], "no benchmark has 'Softmax' in the name"),
         ([good, good, "--floors", f"{tmp_path}/no.toml"], "cannot be read: No such file"),
     ):

@@ -25,6 +25,7 @@ from overlapbench.compare.statistics import (
     reach,
 )
 
+pytestmark = pytest.mark.filterwarnings("error")  # they would stand beside a verdict
 RESULTS = Path(__file__).parents[2] / "docs/results"
 UNKNOWN = np.array([math.nan])
 PRIOR = Prior(between=0.004, freedom=5.0)

@@ -48,7 +48,9 @@ _metrics = st.sampled_from(stored_table().judged)
 
 @given(st.dictionaries(_names, st.dictionaries(_metrics, st.floats(1e-4, 10))))
 def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) -> None:
-    floors = parse_floors("f.toml", format_spreads(spreads))
+    text = format_spreads(spreads)
+    assert text.startswith("# Standard deviation between launches of one build, in percent")
+    floors = parse_floors("f.toml", text)
     for name, metrics in spreads.items():
         for metric, value in metrics.items():
             assert floors.spread(name, metric) == pytest.approx(value, abs=1e-6)
@@ -70,6 +72,7 @@ def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) 
         ('[[floor]]\npattern = "*"\npercent = true', "f.toml: floor[0].percent: True is not a"),
         ('[[floor]]\npattern = "*"\npct = 1', "f.toml: floor[0]: unknown key 'pct'"),
         ('[[floor]]\npattern = "*"\nmetric = 1', "f.toml: floor[0].metric: 1 is not the name of"),
+        ("spread = 1", "f.toml: spread: 1 is not a table"),
         ("[spread]\nA = 1", "f.toml: spread.A: 1 is not a table"),
         ('[spread.A]\ntime = "1"', "f.toml: spread.A.time: '1' is not a number from 0 on"),
     ],

@@ -145,6 +145,7 @@ def test_a_gate_that_guards_too_little_fails(noisy: int, status: int) -> None:
     assert comparison.status == status
     assert ("guards too little" in format_table(comparison)) == bool(status)
     assert len(machine.asked) == (20 if status else 10)  # what is too noisy gets a second look
+    assert not any("measured again" in row.reason for row in comparison.rows)
     session = Session(FakeMachine(lambda *_: blind).launch, 5, max_floor=0.03, min_guarded=0.5)
     assert dataclasses.replace(session, say=lambda _: None).run().status == 0
 
@@ -186,6 +187,14 @@ def test_a_base_that_is_invalid_in_the_second_look_acquits_nobody() -> None:
         return {SLOW: {"valid": 0, "label": "throttled"}} if n == 7 else {}
 
     assert verdict(gate(rows)[0]) == ("slower", 1)
+
+
+def test_a_regression_whose_row_is_invalid_in_the_second_look_is_invalid() -> None:
+    def rows(side: str, n: int) -> Mapping[str, Json]:
+        bad = {"valid": 0, "label": "throttled"} if n == 7 else {}
+        return {SLOW: {"time": 1.2} | bad} if side == CANDIDATE else {}
+
+    assert verdict(gate(rows)[0]) == ("invalid", 3)
 
 
 def test_improvements_are_not_measured_again() -> None:

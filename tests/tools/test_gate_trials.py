@@ -1,12 +1,15 @@
 """What counts as a gate that was right, and when a candidate gets the delay."""
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import samples
 from overlapbench.gate.session import filter_of
-from overlapbench.gate.trials import Ended, Trial, table
+from overlapbench.gate.trials import Ended, Trial, delays, table
+from overlapbench.launch import parse_launch
 
 SLOW, OTHER = "Compute/Gemm/n:16", "Compute/Gemm/n:160"
 ITSELF = Trial()
@@ -51,10 +54,23 @@ def test_the_table_counts_gates_of_a_kind() -> None:
     ended = [
         Ended(ITSELF, (), 0),
         Ended(DELAY, (SLOW,), 1),
-        Ended(ITSELF, (OTHER,), 1),
+        Ended(ITSELF, (OTHER, SLOW), 1),
         Ended(DELAY, (), 0),
     ]
-    assert table(ended).splitlines()[2:] == [
-        f"| against itself | 2 | 1 | {OTHER} |",
+    assert table(ended).splitlines() == [
+        "| Gates | how many | right | failed without cause |",
+        "|---|---:|---:|---|",
+        f"| against itself | 2 | 1 | {OTHER}, {SLOW} |",
         f"| {SLOW} slower by 5 % (50 us) | 2 | 1 | none |",
     ]
+    assert list(map(str, ended[1:])) == [
+        f"right: status 1, {SLOW} failed",
+        f"WRONG: status 1, {OTHER}, {SLOW} failed",
+        "WRONG: status 0, nothing failed",
+    ]
+
+
+def test_the_shortest_delay_is_a_microsecond() -> None:
+    measured = samples.document([samples.row(SLOW, real_time=0.1), samples.row("Compute/Gelu/n:1")])
+    launch = parse_launch("run.json", json.dumps(measured))
+    assert delays([("Gemm", [1.0, 2.0])], launch) == [Trial(SLOW, 1.0, 1), Trial(SLOW, 2.0, 2)]

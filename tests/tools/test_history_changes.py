@@ -75,7 +75,9 @@ def test_too_few_runs_cannot_be_told() -> None:
 
 
 def test_one_outlier_is_no_change() -> None:
-    assert found([1.0, 1.001] * 10 + [1.5] + [1.0, 1.001] * 10) == []
+    steady = [1.0, 1.001] * 10
+    for outlier in (1.5, 0.5):
+        assert found([*steady, outlier, *steady]) == []
 
 
 def test_a_change_shows_when_enough_runs_came_after_it() -> None:

@@ -1,6 +1,7 @@
 """The gate's command line, with a benchmark program made up: files, time-outs, refusals."""
 
 import json
+import math
 import os
 import re
 import signal
@@ -15,19 +16,27 @@ from pathlib import Path
 import pytest
 import yaml
 
+import launches
 import perf_gate
 import samples
 from launches import NAMES
 from overlapbench.compare.floors import read_floors
+from overlapbench.gate import baseline
+from overlapbench.launch import parse_launch
+from overlapbench.source import ResultError
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = """#!{python}
-import json, random, re, sys, time
+import json, os, random, re, sys, time
 flags = dict(flag.lstrip("-").split("=", 1) for flag in sys.argv[1:])
 time.sleep(float(flags.get("sleep", 0)))
 if "say" in flags:
     print(flags["say"])
     sys.exit(int(flags.get("status", 0)))
+if "signal" in flags:
+    sys.stdout.buffer.write(b"gone\\xff\\n\\n")
+    sys.stdout.flush()
+    os.kill(os.getpid(), int(flags["signal"]))
 document = json.loads({document!r})
 chosen = re.compile(flags.get("benchmark_filter", ""))
 document["benchmarks"] = [r for r in document["benchmarks"] if chosen.search(r["name"])]
@@ -96,7 +105,9 @@ def test_flags_behind_the_dashes_go_to_every_launch(program: str, tmp_path: Path
         assert (row["name"], row["label"]) == (NAMES[0], "7")
 
 
-def test_a_baseline_is_recorded_calibrated_and_compared_with(program: str, tmp_path: Path) -> None:
+def test_a_baseline_is_recorded_calibrated_and_compared_with(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "baseline"
     folder.mkdir()
     for stale in ("launch-9.json", "notes.txt"):
@@ -106,6 +117,14 @@ def test_a_baseline_is_recorded_calibrated_and_compared_with(program: str, tmp_p
     expected = {"notes.txt", *(f"launch-{n}.json" for n in range(1, 5))}
     assert {path.name for path in folder.iterdir()} == expected
     spreads = folder / "spreads.toml"
+    assert run("calibrate", *command, "--launches", "3", "--output", spreads) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if not line.startswith("  ")] == [
+        *(f"launch {n} of 4" for n in range(1, 5)),
+        f"wrote 4 launches to {folder}",
+        *(f"launch {n} of 3" for n in range(1, 4)),
+        f"wrote the spreads of {len(NAMES)} benchmarks to {spreads}",
+    ]
     assert run("calibrate", *command, "--launches", "8", "--output", spreads) == 0
     floors = read_floors(spreads)
     assert set(floors.spreads) == set(NAMES)
@@ -113,6 +132,19 @@ def test_a_baseline_is_recorded_calibrated_and_compared_with(program: str, tmp_p
     candidate = f"{program} --slower={NAMES[2]}"
     for what, status in ((program, 0), (candidate, 1)):
         assert run("run", "--baseline", folder, "--candidate", what, "--launches", "4") == status
+
+
+def test_calibration_compares_every_other_launch() -> None:
+    """Of two samples of 3, one of twice the deviation: pooled as Student does."""
+    logs = [0.0, 0.02, 0.01, 0.04, 0.02, 0.06]
+    documents = [launches.launch({NAMES[0]: math.exp(x), NAMES[1]: 1.0}) for x in logs]
+    for row in (documents[2]["benchmarks"][1],):
+        row |= {"error_occurred": True, "error_message": "lost"}
+    read = [parse_launch(f"{i}.json", json.dumps(made)) for i, made in enumerate(documents)]
+    deviation = math.sqrt((0.01**2 + 0.02**2) / 2)
+    assert baseline.calibrate(read) == {NAMES[0]: {"time": pytest.approx(deviation)}}
+    with pytest.raises(ResultError, match=r"^0\.json: given twice as calibration: "):
+        baseline.calibrate([read[0], read[0]])
 
 
 def test_calibrated_spreads_raise_the_floor(program: str, tmp_path: Path) -> None:
@@ -137,6 +169,7 @@ def test_a_row_that_fails_is_no_failed_launch(program: str) -> None:
         ("--say=boom --status=3", "exit status 3, no result: boom"),
         ("--say=boom", "exit status 0, no result: boom"),
         ("--status=2", "exit status 2, no result: it said nothing"),
+        ("--signal=9", "ended by signal 9, no result: gone\N{REPLACEMENT CHARACTER}"),
         ("--sleep=60", "not done after 1 s (--timeout-s)"),
         ("--benchmark_filter=none", "benchmarks: missing or empty"),
     ],
@@ -158,6 +191,14 @@ def test_a_launch_without_a_result_is_status_2_and_leaves_nothing(
     assert complaint in last
     assert {path.name for path in tmp_path.iterdir()} == {"program", "temporary"}
     assert not any((tmp_path / "temporary").iterdir())
+
+
+def test_a_launch_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overlapbench.gate.runner._TIME_TO_END_S", 0.2)
+    sleep = f"sleep 45.{os.getpid()}1"
+    deaf = f"""sh -c 'trap "" TERM; exec {sleep}'"""
+    assert run("baseline", "--command", deaf, "--output", "/tmp", "--timeout-s", "1") == 2
+    assert running(sleep.replace(" ", "\0")) == 0
 
 
 def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,15 +20,18 @@ from hypothesis import strategies as st
 import launches
 import report
 import samples
-from overlapbench.chart import CHARTS
+from overlapbench.chart import CHARTS, VEGA_LITE_VERSION
 from overlapbench.compare.findings import Verdict
 from overlapbench.compare.floors import Floors
 from overlapbench.compare.side import Side
 from overlapbench.compare.verdicts import compare
 from overlapbench.counters import stored_table
 from overlapbench.launch import read_launches
+from overlapbench.page import charts_script, render_page, vega_libraries
 from overlapbench.report.runs import LARGEST_ROWS, merge_launches, read_runs
 from overlapbench.report.tables import figure, measured
+from overlapbench.result import parse_result
+from overlapbench.series import KNEE_MEANING
 
 REPOSITORY = Path(__file__).parents[2]
 COMM = "Comm/AllReduce/bytes:1048576/cache:cold"
@@ -224,6 +227,55 @@ def test_nothing_in_a_file_becomes_markup(
 def test_half_a_character_is_replaced(tmp_path: Path) -> None:
     page = page_of(tmp_path, samples.document([samples.row(COMM)], git_revision="a\ud800"))
     assert "<dt>git_revision</dt><dd>a?</dd>" in page.html
+
+
+def test_a_page_of_one_family(tmp_path: Path) -> None:
+    page = page_of(tmp_path, samples.document(samples.sweep()), extra=("--title", "Two <b>"))
+    assert page.texts["title"] == ["Two <b>"]
+    assert KNEE_MEANING in re.sub(r"\s+", " ", page.html)
+    section = page.html.split('<section id="Overlap">')[1].split("</section>")[0]
+    assert 'data-chart="slowdown"' in section
+    (style,) = page.texts["style"]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = page.values("meta", "content")[0]
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert "--line: " in style
+
+
+def test_a_page_of_charts_names_what_is_not_to_be_trusted() -> None:
+    bad = samples.row(COMM, valid=0.0, label="invalid: <lost>")
+    results = [
+        parse_result(f"{name}.json", json.dumps(samples.document([row], backend=name, device=name)))
+        for name, row in (("host", bad), ("cuda", samples.row(COMM)))
+    ]
+    page = render_page("A & <b>", results, []).decode()
+    assert "<h1>A &amp; &lt;b&gt;</h1>" in page
+    (line,) = re.findall("Figures of .*", page)
+    assert line == f"Figures of {results[0].label} are those of a CPU and its MPI; they"
+    rows = re.findall(r"<tr><td>(.*)</td><td>(.*)</td><td>(.*)</td></tr>", page)
+    assert rows == [(results[0].rows[0].file, COMM, "invalid: &lt;lost&gt;")]
+    assert f"<script>{charts_script()}</script>" in page
+    assert [text for text in ("load_avg", "caches", "executable") if f">{text}<" in page] == []
+    first, second = (page.index(f'<th scope="row">{key}<') for key in ("backend", "date"))
+    assert first < second
+    assert "backend: host" not in render_page("A", results[1:], []).decode()
+    assert "Rows not to be trusted" not in render_page("A", results[1:], []).decode()
+
+
+def test_libraries_cannot_end_their_element(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def bundle(*arguments: str) -> str:
+        asked.append(arguments)
+        return "a</script>b</script c"
+
+    monkeypatch.setattr("overlapbench.page.vl_convert.javascript_bundle", bundle)
+    vega_libraries.cache_clear()
+    try:
+        assert vega_libraries() == r"a<\/script>b<\/script c"
+    finally:
+        vega_libraries.cache_clear()
+    assert asked == [("window.vegaEmbed = vegaEmbed;", VEGA_LITE_VERSION)]
 
 
 def test_launches_of_one_run_are_shown_by_their_medians(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import samples
 from overlapbench.result import ResultError, Row, parse_result, read_results
+from overlapbench.source import Document, short
 from samples import Json
 
 COMM = "Comm/AllReduce/bytes:1024"
@@ -33,6 +34,27 @@ def test_a_good_file() -> None:
     assert row.file == result.label
     assert row.problem == ""
     assert row.counters == {"comp_ms": 2.0, "comm_ms": 1.0, "overlap_ms": 2.5, "slowdown": 1.25}
+
+
+def test_what_is_quoted_is_short() -> None:
+    assert [short("a" * n) for n in (38, 39)] == [f'"{"a" * 38}"', f'"{"a" * 36}...']
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert short(deep) == "what is nested so deeply"
+
+
+def test_an_inner_object_knows_its_path() -> None:
+    document = Document.parse("a.json", '{"context": {"x": {"y": {"z": 0}},\n"w": [1]}}')
+    inner = document.context.inner("x").inner("y")
+    assert inner.path == "context.x.y"
+    assert inner.number("z") == 0
+    with pytest.raises(
+        ResultError, match=r"^a\.json: context\.w: \[1\] is not an object \(line 2\)$"
+    ):
+        document.context.inner("w")
+    with pytest.raises(ResultError, match=r"^a\.json: context\.x\.v: null is not an object"):
+        document.context.inner("x").inner("v")
 
 
 def test_host_figures_say_so_in_the_label() -> None:
