@@ -1,8 +1,9 @@
-"""The list of mutants is fresh, and the script that plants them tells what it saw."""
+"""The lists of mutants are fresh, and the scripts that plant them tell what they saw."""
 
 import json
 import re
 import subprocess
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import mutants
+import python_mutants
 from mutants import Ended, Mutant, Result, Verdict
 
 MUTANTS = mutants.read_list()
@@ -264,3 +266,104 @@ def test_what_chooses_nothing_is_refused(pattern: str, capsys: pytest.CaptureFix
         mutants.main(["--only", pattern])
     assert ended.value.code == 2
     assert f"--only={pattern}" in capsys.readouterr().err
+
+
+# ---- Mutants of Python
+
+
+MUTMUT = tomllib.loads((mutants.ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]
+
+
+@pytest.mark.parametrize("pattern", MUTMUT["only_mutate"])
+def test_a_mutated_module_exists(pattern: str) -> None:
+    assert list((mutants.ROOT / "tools").glob(pattern.removeprefix("src/")))
+
+
+@pytest.mark.parametrize("test", MUTMUT["pytest_add_cli_args_test_selection"])
+def test_a_test_that_may_notice_exists(test: str) -> None:
+    assert (mutants.ROOT / test).is_file()
+
+
+@pytest.mark.parametrize(
+    "test", [a.partition("=")[2] for a in MUTMUT["pytest_add_cli_args"] if "=" in a]
+)
+def test_a_test_that_is_left_out_exists(test: str) -> None:
+    file, _, name = test.partition("::")
+    assert f"\ndef {name}(" in (mutants.ROOT / file).read_text()
+
+
+def test_decorators_that_mutmut_leaves_alone_become_calls() -> None:
+    text = """
+@dataclass
+class Box:
+    @classmethod
+    def make(cls): return cls()
+
+    @property
+    def size(self):
+        return 1
+
+    weight = 2
+
+@cache
+def f(): return Box.make().size + 1
+value = f()
+"""
+    changed = python_mutants.undecorated(text)
+    assert "    def size(self):\n        return 1\n    size = property(size)\n" in changed
+    assert "    @classmethod\n    def make" in changed
+    assert changed.endswith("\ndef f(): return Box.make().size + 1\nf = cache(f)\nvalue = f()\n")
+    found: dict[str, object] = {"dataclass": lambda c: c, "cache": lambda f: lambda: f() + 40}
+    exec(changed, found)
+    assert found["value"] == 42
+
+
+def test_mutants_are_made_of_a_copy_beside_the_tree(tmp_path: Path) -> None:
+    for name in ("tools/a.py", "tests/test_a.py", "pyproject.toml", ".git/config", "build/old"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("@cache\ndef f(): ...\n")
+    place = tmp_path / "build" / "python-mutants"
+    for _ in range(2):
+        python_mutants.lay_out(tmp_path, place)
+        (place / "src" / "old.py").touch()
+    assert (place / "src" / "a.py").read_text() == "def f(): ...\nf = cache(f)\n"
+    assert (tmp_path / "tools" / "a.py").read_text() == "@cache\ndef f(): ...\n"
+    assert {path.name for path in (place / "mutants").iterdir()} == {"tests", "tools"}
+    assert (place / "mutants" / "tests" / "test_a.py").is_file()
+
+
+def test_a_sample_of_a_module_depends_on_that_module_alone() -> None:
+    one, other = ([f"{module}.x_f__mutmut_{i}" for i in range(100)] for module in "ab")
+    chosen = python_mutants.choose(other + one, [], 40)
+    assert len(chosen) == 80
+    assert chosen[:40] == python_mutants.choose(one, [], 40) != one[:40]
+    assert len(python_mutants.choose(one, [], 1000)) == 100
+    assert python_mutants.choose(one, ["a.*_7", "a.x_f__mutmut_8"], 1) == [one[7], one[8]]
+
+
+def test_the_summary_counts_modules_and_names_what_survived() -> None:
+    results = "    a.b.x_f__mutmut_1: killed\n    a.b.x_f__mutmut_2: no tests\n    c.x_g: timeout\n"
+    text, good = python_mutants.summary(python_mutants.read_verdicts(results))
+    assert not good
+    assert text.splitlines() == [
+        "no tests: a.b.x_f__mutmut_2",
+        "| Module | Caught | Mutants |",
+        "|---|---:|---:|",
+        "| a.b | 1 | 2 |",
+        "| c | 1 | 1 |",
+        "2 of 3 caught (66.7%)",
+    ]
+    assert python_mutants.summary({"a.x": "killed"})[1]
+
+
+def test_a_failing_mutmut_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("python_mutants.sys.executable", str(tmp_path / "python"))
+    monkeypatch.setattr(python_mutants, "_PLACE", tmp_path / "place")
+    assert python_mutants.main([]) == 1
+    assert capsys.readouterr().err.startswith("python_mutants.py: [Errno 2]")
+    (tmp_path / "mutmut").write_text("#!/bin/sh\nexit 3\n")
+    (tmp_path / "mutmut").chmod(0o755)
+    assert python_mutants.main([]) == 1
+    assert capsys.readouterr().err.startswith("python_mutants.py: mutmut run failed; see ")

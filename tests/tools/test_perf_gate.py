@@ -169,6 +169,7 @@ def test_a_row_that_fails_is_no_failed_launch(program: str) -> None:
         ("--say=boom --status=3", "exit status 3, no result: boom"),
         ("--say=boom", "exit status 0, no result: boom"),
         ("--status=2", "exit status 2, no result: it said nothing"),
+        ("--inject_delay=x:1", "exit status 1, no result: the delay matches nothing"),  # stderr
         ("--signal=9", "ended by signal 9, no result: gone\N{REPLACEMENT CHARACTER}"),
         ("--sleep=60", "not done after 1 s (--timeout-s)"),
         ("--benchmark_filter=none", "benchmarks: missing or empty"),
@@ -204,7 +205,7 @@ def test_a_launch_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch
 def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     usages: Sequence[tuple[Sequence[str], str]] = (
         (["run", "--base", "a b'", "--candidate", "a"], "not a command: No closing quotation"),
-        (["run", "--base", "", "--candidate", ""], "a command is empty"),
+        (["run", "--base", "", "--candidate", ""], "perf_gate: a command is empty"),
         (["run", "--base", "/no/such", "--candidate", "a"], "/no/such: cannot be started: No such"),
         (["run", "--baseline", str(tmp_path), "--candidate", "a"], "no baseline: there is no"),
         (["run", "--base", "a", "--candidate", "a", "--output", "x.pdf"], "the name must end in"),
@@ -214,7 +215,17 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
     for arguments, complaint in usages:
         assert run(*arguments) == 2
         assert complaint in capsys.readouterr().err.splitlines()[-1]
-    for bad in (["run"], ["run", "--candidate", "a"], ["judge"]):
+    for bad in (
+        [],
+        ["judge"],
+        ["run"],
+        ["run", "--candidate", "a"],
+        ["run", "--base", "a"],
+        ["run", "--base", "a", "--baseline", str(tmp_path), "--candidate", "a"],
+        ["baseline", "--command", "a"],
+        ["baseline", "--output", str(tmp_path)],
+        ["calibrate", "--command", "a"],
+    ):
         with pytest.raises(SystemExit) as end:
             run(*bad)
         assert end.value.code == 2
