@@ -110,7 +110,14 @@ def overlaps(efficiency: float, comm: float, noise: float = 0.0) -> list[Json]:
 
 def test_a_falling_efficiency_is_a_regression(tmp_path: Path, capsys: Capture) -> None:
     arguments = sides(tmp_path, overlaps(0.9, 0.8, 0.002), overlaps(0.8, 0.8, 0.002))
-    assert compared(capsys, *arguments)[0] == 1
+    status, document = compared(capsys, *arguments)
+    assert status == 1
+    (row,) = document["rows"]
+    assert row["not_judged"] == {
+        "slowdown": {"base": pytest.approx(1.08, rel=0.01), "new": pytest.approx(1.16, rel=0.01)}
+    }
+    assert run(*arguments, "--explain", "Gemm") == 1
+    assert "  higher is better: (C + M) / T\n" in capsys.readouterr().out
 
 
 def test_efficiency_beside_a_short_side_is_noise(tmp_path: Path, capsys: Capture) -> None:
@@ -475,15 +482,19 @@ def test_what_is_too_noisy_is_told_and_guards_nothing(tmp_path: Path, capsys: Ca
     assert re.search(r"guards 12 of 12 rows, smallest change it sees: \d\d\.\d %", out)
 
 
-def test_too_noisy_and_worse_than_the_limit_is_status_3(tmp_path: Path, capsys: Capture) -> None:
-    base = launches.side(5, 1, noise=0.15)
-    new = launches.side(5, 2, dict.fromkeys(NAMES, 1.25), noise=0.15)
+@pytest.mark.parametrize("made", [5, 2])
+def test_too_noisy_and_worse_than_the_limit_is_status_3(
+    made: int, tmp_path: Path, capsys: Capture
+) -> None:
+    base = launches.side(made, 1, noise=0.15)
+    new = launches.side(made, 2, dict.fromkeys(NAMES, 1.25), noise=0.15)
     status, document = compared(capsys, *sides(tmp_path, base, new))
     assert status == 3
     for row in document["rows"]:
         (finding,) = row["findings"]
         assert row["verdict"] == "too noisy"
         assert row["fails"] == (finding["change"] > 0.10)
+        assert row["reason"].endswith(" %, above the limit of 10 %")
 
 
 def test_the_table_shows_what_is_judged_worst_first_in_80_columns(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 import known_spread
 from overlapbench.compare import statistics
@@ -95,6 +95,24 @@ def test_a_fitted_prior_finds_the_spread_besides_the_one_inside() -> None:
     variance, freedom = own_variance(normal(3, 400, 5, math.hypot(0.006, 0.008)))
     found = fit_prior(variance, freedom, within)
     assert found.between == pytest.approx(0.008, rel=0.15)
+
+
+@pytest.mark.parametrize("worth", [2.5, 4.0])
+def test_a_fitted_prior_finds_how_much_benchmarks_differ(worth: float) -> None:
+    """Variances drawn as Smyth's model has them."""
+    random = np.random.default_rng(4)
+    variance = 0.01**2 * worth / random.chisquare(worth, 20_000)
+    freedom = np.full(20_000, 8.0)
+    shown = variance * random.chisquare(8, 20_000) / 8
+    found = fit_prior(shown, freedom, np.zeros(20_000))
+    assert found.freedom == pytest.approx(worth, rel=0.05)
+    assert found.variance(np.zeros(1))[0] == pytest.approx(0.01**2, rel=0.05)
+
+
+@pytest.mark.parametrize("x", [0.01, 0.5, 1.0, 4.0, 40.0])
+def test_trigamma_is_inverted(x: float) -> None:
+    found = statistics._inverse_trigamma(float(special.polygamma(1, x)))
+    assert found == pytest.approx(x, rel=1e-9)
 
 
 def test_an_outlier_launch_neither_makes_a_regression_nor_hides_one() -> None:

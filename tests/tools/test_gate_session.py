@@ -76,6 +76,16 @@ def test_a_regression_is_measured_again_alone_and_confirmed() -> None:
     assert row.launches == (10, 10)
 
 
+@pytest.mark.parametrize(("slow", "more"), [(3, ""), (4, " …")])
+def test_it_is_said_what_is_measured_and_what_again(slow: int, more: str) -> None:
+    said: list[str] = []
+    changes = {name: {"time": 1.5 - 0.1 * i} for i, name in enumerate(NAMES[:slow])}
+    machine = FakeMachine(lambda side, _: changes if side == CANDIDATE else {})
+    Session(machine.launch, 3, say=said.append).run()
+    sides = [f"launch {i} of 6: {side}" for i, side in enumerate(schedule(3), 1)]
+    assert said == [*sides, f"{slow} measured again: {', '.join(NAMES[:3])}{more}", *sides]
+
+
 def test_what_does_not_come_back_does_not_fail() -> None:
     comparison, machine = gate(
         lambda side, n: {SLOW: {"time": 1.2}} if side == CANDIDATE and n <= 5 else {}
