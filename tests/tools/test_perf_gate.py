@@ -231,6 +231,44 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert end.value.code == 2
 
 
+@pytest.mark.parametrize(
+    ("action", "launches", "own"),
+    [
+        ("run", 5, ["--candidate COMMAND launches the candidate"]),
+        ("baseline", 5, ["--output DIR "]),
+        ("calibrate", 10, ["--output FILE.toml "]),
+        (
+            "trial",
+            5,
+            [
+                "--gates N gates of the command against itself (default 20)",
+                "--minutes N minutes after which no new gate is started (default 1440)",
+                "--output FILE.md write the table, in Markdown",
+            ],
+        ),
+    ],
+)
+def test_help_says_what_stands_for_what_is_not_given(
+    action: str,
+    launches: int,
+    own: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as end:
+        run(action, "--help")
+    assert end.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for part in (
+        f"--launches N launches per side (default {launches})",
+        "--repetitions N repetitions per launch (default 3)",
+        "--timeout-s N seconds that a launch may take (default 3600)",
+        *own,
+    ):
+        assert part in text
+
+
 BOTH = ("run", "--base", "PROGRAM", "--candidate", "PROGRAM")
 ONE = ("--command", "PROGRAM", "--output")
 
