@@ -360,6 +360,25 @@ def test_explain_shows_samples_test_and_floor(tmp_path: Path, capsys: Capture) -
     assert re.search(r"spread    0\.\d+ %: standard error of the change, with 16\.0 degrees", text)
 
 
+@pytest.mark.parametrize(
+    ("text", "noise", "reason"),
+    [
+        ("", 0.003, "2.00 %: the least floor; limit 10 %"),
+        ("", 0.02, r"\d\.\d\d %: the spread of launches; limit 10 %"),
+        (f'[spread."{SLOW}"]\ntime = 2', 0.003, r"\d\.\d\d %: the calibrated spread; limit 10 %"),
+        ('[[floor]]\npattern = "*/n:80/*"\npercent = 12', 0.003, r"12.00 %: set for \*/n:80/\*; "),
+    ],
+)
+def test_explain_says_where_a_floor_comes_from(
+    text: str, noise: float, reason: str, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "floors.toml").write_text(text)
+    documents = (launches.side(5, seed, noise=noise) for seed in (1, 2))
+    arguments = [*sides(tmp_path, *documents), "--floors", tmp_path / "floors.toml"]
+    assert run(*arguments, "--explain", "n:80/") == 0
+    assert re.search(f"  floor     {reason}", capsys.readouterr().out)
+
+
 @pytest.mark.parametrize("wanted", ["bytes:64M", "bytes:67108864"])
 def test_explain_takes_a_size_in_either_form(wanted: str, tmp_path: Path, capsys: Capture) -> None:
     rows = [samples.row(f"Comm/AllToAll/bytes:{64 << shift}") for shift in (0, 10, 20)]

@@ -1,5 +1,6 @@
 """The statistics: known answers, symmetry, robustness, and what a lone launch can tell."""
 
+import json
 import math
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import known_spread
+from launches import launch
 from overlapbench.compare import statistics
-from overlapbench.compare.known import ASSUMED, KNOWN
+from overlapbench.compare.known import ASSUMED, KNOWN, known_prior
+from overlapbench.compare.side import Side
 from overlapbench.compare.statistics import (
     LEAST_FLOOR,
     Array,
@@ -24,6 +27,7 @@ from overlapbench.compare.statistics import (
     own_variance,
     reach,
 )
+from overlapbench.launch import parse_launch
 
 pytestmark = pytest.mark.filterwarnings("error")  # they would stand beside a verdict
 RESULTS = Path(__file__).parents[2] / "docs/results"
@@ -146,6 +150,27 @@ def test_the_known_spreads_are_what_the_recorded_launches_say(
     assert ASSUMED.between > max(prior.between for prior in KNOWN.values())
     assert known_spread.main(files[:1]) == 2
     assert "one launch of 'cuda': give 2 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "prior"),
+    [
+        ("cuda", "cuda", KNOWN["cuda"]),
+        ("cuda", "host", ASSUMED),
+        ("host", "cuda", ASSUMED),
+        ("host", "host", ASSUMED),
+    ],
+)
+def test_of_several_backends_the_widest_spread_is_expected(
+    base: str, new: str, prior: Prior
+) -> None:
+    sides = [
+        Side.collect(
+            "", [parse_launch("a.json", json.dumps(launch({"A/B": 1.0}, backend=backend)))]
+        )
+        for backend in (base, new)
+    ]
+    assert known_prior(*sides) == prior
 
 
 def test_one_launch_against_many_is_tested() -> None:

@@ -26,7 +26,7 @@ def known_prior(base: Side, new: Side) -> Prior:
     """Return what is known of the sides' backends: of several, the widest."""
     backends = base.context["backend"] | new.context["backend"]
     priors = [KNOWN.get(backend, ASSUMED) for backend in backends]
-    return max(priors, key=lambda prior: prior.between, default=ASSUMED)
+    return max(priors, key=lambda prior: prior.between)
 
 
 def measure_spread(side: Side) -> tuple[Prior, int]:
