@@ -248,8 +248,8 @@ def test_a_page_of_charts_names_what_is_not_to_be_trusted() -> None:
         parse_result(f"{name}.json", json.dumps(samples.document([row], backend=name, device=name)))
         for name, row in (("host", bad), ("cuda", samples.row(COMM)))
     ]
-    page = render_page("A & <b>", results, []).decode()
-    assert "<h1>A &amp; &lt;b&gt;</h1>" in page
+    page = render_page("A & <b> \ud800", results, []).decode()
+    assert "<h1>A &amp; &lt;b&gt; ?</h1>" in page
     (line,) = re.findall("Figures of .*", page)
     assert line == f"Figures of {results[0].label} are those of a CPU and its MPI; they"
     rows = re.findall(r"<tr><td>(.*)</td><td>(.*)</td><td>(.*)</td></tr>", page)
