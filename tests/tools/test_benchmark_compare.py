@@ -131,6 +131,7 @@ def one(*rows: Json, **context: str) -> list[Json]:
 
 
 WIDE = {"cv": 0.5, "samples": 9}
+BAD = {"valid": 0, "label": "invalid: hot"}
 A, B = (samples.row(f"Compute/Gemm/n:{n}") for n in (1, 2))
 
 
@@ -166,6 +167,23 @@ def test_verdicts_of_single_launches(
     found, document = compared(capsys, *sides(tmp_path, base, new))
     assert {name.split("/")[-1]: v for name, v in verdicts(document).items()} == expected
     assert found == status
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "reasons"),
+    [
+        (one(A), one(B), ["not in the new results", "not in the base results"]),
+        (one(A), one(A | BAD), ["invalid: hot"]),
+        (one(A | BAD), one(A | BAD), ["invalid: hot (as in base)"]),
+        (one(A | BAD), one(A), ["in base: invalid: hot"]),
+        (one(A), one(A, B | BAD), ["invalid: hot", ""]),
+    ],
+)
+def test_what_cannot_be_judged_says_why(
+    base: list[Json], new: list[Json], reasons: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    _, document = compared(capsys, *sides(tmp_path, base, new))
+    assert [row["reason"] for row in document["rows"]] == reasons
 
 
 def test_a_regression_outweighs_a_missing_row(tmp_path: Path, capsys: Capture) -> None:
@@ -519,7 +537,7 @@ def test_too_noisy_and_worse_than_the_limit_is_status_3(
 def test_the_table_shows_what_is_judged_worst_first_in_80_columns(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    slower = {SLOW: 1.05, NAMES[7]: 1.3, NAMES[2]: 0.8}
+    slower = {SLOW: 1.05, NAMES[5]: 1.3, NAMES[2]: 0.8}
     long = "/".join(f"axis{n}:value" for n in range(20))
     documents = launches.side(5, 1), launches.side(5, 2, slower)
     for made in documents:
@@ -529,7 +547,7 @@ def test_the_table_shows_what_is_judged_worst_first_in_80_columns(
     assert run(*sides(tmp_path, *documents)) == 1
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
-    names = [f"{name}/{long}" for name in (NAMES[7], SLOW, NAMES[2])]
+    names = [f"{name}/{long}" for name in (NAMES[5], SLOW, NAMES[2])]
     joined = "".join(line.strip() for line in text.splitlines())
     places = [joined.index(name) for name in names]  # whole, only broken
     assert places == sorted(places)
