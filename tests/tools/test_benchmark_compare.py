@@ -392,7 +392,7 @@ def test_explain_says_where_a_floor_comes_from(
 ) -> None:
     (tmp_path / "floors.toml").write_text(text)
     documents = (launches.side(5, seed, noise=noise) for seed in (1, 2))
-    arguments = [*sides(tmp_path, *documents), "--floors", tmp_path / "floors.toml"]
+    arguments = [*sides(tmp_path, *documents), "--floors", str(tmp_path / "floors.toml")]
     assert run(*arguments, "--explain", "n:80/") == 0
     assert re.search(f"  floor     {reason}", capsys.readouterr().out)
 
