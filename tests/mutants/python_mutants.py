@@ -102,7 +102,7 @@ def choose(names: Sequence[str], patterns: Sequence[str], sample: int) -> list[s
 def summary(verdicts: Mapping[str, str]) -> tuple[str, bool]:
     """What a run has shown, as lines, and whether it is good."""
     missed = [name for name, verdict in verdicts.items() if verdict not in _CAUGHT]
-    lines = [f"{verdicts[name]}: {name}" for name in missed]
+    lines = [f"{verdict}: {name}" for name, verdict in verdicts.items() if verdict != "killed"]
     lines += ["| Module | Caught | Mutants |", "|---|---:|---:|"]
     for module in dict.fromkeys(map(_module, verdicts)):
         those = [name for name in verdicts if _module(name) == module]

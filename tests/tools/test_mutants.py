@@ -347,6 +347,7 @@ def test_the_summary_counts_modules_and_names_what_survived() -> None:
     assert not good
     assert text.splitlines() == [
         "no tests: a.b.x_f__mutmut_2",
+        "timeout: c.x_g",
         "| Module | Caught | Mutants |",
         "|---|---:|---:|",
         "| a.b | 1 | 2 |",
