@@ -5,31 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <fstream>
 #include <string>
 #include <thread>
 
 #include "busy_cores.h"
+#include "fake_root.h"
 
 namespace overlapbench {
 namespace {
 
-using std::filesystem::path;
-
-class HostLoadTest : public testing::Test {
+class HostLoadTest : public FakeRoot {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "host_load_XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
-  void Write(const path& name, const std::string& text) {
-    std::filesystem::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name) << text;
-  }
   CoreTimes Cores(const std::string& stat) {
     Write("proc/stat", "cpu  9 9 9 9 9 9 9 9 9 9\n" + stat + "intr 1 2 3\n");
     return ReadCoreTimes({0, 2}, root_);
@@ -39,8 +25,6 @@ class HostLoadTest : public testing::Test {
     Write("proc/self/task/11/schedstat", second);
     return ReadThreadWaits(root_);
   }
-
-  path root_;
 };
 
 TEST_F(HostLoadTest, CountsTheIdleOnesOfTheCoresThatItIsGiven) {

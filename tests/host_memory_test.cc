@@ -3,31 +3,24 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
+
+#include "fake_root.h"
 
 namespace overlapbench {
 namespace {
 
 using std::filesystem::path;
 
-class HostMemoryTest : public testing::Test {
+class HostMemoryTest : public FakeRoot {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "host_memory_XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root_ = name;
+    FakeRoot::SetUp();
     Write("proc/meminfo",
           "MemTotal:  8 kB\nMemFree:  1 kB\nMemAvailable:  6 kB\nHugePages_Total: 0\n");
   }
-  void TearDown() override { std::filesystem::remove_all(root_); }
 
-  void Write(const path& name, const std::string& text) {
-    std::filesystem::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name) << text;
-  }
   void WriteGroup(const path& group, const std::string& limit, int used, int inactive) {
     Write(group / "memory.max", limit + "\n");
     Write(group / "memory.current", std::to_string(used) + "\n");
@@ -38,8 +31,6 @@ class HostMemoryTest : public testing::Test {
     EXPECT_EQ(memory.free_bytes, free_bytes);
     EXPECT_EQ(memory.total_bytes, total_bytes);
   }
-
-  path root_;
 };
 
 TEST_F(HostMemoryTest, IsTheMachinesMemoryWithoutACgroup) { Expect(6 << 10, 8 << 10); }
