@@ -5,16 +5,13 @@ import json
 import os
 import random
 import re
-import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
-import orjson
 import pytest
 
 import benchmark_compare
@@ -23,8 +20,6 @@ import samples
 from launches import NAMES, write_side
 from overlapbench.compare.output import FORMATS
 from overlapbench.counters import stored_table
-from overlapbench.entries import Names
-from overlapbench.launch import parse_launch
 from samples import Json
 
 SLOW = NAMES[4]
@@ -585,45 +580,3 @@ def test_it_is_a_program_with_help() -> None:
     )
     assert "--explain" in done.stdout
     assert "Exit status: 0 nothing is worse; 1 a regression" in done.stdout
-
-
-def test_comparing_large_files_takes_little_more_than_decoding_them(tmp_path: Path) -> None:
-    documents = [launches.large(2000, seed) for seed in range(20)]
-    texts = [json.dumps(document) for document in documents]
-    script = Path(benchmark_compare.__file__)
-    files = sides(tmp_path, documents[:10], documents[10:])
-
-    def user_s(*arguments: str) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        command = [sys.executable, str(script), *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-
-    def decoding_s() -> float:
-        started = time.process_time()
-        for text in texts:
-            orjson.loads(text)
-        return time.process_time() - started
-
-    # In turn, so that a busy machine slows all alike. Starting Python with scipy takes a second,
-    # whatever the size. 4 to 7 times is usual; row by row it is 13 to 24.
-    ratios = [(user_s(*files) - user_s("--help")) / decoding_s() for _ in range(3)]
-    assert min(ratios) < 10
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 400 * 1024
-
-
-def test_reading_takes_little_more_than_decoding() -> None:
-    text = json.dumps(launches.large(2000, 1))
-    names = Names()
-
-    def cpu_s(read: Callable[[], object]) -> float:
-        started = time.process_time()
-        read()
-        return time.process_time() - started
-
-    def parse() -> object:
-        return parse_launch("run.json", text, names)
-
-    # In turn, so that a busy machine slows both. 3 times is usual; row by row it is above 5.
-    ratios = sorted(cpu_s(parse) / cpu_s(lambda: orjson.loads(text)) for _ in range(11))
-    assert ratios[2] < 4.5
