@@ -85,7 +85,7 @@ class Pipeline {
                          {"device to host", {0, stages.out_ms * slowdowns.out}}})},
          {"pipelined", Took(pipelined_ms)}});
   }
-  // Alone 8 in all, of which 4 are computing.
+  // Alone they take 8 in all: 2 in, 4 computing, 2 out.
   Reported Report(double pipelined_ms) { return Report({2, 4, 2}, kNone, pipelined_ms); }
 
  private:

@@ -29,7 +29,7 @@ from overlapbench.compare.statistics import (
 )
 from overlapbench.launch import parse_launch
 
-pytestmark = pytest.mark.filterwarnings("error")  # they would stand beside a verdict
+pytestmark = pytest.mark.filterwarnings("error")  # a user would see them beside the verdict
 RESULTS = Path(__file__).parents[2] / "docs/results"
 UNKNOWN = np.array([math.nan])
 PRIOR = Prior(between=0.004, freedom=5.0)

@@ -64,7 +64,7 @@ def _reason(row: Row) -> list[str]:
 
 
 def listed(comparison: Comparison, every: bool = False) -> list[Row]:
-    """Return the rows worth a line: of what is the same, those of which something is said."""
+    """Return the rows worth a line: all but those that are the same and have no reason to show."""
     return [
         row for row in comparison.rows if every or row.verdict is not Verdict.SAME or row.reason
     ]
