@@ -185,7 +185,19 @@ std::string FormatValue(const Counter& counter, double value) {
   if (counter.unit.empty()) return fmt::format("{:.2f}", value);
   if (counter.unit == "count" || counter.unit == "bool") return fmt::format("{:.0f}", value);
   if (counter.unit == "GB/s") return fmt::format("{:.1f} GB/s", value);
-  return fmt::format("{:.4g} {}", value, counter.unit);
+  return fmt::format("{} {}", FourDigits(value), counter.unit);
+}
+
+std::string FourDigits(double value) {
+  constexpr std::ptrdiff_t kDigits = 4;
+  std::string text = fmt::format("{:.4g}", value);
+  const auto first = text.find_first_of("123456789");
+  if (first == std::string::npos || text.find('e') != std::string::npos) return text;
+  const auto digits = std::count_if(text.begin() + static_cast<std::ptrdiff_t>(first), text.end(),
+                                    [](char c) { return c != '.'; });
+  if (digits >= kDigits) return text;
+  if (text.find('.') == std::string::npos) text += '.';
+  return text.append(static_cast<std::size_t>(kDigits - digits), '0');
 }
 
 std::string EscapedJson(std::string_view text) {

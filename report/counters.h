@@ -75,6 +75,9 @@ std::string CounterHelp(const CounterTable& table);
 // "312.4 GB/s": a value as the console shows it.
 std::string FormatValue(const Counter& counter, double value);
 
+// "0.5600": the zeros tell how exactly the value is known, so they stay.
+std::string FourDigits(double value);
+
 // `text` as JSON has it between quotation marks.
 std::string EscapedJson(std::string_view text);
 

@@ -33,7 +33,7 @@ std::string WithInterval(const std::string& text, const Row& row, const std::str
 }
 
 std::string TimeText(double ms, const TimeUnit& unit) {
-  return fmt::format("{:.4g} {}", unit.of_ms(ms), unit.name);
+  return fmt::format("{} {}", FourDigits(unit.of_ms(ms)), unit.name);
 }
 
 }  // namespace

@@ -227,6 +227,11 @@ TEST(FormatValue, WritesEveryUnit) {
   EXPECT_EQ(written("GB/s", 312.44), "312.4 GB/s");
   EXPECT_EQ(written("ms", 0.0123456), "0.01235 ms");
   EXPECT_EQ(written("TFLOP/s", 700.12), "700.1 TFLOP/s");
+  EXPECT_EQ(written("ms", 0.56), "0.5600 ms");
+  EXPECT_EQ(written("ms", 4), "4.000 ms");
+  EXPECT_EQ(written("us", 1234.4), "1234 us");
+  EXPECT_EQ(written("us", 0), "0 us");
+  EXPECT_EQ(written("us", 1e6), "1e+06 us");
 }
 
 TEST(EscapedJson, IsWhatAReaderReadsBack) {

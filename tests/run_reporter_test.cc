@@ -232,11 +232,11 @@ TEST_F(RunReporterTest, ARowShowsWhatItsFamilyShowsFirst) {
   run.counters["skew_us"] = 7;  // a fourth
   EXPECT_EQ(Shown(run),
             "[1/7] Race/Horse/laps:2\n"
-            "        4 ms  distance 12.00, bandwidth 312.4 GB/s, cv 0.50\n");
+            "        4.000 ms  distance 12.00, bandwidth 312.4 GB/s, cv 0.50\n");
 }
 
 TEST_F(RunReporterTest, ARowOfAnotherFamilyShowsItsTime) {
-  EXPECT_EQ(Shown(Measured("Walk/Horse")), "[1/7] Walk/Horse\n        4 ms\n");
+  EXPECT_EQ(Shown(Measured("Walk/Horse")), "[1/7] Walk/Horse\n        4.000 ms\n");
 }
 
 TEST_F(RunReporterTest, ARowShowsItsStateAndReason) {
@@ -270,8 +270,8 @@ TEST_F(RunReporterTest, RepetitionsAreCountedBelowTheirName) {
     reporter.ReportRuns({run});
   EXPECT_EQ(output_.Text().substr(before),
             "[1/7] Race/Horse\n"
-            "        1 of 2: 4 ms  distance 12.00\n"
-            "        2 of 2: 4 ms  distance 12.00\n");
+            "        1 of 2: 4.000 ms  distance 12.00\n"
+            "        2 of 2: 4.000 ms  distance 12.00\n");
   EXPECT_NE(output_.Text().find("7 benchmarks, 2 repetitions each; "), std::string::npos);
 }
 
@@ -281,7 +281,7 @@ TEST_F(RunReporterTest, ACounterWithAnIntervalShowsHowCertainItIs) {
   run.counters["furlongs_high"] = 12.07;
   run.counters["time_low_ms"] = 3.5;
   run.counters["time_high_ms"] = 4.5;
-  EXPECT_EQ(Shown(run), "[1/7] Race/Horse\n        4 ±0 ms  distance 12.00 ±0.07\n");
+  EXPECT_EQ(Shown(run), "[1/7] Race/Horse\n        4.000 ±0.50 ms  distance 12.00 ±0.07\n");
 }
 
 TEST_F(RunReporterTest, NoisyRowsAreCountedAtTheEnd) {
@@ -304,14 +304,15 @@ TEST_F(RunReporterTest, ATerminalBreaksNamesAndTextsAndHasColours) {
   const GoogleRun run = InState(Measured("Race/Horse/laps:2"), RowState::kInvalid, "it slipped");
   EXPECT_EQ(Shown(run),
             "[1/7] \033[32mRace/Horse/laps:2\033[0m\n"
-            "        4 ms  distance 12.00  \033[31minvalid\033[0m: it slipped\n");
+            "        4.000 ms  distance 12.00  \033[31minvalid\033[0m: it slipped\n");
   console_.screen = {.columns = 40, .is_terminal = true, .has_colour = false};
   const std::string shown = Shown(InState(Measured("Race/Horse/laps:2/ground:soft/length:3"),
                                           RowState::kInvalid, "it slipped in the second lap"));
   EXPECT_NE(shown.find("[1/7] Race/Horse/laps:2/ground:soft/\n"
                        "        length:3\n"
-                       "        4 ms  distance 12.00  invalid:\n"
-                       "        it slipped in the second lap\n"),
+                       "        4.000 ms  distance 12.00\n"
+                       "        invalid: it slipped in the\n"
+                       "        second lap\n"),
             std::string::npos)
       << shown;
 }
@@ -341,13 +342,13 @@ TEST_F(RunReporterTest, CountersStandInColumnsOnRequest) {
   EXPECT_EQ(output_.Text().substr(before),
             "[1/7] Race/Horse\n"
             "    time ms   distance\n"
-            "          4      12.00\n"
+            "      4.000      12.00\n"
             "[2/7] Race/Donkey\n"
-            "          4      12.00\n"
+            "      4.000      12.00\n"
             "        invalid: it slipped\n"
             "[3/7] Walk/Horse\n"
             "    time ms\n"
-            "          4\n");
+            "      4.000\n");
 }
 
 TEST_F(RunReporterTest, CsvHasAColumnForEachCounterOfAnyRow) {
