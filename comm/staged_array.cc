@@ -84,9 +84,10 @@ class StagedArray::StageWorkload : public Workload {
     Verdict verdict;
     if (stage_ == Stage::kOut) {
       ForEachWindow([&](long first, long count) {
+        if (!verdict.fault.empty()) return;
         Poison(stream, slot(first), Bytes(count));
         stream.Copy(slot(first), result(first), Bytes(count));
-        if (verdict.fault.empty()) verdict = Compare(stream, first, count);
+        verdict = Compare(stream, first, count);
       });
     } else {  // the slots hold the last parts
       for (long part = shape_.parts - shape_.slots; part < shape_.parts; ++part)

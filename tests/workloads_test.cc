@@ -88,6 +88,33 @@ class BatchingDevice : public RecordingDevice {
   }
 };
 
+// Knows whether anything may have been enqueued since the last wait.
+class WatchedStream : public Stream {
+ public:
+  explicit WatchedStream(Stream& stream) : stream_(stream) {}
+  [[nodiscard]] bool pending() const { return pending_; }
+  void Record(Event& event) override { Enqueue().Record(event); }
+  void Wait(const Event& event) override { Enqueue().Wait(event); }
+  void Copy(void* destination, const void* source, std::size_t bytes) override {
+    Enqueue().Copy(destination, source, bytes);
+  }
+  void Synchronize(std::chrono::milliseconds timeout, const std::string& what) override {
+    stream_.Synchronize(timeout, what);
+    pending_ = false;
+  }
+  [[nodiscard]] void* native() const override { return Enqueue().native(); }
+  [[nodiscard]] HostStream* host() override { return Enqueue().host(); }
+
+ private:
+  Stream& Enqueue() const {
+    pending_ = true;
+    return stream_;
+  }
+
+  Stream& stream_;
+  mutable bool pending_ = false;
+};
+
 StagedShape ShapeOf(const Settings& settings) {
   const long parts = settings.Integer("parts");
   return {parts, parts, settings.Integer("part_elements"),
@@ -182,9 +209,12 @@ class WorkloadsTest : public RanksOnEachBackend {
     workload.EnqueuePart(stream(), {index, count});
     Finish();
   }
-  // Whether any rank refuses the result.
+  // Whether any rank refuses the result. What is verified may be freed right after, so nothing may
+  // still run then.
   bool Refused(Workload& workload) {
-    const Verdict verdict = workload.Verify(stream());
+    WatchedStream watched(stream());
+    const Verdict verdict = workload.Verify(watched);
+    EXPECT_FALSE(watched.pending()) << "verifying left work on the stream: " << verdict.fault;
     std::array refused = {verdict.fault.empty() ? 0.0 : 1.0};
     TestRanks().Max(refused, "agreeing on a verdict");
     return refused[0] != 0;
