@@ -7,7 +7,7 @@ namespace overlapbench {
 std::vector<Axis> SampleAxes() {
   return {ChoiceAxis("cache", "cold: the last-level cache is flushed before every sample",
                      {"cold", "warm"}, "cold"),
-          ChoiceAxis("cadence", "isolated samples, or 20 back to back behind one gate",
+          ChoiceAxis("cadence", "isolated samples, or up to 20 back to back behind one gate",
                      {"isolated", "streaming"}, "isolated", "isolated")};
 }
 

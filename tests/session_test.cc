@@ -371,6 +371,21 @@ TEST_P(SessionTest, StreamsTwentyBackToBack) {
   EXPECT_EQ(runs, 40);
 }
 
+TEST_P(SessionTest, StreamsAtMostAThousandSteps) {
+  int runs = 0;
+  work_.enqueue = [&](Stream&) { ++runs; };
+  const auto many = [this] {
+    Run run{.name = "many"};
+    const std::size_t lane = run.schedule.AddLane({"COMP"});
+    for (int i = 0; i < 300; ++i) run.schedule.Add(lane, comp());
+    return Runs{run};
+  };
+  const auto session = Open(many, kGate, {{"cadence", "streaming"}});
+  runs = 0;
+  session->Measure();
+  EXPECT_EQ(runs, 900);
+}
+
 TEST_P(SessionTest, TheGateKeepsEnqueueingOutOfTheSample) {
   work_.enqueue = [](Stream&) {
     if (OnLastRank()) std::this_thread::sleep_for(kLong);
