@@ -16,7 +16,7 @@ from overlapbench.compare.statistics import Prior
 from overlapbench.counters import TIME
 
 KNOWN: Mapping[str, Prior] = {
-    "cuda": Prior(between=0.0008, freedom=5.0),
+    "cuda": Prior(between=0.0014, freedom=5.0),
 }
 # Of a backend without a recording. An assumption: no launches stand behind it.
 ASSUMED = Prior(between=0.005, freedom=5.0)
