@@ -33,6 +33,10 @@ LAUNCHERS = (
 RECORD = """echo "${0##*/} $*" >>"$CALLS"
 [[ ! -e $0.fails ]] || { echo "E: ${0##*/} failed"; exit 1; }"""
 APT_GET = '[[ $* != *install* ]] || cp "$PATH/g++" "$PATH/ninja"'
+GIT = """case $1 in
+  merge-base) [[ ${CHANGED+set} ]] && echo base ;;
+  diff) printf '%s\\n' $CHANGED ;;
+esac"""
 MPIRUN = """while [[ $1 != */overlapbench ]]; do shift; done; exec "$@" """
 BINARY = """case $1 in
   --query=gpus) echo "$GPUS" ;;
@@ -86,6 +90,7 @@ class World:
             (self.bin / name).symlink_to(found)
         for name in (*BUILD_TOOLS, "ctest", "shellcheck", "chromium"):
             self.fake(self.bin / name)
+        self.fake(self.bin / "git", GIT)
         self.fake(self.bin / "mpirun", MPIRUN)
         self.fake(self.bin / "python3", PYTHON)
         self.fake(self.bin / "sudo", 'exec "$@"')
@@ -556,6 +561,28 @@ def test_check_quick_leaves_clang_tidy_out(world: World) -> None:
     assert [name for name, verdict in summary(outcome).items() if verdict == "skipped"] == [
         "clang-tidy"
     ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "read"),
+    [
+        ({}, [r"\.cc$"]),
+        ({"CHANGED": "README.md"}, []),
+        ({"CHANGED": "README.md a/b.cc tests/c.cc"}, ["/a/b.cc$|/tests/c.cc$"]),
+        ({"CHANGED": "a/b.h a/b.cc"}, [r"\.cc$"]),
+        ({"CHANGED": "CMakeLists.txt"}, [r"\.cc$"]),
+    ],
+)
+def test_check_reads_the_sources_that_may_have_new_findings(
+    world: World, changed: dict[str, str], read: list[str]
+) -> None:
+    def patterns(*command: str) -> list[str]:
+        outcome = world.run(*command, **changed)
+        assert outcome.status == 0
+        return [call.split()[-1] for call in outcome.calls("run-clang-tidy.py")]
+
+    assert patterns("check") == read
+    assert patterns(".ci/run") == [r"\.cc$"]
 
 
 def test_check_runs_the_sanitizers_when_asked_as_ci_does(world: World) -> None:
