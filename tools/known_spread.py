@@ -3,8 +3,8 @@
 
     tools/known_spread.py RUN.json AGAIN.json ...
 
-Takes two launches or more of one build on one machine. Prints, for each backend among them, the
-entry of KNOWN in tools/overlapbench/compare/known.py. Rows with a problem are left out.
+Takes two launches or more of one build, each row's on one machine. Prints, for each backend among
+them, the entry of KNOWN in tools/overlapbench/compare/known.py. Rows with a problem are left out.
 
 Exit status: 0, or 2 for bad usage, unreadable files, and a backend with a single launch.
 """
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 try:
-    from overlapbench.compare.known import measure_spread
+    from overlapbench.compare.known import measure_spreads
     from overlapbench.compare.side import Side
     from overlapbench.launch import read_launches
     from overlapbench.output import print_text
@@ -54,11 +54,15 @@ def _measure(files: Sequence[str]) -> str:
         of_backend = [launch for launch in launches if launch.context["backend"] == backend]
         if len(of_backend) < 2:
             raise ResultError(f"{of_backend[0].source}: one launch of {backend!r}: give 2 or more")
-        prior, rows = measure_spread(Side.collect(backend, of_backend))
-        lines.append(
-            f'"{backend}": Prior(between={prior.between:.4f}, freedom={prior.freedom:.1f}),'
-            f"  # {rows} rows, {len(of_backend)} launches"
-        )
+        lines.append(f'"{backend}": {{')
+        spreads = measure_spreads(backend, Side.collect(backend, of_backend))
+        for family, (spread, rows) in spreads.items():
+            lines.append(
+                f'    "{family}": Spread(relative={spread.relative:.4f},'
+                f" absolute_ms={spread.absolute_ms:.5f}, freedom={spread.freedom:.1f}),"
+                f"  # {rows} rows"
+            )
+        lines.append("},")
     return "\n".join(lines) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy import special, stats
 import known_spread
 from launches import launch
 from overlapbench.compare import statistics
-from overlapbench.compare.known import ASSUMED, KNOWN, known_prior
+from overlapbench.compare.known import ASSUMED, KNOWN, Spread, known_prior, measure_spreads
 from overlapbench.compare.side import Side
 from overlapbench.compare.statistics import (
     LEAST_FLOOR,
@@ -141,36 +142,91 @@ def test_one_launch_a_side_is_judged_by_what_is_known() -> None:
 def test_the_known_spreads_are_what_the_recorded_launches_say(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    files = [str(RESULTS / f"h200x2/overlap{again}.json") for again in ("", "-again")]
+    recorded = ("h200x2/overlap", "h200/families")
+    files = [str(RESULTS / f"{name}{again}.json") for name in recorded for again in ("", "-again")]
     assert known_spread.main(files) == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    prior = KNOWN["cuda"]
-    said = f'"cuda": Prior(between={prior.between:.4f}, freedom={prior.freedom:.1f}),'
-    assert line.startswith(said)
-    assert ASSUMED.between > max(prior.between for prior in KNOWN.values())
+    first, *lines, last = capsys.readouterr().out.splitlines()
+    assert (first, last) == ('"cuda": {', "},")
+    for line, (family, known) in zip(lines, KNOWN["cuda"].items(), strict=True):
+        assert line.startswith(
+            f'    "{family}": Spread(relative={known.relative:.4f},'
+            f" absolute_ms={known.absolute_ms:.5f}, freedom={known.freedom:.1f}),"
+        )
+    assert ASSUMED[""].relative > max(families[""].relative for families in KNOWN.values())
     assert known_spread.main(files[:1]) == 2
     assert "one launch of 'cuda': give 2 or more" in capsys.readouterr().err
 
 
+CUDA = frozenset({"cuda"})
+
+
 @pytest.mark.parametrize(
-    ("base", "new", "prior"),
+    ("backends", "known"),
     [
-        ("cuda", "cuda", KNOWN["cuda"]),
-        ("cuda", "host", ASSUMED),
-        ("host", "cuda", ASSUMED),
-        ("host", "host", ASSUMED),
+        (CUDA, KNOWN["cuda"]),
+        (frozenset({"cuda", "host"}), ASSUMED),
+        (frozenset({"host"}), ASSUMED),
     ],
 )
 def test_of_several_backends_the_widest_spread_is_expected(
-    base: str, new: str, prior: Prior
+    backends: frozenset[str], known: Mapping[str, Spread]
 ) -> None:
-    sides = [
-        Side.collect(
-            "", [parse_launch("a.json", json.dumps(launch({"A/B": 1.0}, backend=backend)))]
-        )
-        for backend in (base, new)
+    prior = known_prior(backends, ["A/B"], np.array([1000.0]))
+    assert prior.between == pytest.approx([known[""].relative])
+    assert prior.freedom == pytest.approx([known[""].freedom])
+
+
+def test_a_short_row_is_expected_to_spread_by_an_absolute_part() -> None:
+    known = KNOWN["cuda"][""]
+    prior = known_prior(CUDA, ["A/B", "A/C"], np.array([0.0085, np.nan]))
+    short = np.hypot(known.relative, known.absolute_ms / 0.0085)
+    assert prior.between == pytest.approx([short, known.relative])
+    assert short > 10 * known.relative
+
+
+def test_a_row_whose_time_is_the_hosts_launches_is_expected_to_spread_as_such_rows_do() -> None:
+    prior = known_prior(CUDA, ["Launch/A", "Mlp/B", "Other/Launch"], np.full(3, 1000.0))
+    spreads = [KNOWN["cuda"][family] for family in ("Launch", "Mlp", "")]
+    assert prior.between == pytest.approx([spread.relative for spread in spreads])
+    assert prior.freedom == pytest.approx([spread.freedom for spread in spreads])
+
+
+def test_the_spread_of_short_rows_is_found_in_recorded_launches() -> None:
+    random = np.random.default_rng(1)
+    time_ms = np.concatenate((np.full(200, 1.0), np.full(200, 0.01)))
+    rows = {f"A/B/n:{i}": time for i, time in enumerate(time_ms)}
+    launches = [
+        parse_launch(f"{i}.json", json.dumps(launch(drawn, backend="cuda")))
+        for i in range(2)
+        for drawn in [
+            {
+                n: t * (1 + random.normal(0, 0.002)) + random.normal(0, 0.0002)
+                for n, t in rows.items()
+            }
+        ]
     ]
-    assert known_prior(*sides) == prior
+    spread, count = measure_spreads("cuda", Side.collect("", launches))[""]
+    assert count == 400
+    assert spread.relative == pytest.approx(0.002, rel=0.2)
+    assert spread.absolute_ms == pytest.approx(0.0002, rel=0.2)
+
+
+# Seen on an H200: 8.5 us in one launch and 8.9 in the next, and an empty kernel 25 % apart.
+@pytest.mark.parametrize(
+    ("name", "time_ms", "share", "expected"),
+    [
+        ("Compute/MatMul", 0.0085, 1.05, False),
+        ("Compute/MatMul", 1.0, 1.05, True),
+        ("Launch/EmptyKernel", 0.063, 1.3, False),
+        ("Copy/Bandwidth", 0.063, 1.3, True),
+    ],
+)
+def test_one_launch_a_side_finds_what_launches_of_one_build_do_not_show(
+    name: str, time_ms: float, share: float, expected: bool
+) -> None:
+    known = known_prior(CUDA, [name], np.array([time_ms]))
+    samples = Samples(np.log([[time_ms]]), np.log([[time_ms * share]]), np.array([0.001]))
+    assert bool(slower(estimate(samples, known))[0]) == expected
 
 
 def test_one_launch_against_many_is_tested() -> None:

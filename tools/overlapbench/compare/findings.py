@@ -13,7 +13,7 @@ import numpy as np
 
 from overlapbench.compare import statistics
 from overlapbench.compare.floors import Floors, SetFloor
-from overlapbench.compare.known import known_prior
+from overlapbench.compare.known import known_prior, typical_ms
 from overlapbench.compare.side import Side, figure_of, natural, within_of
 from overlapbench.compare.statistics import Estimate, Samples
 from overlapbench.counters import EFFICIENCY, TIME, Counter, Range
@@ -128,11 +128,17 @@ def _estimate(
     before, now = (s.badness(metric)[i] for s, i in zip((base, new), places, strict=True))
     errors = [side.errors[i] for side, i in zip((base, new), places, strict=True)]
     samples = Samples(before, now, within_of(np.concatenate(errors, axis=1)))
+    times = (side.badness(TIME)[i] for side, i in zip((base, new), places, strict=True))
+    known = known_prior(
+        base.context["backend"] | new.context["backend"],
+        [base.names[i] for i in places[0]],
+        typical_ms(*times),
+    )
     if metric != TIME:
         lone = np.isfinite(before).sum(axis=1) + np.isfinite(now).sum(axis=1) == 2
         both = np.isfinite(before).any(axis=1) & np.isfinite(now).any(axis=1)
         before[lone & both] = now[lone & both] = np.nan
-    return samples, statistics.estimate(samples, known_prior(base, new))
+    return samples, statistics.estimate(samples, known)
 
 
 def _counter_of(judged: Counter) -> Counter:

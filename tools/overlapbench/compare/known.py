@@ -3,34 +3,108 @@
 Of one launch a side there is nothing to take a spread from. So the prior of statistics.py comes
 from launches of one build on one machine, recorded one soon after the other, by backend:
 
-    tools/known_spread.py docs/results/h200x2/overlap.json docs/results/h200x2/overlap-again.json
+    tools/known_spread.py docs/results/h200x2/overlap.json docs/results/h200x2/overlap-again.json \\
+        docs/results/h200/families.json docs/results/h200/families-again.json
 
-prints the entry of the table below.
+prints the entries of the table below.
+
+A time differs between launches by a share of itself, and by an absolute part that only short rows
+show: where a process's memory and queues lie. Rows of families whose time is the host's launches
+differ much more, since one process launches faster than the next.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
 
 from overlapbench.compare import statistics
 from overlapbench.compare.side import Side, within_of
-from overlapbench.compare.statistics import Prior
+from overlapbench.compare.statistics import Array, Prior
 from overlapbench.counters import TIME
 
-KNOWN: Mapping[str, Prior] = {
-    "cuda": Prior(between=0.0014, freedom=5.0),
+
+@dataclass(frozen=True)
+class Spread:
+    """The deviation of a row's times between launches, besides what a launch knows of itself."""
+
+    relative: float
+    absolute_ms: float
+    freedom: float  # the degrees of freedom that it is worth: few if rows differ much
+
+
+# By backend and family; "" is every other family.
+KNOWN: Mapping[str, Mapping[str, Spread]] = {
+    "cuda": {
+        "": Spread(relative=0.0018, absolute_ms=0.00017, freedom=5.0),
+        "Launch": Spread(relative=0.0275, absolute_ms=0.0, freedom=0.7),
+        "Mlp": Spread(relative=0.0219, absolute_ms=0.0, freedom=0.9),
+    },
 }
 # Of a backend without a recording. An assumption: no launches stand behind it.
-ASSUMED = Prior(between=0.005, freedom=5.0)
+ASSUMED: Mapping[str, Spread] = {"": Spread(relative=0.005, absolute_ms=0.0, freedom=5.0)}
+
+# Rows at least so long tell the relative part, and rows at most so long the absolute one.
+_LONG_MS = 0.1
+_SHORT_MS = 0.03
+# Fewer rows tell nothing of the absolute part.
+_LEAST_SHORT = 10
 
 
-def known_prior(base: Side, new: Side) -> Prior:
-    """Return what is known of the sides' backends: of several, the widest."""
-    backends = base.context["backend"] | new.context["backend"]
-    priors = [KNOWN.get(backend, ASSUMED) for backend in backends]
-    return max(priors, key=lambda prior: prior.between)
+def known_prior(backends: frozenset[str], names: Sequence[str], time_ms: Array) -> Prior:
+    """Return what is known of rows of these names and times: of several backends, the widest."""
+    known = max(
+        (KNOWN.get(b, ASSUMED) for b in backends), key=lambda families: families[""].relative
+    )
+    spreads = [known.get(_family(name), known[""]) for name in names]
+    relative, absolute_ms, freedom = (
+        np.array([(s.relative, s.absolute_ms, s.freedom) for s in spreads], dtype=np.float64)
+        .reshape(-1, 3)
+        .T
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Prior(np.hypot(relative, np.nan_to_num(absolute_ms / time_ms)), freedom)
 
 
-def measure_spread(side: Side) -> tuple[Prior, int]:
-    """Fit the prior to the times of one build's launches; also return of how many benchmarks."""
+def typical_ms(*badness: Array) -> Array:
+    """Return each row's time, from the logarithms of all its launches; NaN where it has none."""
+    logs = np.concatenate(badness, axis=1)
+    count = np.isfinite(logs).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.exp(np.nansum(logs, axis=1) / count))
+
+
+def measure_spreads(backend: str, side: Side) -> Mapping[str, tuple[Spread, int]]:
+    """Fit the spreads to the times of one build's launches; also return of how many rows."""
+    own = KNOWN.get(backend, ASSUMED)
     good = [i for i, problem in enumerate(side.problems) if not problem]
+    families = [_family(side.names[i]) for i in good]
     values, within = side.badness(TIME)[good], within_of(side.errors[good])
-    return statistics.recorded_prior(values, within), len(good)
+    found = {}
+    for family in own:
+        rows = np.array(
+            [f == family or (not family and f not in own) for f in families], dtype=bool
+        )
+        if rows.any():
+            found[family] = _fit(values[rows], within[rows], not family), int(rows.sum())
+    return found
+
+
+def _family(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def _fit(values: Array, within: Array, has_absolute: bool) -> Spread:
+    time_ms = typical_ms(values)
+    long, short = time_ms >= _LONG_MS, time_ms <= _SHORT_MS
+    if not has_absolute or not long.any() or short.sum() < _LEAST_SHORT:
+        prior = statistics.recorded_prior(values, within)
+        return Spread(float(prior.between), 0.0, float(prior.freedom))
+    prior = statistics.recorded_prior(values[long], within[long])
+    variance, freedom = statistics.own_variance(values[short])
+    told = freedom > 0
+    # A few rows stray by far more, so the median; it is so much of the mean.
+    shares = variance[told] * time_ms[short][told] ** 2 * freedom[told]
+    absolute_ms = float(np.sqrt(np.median(shares / stats.chi2.median(freedom[told]))))
+    return Spread(float(prior.between), absolute_ms, float(prior.freedom))

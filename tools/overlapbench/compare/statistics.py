@@ -56,10 +56,15 @@ _LEAST_VARIANCE = 1e-7
 
 @dataclass(frozen=True)
 class Prior:
-    """What to expect of a benchmark's spread between launches before it shows any."""
+    """What to expect of a benchmark's spread between launches before it shows any.
 
-    between: float  # typical standard deviation, besides what a launch knows of itself
-    freedom: float  # the degrees of freedom that this is worth: few if benchmarks differ much
+    Of all benchmarks alike, or an entry a benchmark.
+    """
+
+    between: float | Array  # typical standard deviation, besides what a launch knows of itself
+    freedom: (
+        float | Array
+    )  # what this is worth in degrees of freedom: few if benchmarks differ much
 
     def variance(self, within: Array) -> Array:
         """Return the scale of the prior of each benchmark (Smyth 2004, section 6.2)."""

@@ -11,9 +11,10 @@ import numpy as np
 
 from overlapbench.compare import statistics
 from overlapbench.compare.floors import Floors, read_floors
-from overlapbench.compare.known import known_prior
+from overlapbench.compare.known import known_prior, typical_ms
 from overlapbench.compare.side import Side, within_of
 from overlapbench.compare.statistics import Samples
+from overlapbench.counters import TIME
 from overlapbench.launch import Launch, read_launches
 from overlapbench.output import replace_files
 from overlapbench.source import ResultError
@@ -54,11 +55,12 @@ def calibrate(launches: Sequence[Launch]) -> Mapping[str, Mapping[str, float]]:
     left out.
     """
     side = Side.collect("calibration", launches)
+    known = known_prior(side.context["backend"], side.names, typical_ms(side.badness(TIME)))
     spreads: dict[str, dict[str, float]] = {}
     for metric in side.table.judged:
         values = side.badness(metric)
         samples = Samples(values[:, ::2], values[:, 1::2], within_of(side.errors))
-        found = statistics.estimate(samples, known_prior(side, side))
+        found = statistics.estimate(samples, known)
         for name, deviation, problem in zip(
             side.names, found.deviation, side.problems, strict=True
         ):
