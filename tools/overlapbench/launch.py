@@ -57,7 +57,7 @@ class Launch:
     errors: Array
     repetitions: Sequence[int]
     problems: Sequence[str]
-    incomplete: str = ""  # why rows are missing, or none can be trusted; empty when all is well
+    doubt: str = ""  # why rows are missing, or none can be trusted; empty when all is well
 
     @cached_property
     def rows(self) -> Mapping[str, Figures]:
@@ -99,11 +99,13 @@ def parse_launch(source: str, text: str, names: Names | None = None) -> Launch:
         *_reduce(entries, list(places.values())),
         [len(found) for found in places.values()],
         [_problem(entries, found) for found in places.values()],
-        read_incomplete(document) or _doubt(document),
+        _doubt(document),
     )
 
 
 def _doubt(document: Document) -> str:
+    if reason := read_incomplete(document):
+        return f"incomplete: {reason}"
     if not failed_self_test(document.context.values):
         return ""
     return f"not to be trusted: the self-test {document.context.line('self_test')}"

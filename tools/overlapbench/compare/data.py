@@ -17,7 +17,7 @@ def format_json(comparison: Comparison) -> str:
         "status": comparison.status,
         "base": [harmless(source) for source in comparison.base.sources],
         "new": [harmless(source) for source in comparison.new.sources],
-        "incomplete": list(comparison.incomplete),
+        "doubts": list(comparison.doubts),
         "differences": list(comparison.differences),
         "counts": {verdict.value: count for verdict, count in comparison.counts.items()},
         "matched": comparison.matched,

@@ -11,10 +11,10 @@ _SKIPPED = frozenset({Verdict.NEW, Verdict.INVALID, Verdict.TOO_NOISY})
 def format_junit(comparison: Comparison) -> str:
     suite = ElementTree.Element("testsuite", name="overlapbench")
     failures = skipped = 0
-    for line in comparison.incomplete:
+    for line in comparison.doubts:
         failures += 1
-        case = ElementTree.SubElement(suite, "testcase", name="incomplete", classname="launches")
-        ElementTree.SubElement(case, "failure", type="incomplete", message=line)
+        case = ElementTree.SubElement(suite, "testcase", name="doubt", classname="launches")
+        ElementTree.SubElement(case, "failure", type="doubt", message=line)
     for row in comparison.rows:
         family, _, _ = row.name.partition("/")
         case = ElementTree.SubElement(suite, "testcase", name=row.name, classname=family)

@@ -29,7 +29,7 @@ class Side:
     launches: tuple[int, ...]  # how many have the benchmark
     values: Mapping[str, Array]  # by column
     errors: Array  # standard errors of the times inside the launches
-    incomplete: tuple[str, ...]  # a line for each launch that ended early, or failed its self-test
+    doubts: tuple[str, ...]  # a line for each launch that ended early, or failed its self-test
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -92,9 +92,7 @@ class Side:
             tuple(map(len, problems)),
             dict(zip(columns, values, strict=True)),
             errors,
-            tuple(
-                f"{harmless(run.source)}: {run.incomplete}" for run in launches if run.incomplete
-            ),
+            tuple(f"{harmless(run.source)}: {run.doubt}" for run in launches if run.doubt),
         )
 
 

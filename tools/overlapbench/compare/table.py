@@ -82,7 +82,7 @@ def summary(comparison: Comparison) -> list[str]:
     sentences = [f"{len(comparison.rows)} benchmarks: {', '.join(counts)}"]
     if not comparison.matched:
         sentences.append("nothing matched: no benchmark is in both")
-    sentences += [f"incomplete: {line}" for line in comparison.incomplete]
+    sentences += comparison.doubts
     if comparison.differences:
         sentences.append(f"base / new differ in {'; '.join(comparison.differences)}")
     sentences += _guarding(comparison)

@@ -73,13 +73,13 @@ class Comparison:
         fails = {row.fails for row in self.rows}
         if REGRESSION in fails:
             return REGRESSION
-        undecided = UNDECIDED in fails or self.incomplete or self.blind
+        undecided = UNDECIDED in fails or self.doubts or self.blind
         return UNDECIDED if undecided else OK
 
     @property
-    def incomplete(self) -> tuple[str, ...]:
-        """The launches that ended early: what they did not measure cannot have passed."""
-        return self.base.incomplete + self.new.incomplete
+    def doubts(self) -> tuple[str, ...]:
+        """The launches that ended early or failed their self-test: none of them can have passed."""
+        return self.base.doubts + self.new.doubts
 
     @property
     def matched(self) -> int:
