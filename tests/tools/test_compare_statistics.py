@@ -28,7 +28,7 @@ from overlapbench.compare.statistics import (
     own_variance,
     reach,
 )
-from overlapbench.launch import parse_launch
+from overlapbench.launch import Launch, parse_launch
 
 pytestmark = pytest.mark.filterwarnings("error")  # a user would see them beside the verdict
 RESULTS = Path(__file__).parents[2] / "docs/results"
@@ -195,17 +195,15 @@ def test_the_spread_of_short_rows_is_found_in_recorded_launches() -> None:
     random = np.random.default_rng(1)
     time_ms = np.concatenate((np.full(200, 1.0), np.full(200, 0.01)))
     rows = {f"A/B/n:{i}": time for i, time in enumerate(time_ms)}
-    launches = [
-        parse_launch(f"{i}.json", json.dumps(launch(drawn, backend="cuda")))
-        for i in range(2)
-        for drawn in [
-            {
-                n: t * (1 + random.normal(0, 0.002)) + random.normal(0, 0.0002)
-                for n, t in rows.items()
-            }
-        ]
-    ]
-    spread, count = measure_spreads("cuda", Side.collect("", launches))[""]
+
+    def measured(i: int) -> Launch:
+        drawn = {
+            name: time * (1 + random.normal(0, 0.002)) + random.normal(0, 0.0002)
+            for name, time in rows.items()
+        }
+        return parse_launch(f"{i}.json", json.dumps(launch(drawn, backend="cuda")))
+
+    spread, count = measure_spreads("cuda", Side.collect("", [measured(0), measured(1)]))[""]
     assert count == 400
     assert spread.relative == pytest.approx(0.002, rel=0.2)
     assert spread.absolute_ms == pytest.approx(0.0002, rel=0.2)

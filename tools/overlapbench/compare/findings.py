@@ -15,7 +15,7 @@ from overlapbench.compare import statistics
 from overlapbench.compare.floors import Floors, SetFloor
 from overlapbench.compare.known import known_prior, typical_ms
 from overlapbench.compare.side import Side, figure_of, natural, within_of
-from overlapbench.compare.statistics import Estimate, Samples
+from overlapbench.compare.statistics import Estimate, Prior, Samples
 from overlapbench.counters import EFFICIENCY, TIME, Counter, Range
 
 MAX_FLOOR = 0.10  # a benchmark with a larger floor is too noisy, unless its limit is set
@@ -89,7 +89,10 @@ def find(
     if not names:
         return []
     places = [[side.index[name] for name in names] for side in (base, new)]
-    metrics = {metric: _estimate(metric, base, new, places) for metric in base.table.judged}
+    times = (side.badness(TIME)[i] for side, i in zip((base, new), places, strict=True))
+    backends = base.context["backend"] | new.context["backend"]
+    known = known_prior(backends, names, typical_ms(*times))
+    metrics = {m: _estimate(m, base, new, places, known) for m in base.table.judged}
     figures = max(1, sum(int(found.measured.sum()) for _, found in metrics.values()))
     rows: list[list[Finding]] = [[] for _ in names]
     for metric, (samples, found) in metrics.items():
@@ -123,17 +126,11 @@ def find(
 
 
 def _estimate(
-    metric: str, base: Side, new: Side, places: Sequence[Sequence[int]]
+    metric: str, base: Side, new: Side, places: Sequence[Sequence[int]], known: Prior
 ) -> tuple[Samples, Estimate]:
     before, now = (s.badness(metric)[i] for s, i in zip((base, new), places, strict=True))
     errors = [side.errors[i] for side, i in zip((base, new), places, strict=True)]
     samples = Samples(before, now, within_of(np.concatenate(errors, axis=1)))
-    times = (side.badness(TIME)[i] for side, i in zip((base, new), places, strict=True))
-    known = known_prior(
-        base.context["backend"] | new.context["backend"],
-        [base.names[i] for i in places[0]],
-        typical_ms(*times),
-    )
     if metric != TIME:
         lone = np.isfinite(before).sum(axis=1) + np.isfinite(now).sum(axis=1) == 2
         both = np.isfinite(before).any(axis=1) & np.isfinite(now).any(axis=1)

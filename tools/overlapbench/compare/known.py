@@ -58,37 +58,31 @@ def known_prior(backends: frozenset[str], names: Sequence[str], time_ms: Array) 
         (KNOWN.get(b, ASSUMED) for b in backends), key=lambda families: families[""].relative
     )
     spreads = [known.get(_family(name), known[""]) for name in names]
-    relative, absolute_ms, freedom = (
-        np.array([(s.relative, s.absolute_ms, s.freedom) for s in spreads], dtype=np.float64)
-        .reshape(-1, 3)
-        .T
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return Prior(np.hypot(relative, np.nan_to_num(absolute_ms / time_ms)), freedom)
+    absolute = np.array([spread.absolute_ms for spread in spreads]) / time_ms
+    relative = np.array([spread.relative for spread in spreads])
+    freedom = np.array([spread.freedom for spread in spreads])
+    return Prior(np.hypot(relative, np.nan_to_num(absolute)), freedom)
 
 
 def typical_ms(*badness: Array) -> Array:
     """Return each row's time, from the logarithms of all its launches; NaN where it has none."""
-    logs = np.concatenate(badness, axis=1)
-    count = np.isfinite(logs).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.exp(np.nansum(logs, axis=1) / count))
+    return np.asarray(np.exp(statistics.mean(np.concatenate(badness, axis=1))))
 
 
 def measure_spreads(backend: str, side: Side) -> Mapping[str, tuple[Spread, int]]:
     """Fit the spreads to the times of one build's launches; also return of how many rows."""
     own = KNOWN.get(backend, ASSUMED)
     good = [i for i, problem in enumerate(side.problems) if not problem]
-    families = [_family(side.names[i]) for i in good]
-    values, within = side.badness(TIME)[good], within_of(side.errors[good])
-    found = {}
-    for family in own:
-        rows = np.array(
-            [f == family or (not family and f not in own) for f in families], dtype=bool
-        )
-        if rows.any():
-            found[family] = _fit(values[rows], within[rows], not family), int(rows.sum())
-    return found
+    values, within = side.badness(TIME), within_of(side.errors)
+    rows: dict[str, list[int]] = {family: [] for family in own}
+    for i in good:
+        family = _family(side.names[i])
+        rows[family if family in own else ""].append(i)
+    return {
+        family: (_fit(values[places], within[places], not family), len(places))
+        for family, places in rows.items()
+        if places
+    }
 
 
 def _family(name: str) -> str:

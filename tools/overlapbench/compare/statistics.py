@@ -62,9 +62,7 @@ class Prior:
     """
 
     between: float | Array  # typical standard deviation, besides what a launch knows of itself
-    freedom: (
-        float | Array
-    )  # what this is worth in degrees of freedom: few if benchmarks differ much
+    freedom: float | Array  # the degrees of freedom of that: few if benchmarks differ much
 
     def variance(self, within: Array) -> Array:
         """Return the scale of the prior of each benchmark (Smyth 2004, section 6.2)."""
@@ -125,7 +123,7 @@ def estimate(samples: Samples, known: Prior) -> Estimate:
         own = (_squares(base) + _squares(new)) / freedom
     variance, total = _moderate(own, freedom, within, measured, known)
     deviation = np.sqrt(variance)
-    return Estimate(_mean(base), _mean(new), deviation * error_share(base, new), total, deviation)
+    return Estimate(mean(base), mean(new), deviation * error_share(base, new), total, deviation)
 
 
 def reach(error: Array, freedom: Array, figures: int) -> Array:
@@ -228,10 +226,11 @@ def median(side: Array) -> Array:
     return np.asarray((low + high) / 2)
 
 
-def _mean(side: Array) -> Array:
+def mean(side: Array) -> Array:
+    """Return each benchmark's mean over the launches that have it; NaN where none has."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.nansum(side, axis=1) / np.isfinite(side).sum(axis=1))
 
 
 def _squares(side: Array) -> Array:
-    return np.asarray(np.nansum((side - _mean(side)[:, np.newaxis]) ** 2, axis=1))
+    return np.asarray(np.nansum((side - mean(side)[:, np.newaxis]) ** 2, axis=1))
