@@ -165,7 +165,7 @@ Scenario Pair(const Catalog& catalog, const std::string& communication,
   };
   scenario.report = ReportPair;
   // Each lane is a thread of its own on the host, and MPI takes collectives in one order only.
-  if (catalog.on_host() && comm.connect && comp.connect && scenario.missing.empty())
+  if (catalog.on_host() && comm.collective && comp.collective && scenario.missing.empty())
     scenario.missing = "two collectives would race for MPI's communicator on the host backend";
   return scenario;
 }

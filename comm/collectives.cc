@@ -10,7 +10,7 @@
 #include <array>
 #include <optional>
 
-#include "comm/communicator.h"
+#include "comm/transport.h"
 #include "workload/data.h"
 #include "workload/registry.h"
 
@@ -19,29 +19,19 @@ namespace {
 
 constexpr std::uint32_t kSeed = 1000;
 
-struct Call {
-  Communicator& communicator;
-  Stream& stream;
-  const void* send;
-  void* receive;
-  long count;    // total elements: bytes / element size
-  long segment;  // count / ranks
-  Element element;
-};
-
 struct CollectiveRow {
   const char* name;
   const char* summary;
+  Operation operation;
   // Whether a rank sends, or receives, one rank's segment instead of all `bytes`.
   bool sends_segment;
   bool receives_segment;
   double (*bus_factor)(int ranks);
   int source;                  // see ExpectedSegments; kPrevious: the rank before this one
   bool starts_at_own_segment;  // element 0 of the result is the sources' element rank × segment
-  // Whether the operation can work in place, over NCCL and over MPI.
-  bool in_place_nccl;
+  // Whether the operation can work in place on GPUs, and over MPI.
+  bool in_place_gpu;
   bool in_place_mpi;
-  void (*run)(const Call& call);
 };
 
 constexpr int kPrevious = -3;
@@ -50,80 +40,50 @@ constexpr int kRoot = 0;
 double ShareOfOthers(int ranks) { return static_cast<double>(ranks - 1) / ranks; }
 
 constexpr std::array<CollectiveRow, 6> kCollectives = {{
-    {"AllToAll", "every rank sends a different segment to every rank", false, false, ShareOfOthers,
-     ExpectedSegments::kEachSegment, true, false, false,
-     [](const Call& c) {
-       c.communicator.AllToAll(c.stream, c.send, c.receive, c.segment, c.element);
-     }},
-    {"AllReduce", "every rank gets the sum over all ranks", false, false,
-     [](int ranks) { return 2 * ShareOfOthers(ranks); }, ExpectedSegments::kSum, false, true, true,
-     [](const Call& c) {
-       c.communicator.AllReduceSum(c.stream, c.send, c.receive, c.count, c.element);
-     }},
-    {"AllGather", "every rank gets every rank's segment", true, false, ShareOfOthers,
-     ExpectedSegments::kEachSegment, false, true, true,
-     [](const Call& c) {
-       c.communicator.AllGather(c.stream, c.send, c.receive, c.segment, c.element);
-     }},
-    {"ReduceScatter", "every rank gets its segment of the sum", false, true, ShareOfOthers,
-     ExpectedSegments::kSum, true, true, false,
-     [](const Call& c) {
-       c.communicator.ReduceScatterSum(c.stream, c.send, c.receive, c.segment, c.element);
-     }},
-    {"Broadcast", "every rank gets rank 0's data", false, false, [](int) { return 1.0; }, kRoot,
-     false, true, true,
-     [](const Call& c) {
-       c.communicator.Broadcast(c.stream, c.send, c.receive, c.count, c.element, kRoot);
-     }},
-    {"SendRecv", "every rank sends to the next and receives from the one before", false, false,
-     [](int) { return 1.0; }, kPrevious, false, false, false,
-     [](const Call& c) {
-       c.communicator.ShiftRing(c.stream, c.send, c.receive, c.count, c.element);
-     }},
+    {"AllToAll", "every rank sends a different segment to every rank", Operation::kAllToAll, false,
+     false, ShareOfOthers, ExpectedSegments::kEachSegment, true, false, false},
+    {"AllReduce", "every rank gets the sum over all ranks", Operation::kAllReduce, false, false,
+     [](int ranks) { return 2 * ShareOfOthers(ranks); }, ExpectedSegments::kSum, false, true, true},
+    {"AllGather", "every rank gets every rank's segment", Operation::kAllGather, true, false,
+     ShareOfOthers, ExpectedSegments::kEachSegment, false, true, true},
+    {"ReduceScatter", "every rank gets its segment of the sum", Operation::kReduceScatter, false,
+     true, ShareOfOthers, ExpectedSegments::kSum, true, true, false},
+    {"Broadcast", "every rank gets rank 0's data", Operation::kBroadcast, false, false,
+     [](int) { return 1.0; }, kRoot, false, true, true},
+    {"SendRecv", "every rank sends to the next and receives from the one before",
+     Operation::kShiftRing, false, false, [](int) { return 1.0; }, kPrevious, false, false, false},
 }};
-
-// One communicator for all collectives, made with the first of them.
-class SharedCommunicator {
- public:
-  explicit SharedCommunicator(const Machine& machine) : machine_(machine) {}
-  Communicator& Get() {
-    if (communicator_ == nullptr) {
-      communicator_ = machine_.device.backend() == Backend::kCuda
-                          ? MakeNcclCommunicator(machine_.ranks)
-                          : MakeMpiCommunicator(machine_.ranks);
-    }
-    return *communicator_;
-  }
-
- private:
-  Machine machine_;
-  std::unique_ptr<Communicator> communicator_;
-};
 
 class CollectiveWorkload : public Workload {
  public:
-  CollectiveWorkload(const Machine& machine, const CollectiveRow& row, Communicator& communicator,
-                     const Settings& settings)
+  CollectiveWorkload(const Machine& machine, const CollectiveRow& row,
+                     std::shared_ptr<Transports> transports, Settings settings)
       : machine_(machine),
         row_(row),
-        communicator_(communicator),
-        element_(ElementNamed(settings.Text("type"))),
-        count_(settings.Integer("bytes") / static_cast<long>(SizeOf(element_))),
-        segment_(count_ / communicator.size()),
-        in_place_(settings.Text("place") == "in"),
-        input_{kSeed, communicator.size(), row.source == ExpectedSegments::kSum} {
+        transports_(std::move(transports)),
+        settings_(std::move(settings)),
+        element_(ElementNamed(settings_.Text("type"))),
+        count_(settings_.Integer("bytes") / static_cast<long>(SizeOf(element_))),
+        segment_(count_ / machine.ranks.size()),
+        in_place_(settings_.Text("place") == "in"),
+        input_{kSeed, machine.ranks.size(), row.source == ExpectedSegments::kSum} {}
+
+  void Connect() override {
+    communicator_ = transports_->Connect(settings_);
     if (in_place_) {
       shared_ = AllocateElements(count_);
     } else {
       send_ = AllocateElements(send_count());
       receive_ = AllocateElements(receive_count());
     }
+    if (const std::size_t bytes = communicator_->scratch_bytes(call()); bytes > 0)
+      scratch_ = communicator_->Allocate(bytes);
   }
 
   [[nodiscard]] Cost cost() const override {
     Cost cost;
     cost.wire_bytes = static_cast<double>(count_) * static_cast<double>(SizeOf(element_));
-    cost.bus_factor = row_.bus_factor(communicator_.size());
+    cost.bus_factor = row_.bus_factor(machine_.ranks.size());
     return cost;
   }
 
@@ -132,20 +92,26 @@ class CollectiveWorkload : public Workload {
       Poison(stream, shared_.data(), shared_.bytes());
     else
       Poison(stream, receive_.data(), receive_.bytes());
-    FillCollective(stream, send(), send_count(), element_, input_, communicator_.rank());
+    FillCollective(stream, send(), send_count(), element_, input_, machine_.ranks.rank());
   }
 
-  void Enqueue(Stream& stream) override {
-    row_.run({communicator_, stream, send(), receive(), count_, segment_, element_});
-  }
+  void Enqueue(Stream& stream) override { communicator_->Enqueue(stream, call()); }
 
   Verdict Verify(Stream& stream) override {
     return FindFault(machine_, stream, receive(), receive_count(), element_, expected());
   }
 
+  std::string IneffectiveKnob() override {
+    auto proof = communicator_->Prove(call());
+    sms_ = proof.sms;
+    return proof.fault;
+  }
+  [[nodiscard]] std::optional<long> sms() const override { return sms_; }
+
  private:
-  Buffer AllocateElements(long count) {
-    return machine_.device.Allocate(count * SizeOf(element_), MemoryKind::kDevice);
+  Buffer AllocateElements(long count) { return communicator_->Allocate(count * SizeOf(element_)); }
+  [[nodiscard]] CollectiveCall call() const {
+    return {row_.operation, send(), receive(), scratch_.data(), count_, segment_, element_};
   }
   [[nodiscard]] long send_count() const { return row_.sends_segment ? segment_ : count_; }
   [[nodiscard]] long receive_count() const { return row_.receives_segment ? segment_ : count_; }
@@ -156,18 +122,18 @@ class CollectiveWorkload : public Workload {
     return in_place_ ? Own(row_.receives_segment) : receive_.data();
   }
   [[nodiscard]] void* Own(bool segment_only) const {
-    const long offset = segment_only ? communicator_.rank() * segment_ : 0;
+    const long offset = segment_only ? machine_.ranks.rank() * segment_ : 0;
     return static_cast<std::byte*>(shared_.data()) + offset * SizeOf(element_);
   }
 
   [[nodiscard]] ExpectedSegments expected() const {
-    const int ranks = communicator_.size();
+    const int ranks = machine_.ranks.size();
     ExpectedSegments expected;
     expected.source =
-        row_.source == kPrevious ? (communicator_.rank() + ranks - 1) % ranks : row_.source;
+        row_.source == kPrevious ? (machine_.ranks.rank() + ranks - 1) % ranks : row_.source;
     expected.segment_count =
         row_.source == ExpectedSegments::kEachSegment ? segment_ : receive_count();
-    expected.first_index = row_.starts_at_own_segment ? communicator_.rank() * segment_ : 0;
+    expected.first_index = row_.starts_at_own_segment ? machine_.ranks.rank() * segment_ : 0;
     expected.ranks = ranks;
     expected.most = input_.most();
     expected.seed = input_.seed;
@@ -176,7 +142,9 @@ class CollectiveWorkload : public Workload {
 
   Machine machine_;
   const CollectiveRow& row_;
-  Communicator& communicator_;
+  std::shared_ptr<Transports> transports_;
+  Settings settings_;
+  std::shared_ptr<Communicator> communicator_;  // outlives the buffers, which are its own
   Element element_;
   long count_;
   long segment_;
@@ -185,6 +153,8 @@ class CollectiveWorkload : public Workload {
   Buffer send_;
   Buffer receive_;
   Buffer shared_;
+  Buffer scratch_;
+  std::optional<long> sms_;
 };
 
 std::string Excluded(const Machine& machine, const CollectiveRow& row, const Settings& settings) {
@@ -195,10 +165,10 @@ std::string Excluded(const Machine& machine, const CollectiveRow& row, const Set
     return "bytes must be a multiple of ranks x element size";
   }
   if (host && SizeOf(element) == 2) return "MPI has no " + ToString(element);
-  if (settings.Text("place") == "in" && !(host ? row.in_place_mpi : row.in_place_nccl)) {
+  if (settings.Text("place") == "in" && !(host ? row.in_place_mpi : row.in_place_gpu)) {
     return std::string(host ? "MPI" : "NCCL") + " has no in-place form of it";
   }
-  return "";
+  return NoTransport(machine, row.operation, settings);
 }
 
 std::string Missing(const Machine& machine) {
@@ -211,11 +181,12 @@ std::string Missing(const Machine& machine) {
 }
 
 WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
-                    const std::shared_ptr<SharedCommunicator>& communicator) {
+                    const std::shared_ptr<Transports>& transports) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
   spec.name = row.name;
   spec.work_class = WorkClass::kComm;
+  spec.collective = true;
   spec.summary = row.summary;
   spec.missing = Missing(machine);
   spec.axes = {
@@ -223,6 +194,7 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
       ChoiceAxis("type", "element type", {"float32", "float16", "bfloat16", "float64", "int32"},
                  "float32", "float32"),
       ChoiceAxis("place", "out: separate buffers; in: in place", {"out", "in"}, "out", "out")};
+  for (Axis& axis : TransportAxes(machine)) spec.axes.push_back(std::move(axis));
   spec.excluded = [&row, machine](const Settings& settings) {
     return Excluded(machine, row, settings);
   };
@@ -230,9 +202,8 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
     const std::size_t buffers = settings.Text("place") == "in" ? 1 : 2;
     return Footprint{buffers * settings.Integer("bytes"), 0};
   };
-  spec.connect = [communicator] { communicator->Get(); };
-  spec.make = [&row, machine, communicator](const Settings& settings) {
-    return std::make_unique<CollectiveWorkload>(machine, row, communicator->Get(), settings);
+  spec.make = [&row, machine, transports](const Settings& settings) {
+    return std::make_unique<CollectiveWorkload>(machine, row, transports, settings);
   };
   return spec;
 }
@@ -240,9 +211,9 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
 }  // namespace
 
 std::vector<WorkloadSpec> Collectives(Machine& machine) {
-  const auto communicator = std::make_shared<SharedCommunicator>(machine);
+  const auto transports = std::make_shared<Transports>(machine);
   std::vector<WorkloadSpec> specs;
-  for (const auto& row : kCollectives) specs.push_back(SpecOf(row, machine, communicator));
+  for (const auto& row : kCollectives) specs.push_back(SpecOf(row, machine, transports));
   return specs;
 }
 

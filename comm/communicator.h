@@ -1,48 +1,94 @@
-// Communicator: the operations that collectives are made of, over NCCL or MPI.
+// Communicator: carries out collectives over NCCL, over MPI, or over the other GPUs' memory.
 //
-// Operations are enqueued on a stream and complete in its order, like kernels. Counts are in
-// elements. Pointers are to device memory. All ranks make the same calls in the same order.
+// Operations are enqueued on a stream and complete in its order, like kernels. All ranks make the
+// same calls in the same order.
 //
-// All ranks make a communicator as a step of Ranks::Together. If one rank fails, the others notice
-// and give up, and the half-made communicator is aborted. A later step may make another one.
+// All ranks make a communicator, and allocate memory from it, as a step of Ranks::Together. If one
+// rank fails, the others notice and give up, and the half-made communicator is aborted. A later
+// step may make another one.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ranks/ranks.h"
 #include "workload/element.h"
+#include "workload/workload.h"
 
 namespace overlapbench {
+
+enum class Operation : std::uint8_t {
+  kAllToAll,
+  kAllReduce,  // sums, like all reductions here
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,  // of rank 0's data
+  kShiftRing,  // to the next rank, from the previous one
+};
+
+// Pointers are to device memory from Allocate. In place, the smaller of the two buffers is this
+// rank's segment of the larger one.
+struct CollectiveCall {
+  Operation operation = Operation::kAllGather;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  void* scratch = nullptr;  // of scratch_bytes()
+  long count = 0;           // elements of the larger buffer
+  long segment = 0;         // count / ranks
+  Element element = Element::kFloat32;
+};
 
 class Communicator {
  public:
   virtual ~Communicator() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
-
-  virtual void AllReduceSum(Stream& stream, const void* send, void* receive, long count,
-                            Element element) = 0;
-  // `count` elements from each rank.
-  virtual void AllGather(Stream& stream, const void* send, void* receive, long count,
-                         Element element) = 0;
-  // `count` elements to each rank.
-  virtual void ReduceScatterSum(Stream& stream, const void* send, void* receive, long count,
-                                Element element) = 0;
-  virtual void Broadcast(Stream& stream, const void* send, void* receive, long count,
-                         Element element, int root) = 0;
-  // `count` elements to each rank.
-  virtual void AllToAll(Stream& stream, const void* send, void* receive, long count,
-                        Element element) = 0;
-  // Sends to the next rank and receives from the previous one.
-  virtual void ShiftRing(Stream& stream, const void* send, void* receive, long count,
-                         Element element) = 0;
+  // Memory that the operations can work on. All ranks allocate the same sizes in the same order.
+  virtual Buffer Allocate(std::size_t bytes) = 0;
+  // What the operation needs of such memory beside its two buffers.
+  [[nodiscard]] virtual std::size_t scratch_bytes(const CollectiveCall& /*call*/) const {
+    return 0;
+  }
+  virtual void Enqueue(Stream& stream, const CollectiveCall& call) = 0;
+  // What carries out `call`, and whether that is what was asked for.
+  struct Proof {
+    std::optional<long> sms;  // that a kernel takes; none where it is not known
+    std::string fault;        // "" or what ran instead
+  };
+  // Called by all ranks together.
+  virtual Proof Prove(const CollectiveCall& call) = 0;
 };
 
-std::unique_ptr<Communicator> MakeMpiCommunicator(Ranks& ranks);
-std::unique_ptr<Communicator> MakeNcclCommunicator(Ranks& ranks);
+std::unique_ptr<Communicator> MakeMpiCommunicator(const Machine& machine);
+
+// Of NCCL's communicator. Its counts of CTAs are limits for NCCL (ncclConfig_t).
+struct NcclOptions {
+  int ctas = 0;  // both the least and the most; 0: NCCL's choice
+  // Buffers in windows that all ranks have at the same place, which NCCL's symmetric kernels and
+  // its collectives by copy engine need.
+  bool symmetric = false;
+  bool copy_engines = false;  // CTA policy zero
+  auto operator<=>(const NcclOptions&) const = default;
+};
+std::unique_ptr<Communicator> MakeNcclCommunicator(const Machine& machine,
+                                                   const NcclOptions& options);
 // Why NCCL is unavailable ("" if it is available), and its version.
 std::string NcclUnavailable();
 std::string NcclVersion();
+// Why it cannot do what the options ask for; "" if it can.
+std::string NcclUnavailable(const NcclOptions& options);
+
+// Of collectives over the other GPUs' memory (comm/cuda/peer_communicator.cc).
+enum class PeerEngine : std::uint8_t { kCopy, kSmLoad, kSmStore, kSmBulk };
+struct PeerOptions {
+  PeerEngine engine = PeerEngine::kCopy;
+  int sms = 0;  // of the kernel; of kCopy, that adds
+};
+std::unique_ptr<Communicator> MakePeerCommunicator(const Machine& machine,
+                                                   const PeerOptions& options);
+// Why this machine has no collectives over peers' memory; "" if it has.
+std::string PeersUnavailable(const Machine& machine);
 
 }  // namespace overlapbench

@@ -14,6 +14,8 @@
 namespace overlapbench {
 namespace {
 
+constexpr int kRoot = 0;
+
 MPI_Datatype TypeOf(Element element) {
   switch (element) {
     case Element::kFloat32:
@@ -36,75 +38,92 @@ int CheckedCount(long count) {
 
 class MpiCommunicator : public Communicator {
  public:
-  explicit MpiCommunicator(Ranks& ranks) : ranks_(ranks), communicator_(ranks.traffic()) {}
+  explicit MpiCommunicator(const Machine& machine)
+      : device_(machine.device), ranks_(machine.ranks), communicator_(ranks_.traffic()) {}
 
   [[nodiscard]] int rank() const override { return ranks_.rank(); }
   [[nodiscard]] int size() const override { return ranks_.size(); }
+  Buffer Allocate(std::size_t bytes) override {
+    return device_.Allocate(bytes, MemoryKind::kDevice);
+  }
+  Proof Prove(const CollectiveCall& /*call*/) override { return {}; }
 
-  void AllReduceSum(Stream& stream, const void* send, void* receive, long count,
-                    Element element) override {
-    const void* from = send == receive ? MPI_IN_PLACE : send;
+  void Enqueue(Stream& stream, const CollectiveCall& call) override {
+    switch (call.operation) {
+      case Operation::kAllToAll:
+        return AllToAll(stream, call);
+      case Operation::kAllReduce:
+        return AllReduce(stream, call);
+      case Operation::kAllGather:
+        return AllGather(stream, call);
+      case Operation::kReduceScatter:
+        return ReduceScatter(stream, call);
+      case Operation::kBroadcast:
+        return Broadcast(stream, call);
+      case Operation::kShiftRing:
+        return ShiftRing(stream, call);
+    }
+  }
+
+ private:
+  void AllReduce(Stream& stream, const CollectiveCall& c) {
+    const void* from = c.send == c.receive ? MPI_IN_PLACE : c.send;
     Run(stream, "MPI_Iallreduce", [=, this](MPI_Request* request) {
-      MPI_CHECK(MPI_Iallreduce(from, receive, CheckedCount(count), TypeOf(element), MPI_SUM,
+      MPI_CHECK(MPI_Iallreduce(from, c.receive, CheckedCount(c.count), TypeOf(c.element), MPI_SUM,
                                communicator_, request));
     });
   }
 
-  void AllGather(Stream& stream, const void* send, void* receive, long count,
-                 Element element) override {
-    const bool in_place = send == Offset(receive, rank() * count, element);
+  void AllGather(Stream& stream, const CollectiveCall& c) {
+    const bool in_place = c.send == Offset(c.receive, rank() * c.segment, c.element);
     Run(stream, "MPI_Iallgather", [=, this](MPI_Request* request) {
-      const int elements = CheckedCount(count);
-      MPI_CHECK(MPI_Iallgather(in_place ? MPI_IN_PLACE : send, elements, TypeOf(element), receive,
-                               elements, TypeOf(element), communicator_, request));
+      const int elements = CheckedCount(c.segment);
+      MPI_CHECK(MPI_Iallgather(in_place ? MPI_IN_PLACE : c.send, elements, TypeOf(c.element),
+                               c.receive, elements, TypeOf(c.element), communicator_, request));
     });
   }
 
-  void ReduceScatterSum(Stream& stream, const void* send, void* receive, long count,
-                        Element element) override {
+  void ReduceScatter(Stream& stream, const CollectiveCall& c) {
     // Not offered in place. MPI's in-place form leaves the result at the buffer's start, NCCL's in
     // the rank's own segment. They agree only on rank 0.
     Run(stream, "MPI_Ireduce_scatter_block", [=, this](MPI_Request* request) {
-      MPI_CHECK(MPI_Ireduce_scatter_block(send, receive, CheckedCount(count), TypeOf(element),
-                                          MPI_SUM, communicator_, request));
+      MPI_CHECK(MPI_Ireduce_scatter_block(c.send, c.receive, CheckedCount(c.segment),
+                                          TypeOf(c.element), MPI_SUM, communicator_, request));
     });
   }
 
-  void Broadcast(Stream& stream, const void* send, void* receive, long count, Element element,
-                 int root) override {
-    if (rank() == root && send != receive) stream.Copy(receive, send, count * SizeOf(element));
+  void Broadcast(Stream& stream, const CollectiveCall& c) {
+    if (rank() == kRoot && c.send != c.receive)
+      stream.Copy(c.receive, c.send, c.count * SizeOf(c.element));
     Run(stream, "MPI_Ibcast", [=, this](MPI_Request* request) {
-      MPI_CHECK(
-          MPI_Ibcast(receive, CheckedCount(count), TypeOf(element), root, communicator_, request));
+      MPI_CHECK(MPI_Ibcast(c.receive, CheckedCount(c.count), TypeOf(c.element), kRoot,
+                           communicator_, request));
     });
   }
 
-  void AllToAll(Stream& stream, const void* send, void* receive, long count,
-                Element element) override {
+  void AllToAll(Stream& stream, const CollectiveCall& c) {
     Run(stream, "MPI_Ialltoall", [=, this](MPI_Request* request) {
-      const int elements = CheckedCount(count);
-      MPI_CHECK(MPI_Ialltoall(send, elements, TypeOf(element), receive, elements, TypeOf(element),
-                              communicator_, request));
+      const int elements = CheckedCount(c.segment);
+      MPI_CHECK(MPI_Ialltoall(c.send, elements, TypeOf(c.element), c.receive, elements,
+                              TypeOf(c.element), communicator_, request));
     });
   }
 
-  void ShiftRing(Stream& stream, const void* send, void* receive, long count,
-                 Element element) override {
+  void ShiftRing(Stream& stream, const CollectiveCall& c) {
     stream.host()->Enqueue([=, this] {
       constexpr int kTag = 7;
-      const int elements = CheckedCount(count);
+      const int elements = CheckedCount(c.count);
       MPI_Request receiving = MPI_REQUEST_NULL;
       MPI_Request sending = MPI_REQUEST_NULL;
-      MPI_CHECK(MPI_Irecv(receive, elements, TypeOf(element), (rank() + size() - 1) % size(), kTag,
-                          communicator_, &receiving));
-      MPI_CHECK(MPI_Isend(send, elements, TypeOf(element), (rank() + 1) % size(), kTag,
+      MPI_CHECK(MPI_Irecv(c.receive, elements, TypeOf(c.element), (rank() + size() - 1) % size(),
+                          kTag, communicator_, &receiving));
+      MPI_CHECK(MPI_Isend(c.send, elements, TypeOf(c.element), (rank() + 1) % size(), kTag,
                           communicator_, &sending));
       ranks_.Await(receiving, "MPI_Irecv of the ring");
       ranks_.Await(sending, "MPI_Isend of the ring");
     });
   }
 
- private:
   static const void* Offset(const void* data, long count, Element element) {
     return static_cast<const std::byte*>(data) + count * SizeOf(element);
   }
@@ -118,14 +137,15 @@ class MpiCommunicator : public Communicator {
     });
   }
 
+  Device& device_;
   Ranks& ranks_;
   MPI_Comm communicator_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> MakeMpiCommunicator(Ranks& ranks) {
-  return std::make_unique<MpiCommunicator>(ranks);
+std::unique_ptr<Communicator> MakeMpiCommunicator(const Machine& machine) {
+  return std::make_unique<MpiCommunicator>(machine);
 }
 
 }  // namespace overlapbench

@@ -1,15 +1,24 @@
-// Collectives of the cuda backend: NCCL, bootstrapped over MPI (NCCL User Guide, "Creating a
-// Communicator"). All-to-all and ring are grouped sends and receives, as in nccl-tests.
+// NCCL's collectives, bootstrapped over MPI (NCCL User Guide, "Creating a Communicator").
+// All-to-all and ring are grouped sends and receives, as in nccl-tests, except that those by copy
+// engine need ncclAlltoAll.
+//
+// NCCL takes its options as limits and hints, and environment variables override them. What it made
+// of them is read off a captured launch: the kernel's name, and its grid. Work by copy engine also
+// finishes while all SMs are held.
 
 #include <cuda_runtime.h>
 #include <fmt/core.h>
 #include <nccl.h>
 
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <span>
 #include <thread>
 
 #include "comm/communicator.h"
+#include "device/cuda/graph_capture.h"
+#include "device/cuda/sm_hold.h"
 
 namespace overlapbench {
 namespace {
@@ -40,6 +49,22 @@ ncclDataType_t TypeOf(Element element) {
   }
 }
 
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+std::string NoWindows() { return ""; }
+void SetCtaPolicyZero(ncclConfig_t& config) { config.CTAPolicy = NCCL_CTA_POLICY_ZERO; }
+ncclResult_t EnqueueAllToAll(const CollectiveCall& c, ncclDataType_t type, ncclComm_t connection,
+                             cudaStream_t stream) {
+  return ncclAlltoAll(c.send, c.receive, c.segment, type, connection, stream);
+}
+#else
+std::string NoWindows() { return "copy engines and symmetric kernels need a build with NCCL 2.28"; }
+void SetCtaPolicyZero(ncclConfig_t& /*config*/) { throw Error(NoWindows()); }
+ncclResult_t EnqueueAllToAll(const CollectiveCall& /*call*/, ncclDataType_t /*type*/,
+                             ncclComm_t /*connection*/, cudaStream_t /*stream*/) {
+  throw Error(NoWindows());
+}
+#endif
+
 cudaStream_t Native(Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
 
 // The connection itself. The destructor aborts it, even if it is half made: NCCL's threads and the
@@ -56,9 +81,13 @@ class Connection : public Link {
 
   // Starts connecting; Ready says when it is done. It does not block, so a rank that never arrives
   // causes a timeout, not a hang.
-  void Begin(const ncclUniqueId& id) {
+  void Begin(const ncclUniqueId& id, const NcclOptions& options) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
+    // NCCL 2.28 registers windows with blocking communicators only. Making one has no timeout but
+    // the watchdog's.
+    config.blocking = options.symmetric ? 1 : 0;
+    if (options.ctas > 0) config.minCTAs = config.maxCTAs = options.ctas;
+    if (options.copy_engines) SetCtaPolicyZero(config);
     ncclComm_t communicator = nullptr;
     const ncclResult_t code =
         ncclCommInitRankConfig(&communicator, ranks_.size(), id, ranks_.rank(), &config);
@@ -113,77 +142,154 @@ class CallGroup {
   bool open_ = true;
 };
 
+// Variables of NCCL's that decide what a row's name decides here.
+constexpr std::array kOverriding = {"NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",
+                                    "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
+                                    "NCCL_CTA_POLICY",    "NCCL_CGA_CLUSTER_SIZE"};
+
+std::string Overridden() {
+  for (const char* name : kOverriding) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr) continue;
+    return fmt::format(
+        "{}={} in the environment overrides what the row's name says; unset it, and use --axis "
+        "transport or comm_ctas",
+        name, value);
+  }
+  return "";
+}
+
 class NcclCommunicator : public Communicator {
  public:
   // A step of Ranks::Together: afterwards either all ranks have a communicator or none has. A rank
   // that has failed joins the next agreement with its error. In waits between agreements, the
   // others look for such a failure.
-  explicit NcclCommunicator(Ranks& ranks) : ranks_(ranks), connection_(ranks) {
+  NcclCommunicator(const Machine& machine, const NcclOptions& options)
+      : device_(machine.device),
+        ranks_(machine.ranks),
+        options_(options),
+        connection_(std::make_shared<Connection>(machine.ranks)) {
     ncclUniqueId id{};
     std::string error;
-    if (ranks.is_root()) {
+    if (ranks_.is_root()) {
       const ncclResult_t code = ncclGetUniqueId(&id);
       if (code != ncclSuccess) {
         error = fmt::format("ncclGetUniqueId failed: {}", ncclGetErrorString(code));
       }
     }
-    ranks.AgreeOnError(error, "starting NCCL");
-    ranks.Broadcast(std::as_writable_bytes(std::span(&id, 1)), "starting NCCL");
-    connection_.Begin(id);
-    Await("ncclCommInitRankConfig", [&] { ranks.ThrowIfOthersFailed(); });
-    ranks.AgreeOnError("", "connecting by NCCL");
+    ranks_.AgreeOnError(error, "starting NCCL");
+    ranks_.Broadcast(std::as_writable_bytes(std::span(&id, 1)), "starting NCCL");
+    connection_->Begin(id, options);
+    Await("ncclCommInitRankConfig", [&] { ranks_.ThrowIfOthersFailed(); });
+    ranks_.AgreeOnError("", "connecting by NCCL");
   }
 
   [[nodiscard]] int rank() const override { return ranks_.rank(); }
   [[nodiscard]] int size() const override { return ranks_.size(); }
 
-  void AllReduceSum(Stream& stream, const void* send, void* receive, long count,
-                    Element element) override {
-    Finish(ncclAllReduce(send, receive, count, TypeOf(element), ncclSum, connection_.get(),
-                         Native(stream)),
-           "ncclAllReduce");
+  Buffer Allocate(std::size_t bytes) override {
+    if (!options_.symmetric) return device_.Allocate(bytes, MemoryKind::kDevice);
+    return AllocateInWindow(bytes);
   }
-  void AllGather(Stream& stream, const void* send, void* receive, long count,
-                 Element element) override {
-    Finish(ncclAllGather(send, receive, count, TypeOf(element), connection_.get(), Native(stream)),
-           "ncclAllGather");
-  }
-  void ReduceScatterSum(Stream& stream, const void* send, void* receive, long count,
-                        Element element) override {
-    Finish(ncclReduceScatter(send, receive, count, TypeOf(element), ncclSum, connection_.get(),
-                             Native(stream)),
-           "ncclReduceScatter");
-  }
-  void Broadcast(Stream& stream, const void* send, void* receive, long count, Element element,
-                 int root) override {
-    Finish(ncclBroadcast(send, receive, count, TypeOf(element), root, connection_.get(),
-                         Native(stream)),
-           "ncclBroadcast");
-  }
-  void AllToAll(Stream& stream, const void* send, void* receive, long count,
-                Element element) override {
-    const std::size_t segment_bytes = count * SizeOf(element);
-    CallGroup group;
-    for (int peer = 0; peer < size(); ++peer) {
-      SendReceive(stream, static_cast<const std::byte*>(send) + peer * segment_bytes, peer,
-                  static_cast<std::byte*>(receive) + peer * segment_bytes, peer, count, element);
+
+  void Enqueue(Stream& stream, const CollectiveCall& c) override {
+    const ncclComm_t connection = connection_->get();
+    const ncclDataType_t type = TypeOf(c.element);
+    const cudaStream_t native = Native(stream);
+    switch (c.operation) {
+      case Operation::kAllToAll:
+        return AllToAll(stream, c);
+      case Operation::kAllReduce:
+        return Finish(ncclAllReduce(c.send, c.receive, c.count, type, ncclSum, connection, native),
+                      "ncclAllReduce");
+      case Operation::kAllGather:
+        return Finish(ncclAllGather(c.send, c.receive, c.segment, type, connection, native),
+                      "ncclAllGather");
+      case Operation::kReduceScatter:
+        return Finish(
+            ncclReduceScatter(c.send, c.receive, c.segment, type, ncclSum, connection, native),
+            "ncclReduceScatter");
+      case Operation::kBroadcast:
+        return Finish(ncclBroadcast(c.send, c.receive, c.count, type, kRoot, connection, native),
+                      "ncclBroadcast");
+      case Operation::kShiftRing:
+        return ShiftRing(stream, c);
     }
-    Finish(group.End(), "ncclGroupEnd of the all-to-all");
   }
-  void ShiftRing(Stream& stream, const void* send, void* receive, long count,
-                 Element element) override {
-    CallGroup group;
-    SendReceive(stream, send, (rank() + 1) % size(), receive, (rank() + size() - 1) % size(), count,
-                element);
-    Finish(group.End(), "ncclGroupEnd of the ring");
+
+  Proof Prove(const CollectiveCall& call) override {
+    if (std::string overridden = Overridden(); !overridden.empty()) return {{}, overridden};
+    const auto enqueue = [&](Stream& stream) { Enqueue(stream, call); };
+    if (options_.copy_engines && FinishesWithoutSms(device_, enqueue, ranks_.timeout()))
+      return {0, ""};
+    const auto stream = device_.CreateStream();
+    const auto kernels = CapturedKernels(*stream, [&] { enqueue(*stream); });
+    if (options_.copy_engines && kernels.size() == 1) {
+      return {kernels[0].blocks,
+              fmt::format("NCCL took a kernel of {} CTAs, {}, and no copy engine",
+                          kernels[0].blocks, kernels[0].name)};
+    }
+    if (kernels.size() != 1) {
+      return {{}, fmt::format("NCCL launched {} kernels for one operation", kernels.size())};
+    }
+    return {kernels[0].blocks, FaultOf(kernels[0])};
   }
 
  private:
+  static constexpr int kRoot = 0;
+
+  [[nodiscard]] std::string FaultOf(const CapturedKernel& kernel) const {
+    const bool is_symmetric = kernel.name.find("Sym") != std::string::npos;
+    if (options_.symmetric != is_symmetric) {
+      return fmt::format("NCCL took {}, which is {}symmetric kernel", kernel.name,
+                         is_symmetric ? "a " : "no ");
+    }
+    if (options_.ctas > 0 && kernel.blocks != options_.ctas) {
+      return fmt::format("NCCL took {} CTAs instead of {}", kernel.blocks, options_.ctas);
+    }
+    return "";
+  }
+
+  // Memory of NCCL's own, registered with all ranks. It is given back while the communicator lives.
+  Buffer AllocateInWindow(std::size_t bytes) {
+    void* data = nullptr;
+    ranks_.Together("allocating NCCL's memory", [&] { NCCL_CHECK(ncclMemAlloc(&data, bytes)); });
+    ncclWindow_t window = nullptr;
+    Finish(
+        ncclCommWindowRegister(connection_->get(), data, bytes, &window, NCCL_WIN_COLL_SYMMETRIC),
+        "ncclCommWindowRegister");
+    return {data, bytes, [connection = connection_, window](void* memory) {
+              if (connection->get() != nullptr) ncclCommWindowDeregister(connection->get(), window);
+              ncclMemFree(memory);
+            }};
+  }
+
+  void AllToAll(Stream& stream, const CollectiveCall& c) {
+    if (options_.symmetric) {
+      return Finish(EnqueueAllToAll(c, TypeOf(c.element), connection_->get(), Native(stream)),
+                    "ncclAlltoAll");
+    }
+    const std::size_t segment_bytes = c.segment * SizeOf(c.element);
+    CallGroup group;
+    for (int peer = 0; peer < size(); ++peer) {
+      SendReceive(stream, static_cast<const std::byte*>(c.send) + peer * segment_bytes, peer,
+                  static_cast<std::byte*>(c.receive) + peer * segment_bytes, peer, c.segment,
+                  c.element);
+    }
+    Finish(group.End(), "ncclGroupEnd of the all-to-all");
+  }
+  void ShiftRing(Stream& stream, const CollectiveCall& c) {
+    CallGroup group;
+    SendReceive(stream, c.send, (rank() + 1) % size(), c.receive, (rank() + size() - 1) % size(),
+                c.count, c.element);
+    Finish(group.End(), "ncclGroupEnd of the ring");
+  }
+
   void SendReceive(Stream& stream, const void* send, int to, void* receive, int from, long count,
                    Element element) {
-    Accept(ncclSend(send, count, TypeOf(element), to, connection_.get(), Native(stream)),
+    Accept(ncclSend(send, count, TypeOf(element), to, connection_->get(), Native(stream)),
            "ncclSend");
-    Accept(ncclRecv(receive, count, TypeOf(element), from, connection_.get(), Native(stream)),
+    Accept(ncclRecv(receive, count, TypeOf(element), from, connection_->get(), Native(stream)),
            "ncclRecv");
   }
 
@@ -201,7 +307,7 @@ class NcclCommunicator : public Communicator {
   template <class Look>
   void Await(const std::string& call, const Look& look) {
     const auto deadline = std::chrono::steady_clock::now() + ranks_.timeout();
-    while (!connection_.Ready(call)) {
+    while (!connection_->Ready(call)) {
       look();
       if (std::chrono::steady_clock::now() > deadline) {
         throw FatalError(fmt::format(
@@ -212,8 +318,10 @@ class NcclCommunicator : public Communicator {
     }
   }
 
+  Device& device_;
   Ranks& ranks_;
-  Connection connection_;
+  NcclOptions options_;
+  std::shared_ptr<Connection> connection_;  // which buffers in windows keep
 };
 
 }  // namespace
@@ -226,8 +334,13 @@ std::string NcclVersion() {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-std::unique_ptr<Communicator> MakeNcclCommunicator(Ranks& ranks) {
-  return std::make_unique<NcclCommunicator>(ranks);
+std::string NcclUnavailable(const NcclOptions& options) {
+  return options.symmetric || options.copy_engines ? NoWindows() : "";
+}
+
+std::unique_ptr<Communicator> MakeNcclCommunicator(const Machine& machine,
+                                                   const NcclOptions& options) {
+  return std::make_unique<NcclCommunicator>(machine, options);
 }
 
 }  // namespace overlapbench

@@ -7,9 +7,12 @@ std::string NcclUnavailable() {
   return "this build has no NCCL (nccl.h was not found when it was made)";
 }
 
+std::string NcclUnavailable(const NcclOptions& /*options*/) { return NcclUnavailable(); }
+
 std::string NcclVersion() { return ""; }
 
-std::unique_ptr<Communicator> MakeNcclCommunicator(Ranks& /*ranks*/) {
+std::unique_ptr<Communicator> MakeNcclCommunicator(const Machine& /*machine*/,
+                                                   const NcclOptions& /*options*/) {
   throw Error(NcclUnavailable());
 }
 

@@ -19,6 +19,7 @@ namespace overlapbench {
 
 struct Behaviour {
   std::function<void()> make = [] {};
+  std::function<void()> connect = [] {};
   std::function<void()> reset = [] {};
   std::function<void(Stream&)> enqueue = [](Stream&) {};
   std::function<void(const Part&)> part = [](const Part&) {};  // called before `enqueue`
@@ -34,6 +35,7 @@ struct Behaviour {
 class FakeWorkload : public Workload {
  public:
   explicit FakeWorkload(const Behaviour& behaviour) : behaviour_(behaviour) { behaviour_.make(); }
+  void Connect() override { behaviour_.connect(); }
   [[nodiscard]] Cost cost() const override { return behaviour_.cost; }
   void Reset(Stream& /*stream*/) override { behaviour_.reset(); }
   void Enqueue(Stream& stream) override { behaviour_.enqueue(stream); }

@@ -50,7 +50,10 @@ TEST(FootprintTest, CoversWhatTheWorksOfARowAllocate) {
       for (const Work& work : run.schedule.works())
         if (std::ranges::find(works, work) == works.end()) works.push_back(work);
     std::vector<std::unique_ptr<Workload>> made;
-    for (const Work& work : works) made.push_back(work->make());
+    for (const Work& work : works) {
+      made.push_back(work->make());
+      made.back()->Connect();
+    }
     const Footprint allocated = device.TakeAllocated();
     const Footprint said = FootprintOf(works);
     EXPECT_GE(said.device_bytes + kFewBytes, allocated.device_bytes);

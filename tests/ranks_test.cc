@@ -197,16 +197,20 @@ TEST_F(RanksTest, AFatalErrorPassesThroughItsStep) {
 // One rank that fails before it must not let the others wait in MPI.
 TEST_F(RanksTest, AnMpiCommunicatorIsMadeWithoutTheOthers) {
   if (is_last()) {
-    EXPECT_EQ(MakeMpiCommunicator(ranks())->size(), size());
+    const auto device = OpenHostDevice(1);
+    EXPECT_EQ(MakeMpiCommunicator({*device, ranks()})->size(), size());
   }
   ranks().Barrier("the other ranks make none");
 }
 
 // 2^32 + 1 would be one element.
 TEST_F(RanksTest, AnMpiCommunicatorRefusesMoreThanMpiCounts) {
-  const auto stream = OpenHostDevice(1)->CreateStream();
-  const auto communicator = MakeMpiCommunicator(ranks());
-  communicator->AllReduceSum(*stream, nullptr, nullptr, (1L << 32) + 1, Element::kInt32);
+  const auto device = OpenHostDevice(1);
+  const auto stream = device->CreateStream();
+  const auto communicator = MakeMpiCommunicator({*device, ranks()});
+  CollectiveCall call{.operation = Operation::kAllReduce, .element = Element::kInt32};
+  call.count = (1L << 32) + 1;
+  communicator->Enqueue(*stream, call);
   const std::string text = Thrown<Error>([&] { stream->Synchronize(kPatience, "the test"); });
   EXPECT_EQ(text.find("MPI counts at most 2147483647 elements"), 0U) << text;
 }

@@ -165,6 +165,7 @@ class WorkloadsTest : public RanksOnEachBackend {
         SCOPED_TRACE(spec.name + settings.NameSuffix());
         device_->TakeAllocated();
         const auto workload = spec.make(settings);
+        workload->Connect();
         buffers_ = device_->TakeAllocated();
         check(*workload, spec.name);
         TestRanks().Barrier("the end of " + spec.name);
@@ -186,7 +187,9 @@ class WorkloadsTest : public RanksOnEachBackend {
   }
   Cost CostOf(const std::string& name, const Values& values) { return Make(name, values)->cost(); }
   std::unique_ptr<Workload> Make(const std::string& name, const Values& values) {
-    return Spec(name).make(SettingsOf(name, values));
+    auto workload = Spec(name).make(SettingsOf(name, values));
+    workload->Connect();
+    return workload;
   }
   // Of the result of one run, which must be right.
   std::optional<std::uint64_t> FingerprintOfRun(const std::string& name, const Values& values) {

@@ -48,6 +48,9 @@ struct Part {
 class Workload {
  public:
   virtual ~Workload() = default;
+  // What all ranks do together before anything else, such as making a communicator and memory that
+  // others can reach. By then every rank has made the workload.
+  virtual void Connect() {}
   [[nodiscard]] virtual Cost cost() const = 0;
   // Fills the inputs with random values and poisons the outputs.
   virtual void Reset(Stream& stream) = 0;
@@ -66,8 +69,11 @@ class Workload {
   // results are bit-identical, and otherwise only with a chance of one in 2^64. nullopt if the
   // workload has no result on the host.
   [[nodiscard]] virtual std::optional<std::uint64_t> Fingerprint() const { return std::nullopt; }
-  // Why the workload's knobs did not have the effect that was asked for; "" if they did.
+  // Why the workload's knobs did not have the effect that was asked for; "" if they did. Called by
+  // all ranks together.
   [[nodiscard]] virtual std::string IneffectiveKnob() { return ""; }
+  // The SMs that it takes, as IneffectiveKnob() has found them; nullopt where nobody knows.
+  [[nodiscard]] virtual std::optional<long> sms() const { return std::nullopt; }
 };
 
 // What workloads are made from.
@@ -93,15 +99,14 @@ struct WorkloadSpec {
   WorkClass work_class = WorkClass::kCompute;
   std::string summary;   // one line for --list_axes
   bool baseline = true;  // whether it is also measured alone, in Compute or Comm
+  bool collective = false;
   std::vector<Axis> axes;
   // Why this machine cannot run it; "" if it can.
   std::string missing;
   // Why a combination of values does not exist; "" if it does. An empty function: all exist.
   std::function<std::string(const Settings&)> excluded;
   std::function<Footprint(const Settings&)> footprint;
-  // What all ranks do together before `make`, such as making a communicator. May be empty. It is
-  // separate from `make` so that no rank waits for one that fails to make the workload.
-  std::function<void()> connect;
+  // May be done by one rank alone; what needs the others is Workload::Connect's.
   std::function<std::unique_ptr<Workload>(const Settings&)> make;
 };
 

@@ -121,7 +121,9 @@ double CudaElapsedMs(const Event& from, const Event& to) {
 
 std::string BatchCopyUnavailable() { return ""; }
 
-void EnqueueBatchCopy(Stream& stream, std::span<const CopyPiece> pieces) {
+namespace {
+
+void EnqueueBatch(Stream& stream, std::span<const CopyPiece> pieces, unsigned flags) {
   std::vector<void*> destinations;
   std::vector<const void*> sources;
   std::vector<std::size_t> sizes_bytes;
@@ -132,10 +134,21 @@ void EnqueueBatchCopy(Stream& stream, std::span<const CopyPiece> pieces) {
   }
   cudaMemcpyAttributes attributes{};
   attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  attributes.flags = flags;
   std::size_t first_piece = 0;  // the first that the attributes apply to
   CUDA_CHECK(cudaMemcpyBatchAsync(destinations.data(), sources.data(), sizes_bytes.data(),
                                   pieces.size(), &attributes, &first_piece, 1,
                                   NativeStream(stream)));
+}
+
+}  // namespace
+
+void EnqueueBatchCopy(Stream& stream, std::span<const CopyPiece> pieces) {
+  EnqueueBatch(stream, pieces, cudaMemcpyFlagDefault);
+}
+
+void EnqueueEngineCopy(Stream& stream, const CopyPiece& piece) {
+  EnqueueBatch(stream, {&piece, 1}, cudaMemcpyFlagPreferOverlapWithCompute);
 }
 
 #else
@@ -144,6 +157,10 @@ std::string BatchCopyUnavailable() { return "copies in a batch need a build with
 
 void EnqueueBatchCopy(Stream& /*stream*/, std::span<const CopyPiece> /*pieces*/) {
   throw Error(BatchCopyUnavailable());
+}
+
+void EnqueueEngineCopy(Stream& stream, const CopyPiece& piece) {
+  stream.Copy(piece.destination, piece.source, piece.bytes);
 }
 
 #endif

@@ -81,6 +81,10 @@ std::pair<int, int> CudaPriorityRange();
 // Between two events of CUDA streams, or two of host streams.
 double CudaElapsedMs(const Event& from, const Event& to);
 
+// A copy for which the driver is asked to take a copy engine and leave the SMs alone
+// (cudaMemcpyFlagPreferOverlapWithCompute). Within a GPU it would otherwise take SMs.
+void EnqueueEngineCopy(Stream& stream, const CopyPiece& piece);
+
 // Many copies by one call, cudaMemcpyBatchAsync, whose present form came with CUDA 13.0.
 // "" or why this build has none.
 std::string BatchCopyUnavailable();

@@ -51,13 +51,34 @@ class CudaGraph : public Graph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
+// A node has a function of a context, or a kernel of a library that is loaded into all of them.
+// Drivers before 12.3 do not tell its name.
+std::string NameOf(const CUDA_KERNEL_NODE_PARAMS& params) {
+  constexpr unsigned kSinceCuda = 12030;
+  const char* name = nullptr;
+  try {
+    if (params.func != nullptr) {
+      const auto get_name =
+          reinterpret_cast<PFN_cuFuncGetName_v12030>(DriverEntryPoint("cuFuncGetName", kSinceCuda));
+      get_name(&name, params.func);
+    } else if (params.kern != nullptr) {
+      const auto get_name = reinterpret_cast<PFN_cuKernelGetName_v12030>(
+          DriverEntryPoint("cuKernelGetName", kSinceCuda));
+      get_name(&name, params.kern);
+    }
+  } catch (const Error&) {
+    return "";
+  }
+  return name == nullptr ? "" : name;
+}
+
 }  // namespace
 
 std::unique_ptr<Graph> RecordGraph(Stream& stream, const std::function<void()>& enqueue) {
   return std::make_unique<CudaGraph>(CapturedGraph(stream, enqueue));
 }
 
-std::vector<long> CapturedGrids(Stream& stream, const std::function<void()>& enqueue) {
+std::vector<CapturedKernel> CapturedKernels(Stream& stream, const std::function<void()>& enqueue) {
   const CapturedGraph captured(stream, enqueue);
   std::size_t count = 0;
   CUDA_CHECK(cudaGraphGetNodes(captured.native(), nullptr, &count));
@@ -68,15 +89,23 @@ std::vector<long> CapturedGrids(Stream& stream, const std::function<void()>& enq
   // driver.
   const auto get_params = reinterpret_cast<PFN_cuGraphKernelNodeGetParams_v12000>(
       DriverEntryPoint("cuGraphKernelNodeGetParams", 12000));
-  std::vector<long> grids;
+  std::vector<CapturedKernel> kernels;
   for (const cudaGraphNode_t node : nodes) {
     cudaGraphNodeType type{};
     CUDA_CHECK(cudaGraphNodeGetType(node, &type));
     if (type != cudaGraphNodeTypeKernel) continue;
     CUDA_KERNEL_NODE_PARAMS params{};
     ThrowIfDriverFailed(get_params(node, &params), "cuGraphKernelNodeGetParams");
-    grids.push_back(static_cast<long>(params.gridDimX) * params.gridDimY * params.gridDimZ);
+    kernels.push_back(
+        {NameOf(params), static_cast<long>(params.gridDimX) * params.gridDimY * params.gridDimZ});
   }
+  return kernels;
+}
+
+std::vector<long> CapturedGrids(Stream& stream, const std::function<void()>& enqueue) {
+  std::vector<long> grids;
+  for (const CapturedKernel& kernel : CapturedKernels(stream, enqueue))
+    grids.push_back(kernel.blocks);
   return grids;
 }
 

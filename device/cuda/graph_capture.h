@@ -1,13 +1,14 @@
 // Work that is captured into a CUDA graph instead of run (CUDA C++ Programming Guide, "Creating a
 // Graph Using Stream Capture").
 //
-// RecordGraph makes a graph that can be launched again and again. CapturedGrids reads which grids
-// the work would launch, without a profiler: it shows whether a setting that a library takes only
-// as a hint had an effect.
+// RecordGraph makes a graph that can be launched again and again. CapturedKernels reads which
+// kernels the work would launch, without a profiler: it shows whether a setting that a library
+// takes only as a hint had an effect.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -19,7 +20,14 @@ namespace overlapbench {
 
 std::unique_ptr<Graph> RecordGraph(Stream& stream, const std::function<void()>& enqueue);
 
-// The number of blocks of each kernel, in no particular order.
+struct CapturedKernel {
+  std::string name;  // as the compiler mangled it; "" where the driver does not tell
+  long blocks = 0;
+};
+
+// In no particular order.
+std::vector<CapturedKernel> CapturedKernels(Stream& stream, const std::function<void()>& enqueue);
+// The number of blocks of each.
 std::vector<long> CapturedGrids(Stream& stream, const std::function<void()>& enqueue);
 
 }  // namespace overlapbench

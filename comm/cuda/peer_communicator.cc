@@ -1,0 +1,408 @@
+// Collectives of our own, over the memory of the other GPUs on this node.
+//
+// Each rank maps the buffers of all others (device/cuda/shared_memory.h) and carries out its part
+// of a plan (comm/peer_plan.h): by a kernel with a given number of SMs (comm/cuda/peer_move.h), or
+// by copy engines. Copies stand in the stream like any others. The ranks meet by words that one
+// stream writes to a peer's memory and another waits for (CUDA Driver API, "Stream Memory
+// Operations"), which takes no SM.
+//
+// A wait of a kernel ends after the timeout. A wait of a stream does not end by itself; the host,
+// which waits for the stream with a timeout, then ends the job, and Abort lets the streams go. The
+// memory of a rank that has died stays mapped until this process ends.
+
+#include <cudaTypedefs.h>
+#include <cuda_runtime.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/cuda/peer_move.h"
+#include "comm/peer_plan.h"
+#include "device/cuda/cuda_check.h"
+#include "device/cuda/cuda_stream.h"
+#include "device/cuda/shared_memory.h"
+#include "device/cuda/sm_hold.h"
+#include "ranks/descriptors.h"
+
+namespace overlapbench {
+namespace {
+
+// A buffer of the same size on every rank, mapped on this one.
+class PeerArray {
+ public:
+  PeerArray(Ranks& ranks, std::size_t bytes) : mapped_(ranks.size()) {
+    std::optional<SharedMemory> own;
+    ranks.Together("sharing memory", [&] { own.emplace(bytes); });
+    const auto descriptors = ExchangeDescriptors(ranks, own->descriptor());
+    ranks.Together("mapping shared memory", [&] {
+      for (int peer = 0; peer < ranks.size(); ++peer) {
+        mapped_[peer] = peer == ranks.rank() ? std::move(*own).TakeBuffer()
+                                             : MapShared(descriptors[peer], bytes);
+      }
+    });
+  }
+  [[nodiscard]] std::byte* At(int rank) const {
+    return static_cast<std::byte*>(mapped_[rank].data());
+  }
+  [[nodiscard]] bool Holds(int rank, const void* address) const {
+    const auto* const byte = static_cast<const std::byte*>(address);
+    return byte >= At(rank) && byte < At(rank) + mapped_[rank].bytes();
+  }
+
+ private:
+  std::vector<Buffer> mapped_;
+};
+
+// A word that host and device both see.
+class HostWord {
+ public:
+  HostWord() {
+    CUDA_CHECK(cudaHostAlloc(&word_, sizeof(*word_), cudaHostAllocMapped));
+    *word_ = 0;
+    void* on_device = nullptr;
+    CUDA_CHECK(cudaHostGetDevicePointer(&on_device, word_, 0));
+    on_device_ = static_cast<std::uint32_t*>(on_device);
+  }
+  ~HostWord() { cudaFreeHost(word_); }
+  HostWord(const HostWord&) = delete;
+  HostWord& operator=(const HostWord&) = delete;
+
+  [[nodiscard]] std::uint32_t* on_device() const { return on_device_; }
+  void Set() { std::atomic_ref(*word_).store(1); }
+  [[nodiscard]] bool is_set() const { return std::atomic_ref(*word_).load() != 0; }
+
+ private:
+  std::uint32_t* word_ = nullptr;
+  std::uint32_t* on_device_ = nullptr;
+};
+
+class PeerCommunicator : public Communicator, public Link {
+ public:
+  PeerCommunicator(const Machine& machine, const PeerOptions& options)
+      : machine_(machine),
+        options_(options),
+        flags_(machine.ranks, 2 * kPeerFlagBytes),
+        counts_(machine.device.Allocate(2 * kCountBytes, MemoryKind::kDevice)),
+        write_value_(reinterpret_cast<PFN_cuStreamWriteValue32_v11070>(
+            DriverEntryPoint("cuStreamWriteValue32", 11070))),
+        wait_value_(reinterpret_cast<PFN_cuStreamWaitValue32_v11070>(
+            DriverEntryPoint("cuStreamWaitValue32", 11070))),
+        lanes_(kLanes) {
+    for (Lane& lane : lanes_) {
+      lane = {machine.device.CreateStream(), machine.device.CreateStream(),
+              machine.device.CreateUntimedEvent(), machine.device.CreateUntimedEvent()};
+    }
+    CUDA_CHECK(cudaMemset(flags_.At(rank()), 0, 2 * kPeerFlagBytes));
+    CUDA_CHECK(cudaMemset(counts_.data(), 0, counts_.bytes()));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    // No rank may write to the flags of one that has not cleared them.
+    machine.ranks.Together("sharing memory", [] {});
+    machine.ranks.Add(*this);
+  }
+  ~PeerCommunicator() override { machine_.ranks.Remove(*this); }
+  PeerCommunicator(const PeerCommunicator&) = delete;
+  PeerCommunicator& operator=(const PeerCommunicator&) = delete;
+
+  [[nodiscard]] int rank() const override { return machine_.ranks.rank(); }
+  [[nodiscard]] int size() const override { return machine_.ranks.size(); }
+
+  Buffer Allocate(std::size_t bytes) override {
+    const auto array = std::make_shared<PeerArray>(machine_.ranks, bytes);
+    arrays_.push_back(array);
+    return {array->At(rank()), bytes, [array](void* /*memory*/) {}};
+  }
+  [[nodiscard]] std::size_t scratch_bytes(const CollectiveCall& call) const override {
+    return ScratchCount(ProblemOf(call), DirectionOf(call)) * SizeOf(call.element);
+  }
+
+  void Enqueue(Stream& stream, const CollectiveCall& call) override {
+    const AddressedPlan plan = PlanOf(call);
+    const bool adds = std::ranges::any_of(
+        plan.phases, [](const auto& phase) { return !phase.empty() && phase[0].sources > 1; });
+    if (options_.engine == PeerEngine::kCopy)
+      EnqueueCopies(stream, plan, adds);
+    else if (options_.engine == PeerEngine::kSmBulk && !adds)
+      EnqueueBulkMoves(stream, options_.sms, Meeting(), plan);
+    else
+      EnqueuePeerMoves(stream, options_.sms, Meeting(), plan);
+  }
+
+  Proof Prove(const CollectiveCall& call) override {
+    return options_.engine == PeerEngine::kCopy ? ProveCopies(call) : ProveKernel(call);
+  }
+
+  // ---- Link
+  std::string Fault() override {
+    if (!failed_.is_set()) return "";
+    return fmt::format("another rank did not come to a collective's kernel within {} ms",
+                       machine_.timeout.count());
+  }
+  // Ends the waits of kernels and, by flags that are later than any meeting, those of streams.
+  void Abort() override {
+    stop_.Set();
+    constexpr int kLatest = 0x7F;  // of each byte; comparisons are signed
+    const auto stream = machine_.device.CreateStream();
+    cudaMemsetAsync(flags_.At(rank()) + kPeerFlagBytes, kLatest, kPeerFlagBytes,
+                    static_cast<cudaStream_t>(stream->native()));
+  }
+
+ private:
+  static constexpr std::size_t kWordBytes = 16;  // that the kernels move
+  static constexpr std::size_t kCountBytes = sizeof(std::uint32_t) * kMostPeerBlocks;
+
+  // Pushing has the fewest waits: a rank's data is complete when the others have come once more.
+  // What a kernel adds it reads where it is, and writes wherever it is needed, in one pass.
+  [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const {
+    if (options_.engine == PeerEngine::kCopy) return Direction::kStore;
+    if (options_.engine == PeerEngine::kSmLoad) return Direction::kLoad;
+    const bool is_one_pass = call.operation == Operation::kAllReduce ||
+                             call.operation == Operation::kReduceScatter ||
+                             call.operation == Operation::kBroadcast;
+    return is_one_pass ? Direction::kBoth : Direction::kStore;
+  }
+  // The ring moves its whole buffer as one segment.
+  [[nodiscard]] static long SegmentOf(const CollectiveCall& call) {
+    return call.operation == Operation::kShiftRing ? call.count : call.segment;
+  }
+  [[nodiscard]] PeerProblem ProblemOf(const CollectiveCall& call) const {
+    const bool in_place = ArrayOf(call.send) == ArrayOf(call.receive);
+    return {call.operation, size(), SegmentOf(call), in_place, 0};
+  }
+
+  [[nodiscard]] const PeerArray* ArrayOf(const void* address) const {
+    for (const auto& array : arrays_) {
+      const auto held = array.lock();
+      if (held != nullptr && held->Holds(rank(), address)) return held.get();
+    }
+    throw Error("a collective over peers' memory got a buffer that they do not share");
+  }
+
+  [[nodiscard]] AddressedPlan PlanOf(const CollectiveCall& call) const {
+    const std::array<const PeerArray*, 3> arrays = {
+        ArrayOf(call.send), ArrayOf(call.receive),
+        call.scratch == nullptr ? nullptr : ArrayOf(call.scratch)};
+    const auto address = [&](const Place& place) {
+      return arrays[static_cast<std::size_t>(place.buffer)]->At(place.rank) +
+             place.first * static_cast<long>(SizeOf(call.element));
+    };
+    AddressedPlan plan{{}, SegmentOf(call), call.element, false};
+    for (const MovePhase& phase : PeerPlan(ProblemOf(call), DirectionOf(call), rank())) {
+      plan.phases.emplace_back();
+      plan.ends_at_peers = false;
+      for (const Move& move : phase) {
+        AddressedMove& addressed = plan.phases.back().emplace_back();
+        for (const Place& place : move.from) addressed.from[addressed.sources++] = address(place);
+        for (const Place& place : move.to) {
+          addressed.to[addressed.destinations++] = address(place);
+          plan.ends_at_peers |= place.rank != rank();
+        }
+      }
+    }
+    return plan;
+  }
+
+  [[nodiscard]] PeerMeeting Meeting() const {
+    PeerMeeting meeting{};
+    for (int peer = 0; peer < size(); ++peer)
+      meeting.flags[peer] = reinterpret_cast<std::uint32_t*>(flags_.At(peer));
+    meeting.meetings = static_cast<std::uint32_t*>(counts_.data());
+    meeting.multiprocessors = meeting.meetings + kMostPeerBlocks;
+    meeting.stop = stop_.on_device();
+    meeting.failed = failed_.on_device();
+    meeting.timeout_ns = std::chrono::nanoseconds(machine_.timeout).count();
+    meeting.rank = rank();
+    meeting.ranks = size();
+    return meeting;
+  }
+
+  // ---- By copy engine
+
+  // What carries a share of a collective: streams of its own, and flags that they meet by.
+  struct Lane {
+    std::unique_ptr<Stream> to_peers;
+    std::unique_ptr<Stream> within;  // copies in this GPU take another engine than those to a peer
+    std::unique_ptr<Event> forked;
+    std::unique_ptr<Event> joined;
+    std::uint32_t meetings = 0;
+  };
+  static constexpr int kLanes = 3;
+
+  // This rank's word in a peer's flags for the streams of a lane.
+  [[nodiscard]] CUdeviceptr StreamFlag(int of_rank, int from_rank, std::size_t lane) const {
+    return reinterpret_cast<CUdeviceptr>(flags_.At(of_rank) + kPeerFlagBytes) +
+           (lane * kMostPeers + from_rank) * sizeof(std::uint32_t);
+  }
+  void MeetInStream(std::size_t index) {
+    Lane& lane = lanes_[index];
+    const auto native = static_cast<CUstream>(NativeStream(*lane.to_peers));
+    ++lane.meetings;
+    const auto for_each_peer = [&](const auto& call, const char* name, bool of_peer) {
+      for (int peer = 0; peer < size(); ++peer) {
+        if (peer == rank()) continue;
+        const CUdeviceptr flag =
+            of_peer ? StreamFlag(peer, rank(), index) : StreamFlag(rank(), peer, index);
+        ThrowIfDriverFailed(call(native, flag, lane.meetings), name);
+      }
+    };
+    for_each_peer(
+        [this](auto stream, auto flag, auto value) {
+          return write_value_(stream, flag, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+        },
+        "cuStreamWriteValue32", true);
+    for_each_peer(
+        [this](auto stream, auto flag, auto value) {
+          return wait_value_(stream, flag, value, CU_STREAM_WAIT_VALUE_GEQ);
+        },
+        "cuStreamWaitValue32", false);
+  }
+
+  [[nodiscard]] bool IsOwn(const void* address) const {
+    return std::ranges::any_of(arrays_, [&](const auto& array) {
+      const auto held = array.lock();
+      return held != nullptr && held->Holds(rank(), address);
+    });
+  }
+
+  // Sums are made in pieces: while a kernel adds one piece, engines copy the next ones. Without
+  // sums the engines are busy all the time anyway.
+  void EnqueueCopies(Stream& stream, const AddressedPlan& plan, bool adds) {
+    constexpr std::size_t kLeastPieceBytes = 8UL << 20;
+    constexpr std::size_t kMostPieces = 16;
+    const std::size_t pieces =
+        adds ? std::clamp<std::size_t>(plan.bytes() / kLeastPieceBytes, 1, kMostPieces) : 1;
+    const std::size_t words = plan.bytes() / kWordBytes;
+    for (std::size_t lane = 0; lane < std::min<std::size_t>(pieces, kLanes); ++lane) {
+      stream.Record(*lanes_[lane].forked);
+      lanes_[lane].to_peers->Wait(*lanes_[lane].forked);
+    }
+    for (std::size_t i = 0; i < pieces; ++i) {
+      const std::size_t begin = words * i / pieces * kWordBytes;
+      const std::size_t end = words * (i + 1) / pieces * kWordBytes;
+      EnqueuePiece(i % kLanes, plan, {begin, end});
+    }
+    for (std::size_t lane = 0; lane < std::min<std::size_t>(pieces, kLanes); ++lane) {
+      lanes_[lane].to_peers->Record(*lanes_[lane].joined);
+      stream.Wait(*lanes_[lane].joined);
+    }
+  }
+
+  struct ByteRange {
+    std::size_t begin;
+    std::size_t end;
+  };
+  void EnqueuePiece(std::size_t index, const AddressedPlan& plan, const ByteRange& range) {
+    for (const auto& phase : plan.phases) {
+      MeetInStream(index);
+      for (const AddressedMove& whole : phase) {
+        AddressedMove move = whole;
+        for (int i = 0; i < move.sources; ++i)
+          move.from[i] = static_cast<const std::byte*>(move.from[i]) + range.begin;
+        for (int i = 0; i < move.destinations; ++i)
+          move.to[i] = static_cast<std::byte*>(move.to[i]) + range.begin;
+        EnqueueMove(lanes_[index], move, range.end - range.begin, plan.element);
+      }
+    }
+    MeetInStream(index);
+  }
+
+  void EnqueueMove(Lane& lane, const AddressedMove& move, std::size_t bytes, Element element) {
+    const void* const from =
+        move.sources > 1 ? EnqueueSum(lane, move, bytes, element) : move.from[0];
+    bool forked = false;
+    for (int i = 0; i < move.destinations; ++i) {
+      if (move.to[i] == from) continue;
+      const bool within = IsOwn(move.to[i]) && IsOwn(from);
+      if (within && !forked) {
+        lane.to_peers->Record(*lane.forked);
+        lane.within->Wait(*lane.forked);
+        forked = true;
+      }
+      EnqueueEngineCopy(within ? *lane.within : *lane.to_peers, {move.to[i], from, bytes});
+    }
+    if (!forked) return;
+    lane.within->Record(*lane.joined);
+    lane.to_peers->Wait(*lane.joined);
+  }
+
+  // Engines cannot add: a kernel of ours does, into the destination on this GPU, which is returned.
+  const void* EnqueueSum(Lane& lane, const AddressedMove& move, std::size_t bytes,
+                         Element element) {
+    AddressedMove sum = move;
+    sum.to[0] = *std::find_if(move.to, move.to + move.destinations,
+                              [this](const void* to) { return IsOwn(to); });
+    sum.destinations = 1;
+    PeerMeeting alone = Meeting();  // the streams have met
+    alone.ranks = 1;
+    alone.rank = 0;
+    EnqueuePeerMoves(*lane.to_peers, options_.sms, alone,
+                     {{{sum}}, static_cast<long>(bytes / SizeOf(element)), element, false});
+    return sum.to[0];
+  }
+
+  // ---- Proof
+
+  Proof ProveKernel(const CollectiveCall& call) {
+    const auto stream = machine_.device.CreateStream();
+    Enqueue(*stream, call);
+    stream->Synchronize(machine_.timeout, "counting the SMs of a collective");
+    std::vector<std::uint32_t> multiprocessors(options_.sms);
+    CUDA_CHECK(cudaMemcpy(multiprocessors.data(), Meeting().multiprocessors,
+                          multiprocessors.size() * sizeof(std::uint32_t), cudaMemcpyDefault));
+    const auto used = static_cast<long>(
+        std::set<std::uint32_t>(multiprocessors.begin(), multiprocessors.end()).size());
+    if (used == options_.sms) return {used, ""};
+    return {used, fmt::format("comm_sms:{} ran on {} SMs", options_.sms, used)};
+  }
+
+  // Sums do take SMs, so there is nothing to prove.
+  Proof ProveCopies(const CollectiveCall& call) {
+    if (scratch_bytes(call) > 0) return {options_.sms, ""};
+    const bool finished = FinishesWithoutSms(
+        machine_.device, [&](Stream& stream) { Enqueue(stream, call); }, machine_.timeout);
+    if (finished) return {0, ""};
+    return {{}, "the copies waited for SMs, so that no copy engine made them"};
+  }
+
+  Machine machine_;
+  PeerOptions options_;
+  HostWord stop_;
+  HostWord failed_;
+  PeerArray flags_;  // for kernels, and after them for streams
+  Buffer counts_;    // for each block: meetings, and the SM that it ran on
+  PFN_cuStreamWriteValue32_v11070 write_value_;
+  PFN_cuStreamWaitValue32_v11070 wait_value_;
+  std::vector<Lane> lanes_;
+  std::vector<std::weak_ptr<PeerArray>> arrays_;
+};
+
+}  // namespace
+
+std::string PeersUnavailable(const Machine& machine) {
+  const Ranks& ranks = machine.ranks;
+  if (ranks.size() > kMostPeers || ranks.local_size() != ranks.size()) {
+    return fmt::format("works among 2 to {} ranks of one node; there are {} on {} node(s)",
+                       kMostPeers, ranks.size(), ranks.size() / std::max(1, ranks.local_size()));
+  }
+  if (VisibleGpus() < ranks.size()) return "needs all ranks' GPUs to be visible to each rank";
+  int own = 0;
+  CUDA_CHECK(cudaGetDevice(&own));
+  for (int peer = 0; peer < ranks.size(); ++peer) {
+    int can = 1;
+    if (peer != own) CUDA_CHECK(cudaDeviceCanAccessPeer(&can, own, peer));
+    if (can == 0) return fmt::format("needs peer access from GPU {} to GPU {}", own, peer);
+  }
+  return NoSharedMemory();
+}
+
+std::unique_ptr<Communicator> MakePeerCommunicator(const Machine& machine,
+                                                   const PeerOptions& options) {
+  return std::make_unique<PeerCommunicator>(machine, options);
+}
+
+}  // namespace overlapbench

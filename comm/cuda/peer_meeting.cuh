@@ -1,0 +1,80 @@
+// Meeting: how blocks of the same index on different GPUs wait for each other.
+//
+// Each rank writes the number of the meeting into the others' memory, and waits for theirs in its
+// own. The order of memory accesses is that of the PTX ISA, "Memory Consistency Model": a release
+// by one thread after a barrier is one of what all threads of the block have written, and an
+// acquisition before a barrier is one for all of them. `fence.proxy.async` does the same for bulk
+// copies.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/cuda/peer_move.h"
+
+namespace overlapbench {
+
+__device__ inline void StoreReleased(std::uint32_t* flag, std::uint32_t value) {
+  asm volatile("fence.proxy.async;\n st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value)
+               : "memory");
+}
+
+__device__ inline void StoreRelaxed(std::uint32_t* flag, std::uint32_t value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+
+__device__ inline std::uint32_t LoadAcquired(const std::uint32_t* flag) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  return value;
+}
+
+__device__ inline std::uint64_t Now_ns() {
+  std::uint64_t now_ns;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now_ns));
+  return now_ns;
+}
+
+// Waits until `flag` is `number` or later; the difference tells, because numbers wrap around.
+__device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
+                               const PeerMeeting& meeting) {
+  constexpr int kSpins = 1000;  // between two looks at the host's memory, which are slow
+  std::uint64_t deadline_ns = 0;
+  for (;;) {
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (static_cast<std::int32_t>(LoadAcquired(flag) - number) >= 0) return true;
+    }
+    if (deadline_ns == 0) deadline_ns = Now_ns() + meeting.timeout_ns;
+    if (LoadAcquired(meeting.stop) != 0 || Now_ns() > deadline_ns) return false;
+  }
+}
+
+// Whether all ranks have come. Called by all threads of a block. `publishes`: whether the others
+// are to see what this block has written. A release costs about half a microsecond; it is not
+// needed to say that memory has been read, since nobody leaves the barrier before its loads have
+// returned.
+__device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t number, bool publishes) {
+  const int peer = static_cast<int>(threadIdx.x);
+  const int first = static_cast<int>(blockIdx.x) * kMostPeers;
+  bool arrived = true;
+  __syncthreads();
+  if (peer < meeting.ranks && peer != meeting.rank) {
+    std::uint32_t* const flag = meeting.flags[peer] + first + meeting.rank;
+    if (publishes)
+      StoreReleased(flag, number);
+    else
+      StoreRelaxed(flag, number);
+    arrived = Arrived(meeting.flags[meeting.rank] + first + peer, number, meeting);
+    if (!arrived) *meeting.failed = 1;
+    asm volatile("fence.proxy.async;" ::: "memory");
+  }
+  return __syncthreads_and(static_cast<int>(arrived)) != 0;
+}
+
+// After the last meeting: keeps its number for the next kernel, and says which SM this was.
+__device__ inline void Leave(const PeerMeeting& meeting, std::uint32_t number) {
+  if (threadIdx.x != 0) return;
+  meeting.meetings[blockIdx.x] = number;
+  asm("mov.u32 %0, %%smid;" : "=r"(meeting.multiprocessors[blockIdx.x]));
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,215 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+
+#include "comm/cuda/peer_meeting.cuh"
+#include "device/cuda/cuda_check.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr int kInFlight = 4;
+
+// ---- Moving
+
+// Data passes through once, so it is kept out of L1.
+__device__ uint4 Load(const uint4* from) {
+  uint4 value;
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(from)
+               : "memory");
+  return value;
+}
+
+// The sums of what a word holds, in float for the formats of 16 bits, and rounded once at the end.
+template <class Type>
+struct Sum {
+  static constexpr int kElements = sizeof(uint4) / sizeof(Type);
+  using Wide = std::conditional_t<sizeof(Type) == 2, float, Type>;
+  Wide element[kElements];
+
+  __device__ explicit Sum(uint4 word) {
+    const Type* values = reinterpret_cast<const Type*>(&word);
+    for (int i = 0; i < kElements; ++i) element[i] = static_cast<Wide>(values[i]);
+  }
+  __device__ void Add(uint4 word) {
+    const Type* values = reinterpret_cast<const Type*>(&word);
+    for (int i = 0; i < kElements; ++i) element[i] += static_cast<Wide>(values[i]);
+  }
+  [[nodiscard]] __device__ uint4 Rounded() const {
+    uint4 word;
+    Type* values = reinterpret_cast<Type*>(&word);
+    for (int i = 0; i < kElements; ++i) values[i] = static_cast<Type>(element[i]);
+    return word;
+  }
+};
+
+// Words of a thread: `first`, and every kThreads-th after it. All are loaded before any is stored.
+template <int kWords>
+struct InFlight {
+  uint4 words[kWords];
+
+  __device__ void LoadFrom(const void* from, long first) {
+    const uint4* source = static_cast<const uint4*>(from) + first;
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) words[i] = Load(source + i * kThreads);
+  }
+  __device__ void StoreTo(const AddressedMove& move, long first) const {
+#pragma unroll 1
+    for (int to = 0; to < move.destinations; ++to) {
+      uint4* destination = static_cast<uint4*>(move.to[to]) + first;
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) destination[i * kThreads] = words[i];
+    }
+  }
+};
+
+template <int kWords>
+__device__ void Copy(const AddressedMove& one, const AddressedMove& other, long first) {
+  InFlight<kWords> of_one;
+  InFlight<kWords> of_other;
+  of_one.LoadFrom(one.from[0], first);
+  of_other.LoadFrom(other.from[0], first);
+  of_one.StoreTo(one, first);
+  of_other.StoreTo(other, first);
+}
+
+template <int kWords>
+__device__ void Copy(const AddressedMove& move, long first) {
+  InFlight<kWords> words;
+  words.LoadFrom(move.from[0], first);
+  words.StoreTo(move, first);
+}
+
+// kSources: at least the move's.
+template <class Type, int kSources, int kWords>
+__device__ void Add(const AddressedMove& move, long first) {
+  InFlight<kWords> of[kSources];
+#pragma unroll
+  for (int source = 0; source < kSources; ++source)
+    if (source < move.sources) of[source].LoadFrom(move.from[source], first);
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    Sum<Type> sum(of[0].words[i]);
+#pragma unroll
+    for (int source = 1; source < kSources; ++source)
+      if (source < move.sources) sum.Add(of[source].words[i]);
+    of[0].words[i] = sum.Rounded();
+  }
+  of[0].StoreTo(move, first);
+}
+
+// kWords words of each of a phase's moves.
+template <class Type, int kSources, int kWords>
+__device__ void DoMoves(const AddressedMove* moves, int count, long first) {
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) {
+    if (moves[i].sources > 1) {
+      constexpr int kAtATime = std::max(1, std::min(kWords, 8 / kSources));
+#pragma unroll 1
+      for (int done = 0; done < kWords; done += kAtATime)
+        Add<Type, kSources, kAtATime>(moves[i], first + done * kThreads);
+    } else if (i + 1 < count && moves[i + 1].sources == 1) {
+      Copy<kWords>(moves[i], moves[i + 1], first);
+      ++i;
+    } else {
+      Copy<kWords>(moves[i], first);
+    }
+  }
+}
+
+// The block's tiles, kInFlight words a thread at a time as long as that many are left.
+template <class Type, int kSources>
+__device__ void DoPhase(const AddressedMove* moves, int count, const PackedMoves& plan) {
+  for (long begin = blockIdx.x * plan.tile_words; begin < plan.words;
+       begin += gridDim.x * plan.tile_words) {
+    const long end = min(begin + plan.tile_words, plan.words);
+    long first = begin + threadIdx.x;
+    if (end - begin == kInFlight * kThreads) {
+      DoMoves<Type, kSources, kInFlight>(moves, count, first);
+    } else {
+#pragma unroll 1
+      for (; first < end; first += kThreads) DoMoves<Type, kSources, 1>(moves, count, first);
+    }
+  }
+}
+
+template <class Type, int kSources>
+__global__ __launch_bounds__(kThreads,
+                             1) void MovePeers(const __grid_constant__ PackedMoves plan,
+                                               const __grid_constant__ PeerMeeting meeting) {
+  std::uint32_t number = meeting.meetings[blockIdx.x];
+  int first = 0;
+#pragma unroll 1
+  for (int phase = 0; phase < plan.phases; ++phase) {
+    if (!Meet(meeting, ++number, phase > 0)) return;
+    DoPhase<Type, kSources>(plan.moves + first, plan.phase_ends[phase] - first, plan);
+    first = plan.phase_ends[phase];
+  }
+  if (Meet(meeting, ++number, plan.ends_at_peers)) Leave(meeting, number);
+}
+
+// ---- Launching
+
+template <class Type, int kSources>
+void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
+                 const PeerMeeting& meeting) {
+  MovePeers<Type, kSources><<<blocks, kThreads, 0, stream>>>(plan, meeting);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Type>
+void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
+                 const PeerMeeting& meeting) {
+  if (meeting.ranks <= 2)
+    LaunchMoves<Type, 2>(stream, blocks, plan, meeting);
+  else if (meeting.ranks <= 4)
+    LaunchMoves<Type, 4>(stream, blocks, plan, meeting);
+  else
+    LaunchMoves<Type, 8>(stream, blocks, plan, meeting);
+}
+
+}  // namespace
+
+PackedMoves Packed(const AddressedPlan& plan, int blocks, std::size_t tile_bytes) {
+  constexpr long kLeastTileWords = 32;  // of a warp
+  PackedMoves packed{};
+  packed.words = static_cast<long>(plan.bytes() / sizeof(uint4));
+  packed.tile_words = std::clamp((packed.words + blocks - 1) / blocks, kLeastTileWords,
+                                 static_cast<long>(tile_bytes / sizeof(uint4)));
+  packed.ends_at_peers = plan.ends_at_peers;
+  int moves = 0;
+  for (const auto& phase : plan.phases) {
+    if (packed.phases == PackedMoves::kMostPhases ||
+        moves + static_cast<int>(phase.size()) > PackedMoves::kMostMoves)
+      throw Error("a plan has more moves than the kernel takes");
+    for (const AddressedMove& move : phase) packed.moves[moves++] = move;
+    packed.phase_ends[packed.phases++] = moves;
+  }
+  return packed;
+}
+
+void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
+                      const AddressedPlan& plan) {
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  const PackedMoves packed = Packed(plan, blocks, kThreads * kInFlight * sizeof(uint4));
+  switch (plan.element) {
+    case Element::kFloat32:
+      return LaunchMoves<float>(native, blocks, packed, meeting);
+    case Element::kFloat16:
+      return LaunchMoves<__half>(native, blocks, packed, meeting);
+    case Element::kBfloat16:
+      return LaunchMoves<__nv_bfloat16>(native, blocks, packed, meeting);
+    case Element::kFloat64:
+      return LaunchMoves<double>(native, blocks, packed, meeting);
+    case Element::kInt32:
+      return LaunchMoves<std::int32_t>(native, blocks, packed, meeting);
+    default:
+      throw Error("peer moves add no elements of type " + ToString(plan.element));
+  }
+}
+
+}  // namespace overlapbench

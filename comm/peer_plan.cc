@@ -1,0 +1,218 @@
+#include "comm/peer_plan.h"
+
+namespace overlapbench {
+namespace {
+
+// The parts of a plan, seen from one rank.
+class Planner {
+ public:
+  Planner(const PeerProblem& problem, Direction direction, int rank)
+      : problem_(problem), direction_(direction), rank_(rank) {}
+
+  [[nodiscard]] std::vector<MovePhase> Plan() const {
+    switch (problem_.operation) {
+      case Operation::kAllToAll:
+        return {AllToAll()};
+      case Operation::kAllGather:
+        return {Gather(own_part(), pushes())};
+      case Operation::kReduceScatter:
+        return ReduceTo({reduced_part()});
+      case Operation::kAllReduce:
+        return AllReduce();
+      case Operation::kBroadcast:
+        return Broadcast();
+      case Operation::kShiftRing:
+        return {ShiftRing()};
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] bool pushes() const { return direction_ != Direction::kLoad; }
+  // The others in turn, beginning with the next, and this rank last: at any time all ranks use
+  // different links.
+  [[nodiscard]] std::vector<int> RanksInTurn() const {
+    std::vector<int> turn;
+    for (int step = 1; step <= problem_.ranks; ++step)
+      turn.push_back((rank_ + step) % problem_.ranks);
+    return turn;
+  }
+  [[nodiscard]] long Start(int segment) const { return segment * problem_.segment; }
+  [[nodiscard]] Move Copy(Place from, Place to) const { return {{from}, {to}, problem_.segment}; }
+  static void AddUnlessIdle(MovePhase& phase, Move move) {
+    if (move.from != move.to) phase.push_back(std::move(move));
+  }
+
+  // What a rank contributes to an all-gather.
+  [[nodiscard]] Place PartOf(int rank) const {
+    return problem_.in_place ? Place{rank, PeerBuffer::kReceive, Start(rank)}
+                             : Place{rank, PeerBuffer::kSend, 0};
+  }
+  [[nodiscard]] Place own_part() const { return PartOf(rank_); }
+  // Where this rank's segment of a reduce-scatter goes.
+  [[nodiscard]] Place reduced_part() const {
+    return problem_.in_place ? Place{rank_, PeerBuffer::kSend, Start(rank_)}
+                             : Place{rank_, PeerBuffer::kReceive, 0};
+  }
+
+  [[nodiscard]] MovePhase AllToAll() const {
+    MovePhase phase;
+    for (const int peer : RanksInTurn()) {
+      phase.push_back(pushes() ? Copy({rank_, PeerBuffer::kSend, Start(peer)},
+                                      {peer, PeerBuffer::kReceive, Start(rank_)})
+                               : Copy({peer, PeerBuffer::kSend, Start(rank_)},
+                                      {rank_, PeerBuffer::kReceive, Start(peer)}));
+    }
+    return phase;
+  }
+
+  // Every rank's segment to every rank's receive buffer. `own`: where this rank's is.
+  [[nodiscard]] MovePhase Gather(Place own, bool push) const {
+    MovePhase phase;
+    if (push) {
+      Move move{{own}, {}, problem_.segment};
+      for (const int peer : RanksInTurn()) {
+        const Place to{peer, PeerBuffer::kReceive, Start(rank_)};
+        if (to != own) move.to.push_back(to);
+      }
+      phase.push_back(move);
+      return phase;
+    }
+    for (const int peer : RanksInTurn()) {
+      Place from = own;
+      from.rank = peer;
+      if (own.buffer == PeerBuffer::kReceive) from.first = Start(peer);
+      AddUnlessIdle(phase, Copy(from, {rank_, PeerBuffer::kReceive, Start(peer)}));
+    }
+    return phase;
+  }
+
+  // The sum of all ranks' segment `rank_`, to all of `to`.
+  [[nodiscard]] std::vector<MovePhase> ReduceTo(std::vector<Place> to) const {
+    Move sum{{}, std::move(to), problem_.segment};
+    if (direction_ != Direction::kStore) {
+      for (const int peer : RanksInTurn())
+        sum.from.push_back({peer, PeerBuffer::kSend, Start(rank_)});
+      return {{sum}};
+    }
+    MovePhase spread;
+    for (const int peer : RanksInTurn()) {
+      if (peer == rank_) continue;
+      spread.push_back(Copy({rank_, PeerBuffer::kSend, Start(peer)},
+                            {peer, PeerBuffer::kScratch, Start(rank_)}));
+      sum.from.push_back({rank_, PeerBuffer::kScratch, Start(peer)});
+    }
+    sum.from.push_back({rank_, PeerBuffer::kSend, Start(rank_)});
+    return {spread, {sum}};
+  }
+
+  [[nodiscard]] std::vector<MovePhase> AllReduce() const {
+    std::vector<Place> everywhere;
+    for (const int peer : RanksInTurn())
+      everywhere.push_back({peer, PeerBuffer::kReceive, Start(rank_)});
+    if (pushes()) return ReduceTo(everywhere);
+    if (problem_.ranks == 2 && !problem_.in_place) return {OneShot()};
+    const Place own{rank_, PeerBuffer::kReceive, Start(rank_)};
+    std::vector<MovePhase> phases = ReduceTo({own});
+    phases.push_back(Gather(own, false));
+    return phases;
+  }
+
+  // Among two, reading all of the other's buffer takes the link as long as two halves do, and one
+  // wait less. In place, the other may already have overwritten it.
+  [[nodiscard]] MovePhase OneShot() const {
+    MovePhase phase;
+    for (const int segment : RanksInTurn()) {
+      Move sum{{}, {{rank_, PeerBuffer::kReceive, Start(segment)}}, problem_.segment};
+      for (const int peer : RanksInTurn())
+        sum.from.push_back({peer, PeerBuffer::kSend, Start(segment)});
+      phase.push_back(sum);
+    }
+    return phase;
+  }
+
+  [[nodiscard]] std::vector<MovePhase> Broadcast() const {
+    if (problem_.ranks == 2) return {Direct()};
+    return direction_ == Direction::kBoth ? std::vector<MovePhase>{Relay()} : ScatterAndGather();
+  }
+
+  // Among two, there is nobody to hand anything on to.
+  [[nodiscard]] MovePhase Direct() const {
+    MovePhase phase;
+    const bool is_root = rank_ == problem_.root;
+    for (const int segment : RanksInTurn()) {
+      const Place from{problem_.root, PeerBuffer::kSend, Start(segment)};
+      Move move{{from}, {}, problem_.segment};
+      for (const int peer : RanksInTurn()) {
+        const bool has_it = peer == problem_.root && problem_.in_place;
+        const bool carries = pushes() ? is_root : peer == rank_;
+        if (carries && !has_it) move.to.push_back({peer, PeerBuffer::kReceive, Start(segment)});
+      }
+      if (!move.to.empty()) phase.push_back(move);
+    }
+    return phase;
+  }
+
+  // Every rank takes its segment from the root and hands it to all.
+  [[nodiscard]] MovePhase Relay() const {
+    const Place from{problem_.root, PeerBuffer::kSend, Start(rank_)};
+    Move move{{from}, {}, problem_.segment};
+    for (const int peer : RanksInTurn()) {
+      if (problem_.in_place && peer == problem_.root) continue;
+      move.to.push_back({peer, PeerBuffer::kReceive, Start(rank_)});
+    }
+    return {move};
+  }
+
+  // The root keeps out of the second phase, since it has everything.
+  [[nodiscard]] std::vector<MovePhase> ScatterAndGather() const {
+    MovePhase scatter;
+    MovePhase gather;
+    const bool is_root = rank_ == problem_.root;
+    for (const int peer : RanksInTurn()) {
+      const bool own = peer == rank_;
+      const Place here{rank_, PeerBuffer::kReceive, Start(peer)};
+      if (is_root && !problem_.in_place)
+        scatter.push_back(Copy({rank_, PeerBuffer::kSend, Start(peer)}, here));
+      if (pushes() && is_root && !own)
+        scatter.push_back(Copy({rank_, PeerBuffer::kSend, Start(peer)},
+                               {peer, PeerBuffer::kReceive, Start(peer)}));
+      if (!pushes() && !is_root && own)
+        scatter.push_back(Copy({problem_.root, PeerBuffer::kSend, Start(peer)}, here));
+      if (own) continue;
+      const bool root_has_it = peer == problem_.root;
+      if (pushes() && !root_has_it)
+        gather.push_back(Copy({rank_, PeerBuffer::kReceive, Start(rank_)},
+                              {peer, PeerBuffer::kReceive, Start(rank_)}));
+      if (!pushes() && !is_root)
+        gather.push_back(Copy(
+            {peer, root_has_it ? PeerBuffer::kSend : PeerBuffer::kReceive, Start(peer)}, here));
+    }
+    return {scatter, gather};
+  }
+
+  [[nodiscard]] MovePhase ShiftRing() const {
+    const int next = (rank_ + 1) % problem_.ranks;
+    const int previous = (rank_ + problem_.ranks - 1) % problem_.ranks;
+    return {pushes() ? Copy({rank_, PeerBuffer::kSend, 0}, {next, PeerBuffer::kReceive, 0})
+                     : Copy({previous, PeerBuffer::kSend, 0}, {rank_, PeerBuffer::kReceive, 0})};
+  }
+
+  PeerProblem problem_;
+  Direction direction_;
+  int rank_;
+};
+
+}  // namespace
+
+std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction, int rank) {
+  return Planner(problem, direction, rank).Plan();
+}
+
+long ScratchCount(const PeerProblem& problem, Direction direction) {
+  const bool reduces =
+      problem.operation == Operation::kAllReduce || problem.operation == Operation::kReduceScatter;
+  return reduces && direction == Direction::kStore ? problem.ranks * problem.segment : 0;
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,67 @@
+// Peer plan: which rank moves what between the ranks' buffers in a collective of our own.
+//
+// On one node with peer access, every GPU can read and write the memory of every other one. A
+// collective is then a list of moves for each rank. A move adds up the elements at its sources and
+// writes the sum to all its destinations; with one source it is a copy. Moves are grouped into
+// phases. Before a phase, and after the last one, the ranks meet: a rank has arrived when all its
+// earlier work is done. What a phase reads of another rank, an earlier phase has written.
+//
+// The n-th element of a buffer is Place{rank, buffer, n}. All moves of a plan are segments of
+// count / ranks elements, so that a share of a move (every k-th tile, say) depends on the same
+// share of the moves before it alone: those who execute the same share need only wait for each
+// other.
+//
+// Who reads and who writes over the link is the plan's `Direction`. Reads (kLoad) take the data
+// from the peers. Writes (kStore) push it to them. Reductions that push, and those by copy engine,
+// which cannot add, go through a scratch buffer on the rank that adds. kBoth reads, adds, and
+// writes in one pass where the operation has both halves (all-reduce, broadcast).
+//
+// Source of the algorithms: two-shot all-reduce as reduce-scatter and all-gather (R. Rabenseifner,
+// Optimization of collective reduction operations, 2004); broadcast as scatter and all-gather (R.
+// Thakur et al., Optimization of collective communication operations in MPICH, 2005).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace overlapbench {
+
+enum class Direction : std::uint8_t { kLoad, kStore, kBoth };
+
+enum class PeerBuffer : std::uint8_t { kSend, kReceive, kScratch };
+
+struct Place {
+  int rank = 0;
+  PeerBuffer buffer = PeerBuffer::kSend;
+  long first = 0;  // element
+  auto operator<=>(const Place&) const = default;
+};
+
+struct Move {
+  std::vector<Place> from;
+  std::vector<Place> to;
+  long count = 0;  // elements
+};
+
+using MovePhase = std::vector<Move>;
+
+struct PeerProblem {
+  Operation operation = Operation::kAllGather;
+  int ranks = 1;
+  // Elements of one rank's segment; of the whole for the ring, whose segment is all there is.
+  long segment = 0;
+  // Send and receive buffer are the same. Where one is a segment of the other, all places name the
+  // larger one.
+  bool in_place = false;
+  int root = 0;
+};
+
+// The phases of `rank`. All ranks have the same number of them. An empty phase only waits.
+std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction, int rank);
+
+// Elements of the scratch buffer that the plan needs.
+long ScratchCount(const PeerProblem& problem, Direction direction);
+
+}  // namespace overlapbench

@@ -1,0 +1,132 @@
+#include "comm/transport.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace overlapbench {
+namespace {
+
+enum class Carrier : std::uint8_t { kNccl, kPeers };
+
+struct TransportRow {
+  std::string_view name;
+  Carrier carrier;
+  NcclOptions nccl;
+  PeerEngine engine;
+  bool takes_ctas;  // and takes_sms: which of the axes comm_ctas and comm_sms it has
+  bool takes_sms;
+  // Of NCCL's; ours carry all.
+  std::vector<Operation> operations;
+};
+
+const std::vector<TransportRow>& Rows() {
+  using enum Operation;
+  static const std::vector<Operation> all = {kAllToAll,      kAllReduce, kAllGather,
+                                             kReduceScatter, kBroadcast, kShiftRing};
+  static const std::vector<TransportRow> rows = {
+      {"nccl", Carrier::kNccl, {}, {}, true, false, all},
+      // NCCL has copy-engine forms of all-gather, all-to-all, gather and scatter only (NCCL 2.28,
+      // src/ce_coll.cc), and takes SMs for the others without a word.
+      {"nccl_ce", Carrier::kNccl, {0, true, true}, {}, false, false, {kAllToAll, kAllGather}},
+      {"nccl_sym",
+       Carrier::kNccl,
+       {0, true, false},
+       {},
+       true,
+       false,
+       {kAllReduce, kAllGather, kReduceScatter}},
+      {"copy", Carrier::kPeers, {}, PeerEngine::kCopy, false, true, all},
+      {"sm_load", Carrier::kPeers, {}, PeerEngine::kSmLoad, false, true, all},
+      {"sm_store", Carrier::kPeers, {}, PeerEngine::kSmStore, false, true, all},
+      {"sm_bulk", Carrier::kPeers, {}, PeerEngine::kSmBulk, false, true, all},
+  };
+  return rows;
+}
+
+const TransportRow& RowOf(const Settings& settings) {
+  return *std::ranges::find(Rows(), settings.Text("transport"), &TransportRow::name);
+}
+
+std::string ExcludedOfNccl(const TransportRow& row, Operation operation, const Settings& settings) {
+  if (std::ranges::find(row.operations, operation) == row.operations.end())
+    return fmt::format("{} has no such operation", row.name);
+  if (row.nccl.symmetric) {
+    // NCCL 2.28.3 corrupts results at a granularity below 8 bytes (fixed in 2.28.7).
+    if (settings.Integer("bytes") % 4096 != 0)
+      return fmt::format("{} is safe for multiples of 4 KiB only", row.name);
+    if (settings.Text("place") == "in")
+      return fmt::format("{} needs two buffers (place:out)", row.name);
+  }
+  const long ctas = settings.Integer("comm_ctas");
+  const bool is_power_of_two = (ctas & (ctas - 1)) == 0;
+  if (operation == Operation::kAllToAll && !is_power_of_two)
+    return "NCCL rounds the CTAs of an all-to-all to a power of two: comm_ctas must be 1, 2, 4, "
+           "...";
+  constexpr long kCluster = 4;  // of CTAs, on Hopper
+  if (ctas > kCluster && ctas % kCluster != 0)
+    return "NCCL launches clusters of 4 CTAs: comm_ctas must be 1, 2, or a multiple of 4";
+  return NcclUnavailable(row.nccl);
+}
+
+std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row,
+                            const Settings& settings) {
+  constexpr long kWordBytes = 16;
+  if (settings.Integer("bytes") % (kWordBytes * machine.ranks.size()) != 0)
+    return fmt::format("{} needs bytes to be a multiple of 16 x ranks", row.name);
+  const long sms = settings.Integer("comm_sms");
+  if (sms > machine.device.info().multiprocessors) {
+    return fmt::format("comm_sms:{} is more than the GPU's {} SMs", sms,
+                       machine.device.info().multiprocessors);
+  }
+  constexpr int kHopper = 90;
+  if (row.engine == PeerEngine::kSmBulk && machine.device.info().compute_capability < kHopper)
+    return "sm_bulk needs a GPU of compute capability 9.0 or later";
+  return PeersUnavailable(machine);
+}
+
+}  // namespace
+
+std::vector<Axis> TransportAxes(const Machine& machine) {
+  if (machine.device.backend() == Backend::kHost)
+    return {ChoiceAxis("transport", "what carries it", {"mpi"}, "mpi", "mpi")};
+  std::vector<std::string> names;
+  for (const TransportRow& row : Rows()) names.emplace_back(row.name);
+  return {ChoiceAxis("transport", "what carries it: NCCL, copy engines, or a kernel of ours", names,
+                     "nccl", "nccl"),
+          IntegerAxis("comm_ctas", "CTAs that NCCL takes; 0: its choice", 0, 64, "0", "0"),
+          IntegerAxis("comm_sms", "SMs that a kernel of ours takes; 0: 16", 0, 256, "0", "0")};
+}
+
+std::string NoTransport(const Machine& machine, Operation operation, const Settings& settings) {
+  if (machine.device.backend() == Backend::kHost) return "";
+  const TransportRow& row = RowOf(settings);
+  if (settings.Integer("comm_ctas") != 0 && !row.takes_ctas)
+    return fmt::format("comm_ctas is NCCL's alone; {} has none", row.name);
+  if (settings.Integer("comm_sms") != 0 && !row.takes_sms)
+    return fmt::format("comm_sms is for kernels of ours; with {}, use comm_ctas", row.name);
+  return row.carrier == Carrier::kNccl ? ExcludedOfNccl(row, operation, settings)
+                                       : ExcludedOfPeers(machine, row, settings);
+}
+
+std::shared_ptr<Communicator> Transports::Connect(const Settings& settings) {
+  if (machine_.device.backend() == Backend::kHost) {
+    if (of_mpi_ == nullptr) of_mpi_ = MakeMpiCommunicator(machine_);
+    return of_mpi_;
+  }
+  constexpr int kDefaultSms = 16;
+  const TransportRow& row = RowOf(settings);
+  if (row.carrier == Carrier::kPeers) {
+    const long sms = settings.Integer("comm_sms");
+    return MakePeerCommunicator(machine_,
+                                {row.engine, sms == 0 ? kDefaultSms : static_cast<int>(sms)});
+  }
+  NcclOptions options = row.nccl;
+  options.ctas = static_cast<int>(settings.Integer("comm_ctas"));
+  auto& communicator = of_nccl_[options];
+  if (communicator == nullptr) communicator = MakeNcclCommunicator(machine_, options);
+  return communicator;
+}
+
+}  // namespace overlapbench

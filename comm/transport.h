@@ -1,0 +1,48 @@
+// Transports: what carries a collective from GPU to GPU.
+//
+//   nccl      NCCL as it comes, or with a number of CTAs (comm_ctas)
+//   nccl_ce   NCCL by copy engine
+//   nccl_sym  NCCL's kernels for symmetric memory
+//   copy      peer copies by copy engine
+//   sm_load   a kernel of ours that reads the peers' memory, with a number of SMs (comm_sms)
+//   sm_store  a kernel of ours that writes to the peers' memory
+//   sm_bulk   the same by bulk copies, which need fewer SMs
+//   mpi       on the host backend: OpenMPI
+//
+// All are communicators (comm/communicator.h). comm/peer_plan.h says who moves what in those of our
+// own. A row whose transport did not carry it as asked is invalid (Communicator::Prove).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "workload/workload.h"
+
+namespace overlapbench {
+
+// The axes of every collective: transport, and on GPUs how many CTAs or SMs it takes.
+std::vector<Axis> TransportAxes(const Machine& machine);
+
+// Why a transport cannot carry the operation at these settings; "" if it can. Settings are those of
+// a collective.
+std::string NoTransport(const Machine& machine, Operation operation, const Settings& settings);
+
+// The communicators of a run, each made when it is first needed.
+class Transports {
+ public:
+  explicit Transports(const Machine& machine) : machine_(machine) {}
+  // Called by all ranks together.
+  std::shared_ptr<Communicator> Connect(const Settings& settings);
+
+ private:
+  Machine machine_;
+  // Connecting takes NCCL a second, and its communicators can be shared. Ours cannot: flags and
+  // scratch memory belong to one workload.
+  std::map<NcclOptions, std::shared_ptr<Communicator>> of_nccl_;
+  std::shared_ptr<Communicator> of_mpi_;
+};
+
+}  // namespace overlapbench

@@ -1,0 +1,90 @@
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <thread>
+
+#include "device/cuda/cuda_check.h"
+#include "device/cuda/cuda_stream.h"
+#include "device/cuda/sm_hold.h"
+#include "device/wait.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr auto kHold = std::chrono::seconds(1);
+
+// Words on the host, which the device sees too.
+struct Words {
+  unsigned held;  // blocks that run
+  unsigned free;  // not 0: they may end
+};
+
+// Ends by itself too, should the host die.
+__global__ __launch_bounds__(kThreads, 2) void Hold(Words* words, unsigned long long most_ns) {
+  if (threadIdx.x != 0) return __syncthreads();
+  unsigned long long started_ns;
+  unsigned long long now_ns;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(started_ns));
+  atomicAdd_system(&words->held, 1);
+  do {
+    __nanosleep(1000);
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now_ns));
+  } while (*static_cast<volatile unsigned*>(&words->free) == 0 && now_ns - started_ns < most_ns);
+  __syncthreads();
+}
+
+class Holder {
+ public:
+  explicit Holder(Device& device) : stream_(device.CreateStream()) {
+    CUDA_CHECK(cudaHostAlloc(&words_, sizeof(*words_), cudaHostAllocMapped));
+    *words_ = {};
+    int threads = 0;
+    int ordinal = 0;
+    CUDA_CHECK(cudaGetDevice(&ordinal));
+    CUDA_CHECK(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, ordinal));
+    blocks_ = device.info().multiprocessors * (threads / kThreads);
+  }
+  ~Holder() {
+    Free();
+    cudaStreamSynchronize(NativeStream(*stream_));
+    cudaFreeHost(words_);
+  }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  // Returns when every SM is full; throws Error if that does not come about.
+  void Take() {
+    constexpr auto kMost = std::chrono::nanoseconds(4 * kHold);
+    Hold<<<blocks_, kThreads, 0, NativeStream(*stream_)>>>(words_, kMost.count());
+    CUDA_CHECK(cudaGetLastError());
+    const auto all_run = [this] {
+      return std::atomic_ref(words_->held).load() == static_cast<unsigned>(blocks_);
+    };
+    if (!WaitUntil(all_run, kHold)) throw Error("other work holds SMs, so not all can be held");
+  }
+  void Free() { std::atomic_ref(words_->free).store(1); }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+  Words* words_ = nullptr;
+  int blocks_ = 0;
+};
+
+}  // namespace
+
+bool FinishesWithoutSms(Device& device, const std::function<void(Stream&)>& enqueue,
+                        std::chrono::milliseconds timeout) {
+  const auto stream = device.CreateStream();
+  const auto done = device.CreateUntimedEvent();
+  Holder holder(device);
+  holder.Take();
+  enqueue(*stream);
+  stream->Record(*done);
+  const bool finished = done->Await(kHold);
+  holder.Free();
+  stream->Synchronize(timeout, "work that should need no SM");
+  return finished;
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,20 @@
+// Exchange of file descriptors between the ranks of one machine: how they share what MPI cannot
+// carry, such as GPU memory (device/cuda/shared_memory.h).
+//
+// A descriptor's number means nothing to another process. The kernel makes a new one for the
+// receiver when a message on a Unix socket carries it (unix(7), SCM_RIGHTS).
+#pragma once
+
+#include <vector>
+
+#include "device/descriptor.h"
+#include "ranks/ranks.h"
+
+namespace overlapbench {
+
+// Every rank's descriptor, by rank; this rank's place is empty. Called by all ranks together, which
+// must run on one machine. Throws AgreedError where a rank fails or does not answer within the
+// timeout.
+std::vector<Descriptor> ExchangeDescriptors(Ranks& ranks, const Descriptor& own);
+
+}  // namespace overlapbench

@@ -1,0 +1,210 @@
+// Plans of our own collectives, carried out on arrays in memory: every rank ends with what the
+// operation promises, whatever the order of the ranks within a phase.
+#include "comm/peer_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <set>
+#include <vector>
+
+namespace overlapbench {
+namespace {
+
+constexpr long kSegment = 3;
+constexpr long kUnset = -1;
+
+using Array = std::vector<long>;
+
+// All ranks' buffers. In place, a rank has one.
+class Node {
+ public:
+  explicit Node(const PeerProblem& problem) : problem_(problem) {
+    const long count = problem.ranks * problem.segment;
+    for (int rank = 0; rank < problem.ranks; ++rank) {
+      for (const PeerBuffer buffer :
+           {PeerBuffer::kSend, PeerBuffer::kReceive, PeerBuffer::kScratch})
+        arrays_[{rank, buffer}] = Array(count, kUnset);
+    }
+  }
+  Array& At(int rank, PeerBuffer buffer) {
+    const bool is_shared = problem_.in_place && buffer == PeerBuffer::kSend;
+    return arrays_.at({rank, is_shared ? PeerBuffer::kReceive : buffer});
+  }
+  long* Element(const Place& place) { return &At(place.rank, place.buffer).at(place.first); }
+
+  void CarryOut(const Move& move) {
+    for (long i = 0; i < move.count; ++i) {
+      long sum = 0;
+      for (Place from : move.from) sum += *Element({from.rank, from.buffer, from.first + i});
+      for (Place to : move.to) *Element({to.rank, to.buffer, to.first + i}) = sum;
+    }
+  }
+
+ private:
+  PeerProblem problem_;
+  std::map<std::pair<int, PeerBuffer>, Array> arrays_;
+};
+
+long Input(int rank, long index) { return 1 + 1000 * rank + index; }
+
+bool SendsSegment(Operation operation) { return operation == Operation::kAllGather; }
+bool ReceivesSegment(Operation operation) { return operation == Operation::kReduceScatter; }
+
+// What a rank puts in, at the place that the operation takes it from.
+void Fill(Node& node, const PeerProblem& problem) {
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    const long all = problem.operation == Operation::kShiftRing ? problem.segment
+                                                                : problem.ranks * problem.segment;
+    const long count = SendsSegment(problem.operation) ? problem.segment : all;
+    const long first =
+        problem.in_place && SendsSegment(problem.operation) ? rank * problem.segment : 0;
+    for (long i = 0; i < count; ++i)
+      node.At(rank, PeerBuffer::kSend).at(first + i) = Input(rank, i);
+  }
+}
+
+// Element `index` of what `rank` must have received.
+long Expected(const PeerProblem& problem, int rank, long index) {
+  const auto sum = [&](long at) {
+    long total = 0;
+    for (int peer = 0; peer < problem.ranks; ++peer) total += Input(peer, at);
+    return total;
+  };
+  const auto peer = static_cast<int>(index / problem.segment);
+  const long rest = index % problem.segment;
+  switch (problem.operation) {
+    case Operation::kAllToAll:
+      return Input(peer, rank * problem.segment + rest);
+    case Operation::kAllReduce:
+      return sum(index);
+    case Operation::kAllGather:
+      return Input(peer, rest);
+    case Operation::kReduceScatter:
+      return sum(rank * problem.segment + index);
+    case Operation::kBroadcast:
+      return Input(problem.root, index);
+    case Operation::kShiftRing:
+      return Input((rank + problem.ranks - 1) % problem.ranks, index);
+  }
+  return kUnset;
+}
+
+Array Received(Node& node, const PeerProblem& problem, int rank) {
+  const bool in_part = problem.in_place && ReceivesSegment(problem.operation);
+  const Array& all = node.At(rank, in_part ? PeerBuffer::kSend : PeerBuffer::kReceive);
+  const bool segment_only =
+      ReceivesSegment(problem.operation) || problem.operation == Operation::kShiftRing;
+  const auto first = all.begin() + (in_part ? rank * problem.segment : 0);
+  return {first, segment_only ? first + problem.segment : all.end()};
+}
+
+Array AllExpected(const PeerProblem& problem, int rank, std::size_t count) {
+  Array expected(count);
+  for (std::size_t i = 0; i < count; ++i)
+    expected[i] = Expected(problem, rank, static_cast<long>(i));
+  return expected;
+}
+
+std::vector<std::vector<MovePhase>> PlansOf(const PeerProblem& problem, Direction direction) {
+  std::vector<std::vector<MovePhase>> plans;
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    plans.push_back(PeerPlan(problem, direction, rank));
+  return plans;
+}
+
+struct Case {
+  PeerProblem problem;
+  Direction direction;
+};
+
+// Out of place on any number of ranks; in place where the operation can be.
+std::vector<Case> Cases() {
+  using enum Operation;
+  std::vector<Case> cases;
+  for (const Operation operation :
+       {kAllToAll, kAllReduce, kAllGather, kReduceScatter, kBroadcast, kShiftRing}) {
+    for (const Direction direction : {Direction::kLoad, Direction::kStore, Direction::kBoth}) {
+      for (int ranks = 2; ranks <= 8; ++ranks) {
+        cases.push_back({{operation, ranks, kSegment, false, 0}, direction});
+        if (operation != kAllToAll && operation != kShiftRing)
+          cases.push_back({{operation, ranks, kSegment, true, 0}, direction});
+      }
+    }
+  }
+  return cases;
+}
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
+  constexpr std::array kOperations = {"AllToAll",      "AllReduce", "AllGather",
+                                      "ReduceScatter", "Broadcast", "ShiftRing"};
+  constexpr std::array kDirections = {"Load", "Store", "Both"};
+  const auto& [problem, direction] = info.param;
+  return std::string(kOperations.at(static_cast<std::size_t>(problem.operation))) +
+         kDirections.at(static_cast<std::size_t>(direction)) + std::to_string(problem.ranks) +
+         (problem.in_place ? "InPlace" : "");
+}
+
+class PeerPlanTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(All, PeerPlanTest, testing::ValuesIn(Cases()), NameOf);
+
+// The ranks of a phase come one after the other here, first to last and then last to first: a plan
+// that depends on their order within a phase fails in one of the two.
+TEST_P(PeerPlanTest, GivesEveryRankWhatTheOperationPromises) {
+  const auto& [problem, direction] = GetParam();
+  const auto plans = PlansOf(problem, direction);
+  std::vector<int> order(problem.ranks);
+  std::iota(order.begin(), order.end(), 0);
+  for (int turn = 0; turn < 2; ++turn) {
+    Node node(problem);
+    Fill(node, problem);
+    for (std::size_t phase = 0; phase < plans[0].size(); ++phase) {
+      for (const int rank : order)
+        for (const Move& move : plans[rank].at(phase)) node.CarryOut(move);
+    }
+    for (int rank = 0; rank < problem.ranks; ++rank) {
+      const Array received = Received(node, problem, rank);
+      EXPECT_EQ(received, AllExpected(problem, rank, received.size())) << "rank " << rank;
+    }
+    std::ranges::reverse(order);
+  }
+}
+
+TEST_P(PeerPlanTest, HasAsManyPhasesOnEveryRankAndMovesWholeSegments) {
+  const auto& [problem, direction] = GetParam();
+  const auto plans = PlansOf(problem, direction);
+  for (const auto& plan : plans) {
+    EXPECT_EQ(plan.size(), plans[0].size());
+    for (const auto& phase : plan)
+      for (const Move& move : phase) EXPECT_EQ(move.count, problem.segment);
+  }
+}
+
+// Reads take nothing to another rank's memory, and writes nothing from it.
+TEST_P(PeerPlanTest, CrossesTheLinkInItsDirectionOnly) {
+  const auto& [problem, direction] = GetParam();
+  if (direction == Direction::kBoth) GTEST_SKIP() << "it does both";
+  const auto plans = PlansOf(problem, direction);
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    for (const auto& phase : plans[rank]) {
+      for (const Move& move : phase) {
+        for (const Place& place : direction == Direction::kLoad ? move.to : move.from)
+          EXPECT_EQ(place.rank, rank);
+      }
+    }
+  }
+}
+
+TEST(PeerPlan, NeedsScratchMemoryOnlyToReduceWhatIsPushed) {
+  const PeerProblem all_reduce{Operation::kAllReduce, 4, kSegment, false, 0};
+  const PeerProblem all_gather{Operation::kAllGather, 4, kSegment, false, 0};
+  EXPECT_EQ(ScratchCount(all_reduce, Direction::kStore), 4 * kSegment);
+  EXPECT_EQ(ScratchCount(all_reduce, Direction::kBoth), 0);
+  EXPECT_EQ(ScratchCount(all_gather, Direction::kStore), 0);
+}
+
+}  // namespace
+}  // namespace overlapbench
