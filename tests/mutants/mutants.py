@@ -34,7 +34,7 @@ are not looked at.
 what `./bench --build-only` installs and, for entries with tests in tests/cli, the Python of .venv.
 
 Exit status: 0 if at least 95 % were caught, every survivor has its sentence, and every entry could
-be tried; 1 otherwise; 2 for bad usage.
+be tried; 1 otherwise; 2 for bad usage; 130 after Ctrl-C, which ends what is running.
 """
 
 import argparse
@@ -58,7 +58,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_suffix(".toml")
 LEAST_CAUGHT = 0.95
 _COPY = ROOT / "build" / "mutants"
-_OK, _FAILED, _USAGE = 0, 1, 2
+_OK, _FAILED, _INTERRUPTED = 0, 1, 128 + signal.SIGINT
 
 
 class UntriedError(Exception):
@@ -409,6 +409,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UntriedError as error:
         print(f"mutants.py: {error}", file=sys.stderr)
         return _FAILED
+    except KeyboardInterrupt:
+        print("mutants.py: interrupted; --resume goes on from here", file=sys.stderr)
+        return _INTERRUPTED
     print(text)
     return _OK if good else _FAILED
 

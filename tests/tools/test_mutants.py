@@ -268,6 +268,17 @@ def test_what_chooses_nothing_is_refused(pattern: str, capsys: pytest.CaptureFix
     assert f"--only={pattern}" in capsys.readouterr().err
 
 
+def test_an_interrupt_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> list[Result]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mutants.try_all", interrupted)
+    assert mutants.main([]) == 130
+    assert capsys.readouterr().err == "mutants.py: interrupted; --resume goes on from here\n"
+
+
 # ---- Mutants of Python
 
 
