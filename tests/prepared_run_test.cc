@@ -84,6 +84,20 @@ TEST_P(PreparedRunTest, AStepWaitsForEachStepOnAnotherLane) {
                        "D waits for A", "D waits for B", "D waits for C"}));
 }
 
+// The order of the lanes says nothing of the order of the steps.
+TEST_P(PreparedRunTest, AStepWaitsForOneOnALaterLane) {
+  const std::size_t a = AddLane("a");
+  const std::size_t b = AddLane("b");
+  const std::size_t first = schedule().Add(b, Fake("1"));
+  schedule().Add(a, Fake("2"), {.after = {first}});
+  Prepare();
+  Run();
+  EXPECT_EQ(log_, (Log{"C times",                                           //
+                       "B waits for C", "1", "B records",                   //
+                       "A waits for C", "A waits for B", "2", "A records",  //
+                       "C waits for A", "C waits for B"}));
+}
+
 TEST_P(PreparedRunTest, AWaitOnItsOwnLaneCostsNoEvent) {
   const std::size_t a = AddLane("a");
   const std::size_t b = AddLane("b");
