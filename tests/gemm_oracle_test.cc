@@ -135,6 +135,15 @@ TEST_P(GemmOracleTest, RefusesAnyElementThatWasNotWritten) {
   EXPECT_EQ(Verify(c_, problem_).fault, "");
 }
 
+// Its right elements are all 0, and so is their root mean square: the error is no number.
+TEST_P(GemmOracleTest, RefusesAProductWhoseErrorIsUnknown) {
+  GemmProblem problem = problem_;
+  problem.k = 0;
+  const Verdict verdict = Verify(RightC(problem), problem);
+  EXPECT_TRUE(std::isnan(verdict.max_rel_err)) << verdict.max_rel_err;
+  EXPECT_NE(verdict.fault, "");
+}
+
 TEST_P(GemmOracleTest, RefusesTheProductOfOtherMatrices) {
   GemmProblem other = problem_;
   other.seed_b = 3;

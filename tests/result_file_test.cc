@@ -4,15 +4,37 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace overlapbench {
+namespace {
+
+// What a test does in the place of fsync.
+std::function<int(int descriptor)>& Flush() {
+  static std::function<int(int descriptor)> flush;
+  return flush;
+}
+
+}  // namespace
+
+// Takes the place of the C library's fsync in this program: that a file was flushed shows in
+// nothing else while the machine stands.
+int InsteadOfFsync(int descriptor) asm("fsync");
+int InsteadOfFsync(int descriptor) {
+  return Flush() ? Flush()(descriptor) : static_cast<int>(syscall(SYS_fsync, descriptor));
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -20,7 +42,10 @@ namespace fs = std::filesystem;
 class ResultFileTest : public testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    Flush() = {};
+    fs::remove_all(folder_);
+  }
 
   static std::string Read(const fs::path& path) {
     std::ostringstream text;
@@ -73,6 +98,33 @@ TEST_F(ResultFileTest, KeepsAnEarlierResultUntilTheEnd) {
   finished.Append("new", "");
   finished.Finish();
   EXPECT_EQ(Read(path_), "new");
+}
+
+// Renamed first, a crash of the machine could leave an empty file in the earlier one's place.
+TEST_F(ResultFileTest, IsOnTheDiskBeforeItTakesTheEarlierOnesPlace) {
+  std::ofstream(path_) << "earlier";
+  ResultFile file(path_);
+  std::vector<std::pair<std::string, std::string>> there;  // the earlier file and the new one
+  Flush() = [&](int descriptor) {
+    there.emplace_back(Read(path_), Read("/proc/self/fd/" + std::to_string(descriptor)));
+    return 0;
+  };
+  file.Append("new", "");
+  file.Finish();
+  EXPECT_EQ(there, (std::vector<std::pair<std::string, std::string>>{{"earlier", "new"}}));
+  EXPECT_EQ(Read(path_), "new");
+}
+
+TEST_F(ResultFileTest, KeepsAnEarlierResultWhereItCannotBeFlushed) {
+  std::ofstream(path_) << "earlier";
+  ResultFile file(path_);
+  file.Append("new", "");
+  Flush() = [](int /*descriptor*/) {
+    errno = EIO;
+    return -1;
+  };
+  EXPECT_THROW(file.Finish(), UsageError);
+  EXPECT_EQ(Read(path_), "earlier");
 }
 
 TEST_F(ResultFileTest, IsRefusedIfThePathIsNotWritable) {
