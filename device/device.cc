@@ -25,6 +25,26 @@ void RequireFree(std::size_t needed_bytes, const Memory& memory, const std::stri
                           FormatBytes(static_cast<double>(memory.free_bytes))));
 }
 
+std::string PartitionFault(const DeviceInfo& info, int sms) {
+  const auto& [least, step, most] = info.partitions;
+  if (least == 0)
+    return sms == 0 ? "" : "must be 0: streams cannot be limited to some of the SMs here";
+  const bool is_part = sms >= least && sms <= most && sms % step == 0;
+  if (sms == 0 || is_part || sms == info.multiprocessors) return "";
+  std::string parts;
+  if (least == most)
+    parts = fmt::format("{}, or ", least);
+  else if (least < most)
+    parts = fmt::format("{}from {} to {}, or ",
+                        step == 1 ? "" : fmt::format("a multiple of {} ", step), least, most);
+  return fmt::format("must be {}{}: all", parts, info.multiprocessors);
+}
+
+void RequirePartition(const DeviceInfo& info, int sms) {
+  const std::string fault = PartitionFault(info, sms);
+  if (!fault.empty()) throw Error(fmt::format("a stream on {} SMs: the number {}", sms, fault));
+}
+
 // What device/cuda/ has in a build with CUDA.
 #ifndef OVERLAPBENCH_WITH_CUDA
 

@@ -141,10 +141,27 @@ class ThrottleWatch {
   [[nodiscard]] virtual std::string Reason() = 0;
 };
 
+// What a stream is to be.
+struct StreamOptions {
+  // Relative: 0 is the lowest, priorities() − 1 the highest. Others are taken as the nearest.
+  int priority = 0;
+  // How many SMs its kernels may use, as PartitionFault says; 0: all, without a partition.
+  int sms = 0;
+};
+
+// How many of a device's SMs a stream can be limited to: `least`, `least` + `step`, … `most`. All
+// of them are a partition too, which limits nothing.
+struct SmPartitions {
+  int least = 0;  // 0: streams cannot be limited
+  int step = 1;
+  int most = 0;
+};
+
 struct DeviceInfo {
   std::string name;                             // "NVIDIA H200", or the CPU's model name
   std::string identity;                         // unique on its machine: the GPU's UUID, or "host"
   int multiprocessors = 0;                      // SMs, or the cores that kernels may use
+  SmPartitions partitions = {};                 // of the SMs, or cores, for streams
   int compute_capability = 0;                   // 90 is 9.0; 0 on the host backend
   double most_clock_GHz = 0;                    // of the SMs; 0 on the host backend
   std::size_t cache_bytes = 0;                  // last-level cache: L2 on a GPU
@@ -152,6 +169,12 @@ struct DeviceInfo {
   double link_GBps = 0;                         // to other GPUs, each way; 0 if unknown
   std::map<std::string, std::string> versions;  // of the driver and libraries, for the JSON context
 };
+
+// "must be a multiple of 8 from 8 to 128, or 132: all", unless a stream of the device can be
+// limited to `sms` SMs; "" if it can.
+std::string PartitionFault(const DeviceInfo& info, int sms);
+// Throws Error with that, if there is a fault.
+void RequirePartition(const DeviceInfo& info, int sms);
 
 struct Memory {
   std::size_t free_bytes = 0;
@@ -173,8 +196,8 @@ class Device {
 
   // How many priorities streams can have; 1 if priorities have no effect.
   [[nodiscard]] virtual int priorities() const = 0;
-  // `priority` is relative: 0 is the lowest, priorities() − 1 the highest.
-  virtual std::unique_ptr<Stream> CreateStream(int priority = 0) = 0;
+  // Throws Error for a partition with a PartitionFault.
+  virtual std::unique_ptr<Stream> CreateStream(const StreamOptions& options = {}) = 0;
   virtual std::unique_ptr<Event> CreateEvent() = 0;
   // An event that orders streams and has no time, for which ElapsedMs throws Error. It costs a
   // stream less than one that takes the time.

@@ -17,8 +17,8 @@ class ForwardingDevice : public Device {
   [[nodiscard]] const DeviceInfo& info() const override { return device_->info(); }
   [[nodiscard]] Memory memory(MemoryKind kind) const override { return device_->memory(kind); }
   [[nodiscard]] int priorities() const override { return device_->priorities(); }
-  std::unique_ptr<Stream> CreateStream(int priority) override {
-    return device_->CreateStream(priority);
+  std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
+    return device_->CreateStream(options);
   }
   std::unique_ptr<Event> CreateEvent() override { return device_->CreateEvent(); }
   std::unique_ptr<Event> CreateUntimedEvent() override { return device_->CreateUntimedEvent(); }

@@ -38,7 +38,7 @@ class FaultyThrottleWatch : public ThrottleWatch {
 void FaultyDevice::CorruptBuffers() {
   constexpr std::chrono::seconds kSoon(10);
   constexpr std::uint32_t kBit = 1U << 22U;  // the highest bit of a float's fraction
-  const auto stream = CreateStream(0);
+  const auto stream = CreateStream({});
   for (const auto& [data, bytes] : buffers_) {
     std::uint32_t word = 0;
     if (bytes < sizeof(word)) continue;
@@ -53,7 +53,7 @@ void FaultyDevice::CorruptBuffers() {
 
 void FaultyDevice::BreakKernel() {
   constexpr std::chrono::seconds kSoon(10);
-  const auto stream = CreateStream(0);
+  const auto stream = CreateStream({});
   Launch(*stream, 1, TrapBody{});
   stream->Synchronize(kSoon, "an injected kernel fault");
 }

@@ -22,8 +22,8 @@ constexpr float kNoted = 1e30F;
 class FirstStreamDevice : public RecordingDevice {
  public:
   using RecordingDevice::RecordingDevice;
-  std::unique_ptr<Stream> CreateStream(int priority) override {
-    auto stream = RecordingDevice::CreateStream(priority);
+  std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
+    auto stream = RecordingDevice::CreateStream(options);
     if (first_ == nullptr) first_ = stream.get();
     return stream;
   }
@@ -53,7 +53,7 @@ TEST_P(CacheFlushTest, EverySampleStandsBehindASweepOfTheWholeBuffer) {
   const auto buffers = device_->TakeAllocated();
   ASSERT_EQ(buffers.size(), 2U);  // what is swept, and where a sum is written down
   EXPECT_GE(buffers[0].size(), 2 * device_->info().cache_bytes);
-  const auto stream = device_->CreateStream(0);
+  const auto stream = device_->CreateStream({});
   std::vector<float> last_is_noted(buffers[0].size() / sizeof(float));
   last_is_noted.back() = kNoted;
   stream->Copy(buffers[0].data(), last_is_noted.data(), buffers[0].size());

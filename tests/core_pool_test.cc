@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -107,6 +109,48 @@ TEST(CorePool, ThrowsOnceWhenSeveralThreadsThrow) {
                  std::runtime_error);
     ExpectEachOnce(pool, 2);
   }
+}
+
+// The threads that run blocks which linger, so that each that may take one does.
+std::size_t ThreadsOf(CorePool& pool, int most_cores) {
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  pool.Run(
+      40,
+      [&](int /*block*/) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::lock_guard lock(mutex);
+        threads.insert(std::this_thread::get_id());
+      },
+      most_cores);
+  return threads.size();
+}
+
+TEST(CorePool, UsesAsManyCoresAsACallerAsksFor) {
+  CorePool pool(4);
+  for (const std::size_t cores : {1, 2, 3, 4})
+    EXPECT_EQ(ThreadsOf(pool, static_cast<int>(cores)), cores);
+  EXPECT_EQ(ThreadsOf(pool, 5), 4U);
+}
+
+// What it does not use, another one has.
+TEST(CorePool, LeavesTheHelpersOfACallerThatAsksForOneCore) {
+  CorePool pool(2);
+  std::atomic<bool> began = false;
+  std::atomic<bool> ended = false;
+  std::thread other([&] {
+    pool.Run(
+        2,
+        [&](int /*block*/) {
+          began = true;
+          while (!ended) std::this_thread::yield();
+        },
+        1);
+  });
+  while (!began) std::this_thread::yield();
+  EXPECT_EQ(ThreadsOf(pool, 2), 2U);
+  ended = true;
+  other.join();
 }
 
 TEST(CorePool, WithOneCoreUsesOnlyTheCaller) {

@@ -271,7 +271,7 @@ TEST_P(DeviceTest, StreamsOfEveryPriorityWork) {
   ASSERT_GE(device().priorities(), 1);
   const auto sent = Pattern(kBytes);
   for (int priority = 0; priority < device().priorities(); ++priority) {
-    const auto stream = device().CreateStream(priority);
+    const auto stream = device().CreateStream({.priority = priority});
     std::vector<std::uint8_t> received(kBytes);
     stream->Copy(received.data(), sent.data(), kBytes);
     Finish(*stream);
@@ -280,7 +280,8 @@ TEST_P(DeviceTest, StreamsOfEveryPriorityWork) {
 }
 
 TEST_P(DeviceTest, PrioritiesAreClamped) {
-  for (const int priority : {-1000, 0, 1, 1000}) Finish(*device().CreateStream(priority));
+  for (const int priority : {-1000, 0, 1, 1000})
+    Finish(*device().CreateStream({.priority = priority}));
 }
 
 // A stream on a host thread is the same on every backend.

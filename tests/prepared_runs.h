@@ -47,9 +47,9 @@ class LoggingDevice : public ForwardingDevice {
     untimed_.insert(event.get());
     return event;
   }
-  std::unique_ptr<Stream> CreateStream(int priority) override {
+  std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
     const std::string name(1, static_cast<char>('A' + streams_++));
-    return std::make_unique<LoggingStream>(ForwardingDevice::CreateStream(priority), name, *this);
+    return std::make_unique<LoggingStream>(ForwardingDevice::CreateStream(options), name, *this);
   }
   struct Events {
     int timed = 0;
@@ -151,7 +151,7 @@ class PreparedRunTest : public RanksOnEachBackend {
   PreparedRun& Prepare() {
     for (const Work& work : schedule().works()) workloads_[work] = work->make();
     prepared_ = std::make_unique<PreparedRun>(run_, *machine_, *streams_, workloads_);
-    fork_ = device_->CreateStream(0);
+    fork_ = device_->CreateStream({});
     start_ = device_->CreateEvent();
     log_.clear();
     return *prepared_;

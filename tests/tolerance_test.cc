@@ -31,7 +31,7 @@ class ToleranceTest : public RanksOnEachBackend {
         GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal()));
     machine_ = std::make_unique<Machine>(Machine{*device_, TestRanks()});
     FillRegistry(registry_, *machine_);
-    stream_ = device_->CreateStream(0);
+    stream_ = device_->CreateStream({});
   }
 
   // What is found in a right result whose elements were all multiplied by 1 + error.

@@ -151,7 +151,7 @@ class WorkloadsTest : public RanksOnEachBackend {
     registry_.Add({StageSpec(*machine_, "StageIn", Stage::kIn),
                    StageSpec(*machine_, "StageCompute", Stage::kCompute),
                    StageSpec(*machine_, "StageOut", Stage::kOut)});
-    stream_ = device_->CreateStream(0);
+    stream_ = device_->CreateStream({});
   }
 
   // Calls check(workload, name) for every workload in every setting, all ranks together.
@@ -227,7 +227,7 @@ class WorkloadsTest : public RanksOnEachBackend {
   // What its buffers hold while its run is enqueued on a stream that does not come to it.
   Bytes ReadBuffersBehindAGate(Workload& workload) {
     const auto gate = device_->CreateGate();
-    const auto other = device_->CreateStream(0);
+    const auto other = device_->CreateStream({});
     gate->Arm(stream());
     workload.Enqueue(stream());
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

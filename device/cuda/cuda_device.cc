@@ -12,6 +12,7 @@
 #include "device/cuda/cuda_stream.h"
 #include "device/cuda/graph_capture.h"
 #include "device/cuda/nvml.h"
+#include "device/cuda/sm_partition.h"
 #include "device/device.h"
 #include "device/host/host_memory.h"
 
@@ -89,6 +90,7 @@ class CudaDevice : public Device {
     info_.name = properties.name;
     info_.identity = HexadecimalUuid(properties.uuid);
     info_.multiprocessors = properties.multiProcessorCount;
+    info_.partitions = SmPartition::Sizes(ordinal);
     info_.cache_bytes = properties.l2CacheSize;
     info_.compute_capability = 10 * properties.major + properties.minor;
     int most_clock_kHz = 0;
@@ -119,8 +121,10 @@ class CudaDevice : public Device {
     const auto [lowest, highest] = CudaPriorityRange();
     return lowest - highest + 1;
   }
-  std::unique_ptr<Stream> CreateStream(int priority) override {
-    return std::make_unique<CudaStream>(priority);
+  std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
+    if (options.sms == 0) return std::make_unique<CudaStream>(options.priority);
+    RequirePartition(info_, options.sms);
+    return std::make_unique<CudaStream>(options.priority, PartitionOf(options.sms));
   }
   std::unique_ptr<Event> CreateEvent() override { return std::make_unique<CudaEvent>(); }
   std::unique_ptr<Event> CreateUntimedEvent() override {
@@ -178,6 +182,15 @@ class CudaDevice : public Device {
   }
 
  private:
+  // Streams of one size share a partition, and so have the same SMs. It ends with the last of them:
+  // what is measured later must not find it.
+  std::shared_ptr<const SmPartition> PartitionOf(int sms) {
+    auto partition = partitions_[sms].lock();
+    if (partition == nullptr)
+      partitions_[sms] = partition = std::make_shared<const SmPartition>(ordinal_, sms);
+    return partition;
+  }
+
   // The smallest difference between the distances of events recorded one behind the other.
   [[nodiscard]] std::string ClockResolutionUs() const {
     constexpr int kPairs = 200;
@@ -213,6 +226,7 @@ class CudaDevice : public Device {
   int ordinal_;
   std::shared_ptr<const Nvml> nvml_;  // watches share it
   DeviceInfo info_;
+  std::map<int, std::weak_ptr<const SmPartition>> partitions_;
 };
 
 }  // namespace

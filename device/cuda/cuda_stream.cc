@@ -50,10 +50,14 @@ std::pair<int, int> CudaPriorityRange() {
   return {lowest, highest};
 }
 
-CudaStream::CudaStream(int priority) {
+CudaStream::CudaStream(int priority, std::shared_ptr<const SmPartition> partition)
+    : partition_(std::move(partition)) {
   const auto [lowest, highest] = CudaPriorityRange();
   const int native_priority = std::max(highest, lowest - priority);
-  CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, native_priority));
+  if (partition_ != nullptr)
+    stream_ = partition_->CreateStream(native_priority);
+  else
+    CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, native_priority));
 }
 
 CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }

@@ -11,10 +11,12 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "device/cuda/sm_partition.h"
 #include "device/device.h"
 #include "device/host/host_stream.h"
 
@@ -40,8 +42,8 @@ class CudaEvent : public Event {
 
 class CudaStream : public Stream {
  public:
-  // As Device::CreateStream: 0 is the lowest priority.
-  explicit CudaStream(int priority);
+  // As StreamOptions: 0 is the lowest priority. `partition`: nullptr is none.
+  explicit CudaStream(int priority, std::shared_ptr<const SmPartition> partition = nullptr);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -54,6 +56,7 @@ class CudaStream : public Stream {
   [[nodiscard]] HostStream* host() override { return nullptr; }
 
  private:
+  std::shared_ptr<const SmPartition> partition_;  // must outlive the stream
   cudaStream_t stream_ = nullptr;
 };
 

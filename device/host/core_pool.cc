@@ -1,5 +1,7 @@
 #include "device/host/core_pool.h"
 
+#include <algorithm>
+
 namespace overlapbench {
 
 CorePool::CorePool(int cores) {
@@ -25,13 +27,13 @@ void CorePool::Job::Drain() {
   }
 }
 
-void CorePool::Run(int blocks, const std::function<void(int)>& block) {
-  Job job{block, blocks};
-  const std::unique_lock helpers_lock(taken_, std::try_to_lock);
-  if (helpers_.empty() || blocks == 1 || !helpers_lock.owns_lock()) {
-    job.Drain();
-  } else {
+void CorePool::Run(int blocks, const std::function<void(int)>& block, int most_cores) {
+  Job job{block, blocks, std::min(most_cores, cores()) - 1};
+  std::unique_lock helpers_lock(taken_, std::defer_lock);
+  if (job.most_helpers > 0 && blocks > 1 && helpers_lock.try_lock()) {
     DrainWithHelpers(job);
+  } else {
+    job.Drain();
   }
   if (job.failure != nullptr) std::rethrow_exception(job.failure);
 }
@@ -48,11 +50,15 @@ void CorePool::DrainWithHelpers(Job& job) {
   changed_.wait(lock, [this] { return helping_ == 0; });
 }
 
+// A helper stays until no block is left, so no more than `most_helpers` threads ever help a job.
+bool CorePool::NeedsHelp() const {
+  return job_ != nullptr && job_->next < job_->blocks && helping_ < job_->most_helpers;
+}
+
 void CorePool::Help() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock,
-                  [this] { return stopping_ || (job_ != nullptr && job_->next < job_->blocks); });
+    changed_.wait(lock, [this] { return stopping_ || NeedsHelp(); });
     if (stopping_) return;
     Job* job = job_;
     ++helping_;

@@ -1,10 +1,10 @@
 // CorePool: the bounded number of cores on which the host backend runs kernels.
 //
 // Run(blocks, block) calls block(0) … block(blocks − 1) on the calling thread and on up to cores −
-// 1 helper threads, and returns when all have ended. Calls from several streams take the helpers in
-// turn; a caller that finds them taken runs its blocks alone, as a kernel does that finds the SMs
-// taken. A block that throws keeps none of the others from running; what the first of them threw,
-// Run throws when all have ended.
+// 1 helper threads, or fewer if the caller asks for fewer cores, and returns when all have ended.
+// Calls from several streams take the helpers in turn; a caller that finds them taken runs its
+// blocks alone, as a kernel does that finds the SMs taken. A block that throws keeps none of the
+// others from running; what the first of them threw, Run throws when all have ended.
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,15 @@ class CorePool {
   CorePool& operator=(const CorePool&) = delete;
 
   [[nodiscard]] int cores() const { return static_cast<int>(helpers_.size()) + 1; }
-  void Run(int blocks, const std::function<void(int)>& block);
+  void Run(int blocks, const std::function<void(int)>& block) { Run(blocks, block, cores()); }
+  // On at most `most_cores` cores.
+  void Run(int blocks, const std::function<void(int)>& block, int most_cores);
 
  private:
   struct Job {
     const std::function<void(int)>& block;
     int blocks;
+    int most_helpers;
     std::atomic<int> next{0};
     std::atomic_flag failed{};
     // Written by whoever set `failed`, read when all blocks have ended.
@@ -38,6 +41,7 @@ class CorePool {
     void Drain();
   };
   void DrainWithHelpers(Job& job);
+  [[nodiscard]] bool NeedsHelp() const;
   void Help();
 
   std::mutex taken_;  // held by the caller whose job the helpers are on

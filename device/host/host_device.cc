@@ -55,6 +55,7 @@ class HostDevice : public Device {
     info_.name = CpuName();
     info_.identity = "host";
     info_.multiprocessors = pool_->cores();
+    info_.partitions = {.least = 1, .step = 1, .most = pool_->cores() - 1};
     info_.cache_bytes = CacheBytes();
   }
 
@@ -63,14 +64,15 @@ class HostDevice : public Device {
   [[nodiscard]] Memory memory(MemoryKind /*kind*/) const override { return HostMemory(); }
 
   [[nodiscard]] int priorities() const override { return 1; }
-  std::unique_ptr<Stream> CreateStream(int /*priority*/) override {
-    return std::make_unique<HostStream>(pool_);
+  std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
+    RequirePartition(info_, options.sms);
+    return std::make_unique<HostStream>(pool_, options.sms == 0 ? pool_->cores() : options.sms);
   }
   std::unique_ptr<Event> CreateEvent() override { return std::make_unique<HostEvent>(); }
   std::unique_ptr<Event> CreateUntimedEvent() override {
     return std::make_unique<HostEvent>(false);
   }
-  std::unique_ptr<Stream> CreateHostStream() override { return CreateStream(0); }
+  std::unique_ptr<Stream> CreateHostStream() override { return CreateStream({}); }
   std::unique_ptr<Event> CreateHostEvent() override { return CreateEvent(); }
   std::unique_ptr<Gate> CreateGate() override { return std::make_unique<HostGate>(); }
 

@@ -59,7 +59,8 @@ std::shared_ptr<HostEvent::Mark> HostEvent::NewMark() {
   return mark_;
 }
 
-HostStream::HostStream(std::shared_ptr<CorePool> pool) : pool_(std::move(pool)) {
+HostStream::HostStream(std::shared_ptr<CorePool> pool, int most_cores)
+    : pool_(std::move(pool)), most_cores_(most_cores) {
   worker_ = std::thread([this] { Work(); });
 }
 
@@ -86,7 +87,7 @@ void HostStream::EnqueueMark(std::function<void()> task) {
 }
 
 void HostStream::EnqueueBlocks(int blocks, std::function<void(int)> block) {
-  Enqueue([this, blocks, block = std::move(block)] { pool_->Run(blocks, block); });
+  Enqueue([this, blocks, block = std::move(block)] { pool_->Run(blocks, block, most_cores_); });
 }
 
 void HostStream::Record(Event& event) {

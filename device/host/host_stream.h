@@ -30,14 +30,16 @@ namespace overlapbench {
 
 class HostStream : public Stream {
  public:
-  explicit HostStream(std::shared_ptr<CorePool> pool);
+  explicit HostStream(const std::shared_ptr<CorePool>& pool) : HostStream(pool, pool->cores()) {}
+  // Whose kernels run on at most `most_cores` of the pool's cores.
+  HostStream(std::shared_ptr<CorePool> pool, int most_cores);
   ~HostStream() override;
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
 
   // Runs `task` on the worker, in order, and counts it as work.
   void Enqueue(std::function<void()> task);
-  // Runs block(0) … block(blocks − 1) in any order, on as many cores at once as the pool has.
+  // Runs block(0) … block(blocks − 1) in any order, on as many cores at once as the stream has.
   void EnqueueBlocks(int blocks, std::function<void(int)> block);
 
   // Both take a HostEvent, and throw Error for any other.
@@ -56,6 +58,7 @@ class HostStream : public Stream {
   void RunOne(const std::function<void()>& task);
 
   std::shared_ptr<CorePool> pool_;
+  int most_cores_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
