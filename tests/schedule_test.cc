@@ -170,6 +170,13 @@ TEST(Alone, AWorkHasALaneForEachOfItsEngines) {
   EXPECT_EQ(compute.longest_lane(), 1);
 }
 
+TEST(Alone, WorkInAPartitionStaysThere) {
+  Schedule schedule;
+  const Work work = WorkNamed("work");
+  schedule.Add(schedule.AddLane({.name = "limited", .sms = 64}), work);
+  EXPECT_EQ(schedule.Alone(work).lanes().at(0).sms, 64);
+}
+
 TEST(Alone, WorkOnAHostThreadStaysThere) {
   Schedule schedule;
   const Work work = WorkNamed("work");

@@ -346,6 +346,24 @@ TEST_P(SessionTest, AKnobWithoutEffectIsKept) {
   EXPECT_EQ(OpenPair()->knob_fault(), "sm_target:8 changed no grid");
 }
 
+// What is limited, by the name of the row's axis; and only that, since the target is advice then.
+TEST_P(SessionTest, APartitionIsCountedAndItsWorksOtherKnobsAreNotAsked) {
+  const int least = device().info().partitions.least;
+  if (least == 0) GTEST_SKIP() << "this device has no partitions";
+  work_.knob_fault = "sm_target:8 changed no grid";
+  const auto session = Open([&] {
+    const Work comp = this->comp();
+    Run limited{.name = "limited"};
+    limited.schedule.Add(limited.schedule.AddLane({"COMM"}), comm());
+    limited.schedule.Add(limited.schedule.AddLane({.name = "COMP", .sms = least}), comp);
+    return Runs{{.name = "alone", .schedule = limited.schedule.Alone(comp)}, limited};
+  });
+  EXPECT_EQ(session->knob_fault(), "");
+  EXPECT_EQ(session->sms_used(0, 0), least);
+  EXPECT_EQ(session->sms_used(1, 0), 0);
+  EXPECT_EQ(session->sms_used(1, 1), least);
+}
+
 // C M T and T M C in turn. In T the communication is enqueued first.
 TEST_P(SessionTest, InterleavesSoloAndOverlappedSamples) {
   std::string order;

@@ -1,0 +1,134 @@
+// Partitions: a stream runs on as many SMs as it was made for, on every backend, and in everything
+// else it is a stream like any other.
+#include "fixtures/sm_census.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends.h"
+
+namespace overlapbench {
+namespace {
+
+class SmCensusTest : public OnEachBackend {
+ protected:
+  std::set<long> SmsOf(Stream& stream) { return SmCensus(device(), stream, kPatience); }
+  int CountSms(const StreamOptions& options) {
+    return static_cast<int>(SmsOf(*device().CreateStream(options)).size());
+  }
+  int all() { return device().info().multiprocessors; }
+  // Of some of the SMs. A device that has none has said so.
+  std::vector<int> Parts() {
+    const auto& [least, step, most] = device().info().partitions;
+    std::vector<int> sizes;
+    for (const int size : {least, least + step, most}) {
+      if (size > 0 && size <= most && (sizes.empty() || size != sizes.back()))
+        sizes.push_back(size);
+    }
+    return sizes;
+  }
+};
+INSTANTIATE_ON_EACH_BACKEND(SmCensusTest);
+
+TEST_P(SmCensusTest, AStreamWithoutAPartitionRunsOnAllSms) { EXPECT_EQ(CountSms({}), all()); }
+
+TEST_P(SmCensusTest, APartitionRunsOnAsManySmsAsItHas) {
+  if (Parts().empty()) GTEST_SKIP() << "this device has no partitions";
+  for (const int size : Parts()) EXPECT_EQ(CountSms({.sms = size}), size);
+}
+
+TEST_P(SmCensusTest, APartitionOfAllSmsLimitsNothing) {
+  if (Parts().empty()) GTEST_SKIP() << "this device has no partitions";
+  EXPECT_EQ(CountSms({.sms = all()}), all());
+}
+
+TEST_P(SmCensusTest, APartitionMayHaveAnyPriority) {
+  if (Parts().empty()) GTEST_SKIP() << "this device has no partitions";
+  const int size = Parts().front();
+  for (int priority = 0; priority < device().priorities(); ++priority)
+    EXPECT_EQ(CountSms({.priority = priority, .sms = size}), size) << priority;
+}
+
+// A GPU's two streams of one size: what is measured on one must hold for the other.
+TEST_P(SmCensusTest, PartitionsOfOneSizeAreTheSameSms) {
+  if (GetParam() == Backend::kHost) GTEST_SKIP() << "a host stream's first core is its own thread";
+  const StreamOptions options{.sms = device().info().partitions.least};
+  const auto one = device().CreateStream(options);
+  const auto other = device().CreateStream(options);
+  EXPECT_EQ(SmsOf(*one), SmsOf(*other));
+}
+
+TEST_P(SmCensusTest, APartitionThatDoesNotExistIsRefused) {
+  const auto& [least, step, most] = device().info().partitions;
+  for (const int size : {-1, least - 1, most + 1, all() + 1}) {
+    if (PartitionFault(device().info(), size).empty()) continue;
+    EXPECT_THROW(device().CreateStream({.sms = size}), Error) << size;
+  }
+  EXPECT_NE(PartitionFault(device().info(), all() + 1), "");
+}
+
+// Events that either of them records order the other one, and tell the time between them; the gate
+// holds it. In the end every value has both streams' steps in it.
+TEST_P(SmCensusTest, EventsAndTheGateOrderAPartitionsStream) {
+  if (Parts().empty()) GTEST_SKIP() << "this device has no partitions";
+  const auto limited = device().CreateStream({.sms = Parts().front()});
+  const auto free = device().CreateStream();
+  const auto gate = device().CreateGate();
+  const auto begin = device().CreateEvent();
+  const auto end = device().CreateEvent();
+  const auto handed_over = device().CreateUntimedEvent();
+  std::vector<int> first(1 << 20, 1);
+  const Buffer through = device().Allocate(first.size() * sizeof(int), MemoryKind::kDevice);
+  std::vector<int> last(first.size());
+  gate->Arm(*limited);
+  limited->Record(*begin);
+  limited->Copy(through.data(), first.data(), through.bytes());
+  limited->Record(*handed_over);
+  free->Wait(*handed_over);
+  free->Copy(last.data(), through.data(), through.bytes());
+  free->Record(*end);
+  limited->Wait(*end);
+  limited->Record(*end);
+  EXPECT_FALSE(end->Await(std::chrono::milliseconds(20)));
+  gate->Release();
+  limited->Synchronize(kPatience, "the test");
+  free->Synchronize(kPatience, "the test");
+  EXPECT_EQ(last, first);
+  EXPECT_GE(device().ElapsedMs(*begin, *end), 0);
+}
+
+// ---- What a device can be asked for
+
+DeviceInfo Gpu(int multiprocessors, SmPartitions partitions) {
+  DeviceInfo info;
+  info.multiprocessors = multiprocessors;
+  info.partitions = partitions;
+  return info;
+}
+
+TEST(PartitionFault, SaysWhatTheDeviceHas) {
+  const DeviceInfo hopper = Gpu(132, {.least = 8, .step = 8, .most = 128});
+  for (const int size : {0, 8, 64, 128, 132}) EXPECT_EQ(PartitionFault(hopper, size), "") << size;
+  for (const int size : {-8, 1, 4, 12, 130, 131, 133, 136, 264}) {
+    EXPECT_EQ(PartitionFault(hopper, size), "must be a multiple of 8 from 8 to 128, or 132: all")
+        << size;
+  }
+}
+
+TEST(PartitionFault, SaysItPlainlyOfSmallDevices) {
+  EXPECT_EQ(PartitionFault(Gpu(64, {1, 1, 63}), 65), "must be from 1 to 63, or 64: all");
+  EXPECT_EQ(PartitionFault(Gpu(2, {1, 1, 1}), 3), "must be 1, or 2: all");
+  EXPECT_EQ(PartitionFault(Gpu(1, {1, 1, 0}), 2), "must be 1: all");
+}
+
+TEST(PartitionFault, SaysThatADeviceHasNone) {
+  EXPECT_EQ(PartitionFault(Gpu(132, {}), 0), "");
+  for (const int size : {8, 132}) {
+    EXPECT_EQ(PartitionFault(Gpu(132, {}), size),
+              "must be 0: streams cannot be limited to some of the SMs here");
+  }
+}
+
+}  // namespace
+}  // namespace overlapbench
