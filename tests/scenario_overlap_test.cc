@@ -2,10 +2,14 @@
 // row says of itself. Times in milliseconds.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "benchmarks/overlap.h"
+#include "fake_workload.h"
 #include "scenarios.h"
 
 namespace overlapbench {
@@ -133,6 +137,187 @@ TEST(OverlapRuns, LetTheSideLeadThatIsAskedFor) {
     else
       EXPECT_EQ(schedule.leader, schedule.steps()[schedule.StepNamed(first)].lane) << first;
   }
+}
+
+// ---- Knobs of pairs
+
+const char* const kGemmPair = "Overlap/AllToAll+Gemm";
+
+ScenarioReport OnH200(const std::string& pair, const Values& values) {
+  return {pair, values, PosingDevice::H200()};
+}
+std::string ExcludedOnH200(const std::string& pair, const Values& values) {
+  return OnH200(pair, values).excluded();
+}
+
+// In each run that has it, with the other side and without.
+TEST(OverlapKnobs, AreOfTheSidesLanesAloneAndBesideEachOther) {
+  ScenarioReport pair =
+      OnH200(kGemmPair, {{"comp_sms", "64"}, {"comp_priority", "5"}, {"comm_priority", "3"}});
+  ASSERT_EQ(pair.excluded(), "");
+  const auto runs = pair.runs();
+  ASSERT_EQ(runs.size(), 3U);
+  for (const auto& run : runs) {
+    for (const Schedule::Step& step : run.schedule.steps()) {
+      const Schedule::Lane& lane = run.schedule.lanes()[step.lane];
+      const bool is_comp = step.name == "comp";
+      EXPECT_EQ(lane.sms, is_comp ? 64 : 0) << run.name << " " << step.name;
+      EXPECT_EQ(lane.priority, is_comp ? 5 : 3) << run.name << " " << step.name;
+    }
+  }
+}
+
+TEST(OverlapKnobs, AreOffByDefault) {
+  for (const auto& run : OnH200(kGemmPair, {}).runs()) {
+    for (const Schedule::Lane& lane : run.schedule.lanes()) {
+      EXPECT_EQ(lane.sms, 0);
+      EXPECT_EQ(lane.priority, 0);
+    }
+  }
+}
+
+TEST(OverlapKnobs, APartitionIsOfASizeThatTheDeviceHas) {
+  for (const char* size : {"8", "64", "128", "132"})
+    EXPECT_EQ(ExcludedOnH200(kGemmPair, {{"comp_sms", size}}), "") << size;
+  for (const char* size : {"4", "12", "130", "136"}) {
+    EXPECT_EQ(ExcludedOnH200(kGemmPair, {{"comp_sms", size}}),
+              "comp_sms must be a multiple of 8 from 8 to 128, or 132: all")
+        << size;
+  }
+}
+
+TEST(OverlapKnobs, APriorityIsOneThatTheDeviceHas) {
+  for (const std::string axis : {"comp_priority", "comm_priority"}) {
+    EXPECT_EQ(ExcludedOnH200(kGemmPair, {{axis, "5"}}), "");
+    EXPECT_EQ(ExcludedOnH200(kGemmPair, {{axis, "6"}}), axis + " must be from 0 to 5");
+    ScenarioReport without(kGemmPair, {{axis, "1"}}, PosingDevice::WithPriorities(1));
+    EXPECT_EQ(without.excluded(), axis + " must be 0: streams have no priorities here");
+  }
+}
+
+TEST(OverlapKnobs, OfASideNeedAStreamOfItsOwn) {
+  for (const std::string axis : {"comp_sms", "comp_priority", "comm_priority"}) {
+    const std::string value = axis == "comp_sms" ? "8" : "1";
+    EXPECT_EQ(ExcludedOnH200("Overlap/SecondDelay+Delay", {{"streams", "1"}, {axis, value}}),
+              axis + " needs streams:2: on one stream the sides have no own");
+  }
+}
+
+// A pair whose computation takes a target, or a graph, as cuBLASLt's do.
+class TargetedPair : public testing::Test {
+ protected:
+  TargetedPair() {
+    WorkloadSpec comp = FakeSpec("Product", WorkClass::kCompute, behaviour_);
+    comp.axes = {IntegerAxis("sm_target", "", 0, 1024, "0", "0"),
+                 ChoiceAxis("call", "", {"loop", "graph"}, "loop", "loop")};
+    comp.footprint = [this](const Settings& settings) {
+      targets_.push_back(settings.Integer("sm_target"));
+      return Footprint{};
+    };
+    registry_.Add(comp);
+    registry_.Add(FakeSpec("Talk", WorkClass::kComm, behaviour_));
+    registry_.Add(FakeSpec("Move", WorkClass::kMemory, behaviour_));
+  }
+  Scenario Pair(const char* names) { return OverlapPair({registry_, *device_, machine_}, names); }
+  static Settings With(const Scenario& pair,
+                       const std::vector<std::pair<std::string, std::string>>& values) {
+    return SettingsOf(pair.axes, values);
+  }
+  std::string Excluded(const std::vector<std::pair<std::string, std::string>>& values,
+                       const char* names = "Talk+Product") {
+    const Scenario pair = Pair(names);
+    return pair.excluded(With(pair, values));
+  }
+  // The target that the computation of the row is made with.
+  long TargetOf(const std::vector<std::pair<std::string, std::string>>& values) {
+    const Scenario pair = Pair("Talk+Product");
+    targets_.clear();
+    pair.runs(With(pair, values));
+    EXPECT_EQ(targets_.size(), 1U);
+    return targets_.at(0);
+  }
+
+ private:
+  Behaviour behaviour_;
+  std::unique_ptr<PosingDevice> device_ = PosingDevice::H200();
+  Machine machine_{*device_, TestRanks()};
+  Registry registry_;
+  std::vector<long> targets_;
+};
+
+// The library's grid is for the partition. An axis that says otherwise would contradict it.
+TEST_F(TargetedPair, APartitionComesWithItsSmTarget) {
+  EXPECT_EQ(TargetOf({{"comp_sms", "64"}}), 64);
+  EXPECT_EQ(TargetOf({{"comp_sms", "132"}}), 0);
+  EXPECT_EQ(TargetOf({}), 0);
+  EXPECT_EQ(TargetOf({{"sm_target", "104"}}), 104);
+  EXPECT_EQ(Excluded({{"comp_sms", "64"}}), "");
+  EXPECT_EQ(Excluded({{"sm_target", "104"}}), "");
+  EXPECT_EQ(Excluded({{"comp_sms", "64"}, {"sm_target", "104"}}),
+            "comp_sms sets the SM target itself: leave out sm_target");
+}
+
+TEST_F(TargetedPair, APartitionIsNamedByItsOwnAxisAlone) {
+  const Scenario pair = Pair("Talk+Product");
+  EXPECT_EQ(With(pair, {{"comp_sms", "64"}, {"comm_priority", "5"}}).NameSuffix(),
+            "/cache:cold/comp_sms:64/comm_priority:5");
+  EXPECT_EQ(With(pair, {}).NameSuffix(), "/cache:cold");
+}
+
+TEST_F(TargetedPair, WhatHeedsNoPartitionIsRefused) {
+  EXPECT_EQ(Excluded({{"comp_sms", "64"}, {"call", "graph"}}),
+            "comp_sms needs call:loop: a recorded graph need not heed its stream's partition");
+  EXPECT_EQ(Excluded({{"comp_sms", "64"}}, "Talk+Move"),
+            "comp_sms is for computations, and Move is none");
+}
+
+// Here the device's partitions limit nothing: the host's two cores run every block.
+TEST(OverlapKnobs, ARowWhosePartitionDoesNotHoldIsInvalidAndSaysWhereItRan) {
+  ScenarioReport pair = OnH200(kGemmPair, {{"comp_sms", "64"}});
+  const Reported row = pair.Report(Overlapped({0, 4}, {0, 2}));
+  EXPECT_EQ(pair.knob_fault(), "comp_sms:64 ran on 2 SMs");
+  EXPECT_EQ(row.counters.at("comp_sms_used"), 2);
+}
+
+TEST(OverlapKnobs, ARowWhosePartitionHoldsSaysSo) {
+  for (const int sms : {1, 2}) {
+    ScenarioReport pair(kGemmPair, {{"comp_sms", std::to_string(sms)}});
+    const Reported row = pair.Report(Overlapped({0, 4}, {0, 2}));
+    EXPECT_EQ(pair.knob_fault(), "");
+    EXPECT_EQ(row.counters.at("comp_sms_used"), sms);
+  }
+}
+
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST(OverlapKnobs, ConnectionsAreThoseOfTheProcess) {
+  const auto excluded = [](const char* value) {
+    return ExcludedOnH200(kGemmPair, {{"connections", value}});
+  };
+  const char* const variable = "CUDA_DEVICE_MAX_CONNECTIONS";
+  unsetenv(variable);
+  EXPECT_EQ(excluded("0"), "");
+  EXPECT_EQ(excluded("8"),
+            "connections:8 needs a process of its own: CUDA_DEVICE_MAX_CONNECTIONS=8 ./bench ...");
+  const Variable of_process(variable, "8");
+  EXPECT_EQ(excluded("0"), "");
+  EXPECT_EQ(excluded("8"), "");
+  for (const std::string other : {"1", "16"}) {
+    EXPECT_EQ(excluded(other.c_str()),
+              "connections:" + other + " needs a process of its own: CUDA_DEVICE_MAX_CONNECTIONS=" +
+                  other + " ./bench ...");
+  }
+  EXPECT_EQ(ScenarioReport(kGemmPair, {{"connections", "8"}}).excluded(),
+            "connections exist on the cuda backend only");
 }
 
 // ---- Priority

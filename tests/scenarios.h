@@ -34,11 +34,13 @@ namespace overlapbench {
 class PosingDevice : public ForwardingDevice {
  public:
   PosingDevice() : ForwardingDevice(OpenHostDevice(2)), info_(ForwardingDevice::info()) {}
-  // An H200: 132 SMs, six priorities, and nothing that the cuda backend lacks.
+  // An H200: 132 SMs, six priorities, and nothing that the cuda backend lacks. But its partitions
+  // limit nothing.
   static std::unique_ptr<PosingDevice> H200() {
     auto device = std::make_unique<PosingDevice>();
     device->backend_ = Backend::kCuda;
     device->info_.multiprocessors = 132;
+    device->info_.partitions = {.least = 8, .step = 8, .most = 128};
     device->info_.compute_capability = 90;
     device->info_.most_clock_GHz = 1.98;
     device->priorities_ = 6;
@@ -54,6 +56,10 @@ class PosingDevice : public ForwardingDevice {
   [[nodiscard]] Backend backend() const override { return backend_; }
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] int priorities() const override { return priorities_; }
+  std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
+    const bool poses = backend_ == Backend::kCuda;
+    return ForwardingDevice::CreateStream(poses ? StreamOptions{} : options);
+  }
   [[nodiscard]] std::string NoGraphs() const override {
     return Lacks(ForwardingDevice::NoGraphs());
   }
@@ -145,6 +151,8 @@ class ScenarioReport {
   void Leaves(const std::string& run, std::uint64_t fingerprint) { results_[run] = fingerprint; }
 
   [[nodiscard]] std::vector<Run> runs() const { return scenario_.runs(settings_); }
+  // Why a row that was reported is invalid, whatever it says of itself; "" where it is not.
+  [[nodiscard]] const std::string& knob_fault() const { return session_->knob_fault(); }
   // Why there is no row of these settings; "" where there is.
   [[nodiscard]] std::string excluded() const {
     return scenario_.excluded ? scenario_.excluded(settings_) : "";

@@ -35,6 +35,18 @@ REFUSALS = {
         "axis direction: 'host_to_device' is not one of forward, backward; it is part of names: "
         "choose by --benchmark_filter=direction:host_to_device",
     ),
+    "a partition that this machine has not": (
+        ["--benchmark_filter=Overlap/AllReduce.Gemm", "--axis", "comp_sms=1000"],
+        "no benchmark matches --benchmark_filter=Overlap/AllReduce.Gemm; not available: "
+        "Overlap/AllReduce+Gemm/bytes:1048576/n:256/grid:8x8/work:tile/cache:cold/comp_sms:1000 "
+        "and 1 more: comp_sms must be ",
+    ),
+    "a priority that streams have not": (
+        ["--benchmark_filter=Overlap/AllReduce.Gemm", "--axis", "comm_priority=1"],
+        "no benchmark matches --benchmark_filter=Overlap/AllReduce.Gemm; not available: "
+        "Overlap/AllReduce+Gemm/bytes:1048576/n:256/grid:8x8/work:tile/cache:cold/comm_priority:1 "
+        "and 1 more: comm_priority must be 0: streams have no priorities here\n",
+    ),
     "bad call": (["--axis", "call=foo"], "axis call: 'foo' is not one of loop, batch, graph"),
     "array that cannot be divided": (
         ["--benchmark_filter=Copy/Pipelined", "--axis", "pipeline_streams=3"],
