@@ -30,8 +30,9 @@ The programs that a run leaves in build/mutants have mutants in them; the next r
 entry, nor the mutated file, nor the tests that should notice have changed since. Changes elsewhere
 are not looked at.
 
-./check does not run this, because it takes an hour; it does check that no entry is stale. Needs
-what `./bench --build-only` installs and, for entries with tests in tests/cli, the Python of .venv.
+./check does not run this, because it takes half an hour; it does check that no entry is stale.
+Needs what `./bench --build-only` installs and, for entries with tests in tests/cli, the Python of
+.venv.
 
 Exit status: 0 if at least 95 % were caught, every survivor has its sentence, and every entry could
 be tried; 1 otherwise; 2 for bad usage; 130 after Ctrl-C, which ends what is running.
