@@ -67,7 +67,7 @@ std::string ExcludedOfNccl(const TransportRow& row, Operation operation, const S
   constexpr long kCluster = 4;  // of CTAs, on Hopper
   if (ctas > kCluster && ctas % kCluster != 0)
     return "NCCL launches clusters of 4 CTAs: comm_ctas must be 1, 2, or a multiple of 4";
-  return NcclUnavailable(row.nccl);
+  return row.nccl == NcclOptions{} ? "" : NcclUnavailable(row.nccl);
 }
 
 std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row,

@@ -87,8 +87,7 @@ class PeerCommunicator : public Communicator, public Link {
   PeerCommunicator(const Machine& machine, const PeerOptions& options)
       : machine_(machine),
         options_(options),
-        flags_(machine.ranks, 2 * kPeerFlagBytes),
-        counts_(machine.device.Allocate(2 * kCountBytes, MemoryKind::kDevice)),
+        flags_(machine.ranks, kFlagsBytes),
         write_value_(reinterpret_cast<PFN_cuStreamWriteValue32_v11070>(
             DriverEntryPoint("cuStreamWriteValue32", 11070))),
         wait_value_(reinterpret_cast<PFN_cuStreamWaitValue32_v11070>(
@@ -98,8 +97,7 @@ class PeerCommunicator : public Communicator, public Link {
       lane = {machine.device.CreateStream(), machine.device.CreateStream(),
               machine.device.CreateUntimedEvent(), machine.device.CreateUntimedEvent()};
     }
-    CUDA_CHECK(cudaMemset(flags_.At(rank()), 0, 2 * kPeerFlagBytes));
-    CUDA_CHECK(cudaMemset(counts_.data(), 0, counts_.bytes()));
+    CUDA_CHECK(cudaMemset(flags_.At(rank()), 0, kFlagsBytes));
     CUDA_CHECK(cudaDeviceSynchronize());
     // No rank may write to the flags of one that has not cleared them.
     machine.ranks.Together("sharing memory", [] {});
@@ -123,11 +121,9 @@ class PeerCommunicator : public Communicator, public Link {
 
   void Enqueue(Stream& stream, const CollectiveCall& call) override {
     const AddressedPlan plan = PlanOf(call);
-    const bool adds = std::ranges::any_of(
-        plan.phases, [](const auto& phase) { return !phase.empty() && phase[0].sources > 1; });
     if (options_.engine == PeerEngine::kCopy)
-      EnqueueCopies(stream, plan, adds);
-    else if (options_.engine == PeerEngine::kSmBulk && !adds)
+      EnqueueCopies(stream, plan);
+    else if (IsInBulk(call))
       EnqueueBulkMoves(stream, options_.sms, Meeting(), plan);
     else
       EnqueuePeerMoves(stream, options_.sms, Meeting(), plan);
@@ -154,17 +150,26 @@ class PeerCommunicator : public Communicator, public Link {
 
  private:
   static constexpr std::size_t kWordBytes = 16;  // that the kernels move
-  static constexpr std::size_t kCountBytes = sizeof(std::uint32_t) * kMostPeerBlocks;
+  // Flags of kernels, then those of streams, then two words for each block of this rank's kernels.
+  static constexpr std::size_t kFlagsBytes =
+      2 * kPeerFlagBytes + 2 * sizeof(std::uint32_t) * kMostPeerBlocks;
 
   // Pushing has the fewest waits: a rank's data is complete when the others have come once more.
   // What a kernel adds it reads where it is, and writes wherever it is needed, in one pass.
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const {
     if (options_.engine == PeerEngine::kCopy) return Direction::kStore;
     if (options_.engine == PeerEngine::kSmLoad) return Direction::kLoad;
+    if (IsInBulk(call) && call.operation == Operation::kAllReduce) return Direction::kStore;
     const bool is_one_pass = call.operation == Operation::kAllReduce ||
                              call.operation == Operation::kReduceScatter ||
                              call.operation == Operation::kBroadcast;
     return is_one_pass ? Direction::kBoth : Direction::kStore;
+  }
+  // Below a few hundred KiB a bulk copy's latency counts more than its rate.
+  [[nodiscard]] bool IsInBulk(const CollectiveCall& call) const {
+    constexpr std::size_t kLeastBytes = 512UL << 10;
+    return options_.engine == PeerEngine::kSmBulk &&
+           SegmentOf(call) * SizeOf(call.element) >= kLeastBytes;
   }
   // The ring moves its whole buffer as one segment.
   [[nodiscard]] static long SegmentOf(const CollectiveCall& call) {
@@ -199,6 +204,7 @@ class PeerCommunicator : public Communicator, public Link {
         AddressedMove& addressed = plan.phases.back().emplace_back();
         for (const Place& place : move.from) addressed.from[addressed.sources++] = address(place);
         for (const Place& place : move.to) {
+          if (place.rank == rank()) addressed.within |= 1U << addressed.destinations;
           addressed.to[addressed.destinations++] = address(place);
           plan.ends_at_peers |= place.rank != rank();
         }
@@ -211,7 +217,7 @@ class PeerCommunicator : public Communicator, public Link {
     PeerMeeting meeting{};
     for (int peer = 0; peer < size(); ++peer)
       meeting.flags[peer] = reinterpret_cast<std::uint32_t*>(flags_.At(peer));
-    meeting.meetings = static_cast<std::uint32_t*>(counts_.data());
+    meeting.meetings = reinterpret_cast<std::uint32_t*>(flags_.At(rank()) + 2 * kPeerFlagBytes);
     meeting.multiprocessors = meeting.meetings + kMostPeerBlocks;
     meeting.stop = stop_.on_device();
     meeting.failed = failed_.on_device();
@@ -271,9 +277,11 @@ class PeerCommunicator : public Communicator, public Link {
 
   // Sums are made in pieces: while a kernel adds one piece, engines copy the next ones. Without
   // sums the engines are busy all the time anyway.
-  void EnqueueCopies(Stream& stream, const AddressedPlan& plan, bool adds) {
-    constexpr std::size_t kLeastPieceBytes = 8UL << 20;
-    constexpr std::size_t kMostPieces = 16;
+  void EnqueueCopies(Stream& stream, const AddressedPlan& plan) {
+    constexpr std::size_t kLeastPieceBytes = 32UL << 20;
+    constexpr std::size_t kMostPieces = 8;
+    const bool adds = std::ranges::any_of(
+        plan.phases, [](const auto& phase) { return !phase.empty() && phase[0].sources > 1; });
     const std::size_t pieces =
         adds ? std::clamp<std::size_t>(plan.bytes() / kLeastPieceBytes, 1, kMostPieces) : 1;
     const std::size_t words = plan.bytes() / kWordBytes;
@@ -299,6 +307,7 @@ class PeerCommunicator : public Communicator, public Link {
   void EnqueuePiece(std::size_t index, const AddressedPlan& plan, const ByteRange& range) {
     for (const auto& phase : plan.phases) {
       MeetInStream(index);
+      lanes_[index].to_peers->Record(*lanes_[index].forked);
       for (const AddressedMove& whole : phase) {
         AddressedMove move = whole;
         for (int i = 0; i < move.sources; ++i)
@@ -318,11 +327,8 @@ class PeerCommunicator : public Communicator, public Link {
     for (int i = 0; i < move.destinations; ++i) {
       if (move.to[i] == from) continue;
       const bool within = IsOwn(move.to[i]) && IsOwn(from);
-      if (within && !forked) {
-        lane.to_peers->Record(*lane.forked);
-        lane.within->Wait(*lane.forked);
-        forked = true;
-      }
+      if (within && !forked) lane.within->Wait(*lane.forked);
+      forked |= within;
       EnqueueEngineCopy(within ? *lane.within : *lane.to_peers, {move.to[i], from, bytes});
     }
     if (!forked) return;
@@ -373,8 +379,7 @@ class PeerCommunicator : public Communicator, public Link {
   PeerOptions options_;
   HostWord stop_;
   HostWord failed_;
-  PeerArray flags_;  // for kernels, and after them for streams
-  Buffer counts_;    // for each block: meetings, and the SM that it ran on
+  PeerArray flags_;
   PFN_cuStreamWriteValue32_v11070 write_value_;
   PFN_cuStreamWaitValue32_v11070 wait_value_;
   std::vector<Lane> lanes_;

@@ -1,9 +1,7 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
 
 #include "comm/cuda/peer_meeting.cuh"
+#include "comm/cuda/peer_sum.cuh"
 #include "device/cuda/cuda_check.h"
 
 namespace overlapbench {
@@ -23,29 +21,6 @@ __device__ uint4 Load(const uint4* from) {
                : "memory");
   return value;
 }
-
-// The sums of what a word holds, in float for the formats of 16 bits, and rounded once at the end.
-template <class Type>
-struct Sum {
-  static constexpr int kElements = sizeof(uint4) / sizeof(Type);
-  using Wide = std::conditional_t<sizeof(Type) == 2, float, Type>;
-  Wide element[kElements];
-
-  __device__ explicit Sum(uint4 word) {
-    const Type* values = reinterpret_cast<const Type*>(&word);
-    for (int i = 0; i < kElements; ++i) element[i] = static_cast<Wide>(values[i]);
-  }
-  __device__ void Add(uint4 word) {
-    const Type* values = reinterpret_cast<const Type*>(&word);
-    for (int i = 0; i < kElements; ++i) element[i] += static_cast<Wide>(values[i]);
-  }
-  [[nodiscard]] __device__ uint4 Rounded() const {
-    uint4 word;
-    Type* values = reinterpret_cast<Type*>(&word);
-    for (int i = 0; i < kElements; ++i) values[i] = static_cast<Type>(element[i]);
-    return word;
-  }
-};
 
 // Words of a thread: `first`, and every kThreads-th after it. All are loaded before any is stored.
 template <int kWords>
@@ -196,20 +171,8 @@ void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan) {
   const auto native = static_cast<cudaStream_t>(stream.native());
   const PackedMoves packed = Packed(plan, blocks, kThreads * kInFlight * sizeof(uint4));
-  switch (plan.element) {
-    case Element::kFloat32:
-      return LaunchMoves<float>(native, blocks, packed, meeting);
-    case Element::kFloat16:
-      return LaunchMoves<__half>(native, blocks, packed, meeting);
-    case Element::kBfloat16:
-      return LaunchMoves<__nv_bfloat16>(native, blocks, packed, meeting);
-    case Element::kFloat64:
-      return LaunchMoves<double>(native, blocks, packed, meeting);
-    case Element::kInt32:
-      return LaunchMoves<std::int32_t>(native, blocks, packed, meeting);
-    default:
-      throw Error("peer moves add no elements of type " + ToString(plan.element));
-  }
+  ForSummedType(plan.element,
+                [&]<class Type>() { LaunchMoves<Type>(native, blocks, packed, meeting); });
 }
 
 }  // namespace overlapbench

@@ -10,7 +10,8 @@
 // that an SM gets through.
 //
 // By bulk copies (PTX ISA, cp.async.bulk), one thread moves 16 KiB at a time through a ring in
-// shared memory, which gets twice as much through an SM. It cannot add.
+// shared memory, which loads and stores at the same time; to add, all threads work on what is
+// there.
 //
 // A wait in a meeting ends after the timeout, or when `stop` is set. The block then touches no
 // memory of another rank any more, and sets `failed`.
@@ -33,6 +34,7 @@ struct AddressedMove {
   void* to[kMostPeers];
   int sources;
   int destinations;
+  unsigned within;  // a bit for each destination: whether it lies on this GPU
 };
 
 struct AddressedPlan {
@@ -62,7 +64,7 @@ constexpr std::size_t kPeerFlagBytes = sizeof(std::uint32_t) * kMostPeers * kMos
 
 void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
-// Of plans whose moves have one source each, on GPUs of compute capability 9.0 and later.
+// On GPUs of compute capability 9.0 and later.
 void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
 
@@ -76,6 +78,8 @@ struct PackedMoves {
   int phases;
   long words;       // of 16 bytes, of each move
   long tile_words;  // that a block takes at a time
+  // By bulk copies: how many moves stand first because they copy within this GPU.
+  int own_moves;
   bool ends_at_peers;
 };
 // Tiles are at most `tile_bytes`, and smaller where all blocks can have one then. Throws Error

@@ -1,0 +1,56 @@
+// Sums of the words that peers' moves are made of: 16 bytes, in every type that collectives add.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <type_traits>
+
+#include "device/error.h"
+#include "workload/element.h"
+
+namespace overlapbench {
+
+// The sums of what a word holds, in float for the formats of 16 bits, and rounded once at the end.
+template <class Type>
+struct Sum {
+  static constexpr int kElements = sizeof(uint4) / sizeof(Type);
+  using Wide = std::conditional_t<sizeof(Type) == 2, float, Type>;
+  Wide element[kElements];
+
+  __device__ explicit Sum(uint4 word) {
+    const Type* values = reinterpret_cast<const Type*>(&word);
+    for (int i = 0; i < kElements; ++i) element[i] = static_cast<Wide>(values[i]);
+  }
+  __device__ void Add(uint4 word) {
+    const Type* values = reinterpret_cast<const Type*>(&word);
+    for (int i = 0; i < kElements; ++i) element[i] += static_cast<Wide>(values[i]);
+  }
+  [[nodiscard]] __device__ uint4 Rounded() const {
+    uint4 word;
+    Type* values = reinterpret_cast<Type*>(&word);
+    for (int i = 0; i < kElements; ++i) values[i] = static_cast<Type>(element[i]);
+    return word;
+  }
+};
+
+// Calls run<Type>() with the type of the elements. Throws Error for those that are not added.
+template <class Run>
+void ForSummedType(Element element, const Run& run) {
+  switch (element) {
+    case Element::kFloat32:
+      return run.template operator()<float>();
+    case Element::kFloat16:
+      return run.template operator()<__half>();
+    case Element::kBfloat16:
+      return run.template operator()<__nv_bfloat16>();
+    case Element::kFloat64:
+      return run.template operator()<double>();
+    case Element::kInt32:
+      return run.template operator()<std::int32_t>();
+    default:
+      throw Error("peer moves add no elements of type " + ToString(element));
+  }
+}
+
+}  // namespace overlapbench
