@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <optional>
 #include <set>
 #include <vector>
@@ -92,7 +93,8 @@ class PeerCommunicator : public Communicator, public Link {
             DriverEntryPoint("cuStreamWriteValue32", 11070))),
         wait_value_(reinterpret_cast<PFN_cuStreamWaitValue32_v11070>(
             DriverEntryPoint("cuStreamWaitValue32", 11070))),
-        lanes_(kLanes) {
+        lanes_(kMostPhases),
+        forked_(machine.device.CreateUntimedEvent()) {
     for (Lane& lane : lanes_) {
       lane = {machine.device.CreateStream(), machine.device.CreateStream(),
               machine.device.CreateUntimedEvent(), machine.device.CreateUntimedEvent()};
@@ -159,17 +161,15 @@ class PeerCommunicator : public Communicator, public Link {
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const {
     if (options_.engine == PeerEngine::kCopy) return Direction::kStore;
     if (options_.engine == PeerEngine::kSmLoad) return Direction::kLoad;
-    if (IsInBulk(call) && call.operation == Operation::kAllReduce) return Direction::kStore;
     const bool is_one_pass = call.operation == Operation::kAllReduce ||
                              call.operation == Operation::kReduceScatter ||
                              call.operation == Operation::kBroadcast;
     return is_one_pass ? Direction::kBoth : Direction::kStore;
   }
-  // Below a few hundred KiB a bulk copy's latency counts more than its rate.
+  // Bulk copies cannot add.
   [[nodiscard]] bool IsInBulk(const CollectiveCall& call) const {
-    constexpr std::size_t kLeastBytes = 512UL << 10;
-    return options_.engine == PeerEngine::kSmBulk &&
-           SegmentOf(call) * SizeOf(call.element) >= kLeastBytes;
+    return options_.engine == PeerEngine::kSmBulk && call.operation != Operation::kAllReduce &&
+           call.operation != Operation::kReduceScatter;
   }
   // The ring moves its whole buffer as one segment.
   [[nodiscard]] static long SegmentOf(const CollectiveCall& call) {
@@ -229,54 +229,42 @@ class PeerCommunicator : public Communicator, public Link {
 
   // ---- By copy engine
 
-  // What carries a share of a collective: streams of its own, and flags that they meet by.
+  // The streams that carry a phase, piece by piece. `here` meets the other ranks, then adds and
+  // copies within this GPU; `out` copies to the peers meanwhile, which takes another engine.
   struct Lane {
-    std::unique_ptr<Stream> to_peers;
-    std::unique_ptr<Stream> within;  // copies in this GPU take another engine than those to a peer
-    std::unique_ptr<Event> forked;
-    std::unique_ptr<Event> joined;
+    std::unique_ptr<Stream> here;
+    std::unique_ptr<Stream> out;
+    std::unique_ptr<Event> here_done;
+    std::unique_ptr<Event> out_done;
     std::uint32_t meetings = 0;
   };
-  static constexpr int kLanes = 3;
+  static constexpr std::size_t kMostPhases = 3;
 
-  // This rank's word in a peer's flags for the streams of a lane.
-  [[nodiscard]] CUdeviceptr StreamFlag(int of_rank, int from_rank, std::size_t lane) const {
+  // This rank's word in a peer's flags for the streams of a phase.
+  [[nodiscard]] CUdeviceptr StreamFlag(int of_rank, int from_rank, std::size_t phase) const {
     return reinterpret_cast<CUdeviceptr>(flags_.At(of_rank) + kPeerFlagBytes) +
-           (lane * kMostPeers + from_rank) * sizeof(std::uint32_t);
+           (phase * kMostPeers + from_rank) * sizeof(std::uint32_t);
   }
-  void MeetInStream(std::size_t index) {
-    Lane& lane = lanes_[index];
-    const auto native = static_cast<CUstream>(NativeStream(*lane.to_peers));
+  void MeetInStream(std::size_t phase) {
+    Lane& lane = lanes_[phase];
+    const auto native = static_cast<CUstream>(NativeStream(*lane.here));
     ++lane.meetings;
-    const auto for_each_peer = [&](const auto& call, const char* name, bool of_peer) {
-      for (int peer = 0; peer < size(); ++peer) {
-        if (peer == rank()) continue;
-        const CUdeviceptr flag =
-            of_peer ? StreamFlag(peer, rank(), index) : StreamFlag(rank(), peer, index);
-        ThrowIfDriverFailed(call(native, flag, lane.meetings), name);
-      }
-    };
-    for_each_peer(
-        [this](auto stream, auto flag, auto value) {
-          return write_value_(stream, flag, value, CU_STREAM_WRITE_VALUE_DEFAULT);
-        },
-        "cuStreamWriteValue32", true);
-    for_each_peer(
-        [this](auto stream, auto flag, auto value) {
-          return wait_value_(stream, flag, value, CU_STREAM_WAIT_VALUE_GEQ);
-        },
-        "cuStreamWaitValue32", false);
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank()) continue;
+      ThrowIfDriverFailed(write_value_(native, StreamFlag(peer, rank(), phase), lane.meetings,
+                                       CU_STREAM_WRITE_VALUE_DEFAULT),
+                          "cuStreamWriteValue32");
+    }
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank()) continue;
+      ThrowIfDriverFailed(wait_value_(native, StreamFlag(rank(), peer, phase), lane.meetings,
+                                      CU_STREAM_WAIT_VALUE_GEQ),
+                          "cuStreamWaitValue32");
+    }
   }
 
-  [[nodiscard]] bool IsOwn(const void* address) const {
-    return std::ranges::any_of(arrays_, [&](const auto& array) {
-      const auto held = array.lock();
-      return held != nullptr && held->Holds(rank(), address);
-    });
-  }
-
-  // Sums are made in pieces: while a kernel adds one piece, engines copy the next ones. Without
-  // sums the engines are busy all the time anyway.
+  // Sums are made in pieces: while a kernel adds one piece, engines copy others. Without sums the
+  // engines are busy all the time anyway.
   void EnqueueCopies(Stream& stream, const AddressedPlan& plan) {
     constexpr std::size_t kLeastPieceBytes = 32UL << 20;
     constexpr std::size_t kMostPieces = 8;
@@ -285,70 +273,64 @@ class PeerCommunicator : public Communicator, public Link {
     const std::size_t pieces =
         adds ? std::clamp<std::size_t>(plan.bytes() / kLeastPieceBytes, 1, kMostPieces) : 1;
     const std::size_t words = plan.bytes() / kWordBytes;
-    for (std::size_t lane = 0; lane < std::min<std::size_t>(pieces, kLanes); ++lane) {
-      stream.Record(*lanes_[lane].forked);
-      lanes_[lane].to_peers->Wait(*lanes_[lane].forked);
-    }
+    stream.Record(*forked_);
+    lanes_[0].here->Wait(*forked_);
     for (std::size_t i = 0; i < pieces; ++i) {
       const std::size_t begin = words * i / pieces * kWordBytes;
       const std::size_t end = words * (i + 1) / pieces * kWordBytes;
-      EnqueuePiece(i % kLanes, plan, {begin, end});
-    }
-    for (std::size_t lane = 0; lane < std::min<std::size_t>(pieces, kLanes); ++lane) {
-      lanes_[lane].to_peers->Record(*lanes_[lane].joined);
-      stream.Wait(*lanes_[lane].joined);
-    }
-  }
-
-  struct ByteRange {
-    std::size_t begin;
-    std::size_t end;
-  };
-  void EnqueuePiece(std::size_t index, const AddressedPlan& plan, const ByteRange& range) {
-    for (const auto& phase : plan.phases) {
-      MeetInStream(index);
-      lanes_[index].to_peers->Record(*lanes_[index].forked);
-      for (const AddressedMove& whole : phase) {
-        AddressedMove move = whole;
-        for (int i = 0; i < move.sources; ++i)
-          move.from[i] = static_cast<const std::byte*>(move.from[i]) + range.begin;
-        for (int i = 0; i < move.destinations; ++i)
-          move.to[i] = static_cast<std::byte*>(move.to[i]) + range.begin;
-        EnqueueMove(lanes_[index], move, range.end - range.begin, plan.element);
+      for (std::size_t phase = 0; phase < plan.phases.size(); ++phase) {
+        if (phase > 0) Follow(lanes_[phase], lanes_[phase - 1]);
+        EnqueuePiece(phase, plan, begin, end - begin);
       }
     }
-    MeetInStream(index);
+    Lane& last = lanes_[plan.phases.size() - 1];
+    last.here->Wait(*last.out_done);
+    MeetInStream(plan.phases.size() - 1);
+    last.here->Record(*last.here_done);
+    stream.Wait(*last.here_done);
   }
 
-  void EnqueueMove(Lane& lane, const AddressedMove& move, std::size_t bytes, Element element) {
-    const void* const from =
-        move.sources > 1 ? EnqueueSum(lane, move, bytes, element) : move.from[0];
-    bool forked = false;
-    for (int i = 0; i < move.destinations; ++i) {
-      if (move.to[i] == from) continue;
-      const bool within = IsOwn(move.to[i]) && IsOwn(from);
-      if (within && !forked) lane.within->Wait(*lane.forked);
-      forked |= within;
-      EnqueueEngineCopy(within ? *lane.within : *lane.to_peers, {move.to[i], from, bytes});
+  static void Follow(Lane& lane, const Lane& earlier) {
+    lane.here->Wait(*earlier.here_done);
+    lane.here->Wait(*earlier.out_done);
+  }
+
+  void EnqueuePiece(std::size_t phase, const AddressedPlan& plan, std::size_t first_byte,
+                    std::size_t bytes) {
+    Lane& lane = lanes_[phase];
+    if (phase > 0 || first_byte == 0) MeetInStream(phase);  // once is enough to begin
+    lane.here->Record(*lane.here_done);
+    lane.out->Wait(*lane.here_done);
+    for (AddressedMove move : plan.phases[phase]) {
+      for (int i = 0; i < move.sources; ++i)
+        move.from[i] = static_cast<const std::byte*>(move.from[i]) + first_byte;
+      for (int i = 0; i < move.destinations; ++i)
+        move.to[i] = static_cast<std::byte*>(move.to[i]) + first_byte;
+      if (move.sources > 1) EnqueueSum(lane, move, bytes, plan.element);
+      for (int i = 0; i < move.destinations; ++i) {
+        if (move.to[i] == move.from[0]) continue;
+        EnqueueEngineCopy((move.within >> i & 1U) != 0 ? *lane.here : *lane.out,
+                          {move.to[i], move.from[0], bytes});
+      }
     }
-    if (!forked) return;
-    lane.within->Record(*lane.joined);
-    lane.to_peers->Wait(*lane.joined);
+    lane.here->Record(*lane.here_done);
+    lane.out->Record(*lane.out_done);
   }
 
-  // Engines cannot add: a kernel of ours does, into the destination on this GPU, which is returned.
-  const void* EnqueueSum(Lane& lane, const AddressedMove& move, std::size_t bytes,
-                         Element element) {
+  // Engines cannot add: a kernel of ours does, into the destination on this GPU, from where the sum
+  // is then copied to the others.
+  void EnqueueSum(Lane& lane, AddressedMove& move, std::size_t bytes, Element element) {
     AddressedMove sum = move;
-    sum.to[0] = *std::find_if(move.to, move.to + move.destinations,
-                              [this](const void* to) { return IsOwn(to); });
+    sum.to[0] = move.to[std::countr_zero(move.within)];
     sum.destinations = 1;
     PeerMeeting alone = Meeting();  // the streams have met
     alone.ranks = 1;
     alone.rank = 0;
-    EnqueuePeerMoves(*lane.to_peers, options_.sms, alone,
+    EnqueuePeerMoves(*lane.here, options_.sms, alone,
                      {{{sum}}, static_cast<long>(bytes / SizeOf(element)), element, false});
-    return sum.to[0];
+    lane.here->Record(*lane.here_done);
+    lane.out->Wait(*lane.here_done);
+    move.from[0] = sum.to[0];
   }
 
   // ---- Proof
@@ -382,7 +364,8 @@ class PeerCommunicator : public Communicator, public Link {
   PeerArray flags_;
   PFN_cuStreamWriteValue32_v11070 write_value_;
   PFN_cuStreamWaitValue32_v11070 wait_value_;
-  std::vector<Lane> lanes_;
+  std::vector<Lane> lanes_;  // of phases
+  std::unique_ptr<Event> forked_;
   std::vector<std::weak_ptr<PeerArray>> arrays_;
 };
 

@@ -10,8 +10,7 @@
 // that an SM gets through.
 //
 // By bulk copies (PTX ISA, cp.async.bulk), one thread moves 16 KiB at a time through a ring in
-// shared memory, which loads and stores at the same time; to add, all threads work on what is
-// there.
+// shared memory, which loads and stores at the same time. It cannot add.
 //
 // A wait in a meeting ends after the timeout, or when `stop` is set. The block then touches no
 // memory of another rank any more, and sets `failed`.
@@ -64,7 +63,7 @@ constexpr std::size_t kPeerFlagBytes = sizeof(std::uint32_t) * kMostPeers * kMos
 
 void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
-// On GPUs of compute capability 9.0 and later.
+// Of plans whose moves have one source each, on GPUs of compute capability 9.0 and later.
 void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
 
