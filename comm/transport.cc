@@ -51,7 +51,9 @@ const TransportRow& RowOf(const Settings& settings) {
 
 std::string ExcludedOfNccl(const TransportRow& row, Operation operation, const Settings& settings) {
   if (std::ranges::find(row.operations, operation) == row.operations.end())
-    return fmt::format("{} has no such operation", row.name);
+    return fmt::format("{} carries {} only", row.name,
+                       row.nccl.copy_engines ? "AllToAll and AllGather"
+                                             : "AllReduce, AllGather and ReduceScatter");
   if (row.nccl.symmetric) {
     // NCCL 2.28.3 corrupts results at a granularity below 8 bytes (fixed in 2.28.7).
     if (settings.Integer("bytes") % 4096 != 0)

@@ -3,6 +3,8 @@
 #include "ranks/ranks.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <cmath>
@@ -10,6 +12,7 @@
 #include <thread>
 
 #include "comm/communicator.h"
+#include "ranks/descriptors.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
@@ -213,6 +216,32 @@ TEST_F(RanksTest, AnMpiCommunicatorRefusesMoreThanMpiCounts) {
   communicator->Enqueue(*stream, call);
   const std::string text = Thrown<Error>([&] { stream->Synchronize(kPatience, "the test"); });
   EXPECT_EQ(text.find("MPI counts at most 2147483647 elements"), 0U) << text;
+}
+
+// A file in memory that holds the rank's number stands for memory that is shared.
+TEST_F(RanksTest, EveryRankGetsTheOthersDescriptors) {
+  for (int round = 0; round < 2; ++round) {  // the second must not get the first one's messages
+    const int value = 10 * round + rank();
+    const Descriptor own(memfd_create("shared", 0));
+    ASSERT_EQ(pwrite(own.get(), &value, sizeof(value), 0), sizeof(value));
+    const auto descriptors = ExchangeDescriptors(ranks(), own);
+    ASSERT_EQ(descriptors.size(), static_cast<std::size_t>(size()));
+    for (int peer = 0; peer < size(); ++peer) {
+      int read = -1;
+      if (peer == rank())
+        EXPECT_TRUE(descriptors[peer].empty());
+      else
+        ASSERT_EQ(pread(descriptors[peer].get(), &read, sizeof(read), 0), sizeof(read));
+      EXPECT_EQ(read, peer == rank() ? -1 : 10 * round + peer);
+    }
+  }
+}
+
+TEST_F(RanksTest, ADescriptorThatCannotBeSentIsAnErrorOnAll) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
+  const Descriptor own(is_last() ? -1 : memfd_create("shared", 0));
+  const std::string text = Thrown<AgreedError>([&] { ExchangeDescriptors(ranks(), own); });
+  EXPECT_NE(text.find("sendmsg failed"), std::string::npos) << text;
 }
 
 TEST_F(RanksTest, TheSameBenchmarkIsEnteredTogether) {

@@ -186,6 +186,35 @@ TEST(OverlapKnobs, APartitionIsOfASizeThatTheDeviceHas) {
   }
 }
 
+// A transport that does not carry the operation, or a number that belongs to another transport or
+// that NCCL would round, is refused with what is possible instead.
+TEST(OverlapKnobs, ATransportIsOneThatCarriesTheOperation) {
+  const std::string all_to_all = "Overlap/AllToAll+CublasGemm";
+  const std::string all_reduce = "Overlap/AllReduce+CublasGemm";
+  const auto excluded = [](const std::string& pair, const Values& values) {
+    return ExcludedOnH200(pair, values);
+  };
+  EXPECT_EQ(excluded(all_to_all, {{"comm_ctas", "16"}}), "");
+  EXPECT_EQ(excluded(all_reduce, {{"comm_ctas", "12"}}), "");
+  EXPECT_EQ(
+      excluded(all_to_all, {{"comm_ctas", "12"}}),
+      "NCCL rounds the CTAs of an all-to-all to a power of two: comm_ctas must be 1, 2, 4, ...");
+  EXPECT_EQ(excluded(all_reduce, {{"comm_ctas", "6"}}),
+            "NCCL launches clusters of 4 CTAs: comm_ctas must be 1, 2, or a multiple of 4");
+  EXPECT_EQ(excluded(all_reduce, {{"comm_sms", "8"}}),
+            "comm_sms is for kernels of ours; with nccl, use comm_ctas");
+  EXPECT_EQ(excluded(all_reduce, {{"transport", "copy"}, {"comm_ctas", "8"}}),
+            "comm_ctas is NCCL's alone; copy has none");
+  EXPECT_EQ(excluded(all_reduce, {{"transport", "nccl_ce"}}),
+            "nccl_ce carries AllToAll and AllGather only");
+  EXPECT_EQ(excluded(all_to_all, {{"transport", "nccl_sym"}}),
+            "nccl_sym carries AllReduce, AllGather and ReduceScatter only");
+  EXPECT_EQ(excluded(all_to_all, {{"transport", "sm_load"}, {"bytes", "40"}}),
+            "sm_load needs bytes to be a multiple of 16 x ranks");
+  EXPECT_EQ(excluded(all_to_all, {{"transport", "sm_load"}, {"comm_sms", "200"}}),
+            "comm_sms:200 is more than the GPU's 132 SMs");
+}
+
 TEST(OverlapKnobs, APriorityIsOneThatTheDeviceHas) {
   for (const std::string axis : {"comp_priority", "comm_priority"}) {
     EXPECT_EQ(ExcludedOnH200(kGemmPair, {{axis, "5"}}), "");

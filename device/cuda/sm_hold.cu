@@ -14,19 +14,21 @@ namespace {
 constexpr int kThreads = 1024;
 constexpr auto kHold = std::chrono::seconds(1);
 
-// Words on the host, which the device sees too.
+// Words on the host, which the device sees too. It cannot count in them: a GPU has no atomics on
+// host memory over PCIe.
 struct Words {
-  unsigned held;  // blocks that run
+  unsigned held;  // not 0: all blocks run
   unsigned free;  // not 0: they may end
 };
 
 // Ends by itself too, should the host die.
-__global__ __launch_bounds__(kThreads, 2) void Hold(Words* words, unsigned long long most_ns) {
+__global__ __launch_bounds__(kThreads, 2) void Hold(Words* words, unsigned* running,
+                                                    unsigned long long most_ns) {
   if (threadIdx.x != 0) return __syncthreads();
   unsigned long long started_ns;
   unsigned long long now_ns;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(started_ns));
-  atomicAdd_system(&words->held, 1);
+  if (atomicAdd(running, 1) + 1 == gridDim.x) *static_cast<volatile unsigned*>(&words->held) = 1;
   do {
     __nanosleep(1000);
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now_ns));
@@ -36,7 +38,9 @@ __global__ __launch_bounds__(kThreads, 2) void Hold(Words* words, unsigned long 
 
 class Holder {
  public:
-  explicit Holder(Device& device) : stream_(device.CreateStream()) {
+  explicit Holder(Device& device)
+      : stream_(device.CreateStream()),
+        running_(device.Allocate(sizeof(unsigned), MemoryKind::kDevice)) {
     CUDA_CHECK(cudaHostAlloc(&words_, sizeof(*words_), cudaHostAllocMapped));
     *words_ = {};
     int threads = 0;
@@ -56,17 +60,18 @@ class Holder {
   // Returns when every SM is full; throws Error if that does not come about.
   void Take() {
     constexpr auto kMost = std::chrono::nanoseconds(4 * kHold);
-    Hold<<<blocks_, kThreads, 0, NativeStream(*stream_)>>>(words_, kMost.count());
+    CUDA_CHECK(cudaMemsetAsync(running_.data(), 0, sizeof(unsigned), NativeStream(*stream_)));
+    Hold<<<blocks_, kThreads, 0, NativeStream(*stream_)>>>(
+        words_, static_cast<unsigned*>(running_.data()), kMost.count());
     CUDA_CHECK(cudaGetLastError());
-    const auto all_run = [this] {
-      return std::atomic_ref(words_->held).load() == static_cast<unsigned>(blocks_);
-    };
+    const auto all_run = [this] { return std::atomic_ref(words_->held).load() != 0; };
     if (!WaitUntil(all_run, kHold)) throw Error("other work holds SMs, so not all can be held");
   }
   void Free() { std::atomic_ref(words_->free).store(1); }
 
  private:
   std::unique_ptr<Stream> stream_;
+  Buffer running_;
   Words* words_ = nullptr;
   int blocks_ = 0;
 };
