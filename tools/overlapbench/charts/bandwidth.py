@@ -7,6 +7,7 @@ import altair as alt
 from overlapbench import theme
 from overlapbench.charts.curves import size_axis
 from overlapbench.charts.panels import Record, bounds, identity, interval_bars, parted
+from overlapbench.charts.plot import plot, tooltip
 from overlapbench.result import Row
 from overlapbench.series import series_label, shared_axes
 from overlapbench.theme import Drawing
@@ -26,10 +27,10 @@ def draw_bandwidth(rows: Sequence[Row]) -> Drawing:
     records = _records(rows)
     colour, dash = theme.series_style(list(dict.fromkeys(record["series"] for record in records)))
     y = alt.Y("busbw_GBps:Q", title="bus bandwidth (GB/s)", scale=alt.Scale(zero=True))
-    base = alt.Chart(alt.InlineData(values=records)).encode(
+    base = plot(records).encode(
         x=size_axis("size_bytes", {record["size_bytes"] for record in records}, "size a rank"),
         y=y,
-        tooltip=["name:N", "file:N", "busbw_GBps:Q", "problem:N"],
+        tooltip=tooltip(["name:N", "file:N", "busbw_GBps:Q", "problem:N"]),
     )
     good, bad = parted(base)
     return alt.layer(

@@ -13,6 +13,7 @@ from overlapbench.charts.curves import (
     whole,
 )
 from overlapbench.charts.panels import Record, bounds, identity, panel_size, panel_title, split
+from overlapbench.charts.plot import plot
 from overlapbench.result import Row
 from overlapbench.series import series_label, shared_axes
 from overlapbench.theme import Drawing
@@ -63,9 +64,7 @@ def _family(records: Sequence[Record]) -> Drawing:
 
 def _copy() -> alt.Chart:
     rule: alt.Chart = (
-        alt.Chart(alt.InlineData(values=[{"copy": 100}]))
-        .mark_rule(color=theme.GREY, strokeDash=[4, 4])
-        .encode(y="copy:Q")
+        plot([{"copy": 100}]).mark_rule(color=theme.GREY, strokeDash=[4, 4]).encode(y="copy:Q")
     )
     return rule
 

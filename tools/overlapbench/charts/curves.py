@@ -13,6 +13,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, interval_bars, parted
+from overlapbench.charts.plot import plot, tooltip
 from overlapbench.result import Row
 from overlapbench.series import binary_count, binary_size
 from overlapbench.theme import Drawing
@@ -51,8 +52,8 @@ def draw_curves(
     """Draw the curves of one panel; `series` are those of all panels, for one legend."""
     colour, shape = theme.curve_style(series)
     shown = [figures.measured, *filter(None, [figures.reference]), *figures.tooltip]
-    base = alt.Chart(alt.InlineData(values=list(records))).encode(
-        x=x, tooltip=["name:N", "file:N", *(f"{field}:Q" for field in shown), "problem:N"]
+    base = plot(records).encode(
+        x=x, tooltip=tooltip(["name:N", "file:N", *(f"{field}:Q" for field in shown), "problem:N"])
     )
     good, bad = parted(base)
     measured = _y(figures, figures.measured)

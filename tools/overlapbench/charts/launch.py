@@ -15,6 +15,7 @@ from overlapbench.charts.curves import (
     whole,
 )
 from overlapbench.charts.panels import Record, bounds, identity, panel_size, panel_title, split
+from overlapbench.charts.plot import plot
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, axes_label, describe, series_label, shared_axes
 from overlapbench.theme import Drawing
@@ -169,7 +170,7 @@ def _domination(records: Sequence[Record], x: alt.X, series: Sequence[str]) -> D
             }
         )
     colour, _ = theme.curve_style(series)
-    base = alt.Chart(alt.InlineData(values=rules)).encode(x=x, color=colour)
+    base = plot(rules).encode(x=x, color=colour)
     label = base.encode(y=alt.Y("label_y:Q", scale=None, axis=None), text="label:N")
     beside: dict[str, Any] = {"align": "left", "dx": 5}
     return alt.layer(

@@ -20,6 +20,7 @@ from overlapbench.charts.panels import (
     parted,
     split,
 )
+from overlapbench.charts.plot import plot, tooltip
 from overlapbench.fit import Line, fit_line
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, describe, shared_axes
@@ -112,9 +113,9 @@ def _draw(records: Sequence[Record], axis: str) -> Drawing:
     colours = [theme.SERIES_COLOURS[i % len(theme.SERIES_COLOURS)] for i in range(len(series))]
     colour = alt.Color("series:N", scale=alt.Scale(domain=series, range=colours), legend=legend)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=series), legend=legend)
-    base = alt.Chart(alt.InlineData(values=list(records))).encode(
+    base = plot(records).encode(
         x=alt.X("count:Q", title=axis, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(zero=False)),
-        tooltip=["name:N", "file:N", "train_ms:Q", "fitted_ms:Q", "problem:N"],
+        tooltip=tooltip(["name:N", "file:N", "train_ms:Q", "fitted_ms:Q", "problem:N"]),
     )
     good, bad = parted(base)
     measured = alt.Y("train_ms:Q", title="time (ms)")

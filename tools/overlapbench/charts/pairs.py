@@ -11,6 +11,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, bounds, identity, parted
+from overlapbench.charts.plot import Plot, tooltip
 from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
 from overlapbench.theme import Drawing
@@ -44,7 +45,7 @@ def draw_pairs(rows: Sequence[Row]) -> Drawing:
     known = any("slowdown_low" in cell for cell in cells)
     interval = ["slowdown_low:Q", "slowdown_high:Q"] if known else []
     both = any(cell["grid"] and cell["spread"] for cell in cells)
-    base = alt.Chart().encode(
+    base = Plot().encode(
         x=alt.X(
             "communication:N",
             title="communication",
@@ -57,7 +58,7 @@ def draw_pairs(rows: Sequence[Row]) -> Drawing:
             scale=alt.Scale(domain=down),
             axis=alt.Axis(**_PLAIN_AXIS),
         ),
-        tooltip=["name:N", "file:N", "slowdown:Q", *interval, "grid:N", "problem:N"],
+        tooltip=tooltip(["name:N", "file:N", "slowdown:Q", *interval, "grid:N", "problem:N"]),
     )
     good, bad = parted(base)
     panel = alt.layer(

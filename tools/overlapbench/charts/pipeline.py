@@ -21,6 +21,7 @@ from overlapbench.charts.panels import (
     parted,
     split,
 )
+from overlapbench.charts.plot import plot
 from overlapbench.result import Row
 from overlapbench.series import axes_label, shared_axes
 from overlapbench.theme import Drawing
@@ -84,7 +85,7 @@ def _range(records: Sequence[Record]) -> list[float]:
 
 
 def _as_sequential(scale: alt.Scale) -> alt.Chart:
-    base = alt.Chart(alt.InlineData(values=[{"level": 1.0}]))
+    base = plot([{"level": 1.0}])
     rule: alt.Chart = base.mark_rule().encode(y=alt.Y("level:Q", scale=scale))
     return rule
 
@@ -97,7 +98,7 @@ def _panel(records: Sequence[Record], x: alt.X, scale: alt.Scale, files: Sequenc
         draw_curves(records, x, figures, files),
     ]
     if len(files) == 1:  # of several files the labels would lie on each other
-        good, _ = parted(alt.Chart(alt.InlineData(values=list(records))))
+        good, _ = parted(plot(records))
         label = good.encode(x=x, y=alt.Y("speedup:Q", title=title, scale=scale), text="share:N")
         layers += [label.mark_text(style="halo", **_BELOW), label.mark_text(**_BELOW)]
     return alt.layer(*layers)

@@ -6,6 +6,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
+from overlapbench.charts.plot import Plot, tooltip
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, axes_label, shared_axes
 from overlapbench.theme import Drawing
@@ -43,10 +44,10 @@ def draw_priorities(rows: Sequence[Row]) -> Drawing:
     longest = max(record["reach"] for record in records)
     kinds = [what for what, _, _ in _BARS]
     colours = [colour for _, _, colour in _BARS]
-    base = alt.Chart().encode(
+    base = Plot().encode(
         x=_x("latency_ms", longest),
         y=alt.Y("what:N", title=None, axis=None, scale=alt.Scale(domain=kinds)),
-        tooltip=["name:N", "file:N", "what:N", "latency_ms:Q", "gain:Q", "problem:N"],
+        tooltip=tooltip(["name:N", "file:N", "what:N", "latency_ms:Q", "gain:Q", "problem:N"]),
     )
     good, bad = parted(base)
     colour = alt.Color(

@@ -6,6 +6,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, interval_bars, panel_size, panel_title, parted, split
+from overlapbench.charts.plot import plot, tooltip
 from overlapbench.charts.sweep import grid_axis, sweep_records
 from overlapbench.result import Row
 from overlapbench.series import knee
@@ -82,7 +83,7 @@ def _panel(
 ) -> Drawing:
     colour, dash = theme.series_style(list(split(records, "series")))
     y = alt.Y("slowdown:Q", title=_TITLE, scale=scale)
-    base = alt.Chart(alt.InlineData(values=list(records))).encode(
+    base = plot(records).encode(
         x=x,
         y=y,
         tooltip=_tooltip(),
@@ -99,12 +100,12 @@ def _panel(
     )
 
 
-def _tooltip() -> list[str]:
-    return [*(f"{field}:N" for field in _TOLD), "slowdown:Q"]
+def _tooltip() -> list[alt.Tooltip]:
+    return tooltip([*(f"{field}:N" for field in _TOLD), "slowdown:Q"])
 
 
 def _perfect_overlap(scale: alt.Scale) -> alt.Chart:
-    base = alt.Chart(alt.InlineData(values=[{"perfect": 1.0}]))
+    base = plot([{"perfect": 1.0}])
     rule: alt.Chart = base.mark_rule().encode(y=alt.Y("perfect:Q", scale=scale))
     return rule
 
@@ -113,7 +114,7 @@ def _knee_marks(
     knees: Sequence[Record], scale: alt.Scale, colour: alt.Color
 ) -> tuple[alt.Chart, alt.Chart, alt.Chart]:
     """Ring each knee, wider round another's ring, and write its slowdown above it over any line."""
-    base = alt.Chart(alt.InlineData(values=list(knees))).encode(x="grid:O", tooltip=_tooltip())
+    base = plot(knees).encode(x="grid:O", tooltip=_tooltip())
     size = alt.Size("ring:Q", scale=None, legend=None)
     ring = base.mark_point(strokeWidth=2, opacity=1).encode(size=size)
     label = base.encode(y=alt.Y("label_at:Q", scale=scale), text="label:N")

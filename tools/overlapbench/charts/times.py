@@ -6,6 +6,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, interval_bars, panel_size, panel_title, parted, split
+from overlapbench.charts.plot import plot, tooltip
 from overlapbench.charts.sweep import TIMES, grid_axis, sweep_records
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
@@ -53,10 +54,10 @@ def _panel(records: Sequence[Record], x: alt.X) -> Drawing:
     colour = alt.Color("what:N", scale=alt.Scale(domain=kinds, range=colours), legend=legend)
     shape = alt.Shape("what:N", scale=alt.Scale(domain=kinds), legend=legend)
     y = alt.Y("time_ms:Q", title="time (ms)", scale=alt.Scale(type="log"))
-    base = alt.Chart(alt.InlineData(values=list(records))).encode(
+    base = plot(records).encode(
         x=x,
         y=y,
-        tooltip=["name:N", "file:N", "what:N", "time_ms:Q", "problem:N"],
+        tooltip=tooltip(["name:N", "file:N", "what:N", "time_ms:Q", "problem:N"]),
     )
     good, bad = parted(base)
     return alt.layer(
