@@ -181,11 +181,14 @@ class Chart:
 
     def pictures(self) -> dict[str, bytes]:
         """Render the files `NAME.png` and `NAME.svg`."""
-        look: dict[str, Any] = {"vl_version": VEGA_LITE_VERSION, "config": theme.LIGHT}
-        return {
-            f"{self.name}.png": vl_convert.vegalite_to_png(self.spec, scale=theme.SCALE, **look),
-            f"{self.name}.svg": vl_convert.vegalite_to_svg(self.spec, **look).encode(),
-        }
+        return pictures(self.name, self.spec)
+
+
+def pictures(name: str, spec: dict[str, Any]) -> dict[str, bytes]:
+    """Render Vega-Lite as the files `NAME.png` and `NAME.svg`, the one from the other."""
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=theme.LIGHT)
+    png = vl_convert.svg_to_png(svg, scale=theme.SCALE)
+    return {f"{name}.png": png, f"{name}.svg": svg.encode()}
 
 
 def draw_charts(

@@ -7,10 +7,9 @@ from itertools import groupby
 from typing import Any
 
 import altair as alt
-import vl_convert
 
 from overlapbench import theme
-from overlapbench.chart import VEGA_LITE_VERSION
+from overlapbench.chart import pictures
 from overlapbench.charts.curves import log_scale
 from overlapbench.peers.cases import COPY, Case, Figure, What, write_size
 from overlapbench.peers.report import share_of_copy
@@ -32,17 +31,12 @@ _LOOKS: Mapping[What, _Look] = {
 
 def draw(figures: Sequence[Figure], context: Mapping[str, str]) -> dict[str, bytes]:
     """Return NAME.png and NAME.svg for each operation that was measured."""
-    pictures: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for what in _LOOKS:
         chosen = [figure for figure in figures if figure.case.what == what]
         if chosen:
-            spec = specification(what, chosen, context)
-            look: dict[str, Any] = {"vl_version": VEGA_LITE_VERSION, "config": theme.LIGHT}
-            pictures[f"peers_{what}.png"] = vl_convert.vegalite_to_png(
-                spec, scale=theme.SCALE, **look
-            )
-            pictures[f"peers_{what}.svg"] = vl_convert.vegalite_to_svg(spec, **look).encode()
-    return pictures
+            files |= pictures(f"peers_{what}", specification(what, chosen, context))
+    return files
 
 
 def specification(
