@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "device/device.h"
 #include "ranks/ranks.h"
 #include "workload/element.h"
 #include "workload/workload.h"

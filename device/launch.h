@@ -1,27 +1,14 @@
 // Launch: one kernel source for both backends.
 //
-// A kernel is a `Body`: a copyable struct that names its threads a block and whose call operator
-// does one thread's share of one block.
-//
-//   struct Scale {
-//     static constexpr int kThreads = 256;
-//     float* data; long count;
-//     OVERLAPBENCH_BODY void operator()(const Block& block) const {
-//       block.ForEach(count, [this](long i) { data[i] *= 2; });
-//     }
-//   };
 //   Launch(stream, /*blocks=*/132, Scale{data, count});
 //
-// On a GPU the body runs on a grid of `blocks` blocks of kThreads threads. On the host backend a
-// block has ONE thread (block.threads == 1) and blocks are shared among the device's cores, so a
-// body must loop over its block's work with stride `block.threads` and never assume a thread count.
-// Bodies that need shared memory or barriers are CUDA kernels in their own right and do not use
-// this.
+// runs a body (device/body.h) on a GPU, or on the cores of the host backend.
 //
 // Source files that call Launch end in .cu: nvcc compiles them for both backends, and a build
 // without CUDA compiles the same file as plain C++ for the host backend.
 #pragma once
 
+#include "device/body.h"
 #include "device/device.h"
 #include "device/host/host_stream.h"
 
@@ -31,29 +18,9 @@
 #include <algorithm>
 
 #include "device/cuda/cuda_check.h"
-#define OVERLAPBENCH_BODY __host__ __device__
-#else
-#define OVERLAPBENCH_BODY
 #endif
 
 namespace overlapbench {
-
-struct Block {
-  int index;    // of this block in the grid
-  int count;    // blocks in the grid
-  int thread;   // of this thread in the block
-  int threads;  // threads in the block
-
-  // Calls visit(i) for this thread's share of 0 … count − 1. Blocks take whole tiles in turn, so
-  // that a block's accesses are contiguous: coalesced on a GPU, sequential on a core.
-  template <long TileSize = 4096, class Visit>
-  OVERLAPBENCH_BODY void ForEach(long element_count, Visit visit) const {
-    for (long tile = index * TileSize; tile < element_count; tile += count * TileSize) {
-      const long end = tile + TileSize < element_count ? tile + TileSize : element_count;
-      for (long i = tile + thread; i < end; i += threads) visit(i);
-    }
-  }
-};
 
 #ifdef __CUDACC__
 // How many blocks of a body an SM is to hold at once: 1,536 threads. The compiler then has 40

@@ -16,10 +16,11 @@
 
 #include <cstdint>
 
-#include "device/device.h"
 #include "workload/element.h"
 
 namespace overlapbench {
+
+class Stream;
 
 enum class GeluVariant : std::uint8_t {
   kUnfused,      // one launch per operation, each through device memory

@@ -43,7 +43,7 @@
 
 #include <cmath>
 
-#include "device/launch.h"
+#include "device/body.h"
 #include "kernels/gelu.h"
 
 namespace overlapbench::gelu {

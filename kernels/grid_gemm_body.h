@@ -2,7 +2,7 @@
 // the C library.
 #pragma once
 
-#include "device/launch.h"
+#include "device/body.h"
 
 namespace overlapbench::grid_gemm {
 

@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "device/device.h"
+#include "device/host/host_stream.h"
 #include "kernels/float_io.h"
 #ifdef OVERLAPBENCH_WITH_CUDA
 #include "kernels/cuda/launchers.h"

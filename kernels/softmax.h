@@ -18,11 +18,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "device/device.h"
 #include "kernels/softmax_regimes.h"
 #include "workload/element.h"
 
 namespace overlapbench {
+
+class Device;
+class Stream;
 
 enum class SoftmaxVariant : std::uint8_t { kUnfused, kBlockPerRow, kFused, kTwoPass };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "device/error.h"
+
 namespace overlapbench {
 namespace {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "device/launch.h"
+#include "device/body.h"
 
 namespace overlapbench {
 

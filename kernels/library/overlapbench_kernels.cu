@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "device/launch.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/grid_gemm_body.h"
 #include "kernels/library/overlapbench_kernels.h"
