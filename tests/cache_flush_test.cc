@@ -88,6 +88,7 @@ TEST_P(CacheFlushTest, ARankThatFlushesLongerIsWaitedForBeforeTheSample) {
   const WorkloadSpec& all_reduce = registry.Find("AllReduce");
   const Work work = MakeWork(all_reduce, SettingsOf(all_reduce.axes, {{"bytes", "1536"}}));
   workloads_[work] = work->make();
+  workloads_[work]->Connect();
   LaneStreams streams(*device_);
   const auto run = SoloRun(work);
   PreparedRun prepared(run, machine, streams, workloads_);
