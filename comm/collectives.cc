@@ -198,8 +198,11 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
   spec.excluded = [&row, machine](const Settings& settings) {
     return Excluded(machine, row, settings);
   };
-  spec.footprint = [](const Settings& settings) {
-    const std::size_t buffers = settings.Text("place") == "in" ? 1 : 2;
+  spec.footprint = [&row](const Settings& settings) {
+    const bool adds =
+        row.operation == Operation::kAllReduce || row.operation == Operation::kReduceScatter;
+    const std::size_t scratch = adds && settings.Text("transport") == "copy" ? 1 : 0;
+    const std::size_t buffers = (settings.Text("place") == "in" ? 1 : 2) + scratch;
     return Footprint{buffers * settings.Integer("bytes"), 0};
   };
   spec.make = [&row, machine, transports](const Settings& settings) {

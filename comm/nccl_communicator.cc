@@ -220,7 +220,11 @@ class NcclCommunicator : public Communicator {
   Proof Prove(const CollectiveCall& call) override {
     if (std::string overridden = Overridden(); !overridden.empty()) return {{}, overridden};
     const auto enqueue = [&](Stream& stream) { Enqueue(stream, call); };
-    if (options_.copy_engines && FinishesWithoutSms(device_, enqueue, ranks_.timeout()))
+    if (options_.copy_engines &&
+        FinishesWithoutSms(
+            device_,
+            {enqueue, [this](const auto& step) { ranks_.Together("holding all SMs", step); },
+             ranks_.timeout()}))
       return {0, ""};
     const auto stream = device_.CreateStream();
     const auto kernels = CapturedKernels(*stream, [&] { enqueue(*stream); });
@@ -252,15 +256,19 @@ class NcclCommunicator : public Communicator {
 
   // Memory of NCCL's own, registered with all ranks. It is given back while the communicator lives.
   Buffer AllocateInWindow(std::size_t bytes) {
-    void* data = nullptr;
-    ranks_.Together("allocating NCCL's memory", [&] { NCCL_CHECK(ncclMemAlloc(&data, bytes)); });
+    std::unique_ptr<void, ncclResult_t (*)(void*)> memory(nullptr, ncclMemFree);
+    ranks_.Together("allocating NCCL's memory", [&] {
+      void* data = nullptr;
+      NCCL_CHECK(ncclMemAlloc(&data, bytes));
+      memory.reset(data);
+    });
     ncclWindow_t window = nullptr;
-    Finish(
-        ncclCommWindowRegister(connection_->get(), data, bytes, &window, NCCL_WIN_COLL_SYMMETRIC),
-        "ncclCommWindowRegister");
-    return {data, bytes, [connection = connection_, window](void* memory) {
+    Finish(ncclCommWindowRegister(connection_->get(), memory.get(), bytes, &window,
+                                  NCCL_WIN_COLL_SYMMETRIC),
+           "ncclCommWindowRegister");
+    return {memory.release(), bytes, [connection = connection_, window](void* data) {
               if (connection->get() != nullptr) ncclCommWindowDeregister(connection->get(), window);
-              ncclMemFree(memory);
+              ncclMemFree(data);
             }};
   }
 

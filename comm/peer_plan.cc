@@ -164,7 +164,7 @@ class Planner {
     return {move};
   }
 
-  // The root keeps out of the second phase, since it has everything.
+  // The root receives nothing in the second phase, since it has everything.
   [[nodiscard]] std::vector<MovePhase> ScatterAndGather() const {
     MovePhase scatter;
     MovePhase gather;

@@ -72,8 +72,19 @@ std::string ExcludedOfNccl(const TransportRow& row, Operation operation, const S
   return row.nccl == NcclOptions{} ? "" : NcclUnavailable(row.nccl);
 }
 
-std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row,
+std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Operation operation,
                             const Settings& settings) {
+  const bool adds = operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
+  if (row.engine == PeerEngine::kSmBulk && adds) return "bulk copies cannot add; use sm_store";
+  if (row.engine == PeerEngine::kSmStore && operation == Operation::kReduceScatter)
+    return "sm_store would only read here; use sm_load";
+  if (row.engine == PeerEngine::kCopy && !adds && settings.Integer("comm_sms") != 0)
+    return "copies take no SMs; comm_sms is for sums";
+  // Behind a closed gate the driver queues a limited number of operations, and a sum by copy engine
+  // is a hundred of them.
+  if (row.engine == PeerEngine::kCopy && settings.Has("cadence") &&
+      settings.Text("cadence") == "streaming")
+    return "transport:copy is measured with cadence:isolated only";
   constexpr long kWordBytes = 16;
   if (settings.Integer("bytes") % (kWordBytes * machine.ranks.size()) != 0)
     return fmt::format("{} needs bytes to be a multiple of 16 x ranks", row.name);
@@ -105,11 +116,11 @@ std::string NoTransport(const Machine& machine, Operation operation, const Setti
   if (machine.device.backend() == Backend::kHost) return "";
   const TransportRow& row = RowOf(settings);
   if (settings.Integer("comm_ctas") != 0 && !row.takes_ctas)
-    return fmt::format("comm_ctas is NCCL's alone; {} has none", row.name);
+    return fmt::format("comm_ctas is for NCCL only; {} does not take it", row.name);
   if (settings.Integer("comm_sms") != 0 && !row.takes_sms)
     return fmt::format("comm_sms is for kernels of ours; with {}, use comm_ctas", row.name);
   return row.carrier == Carrier::kNccl ? ExcludedOfNccl(row, operation, settings)
-                                       : ExcludedOfPeers(machine, row, settings);
+                                       : ExcludedOfPeers(machine, row, operation, settings);
 }
 
 std::shared_ptr<Communicator> Transports::Connect(const Settings& settings) {

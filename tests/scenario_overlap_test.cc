@@ -204,7 +204,13 @@ TEST(OverlapKnobs, ATransportIsOneThatCarriesTheOperation) {
   EXPECT_EQ(excluded(all_reduce, {{"comm_sms", "8"}}),
             "comm_sms is for kernels of ours; with nccl, use comm_ctas");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "copy"}, {"comm_ctas", "8"}}),
-            "comm_ctas is NCCL's alone; copy has none");
+            "comm_ctas is for NCCL only; copy does not take it");
+  EXPECT_EQ(excluded(all_reduce, {{"transport", "sm_bulk"}}),
+            "bulk copies cannot add; use sm_store");
+  EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"comm_sms", "8"}}),
+            "copies take no SMs; comm_sms is for sums");
+  EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"cadence", "streaming"}}),
+            "transport:copy is measured with cadence:isolated only");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "nccl_ce"}}),
             "nccl_ce carries AllToAll and AllGather only");
   EXPECT_EQ(excluded(all_to_all, {{"transport", "nccl_sym"}}),
@@ -228,7 +234,7 @@ TEST(OverlapKnobs, OfASideNeedAStreamOfItsOwn) {
   for (const std::string axis : {"comp_sms", "comp_priority", "comm_priority"}) {
     const std::string value = axis == "comp_sms" ? "8" : "1";
     EXPECT_EQ(ExcludedOnH200("Overlap/SecondDelay+Delay", {{"streams", "1"}, {axis, value}}),
-              axis + " needs streams:2: on one stream the sides have no own");
+              axis + " needs streams:2: on one stream the sides share a stream");
   }
 }
 

@@ -99,6 +99,7 @@ class PeerCommunicator : public Communicator, public Link {
       lane = {machine.device.CreateStream(), machine.device.CreateStream(),
               machine.device.CreateUntimedEvent(), machine.device.CreateUntimedEvent()};
     }
+    CUDA_CHECK(cudaGetDevice(&ordinal_));
     CUDA_CHECK(cudaMemset(flags_.At(rank()), 0, kFlagsBytes));
     CUDA_CHECK(cudaDeviceSynchronize());
     // No rank may write to the flags of one that has not cleared them.
@@ -125,7 +126,7 @@ class PeerCommunicator : public Communicator, public Link {
     const AddressedPlan plan = PlanOf(call);
     if (options_.engine == PeerEngine::kCopy)
       EnqueueCopies(stream, plan);
-    else if (IsInBulk(call))
+    else if (options_.engine == PeerEngine::kSmBulk)
       EnqueueBulkMoves(stream, options_.sms, Meeting(), plan);
     else
       EnqueuePeerMoves(stream, options_.sms, Meeting(), plan);
@@ -141,13 +142,18 @@ class PeerCommunicator : public Communicator, public Link {
     return fmt::format("another rank did not come to a collective's kernel within {} ms",
                        machine_.timeout.count());
   }
-  // Ends the waits of kernels and, by flags that are later than any meeting, those of streams.
+  // Ends the waits of kernels and, by flags that are later than any meeting, those of streams. Any
+  // thread may call it, and each has a GPU of its own. It must not throw: other links wait for
+  // their turn.
   void Abort() override {
-    stop_.Set();
     constexpr int kLatest = 0x7F;  // of each byte; comparisons are signed
-    const auto stream = machine_.device.CreateStream();
-    cudaMemsetAsync(flags_.At(rank()) + kPeerFlagBytes, kLatest, kPeerFlagBytes,
-                    static_cast<cudaStream_t>(stream->native()));
+    stop_.Set();
+    cudaStream_t stream = nullptr;
+    if (cudaSetDevice(ordinal_) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+      return;
+    cudaMemsetAsync(flags_.At(rank()) + kPeerFlagBytes, kLatest, kPeerFlagBytes, stream);
+    cudaStreamDestroy(stream);  // once its work is done
   }
 
  private:
@@ -161,15 +167,9 @@ class PeerCommunicator : public Communicator, public Link {
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const {
     if (options_.engine == PeerEngine::kCopy) return Direction::kStore;
     if (options_.engine == PeerEngine::kSmLoad) return Direction::kLoad;
-    const bool is_one_pass = call.operation == Operation::kAllReduce ||
-                             call.operation == Operation::kReduceScatter ||
-                             call.operation == Operation::kBroadcast;
+    const bool is_one_pass =
+        call.operation == Operation::kAllReduce || call.operation == Operation::kBroadcast;
     return is_one_pass ? Direction::kBoth : Direction::kStore;
-  }
-  // Bulk copies cannot add.
-  [[nodiscard]] bool IsInBulk(const CollectiveCall& call) const {
-    return options_.engine == PeerEngine::kSmBulk && call.operation != Operation::kAllReduce &&
-           call.operation != Operation::kReduceScatter;
   }
   // The ring moves its whole buffer as one segment.
   [[nodiscard]] static long SegmentOf(const CollectiveCall& call) {
@@ -352,13 +352,17 @@ class PeerCommunicator : public Communicator, public Link {
   Proof ProveCopies(const CollectiveCall& call) {
     if (scratch_bytes(call) > 0) return {options_.sms, ""};
     const bool finished = FinishesWithoutSms(
-        machine_.device, [&](Stream& stream) { Enqueue(stream, call); }, machine_.timeout);
+        machine_.device,
+        {[&](Stream& stream) { Enqueue(stream, call); },
+         [this](const auto& step) { machine_.ranks.Together("holding all SMs", step); },
+         machine_.timeout});
     if (finished) return {0, ""};
     return {{}, "the copies waited for SMs, so that no copy engine made them"};
   }
 
   Machine machine_;
   PeerOptions options_;
+  int ordinal_ = 0;
   HostWord stop_;
   HostWord failed_;
   PeerArray flags_;

@@ -138,13 +138,13 @@ void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
 
 template <class Type>
 void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
-                 const PeerMeeting& meeting) {
-  if (meeting.ranks <= 2)
+                 const PeerMeeting& meeting, int most_sources) {
+  if (most_sources <= 2)
     LaunchMoves<Type, 2>(stream, blocks, plan, meeting);
-  else if (meeting.ranks <= 4)
+  else if (most_sources <= 4)
     LaunchMoves<Type, 4>(stream, blocks, plan, meeting);
   else
-    LaunchMoves<Type, 8>(stream, blocks, plan, meeting);
+    LaunchMoves<Type, kMostPeers>(stream, blocks, plan, meeting);
 }
 
 }  // namespace
@@ -171,8 +171,12 @@ void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan) {
   const auto native = static_cast<cudaStream_t>(stream.native());
   const PackedMoves packed = Packed(plan, blocks, kThreads * kInFlight * sizeof(uint4));
-  ForSummedType(plan.element,
-                [&]<class Type>() { LaunchMoves<Type>(native, blocks, packed, meeting); });
+  int most_sources = 1;
+  for (const auto& phase : plan.phases)
+    for (const AddressedMove& move : phase) most_sources = std::max(most_sources, move.sources);
+  ForSummedType(plan.element, [&]<class Type>() {
+    LaunchMoves<Type>(native, blocks, packed, meeting, most_sources);
+  });
 }
 
 }  // namespace overlapbench

@@ -12,8 +12,8 @@
 // By bulk copies (PTX ISA, cp.async.bulk), one thread moves 16 KiB at a time through a ring in
 // shared memory, which loads and stores at the same time. It cannot add.
 //
-// A wait in a meeting ends after the timeout, or when `stop` is set. The block then touches no
-// memory of another rank any more, and sets `failed`.
+// A wait in a meeting ends after the timeout, or when `stop` is set. The block then no longer
+// touches another rank's memory, and sets `failed`.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // GPU memory that other processes on this machine can map: their GPUs then read and write it
 // directly.
 //
-//   rank 0:  SharedMemory memory(bytes);  send memory.Export()
+//   rank 0:  SharedMemory memory(bytes);  send memory.descriptor()
 //   rank 1:  receive the descriptor;      Buffer mapped = MapShared(descriptor, bytes)
 //
 // Made by the driver's virtual memory management (CUDA Driver API, "Virtual Memory Management"),

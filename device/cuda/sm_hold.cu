@@ -11,7 +11,7 @@
 namespace overlapbench {
 namespace {
 
-constexpr int kThreads = 1024;
+constexpr int kThreads = 512;  // of which every SM's number of threads is a multiple
 constexpr auto kHold = std::chrono::seconds(1);
 
 // Words on the host, which the device sees too. It cannot count in them: a GPU has no atomics on
@@ -22,8 +22,8 @@ struct Words {
 };
 
 // Ends by itself too, should the host die.
-__global__ __launch_bounds__(kThreads, 2) void Hold(Words* words, unsigned* running,
-                                                    unsigned long long most_ns) {
+__global__ __launch_bounds__(kThreads) void Hold(Words* words, unsigned* running,
+                                                 unsigned long long most_ns) {
   if (threadIdx.x != 0) return __syncthreads();
   unsigned long long started_ns;
   unsigned long long now_ns;
@@ -78,17 +78,16 @@ class Holder {
 
 }  // namespace
 
-bool FinishesWithoutSms(Device& device, const std::function<void(Stream&)>& enqueue,
-                        std::chrono::milliseconds timeout) {
+bool FinishesWithoutSms(Device& device, const HeldWork& work) {
   const auto stream = device.CreateStream();
   const auto done = device.CreateUntimedEvent();
   Holder holder(device);
-  holder.Take();
-  enqueue(*stream);
+  work.together([&] { holder.Take(); });
+  work.enqueue(*stream);
   stream->Record(*done);
   const bool finished = done->Await(kHold);
   holder.Free();
-  stream->Synchronize(timeout, "work that should need no SM");
+  stream->Synchronize(work.timeout, "work that should need no SM");
   return finished;
 }
 

@@ -1,4 +1,4 @@
-// Work that needs no SM, and work that only seems so.
+// Work that needs no SM, and work that only seems to need none.
 //
 // A library may move data by a kernel where copy engines were asked for, without saying so. Here
 // every SM is held by threads that do nothing until they are let go, as many as the SMs can have,
@@ -12,10 +12,17 @@
 
 namespace overlapbench {
 
-// Whether the work that `enqueue` enqueues to the stream it is given finishes while all SMs are
-// held: within a second, after which they are let go. Waits for the work in any case, at most for
-// `timeout`. Other streams must be idle.
-bool FinishesWithoutSms(Device& device, const std::function<void(Stream&)>& enqueue,
-                        std::chrono::milliseconds timeout);
+struct HeldWork {
+  // Enqueues the work to the stream it is given.
+  std::function<void(Stream&)> enqueue;
+  // Calls what it is given as a step that all ranks do (Ranks::Together): none of them may enqueue
+  // work that waits for a rank which could not hold its SMs.
+  std::function<void(const std::function<void()>&)> together;
+  std::chrono::milliseconds timeout;
+};
+// Whether the work finishes while all SMs are held: within a second, after which they are let go.
+// Waits for the work in any case, at most for its timeout. Other streams must be idle. Called by
+// all ranks together.
+bool FinishesWithoutSms(Device& device, const HeldWork& work);
 
 }  // namespace overlapbench
