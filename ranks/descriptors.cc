@@ -27,23 +27,24 @@ class Message {
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] msghdr* header() { return &header_; }
-  void SetDescriptor(int number) { std::memcpy(CMSG_DATA(control()), &number, sizeof(number)); }
+  void SetDescriptor(int number) {
+    cmsghdr* const control = CMSG_FIRSTHDR(&header_);
+    if (control == nullptr) return;  // never: the header has room for one
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(sizeof(number));
+    std::memcpy(CMSG_DATA(control), &number, sizeof(number));
+  }
   // -1 where none came.
   [[nodiscard]] int descriptor() {
-    if (CMSG_FIRSTHDR(&header_) == nullptr || control()->cmsg_type != SCM_RIGHTS) return -1;
+    const cmsghdr* const control = CMSG_FIRSTHDR(&header_);
+    if (control == nullptr || control->cmsg_type != SCM_RIGHTS) return -1;
     int number = -1;
-    std::memcpy(&number, CMSG_DATA(control()), sizeof(number));
+    std::memcpy(&number, CMSG_DATA(control), sizeof(number));
     return number;
-  }
-  void PrepareControl() {
-    control()->cmsg_level = SOL_SOCKET;
-    control()->cmsg_type = SCM_RIGHTS;
-    control()->cmsg_len = CMSG_LEN(sizeof(int));
   }
 
  private:
-  [[nodiscard]] cmsghdr* control() { return CMSG_FIRSTHDR(&header_); }
-
   int rank_;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space_{};
   iovec part_{&rank_, sizeof(rank_)};
@@ -74,7 +75,6 @@ class Socket {
   void Send(const std::string& name, int rank, const Descriptor& descriptor) const {
     Address to(name);
     Message message(rank);
-    message.PrepareControl();
     message.SetDescriptor(descriptor.get());
     message.header()->msg_name = &to.address;
     message.header()->msg_namelen = to.length;

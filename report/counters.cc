@@ -69,6 +69,12 @@ std::vector<Counter> SharedCounters() {
        "the same steps one after the other on one lane"},
       {"speedup", "", kHigher, Range::kPositive, "speedup",
        "sequential / T; in Overlap (C + M) / T"},
+  };
+}
+
+// Of rows that are compared with another form of the same work.
+std::vector<Counter> FormCounters() {
+  return {
       {"copy_ms", "ms", kLower, Range::kPositive, "copy",
        "a device copy that reads and writes as many bytes as the kernel must"},
       {"pct_of_copy", "%", kHigher, Range::kNotNegative, "of a copy", "100 x copy / T", true},
@@ -134,7 +140,10 @@ std::string JsonList(const char* name, const std::vector<Item>& items) {
 
 }  // namespace
 
-CounterTable::CounterTable() : counters_(SharedCounters()) {}
+CounterTable::CounterTable() : counters_(SharedCounters()) {
+  const std::vector<Counter> forms = FormCounters();
+  counters_.insert(counters_.end(), forms.begin(), forms.end());
+}
 
 void CounterTable::Add(const Counter& counter) {
   if (Find(counter.name) != nullptr)

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "benchmarks/overlap.h"
+#include "comm/transport.h"
 #include "fake_workload.h"
 #include "scenarios.h"
+#include "test_ranks.h"
 
 namespace overlapbench {
 namespace {
@@ -209,8 +211,6 @@ TEST(OverlapKnobs, ATransportIsOneThatCarriesTheOperation) {
             "bulk copies cannot add; use sm_store");
   EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"comm_sms", "8"}}),
             "copies take no SMs; comm_sms is for sums");
-  EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"cadence", "streaming"}}),
-            "transport:copy is measured with cadence:isolated only");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "nccl_ce"}}),
             "nccl_ce carries AllToAll and AllGather only");
   EXPECT_EQ(excluded(all_to_all, {{"transport", "nccl_sym"}}),
@@ -219,6 +219,17 @@ TEST(OverlapKnobs, ATransportIsOneThatCarriesTheOperation) {
             "sm_load needs bytes to be a multiple of 16 x ranks");
   EXPECT_EQ(excluded(all_to_all, {{"transport", "sm_load"}, {"comm_sms", "200"}}),
             "comm_sms:200 is more than the GPU's 132 SMs");
+}
+
+TEST(OverlapKnobs, CopiesDoNotStream) {
+  const auto device = PosingDevice::H200();
+  const Settings settings = Settings()
+                                .With("transport", "copy")
+                                .With("comm_ctas", "0")
+                                .With("comm_sms", "0")
+                                .With("cadence", "streaming");
+  EXPECT_EQ(NoTransport({*device, TestRanks()}, Operation::kAllGather, settings),
+            "transport:copy is measured with cadence:isolated only");
 }
 
 TEST(OverlapKnobs, APriorityIsOneThatTheDeviceHas) {

@@ -18,7 +18,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <optional>
 #include <set>
 #include <vector>
 
@@ -38,8 +37,8 @@ namespace {
 class PeerArray {
  public:
   PeerArray(Ranks& ranks, std::size_t bytes) : mapped_(ranks.size()) {
-    std::optional<SharedMemory> own;
-    ranks.Together("sharing memory", [&] { own.emplace(bytes); });
+    std::unique_ptr<SharedMemory> own;
+    ranks.Together("sharing memory", [&] { own = std::make_unique<SharedMemory>(bytes); });
     const auto descriptors = ExchangeDescriptors(ranks, own->descriptor());
     ranks.Together("mapping shared memory", [&] {
       for (int peer = 0; peer < ranks.size(); ++peer) {
@@ -100,7 +99,7 @@ class PeerCommunicator : public Communicator, public Link {
               machine.device.CreateUntimedEvent(), machine.device.CreateUntimedEvent()};
     }
     CUDA_CHECK(cudaGetDevice(&ordinal_));
-    CUDA_CHECK(cudaMemset(flags_.At(rank()), 0, kFlagsBytes));
+    CUDA_CHECK(cudaMemset(flags_.At(machine.ranks.rank()), 0, kFlagsBytes));
     CUDA_CHECK(cudaDeviceSynchronize());
     // No rank may write to the flags of one that has not cleared them.
     machine.ranks.Together("sharing memory", [] {});

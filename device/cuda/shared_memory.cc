@@ -3,6 +3,7 @@
 #include <cudaTypedefs.h>
 #include <fmt/core.h>
 
+#include <bit>
 #include <cstdint>
 #include <utility>
 
@@ -66,7 +67,7 @@ class Allocation {
     const CUresult mapped = driver_.map(address, bytes, 0, handle_, 0);
     if (mapped != CUDA_SUCCESS) driver_.free(address, bytes);
     ThrowIfDriverFailed(mapped, "cuMemMap");
-    Buffer buffer(reinterpret_cast<void*>(address), bytes,
+    Buffer buffer(std::bit_cast<void*>(address), bytes,
                   [driver = driver_, address, bytes](void* /*memory*/) {
                     driver.unmap(address, bytes);
                     driver.free(address, bytes);
@@ -121,7 +122,7 @@ SharedMemory::SharedMemory(std::size_t bytes) {
 Buffer MapShared(const Descriptor& descriptor, std::size_t bytes) {
   const Driver driver;
   CUmemGenericAllocationHandle handle = 0;
-  void* const os_handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
+  void* const os_handle = std::bit_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
   ThrowIfDriverFailed(driver.import_from(&handle, os_handle, kHandleType),
                       "cuMemImportFromShareableHandle");
   return Allocation(driver, handle).Map(SharedMemoryBytes(bytes));
