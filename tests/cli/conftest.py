@@ -5,6 +5,7 @@ OVERLAPBENCH_BINARY names the binary; without it build/release/overlapbench is t
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,15 @@ import pytest
 from overlapbench.drill.job import MPI_ENVIRONMENT, MPIRUN
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach what the tests start.
+
+    A shell ignores it for commands in the background, what they start inherits that, and bash then
+    traps it in vain.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
