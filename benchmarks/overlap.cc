@@ -139,7 +139,7 @@ std::string ExcludedFromPairs(const Device& device, const WorkloadSpec& comp,
                               const Settings& settings) {
   for (const char* axis : {"comp_sms", "comp_priority", "comm_priority"}) {
     if (settings.Integer(axis) > 0 && settings.Text("streams") == "1")
-      return fmt::format("{} needs streams:2: on one stream the sides share a stream", axis);
+      return fmt::format("{} needs streams:2: with streams:1 the sides share one", axis);
   }
   for (const std::string& reason :
        {ExcludedPriority(device, settings, "comp_priority"),

@@ -199,9 +199,7 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
     return Excluded(machine, row, settings);
   };
   spec.footprint = [&row](const Settings& settings) {
-    const bool adds =
-        row.operation == Operation::kAllReduce || row.operation == Operation::kReduceScatter;
-    const std::size_t scratch = adds && settings.Text("transport") == "copy" ? 1 : 0;
+    const std::size_t scratch = Adds(row.operation) && settings.Text("transport") == "copy" ? 1 : 0;
     const std::size_t buffers = (settings.Text("place") == "in" ? 1 : 2) + scratch;
     return Footprint{buffers * settings.Integer("bytes"), 0};
   };

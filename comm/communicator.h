@@ -29,6 +29,11 @@ enum class Operation : std::uint8_t {
   kShiftRing,  // to the next rank, from the previous one
 };
 
+// Whether the operation makes sums.
+constexpr bool Adds(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
+}
+
 // Pointers are to device memory from Allocate. In place, the smaller of the two buffers is this
 // rank's segment of the larger one.
 struct CollectiveCall {

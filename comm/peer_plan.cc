@@ -210,9 +210,8 @@ std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction,
 }
 
 long ScratchCount(const PeerProblem& problem, Direction direction) {
-  const bool reduces =
-      problem.operation == Operation::kAllReduce || problem.operation == Operation::kReduceScatter;
-  return reduces && direction == Direction::kStore ? problem.ranks * problem.segment : 0;
+  return Adds(problem.operation) && direction == Direction::kStore ? problem.ranks * problem.segment
+                                                                   : 0;
 }
 
 }  // namespace overlapbench

@@ -74,11 +74,11 @@ std::string ExcludedOfNccl(const TransportRow& row, Operation operation, const S
 
 std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Operation operation,
                             const Settings& settings) {
-  const bool adds = operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
-  if (row.engine == PeerEngine::kSmBulk && adds) return "bulk copies cannot add; use sm_store";
+  if (row.engine == PeerEngine::kSmBulk && Adds(operation))
+    return "bulk copies cannot add; use sm_store";
   if (row.engine == PeerEngine::kSmStore && operation == Operation::kReduceScatter)
     return "sm_store would only read here; use sm_load";
-  if (row.engine == PeerEngine::kCopy && !adds && settings.Integer("comm_sms") != 0)
+  if (row.engine == PeerEngine::kCopy && !Adds(operation) && settings.Integer("comm_sms") != 0)
     return "copies take no SMs; comm_sms is for sums";
   // Behind a closed gate the driver queues a limited number of operations, and a sum by copy engine
   // is a hundred of them.

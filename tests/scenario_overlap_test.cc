@@ -245,7 +245,7 @@ TEST(OverlapKnobs, OfASideNeedAStreamOfItsOwn) {
   for (const std::string axis : {"comp_sms", "comp_priority", "comm_priority"}) {
     const std::string value = axis == "comp_sms" ? "8" : "1";
     EXPECT_EQ(ExcludedOnH200("Overlap/SecondDelay+Delay", {{"streams", "1"}, {axis, value}}),
-              axis + " needs streams:2: on one stream the sides share a stream");
+              axis + " needs streams:2: with streams:1 the sides share one");
   }
 }
 

@@ -92,7 +92,7 @@ class PeerCommunicator : public Communicator, public Link {
             DriverEntryPoint("cuStreamWriteValue32", 11070))),
         wait_value_(reinterpret_cast<PFN_cuStreamWaitValue32_v11070>(
             DriverEntryPoint("cuStreamWaitValue32", 11070))),
-        lanes_(kMostPhases),
+        lanes_(PackedMoves::kMostPhases),
         forked_(machine.device.CreateUntimedEvent()) {
     for (Lane& lane : lanes_) {
       lane = {machine.device.CreateStream(), machine.device.CreateStream(),
@@ -237,7 +237,6 @@ class PeerCommunicator : public Communicator, public Link {
     std::unique_ptr<Event> out_done;
     std::uint32_t meetings = 0;
   };
-  static constexpr std::size_t kMostPhases = 3;
 
   // This rank's word in a peer's flags for the streams of a phase.
   [[nodiscard]] CUdeviceptr StreamFlag(int of_rank, int from_rank, std::size_t phase) const {

@@ -11,7 +11,7 @@
 namespace overlapbench {
 namespace {
 
-constexpr int kThreads = 512;  // of which every SM's number of threads is a multiple
+constexpr int kThreads = 512;  // divides the number of threads that any SM holds
 constexpr auto kHold = std::chrono::seconds(1);
 
 // Words on the host, which the device sees too. It cannot count in them: a GPU has no atomics on

@@ -11,8 +11,8 @@
 // cuGreenCtxRecordEvent says that the primary context is meant; cuStreamWaitEvent takes an event of
 // any. Other streams are not kept off these SMs.
 //
-// The driver cuts where SMs share hardware, and rounds a request up: on Hopper to eight, of which
-// it then guarantees clusters as on the whole GPU. What it would round is refused here, because a
+// The driver cuts where SMs share hardware, and rounds a request up: on Hopper to eight, which
+// still hold clusters as the whole GPU does. What it would round is refused here, because a
 // result with another number than its name's would mislead. All SMs are a partition too: it limits
 // nothing and shows what a green context itself costs.
 //
