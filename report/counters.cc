@@ -72,6 +72,28 @@ std::vector<Counter> SharedCounters() {
   };
 }
 
+// Of a computation (C) beside a communication (M): benchmarks/pair.h.
+std::vector<Counter> PairCounters() {
+  return {
+      {"comp_ms", "ms", kLower, Range::kPositive, "C", "C: the computation alone"},
+      {"comm_ms", "ms", kLower, Range::kPositive, "M", "M: the communication alone"},
+      {"overlap_ms", "ms", kLower, Range::kPositive, "T", "T: both on two streams"},
+      {"slowdown", "", kLower, Range::kPositive, "slowdown", "T / max(C, M); 1 is perfect overlap"},
+      {"efficiency", "", kHigher, Range::kSigned, "efficiency",
+       "(C + M - T) / min(C, M), not clamped; 1 is perfect, 0 one after the other", true},
+      {"hidden_comm", "", kHigher, Range::kSigned, "hidden comm", "(C + M - T) / M"},
+      {"comp_slowdown", "", kLower, Range::kNotNegative, "comp slowdown",
+       "the computation's own time while overlapped / alone"},
+      {"comm_slowdown", "", kLower, Range::kNotNegative, "comm slowdown",
+       "the communication's own time while overlapped / alone"},
+      {"exposed_comm_ms", "ms", kLower, Range::kSigned, "exposed comm", "T - C"},
+      {"coverage", "", kNeither, Range::kNotNegative, "coverage",
+       "share of the first-ended side's run during which the other is known to have run too"},
+      {"comp_sms_used", "count", kNeither, Range::kPositive, "SMs used",
+       "with comp_sms: the SMs on which the computation's stream was seen to run"},
+  };
+}
+
 // Of rows that are compared with another form of the same work.
 std::vector<Counter> FormCounters() {
   return {
@@ -141,6 +163,8 @@ std::string JsonList(const char* name, const std::vector<Item>& items) {
 }  // namespace
 
 CounterTable::CounterTable() : counters_(SharedCounters()) {
+  const std::vector<Counter> pairs = PairCounters();
+  counters_.insert(counters_.end(), pairs.begin(), pairs.end());
   const std::vector<Counter> forms = FormCounters();
   counters_.insert(counters_.end(), forms.begin(), forms.end());
 }

@@ -1,0 +1,38 @@
+// Pair: a computation beside a communication or copy, the scenario of Overlap and of the
+// laboratory's families.
+//
+// Three runs are sampled in turn: the computation alone (C), the communication alone (M), and both
+// on two lanes (T). Rates are the communication's, while overlapped. fixtures/coverage.h has
+// the arithmetic.
+//
+// Every pair has knobs that are off by default: how many SMs the computation may use, the sides'
+// priorities, and the process's hardware queues. A side alone has the lane that it has beside the
+// other one. So with comp_sms a slowdown is interference and nothing else; what the partition
+// itself costs shows in comp_ms against the row without it. cuBLASLt is told of the partition, so
+// that it chooses a grid for it. All SMs, and equal priorities, are negative controls: their rows
+// must be those without the axis.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/scenario.h"
+
+namespace overlapbench {
+
+// The scenario "FAMILY/COMMUNICATION+COMPUTATION".
+Scenario PairScenario(const Catalog& catalog, const std::string& family,
+                      const std::string& communication, const std::string& computation,
+                      const Values& values);
+
+// The runs "comp", "comm" and "overlap" of two works, which are named "comp" and "comm".
+std::vector<Run> PairRuns(const Work& comm, const Work& comp, const Settings& settings);
+// One work alone on the lane that it has in a pair, and two beside each other. All steps are timed.
+Run AloneRun(const Work& work, const Settings& settings);
+Run BesideRun(const std::string& name, const Work& comm, const Work& comp,
+              const Settings& settings);
+
+// The counters of the three runs, and whether the sides ran together.
+Remark ReportPair(const Measurement& measurement, benchmark::UserCounters& counters);
+
+}  // namespace overlapbench
