@@ -184,10 +184,14 @@ const Counter* CounterTable::Find(std::string_view name) const {
   return found == counters_.end() ? nullptr : &*found;
 }
 
+// A family may be called as another one and more: the longest name that fits is the row's.
 std::vector<std::string> CounterTable::LeadOf(std::string_view row_name) const {
-  const auto found =
-      std::ranges::find(families_, row_name.substr(0, row_name.find('/')), &FamilyText::name);
-  return found == families_.end() ? std::vector<std::string>() : found->lead;
+  const FamilyText* found = nullptr;
+  for (const FamilyText& family : families_) {
+    const bool fits = row_name == family.name || row_name.starts_with(family.name + "/");
+    if (fits && (found == nullptr || family.name.size() > found->name.size())) found = &family;
+  }
+  return found == nullptr ? std::vector<std::string>() : found->lead;
 }
 
 std::string JsonMembers(const CounterTable& table) {

@@ -39,8 +39,9 @@ Row MakeRow(const benchmark::BenchmarkReporter::Run& run) {
 }
 
 SplitName Split(const std::string& name) {
-  const auto family_end = name.find('/');
-  const auto scenario_end = name.find('/', family_end + 1);
+  const auto first_axis = name.find(':');
+  if (first_axis == std::string::npos) return {name, ""};
+  const auto scenario_end = name.rfind('/', first_axis);
   if (scenario_end == std::string::npos) return {name, ""};
   return {name.substr(0, scenario_end), name.substr(scenario_end)};
 }

@@ -23,7 +23,8 @@ struct Row {
 
 Row MakeRow(const benchmark::BenchmarkReporter::Run& run);
 
-// A name in two parts: "Overlap/AllToAll+Gemm" and "/bytes:1/grid:2x2".
+// A name in two parts: "Overlap/AllToAll+Gemm" and "/bytes:1/grid:2x2". The axes begin where the
+// first colon is, since a family may have a slash: "Lab/Link/Broadcast" and "/bytes:1".
 struct SplitName {
   std::string scenario;
   std::string axes;

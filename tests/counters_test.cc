@@ -104,6 +104,17 @@ TEST(CounterTable, FindsWhatARowShowsFirstByItsFamily) {
   EXPECT_TRUE(table.LeadOf("Races/Horse").empty());
 }
 
+TEST(CounterTable, TakesTheLongestFamilyThatFitsARow) {
+  CounterTable table;
+  table.Add(FamilyText{"Race", "Horses.", {"furlongs"}});
+  table.Add(FamilyText{"Race/Relay", "Teams of horses.", {"GBps"}});
+  table.Add(FamilyText{"Lab/Link", "Bandwidth against SMs.", {"cv"}});
+  EXPECT_EQ(table.LeadOf("Race/Relay/Horse/laps:2"), (std::vector<std::string>{"GBps"}));
+  EXPECT_EQ(table.LeadOf("Race/Relays/laps:2"), (std::vector<std::string>{"furlongs"}));
+  EXPECT_EQ(table.LeadOf("Lab/Link/Broadcast/bytes:1"), (std::vector<std::string>{"cv"}));
+  EXPECT_TRUE(table.LeadOf("Lab/Broadcast/bytes:1").empty());
+}
+
 Json ReadMembers(const CounterTable& table) {
   return JsonReader::Read("{\n" + JsonMembers(table) + "  \"end\": true\n}\n");
 }

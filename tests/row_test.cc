@@ -58,7 +58,14 @@ TEST(Split, SeparatesScenarioAndAxes) {
   EXPECT_EQ(axes, "/bytes:67108864/grid:16x16/cache:cold");
 }
 
+TEST(Split, KeepsAFamilyOfTwoWordsWhole) {
+  const auto [scenario, axes] = Split("Lab/Link/Broadcast/bytes:64/cache:cold");
+  EXPECT_EQ(scenario, "Lab/Link/Broadcast");
+  EXPECT_EQ(axes, "/bytes:64/cache:cold");
+}
+
 TEST(Split, LeavesANameWithoutAxesWhole) {
+  EXPECT_EQ(Split("Lab/Link/Broadcast").scenario, "Lab/Link/Broadcast");
   EXPECT_EQ(Split("Overlap/AllToAll+Gemm").scenario, "Overlap/AllToAll+Gemm");
   EXPECT_EQ(Split("Overlap/AllToAll+Gemm").axes, "");
 }

@@ -6,19 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlapbench.names import BenchmarkName, spell_sizes
+from overlapbench.names import BenchmarkName, family_of, part_name, spell_sizes
+
+PAIRS = ("Overlap", "Priority", "Lab/Partition", "Lab/Matrix", "Lab/Attribution")
+SINGLES = ("Lab/Link", "Lab/Knee")
 
 _words = st.from_regex(r"[A-Z][A-Za-z0-9]{0,11}", fullmatch=True)
 _keys = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True).filter(
     lambda key: key not in {"iterations", "repeats", "threads"}
 )
 _values = st.from_regex(r"[A-Za-z0-9.:+-]{1,12}", fullmatch=True)
+_families = st.one_of(_words, st.tuples(_words, _words).map("/".join)).filter(
+    lambda family: family not in {*PAIRS, *SINGLES}
+)
 _axes = st.lists(st.tuples(_keys, _values), max_size=6, unique_by=lambda axis: axis[0])
 _names = st.one_of(
-    st.builds(BenchmarkName, st.just("Overlap"), st.tuples(_words, _words), _axes.map(tuple)),
+    st.builds(BenchmarkName, st.sampled_from(PAIRS), st.tuples(_words, _words), _axes.map(tuple)),
+    st.builds(BenchmarkName, st.sampled_from(SINGLES), st.tuples(_words), _axes.map(tuple)),
     st.builds(
         BenchmarkName,
-        _words.filter(lambda family: family != "Overlap"),
+        _families,
         st.one_of(st.tuples(_words), st.tuples(_words, _words)),
         _axes.map(tuple),
     ),
@@ -48,6 +55,35 @@ def test_what_google_benchmark_appends_is_no_part_of_a_name(
     assert BenchmarkName.parse("/".join((str(name), *suffixes))) == name
 
 
+@given(_names)
+def test_a_names_text_tells_its_family(name: BenchmarkName) -> None:
+    words, axes = part_name(str(name))
+    assert words == [*name.family.split("/"), "+".join(name.workloads)]
+    assert axes == [f"{axis}:{value}" for axis, value in name.axes]
+    assert family_of(str(name)) == name.family
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "family"),
+    [
+        ("BM_Memcpy", ["BM_Memcpy"], "BM_Memcpy"),
+        ("BM_Memcpy/8/64", ["BM_Memcpy"], "BM_Memcpy"),
+        ("BM_Memcpy/real_time", ["BM_Memcpy", "real_time"], "BM_Memcpy"),
+        ("8/bytes:1", [], "8"),
+        ("", [], ""),
+    ],
+)
+def test_a_foreign_name_has_a_family_too(text: str, words: list[str], family: str) -> None:
+    assert part_name(text)[0] == words
+    assert family_of(text) == family
+
+
+@given(st.text())
+def test_parting_loses_nothing(text: str) -> None:
+    words, axes = part_name(text)
+    assert "/".join((*words, *axes)) == text
+
+
 @given(st.text())
 def test_any_text_is_a_name_or_a_value_error(text: str) -> None:
     try:
@@ -73,6 +109,13 @@ def test_an_overlap_name_is_taken_apart() -> None:
     assert name.axis("cache") is None
 
 
+def test_a_family_of_two_words_is_taken_apart() -> None:
+    name = BenchmarkName.parse("Lab/Matrix/AllGather+CublasGemm/bytes:1/first:comm/repeats:3")
+    assert name.family == "Lab/Matrix"
+    assert name.workloads == ("AllGather", "CublasGemm")
+    assert name.axes == (("bytes", "1"), ("first", "comm"))
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -84,6 +127,10 @@ def test_an_overlap_name_is_taken_apart() -> None:
         ("Overlap/AllToAll", "Overlap takes 2 workloads, not 'AllToAll'"),
         ("Overlap/AllToAll+", "'' is not the name"),
         ("Priority/ShortBlocks", "Priority takes 2 workloads, not 'ShortBlocks'"),
+        ("Lab/Link/A+B", "Lab/Link takes 1 workload, not 'A+B'"),
+        ("Lab/Matrix/AllGather", "Lab/Matrix takes 2 workloads, not 'AllGather'"),
+        ("Lab/Link/Broadcast/Gemm/bytes:1", "'Gemm' is not axis:value"),
+        ("Lab Notes/Link/Broadcast", "'Lab Notes' is not the name"),
         ("Comm/AllReduce/8192", "'8192' is not axis:value"),
         ("Comm/AllReduce/bytes:", "'bytes:' is not axis:value"),
         ("Comm/AllReduce/bytes:1/bytes:2", "axis 'bytes' is given twice"),

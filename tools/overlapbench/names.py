@@ -1,12 +1,14 @@
 """Benchmark names: `Family/Workload[+Workload]/axis:value/...`.
 
 For example `Overlap/AllToAll+Gemm/bytes:67108864/grid:16x16/work:tile/cache:cold`. In an `Overlap`
-name the communication stands first, in a `Priority` name the work that matters. A name identifies a
+name the communication stands first, in a `Priority` name the work that matters. A family has one
+word or two: `Lab/Link` is the family of `Lab/Link/Broadcast/bytes:67108864`. A name identifies a
 configuration for ever, so parsing and writing are exact inverses. What Google Benchmark appends
 about how it ran (`/repeats:3`, `/min_time:0.500`, `/manual_time`) is no part of the configuration
 and is left out.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import Self
@@ -23,8 +25,13 @@ _RUNNER_SUFFIXES = frozenset(
         "threads",
     }
 )
-_PAIR_FAMILIES = frozenset({"Overlap", "Priority"})
+_PAIR_FAMILIES = frozenset(
+    {"Overlap", "Priority", "Lab/Partition", "Lab/Matrix", "Lab/Attribution"}
+)
+_SINGLE_FAMILIES = frozenset({"Lab/Link", "Lab/Knee"})
+_MOST_WORDS = 3  # before the axes: two of a family, and the workloads
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_BEFORE_AXES = re.compile(r"[A-Za-z][^:]*")
 _AXIS = re.compile(r"([a-z][a-z0-9_]*):([^\s/]+)")
 _SIZE = re.compile(r"(?<![A-Za-z0-9_])([0-9]{1,9})([KMG])(?![A-Za-z0-9])")
 _SHIFT = {"K": 10, "M": 20, "G": 30}
@@ -36,6 +43,19 @@ def spell_sizes(text: str) -> str:
     Whatever looks for names spells both its pattern and the names so, and takes either form.
     """
     return _SIZE.sub(lambda size: str(int(size[1]) << _SHIFT[size[2]]), text)
+
+
+def part_name(name: str) -> tuple[list[str], list[str]]:
+    """Part any name at its slashes into the words of family and workloads, and the axes."""
+    parts = name.split("/")
+    words = list(itertools.takewhile(_BEFORE_AXES.fullmatch, parts[:_MOST_WORDS]))
+    return words, parts[len(words) :]
+
+
+def family_of(name: str) -> str:
+    """Return the family of any name; the first word of one that has no workload."""
+    words, _ = part_name(name)
+    return "/".join(words[:-1]) or name.partition("/")[0]
 
 
 @dataclass(frozen=True)
@@ -52,17 +72,18 @@ class BenchmarkName:
         parts = text.split("/")
         while parts and parts[-1].partition(":")[0] in _RUNNER_SUFFIXES:
             parts.pop()
-        if len(parts) < 2:
+        words, axes = part_name("/".join(parts))
+        if len(words) < 2:
             raise ValueError(f"{text!r} is not Family/Workload/axis:value/...")
-        family, workloads = parts[0], tuple(parts[1].split("+"))
-        for word in (family, *workloads):
+        family, workloads = "/".join(words[:-1]), tuple(words[-1].split("+"))
+        for word in (*words[:-1], *workloads):
             if not _WORD.fullmatch(word):
                 raise ValueError(f"{word!r} is not the name of a family or a workload")
-        allowed = (2,) if family in _PAIR_FAMILIES else (1, 2)
+        allowed = _workloads_of(family)
         if len(workloads) not in allowed:
-            wanted = " or ".join(map(str, allowed))
-            raise ValueError(f"{family} takes {wanted} workloads, not {parts[1]!r}")
-        return cls(family, workloads, _parse_axes(parts[2:]))
+            wanted = " or ".join(map(str, allowed)) + " workload" + "s" * (allowed != (1,))
+            raise ValueError(f"{family} takes {wanted}, not {words[-1]!r}")
+        return cls(family, workloads, _parse_axes(axes))
 
     def __str__(self) -> str:
         axes = (f"{axis}:{value}" for axis, value in self.axes)
@@ -71,6 +92,13 @@ class BenchmarkName:
     def axis(self, wanted: str) -> str | None:
         """Return the value of an axis, or None where the name does not write it."""
         return dict(self.axes).get(wanted)
+
+
+def _workloads_of(family: str) -> tuple[int, ...]:
+    """Return how many workloads a name of the family may have."""
+    if family in _PAIR_FAMILIES:
+        return (2,)
+    return (1,) if family in _SINGLE_FAMILIES else (1, 2)
 
 
 def _parse_axes(parts: list[str]) -> tuple[tuple[str, str], ...]:

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 from overlapbench.compare.findings import Verdict
 from overlapbench.compare.verdicts import Comparison
+from overlapbench.names import family_of
 
 _SKIPPED = frozenset({Verdict.NEW, Verdict.INVALID, Verdict.TOO_NOISY})
 
@@ -16,7 +17,7 @@ def format_junit(comparison: Comparison) -> str:
         case = ElementTree.SubElement(suite, "testcase", name="doubt", classname="launches")
         ElementTree.SubElement(case, "failure", type="doubt", message=line)
     for row in comparison.rows:
-        family, _, _ = row.name.partition("/")
+        family = family_of(row.name)
         case = ElementTree.SubElement(suite, "testcase", name=row.name, classname=family)
         if row.fails:
             failures += 1

@@ -23,6 +23,7 @@ from overlapbench.compare import statistics
 from overlapbench.compare.side import Side, within_of
 from overlapbench.compare.statistics import Array, Prior
 from overlapbench.counters import TIME
+from overlapbench.names import family_of
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def known_prior(backends: frozenset[str], names: Sequence[str], time_ms: Array) 
     known = max(
         (KNOWN.get(b, ASSUMED) for b in backends), key=lambda families: families[""].relative
     )
-    spreads = [known.get(_family(name), known[""]) for name in names]
+    spreads = [known.get(family_of(name), known[""]) for name in names]
     absolute = np.array([spread.absolute_ms for spread in spreads]) / time_ms
     relative = np.array([spread.relative for spread in spreads])
     freedom = np.array([spread.freedom for spread in spreads])
@@ -76,17 +77,13 @@ def measure_spreads(backend: str, side: Side) -> Mapping[str, tuple[Spread, int]
     values, within = side.badness(TIME), within_of(side.errors)
     rows: dict[str, list[int]] = {family: [] for family in own}
     for i in good:
-        family = _family(side.names[i])
+        family = family_of(side.names[i])
         rows[family if family in own else ""].append(i)
     return {
         family: (_fit(values[places], within[places], not family), len(places))
         for family, places in rows.items()
         if places
     }
-
-
-def _family(name: str) -> str:
-    return name.partition("/")[0]
 
 
 def _fit(values: Array, within: Array, has_absolute: bool) -> Spread:

@@ -23,6 +23,7 @@ from overlapbench.counters import Counter
 from overlapbench.history.changes import LEAST_CHANGE, Change
 from overlapbench.history.series import Series
 from overlapbench.history.tables import Found
+from overlapbench.names import part_name
 from overlapbench.page import vega_libraries
 from overlapbench.series import SEPARATOR, describe
 from overlapbench.source import ResultError
@@ -136,15 +137,14 @@ def _mark(change: Change, place: int) -> Record:
 
 def _titles(names: Sequence[str]) -> tuple[Mapping[str, str], str]:
     """Name each panel by what sets it apart; return also what all names have in common."""
-    axes = {name: name.split("/")[2:] for name in names}
-    shared = set.intersection(*map(set, axes.values())) if len(names) > 1 else set()
+    parts = {name: part_name(name) for name in names}
+    shared = set.intersection(*(set(axes) for _, axes in parts.values())) if names[1:] else set()
     titles = {
-        name: SEPARATOR.join(
-            ["/".join(name.split("/")[:2]), *_described(a for a in axes[name] if a not in shared)]
-        )
-        for name in names
+        name: SEPARATOR.join(["/".join(words), *_described(a for a in axes if a not in shared)])
+        for name, (words, axes) in parts.items()
     }
-    return titles, SEPARATOR.join(_described(a for a in axes[names[0]] if a in shared))
+    _, axes = parts[names[0]]
+    return titles, SEPARATOR.join(_described(a for a in axes if a in shared))
 
 
 def _described(axes: Any) -> list[str]:

@@ -9,7 +9,7 @@ from overlapbench.compare.findings import Finding, Verdict
 from overlapbench.compare.table import cells, summary
 from overlapbench.compare.verdicts import Comparison
 from overlapbench.report.runs import Run, join_titles
-from overlapbench.report.tables import Anchors, Line, Rows, figure, part_name
+from overlapbench.report.tables import Anchors, Line, Rows, figure, split_axes
 from overlapbench.result import failed_self_test
 
 MOST_NOTABLE = 5
@@ -167,7 +167,7 @@ def list_changes(comparison: Comparison, anchors: Anchors) -> list[ChangeLine]:
     rows = [row for row in comparison.rows if row.verdict is not Verdict.SAME]
     lines = []
     for row in sorted(rows, key=lambda row: order.index(row.verdict)):
-        place = part_name(row.name), anchors.find(row.name)
+        place = split_axes(row.name), anchors.find(row.name)
         changed = [finding for finding in row.findings if finding.verdict is not Verdict.SAME]
         if not changed:
             lines.append(ChangeLine(*place, row.verdict, row.reason, [""] * 6))

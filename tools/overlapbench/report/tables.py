@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from overlapbench.compare.table import percent
 from overlapbench.compare.verdicts import Row as Judged
 from overlapbench.counters import TIME, Better, Counter, Table
+from overlapbench.names import part_name
 from overlapbench.report.sections import OTHER, Section, section_of
 from overlapbench.result import Row, State
 
@@ -128,7 +129,7 @@ def _meaning(counter: Counter) -> str:
 def _line(
     row: Row, columns: Sequence[Column], anchors: Anchors, judged: Mapping[str, Judged]
 ) -> Line:
-    head, axes = part_name(str(row.name))
+    head, axes = split_axes(str(row.name))
     verdict = judged.get(str(row.name))
     return Line(
         anchors.of(row),
@@ -144,10 +145,10 @@ def _line(
     )
 
 
-def part_name(name: str) -> tuple[str, Sequence[str]]:
+def split_axes(name: str) -> tuple[str, Sequence[str]]:
     """Part a name into `Family/Workloads` and its axes, each with its slash."""
-    family, workloads, *axes = name.split("/")
-    return f"{family}/{workloads}", [f"/{axis}" for axis in axes]
+    words, axes = part_name(name)
+    return "/".join(words), [f"/{axis}" for axis in axes]
 
 
 def _cell(row: Row, key: str) -> Cell:
