@@ -89,12 +89,12 @@ Settings ForPartition(const Settings& settings, int all) {
   return settings.With("sm_target", std::to_string(sms));
 }
 
-// Of a side, "comp" or "comm", as its axes have it.
+// Of a side, "comp" or "comm", as its axes have it. comm_sms is no partition: it is how many SMs a
+// transport's kernel takes.
 Schedule::Lane LaneOf(const std::string& side, WorkClass work_class, const Settings& settings) {
-  const std::string sms = side + "_sms";
   return {.name = ToString(work_class),
           .priority = static_cast<int>(settings.Integer(side + "_priority")),
-          .sms = settings.Has(sms) ? static_cast<int>(settings.Integer(sms)) : 0};
+          .sms = side == "comp" ? static_cast<int>(settings.Integer("comp_sms")) : 0};
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ struct CollectiveRow {
   bool sends_segment;
   bool receives_segment;
   double (*bus_factor)(int ranks);
+  // What a rank reads and writes in its own memory, in multiples of `bytes`: once for each buffer
+  // of the operation, its peers' accesses included. Large numbers of ranks approach it.
+  double memory_factor;
   int source;                  // see ExpectedSegments; kPrevious: the rank before this one
   bool starts_at_own_segment;  // element 0 of the result is the sources' element rank × segment
   // Whether the operation can work in place on GPUs, and over MPI.
@@ -41,17 +44,19 @@ double ShareOfOthers(int ranks) { return static_cast<double>(ranks - 1) / ranks;
 
 constexpr std::array<CollectiveRow, 6> kCollectives = {{
     {"AllToAll", "every rank sends a different segment to every rank", Operation::kAllToAll, false,
-     false, ShareOfOthers, ExpectedSegments::kEachSegment, true, false, false},
+     false, ShareOfOthers, 2, ExpectedSegments::kEachSegment, true, false, false},
     {"AllReduce", "every rank gets the sum over all ranks", Operation::kAllReduce, false, false,
-     [](int ranks) { return 2 * ShareOfOthers(ranks); }, ExpectedSegments::kSum, false, true, true},
+     [](int ranks) { return 2 * ShareOfOthers(ranks); }, 3, ExpectedSegments::kSum, false, true,
+     true},
     {"AllGather", "every rank gets every rank's segment", Operation::kAllGather, true, false,
-     ShareOfOthers, ExpectedSegments::kEachSegment, false, true, true},
+     ShareOfOthers, 2, ExpectedSegments::kEachSegment, false, true, true},
     {"ReduceScatter", "every rank gets its segment of the sum", Operation::kReduceScatter, false,
-     true, ShareOfOthers, ExpectedSegments::kSum, true, true, false},
+     true, ShareOfOthers, 1, ExpectedSegments::kSum, true, true, false},
     {"Broadcast", "every rank gets rank 0's data", Operation::kBroadcast, false, false,
-     [](int) { return 1.0; }, kRoot, false, true, true},
+     [](int) { return 1.0; }, 1, kRoot, false, true, true},
     {"SendRecv", "every rank sends to the next and receives from the one before",
-     Operation::kShiftRing, false, false, [](int) { return 1.0; }, kPrevious, false, false, false},
+     Operation::kShiftRing, false, false, [](int) { return 1.0; }, 2, kPrevious, false, false,
+     false},
 }};
 
 class CollectiveWorkload : public Workload {
@@ -84,6 +89,7 @@ class CollectiveWorkload : public Workload {
     Cost cost;
     cost.wire_bytes = static_cast<double>(count_) * static_cast<double>(SizeOf(element_));
     cost.bus_factor = row_.bus_factor(machine_.ranks.size());
+    cost.memory_bytes = row_.memory_factor * cost.wire_bytes;
     return cost;
   }
 

@@ -1,5 +1,6 @@
-// Replaces cuda/peer_communicator.cc in a build without CUDA.
+// Replaces cuda/peer_communicator.cc and cuda/stand_in.cu in a build without CUDA.
 #include "comm/communicator.h"
+#include "comm/stand_in.h"
 
 namespace overlapbench {
 
@@ -9,6 +10,11 @@ std::string PeersUnavailable(const Machine& /*machine*/) {
 
 std::unique_ptr<Communicator> MakePeerCommunicator(const Machine& machine,
                                                    const PeerOptions& /*options*/) {
+  throw Error(PeersUnavailable(machine));
+}
+
+std::unique_ptr<Workload> MakeStandIn(const Machine& machine, std::size_t /*most_span_bytes*/,
+                                      std::function<StandInOptions()> /*options*/) {
   throw Error(PeersUnavailable(machine));
 }
 

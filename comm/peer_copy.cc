@@ -68,6 +68,7 @@ class PeerCopyWorkload : public Workload {
   [[nodiscard]] Cost cost() const override {
     Cost cost;
     cost.copied_bytes = static_cast<double>(bytes_);
+    cost.memory_bytes = 2 * cost.copied_bytes;  // it is the peer of another rank, too
     return cost;
   }
 

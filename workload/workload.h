@@ -28,8 +28,10 @@ struct Cost {
   double flops = 0;         // floating-point operations
   double moved_bytes = 0;   // bytes read plus bytes written in this device's memory
   double copied_bytes = 0;  // bytes copied from one memory to another, counted once
-  double wire_bytes = 0;    // a collective's size in bytes, as nccl-tests counts it (algbw)
-  double bus_factor = 0;    // busbw = algbw × bus_factor (nccl-tests, doc/PERFORMANCE.md)
+  // Of a communication or copy: what it reads and writes in this device's memory, about.
+  double memory_bytes = 0;
+  double wire_bytes = 0;  // a collective's size in bytes, as nccl-tests counts it (algbw)
+  double bus_factor = 0;  // busbw = algbw × bus_factor (nccl-tests, doc/PERFORMANCE.md)
 };
 
 // What verification found.
@@ -74,6 +76,8 @@ class Workload {
   [[nodiscard]] virtual std::string IneffectiveKnob() { return ""; }
   // The SMs that it takes, as IneffectiveKnob() has found them; nullopt where nobody knows.
   [[nodiscard]] virtual std::optional<long> sms() const { return std::nullopt; }
+  // What it has observed since Reset(), in a unit of its own; nullopt: it observes nothing.
+  [[nodiscard]] virtual std::optional<double> Observed() const { return std::nullopt; }
 };
 
 // What workloads are made from.

@@ -1,0 +1,296 @@
+// Lab/Attribution: why is a slowdown what it is?
+//
+// Pairs of Lab/Matrix once more, with stand-ins in the communication's place (comm/stand_in.h) that
+// take one thing more each:
+//
+//   sm       as many SMs, as long as the communication takes alone, and nothing else
+//   sm_l2    the same, and as many bytes copied within an eighth of the last-level cache, where
+//            they stay
+//   sm_hbm   the same, and the bytes go through memory, which also displaces what the computation
+//            has in the cache
+//
+// A cause's share of T - max(C, M) is what the time grows by from one to the next. The share of the
+// clocks is what the computation would take longer at the clock that a probe sees beside both sides
+// than at the one beside the computation alone. The residual is what is left: the link, and
+// whatever the stand-ins do otherwise than the communication.
+//
+// In three rows a stand-in is the communication, so that the cause is known: these are controls,
+// and invalid unless its share is found to be 1 within 0.1.
+//
+// A row also says what bounds each side alone. A computation is bound by memory if it moves 60 % of
+// what the memory could; by arithmetic, or whatever else SMs do, if half of the SMs take 1.6 times
+// as long; by latency otherwise. A communication is bound by a link if it is a copy or reaches 60 %
+// of the link's bandwidth.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "benchmarks/lab_matrix.h"
+#include "benchmarks/pair.h"
+#include "comm/stand_in.h"
+#include "kernels/clock_probe.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr const char* kFamily = "Lab/Attribution";
+constexpr double kProbe_us = 300;
+
+// The row's communication, which the stand-ins stand in for, and what they take from it.
+struct Model {
+  Workload* comm = nullptr;
+  std::optional<StandInOptions> found;
+};
+using SharedModel = std::shared_ptr<Model>;
+
+// On the slowest rank.
+double Time_us(const Machine& machine, Workload& workload) {
+  constexpr int kWarmUps = 2;
+  constexpr int kRuns = 5;
+  const auto stream = machine.device.CreateStream();
+  const auto begin = machine.device.CreateEvent();
+  const auto end = machine.device.CreateEvent();
+  workload.Reset(*stream);
+  double shortest_us = 0;
+  for (int i = 0; i < kWarmUps + kRuns; ++i) {
+    stream->Record(*begin);
+    workload.Enqueue(*stream);
+    stream->Record(*end);
+    stream->Synchronize(machine.timeout, "timing the communication alone");
+    const double time_us = 1000 * machine.device.ElapsedMs(*begin, *end);
+    if (i == kWarmUps || (i > kWarmUps && time_us < shortest_us)) shortest_us = time_us;
+  }
+  machine.ranks.Max({&shortest_us, 1}, "timing the communication alone");
+  return shortest_us;
+}
+
+const StandInOptions& Found(const Machine& machine, Model& model) {
+  if (model.found) return *model.found;
+  StandInOptions options;
+  model.comm->IneffectiveKnob();  // which finds out how many SMs it takes
+  options.sms = static_cast<int>(model.comm->sms().value_or(0));
+  options.duration_us = Time_us(machine, *model.comm);
+  const Cost cost = model.comm->cost();
+  options.moved_bytes = static_cast<std::size_t>(cost.memory_bytes + cost.moved_bytes);
+  return model.found.emplace(options);
+}
+
+// `moves`: whether it moves the bytes, within `span_bytes`.
+Work StandInWork(const Catalog& catalog, const SharedModel& model, const std::string& name,
+                 std::size_t span_bytes) {
+  auto plan = std::make_shared<WorkPlan>();
+  plan->name = name;
+  plan->work_class = WorkClass::kComm;
+  plan->footprint = {.device_bytes = span_bytes};
+  plan->make = [machine = catalog.machine, model, span_bytes] {
+    return MakeStandIn(machine, span_bytes, [machine, model, span_bytes] {
+      StandInOptions options = Found(machine, *model);
+      options.span_bytes = span_bytes;
+      if (span_bytes == 0) options.moved_bytes = 0;
+      return options;
+    });
+  };
+  return plan;
+}
+
+// The communication, which the model then knows.
+Work Modelled(const Work& comm, const SharedModel& model) {
+  auto plan = std::make_shared<WorkPlan>(*comm);
+  plan->make = [make = comm->make, model] {
+    auto workload = make();
+    model->comm = workload.get();
+    return workload;
+  };
+  return plan;
+}
+
+// The probe starts first, so that a grid which fills every SM leaves it its place.
+Run Probed(const Catalog& catalog, Run run, const std::string& name) {
+  auto plan = std::make_shared<WorkPlan>();
+  plan->name = name;
+  plan->make = [machine = catalog.machine] { return MakeClockProbe(machine, kProbe_us); };
+  run.name = name;
+  run.schedule.leader = run.schedule.AddLane({.name = "probe"});
+  run.schedule.Add(*run.schedule.leader, plan);
+  return run;
+}
+
+int HalfOfSms(const DeviceInfo& info) {
+  return info.multiprocessors / 2 / info.partitions.step * info.partitions.step;
+}
+
+std::vector<Run> Runs(const Catalog& catalog, const Work& plain_comm, const Work& comp,
+                      const Settings& settings) {
+  constexpr std::size_t kMemorySpan = 1UL << 30U;
+  const auto model = std::make_shared<Model>();
+  const Work comm = Modelled(plain_comm, model);
+  std::vector<Run> runs = {AloneRun(comp, settings), AloneRun(comm, settings)};
+  const std::size_t cache_bytes = catalog.device.info().cache_bytes;
+  for (const auto& [name, span_bytes] : {std::pair<const char*, std::size_t>{"sm", 0},
+                                         {"sm_l2", cache_bytes / 8},
+                                         {"sm_hbm", kMemorySpan}})
+    runs.push_back(BesideRun(name, StandInWork(catalog, model, name, span_bytes), comp, settings));
+  runs.push_back(Probed(catalog, AloneRun(comp, settings), "clock_alone"));
+  runs.push_back(Probed(catalog, BesideRun("", comm, comp, settings), "clock_beside"));
+  Run half =
+      AloneRun(comp, settings.With("comp_sms", std::to_string(HalfOfSms(catalog.device.info()))));
+  half.name = "half";
+  runs.push_back(half);
+  runs.push_back(BesideRun("overlap", comm, comp, settings));
+  return runs;
+}
+
+std::string BoundOfComp(const Measurement& measurement) {
+  constexpr double kShare = 0.6;
+  constexpr double kLonger = 1.6;
+  constexpr double kGBpsFromBytesPerMs = 1e-6;
+  const double alone_ms = measurement.Total_ms("comp").median();
+  const double moved_GBps = measurement.CostOf("comp").moved_bytes * kGBpsFromBytesPerMs / alone_ms;
+  if (moved_GBps >= kShare * measurement.device().info().memory_GBps) return "memory bandwidth";
+  return measurement.Total_ms("half").median() >= kLonger * alone_ms ? "arithmetic" : "latency";
+}
+
+std::string BoundOfComm(const Measurement& measurement) {
+  constexpr double kShare = 0.6;
+  constexpr double kGBpsFromBytesPerMs = 1e-6;
+  const Cost cost = measurement.CostOf("comm");
+  if (cost.copied_bytes > 0) return "the link";
+  const double bus_GBps = cost.wire_bytes * cost.bus_factor * kGBpsFromBytesPerMs /
+                          measurement.Total_ms("comm").median();
+  const double link_GBps = measurement.device().info().link_GBps;
+  return bus_GBps >= kShare * link_GBps ? "the link" : "latency";
+}
+
+void ReportShares(const Measurement& measurement, benchmark::UserCounters& counters) {
+  const Series C = measurement.Total_ms("comp");
+  const Series M = measurement.Total_ms("comm");
+  const Series longer = LongerOf(C, M);
+  const Series excess = measurement.Total_ms("overlap") - longer;
+  const Series sm = LongerOf(measurement.Total_ms("sm"), longer);
+  const Series sm_l2 = LongerOf(measurement.Total_ms("sm_l2"), longer);
+  const Series sm_hbm = LongerOf(measurement.Total_ms("sm_hbm"), longer);
+  const double clocks = measurement.Observed("clock_alone", "clock_alone") /
+                        measurement.Observed("clock_beside", "clock_beside");
+  const Series clock_ms = (clocks - 1) * C;
+  Report(counters, "by_sm", (sm - longer) / excess);
+  Report(counters, "by_l2", (sm_l2 - sm) / excess);
+  Report(counters, "by_hbm", (sm_hbm - sm_l2) / excess);
+  Report(counters, "by_clock", clock_ms / excess);
+  Report(counters, "residual", (longer + excess - sm_hbm - clock_ms) / excess);
+}
+
+Remark ReportAttribution(const Measurement& measurement, benchmark::UserCounters& counters) {
+  constexpr double kWorthExplaining = 1.05;
+  const Remark remark = ReportPair(measurement, counters);
+  if (remark.state == RowState::kInvalid) return remark;
+  if (counters["slowdown"] >= kWorthExplaining) ReportShares(measurement, counters);
+  const std::string bounds =
+      fmt::format("alone, {} bounds the computation and {} the communication",
+                  BoundOfComp(measurement), BoundOfComm(measurement));
+  return {remark.state, remark.reason.empty() ? bounds : remark.reason + "; " + bounds};
+}
+
+// A row whose only cause is known.
+Remark ReportKnown(const std::string& cause, const Measurement& measurement,
+                   benchmark::UserCounters& counters) {
+  constexpr double kTolerance = 0.1;
+  const Remark remark = ReportAttribution(measurement, counters);
+  if (remark.state == RowState::kInvalid) return remark;
+  const auto share = counters.find(cause);
+  if (share == counters.end())
+    return Remark::Invalid("the known cause slowed nothing down: there is nothing to recover");
+  const std::string found = fmt::format("{} of 1 found: {:.2f}", cause, share->second.value);
+  return std::abs(share->second - 1) <= kTolerance ? Remark::Control(found)
+                                                   : Remark::Invalid(found);
+}
+
+Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSide& comp) {
+  Values values = comp.values;
+  values.insert(comm.values.begin(), comm.values.end());
+  values["first"] = "comp,comm";
+  Scenario scenario = PairScenario(catalog, kFamily, comm.workload, comp.workload, values);
+  const WorkloadSpec& comm_spec = catalog.workloads.Find(comm.workload);
+  const WorkloadSpec& comp_spec = catalog.workloads.Find(comp.workload);
+  scenario.excluded = [of_pair = scenario.excluded](const Settings& settings) -> std::string {
+    if (settings.Integer("comp_sms") > 0) return "attribution sets comp_sms itself";
+    return of_pair(settings);
+  };
+  scenario.runs = [&comm_spec, &comp_spec, catalog](const Settings& settings) {
+    return Runs(catalog, MakeWork(comm_spec, settings, "comm"),
+                MakeWork(comp_spec, settings, "comp"), settings);
+  };
+  scenario.report = ReportAttribution;
+  return scenario;
+}
+
+// Each holds what one computation needs most.
+std::vector<Scenario> KnownCauses(const Catalog& catalog) {
+  struct Known {
+    std::string cause;
+    Values stand_in;
+    std::string computation;
+  };
+  const std::string cache_share = std::to_string(catalog.device.info().cache_bytes / 8);
+  const std::vector<Known> all = {
+      {"by_sm", {{"stand_in_sms", "32"}}, "CublasGemm"},
+      {"by_l2",
+       {{"stand_in_sms", "0"}, {"stand_in_bytes", "1G"}, {"stand_in_span", cache_share}},
+       "L2Kernel"},
+      {"by_hbm", {{"stand_in_sms", "0"}, {"stand_in_bytes", "1G"}}, "StreamKernel"},
+  };
+  const std::vector<PairSide> computations = MatrixComputations(catalog);
+  std::vector<Scenario> scenarios;
+  for (const auto& [cause, stand_in, computation] : all) {
+    const auto comp = std::ranges::find(computations, computation, &PairSide::workload);
+    Scenario scenario = Attribution(catalog, {"StandIn", stand_in}, *comp);
+    scenario.report = [cause](const Measurement& measurement, benchmark::UserCounters& counters) {
+      return ReportKnown(cause, measurement, counters);
+    };
+    scenarios.push_back(std::move(scenario));
+  }
+  return scenarios;
+}
+
+std::vector<Scenario> Scenarios(const Catalog& catalog) {
+  if (catalog.on_host()) {
+    Scenario scenario{.name = std::string(kFamily) + "/AllGather+CublasGemm"};
+    scenario.missing = "the host backend has no SMs to hold";
+    return {scenario};
+  }
+  std::vector<PairSide> comms = MatrixCommunications(catalog);
+  comms.front().values["transport"] = "nccl,copy,sm_load";
+  std::vector<Scenario> scenarios = KnownCauses(catalog);
+  for (const PairSide& comm : comms) {
+    for (const PairSide& comp : MatrixComputations(catalog))
+      scenarios.push_back(Attribution(catalog, comm, comp));
+  }
+  return scenarios;
+}
+
+}  // namespace
+
+namespace families {
+
+Family LabAttribution() {
+  using enum Better;
+  const auto share = [](const char* name, const char* title, const char* definition) {
+    return Counter{name, "", kNeither, Range::kSigned, title, definition};
+  };
+  return {.name = kFamily,
+          .about = "What a slowdown is made of, by stand-ins for the communication.",
+          .lead = {"slowdown", "by_sm", "by_hbm", "by_l2", "by_clock", "residual"},
+          .counters = {share("by_sm", "by SMs",
+                             "share of T - max(C, M) that holding as many SMs takes"),
+                       share("by_hbm", "by memory",
+                             "share that as much memory traffic takes beyond the "
+                             "cache's"),
+                       share("by_l2", "by L2",
+                             "share that as much traffic in the last-level cache takes"),
+                       share("by_clock", "by clocks", "share that lower SM clocks take"),
+                       share("residual", "residual", "share that none of these explains")},
+          .scenarios = &Scenarios};
+}
+
+}  // namespace families
+}  // namespace overlapbench

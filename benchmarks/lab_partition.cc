@@ -1,0 +1,62 @@
+// Lab/Partition: how should two sides share a GPU's SMs?
+//
+// One pair at every combination of the SMs that the computation may use (comp_sms), what the
+// communication takes (comm_ctas, comm_sms), its transport, and which side starts first. Each row
+// is a pair's, as in Overlap; the chart marks the combination that ends first.
+//
+// The default is a coarse grid around the best. All of it:
+//   --axis comp_sms=0,64,72,80,88,96,104,112,120,128 --axis comm_sms=2,4,6,8,12,16,24,32
+#include <algorithm>
+
+#include "benchmarks/pair.h"
+
+namespace overlapbench::families {
+namespace {
+
+constexpr const char* kFamily = "Lab/Partition";
+
+// All SMs without a partition, and what is left when 4, 12 and 20 are taken away, in sizes that the
+// device grants: on an H200 128, 120 and 112.
+std::string Limits(const Device& device) {
+  const SmPartitions& partitions = device.info().partitions;
+  std::string text = "0";
+  if (partitions.least == 0) return text;
+  int limit = device.info().multiprocessors - 1;
+  for (int i = 0; i < 3; ++i) {
+    limit -= (limit - partitions.least) % partitions.step;
+    if (limit < partitions.least) break;
+    text += "," + std::to_string(limit--);
+  }
+  return text;
+}
+
+std::vector<Scenario> Scenarios(const Catalog& catalog) {
+  Values grid = {{"comp_sms", Limits(catalog.device)}};
+  if (catalog.on_host()) {
+    grid.merge(Values{{"bytes", "1M"}, {"array_bytes", "8M"}, {"blocks", "4"}});
+    return {PairScenario(catalog, kFamily, "AllReduce", "StreamKernel", grid)};
+  }
+  grid.merge(Values{{"bytes", "1G"}, {"n", "8192"}, {"precision", "bf16"}, {"first", "comp,comm"}});
+  const std::vector<Values> transports = {
+      {{"transport", "nccl"}, {"comm_ctas", "0,8,16"}},
+      {{"transport", "sm_load,sm_bulk"}, {"comm_sms", "4,8,16"}},
+      {{"transport", "copy"}},
+  };
+  std::vector<Scenario> scenarios;
+  for (Values values : transports) {
+    values.insert(grid.begin(), grid.end());
+    scenarios.push_back(PairScenario(catalog, kFamily, "AllGather", "CublasGemm", values));
+  }
+  return scenarios;
+}
+
+}  // namespace
+
+Family LabPartition() {
+  return {.name = kFamily,
+          .about = "One pair at every way to share the SMs between its sides.",
+          .lead = {"overlap_ms", "slowdown", "comp_slowdown", "comm_slowdown"},
+          .scenarios = &Scenarios};
+}
+
+}  // namespace overlapbench::families

@@ -1,0 +1,34 @@
+// StandIn: takes from a computation what a communication would take, and moves nothing to anyone.
+//
+// It holds a number of SMs for a time and, if asked to, copies bytes within the GPU's memory
+// meanwhile, at an even pace. With a span of the last-level cache's size the copies stay in the
+// cache; with a large one they go through memory. Without SMs a copy engine makes the copies, in
+// pieces. So a communication's causes of a slowdown can be had one at a time
+// (benchmarks/lab_attribution.cc), and any of them as a known cause:
+//
+//   --pair StandIn+CublasGemm --axis stand_in_sms=16
+//
+// A block holds a whole SM: 1,024 threads whose registers are all in use.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "workload/workload.h"
+
+namespace overlapbench {
+
+struct StandInOptions {
+  int sms = 0;
+  double duration_us = 0;
+  std::size_t moved_bytes = 0;  // read and written together
+  std::size_t span_bytes = 0;   // of the memory that they are read from and written to
+};
+
+// `options` is called in Workload::Connect, when workloads that were made before are connected.
+// `most_span_bytes`: the footprint, which must be known before.
+std::unique_ptr<Workload> MakeStandIn(const Machine& machine, std::size_t most_span_bytes,
+                                      std::function<StandInOptions()> options);
+
+}  // namespace overlapbench

@@ -1,0 +1,17 @@
+// ClockProbe: the SMs' clock while other work runs.
+//
+// One thread counts its SM's cycles (%clock64) for a while of the nanosecond clock (%globaltimer;
+// PTX ISA, "Special Registers"). It takes no other SM's time, so the ratio of two probes, one
+// beside a computation and one beside the same and a communication, tells what power costs.
+#pragma once
+
+#include <memory>
+
+#include "workload/workload.h"
+
+namespace overlapbench {
+
+// Workload::Observed() is the mean clock in GHz, over all its runs; nothing on the host backend.
+std::unique_ptr<Workload> MakeClockProbe(const Machine& machine, double duration_us);
+
+}  // namespace overlapbench
