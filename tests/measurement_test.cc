@@ -169,13 +169,22 @@ TEST_F(MeasurementTest, TheHostsTimeIsTheFirstLanes) {
 }
 
 TEST_F(MeasurementTest, ARunsCostIsThatOfAllItsWorks) {
-  a_.cost = {
-      .flops = 1, .moved_bytes = 20, .copied_bytes = 300, .wire_bytes = 4000, .bus_factor = 1.5};
-  b_.cost = {
-      .flops = 2, .moved_bytes = 30, .copied_bytes = 400, .wire_bytes = 5000, .bus_factor = 1.25};
+  a_.cost = {.flops = 1,
+             .moved_bytes = 20,
+             .cached_bytes = 5,
+             .copied_bytes = 300,
+             .wire_bytes = 4000,
+             .bus_factor = 1.5};
+  b_.cost = {.flops = 2,
+             .moved_bytes = 30,
+             .cached_bytes = 6,
+             .copied_bytes = 400,
+             .wire_bytes = 5000,
+             .bus_factor = 1.25};
   const Cost cost = Measure(Pair()).CostOf("both");
   EXPECT_DOUBLE_EQ(cost.flops, 3);
   EXPECT_DOUBLE_EQ(cost.moved_bytes, 50);
+  EXPECT_DOUBLE_EQ(cost.cached_bytes, 11);
   EXPECT_DOUBLE_EQ(cost.copied_bytes, 700);
   EXPECT_DOUBLE_EQ(cost.wire_bytes, 9000);
   EXPECT_DOUBLE_EQ(cost.bus_factor, 1.5);
@@ -279,6 +288,7 @@ TEST(Rates, AreThoseThatApply) {
   EXPECT_EQ(RatesOf({}, 2), Rates{});
   EXPECT_EQ(RatesOf({.flops = 4e9}, 2), (Rates{{"TFLOPs", 2}}));
   EXPECT_EQ(RatesOf({.moved_bytes = 6e6}, 2), (Rates{{"GBps", 3}}));
+  EXPECT_EQ(RatesOf({.cached_bytes = 10e6}, 2), (Rates{{"GBps", 5}}));
   EXPECT_EQ(RatesOf({.copied_bytes = 8e6}, 2), (Rates{{"GBps", 4}}));
   EXPECT_EQ(RatesOf({.wire_bytes = 8e6, .bus_factor = 1.5}, 2),
             (Rates{{"algbw_GBps", 4}, {"busbw_GBps", 6}}));

@@ -34,15 +34,21 @@ const std::map<std::string, std::string> kValues = {
     {"block_steps", "1,50"},
     {"blocks", "1,3,64"},
     {"bytes", "48,96,49176,786432"},
+    {"chain_bytes", "16,64K"},
+    {"chain_steps", "1,3,1000"},
     {"columns", "33,1024,5001"},
     {"count", "1,4099"},
     {"delay_us", "1,300"},
     {"dim", "64"},
     {"direction", "forward,backward"},
     {"engine", "copy,sm"},
+    {"fma_steps", "1,50"},
     {"form", "tanh,erf"},
     {"fragments", "1,3,12,2049"},
     {"grid", "1x1,3x2,4x4"},
+    {"heads", "1,3"},
+    {"l2_bytes", "16K,48K,1M"},
+    {"l2_passes", "1,5,17"},
     {"launches", "1,3,48"},
     {"layers", "1,3"},
     {"matrix_bytes", "64K"},
@@ -55,6 +61,8 @@ const std::map<std::string, std::string> kValues = {
     {"precision", "bf16,fp16,fp32"},
     {"repeat", "1,2"},
     {"second_delay_us", "1,300"},
+    {"sequence", "128,384"},
+    {"shared_steps", "1,130"},
     {"sm_target", "0,16"},
     {"steps", "1,3"},
     {"steps_added", "1,7"},
@@ -498,6 +506,12 @@ TEST_P(WorkloadsTest, SayWhyACombinationDoesNotExist) {
        {{"engine", "sm"}, {"memory", "pageable"}},
        "an SM cannot reach pageable memory"},
       {"StreamKernel", {{"array_bytes", "2"}}, "array_bytes must be a multiple of 4"},
+      {"L2Kernel", {{"l2_bytes", "24K"}}, "l2_bytes must be a multiple of 16K"},
+      {"ChainKernel", {{"chain_bytes", "48K"}}, "chain_bytes must be a power of two from 8 to 8G"},
+      {"ChainKernel",
+       {{"chain_bytes", "4K"}, {"chain_steps", "1024"}},
+       "chain_steps must be less than chain_bytes / 4, or a chain would end where it began"},
+      {"Attention", {{"sequence", "200"}}, "sequence must be a multiple of 128"},
       {"BatchCopy",
        {{"bytes", "64"}, {"fragments", "32"}},
        "bytes must be a multiple of 4 * fragments"},
@@ -558,6 +572,12 @@ TEST_P(WorkloadsTest, CountWhatTheyCost) {
   const Cost triad = CostOf("StreamKernel", {{"array_bytes", "1M"}});
   EXPECT_EQ(triad.moved_bytes, 3.0 * (1 << 20));
   EXPECT_EQ(triad.flops, 2.0 * (1 << 18));
+  EXPECT_EQ(CostOf("L2Kernel", {{"l2_bytes", "32K"}, {"l2_passes", "3"}}).cached_bytes,
+            3.0 * 32768);
+  EXPECT_EQ(CostOf("Attention", {{"heads", "3"}, {"sequence", "256"}}).flops,
+            3.0 * 4 * 256 * 256 * 128);
+  EXPECT_EQ(CostOf("Attention", {{"heads", "3"}, {"sequence", "256"}}).moved_bytes,
+            3.0 * 4 * 256 * 128 * 2);
   const Cost gelu = CostOf("GeluFused", {{"count", "1000"}, {"precision", "fp32"}});
   EXPECT_EQ(gelu.moved_bytes, 2.0 * 4 * 1000);
   const Cost softmax =

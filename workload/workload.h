@@ -27,6 +27,7 @@ class Ranks;
 struct Cost {
   double flops = 0;         // floating-point operations
   double moved_bytes = 0;   // bytes read plus bytes written in this device's memory
+  double cached_bytes = 0;  // bytes read from a cache or from shared memory, again and again
   double copied_bytes = 0;  // bytes copied from one memory to another, counted once
   // Of a communication or copy: what it reads and writes in this device's memory, about.
   double memory_bytes = 0;

@@ -1,0 +1,222 @@
+// Attention: one forward pass of scaled dot-product attention in bfloat16, softmax(Q·Kᵀ/√d)·V for
+// `heads` heads of `sequence` tokens and d = 128, without a mask.
+//
+// On a GPU it is a kernel of our own (kernels/cuda/attention.cuh): tensor cores, exponentials and
+// shared memory by turns, where a product keeps the tensor cores busy alone. It stands for what
+// such kernels contend for, and is not the fastest: cuDNN's and FlashAttention-3 use Hopper's wgmma
+// and bulk copies. On the host backend a block takes rows one by one, in float32.
+//
+// Cost: 4 · heads · sequence² · 128 operations, as FlashAttention's papers count, and each of the
+// four matrices read or written once.
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <vector>
+
+#include "device/launch.h"
+#include "kernels/attention_oracle.h"
+#include "kernels/float_io.h"
+#include "workload/data.h"
+#include "workload/registry.h"
+#ifdef __CUDACC__
+#include "kernels/cuda/attention.cuh"
+#endif
+
+namespace overlapbench {
+namespace {
+
+constexpr int kDim = kAttentionDim;
+constexpr long kTokens = 128;  // that a block of the GPU takes
+
+// Matrices of heads · sequence rows and kDim columns.
+struct AttentionProblem {
+  const std::uint16_t* queries;
+  const std::uint16_t* keys;
+  const std::uint16_t* values;
+  std::uint16_t* results;
+  long heads;
+  long sequence;
+  [[nodiscard]] long rows() const { return heads * sequence; }
+};
+
+float Scale() { return 1.0F / std::sqrt(static_cast<float>(kDim)); }
+
+#ifdef __CUDACC__
+static_assert(attention::kQueries == kTokens);
+
+// Called before the first launch, since it loads the kernel.
+void PrepareAttention() {
+  CUDA_CHECK(cudaFuncSetAttribute(attention::AttentionKernel,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  attention::kSharedBytes));
+}
+
+void LaunchAttention(Stream& stream, const AttentionProblem& problem) {
+  const auto elements = [](const std::uint16_t* bits) {
+    return reinterpret_cast<const __nv_bfloat16*>(bits);
+  };
+  const attention::Problem on_gpu{
+      elements(problem.queries), elements(problem.keys),
+      elements(problem.values),  reinterpret_cast<__nv_bfloat16*>(problem.results),
+      problem.sequence,          softmax::kLog2E * Scale()};
+  const auto blocks = static_cast<unsigned>(problem.rows() / kTokens);
+  attention::AttentionKernel<<<blocks, attention::kThreads, attention::kSharedBytes,
+                               static_cast<cudaStream_t>(stream.native())>>>(on_gpu);
+  CUDA_CHECK(cudaGetLastError());
+}
+#else
+void PrepareAttention() { throw Error("this build has no CUDA kernels"); }
+void LaunchAttention(Stream& /*stream*/, const AttentionProblem& /*problem*/) {
+  throw Error("this build has no CUDA kernels");
+}
+#endif
+
+float ToFloat(std::uint16_t brain) {
+  return BitCast<float>(static_cast<std::uint32_t>(brain) << 16);
+}
+
+// `weights` has room for a float a token.
+void AttendRow(const AttentionProblem& problem, long row, std::vector<float>& weights) {
+  const long first = row / problem.sequence * problem.sequence;  // of the head
+  const std::uint16_t* query = problem.queries + row * kDim;
+  float max = -HUGE_VALF;
+  for (long token = 0; token < problem.sequence; ++token) {
+    const std::uint16_t* key = problem.keys + (first + token) * kDim;
+    float score = 0;
+    for (int i = 0; i < kDim; ++i) score += ToFloat(query[i]) * ToFloat(key[i]);
+    weights[token] = score * Scale();
+    max = std::max(max, weights[token]);
+  }
+  float sum = 0;
+  float results[kDim] = {};
+  for (long token = 0; token < problem.sequence; ++token) {
+    const std::uint16_t* value = problem.values + (first + token) * kDim;
+    const float weight = std::exp(weights[token] - max);
+    sum += weight;
+    for (int i = 0; i < kDim; ++i) results[i] += weight * ToFloat(value[i]);
+  }
+  for (int i = 0; i < kDim; ++i)
+    StoreRounded(problem.results, row * kDim + i, Element::kBfloat16, results[i] / sum);
+}
+
+void EnqueueOnHost(HostStream& stream, const AttentionProblem& problem) {
+  constexpr int kBlocks = 64;  // enough for any number of cores to share rows evenly
+  stream.EnqueueBlocks(kBlocks, [problem](int block) {
+    std::vector<float> weights(problem.sequence);
+    for (long row = block; row < problem.rows(); row += kBlocks) AttendRow(problem, row, weights);
+  });
+}
+
+class AttentionWorkload : public Workload {
+ public:
+  AttentionWorkload(const Machine& machine, const Settings& settings)
+      : machine_(machine),
+        heads_(settings.Integer("heads")),
+        sequence_(settings.Integer("sequence")),
+        queries_(Allocate()),
+        keys_(Allocate()),
+        values_(Allocate()),
+        results_(Allocate()) {
+    if (machine.device.backend() == Backend::kCuda) PrepareAttention();
+  }
+
+  [[nodiscard]] Cost cost() const override {
+    Cost cost;
+    cost.flops = 4.0 * static_cast<double>(count()) * static_cast<double>(sequence_);
+    cost.moved_bytes = 4.0 * static_cast<double>(count()) * sizeof(std::uint16_t);
+    return cost;
+  }
+
+  void Reset(Stream& stream) override {
+    FillFractions(stream, queries_.data(), count(), Element::kBfloat16, kQuerySeed);
+    FillFractions(stream, keys_.data(), count(), Element::kBfloat16, kKeySeed);
+    FillFractions(stream, values_.data(), count(), Element::kBfloat16, kValueSeed);
+    Poison(stream, results_.data(), results_.bytes());
+  }
+
+  void Enqueue(Stream& stream) override {
+    const auto bits = [](const Buffer& buffer) {
+      return static_cast<std::uint16_t*>(buffer.data());
+    };
+    const AttentionProblem problem{bits(queries_), bits(keys_), bits(values_),
+                                   bits(results_), heads_,      sequence_};
+    if (HostStream* host = stream.host()) {
+      EnqueueOnHost(*host, problem);
+    } else {
+      LaunchAttention(stream, problem);
+    }
+  }
+
+  // Every element must have been written. The first row, the last and some between are compared.
+  Verdict Verify(Stream& stream) override {
+    constexpr long kSamples = 16;
+    constexpr std::uint32_t kSampleSeed = 99;
+    const long rows = heads_ * sequence_;
+    Verdict verdict;
+    verdict.tolerance = AttentionTolerance();
+    verdict.fault = FindUnwritten(machine_.device, stream, results_.data(), count(),
+                                  Element::kBfloat16, machine_.timeout);
+    for (long i = -2; i < kSamples && verdict.fault.empty(); ++i) {
+      const long sample = i < 0 ? (i + 2) * (rows - 1) : Random(kSampleSeed, i) % rows;
+      CheckRow(stream, sample, verdict);
+    }
+    return verdict;
+  }
+
+ private:
+  [[nodiscard]] long count() const { return heads_ * sequence_ * kDim; }
+  Buffer Allocate() {
+    return machine_.device.Allocate(count() * sizeof(std::uint16_t), MemoryKind::kDevice);
+  }
+
+  void CheckRow(Stream& stream, long row, Verdict& verdict) {
+    std::vector<std::uint16_t> results(kDim);
+    stream.Copy(results.data(), static_cast<const std::uint16_t*>(results_.data()) + row * kDim,
+                results.size() * sizeof(std::uint16_t));
+    stream.Synchronize(machine_.timeout, "verifying Attention");
+    int column = 0;
+    const double error = AttentionError(
+        AttentionOracle(sequence_, row / sequence_, row % sequence_), results.data(), &column);
+    verdict.max_rel_err = std::max(verdict.max_rel_err, error);
+    if (error <= verdict.tolerance) return;
+    std::ostringstream text;
+    text << "head " << row / sequence_ << ", token " << row % sequence_ << ", column " << column
+         << ": error " << error << " is above " << verdict.tolerance;
+    verdict.fault = text.str();
+  }
+
+  Machine machine_;
+  long heads_;
+  long sequence_;
+  Buffer queries_;
+  Buffer keys_;
+  Buffer values_;
+  Buffer results_;
+};
+
+}  // namespace
+
+std::vector<WorkloadSpec> Attention(Machine& machine) {
+  const bool host = machine.device.backend() == Backend::kHost;
+  WorkloadSpec spec;
+  spec.name = "Attention";
+  spec.work_class = WorkClass::kCompute;
+  spec.summary = "scaled dot-product attention in bf16, forward, in one kernel";
+  spec.axes = {IntegerAxis("heads", "heads of all sequences together", 1, 1024, host ? "2" : "32"),
+               IntegerAxis("sequence", "tokens, a multiple of 128", kTokens, 1 << 16,
+                           host ? "128" : "4096")};
+  spec.excluded = [](const Settings& settings) {
+    return settings.Integer("sequence") % kTokens == 0 ? "" : "sequence must be a multiple of 128";
+  };
+  spec.footprint = [](const Settings& settings) {
+    const std::size_t rows = settings.Integer("heads") * settings.Integer("sequence");
+    return Footprint{4 * rows * kDim * sizeof(std::uint16_t), 0};
+  };
+  spec.make = [machine](const Settings& settings) {
+    return std::make_unique<AttentionWorkload>(machine, settings);
+  };
+  return {spec};
+}
+
+}  // namespace overlapbench

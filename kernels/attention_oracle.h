@@ -1,0 +1,35 @@
+// The oracle of scaled dot-product attention: single rows of the result in double precision, and
+// how far a result may be from them.
+//
+// Queries, keys, values and results are matrices of heads × sequence rows and kAttentionDim columns
+// in bfloat16. The inputs are RandomFraction(seed, row × kAttentionDim + column), which bfloat16
+// holds exactly, so that any row of the result can be computed without reading them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace overlapbench {
+
+constexpr int kAttentionDim = 128;
+constexpr std::uint32_t kQuerySeed = 6500;
+constexpr std::uint32_t kKeySeed = 6501;
+constexpr std::uint32_t kValueSeed = 6502;
+
+struct AttentionRow {
+  std::vector<double> values;  // Σ p[j]·v[j]
+  // √Σ (p[j]·v[j])²: errors that are independent of each other add up to so much of their size.
+  std::vector<double> walks;
+};
+
+// Row number `query` of head number `head`.
+AttentionRow AttentionOracle(long sequence, long head, long query);
+
+// The largest error of `results`, a row in bfloat16: |error| / (|value| + kWalks · walk). `worst`
+// is its column.
+double AttentionError(const AttentionRow& expected, const std::uint16_t* results, int* worst);
+
+// The largest that a correct result may have. The source derives it.
+double AttentionTolerance();
+
+}  // namespace overlapbench
