@@ -18,9 +18,9 @@
 // and invalid unless its share is found to be 1 within 0.1.
 //
 // A row also says what bounds each side alone. A computation is bound by memory if it moves 60 % of
-// what the memory could; by arithmetic, or whatever else SMs do, if half of the SMs take 1.6 times
-// as long; by latency otherwise. A communication is bound by a link if it is a copy or reaches 60 %
-// of the link's bandwidth.
+// what the memory could, by the cache if it reads as much from there; by arithmetic, or whatever
+// else SMs do, if half of the SMs take 1.6 times as long; by latency otherwise. A communication is
+// bound by a link if it is a copy or reaches 60 % of the link's bandwidth.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -146,8 +146,11 @@ std::string BoundOfComp(const Measurement& measurement) {
   constexpr double kLonger = 1.6;
   constexpr double kGBpsFromBytesPerMs = 1e-6;
   const double alone_ms = measurement.Total_ms("comp").median();
-  const double moved_GBps = measurement.CostOf("comp").moved_bytes * kGBpsFromBytesPerMs / alone_ms;
-  if (moved_GBps >= kShare * measurement.device().info().memory_GBps) return "memory bandwidth";
+  const Cost cost = measurement.CostOf("comp");
+  const double least_bytes =
+      kShare * measurement.device().info().memory_GBps / kGBpsFromBytesPerMs * alone_ms;
+  if (cost.moved_bytes >= least_bytes) return "memory bandwidth";
+  if (cost.cached_bytes >= least_bytes) return "cache bandwidth";
   return measurement.Total_ms("half").median() >= kLonger * alone_ms ? "arithmetic" : "latency";
 }
 
