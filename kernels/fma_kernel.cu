@@ -49,8 +49,8 @@ int BlocksFor(const Device& device) {
   return device.info().multiprocessors * blocks;
 }
 
-long ChainsFor(const Device& device) {
-  return static_cast<long>(BlocksFor(device)) * FmaBody::kThreads * FmaBody::kChains;
+long ChainsOf(int blocks) {
+  return static_cast<long>(blocks) * FmaBody::kThreads * FmaBody::kChains;
 }
 
 class FmaKernelWorkload : public Workload {
@@ -58,7 +58,8 @@ class FmaKernelWorkload : public Workload {
   FmaKernelWorkload(const Machine& machine, int steps)
       : machine_(machine),
         steps_(steps),
-        chains_(ChainsFor(machine.device)),
+        blocks_(BlocksFor(machine.device)),
+        chains_(ChainsOf(blocks_)),
         input_(machine.device.Allocate(chains_ * sizeof(float), MemoryKind::kDevice)),
         output_(machine.device.Allocate(chains_ * sizeof(float), MemoryKind::kDevice)) {}
 
@@ -74,7 +75,7 @@ class FmaKernelWorkload : public Workload {
   }
 
   void Enqueue(Stream& stream) override {
-    Launch(stream, BlocksFor(machine_.device),
+    Launch(stream, blocks_,
            FmaBody{static_cast<const float*>(input_.data()), static_cast<float*>(output_.data()),
                    steps_, 1.0F});
   }
@@ -87,6 +88,7 @@ class FmaKernelWorkload : public Workload {
  private:
   Machine machine_;
   int steps_;
+  int blocks_;
   long chains_;
   Buffer input_;
   Buffer output_;
@@ -103,7 +105,7 @@ std::vector<WorkloadSpec> FmaKernel(Machine& machine) {
   spec.axes = {IntegerAxis("fma_steps", "multiply-adds of each of a thread's eight chains", 1,
                            kMostSteps, host ? "700" : "10000")};
   spec.footprint = [&device = machine.device](const Settings& /*settings*/) {
-    return Footprint{2 * sizeof(float) * ChainsFor(device), 0};
+    return Footprint{2 * sizeof(float) * ChainsOf(BlocksFor(device)), 0};
   };
   spec.make = [machine](const Settings& settings) {
     return std::make_unique<FmaKernelWorkload>(machine,

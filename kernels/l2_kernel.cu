@@ -4,8 +4,8 @@
 // The buffer is cut into tiles. In pass p, block b of B reads the tiles t with t mod B =
 // (b + p) mod B: every pass reads the whole buffer once, and each block comes to every part of it
 // in turn. On a GPU the loads go past the L1 cache (ld.global.cg), which would keep a block's
-// tiles. The default of 24 MiB leaves room in the 40 to 60 MiB of an A100, H100 or H200, whose L2
-// has two halves that may both hold a line. With cache:cold the first pass reads device memory.
+// tiles. The L2 of an H100 or H200 has two halves, which may both hold a line: the default of 24
+// MiB fits into one, of 25 or 30 MiB. With cache:cold the first pass reads device memory.
 //
 // Cost: cached_bytes, what all passes load. A thread's sum of what it read is exact.
 
@@ -101,17 +101,15 @@ int ThreadsFor(const Device& device) {
   return device.backend() == Backend::kHost ? 1 : ReadTilesBody::kThreads;
 }
 
-long SumsFor(const Device& device) {
-  return static_cast<long>(BlocksFor(device)) * ThreadsFor(device);
-}
-
 class L2KernelWorkload : public Workload {
  public:
   L2KernelWorkload(const Machine& machine, const Settings& settings)
       : machine_(machine),
         bytes_(settings.Integer("l2_bytes")),
         passes_(static_cast<int>(settings.Integer("l2_passes"))),
-        sum_count_(SumsFor(machine.device)),
+        blocks_(BlocksFor(machine.device)),
+        threads_(ThreadsFor(machine.device)),
+        sum_count_(static_cast<long>(blocks_) * threads_),
         data_(machine.device.Allocate(bytes_, MemoryKind::kDevice)),
         sums_(machine.device.Allocate(sum_count_ * sizeof(std::uint32_t), MemoryKind::kDevice)) {}
 
@@ -128,14 +126,13 @@ class L2KernelWorkload : public Workload {
   }
 
   void Enqueue(Stream& stream) override {
-    Launch(stream, BlocksFor(machine_.device),
+    Launch(stream, blocks_,
            ReadTilesBody{static_cast<const Quad*>(data_.data()),
                          static_cast<std::uint32_t*>(sums_.data()), bytes_ / kTileBytes, passes_});
   }
 
   Verdict Verify(Stream& stream) override {
-    const ExpectedSums expected{BlocksFor(machine_.device), ThreadsFor(machine_.device),
-                                bytes_ / kTileBytes, passes_};
+    const ExpectedSums expected{blocks_, threads_, bytes_ / kTileBytes, passes_};
     return FindFaultIn(machine_, stream, sums_.data(), sum_count_, Element::kInt32, expected);
   }
 
@@ -143,6 +140,8 @@ class L2KernelWorkload : public Workload {
   Machine machine_;
   long bytes_;
   int passes_;
+  int blocks_;
+  int threads_;  // of a block
   long sum_count_;
   Buffer data_;
   Buffer sums_;
@@ -164,7 +163,8 @@ std::vector<WorkloadSpec> L2Kernel(Machine& machine) {
                                                           : "l2_bytes must be a multiple of 16K";
   };
   spec.footprint = [&device = machine.device](const Settings& settings) {
-    return Footprint{settings.Integer("l2_bytes") + SumsFor(device) * sizeof(std::uint32_t), 0};
+    const std::size_t sums = static_cast<std::size_t>(BlocksFor(device)) * ThreadsFor(device);
+    return Footprint{settings.Integer("l2_bytes") + sums * sizeof(std::uint32_t), 0};
   };
   spec.make = [machine](const Settings& settings) {
     return std::make_unique<L2KernelWorkload>(machine, settings);

@@ -574,6 +574,12 @@ TEST_P(WorkloadsTest, CountWhatTheyCost) {
   EXPECT_EQ(triad.flops, 2.0 * (1 << 18));
   EXPECT_EQ(CostOf("L2Kernel", {{"l2_bytes", "32K"}, {"l2_passes", "3"}}).cached_bytes,
             3.0 * 32768);
+  const auto bytes_of = [this](const char* name) {
+    return static_cast<double>(Spec(name).footprint(SettingsOf(name, {})).device_bytes);
+  };
+  EXPECT_EQ(CostOf("FmaKernel", {{"fma_steps", "3"}}).flops, 2.0 * 3 * bytes_of("FmaKernel") / 8);
+  EXPECT_EQ(CostOf("SharedKernel", {{"shared_steps", "3"}}).cached_bytes,
+            3.0 * bytes_of("SharedKernel") * 64 / 68);
   EXPECT_EQ(CostOf("Attention", {{"heads", "3"}, {"sequence", "256"}}).flops,
             3.0 * 4 * 256 * 256 * 128);
   EXPECT_EQ(CostOf("Attention", {{"heads", "3"}, {"sequence", "256"}}).moved_bytes,
