@@ -75,7 +75,7 @@ TEST(AttentionOracle, OneTokenAttendsToItself) {
 }
 
 TEST(AttentionOracle, WeighsTheTokensOfItsHead) {
-  const long first = 2 * 5;  // head 5 of two tokens
+  const long first = 2L * 5;  // head 5 of two tokens
   const double weight = 1 / (1 + std::exp(Score(first + 1, first + 1) - Score(first + 1, first)));
   const AttentionRow row = AttentionOracle(2, 5, 1);
   for (int i = 0; i < kAttentionDim; ++i) {
