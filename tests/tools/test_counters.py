@@ -150,6 +150,20 @@ def test_a_key_that_the_table_does_not_have_is_no_counter() -> None:
     assert "weft_rate" not in row.counters
 
 
+def test_a_family_of_two_words_has_its_section(tmp_path: Path) -> None:
+    document = woven(50.0)
+    document["families"].insert(0, WEAVE | {"name": "Weave/Twill"})
+    name = "Weave/Twill/Loom/threads_up:2/cache:cold"
+    document["benchmarks"].append(document["benchmarks"][0] | {"name": name, "run_name": name})
+    source = samples.write(tmp_path / "run.json", document)
+    assert report.main([str(source), "-o", str(tmp_path / "report.html")]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<a href="#Weave/Twill">Weave/Twill</a>' in page
+    section = page.split('<section id="Weave/Twill">')[1].split("</section>")[0]
+    assert f'<tr id="{name}"' in section
+    assert f'<tr id="{NAME}"' not in section
+
+
 def test_an_unknown_family_is_in_the_last_section(tmp_path: Path) -> None:
     document = woven(50.0)
     del document["families"][0]
@@ -358,6 +372,11 @@ def test_a_unit_is_said_once(name: str, label: str) -> None:
         (lambda d: d["counters"][-1].update(title=1), "counters[{last}].title: 1 is not text"),
         (lambda d: d.pop("families"), "families: missing, or not a list"),
         (lambda d: d["families"][0].update(lead="x"), 'families[0].lead: "x" is not a list'),
+        (lambda d: d["families"][0].update(name="Lab/"), 'families[0].name: "" is not a name'),
+        (
+            lambda d: d["families"][0].update(name="Lab/Link/Way"),
+            'families[0].name: "Link/Way" is not a name',
+        ),
         (lambda d: d["families"][0].update(lead=[1]), "families[0].lead: 1 is not a name"),
         (lambda d: d.update(workloads=1), "workloads: missing, or not a list"),
         (lambda d: d["workloads"][0].pop("axes"), "workloads[0].axes: null is not a list"),

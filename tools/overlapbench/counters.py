@@ -246,7 +246,10 @@ def _counter(fields: Fields) -> Counter:
 
 
 def _family(fields: Fields) -> Family:
-    return Family(_name(fields), fields.line("about"), _names(fields, "lead"))
+    name = fields.text("name")
+    for word in name.split("/", 1):  # a family has one word or two
+        _checked(fields, "name", word)
+    return Family(name, fields.line("about"), _names(fields, "lead"))
 
 
 def _name(fields: Fields) -> str:
