@@ -30,6 +30,15 @@ INTERVAL: dict[str, Any] = {"strokeWidth": 3, "strokeOpacity": 0.45, "clip": Tru
 UNTRUSTED_POINT: dict[str, Any] = {"color": GREY, "filled": False, "opacity": 1, "size": 80}
 UNTRUSTED_BAR: dict[str, Any] = {"fill": None, "stroke": GREY, "strokeWidth": 1.5}
 UNTRUSTED_CELL: dict[str, Any] = {"color": "#BDBDBD"}
+# Of heat maps: nothing but the labels, and a cell's second line.
+CELL_AXIS: dict[str, Any] = {
+    "labelLimit": 0,
+    "maxExtent": 1000,  # or the title is drawn over long labels
+    "domain": False,
+    "ticks": False,
+    "grid": False,
+}
+CELL_DETAIL: dict[str, Any] = {"fontSize": 10}
 ON_CELL = "#1c1c1c"  # text on a cell of the heat map, whose colours are the same in both themes
 # Six and five have no common factor, so that 30 curves get 30 different combinations.
 SERIES_COLOURS = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY]

@@ -5,7 +5,6 @@ computation's or the pair's.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -16,19 +15,11 @@ from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
 from overlapbench.theme import Drawing
 
-_PLAIN_AXIS: dict[str, Any] = {
-    "labelLimit": 0,
-    "maxExtent": 1000,  # or the title is drawn over long labels
-    "domain": False,
-    "ticks": False,
-    "grid": False,
-}
 _CELL_HEIGHT = 36  # of a figure and one line below it
 _LINE_HEIGHT = 14
 _LEAST_CELL_WIDTH = 46  # holds `256×256`
 _MARGINS = 110  # beside the cells: the title, and the last slanted label
 _LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
-_DETAIL: dict[str, Any] = {"fontSize": 10}
 _FULL_COLOUR = 1.5  # the colour is full at this slowdown, or at the highest one where that is more
 
 
@@ -50,13 +41,13 @@ def draw_pairs(rows: Sequence[Row]) -> Drawing:
             "communication:N",
             title="communication",
             scale=alt.Scale(domain=across),
-            axis=alt.Axis(orient="top", labelAngle=-35, **_PLAIN_AXIS),
+            axis=alt.Axis(orient="top", labelAngle=-35, **theme.CELL_AXIS),
         ),
         y=alt.Y(
             "computation:N",
             title="computation",
             scale=alt.Scale(domain=down),
-            axis=alt.Axis(**_PLAIN_AXIS),
+            axis=alt.Axis(**theme.CELL_AXIS),
         ),
         tooltip=tooltip(["name:N", "file:N", "slowdown:Q", *interval, "grid:N", "problem:N"]),
     )
@@ -164,7 +155,9 @@ def _cell_texts(base: alt.Chart) -> list[alt.Chart]:
     }
     return [
         base.mark_text(
-            color=theme.ON_CELL, dy=alt.expr(middle), **({} if field == "text" else _DETAIL)
+            color=theme.ON_CELL,
+            dy=alt.expr(middle),
+            **({} if field == "text" else theme.CELL_DETAIL),
         ).encode(text=f"{field}:N")
         for field, middle in lines.items()
     ]
