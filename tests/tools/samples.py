@@ -227,6 +227,93 @@ def trainings() -> list[Json]:
     return rows
 
 
+def links() -> list[Json]:
+    """Make the link's curves over SMs, one way, both ways and by an all-gather, and copies."""
+    rows = []
+    for way, most in (("Broadcast", 374.0), ("SendRecv", 341.0), ("AllGather", 330.0)):
+        transports = ("", "/transport:nccl_sym") if way == "AllGather" else ("",)
+        curves = [(transport, "comm_ctas", 16.0) for transport in transports]
+        if way != "AllGather":
+            sides = (("load", 48.0), ("bulk", 54.0))
+            curves += [(f"/transport:sm_{kind}", "comm_sms", rate) for kind, rate in sides]
+        for transport, axis, per_sm in curves:
+            for sms in (1, 2, 4, 8, 16, 32):
+                rate = most * min(1.0, sms * per_sm / most) ** 0.8
+                name = f"Lab/Link/{way}/bytes:268435456{transport}/{axis}:{sms}/cache:cold"
+                figures: Json = {"GBps_per_sm": rate / sms, "comm_sms": float(sms)}
+                rows.append(row(name, GBps=rate, **figures))
+        for transport in ("copy", "nccl_ce") if way == "AllGather" else ("copy",):
+            name = f"Lab/Link/{way}/bytes:268435456/transport:{transport}/cache:cold"
+            rows.append(row(name, GBps=0.98 * most + 3 * (transport == "copy"), comm_sms=0.0))
+    return rows
+
+
+def partitions() -> list[Json]:
+    """Make one pair with and without a limit to its SMs, beside every transport, in both orders."""
+    rows = []
+    taken = [("", 24), ("/comm_ctas:8", 8), ("/comm_ctas:16", 16)]
+    taken += [(f"/transport:sm_bulk/comm_sms:{sms}", sms) for sms in (4, 8, 16)]
+    taken += [("/transport:copy", 0)]
+    for first in ("comp", "comm"):
+        for axes, sms in taken:
+            for limit in (0, 112, 120, 128):
+                comp = 1.43 * 132 / (limit or 132)
+                comm = 1.39 if "copy" in axes else 1.7 + max(0.0, 2.0 - sms / 4)
+                short = max(0, sms - (132 - (limit or 132)))
+                losses = 1 + short * 0.004, 1 + short * (0.04 if first == "comp" else 0.005)
+                both = max(comp * losses[0], comm * losses[1]) + 0.05
+                name = f"AllGather+CublasGemm/bytes:1073741824{axes}/n:8192/precision:bf16"
+                name += f"/comp_sms:{limit}" * bool(limit) + f"/cache:cold/first:{first}"
+                rows.append(lab_pair(f"Partition/{name}", (comp, comm, both), losses))
+    return rows
+
+
+def matrix() -> list[Json]:
+    """Make computations bound by different things beside transports and copies."""
+    rows = []
+    kinds = ("nccl_ce", "nccl_sym", "copy", "sm_load", "sm_store", "sm_bulk")
+    gathers = ["AllGather", *(f"AllGather/transport:{kind}" for kind in kinds)]
+    computations = ["CublasGemm", "FmaKernel", "StreamKernel", "L2Kernel", "SharedKernel"]
+    computations += ["ChainKernel", "SoftmaxFused", "Attention"]
+    for first in ("comp", "comm"):
+        for place, communication in enumerate((*gathers, "PeerCopy", "HostToDevice")):
+            head, _, axes = communication.partition("/")
+            size = 1 << 29 if head == "AllGather" else 1 << 25
+            for step, computation in enumerate(computations):
+                losses = 1 + 0.01 * place * step, 1 + 0.25 * (step == 2) + 0.02 * place
+                name = f"{head}+{computation}/bytes:{size}{'/' * bool(axes)}{axes}"
+                name += f"/cache:cold/first:{first}"
+                rows.append(lab_pair(f"Matrix/{name}", (0.7, 0.72, 0.72 * max(losses)), losses))
+    return rows
+
+
+def attributions() -> list[Json]:
+    """Make slowdowns with their shares, one negative, and a pair without a slowdown."""
+    rows = []
+    shares: tuple[tuple[str, str, float, tuple[float, ...]], ...] = (
+        ("CublasGemm", "", 1.73, (0.82, 0.06, 0.02, 0.04, 0.06)),
+        ("CublasGemm", "/transport:sm_bulk", 1.25, (0.7, 0.1, 0.05, 0.05, 0.1)),
+        ("StreamKernel", "", 1.42, (0.1, 0.8, 0.12, 0.05, -0.07)),
+        ("StreamKernel", "/transport:copy", 1.31, (0.0, 0.95, 0.03, -0.02, 0.04)),
+        ("ChainKernel", "/transport:copy", 1.02, (0.5, -0.9, 0.4, 0.3, 0.7)),
+    )
+    for computation, axes, slowdown, parts in shares:
+        names = ("by_sm", "by_hbm", "by_l2", "by_clock", "residual")
+        name = f"Attribution/AllGather+{computation}/bytes:536870912{axes}/cache:cold"
+        times = 0.7, 0.72, 0.72 * slowdown
+        made = lab_pair(name, times, (slowdown, 1.05))
+        rows.append(made | dict(zip(names, parts, strict=True)))
+    return rows
+
+
+def lab_pair(name: str, times: tuple[float, float, float], losses: tuple[float, float]) -> Json:
+    """Make a row of a pair as Overlap has it; `losses` are the slowdowns of both sides."""
+    comp, comm, both = times
+    sides: Json = {"comp_slowdown": losses[0], "comm_slowdown": losses[1]}
+    figures: Json = {"comp_ms": comp, "comm_ms": comm, "overlap_ms": both}
+    return row(f"Lab/{name}", slowdown=both / max(comp, comm), **figures, **sides)
+
+
 def document(rows: Sequence[Json], **changes: str) -> Json:
     """Make a whole result; `changes` goes to the context."""
     return {"context": context(**changes), "benchmarks": list(rows)}
@@ -292,6 +379,10 @@ def full_run() -> list[Json]:
         *launches(),
         *copy_shares(),
         *trainings(),
+        *links(),
+        *partitions(),
+        *matrix(),
+        *attributions(),
         overlap(
             "Broadcast+StreamKernel/bytes:67108864/blocks:132/cache:cold",
             1.5,

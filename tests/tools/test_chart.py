@@ -12,6 +12,7 @@ from overlapbench.chart import CHARTS, Chart, draw_charts
 from overlapbench.result import parse_result
 from samples import Json
 
+CELLS = {"pairs", "partition", "matrix"}  # charts of cells, which have no points and no lines
 PAIR = "AllToAll+Gemm/bytes:67108864/n:4096"
 
 
@@ -188,6 +189,22 @@ def test_bandwidth_holds_the_figures_of_the_rows() -> None:
         row["name"]: (int(row["name"].split("bytes:")[1].split("/")[0]), row["busbw_GBps"])
         for row in rows
     }
+
+
+def test_several_transports_have_a_panel_a_collective_and_one_legend() -> None:
+    rows = samples.bandwidths()
+    for kind in ("copy", "sm_bulk"):
+        made = samples.row(f"Comm/AllReduce/bytes:1048576/transport:{kind}/cache:cold")
+        rows.append(made | {"busbw_GBps": 20.0})
+    rows.append(samples.row("Comm/PeerCopy/bytes:1048576/cache:cold", busbw_GBps=21.0))
+    chart = draw(samples.document(rows))["bandwidth"]
+    assert [" ".join(panel["title"]["text"]) for panel in chart.spec["concat"]] == [
+        *("AllToAll", "AllReduce", "AllGather", "ReduceScatter", "PeerCopy")
+    ]
+    series = {(r["panel"], r["series"]) for r in records(chart, "size_bytes")}
+    assert {name for panel, name in series if panel == "AllReduce"} == {"nccl", "copy", "sm_bulk"}
+    assert {name for panel, name in series if panel == "PeerCopy"} == {"PeerCopy"}
+    assert "concat" not in draw(samples.document(samples.bandwidths()))["bandwidth"].spec
 
 
 def axis(name: str, wanted: str) -> str:
@@ -411,7 +428,7 @@ def marks(node: object, filters: tuple[str, ...] = ()) -> list[tuple[Json, tuple
 
 
 @pytest.mark.parametrize(
-    "name", [kind.name for kind in CHARTS if kind.name not in {"pairs", "priority"}]
+    "name", [kind.name for kind in CHARTS if kind.name not in CELLS | {"priority", "attribution"}]
 )
 def test_a_bad_row_is_a_grey_hollow_point_and_in_no_line(name: str) -> None:
     drawn = marks(full_charts()[name].spec)
@@ -443,6 +460,10 @@ def test_a_bad_row_is_a_grey_hollow_bar() -> None:
         (samples.supplies, "device_idle_share"),
         (samples.launches, "kernel_us"),
         (samples.copy_shares, "pct_of_copy"),
+        (samples.links, "GBps"),
+        (samples.partitions, "overlap_ms"),
+        (samples.matrix, "slowdown"),
+        (samples.attributions, "by_l2"),
     ],
 )
 def test_a_row_without_its_figures_is_not_drawn(
@@ -500,6 +521,13 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.launches()[2:3], ["launch"]),
         (samples.copy_shares()[:1], ["copy_share"]),
         (samples.copy_shares()[-1:], ["copy_share"]),
+        (samples.links()[:1], ["link"]),
+        (samples.partitions()[:1], ["partition"]),
+        (samples.matrix()[:1], ["matrix"]),
+        (samples.attributions()[:1], ["attribution"]),
+        ([samples.row("Lab/Link/Broadcast/bytes:1", GBps=3.0, comm_sms=0.0)], []),
+        ([samples.row("Lab/Knee/Broadcast/bytes:1", GBps=3.0, knee_sms=8.0)], []),
+        ([row | {"error_occurred": True} for row in samples.matrix()], []),
         ([samples.row("Comm/AllReduce/bytes:1")], []),
         ([samples.row("Copy/Sequential/elements:64", GBps=3.0)], []),
         ([samples.row("Copy/Bandwidth/direction:sideways/bytes:64", GBps=3.0)], []),
@@ -511,7 +539,9 @@ def test_a_chart_is_drawn_when_its_rows_exist(rows: list[Json], names: list[str]
     assert list(draw(samples.document(rows))) == names
 
 
-@pytest.mark.parametrize("name", [kind.name for kind in CHARTS if kind.name != "pairs"])
+@pytest.mark.parametrize(
+    "name", [kind.name for kind in CHARTS if kind.name not in CELLS | {"attribution"}]
+)
 def test_a_figure_with_an_interval_has_a_bar(name: str) -> None:
     plain, chart = (full_charts(intervals)[name] for intervals in (False, True))
     found = [r for r in records(chart, "name") if any(key.endswith("_low") for key in r)]

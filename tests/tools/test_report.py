@@ -27,6 +27,7 @@ from overlapbench.compare.side import Side
 from overlapbench.compare.verdicts import compare
 from overlapbench.counters import stored_table
 from overlapbench.launch import read_launches
+from overlapbench.names import family_of
 from overlapbench.page import charts_script, render_page, vega_libraries
 from overlapbench.report.runs import LARGEST_ROWS, merge_launches, read_runs
 from overlapbench.report.tables import figure, measured
@@ -109,6 +110,7 @@ def test_every_chart_is_drawn_once_with_its_data(full: Page) -> None:
         *("slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"),
         *("compute_transfer", "fragments", "priority", "supply", "launch"),
         *("copy_share-Gelu", "copy_share-Softmax", "mlp"),
+        *("link", "partition", "matrix", "attribution"),
     ]
     drawn = {name.partition("-")[0] for name in full.values("figure", "data-chart")}
     assert drawn == {kind.name for kind in CHARTS}
@@ -129,13 +131,17 @@ def test_the_summary_counts_rows_and_names_the_worst(full: Page) -> None:
 
 
 def test_every_family_has_its_section_in_the_order_of_the_table(full: Page) -> None:
-    measured = {row["run_name"].split("/")[0] for row in samples.full_run()}
+    measured = {family_of(row["run_name"]) for row in samples.full_run()}
     families = [family.name for family in stored_table().families if family.name in measured]
     sections = full.values("section", "id")
     assert sections == ["summary", *families, "bad", "reading", "machine"]
     for family in ("Gelu", "Softmax"):
         section = full.html.split(f'<section id="{family}">')[1].split("</section>")[0]
         assert f'data-chart="copy_share-{family}"' in section
+    for family in ("Lab/Link", "Lab/Matrix"):
+        section = full.html.split(f'<section id="{family}">')[1].split("</section>")[0]
+        assert f'data-chart="{family.partition("/")[2].lower()}"' in section
+        assert f'<a href="#{family}">{family}</a>' in full.html
 
 
 def test_bad_rows_stand_with_their_reasons_and_are_no_worst_value(full: Page) -> None:

@@ -22,7 +22,7 @@ from overlapbench import theme
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
 NAMES += ["compute_transfer", "fragments", "priority", "supply", "launch", "copy_share"]
-NAMES += ["mlp"]
+NAMES += ["mlp", "link", "partition", "matrix", "attribution"]
 ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "svg")}
 
 
@@ -94,6 +94,16 @@ def test_png(drawn: Path, name: str) -> None:
             ["Gelu fp32", "Softmax bf16", "Unfused", "% of a copy", "elements of a row"],
         ),
         ("launch", ["launches dominate below 2.9 µs", "length of one kernel (µs)"]),
+        (
+            "link",
+            ["Broadcast: one way", "copy, no SMs: 370 GB/s", "sm_load: knee at 8, plateau 374"],
+        ),
+        (
+            "partition",
+            ["SMs of the computation", "sm_bulk 16 SMs", "communication first", "1.48 ms"],
+        ),
+        ("matrix", ["AllGather · nccl_ce", "SoftmaxFused", "computation first"]),
+        ("attribution", ["device memory", "1.02: no slowdown to explain"]),
         ("mlp", ["time (ms)", "Time against steps", "80.0 µs a step + 100.0 µs, residual 0.0 µs"]),
     ],
 )
@@ -191,7 +201,9 @@ def test_it_says_what_it_wrote_what_is_bad_and_what_is_not_drawn(
         " compute_transfer (needs Copy/ComputeTransfer rows), fragments (needs Copy/Fragmented"
         " rows), priority (needs Priority rows), supply (needs Supply/Batches rows), launch (needs"
         " Launch rows), copy_share (needs Gelu or Softmax rows), mlp (needs"
-        " Mlp rows at three steps or three layers)",
+        " Mlp rows at three steps or three layers), link (needs Lab/Link rows that take SMs),"
+        " partition (needs Lab/Partition rows), matrix (needs Lab/Matrix rows), attribution (needs"
+        " Lab/Attribution rows)",
         "in no chart: 2 Compute/Gemm",
         "not to be trusted: run (cuda, NVIDIA H200): Overlap/A+B/n:1: invalid: throttled",
     ]
@@ -202,6 +214,7 @@ def test_every_family_is_in_a_chart_but_what_has_none(
 ) -> None:
     new = [samples.copies, samples.pipelines, samples.compute_transfers, samples.fragments]
     new += [samples.priorities, samples.supplies, samples.launches, samples.copy_shares]
+    new += [samples.links, samples.partitions, samples.matrix, samples.attributions]
     rows = [row for make in new for row in make()]
     rows.append(samples.row("Copy/Sequential/elements:64/cache:cold", GBps=3.0))
     source = samples.write(tmp_path / "run.json", samples.document(rows))

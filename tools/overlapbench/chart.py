@@ -18,14 +18,22 @@ import altair as alt
 import vl_convert
 
 from overlapbench import theme
+from overlapbench.charts.attribution import (
+    LEAST_SLOWDOWN,
+    draw_attributions,
+    select_attributions,
+)
 from overlapbench.charts.bandwidth import draw_bandwidth, select_bandwidths
 from overlapbench.charts.compute_transfer import draw_compute_transfers, select_compute_transfers
 from overlapbench.charts.copy_bandwidth import draw_copies, select_copies
 from overlapbench.charts.copy_share import draw_copy_shares, select_copy_shares
 from overlapbench.charts.fragments import draw_fragments, select_fragments
 from overlapbench.charts.launch import draw_launches, select_launches
+from overlapbench.charts.link import KNEE_SHARE, draw_links, select_links
+from overlapbench.charts.matrix import draw_matrix, select_matrix
 from overlapbench.charts.mlp import draw_mlp, select_mlp
 from overlapbench.charts.pairs import draw_pairs, select_pairs
+from overlapbench.charts.partition import draw_partitions, select_partitions
 from overlapbench.charts.pipeline import draw_pipelines, select_pipelines
 from overlapbench.charts.priority import draw_priorities, select_priorities
 from overlapbench.charts.slowdown import draw_slowdown
@@ -162,6 +170,45 @@ CHARTS = (
         select=select_mlp,
         draw=draw_mlp,
     ),
+    ChartKind(
+        name="link",
+        title="Link bandwidth against SMs",
+        reading=f"The ring marks the knee: the fewest SMs that reach {KNEE_SHARE:.0%} of the"
+        " plateau, the highest point. Dashed is what takes no SMs.",
+        needs="Lab/Link rows that take SMs",
+        select=select_links,
+        draw=draw_links,
+    ),
+    ChartKind(
+        name="partition",
+        title="Sharing the SMs between two sides",
+        reading="In a cell stand T, and below it the slowdowns of the computation | of the"
+        " communication. The frame marks the best T of a panel.",
+        needs="Lab/Partition rows",
+        select=select_partitions,
+        draw=draw_partitions,
+        wide=True,
+    ),
+    ChartKind(
+        name="matrix",
+        title="Who takes from whom",
+        reading="Upper half of a cell: slowdown of the computation. Lower half: of the"
+        " communication.",
+        needs="Lab/Matrix rows",
+        select=select_matrix,
+        draw=draw_matrix,
+        wide=True,
+    ),
+    ChartKind(
+        name="attribution",
+        title="Where a slowdown comes from",
+        reading="A bar ends at the slowdown - 1 that was measured; a negative share, which is"
+        f" noise, stands left of zero. Up to a slowdown of {LEAST_SLOWDOWN:g} there is nothing to"
+        " explain.",
+        needs="Lab/Attribution rows",
+        select=select_attributions,
+        draw=draw_attributions,
+    ),
 )
 
 
@@ -205,7 +252,9 @@ def draw_charts(
         families = list(dict.fromkeys(row.name.family for row in selected))
         if len(families) > 1 and one_family_each:
             parts = {
-                f"{kind.name}-{family}": [row for row in selected if row.name.family == family]
+                f"{kind.name}-{family.replace('/', '-')}": [
+                    row for row in selected if row.name.family == family
+                ]
                 for family in families
             }
         else:

@@ -1,0 +1,292 @@
+"""The charts of the laboratory: every figure is a row's, and what they mark is marked rightly."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+import samples
+from overlapbench.chart import Chart, draw_charts
+from overlapbench.result import parse_result
+from samples import Json
+
+
+def draw(name: str, *documents: Json) -> Chart:
+    results = [
+        parse_result(f"run{index}.json", json.dumps(document))
+        for index, document in enumerate(documents)
+    ]
+    return next(chart for chart in draw_charts(results, "") if chart.kind.name == name)
+
+
+def drawn(name: str, rows: Sequence[Json], with_key: str) -> list[Json]:
+    """Return the distinct records of a chart that have a key."""
+    return records(draw(name, samples.document(rows)), with_key)
+
+
+def records(chart: Chart, with_key: str) -> list[Json]:
+    data = [record for values in chart.spec["datasets"].values() for record in values]
+    unique = {json.dumps(record, sort_keys=True): record for record in data if with_key in record}
+    return list(unique.values())
+
+
+def panel_titles(chart: Chart) -> list[str]:
+    return [" ".join(panel["title"]["text"]) for panel in chart.spec["concat"]]
+
+
+def bad(row: Json, reason: str = "throttled") -> Json:
+    return row | {"valid": 0.0, "label": f"invalid: {reason}"}
+
+
+# ---- link
+
+
+def link(sms: int, rate: float, transport: str = "sm_load", way: str = "Broadcast") -> Json:
+    name = f"Lab/Link/{way}/bytes:268435456/transport:{transport}"
+    axis = f"/comm_sms:{sms}" if sms else ""
+    return samples.row(f"{name}{axis}/cache:cold", GBps=rate, comm_sms=float(sms))
+
+
+def test_a_link_has_a_panel_a_way_and_a_curve_a_transport() -> None:
+    rows = samples.links()
+    chart = draw("link", samples.document(rows))
+    assert panel_titles(chart) == [
+        "Broadcast: one way",
+        "SendRecv: both ways at once",
+        "AllGather",
+    ]
+    points = records(chart, "curve")
+    assert {(r["name"], r["sms"], r["GBps"]) for r in points} == {
+        (row["name"], row["comm_sms"], row["GBps"]) for row in rows if row["comm_sms"]
+    }
+    assert {r["series"] for r in points if r["way"] == "AllGather"} == {"nccl", "nccl_sym"}
+
+
+def test_the_ring_is_at_the_fewest_sms_that_reach_95_percent() -> None:
+    rates = {1: 48.0, 2: 96.0, 4: 191.0, 8: 355.0, 16: 374.0, 32: 370.0}
+    rows = [link(sms, rate) for sms, rate in rates.items()]
+    (knee,) = drawn("link", rows, "ring")
+    assert (knee["sms"], knee["plateau"]) == (16, 374.0)
+    rows[3] |= {"GBps": 355.4}
+    (knee,) = drawn("link", rows, "ring")
+    assert (knee["sms"], knee["GBps"]) == (8, 355.4)
+    assert knee["curve"] == "sm_load: knee at 8, plateau 374 GB/s"
+
+
+def test_a_point_not_to_be_trusted_is_no_knee_and_no_plateau() -> None:
+    rows = [link(1, 48.0), bad(link(4, 500.0)), link(8, 356.0), link(16, 374.0)]
+    (knee,) = drawn("link", rows, "ring")
+    assert (knee["sms"], knee["plateau"]) == (8, 374.0)
+    assert drawn("link", [link(8, 356.0), bad(link(16, 374.0))], "ring") == []
+
+
+def test_rings_at_one_place_are_told_apart() -> None:
+    rows = [
+        link(sms, rate, kind)
+        for kind in ("sm_load", "sm_bulk")
+        for sms, rate in ((1, 48), (8, 370))
+    ]
+    narrow, wide = sorted(knee["ring"] for knee in drawn("link", rows, "ring"))
+    assert narrow < wide
+
+
+def test_what_takes_no_sms_is_a_named_line_across() -> None:
+    rows = [link(1, 48.0), link(8, 370.0), link(0, 368.0, "copy"), link(0, 366.0, "nccl_ce")]
+    lines = {line["label"]: line["label_at"] for line in drawn("link", rows, "label_at")}
+    above, below = lines["copy, no SMs: 368 GB/s"], lines["nccl_ce, no SMs: 366 GB/s"]
+    assert above > 368.0 > 366.0 > below
+    assert not [r for r in drawn("link", rows, "curve") if r["series"] in ("copy", "nccl_ce")]
+
+
+def test_sms_are_those_that_were_seen_or_else_those_of_the_name() -> None:
+    seen = link(8, 370.0) | {"comm_sms": 7.0}
+    unseen = link(4, 191.0)
+    del unseen["comm_sms"]
+    assert {r["sms"] for r in drawn("link", [seen, unseen], "curve")} == {4, 7}
+
+
+# ---- partition
+
+
+def test_a_partition_has_its_times_and_losses_in_cells() -> None:
+    rows = samples.partitions()
+    chart = draw("partition", samples.document(rows))
+    assert panel_titles(chart) == ["computation first", "communication first"]
+    cells = {r["name"]: r for r in records(chart, "down")}
+    assert {name: cell["overlap_ms"] for name, cell in cells.items()} == {
+        row["name"]: row["overlap_ms"] for row in rows
+    }
+    limited = cells[
+        next(name for name in cells if "comm_ctas:16" in name and "comp_sms:120" in name)
+    ]
+    assert (limited["down"], limited["comp_sms"]) == ("nccl 16 CTAs", "120")
+    assert (limited["text"], limited["sides"]) == ("2.02 ms", "1.02 | 1.16")
+    assert {r["down"] for r in cells.values()} == {
+        *("nccl", "nccl 8 CTAs", "nccl 16 CTAs", "copy"),
+        *("sm_bulk 4 SMs", "sm_bulk 8 SMs", "sm_bulk 16 SMs"),
+    }
+    panel = chart.spec["concat"][0]
+    first = panel["layer"][0]["encoding"]
+    assert first["x"]["scale"]["domain"] == ["112", "120", "128", "all"]
+    assert first["y"]["scale"]["domain"][:3] == ["nccl", "nccl 8 CTAs", "nccl 16 CTAs"]
+
+
+def test_transports_stand_by_what_they_take_whatever_the_order_of_the_rows() -> None:
+    rows = samples.partitions()[::-1]
+    panel = draw("partition", samples.document(rows)).spec["concat"][0]
+    assert panel["layer"][0]["encoding"]["y"]["scale"]["domain"] == [
+        "copy",
+        *("sm_bulk 4 SMs", "sm_bulk 8 SMs", "sm_bulk 16 SMs"),
+        *("nccl", "nccl 8 CTAs", "nccl 16 CTAs"),
+    ]
+
+
+def test_the_best_cell_of_each_panel_is_a_trusted_one() -> None:
+    rows = samples.partitions()
+    best = min((row for row in rows if "first:comm" in row["name"]), key=lambda r: r["overlap_ms"])
+    cells = drawn("partition", rows, "down")
+    marked = {r["panel"]: r["name"] for r in cells if r["best"]}
+    assert marked["communication first"] == best["name"]
+    assert len(marked) == sum(r["best"] for r in cells) == 2
+    worse = [bad(row) if row is best else row for row in rows]
+    cells = drawn("partition", worse, "down")
+    marked = {r["panel"]: r["name"] for r in cells if r["best"]}
+    assert marked["communication first"] != best["name"]
+    for cell in cells:
+        times = [r["overlap_ms"] for r in cells if r["panel"] == cell["panel"] and r["trusted"]]
+        if cell["trusted"]:
+            assert cell["to_best"] == cell["overlap_ms"] / min(times)
+    assert [r["text"] for r in cells if not r["trusted"]] == ["invalid"]
+
+
+def test_partitions_of_other_sizes_and_files_have_panels_of_their_own() -> None:
+    rows = samples.partitions()
+    other = [
+        row | {"name": name, "run_name": name}
+        for row in rows
+        for name in [row["name"].replace("n:8192", "n:4096")]
+    ]
+    assert panel_titles(draw("partition", samples.document(rows + other))) == [
+        *("computation first · n 8192", "computation first · n 4096"),
+        *("communication first · n 8192", "communication first · n 4096"),
+    ]
+    again = draw("partition", samples.document(rows[:3]), samples.document(rows[:3]))
+    assert panel_titles(again) == [
+        f"computation first · run{index} (cuda, NVIDIA H200)" for index in (0, 1)
+    ]
+
+
+# ---- matrix
+
+
+def test_the_matrix_shows_what_each_side_loses() -> None:
+    rows = samples.matrix()
+    chart = draw("matrix", samples.document(rows))
+    assert panel_titles(chart) == ["computation first", "communication first"]
+    halves = {(r["name"], r["half"]): r["loss"] for r in records(chart, "loss")}
+    assert halves == {
+        (row["name"], half): row[half]
+        for row in rows
+        for half in ("comp_slowdown", "comm_slowdown")
+    }
+    labels = {(r["communication"], r["computation"]) for r in records(chart, "loss")}
+    assert len(labels) == len(rows) / 2
+    assert ("AllGather · nccl", "CublasGemm") in labels
+    assert ("AllGather · sm_bulk", "Attention") in labels
+    assert ("HostToDevice", "L2Kernel") in labels
+
+
+def test_sizes_of_one_workload_are_told_apart() -> None:
+    name = "Matrix/AllGather+CublasGemm/bytes:{}/n:{}/cache:cold"
+    losses = 1.1, 1.2
+    rows = [
+        samples.lab_pair(name.format(size, n), (1.0, 1.0, 1.1), losses)
+        for size in (1 << 20, 1 << 30)
+        for n in (64, 128)
+    ]
+    labels = {(r["communication"], r["computation"]) for r in drawn("matrix", rows, "loss")}
+    assert labels == {
+        (f"AllGather · {size}", f"CublasGemm · n {n}")
+        for size in ("1 MiB", "1 GiB")
+        for n in (64, 128)
+    }
+
+
+def test_a_cell_without_a_figure_is_grey_and_says_why() -> None:
+    rows = samples.matrix()
+    failed, missing = rows[3]["name"], rows[5]
+    error: Json = {"error_occurred": True, "error_message": "needs 4 GPUs"}
+    rows[3] = samples.row(failed, **error)
+    cells = drawn("matrix", [row for row in rows if row is not missing], "half")
+    grey = [cell for cell in cells if not cell["trusted"]]
+    assert {(c.get("name"), c["text"], c["problem"]) for c in grey} == {
+        (failed, "error", "needs 4 GPUs"),
+        (None, "", "not measured"),
+    }
+    assert {c["half"] for c in grey} == {"comp_slowdown", "comm_slowdown"}
+
+
+def test_a_side_without_a_slowdown_of_its_own_is_unknown() -> None:
+    rows = samples.matrix()
+    del rows[0]["comm_slowdown"]
+    cells = drawn("matrix", rows, "half")
+    texts = {c["half"]: c["text"] for c in cells if c.get("name") == rows[0]["name"]}
+    assert texts == {"comp_slowdown": "1.00", "comm_slowdown": "?"}
+
+
+# ---- attribution
+
+
+def parts_of(rows: Sequence[Json]) -> dict[str, list[Json]]:
+    parts: dict[str, list[Json]] = {}
+    for part in drawn("attribution", rows, "cause"):
+        parts.setdefault(part["name"], []).append(part)
+    return parts
+
+
+def test_shares_are_stacked_to_the_excess() -> None:
+    rows = samples.attributions()
+    parts = parts_of(rows)
+    for row in rows[:4]:
+        mine = parts[row["name"]]
+        causes = ("by_sm", "by_hbm", "by_l2", "by_clock", "residual")
+        assert [part["share"] for part in mine] == [row[cause] for cause in causes]
+        excess = row["slowdown"] - 1
+        assert sum(part["to"] - part["from"] for part in mine) == pytest.approx(excess)
+        for part in mine:
+            assert part["to"] - part["from"] == pytest.approx(part["share"] * excess)
+        for sign in (1, -1):  # each next part begins where the last of its sign ended
+            side = [part for part in mine if (part["share"] >= 0) == (sign > 0)]
+            ends = [0.0, *(part["to"] for part in side)]
+            assert [part["from"] for part in side] == ends[:-1]
+
+
+def test_what_is_not_slowed_down_has_no_bar_and_says_so() -> None:
+    rows = samples.attributions()
+    rows[0] |= {"slowdown": 1.1}
+    parts = parts_of(rows)
+    assert set(parts) == {row["name"] for row in rows[1:4]}
+    texts = {r["name"]: r["text"] for r in drawn("attribution", rows, "text") if "cause" not in r}
+    assert texts[rows[0]["name"]] == "1.10: no slowdown to explain"
+    assert texts[rows[4]["name"]] == "1.02: no slowdown to explain"
+    assert texts[rows[1]["name"]] == "1.25"
+
+
+def test_shares_not_to_be_trusted_are_not_stacked() -> None:
+    rows = samples.attributions()
+    rows[0] = bad(rows[0])
+    assert rows[0]["name"] not in parts_of(rows)
+    (bar,) = [r for r in drawn("attribution", rows, "reach") if r["name"] == rows[0]["name"]]
+    assert (bar["excess"], bar["text"]) == (pytest.approx(0.73), "1.73 · invalid")
+
+
+def test_pairs_are_named_by_both_sides_and_what_sets_them_apart() -> None:
+    rows = samples.attributions()[:2]
+    names = [r["pair"] for r in drawn("attribution", rows, "reach") if "cause" not in r]
+    assert names == ["CublasGemm beside AllGather\nnccl", "CublasGemm beside AllGather\nsm_bulk"]
+
+
+def test_intervals_of_shares_are_told() -> None:
+    document = samples.with_intervals(samples.stated(samples.document(samples.attributions())))
+    parts = records(draw("attribution", document), "cause")
+    assert all(part["share_low"] <= part["share"] <= part["share_high"] for part in parts)

@@ -1,0 +1,195 @@
+"""Bandwidth of the link between GPUs against the SMs that drive it.
+
+A curve is a transport. Its ring is the knee: the fewest SMs that reach KNEE_SHARE of its plateau,
+which is its highest point. What copy engines carry takes no SMs: a dashed line across the panel.
+"""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.charts.curves import count_axis
+from overlapbench.charts.lab import SM_AXES, transport_names
+from overlapbench.charts.panels import (
+    Record,
+    bounds,
+    identity,
+    interval_bars,
+    panel_size,
+    panel_title,
+    parted,
+    split,
+)
+from overlapbench.charts.plot import plot, tooltip
+from overlapbench.result import Row
+from overlapbench.series import SEPARATOR, axes_label, shared_axes
+from overlapbench.theme import Drawing
+
+KNEE_SHARE = 0.95
+_WAYS = {"Broadcast": "Broadcast: one way", "SendRecv": "SendRecv: both ways at once"}
+_X_TITLE = "SMs (NCCL: CTAs) that the transport takes"
+_TOLD = ("name:N", "file:N", "sms:Q", "GBps:Q", "GBps_per_sm:Q", "problem:N")
+_HEADROOM = 1.08  # of the highest bandwidth
+_LABEL_GAP = 0.06  # between names of dashed lines, as a share of the axis
+_RING, _RING_STEP = 15, 6  # across, in pixels: of a knee's ring, and of one round another
+_DASH = [6, 4]
+
+
+def select_links(rows: Sequence[Row]) -> list[Row]:
+    """Return the Lab/Link rows with a bandwidth, if any of them takes SMs."""
+    found = [
+        row for row in rows if row.name.family == "Lab/Link" and row.counters.get("GBps", 0.0) > 0
+    ]
+    return found if any(_sms(row) for row in found) else []
+
+
+def draw_links(rows: Sequence[Row]) -> Drawing:
+    """Draw a panel for each way to load the link, all at one scale."""
+    records = _records(rows)
+    parts = split(records, "way")
+    columns = min(2, len(parts))
+    x = count_axis("sms", [record["sms"] for record in records if record["sms"]], _X_TITLE)
+    reach = max(record["GBps_high" if "GBps_high" in record else "GBps"] for record in records)
+    scale = alt.Scale(domain=[0, _HEADROOM * reach], nice=False)
+    colours = dict(zip(split(records, "series"), _cycle(len(records)), strict=False))
+    panels = (
+        _panel(part, x, scale, colours).properties(
+            title=panel_title(way, columns), **panel_size(columns, 300)
+        )
+        for way, part in parts.items()
+    )
+    chart: alt.ConcatChart = alt.concat(*panels, columns=columns).resolve_scale(
+        color="independent", shape="independent"
+    )
+    return chart
+
+
+def _cycle(count: int) -> list[str]:
+    return [theme.SERIES_COLOURS[i % len(theme.SERIES_COLOURS)] for i in range(count)]
+
+
+def _sms(row: Row) -> int:
+    """Return how many SMs a row was seen to take, or else was given; 0 for a copy engine."""
+    written = next((row.name.axis(axis) for axis in SM_AXES if row.name.axis(axis)), None) or "0"
+    return round(row.counters.get("comm_sms", float(written) if written.isdecimal() else 0.0))
+
+
+def _records(rows: Sequence[Row]) -> list[Record]:
+    transport = transport_names(rows)
+    leave_out = {"transport", *SM_AXES, *shared_axes(rows)}
+    several_files = len({row.file for row in rows}) > 1
+    records = []
+    for row in rows:
+        (workload,) = row.name.workloads
+        others = axes_label(row, leave_out, several_files)
+        parts = [transport(row), "" if others == workload else others]
+        per_sm = {key: row.counters[key] for key in ("GBps_per_sm",) if key in row.counters}
+        records.append(
+            identity(row)
+            | {
+                "way": _WAYS.get(workload, workload),
+                "series": SEPARATOR.join(filter(None, parts)) or workload,
+                "sms": _sms(row),
+                "GBps": row.counters["GBps"],
+            }
+            | per_sm
+            | bounds(row, "GBps")
+        )
+    return records
+
+
+def _panel(
+    records: Sequence[Record], x: alt.X, scale: alt.Scale, colours: dict[str, str]
+) -> Drawing:
+    points = [record for record in records if record["sms"]]
+    knees = _knees(points, scale.domain[1])
+    legend = {series: _legend(series, knees) for series in split(points, "series")}
+    points = [record | {"curve": legend[record["series"]]} for record in points]
+    knees = [mark | {"curve": legend[mark["series"]]} for mark in knees]
+    colour, shape = _style(legend, colours)
+    y = alt.Y("GBps:Q", title="GB/s", scale=scale)
+    base = plot(points).encode(x=x, y=y, tooltip=tooltip(_TOLD))
+    good, bad = parted(base)
+    ring = plot(knees).encode(x=x, y=y, color=colour, tooltip=tooltip(_TOLD))
+    return alt.layer(
+        *_references([record for record in records if not record["sms"]], scale, colours),
+        *interval_bars(base, points, y, colour),
+        good.mark_line(strokeWidth=2).encode(color=colour),
+        ring.mark_point(strokeWidth=2, opacity=1).encode(
+            size=alt.Size("ring:Q", scale=None, legend=None)
+        ),
+        bad.mark_point(**theme.UNTRUSTED_POINT).encode(shape=shape),
+        good.mark_point(filled=True, size=50, opacity=1).encode(color=colour, shape=shape),
+    )
+
+
+def _knees(points: Sequence[Record], top: float) -> list[Record]:
+    """Find each curve's knee; a ring at the place of another is wider."""
+    knees: list[Record] = []
+    for curve in split([point for point in points if point["trusted"]], "series").values():
+        plateau = max(point["GBps"] for point in curve)
+        reached = [point for point in curve if point["GBps"] >= KNEE_SHARE * plateau]
+        knee = min(reached, key=lambda point: int(point["sms"]))
+        if len({point["sms"] for point in curve}) < 2:
+            continue
+        near = [
+            other
+            for other in knees
+            if other["sms"] == knee["sms"] and abs(other["GBps"] - knee["GBps"]) < 0.03 * top
+        ]
+        knees.append(knee | {"plateau": plateau, "ring": (_RING + _RING_STEP * len(near)) ** 2})
+    return knees
+
+
+def _legend(series: str, knees: Sequence[Record]) -> str:
+    for knee in knees:
+        if knee["series"] == series:
+            return f"{series}: knee at {knee['sms']}, plateau {knee['plateau']:.0f} GB/s"
+    return series
+
+
+def _style(legend: dict[str, str], colours: dict[str, str]) -> tuple[alt.Color, alt.Shape]:
+    """Give a transport one colour and point shape in all panels."""
+    shapes = dict(zip(colours, theme.SERIES_SHAPES * len(colours), strict=False))
+    domain = list(legend.values())
+    key = alt.Legend(orient="bottom", columns=1, title=None, rowPadding=0)
+    return (
+        alt.Color(
+            "curve:N",
+            scale=alt.Scale(domain=domain, range=[colours[series] for series in legend]),
+            legend=key,
+        ),
+        alt.Shape(
+            "curve:N",
+            scale=alt.Scale(domain=domain, range=[shapes[series] for series in legend]),
+            legend=key,
+        ),
+    )
+
+
+def _references(
+    records: Sequence[Record], scale: alt.Scale, colours: dict[str, str]
+) -> list[alt.Chart]:
+    """Draw what takes no SMs across the panel, its name at the left, none over another.
+
+    The name of the highest stands above its line, others below theirs.
+    """
+    gap = _LABEL_GAP * scale.domain[1]
+    y = alt.Y("GBps:Q", title="GB/s", scale=scale)
+    layers: list[alt.Chart] = []
+    highest_free = float("inf")
+    for record in sorted(records, key=lambda record: -float(record["GBps"])):
+        above = record["GBps"] + gap / 2
+        at = min(record["GBps"] - gap / 2, highest_free) if layers else above
+        highest_free = at - gap
+        colour = colours[record["series"]] if record["trusted"] else theme.GREY
+        text = f"{record['series']}, no SMs: {record['GBps']:.0f} GB/s"
+        base = plot([record | {"label": text, "label_at": at}]).encode(tooltip=tooltip(_TOLD))
+        label = base.encode(x=alt.value(6), y=alt.Y("label_at:Q", scale=scale), text="label:N")
+        layers += [
+            base.mark_rule(strokeDash=_DASH, strokeWidth=2, color=colour).encode(y=y),
+            label.mark_text(style="halo", align="left"),
+            label.mark_text(align="left", color=colour),
+        ]
+    return layers

@@ -1,0 +1,181 @@
+"""How two sides share a GPU's SMs best: one pair at every combination, and the one that ends first.
+
+The SMs of the computation stand across, the transport and what it takes down. A cell's figure is T,
+and below it what each side loses: the slowdown of the computation, then that of the communication.
+"""
+
+from collections.abc import Callable, Sequence
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.charts.curves import whole
+from overlapbench.charts.lab import (
+    SM_AXES,
+    has_pair,
+    in_order,
+    order_of,
+    order_title,
+    state_text,
+    transport_names,
+    two_digits,
+)
+from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
+from overlapbench.charts.plot import plot, tooltip
+from overlapbench.result import Row
+from overlapbench.series import SEPARATOR, describe, shared_axes
+from overlapbench.theme import Drawing
+
+_ALL_SMS = "all"
+_LEAST_WIDTH, _MOST_WIDTH = 66, 110  # of a cell; the least holds `1.02 | 1.31`
+_CELL_HEIGHT = 36
+_LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
+_MARGIN = 25  # beside a panel
+_FULL_COLOUR = (1.5, 3.0)  # T / the best: the colour is full at the highest, within these
+_TOLD = ("overlap_ms", "overlap_ms_low", "overlap_ms_high", "to_best")
+_SIDES = ("comp_slowdown", "comm_slowdown")
+
+
+def select_partitions(rows: Sequence[Row]) -> list[Row]:
+    """Return the Lab/Partition rows, failed ones too: their cells say so."""
+    found = [row for row in rows if has_pair(row, "Lab/Partition", "overlap_ms")]
+    return found if any(row.counters for row in found) else []
+
+
+def draw_partitions(rows: Sequence[Row]) -> Drawing:
+    """Draw a panel for each side that may start first; each marks its best cell."""
+    parts = split(_records(rows), "panel")
+    records = [record for part in parts.values() for record in _compared(part)]
+    across = list(dict.fromkeys(record["comp_sms"] for record in records))
+    across.sort(key=lambda sms: (sms == _ALL_SMS, 0 if sms == _ALL_SMS else int(sms)))
+    ordered = sorted(records, key=lambda record: record["place"])
+    down = list(dict.fromkeys(record["down"] for record in ordered))
+    beside = _LETTER_WIDTH * max(map(len, down)) + _MARGIN
+    fitting = theme.WIDTH // (_LEAST_WIDTH * len(across) + beside)
+    columns = min(len(parts), max(1, int(fitting)))
+    width = (theme.WIDTH / columns - beside) / len(across)
+    colour = _colour(records)
+    panels = (
+        _panel(part, across, down, colour).properties(
+            title=panel_title(title, columns),
+            width=max(_LEAST_WIDTH, min(_MOST_WIDTH, width)) * len(across),
+            height=_CELL_HEIGHT * len(down),
+        )
+        for title, part in split(records, "panel").items()
+    )
+    chart: alt.ConcatChart = alt.concat(*panels, columns=columns)
+    return chart
+
+
+def _records(rows: Sequence[Row]) -> list[Record]:
+    transport = transport_names(rows)
+    names = list(dict.fromkeys(map(transport, rows)))
+    orders = in_order([order_of(row) for row in rows])
+    title = _titles(rows)
+    records = [
+        identity(row)
+        | {
+            "panel": title(row),
+            "order": orders.index(order_of(row)),
+            "comp_sms": str(whole(row, "comp_sms") or _ALL_SMS),
+            "down": _taken(row, transport(row)),
+            "place": (names.index(transport(row)), _sms(row)),
+            "text": f"{row.counters['overlap_ms']:.3g} ms" if row.trusted else state_text(row),
+            "sides": " | ".join(two_digits(row, side) for side in _SIDES) if row.trusted else "",
+        }
+        | {key: row.counters[key] for key in ("overlap_ms", *_SIDES) if key in row.counters}
+        | bounds(row, "overlap_ms")
+        for row in rows
+    ]
+    return sorted(records, key=lambda record: int(record["order"]))
+
+
+def _titles(rows: Sequence[Row]) -> Callable[[Row], str]:
+    """Return what names a row's panel: the order, and what else sets panels apart."""
+    cells = {"transport", "comp_sms", "first", *SM_AXES, *shared_axes(rows)}
+    pairs = {row.name.workloads for row in rows}
+    files = {row.file for row in rows}
+
+    def title(row: Row) -> str:
+        axes = [describe(axis, value) for axis, value in row.name.axes if axis not in cells]
+        pair = ["+".join(row.name.workloads)] if len(pairs) > 1 else []
+        file = [row.file] if len(files) > 1 else []
+        return SEPARATOR.join([order_title(order_of(row)), *pair, *axes, *file])
+
+    return title
+
+
+def _sms(row: Row) -> int:
+    return next((sms for axis in SM_AXES if (sms := whole(row, axis))), 0)
+
+
+def _taken(row: Row, transport: str) -> str:
+    """Write a transport with what it was given: `nccl 16 CTAs`."""
+    unit = "CTAs" if row.name.axis("comm_ctas") else "SMs"
+    head = transport or row.name.workloads[0]
+    return f"{head} {_sms(row)} {unit}" if _sms(row) else head
+
+
+def _compared(records: Sequence[Record]) -> list[Record]:
+    """Add to each cell of a panel how its T compares with the panel's best."""
+    good = [record["overlap_ms"] for record in records if record["trusted"]]
+    return [
+        record
+        | (
+            {"to_best": record["overlap_ms"] / min(good), "best": record["overlap_ms"] == min(good)}
+            if record["trusted"]
+            else {"best": False}
+        )
+        for record in records
+    ]
+
+
+def _colour(records: Sequence[Record]) -> alt.Color:
+    """White for the best, orange for what takes longer."""
+    least, most = _FULL_COLOUR
+    highest = max((record["to_best"] for record in records if record["trusted"]), default=least)
+    return alt.Color(
+        "to_best:Q",
+        title="T / the panel's best",
+        scale=alt.Scale(
+            domain=[1.0, min(most, max(least, highest))],
+            range=["#FFFFFF", theme.VERMILION],
+            interpolate="lab",
+            clamp=True,
+        ),
+        legend=alt.Legend(orient="bottom", direction="horizontal", gradientLength=260),
+    )
+
+
+def _panel(
+    records: Sequence[Record], across: Sequence[str], down: Sequence[str], colour: alt.Color
+) -> Drawing:
+    base = plot(records).encode(
+        x=alt.X(
+            "comp_sms:N",
+            title="SMs of the computation",
+            scale=alt.Scale(domain=list(across)),
+            axis=alt.Axis(orient="top", labelAngle=0, **theme.CELL_AXIS),
+        ),
+        y=alt.Y(
+            "down:N",
+            title=None,
+            scale=alt.Scale(domain=list(down)),
+            axis=alt.Axis(**theme.CELL_AXIS),
+        ),
+        tooltip=tooltip(
+            ["name:N", "file:N", *(f"{field}:Q" for field in (*_TOLD, *_SIDES)), "problem:N"]
+        ),
+    )
+    good, bad = parted(base)
+    best = base.transform_filter("datum.best")
+    return alt.layer(
+        good.mark_rect().encode(color=colour),
+        bad.mark_rect(**theme.UNTRUSTED_CELL),
+        best.mark_rect(filled=False, stroke=theme.GREEN, strokeWidth=3),
+        best.mark_text(color=theme.ON_CELL, dy=-7, fontWeight="bold").encode(text="text:N"),
+        base.transform_filter("!datum.best")
+        .mark_text(color=theme.ON_CELL, dy=alt.expr("datum.sides ? -7 : 0"))
+        .encode(text="text:N"),
+        base.mark_text(color=theme.ON_CELL, dy=8, **theme.CELL_DETAIL).encode(text="sides:N"),
+    )
