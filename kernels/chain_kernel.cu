@@ -131,7 +131,7 @@ std::vector<WorkloadSpec> ChainKernel(Machine& machine) {
   spec.axes = {
       BytesAxis("chain_bytes", "size of the buffer, a power of two", host ? "64M" : "256M"),
       IntegerAxis("chain_steps", "dependent loads of each chain", 1, 1L << 30,
-                  host ? "20000" : "1000")};
+                  host ? "20000" : "2000")};
   spec.excluded = Excluded;
   spec.footprint = [&device = machine.device](const Settings& settings) {
     return Footprint{settings.Integer("chain_bytes") +

@@ -157,7 +157,7 @@ std::vector<WorkloadSpec> L2Kernel(Machine& machine) {
   spec.summary = "all SMs read a buffer that stays in the last-level cache";
   spec.axes = {
       BytesAxis("l2_bytes", "size of the buffer, a multiple of 16K", host ? "1M" : "24M"),
-      IntegerAxis("l2_passes", "how often it is read", 1, 1'000'000, host ? "100" : "150")};
+      IntegerAxis("l2_passes", "how often it is read", 1, 1'000'000, host ? "100" : "300")};
   spec.excluded = [](const Settings& settings) {
     return settings.Integer("l2_bytes") % kTileBytes == 0 ? ""
                                                           : "l2_bytes must be a multiple of 16K";

@@ -1,7 +1,9 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "comm/stand_in.h"
@@ -26,7 +28,7 @@ __device__ unsigned long long NowNs() {
 // Some registers of every thread, kept in use for as long as this lives, so that no other block
 // finds room on the SM: with the kernel's own they are 64 a thread.
 struct HeldRegisters {
-  unsigned held[40];
+  unsigned held[24];
 
   __device__ explicit HeldRegisters(unsigned seed) {
 #pragma unroll
@@ -53,7 +55,7 @@ __device__ void CopySlice(const StandInTask& task, int slice) {
   const long begin = task.block_words * slice / task.slices;
   const long end = task.block_words * (slice + 1) / task.slices;
   const long offset = task.block_words * blockIdx.x;
-  constexpr int kInFlight = 4;
+  constexpr int kInFlight = 8;
   for (long first = begin + threadIdx.x; first < end; first += kThreads * kInFlight) {
     uint4 words[kInFlight];
 #pragma unroll
@@ -83,12 +85,33 @@ __global__ __launch_bounds__(kThreads, 1) void HoldAndCopy(StandInTask task) {
   if (threadIdx.x == 0) atomicMax(task.longest_ns, NowNs() - started_ns);
 }
 
-// Between the pieces of a copy by engine: waits until it is time for the next. One warp of few
-// registers finds a place on an SM that a computation has filled.
-__global__ void Pace(unsigned long long* started_ns, unsigned long long due_ns) {
-  if (due_ns == 0) *started_ns = NowNs();
-  while (NowNs() - *started_ns < due_ns) __nanosleep(200);
-}
+// Lets the pieces of a copy by engine begin evenly spread over the time: a kernel could not, which
+// waits where a computation fills the SMs. The driver calls it on a thread of its own, in the order
+// of the stream.
+class Pacer {
+ public:
+  Pacer(long pieces, std::chrono::nanoseconds duration)
+      : pieces_(pieces), interval_(duration / pieces) {}
+  void EnqueueWait(Stream& stream) {
+    CUDA_CHECK(cudaLaunchHostFunc(NativeStream(stream), &Pacer::Wait, this));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static void Wait(void* pacer) {
+    auto& self = *static_cast<Pacer*>(pacer);
+    if (self.next_ == 0) self.started_ = Clock::now();
+    const auto due = self.started_ + self.next_ * self.interval_;
+    while (Clock::now() < due) std::this_thread::yield();
+    self.next_ = (self.next_ + 1) % self.pieces_;
+  }
+
+  long pieces_;
+  std::chrono::nanoseconds interval_;
+  long next_ = 0;
+  Clock::time_point started_;
+};
 
 class StandIn : public Workload {
  public:
@@ -99,7 +122,11 @@ class StandIn : public Workload {
         memory_(machine.device.Allocate(most_span_bytes, MemoryKind::kDevice)),
         longest_ns_(machine.device.Allocate(sizeof(unsigned long long), MemoryKind::kDevice)) {}
 
-  void Connect() override { options_ = ask_(); }
+  void Connect() override {
+    options_ = ask_();
+    const std::chrono::duration<double, std::micro> duration(options_.duration_us);
+    pacer_.emplace(kPieces, std::chrono::duration_cast<std::chrono::nanoseconds>(duration));
+  }
 
   [[nodiscard]] Cost cost() const override {
     Cost cost;
@@ -129,7 +156,7 @@ class StandIn : public Workload {
     stream.Synchronize(machine_.timeout, "verifying StandIn");
     if (options_.sms > 0 && static_cast<double>(longest_ns) < 1000 * options_.duration_us)
       return {1, 0, "the stand-in ended before its time"};
-    const long copied = std::min(BytesToCopy() / 512 * 512, half_bytes()) / 4;
+    const long copied = std::min(BytesToCopy() / (kPieces * 16) * (kPieces * 16), half_bytes()) / 4;
     if (copied == 0) return {};
     const ExpectedSegments expected{count(), 0, 0, 1, kMost, kSeed};
     return FindFault(machine_, stream, to(), copied, Element::kInt32, expected);
@@ -157,7 +184,7 @@ class StandIn : public Workload {
   }
 
   [[nodiscard]] StandInTask Task() const {
-    constexpr double kSlice_us = 20;
+    constexpr double kSlice_us = 50;
     const int slices = std::max(static_cast<int>(options_.duration_us / kSlice_us), 1);
     return {static_cast<const uint4*>(memory_.data()),
             reinterpret_cast<uint4*>(to()),
@@ -168,30 +195,30 @@ class StandIn : public Workload {
             static_cast<unsigned long long*>(longest_ns_.data())};
   }
 
-  // In few pieces: the driver queues a limited number behind a closed gate.
-  void EnqueueCopies(Stream& stream) const {
-    constexpr long kPieces = 32;
-    auto* const started_ns = static_cast<unsigned long long*>(longest_ns_.data());
+  void EnqueueCopies(Stream& stream) {
     const long piece = BytesToCopy() / kPieces / 16 * 16;
     if (piece == 0) return;
     long offset = 0;
     for (long i = 0; i < kPieces; ++i) {
-      Pace<<<1, 1, 0, NativeStream(stream)>>>(
-          started_ns, static_cast<unsigned long long>(1000 * options_.duration_us * i / kPieces));
+      pacer_->EnqueueWait(stream);
       for (long left = piece; left > 0;) {
         const long bytes = std::min(left, half_bytes() - offset);
-        stream.Copy(to() + offset, static_cast<std::byte*>(memory_.data()) + offset, bytes);
+        EnqueueEngineCopy(stream, {to() + offset, static_cast<std::byte*>(memory_.data()) + offset,
+                                   static_cast<std::size_t>(bytes)});
         left -= bytes;
         offset = (offset + bytes) % half_bytes();
       }
     }
   }
 
+  static constexpr long kPieces = 16;
+
   Machine machine_;
   std::function<StandInOptions()> ask_;
   StandInOptions options_;
   Buffer memory_;
-  Buffer longest_ns_;  // with SMs: HoldAndCopy's; without: when the first piece began
+  Buffer longest_ns_;
+  std::optional<Pacer> pacer_;  // of copies by engine
 };
 
 }  // namespace
