@@ -18,9 +18,12 @@ namespace {
 
 void PrintAxesOf(const std::string& owner, const std::vector<Axis>& axes) {
   std::cout << owner << "\n";
-  for (const Axis& axis : axes)
-    std::cout << fmt::format("  {} = {}  ({})\n", axis.name, fmt::join(axis.values, ","),
-                             axis.help);
+  for (const Axis& axis : axes) {
+    const std::string choices =
+        axis.choices.empty() ? "" : fmt::format("  of {}", fmt::join(axis.choices, ","));
+    std::cout << fmt::format("  {} = {}  ({}){}\n", axis.name, fmt::join(axis.values, ","),
+                             axis.help, choices);
+  }
 }
 
 bool IsOfWorkload(const Registry& registry, const Axis& axis) {

@@ -21,19 +21,23 @@ std::string ExcludedForAll(const Settings& settings) {
 }
 
 std::vector<std::string> DescribeUnavailable(const Plan& plan, const NameFilter& filter) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
-  for (const auto& [name, reason] : plan.unavailable()) {
+  struct Reason {
+    std::string text;
+    std::string first;            // name that it excludes
+    std::set<std::string> names;  // and all
+  };
+  std::vector<Reason> reasons;
+  for (const auto& [name, text] : plan.unavailable()) {
     if (!filter.Matches(name)) continue;
-    auto entry = std::ranges::find(by_reason, reason, [](const auto& pair) { return pair.first; });
-    if (entry == by_reason.end()) entry = by_reason.insert(by_reason.end(), {reason, {}});
-    if (std::ranges::find(entry->second, name) == entry->second.end())
-      entry->second.push_back(name);
+    auto entry = std::ranges::find(reasons, text, &Reason::text);
+    if (entry == reasons.end()) entry = reasons.insert(reasons.end(), {text, name, {}});
+    entry->names.insert(name);
   }
   std::vector<std::string> lines;
-  for (const auto& [reason, names] : by_reason) {
+  for (const auto& [text, first, names] : reasons) {
     const std::string more =
         names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : std::string();
-    lines.push_back(fmt::format("not available: {}{}: {}", names.front(), more, reason));
+    lines.push_back(fmt::format("not available: {}{}: {}", first, more, text));
   }
   return lines;
 }

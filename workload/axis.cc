@@ -80,10 +80,9 @@ Axis GridAxis(std::string name, std::string help, std::string_view defaults) {
 
 Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> choices,
                 std::string_view defaults, std::string_view standing) {
-  auto canonical = [choices = std::move(choices)](std::string_view text) {
-    return CanonicalChoice(text, choices);
-  };
-  return Finish({std::move(name), std::move(help), canonical, {}, ""}, defaults, standing);
+  auto canonical = [choices](std::string_view text) { return CanonicalChoice(text, choices); };
+  return Finish({std::move(name), std::move(help), canonical, {}, "", std::move(choices)}, defaults,
+                standing);
 }
 
 std::vector<std::string> ReadValues(const Axis& axis, std::string_view text) {

@@ -1,0 +1,121 @@
+"""The race of the tuner, on made-up machines whose best setting is known."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pytest
+from simulated_pairs import Machine
+
+from overlapbench.tune import search
+from overlapbench.tune.search import Estimate, Race
+from overlapbench.tune.space import Grid, Point
+
+PAIRS = range(60)
+GOOD = 0.02  # from the best
+MOST = 0.15  # of the grid
+
+
+class Raced(NamedTuple):
+    gap: float
+    share: float
+
+
+def race(seed: int) -> Raced:
+    machine = Machine(seed)
+    raced = Race(machine.grid, machine.measure)
+    winner = raced.run()
+    assert winner is not None
+    assert raced.spent == machine.evaluations
+    best = min(map(machine.true_ms, machine.grid.names))
+    return Raced(machine.true_ms(winner) / best - 1, machine.evaluations / len(machine.grid))
+
+
+def share_of_good(raced: Sequence[Raced]) -> float:
+    return sum(one.gap <= GOOD for one in raced) / len(raced)
+
+
+def test_nine_of_ten_pairs_are_within_2_percent_for_15_percent_of_the_grid() -> None:
+    raced = [race(seed) for seed in PAIRS]
+    assert max(one.share for one in raced) <= MOST
+    assert share_of_good(raced) >= 0.9
+
+
+def _keep_the_slow(self: Race, points: Sequence[Point], margin: float) -> list[Point]:
+    worst = max((self.known[point] for point in points), default=Estimate(0, 0, 0))
+    slow = [point for point in points if self.known[point].high * (1 + margin) >= worst.low]
+    return sorted(slow, key=lambda point: -self.known[point].ms)
+
+
+def _decide_at_once(self: Race, *_: object) -> list[Point]:
+    return []
+
+
+def _blind(self: Race) -> Point:
+    return next(reversed(self.known))
+
+
+@pytest.mark.parametrize(
+    ("method", "broken"),
+    [("keep", _keep_the_slow), ("survivors", _decide_at_once), ("_decide", _blind)],
+)
+def test_a_broken_search_does_not_keep_the_promise(
+    method: str, broken: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Race, method, broken)
+    if method == "survivors":
+        monkeypatch.setattr(Race, "_near", _decide_at_once)
+    assert share_of_good([race(seed) for seed in PAIRS]) < 0.9
+
+
+def line_of(times: dict[str, Estimate]) -> tuple[Grid, search.Measure]:
+    """Make a grid of one setting, and what measures it."""
+    grid = Grid.of(
+        {"transport": list(times)},
+        [f"Overlap/A+B/transport:{name}" for name in times],
+    )
+    return grid, lambda _, points, __: {point: times[point[0]] for point in points}
+
+
+def test_what_cannot_be_measured_does_not_win() -> None:
+    grid, measure = line_of({"a": Estimate(2, 1.9, 2.1), "b": Estimate(1, 0.9, 1.1)})
+    missing = Race(grid, lambda *all_of: {p: e for p, e in measure(*all_of).items() if e.ms > 1})
+    assert missing.run() == ("a",)
+    assert Race(grid, lambda *_: {}).run() is None
+
+
+def test_of_what_is_equal_within_noise_the_simplest_wins() -> None:
+    grid, measure = line_of({"a": Estimate(1.004, 1.0, 1.01), "b": Estimate(1, 0.99, 1.01)})
+    assert Race(grid, measure).run() == ("a",)
+    grid, measure = line_of({"a": Estimate(1.02, 1.0, 1.04), "b": Estimate(1, 0.98, 1.02)})
+    assert Race(grid, measure).run() == ("b",)
+
+
+def test_out_is_what_cannot_be_as_fast() -> None:
+    times = {"a": Estimate(2, 1.3, 3), "b": Estimate(1, 0.9, 1.2), "c": Estimate(1.1, 1.0, 1.2)}
+    grid, measure = line_of(times)
+    raced = Race(grid, measure)
+    raced.known = measure("", list(grid.names), 1)  # type: ignore[assignment]
+    assert raced.keep(list(grid.names), 0) == [("b",), ("c",)]
+    assert raced.keep(list(grid.names), 0.1) == [("a",), ("b",), ("c",)]
+
+
+def test_it_ends_when_time_is_over_and_knows_the_best_so_far() -> None:
+    machine = Machine(3)
+    raced = Race(machine.grid, machine.measure, lambda: machine.evaluations == 0)
+    winner = raced.run()
+    assert winner == raced.best
+    assert 0 < raced.spent < 40
+
+
+def test_an_interrupted_race_still_knows_the_best() -> None:
+    machine = Machine(3)
+
+    def interrupted(title: str, points: Sequence[Point], units: int) -> dict[Point, Estimate]:
+        if machine.evaluations:
+            raise KeyboardInterrupt
+        return machine.measure(title, points, units)
+
+    raced = Race(machine.grid, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        raced.run()
+    assert raced.best in machine.grid.names

@@ -1,0 +1,181 @@
+"""The race: which settings are measured next, which are out, and which one wins.
+
+A grid of settings has hundreds or thousands of points; LIMIT of them are measured. The settings are
+not independent: how many SMs a collective should take depends on what carries it, and whether the
+order matters depends on the SMs that the computation leaves free. So the race goes in rounds. Each
+round varies one group of settings around every candidate that is still in, all of a round in one
+process, so that they are compared under the same clocks.
+
+A candidate is out when even the low end of its interval is above the high end of the best one's, by
+more than the round's margin: what the settings that are still to be varied may gain. Margins
+shrink. Among the last few, longer measurements decide. Of those that are then equal within noise,
+the one with the fewest settings wins.
+
+An evaluation is one row measured once for a unit of time; a measurement of four units counts four.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from overlapbench.tune.space import (
+    CARRIER,
+    OF_COMMUNICATION,
+    OF_COMPUTATION,
+    ORDER,
+    PRIORITIES,
+    Grid,
+    Point,
+)
+
+LIMIT = 0.15  # of the grid may be measured
+LEAST_LIMIT = 24  # evaluations; a grid that is hardly larger is measured whole
+_FINALISTS = (4, 2)  # how many are measured again, and then again
+_UNITS = (2, 4)  # and for how long
+# Times that differ by less are not worth a setting.
+_NEGLIGIBLE = 0.005
+
+
+class Estimate(NamedTuple):
+    """The time of both sides together, and its 95 % interval."""
+
+    ms: float
+    low: float
+    high: float
+
+
+class Round(NamedTuple):
+    """One round: which settings are varied, around how many candidates, within which margin."""
+
+    title: str
+    knobs: Sequence[str]
+    candidates: int
+    margin: float
+
+
+ROUNDS = (
+    Round("SMs of the communication", OF_COMMUNICATION, 6, 0.25),
+    Round("limits of the computation", OF_COMPUTATION, 4, 0.15),
+    Round("SMs of the communication again", OF_COMMUNICATION, 3, 0.06),
+    Round("order", (ORDER,), 3, 0.06),
+    Round("limits of the computation again", OF_COMPUTATION, 2, 0.03),
+    Round("priorities", PRIORITIES, 2, 0.03),
+)
+
+# Measures points for so many units of time; what cannot be measured is missing from the answer.
+Measure = Callable[[str, Sequence[Point], int], Mapping[Point, Estimate]]
+
+
+@dataclass
+class Race:
+    """One search. Its state can be read at any time, as after an interruption."""
+
+    grid: Grid
+    measure: Measure
+    goes_on: Callable[[], bool] = lambda: True  # whether there is time left
+    known: dict[Point, Estimate] = field(default_factory=dict)
+    tried: set[Point] = field(default_factory=set)
+    spent: int = 0
+
+    @property
+    def limit(self) -> int:
+        """How many evaluations there may be."""
+        return max(LEAST_LIMIT, int(LIMIT * len(self.grid)))
+
+    @property
+    def reserve(self) -> int:
+        """What is kept for the finals."""
+        finals = sum(n * units for n, units in zip(_FINALISTS, _UNITS, strict=True))
+        return min(finals, self.limit // 3)
+
+    @property
+    def best(self) -> Point | None:
+        """The fastest point so far."""
+        return min(self.known, key=lambda point: self.known[point].ms, default=None)
+
+    def run(self) -> Point | None:
+        """Race, and return the winner; None if nothing could be measured."""
+        self._try("transports and orders", self._first())
+        for one in ROUNDS:
+            around = self.survivors(one.candidates, one.margin)
+            self._try(one.title, _in_turn(self.grid.varying(p, one.knobs) for p in around))
+        while (best := self.best) is not None and self._try("around the best", self._near(best)):
+            if best == self.best:
+                break
+        return self._decide()
+
+    def survivors(self, most: int, margin: float) -> list[Point]:
+        """Return the best point of each transport and order that is still in, the fastest first."""
+        leads: dict[Point, Point] = {}
+        for point in self._fastest_first():
+            leads.setdefault(self.grid.part(point, (CARRIER, ORDER)), point)
+        return self.keep(list(leads.values()), margin)[:most]
+
+    def keep(self, points: Sequence[Point], margin: float) -> list[Point]:
+        """Return those points that may be as fast as the fastest of them."""
+        best = min((self.known[point] for point in points), default=Estimate(0, 0, 0))
+        return [point for point in points if self.known[point].low <= best.high * (1 + margin)]
+
+    def _first(self) -> list[Point]:
+        """Return every transport in every order: without a limit, and with one that leaves SMs."""
+        carriers = self.grid.varying(self.grid.default, (CARRIER, ORDER))
+        limited = [point for start in carriers for point in self._limited(start)]
+        return [*carriers, *limited]
+
+    def _limited(self, start: Point) -> list[Point]:
+        """Return the point with a limit of the computation in the middle of those there are."""
+        others = [p for p in self.grid.varying(start, OF_COMPUTATION) if p != start]
+        for knob in OF_COMPUTATION:
+            alone = [p for p in others if set(self._differing(start, p)) == {knob}]
+            if alone:
+                return [alone[len(alone) // 2]]
+        return []
+
+    def _near(self, point: Point) -> list[Point]:
+        """Return all that differ from a point in one group of settings."""
+        groups = dict.fromkeys(one.knobs for one in ROUNDS)
+        return _in_turn(self.grid.varying(point, knobs) for knobs in (*groups, (CARRIER,)))
+
+    def _differing(self, one: Point, other: Point) -> list[str]:
+        return [k for k, a, b in zip(self.grid.ladder, one, other, strict=True) if a != b]
+
+    def _fastest_first(self) -> list[Point]:
+        return sorted(self.known, key=lambda point: self.known[point].ms)
+
+    def _try(self, title: str, points: Iterable[Point]) -> bool:
+        """Measure those that were not yet, as far as evaluations reach; tell whether any was."""
+        new = [point for point in dict.fromkeys(points) if point not in self.tried]
+        new = new[: max(0, self.limit - self.reserve - self.spent)]
+        return self._measure(title, new, 1)
+
+    def _measure(self, title: str, points: Sequence[Point], units: int) -> bool:
+        if not points or not self.goes_on():
+            return False
+        self.tried.update(points)
+        self.spent += units * len(points)
+        self.known.update(self.measure(title, points, units))
+        return True
+
+    def _decide(self) -> Point | None:
+        """Measure the last few again, for longer, and return the winner."""
+        points = self._fastest_first()
+        for finalists, units in zip(_FINALISTS, _UNITS, strict=True):
+            affordable = max(0, self.limit - self.spent) // units
+            points = self.keep(points, 0)[: min(finalists, affordable)] or points[:1]
+            if len(points) < 2 or not self._measure("finals", points, units):
+                break
+            points.sort(key=lambda point: self.known[point].ms)
+        return self._simplest(self.keep(points, 0))
+
+    def _simplest(self, points: Sequence[Point]) -> Point | None:
+        """Return the one with the fewest settings among those that are as good as the fastest."""
+        if not points:
+            return None
+        bar = min(self.known[point].ms for point in points) * (1 + _NEGLIGIBLE)
+        good = [point for point in points if self.known[point].ms <= bar]
+        return min(good, key=lambda point: (len(self.grid.changed(point)), self.known[point].ms))
+
+
+def _in_turn(lists: Iterable[Sequence[Point]]) -> list[Point]:
+    """Return what several lists hold, the first list first."""
+    return [point for points in lists for point in points]

@@ -1,0 +1,176 @@
+"""The space of a search: which settings of a pair may vary, and which combinations exist.
+
+What a setting may be comes from short ladders, and from the axes that the program lists. Which
+combinations this machine has, only the program knows: all are asked for at once, it lists those
+that it would measure, and these are the grid. A setting that is named in the pair stays fixed.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from overlapbench.names import BenchmarkName
+from overlapbench.source import ResultError
+
+CARRIER, ORDER = "transport", "first"
+OF_COMMUNICATION = ("comm_ctas", "comm_sms")
+OF_COMPUTATION = ("sm_target", "comp_sms")
+PRIORITIES = ("comp_priority", "comm_priority")
+
+_LISTED = re.compile(r"  (?P<name>\w+) = (?P<values>\S*)  \(.*\)(?:  of (?P<choices>\S+))?")
+_OTHERS = "Of every sample"  # how the axes begin that are no workload's
+_FEW_SMS = 16  # a device with fewer is cut SM by SM
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis as --list_axes shows it."""
+
+    values: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+
+    @property
+    def standing(self) -> str:
+        """The value that names leave out."""
+        return self.values[0]
+
+
+def _orders(axis: Axis, _: int) -> Iterable[str]:
+    return (axis.standing, "comp", "comm")
+
+
+def _partitions(_: Axis, sms: int) -> Iterable[str]:
+    """Return limits of a computation: multiples of eight SMs, which is how GPUs are cut."""
+    step = 8 if sms >= _FEW_SMS else 1
+    return map(str, (0, *range(-(-3 * sms // (4 * step)) * step if step > 1 else 1, sms, step)))
+
+
+def _targets(_: Axis, sms: int) -> Iterable[str]:
+    return map(str, (0, *(sms - free for free in (24, 16, 12, 8) if sms > free)))
+
+
+# The values of each setting, on a device with so many SMs; the standing value is the first.
+_LADDERS: Mapping[str, Callable[[Axis, int], Iterable[str]]] = {
+    CARRIER: lambda axis, _: (axis.standing, *axis.choices),
+    ORDER: _orders,
+    "comm_ctas": lambda *_: map(str, (0, 4, 8, 16, 32)),
+    "comm_sms": lambda *_: map(str, (0, 4, 8, 12, 24, 32)),  # 0 stands for 16
+    "sm_target": _targets,
+    "comp_sms": _partitions,
+    # Of two streams, only which one is higher counts.
+    "comp_priority": lambda *_: ("0", "1"),
+    "comm_priority": lambda *_: ("0", "1"),
+}
+
+Point = tuple[str, ...]  # a value for each setting of a grid
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user wants tuned: a pair, and the axes that are fixed."""
+
+    pair: str
+    fixed: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, text: str) -> "Wish":
+        """Read `Overlap/A+B/axis:value/...`, or the same without the family."""
+        try:
+            name = BenchmarkName.parse(text if text.startswith("Overlap/") else f"Overlap/{text}")
+        except ValueError as error:
+            raise ResultError(f"{error}; write for example AllGather+Gemm/bytes:64M") from None
+        return cls("+".join(name.workloads), dict(name.axes))
+
+    @property
+    def flags(self) -> list[str]:
+        return [f"--pair={self.pair}", *axis_flags(self.fixed)]
+
+    def of_row(self, row: BenchmarkName) -> "Wish":
+        """Return the wish for one row of those that this one stands for, with all axes fixed."""
+        own = {axis: value for axis, value in row.axes if axis not in _LADDERS}
+        given = {axis: row.axis(axis) or value for axis, value in self.fixed.items()}
+        return Wish("+".join(row.workloads), {**own, **given})
+
+
+def axis_flags(axes: Mapping[str, str]) -> list[str]:
+    return [f"--axis={axis}={value}" for axis, value in axes.items()]
+
+
+def parse_axes(listing: str, workloads: Sequence[str]) -> dict[str, Axis]:
+    """Read from --list_axes the axes that a pair of these workloads has."""
+    axes: dict[str, Axis] = {}
+    wanted = False
+    for line in listing.splitlines():
+        if found := _LISTED.fullmatch(line):
+            if wanted:
+                values, choices = (found[key] or "" for key in ("values", "choices"))
+                axes[found["name"]] = Axis(
+                    tuple(values.split(",")), tuple(filter(None, choices.split(",")))
+                )
+        else:
+            wanted = line.partition(":")[0] in workloads or line.startswith(_OTHERS)
+    return axes
+
+
+def ladders(axes: Mapping[str, Axis], fixed: Mapping[str, str], sms: int) -> dict[str, list[str]]:
+    """Return the values to try of each setting that is not fixed, and of which there are two."""
+    tried = {
+        name: list(dict.fromkeys((axes[name].standing, *values(axes[name], sms))))
+        for name, values in _LADDERS.items()
+        if name in axes and name not in fixed
+    }
+    return {name: values for name, values in tried.items() if len(values) > 1}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The settings that exist: each point is a row of the program."""
+
+    ladder: Mapping[str, Sequence[str]]  # the values of each setting, the standing one first
+    names: Mapping[Point, str]
+
+    @classmethod
+    def of(cls, ladder: Mapping[str, Sequence[str]], names: Iterable[str]) -> "Grid":
+        """Make the grid of the listed names; those that differ in no setting from another go."""
+        points: dict[Point, str] = {}
+        for text in names:
+            name = BenchmarkName.parse(text)
+            point = tuple(name.axis(knob) or values[0] for knob, values in ladder.items())
+            settings = dict(zip(ladder, point, strict=True))
+            ranks = [settings.get(priority, "0") for priority in PRIORITIES]
+            if ranks[0] != ranks[1] or ranks[0] == "0":
+                points.setdefault(point, text)
+        # In an order that is not the program's, so that a search does not depend on that.
+        order = {knob: {v: i for i, v in enumerate(values)} for knob, values in ladder.items()}
+        ranked = sorted(
+            points,
+            key=lambda p: [order[k].get(v, 0) for k, v in zip(ladder, p, strict=True)],
+        )
+        return cls(ladder, {point: points[point] for point in ranked})
+
+    @cached_property
+    def default(self) -> Point:
+        return tuple(values[0] for values in self.ladder.values())
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def changed(self, point: Point) -> dict[str, str]:
+        """Return the settings of a point that are not the default's."""
+        return {
+            knob: value
+            for (knob, values), value in zip(self.ladder.items(), point, strict=True)
+            if value != values[0]
+        }
+
+    def part(self, point: Point, knobs: Iterable[str]) -> Point:
+        """Return the values of some settings."""
+        wanted = set(knobs)
+        return tuple(v for knob, v in zip(self.ladder, point, strict=True) if knob in wanted)
+
+    def varying(self, point: Point, knobs: Iterable[str]) -> list[Point]:
+        """Return the points that differ from `point` in these settings alone, itself among them."""
+        others = set(self.ladder) - set(knobs)
+        kept = self.part(point, others)
+        return [other for other in self.names if self.part(other, others) == kept]
