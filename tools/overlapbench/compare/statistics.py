@@ -126,9 +126,9 @@ def estimate(samples: Samples, known: Prior) -> Estimate:
     return Estimate(mean(base), mean(new), deviation * error_share(base, new), total, deviation)
 
 
-def reach(error: Array, freedom: Array, figures: int) -> Array:
+def reach(error: Array, freedom: Array, figures: int, false_alarms: float = FALSE_ALARMS) -> Array:
     """Return half of each interval, so that those of so many figures hold at once."""
-    return np.asarray(error * stats.t.isf(FALSE_ALARMS / (2 * figures), freedom))
+    return np.asarray(error * stats.t.isf(false_alarms / (2 * figures), freedom))
 
 
 def error_share(base: Array, new: Array) -> Array:

@@ -20,6 +20,7 @@ from overlapbench.source import ResultError, harmless, load
 
 _TIME_TO_END_S = 5.0
 _ROW_FAILED = 1
+_PROGRAM = "overlapbench: "  # how its own refusals begin
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Runner:
             out, log = Path(folder) / "result.json", Path(folder) / "log"
             command = [*self.commands[side], *self.flags, *filters, f"--benchmark_out={out}"]
             started = time.monotonic()
-            status = _run(command, log, self.timeout_s)
+            status = _run(command, log, self.timeout_s, log)
             self.say(f"  {time.monotonic() - started:.1f} s")
             if status not in (0, _ROW_FAILED) or not out.exists():
                 raise ResultError(f"{shlex.join(command)}: {_complaint(status, log)}")
@@ -47,6 +48,24 @@ class Runner:
             text = load(str(out))
             self.files[source] = text.encode()
             return parse_launch(source, text)
+
+    def ask(self, side: str, flags: Sequence[str]) -> str:
+        """Return what a command prints that measures nothing; ResultError when it refuses."""
+        with tempfile.TemporaryDirectory(prefix="perf_gate-") as folder:
+            answer, log = Path(folder) / "answer", Path(folder) / "log"
+            command = [*self.commands[side], *self.flags, *flags]
+            if status := _run(command, log, self.timeout_s, answer):
+                raise ResultError(
+                    _own_line(log) or f"{shlex.join(command)}: {_complaint(status, log)}"
+                )
+            return answer.read_text(encoding="utf-8", errors="replace")
+
+
+def _own_line(log: Path) -> str:
+    """Return the first line in which the program itself refuses; "" where there is none."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    said = (line.removeprefix(_PROGRAM) for line in lines if line.startswith(_PROGRAM))
+    return next(map(harmless, said), "")
 
 
 def parse_command(text: str) -> list[str]:
@@ -60,14 +79,15 @@ def parse_command(text: str) -> list[str]:
     return words
 
 
-def _run(command: Sequence[str], log: Path, timeout_s: float) -> int:
-    with log.open("wb") as output:
+def _run(command: Sequence[str], log: Path, timeout_s: float, answer: Path) -> int:
+    """Run to the end; what it prints goes to `answer`, what it complains of to `log`."""
+    with log.open("ab") as errors, answer.open("ab") as output:
         try:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
-                stderr=subprocess.STDOUT,
+                stderr=errors,
                 start_new_session=True,
             )
         except OSError as error:

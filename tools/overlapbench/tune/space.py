@@ -141,13 +141,22 @@ class Grid:
             ranks = [settings.get(priority, "0") for priority in PRIORITIES]
             if ranks[0] != ranks[1] or ranks[0] == "0":
                 points.setdefault(point, text)
-        # In an order that is not the program's, so that a search does not depend on that.
-        order = {knob: {v: i for i, v in enumerate(values)} for knob, values in ladder.items()}
-        ranked = sorted(
-            points,
-            key=lambda p: [order[k].get(v, 0) for k, v in zip(ladder, p, strict=True)],
+        return cls._pruned(ladder, points)
+
+    @classmethod
+    def _pruned(cls, ladder: Mapping[str, Sequence[str]], points: Mapping[Point, str]) -> "Grid":
+        """Leave out values that no point has, and settings of one value; put points in order."""
+        used = {
+            knob: [value for value in values if any(point[place] == value for point in points)]
+            for place, (knob, values) in enumerate(ladder.items())
+        }
+        places = [place for place, values in enumerate(used.values()) if len(values) > 1]
+        ranks = [{value: i for i, value in enumerate(values)} for values in used.values()]
+        order = sorted(points, key=lambda p: [rank[v] for rank, v in zip(ranks, p, strict=True)])
+        return cls(
+            {knob: values for knob, values in used.items() if len(values) > 1},
+            {tuple(point[place] for place in places): points[point] for point in order},
         )
-        return cls(ladder, {point: points[point] for point in ranked})
 
     @cached_property
     def default(self) -> Point:
@@ -166,11 +175,14 @@ class Grid:
 
     def part(self, point: Point, knobs: Iterable[str]) -> Point:
         """Return the values of some settings."""
-        wanted = set(knobs)
-        return tuple(v for knob, v in zip(self.ladder, point, strict=True) if knob in wanted)
+        return tuple(point[place] for place in self._places(knobs))
 
     def varying(self, point: Point, knobs: Iterable[str]) -> list[Point]:
         """Return the points that differ from `point` in these settings alone, itself among them."""
-        others = set(self.ladder) - set(knobs)
-        kept = self.part(point, others)
-        return [other for other in self.names if self.part(other, others) == kept]
+        fixed = self._places(self.ladder.keys() - set(knobs))
+        kept = [point[place] for place in fixed]
+        return [other for other in self.names if [other[place] for place in fixed] == kept]
+
+    def _places(self, knobs: Iterable[str]) -> list[int]:
+        wanted = set(knobs)
+        return [place for place, knob in enumerate(self.ladder) if knob in wanted]

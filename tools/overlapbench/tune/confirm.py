@@ -1,0 +1,62 @@
+"""The winner against the default: launches of both in turn, and the statistics of comparisons.
+
+A search picks the fastest of many measurements, and the fastest is also the luckiest. So the gain
+is measured anew, in fresh processes, A B B A, and judged as two builds are (compare/statistics.py).
+The two rows have different names: here both are called by the default's.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from overlapbench.compare import statistics
+from overlapbench.compare.findings import find
+from overlapbench.compare.floors import Floors
+from overlapbench.compare.side import Side, natural
+from overlapbench.counters import TIME
+from overlapbench.launch import Launch
+from overlapbench.source import ResultError
+
+_ERRORS = 0.05  # of the interval: it holds the gain in 95 of 100 cases
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much less time the winner takes: shares of the default's time, negative for more."""
+
+    default_ms: float
+    best_ms: float
+    gain: float
+    low: float
+    high: float
+    launches: int  # a side
+
+    @property
+    def certain(self) -> bool:
+        """Tell whether the winner is faster: the interval does not hold zero."""
+        return self.low > 0
+
+
+def compare_rows(default: Sequence[Launch], best: Sequence[Launch], name: str) -> Gain:
+    """Compare launches of one row each; ResultError where a row has no comparable time."""
+    base, new = _side("default", default, name), _side("best", best, name)
+    for side in (base, new):
+        if problem := side.problem(name):
+            raise ResultError(f"not confirmed: {problem}")
+    found = next(one for one in find([name], base, new, Floors())[0] if one.metric == TIME)
+    half = float(
+        statistics.reach(np.array(found.error), np.array(found.freedom), 1, false_alarms=_ERRORS)
+    )
+    low, high = (-natural(found.counter, found.change + sign * half) for sign in (1, -1))
+    if not math.isfinite(found.change):
+        raise ResultError("not confirmed: a launch has no time")
+    return Gain(found.base, found.new, -found.relative, low, high, len(default))
+
+
+def _side(side: str, launches: Sequence[Launch], name: str) -> Side:
+    for launch in launches:
+        if len(launch.names) != 1:
+            raise ResultError(f"not confirmed: a launch has {len(launch.names)} rows instead of 1")
+    return Side.collect(side, [replace(launch, names=(name,)) for launch in launches])

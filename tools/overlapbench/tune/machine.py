@@ -1,0 +1,99 @@
+"""Asks the program and measures rows: all that the tuner launches."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from overlapbench.gate.runner import Runner
+from overlapbench.gate.session import filter_of
+from overlapbench.launch import Launch
+from overlapbench.names import BenchmarkName
+from overlapbench.result import Result, parse_result
+from overlapbench.source import ResultError
+from overlapbench.tune.search import Estimate
+from overlapbench.tune.space import Axis, Grid, Point, Wish, axis_flags, ladders, parse_axes
+
+COMMAND = "tune"  # the one side of the runner
+NO_BUILD = "--no-build"
+TIME = "overlap_ms"
+# Rows of a search are measured for their share of time, however well they are known before.
+_QUICK = ("--no-self-test", "--precision=0")
+
+
+@dataclass
+class Machine:
+    """The program on this machine. `unit_ms` is what an evaluation measures a row for."""
+
+    runner: Runner
+    unit_ms: int
+    launches: int = 0
+
+    @property
+    def command(self) -> list[str]:
+        """What a user types to measure."""
+        command = [*self.runner.commands[COMMAND], *self.runner.flags]
+        return [word for word in command if word != NO_BUILD]
+
+    def rows_of(self, wish: Wish) -> list[BenchmarkName]:
+        """Return the rows that a pair stands for here; ResultError as the program says it."""
+        return [BenchmarkName.parse(name) for name in self._list(wish.flags)]
+
+    def grid_of(self, wish: Wish, sms: int) -> Grid:
+        """Return the settings that exist; ResultError where there is nothing to vary."""
+        ladder = ladders(self._axes(wish), wish.fixed, sms)
+        if not ladder:
+            raise ResultError(f"{wish.pair}: nothing to vary here: every setting has one value")
+        flags = axis_flags({knob: ",".join(values) for knob, values in ladder.items()})
+        grid = Grid.of(ladder, self._list([*wish.flags, *flags]))
+        if len(grid) < 2 or grid.default not in grid.names:
+            raise ResultError(f"{wish.pair}: nothing to vary here: one combination exists")
+        return grid
+
+    def measure(
+        self, wish: Wish, grid: Grid, points: Sequence[Point], units: int
+    ) -> dict[Point, Estimate]:
+        """Measure points in one process; what has no comparable time is left out."""
+        names = {grid.names[point]: point for point in points}
+        budget = [f"--budget_ms={units * self.unit_ms}", *_QUICK]
+        result, _ = self._launch(wish, grid, points, budget)
+        found = {}
+        for row in result.rows:
+            point = names.get(str(row.name))
+            if point is not None and row.state.comparable and TIME in row.counters:
+                ms = row.counters[TIME]
+                found[point] = Estimate(ms, *row.intervals.get(TIME, (0.0, math.inf)))
+        return found
+
+    def launch(self, wish: Wish, grid: Grid, point: Point) -> tuple[Launch, Result]:
+        """Measure one point in a process of its own, as ./bench would."""
+        result, launch = self._launch(wish, grid, [point], ["--no-self-test"])
+        return launch, result
+
+    def context_of(self, wish: Wish, row: BenchmarkName) -> Mapping[str, object]:
+        """Measure a row as briefly as can be, and return what the result says of the machine."""
+        return self._results([*wish.flags, "--budget_ms=1", *_QUICK], [str(row)])[0].context
+
+    def _launch(
+        self, wish: Wish, grid: Grid, points: Sequence[Point], flags: Sequence[str]
+    ) -> tuple[Result, Launch]:
+        axes = {
+            knob: ",".join(dict.fromkeys(point[place] for point in points))
+            for place, knob in enumerate(grid.ladder)
+        }
+        names = [grid.names[point] for point in points]
+        return self._results([*wish.flags, *axis_flags(axes), *flags], names)
+
+    def _results(self, flags: Sequence[str], names: Sequence[str]) -> tuple[Result, Launch]:
+        self.launches += 1
+        runner = replace(self.runner, flags=[*self.runner.flags, *flags])
+        launch = runner.launch(COMMAND, self.launches, filter_of(names))
+        text = self.runner.files.pop(launch.source).decode()
+        return parse_result(launch.source, text), launch
+
+    def _axes(self, wish: Wish) -> dict[str, Axis]:
+        listing = self.runner.ask(COMMAND, [f"--pair={wish.pair}", "--list_axes"])
+        return parse_axes(listing, wish.pair.split("+"))
+
+    def _list(self, flags: Iterable[str]) -> list[str]:
+        printed = self.runner.ask(COMMAND, [*flags, "--benchmark_list_tests"])
+        return [line for line in printed.splitlines() if line.startswith("Overlap/")]

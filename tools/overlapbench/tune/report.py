@@ -1,0 +1,178 @@
+"""What a search found, as text and as JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from overlapbench.tune.advice import Advice, advise, command_of
+from overlapbench.tune.space import Point
+from overlapbench.tune.study import Study
+
+SCHEMA = "1"
+_CONTEXT = (
+    *("date", "backend", "device", "device_multiprocessors", "ranks", "driver_version"),
+    *("nccl_version", "mpi_version", "git_revision"),
+)
+_WIDTH = 11
+
+
+def text_of(studies: Sequence[Study]) -> str:
+    return "\n".join("\n".join(_lines(study)) + "\n" for study in studies)
+
+
+def json_of(studies: Sequence[Study], interrupted: bool) -> bytes:
+    document = {
+        "tune_schema": SCHEMA,
+        "context": _context(studies[0].context) if studies else {},
+        "interrupted": interrupted,
+        "pairs": [_pair(study) for study in studies],
+    }
+    return (json.dumps(document, indent=1) + "\n").encode()
+
+
+def verdict_of(study: Study) -> str:
+    """Say in one line what came of it."""
+    tried = f"{len(study.race.tried)} of {len(study.grid)} settings were tried"
+    if study.problem:
+        return f"{study.problem}; {tried}"
+    if study.choice is None:
+        return f"not finished; {tried}"
+    gain = study.gain
+    if study.choice == study.grid.default:
+        return f"no setting beats the default on this machine; {tried}"
+    if gain is None:
+        return f"not confirmed: the search ended early; {tried}"
+    interval = f"({_percent(gain.low)} to {_percent(gain.high)}; 95 % interval,"
+    interval += f" {gain.launches} launches a side)"
+    if not gain.certain:
+        return (
+            "no setting beats the default on this machine: the best saves"
+            f" {_percent(gain.gain)} % {interval}; {tried}"
+        )
+    ratio = gain.default_ms / gain.best_ms
+    return f"saves {_percent(gain.gain)} % of the time {interval}, speed-up {ratio:.2f}"
+
+
+def _lines(study: Study) -> list[str]:
+    grid, best = study.grid, study.best
+    lines = [str(study.row)]
+
+    def add(title: str, what: str) -> None:
+        lines.append(f"  {title:<{_WIDTH}}{what}")
+
+    times = _times(study)
+    add("default", f"{times[0]}{_spell(grid.ladder, grid.default)}")
+    if best is not None and best != grid.default:
+        add("best", f"{times[1]}{_spell(grid.changed(best), tuple(grid.changed(best).values()))}")
+    add("gain", verdict_of(study))
+    share = study.race.spent / len(grid)
+    of = f"{100 * share:.1f} % of {len(grid)}" if share < 1 else f"for {len(grid)}"
+    add("search", f"{study.race.spent} evaluations, {of} settings")
+    if study.exhaustive is not None:
+        whole = study.exhaustive
+        where = ", which is the best of all" if whole.gap == 0 else f" than {_of(grid, whole.best)}"
+        add("whole grid", f"the choice takes {_percent(whole.gap)} % longer{where}")
+    if study.gain is not None and study.gain.certain and best is not None:
+        add("again", command_of(study.machine.command, study.wish, grid.changed(best)))
+        _add_advice(_advice(study, best), add)
+    return lines
+
+
+def _add_advice(advice: Advice, add: Any) -> None:
+    if advice.variables:
+        add("variables", " ".join(f"{k}={v}" for k, v in advice.variables.items()))
+    if advice.config:
+        fields = "; ".join(f"config.{k} = {v}" for k, v in advice.config.items())
+        add("NCCL", f"ncclConfig_t: {fields}")
+    for note in advice.notes:
+        add("to do", note)
+
+
+def _times(study: Study) -> tuple[str, str]:
+    """Return the times of default and best, of the confirmation where there was one."""
+    if study.gain is not None:
+        return f"{study.gain.default_ms:.4g} ms  ", f"{study.gain.best_ms:.4g} ms  "
+    known = study.race.known
+    return tuple(  # type: ignore[return-value]
+        f"{known[point].ms:.4g} ms  " if point in known else ""
+        for point in (study.grid.default, study.best)
+    )
+
+
+def _pair(study: Study) -> dict[str, object]:
+    grid, best, gain = study.grid, study.best, study.gain
+    known = study.race.known
+    found: dict[str, object] = {
+        "pair": study.wish.pair,
+        "name": str(study.row),
+        "evaluations": study.race.spent,
+        "grid": len(grid),
+        "tried": len(study.race.tried),
+        "verdict": verdict_of(study),
+        "default": {
+            "name": grid.names[grid.default],
+            "settings": dict(zip(grid.ladder, grid.default, strict=True)),
+            "command": command_of(study.machine.command, study.wish, {}),
+        },
+        "beats_default": gain is not None and gain.certain,
+        "measured": [
+            {
+                "name": grid.names[point],
+                "overlap_ms": one.ms,
+                "low_ms": one.low,
+                "high_ms": one.high,
+            }
+            for point, one in known.items()
+        ],
+    }
+    if best is not None:
+        advice = _advice(study, best)
+        found["best"] = {
+            "name": grid.names[best],
+            "settings": grid.changed(best),
+            "command": command_of(study.machine.command, study.wish, grid.changed(best)),
+            "variables": dict(advice.variables),
+            "ncclConfig_t": dict(advice.config),
+            "notes": list(advice.notes),
+        }
+    if gain is not None:
+        found["gain"] = {
+            "default_ms": gain.default_ms,
+            "best_ms": gain.best_ms,
+            "share": gain.gain,
+            "low": gain.low,
+            "high": gain.high,
+            "launches": gain.launches,
+        }
+    if study.exhaustive is not None:
+        whole = study.exhaustive
+        found["exhaustive"] = {
+            "measured": whole.measured,
+            "best": grid.names[whole.best],
+            "best_ms": whole.best_ms,
+            "choice_ms": whole.choice_ms,
+            "gap": whole.gap,
+        }
+    return found
+
+
+def _advice(study: Study, best: Point) -> Advice:
+    queues = {k: v for k, v in study.wish.fixed.items() if k == "connections"}
+    return advise({**study.grid.changed(best), **queues})
+
+
+def _context(context: Mapping[str, object]) -> dict[str, object]:
+    return {key: context[key] for key in _CONTEXT if key in context}
+
+
+def _of(grid: Any, point: Point) -> str:
+    changed = grid.changed(point)
+    return _spell(changed, tuple(changed.values())) if changed else "the default"
+
+
+def _spell(knobs: Mapping[str, object], values: Point) -> str:
+    return " ".join(f"{knob}:{value}" for knob, value in zip(knobs, values, strict=True))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"

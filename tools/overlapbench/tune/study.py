@@ -1,0 +1,136 @@
+"""One pair from its first row to the answer: race, confirm, and if asked measure the whole grid."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from overlapbench.gate.session import BASE, schedule
+from overlapbench.launch import Launch
+from overlapbench.names import BenchmarkName
+from overlapbench.result import ResultError
+from overlapbench.tune.confirm import Gain, compare_rows
+from overlapbench.tune.machine import Machine
+from overlapbench.tune.search import Estimate, Race
+from overlapbench.tune.space import CARRIER, ORDER, Grid, Point, Wish
+
+_ROWS_AT_ONCE = 100  # in a process that measures a part of the whole grid
+_BEST_OF_GRID = 8  # how many of the whole grid are measured again beside the choice
+_UNITS_AGAIN = 4
+
+
+@dataclass(frozen=True)
+class Exhaustive:
+    """What measuring the whole grid says of the search."""
+
+    measured: int
+    best: Point
+    best_ms: float
+    choice_ms: float  # in the same process
+
+    @property
+    def gap(self) -> float:
+        """How much longer the choice takes than the best of all; 0 if it is that."""
+        return self.choice_ms / self.best_ms - 1
+
+
+@dataclass
+class Study:
+    """The search for one row. Whatever is known can be read at any time."""
+
+    machine: Machine
+    wish: Wish
+    row: BenchmarkName
+    context: Mapping[str, object]
+    grid: Grid
+    launches: int
+    say: Callable[[str], None]
+    deadline: float = math.inf  # by time.monotonic
+    race: Race = field(init=False)
+    choice: Point | None = None
+    gain: Gain | None = None
+    problem: str = ""  # why nothing is claimed, where that is not the gain
+    exhaustive: Exhaustive | None = None
+    spent_s: float = 0.0  # on the search
+    launch_s: float = 3.0  # of one row in a process of its own; at first a guess
+
+    def __post_init__(self) -> None:
+        self.race = Race(self.grid, self._measure, self._goes_on)
+
+    @property
+    def best(self) -> Point | None:
+        """The choice, or what is the fastest so far."""
+        return self.choice if self.choice is not None else self.race.best
+
+    def run(self, exhaustive: bool) -> None:
+        """Search, and confirm what was found."""
+        self.choice = self.race.run()
+        if self.choice is None:
+            self.problem = "no row could be measured; ./bench says why"
+            return
+        if exhaustive:
+            self.exhaustive = self._measure_all(self.choice)
+        if self.choice != self.grid.default:
+            try:
+                self.gain = self._confirm(self.choice)
+            except ResultError as error:
+                self.problem = str(error)
+
+    def remaining_s(self) -> float:
+        """Estimate how long search and confirmation still take."""
+        each_s = self.spent_s / self.race.spent if self.race.spent else 1.0
+        return (self.race.limit - self.race.spent) * each_s + 2 * self.launches * self.launch_s
+
+    def _goes_on(self) -> bool:
+        return time.monotonic() + 2 * self.launches * self.launch_s < self.deadline
+
+    def _measure(self, title: str, points: Sequence[Point], units: int) -> Mapping[Point, Estimate]:
+        best = self.race.best
+        so_far = f", best {self.race.known[best].ms:.4g} ms" if best is not None else ""
+        left = f", about {spell_time(self.remaining_s())} left at most" if so_far else ""
+        self.say(f"{title}: {len(points)} rows{so_far}{left}")
+        started = time.monotonic()
+        found = self.machine.measure(self.wish, self.grid, points, units)
+        self.spent_s += time.monotonic() - started
+        return found
+
+    def _confirm(self, choice: Point) -> Gain:
+        """Launch default and choice in turn, A B B A."""
+        made: dict[Point, list[Launch]] = {self.grid.default: [], choice: []}
+        order = schedule(self.launches)
+        for number, side in enumerate(order):
+            left = spell_time((len(order) - number) * self.launch_s)
+            what = "default" if side == BASE else "best"
+            self.say(f"confirming: launch {number + 1} of {len(order)}: {what}, about {left} left")
+            point = self.grid.default if side == BASE else choice
+            started = time.monotonic()
+            made[point].append(self.machine.launch(self.wish, self.grid, point)[0])
+            self.launch_s = time.monotonic() - started
+        return compare_rows(made[self.grid.default], made[choice], str(self.row))
+
+    def _measure_all(self, choice: Point) -> Exhaustive | None:
+        known: dict[Point, Estimate] = {}
+        by_carrier = groupby(sorted(self.grid.names, key=self._carrier), key=self._carrier)
+        for _, group in by_carrier:
+            points = list(group)
+            for start in range(0, len(points), _ROWS_AT_ONCE):
+                part = points[start : start + _ROWS_AT_ONCE]
+                self.say(f"the whole grid: {start + len(part)} of {len(points)} rows of {part[0]}")
+                known |= self.machine.measure(self.wish, self.grid, part, 1)
+        best = sorted(known, key=lambda point: known[point].ms)[:_BEST_OF_GRID]
+        together = list(dict.fromkeys([choice, *best]))
+        self.say(f"the best of the whole grid again: {len(together)} rows")
+        again = self.machine.measure(self.wish, self.grid, together, _UNITS_AGAIN)
+        if choice not in again:
+            return None
+        winner = min(again, key=lambda point: again[point].ms)
+        return Exhaustive(len(self.grid), winner, again[winner].ms, again[choice].ms)
+
+    def _carrier(self, point: Point) -> Point:
+        return self.grid.part(point, (CARRIER, ORDER))
+
+
+def spell_time(seconds: float) -> str:
+    """Write a time as people say it: `40 s`, `3 min`."""
+    return f"{math.ceil(seconds)} s" if seconds < 90 else f"{round(seconds / 60)} min"
