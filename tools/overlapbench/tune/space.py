@@ -20,6 +20,7 @@ PRIORITIES = ("comp_priority", "comm_priority")
 
 _LISTED = re.compile(r"  (?P<name>\w+) = (?P<values>\S*)  \(.*\)(?:  of (?P<choices>\S+))?")
 _OTHERS = "Of every sample"  # how the axes begin that are no workload's
+_FAMILY = "Overlap/"
 _FEW_SMS = 16  # a device with fewer is cut SM by SM
 
 
@@ -76,8 +77,11 @@ class Wish:
     @classmethod
     def parse(cls, text: str) -> "Wish":
         """Read `Overlap/A+B/axis:value/...`, or the same without the family."""
+        pair = text.removeprefix(_FAMILY)
         try:
-            name = BenchmarkName.parse(text if text.startswith("Overlap/") else f"Overlap/{text}")
+            if "+" not in pair.partition("/")[0]:
+                raise ValueError(f"{text!r} is no pair")
+            name = BenchmarkName.parse(_FAMILY + pair)
         except ValueError as error:
             raise ResultError(f"{error}; write for example AllGather+Gemm/bytes:64M") from None
         return cls("+".join(name.workloads), dict(name.axes))

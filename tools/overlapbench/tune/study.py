@@ -67,7 +67,8 @@ class Study:
         """Search, and confirm what was found."""
         self.choice = self.race.run()
         if self.choice is None:
-            self.problem = "no row could be measured; ./bench says why"
+            tried = "no row could be measured; ./bench says why"
+            self.problem = tried if self.race.tried else "no time: the budget is over"
             return
         if exhaustive:
             self.exhaustive = self._measure_all(self.choice)

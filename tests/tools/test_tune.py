@@ -1,0 +1,275 @@
+"""The tuner's command line, with a program made up; and what it says of settings."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import launches
+import samples
+import simulated_bench
+import tune
+from overlapbench.launch import Launch, parse_launch
+from overlapbench.source import ResultError
+from overlapbench.tune.advice import advise
+from overlapbench.tune.confirm import compare_rows
+from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
+from simulated_pairs import Machine
+
+PROGRAM = f"{sys.executable} {simulated_bench.__file__} --no-build"
+NAME = "Overlap/A+B/cache:cold"
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (here, here.parents[1] / "tools"))))
+    return folder
+
+
+def run(*arguments: str | Path, program: str = PROGRAM) -> int:
+    return tune.main(["--command", program, "--launches", "3", *map(str, arguments)])
+
+
+def test_the_best_is_found_confirmed_and_explained(
+    tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "tuned.json"
+    assert run("A+B", "--output", out, "--exhaustive", "--", "--seed=11") == 0
+    document = json.loads(out.read_text())
+    (pair,) = document["pairs"]
+    machine = Machine(11)
+    points = {name: point for point, name in machine.grid.names.items()}
+    best_ms = min(map(machine.true_ms, machine.grid.names))
+    assert machine.true_ms(points[pair["best"]["name"]]) <= 1.02 * best_ms
+    assert pair["grid"] == len(machine.grid)
+    assert pair["evaluations"] <= 0.15 * pair["grid"]
+    assert pair["beats_default"]
+    saved = 1 - machine.true_ms(points[pair["best"]["name"]]) / machine.true_ms(points[NAME])
+    assert pair["gain"]["low"] - 0.01 < saved < pair["gain"]["high"] + 0.01
+    assert pair["gain"]["low"] < pair["gain"]["share"] < pair["gain"]["high"]
+    assert pair["exhaustive"]["measured"] == len(machine.grid)
+    assert 0 <= pair["exhaustive"]["gap"] < 0.02
+    assert document["context"]["device_multiprocessors"] == "132"
+    captured = capsys.readouterr()
+    assert pair["best"]["command"] in captured.out
+    assert "--no-build" not in captured.out
+    assert captured.out.startswith(f"{NAME}\n  default ")
+    assert "launch 6 of 6: best, about " in captured.err
+    assert captured.err.count("launch ") == 6
+    assert not any(temporary.iterdir())
+
+
+def test_without_a_gain_nothing_is_claimed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("A+B", "--", "--seed=9", "--default=faster") == 0
+    printed = capsys.readouterr().out
+    assert "gain       no setting beats the default on this machine; " in printed
+    assert "again" not in printed
+
+
+def test_luck_in_the_search_is_not_claimed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("A+B", "--", "--seed=9", "--default=unlucky") == 0
+    printed = capsys.readouterr().out
+    assert "gain       no setting beats the default on this machine: the best saves" in printed
+    assert "again" not in printed
+
+
+def test_what_the_name_sets_stays(tmp_path: Path) -> None:
+    out = tmp_path / "tuned.json"
+    assert run("A+B/transport:nccl/first:comm", "--output", out, "--", "--seed=3") == 0
+    (pair,) = json.loads(out.read_text())["pairs"]
+    assert {"transport", "first"}.isdisjoint(pair["default"]["settings"])
+    assert pair["name"] == f"{NAME}/first:comm"
+    assert all("/first:comm" in one["name"] for one in pair["measured"])
+    assert "--axis=first=comm" in pair["best"]["command"]
+
+
+def test_a_budget_of_time_ends_the_search(tmp_path: Path) -> None:
+    out = tmp_path / "tuned.json"
+    assert run("A+B", "--budget-minutes", "0.01", "--output", out) == 0
+    (pair,) = json.loads(out.read_text())["pairs"]
+    assert pair["evaluations"] == 0
+    assert pair["verdict"].startswith("no time")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["A+C"], "--pair: there is no workload"),
+        (["Gemm"], "'Gemm' is no pair; write for example AllGather+Gemm/bytes:64M"),
+        (["Comm/AllGather"], "'Comm/AllGather' is no pair; write for"),
+        (["A+B/bytes"], "'bytes' is not axis:value; write for example"),
+        (["A+B", "--launches=2"], "--launches: 3 a side at least, or"),
+        (["A+B", "--output", "/nowhere/x.json"], "/nowhere/x.json: cannot be written: "),
+    ],
+)
+def test_a_refusal_is_one_line(
+    arguments: Sequence[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"tune: {complaint}")
+    assert captured.err.count("\n") == 1
+
+
+def test_with_nothing_to_vary_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    knobs = Machine(3).grid.ladder
+    fixed = "/".join(f"{knob}:{values[0]}" for knob, values in knobs.items())
+    assert run(f"A+B/{fixed}") == 2
+    assert "tune: A+B: nothing to vary here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interruption_leaves_nothing_and_prints_the_best_so_far(
+    how: signal.Signals, status: int, tmp_path: Path, temporary: Path
+) -> None:
+    mark = f"--mark={os.getpid()}"
+    flags = [f"--command={PROGRAM}", "A+B", "--", mark, "--hang=budget_ms=200"]
+    process = subprocess.Popen(
+        [sys.executable, tune.__file__, *flags],
+        env=os.environ | {"TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "finals" in line:
+            break
+    time.sleep(0.5)
+    process.send_signal(how)
+    printed, _ = process.communicate(timeout=20)
+    assert process.returncode == status
+    if how == signal.SIGINT:
+        assert "\n  best       " in printed
+        assert "gain       not finished; " in printed
+    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if mark in read(p)]
+    assert not any(temporary.iterdir())
+
+
+def read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def launch_of(name: str, number: int, ms: float, valid: float = 1.0) -> Launch:
+    document = samples.document([samples.row(name, real_time=ms, valid=valid)])
+    return parse_launch(f"{name}-{number}", json.dumps(document))
+
+
+def sides(base: Sequence[float], new: Sequence[float]) -> tuple[list[Launch], list[Launch]]:
+    names = launches.NAMES
+    return (
+        [launch_of(names[0], i, ms) for i, ms in enumerate(base)],
+        [launch_of(names[1], i, ms) for i, ms in enumerate(new)],
+    )
+
+
+def test_a_gain_is_certain_when_its_interval_is_above_zero() -> None:
+    gain = compare_rows(*sides((2.0, 2.01, 1.99), (1.0, 1.01, 0.99)), launches.NAMES[0])
+    assert gain.certain
+    assert gain.gain == pytest.approx(0.5, abs=0.005)
+    assert 0.48 < gain.low < gain.gain < gain.high < 0.52
+    worse = compare_rows(*sides((1.0, 1.01, 0.99), (2.0, 2.01, 1.99)), launches.NAMES[0])
+    assert not worse.certain
+    assert worse.high < 0
+    same = compare_rows(*sides((1.0, 1.05, 0.95), (1.0, 0.94, 1.04)), launches.NAMES[0])
+    assert not same.certain
+    assert same.low < 0 < same.high
+
+
+def test_the_interval_holds_the_truth_95_times_in_100() -> None:
+    import numpy as np
+
+    random = np.random.default_rng(1)
+    held = 0
+    for _ in range(400):
+        base, new = np.exp(0.01 * random.normal(size=(2, 4)))
+        gain = compare_rows(*sides(base.tolist(), (0.8 * new).tolist()), launches.NAMES[0])
+        held += gain.low <= 0.2 <= gain.high
+    assert 0.92 <= held / 400 <= 0.98
+
+
+def test_an_invalid_row_confirms_nothing() -> None:
+    default, best = sides((1.0, 1.0, 1.0), (0.5, 0.5, 0.5))
+    best[1] = launch_of(launches.NAMES[1], 1, 0.5, valid=0.0)
+    with pytest.raises(ResultError, match="not confirmed: 1 of 3 launches"):
+        compare_rows(default, best, launches.NAMES[0])
+
+
+def test_settings_become_variables_and_fields() -> None:
+    ctas = advise({"transport": "nccl_sym", "comm_ctas": "8"})
+    assert ctas.variables == {"NCCL_MIN_CTAS": "8", "NCCL_MAX_CTAS": "8"}
+    assert ctas.config == {"minCTAs": "8", "maxCTAs": "8"}
+    engines = advise({"transport": "nccl_ce", "comm_priority": "1"})
+    assert engines.variables == {"NCCL_CTA_POLICY": "2"}
+    assert engines.config == {"CTAPolicy": "NCCL_CTA_POLICY_ZERO"}
+    assert any("NCCL_WIN_COLL_SYMMETRIC" in note for note in engines.notes)
+    assert any("cudaStreamCreateWithPriority, 1 above" in note for note in engines.notes)
+    ours = advise({"transport": "sm_load", "comm_sms": "8", "sm_target": "116", "first": "comm"})
+    assert not ours.variables
+    assert not ours.config
+    assert [note.split(":")[0] for note in ours.notes] == [
+        "NCCL cannot do this",
+        "order",
+        "the communication's kernel takes 8 SMs",
+        "the product",
+    ]
+    assert advise({}).notes == ()
+
+
+def test_values_come_from_the_device_and_the_listing() -> None:
+    listing = (
+        "AllGather: each\n"
+        "  transport = nccl  (what (carries) it)  of nccl,copy\n"
+        "  comm_sms = 0  (SMs; 0: 16)\n"
+        "CublasGemm: product\n"
+        "  sm_target = 0  (SMs)\n"
+        "AllToAll: other\n"
+        "  odd = 1  (not of this pair)\n"
+        "Of every sample (cache, cadence), and of some scenarios:\n"
+        "  first = comp  (which side)  of comp,comm,none\n"
+        "  comp_sms = 0  (SMs)\n"
+    )
+    axes = parse_axes(listing, ["AllGather", "CublasGemm"])
+    assert axes["transport"] == Axis(("nccl",), ("nccl", "copy"))
+    assert "odd" not in axes
+    found = ladders(axes, {"first": "comm"}, 132)
+    assert found["transport"] == ["nccl", "copy"]
+    assert found["sm_target"] == ["0", "108", "116", "120", "124"]
+    assert found["comp_sms"] == ["0", "104", "112", "120", "128"]
+    assert "first" not in found
+    assert ladders(axes, {}, 3)["comp_sms"] == ["0", "1", "2"]
+    assert "comp_sms" not in ladders(axes, {}, 1)
+
+
+def test_the_grid_is_what_the_program_lists() -> None:
+    ladder = {"first": ["comp", "comm"], "comp_priority": ["0", "1"], "comm_priority": ["0", "1"]}
+    names = [
+        *("Overlap/A+B", "Overlap/A+B/first:comm"),
+        *("Overlap/A+B/comp_priority:1/comm_priority:1", "Overlap/A+B/comm_priority:1"),
+    ]
+    grid = Grid.of(ladder, names)
+    assert dict(grid.ladder) == {"first": ["comp", "comm"], "comm_priority": ["0", "1"]}
+    assert list(grid.names) == [("comp", "0"), ("comp", "1"), ("comm", "0")]
+    assert grid.changed(("comm", "0")) == {"first": "comm"}
+    assert grid.varying(("comp", "1"), ["comm_priority"]) == [("comp", "0"), ("comp", "1")]
+
+
+def test_a_wish_keeps_what_is_named() -> None:
+    wish = Wish.parse("Overlap/AllGather+Gemm/bytes:1G/first:comp")
+    assert wish.flags == ["--pair=AllGather+Gemm", "--axis=bytes=1G", "--axis=first=comp"]
+    assert Wish.parse("AllGather+Gemm/bytes:1G/first:comp") == wish
