@@ -14,8 +14,9 @@ the gain has a 95 % interval. docs/laboratory.md explains what is printed.
 
 Arguments after -- go to every launch of the program.
 
-Exit status: 0 if the search ended, whether or not a setting beats the default; 2 for bad usage, or
-a program that ends without a result; 130 if interrupted: what is known by then is printed.
+Exit status: 0 if every search ended, whether or not a setting beats the default; 1 if one has no
+answer, because the program failed or a row was invalid; 2 for bad usage; 130 if interrupted. What
+is known by then is printed.
 """
 
 import argparse
@@ -43,8 +44,9 @@ except ModuleNotFoundError as missing:
     )
     sys.exit(2)
 
-_OK, _USAGE, _INTERRUPTED = 0, 2, 128 + signal.SIGINT
+_OK, _UNANSWERED, _USAGE, _INTERRUPTED = 0, 1, 2, 128 + signal.SIGINT
 _TERMINATED = 128 + signal.SIGTERM
+_OWN = ("--axis", "--pair", "--benchmark_")  # flags that the search gives to launches
 _LEAST_LAUNCHES = 3  # a side: fewer say nothing of what differs between processes
 
 
@@ -59,11 +61,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.launches < _LEAST_LAUNCHES:
             raise ResultError(f"--launches: {_LEAST_LAUNCHES} a side at least, or noise decides")
+        for flag in options.flags:
+            if flag.startswith(_OWN):
+                raise ResultError(f"{flag}: the tuner sets it; write axes as A+B/bytes:1M/n:4096")
         if options.output:
             require_file(options.output)
         ended = _tune(options, studies)
         _show(studies, options, interrupted=not ended)
-        return _OK if ended else _INTERRUPTED
+        if not ended:
+            return _INTERRUPTED
+        return _UNANSWERED if any(study.problem for study in studies) else _OK
     except ResultError as error:
         print(f"tune: {error}", file=sys.stderr)
         return _USAGE

@@ -596,3 +596,44 @@ def test_check_refuses_unknown_flags(world: World) -> None:
     outcome = world.run("check", "--fast")
     assert (outcome.status, outcome.output) == (2, "")
     assert outcome.lines == ["check: unknown flag '--fast'; ./check takes --quick or --sanitizers"]
+
+
+def test_tuning_builds_and_starts_the_tuner(world: World) -> None:
+    outcome = world.run(
+        *("bench", "--backend", "host", "--tune", "A+B/bytes:1M", "A+C", "--ranks=3"),
+        *("--launches", "4", "--", "--host_cores=2", "--backend=none"),
+    )
+    assert outcome.status == 0
+    assert len(outcome.calls("cmake")) == 1
+    assert not outcome.calls("mpirun")
+    (call,) = outcome.calls("python")
+    command = f"'{world.repository}/bench' '--no-build' '--ranks=3' '--backend=host'"
+    assert call == (
+        f"{world.repository}/tools/tune.py --command {command} A+B/bytes:1M A+C"
+        " --launches 4 -- --host_cores=2 --backend=none"
+    )
+
+
+def test_without_a_build_nothing_is_built_or_installed(world: World) -> None:
+    outcome = world.run("bench", "--no-build", "--backend=host", "--x")
+    assert outcome.status == 0
+    assert outcome.output == "[--backend=host][--x]"
+    assert not outcome.calls("cmake")
+    world.binary.unlink()
+    outcome = world.run("bench", "--no-build")
+    assert outcome.status == 1
+    assert outcome.lines[-1].endswith("is not built; first run ./bench --build-only")
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_tuning_is_not_for_one_rank_of_many(world: World, launcher: dict[str, str]) -> None:
+    outcome = world.run("bench", "--tune", "A+B", **launcher)
+    assert outcome.status == 2
+    assert outcome.lines == ["bench: --tune starts the ranks itself: call it without a launcher"]
+
+
+def test_tuning_draws_no_charts(world: World, tmp_path: Path) -> None:
+    outcome = world.run("bench", "--tune", "A+B", "--charts", str(tmp_path / "charts"))
+    assert outcome.status == 2
+    assert outcome.lines == ["bench: --charts does not go with --tune; use --output FILE.json"]
+    assert not outcome.calls("python")

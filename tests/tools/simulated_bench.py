@@ -2,9 +2,9 @@
 
     python tests/tools/simulated_bench.py --seed=3 --pair=A+B --list_axes
 
-`--hang=FLAG` makes it wait for a minute when that flag is given. With `--default=faster` the default
-is the best of all; with `--default=unlucky` it seems worse, but in launches that are no search's all
-rows take the same time.
+`--hang=FLAG` makes it wait for a minute when that flag is given, and `--fail=FLAG` fail. With
+`--default=faster` the default is the best of all. With `--default=unlucky` it seems slower than it
+is: outside of a search all rows take the same time.
 """
 
 import json
@@ -26,6 +26,9 @@ def main(words: list[str]) -> int:
     axes = dict(word.split("=", 2)[1:] for word in words if word.startswith("--axis="))
     if f"--{flags.get('hang', ' ')}" in words:
         time.sleep(60)
+    if f"--{flags.get('fail', ' ')}" in words:
+        print("overlapbench: it fails", file=sys.stderr)
+        return 2
     machine = Machine(int(flags.get("seed", 3)))
     if flags["pair"] != "A+B":
         print("overlapbench: --pair: there is no workload", file=sys.stderr)

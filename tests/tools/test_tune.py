@@ -96,10 +96,21 @@ def test_what_the_name_sets_stays(tmp_path: Path) -> None:
 
 def test_a_budget_of_time_ends_the_search(tmp_path: Path) -> None:
     out = tmp_path / "tuned.json"
-    assert run("A+B", "--budget-minutes", "0.01", "--output", out) == 0
+    assert run("A+B", "--budget-minutes", "0.01", "--output", out) == 1
     (pair,) = json.loads(out.read_text())["pairs"]
     assert pair["evaluations"] == 0
     assert pair["verdict"].startswith("no time")
+
+
+def test_a_program_that_fails_loses_nothing_that_is_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("A+B", "--", "--seed=9", "--fail=budget_ms=200") == 1
+    printed = capsys.readouterr().out
+    assert "\n  best       " in printed
+    assert "exit status 2, no result: overlapbench: it fails; " in printed
+    assert "--benchmark_filter=... " in printed
+    assert "again" not in printed
 
 
 @pytest.mark.parametrize(
@@ -110,6 +121,7 @@ def test_a_budget_of_time_ends_the_search(tmp_path: Path) -> None:
         (["Comm/AllGather"], "'Comm/AllGather' is no pair; write for"),
         (["A+B/bytes"], "'bytes' is not axis:value; write for example"),
         (["A+B", "--launches=2"], "--launches: 3 a side at least, or"),
+        (["A+B", "--", "--axis=n=1"], "--axis=n=1: the tuner sets it; write axes as A+B/"),
         (["A+B", "--output", "/nowhere/x.json"], "/nowhere/x.json: cannot be written: "),
     ],
 )

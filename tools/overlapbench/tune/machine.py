@@ -1,6 +1,7 @@
 """Asks the program and measures rows: all that the tuner launches."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from overlapbench.tune.space import Axis, Grid, Point, Wish, axis_flags, ladders
 COMMAND = "tune"  # the one side of the runner
 NO_BUILD = "--no-build"
 TIME = "overlap_ms"
+_LONG_FILTER = re.compile(r"'--benchmark_filter=[^']*'")  # of a hundred names
 # Rows of a search are measured for their share of time, however well they are known before.
 _QUICK = ("--no-self-test", "--precision=0")
 
@@ -86,7 +88,10 @@ class Machine:
     def _results(self, flags: Sequence[str], names: Sequence[str]) -> tuple[Result, Launch]:
         self.launches += 1
         runner = replace(self.runner, flags=[*self.runner.flags, *flags])
-        launch = runner.launch(COMMAND, self.launches, filter_of(names))
+        try:
+            launch = runner.launch(COMMAND, self.launches, filter_of(names))
+        except ResultError as error:
+            raise ResultError(_LONG_FILTER.sub("--benchmark_filter=...", str(error))) from None
         text = self.runner.files.pop(launch.source).decode()
         return parse_result(launch.source, text), launch
 

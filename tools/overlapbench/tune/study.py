@@ -64,19 +64,19 @@ class Study:
         return self.choice if self.choice is not None else self.race.best
 
     def run(self, exhaustive: bool) -> None:
-        """Search, and confirm what was found."""
-        self.choice = self.race.run()
-        if self.choice is None:
-            tried = "no row could be measured; ./bench says why"
-            self.problem = tried if self.race.tried else "no time: the budget is over"
-            return
-        if exhaustive:
-            self.exhaustive = self._measure_all(self.choice)
-        if self.choice != self.grid.default:
-            try:
+        """Search, and confirm what was found; a program that fails ends it with a problem."""
+        try:
+            self.choice = self.race.run()
+            if self.choice is None:
+                tried = "no row could be measured; ./bench says why"
+                self.problem = tried if self.race.tried else "no time: the budget is over"
+                return
+            if exhaustive:
+                self.exhaustive = self._measure_all(self.choice)
+            if self.choice != self.grid.default:
                 self.gain = self._confirm(self.choice)
-            except ResultError as error:
-                self.problem = str(error)
+        except ResultError as error:
+            self.problem = str(error)
 
     def remaining_s(self) -> float:
         """Estimate how long search and confirmation still take."""
