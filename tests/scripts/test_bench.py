@@ -601,13 +601,22 @@ def test_check_refuses_unknown_flags(world: World) -> None:
 def test_tuning_builds_and_starts_the_tuner(world: World) -> None:
     outcome = world.run(
         *("bench", "--backend", "host", "--tune", "A+B/bytes:1M", "A+C", "--ranks=3"),
-        *("--launches", "4", "--", "--host_cores=2", "--backend=none"),
+        *(
+            "--build-dir",
+            str(world.binary.parent),
+            "--launches",
+            "4",
+            "--",
+            "--host_cores=2",
+            "--backend=none",
+        ),
     )
     assert outcome.status == 0
     assert len(outcome.calls("cmake")) == 1
     assert not outcome.calls("mpirun")
     (call,) = outcome.calls("python")
-    command = f"'{world.repository}/bench' '--no-build' '--ranks=3' '--backend=host'"
+    same = f"'--ranks=3' '--build-dir={world.binary.parent}' '--backend=host'"
+    command = f"'{world.repository}/bench' '--no-build' {same}"
     assert call == (
         f"{world.repository}/tools/tune.py --command {command} A+B/bytes:1M A+C"
         " --launches 4 -- --host_cores=2 --backend=none"

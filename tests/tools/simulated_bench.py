@@ -4,7 +4,7 @@
 
 `--hang=FLAG` makes it wait for a minute when that flag is given, and `--fail=FLAG` fail. With
 `--default=faster` the default is the best of all. With `--default=unlucky` it seems slower than it
-is: outside of a search all rows take the same time.
+is: outside of a search all rows take the same time. Rows with the setting of `--invalid=SETTING` are invalid.
 """
 
 import json
@@ -75,7 +75,8 @@ def row(machine: Machine, point: Point, flags: Flags) -> samples.Json:
     if flags.get("default") == "unlucky" and "budget_ms" not in flags:
         ms = random.gauss(1, 0.003)
     bounds = {"overlap_ms": ms, "overlap_ms_low": 0.99 * ms, "overlap_ms_high": 1.01 * ms}
-    return samples.overlap(name.removeprefix("Overlap/")) | bounds | {"real_time": ms}
+    valid = {"valid": 0.0} if "invalid" in flags and flags["invalid"] in name else {}
+    return samples.overlap(name.removeprefix("Overlap/")) | bounds | {"real_time": ms} | valid
 
 
 if __name__ == "__main__":

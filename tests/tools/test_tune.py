@@ -84,6 +84,15 @@ def test_luck_in_the_search_is_not_claimed(capsys: pytest.CaptureFixture[str]) -
     assert "again" not in printed
 
 
+def test_an_invalid_row_does_not_win(tmp_path: Path) -> None:
+    out = tmp_path / "tuned.json"
+    flags = ["--seed=9", "--invalid=/transport:copy"]  # which wins otherwise
+    assert run("A+B/first:comp", "--output", out, "--", *flags) == 0
+    (pair,) = json.loads(out.read_text())["pairs"]
+    assert pair["best"]["settings"].get("transport", "nccl") != "copy"
+    assert not [one for one in pair["measured"] if "/transport:copy" in one["name"]]
+
+
 def test_what_the_name_sets_stays(tmp_path: Path) -> None:
     out = tmp_path / "tuned.json"
     assert run("A+B/transport:nccl/first:comm", "--output", out, "--", "--seed=3") == 0
