@@ -4,7 +4,8 @@
 
 `--hang=FLAG` makes it wait for a minute when that flag is given, and `--fail=FLAG` fail. With
 `--default=faster` the default is the best of all. With `--default=unlucky` it seems slower than it
-is: outside of a search all rows take the same time. Rows with the setting of `--invalid=SETTING` are invalid.
+is: outside of a search all rows take the same time. With `--invalid=SETTING` rows that have it are
+invalid.
 """
 
 import json
