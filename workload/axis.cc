@@ -63,7 +63,7 @@ Axis Finish(Axis axis, std::string_view defaults, std::string_view standing) {
 
 Axis BytesAxis(std::string name, std::string help, std::string_view defaults,
                std::string_view standing) {
-  return Finish({std::move(name), std::move(help), CanonicalBytes, {}, ""}, defaults, standing);
+  return Finish({std::move(name), std::move(help), CanonicalBytes, {}, "", {}}, defaults, standing);
 }
 
 Axis IntegerAxis(std::string name, std::string help, long least, long most,
@@ -71,11 +71,11 @@ Axis IntegerAxis(std::string name, std::string help, long least, long most,
   auto canonical = [least, most](std::string_view text) {
     return CanonicalInteger(text, least, most);
   };
-  return Finish({std::move(name), std::move(help), canonical, {}, ""}, defaults, standing);
+  return Finish({std::move(name), std::move(help), canonical, {}, "", {}}, defaults, standing);
 }
 
 Axis GridAxis(std::string name, std::string help, std::string_view defaults) {
-  return Finish({std::move(name), std::move(help), CanonicalGrid, {}, ""}, defaults, "");
+  return Finish({std::move(name), std::move(help), CanonicalGrid, {}, "", {}}, defaults, "");
 }
 
 Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> choices,

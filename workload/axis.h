@@ -20,9 +20,9 @@ struct Axis {
   std::string help;
   // The canonical form of a value. Throws UsageError, which says what a value looks like.
   std::function<std::string(std::string_view)> canonical;
-  std::vector<std::string> values;        // canonical
-  std::string standing;                   // canonical; "" when every value is written
-  std::vector<std::string> choices = {};  // all values there are, where they can be listed
+  std::vector<std::string> values;   // canonical
+  std::string standing;              // canonical; "" when every value is written
+  std::vector<std::string> choices;  // all values there are, where they can be listed
 };
 
 struct GridShape {
