@@ -5,6 +5,7 @@
     tools/report.py 'results/*.json' -o report.html --title 'Two H200'
     ./bench --benchmark_format=json | tools/report.py - -o report.html
     tools/report.py new?.json --base base?.json -o report.html
+    tools/report.py RESULT.json --tuned tuned.json -o report.html
 
 RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote. `-` is standard input, and a quoted
 glob is expanded. Files of one build and machine with the same benchmarks are launches of one run;
@@ -34,6 +35,7 @@ try:
     from overlapbench.output import print_text, replace_file
     from overlapbench.report.render import Report, render_report
     from overlapbench.report.runs import read_runs
+    from overlapbench.report.tuned import read_tuned
     from overlapbench.source import ResultError
 except ModuleNotFoundError as missing:
     print(
@@ -60,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes:
     if [*options.results, *options.base].count("-") > 1:
         raise ResultError("-: standard input can be read once only")
+    tuned = read_tuned(options.tuned)
     runs, launches = read_runs(options.results, bool(options.base), announce)
     comparison = None
     if options.base:
@@ -68,7 +71,7 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
     announce("drawing charts")
     charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
     announce("writing the page")
-    return render_report(Report(options.title, runs, charts, comparison))
+    return render_report(Report(options.title, runs, charts, comparison, tuned))
 
 
 def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:
@@ -96,6 +99,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("-o", "--output", required=True, type=Path, metavar="FILE.html")
     add("--title", default="What overlap costs", help="title of the page")
     add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
+    text = "what ./bench --tune --output wrote"
+    add("--tuned", nargs="+", action="extend", default=[], metavar="FILE.json", help=text)
     add("--floors", type=Path, metavar="FILE.toml", help="floors, as benchmark_compare takes them")
     add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
     return parser.parse_args(arguments)

@@ -387,6 +387,62 @@ def test_what_is_missing_now_is_listed_without_a_link(tmp_path: Path) -> None:
     assert "one launch a side: 5 a side see smaller changes" in changes
 
 
+def tuned(**changes: object) -> samples.Json:
+    best = {
+        "command": "./bench --axis=transport=copy",
+        "variables": {"NCCL_CTA_POLICY": "2"},
+        "ncclConfig_t": {},
+        "notes": [HOSTILE, "one\x1b[2J line"],
+    }
+    pair = {
+        "name": "Overlap/A+B/cache:cold",
+        "verdict": "saves 50.0 % of the time",
+        "beats_default": True,
+        "gain": {"default_ms": 2.0, "best_ms": 1.0},
+        "best": best,
+    }
+    return {"tune_schema": "1", "context": {}, "pairs": [pair | changes]}
+
+
+def test_what_the_tuner_found_is_a_section(tmp_path: Path) -> None:
+    source = str(samples.write(tmp_path / "tuned.json", tuned()))
+    page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--tuned", source))
+    assert {"Overlap/A+B/cache:cold", "2", "1"} <= set(page.texts["td"])
+    assert any("saves 50.0 % of the time" in text for text in page.texts["td"])
+    assert page.texts["code"].count("./bench --axis=transport=copy") == 1
+    assert "NCCL_CTA_POLICY = 2" in page.texts["small"]
+    assert any("onerror" in text for text in page.texts["small"])
+    assert "\x1b" not in page.html
+    assert "img" not in page.tags
+
+
+def test_without_a_gain_the_tuned_section_has_no_command(tmp_path: Path) -> None:
+    source = str(samples.write(tmp_path / "tuned.json", tuned(beats_default=False)))
+    page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--tuned", source))
+    assert "./bench --axis=transport=copy" not in page.html
+
+
+@pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        (samples.document([]), "tune_schema: not '1': not a result of tools/tune.py"),
+        (tuned() | {"pairs": []}, "pairs: missing or empty"),
+        (tuned(name=1), "pairs[0].name: 1 is not text"),
+        (tuned(best=1), "pairs[0].best: 1 is not an object"),
+        (tuned(gain={"default_ms": "x"}), "pairs[0].gain.default_ms: "),
+    ],
+)
+def test_what_the_tuner_did_not_write_is_refused(
+    document: samples.Json, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = samples.write(tmp_path / "tuned.json", document)
+    result = samples.write(tmp_path / "r.json", samples.document([samples.row(COMM)]))
+    assert run(result, "--tuned", source, "-o", tmp_path / "report.html") == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"report: {source}: {complaint}")
+    assert error.count("\n") == 1
+
+
 def test_other_versions_are_compared_when_asked(tmp_path: Path) -> None:
     base = samples.document([samples.row(COMM)], driver_version="1")
     new = samples.document([samples.row(COMM)], driver_version="2")

@@ -17,6 +17,7 @@ import samples
 import simulated_bench
 import tune
 from overlapbench.launch import Launch, parse_launch
+from overlapbench.report.tuned import read_tuned
 from overlapbench.source import ResultError
 from overlapbench.tune.advice import advise
 from overlapbench.tune.confirm import compare_rows
@@ -61,6 +62,8 @@ def test_the_best_is_found_confirmed_and_explained(
     assert pair["exhaustive"]["measured"] == len(machine.grid)
     assert 0 <= pair["exhaustive"]["gap"] < 0.02
     assert document["context"]["device_multiprocessors"] == "132"
+    (shown,) = read_tuned([str(out)])  # as the report does
+    assert (shown.name, shown.command) == (pair["name"], pair["best"]["command"])
     captured = capsys.readouterr()
     assert pair["best"]["command"] in captured.out
     assert "--no-build" not in captured.out

@@ -21,6 +21,7 @@ from overlapbench.page import chart_looks, charts_script, page_environment, vega
 from overlapbench.report import summary
 from overlapbench.report.runs import Run
 from overlapbench.report.tables import Anchors, Rows, figure, make_tables
+from overlapbench.report.tuned import Tuned
 from overlapbench.series import KNEE_MEANING
 
 _FOLDER = Path(__file__).parent
@@ -35,6 +36,7 @@ class Report:
     runs: Sequence[Run]
     charts: Sequence[Chart]
     comparison: Comparison | None = None
+    tuned: Sequence[Tuned] = ()
 
 
 def render_report(report: Report) -> bytes:
@@ -51,6 +53,7 @@ def render_report(report: Report) -> bytes:
         drawn=report.charts,
         charts={table.section.name: _charts_of(table, report.charts) for table in tables},
         tables=tables,
+        tuned=report.tuned,
         open_up_to=_OPEN_UP_TO,
         knee=KNEE_MEANING,
         looks=chart_looks(),
