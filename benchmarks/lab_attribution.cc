@@ -14,7 +14,10 @@
 // than at the one beside the computation alone. The residual is what is left: the link, and
 // whatever the stand-ins do otherwise than the communication.
 //
-// In three rows a stand-in is the communication, so that the cause is known: these are controls,
+// Copies by engine take no SMs, but nothing else makes their traffic without any. So their
+// stand-ins take 16, start first, and count for what the traffic adds to the 16 SMs alone.
+//
+// In some rows a stand-in is the communication, so that the cause is known: these are controls,
 // and invalid unless its share is found to be 1 within 0.1.
 //
 // A row also says what bounds each side alone. A computation is bound by memory if it moves 60 % of
@@ -36,6 +39,7 @@ namespace {
 
 constexpr const char* kFamily = "Lab/Attribution";
 constexpr double kProbe_us = 300;
+constexpr int kTrafficSms = 16;  // of the stand-ins for copies by engine
 
 // The row's communication, which the stand-ins stand in for, and what they take from it.
 struct Model {
@@ -66,11 +70,19 @@ double Time_us(const Machine& machine, Workload& workload) {
   return shortest_us;
 }
 
+bool ByEngine(const WorkloadSpec& comm, const Settings& settings) {
+  if (settings.Has("transport"))
+    return settings.Text("transport") == "copy" || settings.Text("transport") == "nccl_ce";
+  if (settings.Has("engine")) return settings.Text("engine") == "copy";
+  return comm.work_class == WorkClass::kMemory;
+}
+
 const StandInOptions& Found(const Machine& machine, Model& model) {
   if (model.found) return *model.found;
   StandInOptions options;
   model.comm->IneffectiveKnob();  // which finds out how many SMs it takes
   options.sms = static_cast<int>(model.comm->sms().value_or(0));
+  if (options.sms == 0) options.sms = kTrafficSms;
   options.duration_us = Time_us(machine, *model.comm);
   const Cost cost = model.comm->cost();
   options.moved_bytes = static_cast<std::size_t>(cost.memory_bytes + cost.moved_bytes);
@@ -121,8 +133,9 @@ int HalfOfSms(const DeviceInfo& info) {
   return info.multiprocessors / 2 / info.partitions.step * info.partitions.step;
 }
 
+// `standing_in`: the settings of the stand-ins' runs.
 std::vector<Run> Runs(const Catalog& catalog, const Work& plain_comm, const Work& comp,
-                      const Settings& settings) {
+                      const Settings& settings, const Settings& standing_in) {
   constexpr std::size_t kMemorySpan = 1UL << 30U;
   const auto model = std::make_shared<Model>();
   const Work comm = Modelled(plain_comm, model);
@@ -131,7 +144,8 @@ std::vector<Run> Runs(const Catalog& catalog, const Work& plain_comm, const Work
   for (const auto& [name, span_bytes] : {std::pair<const char*, std::size_t>{"sm", 0},
                                          {"sm_l2", cache_bytes / 8},
                                          {"sm_hbm", kMemorySpan}})
-    runs.push_back(BesideRun(name, StandInWork(catalog, model, name, span_bytes), comp, settings));
+    runs.push_back(
+        BesideRun(name, StandInWork(catalog, model, name, span_bytes), comp, standing_in));
   runs.push_back(Probed(catalog, AloneRun(comp, settings), "clock_alone"));
   runs.push_back(Probed(catalog, BesideRun("", comm, comp, settings), "clock_beside"));
   Run half =
@@ -166,29 +180,33 @@ std::string BoundOfComm(const Measurement& measurement) {
   return bus_GBps >= kShare * link_GBps ? "the link" : "latency";
 }
 
-void ReportShares(const Measurement& measurement, benchmark::UserCounters& counters) {
+void ReportShares(bool by_engine, const Measurement& measurement,
+                  benchmark::UserCounters& counters) {
   const Series C = measurement.Total_ms("comp");
-  const Series M = measurement.Total_ms("comm");
-  const Series longer = LongerOf(C, M);
+  const Series longer = LongerOf(C, measurement.Total_ms("comm"));
   const Series excess = measurement.Total_ms("overlap") - longer;
   const Series sm = LongerOf(measurement.Total_ms("sm"), longer);
-  const Series sm_l2 = LongerOf(measurement.Total_ms("sm_l2"), longer);
-  const Series sm_hbm = LongerOf(measurement.Total_ms("sm_hbm"), longer);
+  const Series sm_l2 = LongerOf(measurement.Total_ms("sm_l2"), sm);
+  const Series sm_hbm = LongerOf(measurement.Total_ms("sm_hbm"), sm_l2);
   const double clocks = measurement.Observed("clock_alone", "clock_alone") /
                         measurement.Observed("clock_beside", "clock_beside");
-  const Series clock_ms = (clocks - 1) * C;
-  Report(counters, "by_sm", (sm - longer) / excess);
-  Report(counters, "by_l2", (sm_l2 - sm) / excess);
-  Report(counters, "by_hbm", (sm_hbm - sm_l2) / excess);
-  Report(counters, "by_clock", clock_ms / excess);
-  Report(counters, "residual", (longer + excess - sm_hbm - clock_ms) / excess);
+  const Series by_sm = (by_engine ? sm - sm : sm - longer) / excess;
+  const Series by_l2 = (sm_l2 - sm) / excess;
+  const Series by_hbm = (sm_hbm - sm_l2) / excess;
+  const Series by_clock = (clocks - 1) * C / excess;
+  Report(counters, "by_sm", by_sm);
+  Report(counters, "by_l2", by_l2);
+  Report(counters, "by_hbm", by_hbm);
+  Report(counters, "by_clock", by_clock);
+  Report(counters, "residual", excess / excess - by_sm - by_l2 - by_hbm - by_clock);
 }
 
-Remark ReportAttribution(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportAttribution(bool by_engine, const Measurement& measurement,
+                         benchmark::UserCounters& counters) {
   constexpr double kWorthExplaining = 1.05;
   const Remark remark = ReportPair(measurement, counters);
   if (remark.state == RowState::kInvalid) return remark;
-  if (counters["slowdown"] >= kWorthExplaining) ReportShares(measurement, counters);
+  if (counters["slowdown"] >= kWorthExplaining) ReportShares(by_engine, measurement, counters);
   const std::string bounds =
       fmt::format("alone, {} bounds the computation and {} the communication",
                   BoundOfComp(measurement), BoundOfComm(measurement));
@@ -199,7 +217,7 @@ Remark ReportAttribution(const Measurement& measurement, benchmark::UserCounters
 Remark ReportKnown(const std::string& cause, const Measurement& measurement,
                    benchmark::UserCounters& counters) {
   constexpr double kTolerance = 0.1;
-  const Remark remark = ReportAttribution(measurement, counters);
+  const Remark remark = ReportAttribution(false, measurement, counters);
   if (remark.state == RowState::kInvalid) return remark;
   const auto share = counters.find(cause);
   if (share == counters.end())
@@ -212,7 +230,7 @@ Remark ReportKnown(const std::string& cause, const Measurement& measurement,
 Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSide& comp) {
   Values values = comp.values;
   values.insert(comm.values.begin(), comm.values.end());
-  values["first"] = "comp,comm";
+  values.emplace("first", "comp,comm");
   Scenario scenario = PairScenario(catalog, kFamily, comm.workload, comp.workload, values);
   const WorkloadSpec& comm_spec = catalog.workloads.Find(comm.workload);
   const WorkloadSpec& comp_spec = catalog.workloads.Find(comp.workload);
@@ -221,10 +239,15 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
     return of_pair(settings);
   };
   scenario.runs = [&comm_spec, &comp_spec, catalog](const Settings& settings) {
+    const bool by_engine = ByEngine(comm_spec, settings);
     return Runs(catalog, MakeWork(comm_spec, settings, "comm"),
-                MakeWork(comp_spec, settings, "comp"), settings);
+                MakeWork(comp_spec, settings, "comp"), settings,
+                by_engine ? settings.With("first", "comm") : settings);
   };
-  scenario.report = ReportAttribution;
+  scenario.report = [&comm_spec](const Measurement& measurement,
+                                 benchmark::UserCounters& counters) {
+    return ReportAttribution(ByEngine(comm_spec, measurement.settings()), measurement, counters);
+  };
   return scenario;
 }
 
@@ -235,13 +258,10 @@ std::vector<Scenario> KnownCauses(const Catalog& catalog) {
     Values stand_in;
     std::string computation;
   };
-  const std::string cache_share = std::to_string(catalog.device.info().cache_bytes / 8);
   const std::vector<Known> all = {
       {"by_sm", {{"stand_in_sms", "32"}, {"stand_in_us", "500"}}, "CublasGemm"},
-      {"by_l2",
-       {{"stand_in_sms", "0"}, {"stand_in_bytes", "1G"}, {"stand_in_span", cache_share}},
-       "L2Kernel"},
-      {"by_hbm", {{"stand_in_sms", "0"}, {"stand_in_bytes", "1G"}}, "StreamKernel"},
+      // Started first, since a computation that fills the GPU would make it wait for SMs.
+      {"by_hbm", {{"stand_in_bytes", "768M"}, {"first", "comm"}}, "StreamKernel"},
   };
   const std::vector<PairSide> computations = MatrixComputations(catalog);
   std::vector<Scenario> scenarios;
@@ -264,6 +284,9 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
   }
   std::vector<PairSide> comms = MatrixCommunications(catalog);
   comms.front().values["transport"] = "nccl,copy,sm_load";
+  std::erase_if(comms, [](const PairSide& comm) {
+    return comm.workload == "AllGather" && !comm.values.contains("place");
+  });
   std::vector<Scenario> scenarios = KnownCauses(catalog);
   for (const PairSide& comm : comms) {
     for (const PairSide& comp : MatrixComputations(catalog))

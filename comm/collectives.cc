@@ -27,8 +27,8 @@ struct CollectiveRow {
   bool sends_segment;
   bool receives_segment;
   double (*bus_factor)(int ranks);
-  // What a rank reads and writes in its own memory, in multiples of `bytes`: once for each buffer
-  // of the operation, its peers' accesses included. Large numbers of ranks approach it.
+  // What is read and written in a rank's own memory, by its peers too, in multiples of `bytes`:
+  // about, and out of place. In place it is half.
   double memory_factor;
   int source;                  // see ExpectedSegments; kPrevious: the rank before this one
   bool starts_at_own_segment;  // element 0 of the result is the sources' element rank × segment
@@ -89,7 +89,7 @@ class CollectiveWorkload : public Workload {
     Cost cost;
     cost.wire_bytes = static_cast<double>(count_) * static_cast<double>(SizeOf(element_));
     cost.bus_factor = row_.bus_factor(machine_.ranks.size());
-    cost.memory_bytes = row_.memory_factor * cost.wire_bytes;
+    cost.memory_bytes = row_.memory_factor * cost.wire_bytes / (in_place_ ? 2 : 1);
     return cost;
   }
 

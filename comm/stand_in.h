@@ -1,14 +1,16 @@
 // StandIn: takes from a computation what a communication would take, and moves nothing to anyone.
 //
 // It holds a number of SMs for a time and, if asked to, copies bytes within the GPU's memory
-// meanwhile, at an even pace. With a span of the last-level cache's size the copies stay in the
-// cache; with a large one they go through memory. Without SMs a copy engine makes the copies, in
-// pieces. So a communication's causes of a slowdown can be had one at a time
-// (benchmarks/lab_attribution.cc), and any of them as a known cause:
+// meanwhile. With a span well below the last-level cache's size the copies stay in the cache; with
+// a large one they go through memory. So a communication's causes of a slowdown can be had one at a
+// time (benchmarks/lab_attribution.cc), and any of them as a known cause:
 //
 //   --pair StandIn+CublasGemm --axis stand_in_sms=16
 //
-// A block holds a whole SM: 1,024 threads whose registers are all in use.
+// A block holds a whole SM: 1,024 threads of 64 registers. As many of its warps copy as take the
+// time that was asked for, and no more: by Little's law that is the same rate with few bytes in
+// flight, and other traffic slows it down as it slows down a communication. Copy engines could not
+// make these copies: within one GPU they wait for kernels that fill it (docs/laboratory.md).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +24,7 @@ namespace overlapbench {
 struct StandInOptions {
   int sms = 0;
   double duration_us = 0;
-  std::size_t moved_bytes = 0;  // read and written together
+  std::size_t moved_bytes = 0;  // read and written together, in less than the duration
   std::size_t span_bytes = 0;   // of the memory that they are read from and written to
 };
 

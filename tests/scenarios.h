@@ -43,6 +43,8 @@ class PosingDevice : public ForwardingDevice {
     device->info_.partitions = {.least = 8, .step = 8, .most = 128};
     device->info_.compute_capability = 90;
     device->info_.most_clock_GHz = 1.98;
+    device->info_.memory_GBps = 4800;
+    device->info_.link_GBps = 450;
     device->priorities_ = 6;
     return device;
   }
@@ -147,6 +149,9 @@ class ScenarioReport {
 
   // To be said before the first Report. What a work of this name costs.
   void Costs(const std::string& work, const Cost& cost) { costs_[work] = cost; }
+  // How many SMs a work of this name takes, and what it observes.
+  void Takes(const std::string& work, long sms) { sms_[work] = sms; }
+  void Observes(const std::string& work, double value) { observed_[work] = value; }
   // The results of this run; all runs that are not named have the same.
   void Leaves(const std::string& run, std::uint64_t fingerprint) { results_[run] = fingerprint; }
 
@@ -178,18 +183,34 @@ class ScenarioReport {
  private:
   class FakeWork : public Workload {
    public:
-    FakeWork(const Cost& cost, std::uint64_t result) : cost_(cost), result_(result) {}
-    [[nodiscard]] Cost cost() const override { return cost_; }
+    struct Facts {
+      Cost cost;
+      std::uint64_t result = 0;
+      std::optional<long> sms;
+      std::optional<double> observed;
+    };
+    explicit FakeWork(const Facts& facts) : facts_(facts) {}
+    [[nodiscard]] Cost cost() const override { return facts_.cost; }
+    [[nodiscard]] std::optional<long> sms() const override { return facts_.sms; }
+    [[nodiscard]] std::optional<double> Observed() const override { return facts_.observed; }
     void Reset(Stream& /*stream*/) override {}
     void Enqueue(Stream& /*stream*/) override {}
     void EnqueuePart(Stream& /*stream*/, const Part& /*part*/) override {}
     Verdict Verify(Stream& /*stream*/) override { return {}; }
-    [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return result_; }
+    [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override {
+      return facts_.result;
+    }
 
    private:
-    Cost cost_;
-    std::uint64_t result_;
+    Facts facts_;
   };
+
+  template <class Value>
+  static std::optional<Value> At(const std::map<std::string, Value>& values,
+                                 const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() ? std::nullopt : std::optional<Value>(found->second);
+  }
 
   Scenario Find(const std::string& name) const {
     const Catalog catalog{workloads_, *device_, machine_};
@@ -206,12 +227,10 @@ class ScenarioReport {
     for (Run& run : runs) {
       for (const Work& work : run.schedule.works()) {
         WorkPlan fake{.name = work->name, .work_class = work->work_class};
-        const auto cost = costs_.find(work->name);
-        const auto result = results_.find(run.name);
-        fake.make = [cost = cost == costs_.end() ? Cost{} : cost->second,
-                     result = result == results_.end() ? 4711 : result->second] {
-          return std::make_unique<FakeWork>(cost, result);
-        };
+        const FakeWork::Facts facts{At(costs_, work->name).value_or(Cost{}),
+                                    At(results_, run.name).value_or(4711), At(sms_, work->name),
+                                    At(observed_, work->name)};
+        fake.make = [facts] { return std::make_unique<FakeWork>(facts); };
         run.schedule = run.schedule.With(work, std::make_shared<const WorkPlan>(std::move(fake)));
       }
     }
@@ -264,6 +283,8 @@ class ScenarioReport {
   Settings settings_;
   std::map<std::string, Cost> costs_;
   std::map<std::string, std::uint64_t> results_;
+  std::map<std::string, long> sms_;
+  std::map<std::string, double> observed_;
   std::unique_ptr<Session> session_;
 };
 

@@ -1,0 +1,205 @@
+// The laboratory's families: which rows they have, the runs of a row, and what rows report of
+// samples whose truth is known. Times in milliseconds.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scenarios.h"
+
+namespace overlapbench {
+namespace {
+
+ScenarioReport OnGpu(const std::string& scenario, const Values& values = {}) {
+  return {scenario, values, PosingDevice::H200()};
+}
+
+std::string NamesOf(const std::vector<Run>& runs) {
+  std::string names;
+  for (const Run& run : runs) names += (names.empty() ? "" : " ") + run.name;
+  return names;
+}
+
+Cost CarryingBytes(double bytes) {
+  Cost cost;
+  cost.wire_bytes = bytes;
+  cost.bus_factor = 1;
+  return cost;
+}
+
+// ---- Link and Knee
+
+// 100 MB in a millisecond are 100 GB/s.
+TEST(Link, TellsTheBandwidthOfAPoint) {
+  ScenarioReport link = OnGpu("Lab/Link/Broadcast", {{"transport", "sm_load"}, {"comm_sms", "4"}});
+  link.Costs("Broadcast", CarryingBytes(100e6));
+  link.Takes("Broadcast", 4);
+  const Reported row = link.Report({{"Broadcast", Took(1)}});
+  ExpectCounters(row, {{"GBps", 100}, {"GBps_per_sm", 25}});
+}
+
+TEST(Link, HasNoShareOfAnSmWhereEnginesCopy) {
+  ScenarioReport link = OnGpu("Lab/Link/Broadcast", {{"transport", "copy"}});
+  link.Costs("Broadcast", CarryingBytes(100e6));
+  link.Takes("Broadcast", 0);
+  ExpectCounters(link.Report({{"Broadcast", Took(2)}}), {{"GBps", 50}});
+}
+
+// A curve that grows by 10 GB/s an SM up to eight SMs and then no more, with a dip.
+TEST(Knee, IsTheFewestSmsThatReachThePlateau) {
+  ScenarioReport knee = OnGpu("Lab/Knee/SendRecv", {{"transport", "sm_load"}});
+  Timings timings;
+  for (const auto& run : knee.runs()) {
+    const double sms = std::stod(run.name);
+    knee.Costs(run.name, CarryingBytes(1e6));
+    timings[run.name] = Took(1 / (sms == 10 ? 70 : 10 * std::min(sms, 8.0)));
+  }
+  const Reported row = knee.Report(timings);
+  EXPECT_DOUBLE_EQ(row.counters.at("GBps"), 80);
+  EXPECT_DOUBLE_EQ(row.counters.at("GBps_per_sm"), 10);
+  EXPECT_DOUBLE_EQ(row.counters.at("knee_sms"), 8);
+  EXPECT_EQ(row.reason, "80 GB/s at most, 80 with all 132");
+}
+
+TEST(Knee, SweepsTheSmsOrTheCtasUpToWhatThereIs) {
+  EXPECT_EQ(NamesOf(OnGpu("Lab/Knee/Broadcast").runs()), "1 2 4 6 8 10 12 16 24 32 64 132");
+}
+
+// ---- Matrix and Partition
+
+std::set<std::string> ScenariosOf(const std::string& family) {
+  const auto device = PosingDevice::H200();
+  Machine machine{*device, TestRanks()};
+  const Registry registry = AllWorkloads(machine);
+  std::set<std::string> names;
+  for (const Family& one : AllFamilies()) {
+    if (one.name != family) continue;
+    for (const Scenario& scenario : one.scenarios({registry, *device, machine}))
+      names.insert(scenario.name);
+  }
+  return names;
+}
+
+TEST(Matrix, HasEachComputationBesideEachCommunication) {
+  const std::set<std::string> names = ScenariosOf("Lab/Matrix");
+  for (const char* comm : {"AllGather", "PeerCopy", "HostToDevice", "DeviceToHost"}) {
+    for (const char* comp : {"CublasGemm", "FmaKernel", "StreamKernel", "L2Kernel", "SharedKernel",
+                             "ChainKernel", "SoftmaxFused", "Attention"})
+      EXPECT_TRUE(names.contains(std::string("Lab/Matrix/") + comm + "+" + comp)) << comm << comp;
+  }
+  EXPECT_EQ(names.size(), 32U);
+}
+
+TEST(Matrix, HasTheRunsOfAPair) {
+  EXPECT_EQ(NamesOf(OnGpu("Lab/Matrix/AllGather+FmaKernel").runs()), "comp comm overlap");
+}
+
+// comm_sms is how many SMs a transport's kernel takes, not a partition of its stream.
+TEST(Partition, LimitsTheComputationAlone) {
+  ScenarioReport row = OnGpu("Lab/Partition/AllGather+CublasGemm",
+                             {{"comp_sms", "112"}, {"transport", "sm_load"}, {"comm_sms", "8"}});
+  for (const auto& run : row.runs()) {
+    for (const Schedule::Step& step : run.schedule.steps())
+      EXPECT_EQ(run.schedule.lanes()[step.lane].sms, step.name == "comp" ? 112 : 0) << run.name;
+  }
+}
+
+// ---- Attribution
+
+// C = 4, M = 3, T = 6: 2 to explain.
+Timings Slowed(double sm, double sm_l2, double sm_hbm) {
+  return {{"comp", Took(4)},
+          {"comm", Took(3)},
+          {"sm", Took(sm)},
+          {"sm_l2", Took(sm_l2)},
+          {"sm_hbm", Took(sm_hbm)},
+          {"clock_alone", Took(4)},
+          {"clock_beside", Took(6)},
+          {"half", Took(8)},
+          {"overlap", Ran({{"comp", {0, 6}}, {"comm", {0, 4}}})}};
+}
+
+class AttributionReport : public ScenarioReport {
+ public:
+  explicit AttributionReport(const std::string& pair = "AllGather+FmaKernel",
+                             const Values& values = {})
+      : ScenarioReport("Lab/Attribution/" + pair, values, PosingDevice::H200()) {
+    Observes("clock_alone", 1.8);
+    Observes("clock_beside", 1.8);
+  }
+};
+
+TEST(Attribution, GivesEachCauseWhatItAdds) {
+  const Reported row = AttributionReport().Report(Slowed(5, 5.2, 5.6));
+  EXPECT_DOUBLE_EQ(row.counters.at("by_sm"), 0.5);
+  EXPECT_NEAR(row.counters.at("by_l2"), 0.1, 1e-9);
+  EXPECT_NEAR(row.counters.at("by_hbm"), 0.2, 1e-9);
+  EXPECT_DOUBLE_EQ(row.counters.at("by_clock"), 0);
+  EXPECT_NEAR(row.counters.at("residual"), 0.2, 1e-9);
+}
+
+// At 10 % less clock the computation takes 0.4 of the 2 longer.
+TEST(Attribution, GivesTheClocksWhatTheyTakeFromTheComputation) {
+  AttributionReport row;
+  row.Observes("clock_alone", 1.98);
+  EXPECT_NEAR(row.Report(Slowed(4, 4, 4)).counters.at("by_clock"), 0.2, 1e-9);
+}
+
+// The stand-ins' own SMs are no cause then.
+TEST(Attribution, CountsNoSmsOfCopiesByEngine) {
+  AttributionReport row("AllGather+FmaKernel", {{"transport", "copy"}});
+  const Reported reported = row.Report(Slowed(5, 5, 6));
+  EXPECT_DOUBLE_EQ(reported.counters.at("by_sm"), 0);
+  EXPECT_DOUBLE_EQ(reported.counters.at("by_hbm"), 0.5);
+  EXPECT_DOUBLE_EQ(reported.counters.at("residual"), 0.5);
+  for (const auto& run : row.runs()) {
+    if (run.name == "sm") {
+      EXPECT_EQ(run.schedule.leader, run.schedule.LaneNamed("COMM"));
+    }
+  }
+}
+
+TEST(Attribution, ExplainsNoSlowdownWhereThereIsNone) {
+  Timings timings = Slowed(4, 4, 4);
+  timings["overlap"] = Ran({{"comp", {0, 4}}, {"comm", {0, 3}}});
+  const Reported row = AttributionReport().Report(timings);
+  EXPECT_FALSE(row.counters.contains("by_sm"));
+  EXPECT_NE(row.reason.find("bounds the computation"), std::string::npos) << row.reason;
+}
+
+TEST(Attribution, SaysWhatBoundsEachSideAlone) {
+  const auto reason = [](const Cost& comp, double half_ms, double bus_GBps) {
+    AttributionReport row;
+    row.Costs("comp", comp);
+    row.Costs("comm", CarryingBytes(bus_GBps * 1e6 * 3));
+    Timings timings = Slowed(4, 4, 4);
+    timings["half"] = Took(half_ms);
+    return row.Report(timings).reason;
+  };
+  const Cost moving{.moved_bytes = 4000e6 * 4};
+  const Cost caching{.cached_bytes = 9000e6 * 4};
+  EXPECT_EQ(reason({}, 8, 300),
+            "alone, arithmetic bounds the computation and the link the communication");
+  EXPECT_EQ(reason({}, 5, 100),
+            "alone, latency bounds the computation and latency the communication");
+  EXPECT_EQ(reason(moving, 8, 300),
+            "alone, memory bandwidth bounds the computation and the link the communication");
+  EXPECT_EQ(reason(caching, 8, 300),
+            "alone, cache bandwidth bounds the computation and the link the communication");
+}
+
+// A stand-in whose one cause is known.
+TEST(AttributionControl, FailsUnlessItsCauseIsFound) {
+  AttributionReport control("StandIn+CublasGemm");
+  const Reported found = control.Report(Slowed(6.1, 6.1, 6.1));
+  EXPECT_EQ(found.state, RowState::kControl);
+  EXPECT_EQ(found.reason, "by_sm of 1 found: 1.05");
+  const Reported missed = control.Report(Slowed(5, 6, 6));
+  EXPECT_EQ(missed.state, RowState::kInvalid);
+  EXPECT_EQ(missed.reason, "by_sm of 1 found: 0.50");
+}
+
+}  // namespace
+}  // namespace overlapbench
