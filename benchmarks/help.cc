@@ -58,7 +58,7 @@ void PrintHelp() {
       "overlapbench: what it costs to overlap computation and communication.\n\n"
       "Families:\n";
   for (const FamilyText& family : table.families())
-    text += fmt::format("  {:<9} {}\n", family.name, family.about);
+    text += fmt::format("  {:<15} {}\n", family.name, family.about);
   text +=
       "\nA name reads Family/Workload[+Workload]/axis:value/...\n\n"
       "Examples:\n"

@@ -39,6 +39,7 @@ namespace {
 
 constexpr const char* kFamily = "Lab/Attribution";
 constexpr double kProbe_us = 300;
+constexpr std::size_t kMemorySpan = 1UL << 30U;
 constexpr int kTrafficSms = 16;  // of the stand-ins for copies by engine
 
 // The row's communication, which the stand-ins stand in for, and what they take from it.
@@ -95,9 +96,10 @@ Work StandInWork(const Catalog& catalog, const SharedModel& model, const std::st
   auto plan = std::make_shared<WorkPlan>();
   plan->name = name;
   plan->work_class = WorkClass::kComm;
-  plan->footprint = {.device_bytes = span_bytes};
-  plan->make = [machine = catalog.machine, model, span_bytes] {
-    return MakeStandIn(machine, span_bytes, [machine, model, span_bytes] {
+  const std::size_t most_bytes = span_bytes == 0 ? 0 : kMemorySpan;
+  plan->footprint = {.device_bytes = most_bytes};
+  plan->make = [machine = catalog.machine, model, span_bytes, most_bytes] {
+    return MakeStandIn(machine, most_bytes, [machine, model, span_bytes] {
       StandInOptions options = Found(machine, *model);
       options.span_bytes = span_bytes;
       if (span_bytes == 0) options.moved_bytes = 0;
@@ -136,7 +138,6 @@ int HalfOfSms(const DeviceInfo& info) {
 // `standing_in`: the settings of the stand-ins' runs.
 std::vector<Run> Runs(const Catalog& catalog, const Work& plain_comm, const Work& comp,
                       const Settings& settings, const Settings& standing_in) {
-  constexpr std::size_t kMemorySpan = 1UL << 30U;
   const auto model = std::make_shared<Model>();
   const Work comm = Modelled(plain_comm, model);
   std::vector<Run> runs = {AloneRun(comp, settings), AloneRun(comm, settings)};

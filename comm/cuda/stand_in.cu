@@ -98,8 +98,12 @@ class StandIn : public Workload {
                                        MemoryKind::kDevice)) {}
 
   void Connect() override {
-    options_ = ask_();
+    const StandInOptions asked = ask_();
+    options_ = asked;
+    // Through memory, whatever the span: beside other traffic the cache keeps little.
+    options_.span_bytes = memory_.bytes();
     copying_warps_ = block_words() == 0 ? 0 : FewestWarps();
+    options_ = asked;
   }
 
   [[nodiscard]] Cost cost() const override {

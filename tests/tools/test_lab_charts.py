@@ -283,7 +283,7 @@ def test_shares_not_to_be_trusted_are_not_stacked() -> None:
 def test_pairs_are_named_by_both_sides_and_what_sets_them_apart() -> None:
     rows = samples.attributions()[:2]
     names = [r["pair"] for r in drawn("attribution", rows, "reach") if "cause" not in r]
-    assert names == ["CublasGemm beside AllGather\nnccl", "CublasGemm beside AllGather\nsm_bulk"]
+    assert names == ["CublasGemm beside AllGather nccl", "CublasGemm beside AllGather sm_bulk"]
 
 
 def test_intervals_of_shares_are_told() -> None:

@@ -202,9 +202,9 @@ CHARTS = (
     ChartKind(
         name="attribution",
         title="Where a slowdown comes from",
-        reading="A bar ends at the slowdown - 1 that was measured; a negative share, which is"
-        f" noise, stands left of zero. Up to a slowdown of {LEAST_SLOWDOWN:g} there is nothing to"
-        " explain.",
+        reading="The tick is the measured slowdown - 1. Where the stand-ins take more than the"
+        " communication does, the bar passes it, and a negative rest stands left of zero. Up to a"
+        f" slowdown of {LEAST_SLOWDOWN:g} there is nothing to explain.",
         needs="Lab/Attribution rows",
         select=select_attributions,
         draw=draw_attributions,

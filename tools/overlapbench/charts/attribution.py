@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.lab import has_pair, order_of, order_title, state_text, transport_names
+from overlapbench.charts.lab import has_pair, order_title, orders_of, state_text, transport_names
 from overlapbench.charts.panels import Record, identity, parted, split
 from overlapbench.charts.plot import Plot, tooltip
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, describe, shared_axes
+from overlapbench.series import SEPARATOR, describe
 from overlapbench.theme import Drawing
 
 LEAST_SLOWDOWN = 1.1  # below, shares of the excess are shares of noise
@@ -25,8 +25,7 @@ _CAUSES = (
     ("by_clock", "clock", theme.PURPLE),
     ("residual", "unexplained", theme.SKY),
 )
-_STEP = 34  # of a bar: its label has two lines
-_LINE_HEIGHT = 14
+_STEP = 22  # of a bar
 _LETTER_WIDTH = 6.2
 _MARGINS = 60
 _TEXT_ROOM = 1.3  # of the longest bar: what is written beside it must fit
@@ -55,13 +54,9 @@ def draw_attributions(rows: Sequence[Row]) -> Drawing:
         "pair:N",
         title=None,
         scale=alt.Scale(domain=names),
-        axis=alt.Axis(
-            labelExpr="split(datum.label, '\\n')",
-            labelOffset=-_LINE_HEIGHT / 2 if any("\n" in name for name in names) else 0,
-            **theme.CELL_AXIS,
-        ),
+        axis=alt.Axis(**theme.CELL_AXIS),
     )
-    letters = max(len(line) for name in names for line in name.split("\n"))
+    letters = max(map(len, names))
     return alt.layer(
         *_stacks(parts, y, scale),
         *_ends(bars, y, scale),
@@ -121,19 +116,27 @@ def _parts(row: Row, bar: Record) -> list[Record]:
 
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
-    """Return what names a row's pair: its workloads, and on a second line what sets it apart."""
-    transport = transport_names(rows)
-    leave_out = {"transport", "first", *shared_axes(rows)}
-    orders = {order_of(row) for row in rows}
+    """Return what names a row: its workloads, and what sets it apart from others of these."""
+    transport, order = transport_names(rows), orders_of(rows)
+    orders = {order(row) for row in rows}
     files = {row.file for row in rows}
+    values: dict[tuple[tuple[str, ...], str], set[str]] = {}
+    for row in rows:
+        for axis, value in row.name.axes:
+            values.setdefault((row.name.workloads, axis), set()).add(value)
 
     def name(row: Row) -> str:
         communication, computation = row.name.workloads
-        axes = [describe(axis, value) for axis, value in row.name.axes if axis not in leave_out]
-        order = [order_title(order_of(row))] if len(orders) > 1 else []
+        axes = [
+            describe(axis, value)
+            for axis, value in row.name.axes
+            if axis not in ("transport", "first") and len(values[row.name.workloads, axis]) > 1
+        ]
+        carried = [" ".join(filter(None, [communication, transport(row)]))]
+        started = [order_title(order(row))] if len(orders) > 1 else []
         file = [row.file] if len(files) > 1 else []
-        apart = SEPARATOR.join(filter(None, [transport(row), *axes, *order, *file]))
-        return f"{computation} beside {communication}" + (f"\n{apart}" if apart else "")
+        apart = SEPARATOR.join([*carried, *axes, *started, *file])
+        return f"{computation} beside {apart}"
 
     return name
 

@@ -35,9 +35,21 @@ def _communication(row: Row) -> tuple[str, str]:
     return row.file, row.name.workloads[0]
 
 
-def order_of(row: Row) -> str:
-    """Return the axis `first`: the side that starts before the other."""
-    return row.name.axis("first") or "none"
+def orders_of(rows: Sequence[Row]) -> Callable[[Row], str]:
+    """Return what tells the side that starts first: the axis `first`, or what it leaves unwritten.
+
+    That is `comp` on GPUs and `none` on the host backend, where nothing decides it. A file whose
+    rows write `comm` or `none`, and never `comp`, is of GPUs.
+    """
+    written: dict[str, set[str]] = {}
+    for row in rows:
+        written.setdefault(row.file, set()).update(filter(None, [row.name.axis("first")]))
+
+    def order(row: Row) -> str:
+        others = written[row.file]
+        return row.name.axis("first") or ("comp" if others and "comp" not in others else "none")
+
+    return order
 
 
 def order_title(order: str) -> str:

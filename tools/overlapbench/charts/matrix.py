@@ -12,8 +12,8 @@ from overlapbench import theme
 from overlapbench.charts.lab import (
     has_pair,
     in_order,
-    order_of,
     order_title,
+    orders_of,
     state_text,
     transport_names,
     two_digits,
@@ -67,13 +67,14 @@ def draw_matrix(rows: Sequence[Row]) -> Drawing:
 def _records(rows: Sequence[Row]) -> list[Record]:
     """Make two records of each row, one a half."""
     communication, computation = _labels(rows)
-    orders = in_order([order_of(row) for row in rows])
+    order = orders_of(rows)
+    orders = in_order([order(row) for row in rows])
     several_files = len({row.file for row in rows}) > 1
-    ordered = sorted(rows, key=lambda row: orders.index(order_of(row)))
+    ordered = sorted(rows, key=lambda row: orders.index(order(row)))
     return [
         identity(row)
         | {
-            "panel": order_title(order_of(row)) + (SEPARATOR + row.file) * several_files,
+            "panel": order_title(order(row)) + (SEPARATOR + row.file) * several_files,
             "communication": communication(row),
             "computation": computation(row),
             "half": half,

@@ -14,8 +14,8 @@ from overlapbench.charts.lab import (
     SM_AXES,
     has_pair,
     in_order,
-    order_of,
     order_title,
+    orders_of,
     state_text,
     transport_names,
     two_digits,
@@ -70,13 +70,14 @@ def draw_partitions(rows: Sequence[Row]) -> Drawing:
 def _records(rows: Sequence[Row]) -> list[Record]:
     transport = transport_names(rows)
     names = list(dict.fromkeys(map(transport, rows)))
-    orders = in_order([order_of(row) for row in rows])
+    order = orders_of(rows)
+    orders = in_order([order(row) for row in rows])
     title = _titles(rows)
     records = [
         identity(row)
         | {
             "panel": title(row),
-            "order": orders.index(order_of(row)),
+            "order": orders.index(order(row)),
             "comp_sms": str(whole(row, "comp_sms") or _ALL_SMS),
             "down": _taken(row, transport(row)),
             "place": (names.index(transport(row)), _sms(row)),
@@ -93,6 +94,7 @@ def _records(rows: Sequence[Row]) -> list[Record]:
 def _titles(rows: Sequence[Row]) -> Callable[[Row], str]:
     """Return what names a row's panel: the order, and what else sets panels apart."""
     cells = {"transport", "comp_sms", "first", *SM_AXES, *shared_axes(rows)}
+    order = orders_of(rows)
     pairs = {row.name.workloads for row in rows}
     files = {row.file for row in rows}
 
@@ -100,7 +102,7 @@ def _titles(rows: Sequence[Row]) -> Callable[[Row], str]:
         axes = [describe(axis, value) for axis, value in row.name.axes if axis not in cells]
         pair = ["+".join(row.name.workloads)] if len(pairs) > 1 else []
         file = [row.file] if len(files) > 1 else []
-        return SEPARATOR.join([order_title(order_of(row)), *pair, *axes, *file])
+        return SEPARATOR.join([order_title(order(row)), *pair, *axes, *file])
 
     return title
 
