@@ -10,9 +10,9 @@
 //            has in the cache
 //
 // A cause's share of T - max(C, M) is what the time grows by from one to the next. The share of the
-// clocks is what the computation would take longer at the clock that a probe sees beside both sides
-// than at the one beside the computation alone. The residual is what is left: the link, and
-// whatever the stand-ins do otherwise than the communication.
+// clocks is what the computation would take longer at the clock that a probe sees beside both
+// sides, which start together behind it, than at the one beside the computation alone. The residual
+// is what is left: the link, and whatever the stand-ins do otherwise than the communication.
 //
 // Copies by engine take no SMs, but nothing else makes their traffic without any. So their
 // stand-ins take 16, start first, and count for what the traffic adds to the 16 SMs alone.
@@ -49,8 +49,8 @@ struct Model {
 };
 using SharedModel = std::shared_ptr<Model>;
 
-// On the slowest rank. What is enqueued first keeps the stream busy until the rest is enqueued.
-double Time_us(const Machine& machine, Workload& workload) {
+// On this rank. What is enqueued first keeps the stream busy until the rest is enqueued.
+double OwnTime_us(const Machine& machine, Workload& workload) {
   constexpr int kWarmUps = 2;
   constexpr int kRuns = 5;
   const auto stream = machine.device.CreateStream();
@@ -67,8 +67,16 @@ double Time_us(const Machine& machine, Workload& workload) {
     const double time_us = 1000 * machine.device.ElapsedMs(*begin, *end);
     if (i == kWarmUps || (i > kWarmUps && time_us < shortest_us)) shortest_us = time_us;
   }
-  machine.ranks.Max({&shortest_us, 1}, "timing the communication alone");
   return shortest_us;
+}
+
+// On the slowest rank.
+double Time_us(const Machine& machine, Workload& workload) {
+  constexpr const char* kWhat = "timing the communication alone";
+  double time_us = 0;
+  machine.ranks.Together(kWhat, [&] { time_us = OwnTime_us(machine, workload); });
+  machine.ranks.Max({&time_us, 1}, kWhat);
+  return time_us;
 }
 
 bool ByEngine(const WorkloadSpec& comm, const Settings& settings) {
@@ -81,10 +89,11 @@ bool ByEngine(const WorkloadSpec& comm, const Settings& settings) {
 const StandInOptions& Found(const Machine& machine, Model& model) {
   if (model.found) return *model.found;
   StandInOptions options;
-  model.comm->IneffectiveKnob();  // which finds out how many SMs it takes
+  options.duration_us = Time_us(machine, *model.comm);
+  // Which finds out how many SMs it takes. What it finds at fault, the session will find too.
+  model.comm->IneffectiveKnob();
   options.sms = static_cast<int>(model.comm->sms().value_or(0));
   if (options.sms == 0) options.sms = kTrafficSms;
-  options.duration_us = Time_us(machine, *model.comm);
   const Cost cost = model.comm->cost();
   options.moved_bytes = static_cast<std::size_t>(cost.memory_bytes + cost.moved_bytes);
   return model.found.emplace(options);
@@ -163,6 +172,7 @@ std::string BoundOfComp(const Measurement& measurement) {
   constexpr double kGBpsFromBytesPerMs = 1e-6;
   const double alone_ms = measurement.Total_ms("comp").median();
   const Cost cost = measurement.CostOf("comp");
+  if (measurement.device().info().memory_GBps == 0) return "something unknown";
   const double least_bytes =
       kShare * measurement.device().info().memory_GBps / kGBpsFromBytesPerMs * alone_ms;
   if (cost.moved_bytes >= least_bytes) return "memory bandwidth";
@@ -175,6 +185,8 @@ std::string BoundOfComm(const Measurement& measurement) {
   constexpr double kGBpsFromBytesPerMs = 1e-6;
   const Cost cost = measurement.CostOf("comm");
   if (cost.copied_bytes > 0) return "the link";
+  if (cost.wire_bytes == 0 || measurement.device().info().link_GBps == 0)
+    return "something unknown";
   const double bus_GBps = cost.wire_bytes * cost.bus_factor * kGBpsFromBytesPerMs /
                           measurement.Total_ms("comm").median();
   const double link_GBps = measurement.device().info().link_GBps;
@@ -187,8 +199,8 @@ void ReportShares(bool by_engine, const Measurement& measurement,
   const Series longer = LongerOf(C, measurement.Total_ms("comm"));
   const Series excess = measurement.Total_ms("overlap") - longer;
   const Series sm = LongerOf(measurement.Total_ms("sm"), longer);
-  const Series sm_l2 = LongerOf(measurement.Total_ms("sm_l2"), sm);
-  const Series sm_hbm = LongerOf(measurement.Total_ms("sm_hbm"), sm_l2);
+  const Series sm_l2 = LongerOf(measurement.Total_ms("sm_l2"), longer);
+  const Series sm_hbm = LongerOf(measurement.Total_ms("sm_hbm"), longer);
   const double clocks = measurement.Observed("clock_alone", "clock_alone") /
                         measurement.Observed("clock_beside", "clock_beside");
   const Series by_sm = (by_engine ? sm - sm : sm - longer) / excess;
@@ -204,7 +216,7 @@ void ReportShares(bool by_engine, const Measurement& measurement,
 
 Remark ReportAttribution(bool by_engine, const Measurement& measurement,
                          benchmark::UserCounters& counters) {
-  constexpr double kWorthExplaining = 1.05;
+  constexpr double kWorthExplaining = 1.1;  // below, shares are of noise
   const Remark remark = ReportPair(measurement, counters);
   if (remark.state == RowState::kInvalid) return remark;
   if (counters["slowdown"] >= kWorthExplaining) ReportShares(by_engine, measurement, counters);
@@ -219,7 +231,7 @@ Remark ReportKnown(const std::string& cause, const Measurement& measurement,
                    benchmark::UserCounters& counters) {
   constexpr double kTolerance = 0.1;
   const Remark remark = ReportAttribution(false, measurement, counters);
-  if (remark.state == RowState::kInvalid) return remark;
+  if (remark.state == RowState::kInvalid || remark.state == RowState::kNoisy) return remark;
   const auto share = counters.find(cause);
   if (share == counters.end())
     return Remark::Invalid("the known cause slowed nothing down: there is nothing to recover");
@@ -235,8 +247,12 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
   Scenario scenario = PairScenario(catalog, kFamily, comm.workload, comp.workload, values);
   const WorkloadSpec& comm_spec = catalog.workloads.Find(comm.workload);
   const WorkloadSpec& comp_spec = catalog.workloads.Find(comp.workload);
-  scenario.excluded = [of_pair = scenario.excluded](const Settings& settings) -> std::string {
+  const DeviceInfo& info = catalog.device.info();
+  scenario.excluded = [&info,
+                       of_pair = scenario.excluded](const Settings& settings) -> std::string {
     if (settings.Integer("comp_sms") > 0) return "attribution sets comp_sms itself";
+    if (const std::string fault = PartitionFault(info, HalfOfSms(info)); !fault.empty())
+      return "half of the SMs are no partition: it " + fault;
     return of_pair(settings);
   };
   scenario.runs = [&comm_spec, &comp_spec, catalog](const Settings& settings) {
@@ -315,7 +331,7 @@ Family LabAttribution() {
                              "cache's"),
                        share("by_l2", "by L2",
                              "share that as much traffic in the last-level cache takes"),
-                       share("by_clock", "by clocks", "share that lower SM clocks take"),
+                       share("by_clock", "by clocks", "share that lower SM clocks take, on rank 0"),
                        share("residual", "residual", "share that none of these explains")},
           .scenarios = &Scenarios};
 }

@@ -20,12 +20,9 @@ constexpr const char* kFamily = "Lab/Partition";
 std::string Limits(const Device& device) {
   const SmPartitions& partitions = device.info().partitions;
   std::string text = "0";
-  if (partitions.least == 0) return text;
-  int limit = device.info().multiprocessors - 1;
-  for (int i = 0; i < 3; ++i) {
-    limit -= (limit - partitions.least) % partitions.step;
-    if (limit < partitions.least) break;
-    text += "," + std::to_string(limit--);
+  for (const int taken : {4, 12, 20}) {
+    const int left = (device.info().multiprocessors - taken) / partitions.step * partitions.step;
+    if (partitions.least > 0 && left >= partitions.least) text += "," + std::to_string(left);
   }
   return text;
 }

@@ -1,8 +1,9 @@
 // ClockProbe: the SMs' clock while other work runs.
 //
 // One thread counts its SM's cycles (%clock64) for a while of the nanosecond clock (%globaltimer;
-// PTX ISA, "Special Registers"). It takes no other SM's time, so the ratio of two probes, one
-// beside a computation and one beside the same and a communication, tells what power costs.
+// PTX ISA, "Special Registers"). The ratio of two probes, one beside a computation and one beside
+// the same and a communication, tells what power costs, as far as one SM's clock for the probe's
+// time does.
 #pragma once
 
 #include <memory>

@@ -175,7 +175,7 @@ class StandIn : public Workload {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  // That copy all in the time; all warps where none would do.
+  // That copy all in the time on this GPU; all warps where none would do.
   int FewestWarps() {
     const auto stream = machine_.device.CreateStream();
     Reset(*stream);
@@ -228,6 +228,9 @@ std::vector<WorkloadSpec> StandIns(Machine& machine) {
   spec.excluded = [&device = machine.device](const Settings& settings) -> std::string {
     if (settings.Integer("stand_in_sms") > device.info().multiprocessors)
       return "stand_in_sms must be at most " + std::to_string(device.info().multiprocessors);
+    constexpr long kLeast = 2 * kWordBytes;
+    if (settings.Integer("stand_in_span") < kLeast * settings.Integer("stand_in_sms"))
+      return "stand_in_span must be at least 32 x stand_in_sms";
     return "";
   };
   spec.footprint = [](const Settings& settings) {

@@ -176,6 +176,21 @@ def test_partitions_of_other_sizes_and_files_have_panels_of_their_own() -> None:
     ]
 
 
+# A name leaves out the side that starts first by default: the computation's on GPUs.
+def test_the_side_that_a_name_leaves_out_is_told() -> None:
+    def titles(given: str, left_out: str) -> set[str]:
+        rows = [
+            row | {"name": name, "run_name": name}
+            for row in samples.partitions()
+            for name in [row["name"].replace(f"/first:{left_out}", "")]
+            if given in name or "first:" not in name
+        ]
+        return set(panel_titles(draw("partition", samples.document(rows))))
+
+    assert titles("first:comm", left_out="comp") == {"computation first", "communication first"}
+    assert titles("nothing", left_out="comp") == {"neither side first"}
+
+
 # ---- matrix
 
 

@@ -320,7 +320,8 @@ def test_a_python_without_the_packages_is_told_which_one_has_them() -> None:
 def test_recorded_results_are_drawn(tmp_path: Path) -> None:
     sources = sorted((REPOSITORY / "docs/results").glob("*/*.json"))
     assert sources, "docs/results holds no results"
-    for source in sources:
+    tables = {"lab-knee.json"}  # whose rows are no points of a curve
+    for source in (source for source in sources if source.name not in tables):
         charts = tmp_path / source.parent.name / source.stem
         assert run(source, "-o", charts) == 0
         assert (charts / "index.html").stat().st_size > 500_000

@@ -131,6 +131,7 @@ def test_a_program_that_fails_loses_nothing_that_is_known(
         (["A+C"], "--pair: there is no workload"),
         (["Gemm"], "'Gemm' is no pair; write for example AllGather+Gemm/bytes:64M"),
         (["Comm/AllGather"], "'Comm/AllGather' is no pair; write for"),
+        (["A+B/first:comp,comm"], "A+B/first:comp,comm: first takes one value, which then stays"),
         (["A+B/bytes"], "'bytes' is not axis:value; write for example"),
         (["A+B", "--launches=2"], "--launches: 3 a side at least, or"),
         (["A+B", "--", "--axis=n=1"], "--axis=n=1: the tuner sets it; write axes as A+B/"),

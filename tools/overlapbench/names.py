@@ -32,6 +32,7 @@ _SINGLE_FAMILIES = frozenset({"Lab/Link", "Lab/Knee"})
 _MOST_WORDS = 3  # before the axes: two of a family, and the workloads
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _BEFORE_AXES = re.compile(r"[A-Za-z][^:]*")
+_THIRD_WORD = re.compile(r"[A-Z][^:]*")  # or it is an axis without a value
 _AXIS = re.compile(r"([a-z][a-z0-9_]*):([^\s/]+)")
 _SIZE = re.compile(r"(?<![A-Za-z0-9_])([0-9]{1,9})([KMG])(?![A-Za-z0-9])")
 _SHIFT = {"K": 10, "M": 20, "G": 30}
@@ -49,6 +50,8 @@ def part_name(name: str) -> tuple[list[str], list[str]]:
     """Part any name at its slashes into the words of family and workloads, and the axes."""
     parts = name.split("/")
     words = list(itertools.takewhile(_BEFORE_AXES.fullmatch, parts[:_MOST_WORDS]))
+    if len(words) == _MOST_WORDS and not _THIRD_WORD.fullmatch(words[-1]):
+        words.pop()
     return words, parts[len(words) :]
 
 

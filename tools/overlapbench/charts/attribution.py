@@ -33,7 +33,7 @@ _TITLE = "slowdown - 1: what both together cost beyond the longer side"
 
 
 def select_attributions(rows: Sequence[Row]) -> list[Row]:
-    """Return the Lab/Attribution rows with a slowdown and its shares."""
+    """Return the Lab/Attribution rows with shares: those with a slowdown worth explaining."""
     shares = {counter for counter, _, _ in _CAUSES}
     return [
         row

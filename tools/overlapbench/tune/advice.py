@@ -61,7 +61,7 @@ _ORDERS = {"comp": "the computation", "comm": "the communication", "none": "eith
 
 
 def advise(settings: Mapping[str, str]) -> Advice:
-    """Return what the settings mean; of those that are the default's there is nothing to say."""
+    """Return what the settings mean; those that are the default's are not mentioned."""
     transport = settings.get("transport", "")
     of_transport = _TRANSPORTS.get(transport, Advice())
     variables, config = dict(of_transport.variables), dict(of_transport.config)

@@ -42,7 +42,7 @@ def verdict_of(study: Study) -> str:
         return f"no setting beats the default on this machine; {tried}"
     if gain is None:
         return f"not confirmed: the search ended early; {tried}"
-    interval = f"({_percent(gain.low)} to {_percent(gain.high)}; 95 % interval,"
+    interval = f"({_percent(gain.low)} % to {_percent(gain.high)} %; 95 % interval,"
     interval += f" {gain.launches} launches a side)"
     if not gain.certain:
         return (
@@ -70,8 +70,8 @@ def _lines(study: Study) -> list[str]:
     add("search", f"{study.race.spent} evaluations, {of} settings")
     if study.exhaustive is not None:
         whole = study.exhaustive
-        where = ", which is the best of all" if whole.gap == 0 else f" than {_of(grid, whole.best)}"
-        add("whole grid", f"the choice takes {_percent(whole.gap)} % longer{where}")
+        longer = f"takes {_percent(whole.gap)} % longer than {_of(grid, whole.best)}"
+        add("whole grid", f"the choice {'is the best of all' if whole.gap == 0 else longer}")
     if study.gain is not None and study.gain.certain and best is not None:
         add("again", command_of(study.machine.command, study.wish, grid.changed(best)))
         _add_advice(_advice(study, best), add)

@@ -84,6 +84,11 @@ class Wish:
             name = BenchmarkName.parse(_FAMILY + pair)
         except ValueError as error:
             raise ResultError(f"{error}; write for example AllGather+Gemm/bytes:64M") from None
+        for axis, value in name.axes:
+            if axis in _LADDERS and "," in value:
+                raise ResultError(
+                    f"{text}: {axis} takes one value, which then stays; without it, it is varied"
+                )
         return cls("+".join(name.workloads), dict(name.axes))
 
     @property

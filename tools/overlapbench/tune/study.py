@@ -71,10 +71,10 @@ class Study:
                 tried = "no row could be measured; ./bench says why"
                 self.problem = tried if self.race.tried else "no time: the budget is over"
                 return
-            if exhaustive:
-                self.exhaustive = self._measure_all(self.choice)
             if self.choice != self.grid.default:
                 self.gain = self._confirm(self.choice)
+            if exhaustive:
+                self.exhaustive = self._measure_all(self.choice)
         except ResultError as error:
             self.problem = str(error)
 
