@@ -203,21 +203,21 @@ void ReportShares(bool by_engine, const Measurement& measurement,
   const Series sm_hbm = LongerOf(measurement.Total_ms("sm_hbm"), longer);
   const double clocks = measurement.Observed("clock_alone", "clock_alone") /
                         measurement.Observed("clock_beside", "clock_beside");
-  const Series by_sm = (by_engine ? sm - sm : sm - longer) / excess;
-  const Series by_l2 = (sm_l2 - sm) / excess;
-  const Series by_hbm = (sm_hbm - sm_l2) / excess;
-  const Series by_clock = (clocks - 1) * C / excess;
-  Report(counters, "by_sm", by_sm);
-  Report(counters, "by_l2", by_l2);
-  Report(counters, "by_hbm", by_hbm);
-  Report(counters, "by_clock", by_clock);
-  Report(counters, "residual", excess / excess - by_sm - by_l2 - by_hbm - by_clock);
+  const Series sm_ms = (by_engine ? 0.0 : 1.0) * (sm - longer);
+  const Series l2_ms = sm_l2 - sm;
+  const Series hbm_ms = sm_hbm - sm_l2;
+  const Series clock_ms = (clocks - 1) * C;
+  Report(counters, "by_sm", sm_ms / excess);
+  Report(counters, "by_l2", l2_ms / excess);
+  Report(counters, "by_hbm", hbm_ms / excess);
+  Report(counters, "by_clock", clock_ms / excess);
+  Report(counters, "residual", (excess - sm_ms - l2_ms - hbm_ms - clock_ms) / excess);
 }
 
 Remark ReportAttribution(bool by_engine, const Measurement& measurement,
                          benchmark::UserCounters& counters) {
   constexpr double kWorthExplaining = 1.1;  // below, shares are of noise
-  const Remark remark = ReportPair(measurement, counters);
+  Remark remark = ReportPair(measurement, counters);
   if (remark.state == RowState::kInvalid) return remark;
   if (counters["slowdown"] >= kWorthExplaining) ReportShares(by_engine, measurement, counters);
   const std::string bounds =
@@ -230,7 +230,7 @@ Remark ReportAttribution(bool by_engine, const Measurement& measurement,
 Remark ReportKnown(const std::string& cause, const Measurement& measurement,
                    benchmark::UserCounters& counters) {
   constexpr double kTolerance = 0.1;
-  const Remark remark = ReportAttribution(false, measurement, counters);
+  Remark remark = ReportAttribution(false, measurement, counters);
   if (remark.state == RowState::kInvalid || remark.state == RowState::kNoisy) return remark;
   const auto share = counters.find(cause);
   if (share == counters.end())

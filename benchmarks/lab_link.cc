@@ -74,8 +74,8 @@ Series GBps(const Cost& cost, const Series& time_ms) {
 Remark ReportPoint(const Measurement& measurement, benchmark::UserCounters& counters) {
   const Series rate = GBps(measurement.CostOf(measurement.own().name), measurement.Total_ms());
   Report(counters, "GBps", rate);
-  if (const auto sms = measurement.comm_sms(); sms.value_or(0) > 0)
-    Report(counters, "GBps_per_sm", rate / static_cast<double>(*sms));
+  if (const long sms = measurement.comm_sms().value_or(0); sms > 0)
+    Report(counters, "GBps_per_sm", rate / static_cast<double>(sms));
   return {};
 }
 

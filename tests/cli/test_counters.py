@@ -40,7 +40,7 @@ FIELDS = {
     *("repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time"),
     *("time_unit", "state", "reason"),
 }
-FAMILIES = ("Compute", "Comm", "Overlap", "Copy", "Supply", "Launch", "Gelu", "Softmax")
+FAMILIES = ("Compute", "Comm", "Overlap", "Copy", "Supply", "Launch", "Gelu", "Softmax", "Lab")
 
 
 def listed(launcher: "Launcher", form: str) -> str:
