@@ -131,13 +131,18 @@ class StandIn : public Workload {
     unsigned long long shortest_ns = 0;
     stream.Copy(&shortest_ns, shortest_ns_.data(), sizeof(shortest_ns));
     stream.Synchronize(machine_.timeout, "verifying StandIn");
+    if (shortest_ns == ~0ULL) return {1, 0, "the stand-in did not run"};
     if (static_cast<double>(shortest_ns) < 1000 * std::floor(options_.duration_us))
       return {1, 0, "the stand-in ended before its time"};
-    // The first window tells of all that were written: they differ in their places only.
+    const long window_count = window_words() * kWordBytes / 4;
     const long copied = std::min(block_words(), window_words()) * kWordBytes / 4;
-    if (copied == 0) return {};
-    const ExpectedSegments expected{count(), 0, 0, 1, kMost, kSeed};
-    return FindFault(machine_, stream, to(), copied, Element::kInt32, expected);
+    for (int block = 0; copied > 0 && block < options_.sms; ++block) {
+      const long first = block * window_count;
+      const Verdict verdict = FindFault(machine_, stream, to() + first * 4, copied, Element::kInt32,
+                                        {count(), first, 0, 1, kMost, kSeed});
+      if (!verdict.fault.empty()) return verdict;
+    }
+    return {};
   }
 
   [[nodiscard]] std::optional<long> sms() const override { return options_.sms; }
@@ -220,6 +225,7 @@ std::vector<WorkloadSpec> StandIns(Machine& machine) {
   spec.work_class = WorkClass::kComm;
   spec.summary = "takes SMs, cache or memory bandwidth as a communication would: a known cause";
   spec.baseline = false;
+  if (machine.device.backend() != Backend::kCuda) spec.missing = "exists on the cuda backend only";
   spec.axes = {IntegerAxis("stand_in_sms", "SMs that it holds", 1, 1024, "16"),
                IntegerAxis("stand_in_us", "how long it holds them", 1, 1'000'000, "1000"),
                IntegerAxis("stand_in_bytes", "bytes that it reads and writes meanwhile, together",

@@ -132,6 +132,7 @@ def test_every_chart_is_printed_in_light_colours(
 ) -> None:
     tab.page.emulate_media(color_scheme="dark")
     page = tab.open(pages[name])
+    page.locator("figure").first.scroll_into_view_if_needed()
     expect(page.locator("figure svg").first).to_be_visible()
     assert page.locator("figure svg").count() < page.locator("figure").count()
     page.evaluate(

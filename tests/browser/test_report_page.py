@@ -187,7 +187,7 @@ def test_a_mark_tells_its_values_and_leads_to_its_row(tab: Tab, full: Path) -> N
 def test_every_chart_is_drawn(tab: Tab, full: Path) -> None:
     page = tab.open(full)
     figures = page.locator("figure")
-    assert figures.count() == 14
+    assert figures.count() == 18
     for index in range(figures.count()):
         figures.nth(index).scroll_into_view_if_needed()
         expect(figures.nth(index).locator("svg")).to_be_visible()

@@ -208,6 +208,7 @@ CHARTS = (
         needs="Lab/Attribution rows",
         select=select_attributions,
         draw=draw_attributions,
+        wide=True,
     ),
 )
 
