@@ -93,7 +93,7 @@ TEST(Matrix, HasEachComputationBesideEachCommunication) {
 }
 
 TEST(Matrix, HasTheRunsOfAPair) {
-  EXPECT_EQ(NamesOf(OnGpu("Lab/Matrix/AllGather+FmaKernel").runs()), "comp comm overlap");
+  EXPECT_EQ(NamesOf(OnGpu("Lab/Matrix/AllGather+StreamKernel").runs()), "comp comm overlap");
 }
 
 // comm_sms is how many SMs a transport's kernel takes, not a partition of its stream.
@@ -123,7 +123,7 @@ Timings Slowed(double sm, double sm_l2, double sm_hbm) {
 
 class AttributionReport : public ScenarioReport {
  public:
-  explicit AttributionReport(const std::string& pair = "AllGather+FmaKernel",
+  explicit AttributionReport(const std::string& pair = "AllGather+StreamKernel",
                              const Values& values = {})
       : ScenarioReport("Lab/Attribution/" + pair, values, PosingDevice::H200()) {
     Observes("clock_alone", 1.8);
@@ -149,7 +149,7 @@ TEST(Attribution, GivesTheClocksWhatTheyTakeFromTheComputation) {
 
 // The stand-ins' own SMs are no cause then.
 TEST(Attribution, CountsNoSmsOfCopiesByEngine) {
-  AttributionReport row("AllGather+FmaKernel", {{"transport", "copy"}});
+  AttributionReport row("AllGather+StreamKernel", {{"transport", "copy"}});
   const Reported reported = row.Report(Slowed(5, 5, 6));
   EXPECT_DOUBLE_EQ(reported.counters.at("by_sm"), 0);
   EXPECT_DOUBLE_EQ(reported.counters.at("by_hbm"), 0.5);
