@@ -32,6 +32,7 @@
 #include "benchmarks/lab_matrix.h"
 #include "benchmarks/pair.h"
 #include "comm/stand_in.h"
+#include "comm/transport.h"
 #include "kernels/clock_probe.h"
 
 namespace overlapbench {
@@ -80,8 +81,7 @@ double Time_us(const Machine& machine, Workload& workload) {
 }
 
 bool ByEngine(const WorkloadSpec& comm, const Settings& settings) {
-  if (settings.Has("transport"))
-    return settings.Text("transport") == "copy" || settings.Text("transport") == "nccl_ce";
+  if (settings.Has("transport")) return IsByCopyEngine(settings);
   if (settings.Has("engine")) return settings.Text("engine") == "copy";
   return comm.work_class == WorkClass::kMemory;
 }
@@ -99,7 +99,7 @@ const StandInOptions& Found(const Machine& machine, Model& model) {
   return model.found.emplace(options);
 }
 
-// `moves`: whether it moves the bytes, within `span_bytes`.
+// `span_bytes`: of the memory within which it moves the communication's bytes; 0: it moves none.
 Work StandInWork(const Catalog& catalog, const SharedModel& model, const std::string& name,
                  std::size_t span_bytes) {
   auto plan = std::make_shared<WorkPlan>();
@@ -182,14 +182,11 @@ std::string BoundOfComp(const Measurement& measurement) {
 
 std::string BoundOfComm(const Measurement& measurement) {
   constexpr double kShare = 0.6;
-  constexpr double kGBpsFromBytesPerMs = 1e-6;
   const Cost cost = measurement.CostOf("comm");
   if (cost.copied_bytes > 0) return "the link";
-  if (cost.wire_bytes == 0 || measurement.device().info().link_GBps == 0)
-    return "something unknown";
-  const double bus_GBps = cost.wire_bytes * cost.bus_factor * kGBpsFromBytesPerMs /
-                          measurement.Total_ms("comm").median();
   const double link_GBps = measurement.device().info().link_GBps;
+  if (cost.wire_bytes == 0 || link_GBps == 0) return "something unknown";
+  const double bus_GBps = BusGBps(cost, measurement.Total_ms("comm")).median();
   return bus_GBps >= kShare * link_GBps ? "the link" : "latency";
 }
 

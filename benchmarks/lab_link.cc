@@ -66,13 +66,8 @@ Values ValuesOf(const Catalog& catalog, const Group& group) {
   return {{"bytes", "512M"}, {"transport", group.transports}, {"place", group.place}};
 }
 
-Series GBps(const Cost& cost, const Series& time_ms) {
-  constexpr double kGBpsFromBytesPerMs = 1e-6;
-  return cost.wire_bytes * cost.bus_factor * kGBpsFromBytesPerMs / time_ms;
-}
-
 Remark ReportPoint(const Measurement& measurement, benchmark::UserCounters& counters) {
-  const Series rate = GBps(measurement.CostOf(measurement.own().name), measurement.Total_ms());
+  const Series rate = BusGBps(measurement.CostOf(measurement.own().name), measurement.Total_ms());
   Report(counters, "GBps", rate);
   if (const long sms = measurement.comm_sms().value_or(0); sms > 0)
     Report(counters, "GBps_per_sm", rate / static_cast<double>(sms));
@@ -97,7 +92,7 @@ Remark ReportCurve(const std::vector<long>& ladder, const Measurement& measureme
   std::vector<Series> rates;
   for (const long sms : ladder) {
     const std::string run = std::to_string(sms);
-    rates.push_back(GBps(measurement.CostOf(run), measurement.Total_ms(run)));
+    rates.push_back(BusGBps(measurement.CostOf(run), measurement.Total_ms(run)));
   }
   const Series& plateau = *std::ranges::max_element(rates, {}, &Series::median);
   Report(counters, "GBps", plateau);

@@ -123,6 +123,11 @@ std::string NoTransport(const Machine& machine, Operation operation, const Setti
                                        : ExcludedOfPeers(machine, row, operation, settings);
 }
 
+bool IsByCopyEngine(const Settings& settings) {
+  const TransportRow& row = RowOf(settings);
+  return row.carrier == Carrier::kNccl ? row.nccl.copy_engines : row.engine == PeerEngine::kCopy;
+}
+
 std::shared_ptr<Communicator> Transports::Connect(const Settings& settings) {
   if (machine_.device.backend() == Backend::kHost) {
     if (of_mpi_ == nullptr) of_mpi_ = MakeMpiCommunicator(machine_);

@@ -30,6 +30,9 @@ std::vector<Axis> TransportAxes(const Machine& machine);
 // a collective.
 std::string NoTransport(const Machine& machine, Operation operation, const Settings& settings);
 
+// Whether the transport of these settings moves data by copy engine.
+bool IsByCopyEngine(const Settings& settings);
+
 // The communicators of a run, each made when it is first needed.
 class Transports {
  public:

@@ -123,7 +123,7 @@ def parse_axes(listing: str, workloads: Sequence[str]) -> dict[str, Axis]:
 
 
 def ladders(axes: Mapping[str, Axis], fixed: Mapping[str, str], sms: int) -> dict[str, list[str]]:
-    """Return the values to try of each setting that is not fixed, and of which there are two."""
+    """Return the values to try of each setting that is not fixed and has at least two."""
     tried = {
         name: list(dict.fromkeys((axes[name].standing, *values(axes[name], sms))))
         for name, values in _LADDERS.items()
