@@ -1,0 +1,320 @@
+"""tools/trace_breakdown.py: what it prints and writes, and bad files, each refused in one line."""
+
+import gzip
+import json
+import math
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import trace_breakdown
+import traces
+from traces import COPY, GEMM, NCCL, Json, call, event, kernel, kineto, ours, step, work
+
+
+def run(*arguments: object) -> int:
+    return trace_breakdown.main([str(argument) for argument in arguments])
+
+
+def delays(shift: float, rank: int) -> Json:
+    """Delays of 4 and 2 ms; the second begins `shift` ms after the first."""
+    begin = 1000 * shift
+    return kineto([ours("COMP", 0, 4000, rank), ours("COMM", begin, 2000, rank)], None)
+
+
+def test_ranks_are_tabled_and_the_worst_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    overlapped = traces.write(tmp_path / "a.json", delays(0, 0))
+    serial = traces.write(tmp_path / "b.json", delays(4, 1))
+    assert run(serial, overlapped) == 0
+    expected = f"""\
+T is Overlap/A+B overlap sample 0. Shares of T in percent.
+
+                   COMP   COMM    MEM   COMP   COMP   COMM    all         over-
+ rank       T ms   only   only   only  +COMM   +MEM   +MEM  three   idle    lap
+    0      4.000   50.0    0.0    0.0   50.0    0.0    0.0    0.0    0.0  100.0
+    1      6.000   66.7   33.3    0.0    0.0    0.0    0.0    0.0    0.0    0.0
+
+    0 |{"#" * 32}{"%" * 32}|
+    1 |{"#" * 43}{"~" * 21}|
+       # COMP   ~ COMM   % COMP+COMM   . idle
+
+Worst is rank 1: nothing was computed in 33.3 % of its time.
+
+Of the communication, 0.0 % ran beside computation.
+Tools that go by kernels' names say there is none. They differ in
+      1 ×     2.000 ms in all  COMM, not COMP  work
+"""
+    assert capsys.readouterr().out == expected
+
+
+def test_the_manual_s_example_is_real(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(trace_breakdown.__file__).parents[1]
+    monkeypatch.chdir(root)
+    assert run("docs/examples/step_rank?.json") == 0
+    assert f"{capsys.readouterr().out}```" in (root / "docs/timelines.md").read_text()
+
+
+def everything() -> list[Json]:
+    """A step with all that the output can tell, and names that are too long."""
+    long = "one_shot_all_reduce<" + "int, " * 40 + ">"
+    events = [work(f"{long}{i}", 100 * i, 90, 1, correlation=100) for i in range(7)]
+    events += [work(GEMM, 1000 + 10 * i, 6, 2, correlation=i + 1) for i in range(90)]
+    events += [call(1009 + 10 * i, 1, i + 1) for i in range(90)]
+    events += [
+        work(COPY, 3000, 500, 3),
+        work(GEMM, 5000, 9, 2, correlation=99),
+        call(4900, 1, 99),
+        call(0, 1, 100),
+    ]
+    return [*events, work(NCCL, 3500, 10, 2), work(NCCL, 3505, 10, 2), step(3, 0, 6000)]
+
+
+def test_the_output_fits_80_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = traces.write(tmp_path / "a.json", kineto(everything()))
+    days = kineto([work("x" * 300, 0, 1e13), event("user_annotation", "w" * 300, 0, 1)])
+    far = traces.write(tmp_path / "b.json", days)
+    for arguments in ([path], [far], [far, "--window", "w"]):
+        assert run(*arguments) == 0
+        out = capsys.readouterr().out
+        assert max(map(len, out.splitlines())) <= 80
+        if arguments == [path]:
+            assert "  and 2 more names; 0.630 ms together" in out
+            for said in ("many short", "late launches", "copies and", "starving", "note: spans"):
+                assert said in out
+            for cause in ("for the host to enqueue", "unknown"):
+                assert cause in out
+
+
+def test_printed_shares_are_100_percent_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = [work(GEMM, 0, 1), work(NCCL, 1, 1), work(COPY, 2, 1), work(GEMM, 4, 3)]
+    assert run(traces.write(tmp_path / "a.json", kineto(events))) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line[:6] == "    0 ")
+    shares = [float(cell) for cell in row.split()[2:10]]
+    assert sum(round(10 * share) for share in shares) == 1000
+    assert shares == [57.1, 14.3, 14.3, 0, 0, 0, 0, 14.3]
+
+
+def test_the_json_has_every_figure(tmp_path: Path) -> None:
+    path = traces.write(tmp_path / "a.json", kineto(everything(), 3))
+    assert run(path, "--step", 3, "--json", tmp_path / "out.json") == 0
+    document = json.loads((tmp_path / "out.json").read_text())
+    (one,) = document["ranks"]
+    assert (document["overlapbench_trace"], document["worst_rank"], one["rank"]) == ("1", 3, 3)
+    assert (one["file"], one["window"]) == (str(path), "ProfilerStep#3")
+    assert list(one["pct"]) == list(one["ms"])
+    assert sum(round(10 * share) for share in one["pct"].values()) == 1000
+    assert sum(one["ms"].values()) == pytest.approx(one["T_ms"])
+    assert {p["name"] for p in one["patterns"]} >= {"a starving device"}
+    assert one["pct"]["COMP"] > 0
+    assert one["pct"]["idle_host"] > 0
+
+
+def test_classes_are_changed_on_the_command_line_and_in_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = traces.write(tmp_path / "a.json", kineto([work(GEMM, 0, 3), work(COPY, 3, 1)]))
+    rules = tmp_path / "rules.txt"
+    rules.write_text("gemm=MEM\nHtoD=COMM\n")
+    out = tmp_path / "out.json"
+    assert run(path, "--class", "gemm=COMM", "--rules", rules, "--json", out) == 0
+    pct = json.loads(out.read_text())["ranks"][0]["pct"]
+    assert pct["COMM"] == 100
+    with pytest.raises(SystemExit) as stopped:
+        run(path, "--class", "gemm=FAST")
+    assert stopped.value.code == 2
+    assert "'FAST' is none of COMP, COMM, MEM, GATE," in capsys.readouterr().err.splitlines()[-1]
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert run(*arguments) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert captured.out == ""
+    return line
+
+
+def changed(**fields: object) -> Json:
+    return kineto([work(GEMM, 0, 1), work(GEMM, 5, 1) | fields])
+
+
+@pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        ({}, "traceEvents: missing: not a trace of PyTorch's profiler"),
+        (3, "traceEvents: missing: not a trace of PyTorch's profiler"),
+        ({"traceEvents": {}}, "traceEvents: missing: not a trace of PyTorch's profiler"),
+        ({"traceEvents": []}, "traceEvents: missing or empty"),
+        ({"context": {}, "benchmarks": []}, "traceEvents: missing: not a trace"),
+        (kineto([work(GEMM, 0, 1)]) | {"schemaVersion": 2}, "schemaVersion: 2 is not 1, known her"),
+        (kineto([event("cpu_op", "mm", 0, 1)]), "traceEvents: no work of a device in it (kernel,"),
+        ({"traceEvents": [3]}, "traceEvents[0]: 3 is not an object (line 1)"),
+        (changed(dur=-1), "traceEvents[1].dur: -1: it ends before it begins (line 1)"),
+        (changed(dur=None), "traceEvents[1].dur: null is not a number (line 1)"),
+        (changed(dur=math.nan), "traceEvents[1].dur: NaN is not a finite number (line 1)"),
+        (changed(ts="0"), 'traceEvents[1].ts: "0" is not a number (line 1)'),
+        (changed(ts=True), "traceEvents[1].ts: true is not a number (line 1)"),
+        (changed(ts=1e20), "traceEvents[1].ts: 1e+20 is beyond any clock (line 1)"),
+        (changed(ts=1e300), "traceEvents[1].ts: 1e+300 is beyond any measurement (line 1)"),
+        (changed(name=["x"]), 'traceEvents[1].name: ["x"] is not text (line 1)'),
+        (
+            changed(args={"class": "FAST"}),
+            'traceEvents[1].args.class: "FAST" is none of COMP, COMM',
+        ),
+        (changed(args={"class": ["COMP"]}), 'traceEvents[1].args.class: ["COMP"] is none of COMP,'),
+    ],
+)
+def test_a_file_that_is_no_good_trace_is_refused_in_one_line(
+    document: object, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = traces.write(tmp_path / "bad.json", document)
+    line = refusal(capsys, path, "--json", tmp_path / "out.json")
+    assert line.startswith(f"trace_breakdown: {path}: {complaint}")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+WHOLE = json.dumps(kineto([work(GEMM, i, 1) for i in range(50)])).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("cut.json", WHOLE[:-40], "not JSON, or cut short"),
+        ("cut.json.gz", gzip.compress(WHOLE)[:-40], "not gzip, or cut short"),
+        ("wrong.json.gz", gzip.compress(WHOLE)[:12] + b"\0" * 99, "not gzip, or cut short"),
+        ("empty.json", b"", "not JSON, or cut short"),
+        ("deep.json", b"[" * 100_000, "not JSON, or cut short"),
+        ("bytes.json", b"\xff\xfe", "not JSON: byte 0 is not UTF-8"),
+        ("x.nsys-rep", b"", "export it first: nsys export --type sqlite "),
+        ("x.sqlite", b"SQLite format 3\0" + b"\xff" * 500, "damaged, or cut short: "),
+        ("x.sqlite", b"SQLite format 3\0", "damaged, or cut short: "),
+    ],
+)
+def test_a_truncated_file_is_refused(
+    name: str, content: bytes, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert refusal(capsys, path).startswith(f"trace_breakdown: {path}: {complaint}")
+
+
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+ENDLESS = (
+    f"CREATE VIEW {KERNELS} AS WITH RECURSIVE n(start) AS"
+    " (SELECT 1 UNION ALL SELECT start + 1 FROM n) SELECT start FROM n"
+)
+
+
+@pytest.mark.parametrize(
+    ("statements", "complaint"),
+    [
+        ([], "its tables are empty: no work of a device in it"),
+        (
+            [f"DROP TABLE CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET")],
+            "no table CUPTI_ACTIVITY_KIND_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY",
+        ),
+        ([f"DROP TABLE {KERNELS}", ENDLESS], "its tables are empty: no work of a device in it"),
+        (
+            [f"ALTER TABLE {KERNELS} DROP COLUMN streamId"],
+            "CUPTI_ACTIVITY_KIND_KERNEL has no column streamId",
+        ),
+        ([kernel(1, 9, 5)], f"{KERNELS}: end 5 is before start 9: it ends before it begins"),
+        (
+            [kernel(1, 5, 9), f"UPDATE {KERNELS} SET start = 'now'"],
+            f'{KERNELS}.start: "now" is not a whole number',
+        ),
+        (
+            [kernel(1, 5, 9), f"UPDATE {KERNELS} SET deviceId = NULL"],
+            f"{KERNELS}.deviceId: null is not a whole number",
+        ),
+        (
+            [kernel(1, 5, 9), f"UPDATE {KERNELS} SET end = x'00'"],
+            f"{KERNELS}.end: bytes is not a whole number",
+        ),
+    ],
+)
+def test_an_export_that_is_no_good_trace_is_refused(
+    statements: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = traces.nsys(tmp_path / "bad.sqlite", statements)
+    assert refusal(capsys, path).startswith(f"trace_breakdown: {path}: {complaint}")
+
+
+def test_a_cut_export_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = traces.nsys(tmp_path / "cut.sqlite", [kernel(1, i, i + 1) for i in range(2000)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert refusal(capsys, path).startswith(f"trace_breakdown: {path}: damaged, or cut short: ")
+
+
+def test_nothing_in_a_file_steers_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b[2J\nall_reduce"
+    events = [work(evil, 0, 1), event("user_annotation", evil, 0, 1)]
+    path = traces.write(tmp_path / "a.json", kineto(events))
+    assert run(path, "--window", "all") == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert "\x1b" not in refusal(capsys, path, "--step", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("none.json", "No such file or directory"),
+        (".", "Is a directory"),
+        ("/proc/self/mem", "Input/output error"),
+    ],
+)
+def test_a_file_that_cannot_be_read(
+    name: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    assert refusal(capsys, path) == f"trace_breakdown: {path}: cannot be read: {why}"
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = traces.write(tmp_path / "a.json", kineto([work(GEMM, 0, 1)]))
+    line = refusal(capsys, path, "--json", tmp_path)
+    assert line.startswith(f"trace_breakdown: {tmp_path}: cannot be written: ")
+
+
+def test_a_trace_that_unpacks_too_large_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overlapbench.trace.files.LARGEST_TEXT_BYTES", 1 << 20)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b" " * (2 << 20)))
+    assert refusal(capsys, path) == f"trace_breakdown: {path}: above 1 MiB when unpacked"
+
+
+def test_a_pipe_is_read_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_bytes, args=(WHOLE,))
+    writer.start()
+    assert run(pipe) == 0
+    writer.join()
+    assert "100.0" in capsys.readouterr().out
+
+
+def test_reading_leaves_an_export_as_it_was(tmp_path: Path) -> None:
+    path = traces.nsys(tmp_path / "a.sqlite", [kernel(1, 5, 9)])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")  # whose readers write beside the file
+    before = path.read_bytes()
+    assert run(path) == 0
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    assert sqlite3.connect(path).execute(f"SELECT count(*) FROM {KERNELS}").fetchone() == (1,)

@@ -1,0 +1,126 @@
+"""Why a device was idle: each cause in a trace where it is known by hand; and known patterns."""
+
+from pathlib import Path
+
+import pytest
+
+import traces
+from overlapbench.trace.breakdown import break_down
+from overlapbench.trace.files import read_traces
+from overlapbench.trace.idle import Cause
+from overlapbench.trace.rules import Rules
+from traces import COPY, GEMM, NCCL, Json, broken_down, call, kineto, ours, percent, work
+
+
+def pair(gap: float, returned: float) -> list[Json]:
+    """Two kernels of 100 us with a gap; the call for the second returned at a time."""
+    return [
+        work(GEMM, 0, 100, correlation=1),
+        work(GEMM, 100 + gap, 100, correlation=2),
+        call(-20, 5, 1),
+        call(returned - 5, 5, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gap", "returned", "causes"),
+    [
+        (50, 145, {"host": 50.0}),  # a stair: the launch runs behind the device
+        (50, 155, {"host": 50.0}),  # a kernel may begin before its call returns
+        (50, 120, {"host": 30.0, "unknown": 20.0}),  # 20 us late, 10 us of hand-over
+        (8, 50, {"dependency": 8.0}),  # enqueued in time: what hand-overs take
+        (50, 100, {"dependency": 10.0, "unknown": 40.0}),  # something held it back
+    ],
+)
+def test_launches_tell_who_was_late(
+    gap: float, returned: float, causes: dict[str, float], tmp_path: Path
+) -> None:
+    one = broken_down(pair(gap, returned), tmp_path / "trace.json")
+    found = {part: ns / 1000 for part, ns in one.parts_ns.items() if ns and isinstance(part, str)}
+    assert found == causes
+    assert one.notes == ()
+
+
+def test_a_late_launch_is_blamed_for_its_own_gap_only(tmp_path: Path) -> None:
+    events = [work(GEMM, 0, 100), work(GEMM, 150, 2, correlation=1), call(140, 5, 1)]
+    events += [work(GEMM, 160, 40, correlation=2), call(15, 5, 2)]
+    one = broken_down(events, tmp_path / "trace.json")
+    assert percent(one) == {"COMP": 71.0, "host": 25.0, "dependency": 4.0}
+
+
+def test_without_launches_nothing_is_guessed(tmp_path: Path) -> None:
+    one = broken_down([work(GEMM, 0, 60), work(GEMM, 80, 20)], tmp_path / "trace.json")
+    assert percent(one) == {"COMP": 80.0, "unknown": 20.0}
+    assert [note[:28] for note in one.notes] == ["the trace has no launch call"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"), [("GATE", "gate"), ("WAIT", "dependency"), ("HOST", "host")]
+)
+def test_spans_that_wait_tell_for_what(kind: str, cause: str, tmp_path: Path) -> None:
+    events = [ours("COMP", 0, 50), ours(kind, 40, 50), ours("COMP", 90, 10)]
+    one = broken_down(events, tmp_path / "trace.json")
+    assert percent(one) == {"COMP": 60.0, cause: 40.0}
+
+
+def test_a_gate_before_a_sample_is_not_of_it(tmp_path: Path) -> None:
+    one = broken_down([ours("GATE", 0, 500), ours("COMP", 500, 10)], tmp_path / "trace.json")
+    assert (percent(one), one.window) == ({"COMP": 100.0}, "Overlap/A+B overlap sample 0")
+
+
+def test_of_spans_that_end_a_gap_at_once_the_first_launched_counts(tmp_path: Path) -> None:
+    events = [*pair(50, 145), work(GEMM, 150, 100, 8, correlation=3), call(10, 5, 3)]
+    for order in (events, events[::-1]):
+        one = broken_down(order, tmp_path / "trace.json")
+        assert "host" not in percent(one)
+
+
+def _two_ranks(folder: Path, base: int | None, shift: float = 0) -> tuple[list[float], list[str]]:
+    """Rank 0 has enqueued all; rank 1 works while rank 0 is idle.
+
+    Return rank 0's idle in us, and its notes.
+    """
+    waiting = [work(GEMM, 0, 100, correlation=1), work(NCCL, 200, 10, correlation=2)]
+    waiting += [call(-9, 1, 1), call(-8, 1, 2)]
+    late = [work(GEMM, 0 + shift, 150, correlation=1), call(-9, 1, 1)]
+    other = None if base is None else base - round(shift * 1000)
+    traces.write(folder / "a.json", kineto(waiting, 0, base))
+    traces.write(folder / "b.json", kineto(late, 1, other))
+    read = read_traces([str(folder / "b.json"), str(folder / "a.json")], Rules())
+    one = break_down(read)[0]
+    causes = (Cause.DEPENDENCY, Cause.RANKS, Cause.UNKNOWN)
+    return [one.parts_ns[cause] / 1000 for cause in causes], [note[:28] for note in one.notes]
+
+
+def test_another_rank_that_is_late_is_told_by_the_common_clock(tmp_path: Path) -> None:
+    assert _two_ranks(tmp_path, 10**18) == ([10, 40, 50], [])
+    assert _two_ranks(tmp_path, 10**18, shift=3_000_000.5) == ([10, 40, 50], [])
+
+
+def test_without_a_common_clock_skew_is_not_told(tmp_path: Path) -> None:
+    assert _two_ranks(tmp_path, None) == ([10, 0, 90], ["the files have no clock in c"])
+
+
+def _found(events: list[Json], folder: Path) -> dict[str, float]:
+    return {f.name: f.pct for f in broken_down(events, folder / "trace.json").findings}
+
+
+def test_many_short_kernels(tmp_path: Path) -> None:
+    short = [work(GEMM, 10 * i, 5) for i in range(10)]
+    assert _found([*short, work(GEMM, 100, 300)], tmp_path) == {"many short kernels": 12.5}
+    assert _found([*short, work(GEMM, 100, 500)], tmp_path) == {}
+    assert _found([work(GEMM, 0, 10), work(GEMM, 10, 10)], tmp_path) == {}
+
+
+def test_late_launches_and_starving_differ_in_how_long_the_host_was_away(tmp_path: Path) -> None:
+    assert _found(pair(50, 145), tmp_path) == {"gaps from late launches": 20.0}
+    assert _found(pair(800, 895), tmp_path) == {"a starving device": 80.0}
+    assert _found(pair(8, 107), tmp_path) == {}  # 3.8 %
+
+
+def test_copies_in_turn_with_kernels(tmp_path: Path) -> None:
+    name = "copies and kernels in turn, on different streams"
+    assert _found([work(COPY, 0, 20, 8), work(GEMM, 20, 80)], tmp_path) == {name: 20.0}
+    assert _found([work(COPY, 0, 20, 7), work(GEMM, 20, 80)], tmp_path) == {}  # on one stream
+    assert _found([work(COPY, 0, 20, 8), work(GEMM, 15, 85)], tmp_path) == {}  # a part is hidden
+    assert _found([work(COPY, 0, 20, 8)], tmp_path) == {}  # nothing to hide it

@@ -1,0 +1,292 @@
+"""Readers of traces: each kind of file gives the same spans; steps, ranks and classes are found."""
+
+import gzip
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import traces
+from overlapbench.source import ResultError
+from overlapbench.trace.breakdown import break_down
+from overlapbench.trace.files import read_traces
+from overlapbench.trace.model import Category, Class, Span, Trace
+from overlapbench.trace.rules import Rules, parse_rule, read_rules
+from traces import COPY, GEMM, NCCL, PEER, Json, call, event, kernel, kineto, ours, step, work
+
+BASE = 10**18
+
+
+def read(path: Path, *rules: str) -> list[Trace]:
+    return read_traces([str(path)], Rules([*map(parse_rule, rules)]))
+
+
+def read_events(events: list[Json], folder: Path) -> Trace:
+    (one,) = read(traces.write(folder / "trace.json", kineto(events)))
+    return one
+
+
+def test_a_trace_of_pytorch_in_any_order(tmp_path: Path) -> None:
+    events = [
+        step(7, 0, 50),
+        event("cpu_op", "aten::mm", 0, 10),
+        call(1, 2.25, 5),
+        event("cuda_driver", "cuLaunchKernelEx", 4, 1, correlation=6),
+        work(GEMM, 10.001, 20.002, correlation=5),
+        work(NCCL, 12, 30, stream=20, correlation=6),
+        work(PEER, 45, 1),
+        work("Memset (Device)", 60, 1),
+        {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "python"}},
+        {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 1},
+    ]
+    Random(1).shuffle(events)
+    one = read_events(events, tmp_path)
+    assert one.spans == (
+        Span(GEMM, Class.COMP, BASE + 10001, BASE + 30003, "7", Category.KERNEL, BASE + 3250),
+        Span(NCCL, Class.COMM, BASE + 12000, BASE + 42000, "20", Category.KERNEL, BASE + 5000),
+        Span(PEER, Class.COMM, BASE + 45000, BASE + 46000, "7", Category.PEER),
+        Span("Memset (Device)", Class.MEM, BASE + 60000, BASE + 61000, "7", Category.MEMSET),
+    )
+    (window,) = one.windows  # what was launched in the step, not the host's own times
+    assert (window.number, window.begin_ns, window.end_ns) == (7, BASE + 10001, BASE + 42000)
+    assert (one.rank, one.common_clock) == (0, True)
+
+
+def test_fractions_of_large_times_are_exact(tmp_path: Path) -> None:
+    one = read_events([work(GEMM, 3569824056354.781, 0.096)], tmp_path)
+    assert one.spans[0].begin_ns - BASE == 3569824056354781
+    assert one.spans[0].end_ns - BASE == 3569824056354877
+    since_1970 = read_events([work(GEMM, 1760000000000000.25, 1)], tmp_path)  # as Kineto did once
+    assert since_1970.spans[0].begin_ns - BASE == 1760000000000000250
+
+
+def test_gzip_and_the_short_form_are_read_alike(tmp_path: Path) -> None:
+    events = [work(GEMM, 0, 10)]
+    plain = read_events(events, tmp_path)
+    packed = tmp_path / "trace.json.gz"
+    packed.write_bytes(gzip.compress(json.dumps(kineto(events)).encode()))
+    assert read(packed)[0].spans == plain.spans
+    (short,) = read(traces.write(tmp_path / "short.json", events))
+    assert (short.spans[0].begin_ns, short.common_clock) == (0, False)
+
+
+def test_steps_join_and_follow_what_they_launched(tmp_path: Path) -> None:
+    events = [step(1, 0, 10), step(2, 10, 10), call(1, 1, 1), call(5, 1, 2), call(11, 1, 3)]
+    events += [work(GEMM, 30, 10, correlation=1), work(NCCL, 40, 25, 8, correlation=2)]
+    events += [work(GEMM, 60, 20, correlation=3)]
+    one = read_events(events, tmp_path)
+    spans = [(w.number, (w.begin_ns - BASE) / 1000, (w.end_ns - BASE) / 1000) for w in one.windows]
+    assert spans == [(1, 30, 60), (2, 60, 80)]
+    (both,) = break_down([one])
+    assert (both.window, both.total_ns) == ("ProfilerStep#1 to ProfilerStep#2, 2 in all", 50_000)
+
+
+def test_without_launches_the_device_s_annotation_stands_else_the_host_s(tmp_path: Path) -> None:
+    events = [step(1, 0, 10), step(2, 10, 10), work(GEMM, 5, 30)]
+    hosts = read_events(events, tmp_path).windows
+    assert [(w.begin_ns - BASE, w.end_ns - BASE) for w in hosts] == [(0, 10_000), (10_000, 20_000)]
+    for ts, dur in ((5, 4), (3, 2), (4, 1), (20, 9)):  # the first step's on three streams
+        number = 1 if ts < 20 else 2
+        events.append(event("gpu_user_annotation", f"ProfilerStep#{number}", ts, dur))
+    devices = read_events(events, tmp_path).windows
+    assert [(w.begin_ns - BASE, w.end_ns - BASE) for w in devices] == [
+        (3_000, 20_000),
+        (20_000, 29_000),
+    ]
+
+
+def test_windows_are_chosen_by_name_and_number(tmp_path: Path) -> None:
+    events = [work(GEMM, 0, 100), event("user_annotation", "forward", 10, 20)]
+    events += [event("user_annotation", "forward", 50, 5), event("user_annotation", "loss", 60, 1)]
+    one = read_events(events, tmp_path)
+    whole, forward = break_down([one])[0], break_down([one], pattern="FORW*D")[0]
+    assert (whole.window, whole.total_ns) == ("the whole trace", 100_000)
+    assert (forward.window, forward.total_ns) == ("2 × forward", 25_000)
+    with pytest.raises(ResultError, match=r"trace.json: no step 3: there are forward, loss$"):
+        break_down([one], 3)
+    with pytest.raises(ResultError, match=r"trace.json: no window x: there are forward, loss$"):
+        break_down([one], pattern="x")
+    bare = read_events([work(GEMM, 0, 1)], tmp_path)
+    with pytest.raises(ResultError, match=r"no step 1: there are no windows in it$"):
+        break_down([bare], 1)
+    with pytest.raises(ResultError, match=r"the whole trace takes no time$"):
+        break_down([read_events([work(GEMM, 0, 0)], tmp_path)])
+
+
+def test_our_own_files_say_it_all(tmp_path: Path) -> None:
+    events = [
+        ours("COMM", 0, 10, rank=1),
+        ours("COMP", 0, 20, rank=1),
+        ours("MEM", 30, 20, rank=1, sample=1),
+        ours("COMP", 0, 30, rank=4),
+        event("host_function", "produce", 5, 5, **{"class": "HOST", "rank": 4, "lane": "copy"}),
+    ]
+    events[0]["name"] = GEMM
+    first, second = read(traces.write(tmp_path / "t.json", kineto(events, None)))
+    assert (first.rank, second.rank) == (1, 4)
+    assert [(s.kind, s.lane) for s in first.spans] == [
+        ("COMM", "COMM"),
+        ("COMP", "COMP"),
+        ("MEM", "MEM"),
+    ]
+    assert [(w.name, w.number) for w in first.windows] == [
+        ("Overlap/A+B overlap sample 0", 0),
+        ("Overlap/A+B overlap sample 1", 1),
+    ]
+    assert [(s.kind, s.category, s.lane) for s in second.spans][1] == ("HOST", "other", "copy")
+    assert read(tmp_path / "t.json", "gemm=MEM")[0].spans[0].kind is Class.MEM  # the user's word
+
+
+def test_an_export_of_nsys_is_read_as_the_same_trace(tmp_path: Path) -> None:
+    two = 2 * traces.PROCESS
+    copies = "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES"
+    path = traces.nsys(
+        tmp_path / "report.sqlite",
+        [
+            kernel(1, 10_000, 30_000, call=5),
+            kernel(2, 12_000, 42_000, stream=20, call=6),
+            kernel(1, 10, 20, process=2, call=5),
+            kernel(1, 0, 0),  # CUPTI had no times for it
+            f"{copies} (45000, 46000, 0, 7, 0, {traces.PROCESS}, 10, NULL, NULL)",
+            f"{copies} (46000, 47000, 0, 7, 0, {traces.PROCESS}, 8, 0, 1)",
+            f"{copies} (47000, 48000, 0, 7, 0, {traces.PROCESS}, 1, NULL, NULL)",
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES"
+            f" (60000, 61000, 0, 7, 0, {traces.PROCESS})",
+            f"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1000, 3000, {two - 1}, 5, 1)",
+            f"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 9, {two + 8}, 5, 1)",
+            f"INSERT INTO NVTX_EVENTS VALUES (500, 4000, 59, {two - 1}, NULL, 3)",
+            f"INSERT INTO NVTX_EVENTS VALUES (600, 4000, 59, {two - 1}, 'forward', NULL)",
+            f"INSERT INTO NVTX_EVENTS VALUES (700, NULL, 34, {two - 1}, 'a mark', NULL)",
+        ],
+    )
+    first, second = read(path)
+    assert first.spans == (
+        Span(GEMM, Class.COMP, BASE + 10000, BASE + 30000, "7", Category.KERNEL, BASE + 3000),
+        Span(NCCL, Class.COMM, BASE + 12000, BASE + 42000, "20", Category.KERNEL),
+        Span("Memcpy PtoP", Class.COMM, BASE + 45000, BASE + 46000, "7", Category.PEER),
+        Span("Memcpy DtoD", Class.COMM, BASE + 46000, BASE + 47000, "7", Category.PEER),
+        Span("Memcpy HtoD", Class.MEM, BASE + 47000, BASE + 48000, "7", Category.MEMCPY),
+        Span("Memset", Class.MEM, BASE + 60000, BASE + 61000, "7", Category.MEMSET),
+    )
+    assert [(w.name, w.number, w.begin_ns, w.end_ns) for w in first.windows] == [
+        ("forward", None, BASE + 10000, BASE + 30000),
+        ("step 4", 4, BASE + 10000, BASE + 30000),
+    ]
+    assert (first.rank, second.rank, second.spans[0].launched_ns) == (0, 1, BASE + 9)
+    assert second.windows == ()
+    assert (first.common_clock, second.common_clock) == (True, True)
+
+
+def test_tables_that_nothing_was_recorded_for_may_be_missing(tmp_path: Path) -> None:
+    kept = "CUPTI_ACTIVITY_KIND_KERNEL"
+    gone = ["CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", "NVTX_EVENTS"]
+    gone += ["CUPTI_ACTIVITY_KIND_RUNTIME", "TARGET_INFO_SESSION_START_TIME"]
+    drops = [f"DROP TABLE {name}" for name in gone]
+    (one,) = read(traces.nsys(tmp_path / f"{kept}.sqlite", [kernel(1, 5, 9), *drops]))
+    assert (one.spans[0].interval, one.common_clock, one.windows) == ((5, 9), False, ())
+
+
+def test_ranks_are_stated_named_or_counted(tmp_path: Path) -> None:
+    events = [work(GEMM, 0, 1)]
+    two = [*events, event("kernel", GEMM, 0, 1, device=3, stream=7)]
+    files = {
+        "stated.json": kineto(events, 5),
+        "run_rank2_x.json": kineto(events, None),
+        "zero.json": kineto(events, None),
+        "devices.json": kineto(two, 6),  # which of the two is rank 6?
+    }
+    paths = [str(traces.write(tmp_path / name, document)) for name, document in files.items()]
+    found = [(trace.rank, Path(trace.source).name) for trace in read_traces(paths, Rules())]
+    assert found == [
+        (0, "zero.json"),
+        (1, "devices.json"),
+        (2, "run_rank2_x.json"),
+        (3, "devices.json"),
+        (5, "stated.json"),
+    ]
+    with pytest.raises(ResultError, match=r"/stated.json: rank 5 is there twice"):
+        read_traces([paths[0], paths[0]], Rules())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "COMM"),
+        ("void nvshmemi_transfer_rma<0>(int)", "COMM"),
+        ("nvshmemi_signal_wait_until_on_stream_kernel", "WAIT"),
+        ("c10d::wait_signal_kernel", "WAIT"),
+        ("void mscclpp::broadcast<int>(int*)", "COMM"),
+        ("void deep_ep::intranode::dispatch<8>(int*)", "COMM"),
+        ("one_shot_sum_kernel", "COMM"),
+        ("two_shot_sum_kernel", "COMM"),
+        ("void all_reduce<float>(float*)", "COMM"),
+        ("lamport_allreduce_fusion", "COMM"),
+        ("vllm::cross_device_reduce_1stage<half, 2>", "COMM"),
+        ("multimem_sum_kernel", "COMM"),
+        ("symm_mem_copy", "COMM"),
+        ("c10d::symmetric_memory::barrier", "COMM"),
+        ("triton_all_gather_push", "COMM"),
+        ("AllGatherPush", "COMM"),
+        ("triton_reduce_scatter", "COMM"),
+        ("ReduceScatterPull", "COMM"),
+        ("all_to_all_v", "COMM"),
+        ("AllToAllPush", "COMM"),
+        ("spinKernel(volatile int*, unsigned long long)", "GATE"),
+        ("nvbench::detail::blocking_kernel", "GATE"),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32", "COMP"),
+        ("void at::native::reduce_kernel<512, 1>(int)", "COMP"),
+    ],
+)
+def test_kernels_have_sensible_classes(name: str, kind: str) -> None:
+    assert Rules().classify(Category.KERNEL, name) == kind
+
+
+@pytest.mark.parametrize(
+    ("rule", "changed"),
+    [
+        ("GEMM=COMM", True),
+        ("void*mm<?loat>(float*)=comm", True),
+        ("kernel:gemm=COMM", True),
+        ("memcpy:gemm=COMM", False),
+        ("a::gemm=COMM", False),
+        ("gemm[f]=COMM", False),
+        ("x=y=COMM", False),
+    ],
+)
+def test_a_rule_of_the_user_comes_first(rule: str, changed: bool) -> None:
+    kind = Rules([parse_rule(rule)]).classify(Category.KERNEL, GEMM)
+    assert kind is (Class.COMM if changed else Class.COMP)
+
+
+def test_a_namespace_is_no_category() -> None:
+    rules = Rules([parse_rule("other::gemm=COMM")])
+    assert rules.classify(Category.KERNEL, "void other::gemm()") is Class.COMM
+
+
+def test_a_file_of_rules(tmp_path: Path) -> None:
+    path = tmp_path / "rules.txt"
+    path.write_text("# mine\n\n memcpy:HtoD = COMM \ngemm=WAIT\n")
+    rules = Rules(read_rules(path))
+    assert rules.classify(Category.MEMCPY, COPY) is Class.COMM
+    assert rules.classify(Category.KERNEL, GEMM) is Class.WAIT
+    path.write_text("gemm=COMP\ngemm=FAST\n")
+    with pytest.raises(ResultError, match=r"rules.txt: 'FAST' is none of COMP, .* \(line 2\)$"):
+        read_rules(path)
+
+
+@pytest.mark.parametrize(
+    ("begin", "told"),
+    [
+        (8, "2, by up to 3.0 us"),
+        (8.5, "2, by up to 3.0 us"),
+        (9, "1, by up to 3.0 us"),  # by 1 us, as times in whole microseconds may look
+        (10, "1, by up to 3.0 us"),
+    ],
+)
+def test_spans_that_overlap_on_a_stream_are_told(begin: float, told: str, tmp_path: Path) -> None:
+    first = [work(GEMM, 0, 10, 8), work(GEMM, begin, 30, 8)]
+    assert bool(read_events(first, tmp_path).notes) == (begin < 9)
+    events = [*first, work(GEMM, 0, 10), work(GEMM, 6, 3), work(GEMM, 10, 3), work(GEMM, 6, 1, 9)]
+    (note,) = read_events(events, tmp_path).notes
+    assert note.startswith(f"spans that overlap an earlier one of their stream: {told} (")

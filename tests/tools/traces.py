@@ -1,0 +1,129 @@
+"""Small made-up traces, as PyTorch's profiler, nsys and overlapbench write them."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from overlapbench.trace.breakdown import Breakdown, break_down
+from overlapbench.trace.files import read_traces
+from overlapbench.trace.model import BUSY, Class, Span, Trace
+from overlapbench.trace.rules import Rules, parse_rule
+
+Json = dict[str, Any]
+PROCESS = 1 << 24
+GEMM, NCCL = "void gemm<float>(float*)", "ncclDevKernel_AllReduce_Sum_f32(args)"
+COPY, PEER = "Memcpy HtoD (Pinned -> Device)", "Memcpy PtoP (Device -> Device)"
+
+
+def event(category: str, name: str, ts: float, dur: float, **args: object) -> Json:
+    """One complete event; times in microseconds."""
+    known = {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": dur, "pid": 0, "tid": 7}
+    return known | {"args": args}
+
+
+def work(name: str, ts: float, dur: float, stream: int = 7, **args: object) -> Json:
+    """A kernel or a copy on device 0."""
+    kinds = {"Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}
+    return event(kinds.get(name[:6], "kernel"), name, ts, dur, device=0, stream=stream, **args)
+
+
+def call(ts: float, dur: float, correlation: int) -> Json:
+    return event("cuda_runtime", "cudaLaunchKernel", ts, dur, correlation=correlation)
+
+
+def step(number: int, ts: float, dur: float) -> Json:
+    return event("user_annotation", f"ProfilerStep#{number}", ts, dur)
+
+
+def ours(kind: str, ts: float, dur: float, rank: int = 0, sample: int = 0, **args: object) -> Json:
+    """An event of one of our own trace files."""
+    tags = {"class": kind, "rank": rank, "row": "Overlap/A+B", "run": "overlap", "sample": sample}
+    return event("kernel", "work", ts, dur, **(tags | {"step": "work", "lane": kind} | args))
+
+
+def kineto(events: Iterable[Json], rank: int | None = 0, base: int | None = 10**18) -> Json:
+    document: Json = {"schemaVersion": 1, "traceEvents": list(events)}
+    if rank is not None:
+        document["distributedInfo"] = {"backend": "nccl", "rank": rank}
+    if base is not None:
+        document["baseTimeNanoseconds"] = base
+    return document
+
+
+def write(path: Path, document: object) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+def broken_down(
+    events: Iterable[Json], path: Path, rules: Sequence[str] = (), step: int | None = None
+) -> Breakdown:
+    """Write, read and break down the trace of one rank."""
+    write(path, kineto(events))
+    (one,) = break_down(read_traces([str(path)], Rules([*map(parse_rule, rules)])), step)
+    return one
+
+
+def percent(one: Breakdown) -> dict[str, float]:
+    """Return the shares that are not 0, by their names in the JSON."""
+    tenths = {"+".join(p) if isinstance(p, tuple) else p.value: n for p, n in one.tenths.items()}
+    return {name: n / 10 for name, n in tenths.items() if n}
+
+
+def trace(spans: Iterable[tuple[Class, int, int]], rank: int = 0, launched: bool = False) -> Trace:
+    """A trace of spans with a lane each; as if launched when they began, or not known to be."""
+    made = [
+        Span(kind, kind, begin, end, str(lane), launched_ns=begin if launched else None)
+        for lane, (kind, begin, end) in enumerate(spans)
+    ]
+    made.sort(key=lambda span: span.interval)
+    return Trace("made up", rank, tuple(made), common_clock=True)
+
+
+def brute(
+    spans: Iterable[tuple[Class, int, int]], begin: int, end: int
+) -> dict[frozenset[Class], int]:
+    """Count the nanoseconds of each mix of classes, one by one."""
+    counts: dict[frozenset[Class], int] = {}
+    known = list(spans)
+    for now in range(begin, end):
+        mix = frozenset(kind for kind, b, e in known if b <= now < e and kind in BUSY)
+        counts[mix] = counts.get(mix, 0) + 1
+    return counts
+
+
+def nsys(path: Path, statements: Sequence[str] = (), clock: int | None = 10**18) -> Path:
+    """Write an export of nsys with its tables, then run statements that fill or break it."""
+    work = "start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER"
+    tables = {
+        "StringIds": "id INTEGER PRIMARY KEY, value TEXT",
+        "CUPTI_ACTIVITY_KIND_KERNEL": f"{work}, globalPid INTEGER, demangledName INTEGER",
+        "CUPTI_ACTIVITY_KIND_MEMCPY": f"{work}, globalPid INTEGER, copyKind INTEGER,"
+        " srcDeviceId INTEGER, dstDeviceId INTEGER",
+        "CUPTI_ACTIVITY_KIND_MEMSET": f"{work}, globalPid INTEGER",
+        "CUPTI_ACTIVITY_KIND_RUNTIME": "start INTEGER, end INTEGER, globalTid INTEGER,"
+        " correlationId INTEGER, nameId INTEGER",
+        "NVTX_EVENTS": "start INTEGER, end INTEGER, eventType INTEGER, globalTid INTEGER,"
+        " text TEXT, textId INTEGER",
+        "TARGET_INFO_SESSION_START_TIME": "utcEpochNs INTEGER",
+    }
+    with sqlite3.connect(path) as connection:
+        for name, columns in tables.items():
+            connection.execute(f"CREATE TABLE {name} ({columns})")
+        names = [(1, GEMM), (2, NCCL), (3, "step 4")]
+        connection.executemany("INSERT INTO StringIds VALUES (?, ?)", names)
+        if clock is not None:
+            connection.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (?)", (clock,))
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+    return path
+
+
+def kernel(
+    name: int, begin: int, end: int, stream: int = 7, call: int = 0, process: int = 1
+) -> str:
+    values = f"{begin}, {end}, 0, {stream}, {call}, {process * PROCESS}, {name}"
+    return f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({values})"

@@ -1,0 +1,156 @@
+"""The shares of a window: each class alone, together with others, and idle by cause.
+
+All are parts of T, the length of the window, and none overlap. So they add up to T exactly, and to
+100.0 as they are printed: what rounding leaves goes to the largest remainders.
+
+`overlap_pct` is the share of communication during which something was computed, |COMP and COMM| /
+|COMM|. `named_overlap_pct` is the same as tools would say that classify by kernels' names.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from overlapbench.trace.idle import Cause, explain_idle
+from overlapbench.trace.intervals import Intervals, difference, intersection, length, union
+from overlapbench.trace.model import BUSY, Class, Span, Trace
+from overlapbench.trace.patterns import Evidence, Finding, find_patterns
+from overlapbench.trace.rules import by_name
+from overlapbench.trace.windows import choose
+
+Part = tuple[Class, ...] | Cause  # these classes and no other, or idle for a cause
+MIXES: tuple[tuple[Class, ...], ...] = tuple(
+    mix for count in range(1, len(BUSY) + 1) for mix in combinations(BUSY, count)
+)
+_NO_CLOCK = "the files have no clock in common, so waiting for other ranks is not told"
+PARTS: tuple[Part, ...] = (*MIXES, *Cause)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Spans of one name that another tool puts into another class."""
+
+    name: str
+    kind: Class
+    named: Class | None
+    count: int
+    total_ns: int
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Where one rank's time went."""
+
+    rank: int
+    source: str
+    window: str
+    parts_ns: Mapping[Part, int]
+    overlap_pct: float | None  # None without communication
+    named_overlap_pct: float | None
+    differences: Sequence[Difference]
+    findings: Sequence[Finding]
+    notes: Sequence[str]
+
+    @property
+    def total_ns(self) -> int:
+        return sum(self.parts_ns.values())
+
+    @property
+    def tenths(self) -> Mapping[Part, int]:
+        """The parts in tenths of a percent, which add up to 1000."""
+        return dict(zip(PARTS, apportion([self.parts_ns[p] for p in PARTS], 1000), strict=True))
+
+    @property
+    def not_computing(self) -> float:
+        """The share of T in which nothing was computed."""
+        comp = sum(ns for part, ns in self.parts_ns.items() if Class.COMP in part)
+        return 1 - comp / self.total_ns
+
+
+def apportion(parts: Sequence[int], units: int) -> list[int]:
+    """Share out units by size: each part gets its share rounded down, the largest remainders more.
+
+    The sum is `units`, no part is off by a whole unit, and an empty one gets nothing.
+    """
+    total = sum(parts)
+    shares = [part * units // total for part in parts]
+    remainders = sorted(range(len(parts)), key=lambda i: (-(parts[i] * units % total), i))
+    for place in remainders[: units - sum(shares)]:
+        shares[place] += 1
+    return shares
+
+
+def break_down(
+    traces: Sequence[Trace], step: int | None = None, pattern: str | None = None
+) -> list[Breakdown]:
+    """Break down the chosen window of every rank; ResultError where a rank has none."""
+    busy = [trace.of(*BUSY) for trace in traces]
+    aligned = all(trace.common_clock for trace in traces)
+    found = []
+    for place, trace in enumerate(traces):
+        others = (*busy[:place], *busy[place + 1 :]) if aligned else ()
+        if not aligned and len(traces) > 1:
+            trace = replace(trace, notes=(*trace.notes, _NO_CLOCK))
+        found.append(_of_rank(trace, union(*others), step, pattern))
+    return found
+
+
+def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
+    """Return the rank that computed the smallest share of its time; the first of equals."""
+    return max(breakdowns, key=lambda one: (one.not_computing, -one.rank))
+
+
+def _of_rank(trace: Trace, others: Intervals, step: int | None, pattern: str | None) -> Breakdown:
+    label, window = choose(trace, step, pattern)
+    sets = {kind: trace.of(kind) for kind in BUSY}
+    mixes = {mix: _only(mix, sets, window) for mix in MIXES}
+    causes = explain_idle(trace, _only((), sets, window), others)
+    parts = {part: length(mixes[part] if part in mixes else causes[part]) for part in PARTS}  # type: ignore[index]
+    named = [(span, by_name(span.category, span.name)) for span in trace.spans]
+    named_sets = {
+        kind: union(span.interval for span, said in named if said is kind) for kind in BUSY
+    }
+    assert trace.rank is not None
+    return Breakdown(
+        trace.rank,
+        trace.source,
+        label,
+        parts,
+        _overlap_pct(sets, window),
+        _overlap_pct(named_sets, window),
+        _differences(named, window),
+        find_patterns(Evidence(trace.spans, window, mixes, causes)),
+        (*trace.notes, *_missing(trace, parts)),
+    )
+
+
+def _only(mix: Sequence[Class], sets: Mapping[Class, Intervals], window: Intervals) -> Intervals:
+    """Return when these classes ran, all of them, and no other."""
+    for kind, when in sets.items():
+        window = (intersection if kind in mix else difference)(window, when)
+    return window
+
+
+def _overlap_pct(sets: Mapping[Class, Intervals], window: Intervals) -> float | None:
+    comm = intersection(sets[Class.COMM], window)
+    if not comm:
+        return None
+    return 100 * length(intersection(comm, sets[Class.COMP])) / length(comm)
+
+
+def _differences(named: Iterable[tuple[Span, Class | None]], window: Intervals) -> list[Difference]:
+    """Return what tools by name see otherwise, the longest first."""
+    found: dict[tuple[str, Class, Class | None], Difference] = {}
+    for span, said in named:
+        if said is span.kind:
+            continue
+        if within := length(intersection(union([span.interval]), window)):
+            key = (span.name, span.kind, said)
+            one = found.get(key, Difference(*key, 0, 0))
+            found[key] = replace(one, count=one.count + 1, total_ns=one.total_ns + within)
+    return sorted(found.values(), key=lambda one: (-one.total_ns, one.name))
+
+
+def _missing(trace: Trace, parts: Mapping[Part, int]) -> Iterable[str]:
+    if parts[Cause.UNKNOWN] and all(span.launched_ns is None for span in trace.spans):
+        yield "the trace has no launch calls, so most causes of idle time are unknown"

@@ -1,0 +1,103 @@
+"""Files as the ranks of one run: which reader takes a file, and which rank is whose.
+
+A file's first bytes say what it is: gzip, SQLite or JSON. A rank that no file states is taken from
+a file's name (`rank3`), else it is the lowest number that is free.
+"""
+
+import gzip
+import io
+import re
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from overlapbench.source import ResultError, expand, read_bytes
+from overlapbench.trace.kineto import read_kineto
+from overlapbench.trace.model import Trace
+from overlapbench.trace.nsys import read_nsys
+from overlapbench.trace.rules import Rules
+
+LARGEST_TEXT_BYTES = 1 << 30  # unpacked: a trace is mostly names that repeat
+_GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
+_REPORTS = (".nsys-rep", ".qdrep")
+_RANK = re.compile(r"rank[_-]?(\d{1,5})(?!\d)", re.I)
+# Rounded times overlap by a microsecond: Kineto wrote whole ones before 2022.
+_ROUNDED_NS = 1000
+
+
+def read_traces(arguments: Sequence[str], rules: Rules) -> list[Trace]:
+    """Read all files and return their ranks in order. ResultError for a bad file."""
+    traces = [trace for source in expand(arguments) for trace in _read(source, rules)]
+    return [replace(trace, notes=(*trace.notes, *_overlaps(trace))) for trace in _numbered(traces)]
+
+
+def _read(source: str, rules: Rules) -> list[Trace]:
+    if source.endswith(_REPORTS):
+        raise ResultError(f"{source}: export it first: nsys export --type sqlite {source}")
+    if _is_sqlite(source):
+        traces = read_nsys(source, rules)
+    else:
+        traces = read_kineto(source, _text(source, read_bytes(source)), rules)
+    named = _RANK.search(Path(source).name)
+    if len(traces) == 1 and traces[0].rank is None and named:
+        return [replace(traces[0], rank=int(named[1]))]
+    return traces
+
+
+def _is_sqlite(source: str) -> bool:
+    """Look at a file's first bytes, but not at a pipe's, which are then gone.
+
+    What cannot be read is refused by who reads it.
+    """
+    try:
+        if not Path(source).is_file():
+            return False
+        with Path(source).open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
+
+
+def _text(source: str, data: bytes) -> str:
+    if data.startswith(_GZIP):
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+                data = packed.read(LARGEST_TEXT_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ResultError(f"{source}: not gzip, or cut short: {error}") from None
+        if len(data) > LARGEST_TEXT_BYTES:
+            raise ResultError(f"{source}: above {LARGEST_TEXT_BYTES >> 20} MiB when unpacked")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ResultError(f"{source}: not JSON: byte {error.start} is not UTF-8") from None
+
+
+def _numbered(traces: Sequence[Trace]) -> list[Trace]:
+    stated = Counter(trace.rank for trace in traces if trace.rank is not None)
+    for rank, times in stated.items():
+        if times > 1:
+            sources = dict.fromkeys(trace.source for trace in traces if trace.rank == rank)
+            raise ResultError(f"{', '.join(sources)}: rank {rank} is there twice")
+    free = (rank for rank in range(len(traces)) if rank not in stated)
+    numbered = [t if t.rank is not None else replace(t, rank=next(free)) for t in traces]
+    return sorted(numbered, key=lambda trace: trace.rank or 0)
+
+
+def _overlaps(trace: Trace) -> list[str]:
+    """Tell of spans that overlap on one lane, where a stream would run one after the other."""
+    ends: dict[str, int] = {}
+    count = longest = 0
+    for span in trace.spans:
+        overlap = min(ends.get(span.lane, span.begin_ns), span.end_ns) - span.begin_ns
+        if overlap > _ROUNDED_NS:
+            count, longest = count + 1, max(longest, overlap)
+        ends[span.lane] = max(ends.get(span.lane, span.end_ns), span.end_ns)
+    if not count:
+        return []
+    return [
+        f"spans that overlap an earlier one of their stream: {count}, by up to"
+        f" {longest / 1000:.1f} us (programmatic launches, graphs, or a wrong trace)"
+    ]

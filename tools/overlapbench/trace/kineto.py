@@ -1,0 +1,204 @@
+"""PyTorch's profiler traces (Kineto's, Chrome's JSON), and the trace files of overlapbench.
+
+    {"schemaVersion": 1, "baseTimeNanoseconds": N, "distributedInfo": {"rank": 0},
+     "traceEvents": [{"ph": "X", "cat": "kernel", "name": "...", "ts": us, "dur": us,
+                      "args": {"device": 0, "stream": 7, "correlation": 1}}]}
+
+Of the complete events (`X`) these count, in any order: `kernel`, `gpu_memcpy` and `gpu_memset` are
+spans. `cuda_runtime` and `cuda_driver` are the calls that launched them, tied by `correlation`.
+`user_annotation` and `gpu_user_annotation` are windows. `ts` has fractions of a microsecond and
+counts from the base, which all ranks' files share as a clock.
+
+In our own files each event of the device has `class`, `step`, `row`, `run`, `sample`, `lane` and
+`rank` in its `args`. An event with `class` is a span, whatever its category. A file may hold
+several ranks, and every sample is a window: from its first span to its last one, without the gate.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from overlapbench.source import Document, Fields, ResultError, decode_json, short
+from overlapbench.trace.model import Category, Class, Span, Trace, Window
+from overlapbench.trace.rules import Rules
+from overlapbench.trace.windows import number_of, place
+
+EVENTS = "traceEvents"
+_SCHEMA = 1
+_SPANS: Mapping[str, Category] = {  # the names before 2021 as well
+    "kernel": Category.KERNEL,
+    "gpu_memcpy": Category.MEMCPY,
+    "memcpy": Category.MEMCPY,
+    "gpu_memset": Category.MEMSET,
+    "memset": Category.MEMSET,
+}
+_CALLS = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver"})
+_HOST_RANGE, _DEVICE_RANGE = "user_annotation", "gpu_user_annotation"
+_RELEVANT = {*_SPANS, *_CALLS, _HOST_RANGE, _DEVICE_RANGE}
+_LATEST_NS = 1 << 62  # as nanoseconds since 1970, the year 2116
+_HIGHEST_RANK = 99_999
+Sample = tuple[str, str, int]  # row, run and number
+
+
+@dataclass
+class _Device:
+    """What was found of one rank, or of one device where no rank is stated."""
+
+    spans: list[tuple[Span, int | None]] = field(default_factory=list)  # with the correlation
+    samples: dict[Sample, list[Span]] = field(default_factory=lambda: defaultdict(list))
+    annotations: list[Window] = field(default_factory=list)
+
+
+def read_kineto(source: str, text: str, rules: Rules) -> list[Trace]:
+    """Read the traces of one file, one a rank; ResultError naming the event that is wrong."""
+    values = decode_json(source, text)
+    if isinstance(values, list):  # the short form of Chrome's format
+        values = {EVENTS: values}
+    if not isinstance(values, dict) or not isinstance(values.get(EVENTS), list):
+        raise ResultError(f"{source}: {EVENTS}: missing: not a trace of PyTorch's profiler")
+    if values.get("schemaVersion", _SCHEMA) != _SCHEMA:
+        version = short(values["schemaVersion"])
+        raise ResultError(f"{source}: schemaVersion: {version} is not {_SCHEMA}, known here")
+    return _Reader(Document(source, text, values, EVENTS), rules).read()
+
+
+class _Reader:
+    """One pass over the events, in any order; then calls are tied to what they launched."""
+
+    def __init__(self, document: Document, rules: Rules) -> None:
+        self.document, self.rules = document, rules
+        base = document.values.get("baseTimeNanoseconds")
+        self.common_clock = isinstance(base, int) and 0 < base < _LATEST_NS
+        self.base_ns = base if isinstance(base, int) and self.common_clock else 0
+        self.devices: dict[tuple[int | None, int], _Device] = {}
+        self.calls: dict[int, int] = {}  # by correlation: when the call returned
+        self.host_ranges: list[Window] = []
+
+    def read(self) -> list[Trace]:
+        for index, event in enumerate(self.document.entries):
+            if not isinstance(event, dict):
+                self.document.fields(index)  # refuses it
+            elif event.get("ph") == "X":
+                self._read_event(index, event)
+        found = {key: device for key, device in self.devices.items() if device.spans}
+        if not found:
+            raise ResultError(
+                f"{self.document.source}: {EVENTS}: no work of a device in it"
+                " (kernel, gpu_memcpy, gpu_memset): was the profiler told to record the GPU?"
+            )
+        rank = self._rank() if len(found) == 1 else None
+        return [self._trace(key[0], rank, found[key]) for key in sorted(found, key=_order)]
+
+    def _read_event(self, index: int, event: Mapping[str, object]) -> None:
+        category, args = event.get("cat"), event.get("args")
+        category = category.lower() if isinstance(category, str) else ""
+        args = args if isinstance(args, dict) else {}
+        if category not in _RELEVANT and "class" not in args:
+            return
+        fields = Fields(self.document, index, event)
+        if "class" in args or category in _SPANS:
+            self._read_span(fields, _SPANS.get(category, Category.OTHER), args)
+        elif category in _CALLS:
+            correlation = args.get("correlation")
+            if isinstance(correlation, int):
+                self.calls[correlation] = self._times(fields)[1]
+        elif category == _HOST_RANGE:
+            self.host_ranges.append(self._window(fields))
+        else:
+            self._device(event, args).annotations.append(self._window(fields))
+
+    def _read_span(self, fields: Fields, category: Category, args: Mapping[str, object]) -> None:
+        name = fields.text("name")
+        if category is Category.MEMCPY and _is_peer(name, args):
+            category = Category.PEER
+        begin, end = self._times(fields)
+        kind = self.rules.classify(category, name, _stated(fields, args))
+        lane = str(args.get("lane", args.get("stream", fields.values.get("tid", ""))))
+        span = Span(name, kind, begin, end, lane, category)
+        device = self._device(fields.values, args)
+        correlation = args.get("correlation")
+        device.spans.append((span, correlation if isinstance(correlation, int) else None))
+        sample = args.get("sample")
+        if "class" in args and isinstance(sample, int) and kind is not Class.GATE:
+            key = (str(args.get("row", "")), str(args.get("run", "")), sample)
+            device.samples[key].append(span)
+
+    def _times(self, fields: Fields) -> tuple[int, int]:
+        """Return begin and end in nanoseconds."""
+        begin, duration = (_nanoseconds(fields.number(key)) for key in ("ts", "dur"))
+        if duration < 0:
+            raise fields.error("dur", f"{fields.number('dur'):g}: it ends before it begins")
+        if max(abs(begin), duration) > _LATEST_NS:
+            raise fields.error("ts", f"{fields.number('ts'):g} is beyond any clock")
+        return self.base_ns + begin, self.base_ns + begin + duration
+
+    def _window(self, fields: Fields) -> Window:
+        name = fields.text("name")
+        return Window(name, *self._times(fields), number=number_of(name))
+
+    def _device(self, event: Mapping[str, object], args: Mapping[str, object]) -> _Device:
+        rank = args.get("rank") if "class" in args else None
+        device = args.get("device", event.get("pid"))
+        stated = _is_rank(rank)
+        number = device if isinstance(device, int) and not stated else 0
+        key = (rank if isinstance(rank, int) and stated else None, number)
+        return self.devices.setdefault(key, _Device())
+
+    def _rank(self) -> int | None:
+        about = self.document.values.get("distributedInfo")
+        rank = about.get("rank") if isinstance(about, dict) else None
+        return rank if _is_rank(rank) and isinstance(rank, int) else None
+
+    def _trace(self, stated: int | None, rank: int | None, device: _Device) -> Trace:
+        spans = tuple(
+            sorted(
+                (self._launched(span, correlation) for span, correlation in device.spans),
+                key=lambda span: span.interval,
+            )
+        )
+        windows = place(spans, self.host_ranges, device.annotations) + _samples(device.samples)
+        rank = rank if stated is None else stated
+        return Trace(self.document.source, rank, spans, windows, self.common_clock)
+
+    def _launched(self, span: Span, correlation: int | None) -> Span:
+        returned = self.calls.get(correlation) if correlation is not None else None
+        return span if returned is None else replace(span, launched_ns=returned)
+
+
+def _order(key: tuple[int | None, int]) -> tuple[bool, int, int]:
+    rank, device = key
+    return (rank is None, rank or 0, device)
+
+
+def _is_rank(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _HIGHEST_RANK
+
+
+def _is_peer(name: str, args: Mapping[str, object]) -> bool:
+    devices = args.get("fromDevice"), args.get("toDevice")
+    return "PtoP" in name or (None not in devices and devices[0] != devices[1])
+
+
+def _stated(fields: Fields, args: Mapping[str, object]) -> Class | None:
+    name = args.get("class")
+    if name is None:
+        return None
+    if not isinstance(name, str) or name not in Class.__members__:
+        raise fields.error("args.class", f"{short(name)} is none of {', '.join(Class)}")
+    return Class[name]
+
+
+def _nanoseconds(microseconds: float) -> int:
+    """Convert exactly: the product of a large time and 1000 would lose its last digits."""
+    whole = math.floor(microseconds)
+    return whole * 1000 + round((microseconds - whole) * 1000)
+
+
+def _samples(samples: Mapping[Sample, Sequence[Span]]) -> tuple[Window, ...]:
+    windows = []
+    for (row, run, number), spans in samples.items():
+        name = f"{row} {run} sample {number}"
+        begin, end = min(s.begin_ns for s in spans), max(s.end_ns for s in spans)
+        windows.append(Window(name, begin, end, number))
+    return tuple(sorted(windows, key=lambda window: (window.begin_ns, window.end_ns)))

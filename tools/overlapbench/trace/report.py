@@ -1,0 +1,187 @@
+"""A breakdown as text of 80 columns, and as JSON.
+
+Of several ranks there is a row and a bar each. The rest is said of the worst one, which computed
+the smallest share of its time.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from overlapbench.source import harmless
+from overlapbench.trace.breakdown import MIXES, PARTS, Breakdown, Part, apportion, worst_of
+from overlapbench.trace.idle import Cause
+
+SCHEMA = "1"
+_WIDTH = 80
+_BAR = 64
+_LISTED = 5  # names that other tools see otherwise
+_IDLE = "."
+# In the order of MIXES: a mark of the bar, and the column's title in two lines.
+_MARKS = "#~=%+-@"
+_TITLES = (
+    ("COMP", "only"),
+    ("COMM", "only"),
+    ("MEM", "only"),
+    ("COMP", "+COMM"),
+    ("COMP", "+MEM"),
+    ("COMM", "+MEM"),
+    ("all", "three"),
+)
+_CAUSES: Mapping[Cause, str] = {
+    Cause.DEPENDENCY: "for a dependency",
+    Cause.RANKS: "for other ranks",
+    Cause.HOST: "for the host to enqueue",
+    Cause.GATE: "for the gate",
+    Cause.UNKNOWN: "unknown",
+}
+
+
+def render(breakdowns: Sequence[Breakdown]) -> str:
+    """Write the table, the bars, and what there is to say of the worst rank."""
+    worst = worst_of(breakdowns)
+    lines = [
+        *_fold(f"T is {worst.window}. Shares of T in percent.", ""),
+        "",
+        *_table(breakdowns),
+        "",
+        *_bars(breakdowns),
+        "",
+        *_details(worst, len(breakdowns) > 1),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
+    for place in range(2):
+        fixed = f"{'rank':>5} {'T ms':>10}" if place else f"{'':>5} {'':>10}"
+        titles = "".join(f"{title[place]:>7}" for title in _TITLES)
+        yield f"{fixed}{titles}{('', 'idle')[place]:>7}{('over-', 'lap')[place]:>7}"
+    for one in breakdowns:
+        tenths = one.tenths
+        cells = [tenths[mix] for mix in MIXES] + [sum(tenths[cause] for cause in Cause)]
+        shares = "".join(f"{cell / 10:7.1f}" for cell in cells)
+        yield f"{one.rank:>5} {_ms(one.total_ns):>10}{shares}{_pct(one.overlap_pct):>7}"
+
+
+def _bars(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
+    for one in breakdowns:
+        parts = [one.parts_ns[part] for part in PARTS]
+        marks = _MARKS + _IDLE * len(Cause)
+        bar = "".join(m * n for m, n in zip(marks, apportion(parts, _BAR), strict=True))
+        yield f"{one.rank:>5} |{bar}|"
+    seen = [p for p, mix in enumerate(MIXES) if any(one.parts_ns[mix] for one in breakdowns)]
+    legend = [f"{_MARKS[place]} {''.join(_TITLES[place]).replace('only', '')}" for place in seen]
+    yield f"{'':>6} {'   '.join([*legend, f'{_IDLE} idle'])}"
+
+
+def _details(one: Breakdown, several: bool) -> Iterator[str]:
+    if several:
+        share = 100 * one.not_computing
+        yield f"Worst is rank {one.rank}: nothing was computed in {share:.1f} % of its time."
+        yield ""
+    yield from _overlap(one)
+    tenths = one.tenths
+    if any(one.parts_ns[cause] for cause in Cause):
+        yield ""
+        yield "Idle, waiting"
+        for cause, title in _CAUSES.items():
+            if one.parts_ns[cause]:
+                yield f"  {title:<26}{tenths[cause] / 10:7.1f} %{_ms(one.parts_ns[cause]):>12} ms"
+    for finding in one.findings:
+        yield ""
+        yield f"{finding.name}: {finding.pct:.1f} % of T"
+        yield from _fold(finding.advice, "  ")
+    for note in one.notes:
+        yield ""
+        yield from _fold(f"note: {note}", "  ")
+
+
+def _overlap(one: Breakdown) -> Iterator[str]:
+    if one.overlap_pct is None and one.named_overlap_pct is None:
+        yield "There is no communication."
+        return
+    yield f"Of the communication, {_share(one.overlap_pct)} ran beside computation."
+    total = _ms(sum(difference.total_ns for difference in one.differences))
+    if not one.differences:
+        return
+    yield f"Tools that go by kernels' names say {_share(one.named_overlap_pct)}. They differ in"
+    for difference in one.differences[:_LISTED]:
+        named = difference.named or "nothing"
+        counted = f"{difference.count:>5} × {_ms(difference.total_ns):>9} ms in all"
+        start = f"  {counted}  {difference.kind}, not {named}  "
+        yield start + _shortened(harmless(difference.name), _WIDTH - len(start))
+    if len(one.differences) > _LISTED:
+        yield f"  and {len(one.differences) - _LISTED} more names; {total} ms together"
+
+
+def to_json(breakdowns: Sequence[Breakdown]) -> bytes:
+    """Write all figures of all ranks."""
+    document = {
+        "overlapbench_trace": SCHEMA,
+        "worst_rank": worst_of(breakdowns).rank,
+        "ranks": [_record(one) for one in breakdowns],
+    }
+    return (json.dumps(document, indent=1) + "\n").encode()
+
+
+def _record(one: Breakdown) -> dict[str, Any]:
+    tenths = one.tenths
+    return {
+        "rank": one.rank,
+        "file": one.source,
+        "window": one.window,
+        "T_ms": one.total_ns / 1e6,
+        "pct": {_key(part): tenths[part] / 10 for part in PARTS},
+        "ms": {_key(part): one.parts_ns[part] / 1e6 for part in PARTS},
+        "overlap_pct": one.overlap_pct,
+        "overlap_pct_by_name": one.named_overlap_pct,
+        "differences": [
+            {
+                "name": difference.name,
+                "class": difference.kind,
+                "class_by_name": difference.named,
+                "count": difference.count,
+                "ms": difference.total_ns / 1e6,
+            }
+            for difference in one.differences
+        ],
+        "patterns": [
+            {"name": f.name, "pct": f.pct, "ms": f.ns / 1e6, "advice": f.advice}
+            for f in one.findings
+        ],
+        "notes": list(one.notes),
+    }
+
+
+def _key(part: Part) -> str:
+    return f"idle_{part.value}" if isinstance(part, Cause) else "+".join(part)
+
+
+def _ms(ns: int) -> str:
+    """Write milliseconds in at most ten characters."""
+    ms = ns / 1e6
+    return f"{ms:.3f}" if ms < 1e6 else f"{ms:.3e}"
+
+
+def _pct(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1f}"
+
+
+def _share(share: float | None) -> str:
+    return "there is none" if share is None else f"{share:.1f} %"
+
+
+def _shortened(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: width - 3] + "..."
+
+
+def _fold(text: str, indent: str) -> Iterator[str]:
+    """Break text at spaces; a word that is longer than a line is cut."""
+    line = indent
+    for word in harmless(text).split():
+        if len(line) + len(word) >= _WIDTH and line.strip():
+            yield line.rstrip()
+            line = indent
+        line += _shortened(word, _WIDTH - len(line) - 1) + " "
+    yield line.rstrip()

@@ -1,0 +1,115 @@
+"""Which class a span has: an ordered table of patterns. The first that matches decides.
+
+A rule is written PATTERN=CLASS, on the command line and in a file of rules, one a line. A pattern
+is sought anywhere in a span's name, without regard to case; `*` stands for any text, `?` for any
+character. `kernel:`, `memcpy:`, `peer:`, `memset:` or `other:` before it limits it to a category.
+
+The user's rules come first. Then comes the class that a file states for a span, which is the case
+in our own traces. Then come the defaults.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from overlapbench.source import ResultError, load
+from overlapbench.trace.model import Category, Class, glob
+
+# Peer copies are what a copy engine does for a collective, a pipeline or a prefetch between GPUs.
+# A kernel that only waits for a flag neither computes nor communicates.
+DEFAULTS = """
+peer:=COMM
+memcpy:=MEM
+memset:=MEM
+kernel:wait_signal=WAIT
+kernel:wait_until=WAIT
+kernel:blocking_kernel=GATE
+kernel:spinKernel=GATE
+kernel:nccl=COMM
+kernel:nvshmem=COMM
+kernel:mscclpp=COMM
+kernel:deep_ep=COMM
+kernel:symm_mem=COMM
+kernel:symmetric_memory=COMM
+kernel:multimem=COMM
+kernel:all_gather=COMM
+kernel:allgather=COMM
+kernel:reduce_scatter=COMM
+kernel:reducescatter=COMM
+kernel:all_reduce=COMM
+kernel:allreduce=COMM
+kernel:one_shot=COMM
+kernel:two_shot=COMM
+kernel:all_to_all=COMM
+kernel:alltoall=COMM
+kernel:cross_device_reduce=COMM
+"""
+_CATEGORY = re.compile(rf"({'|'.join(Category)}):(?!:)")
+
+
+@dataclass(frozen=True)
+class Rule:
+    category: Category | None  # None: any
+    pattern: re.Pattern[str]
+    kind: Class
+
+    def matches(self, category: Category, name: str) -> bool:
+        return self.category in (None, category) and self.pattern.search(name) is not None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The user's rules, and what stands behind them."""
+
+    own: Sequence[Rule] = ()
+    _known: dict[tuple[Category, str, Class | None], Class] = field(default_factory=dict)
+
+    def classify(self, category: Category, name: str, stated: Class | None = None) -> Class:
+        """Return the class of a span; `stated` is what its file says."""
+        key = (category, name, stated)
+        if key not in self._known:  # few names, of very many spans
+            chosen = _first(self.own, category, name) or stated
+            chosen = chosen or _first(_DEFAULT_RULES, category, name)
+            self._known[key] = chosen or Class.COMP
+        return self._known[key]
+
+
+def by_name(category: Category, name: str) -> Class | None:
+    """Return what tools that look at kernels' names say; None of what they do not see."""
+    if category in (Category.MEMCPY, Category.PEER, Category.MEMSET):
+        return Class.MEM
+    if category is Category.KERNEL:
+        return Class.COMM if "nccl" in name else Class.COMP
+    return None
+
+
+def _first(rules: Iterable[Rule], category: Category, name: str) -> Class | None:
+    return next((rule.kind for rule in rules if rule.matches(category, name)), None)
+
+
+def parse_rule(text: str) -> Rule:
+    """Read PATTERN=CLASS; ValueError saying what is wrong."""
+    pattern, equals, name = (part.strip() for part in text.rpartition("="))
+    if not equals or not pattern:
+        raise ValueError(f"{text!r} is not PATTERN=CLASS")
+    if name.upper() not in Class.__members__:
+        raise ValueError(f"{name!r} is none of {', '.join(Class)}")
+    category = _CATEGORY.match(pattern)
+    sought = pattern[category.end() :] if category else pattern
+    return Rule(Category(category[1]) if category else None, glob(sought), Class[name.upper()])
+
+
+def read_rules(path: Path) -> list[Rule]:
+    """Read a file of rules; empty lines, and those that begin with #, say nothing."""
+    rules = []
+    for number, line in enumerate(load(str(path)).splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            try:
+                rules.append(parse_rule(line.strip()))
+            except ValueError as error:
+                raise ResultError(f"{path}: {error} (line {number})") from None
+    return rules
+
+
+_DEFAULT_RULES = [parse_rule(line) for line in DEFAULTS.split()]

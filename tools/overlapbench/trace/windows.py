@@ -1,0 +1,124 @@
+"""What a step is on the device.
+
+The host annotates what it launches, and the device runs it later. So a range of the host stands for
+the spans that were launched in it: from the begin of the first to the end of the last. A step ends
+where the next one begins, so that steps leave no time out and share none. Where no launch is known,
+the device's own annotation of that name stands, or the host's times do.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from overlapbench.source import ResultError
+from overlapbench.trace.intervals import Intervals, union
+from overlapbench.trace.model import Span, Trace, Window, glob
+
+_STEP = re.compile(r"(?:ProfilerStep|step|iteration|iter)[ _:#]*(\d{1,15})", re.I)
+_LISTED = 6  # names of a refusal
+
+
+def number_of(name: str) -> int | None:
+    """Return the number of a step; None where a name is not a step's."""
+    match = _STEP.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def place(
+    spans: Sequence[Span], host: Sequence[Window], device: Iterable[Window]
+) -> tuple[Window, ...]:
+    """Return the windows on the device of the host's ranges, and of the device's annotations."""
+    launched = sorted((s for s in spans if s.launched_ns is not None), key=_launched_ns)
+    moments = [_launched_ns(span) for span in launched]
+    annotated = _hulls(device)
+    placed = []
+    for window in host:
+        first, last = bisect_left(moments, window.begin_ns), bisect_right(moments, window.end_ns)
+        if first < last:
+            within = launched[first:last]
+            begin = min(span.begin_ns for span in within)
+            end = max(span.end_ns for span in within)
+            placed.append(replace(window, begin_ns=begin, end_ns=end))
+        elif window.name not in annotated:
+            placed.append(window)
+    names = {window.name for window in placed}
+    placed += [w for name, found in annotated.items() if name not in names for w in found]
+    return _join_steps(placed)
+
+
+def _launched_ns(span: Span) -> int:
+    assert span.launched_ns is not None
+    return span.launched_ns
+
+
+def _hulls(device: Iterable[Window]) -> dict[str, list[Window]]:
+    """Return the device's annotations by name: one of a step, whose parts are one for each lane."""
+    named: dict[str, list[Window]] = {}
+    for window in device:
+        found = named.setdefault(window.name, [])
+        if found and window.number is not None:
+            begin = min(found[0].begin_ns, window.begin_ns)
+            end = max(found[0].end_ns, window.end_ns)
+            found[0] = replace(window, begin_ns=begin, end_ns=end)
+        else:
+            found.append(window)
+    return named
+
+
+def _join_steps(windows: Sequence[Window]) -> tuple[Window, ...]:
+    """Let each step end where the next one of that name begins."""
+    series: dict[str, list[Window]] = {}
+    for window in sorted(windows, key=lambda window: (window.begin_ns, window.end_ns)):
+        kind = window.name.rstrip("0123456789") if window.number is not None else "\0"
+        series.setdefault(kind, []).append(window)
+    joined = series.pop("\0", [])
+    for steps in series.values():
+        nexts = [*(step.begin_ns for step in steps[1:]), steps[-1].end_ns]
+        joined += [replace(s, end_ns=end) for s, end in zip(steps, nexts, strict=True)]
+    return tuple(sorted(joined, key=lambda window: (window.begin_ns, window.end_ns)))
+
+
+def choose(trace: Trace, step: int | None, pattern: str | None) -> tuple[str, Intervals]:
+    """Return what the user asks for, with its name: all steps where nothing is asked.
+
+    ResultError where a rank has none of it.
+    """
+    chosen = trace.windows
+    if step is not None:
+        chosen = tuple(window for window in chosen if window.number == step)
+    if pattern is not None:
+        sought = glob(pattern)
+        chosen = tuple(window for window in chosen if sought.search(window.name))
+    if step is None and pattern is None:
+        chosen = tuple(window for window in chosen if window.number is not None)
+        if not chosen:
+            begin, end = trace.spans[0].begin_ns, max(span.end_ns for span in trace.spans)
+            chosen = (Window("the whole trace", begin, end),)
+    if not chosen:
+        raise ResultError(f"{trace.source}: {_refusal(trace, step, pattern)}")
+    moments = union((window.begin_ns, window.end_ns) for window in chosen)
+    name = _label(chosen)
+    if not moments:
+        raise ResultError(f"{trace.source}: {name} takes no time")
+    return name, moments
+
+
+def _label(chosen: Sequence[Window]) -> str:
+    names = list(dict.fromkeys(window.name for window in chosen))
+    if len(names) > 1:
+        return f"{names[0]} to {names[-1]}, {len(chosen)} in all"
+    return f"{len(chosen)} × {names[0]}" if len(chosen) > 1 else names[0]
+
+
+def _refusal(trace: Trace, step: int | None, pattern: str | None) -> str:
+    asked = " ".join(
+        [
+            *([f"step {step}"] if step is not None else []),
+            *([f"window {pattern}"] if pattern else []),
+        ]
+    )
+    names = list(dict.fromkeys(window.name for window in trace.windows))
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    known = ", ".join(names[:_LISTED]) + more
+    return f"no {asked}: there {f'are {known}' if known else 'are no windows in it'}"
