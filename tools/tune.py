@@ -8,15 +8,16 @@
 Varied are the transport, the SMs or CTAs that it takes, the SMs of the computation, which side
 starts first, and the priorities of the streams. What the pair's name sets stays as it is.
 
-The search measures at most 15 % of all combinations (24 rows where there are few), and drops those
+The search measures at most 15 % of all combinations (16 rows where there are few), and drops those
 whose interval lies above that of the best. The best and the default are then launched in turn, and
 the gain has a 95 % interval. docs/laboratory.md explains what is printed.
 
 Arguments after -- go to every launch of the program.
 
 Exit status: 0 if every search ended, whether or not a setting beats the default; 1 if one has no
-answer, because the program failed or a row was invalid; 2 for bad usage; 130 if interrupted. What
-is known by then is printed.
+answer, because the program failed or a row was invalid; 2 if none was begun, for bad usage, a pair
+that the program refuses, or a program that fails before; 130 if interrupted. What is known by then
+is printed.
 """
 
 import argparse
@@ -166,7 +167,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--command", default="./bench --no-build", metavar="COMMAND", help=text)
     text = "launches of default and best, each, to confirm the gain (default 5)"
     add("--launches", type=_number_from_1, default=5, metavar="N", help=text)
-    text = "minutes after which the search decides with what it knows (default: no limit)"
+    text = "minutes for all: then the search decides with what it knows (default: no limit)"
     add("--budget-minutes", type=_minutes, default=math.inf, metavar="M", help=text)
     text = "milliseconds that an evaluation measures a row for (default 100)"
     add("--unit-ms", type=_number_from_1, default=100, metavar="MS", help=text)

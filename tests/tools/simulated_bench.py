@@ -5,7 +5,7 @@
 `--hang=FLAG` makes it wait for a minute when that flag is given, and `--fail=FLAG` fail. With
 `--default=faster` the default is the best of all. With `--default=unlucky` it seems slower than it
 is: outside of a search all rows take the same time. With `--invalid=SETTING` rows that have it are
-invalid.
+invalid. `--log=FILE` adds the command line to the file.
 """
 
 import json
@@ -25,6 +25,9 @@ Flags = Mapping[str, str]
 def main(words: list[str]) -> int:
     flags = dict(word.lstrip("-").partition("=")[::2] for word in words if "axis=" not in word)
     axes = dict(word.split("=", 2)[1:] for word in words if word.startswith("--axis="))
+    if "log" in flags:
+        with open(flags["log"], "a", encoding="utf-8") as log:  # noqa: PTH123
+            log.write(" ".join(words) + "\n")
     if f"--{flags.get('hang', ' ')}" in words:
         time.sleep(60)
     if f"--{flags.get('fail', ' ')}" in words:

@@ -12,6 +12,7 @@ import random
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 
 from overlapbench.tune.search import Estimate
@@ -46,43 +47,8 @@ class Machine:
         self.waits = made.uniform(0.7, 1.0)  # of the computation, before a later kernel gets SMs
         self.rank_helps = made.uniform(0.0, 0.5)
         self.tweak = {t: made.uniform(0.85, 1.1) for t in _TRANSPORTS}
-        self.grid = self._grid()
+        self.grid = _grid(self.has_target, self.has_partition, self.reduces)
         self._noise = random.Random(self.seed + 1000)
-
-    def _grid(self) -> Grid:
-        axes = {
-            "transport": Axis(("nccl",), _TRANSPORTS),
-            "comm_ctas": Axis(("0",)),
-            "comm_sms": Axis(("0",)),
-            "first": Axis(("comp",)),
-            "comp_priority": Axis(("0",)),
-            "comm_priority": Axis(("0",)),
-        }
-        if self.has_target:
-            axes["sm_target"] = Axis(("0",))
-        if self.has_partition:
-            axes["comp_sms"] = Axis(("0",))
-        ladder = ladders(axes, {}, SMS)
-        names = []
-        for point in product(*ladder.values()):
-            one = dict(zip(ladder, point, strict=True))
-            if self._exists(one):
-                changed = "".join(f"/{k}:{v}" for k, v in one.items() if v != ladder[k][0])
-                names.append(f"Overlap/A+B/cache:cold{changed}")
-        return Grid.of(ladder, names)
-
-    def _exists(self, one: Mapping[str, str]) -> bool:
-        transport = one["transport"]
-        if transport == ("nccl_ce" if self.reduces else "") or (
-            transport == "sm_bulk" and self.reduces
-        ):
-            return False
-        if one["comm_ctas"] != "0" and transport not in ("nccl", "nccl_sym"):
-            return False
-        takes_sms = transport in _KERNELS or (transport == "copy" and self.reduces)
-        if one["comm_sms"] != "0" and not takes_sms:
-            return False
-        return one.get("sm_target", "0") == "0" or one.get("comp_sms", "0") == "0"
 
     def true_ms(self, point: Point) -> float:
         one = dict(zip(self.grid.ladder, point, strict=True))
@@ -123,3 +89,39 @@ class Machine:
             ms = self.true_ms(point) * process * math.exp(error * self._noise.gauss(0, 1))
             found[point] = Estimate(ms, ms * (1 - 2 * error), ms * (1 + 2 * error))
         return found
+
+
+@cache
+def _grid(has_target: bool, has_partition: bool, reduces: bool) -> Grid:
+    axes = {
+        "transport": Axis(("nccl",), _TRANSPORTS),
+        "comm_ctas": Axis(("0",)),
+        "comm_sms": Axis(("0",)),
+        "first": Axis(("comp",)),
+        "comp_priority": Axis(("0",)),
+        "comm_priority": Axis(("0",)),
+    }
+    if has_target:
+        axes["sm_target"] = Axis(("0",))
+    if has_partition:
+        axes["comp_sms"] = Axis(("0",))
+    ladder = ladders(axes, {}, SMS)
+    names = []
+    for point in product(*ladder.values()):
+        one = dict(zip(ladder, point, strict=True))
+        if _exists(one, reduces):
+            changed = "".join(f"/{k}:{v}" for k, v in one.items() if v != ladder[k][0])
+            names.append(f"Overlap/A+B/cache:cold{changed}")
+    return Grid.of(ladder, names, SMS)
+
+
+def _exists(one: Mapping[str, str], reduces: bool) -> bool:
+    transport = one["transport"]
+    if reduces and transport in ("nccl_ce", "sm_bulk"):
+        return False
+    if one["comm_ctas"] != "0" and transport not in ("nccl", "nccl_sym"):
+        return False
+    takes_sms = transport in _KERNELS or (transport == "copy" and reduces)
+    if one["comm_sms"] != "0" and not takes_sms:
+        return False
+    return one.get("sm_target", "0") == "0" or one.get("comp_sms", "0") == "0"

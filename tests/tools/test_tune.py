@@ -7,8 +7,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,14 @@ import samples
 import simulated_bench
 import tune
 from overlapbench.launch import Launch, parse_launch
+from overlapbench.names import BenchmarkName
 from overlapbench.report.tuned import read_tuned
 from overlapbench.source import ResultError
 from overlapbench.tune.advice import advise
 from overlapbench.tune.confirm import compare_rows
-from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
+from overlapbench.tune.search import Estimate
+from overlapbench.tune.space import Axis, Grid, Point, Wish, ladders, parse_axes
+from overlapbench.tune.study import Study
 from simulated_pairs import Machine
 
 PROGRAM = f"{sys.executable} {simulated_bench.__file__} --no-build"
@@ -98,7 +102,7 @@ def test_an_invalid_row_does_not_win(tmp_path: Path) -> None:
 
 def test_what_the_name_sets_stays(tmp_path: Path) -> None:
     out = tmp_path / "tuned.json"
-    assert run("A+B/transport:nccl/first:comm", "--output", out, "--", "--seed=3") == 0
+    assert run("A+B/transport:nccl/first:comm", "--output", out, "--", "--seed=9") == 0
     (pair,) = json.loads(out.read_text())["pairs"]
     assert {"transport", "first"}.isdisjoint(pair["default"]["settings"])
     assert pair["name"] == f"{NAME}/first:comm"
@@ -112,6 +116,70 @@ def test_a_budget_of_time_ends_the_search(tmp_path: Path) -> None:
     (pair,) = json.loads(out.read_text())["pairs"]
     assert pair["evaluations"] == 0
     assert pair["verdict"].startswith("no time")
+
+
+class Simulated:
+    """What a study asks of a machine, without processes; notes what is measured at once."""
+
+    def __init__(self) -> None:
+        self.made = Machine(3)
+        self.whole: list[list[Point]] = []
+        self.launches = 0
+        self.after_a_launch: Callable[[], None] = lambda: None
+
+    def measure(
+        self, _: Wish, grid: Grid, points: list[Point], units: int, whole: bool = False
+    ) -> dict[Point, Estimate]:
+        if whole:
+            self.whole.append(points)
+        times = {point: self.made.true_ms(point) for point in points}
+        return {point: Estimate(ms, 0.99 * ms, 1.01 * ms) for point, ms in times.items()}
+
+    def launch(self, _: Wish, grid: Grid, point: Point) -> tuple[Launch, None]:
+        self.after_a_launch()
+        self.launches += 1  # no two are the same to the last digit
+        name, ms = grid.names[point], self.made.true_ms(point) * (1 + 1e-4 * self.launches)
+        row = samples.overlap(name.removeprefix("Overlap/")) | {"real_time": ms, "overlap_ms": ms}
+        return parse_launch(f"{self.launches}", json.dumps(samples.document([row]))), None
+
+    def study(self) -> Study:
+        row = BenchmarkName.parse(NAME)
+        machine: Any = self
+        return Study(machine, Wish.parse(NAME), row, {}, self.made.grid, 3, lambda _: None)
+
+
+def test_the_whole_grid_takes_a_process_for_each_combination_of_priorities() -> None:
+    machine = Simulated()
+    study = machine.study()
+    study.run(exhaustive=True)
+    grid = machine.made.grid
+    assert study.exhaustive is not None
+    assert sorted(point for points in machine.whole for point in points) == sorted(grid.names)
+    assert len(machine.whole) == 3
+    for points in machine.whole:  # no filter is needed: all that their values give is there
+        values = [set(place) for place in zip(*points, strict=True)]
+        given = [p for p in grid.names if all(v in of for v, of in zip(p, values, strict=True))]
+        assert len(given) == len(points)
+
+
+def test_the_whole_grid_is_left_out_when_the_budget_is_over() -> None:
+    machine = Simulated()
+    study = machine.study()
+    machine.after_a_launch = lambda: setattr(study, "deadline", 0.0)
+    study.run(exhaustive=True)
+    assert study.gain is not None
+    assert study.exhaustive is None
+    assert machine.whole == []
+    assert not study.problem
+
+
+def test_what_needs_no_filter_gets_none(tmp_path: Path) -> None:
+    out = tmp_path / "tuned.json"
+    log = tmp_path / "log"
+    flags = ["--seed=11", f"--log={log}"]
+    assert run("A+B", "--exhaustive", "--output", out, "--", *flags) == 0
+    measured = [line for line in log.read_text().splitlines() if "--benchmark_out=" in line]
+    assert sum("--benchmark_filter=" not in line for line in measured) == 3
 
 
 def test_a_program_that_fails_loses_nothing_that_is_known(
@@ -160,7 +228,7 @@ def test_an_interruption_leaves_nothing_and_prints_the_best_so_far(
     how: signal.Signals, status: int, tmp_path: Path, temporary: Path
 ) -> None:
     mark = f"--mark={os.getpid()}"
-    flags = [f"--command={PROGRAM}", "A+B", "--", mark, "--hang=budget_ms=200"]
+    flags = [f"--command={PROGRAM}", "A+B", "--", "--seed=9", mark, "--hang=budget_ms=200"]
     process = subprocess.Popen(
         [sys.executable, tune.__file__, *flags],
         env=os.environ | {"TMPDIR": str(temporary)},
@@ -287,11 +355,39 @@ def test_the_grid_is_what_the_program_lists() -> None:
         *("Overlap/A+B", "Overlap/A+B/first:comm"),
         *("Overlap/A+B/comp_priority:1/comm_priority:1", "Overlap/A+B/comm_priority:1"),
     ]
-    grid = Grid.of(ladder, names)
+    grid = Grid.of(ladder, names, 132)
     assert dict(grid.ladder) == {"first": ["comp", "comm"], "comm_priority": ["0", "1"]}
     assert list(grid.names) == [("comp", "0"), ("comp", "1"), ("comm", "0")]
     assert grid.changed(("comm", "0")) == {"first": "comm"}
     assert grid.varying(("comp", "1"), ["comm_priority"]) == [("comp", "0"), ("comp", "1")]
+
+
+def test_sides_that_fit_share_all_sms() -> None:
+    ladder = {
+        "transport": ["nccl", "copy", "sm_load"],
+        "comm_ctas": ["0", "16"],
+        "comm_sms": ["0", "12", "24"],
+        "comp_sms": ["0", "104", "112", "128"],
+    }
+    names = [
+        f"Overlap/A+B/transport:{transport}/comm_sms:{taken}/comp_sms:{limit}"
+        for transport, most in (("copy", 1), ("sm_load", 3))
+        for taken in ladder["comm_sms"][:most]
+        for limit in ladder["comp_sms"]
+    ]
+    names.append("Overlap/A+B/transport:nccl/comm_ctas:16/comp_sms:112")
+    grid = Grid.of(ladder, names, 132)
+
+    def fitting(transport: str) -> list[dict[str, str]]:
+        start = next(point for point in grid.names if point[0] == transport)
+        return [grid.changed(point) for point in grid.fitting(start)]
+
+    assert fitting("sm_load") == [
+        {"transport": "sm_load", "comm_sms": "24", "comp_sms": "104"},
+        {"transport": "sm_load", "comm_sms": "12", "comp_sms": "112"},
+    ]
+    assert fitting("nccl") == [{"comm_ctas": "16", "comp_sms": "112"}]
+    assert fitting("copy") == [], "a copy takes no SMs that could be shared"
 
 
 def test_a_wish_keeps_what_is_named() -> None:

@@ -80,6 +80,7 @@ def line_of(times: dict[str, Estimate]) -> tuple[Grid, search.Measure]:
     grid = Grid.of(
         {"transport": list(times)},
         [f"Overlap/A+B/transport:{name}" for name in times],
+        132,
     )
     return grid, lambda _, points, __: {point: times[point[0]] for point in points}
 

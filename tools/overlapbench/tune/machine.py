@@ -46,18 +46,22 @@ class Machine:
         if not ladder:
             raise ResultError(f"{wish.pair}: nothing to vary here: every setting has one value")
         flags = axis_flags({knob: ",".join(values) for knob, values in ladder.items()})
-        grid = Grid.of(ladder, self._list([*wish.flags, *flags]))
+        grid = Grid.of(ladder, self._list([*wish.flags, *flags]), sms)
         if len(grid) < 2 or grid.default not in grid.names:
             raise ResultError(f"{wish.pair}: nothing to vary here: one combination exists")
         return grid
 
     def measure(
-        self, wish: Wish, grid: Grid, points: Sequence[Point], units: int
+        self, wish: Wish, grid: Grid, points: Sequence[Point], units: int, whole: bool = False
     ) -> dict[Point, Estimate]:
-        """Measure points in one process; what has no comparable time is left out."""
+        """Measure points in one process; what has no comparable time is left out.
+
+        If they are the `whole` of what exists at their values, no filter names them: one of a
+        thousand names would be longer than a command line, and take minutes to match.
+        """
         names = {grid.names[point]: point for point in points}
         budget = [f"--budget_ms={units * self.unit_ms}", *_QUICK]
-        result, _ = self._launch(wish, grid, points, budget)
+        result, _ = self._launch(wish, grid, points, budget, whole)
         found = {}
         for row in result.rows:
             point = names.get(str(row.name))
@@ -76,20 +80,25 @@ class Machine:
         return self._results([*wish.flags, "--budget_ms=1", *_QUICK], [str(row)])[0].context
 
     def _launch(
-        self, wish: Wish, grid: Grid, points: Sequence[Point], flags: Sequence[str]
+        self,
+        wish: Wish,
+        grid: Grid,
+        points: Sequence[Point],
+        flags: Sequence[str],
+        whole: bool = False,
     ) -> tuple[Result, Launch]:
         axes = {
             knob: ",".join(dict.fromkeys(point[place] for point in points))
             for place, knob in enumerate(grid.ladder)
         }
-        names = [grid.names[point] for point in points]
+        names = [] if whole else [grid.names[point] for point in points]
         return self._results([*wish.flags, *axis_flags(axes), *flags], names)
 
     def _results(self, flags: Sequence[str], names: Sequence[str]) -> tuple[Result, Launch]:
         self.launches += 1
         runner = replace(self.runner, flags=[*self.runner.flags, *flags])
         try:
-            launch = runner.launch(COMMAND, self.launches, filter_of(names))
+            launch = runner.launch(COMMAND, self.launches, filter_of(names) if names else "")
         except ResultError as error:
             raise ResultError(_LONG_FILTER.sub("--benchmark_filter=...", str(error))) from None
         text = self.runner.files.pop(launch.source).decode()

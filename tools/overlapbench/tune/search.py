@@ -2,9 +2,10 @@
 
 A grid of settings has hundreds or thousands of points; LIMIT of them are measured. The settings are
 not independent: how many SMs a collective should take depends on what carries it, and whether the
-order matters depends on the SMs that the computation leaves free. So the race goes in rounds. Each
-round varies one group of settings around every candidate that is still in, all of a round in one
-process, so that they are compared under the same clocks.
+order matters depends on the SMs that the computation leaves free. So the race goes in rounds. After
+the transports, the SMs are shared out: for each limit of the computation, the communication gets as
+many as are left. Each later round varies one group of settings around every candidate that is still
+in. All of a round are measured in one process, so that they are compared under the same clocks.
 
 A candidate is out when even the low end of its interval is above the high end of the best one's, by
 more than the round's margin: what the settings that are still to be varied may gain. Margins
@@ -29,9 +30,10 @@ from overlapbench.tune.space import (
 )
 
 LIMIT = 0.15  # of the grid may be measured
-LEAST_LIMIT = 24  # evaluations; a grid that is hardly larger is measured whole
+LEAST_LIMIT = 16  # evaluations; a grid that is hardly larger is measured whole
 _FINALISTS = (4, 2)  # how many are measured again, and then again
 _UNITS = (2, 4)  # and for how long
+_SHARE_OF_FINALS = 5  # at most every fifth evaluation
 # Times that differ by less are not worth a setting.
 _NEGLIGIBLE = 0.005
 
@@ -53,12 +55,11 @@ class Round(NamedTuple):
     margin: float
 
 
+SHARES = Round("shares of the SMs", (*OF_COMPUTATION, *OF_COMMUNICATION), 3, 0.35)
 ROUNDS = (
-    Round("SMs of the communication", OF_COMMUNICATION, 6, 0.25),
-    Round("limits of the computation", OF_COMPUTATION, 4, 0.15),
-    Round("SMs of the communication again", OF_COMMUNICATION, 3, 0.06),
+    Round("limits of the computation", OF_COMPUTATION, 1, 0),
+    Round("SMs of the communication", OF_COMMUNICATION, 1, 0),
     Round("order", (ORDER,), 3, 0.06),
-    Round("limits of the computation again", OF_COMPUTATION, 2, 0.03),
     Round("priorities", PRIORITIES, 2, 0.03),
 )
 
@@ -86,7 +87,7 @@ class Race:
     def reserve(self) -> int:
         """What is kept for the finals."""
         finals = sum(n * units for n, units in zip(_FINALISTS, _UNITS, strict=True))
-        return min(finals, self.limit // 3)
+        return min(finals, self.limit // _SHARE_OF_FINALS)
 
     @property
     def best(self) -> Point | None:
@@ -96,6 +97,8 @@ class Race:
     def run(self) -> Point | None:
         """Race, and return the winner; None if nothing could be measured."""
         self._try("transports and orders", self._first())
+        around = self.survivors(SHARES.candidates, SHARES.margin)
+        self._try(SHARES.title, _in_turn(map(self.grid.fitting, around)))
         for one in ROUNDS:
             around = self.survivors(one.candidates, one.margin)
             self._try(one.title, _in_turn(self.grid.varying(p, one.knobs) for p in around))
@@ -117,18 +120,23 @@ class Race:
         return [point for point in points if self.known[point].low <= best.high * (1 + margin)]
 
     def _first(self) -> list[Point]:
-        """Return every transport in every order: without a limit, and with one that leaves SMs."""
+        """Return every transport in every order: without a limit, and with one that leaves SMs.
+
+        Where there are few evaluations, the limit alone tells transports apart: without one, those
+        that take SMs wait for the computation, however fast they are.
+        """
         carriers = self.grid.varying(self.grid.default, (CARRIER, ORDER))
         limited = [point for start in carriers for point in self._limited(start)]
-        return [*carriers, *limited]
+        few = limited and 3 * len(carriers) > self.limit
+        return [self.grid.default, *limited] if few else [*carriers, *limited]
 
     def _limited(self, start: Point) -> list[Point]:
-        """Return the point with a limit of the computation in the middle of those there are."""
+        """Return the point whose computation leaves the most SMs."""
         others = [p for p in self.grid.varying(start, OF_COMPUTATION) if p != start]
         for knob in OF_COMPUTATION:
             alone = [p for p in others if set(self._differing(start, p)) == {knob}]
             if alone:
-                return [alone[len(alone) // 2]]
+                return [alone[0]]
         return []
 
     def _near(self, point: Point) -> list[Point]:

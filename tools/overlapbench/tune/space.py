@@ -138,22 +138,25 @@ class Grid:
 
     ladder: Mapping[str, Sequence[str]]  # the values of each setting, the standing one first
     names: Mapping[Point, str]
+    sms: int  # of the device
 
     @classmethod
-    def of(cls, ladder: Mapping[str, Sequence[str]], names: Iterable[str]) -> "Grid":
+    def of(cls, ladder: Mapping[str, Sequence[str]], names: Iterable[str], sms: int) -> "Grid":
         """Make the grid of the listed names; those that differ in no setting from another go."""
         points: dict[Point, str] = {}
         for text in names:
-            name = BenchmarkName.parse(text)
-            point = tuple(name.axis(knob) or values[0] for knob, values in ladder.items())
+            axes = dict(BenchmarkName.parse(text).axes)
+            point = tuple(axes.get(knob) or values[0] for knob, values in ladder.items())
             settings = dict(zip(ladder, point, strict=True))
             ranks = [settings.get(priority, "0") for priority in PRIORITIES]
             if ranks[0] != ranks[1] or ranks[0] == "0":
                 points.setdefault(point, text)
-        return cls._pruned(ladder, points)
+        return cls._pruned(ladder, points, sms)
 
     @classmethod
-    def _pruned(cls, ladder: Mapping[str, Sequence[str]], points: Mapping[Point, str]) -> "Grid":
+    def _pruned(
+        cls, ladder: Mapping[str, Sequence[str]], points: Mapping[Point, str], sms: int
+    ) -> "Grid":
         """Leave out values that no point has, and settings of one value; put points in order."""
         used = {
             knob: [value for value in values if any(point[place] == value for point in points)]
@@ -165,6 +168,7 @@ class Grid:
         return cls(
             {knob: values for knob, values in used.items() if len(values) > 1},
             {tuple(point[place] for place in places): points[point] for point in order},
+            sms,
         )
 
     @cached_property
@@ -191,6 +195,26 @@ class Grid:
         fixed = self._places(self.ladder.keys() - set(knobs))
         kept = [point[place] for place in fixed]
         return [other for other in self.names if [other[place] for place in fixed] == kept]
+
+    def fitting(self, point: Point) -> list[Point]:
+        """Return the points that share the SMs out: all that differ in the SMs of both sides alone.
+
+        For each limit of the computation, the one whose communication has the most of the rest.
+        """
+        most: dict[int, tuple[int, Point]] = {}
+        for other in self.varying(point, (*OF_COMPUTATION, *OF_COMMUNICATION)):
+            limit, taken = (self._sms(other, side) for side in (OF_COMPUTATION, OF_COMMUNICATION))
+            if (
+                limit
+                and 0 < taken <= self.sms - limit
+                and (taken, other) > most.get(limit, (0, ()))
+            ):
+                most[limit] = (taken, other)
+        return [other for _, other in most.values()]
+
+    def _sms(self, point: Point, knobs: Iterable[str]) -> int:
+        """Return how many SMs one of these settings names; 0 where none does."""
+        return max(map(int, self.part(point, knobs)), default=0)
 
     def _places(self, knobs: Iterable[str]) -> list[int]:
         wanted = set(knobs)

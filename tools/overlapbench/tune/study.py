@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from overlapbench.gate.session import BASE, schedule
 from overlapbench.launch import Launch
@@ -13,9 +12,8 @@ from overlapbench.result import ResultError
 from overlapbench.tune.confirm import Gain, compare_rows
 from overlapbench.tune.machine import Machine
 from overlapbench.tune.search import Estimate, Race
-from overlapbench.tune.space import CARRIER, ORDER, Grid, Point, Wish
+from overlapbench.tune.space import PRIORITIES, Grid, Point, Wish
 
-_ROWS_AT_ONCE = 100  # in a process that measures a part of the whole grid
 _BEST_OF_GRID = 8  # how many of the whole grid are measured again beside the choice
 _UNITS_AGAIN = 4
 
@@ -80,8 +78,8 @@ class Study:
 
     def remaining_s(self) -> float:
         """Estimate how long search and confirmation still take."""
-        each_s = self.spent_s / self.race.spent if self.race.spent else 1.0
-        return (self.race.limit - self.race.spent) * each_s + 2 * self.launches * self.launch_s
+        left = self.race.limit - self.race.spent
+        return left * self._evaluation_s() + 2 * self.launches * self.launch_s
 
     def _goes_on(self) -> bool:
         return time.monotonic() + 2 * self.launches * self.launch_s < self.deadline
@@ -112,13 +110,14 @@ class Study:
 
     def _measure_all(self, choice: Point) -> Exhaustive | None:
         known: dict[Point, Estimate] = {}
-        by_carrier = groupby(sorted(self.grid.names, key=self._carrier), key=self._carrier)
-        for _, group in by_carrier:
-            points = list(group)
-            for start in range(0, len(points), _ROWS_AT_ONCE):
-                part = points[start : start + _ROWS_AT_ONCE]
-                self.say(f"the whole grid: {start + len(part)} of {len(points)} rows of {part[0]}")
-                known |= self.machine.measure(self.wish, self.grid, part, 1)
+        for points in self._whole_groups():
+            expected_s = self._evaluation_s() * len(points)
+            done = f"the whole grid: {len(known)} of {len(self.grid)} rows"
+            if time.monotonic() + expected_s > self.deadline:
+                self.say(f"{done}; the budget does not reach for the others")
+                return None
+            self.say(f"{done}; the next {len(points)} take about {spell_time(expected_s)}")
+            known |= self.machine.measure(self.wish, self.grid, points, 1, whole=True)
         best = sorted(known, key=lambda point: known[point].ms)[:_BEST_OF_GRID]
         together = list(dict.fromkeys([choice, *best]))
         self.say(f"the best of the whole grid again: {len(together)} rows")
@@ -128,8 +127,19 @@ class Study:
         winner = min(again, key=lambda point: again[point].ms)
         return Exhaustive(len(self.grid), winner, again[winner].ms, again[choice].ms)
 
-    def _carrier(self, point: Point) -> Point:
-        return self.grid.part(point, (CARRIER, ORDER))
+    def _whole_groups(self) -> list[list[Point]]:
+        """Return the grid in few groups, each all that exists at its values of the settings.
+
+        Of two priorities the grid leaves out those that are equal but not 0.
+        """
+        groups: dict[Point, list[Point]] = {}
+        for point in self.grid.names:
+            groups.setdefault(self.grid.part(point, PRIORITIES), []).append(point)
+        return list(groups.values())
+
+    def _evaluation_s(self) -> float:
+        """Return how long an evaluation has taken, its share of the launch included."""
+        return self.spent_s / self.race.spent if self.race.spent else 1.0
 
 
 def spell_time(seconds: float) -> str:
