@@ -20,20 +20,20 @@ or a file is not readable or writable. Then one line says what.
 import argparse
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from overlapbench import torch_kernels
 from overlapbench.output import print_text, replace_files, require_folder
+from overlapbench.peers.arguments import list_of, one_of, size
 from overlapbench.peers.cases import (
     COPY,
     DIRECTIONS,
     ELEMENT_BYTES,
     Case,
     Figure,
-    parse_size,
     plan_gelu,
     plan_softmax,
 )
@@ -41,7 +41,6 @@ from overlapbench.peers.reader import read_figures
 from overlapbench.peers.report import render_table, to_json
 from overlapbench.source import ResultError, load
 
-_T = TypeVar("_T")
 _PICTURES = {f"peers_{what}.{kind}" for what in ("gelu", "softmax") for kind in ("png", "svg")}
 
 
@@ -78,40 +77,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("-o", "--output", required=True, type=Path, metavar="DIR")
     add("--what", choices=("gelu", "softmax", "all"), default="all")
-    add("--types", type=_list(_one_of(ELEMENT_BYTES)), default=list(ELEMENT_BYTES), metavar="T,T")
-    add("--directions", type=_list(_one_of(DIRECTIONS)), default=list(DIRECTIONS), metavar="D,D",
+    add("--types", type=list_of(one_of(ELEMENT_BYTES)), default=list(ELEMENT_BYTES), metavar="T,T")
+    add("--directions", type=list_of(one_of(DIRECTIONS)), default=list(DIRECTIONS), metavar="D,D",
         help="of GELU: forward, backward")  # fmt: skip
-    add("--sizes", type=_list(_size), default=[1 << p for p in (22, 24, 26, 28)], metavar="N,N",
+    add("--sizes", type=list_of(size), default=[1 << p for p in (22, 24, 26, 28)], metavar="N,N",
         help="elements of GELU: 4096, 64M, 2^26")  # fmt: skip
-    add("--columns", type=_list(_size), default=[1 << p for p in range(10, 19)], metavar="N,N",
+    add("--columns", type=list_of(size), default=[1 << p for p in range(10, 19)], metavar="N,N",
         help="row lengths of softmax")  # fmt: skip
-    add("--matrix-bytes", type=_size, default=1 << 29, metavar="BYTES", help="of softmax: 512M")
-    add("--rounds", type=_size, default=21, metavar="N", help="samples of each peer")
+    add("--matrix-bytes", type=size, default=1 << 29, metavar="BYTES", help="of softmax: 512M")
+    add("--rounds", type=size, default=21, metavar="N", help="samples of each peer")
     add("--from", dest="figures", metavar="FILE", help="draw these figures instead")
     return parser.parse_args(arguments)
-
-
-def _list(item: Callable[[str], _T]) -> Callable[[str], list[_T]]:
-    def parse(text: str) -> list[_T]:
-        return list(dict.fromkeys(item(part) for part in text.split(",")))
-
-    return parse
-
-
-def _one_of(choices: Sequence[str] | dict[str, int]) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in choices:
-            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(choices)}")
-        return text
-
-    return parse
-
-
-def _size(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _cases(options: argparse.Namespace) -> list[Case]:

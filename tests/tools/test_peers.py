@@ -183,12 +183,13 @@ def test_the_slowest_and_fastest_figures_are_drawn(tmp_path: Path) -> None:
 
 
 def test_the_chart_holds_the_shares_of_good_figures() -> None:
-    from overlapbench.peers.chart import (
-        specification,
-    )  # needs Altair, which a GPU's Python may lack
+    import altair as alt  # which a GPU's Python may lack
+
+    from overlapbench.peers.chart import specification
 
     chosen = [figure for figure in figures() if figure.case.what == "softmax"]
     spec = specification("softmax", chosen, CONTEXT)
+    alt.Root.validate(spec)
     (values,) = {json.dumps(values) for values in spec["datasets"].values()}
     assert [
         (record["series"], record["size"], round(record["percent"], 6))

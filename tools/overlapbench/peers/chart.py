@@ -10,6 +10,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.chart import pictures
+from overlapbench.charts import plot
 from overlapbench.charts.curves import log_scale
 from overlapbench.peers.cases import COPY, Case, Figure, What, write_size
 from overlapbench.peers.report import share_of_copy
@@ -44,21 +45,23 @@ def specification(
 ) -> dict[str, Any]:
     """Return the Vega-Lite of one operation: a panel a series, a curve a peer."""
     records = [record for row in _by_case(figures) for record in _records(row)]
-    peers = list(dict.fromkeys(record["series"] for record in records))
     look = _LOOKS[what]
-    panels = [
-        _panel(series, list(members), peers, look)
-        for series, members in groupby(records, key=lambda record: str(record["panel"]))
-    ]
     subtitle = [
         " · ".join(filter(None, [context.get(key, "") for key in ("device", "torch", "date")])),
         "Cold cache, samples of all peers alternate. 100 is a device copy of the same bytes.",
     ]
-    drawing = alt.concat(*panels, columns=look.panels_a_row).properties(
-        title=alt.TitleParams(look.title, subtitle=subtitle)
-    )
-    spec: dict[str, Any] = drawing.to_dict()
-    return spec
+    heading = alt.TitleParams(look.title, subtitle=subtitle)
+    return plot.specification(lambda: _panels(records, look).properties(title=heading))
+
+
+def _panels(records: Sequence[dict[str, Any]], look: _Look) -> theme.Drawing:
+    peers = list(dict.fromkeys(record["series"] for record in records))
+    panels = [
+        _panel(series, list(members), peers, look)
+        for series, members in groupby(records, key=lambda record: str(record["panel"]))
+    ]
+    drawing: theme.Drawing = alt.concat(*panels, columns=look.panels_a_row)
+    return drawing
 
 
 def _by_case(figures: Sequence[Figure]) -> list[dict[str, Figure]]:

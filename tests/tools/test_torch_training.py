@@ -1,0 +1,328 @@
+"""tools/torch_training.py without PyTorch: cases, contestants, tables, refusals; with it, a run."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import overlapbench as ob
+import torch_training
+from overlapbench.callables import Work
+from overlapbench.drill.job import MPI_ENVIRONMENT, MPIRUN
+from overlapbench.interface import MeasureError, library_path
+from overlapbench.measuring import Row
+from overlapbench.names import BenchmarkName
+from overlapbench.peers import training
+from overlapbench.peers.training import (
+    MODELS,
+    Case,
+    Outcome,
+    Peer,
+    Stack,
+    measure_cases,
+    plan_buckets,
+    plan_layers,
+    plan_prefetch,
+)
+from overlapbench.peers.training_table import render_training
+from overlapbench.result import Row as ReadRow
+from overlapbench.result import State, read_results
+
+ROOT = Path(__file__).resolve().parents[2]
+STACK = Stack(24, 4096, 4096)
+TRANSPORTS = ["nccl", "copy"]
+
+
+def row(
+    name: str, time_ms: float = 1.0, state: State = State.OK, reason: str = "", **counters: float
+) -> Row:
+    """Make a row whose time is known to 1 %."""
+    bounds = {"time": (0.99 * time_ms, 1.01 * time_ms)}
+    read = ReadRow(
+        "", BenchmarkName.parse(name), counters, state, time_ms, reason, intervals=bounds
+    )
+    return Row(read, {}, {})
+
+
+class FakePeers:
+    """Makes works that nobody runs; `failing` cannot be made here, `others` on another rank."""
+
+    def __init__(self, failing: str = "", others: str = "") -> None:
+        self.failing, self.others = failing, others
+        self.said: list[str] = []
+
+    def make(self, case: Case, peer: str) -> Peer:
+        self.said.append(peer)
+        if peer == self.failing:
+            raise NotImplementedError("no\nsuch operator")
+        return Peer(Work(lambda: None), gated=case.family == "Tp")
+
+    def agree(self, problem: str) -> str:
+        self.said.append("agree")
+        return problem or self.others
+
+    def forget(self) -> None:
+        self.said.append("forget")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return what is measured; the suite has no rows by copy."""
+    asked: list[Any] = []
+
+    def own(name: str) -> Row:
+        asked.append(name)
+        if name.endswith("copy"):
+            raise ValueError("not available: no copies")
+        return row(name)
+
+    def alone(_work: Work, *, name: str, gated: bool, **labels: str | int) -> Row:
+        asked.append((name, gated, labels))
+        return row("/".join([f"Comm/{name}", *(f"{k}:{v}" for k, v in labels.items())]))
+
+    monkeypatch.setattr(training, "measure_row", own)
+    monkeypatch.setattr(training, "measure_alone", alone)
+    return asked
+
+
+def test_layers_are_planned_over_models_and_tokens() -> None:
+    cases = list(plan_layers(["llama8b", "llama70b"], [256, 1024], TRANSPORTS))
+    assert len(cases) == 2 * 2 * 2
+    assert str(cases[0]) == "Tp/ColumnParallel/model:llama8b/tokens:256"
+    assert cases[-1].suite == {
+        one: f"Tp/RowParallel/model:llama70b/tokens:1024/chunks:auto/transport:{one}"
+        for one in TRANSPORTS
+    }
+    assert cases[0].peers == ("sequence", "fused")
+
+
+def test_steps_are_planned_over_buckets_and_depths() -> None:
+    [small, _] = plan_buckets(STACK, [1 << 20, 1 << 25], TRANSPORTS)
+    step = "layers:24/width:4096/tokens:4096"
+    assert small.suite["copy"] == f"Ddp/Buckets/{step}/bucket_bytes:1048576/transport:copy"
+    assert small.peers == ("computation", "ddp")
+    [none, _] = plan_prefetch(STACK, [0, 2], TRANSPORTS)
+    assert none.suite["nccl"] == f"Fsdp/Prefetch/{step}/prefetch:0/transport:nccl"
+    assert none.peers == ("computation", "fsdp")
+
+
+def test_models_are_those_of_the_suite() -> None:
+    source = (ROOT / "benchmarks/training.cc").read_text()
+    found = re.findall(r'\{"(\w+)", (\d+), (\d+), \d+\}', source)
+    assert {name: (int(hidden), int(ffn)) for name, hidden, ffn in found} == MODELS
+
+
+def outcomes_of(peers: FakePeers, cases: list[Case]) -> list[Outcome]:
+    told: list[Outcome] = []
+    outcomes = list(measure_cases(cases, peers, told.append))
+    assert told == outcomes
+    return outcomes
+
+
+def test_contestants_are_measured_in_turn_and_each_has_its_own_problem(asked: list[Any]) -> None:
+    peers = FakePeers(failing="sequence")
+    cases = list(plan_layers(["llama8b"], [256], TRANSPORTS))[:1]
+    outcomes = outcomes_of(peers, cases)
+    labels = {"model": "llama8b", "tokens": 256}
+    assert asked == [*cases[0].suite.values(), ("ColumnParallel", True, {"peer": "fused"} | labels)]
+    assert [(one.contestant, one.problem) for one in outcomes] == [
+        ("suite nccl", ""),
+        ("suite copy", "not available: no copies"),
+        ("sequence", "cannot run: NotImplementedError: no such operator"),
+        ("fused", ""),
+    ]
+    assert peers.said == ["sequence", "agree", "forget", "fused", "agree", "forget"]
+
+
+def test_what_stops_another_rank_stops_all(asked: list[Any]) -> None:
+    cases = list(plan_buckets(STACK, [1 << 20], ["nccl"]))
+    outcomes = outcomes_of(FakePeers(others="cannot run: elsewhere"), cases)
+    assert [one.problem for one in outcomes] == ["", *["cannot run: elsewhere"] * 2]
+    assert asked == [cases[0].suite["nccl"]]
+
+
+def test_steps_are_not_gated(asked: list[Any]) -> None:
+    outcomes_of(FakePeers(), list(plan_prefetch(STACK, [1], [])))
+    assert [gated for _, gated, _ in asked] == [False, False]
+
+
+def layer_outcomes() -> list[Outcome]:
+    """Make two shapes; in the second the operator is wrong, and nothing of the suite's is there."""
+    small, large = list(plan_layers(["llama8b"], [256, 4096], TRANSPORTS))[:2]
+    chosen: dict[str, Any] = {"sequential_ms": 0.25, "chunks": 1.0}
+    wrong = "wrong result of COMM in run 'ColumnParallel': its relative error is 1.41, and 0.03 is"
+    return [
+        Outcome(small, "suite nccl", row("Tp/ColumnParallel", 0.3, **chosen)),
+        Outcome(small, "suite copy", row("Tp/ColumnParallel", 0.2, **chosen | {"chunks": 4.0})),
+        Outcome(small, "sequence", row("Comm/ColumnParallel", 0.26)),
+        Outcome(small, "fused", row("Comm/ColumnParallel", 0.25)),
+        Outcome(large, "suite nccl", failure="not available: no memory"),
+        Outcome(large, "sequence", row("Comm/ColumnParallel", 2.5)),
+        Outcome(large, "fused", row("Comm/ColumnParallel", 1, State.ERROR, f"{wrong} allowed")),
+    ]
+
+
+def step_outcomes() -> list[Outcome]:
+    (case,) = plan_buckets(STACK, [25 << 20], ["nccl"])
+    return [
+        Outcome(case, "suite nccl", row("Ddp/Buckets", 12.0, exposed_comm_ms=2.0)),
+        Outcome(case, "computation", row("Compute/Buckets", 10.0)),
+        Outcome(case, "ddp", row("Comm/Buckets", 13.0)),
+    ]
+
+
+def test_the_table_has_80_columns_and_names_what_was_not_measured() -> None:
+    table = render_training([*layer_outcomes(), *step_outcomes()])
+    assert table.splitlines() == [
+        "Tp/ColumnParallel/model:llama8b",
+        "      tokens suite ms by       sequence  PyTorch operator  ratio (95 %)",
+        "         256   0.2000 copy 4     0.2500   0.2600   0.2500  1.25 1.23-1.28",
+        "        4096        - -               -   2.5000        -  -",
+        "  4096 suite nccl: not available: no memory",
+        "  4096 fused: error: wrong result of COMM in run 'ColumnParallel': its relative",
+        "    error is 1.41, and 0.03 is allowed",
+        "",
+        "Ddp/Buckets/layers:24/width:4096/tokens:4096",
+        "bucket_bytes suite ms by        added %  PyTorch  added %  ratio (95 %)",
+        "    26214400  12.0000 nccl         20.0  13.0000     30.0  1.08 1.06-1.11",
+    ]
+    assert max(map(len, table.splitlines())) <= 80
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Put a PyTorch in place that is rank 0 of two, and a suite that measures nothing."""
+    distributed = SimpleNamespace(
+        get_rank=lambda: 0, get_backend=lambda: "nccl", barrier=lambda: None, ended=[]
+    )
+    distributed.destroy_process_group = lambda: distributed.ended.append(1)
+    module = SimpleNamespace(distributed=distributed)
+    monkeypatch.setitem(sys.modules, "torch", module)
+    monkeypatch.setitem(sys.modules, "torch.distributed", distributed)
+    peers = SimpleNamespace(TorchPeers=FakePeers)
+    monkeypatch.setitem(sys.modules, "overlapbench.peers.torch_peers", peers)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+
+    @contextmanager
+    def results(path: Path) -> Iterator[None]:
+        path.write_text("{}")
+        yield
+
+    for name in ("configure", "init_torch_distributed"):
+        monkeypatch.setattr(ob, name, lambda **_: None, raising=False)
+    monkeypatch.setattr(ob, "results", results, raising=False)
+    return distributed
+
+
+def run(*arguments: object) -> int:
+    return torch_training.main([str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize(("outcomes", "status"), [(step_outcomes(), 0), (layer_outcomes(), 1)])
+def test_the_table_and_the_status_tell_what_was_measured(
+    outcomes: list[Outcome],
+    status: int,
+    torch: SimpleNamespace,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch_training, "measure_cases", lambda *_: outcomes)
+    assert run("-o", tmp_path / "out") == status
+    assert torch.ended == [1]
+    table = (tmp_path / "out/training-peers.txt").read_text()
+    assert table == render_training(outcomes)
+    assert capsys.readouterr().out.startswith(table)
+    assert (tmp_path / "out/training-peers.json").exists()
+
+
+def test_after_the_end_of_measuring_the_rest_is_told(
+    torch: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(*_: object) -> Iterator[Outcome]:
+        yield from step_outcomes()
+        raise MeasureError("an earlier row ended the measuring: fused has not returned")
+
+    monkeypatch.setattr(torch_training, "measure_cases", measure)
+    assert run("-o", tmp_path) == 1
+    table = (tmp_path / "training-peers.txt").read_text()
+    assert table.startswith("Ddp/Buckets")
+    assert table.endswith("not all was measured: an earlier row ended the measuring: fused has not"
+                          " returned\n")  # fmt: skip
+    assert torch.ended == []  # it would wait for what hangs
+
+
+def test_only_what_was_asked_for_is_measured(
+    torch: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def measure(cases: list[Case], *_: object) -> list[Outcome]:
+        asked.extend(map(str, cases))
+        return []
+
+    monkeypatch.setattr(torch_training, "measure_cases", measure)
+    run("-o", tmp_path, "--what", "tp,fsdp", "--models", "small", "--tokens", "4K", "--prefetch",
+        "0,3", "--layers", 2, "--width", 16, "--step-tokens", 8)  # fmt: skip
+    assert asked == [
+        "Tp/ColumnParallel/model:small/tokens:4096",
+        "Tp/RowParallel/model:small/tokens:4096",
+        "Fsdp/Prefetch/layers:2/width:16/tokens:8/prefetch:0",
+        "Fsdp/Prefetch/layers:2/width:16/tokens:8/prefetch:3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "the following arguments are required: -o/--output"),
+        (["-o", "x", "--what", "tp,pp"], "'pp' is not one of tp, ddp, fsdp"),
+        (["-o", "x", "--models", "gpt"], "'gpt' is not one of llama8b, llama70b, small"),
+        (["-o", "x", "--tokens", "0"], "'0' is no size from 1 to 2^31"),
+    ],
+)
+def test_usage_errors_have_status_2(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(*arguments)
+    assert stopped.value.code == 2
+    assert complaint in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_script_runs_in_a_bare_python(tmp_path: Path) -> None:
+    script = Path(torch_training.__file__)
+    bare = subprocess.run(
+        [sys.executable, "-S", script, "-o", tmp_path / "out"], capture_output=True, text=True
+    )
+    said = "torch_training: Python has no torch: pip install torch\n"
+    assert (bare.returncode, bare.stderr) == (2, said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_whole_run_on_the_host(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch")
+    mpirun = shutil.which(MPIRUN[0])
+    if mpirun is None or not library_path().is_file():
+        pytest.skip("needs mpirun and the library")
+    small = ["--models", "small", "--tokens", "128", "--layers", "3", "--width", "64",
+             "--step-tokens", "32", "--buckets", "16K", "--prefetch", "1"]  # fmt: skip
+    done = subprocess.run(
+        [mpirun, *MPIRUN[1:], "-n", "2", sys.executable, torch_training.__file__, "-o", tmp_path,
+         "--backend", "host", "--budget_ms", "20", *small],
+        env=os.environ | MPI_ENVIRONMENT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr  # the operators exist on GPUs only
+    (result,) = read_results([str(tmp_path / "training-peers.json")])
+    good = {str(one.name.axis("peer")) for one in result.rows if one.state.comparable}
+    assert good == {"None", "sequence", "computation", "ddp", "fsdp"}
+    assert "NotImplementedError" in (tmp_path / "training-peers.txt").read_text()

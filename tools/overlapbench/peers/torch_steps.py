@@ -1,0 +1,188 @@
+"""Data-parallel steps as PyTorch does them: DistributedDataParallel and fully_shard.
+
+The layers are those of benchmarks/ddp.cc and benchmarks/fsdp.cc: equal linear layers of width²
+without bias. Every rank has tokens of its own. As in a model, and other than in the suite, a layer
+reads what the one before has made; the products are the same. A step goes forward and backward:
+
+    ddp    the gradients are averaged over the ranks in buckets of `bucket_bytes`, and all weights
+           updated as by stochastic gradient descent, into other memory: a step can be repeated
+    fsdp   each layer is gathered before its use, forward and backward, and `prefetch` layers
+           ahead. With 0 no layer asks for others; fully_shard then gathers the next one early by
+           itself
+
+`computation` is the same step without communication: that of ddp under no_sync(), that of fsdp on
+whole layers. None is gated, since DistributedDataParallel may wait for the device.
+
+The new weights of every layer, or its gradients, are compared with double precision at a sample of
+elements before anything is timed. What a layer rounds, all later ones pass on, and such errors add
+up as their squares do.
+"""
+
+import contextlib
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from overlapbench.callables import Verdict, Work
+from overlapbench.peers.torch_layers import Ranks, rounding, verdict
+from overlapbench.peers.training import COMPUTATION, Case, Peer
+
+_MIB = 1 << 20
+_WEIGHTS_SEED, _INPUT_SEED, _GRADIENT_SEED = 1000, 2000, 3000
+
+
+class Model:
+    """Layers, this rank's tokens, and what the gradients should be."""
+
+    def __init__(self, case: Case, ranks: Ranks) -> None:
+        self.ranks = ranks
+        self.layers, self.width, self.tokens = (
+            int(case.labels[key]) for key in ("layers", "width", "tokens")
+        )
+        self.module = nn.Sequential(*(self._layer(place) for place in range(self.layers)))
+        self.x = self._input(ranks.rank).requires_grad_()  # the first layer's gradient is one, too
+        self.dy = self._output_gradient(ranks.rank)
+
+    def _layer(self, place: int) -> nn.Linear:
+        layer = nn.Linear(self.width, self.width, bias=False, device="meta")
+        layer.weight = nn.Parameter(self._weight(place))
+        return layer
+
+    def _weight(self, place: int) -> torch.Tensor:
+        scale = self.width**-0.5  # so that values stay as large as they are
+        return self.ranks.random(self.width, self.width, _WEIGHTS_SEED + place, scale)
+
+    def _input(self, rank: int) -> torch.Tensor:
+        return self.ranks.random(self.tokens, self.width, _INPUT_SEED + rank)
+
+    def _output_gradient(self, rank: int) -> torch.Tensor:
+        return self.ranks.random(self.tokens, self.width, _GRADIENT_SEED + rank)
+
+    def step(self, module: nn.Module, parameters: Sequence[nn.Parameter]) -> None:
+        """Go forward and backward, and leave new gradients."""
+        for tensor in (self.x, *parameters):
+            tensor.grad = None
+        module(self.x).backward(self.dy)
+
+    @property
+    def tolerance(self) -> float:
+        return math.sqrt(2 * self.layers) * rounding(self.ranks.dtype)
+
+    def sample(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose rows of each weight, all of this rank's share, and columns."""
+        share = self.width // self.ranks.ranks
+        return self.ranks.sampled(share) + self.ranks.rank * share, self.ranks.sampled(self.width)
+
+    def expected_gradients(self, of: Sequence[int]) -> list[torch.Tensor]:
+        """Return the sampled elements of each layer's gradient, averaged over ranks."""
+        gradients = [self._gradients_of(rank) for rank in of]
+        return [torch.stack(layer).mean(dim=0) for layer in zip(*gradients, strict=True)]
+
+    def _gradients_of(self, rank: int) -> list[torch.Tensor]:
+        rows, columns = self.sample()
+        x, dy = self._input(rank).double(), self._output_gradient(rank).double()
+        inputs = []
+        for place in range(self.layers):
+            inputs.append(x[:, columns])
+            x = x @ self._weight(place).double().T
+        gradients: list[torch.Tensor] = []
+        for place in reversed(range(self.layers)):
+            gradients.insert(0, dy[:, rows].T @ inputs[place])
+            dy = dy @ self._weight(place).double()
+        return gradients
+
+
+def make_step(case: Case, peer: str, ranks: Ranks) -> Peer:
+    """Make a peer's model and its step."""
+    make = {"Buckets": _ddp, "Prefetch": _fsdp}[case.workload]
+    model = Model(case, ranks)
+    return Peer(make(model, case, peer == COMPUTATION), gated=False)
+
+
+def _ddp(model: Model, case: Case, alone: bool) -> Work:
+    device = model.ranks.device
+    module = DistributedDataParallel(
+        model.module,
+        device_ids=[device.index] if device.type == "cuda" else None,
+        bucket_cap_mb=int(case.labels["bucket_bytes"]) / _MIB,
+        gradient_as_bucket_view=True,
+    )
+    weights = list(module.parameters())
+    updated: list[torch.Tensor] = []
+
+    def run() -> None:
+        updated.clear()
+        with module.no_sync() if alone else contextlib.nullcontext():
+            model.step(module, weights)
+        with torch.no_grad():
+            updated[:] = torch._foreach_sub([*weights], [one.grad for one in weights])
+
+    rows, columns = model.sample()
+    gradients = model.expected_gradients(_ranks_of(model, alone))
+    expected = [
+        weight.detach()[rows][:, columns].double() - gradient
+        for weight, gradient in zip(weights, gradients, strict=True)
+    ]
+
+    def verify() -> Verdict:
+        got = [weight[rows][:, columns] for weight in updated]
+        return _worst(got, expected, model.tolerance)
+
+    return Work(run, verify=verify, reset=updated.clear, kind="comp" if alone else "comm")
+
+
+def _fsdp(model: Model, case: Case, alone: bool) -> Work:
+    if not alone:
+        _shard(model, int(case.labels["prefetch"]))
+    weights = list(model.module.parameters())
+    rows, columns = model.sample()
+    expected = model.expected_gradients(_ranks_of(model, alone))
+
+    def reset() -> None:
+        for weight in weights:
+            weight.grad = None
+
+    def verify() -> Verdict:
+        got = []
+        for weight in weights:
+            assert weight.grad is not None, "a layer has no gradient"
+            if alone:
+                got.append(weight.grad[rows][:, columns])
+            else:  # this rank's share of the rows
+                own = weight.grad.to_local()
+                got.append(own[rows - rows.min()][:, columns])
+        return _worst(got, expected, model.tolerance)
+
+    kind = "comp" if alone else "comm"
+    return Work(lambda: model.step(model.module, weights), verify=verify, reset=reset, kind=kind)
+
+
+def _shard(model: Model, depth: int) -> None:
+    """Shard every layer, and let each ask for the next `depth` ones, in the order of their use."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(model.ranks.device.type, (model.ranks.ranks,))
+    layers = list(model.module)
+    for layer in layers:
+        fully_shard(layer, mesh=mesh, reshard_after_forward=True)
+    fully_shard(model.module, mesh=mesh)
+    if depth == 0:
+        return
+    for place, layer in enumerate(layers):
+        layer.set_modules_to_forward_prefetch(layers[place + 1 : place + 1 + depth])
+        layer.set_modules_to_backward_prefetch(layers[max(0, place - depth) : place][::-1])
+
+
+def _ranks_of(model: Model, alone: bool) -> Sequence[int]:
+    return [model.ranks.rank] if alone else range(model.ranks.ranks)
+
+
+def _worst(
+    got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], tolerance: float
+) -> Verdict:
+    verdicts = [verdict(one, wanted, tolerance) for one, wanted in zip(got, expected, strict=True)]
+    return max(verdicts, key=lambda one: one.max_rel_err)

@@ -1,0 +1,193 @@
+"""Training steps against PyTorch's: which shapes, which rows of the suite's, and which peers.
+
+A case is one shape. Its contestants are measured one after the other in one process, by the same
+gate, flush and statistics: the suite's rows over each transport (`ob.measure_row`), then PyTorch's
+ways to do the same (`ob.measure_alone`), which torch_layers.py and torch_steps.py make.
+
+A peer's row is named as the suite's, but for its family and the label `peer`:
+
+    Tp/ColumnParallel/model:llama8b/tokens:4096/chunks:auto/transport:copy/cache:cold
+    Comm/ColumnParallel/peer:fused/model:llama8b/tokens:4096/cache:cold
+
+What one contestant cannot do, or does wrongly, is its own problem, and the next one is measured.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from overlapbench.callables import Work, describe
+from overlapbench.measuring import Row, measure_alone, measure_row
+
+SUITE = "suite"
+SEQUENCE, FUSED = "sequence", "fused"  # of layers
+COMPUTATION = "computation"  # of steps: the same without communication
+DDP, FSDP = "ddp", "fsdp"
+LAYERS = ("ColumnParallel", "RowParallel")
+# As benchmarks/training.cc has them: hidden and ffn.
+MODELS = {"llama8b": (4096, 14336), "llama70b": (8192, 28672), "small": (256, 768)}
+Labels = dict[str, str | int]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One shape: the suite's rows of it, and the labels that its peers' rows have."""
+
+    step: str  # "Tp/ColumnParallel"
+    labels: Labels
+    peers: Sequence[str]
+    suite: Mapping[str, str]  # names of rows, by transport
+
+    @property
+    def family(self) -> str:
+        return self.step.partition("/")[0]
+
+    @property
+    def workload(self) -> str:
+        return self.step.partition("/")[2]
+
+    def __str__(self) -> str:
+        return "/".join([self.step, *(f"{key}:{value}" for key, value in self.labels.items())])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one contestant; without a row, `failure` says why."""
+
+    case: Case
+    contestant: str  # a peer, or "suite" with its transport
+    row: Row | None = None
+    failure: str = ""
+
+    @property
+    def time_ms(self) -> float:
+        return math.nan if self.row is None else self.row.time_ms
+
+    @property
+    def problem(self) -> str:
+        """Why there is no time; "" where there is one."""
+        if self.row is None:
+            return self.failure
+        return "" if self.row.state.comparable else f"{self.row.state.value}: {self.row.reason}"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One of PyTorch's ways: its work, and whether it may be enqueued behind a closed gate."""
+
+    work: Work
+    gated: bool = True
+
+
+class Peers(Protocol):
+    """Makes PyTorch's side of cases."""
+
+    def make(self, case: Case, peer: str) -> Peer:
+        """Make the peer's tensors and its work; raises what stops it."""
+        ...
+
+    def agree(self, problem: str) -> str:
+        """Return the first problem of any rank, on every rank."""
+        ...
+
+    def forget(self) -> None:
+        """Give the memory of the last peer back."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The equal linear layers of the data-parallel steps."""
+
+    layers: int
+    width: int
+    tokens: int  # of one rank
+
+    @property
+    def labels(self) -> Labels:
+        return {"layers": self.layers, "width": self.width, "tokens": self.tokens}
+
+
+def plan_layers(
+    models: Sequence[str], tokens: Sequence[int], transports: Sequence[str]
+) -> Iterator[Case]:
+    """Yield the two products of tensor-parallel layers."""
+    for layer in LAYERS:
+        for model in models:
+            for count in tokens:
+                labels: Labels = {"model": model, "tokens": count}
+                yield _case(f"Tp/{layer}", labels, (SEQUENCE, FUSED), transports, chunks="auto")
+
+
+def plan_buckets(
+    stack: Stack, bucket_bytes: Sequence[int], transports: Sequence[str]
+) -> Iterator[Case]:
+    """Yield the data-parallel step with buckets of each size."""
+    for size in bucket_bytes:
+        labels = stack.labels | {"bucket_bytes": size}
+        yield _case("Ddp/Buckets", labels, (COMPUTATION, DDP), transports)
+
+
+def plan_prefetch(stack: Stack, depths: Sequence[int], transports: Sequence[str]) -> Iterator[Case]:
+    """Yield the sharded step with layers gathered ahead by each depth."""
+    for depth in depths:
+        labels = stack.labels | {"prefetch": depth}
+        yield _case("Fsdp/Prefetch", labels, (COMPUTATION, FSDP), transports)
+
+
+def _case(
+    step: str,
+    labels: Labels,
+    peers: Sequence[str],
+    transports: Sequence[str],
+    **more: str,
+) -> Case:
+    axes = [step, *(f"{key}:{value}" for key, value in (labels | more).items())]
+    names = {one: "/".join([*axes, f"transport:{one}"]) for one in transports}
+    return Case(step, labels, peers, names)
+
+
+def measure_cases(
+    cases: Sequence[Case], peers: Peers, tell: Callable[[Outcome], None]
+) -> Iterator[Outcome]:
+    """Measure every contestant of every case; all ranks together.
+
+    MeasureError where nothing can be measured any more.
+    """
+    for case in cases:
+        for transport, name in case.suite.items():
+            outcome = _measure_suite(case, transport, name)
+            tell(outcome)
+            yield outcome
+        for peer in case.peers:
+            outcome = _measure_peer(case, peer, peers)
+            peers.forget()
+            tell(outcome)
+            yield outcome
+
+
+def _measure_suite(case: Case, transport: str, name: str) -> Outcome:
+    contestant = f"{SUITE} {transport}"
+    try:
+        return Outcome(case, contestant, measure_row(name))
+    except ValueError as refusal:  # the same on all ranks
+        return Outcome(case, contestant, failure=str(refusal))
+
+
+def _measure_peer(case: Case, name: str, peers: Peers) -> Outcome:
+    made, problem = _make(case, name, peers)
+    # The others would wait for a rank that measures nothing.
+    problem = peers.agree(problem)
+    if made is None or problem:
+        return Outcome(case, name, failure=problem)
+    labels: dict[str, Any] = {"peer": name, **case.labels}
+    row = measure_alone(made.work, name=case.workload, gated=made.gated, **labels)
+    return Outcome(case, name, row)
+
+
+def _make(case: Case, name: str, peers: Peers) -> tuple[Peer | None, str]:
+    try:
+        return peers.make(case, name), ""
+    except Exception as error:  # whatever stops a peer is that peer's problem alone
+        return None, f"cannot run: {describe(error)}"

@@ -1,0 +1,123 @@
+"""The outcomes of training steps as a table of 80 columns, a line a case.
+
+Layers: times in ms, the suite's fastest and its plain form, then PyTorch's sequence and operator.
+Steps: times, and what communication adds to the computation alone, in percent. The ratio is
+PyTorch's best time over the suite's, above 1 where the suite is faster; its interval follows from
+those of both times, as far apart as these allow.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from textwrap import wrap
+
+from overlapbench.counters import TIME
+from overlapbench.measuring import Row
+from overlapbench.peers.training import COMPUTATION, DDP, FSDP, FUSED, SEQUENCE, SUITE, Outcome
+
+_GROUPED_BY = {"Tp": "tokens", "Ddp": "bucket_bytes", "Fsdp": "prefetch"}  # what differs in a table
+_PEER = {"Ddp": DDP, "Fsdp": FSDP}
+_NONE = "-"
+_COLUMNS = 80
+_MOST_LINES = 3  # of what went wrong
+_Rows = Mapping[str, Row]  # of one case that have figures, by contestant
+
+
+def render_training(outcomes: Sequence[Outcome]) -> str:
+    """Write a table for every shape but for one axis, and below it what was not measured."""
+    blocks = []
+    for title, members in groupby(outcomes, key=_title):
+        blocks.append("\n".join(_table(title, list(members))))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _title(outcome: Outcome) -> str:
+    case = outcome.case
+    fixed = (f"{k}:{v}" for k, v in case.labels.items() if k != _GROUPED_BY[case.family])
+    return "/".join([case.step, *fixed])
+
+
+def _table(title: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    family = outcomes[0].case.family
+    axis = _GROUPED_BY[family]
+    yield title
+    columns = (
+        ("suite ms", "by", "sequence", "PyTorch", "operator")
+        if family == "Tp"
+        else ("suite ms", "by", "added %", "PyTorch", "added %")
+    )
+    yield _line(axis, columns, "ratio (95 %)")
+    for case, members in groupby(outcomes, key=lambda outcome: outcome.case):
+        rows = {one.contestant: one.row for one in members if one.row and not one.problem}
+        cells = _layer_cells(rows) if family == "Tp" else _step_cells(rows, _PEER[family])
+        peers = [rows[name] for name in rows if name in (SEQUENCE, FUSED, DDP, FSDP)]
+        yield _line(str(case.labels[axis]), cells, _ratio(_fastest(peers), _suite(rows)))
+    for outcome in outcomes:
+        if outcome.problem:
+            line = f"{outcome.case.labels[axis]} {outcome.contestant}: {outcome.problem}"
+            yield from wrap(
+                line,
+                _COLUMNS,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                max_lines=_MOST_LINES,
+                placeholder=" ...",
+            )
+
+
+def _line(first: str, cells: Sequence[str], ratio: str) -> str:
+    suite, by, *others = cells
+    return f"{first:>12}{suite:>9} {by:<8}{''.join(f'{cell:>9}' for cell in others)}  {ratio}"
+
+
+def _layer_cells(rows: _Rows) -> list[str]:
+    suite = _suite(rows)
+    plain = _NONE if suite is None else f"{suite['sequential_ms']:.4f}"
+    return [_ms(suite), _by(rows), plain, _ms(rows.get(SEQUENCE)), _ms(rows.get(FUSED))]
+
+
+def _step_cells(rows: _Rows, peer: str) -> list[str]:
+    suite, torch, alone = _suite(rows), rows.get(peer), rows.get(COMPUTATION)
+    of_suite = suite and _added(suite.time_ms, suite.time_ms - suite["exposed_comm_ms"])
+    of_torch = torch and alone and _added(torch.time_ms, alone.time_ms)
+    return [_ms(suite), _by(rows), of_suite or _NONE, _ms(torch), of_torch or _NONE]
+
+
+def _added(time_ms: float, computation_ms: float) -> str:
+    return f"{100 * (time_ms / computation_ms - 1):.1f}"
+
+
+def _suites(rows: _Rows) -> dict[str, Row]:
+    return {name.split()[1]: row for name, row in rows.items() if name.startswith(SUITE)}
+
+
+def _suite(rows: _Rows) -> Row | None:
+    return _fastest(list(_suites(rows).values()))
+
+
+def _by(rows: _Rows) -> str:
+    """Return the transport of the suite's fastest row, and its chunks."""
+    fastest = _suite(rows)
+    for transport, row in _suites(rows).items():
+        if row is fastest:
+            return f"{transport} {row['chunks']:.0f}" if "chunks" in row.counters else transport
+    return _NONE
+
+
+def _fastest(rows: Sequence[Row]) -> Row | None:
+    return min(rows, key=lambda row: row.time_ms, default=None)
+
+
+def _ms(row: Row | None) -> str:
+    if row is None:
+        return _NONE
+    return f"{row.time_ms:.4f}" if row.time_ms < 1000 else f"{row.time_ms:.0f}"
+
+
+def _ratio(torch: Row | None, suite: Row | None) -> str:
+    if torch is None or suite is None:
+        return _NONE
+    ratio = f"{torch.time_ms / suite.time_ms:.2f}"
+    bounds, own = torch.interval(TIME), suite.interval(TIME)
+    if bounds is None or own is None:
+        return ratio
+    return f"{ratio} {bounds[0] / own[1]:.2f}-{bounds[1] / own[0]:.2f}"

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Compare the suite's training steps with PyTorch's, in the same processes.
+
+    mpirun -n 2 tools/torch_training.py -o DIR [--what tp,ddp,fsdp] [--models llama8b,llama70b]
+           [--tokens 1024,4096] [--transports nccl,copy] [--buckets 25M,256M] [--prefetch 0,1,2]
+           [--layers 24] [--width 4096] [--budget_ms 600] [--no-gate]
+
+For each shape the suite's rows and PyTorch's ways to do the same are measured one after the other,
+by the same gate, flush and statistics. Before a peer is timed, a sample of its result is compared
+with double precision. A peer that is wrong, or cannot run, gets no time and is named, and the
+others are measured. What each peer does is told in tools/overlapbench/peers/torch_layers.py and
+torch_steps.py. Steps of DistributedDataParallel and fully_shard are not gated (gate:off in names).
+
+DIR gets training-peers.json, which the tools for ./bench's results read, and the table as
+training-peers.txt. Needs PyTorch, and liboverlapbench.so (./bench --build-only). torchrun does not
+start MPI: use mpirun or srun, one process a GPU.
+
+Exit status: 0; 1 if a contestant was wrong or not measured; 2 if a requirement is missing, an
+argument is bad, or a file is not writable. Then one line says what.
+"""
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import overlapbench as ob
+from overlapbench.output import print_text, replace_file, require_folder
+from overlapbench.peers.arguments import list_of, one_of, size
+from overlapbench.peers.training import (
+    MODELS,
+    Case,
+    Outcome,
+    Stack,
+    measure_cases,
+    plan_buckets,
+    plan_layers,
+    plan_prefetch,
+)
+from overlapbench.peers.training_table import render_training
+from overlapbench.source import ResultError
+
+_WHAT = ("tp", "ddp", "fsdp")
+_PATIENCE = timedelta(minutes=2)  # of torch.distributed, with a rank that has failed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    try:
+        _require_torch()
+        require_folder(options.output)
+        options.output.mkdir(parents=True, exist_ok=True)
+        # Where multicast is off for NCCL, nobody else may use it.
+        os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+        import torch  # before the suite: PyTorch needs its own NCCL  # noqa: F401
+
+        ob.configure(backend=options.backend, budget_ms=options.budget_ms, gate=not options.no_gate)
+        ob.init_torch_distributed(timeout=_PATIENCE)
+        return _measure(options)
+    except (ResultError, OSError, ValueError, ob.MeasureError) as error:
+        print(f"torch_training: {error}", file=sys.stderr)
+        return 2
+
+
+def _measure(options: argparse.Namespace) -> int:
+    import torch.distributed as dist
+
+    from overlapbench.peers.torch_peers import TorchPeers
+
+    first = dist.get_rank() == 0
+    outcomes: list[Outcome] = []
+    ended = ""
+    try:
+        with ob.results(options.output / "training-peers.json"):
+            cases = list(_cases(options, dist.get_backend() == "nccl"))
+            tell = _tell if first else _say_nothing
+            for outcome in measure_cases(cases, TorchPeers(), tell):
+                outcomes.append(outcome)
+    except ob.MeasureError as error:
+        ended = f"\nnot all was measured: {error}\n"
+    if first:
+        table = render_training(outcomes) + ended
+        replace_file(options.output / "training-peers.txt", table.encode())
+        print_text(f"{table}wrote training-peers.json, training-peers.txt to {options.output}\n")
+    if not ended:
+        dist.barrier()  # mpirun ends the others where one ends with another status than 0
+        dist.destroy_process_group()
+    return 1 if first and (ended or any(outcome.problem for outcome in outcomes)) else 0
+
+
+def _say_nothing(_outcome: Outcome) -> None:
+    """Rank 0 tells for all."""
+
+
+def _tell(outcome: Outcome) -> None:
+    what = outcome.problem or f"{outcome.time_ms:.4f} ms"
+    print(f"{outcome.case} {outcome.contestant}: {what}", file=sys.stderr, flush=True)
+
+
+def _cases(options: argparse.Namespace, on_gpus: bool) -> Iterator[Case]:
+    transports = options.transports or (["nccl", "copy"] if on_gpus else ["mpi"])
+    stack = Stack(options.layers, options.width, options.step_tokens)
+    if "tp" in options.what:
+        yield from plan_layers(options.models, options.tokens, transports)
+    if "ddp" in options.what:
+        yield from plan_buckets(stack, options.buckets, transports)
+    if "fsdp" in options.what:
+        yield from plan_prefetch(stack, options.prefetch, transports)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    assert __doc__
+    summary, _, epilog = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="torch_training",
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("-o", "--output", required=True, type=Path, metavar="DIR")
+    add("--what", type=list_of(one_of(_WHAT)), default=list(_WHAT), metavar="W,W")
+    add("--models", type=list_of(one_of([*MODELS])), default=["llama8b", "llama70b"], metavar="M,M")
+    add("--tokens", type=list_of(size), default=[1024, 4096, 16384], metavar="N,N",
+        help="of all ranks together, of the layers")  # fmt: skip
+    add("--step-tokens", type=size, default=4096, metavar="N",
+        help="of one rank, of ddp and fsdp")  # fmt: skip
+    add("--transports", type=list_of(str), metavar="T,T", help="the suite's: nccl,copy")
+    add("--buckets", type=list_of(size), default=[25 << 20, 64 << 20, 256 << 20], metavar="B,B")
+    add("--prefetch", type=list_of(_depth), default=[0, 1, 2], metavar="N,N")
+    add("--layers", type=size, default=24, metavar="N", help="of ddp and fsdp")
+    add("--width", type=size, default=4096, metavar="N", help="of each of them")
+    add("--budget_ms", type=size, default=None, metavar="MS", help="measuring time a row")
+    add("--no-gate", action="store_true",
+        help="close no gate: the host's part is then in all times")  # fmt: skip
+    add("--backend", choices=("cuda", "host", "auto"), default="auto")
+    return parser.parse_args(arguments)
+
+
+def _depth(text: str) -> int:
+    return 0 if text == "0" else size(text)
+
+
+def _require_torch() -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise ResultError("Python has no torch: pip install torch")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
