@@ -1,5 +1,7 @@
 #include "benchmarks/catalog.h"
 
+#include <utility>
+
 #include "benchmarks/overlap.h"
 
 namespace overlapbench {
@@ -42,6 +44,14 @@ std::vector<Family> AllFamilies() {
   };
 }
 
+std::vector<Scenario> AllScenarios(const Catalog& catalog) {
+  std::vector<Scenario> all;
+  for (const Family& family : AllFamilies()) {
+    for (Scenario& scenario : family.scenarios(catalog)) all.push_back(std::move(scenario));
+  }
+  return all;
+}
+
 CounterTable AllCounters() {
   CounterTable table;
   for (const Family& family : AllFamilies()) {
@@ -49,6 +59,14 @@ CounterTable AllCounters() {
     table.Add(FamilyText{family.name, family.about, family.lead});
   }
   return table;
+}
+
+void AddWorkloads(CounterTable& table, const Registry& registry) {
+  for (const WorkloadSpec& spec : registry.specs()) {
+    std::vector<std::string> axes;
+    for (const Axis& axis : spec.axes) axes.push_back(axis.name);
+    table.Add(WorkloadText{spec.name, axes});
+  }
 }
 
 Plan MakePlan(const Catalog& catalog, const CounterTable& table,
@@ -60,9 +78,7 @@ Plan MakePlan(const Catalog& catalog, const CounterTable& table,
     return plan;
   }
   for (const WorkloadSpec& spec : catalog.workloads.specs()) plan.Know(spec.axes);
-  for (const Family& family : AllFamilies()) {
-    for (const Scenario& scenario : family.scenarios(catalog)) plan.Add(scenario);
-  }
+  for (const Scenario& scenario : AllScenarios(catalog)) plan.Add(scenario);
   plan.RequireKnownAxes();
   return plan;
 }

@@ -12,8 +12,12 @@ namespace overlapbench {
 void FillRegistry(Registry& registry, Machine& machine);
 
 std::vector<Family> AllFamilies();
+// Of every family, in their order.
+std::vector<Scenario> AllScenarios(const Catalog& catalog);
 // The shared counters, and those of all families.
 CounterTable AllCounters();
+// What readers of results must know of the workloads: their axes.
+void AddWorkloads(CounterTable& table, const Registry& registry);
 // Every family's scenarios, or those of `pairs` alone if there are any (overlap.h). Throws
 // UsageError for an unknown axis or workload, and for values that no scenario accepts. The registry
 // and the table must outlive the plan.

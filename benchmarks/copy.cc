@@ -450,8 +450,6 @@ std::vector<Counter> CopyCounters() {
       {"out_ms", "ms", kLower, Range::kPositive, "out", "all parts copied out, alone"},
       {"duplex_bound_ms", "ms", kLower, Range::kPositive, "duplex bound",
        "the bound where copies in both directions slow each other down as measured in the row"},
-      {"sync_cost_ms", "ms", kLower, Range::kSigned, "cost of waiting",
-       "with tie:host: T - the same tied by events"},
       {"one_transfer_ms", "ms", kLower, Range::kPositive, "one transfer",
        "the same bytes in one copy"},
       {"fragmented_slowdown", "", kLower, Range::kPositive, "slowdown", "T / one transfer"},

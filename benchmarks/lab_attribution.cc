@@ -32,8 +32,8 @@
 #include "benchmarks/lab_matrix.h"
 #include "benchmarks/pair.h"
 #include "comm/stand_in.h"
-#include "comm/transport.h"
 #include "kernels/clock_probe.h"
+#include "workload/own_time.h"
 
 namespace overlapbench {
 namespace {
@@ -50,40 +50,18 @@ struct Model {
 };
 using SharedModel = std::shared_ptr<Model>;
 
-// On this rank. What is enqueued first keeps the stream busy until the rest is enqueued.
-double OwnTime_us(const Machine& machine, Workload& workload) {
-  constexpr int kWarmUps = 2;
-  constexpr int kRuns = 5;
-  const auto stream = machine.device.CreateStream();
-  const auto begin = machine.device.CreateEvent();
-  const auto end = machine.device.CreateEvent();
-  workload.Reset(*stream);
-  double shortest_us = 0;
-  for (int i = 0; i < kWarmUps + kRuns; ++i) {
-    workload.Enqueue(*stream);
-    stream->Record(*begin);
-    workload.Enqueue(*stream);
-    stream->Record(*end);
-    stream->Synchronize(machine.timeout, "timing the communication alone");
-    const double time_us = 1000 * machine.device.ElapsedMs(*begin, *end);
-    if (i == kWarmUps || (i > kWarmUps && time_us < shortest_us)) shortest_us = time_us;
-  }
-  return shortest_us;
-}
-
 // On the slowest rank.
 double Time_us(const Machine& machine, Workload& workload) {
-  constexpr const char* kWhat = "timing the communication alone";
+  constexpr int kRuns = 7;
+  constexpr const char* kWhat = "the communication alone";
   double time_us = 0;
-  machine.ranks.Together(kWhat, [&] { time_us = OwnTime_us(machine, workload); });
-  machine.ranks.Max({&time_us, 1}, kWhat);
+  machine.ranks.Together(std::string("timing ") + kWhat, [&] {
+    const auto stream = machine.device.CreateStream();
+    workload.Reset(*stream);
+    time_us = ShortestTime_us(machine, *stream, kRuns, kWhat, [&] { workload.Enqueue(*stream); });
+  });
+  machine.ranks.Max({&time_us, 1}, std::string("timing ") + kWhat);
   return time_us;
-}
-
-bool ByEngine(const WorkloadSpec& comm, const Settings& settings) {
-  if (settings.Has("transport")) return IsByCopyEngine(settings);
-  if (settings.Has("engine")) return settings.Text("engine") == "copy";
-  return comm.work_class == WorkClass::kMemory;
 }
 
 const StandInOptions& Found(const Machine& machine, Model& model) {
@@ -253,14 +231,15 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
     return of_pair(settings);
   };
   scenario.runs = [&comm_spec, &comp_spec, catalog](const Settings& settings) {
-    const bool by_engine = ByEngine(comm_spec, settings);
+    const bool by_engine = comm_spec.IsByCopyEngine(settings);
     return Runs(catalog, MakeWork(comm_spec, settings, "comm"),
                 MakeWork(comp_spec, settings, "comp"), settings,
                 by_engine ? settings.With("first", "comm") : settings);
   };
   scenario.report = [&comm_spec](const Measurement& measurement,
                                  benchmark::UserCounters& counters) {
-    return ReportAttribution(ByEngine(comm_spec, measurement.settings()), measurement, counters);
+    return ReportAttribution(comm_spec.IsByCopyEngine(measurement.settings()), measurement,
+                             counters);
   };
   return scenario;
 }

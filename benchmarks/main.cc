@@ -75,12 +75,6 @@ void ShowPlan(const Options& options, const Registry& registry, const Plan& plan
   for (const Benchmark& one : selection.benchmarks) std::cout << one.name << "\n";
 }
 
-std::vector<std::string> NamesOf(const std::vector<Axis>& axes) {
-  std::vector<std::string> names;
-  for (const Axis& axis : axes) names.push_back(axis.name);
-  return names;
-}
-
 int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults, const CommandLine& line) {
   CompareFlags(ranks, line);
   const Options& options = line.options;
@@ -89,8 +83,7 @@ int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults, const CommandLi
   Registry registry;
   FillRegistry(registry, machine);
   CounterTable table = AllCounters();
-  for (const WorkloadSpec& spec : registry.specs())
-    table.Add(WorkloadText{spec.name, NamesOf(spec.axes)});
+  AddWorkloads(table, registry);
   const Catalog catalog{registry, *device, machine};
   const Plan plan = MakePlan(catalog, table, options.axes, options.pairs);
   Selection selection = Select(plan, options.filter);
@@ -115,15 +108,6 @@ std::unique_ptr<Ranks> StartRanks(Watchdog& watchdog, std::chrono::milliseconds 
   } catch (const std::exception& error) {
     EndJob(watchdog, progress, nullptr, error);
   }
-}
-
-// If the launcher does not start MPI, each of its ranks believes that it is alone.
-void RequireSame(const Launched& launched, const Ranks& ranks) {
-  if (ranks.size() > 1 || launched.size == 1) return;
-  throw Error(fmt::format(
-      "started as rank {} of {}, but MPI knows of one rank only: this launcher does not "
-      "start MPI; with srun try --mpi=pmix (srun --mpi=list tells what there is)",
-      launched.rank, launched.size));
 }
 
 int Refuse(const std::exception& error, int status, bool show) {
@@ -152,7 +136,7 @@ int Main(const std::vector<std::string>& arguments) {
     return Refuse(error, status, ranks.is_root());
   };
   try {
-    RequireSame(launched, ranks);
+    RequireStartedBy(launched, ranks);
     return Run(watchdog, ranks, faults, line);
   } catch (const FatalError& error) {
     EndJob(watchdog, progress, &ranks, error);

@@ -11,13 +11,19 @@
 namespace overlapbench {
 namespace {
 
-// Why no scenario has this combination; "" where it may. A flush between operations that run back
-// to back would be part of the sample.
-std::string ExcludedForAll(const Settings& settings) {
+// Why there is no row of this combination; "" where there is. A flush between operations that run
+// back to back would be part of the sample.
+std::string WhyExcluded(const Scenario& scenario, const Settings& settings) {
+  std::string reason = scenario.excluded ? scenario.excluded(settings) : "";
+  if (!reason.empty()) return reason;
   const bool streaming = settings.Text("cadence") == "streaming";
   return streaming && settings.Text("cache") == "cold"
              ? "cadence:streaming needs a warm cache (--axis cache=warm)"
              : "";
+}
+
+std::vector<Settings> CandidatesOf(const Scenario& scenario, const Settings& settings) {
+  return scenario.candidates ? scenario.candidates(settings) : std::vector{settings};
 }
 
 std::vector<std::string> DescribeUnavailable(const Plan& plan, const NameFilter& filter) {
@@ -75,15 +81,22 @@ void Plan::Add(const Scenario& scenario) {
 
 void Plan::AddRow(const std::shared_ptr<const Scenario>& scenario, const Settings& settings) {
   const std::string name = scenario->name + settings.NameSuffix();
-  std::string reason = scenario->excluded ? scenario->excluded(settings) : "";
-  if (reason.empty()) reason = ExcludedForAll(settings);
-  if (!reason.empty()) {
+  std::vector<Candidate> candidates;
+  std::string reason;
+  for (const Settings& one : CandidatesOf(*scenario, settings)) {
+    const std::string excluded = WhyExcluded(*scenario, one);
+    if (reason.empty()) reason = excluded;
+    if (excluded.empty())
+      candidates.push_back({one, [scenario, one] { return scenario->runs(one); }});
+  }
+  if (candidates.empty()) {
     unavailable_.push_back({name, reason});
     return;
   }
   if (std::ranges::find(benchmarks_, name, &Benchmark::name) != benchmarks_.end()) return;
-  benchmarks_.push_back({name, settings, [scenario, settings] { return scenario->runs(settings); },
-                         Checked(scenario, table_)});
+  const auto [chosen, runs] = candidates.front();
+  if (candidates.size() == 1) candidates.clear();
+  benchmarks_.push_back({name, chosen, runs, Checked(scenario, table_), candidates});
 }
 
 std::string Plan::Replace(std::vector<Axis>& axes) {

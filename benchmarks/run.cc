@@ -9,30 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/prologue.h"
 #include "fixtures/context.h"
 #include "fixtures/load.h"
 #include "fixtures/rank_times.h"
 #include "fixtures/resources.h"
 #include "report/run_reporter.h"
+#include "report/trace_file.h"
 
 namespace overlapbench {
 namespace {
-
-// `flags` must outlive the run, because Google Benchmark keeps a pointer to the program's name.
-void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>& flags) {
-  flags = {"overlapbench"};
-  flags.insert(flags.end(), options.google_benchmark_flags.begin(),
-               options.google_benchmark_flags.end());
-  // Given last, these override the environment. Rank 0's reporter writes the file and shows the
-  // rows, and only the chosen benchmarks are registered.
-  flags.insert(flags.end(),
-               {"--benchmark_out=", "--benchmark_filter=.", "--benchmark_format=console"});
-  std::vector<char*> pointers;
-  for (auto& flag : flags) pointers.push_back(flag.data());
-  int count = static_cast<int>(pointers.size());
-  benchmark::Initialize(&count, pointers.data());
-  if (count > 1) throw UsageError(std::string("Google Benchmark refuses the flag ") + pointers[1]);
-}
 
 // Opens the file on rank 0, if there is one to open. If that fails, all ranks throw.
 std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
@@ -47,6 +33,20 @@ std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
   ranks.Max({&failed, 1}, "opening output files");
   if (failed > 0) throw UsageError(error);  // rank 0 prints it
   return file;
+}
+
+// Every rank writes its own traces, on its own machine.
+void OpenTraces(Suite& suite) {
+  const std::string& folder = suite.options.trace_out;
+  if (folder.empty()) return;
+  std::shared_ptr<const TraceFiles> files;
+  try {
+    suite.machine.ranks.Together("opening the folder of traces",
+                                 [&] { files = std::make_shared<const TraceFiles>(folder); });
+  } catch (const AgreedError& error) {
+    throw UsageError(error.what());
+  }
+  suite.write_trace = [files](const RowTrace& trace) { files->Write(trace); };
 }
 
 // The CSV files beside the result. They are opened with their headers and filled through the suite.
@@ -132,10 +132,14 @@ RunReporter::Options ReporterOptions(const Options& options, std::size_t planned
 // Tells the console when the benchmark is set up, and when one of its repetitions has ended.
 Benchmark Observed(Benchmark benchmark, Console* console) {
   if (console == nullptr) return benchmark;
-  benchmark.runs = [runs = std::move(benchmark.runs), name = benchmark.name, console] {
-    console->Begin(name);
-    return runs();
+  const auto observe = [&](std::function<std::vector<Run>()>& runs) {
+    runs = [runs = std::move(runs), name = benchmark.name, console] {
+      console->Begin(name);
+      return runs();
+    };
   };
+  observe(benchmark.runs);
+  for (Candidate& candidate : benchmark.candidates) observe(candidate.runs);
   benchmark.report = [report = std::move(benchmark.report), console](
                          const Measurement& measurement, benchmark::UserCounters& counters) {
     console->EndRepetition();
@@ -154,6 +158,7 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   InitializeGoogleBenchmark(options, flags);
   auto file = OpenOnRoot(ranks, options.out);
   LineFiles line_files(suite);
+  OpenTraces(suite);
   RunReporter reporter(ranks.progress(), table, ReporterOptions(options, chosen.size()),
                        std::move(file));
   Console* const console = reporter.console();
@@ -168,10 +173,7 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   const std::string load = LoadBefore(suite.machine);
   const SelfTest self_test =
       known.empty() ? SelfTest{true, "left out"} : TestItself(watchdog, suite, known);
-  const auto context = DescribeRun(suite.machine, options);
-  for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
-  benchmark::AddCustomContext("self_test", self_test.text);
-  if (!load.empty()) benchmark::AddCustomContext("busy", load);
+  const auto context = AddContext(suite, self_test, load);
   if (console != nullptr) {
     console->ShowContext(DescribeInOneLine(context),
                          load.empty() ? "" : "this machine is busy: " + load);
@@ -185,6 +187,8 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   if (suite.error_rows > 0 && ranks.is_root()) {
     std::cerr << "overlapbench: " << suite.error_rows << " benchmark runs failed\n";
   }
+  if (!suite.no_traces.empty() && ranks.is_root())
+    std::cerr << "overlapbench: rows were measured without traces: " << suite.no_traces << "\n";
   if (!self_test.passed && ranks.is_root()) {
     std::cerr << "overlapbench: the self-test " << self_test.text
               << "; do not trust this run's figures: something disturbs this machine\n";

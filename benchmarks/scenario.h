@@ -30,6 +30,9 @@ struct Scenario {
   std::string missing = {};
   // In the order of names. Those of every sample (SampleAxes) are appended unless they are there.
   std::vector<Axis> axes = {};
+  // Of settings with an axis at `auto`: what it may stand for. The fastest of them that exist is
+  // measured.
+  std::function<std::vector<Settings>(const Settings&)> candidates = {};
   // Why a combination of values does not exist; "" when it does. May be empty: all exist.
   std::function<std::string(const Settings&)> excluded = {};
   // The runs of a row. The last one is the row's own.

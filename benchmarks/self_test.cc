@@ -20,6 +20,7 @@ double MeasuredSlowdown(Suite& suite, const Benchmark& benchmark) {
   constexpr int kGroups = 10;
   suite.session = std::make_unique<Session>(suite.machine, benchmark);
   suite.session->SetUp(suite.options.gate);
+  suite.session->WarmUp();
   std::vector<Group> groups;
   for (int i = 0; i < kGroups; ++i) groups.push_back(suite.session->Measure());
   benchmark::UserCounters counters;

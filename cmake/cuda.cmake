@@ -45,7 +45,7 @@ function(overlapbench_choose_backend_sources list)
     file(GLOB cuda_sources CONFIGURE_DEPENDS
       device/cuda/*.cc device/cuda/*.cu comm/cuda/*.cc comm/cuda/*.cu kernels/cuda/*.cu)
     list(APPEND sources ${cuda_sources})
-    list(FILTER sources EXCLUDE REGEX "comm/no_peers\\.cc$")
+    list(FILTER sources EXCLUDE REGEX "comm/no_peers\\.cc$|kernels/no_cublaslt\\.cc$")
   else()
     list(FILTER sources EXCLUDE REGEX "kernels/cublaslt.*\\.cc$|comm/peer_copy\\.cc$")
     overlapbench_compile_kernels_as_cxx(${sources})
@@ -56,6 +56,30 @@ function(overlapbench_choose_backend_sources list)
     list(FILTER sources EXCLUDE REGEX "comm/nccl_communicator\\.cc$")
   endif()
   set(${list} ${sources} PARENT_SCOPE)
+endfunction()
+
+# overlapbench_combine_kernels(LIST): replaces the .cu files in LIST by files that include five of them
+# each. What they all include takes half of their compile time, since nvcc reads it five times for each.
+# Names in the anonymous namespaces of such files must differ. Touching one compiles its neighbours too,
+# so only the preset release turns OVERLAPBENCH_COMBINE on.
+function(overlapbench_combine_kernels list)
+  if(NOT overlapbench_with_cuda OR NOT OVERLAPBENCH_COMBINE)
+    return()
+  endif()
+  set(kernels ${${list}})
+  list(FILTER kernels INCLUDE REGEX "\\.cu$")
+  list(REMOVE_ITEM ${list} ${kernels})
+  list(LENGTH kernels count)
+  math(EXPR last "${count} - 1")
+  foreach(first RANGE 0 ${last} 5)
+    list(SUBLIST kernels ${first} 5 part)
+    list(TRANSFORM part REPLACE "(.+)" "#include \"\\1\"")
+    list(JOIN part "\n" includes)
+    set(file ${CMAKE_BINARY_DIR}/combined/kernels_from_${first}.cu)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${includes}\n" @ONLY)
+    list(APPEND ${list} ${file})
+  endforeach()
+  set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
 # Lets a build without CUDA compile .cu files as C++.
@@ -111,6 +135,10 @@ endfunction()
 function(overlapbench_set_cuda_options target scope)
   target_compile_options(${target} ${scope} $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
   target_include_directories(${target} SYSTEM ${scope} ${CUDAToolkit_INCLUDE_DIRS})
+  # Some toolkits keep CUPTI's headers apart. The library is opened at run time (device/cuda/cupti.h).
+  if(CUDAToolkit_CUPTI_INCLUDE_DIR)
+    target_include_directories(${target} SYSTEM ${scope} ${CUDAToolkit_CUPTI_INCLUDE_DIR})
+  endif()
 endfunction()
 
 # The kernels alone, behind a C interface, for programs that bring their own buffers and streams.
@@ -122,7 +150,7 @@ function(overlapbench_add_kernels_library)
     kernels/library/overlapbench_kernels.cu $<TARGET_OBJECTS:overlapbench_kernel_objects>)
   overlapbench_compile_for_library(overlapbench_kernels)
   # The linker's list also hides what visibility does not: templates of the standard library.
-  set(exports ${CMAKE_SOURCE_DIR}/kernels/library/exports.map)
+  set(exports ${CMAKE_SOURCE_DIR}/cmake/exports.map)
   set_target_properties(overlapbench_kernels PROPERTIES LINK_DEPENDS ${exports})
   target_link_options(overlapbench_kernels PRIVATE LINKER:--version-script=${exports})
   target_link_libraries(overlapbench_kernels PRIVATE CUDA::cudart_static Threads::Threads)

@@ -201,6 +201,7 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
                  "float32", "float32"),
       ChoiceAxis("place", "out: separate buffers; in: in place", {"out", "in"}, "out", "out")};
   for (Axis& axis : TransportAxes(machine)) spec.axes.push_back(std::move(axis));
+  if (machine.device.backend() == Backend::kCuda) spec.by_copy_engine = IsByCopyEngine;
   spec.excluded = [&row, machine](const Settings& settings) {
     return Excluded(machine, row, settings);
   };

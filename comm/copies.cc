@@ -138,6 +138,9 @@ WorkloadSpec SpecOf(const Machine& machine, const char* name, const char* summar
                                    {"pinned", "registered", "pageable"}, "pinned", "pinned"));
   spec.axes.push_back(ChoiceAxis("engine", "who copies: the device's choice, or a kernel",
                                  {"copy", "sm"}, "copy", "copy"));
+  spec.by_copy_engine = [route](const Settings& settings) {
+    return route != Route::kWithinDevice && settings.Text("engine") == "copy";
+  };
   spec.excluded = [&device = machine.device](const Settings& settings) {
     return Excluded(device, settings);
   };
@@ -160,6 +163,7 @@ WorkloadSpec BatchSpec(const Machine& machine) {
   spec.baseline = false;
   spec.axes = {BytesAxis("bytes", "total size of the copies", host ? "16M" : "64M"),
                IntegerAxis("fragments", "number of copies", 1, 1 << 20, "1,16,256,4096")};
+  spec.by_copy_engine = [](const Settings&) { return true; };
   spec.excluded = [&device = machine.device](const Settings& settings) -> std::string {
     if (settings.Integer("bytes") % (4 * settings.Integer("fragments")) != 0)
       return "bytes must be a multiple of 4 * fragments";

@@ -7,6 +7,7 @@
 // Making a communicator does not wait for other ranks: MPI's exists from the start
 // (Ranks::traffic).
 #include <limits>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "device/host/host_stream.h"
@@ -38,8 +39,11 @@ int CheckedCount(long count) {
 
 class MpiCommunicator : public Communicator {
  public:
-  explicit MpiCommunicator(const Machine& machine)
-      : device_(machine.device), ranks_(machine.ranks), communicator_(ranks_.traffic()) {}
+  MpiCommunicator(const Machine& machine, int channel)
+      : device_(machine.device),
+        ranks_(machine.ranks),
+        communicator_(ranks_.traffic()),
+        channel_(channel) {}
 
   [[nodiscard]] int rank() const override { return ranks_.rank(); }
   [[nodiscard]] int size() const override { return ranks_.size(); }
@@ -62,16 +66,30 @@ class MpiCommunicator : public Communicator {
         return Broadcast(stream, call);
       case Operation::kShiftRing:
         return ShiftRing(stream, call);
+      case Operation::kSend:
+        return Send(stream, call);
+      case Operation::kReceive:
+        return Receive(stream, call);
     }
+  }
+
+  // All are started before the first one is waited for.
+  void AllReduceTogether(Stream& stream, std::span<const CollectiveCall> calls) override {
+    stream.host()->Enqueue([this, calls = std::vector(calls.begin(), calls.end())] {
+      std::vector<MPI_Request> requests(calls.size(), MPI_REQUEST_NULL);
+      for (std::size_t i = 0; i < calls.size(); ++i) StartAllReduce(calls[i], &requests[i]);
+      for (MPI_Request& request : requests) ranks_.Await(request, "MPI_Iallreduce of a group");
+    });
   }
 
  private:
   void AllReduce(Stream& stream, const CollectiveCall& c) {
+    Run(stream, "MPI_Iallreduce", [=, this](MPI_Request* request) { StartAllReduce(c, request); });
+  }
+  void StartAllReduce(const CollectiveCall& c, MPI_Request* request) const {
     const void* from = c.send == c.receive ? MPI_IN_PLACE : c.send;
-    Run(stream, "MPI_Iallreduce", [=, this](MPI_Request* request) {
-      MPI_CHECK(MPI_Iallreduce(from, c.receive, CheckedCount(c.count), TypeOf(c.element), MPI_SUM,
-                               communicator_, request));
-    });
+    MPI_CHECK(MPI_Iallreduce(from, c.receive, CheckedCount(c.count), TypeOf(c.element), MPI_SUM,
+                             communicator_, request));
   }
 
   void AllGather(Stream& stream, const CollectiveCall& c) {
@@ -111,16 +129,30 @@ class MpiCommunicator : public Communicator {
 
   void ShiftRing(Stream& stream, const CollectiveCall& c) {
     stream.host()->Enqueue([=, this] {
-      constexpr int kTag = 7;
       const int elements = CheckedCount(c.count);
       MPI_Request receiving = MPI_REQUEST_NULL;
       MPI_Request sending = MPI_REQUEST_NULL;
-      MPI_CHECK(MPI_Irecv(c.receive, elements, TypeOf(c.element), (rank() + size() - 1) % size(),
-                          kTag, communicator_, &receiving));
-      MPI_CHECK(MPI_Isend(c.send, elements, TypeOf(c.element), (rank() + 1) % size(), kTag,
-                          communicator_, &sending));
+      MPI_CHECK(MPI_Irecv(c.receive, elements, TypeOf(c.element),
+                          (rank() + size() - c.shift) % size(), kRingTag, communicator_,
+                          &receiving));
+      MPI_CHECK(MPI_Isend(c.send, elements, TypeOf(c.element), (rank() + c.shift) % size(),
+                          kRingTag, communicator_, &sending));
       ranks_.Await(receiving, "MPI_Irecv of the ring");
       ranks_.Await(sending, "MPI_Isend of the ring");
+    });
+  }
+
+  void Send(Stream& stream, const CollectiveCall& c) {
+    Run(stream, "MPI_Isend", [=, this](MPI_Request* request) {
+      MPI_CHECK(MPI_Isend(c.send, CheckedCount(c.count), TypeOf(c.element), c.peer,
+                          kFirstChannelTag + channel_, communicator_, request));
+    });
+  }
+
+  void Receive(Stream& stream, const CollectiveCall& c) {
+    Run(stream, "MPI_Irecv", [=, this](MPI_Request* request) {
+      MPI_CHECK(MPI_Irecv(c.receive, CheckedCount(c.count), TypeOf(c.element), c.peer,
+                          kFirstChannelTag + channel_, communicator_, request));
     });
   }
 
@@ -137,15 +169,19 @@ class MpiCommunicator : public Communicator {
     });
   }
 
+  static constexpr int kRingTag = 7;
+  static constexpr int kFirstChannelTag = kRingTag + 1;
+
   Device& device_;
   Ranks& ranks_;
   MPI_Comm communicator_;
+  int channel_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> MakeMpiCommunicator(const Machine& machine) {
-  return std::make_unique<MpiCommunicator>(machine);
+std::unique_ptr<Communicator> MakeMpiCommunicator(const Machine& machine, int channel) {
+  return std::make_unique<MpiCommunicator>(machine, channel);
 }
 
 }  // namespace overlapbench

@@ -200,8 +200,7 @@ class NcclCommunicator : public Communicator {
       case Operation::kAllToAll:
         return AllToAll(stream, c);
       case Operation::kAllReduce:
-        return Finish(ncclAllReduce(c.send, c.receive, c.count, type, ncclSum, connection, native),
-                      "ncclAllReduce");
+        return Finish(AllReduce(stream, c), "ncclAllReduce");
       case Operation::kAllGather:
         return Finish(ncclAllGather(c.send, c.receive, c.segment, type, connection, native),
                       "ncclAllGather");
@@ -214,11 +213,22 @@ class NcclCommunicator : public Communicator {
                       "ncclBroadcast");
       case Operation::kShiftRing:
         return ShiftRing(stream, c);
+      case Operation::kSend:
+        return Finish(ncclSend(c.send, c.count, type, c.peer, connection, native), "ncclSend");
+      case Operation::kReceive:
+        return Finish(ncclRecv(c.receive, c.count, type, c.peer, connection, native), "ncclRecv");
     }
+  }
+
+  void AllReduceTogether(Stream& stream, std::span<const CollectiveCall> calls) override {
+    CallGroup group;
+    for (const CollectiveCall& call : calls) Accept(AllReduce(stream, call), "ncclAllReduce");
+    Finish(group.End(), "ncclGroupEnd of all-reduces");
   }
 
   Proof Prove(const CollectiveCall& call) override {
     if (std::string overridden = Overridden(); !overridden.empty()) return {{}, overridden};
+    if (call.count == 0) return {};
     const auto enqueue = [&](Stream& stream) { Enqueue(stream, call); };
     if (options_.copy_engines &&
         FinishesWithoutSms(
@@ -272,6 +282,10 @@ class NcclCommunicator : public Communicator {
             }};
   }
 
+  ncclResult_t AllReduce(Stream& stream, const CollectiveCall& c) {
+    return ncclAllReduce(c.send, c.receive, c.count, TypeOf(c.element), ncclSum, connection_->get(),
+                         Native(stream));
+  }
   void AllToAll(Stream& stream, const CollectiveCall& c) {
     if (options_.symmetric) {
       return Finish(EnqueueAllToAll(c, TypeOf(c.element), connection_->get(), Native(stream)),
@@ -288,8 +302,8 @@ class NcclCommunicator : public Communicator {
   }
   void ShiftRing(Stream& stream, const CollectiveCall& c) {
     CallGroup group;
-    SendReceive(stream, c.send, (rank() + 1) % size(), c.receive, (rank() + size() - 1) % size(),
-                c.count, c.element);
+    SendReceive(stream, c.send, (rank() + c.shift) % size(), c.receive,
+                (rank() + size() - c.shift) % size(), c.count, c.element);
     Finish(group.End(), "ncclGroupEnd of the ring");
   }
 

@@ -8,8 +8,13 @@ std::string PeersUnavailable(const Machine& /*machine*/) {
   return "needs GPUs, and this build has no cuda backend";
 }
 
+std::shared_ptr<PeerMemory> MakePeerMemory(const Machine& machine) {
+  throw Error(PeersUnavailable(machine));
+}
+
 std::unique_ptr<Communicator> MakePeerCommunicator(const Machine& machine,
-                                                   const PeerOptions& /*options*/) {
+                                                   const PeerOptions& /*options*/,
+                                                   std::shared_ptr<PeerMemory> /*memory*/) {
   throw Error(PeersUnavailable(machine));
 }
 

@@ -23,8 +23,11 @@ class Planner {
         return Broadcast();
       case Operation::kShiftRing:
         return {ShiftRing()};
+      case Operation::kSend:
+      case Operation::kReceive:
+        break;
     }
-    return {};
+    throw Error("peers' memory carries collectives only");
   }
 
  private:
@@ -192,8 +195,8 @@ class Planner {
   }
 
   [[nodiscard]] MovePhase ShiftRing() const {
-    const int next = (rank_ + 1) % problem_.ranks;
-    const int previous = (rank_ + problem_.ranks - 1) % problem_.ranks;
+    const int next = (rank_ + problem_.shift) % problem_.ranks;
+    const int previous = (rank_ + problem_.ranks - problem_.shift) % problem_.ranks;
     return {pushes() ? Copy({rank_, PeerBuffer::kSend, 0}, {next, PeerBuffer::kReceive, 0})
                      : Copy({previous, PeerBuffer::kSend, 0}, {rank_, PeerBuffer::kReceive, 0})};
   }

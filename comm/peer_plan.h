@@ -56,6 +56,7 @@ struct PeerProblem {
   // larger one.
   bool in_place = false;
   int root = 0;
+  int shift = 1;  // of the ring
 };
 
 // The phases of `rank`. All ranks have the same number of them. An empty phase only waits.

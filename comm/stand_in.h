@@ -7,6 +7,9 @@
 //
 //   --pair StandIn+CublasGemm --axis stand_in_sms=16
 //
+// It takes the time that was asked for from event to event, as the communication does: what its
+// launch and its end add is measured once, and the kernel holds the SMs for so much less.
+//
 // A block holds a whole SM: 1,024 threads of 64 registers. As many of its warps copy as take the
 // time that was asked for, and no more: by Little's law that is the same rate with few bytes in
 // flight, and other traffic slows it down as it slows down a communication. Copy engines could not
@@ -23,7 +26,7 @@ namespace overlapbench {
 
 struct StandInOptions {
   int sms = 0;
-  double duration_us = 0;
+  double duration_us = 0;       // from event to event
   std::size_t moved_bytes = 0;  // read and written together, in less than the duration
   std::size_t span_bytes = 0;   // of the memory that they are read from and written to
 };

@@ -23,8 +23,8 @@ struct TransportRow {
 
 const std::vector<TransportRow>& Rows() {
   using enum Operation;
-  static const std::vector<Operation> all = {kAllToAll,      kAllReduce, kAllGather,
-                                             kReduceScatter, kBroadcast, kShiftRing};
+  static const std::vector<Operation> all = {kAllToAll,  kAllReduce, kAllGather, kReduceScatter,
+                                             kBroadcast, kShiftRing, kSend,      kReceive};
   static const std::vector<TransportRow> rows = {
       {"nccl", Carrier::kNccl, {}, {}, true, false, all},
       // NCCL has copy-engine forms of all-gather, all-to-all, gather and scatter only (NCCL 2.28,
@@ -74,6 +74,9 @@ std::string ExcludedOfNccl(const TransportRow& row, Operation operation, const S
 
 std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Operation operation,
                             const Settings& settings) {
+  if (IsPointToPoint(operation) && row.engine != PeerEngine::kCopy)
+    return fmt::format("{} has no sends and receives between two ranks; use nccl or copy",
+                       row.name);
   if (row.engine == PeerEngine::kSmBulk && Adds(operation))
     return "bulk copies cannot add; use sm_store";
   if (row.engine == PeerEngine::kSmStore && operation == Operation::kReduceScatter)
@@ -85,6 +88,7 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
   if (row.engine == PeerEngine::kCopy && settings.Has("cadence") &&
       settings.Text("cadence") == "streaming")
     return "transport:copy is measured with cadence:isolated only";
+  if (IsPointToPoint(operation)) return PeersUnavailable(machine);
   constexpr long kWordBytes = 16;
   if (settings.Integer("bytes") % (kWordBytes * machine.ranks.size()) != 0)
     return fmt::format("{} needs bytes to be a multiple of 16 x ranks", row.name);
@@ -128,20 +132,23 @@ bool IsByCopyEngine(const Settings& settings) {
   return row.carrier == Carrier::kNccl ? row.nccl.copy_engines : row.engine == PeerEngine::kCopy;
 }
 
-std::shared_ptr<Communicator> Transports::Connect(const Settings& settings) {
+std::shared_ptr<Communicator> Transports::Connect(const Settings& settings, int channel) {
   if (machine_.device.backend() == Backend::kHost) {
-    if (of_mpi_ == nullptr) of_mpi_ = MakeMpiCommunicator(machine_);
-    return of_mpi_;
+    auto& communicator = of_mpi_[channel];
+    if (communicator == nullptr) communicator = MakeMpiCommunicator(machine_, channel);
+    return communicator;
   }
   constexpr int kDefaultSms = 16;
   const TransportRow& row = RowOf(settings);
   if (row.carrier == Carrier::kPeers) {
     const long sms = settings.Integer("comm_sms");
-    return MakePeerCommunicator(machine_,
-                                {row.engine, sms == 0 ? kDefaultSms : static_cast<int>(sms)});
+    if (of_peers_ == nullptr) of_peers_ = MakePeerMemory(machine_);
+    return MakePeerCommunicator(
+        machine_, {row.engine, sms == 0 ? kDefaultSms : static_cast<int>(sms)}, of_peers_);
   }
   NcclOptions options = row.nccl;
   options.ctas = static_cast<int>(settings.Integer("comm_ctas"));
+  options.channel = channel;
   auto& communicator = of_nccl_[options];
   if (communicator == nullptr) communicator = MakeNcclCommunicator(machine_, options);
   return communicator;

@@ -37,15 +37,16 @@ bool IsByCopyEngine(const Settings& settings);
 class Transports {
  public:
   explicit Transports(const Machine& machine) : machine_(machine) {}
-  // Called by all ranks together.
-  std::shared_ptr<Communicator> Connect(const Settings& settings);
+  // Called by all ranks together. `channel`: see communicator.h.
+  std::shared_ptr<Communicator> Connect(const Settings& settings, int channel = 0);
 
  private:
   Machine machine_;
-  // Connecting takes NCCL a second, and its communicators can be shared. Ours cannot: flags and
-  // scratch memory belong to one workload.
+  // Connecting takes NCCL a second, and its communicators can be shared. Of ours, flags and scratch
+  // memory belong to one workload; what they allocate, all of them reach.
   std::map<NcclOptions, std::shared_ptr<Communicator>> of_nccl_;
-  std::shared_ptr<Communicator> of_mpi_;
+  std::shared_ptr<PeerMemory> of_peers_;
+  std::map<int, std::shared_ptr<Communicator>> of_mpi_;  // by channel
 };
 
 }  // namespace overlapbench

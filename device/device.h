@@ -30,11 +30,13 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "device/error.h"
 
 namespace overlapbench {
 
+class ActivityWatch;
 class HostStream;
 
 enum class Backend : std::uint8_t { kHost, kCuda };
@@ -181,10 +183,12 @@ struct Memory {
   std::size_t total_bytes = 0;
 };
 
-// By any process. 0 where nothing can tell.
+// By any process. Nothing where nothing can tell.
 struct DeviceUse {
   double busy_pct = 0;  // of about the last second: time in which a kernel ran
-  int processes = 0;    // that have the device open, this one included
+  // The ids of those that have the device open, this one included; in a container not always the
+  // ids that they have there.
+  std::vector<long> processes;
 };
 
 class Device {
@@ -192,6 +196,9 @@ class Device {
   virtual ~Device() = default;
   [[nodiscard]] virtual Backend backend() const = 0;
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
+  // Makes it the calling thread's device, as it is in the thread that opened it. For threads that
+  // use it or destroy what it handed out, and after code that may have chosen another device.
+  virtual void UseInThisThread() = 0;
   [[nodiscard]] virtual Memory memory(MemoryKind kind) const = 0;
 
   // How many priorities streams can have; 1 if priorities have no effect.
@@ -223,6 +230,9 @@ class Device {
   [[nodiscard]] virtual double ElapsedMs(const Event& from, const Event& to) const = 0;
   // Watches are independent of each other: none reports what happened before it was made.
   virtual std::unique_ptr<ThrottleWatch> WatchThrottling() = 0;
+  // Records what is enqueued from now on (activity.h). Throws Error with one line where nothing
+  // can, or where another watch exists.
+  virtual std::unique_ptr<ActivityWatch> WatchActivities() = 0;
   [[nodiscard]] virtual DeviceUse Use() const = 0;
   // Facts about the device's environment for the JSON context: clocks, topology.
   [[nodiscard]] virtual std::map<std::string, std::string> Surroundings() const = 0;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "device/activity.h"
 #include "device/device.h"
 
 namespace overlapbench {
@@ -15,6 +16,7 @@ class ForwardingDevice : public Device {
 
   [[nodiscard]] Backend backend() const override { return device_->backend(); }
   [[nodiscard]] const DeviceInfo& info() const override { return device_->info(); }
+  void UseInThisThread() override { device_->UseInThisThread(); }
   [[nodiscard]] Memory memory(MemoryKind kind) const override { return device_->memory(kind); }
   [[nodiscard]] int priorities() const override { return device_->priorities(); }
   std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
@@ -40,6 +42,7 @@ class ForwardingDevice : public Device {
     return device_->ElapsedMs(from, to);
   }
   std::unique_ptr<ThrottleWatch> WatchThrottling() override { return device_->WatchThrottling(); }
+  std::unique_ptr<ActivityWatch> WatchActivities() override { return device_->WatchActivities(); }
   [[nodiscard]] DeviceUse Use() const override { return device_->Use(); }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
     return device_->Surroundings();

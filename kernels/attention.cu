@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "device/launch.h"
-#include "kernels/attention_oracle.h"
+#include "kernels/attention.h"
 #include "kernels/float_io.h"
 #include "workload/data.h"
 #include "workload/registry.h"
@@ -27,80 +27,63 @@ namespace overlapbench {
 namespace {
 
 constexpr int kDim = kAttentionDim;
-constexpr long kTokens = 128;  // that a block of the GPU takes
-
-// Matrices of heads · sequence rows and kDim columns.
-struct AttentionProblem {
-  const std::uint16_t* queries;
-  const std::uint16_t* keys;
-  const std::uint16_t* values;
-  std::uint16_t* results;
-  long heads;
-  long sequence;
-  [[nodiscard]] long rows() const { return heads * sequence; }
-};
 
 float Scale() { return 1.0F / std::sqrt(static_cast<float>(kDim)); }
 
 #ifdef __CUDACC__
-static_assert(attention::kQueries == kTokens);
-
-// Called before the first launch, since it loads the kernel.
-void PrepareAttention() {
-  CUDA_CHECK(cudaFuncSetAttribute(attention::AttentionKernel,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  attention::kSharedBytes));
-}
+static_assert(attention::kQueries == kAttentionTokens);
 
 void LaunchAttention(Stream& stream, const AttentionProblem& problem) {
-  const auto elements = [](const std::uint16_t* bits) {
-    return reinterpret_cast<const __nv_bfloat16*>(bits);
-  };
-  const attention::Problem on_gpu{
-      elements(problem.queries), elements(problem.keys),
-      elements(problem.values),  reinterpret_cast<__nv_bfloat16*>(problem.results),
-      problem.sequence,          softmax::kLog2E * Scale()};
-  const auto blocks = static_cast<unsigned>(problem.rows() / kTokens);
+  const auto elements = [](const void* data) { return static_cast<const __nv_bfloat16*>(data); };
+  const attention::Problem on_gpu{elements(problem.queries),
+                                  elements(problem.keys),
+                                  elements(problem.values),
+                                  static_cast<__nv_bfloat16*>(problem.results),
+                                  problem.heads,
+                                  problem.sequence,
+                                  softmax::kLog2E * Scale(),
+                                  problem.inputs,
+                                  problem.output};
+  const auto blocks = static_cast<unsigned>(problem.rows() / kAttentionTokens);
   attention::AttentionKernel<<<blocks, attention::kThreads, attention::kSharedBytes,
                                static_cast<cudaStream_t>(stream.native())>>>(on_gpu);
   CUDA_CHECK(cudaGetLastError());
 }
 #else
-void PrepareAttention() { throw Error("this build has no CUDA kernels"); }
 void LaunchAttention(Stream& /*stream*/, const AttentionProblem& /*problem*/) {
   throw Error("this build has no CUDA kernels");
 }
 #endif
 
-float ToFloat(std::uint16_t brain) {
-  return BitCast<float>(static_cast<std::uint32_t>(brain) << 16);
-}
-
-// `weights` has room for a float a token.
+// Row number `row` of the result. `weights` has room for a float a token.
 void AttendRow(const AttentionProblem& problem, long row, std::vector<float>& weights) {
-  const long first = row / problem.sequence * problem.sequence;  // of the head
-  const std::uint16_t* query = problem.queries + row * kDim;
+  const long head = row / problem.sequence % problem.heads;
+  const long first = row / problem.sequence / problem.heads * problem.sequence;
+  const auto at = [&](const void* data, long token, int i) {
+    return LoadFloat(data, problem.inputs.At(token, head) + i, problem.element);
+  };
+  const long query = first + row % problem.sequence;
   float max = -HUGE_VALF;
   for (long token = 0; token < problem.sequence; ++token) {
-    const std::uint16_t* key = problem.keys + (first + token) * kDim;
     float score = 0;
-    for (int i = 0; i < kDim; ++i) score += ToFloat(query[i]) * ToFloat(key[i]);
+    for (int i = 0; i < kDim; ++i)
+      score += at(problem.queries, query, i) * at(problem.keys, first + token, i);
     weights[token] = score * Scale();
     max = std::max(max, weights[token]);
   }
   float sum = 0;
   float results[kDim] = {};
   for (long token = 0; token < problem.sequence; ++token) {
-    const std::uint16_t* value = problem.values + (first + token) * kDim;
     const float weight = std::exp(weights[token] - max);
     sum += weight;
-    for (int i = 0; i < kDim; ++i) results[i] += weight * ToFloat(value[i]);
+    for (int i = 0; i < kDim; ++i) results[i] += weight * at(problem.values, first + token, i);
   }
   for (int i = 0; i < kDim; ++i)
-    StoreRounded(problem.results, row * kDim + i, Element::kBfloat16, results[i] / sum);
+    StoreRounded(problem.results, problem.output.At(query, head) + i, problem.element,
+                 results[i] / sum);
 }
 
-void EnqueueOnHost(HostStream& stream, const AttentionProblem& problem) {
+void AttendOnHost(HostStream& stream, const AttentionProblem& problem) {
   constexpr int kBlocks = 64;  // enough for any number of cores to share rows evenly
   stream.EnqueueBlocks(kBlocks, [problem](int block) {
     std::vector<float> weights(problem.sequence);
@@ -118,7 +101,7 @@ class AttentionWorkload : public Workload {
         keys_(Allocate()),
         values_(Allocate()),
         results_(Allocate()) {
-    if (machine.device.backend() == Backend::kCuda) PrepareAttention();
+    PrepareAttention(machine.device);
   }
 
   [[nodiscard]] Cost cost() const override {
@@ -136,16 +119,15 @@ class AttentionWorkload : public Workload {
   }
 
   void Enqueue(Stream& stream) override {
-    const auto bits = [](const Buffer& buffer) {
-      return static_cast<std::uint16_t*>(buffer.data());
-    };
-    const AttentionProblem problem{bits(queries_), bits(keys_), bits(values_),
-                                   bits(results_), heads_,      sequence_};
-    if (HostStream* host = stream.host()) {
-      EnqueueOnHost(*host, problem);
-    } else {
-      LaunchAttention(stream, problem);
-    }
+    const AttentionLayout by_head{kDim, sequence_ * kDim};
+    EnqueueAttention(stream, {.queries = queries_.data(),
+                              .keys = keys_.data(),
+                              .values = values_.data(),
+                              .results = results_.data(),
+                              .heads = heads_,
+                              .sequence = sequence_,
+                              .inputs = by_head,
+                              .output = by_head});
   }
 
   // Every element must have been written. The first row, the last and some between are compared.
@@ -197,6 +179,20 @@ class AttentionWorkload : public Workload {
 
 }  // namespace
 
+void PrepareAttention(const Device& device) {
+  if (device.backend() == Backend::kHost) return;
+#ifdef __CUDACC__
+  CUDA_CHECK(cudaFuncSetAttribute(attention::AttentionKernel,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  attention::kSharedBytes));
+#endif
+}
+
+void EnqueueAttention(Stream& stream, const AttentionProblem& problem) {
+  if (HostStream* host = stream.host()) return AttendOnHost(*host, problem);
+  LaunchAttention(stream, problem);
+}
+
 std::vector<WorkloadSpec> Attention(Machine& machine) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;
@@ -204,10 +200,12 @@ std::vector<WorkloadSpec> Attention(Machine& machine) {
   spec.work_class = WorkClass::kCompute;
   spec.summary = "scaled dot-product attention in bf16, forward, in one kernel";
   spec.axes = {IntegerAxis("heads", "heads of all sequences together", 1, 1024, host ? "2" : "32"),
-               IntegerAxis("sequence", "tokens, a multiple of 128", kTokens, 1 << 16,
+               IntegerAxis("sequence", "tokens, a multiple of 128", kAttentionTokens, 1 << 16,
                            host ? "128" : "4096")};
   spec.excluded = [](const Settings& settings) {
-    return settings.Integer("sequence") % kTokens == 0 ? "" : "sequence must be a multiple of 128";
+    return settings.Integer("sequence") % kAttentionTokens == 0
+               ? ""
+               : "sequence must be a multiple of 128";
   };
   spec.footprint = [](const Settings& settings) {
     const std::size_t rows = settings.Integer("heads") * settings.Integer("sequence");

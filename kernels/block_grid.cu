@@ -13,8 +13,8 @@
 namespace overlapbench {
 namespace {
 
-constexpr std::uint32_t kSeed = 6000;
-constexpr int kMost = 256;
+constexpr std::uint32_t kGridSeed = 6000;
+constexpr int kMostInGrid = 256;
 
 struct BlockStepsBody {
   static constexpr int kThreads = 256;
@@ -50,7 +50,7 @@ class BlockGridWorkload : public Workload {
   }
 
   void Reset(Stream& stream) override {
-    FillIntegers(stream, input_.data(), count(), Element::kFloat32, kSeed, kMost);
+    FillIntegers(stream, input_.data(), count(), Element::kFloat32, kGridSeed, kMostInGrid);
     Poison(stream, output_.data(), output_.bytes());
   }
 
@@ -61,7 +61,8 @@ class BlockGridWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    const ExpectedSegments expected{count(), 0, 0, 1, kMost, kSeed, static_cast<double>(steps_)};
+    const ExpectedSegments expected{
+        count(), 0, 0, 1, kMostInGrid, kGridSeed, static_cast<double>(steps_)};
     return FindFault(machine_, stream, output_.data(), count(), Element::kFloat32, expected);
   }
 

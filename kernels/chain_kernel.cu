@@ -20,7 +20,7 @@
 namespace overlapbench {
 namespace {
 
-constexpr std::uint32_t kSeed = 6400;
+constexpr std::uint32_t kChainSeed = 6400;
 constexpr long kPlaceBytes = sizeof(std::uint32_t);
 constexpr long kMostPlaces = 1L << 31;  // that an int32 can number
 
@@ -38,7 +38,7 @@ struct FillNextBody {
 
 // Where chain number `chain` starts.
 OVERLAPBENCH_BODY inline std::uint32_t StartOf(long chain, long places) {
-  return Random(kSeed, chain) & static_cast<std::uint32_t>(places - 1);
+  return Random(kChainSeed, chain) & static_cast<std::uint32_t>(places - 1);
 }
 
 struct FillStartsBody {
@@ -110,7 +110,7 @@ class ChainKernelWorkload : public Workload {
   Buffer at_;
 };
 
-std::string Excluded(const Settings& settings) {
+std::string ExcludedChain(const Settings& settings) {
   const long bytes = settings.Integer("chain_bytes");
   const long places = bytes / kPlaceBytes;
   if (!std::has_single_bit(static_cast<unsigned long>(bytes)) || places < 2 || places > kMostPlaces)
@@ -132,7 +132,7 @@ std::vector<WorkloadSpec> ChainKernel(Machine& machine) {
       BytesAxis("chain_bytes", "size of the buffer, a power of two", host ? "64M" : "256M"),
       IntegerAxis("chain_steps", "dependent loads of each chain", 1, 1L << 30,
                   host ? "20000" : "2000")};
-  spec.excluded = Excluded;
+  spec.excluded = ExcludedChain;
   spec.footprint = [&device = machine.device](const Settings& settings) {
     return Footprint{settings.Integer("chain_bytes") +
                          static_cast<std::size_t>(device.info().multiprocessors) * kPlaceBytes,

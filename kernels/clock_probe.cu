@@ -1,3 +1,4 @@
+#include "device/cuda/gpu_clock.h"
 #include "device/launch.h"
 #include "kernels/clock_probe.h"
 
@@ -17,22 +18,14 @@ struct ClockProbeBody {
 
   OVERLAPBENCH_BODY void operator()(const Block& /*block*/) const {
 #ifdef __CUDA_ARCH__
-    const unsigned long long started_ns = NowNs();
+    const unsigned long long started_ns = GpuNow_ns();
     const auto started = static_cast<unsigned long long>(clock64());
     unsigned long long now_ns = started_ns;
-    while (now_ns - started_ns < duration_ns) now_ns = NowNs();
+    while (now_ns - started_ns < duration_ns) now_ns = GpuNow_ns();
     counts->cycles = counts->cycles + static_cast<unsigned long long>(clock64()) - started;
     counts->elapsed_ns = counts->elapsed_ns + (now_ns - started_ns);
 #endif
   }
-
-#ifdef __CUDACC__
-  __device__ static unsigned long long NowNs() {
-    unsigned long long now_ns = 0;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now_ns));
-    return now_ns;
-  }
-#endif
 };
 
 class ClockProbe : public Workload {

@@ -73,10 +73,11 @@ CublasProduct::CublasProduct(const CublasLt& library, const Precision& precision
 void CublasProduct::Enqueue(Stream& stream, const void* a, const void* b, void* d,
                             const Fused& fused) const {
   const float one = 1;
-  const float zero = 0;
+  const float beta = fused.added == nullptr ? 0 : 1;
+  const void* const added = fused.added == nullptr ? d : fused.added;
   SetFused(fused);
   CUBLAS_CHECK(cublasLtMatmul(library_->handle(), operation_.get(), &one, b, b_.get(), a, a_.get(),
-                              &zero, d, d_.get(), d, d_.get(), &algorithm_.algo,
+                              &beta, added, d_.get(), d, d_.get(), &algorithm_.algo,
                               library_->workspace().data(), library_->workspace().bytes(),
                               static_cast<cudaStream_t>(stream.native())));
 }

@@ -74,8 +74,9 @@ class CublasProduct {
   };
   // What an epilogue reads or writes in addition to D, in D's element type.
   struct Fused {
-    void* bias = nullptr;  // n elements: forward added to every row, backward its gradient
-    void* aux = nullptr;   // m×n: the input of GELU, written forward and read backward
+    void* bias = nullptr;         // n elements: forward added to every row, backward its gradient
+    void* aux = nullptr;          // m×n: the input of GELU, written forward and read backward
+    const void* added = nullptr;  // m×n: D = op(A)·op(B) + added
   };
 
   // `library` must outlive the product. Throws Error if cuBLASLt has no algorithm for it.

@@ -71,7 +71,7 @@ class CublasGemmWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    return VerifyGemm(stream, c_.data(), problem(), machine_.timeout);
+    return VerifyGemm(machine_.device, stream, c_.data(), problem(), machine_.timeout);
   }
 
   [[nodiscard]] std::string IneffectiveKnob() override {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <thread>
 
+#include "device/cuda/gpu_clock.h"
 #include "device/launch.h"
 #include "workload/registry.h"
 
@@ -42,9 +43,9 @@ struct DelayBody {
 
   OVERLAPBENCH_BODY void operator()(const Block& /*block*/) const {
 #ifdef __CUDA_ARCH__
-    const long start = GpuNowNs();
+    const auto start = static_cast<long>(GpuNow_ns());
     long now = start;
-    while (now - start < duration_ns) now = GpuNowNs();
+    while (now - start < duration_ns) now = static_cast<long>(GpuNow_ns());
     *elapsed_ns = now - start;
 #else
     const long start = NowNs();
@@ -52,14 +53,6 @@ struct DelayBody {
     *elapsed_ns = NowNs() - start;
 #endif
   }
-
-#ifdef __CUDACC__
-  __device__ static long GpuNowNs() {
-    long now = 0;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-  }
-#endif
 };
 
 class DelayWorkload : public Workload {

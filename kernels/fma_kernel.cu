@@ -15,10 +15,10 @@
 namespace overlapbench {
 namespace {
 
-constexpr std::uint32_t kSeed = 6100;
-constexpr int kMost = 256;
-constexpr long kMostSteps = 10'000'000;
-static_assert(kMost + kMostSteps < 1 << 24, "sums must be exact in float32");
+constexpr std::uint32_t kFmaSeed = 6100;
+constexpr int kMostInFma = 256;
+constexpr long kMostFmaSteps = 10'000'000;
+static_assert(kMostInFma + kMostFmaSteps < 1 << 24, "sums must be exact in float32");
 
 struct FmaBody {
   static constexpr int kThreads = 256;
@@ -41,7 +41,7 @@ struct FmaBody {
 };
 
 // As many blocks as are on the device at once.
-int BlocksFor(const Device& device) {
+int FmaBlocks(const Device& device) {
   constexpr int kBlocksPerCore = 8;
   const int blocks = device.backend() == Backend::kHost
                          ? kBlocksPerCore
@@ -58,7 +58,7 @@ class FmaKernelWorkload : public Workload {
   FmaKernelWorkload(const Machine& machine, int steps)
       : machine_(machine),
         steps_(steps),
-        blocks_(BlocksFor(machine.device)),
+        blocks_(FmaBlocks(machine.device)),
         chains_(ChainsOf(blocks_)),
         input_(machine.device.Allocate(chains_ * sizeof(float), MemoryKind::kDevice)),
         output_(machine.device.Allocate(chains_ * sizeof(float), MemoryKind::kDevice)) {}
@@ -70,7 +70,7 @@ class FmaKernelWorkload : public Workload {
   }
 
   void Reset(Stream& stream) override {
-    FillIntegers(stream, input_.data(), chains_, Element::kFloat32, kSeed, kMost);
+    FillIntegers(stream, input_.data(), chains_, Element::kFloat32, kFmaSeed, kMostInFma);
     Poison(stream, output_.data(), output_.bytes());
   }
 
@@ -81,7 +81,8 @@ class FmaKernelWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    const ExpectedSegments expected{chains_, 0, 0, 1, kMost, kSeed, static_cast<double>(steps_)};
+    const ExpectedSegments expected{
+        chains_, 0, 0, 1, kMostInFma, kFmaSeed, static_cast<double>(steps_)};
     return FindFault(machine_, stream, output_.data(), chains_, Element::kFloat32, expected);
   }
 
@@ -103,9 +104,9 @@ std::vector<WorkloadSpec> FmaKernel(Machine& machine) {
   spec.work_class = WorkClass::kCompute;
   spec.summary = "float32 multiply-adds in registers on all SMs";
   spec.axes = {IntegerAxis("fma_steps", "multiply-adds of each of a thread's eight chains", 1,
-                           kMostSteps, host ? "700" : "10000")};
+                           kMostFmaSteps, host ? "700" : "10000")};
   spec.footprint = [&device = machine.device](const Settings& /*settings*/) {
-    return Footprint{2 * sizeof(float) * ChainsOf(BlocksFor(device)), 0};
+    return Footprint{2 * sizeof(float) * ChainsOf(FmaBlocks(device)), 0};
   };
   spec.make = [machine](const Settings& settings) {
     return std::make_unique<FmaKernelWorkload>(machine,

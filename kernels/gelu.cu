@@ -12,15 +12,15 @@
 namespace overlapbench {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kGeluThreads = 256;
 
-int BlocksFor(long count) { return static_cast<int>((count + kThreads - 1) / kThreads); }
+int BlocksFor(long count) { return static_cast<int>((count + kGeluThreads - 1) / kGeluThreads); }
 
 // Visits the elements of a block: one per thread on a GPU.
 template <class Visit>
 OVERLAPBENCH_BODY void ForEachOfBlock(const Block& block, long count, Visit visit) {
-  const long first = static_cast<long>(block.index) * kThreads;
-  for (long i = first + block.thread; i < first + kThreads && i < count; i += block.threads) {
+  const long first = static_cast<long>(block.index) * kGeluThreads;
+  for (long i = first + block.thread; i < first + kGeluThreads && i < count; i += block.threads) {
     visit(i);
   }
 }
@@ -102,8 +102,8 @@ constexpr std::array<Step, 11> kErfBackward = {{
     {kOutput, kMultiply, kOutput, kGrad},
 }};
 
-struct StepBody {
-  static constexpr int kThreads = overlapbench::kThreads;
+struct GeluStepBody {
+  static constexpr int kThreads = kGeluThreads;
   Operation operation;
   Element element;
   const void* left;
@@ -158,9 +158,9 @@ void LaunchUnfused(Stream& stream, const GeluProblem& problem) {
   const GeluTensors& tensors = problem.tensors;
   for (const Step& step : Program(problem.form, problem.direction)) {
     Launch(stream, BlocksFor(tensors.count),
-           StepBody{step.operation, problem.element, TensorOf(step.left, tensors),
-                    TensorOf(step.right, tensors), step.constant,
-                    step.target == kOutput ? tensors.output : tensors.scratch, tensors.count});
+           GeluStepBody{step.operation, problem.element, TensorOf(step.left, tensors),
+                        TensorOf(step.right, tensors), step.constant,
+                        step.target == kOutput ? tensors.output : tensors.scratch, tensors.count});
   }
 }
 

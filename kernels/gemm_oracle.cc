@@ -1,9 +1,6 @@
 #include "kernels/gemm_oracle.h"
 
-#include <algorithm>
-#include <cmath>
-#include <sstream>
-#include <vector>
+#include "workload/sample_check.h"
 
 namespace overlapbench {
 namespace {
@@ -21,49 +18,13 @@ double Oracle(const GemmProblem& problem, long row, long column) {
   return sum;
 }
 
-std::string FirstUnwritten(const GemmProblem& problem, const std::vector<std::byte>& c) {
-  for (long row = 0; row < problem.m; ++row) {
-    for (long column = 0; column < problem.n; ++column) {
-      if (std::isnan(Load(c.data(), row * problem.c_columns + column, problem.element_c))) {
-        return "C[" + std::to_string(row) + "," + std::to_string(column) + "] was not written";
-      }
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
-Verdict VerifyGemm(Stream& stream, const void* c, const GemmProblem& problem,
+Verdict VerifyGemm(Device& device, Stream& stream, const void* c, const GemmProblem& problem,
                    std::chrono::milliseconds timeout) {
-  constexpr int kSamples = 256;
-  constexpr std::uint32_t kSampleSeed = 99;
-  std::vector<std::byte> host_c(problem.m * problem.c_columns * SizeOf(problem.element_c));
-  stream.Copy(host_c.data(), c, host_c.size());
-  stream.Synchronize(timeout, "verifying a matrix product");
-
-  Verdict verdict{0, problem.tolerance, FirstUnwritten(problem, host_c)};
-  if (!verdict.fault.empty()) return verdict;
-  double largest_error = 0;
-  double square_sum = 0;
-  for (int sample = 0; sample < kSamples; ++sample) {
-    const bool corner = sample < 4;
-    const long row =
-        corner ? (sample / 2) * (problem.m - 1) : Random(kSampleSeed, 2L * sample) % problem.m;
-    const long column =
-        corner ? (sample % 2) * (problem.n - 1) : Random(kSampleSeed, 2L * sample + 1) % problem.n;
-    const double expected = Oracle(problem, row, column);
-    const double got = Load(host_c.data(), row * problem.c_columns + column, problem.element_c);
-    largest_error = std::max(largest_error, std::abs(got - expected));
-    square_sum += expected * expected;
-  }
-  verdict.max_rel_err = largest_error / std::sqrt(square_sum / kSamples);
-  if (!(verdict.max_rel_err <= verdict.tolerance)) {
-    std::ostringstream text;
-    text << "relative error " << verdict.max_rel_err << " is above " << verdict.tolerance;
-    verdict.fault = text.str();
-  }
-  return verdict;
+  const MatrixView computed{c, problem.element_c, problem.m, problem.n, problem.c_columns};
+  const auto expected = [&](long row, long column) { return Oracle(problem, row, column); };
+  return CheckSample(device, stream, computed, expected, problem.tolerance, timeout);
 }
 
 }  // namespace overlapbench

@@ -61,7 +61,7 @@ class GridGemmWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    return VerifyGemm(stream, c_.data(), problem(), machine_.timeout);
+    return VerifyGemm(machine_.device, stream, c_.data(), problem(), machine_.timeout);
   }
 
  private:
@@ -87,7 +87,7 @@ class GridGemmWorkload : public Workload {
   Buffer c_;
 };
 
-std::string Excluded(const Settings& settings) {
+std::string ExcludedGrid(const Settings& settings) {
   const long n = settings.Integer("n");
   const GridShape grid = settings.Grid("grid");
   if (n % kTile != 0) return "n must be a multiple of 16";
@@ -114,7 +114,7 @@ std::vector<WorkloadSpec> GridGemm(Machine& machine) {
           host ? "1x1,2x2,4x4,8x8,16x16" : "1x1,4x4,8x8,16x16,32x32,40x40,64x64,128x128,256x256"),
       ChoiceAxis("work", "tile: one 16x16 tile a block; full: the grid strides over the matrix",
                  {"tile", "full"}, "tile")};
-  spec.excluded = Excluded;
+  spec.excluded = ExcludedGrid;
   spec.footprint = [](const Settings& settings) {
     const long n = settings.Integer("n");
     return Footprint{3 * n * n * sizeof(float), 0};

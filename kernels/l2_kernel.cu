@@ -20,11 +20,11 @@ namespace {
 
 using ring::Quad;
 
-constexpr std::uint32_t kSeed = 6200;
+constexpr std::uint32_t kL2Seed = 6200;
 constexpr int kInFlight = 4;  // loads of a thread
-constexpr int kThreads = 256;
-constexpr long kTile = static_cast<long>(kInFlight) * kThreads;  // quads
-constexpr long kTileBytes = kTile * static_cast<long>(sizeof(Quad));
+constexpr int kL2Threads = 256;
+constexpr long kL2Tile = static_cast<long>(kInFlight) * kL2Threads;  // quads
+constexpr long kL2TileBytes = kL2Tile * static_cast<long>(sizeof(Quad));
 
 OVERLAPBENCH_BODY inline Quad LoadPastL1(const Quad* quad) {
 #ifdef __CUDA_ARCH__
@@ -36,7 +36,7 @@ OVERLAPBENCH_BODY inline Quad LoadPastL1(const Quad* quad) {
 }
 
 struct ReadTilesBody {
-  static constexpr int kThreads = overlapbench::kThreads;
+  static constexpr int kThreads = kL2Threads;
   const Quad* data;
   std::uint32_t* sums;  // one a thread
   long tiles;
@@ -53,9 +53,9 @@ struct ReadTilesBody {
 
   // This thread's share of the tile.
   [[nodiscard]] OVERLAPBENCH_BODY std::uint32_t SumOfTile(const Block& block, long tile) const {
-    const Quad* from = data + tile * kTile;
+    const Quad* from = data + tile * kL2Tile;
     std::uint32_t sum = 0;
-    for (int i = block.thread; i < kTile; i += kInFlight * block.threads) {
+    for (int i = block.thread; i < kL2Tile; i += kInFlight * block.threads) {
       Quad quads[kInFlight];
       for (int k = 0; k < kInFlight; ++k) quads[k] = LoadPastL1(from + i + k * block.threads);
       for (int k = 0; k < kInFlight; ++k) sum += quads[k].Sum();
@@ -64,7 +64,7 @@ struct ReadTilesBody {
   }
 };
 
-struct ExpectedSums {
+struct ExpectedL2Sums {
   int blocks;
   int threads;  // of a block
   long tiles;
@@ -82,14 +82,14 @@ struct ExpectedSums {
   [[nodiscard]] OVERLAPBENCH_BODY std::uint32_t SumOfSlot(int slot, long thread) const {
     std::uint32_t sum = 0;
     for (long tile = slot; tile < tiles; tile += blocks)
-      for (long quad = thread; quad < kTile; quad += threads)
-        sum += ring::SumOfQuad(kSeed, tile * kTile + quad);
+      for (long quad = thread; quad < kL2Tile; quad += threads)
+        sum += ring::SumOfQuad(kL2Seed, tile * kL2Tile + quad);
     return sum;
   }
 };
 
 // As many blocks as are on the device at once.
-int BlocksFor(const Device& device) {
+int L2Blocks(const Device& device) {
   constexpr int kBlocksPerCore = 4;
   const int blocks = device.backend() == Backend::kHost
                          ? kBlocksPerCore
@@ -107,7 +107,7 @@ class L2KernelWorkload : public Workload {
       : machine_(machine),
         bytes_(settings.Integer("l2_bytes")),
         passes_(static_cast<int>(settings.Integer("l2_passes"))),
-        blocks_(BlocksFor(machine.device)),
+        blocks_(L2Blocks(machine.device)),
         threads_(ThreadsFor(machine.device)),
         sum_count_(static_cast<long>(blocks_) * threads_),
         data_(machine.device.Allocate(bytes_, MemoryKind::kDevice)),
@@ -121,18 +121,19 @@ class L2KernelWorkload : public Workload {
 
   void Reset(Stream& stream) override {
     const long words = bytes_ / static_cast<long>(sizeof(std::uint32_t));
-    FillIntegers(stream, data_.data(), words, Element::kInt32, kSeed, ring::kMost);
+    FillIntegers(stream, data_.data(), words, Element::kInt32, kL2Seed, ring::kMost);
     Poison(stream, sums_.data(), sums_.bytes());
   }
 
   void Enqueue(Stream& stream) override {
-    Launch(stream, blocks_,
-           ReadTilesBody{static_cast<const Quad*>(data_.data()),
-                         static_cast<std::uint32_t*>(sums_.data()), bytes_ / kTileBytes, passes_});
+    Launch(
+        stream, blocks_,
+        ReadTilesBody{static_cast<const Quad*>(data_.data()),
+                      static_cast<std::uint32_t*>(sums_.data()), bytes_ / kL2TileBytes, passes_});
   }
 
   Verdict Verify(Stream& stream) override {
-    const ExpectedSums expected{blocks_, threads_, bytes_ / kTileBytes, passes_};
+    const ExpectedL2Sums expected{blocks_, threads_, bytes_ / kL2TileBytes, passes_};
     return FindFaultIn(machine_, stream, sums_.data(), sum_count_, Element::kInt32, expected);
   }
 
@@ -159,11 +160,11 @@ std::vector<WorkloadSpec> L2Kernel(Machine& machine) {
       BytesAxis("l2_bytes", "size of the buffer, a multiple of 16K", host ? "1M" : "24M"),
       IntegerAxis("l2_passes", "how often it is read", 1, 1'000'000, host ? "100" : "300")};
   spec.excluded = [](const Settings& settings) {
-    return settings.Integer("l2_bytes") % kTileBytes == 0 ? ""
-                                                          : "l2_bytes must be a multiple of 16K";
+    return settings.Integer("l2_bytes") % kL2TileBytes == 0 ? ""
+                                                            : "l2_bytes must be a multiple of 16K";
   };
   spec.footprint = [&device = machine.device](const Settings& settings) {
-    const std::size_t sums = static_cast<std::size_t>(BlocksFor(device)) * ThreadsFor(device);
+    const std::size_t sums = static_cast<std::size_t>(L2Blocks(device)) * ThreadsFor(device);
     return Footprint{settings.Integer("l2_bytes") + sums * sizeof(std::uint32_t), 0};
   };
   spec.make = [machine](const Settings& settings) {

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "device/launch.h"
-#include "kernels/float_io.h"
 #include "kernels/mlp.h"
+#include "kernels/pack.h"
 #include "workload/data.h"
 
 namespace overlapbench {
@@ -12,57 +12,8 @@ namespace {
 
 // Small blocks, each of one pack a thread at a time, so that small matrices reach many SMs too.
 constexpr int kBlockThreads = 64;
-constexpr long kTile = kBlockThreads;
+constexpr long kMlpTile = kBlockThreads;
 constexpr long kMostBlocks = 8192;
-
-template <Element kElement>
-using StorageOf = std::conditional_t<kElement == Element::kFloat32, float, std::uint16_t>;
-
-// LoadFloat and StoreRounded; a GPU converts by one instruction.
-template <Element kElement>
-OVERLAPBENCH_BODY float Read(const StorageOf<kElement>& stored) {
-#ifdef __CUDA_ARCH__
-  if constexpr (kElement == Element::kFloat16) {
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(stored));
-    return value;
-  }
-#endif
-  return LoadFloat(&stored, 0, kElement);
-}
-template <Element kElement>
-OVERLAPBENCH_BODY void Write(StorageOf<kElement>& stored, float value) {
-#ifdef __CUDA_ARCH__
-  if constexpr (kElement == Element::kFloat16) {
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(stored) : "f"(value));
-    return;
-  }
-  if constexpr (kElement == Element::kBfloat16) {
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(stored) : "f"(value));
-    return;
-  }
-#endif
-  StoreRounded(&stored, 0, kElement, value);
-}
-
-// What a thread reads or writes at once: 16 bytes.
-template <Element kElement>
-struct alignas(16) Pack {
-  static constexpr int kLanes = 16 / sizeof(StorageOf<kElement>);
-  StorageOf<kElement> values[kLanes];
-
-  [[nodiscard]] OVERLAPBENCH_BODY float Get(int lane) const { return Read<kElement>(values[lane]); }
-  OVERLAPBENCH_BODY void Set(int lane, float value) { Write<kElement>(values[lane], value); }
-};
-
-template <Element kElement>
-OVERLAPBENCH_BODY const Pack<kElement>* PacksOf(const void* data) {
-  return static_cast<const Pack<kElement>*>(data);
-}
-template <Element kElement>
-OVERLAPBENCH_BODY Pack<kElement>* PacksOf(void* data) {
-  return static_cast<Pack<kElement>*>(data);
-}
 
 struct Gelu {
   float value;
@@ -90,7 +41,7 @@ struct BiasGeluBody {
   long packs;
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach<kTile>(packs, [this](long i) {
+    block.ForEach<kMlpTile>(packs, [this](long i) {
       Pack<kElement> sum = PacksOf<kElement>(z)[i];
       const Pack<kElement> added = PacksOf<kElement>(bias)[i % packs_a_row];
       Pack<kElement> result{};
@@ -119,7 +70,7 @@ struct GeluBackwardBody {
   long tiles;
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach<kTile>(tiles * packs_a_row, [this](long i) {
+    block.ForEach<kMlpTile>(tiles * packs_a_row, [this](long i) {
       const long tile = i / packs_a_row;
       const long column = i % packs_a_row;
       const long first = tile * rows_a_tile;
@@ -176,7 +127,7 @@ struct UpdateBody {
   float rate;
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach<kTile>(packs, [this](long i) {
+    block.ForEach<kMlpTile>(packs, [this](long i) {
       const Pack<kElement> before = PacksOf<kElement>(parameters)[i];
       const Pack<kElement> gradient = PacksOf<kElement>(gradients)[i];
       Pack<kElement> after{};
@@ -196,7 +147,7 @@ struct ParametersBody {
   float weight_scale;
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach<kTile>(count, [this](long i) {
+    block.ForEach<kMlpTile>(count, [this](long i) {
       const float value = i < weights ? weight_scale * RandomFraction(kMlpWeightSeed, i)
                                       : RandomFraction(kMlpBiasSeed, i - weights);
       StoreRounded(parameters, i, element, value);
@@ -210,21 +161,6 @@ float NearestPowerOfTwo(double value) {
 
 int BlocksFor(long items, long items_a_block) {
   return static_cast<int>(std::min((items + items_a_block - 1) / items_a_block, kMostBlocks));
-}
-
-// Calls launch.operator()<kElement>().
-template <class Launcher>
-void ForElement(Element element, const Launcher& launch) {
-  switch (element) {
-    case Element::kFloat32:
-      return launch.template operator()<Element::kFloat32>();
-    case Element::kFloat16:
-      return launch.template operator()<Element::kFloat16>();
-    case Element::kBfloat16:
-      return launch.template operator()<Element::kBfloat16>();
-    default:
-      throw Error("a network has no elements of type " + ToString(element));
-  }
 }
 
 struct Tiling {
@@ -260,7 +196,8 @@ void EnqueueBiasGelu(Stream& stream, Element element, const MatrixSize& size, vo
   ForElement(element, [&]<Element kElement>() {
     const long packs_a_row = size.columns / Pack<kElement>::kLanes;
     const long packs = size.rows * packs_a_row;
-    Launch(stream, BlocksFor(packs, kTile), BiasGeluBody<kElement>{z, bias, x, packs_a_row, packs});
+    Launch(stream, BlocksFor(packs, kMlpTile),
+           BiasGeluBody<kElement>{z, bias, x, packs_a_row, packs});
   });
 }
 
@@ -275,7 +212,7 @@ void EnqueueGeluBackward(Stream& stream, Element element, const MatrixSize& size
   ForElement(element, [&, rows_a_tile = rows_a_tile, tiles = tiles]<Element kElement>() {
     const long packs_a_row = size.columns / Pack<kElement>::kLanes;
     Launch(
-        stream, BlocksFor(tiles * packs_a_row, kTile),
+        stream, BlocksFor(tiles * packs_a_row, kMlpTile),
         GeluBackwardBody<kElement>{gradient, z, sums, packs_a_row, rows_a_tile, size.rows, tiles});
   });
   Launch(stream, BlocksFor(size.columns, AddTilesBody::kThreads),
@@ -286,7 +223,7 @@ void EnqueueUpdate(Stream& stream, Element element, long count, void* updated,
                    const void* parameters, const void* gradients, float rate) {
   ForElement(element, [&]<Element kElement>() {
     const long packs = count / Pack<kElement>::kLanes;
-    Launch(stream, BlocksFor(packs, kTile),
+    Launch(stream, BlocksFor(packs, kMlpTile),
            UpdateBody<kElement>{updated, parameters, gradients, packs, rate});
   });
 }
@@ -295,7 +232,7 @@ void EnqueueMlpParameters(Stream& stream, Element element, const MlpProblem& pro
                           void* parameters) {
   const long count = problem.parameter_count();
   Launch(
-      stream, BlocksFor(count, kTile),
+      stream, BlocksFor(count, kMlpTile),
       ParametersBody{parameters, element, problem.weight_count(), count, problem.weight_scale()});
 }
 

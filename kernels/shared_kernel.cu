@@ -23,7 +23,7 @@ namespace {
 
 using ring::Quad;
 
-constexpr std::uint32_t kSeed = 6300;
+constexpr std::uint32_t kSharedSeed = 6300;
 constexpr int kSlabs = 4;
 constexpr int kGpuLanes = 512;   // threads of a block; a tile of 32 KiB
 constexpr int kHostLanes = 128;  // a tile of 8 KiB
@@ -83,7 +83,7 @@ void ReadOnCore(const Tiles& tiles, int block) {
   }
 }
 
-struct ExpectedSums {
+struct ExpectedSharedSums {
   int lanes;
   int steps;
 
@@ -94,8 +94,8 @@ struct ExpectedSums {
       const long visits = ring::Visits(lanes, i % lanes, steps, slot);
       if (visits == 0) continue;
       for (int slab = 0; slab < kSlabs; ++slab)
-        sum +=
-            static_cast<std::uint32_t>(visits) * ring::SumOfQuad(kSeed, tile + slab * lanes + slot);
+        sum += static_cast<std::uint32_t>(visits) *
+               ring::SumOfQuad(kSharedSeed, tile + slab * lanes + slot);
     }
     return ring::AsInt32(sum);
   }
@@ -132,7 +132,7 @@ class SharedKernelWorkload : public Workload {
 
   void Reset(Stream& stream) override {
     const long words = shape_.bytes() / static_cast<long>(sizeof(std::uint32_t));
-    FillIntegers(stream, input_.data(), words, Element::kInt32, kSeed, ring::kMost);
+    FillIntegers(stream, input_.data(), words, Element::kInt32, kSharedSeed, ring::kMost);
     Poison(stream, sums_.data(), sums_.bytes());
   }
 
@@ -148,7 +148,7 @@ class SharedKernelWorkload : public Workload {
 
   Verdict Verify(Stream& stream) override {
     return FindFaultIn(machine_, stream, sums_.data(), shape_.sums(), Element::kInt32,
-                       ExpectedSums{shape_.lanes, steps_});
+                       ExpectedSharedSums{shape_.lanes, steps_});
   }
 
  private:

@@ -7,10 +7,10 @@
 namespace overlapbench {
 namespace {
 
-constexpr std::uint32_t kSeed = 4000;
-constexpr int kMost = 256;
+constexpr std::uint32_t kStepsSeed = 4000;
+constexpr int kMostInSteps = 256;
 // Small enough for a sixteenth of a small array to fill a GPU.
-constexpr long kTile = 256;
+constexpr long kStepsTile = 256;
 
 struct StepBody {
   static constexpr int kThreads = 256;
@@ -21,7 +21,7 @@ struct StepBody {
   float one;  // not a constant, for which the compiler would leave the multiplication out
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach<kTile>(count, [this](long i) {
+    block.ForEach<kStepsTile>(count, [this](long i) {
       float value = input[i];
       for (int step = 0; step < steps; ++step) value = value * one + 1.0F;
       output[i] = value;
@@ -36,7 +36,8 @@ struct FillBody {
   long count;
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach(count, [this](long i) { data[i] = RandomInteger(kSeed, first + i, kMost); });
+    block.ForEach(count,
+                  [this](long i) { data[i] = RandomInteger(kStepsSeed, first + i, kMostInSteps); });
   }
 };
 
@@ -45,7 +46,7 @@ struct FillBody {
 void EnqueueSteps(Device& device, Stream& stream, float* output, const float* input, long count,
                   int steps) {
   constexpr long kBlocksPerMultiprocessor = 24;
-  const long tiles = (count + kTile - 1) / kTile;
+  const long tiles = (count + kStepsTile - 1) / kStepsTile;
   const long most = device.info().multiprocessors * kBlocksPerMultiprocessor;
   Launch(stream, static_cast<int>(std::min(tiles, most)),
          StepBody{input, output, count, steps, 1.0F});
@@ -58,7 +59,8 @@ void FillSteps(Stream& stream, float* data, long first, long count) {
 
 Verdict FindFaultInSteps(const Machine& machine, Stream& stream, const float* data, long first,
                          long count, int steps) {
-  const ExpectedSegments expected{count, first, 0, 1, kMost, kSeed, static_cast<double>(steps)};
+  const ExpectedSegments expected{
+      count, first, 0, 1, kMostInSteps, kStepsSeed, static_cast<double>(steps)};
   return FindFault(machine, stream, data, count, Element::kFloat32, expected);
 }
 

@@ -83,10 +83,22 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
     : timeout_(timeout), progress_(progress) {
   const Progress::Scope scope(progress_, Phase::kStart);
   // Streams of the host backend call MPI from their own threads.
+  int started = 0;
+  int ended = 0;
   int provided = 0;
-  MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
+  MPI_CHECK(MPI_Finalized(&ended));
+  // MPI would end the process.
+  if (ended != 0) throw Error("MPI has ended in this process, and cannot be started again");
+  MPI_CHECK(MPI_Initialized(&started));
+  ends_mpi_ = started == 0;
+  if (ends_mpi_) {
+    MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
+  } else {
+    MPI_CHECK(MPI_Query_thread(&provided));
+  }
   if (provided < MPI_THREAD_MULTIPLE) {
-    throw Error("MPI_Init_thread: this MPI library offers no MPI_THREAD_MULTIPLE");
+    throw Error(ends_mpi_ ? "MPI_Init_thread: this MPI library offers no MPI_THREAD_MULTIPLE"
+                          : "MPI was started before without MPI_THREAD_MULTIPLE");
   }
   // Errors of requests are reported on MPI_COMM_WORLD. By default they would end the process before
   // it can keep its rows.
@@ -110,7 +122,15 @@ Ranks::~Ranks() {
   const Progress::Scope scope(progress_, Phase::kEnd);
   MPI_Comm_free(&traffic_);
   MPI_Comm_free(&control_);
-  MPI_Finalize();
+  if (ends_mpi_) MPI_Finalize();
+}
+
+void RequireStartedBy(const Launched& launched, const Ranks& ranks) {
+  if (ranks.size() > 1 || launched.size == 1) return;
+  throw Error(fmt::format(
+      "started as rank {} of {}, but MPI knows of one rank only: this launcher does not "
+      "start MPI; with srun try --mpi=pmix (srun --mpi=list tells what there is)",
+      launched.rank, launched.size));
 }
 
 std::string Ranks::LibraryVersion() {
@@ -254,7 +274,7 @@ std::string Ranks::LastWords() const {
   return notices_->ending();
 }
 
-double Ranks::CommonClockMs() const { return NowMs() + clock_offset_ms_; }
+double Ranks::CommonClockMs() const { return OnCommonClockMs(NowMs()); }
 
 // The ranks of a machine share its clock. Its first rank compares it with rank 0's.
 void Ranks::MeasureClockOffset(MPI_Comm machine) {

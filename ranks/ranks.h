@@ -71,7 +71,8 @@ class Link {
 
 class Ranks {
  public:
-  // Starts MPI. `timeout` bounds every later wait. `progress` is told what this rank is doing.
+  // Starts MPI, and ends it at last, unless this process has started it already. `timeout` bounds
+  // every later wait. `progress` is told what this rank is doing.
   Ranks(std::chrono::milliseconds timeout, Progress& progress);
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -131,6 +132,8 @@ class Ranks {
 
   // Milliseconds on the clock that all ranks share.
   [[nodiscard]] double CommonClockMs() const;
+  // What that clock shows when this process's clock shows `own_ms` (NowMs).
+  [[nodiscard]] double OnCommonClockMs(double own_ms) const { return own_ms + clock_offset_ms_; }
 
   // The communicator of the measured traffic, which is kept apart from the suite's own messages. It
   // is made at the start, so that no later step has to wait for all ranks to make it.
@@ -165,8 +168,12 @@ class Ranks {
   int size_ = 1;
   int local_rank_ = 0;
   int local_size_ = 1;
+  bool ends_mpi_ = true;
   double clock_offset_ms_ = 0;  // this rank's clock plus the offset is rank 0's clock
 };
+
+// Throws Error if the launcher has not started MPI: each of its ranks believes that it is alone.
+void RequireStartedBy(const Launched& launched, const Ranks& ranks);
 
 // Milliseconds of this process's clock.
 double NowMs();

@@ -110,6 +110,7 @@ void Console::Begin(const std::string& name) {
   const std::lock_guard lock(mutex_);
   running_ = name;
   repetitions_ = 0;
+  if (shows_progress_) Renew();
 }
 
 void Console::EndRepetition() {

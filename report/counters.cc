@@ -104,8 +104,90 @@ std::vector<Counter> FormCounters() {
       {"fused_speedup", "", kHigher, Range::kPositive, "fused speedup", "T / fused"},
       {"predicted_speedup", "", kHigher, Range::kPositive, "predicted",
        "bytes that this form moves / bytes that the fused form moves"},
+      {"sync_cost_ms", "ms", kLower, Range::kSigned, "cost of waiting",
+       "with tie:host: T - the same tied by events"},
       {"identical", "bool", kHigher, Range::kFlag, "identical",
        "whether the result is the sequential run's to the bit; 0 makes the row invalid"},
+  };
+}
+
+// Of a device that is fed by producers: benchmarks/supply.h.
+std::vector<Counter> SupplyCounters() {
+  return {
+      {"batches_per_s", "1/s", kHigher, Range::kNotNegative, "batches", "batches / T"},
+      {"device_idle_share", "", kLower, Range::kAtMostOne, "idle share",
+       "1 - (consuming all batches alone) / T"},
+      {"bound_by_workers", "bool", kNeither, Range::kFlag, "bound by workers",
+       "whether most of the bound's path is making, not consuming"},
+  };
+}
+
+// Of training steps: benchmarks/training.h.
+std::vector<Counter> TrainingCounters() {
+  return {
+      {"chunking_cost_ms", "ms", kLower, Range::kSigned, "chunking",
+       "what the pattern's computation, with nothing beside it, takes longer than the plain "
+       "form's"},
+      {"interference_ms", "ms", kLower, Range::kSigned, "interference",
+       "T - bound: what the sides take from each other, and what starting and tying steps costs"},
+      {"bubble_share", "", kLower, Range::kSigned, "bubble",
+       "share of T in which a rank computes nothing: 1 - its computation alone / T"},
+      {"formula_bubble_share", "", kLower, Range::kNotNegative, "bubble by formula",
+       "share of bubbles if transfers take no time: (p - 1) / (v m + p - 1) with p ranks, v stages "
+       "on "
+       "each, and m micro-batches"},
+      {"in_flight", "count", kLower, Range::kPositive, "in flight",
+       "most passes through a stage whose activations a rank keeps at a time"},
+      {"tokens_per_s", "1/s", kHigher, Range::kPositive, "tokens/s",
+       "tokens that all ranks process in a second", true},
+      {"memory_bytes", "B", kLower, Range::kNotNegative, "memory",
+       "device memory that the pattern takes, on one rank"},
+      {"estimate_ms", "ms", kLower, Range::kNotNegative, "estimate",
+       "the classical estimate: C + max(0, M - overlappable computation)"},
+      {"estimate_efficiency", "", kHigher, Range::kNotNegative, "estimated efficiency",
+       "the classical estimate: min(M, overlappable computation) / M"},
+      {"estimate_error_pct", "%", kNeither, Range::kSigned, "estimate's error",
+       "100 x (estimate - T) / T"},
+  };
+}
+
+// Of rows that were traced: fixtures/row_trace.h.
+std::vector<Counter> TraceCounters() {
+  constexpr auto kShare = Range::kNotNegative;
+  return {
+      {"breakdown_valid", "bool", kHigher, Range::kFlag, "breakdown valid",
+       "with --trace_out: 0 when the trace has a fault; then there are no shares, and `reason` "
+       "tells "
+       "why"},
+      {"traced_ms", "ms", kLower, Range::kPositive, "traced",
+       "mean time of the traced samples, on the rank where it is longest; the shares are of it"},
+      {"only_comp_pct", "%", kNeither, kShare, "only COMP",
+       "share in which computation ran, and nothing else"},
+      {"only_comm_pct", "%", kLower, kShare, "only COMM",
+       "share in which communication ran, and nothing else: it is exposed"},
+      {"only_mem_pct", "%", kLower, kShare, "only MEM",
+       "share in which copies ran, and nothing else"},
+      {"comp_comm_pct", "%", kHigher, kShare, "COMP and COMM",
+       "share in which computation and communication ran, and no copies"},
+      {"comp_mem_pct", "%", kHigher, kShare, "COMP and MEM",
+       "share in which computation and copies ran, and no communication"},
+      {"comm_mem_pct", "%", kNeither, kShare, "COMM and MEM",
+       "share in which communication and copies ran, and no computation"},
+      {"comp_comm_mem_pct", "%", kHigher, kShare, "all three",
+       "share in which computation, communication and copies ran"},
+      {"idle_pct", "%", kLower, kShare, "idle", "share in which nothing ran"},
+      {"idle_ranks_pct", "%", kLower, kShare, "idle: ranks",
+       "share in which nothing ran because another rank had yet to begin the sample"},
+      {"idle_gate_pct", "%", kLower, kShare, "idle: gate",
+       "share in which nothing ran because the next work was held back for the lane that leads"},
+      {"idle_host_pct", "%", kLower, kShare, "idle: host",
+       "share in which nothing ran because the host had yet to enqueue the next work"},
+      {"idle_dependency_pct", "%", kLower, kShare, "idle: dependency",
+       "share in which nothing ran, and the next work waited for a step of another lane or rank"},
+      {"idle_other_pct", "%", kLower, kShare, "idle: other",
+       "share in which nothing ran for no cause of these, as while a kernel is launched"},
+      {"overlap_pct", "%", kHigher, kShare, "overlap",
+       "100 x time in which computation and communication ran / time in which communication ran"},
   };
 }
 
@@ -163,10 +245,9 @@ std::string JsonList(const char* name, const std::vector<Item>& items) {
 }  // namespace
 
 CounterTable::CounterTable() : counters_(SharedCounters()) {
-  const std::vector<Counter> pairs = PairCounters();
-  counters_.insert(counters_.end(), pairs.begin(), pairs.end());
-  const std::vector<Counter> forms = FormCounters();
-  counters_.insert(counters_.end(), forms.begin(), forms.end());
+  for (const auto& more :
+       {PairCounters(), FormCounters(), SupplyCounters(), TrainingCounters(), TraceCounters()})
+    counters_.insert(counters_.end(), more.begin(), more.end());
 }
 
 void CounterTable::Add(const Counter& counter) {

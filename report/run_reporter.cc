@@ -17,19 +17,6 @@ namespace {
 
 constexpr const char* kStillRunning = "the run goes on, or was ended without a word";
 
-// What closes the JSON that JSONReporter has opened, before the run has ended.
-std::string Ending(const std::string& reason) {
-  return fmt::format("\n  ],\n  \"incomplete\": \"{}\"\n}}\n", EscapedJson(reason));
-}
-
-// Puts `added` in front of the last `place` of `text`.
-void InsertBefore(std::string& text, const std::string& place, const std::string& added) {
-  const auto at = text.rfind(place);
-  if (at == std::string::npos)
-    throw Error("Google Benchmark's JSON has changed: there is no '" + place + "' in it");
-  text.insert(at, added);
-}
-
 // As behind `| head`.
 bool ReaderIsGone() {
   pollfd output = {STDOUT_FILENO, 0, 0};
@@ -44,28 +31,19 @@ RunReporter::RunReporter(Progress& progress, const CounterTable& table, Options 
       table_(table),
       options_(std::move(options)),
       is_root_(progress.rank() == 0),
-      file_(std::move(file)) {
-  json_.SetOutputStream(&json_stream_);
-  json_.SetErrorStream(&std::cerr);
+      file_(std::move(file)),
+      json_(table) {
   if (is_root_ && options_.format == ConsoleFormat::kText)
     console_ = std::make_unique<Console>(table_, options_.console);
-}
-
-std::string RunReporter::TakeJson() {
-  std::string text = json_stream_.str();
-  json_stream_.str("");
-  return text;
 }
 
 // A reporter that answers false makes its rank run nothing, and the others wait for it.
 bool RunReporter::ReportContext(const Context& context) {
   if (!is_root_) return true;
-  json_.ReportContext(context);
-  json_text_ = TakeJson();
-  InsertBefore(json_text_, "  \"benchmarks\": [", JsonMembers(table_));
+  json_text_ = json_.Begin(context);
   const std::lock_guard lock(ending_);
   if (stopped_) return true;
-  WriteJson(Ending(kStillRunning));
+  WriteJson(ResultJson::Incomplete(kStillRunning));
   if (console_ != nullptr) console_->ShowPlan();
   return true;
 }
@@ -75,8 +53,8 @@ void RunReporter::ReportRuns(const std::vector<Run>& report) {
   const Progress::Scope scope(progress_, Phase::kWrite);
   const std::lock_guard lock(ending_);
   if (stopped_) return;
-  for (const Run& run : report) AppendRow(run);
-  WriteJson(Ending(kStillRunning));
+  for (const Run& run : report) json_text_ += json_.Row(run);
+  WriteJson(ResultJson::Incomplete(kStillRunning));
   for (const Run& run : report) {
     if (run.run_type != Run::RT_Iteration) continue;
     rows_.push_back(MakeRow(run));
@@ -87,30 +65,12 @@ void RunReporter::ReportRuns(const std::vector<Run>& report) {
   if (file_ == nullptr && ReaderIsGone()) kill(getpid(), Watchdog::kReaderIsGone);
 }
 
-void RunReporter::AppendRow(Run run) {
-  const Row row = MakeRow(run);
-  const bool is_row = run.run_type == Run::RT_Iteration;
-  run.run_name.iterations.clear();
-  run.run_name.time_type.clear();
-  run.counters.erase(kStateCounter);
-  run.report_label.clear();  // repetitions hand it on to their aggregates
-  json_.ReportRuns({run});
-  std::string text = TakeJson();
-  if (is_row) {
-    InsertBefore(text, "\n    }",
-                 fmt::format(",\n      \"state\": \"{}\",\n      \"reason\": \"{}\"",
-                             ToString(row.state), EscapedJson(row.reason)));
-  }
-  json_text_ += text;
-}
-
 void RunReporter::Finalize() {
   if (!is_root_) return;
   const Progress::Scope scope(progress_, Phase::kWrite);
   const std::lock_guard lock(ending_);
   if (stopped_) return;
-  json_.Finalize();
-  json_text_ += TakeJson();
+  json_text_ += json_.End();
   WriteJson("");  // its own text ends the document
   if (file_ != nullptr) file_->Finish();
   ShowTheEnd();
@@ -139,12 +99,13 @@ void RunReporter::Abandon(const std::string& reason) {
   if (!is_root_) return;
   const std::lock_guard lock(ending_);
   // The file comes first: standard output may be stuck.
-  if (file_ != nullptr && file_->Abandon(Ending(reason), !rows_.empty())) {
+  if (file_ != nullptr && file_->Abandon(ResultJson::Incomplete(reason), !rows_.empty())) {
     std::cerr << fmt::format("overlapbench: kept {} finished rows, marked incomplete: {}\n",
                              rows_.size(), file_->path())
               << std::flush;
   }
-  if (options_.format == ConsoleFormat::kJson) std::cout << Ending(reason) << std::flush;
+  if (options_.format == ConsoleFormat::kJson)
+    std::cout << ResultJson::Incomplete(reason) << std::flush;
   if (rows_.empty()) return;
   ShowTheEnd();
   if (options_.format == ConsoleFormat::kCsv)

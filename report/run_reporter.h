@@ -1,16 +1,11 @@
 // RunReporter: what Google Benchmark calls with finished rows. Rank 0's writes them to the result
 // file and to standard output, as text (console.h), JSON or CSV; the other ranks' stay silent.
-//
-// The file is Google Benchmark's JSON with what it lacks: the tables of counters and families
-// (counters.h) behind the context, and each row's `state` and `reason`. Names are the benchmarks'
-// own, without Google Benchmark's "/iterations:1/manual_time".
 #pragma once
 
 #include <benchmark/benchmark.h>
 
 #include <memory>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,6 +14,7 @@
 #include "report/console.h"
 #include "report/counters.h"
 #include "report/result_file.h"
+#include "report/result_json.h"
 #include "report/row.h"
 
 namespace overlapbench {
@@ -45,10 +41,8 @@ class RunReporter : public benchmark::BenchmarkReporter {
   void Abandon(const std::string& reason);
 
  private:
-  void AppendRow(Run run);
   void WriteJson(const std::string& ending);
   void ShowTheEnd();
-  std::string TakeJson();
 
   Progress& progress_;
   const CounterTable& table_;
@@ -56,8 +50,7 @@ class RunReporter : public benchmark::BenchmarkReporter {
   bool is_root_;
   std::unique_ptr<ResultFile> file_;
   std::unique_ptr<Console> console_;
-  std::ostringstream json_stream_;
-  benchmark::JSONReporter json_;
+  ResultJson json_;
   std::string json_text_;  // not yet written
   std::mutex ending_;      // guards what is written and shown, against Stop and Abandon
   bool stopped_ = false;

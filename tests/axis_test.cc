@@ -78,6 +78,14 @@ TEST(ChoiceAxis, ErrorsListTheChoices) {
   EXPECT_EQ(Refusal(Place(), "IN"), "axis place: 'IN' is not one of out, in");
 }
 
+TEST(OrAuto, TakesAutoAndWhatTheAxisTakes) {
+  const Axis axis = OrAuto(IntegerAxis("chunks", "", 1, 8, "1"), "auto,4");
+  EXPECT_EQ(axis.values, (std::vector<std::string>{"auto", "4"}));
+  EXPECT_EQ(ReadValues(axis, "8,auto"), (std::vector<std::string>{"8", "auto"}));
+  EXPECT_THROW(ReadValues(axis, "9"), UsageError);
+  EXPECT_THROW(ReadValues(axis, "best"), UsageError);
+}
+
 TEST(ReadValues, RefusesAnEmptyItemInAList) {
   for (const auto* text : {"1M,", ",1M", "1M,,2M"}) {
     EXPECT_EQ(Refusal(AnyBytes(), text).find("axis bytes: '' is not a size"), 0U);

@@ -419,6 +419,29 @@ TEST(RandomSchedules, HaveTheSameBoundWhereEnginesDoNotContend) {
   });
 }
 
+// Two ranks, each with an engine "sms": the ranks compute at the same time, and what rank 1
+// computes from rank 0's result comes behind the transfer.
+TEST(BoundOfRanks, IsTheLongestPathThroughAllOfThem) {
+  Schedule schedule;
+  const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
+  const Work transfer = WorkOfClass(WorkClass::kComm, "transfer");
+  for (const int rank : {0, 1}) {
+    schedule.AddLane({.name = "comp", .rank = rank});
+    schedule.AddLane({.name = "comm", .rank = rank});
+  }
+  const std::size_t made = schedule.Add(0, compute, {.engine = "sms"});
+  schedule.Add(2, compute, {.engine = "sms"});
+  schedule.Add(1, transfer, {.after = {made}, .engine = "bus"});
+  const std::size_t received = schedule.Add(3, transfer, {.after = {made}});
+  schedule.Add(2, compute, {.after = {received}, .engine = "sms"});
+  const std::vector<double> step_ms = {10, 11, 2, 2, 5};
+  EXPECT_EQ(BoundOf(schedule, step_ms).total_ms, 17);
+  EXPECT_EQ(BoundOf(schedule, step_ms).path, (std::vector<std::size_t>{0, 3, 4}));
+  // Rank 1 computes while rank 0 sends, which slows no engine of rank 1's.
+  const std::array<Contention, 1> kBus = {{{"sms", "bus", 3}}};
+  EXPECT_EQ(ContendedBound_ms(schedule, step_ms, kBus), 17);
+}
+
 // Calls check(stages, parts, draw) for many pipelines: stages of a microsecond to a second, some of
 // no time.
 template <class Check>

@@ -58,13 +58,13 @@ TEST(CounterTable, TakesNoCounterTwice) {
 // A unit of the table, or "" for a ratio; and the name ends as its unit says.
 TEST(CounterTable, TellsTheUnitTheTitleAndTheDefinitionOfEveryCounter) {
   const std::set<std::string> units = {"",      "ms",  "us", "GB/s", "TFLOP/s",
-                                       "count", "1/s", "%",  "bool"};
+                                       "count", "1/s", "%",  "bool", "B"};
   const struct {
     const char* ending;
     const char* unit;
-  } endings[] = {
-      {"_ms", "ms"},     {"_us", "us"}, {"GBps", "GB/s"},        {"TFLOPs", "TFLOP/s"},
-      {"_per_s", "1/s"}, {"_pct", "%"}, {"us_per_launch", "us"}, {"us_per_fragment", "us"}};
+  } endings[] = {{"_bytes", "B"},  {"_ms", "ms"},           {"_us", "us"},
+                 {"GBps", "GB/s"}, {"TFLOPs", "TFLOP/s"},   {"_per_s", "1/s"},
+                 {"_pct", "%"},    {"us_per_launch", "us"}, {"us_per_fragment", "us"}};
   const CounterTable table = AllCounters();
   for (const Counter& counter : table.counters()) {
     EXPECT_TRUE(std::regex_match(counter.name, std::regex("[A-Za-z][A-Za-z0-9_]*")))

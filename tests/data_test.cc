@@ -343,21 +343,38 @@ TEST_P(DataTest, ExpectedSegmentsCoverEveryCollective) {
   }
 }
 
-TEST(Fingerprint, DependsOnEveryBitAndItsPlace) {
-  const std::vector<std::uint32_t> words = {7, 0, 9, 0xFFFFFFFF, 5};
-  const auto fingerprint = [](const std::vector<std::uint32_t>& data) {
-    return FingerprintOf(data.data(), data.size() * sizeof(data[0]));
-  };
+using Words = std::vector<std::uint32_t>;
+
+// Of any kind: one that is changed in any bit, or whose words change places, is another.
+void ExpectItTellsWords(const std::function<std::uint64_t(const Words&)>& fingerprint) {
+  const Words words = {7, 0, 9, 0xFFFFFFFF, 5};
   std::set<std::uint64_t> distinct = {fingerprint(words)};
   for (std::size_t i = 0; i < words.size(); ++i) {
     for (unsigned bit = 0; bit < 32; ++bit) {
-      std::vector<std::uint32_t> changed = words;
+      Words changed = words;
       changed[i] ^= 1U << bit;
       distinct.insert(fingerprint(changed));
     }
   }
   EXPECT_EQ(distinct.size(), 1 + 32 * words.size());
   EXPECT_FALSE(distinct.contains(fingerprint({0, 7, 9, 0xFFFFFFFF, 5})));
+}
+
+TEST(Fingerprint, DependsOnEveryBitAndItsPlace) {
+  ExpectItTellsWords([](const Words& words) {
+    return FingerprintOf(words.data(), words.size() * sizeof(words[0]));
+  });
+}
+
+TEST_P(DataTest, FingerprintOnTheDeviceDependsOnEveryBitAndItsPlace) {
+  const auto fingerprint = [this](const Words& words, std::uint64_t first_word) {
+    const std::size_t bytes = words.size() * sizeof(words[0]);
+    stream().Copy(data(), words.data(), bytes);
+    return FingerprintOnDevice(device(), stream(), data(), bytes, first_word, kPatience);
+  };
+  ExpectItTellsWords([&](const Words& words) { return fingerprint(words, 0); });
+  EXPECT_EQ(fingerprint({1, 2, 3, 4, 5}, 0), fingerprint({1, 2}, 0) + fingerprint({3, 4, 5}, 2));
+  EXPECT_NE(fingerprint({1, 2}, 0), fingerprint({1, 2}, 1));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct Behaviour {
   std::function<void()> make = [] {};
   std::function<void()> connect = [] {};
   std::function<void()> reset = [] {};
+  std::function<void()> poison = [] {};  // what PoisonResult does
   std::function<void(Stream&)> enqueue = [](Stream&) {};
   std::function<void(const Part&)> part = [](const Part&) {};  // called before `enqueue`
   std::function<std::string()> fault = [] { return ""; };      // what Verify finds
@@ -38,6 +39,7 @@ class FakeWorkload : public Workload {
   void Connect() override { behaviour_.connect(); }
   [[nodiscard]] Cost cost() const override { return behaviour_.cost; }
   void Reset(Stream& /*stream*/) override { behaviour_.reset(); }
+  void PoisonResult(Stream& /*stream*/) override { behaviour_.poison(); }
   void Enqueue(Stream& stream) override { behaviour_.enqueue(stream); }
   void EnqueuePart(Stream& stream, const Part& part) override {
     behaviour_.part(part);

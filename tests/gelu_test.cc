@@ -107,8 +107,11 @@ class GeluTest : public OnEachBackend {
     if (!IsSkipped()) stream_ = device().CreateStream();
   }
 
-  // A tensor on the device, with guards of poison around it.
+  Stream& stream() { return *stream_; }
+
+  // A tensor on the device, with guards of poison around it, and what its stream fills it with.
   struct Tensor {
+    std::vector<std::byte> stored;
     Buffer buffer;
     std::byte* start = nullptr;
   };
@@ -120,10 +123,10 @@ class GeluTest : public OnEachBackend {
     for (std::size_t i = 0; i < values.size(); ++i) {
       StoreRounded(stored.data(), static_cast<long>(i) + kGuard + offset, element, values[i]);
     }
-    Tensor tensor{device().Allocate(stored.size(), MemoryKind::kDevice), nullptr};
+    Tensor tensor{std::move(stored), {}, nullptr};
+    tensor.buffer = device().Allocate(tensor.stored.size(), MemoryKind::kDevice);
     tensor.start = static_cast<std::byte*>(tensor.buffer.data()) + (kGuard + offset) * size;
-    stream_->Copy(tensor.buffer.data(), stored.data(), stored.size());
-    stream_->Synchronize(kPatience, "filling a tensor");
+    stream_->Copy(tensor.buffer.data(), tensor.stored.data(), tensor.stored.size());
     return tensor;
   }
 
@@ -321,10 +324,9 @@ TEST_P(GeluTest, WorksInPlace) {
     const Tensor tensor = MakeTensor(x, element, 1);
     GeluProblem problem{
         kFused, kErf, kForward, element, {tensor.start, nullptr, tensor.start, nullptr, 1001}};
-    const auto stream = device().CreateStream();
-    LaunchGelu(*stream, problem);
+    LaunchGelu(stream(), problem);
     problem.tensors.input = source.start;
-    EXPECT_EQ(VerifyGelu(device(), *stream, problem, kPatience).fault, "");
+    EXPECT_EQ(VerifyGelu(device(), stream(), problem, kPatience).fault, "");
   }
 }
 
@@ -348,8 +350,7 @@ TEST_P(GeluTest, VerificationRefusesSmallErrorsAndWhatIsNoNumber) {
         const Tensor input = MakeTensor(x, problem.element, 0);
         const Tensor output = MakeTensor(y, problem.element, 0);
         problem.tensors = {input.start, nullptr, output.start, nullptr, 5000};
-        const auto stream = device().CreateStream();
-        const std::string fault = VerifyGelu(device(), *stream, problem, kPatience).fault;
+        const std::string fault = VerifyGelu(device(), stream(), problem, kPatience).fault;
         EXPECT_EQ(fault.find("element " + std::to_string(spoilt) + " of 5000 is "), 0U) << fault;
       }
     }

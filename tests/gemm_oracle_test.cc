@@ -57,7 +57,7 @@ class GemmOracleTest : public OnEachBackend {
     }
     const Buffer buffer = device().Allocate(stored.size(), MemoryKind::kDevice);
     stream->Copy(buffer.data(), stored.data(), stored.size());
-    return VerifyGemm(*stream, buffer.data(), problem, kPatience);
+    return VerifyGemm(device(), *stream, buffer.data(), problem, kPatience);
   }
 
   const GemmProblem problem_ = SmallProblem();
@@ -129,7 +129,7 @@ TEST_P(GemmOracleTest, RefusesAnyElementThatWasNotWritten) {
        {std::pair(0L, 0L), {17L, 23L}, {problem_.m - 1, problem_.n - 1}}) {
     const float right = std::exchange(C(row, column), std::numeric_limits<float>::quiet_NaN());
     const std::string place = std::to_string(row) + "," + std::to_string(column);
-    EXPECT_EQ(Verify(c_, problem_).fault, "C[" + place + "] was not written");
+    EXPECT_EQ(Verify(c_, problem_).fault, "element [" + place + "] was not written");
     C(row, column) = right;
   }
   EXPECT_EQ(Verify(c_, problem_).fault, "");

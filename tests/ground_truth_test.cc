@@ -20,6 +20,7 @@
 #include "fixtures/statistics.h"
 #include "test_ranks.h"
 #include "workload/data.h"
+#include "workload/own_time.h"
 
 namespace overlapbench {
 namespace {
@@ -58,6 +59,7 @@ class GroundTruthTest : public RanksOnEachBackend {
   void Open(Benchmark benchmark) {
     session_ = std::make_unique<Session>(*machine_, std::move(benchmark));
     session_->SetUp(true);
+    session_->WarmUp();
   }
   std::vector<Group> Measure(int count) {
     std::vector<Group> groups;
@@ -157,6 +159,20 @@ class GroundTruthTest : public RanksOnEachBackend {
   [[nodiscard]] const Tolerances& tolerances() const {
     return on_host() ? kHostTolerances : kCudaTolerances;
   }
+  // From event to event, outside a session.
+  double ShortestTime_us(const std::string& workload, const Values& values) {
+    constexpr int kRuns = 9;
+    const WorkloadSpec& spec = registry_.Find(workload);
+    const auto made = spec.make(SettingsOf(spec.axes, {values.begin(), values.end()}));
+    const auto stream = device().CreateStream();
+    made->Connect();
+    made->Reset(*stream);
+    return overlapbench::ShortestTime_us(machine(), *stream, kRuns, workload,
+                                         [&] { made->Enqueue(*stream); });
+  }
+  [[nodiscard]] std::string Missing(const std::string& workload) const {
+    return registry_.Find(workload).missing;
+  }
   Machine& machine() { return *machine_; }
 
  private:
@@ -191,6 +207,20 @@ TEST_P(GroundTruthTest, ADelayAloneTakesItsTime) {
 TEST_P(GroundTruthTest, OneOfTwentyInARowTakesItsTime) {
   const double time_ms = MeasureAlone_ms("streaming", kStreamingGroups, 0);
   EXPECT_NEAR(time_ms / kDelay_ms, 1, tolerances().slowdown_together);
+}
+
+TEST_P(GroundTruthTest, TheShortestTimeOfADelayIsTheDelay) {
+  EXPECT_NEAR(ShortestTime_us("Delay", {{"delay_us", "4000"}}) / 4000, 1, 0.01);
+}
+
+// What its launch and its end take is part of it.
+TEST_P(GroundTruthTest, AStandInTakesItsTime) {
+  if (!Missing("StandIn").empty()) GTEST_SKIP() << Missing("StandIn");
+  for (const char* bytes : {"0", "16M"}) {
+    const double time_us =
+        ShortestTime_us("StandIn", {{"stand_in_us", "300"}, {"stand_in_bytes", bytes}});
+    EXPECT_NEAR(time_us, 300, 1.5) << bytes;
+  }
 }
 
 // Each worker makes a batch in 60 ms, and all of them at once.

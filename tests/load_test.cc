@@ -2,6 +2,7 @@
 #include "fixtures/load.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -13,6 +14,9 @@ namespace overlapbench {
 namespace {
 
 using std::chrono_literals::operator""ms;
+
+// Above any process id of Linux.
+constexpr long kStranger = 1L << 30;
 
 // Says of its use what the last rank's is told; the others' is idle.
 class UsedDevice : public ForwardingDevice {
@@ -56,10 +60,27 @@ TEST_F(LoadTest, ThreadsThatWaitedForACoreAreACauseOfNoise) {
 }
 
 TEST_F(LoadTest, AnotherProcessOnAGpuIsACauseOfNoise) {
-  device_.use.processes = 1;
-  EXPECT_EQ(LoadWatch(machine_).Cause().find("processes"), std::string::npos);
-  device_.use.processes = 2;
-  EXPECT_EQ(LoadWatch(machine_).Cause(), "2 processes use a GPU");
+  device_.use.processes = {getpid()};
+  EXPECT_EQ(LoadWatch(machine_).Cause().find("process"), std::string::npos);
+  device_.use.processes = {getpid(), kStranger};
+  EXPECT_EQ(LoadWatch(machine_).Cause(), "1 other process uses a GPU");
+  device_.use.processes = {getpid(), kStranger, kStranger + 1};
+  EXPECT_EQ(LoadWatch(machine_).Cause(), "2 other processes use a GPU");
+}
+
+// As for copies from one GPU to another.
+TEST_F(LoadTest, RanksOnEachOthersGpusAreNoOtherLoad) {
+  const auto own = static_cast<double>(getpid());
+  const auto all = TestRanks().GatherNumbers({&own, 1}, "test");
+  device_.use.processes.assign(all.begin(), all.end());
+  EXPECT_EQ(LoadWatch(machine_).Cause().find("process"), std::string::npos);
+}
+
+TEST_F(LoadTest, WhereIdsAreOthersAsManyAsThereAreRanksMayBeOurs) {
+  for (int i = 0; i < TestRanks().local_size(); ++i) device_.use.processes.push_back(kStranger + i);
+  EXPECT_EQ(LoadWatch(machine_).Cause().find("process"), std::string::npos);
+  device_.use.processes.push_back(kStranger - 1);
+  EXPECT_EQ(LoadWatch(machine_).Cause(), "1 other process uses a GPU");
 }
 
 }  // namespace

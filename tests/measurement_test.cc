@@ -205,6 +205,15 @@ TEST_F(MeasurementTest, PartsCostTogetherWhatTheWorkDoesAndTwoRunsOfItTwice) {
   EXPECT_DOUBLE_EQ(measurement.CostOf("twice").flops, 24);
 }
 
+TEST_F(MeasurementTest, WhatAnotherRankDoesCostsNothingHere) {
+  a_.cost.flops = 12;
+  const Work work = AddWork("a", a_);
+  Run run{.name = "run"};
+  for (const int rank : {0, 1, 1})
+    run.schedule.Add(run.schedule.AddLane({.name = "lane", .rank = rank}), work);
+  EXPECT_DOUBLE_EQ(Measure({run}).CostOf("run").flops, 12);
+}
+
 TEST_F(MeasurementTest, ResultsAreIdenticalOnlyIfBothAreKnown) {
   a_.fingerprint = b_.fingerprint = 7;
   EXPECT_TRUE(Measure(Pair()).Identical("a", "b"));

@@ -89,6 +89,9 @@ long Expected(const PeerProblem& problem, int rank, long index) {
       return Input(problem.root, index);
     case Operation::kShiftRing:
       return Input((rank + problem.ranks - 1) % problem.ranks, index);
+    case Operation::kSend:
+    case Operation::kReceive:
+      break;
   }
   return kUnset;
 }

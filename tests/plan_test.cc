@@ -156,6 +156,34 @@ TEST_F(PlanTest, KeepsTheReasonWhereACombinationDoesNotExist) {
 }
 
 // A value may be for other benchmarks than all that have the axis.
+// A row with count:auto chooses among the even counts: the others do not exist.
+TEST_F(PlanTest, LetsARowChooseFromWhatExists) {
+  const auto candidates_of = [&](const std::vector<long>& counts) {
+    Scenario scenario = Alone("Even");
+    for (Axis& axis : scenario.axes)
+      if (axis.name == "count") axis = OrAuto(axis, "auto");
+    scenario.candidates = [counts](const Settings& settings) {
+      std::vector<Settings> all;
+      for (const long count : counts) all.push_back(settings.With("count", std::to_string(count)));
+      return all;
+    };
+    Plan plan = With({});
+    plan.Add(scenario);
+    return plan;
+  };
+  const Plan two = candidates_of({1, 2, 3, 4});
+  ASSERT_EQ(two.benchmarks().size(), 1U);
+  EXPECT_EQ(two.benchmarks().front().name, "Compute/Even/count:auto/cache:cold");
+  ASSERT_EQ(two.benchmarks().front().candidates.size(), 2U);
+  EXPECT_EQ(two.benchmarks().front().candidates.back().settings.Text("count"), "4");
+  const Plan one = candidates_of({1, 2, 3});
+  EXPECT_TRUE(one.benchmarks().front().candidates.empty()) << "there is nothing to choose";
+  EXPECT_EQ(one.benchmarks().front().settings.Text("count"), "2");
+  const Plan none = candidates_of({1, 3});
+  ASSERT_EQ(none.unavailable().size(), 1U);
+  EXPECT_EQ(none.unavailable().front().reason, "count must be even");
+}
+
 TEST_F(PlanTest, SetsAsideWhatDoesNotTakeTheUsersValues) {
   registry_.Add(Spec("Few", {IntegerAxis("count", "", 1, 3, "2")}));
   Plan plan = With({{"count", "6"}});

@@ -111,6 +111,28 @@ TEST_P(PreparedRunTest, AWaitOnItsOwnLaneCostsNoEvent) {
   EXPECT_EQ(Events(), (LoggingDevice::Events{.timed = 0, .untimed = 3}));
 }
 
+// Its stream, its events and its work are that rank's.
+TEST_P(PreparedRunTest, ALaneOfAnotherRankTakesNothingHere) {
+  run_.timed = Timed::kSteps;
+  const std::size_t other = schedule().AddLane({.name = "other", .rank = 1});
+  const std::size_t own = schedule().AddLane({.name = "own", .rank = 0});
+  schedule().AddLane({.name = "idle", .rank = 1});
+  const std::size_t there = schedule().Add(other, Fake("1"));
+  const std::size_t receive = schedule().Add(own, FakeComm("2"), {.after = {there}});
+  schedule().Add(other, FakeComm("3"), {.after = {receive}});
+  EXPECT_EQ(Events(), (LoggingDevice::Events{.timed = 3, .untimed = 0}));
+  Prepare();
+  Run();
+  EXPECT_EQ(log_, (Log{"B times",                                              //
+                       "A waits for B", "A times", "A times", "2", "A times",  //
+                       "B waits for A"}));
+  EXPECT_FALSE(prepared_->IsOwn(other));
+  EXPECT_EQ(StepTimes(there).end_ms, 0);
+  EXPECT_EQ(LaneTimes(other).end_ms, 0);
+  EXPECT_GT(StepTimes(receive).end_ms, 0);
+  EXPECT_NO_THROW(prepared_->AwaitLane(other));
+}
+
 // The lane's events tell of the first step's begin and the last step's end.
 TEST_P(PreparedRunTest, TimingEachStepCostsOnlyWhatTheLanesEventsDoNotTell) {
   const std::size_t a = AddLane("a");

@@ -121,14 +121,16 @@ class PreparedRunTest : public RanksOnEachBackend {
   }
 
   // A work that logs its name and does `enqueue`.
-  Work Fake(const std::string& name, const std::function<void(Stream&)>& enqueue = {}) {
+  Work Fake(const std::string& name, const std::function<void(Stream&)>& enqueue = {},
+            WorkClass work_class = WorkClass::kCompute) {
     Behaviour& behaviour = behaviours_[name];
     behaviour.enqueue = [this, name, enqueue](Stream& stream) {
       log_.push_back(name);
       if (enqueue) enqueue(stream);
     };
-    return FakeWork(name, WorkClass::kCompute, behaviour);
+    return FakeWork(name, work_class, behaviour);
   }
+  Work FakeComm(const std::string& name) { return Fake(name, {}, WorkClass::kComm); }
   // One that a host thread sleeps for, and that logs its end.
   Work Sleep(const std::string& name) {
     return Fake(name, [this, name](Stream& stream) {

@@ -161,6 +161,15 @@ TEST(Attribution, CountsNoSmsOfCopiesByEngine) {
   }
 }
 
+TEST(Attribution, KnowsWhichCopiesTakeNoSms) {
+  const auto by_sm = [](const std::string& engine) {
+    AttributionReport row("HostToDevice+StreamKernel", {{"engine", engine}});
+    return row.Report(Slowed(5, 5, 6)).counters.at("by_sm");
+  };
+  EXPECT_DOUBLE_EQ(by_sm("copy"), 0);
+  EXPECT_DOUBLE_EQ(by_sm("sm"), 0.5);
+}
+
 TEST(Attribution, ExplainsNoSlowdownWhereThereIsNone) {
   Timings timings = Slowed(4, 4, 4);
   timings["overlap"] = Ran({{"comp", {0, 4}}, {"comm", {0, 3}}});

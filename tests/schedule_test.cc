@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schedules.h"
@@ -40,6 +41,95 @@ TEST(Schedule, RefusesStepsOnLanesAndAfterStepsThatAreNotThere) {
   EXPECT_EQ(RefusalOf(2, {}), refusal);
   EXPECT_EQ(RefusalOf(1, {.after = {0, 2}}), refusal);
   EXPECT_EQ(RefusalOf(1, {.host_after = {0, 2}}), refusal);
+}
+
+// ---- Lanes of ranks
+
+// A computation on rank 0, its result sent to rank 1, and a computation on what arrives there.
+struct TwoRanks {
+  Work compute = WorkOfClass(WorkClass::kCompute, "compute");
+  Work transfer = WorkOfClass(WorkClass::kComm, "transfer");
+  Schedule schedule;
+
+  TwoRanks() {
+    for (const int rank : {0, 1}) {
+      schedule.AddLane({.name = "comp " + std::to_string(rank), .rank = rank});
+      schedule.AddLane({.name = "comm " + std::to_string(rank), .rank = rank});
+    }
+    const std::size_t made = schedule.Add(0, compute, {.engine = "sms"});
+    schedule.Add(1, transfer, {.after = {made}, .name = "send"});
+    const std::size_t received = schedule.Add(3, transfer, {.after = {made}, .name = "receive"});
+    schedule.Add(2, compute, {.after = {received}, .engine = "sms"});
+  }
+};
+
+TEST(LanesOfRanks, OnlyCommunicationWaitsForAnotherRank) {
+  const std::string refusal =
+      "step 4 ('x') waits for another rank, which only a communication on the device can";
+  const auto refusal_of = [](std::size_t lane, const Schedule::StepOptions& options) {
+    try {
+      TwoRanks().schedule.Add(lane, WorkNamed("x"), options);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal_of(0, {.after = {0, 1}}), "");
+  EXPECT_EQ(refusal_of(0, {.after = {3}}), refusal);
+  EXPECT_EQ(refusal_of(0, {.host_after = {0}}), refusal);
+  Schedule schedule = TwoRanks().schedule;
+  const std::size_t everywhere = schedule.AddLane({.name = "everywhere"});
+  EXPECT_NO_THROW(schedule.Add(everywhere, TwoRanks().transfer, {.after = {0}}));
+  EXPECT_NO_THROW(schedule.Add(0, WorkNamed("x"), {.after = {4}})) << "its rank has that one too";
+  EXPECT_THROW(schedule.Add(everywhere, WorkNamed("x"), {.after = {0}}), Error);
+  EXPECT_THROW(schedule.Add(everywhere, WorkNamed("x"), {.host_after = {0}}), Error);
+  EXPECT_THROW(schedule.AddLane({.name = "thread", .on_host = true, .rank = 0}), Error);
+}
+
+TEST(LanesOfRanks, ARankHasTheWorksOfItsLanes) {
+  Schedule schedule;
+  const Work own = WorkNamed("own");
+  const Work all = WorkNamed("all");
+  schedule.Add(schedule.AddLane({.name = "1", .rank = 1}), own);
+  schedule.Add(schedule.AddLane({.name = "all"}), all);
+  EXPECT_FALSE(schedule.Has(own, 0));
+  EXPECT_TRUE(schedule.Has(own, 1));
+  EXPECT_TRUE(schedule.Has(all, 0));
+}
+
+// Its lanes stay with their ranks, which have engines of their own.
+TEST(LanesOfRanks, AWorkAloneRunsOnAllItsRanksAtOnce) {
+  const TwoRanks ranks;
+  const Schedule alone = ranks.schedule.Alone(ranks.compute);
+  ASSERT_EQ(alone.lanes().size(), 2U);
+  for (const std::size_t rank : {0U, 1U}) {
+    EXPECT_EQ(alone.lanes()[rank].rank, rank);
+    EXPECT_EQ(alone.lanes()[rank].name, ranks.schedule.lanes()[2 * rank].name);
+  }
+  EXPECT_EQ(alone.longest_lane(), 1);
+}
+
+TEST(LanesOfRanks, WithoutCommunicationNothingCarriesAWait) {
+  const TwoRanks ranks;
+  const Schedule comp = ranks.schedule.Only({WorkClass::kCompute});
+  ASSERT_EQ(comp.steps().size(), 2U);
+  EXPECT_TRUE(comp.steps()[1].options.after.empty());
+  const Schedule both = ranks.schedule.Only({WorkClass::kCompute, WorkClass::kComm});
+  EXPECT_EQ(both.steps()[2].options.after, std::vector<std::size_t>{0});
+}
+
+TEST(LanesOfRanks, ComputationRunsBesideCommunicationOfItsOwnRank) {
+  Schedule schedule;
+  const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
+  const Work transfer = WorkOfClass(WorkClass::kComm, "transfer");
+  for (const auto& [name, rank] : {std::pair("a", 0), {"b", 1}, {"c", 1}, {"d", 2}, {"e", 2}})
+    schedule.AddLane({.name = name, .rank = rank});
+  for (const std::size_t lane : {0U, 1U, 3U}) schedule.Add(lane, compute);
+  for (const std::size_t lane : {2U, 4U}) schedule.Add(lane, transfer);
+  const std::vector<double> step_ms = {100, 20, 3, 1, 1};
+  EXPECT_EQ(Overlappable_ms(schedule, step_ms), 20) << "on rank 1, where it is longest";
+  schedule.Add(schedule.AddLane({.name = "everywhere"}), compute);
+  EXPECT_EQ(Overlappable_ms(schedule, std::vector<double>{100, 20, 3, 1, 1, 7}), 27);
 }
 
 TEST(Schedule, FindsStepsAndLanesByName) {
@@ -121,6 +211,16 @@ TEST(Sinks, WorksThatWaitForEachOtherShowBesideOneThatDoesNot) {
   EXPECT_EQ(NamesOf(built.schedule.sinks()), (Names{"apart", "use"}));
 }
 
+TEST(Sinks, AWorkThatLeavesAResultIsOneWhoeverWaitsForIt) {
+  Schedule schedule;
+  const std::size_t lane = schedule.AddLane({.name = "lane"});
+  const Work kept = std::make_shared<const WorkPlan>(WorkPlan{.name = "kept", .is_result = true});
+  const std::size_t first = schedule.Add(lane, kept);
+  schedule.Add(lane, WorkNamed("next"),
+               {.after = {schedule.Add(lane, WorkNamed("read"), {.after = {first}})}});
+  EXPECT_EQ(NamesOf(schedule.sinks()), (Names{"kept", "next"}));
+}
+
 TEST(Sinks, WorksThatWaitForEachOtherAreShownByOneBehindThem) {
   ScheduleBuilder built;
   const std::size_t make = built.Add("make");
@@ -191,6 +291,75 @@ TEST(Schedule, TheLongestLaneHasMostToDo) {
   EXPECT_EQ(built.schedule.longest_lane(), 3);
   for (long i = 0; i < 6; ++i) built.Add("parted", {.part = {i, 4}}, "y");
   EXPECT_EQ(built.schedule.longest_lane(), 3.5);
+}
+
+// Layers of a step: each gathers, computes, and waits for both of the layer before.
+Schedule Layers(int count) {
+  Schedule schedule;
+  const Work gather = WorkOfClass(WorkClass::kComm, "gather");
+  const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
+  const std::size_t comm = schedule.AddLane({.name = "comm"});
+  const std::size_t comp = schedule.AddLane({.name = "comp", .priority = 1});
+  for (long i = 0; i < count; ++i) {
+    const Part part{i, count};
+    const std::size_t gathered = schedule.Add(comm, gather, {.part = part});
+    schedule.Add(comp, compute, {.part = part, .after = {gathered}, .name = "layer"});
+  }
+  schedule.leader = comp;
+  return schedule;
+}
+
+TEST(Only, StepsOfAClassKeepTheirLanesPartsAndNames) {
+  const Schedule only = Layers(3).Only({WorkClass::kCompute});
+  ASSERT_EQ(only.steps().size(), 3U);
+  ASSERT_EQ(only.lanes().size(), 2U);
+  EXPECT_EQ(only.leader, 1U);
+  for (long i = 0; i < 3; ++i) {
+    const Schedule::Step& step = only.steps()[i];
+    EXPECT_EQ(step.lane, 1U);
+    EXPECT_EQ(step.options.part.index, i);
+    EXPECT_EQ(step.name, "layer");
+    EXPECT_TRUE(step.options.after.empty());
+  }
+  EXPECT_EQ(Layers(3).Only({WorkClass::kCompute, WorkClass::kComm}).steps().size(), 6U);
+  EXPECT_TRUE(Layers(3).Only({WorkClass::kMemory}).steps().empty());
+}
+
+TEST(Only, WhatIsLeftOutHandsItsWaitsOn) {
+  Schedule schedule;
+  const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
+  const Work send = WorkOfClass(WorkClass::kComm, "send");
+  for (const char* name : {"a", "b", "c"}) schedule.AddLane({.name = name});
+  const std::size_t first = schedule.Add(0, compute);
+  const std::size_t other = schedule.Add(0, compute);
+  const std::size_t sent = schedule.Add(1, send, {.after = {first}});
+  const std::size_t again = schedule.Add(1, send, {.after = {other}});
+  schedule.Add(2, compute, {.after = {again}, .host_after = {sent}});
+  const Schedule only = schedule.Only({WorkClass::kCompute});
+  ASSERT_EQ(only.steps().size(), 3U);
+  // The second send follows the first on its lane, and so hands on what that one waited for.
+  EXPECT_EQ(only.steps()[2].options.after, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(only.steps()[2].options.host_after, std::vector<std::size_t>{0});
+}
+
+TEST(Overlappable, IsTheComputationThatNothingTiesToAllCommunication) {
+  const std::vector<double> step_ms = {1, 10, 2, 20, 4, 40};
+  // Computation 0 may run beside the gathers 1 and 2, computation 1 beside gather 2, the last
+  // beside none.
+  EXPECT_EQ(Overlappable_ms(Layers(3), step_ms), 30);
+  EXPECT_EQ(Overlappable_ms(Layers(1), std::vector<double>{1, 10}), 0);
+  EXPECT_EQ(Overlappable_ms(Schedule{}, {}), 0);
+}
+
+TEST(Overlappable, WhereTheHostWaitsNothingRunsBeside) {
+  Schedule schedule;
+  for (const char* name : {"comm", "comp"}) schedule.AddLane({.name = name});
+  const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
+  const Work copy = WorkOfClass(WorkClass::kMemory, "copy");
+  const std::size_t copied = schedule.Add(0, copy);
+  schedule.Add(1, compute, {.host_after = {copied}});
+  schedule.Add(1, compute);
+  EXPECT_EQ(Overlappable_ms(schedule, std::vector<double>{1, 2, 4}), 0);
 }
 
 TEST(Schedule, WithAnotherWorkNothingElseChanges) {

@@ -14,6 +14,9 @@ namespace overlapbench {
 inline Work WorkNamed(const std::string& name, const Footprint& footprint = {}) {
   return std::make_shared<const WorkPlan>(WorkPlan{.name = name, .footprint = footprint});
 }
+inline Work WorkOfClass(WorkClass work_class, const std::string& name) {
+  return std::make_shared<const WorkPlan>(WorkPlan{.name = name, .work_class = work_class});
+}
 
 // Steps named by their works, a lane each unless `lane` says otherwise.
 class ScheduleBuilder {

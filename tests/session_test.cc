@@ -80,6 +80,7 @@ class SessionTest : public RanksOnEachBackend {
         .name = "Family/Row", .settings = SettingsOf(axes, values), .runs = runs, .report = {}};
     auto session = std::make_unique<Session>(Machine{device(), TestRanks()}, std::move(benchmark));
     session->SetUp(gate);
+    session->WarmUp();
     return session;
   }
   std::unique_ptr<Session> OpenPair(bool gate = kGate) {
@@ -228,6 +229,7 @@ TEST_P(SessionTest, FillsRunsAndVerifiesEachRunFromTheLastWorkToTheFirst) {
   std::string order;
   work_.reset = [&] { order += "fill C, "; };
   talk_.reset = [&] { order += "fill M, "; };
+  work_.poison = [&] { order += "poison C, "; };
   work_.enqueue = [&](Stream&) { order += "C, "; };
   talk_.enqueue = [&](Stream&) { order += "M, "; };
   talk_.fault = [&] { return order += "verify M, ", ""; };
@@ -236,10 +238,32 @@ TEST_P(SessionTest, FillsRunsAndVerifiesEachRunFromTheLastWorkToTheFirst) {
     runs.insert(runs.begin(), SoloRun(runs[0].schedule.steps()[1].work));
     return runs;
   });
-  const std::string setup = "fill M, M, verify M, fill M, fill C, C, M, verify M, ";
+  const std::string setup = "fill M, M, verify M, fill M, fill C, poison C, C, M, verify M, ";
   EXPECT_EQ(order.substr(0, setup.size()), setup);
   EXPECT_EQ(order.find("fill", setup.size()), std::string::npos);
   EXPECT_EQ(order.find("verify", setup.size()), std::string::npos);
+}
+
+// The ranks still agree on each of the sinks.
+TEST_P(SessionTest, ARankVerifiesWhatItEnqueues) {
+  int verified = 0;
+  int enqueued = 0;
+  work_.enqueue = [&](Stream& /*stream*/) { ++enqueued; };
+  work_.fault = [&] { return ++verified, ""; };
+  work_.fingerprint = 7;
+  talk_.fingerprint = 5;
+  const auto session = Open([this] {
+    Run run{.name = "run"};
+    const int last = TestRanks().size() - 1;
+    run.schedule.Add(run.schedule.AddLane({.name = "last", .rank = last}), comp());
+    run.schedule.Add(run.schedule.AddLane({.name = "first", .rank = 0}), comm());
+    return Runs{run};
+  });
+  EXPECT_EQ(verified, OnLastRank() ? 1 : 0);
+  EXPECT_EQ(enqueued > 0, OnLastRank());
+  if (TestRanks().size() > 1) {
+    EXPECT_EQ(session->fingerprint(0), OnLastRank() ? 7U : 5U);
+  }
 }
 
 TEST_P(SessionTest, KeepsTheGreatestError) {
@@ -442,6 +466,7 @@ TEST_P(SessionTest, AnEmptySampleHasTheRowsLanes) {
                    .runs = [this] { return Pair(); },
                    .report = {}});
   session.SetUp(kGate);
+  session.WarmUp();
   EXPECT_EQ(counting.created() - before, 2) << "an end of each of two lanes";
 }
 

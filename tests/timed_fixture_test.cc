@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "device/activity.h"
+#include "device/host/host_stream.h"
 #include "fake_workload.h"
 #include "fixtures/statistics.h"
 #include "injection/faulty_device.h"
@@ -109,6 +111,32 @@ TEST_F(TimedFixtureTest, SamplingEndsWhenTheRowIsPrecise) {
   EXPECT_GT(Measure().Counter("samples"), 100);
 }
 
+// Of three horses the second is the fastest.
+TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
+  Behaviour slow;
+  slow.enqueue = [](Stream&) { std::this_thread::sleep_for(8ms); };
+  horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(1ms); };
+  for (Behaviour* behaviour : {&slow, &horse_, &slow}) {
+    const std::string name = std::to_string(row_.candidates.size());
+    row_.candidates.push_back(
+        {row_.settings.With("horse", name), [name, behaviour] {
+           return std::vector{SoloRun(FakeWork(name, WorkClass::kCompute, *behaviour), false)};
+         }});
+  }
+  std::string chosen;
+  row_.report = [&](const Measurement& measurement, benchmark::UserCounters&) {
+    chosen = measurement.settings().Text("horse");
+    return Remark();
+  };
+  benchmark::ClearRegisteredBenchmarks();
+  Register(suite_, row_);
+  const Row row = Measure();
+  EXPECT_EQ(chosen, "1");
+  EXPECT_EQ(suite_.session->runs().back().name, "1");
+  EXPECT_LT(row.time_ms, 4);
+  EXPECT_EQ(row.name, "Race/Horse");
+}
+
 TEST_F(TimedFixtureTest, AnErrorIsCountedAndItsSessionEnds) {
   horse_.fault = [] { return "it is a mule"; };
   EXPECT_EQ(Measure().state, RowState::kError);
@@ -137,6 +165,39 @@ TEST_F(TimedFixtureTest, TheTimeIsTheMedianOfTheSamples) {
   const Row row = Measure();
   EXPECT_EQ(std::ssize(totals_ms), row.Counter("samples"));
   EXPECT_NEAR(row.time_ms, Median(totals_ms), 1e-9);
+}
+
+// Without a flag nobody takes them.
+TEST_F(TimedFixtureTest, ARowIsTracedIfItsTraceIsWanted) {
+  horse_.enqueue = [](Stream& stream) { stream.host()->Enqueue([] {}); };
+  EXPECT_FALSE(Measure().counters.contains("breakdown_valid"));
+  std::vector<std::size_t> samples;
+  suite_.write_trace = [&](const RowTrace& trace) { samples.push_back(trace.samples.size()); };
+  const Row row = Measure();
+  EXPECT_EQ(samples, std::vector<std::size_t>{3});
+  EXPECT_EQ(row.Counter("breakdown_valid"), 1) << row.reason;
+  EXPECT_EQ(row.reason.find("no breakdown"), std::string::npos) << row.reason;
+}
+
+TEST_F(TimedFixtureTest, ATraceWithAFaultSaysSoInItsRow) {
+  suite_.write_trace = [](const RowTrace&) {};
+  const Row row = Measure();  // the horse enqueues nothing
+  EXPECT_EQ(row.Counter("breakdown_valid"), 0);
+  EXPECT_EQ(row.Counter("valid"), 1);
+  EXPECT_NE(row.reason.find("no breakdown: step 'horse' has no record"), std::string::npos)
+      << row.reason;
+  EXPECT_EQ(suite_.no_traces, "");
+}
+
+TEST_F(TimedFixtureTest, WhereOneRankCannotWatchAllRowsAreMeasuredWithoutTraces) {
+  auto other = OnLastRank() ? device_.WatchActivities() : nullptr;
+  suite_.write_trace = [](const RowTrace&) { ADD_FAILURE() << "there is nothing to write"; };
+  const Row row = Measure();
+  EXPECT_LT(row.state, RowState::kInvalid);
+  EXPECT_FALSE(row.counters.contains("breakdown_valid"));
+  EXPECT_NE(suite_.no_traces.find("being watched already"), std::string::npos) << suite_.no_traces;
+  other.reset();
+  EXPECT_FALSE(Measure().counters.contains("breakdown_valid"));  // and none is tried again
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "comm/staged_array.h"
 #include "recording_device.h"
 #include "test_ranks.h"
+#include "watched_stream.h"
 
 namespace overlapbench {
 namespace {
@@ -100,33 +101,6 @@ class BatchingDevice : public RecordingDevice {
     if (backend() == Backend::kCuda) return RecordingDevice::CopyBatch(stream, pieces);
     for (const auto& [destination, source, bytes] : pieces) stream.Copy(destination, source, bytes);
   }
-};
-
-// Knows whether anything may have been enqueued since the last wait.
-class WatchedStream : public Stream {
- public:
-  explicit WatchedStream(Stream& stream) : stream_(stream) {}
-  [[nodiscard]] bool pending() const { return pending_; }
-  void Record(Event& event) override { Enqueue().Record(event); }
-  void Wait(const Event& event) override { Enqueue().Wait(event); }
-  void Copy(void* destination, const void* source, std::size_t bytes) override {
-    Enqueue().Copy(destination, source, bytes);
-  }
-  void Synchronize(std::chrono::milliseconds timeout, const std::string& what) override {
-    stream_.Synchronize(timeout, what);
-    pending_ = false;
-  }
-  [[nodiscard]] void* native() const override { return Enqueue().native(); }
-  [[nodiscard]] HostStream* host() override { return Enqueue().host(); }
-
- private:
-  Stream& Enqueue() const {
-    pending_ = true;
-    return stream_;
-  }
-
-  Stream& stream_;
-  mutable bool pending_ = false;
 };
 
 StagedShape ShapeOf(const Settings& settings) {
@@ -264,15 +238,6 @@ class WorkloadsTest : public RanksOnEachBackend {
     return false;
   }
 
-  // The buffers of what `make` makes.
-  template <class Make>
-  std::vector<std::span<std::byte>> BuffersOf(const Make& make) {
-    device_->TakeAllocated();
-    make();
-    return device_->TakeAllocated();
-  }
-  const Machine& machine() { return *machine_; }
-
  private:
   Bytes ReadBuffersThrough(Stream& through) {
     Bytes all;
@@ -384,112 +349,6 @@ TEST_P(WorkloadsTest, AreTheSumOfTheirParts) {
 TEST_P(WorkloadsTest, HaveNoPartsWhereNobodyCutsThem) {
   const auto workload = Make("StreamKernel", {{"array_bytes", "1M"}});
   EXPECT_THROW(RunPart(*workload, 0, 2), Error);
-}
-
-// An array of seven parts in two slots: a part takes the place of an earlier one.
-class StagedArrayTest : public WorkloadsTest {
- protected:
-  static constexpr long kParts = 7;
-  static constexpr long kSlots = 2;
-  static constexpr long kElements = 33;  // of a part
-
-  void SetUp() override {
-    WorkloadsTest::SetUp();
-    if (!IsSkipped()) Make({kParts, kSlots, kElements, 3});
-  }
-  void Make(const StagedShape& shape) {
-    host_and_device_ = BuffersOf([&] {
-      const auto array = std::make_shared<StagedArray>(machine(), shape);
-      in_ = StagedArray::MakeStage(array, Stage::kIn);
-      compute_ = StagedArray::MakeStage(array, Stage::kCompute);
-      out_ = StagedArray::MakeStage(array, Stage::kOut);
-    });
-  }
-  // From the last stage to the first, as a session does.
-  void ResetAll() {
-    for (Workload* stage : {out_.get(), compute_.get(), in_.get()}) Reset(*stage);
-  }
-  // Up to `ahead` parts are in before the first goes out.
-  void RunAll(long ahead) {
-    for (long part = 0; part < kParts + ahead - 1; ++part) {
-      if (part < kParts) RunPart(*in_, part, kParts);
-      const long last = part - (ahead - 1);
-      if (last < 0) continue;
-      RunPart(*compute_, last, kParts);
-      RunPart(*out_, last, kParts);
-    }
-  }
-
-  std::unique_ptr<Workload> in_;
-  std::unique_ptr<Workload> compute_;
-  std::unique_ptr<Workload> out_;
-  std::vector<std::span<std::byte>> host_and_device_;
-};
-INSTANTIATE_ON_EACH_BACKEND(StagedArrayTest);
-
-TEST_P(StagedArrayTest, GoesThroughFewerSlotsThanItHasParts) {
-  for (const long ahead : {1L, kSlots}) {
-    ResetAll();
-    EXPECT_TRUE(Refused(*out_)) << "it was never made";
-    RunAll(ahead);
-    EXPECT_FALSE(Refused(*out_)) << ahead << " ahead";
-  }
-}
-
-// The third part came into the first's slot before it had gone out.
-TEST_P(StagedArrayTest, ThatIsOverwrittenInItsSlotsIsRefused) {
-  ResetAll();
-  RunAll(kSlots + 1);
-  EXPECT_TRUE(Refused(*out_));
-}
-
-TEST_P(StagedArrayTest, IsRefusedWhicheverPartIsWrong) {
-  ASSERT_EQ(host_and_device_.size(), 3U);
-  ResetAll();
-  RunAll(1);
-  const auto result = host_and_device_[1];  // the host's: input, result
-  for (long part = 0; part < kParts; ++part) {
-    for (const long element : {0L, kElements - 1}) {
-      std::byte& spoilt = result[(part * kElements + element) * sizeof(float) + 2];
-      spoilt ^= std::byte{0x40};
-      EXPECT_TRUE(Refused(*out_)) << "part " << part << ", element " << element;
-      spoilt ^= std::byte{0x40};
-    }
-  }
-  EXPECT_FALSE(Refused(*out_));
-}
-
-TEST_P(StagedArrayTest, TellsHowOftenAPartWasComputed) {
-  ResetAll();
-  RunAll(1);
-  for (const int times : {0, 1, 2}) {
-    RunPart(*in_, 4, kParts);
-    for (int i = 0; i < times; ++i) RunPart(*compute_, 4, kParts);
-    RunPart(*out_, 4, kParts);
-    EXPECT_EQ(Refused(*out_), times != 1) << times;
-  }
-}
-
-TEST_P(StagedArrayTest, HasTheFingerprintOfItsResultWhateverTheOrder) {
-  ResetAll();
-  RunAll(1);
-  ASSERT_FALSE(Refused(*out_));
-  const auto expected = out_->Fingerprint();
-  ASSERT_TRUE(expected.has_value());
-  EXPECT_FALSE(in_->Fingerprint().has_value());
-  EXPECT_FALSE(compute_->Fingerprint().has_value());
-  ResetAll();
-  EXPECT_NE(out_->Fingerprint(), expected);
-  RunAll(kSlots);
-  EXPECT_EQ(out_->Fingerprint(), expected);
-  Make({1, 1, kParts * kElements, 3});
-  ResetAll();
-  for (Workload* stage : {in_.get(), compute_.get(), out_.get()}) Run(*stage);
-  EXPECT_EQ(out_->Fingerprint(), expected);
-  Make({1, 1, kParts * kElements, 4});
-  ResetAll();
-  for (Workload* stage : {in_.get(), compute_.get(), out_.get()}) Run(*stage);
-  EXPECT_NE(out_->Fingerprint(), expected);
 }
 
 TEST_P(WorkloadsTest, LeaveAFingerprintOfTheirResultAlone) {

@@ -85,6 +85,14 @@ Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> cho
                 standing);
 }
 
+Axis OrAuto(Axis axis, std::string_view defaults) {
+  axis.canonical = [canonical = std::move(axis.canonical)](std::string_view text) {
+    return text == kAuto ? std::string(kAuto) : canonical(text);
+  };
+  axis.values = ReadValues(axis, defaults);
+  return axis;
+}
+
 std::vector<std::string> ReadValues(const Axis& axis, std::string_view text) {
   std::vector<std::string> values;
   while (true) {

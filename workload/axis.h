@@ -39,6 +39,10 @@ Axis GridAxis(std::string name, std::string help, std::string_view defaults);
 Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> choices,
                 std::string_view defaults, std::string_view standing = "");
 
+// The same axis with one more value, `auto`: what is best here. `defaults` may name it.
+Axis OrAuto(Axis axis, std::string_view defaults);
+inline constexpr std::string_view kAuto = "auto";
+
 // Reads "V1,V2" as values of `axis`. Throws UsageError, which names the axis and the value.
 std::vector<std::string> ReadValues(const Axis& axis, std::string_view text);
 

@@ -101,6 +101,12 @@ void FillCollective(Stream& stream, void* data, long count, Element element,
 // A number that depends on every bit of the data and on its position. The data is in host memory;
 // `bytes` is a multiple of 4.
 std::uint64_t FingerprintOf(const void* data, std::size_t bytes);
+// The same of data on the device, for large results. `first_word` is the place, in words of 4
+// bytes, that the data has in the whole: the fingerprints of all pieces add up to that of the
+// whole. Waits for `stream`.
+std::uint64_t FingerprintOnDevice(Device& device, Stream& stream, const void* data,
+                                  std::size_t bytes, std::uint64_t first_word,
+                                  std::chrono::milliseconds timeout);
 // Sets every byte to 0xFF: a NaN in each floating-point type, −1 in int32.
 void Poison(Stream& stream, void* data, std::size_t bytes);
 
@@ -135,5 +141,17 @@ Verdict FindFault(const Machine& machine, Stream& stream, const void* data, long
 // was not.
 std::string FindUnwritten(Device& device, Stream& stream, const void* data, long count,
                           Element element, std::chrono::milliseconds timeout);
+
+// Rows and columns of a matrix that is stored row by row.
+struct MatrixView {
+  const void* data = nullptr;
+  Element element = Element::kFloat32;
+  long rows = 0;
+  long columns = 0;
+  long stride = 0;  // elements from one row to the next, at least `columns`
+};
+// The same of a matrix: "element [3,5] was not written".
+std::string FindUnwritten(Device& device, Stream& stream, const MatrixView& matrix,
+                          std::chrono::milliseconds timeout);
 
 }  // namespace overlapbench

@@ -57,6 +57,9 @@ class Workload {
   [[nodiscard]] virtual Cost cost() const = 0;
   // Fills the inputs with random values and poisons the outputs.
   virtual void Reset(Stream& stream) = 0;
+  // Poisons the outputs once more, after all works of a run are reset: of works that wait for each
+  // other in turn, one's Reset has filled what another one is to write. Most need not.
+  virtual void PoisonResult(Stream& /*stream*/) {}
   // The measured work. It may be called any number of times between Reset and Verify. The result
   // needs to be right after exactly one call.
   virtual void Enqueue(Stream& stream) = 0;
@@ -106,6 +109,12 @@ struct WorkloadSpec {
   bool baseline = true;  // whether it is also measured alone, in Compute or Comm
   bool collective = false;
   std::vector<Axis> axes;
+  // Of a communication or copy: whether a copy engine moves its data, which takes no SMs. An empty
+  // function: none does.
+  std::function<bool(const Settings&)> by_copy_engine;
+  [[nodiscard]] bool IsByCopyEngine(const Settings& settings) const {
+    return by_copy_engine && by_copy_engine(settings);
+  }
   // Why this machine cannot run it; "" if it can.
   std::string missing;
   // Why a combination of values does not exist; "" if it does. An empty function: all exist.

@@ -10,7 +10,7 @@ namespace {
 
 // A build for earlier GPUs leaves this file's device code unused.
 #pragma nv_diag_suppress 177
-constexpr int kThreads = 1024;  // one works; the others keep other kernels' blocks off the SM
+constexpr int kBulkThreads = 1024;  // one works; the others keep other kernels' blocks off the SM
 constexpr int kStageBytes = 16 * 1024;
 constexpr int kStages = 12;
 // Stages that are being filled. Those being emptied are few: what SMs send faster than the link
@@ -142,7 +142,7 @@ __device__ Share ShareOf(const PackedMoves& plan, const AddressedMove* moves, in
                       : Share{moves + own, count - own, block - half, blocks - half};
 }
 
-__global__ __launch_bounds__(kThreads,
+__global__ __launch_bounds__(kBulkThreads,
                              1) void MoveInBulk(const __grid_constant__ PackedMoves plan,
                                                 const __grid_constant__ PeerMeeting meeting) {
 #if __CUDA_ARCH__ >= 900  // earlier ones have no bulk copies
@@ -198,7 +198,7 @@ void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
   }
   CUDA_CHECK(
       cudaFuncSetAttribute(MoveInBulk, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
-  MoveInBulk<<<blocks, kThreads, sizeof(Ring), static_cast<cudaStream_t>(stream.native())>>>(
+  MoveInBulk<<<blocks, kBulkThreads, sizeof(Ring), static_cast<cudaStream_t>(stream.native())>>>(
       packed, meeting);
   CUDA_CHECK(cudaGetLastError());
 }

@@ -1,14 +1,13 @@
 // Collectives of our own, over the memory of the other GPUs on this node.
 //
-// Each rank maps the buffers of all others (device/cuda/shared_memory.h) and carries out its part
+// Each rank has mapped the buffers of all others (comm/cuda/peer_memory.h) and carries out its part
 // of a plan (comm/peer_plan.h): by a kernel with a given number of SMs (comm/cuda/peer_move.h), or
 // by copy engines. Copies stand in the stream like any others. The ranks meet by words that one
 // stream writes to a peer's memory and another waits for (CUDA Driver API, "Stream Memory
 // Operations"), which takes no SM.
 //
 // A wait of a kernel ends after the timeout. A wait of a stream does not end by itself; the host,
-// which waits for the stream with a timeout, then ends the job, and Abort lets the streams go. The
-// memory of a rank that has died stays mapped until this process ends.
+// which waits for the stream with a timeout, then ends the job, and Abort lets the streams go.
 
 #include <cudaTypedefs.h>
 #include <cuda_runtime.h>
@@ -22,42 +21,16 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/cuda/peer_memory.h"
 #include "comm/cuda/peer_move.h"
 #include "comm/peer_plan.h"
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
 #include "device/cuda/shared_memory.h"
 #include "device/cuda/sm_hold.h"
-#include "ranks/descriptors.h"
 
 namespace overlapbench {
 namespace {
-
-// A buffer of the same size on every rank, mapped on this one.
-class PeerArray {
- public:
-  PeerArray(Ranks& ranks, std::size_t bytes) : mapped_(ranks.size()) {
-    std::unique_ptr<SharedMemory> own;
-    ranks.Together("sharing memory", [&] { own = std::make_unique<SharedMemory>(bytes); });
-    const auto descriptors = ExchangeDescriptors(ranks, own->descriptor());
-    ranks.Together("mapping shared memory", [&] {
-      for (int peer = 0; peer < ranks.size(); ++peer) {
-        mapped_[peer] = peer == ranks.rank() ? std::move(*own).TakeBuffer()
-                                             : MapShared(descriptors[peer], bytes);
-      }
-    });
-  }
-  [[nodiscard]] std::byte* At(int rank) const {
-    return static_cast<std::byte*>(mapped_[rank].data());
-  }
-  [[nodiscard]] bool Holds(int rank, const void* address) const {
-    const auto* const byte = static_cast<const std::byte*>(address);
-    return byte >= At(rank) && byte < At(rank) + mapped_[rank].bytes();
-  }
-
- private:
-  std::vector<Buffer> mapped_;
-};
 
 // A word that host and device both see.
 class HostWord {
@@ -84,9 +57,11 @@ class HostWord {
 
 class PeerCommunicator : public Communicator, public Link {
  public:
-  PeerCommunicator(const Machine& machine, const PeerOptions& options)
+  PeerCommunicator(const Machine& machine, const PeerOptions& options,
+                   std::shared_ptr<PeerMemory> memory)
       : machine_(machine),
         options_(options),
+        memory_(std::move(memory)),
         flags_(machine.ranks, kFlagsBytes),
         write_value_(reinterpret_cast<PFN_cuStreamWriteValue32_v11070>(
             DriverEntryPoint("cuStreamWriteValue32", 11070))),
@@ -112,16 +87,15 @@ class PeerCommunicator : public Communicator, public Link {
   [[nodiscard]] int rank() const override { return machine_.ranks.rank(); }
   [[nodiscard]] int size() const override { return machine_.ranks.size(); }
 
-  Buffer Allocate(std::size_t bytes) override {
-    const auto array = std::make_shared<PeerArray>(machine_.ranks, bytes);
-    arrays_.push_back(array);
-    return {array->At(rank()), bytes, [array](void* /*memory*/) {}};
-  }
+  Buffer Allocate(std::size_t bytes) override { return memory_->Allocate(bytes); }
   [[nodiscard]] std::size_t scratch_bytes(const CollectiveCall& call) const override {
+    if (!Adds(call.operation)) return 0;
     return ScratchCount(ProblemOf(call), DirectionOf(call)) * SizeOf(call.element);
   }
 
   void Enqueue(Stream& stream, const CollectiveCall& call) override {
+    if (call.operation == Operation::kSend) return Send(stream, call);
+    if (call.operation == Operation::kReceive) return Receive(stream, call);
     const AddressedPlan plan = PlanOf(call);
     if (options_.engine == PeerEngine::kCopy)
       EnqueueCopies(stream, plan);
@@ -157,6 +131,9 @@ class PeerCommunicator : public Communicator, public Link {
 
  private:
   static constexpr std::size_t kWordBytes = 16;  // that the kernels move
+  // Behind the phases' words in the flags of streams.
+  static constexpr std::size_t kMayWrite = PackedMoves::kMostPhases;
+  static constexpr std::size_t kHasWritten = kMayWrite + 1;
   // Flags of kernels, then those of streams, then two words for each block of this rank's kernels.
   static constexpr std::size_t kFlagsBytes =
       2 * kPeerFlagBytes + 2 * sizeof(std::uint32_t) * kMostPeerBlocks;
@@ -175,28 +152,24 @@ class PeerCommunicator : public Communicator, public Link {
     return call.operation == Operation::kShiftRing ? call.count : call.segment;
   }
   [[nodiscard]] PeerProblem ProblemOf(const CollectiveCall& call) const {
-    const bool in_place = ArrayOf(call.send) == ArrayOf(call.receive);
-    return {call.operation, size(), SegmentOf(call), in_place, 0};
-  }
-
-  [[nodiscard]] const PeerArray* ArrayOf(const void* address) const {
-    for (const auto& array : arrays_) {
-      const auto held = array.lock();
-      if (held != nullptr && held->Holds(rank(), address)) return held.get();
-    }
-    throw Error("a collective over peers' memory got a buffer that they do not share");
+    const bool in_place = call.operation != Operation::kShiftRing &&
+                          memory_->Locate(call.send).array == memory_->Locate(call.receive).array;
+    return {call.operation, size(), SegmentOf(call), in_place, 0, call.shift};
   }
 
   [[nodiscard]] AddressedPlan PlanOf(const CollectiveCall& call) const {
-    const std::array<const PeerArray*, 3> arrays = {
-        ArrayOf(call.send), ArrayOf(call.receive),
-        call.scratch == nullptr ? nullptr : ArrayOf(call.scratch)};
+    const PeerProblem problem = ProblemOf(call);
+    // In place, the larger of the two buffers begins first.
+    const void* const larger = std::min(call.send, static_cast<const void*>(call.receive));
+    const std::array buffers = {memory_->Locate(problem.in_place ? larger : call.send),
+                                memory_->Locate(problem.in_place ? larger : call.receive),
+                                memory_->Locate(call.scratch)};
     const auto address = [&](const Place& place) {
-      return arrays[static_cast<std::size_t>(place.buffer)]->At(place.rank) +
+      return buffers[static_cast<std::size_t>(place.buffer)].At(place.rank) +
              place.first * static_cast<long>(SizeOf(call.element));
     };
     AddressedPlan plan{{}, SegmentOf(call), call.element, false};
-    for (const MovePhase& phase : PeerPlan(ProblemOf(call), DirectionOf(call), rank())) {
+    for (const MovePhase& phase : PeerPlan(problem, DirectionOf(call), rank())) {
       plan.phases.emplace_back();
       plan.ends_at_peers = false;
       for (const Move& move : phase) {
@@ -243,22 +216,44 @@ class PeerCommunicator : public Communicator, public Link {
     return reinterpret_cast<CUdeviceptr>(flags_.At(of_rank) + kPeerFlagBytes) +
            (phase * kMostPeers + from_rank) * sizeof(std::uint32_t);
   }
+  // Tells `peer` the number, when the stream comes to it; waits until `peer` has told it this rank.
+  void Tell(Stream& stream, int peer, std::size_t phase, std::uint32_t number) const {
+    ThrowIfDriverFailed(
+        write_value_(static_cast<CUstream>(NativeStream(stream)), StreamFlag(peer, rank(), phase),
+                     number, CU_STREAM_WRITE_VALUE_DEFAULT),
+        "cuStreamWriteValue32");
+  }
+  void AwaitTold(Stream& stream, int peer, std::size_t phase, std::uint32_t number) const {
+    ThrowIfDriverFailed(
+        wait_value_(static_cast<CUstream>(NativeStream(stream)), StreamFlag(rank(), peer, phase),
+                    number, CU_STREAM_WAIT_VALUE_GEQ),
+        "cuStreamWaitValue32");
+  }
   void MeetInStream(std::size_t phase) {
     Lane& lane = lanes_[phase];
-    const auto native = static_cast<CUstream>(NativeStream(*lane.here));
     ++lane.meetings;
-    for (int peer = 0; peer < size(); ++peer) {
-      if (peer == rank()) continue;
-      ThrowIfDriverFailed(write_value_(native, StreamFlag(peer, rank(), phase), lane.meetings,
-                                       CU_STREAM_WRITE_VALUE_DEFAULT),
-                          "cuStreamWriteValue32");
-    }
-    for (int peer = 0; peer < size(); ++peer) {
-      if (peer == rank()) continue;
-      ThrowIfDriverFailed(wait_value_(native, StreamFlag(rank(), peer, phase), lane.meetings,
-                                      CU_STREAM_WAIT_VALUE_GEQ),
-                          "cuStreamWaitValue32");
-    }
+    for (int peer = 0; peer < size(); ++peer)
+      if (peer != rank()) Tell(*lane.here, peer, phase, lane.meetings);
+    for (int peer = 0; peer < size(); ++peer)
+      if (peer != rank()) AwaitTold(*lane.here, peer, phase, lane.meetings);
+  }
+
+  // ---- Sends and receives, by copy engine
+  //
+  // The receiver says when its memory may be written to, and the sender when it has written.
+  // Neither waits for an SM, so a receive may be posted as early as its memory is free.
+
+  void Send(Stream& stream, const CollectiveCall& call) {
+    const std::uint32_t number = ++sent_.at(call.peer);
+    AwaitTold(stream, call.peer, kMayWrite, number);
+    EnqueueEngineCopy(stream, {memory_->Locate(call.receive).At(call.peer), call.send,
+                               call.count * SizeOf(call.element)});
+    Tell(stream, call.peer, kHasWritten, number);
+  }
+  void Receive(Stream& stream, const CollectiveCall& call) {
+    const std::uint32_t number = ++received_.at(call.peer);
+    Tell(stream, call.peer, kMayWrite, number);
+    AwaitTold(stream, call.peer, kHasWritten, number);
   }
 
   // Sums are made in pieces: while a kernel adds one piece, engines copy others. Without sums the
@@ -351,7 +346,9 @@ class PeerCommunicator : public Communicator, public Link {
     if (scratch_bytes(call) > 0) return {options_.sms, ""};
     const bool finished = FinishesWithoutSms(
         machine_.device,
-        {[&](Stream& stream) { Enqueue(stream, call); },
+        {[&](Stream& stream) {
+           if (call.count > 0) Enqueue(stream, call);
+         },
          [this](const auto& step) { machine_.ranks.Together("holding all SMs", step); },
          machine_.timeout});
     if (finished) return {0, ""};
@@ -360,6 +357,7 @@ class PeerCommunicator : public Communicator, public Link {
 
   Machine machine_;
   PeerOptions options_;
+  std::shared_ptr<PeerMemory> memory_;
   int ordinal_ = 0;
   HostWord stop_;
   HostWord failed_;
@@ -368,7 +366,8 @@ class PeerCommunicator : public Communicator, public Link {
   PFN_cuStreamWaitValue32_v11070 wait_value_;
   std::vector<Lane> lanes_;  // of phases
   std::unique_ptr<Event> forked_;
-  std::vector<std::weak_ptr<PeerArray>> arrays_;
+  std::array<std::uint32_t, kMostPeers> sent_{};  // to each peer, and received from it
+  std::array<std::uint32_t, kMostPeers> received_{};
 };
 
 }  // namespace
@@ -391,8 +390,9 @@ std::string PeersUnavailable(const Machine& machine) {
 }
 
 std::unique_ptr<Communicator> MakePeerCommunicator(const Machine& machine,
-                                                   const PeerOptions& options) {
-  return std::make_unique<PeerCommunicator>(machine, options);
+                                                   const PeerOptions& options,
+                                                   std::shared_ptr<PeerMemory> memory) {
+  return std::make_unique<PeerCommunicator>(machine, options, std::move(memory));
 }
 
 }  // namespace overlapbench

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "comm/cuda/peer_move.h"
+#include "device/cuda/gpu_clock.h"
 
 namespace overlapbench {
 
@@ -35,12 +36,6 @@ __device__ inline std::uint32_t LoadAcquired(const std::uint32_t* flag) {
   return value;
 }
 
-__device__ inline std::uint64_t Now_ns() {
-  std::uint64_t now_ns;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now_ns));
-  return now_ns;
-}
-
 // Waits until `flag` is `number` or later; the difference tells, because numbers wrap around.
 __device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
                                const PeerMeeting& meeting) {
@@ -50,8 +45,8 @@ __device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
     for (int spin = 0; spin < kSpins; ++spin) {
       if (static_cast<std::int32_t>(LoadAcquired(flag) - number) >= 0) return true;
     }
-    if (deadline_ns == 0) deadline_ns = Now_ns() + meeting.timeout_ns;
-    if (LoadAcquired(meeting.stop) != 0 || Now_ns() > deadline_ns) return false;
+    if (deadline_ns == 0) deadline_ns = GpuNow_ns() + meeting.timeout_ns;
+    if (LoadAcquired(meeting.stop) != 0 || GpuNow_ns() > deadline_ns) return false;
   }
 }
 

@@ -7,7 +7,7 @@
 namespace overlapbench {
 namespace {
 
-constexpr int kThreads = 1024;
+constexpr int kMoveThreads = 1024;
 constexpr int kInFlight = 4;
 
 // ---- Moving
@@ -22,7 +22,8 @@ __device__ uint4 Load(const uint4* from) {
   return value;
 }
 
-// Words of a thread: `first`, and every kThreads-th after it. All are loaded before any is stored.
+// Words of a thread: `first`, and every kMoveThreads-th after it. All are loaded before any is
+// stored.
 template <int kWords>
 struct InFlight {
   uint4 words[kWords];
@@ -30,14 +31,14 @@ struct InFlight {
   __device__ void LoadFrom(const void* from, long first) {
     const uint4* source = static_cast<const uint4*>(from) + first;
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) words[i] = Load(source + i * kThreads);
+    for (int i = 0; i < kWords; ++i) words[i] = Load(source + i * kMoveThreads);
   }
   __device__ void StoreTo(const AddressedMove& move, long first) const {
 #pragma unroll 1
     for (int to = 0; to < move.destinations; ++to) {
       uint4* destination = static_cast<uint4*>(move.to[to]) + first;
 #pragma unroll
-      for (int i = 0; i < kWords; ++i) destination[i * kThreads] = words[i];
+      for (int i = 0; i < kWords; ++i) destination[i * kMoveThreads] = words[i];
     }
   }
 };
@@ -86,7 +87,7 @@ __device__ void DoMoves(const AddressedMove* moves, int count, long first) {
       constexpr int kAtATime = std::max(1, std::min(kWords, 8 / kSources));
 #pragma unroll 1
       for (int done = 0; done < kWords; done += kAtATime)
-        Add<Type, kSources, kAtATime>(moves[i], first + done * kThreads);
+        Add<Type, kSources, kAtATime>(moves[i], first + done * kMoveThreads);
     } else if (i + 1 < count && moves[i + 1].sources == 1) {
       Copy<kWords>(moves[i], moves[i + 1], first);
       ++i;
@@ -103,17 +104,17 @@ __device__ void DoPhase(const AddressedMove* moves, int count, const PackedMoves
        begin += gridDim.x * plan.tile_words) {
     const long end = min(begin + plan.tile_words, plan.words);
     long first = begin + threadIdx.x;
-    if (end - begin == kInFlight * kThreads) {
+    if (end - begin == kInFlight * kMoveThreads) {
       DoMoves<Type, kSources, kInFlight>(moves, count, first);
     } else {
 #pragma unroll 1
-      for (; first < end; first += kThreads) DoMoves<Type, kSources, 1>(moves, count, first);
+      for (; first < end; first += kMoveThreads) DoMoves<Type, kSources, 1>(moves, count, first);
     }
   }
 }
 
 template <class Type, int kSources>
-__global__ __launch_bounds__(kThreads,
+__global__ __launch_bounds__(kMoveThreads,
                              1) void MovePeers(const __grid_constant__ PackedMoves plan,
                                                const __grid_constant__ PeerMeeting meeting) {
   std::uint32_t number = meeting.meetings[blockIdx.x];
@@ -132,7 +133,7 @@ __global__ __launch_bounds__(kThreads,
 template <class Type, int kSources>
 void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
                  const PeerMeeting& meeting) {
-  MovePeers<Type, kSources><<<blocks, kThreads, 0, stream>>>(plan, meeting);
+  MovePeers<Type, kSources><<<blocks, kMoveThreads, 0, stream>>>(plan, meeting);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -170,7 +171,7 @@ PackedMoves Packed(const AddressedPlan& plan, int blocks, std::size_t tile_bytes
 void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan) {
   const auto native = static_cast<cudaStream_t>(stream.native());
-  const PackedMoves packed = Packed(plan, blocks, kThreads * kInFlight * sizeof(uint4));
+  const PackedMoves packed = Packed(plan, blocks, kMoveThreads * kInFlight * sizeof(uint4));
   int most_sources = 1;
   for (const auto& phase : plan.phases)
     for (const AddressedMove& move : phase) most_sources = std::max(most_sources, move.sources);

@@ -1,13 +1,14 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "comm/stand_in.h"
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
+#include "device/cuda/gpu_clock.h"
 #include "workload/data.h"
+#include "workload/own_time.h"
 #include "workload/registry.h"
 
 namespace overlapbench {
@@ -18,12 +19,6 @@ constexpr int kWarp = 32;
 constexpr long kWordBytes = 16;
 constexpr std::uint32_t kSeed = 8000;
 constexpr int kMost = 256;
-
-__device__ unsigned long long NowNs() {
-  unsigned long long now_ns = 0;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now_ns));
-  return now_ns;
-}
 
 // Some registers of every thread, in use from here until Sum(), so that no other block finds room
 // on the SM: with the kernel's own they are 64 a thread. They hold what the compiler cannot know.
@@ -77,13 +72,13 @@ __device__ void CopyShare(const StandInTask& task) {
 
 __global__ __launch_bounds__(kThreads, 1) void HoldAndCopy(StandInTask task) {
   const HeldRegisters registers(task.words);
-  const unsigned long long started_ns = NowNs();
+  const unsigned long long started_ns = GpuNow_ns();
   if (threadIdx.x < task.copying_threads) CopyShare(task);
-  while (NowNs() - started_ns < task.duration_ns) __nanosleep(500);
+  while (GpuNow_ns() - started_ns < task.duration_ns) __nanosleep(500);
   // A condition that never holds, for the sake of the registers.
-  const auto factor = static_cast<unsigned>(NowNs());
+  const auto factor = static_cast<unsigned>(GpuNow_ns());
   const bool is_late = registers.Sum(factor) == 0 && task.duration_ns == ~0ULL;
-  if (threadIdx.x == 0 && !is_late) atomicMin(task.shortest_ns, NowNs() - started_ns);
+  if (threadIdx.x == 0 && !is_late) atomicMin(task.shortest_ns, GpuNow_ns() - started_ns);
 }
 
 class StandIn : public Workload {
@@ -104,6 +99,7 @@ class StandIn : public Workload {
     options_.span_bytes = memory_.bytes();
     copying_warps_ = block_words() == 0 ? 0 : FewestWarps();
     options_ = asked;
+    held_us_ = asked.duration_us - Overhead_us();
   }
 
   [[nodiscard]] Cost cost() const override {
@@ -122,18 +118,14 @@ class StandIn : public Workload {
         cudaMemsetAsync(shortest_ns_.data(), 0xFF, shortest_ns_.bytes(), NativeStream(stream)));
   }
 
-  void Enqueue(Stream& stream) override {
-    EnqueueFor(stream, copying_warps_,
-               static_cast<unsigned long long>(1000 * options_.duration_us));
-  }
+  void Enqueue(Stream& stream) override { EnqueueFor(stream, copying_warps_, held_us_); }
 
   Verdict Verify(Stream& stream) override {
     unsigned long long shortest_ns = 0;
     stream.Copy(&shortest_ns, shortest_ns_.data(), sizeof(shortest_ns));
     stream.Synchronize(machine_.timeout, "verifying StandIn");
     if (shortest_ns == ~0ULL) return {1, 0, "the stand-in did not run"};
-    if (static_cast<double>(shortest_ns) < 1000 * std::floor(options_.duration_us))
-      return {1, 0, "the stand-in ended before its time"};
+    if (shortest_ns < Nanoseconds(held_us_)) return {1, 0, "the stand-in ended before its time"};
     const long window_count = window_words() * kWordBytes / 4;
     const long copied = std::min(block_words(), window_words()) * kWordBytes / 4;
     for (int block = 0; copied > 0 && block < options_.sms; ++block) {
@@ -167,13 +159,17 @@ class StandIn : public Workload {
     return std::max(half_bytes() / kWordBytes / options_.sms, 1L);
   }
 
-  void EnqueueFor(Stream& stream, int warps, unsigned long long duration_ns) {
+  static unsigned long long Nanoseconds(double time_us) {
+    return static_cast<unsigned long long>(1000 * std::max(time_us, 0.0));
+  }
+
+  void EnqueueFor(Stream& stream, int warps, double held_us) {
     const StandInTask task{static_cast<const uint4*>(memory_.data()),
                            reinterpret_cast<uint4*>(to()),
                            window_words(),
                            block_words(),
                            warps * kWarp,
-                           duration_ns,
+                           Nanoseconds(held_us),
                            static_cast<unsigned long long*>(shortest_ns_.data()),
                            static_cast<const unsigned*>(words_.data())};
     HoldAndCopy<<<options_.sms, kThreads, 0, NativeStream(stream)>>>(task);
@@ -182,25 +178,25 @@ class StandIn : public Workload {
 
   // That copy all in the time on this GPU; all warps where none would do.
   int FewestWarps() {
-    const auto stream = machine_.device.CreateStream();
-    Reset(*stream);
     int fewest = kThreads / kWarp;
     for (int too_few = 0; fewest - too_few > 1;) {
       const int warps = (too_few + fewest) / 2;
-      (CopyTime_us(*stream, warps) <= options_.duration_us ? fewest : too_few) = warps;
+      (Time_us(1, warps, 0) <= options_.duration_us ? fewest : too_few) = warps;
     }
     return fewest;
   }
 
-  double CopyTime_us(Stream& stream, int warps) {
-    const auto begin = machine_.device.CreateEvent();
-    const auto end = machine_.device.CreateEvent();
-    EnqueueFor(stream, warps, 0);
-    stream.Record(*begin);
-    EnqueueFor(stream, warps, 0);
-    stream.Record(*end);
-    stream.Synchronize(machine_.timeout, "timing a stand-in");
-    return 1000 * machine_.device.ElapsedMs(*begin, *end);
+  // What launching it and its end add to the time that it holds the SMs for.
+  double Overhead_us() {
+    constexpr int kRuns = 7;
+    return Time_us(kRuns, copying_warps_, options_.duration_us) - options_.duration_us;
+  }
+
+  double Time_us(int runs, int warps, double held_us) {
+    const auto stream = machine_.device.CreateStream();
+    Reset(*stream);
+    return ShortestTime_us(machine_, *stream, runs, "a stand-in",
+                           [&] { EnqueueFor(*stream, warps, held_us); });
   }
 
   Machine machine_;
@@ -210,6 +206,7 @@ class StandIn : public Workload {
   Buffer shortest_ns_;
   Buffer words_;
   int copying_warps_ = 0;
+  double held_us_ = 0;  // by the kernel; with its launch and end it takes options_.duration_us
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
+#include "device/cuda/cupti_watch.h"
 #include "device/cuda/graph_capture.h"
 #include "device/cuda/nvml.h"
 #include "device/cuda/sm_partition.h"
@@ -110,6 +111,7 @@ class CudaDevice : public Device {
 
   [[nodiscard]] Backend backend() const override { return Backend::kCuda; }
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  void UseInThisThread() override { CUDA_CHECK(cudaSetDevice(ordinal_)); }
   [[nodiscard]] Memory memory(MemoryKind kind) const override {
     if (kind != MemoryKind::kDevice) return HostMemory();
     Memory memory;
@@ -131,7 +133,7 @@ class CudaDevice : public Device {
     return std::make_unique<CudaEvent>(false);
   }
   std::unique_ptr<Stream> CreateHostStream() override {
-    return std::make_unique<HostStream>(std::make_shared<CorePool>(1));
+    return std::make_unique<HostStream>(std::make_shared<CorePool>(1), log_);
   }
   std::unique_ptr<Event> CreateHostEvent() override { return std::make_unique<HostEvent>(); }
   std::unique_ptr<Gate> CreateGate() override { return std::make_unique<CudaGate>(); }
@@ -171,6 +173,7 @@ class CudaDevice : public Device {
     if (!nvml_->available()) return std::make_unique<BlindThrottleWatch>();
     return std::make_unique<PollingThrottleWatch>(nvml_);
   }
+  std::unique_ptr<ActivityWatch> WatchActivities() override { return WatchByCupti(log_); }
   [[nodiscard]] DeviceUse Use() const override { return nvml_->Use(); }
 
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
@@ -224,7 +227,8 @@ class CudaDevice : public Device {
   }
 
   int ordinal_;
-  std::shared_ptr<const Nvml> nvml_;  // watches share it
+  std::shared_ptr<const Nvml> nvml_;                                    // watches share it
+  std::shared_ptr<ActivityLog> log_ = std::make_shared<ActivityLog>();  // of host streams
   DeviceInfo info_;
   std::map<int, std::weak_ptr<const SmPartition>> partitions_;
 };

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <vector>
 
 #include "device/cuda/nvml_api.h"
 
@@ -122,13 +123,16 @@ DeviceUse Nvml::Use() const {
       library_->utilization(library_->gpu, &utilization) == NVML_SUCCESS) {
     use.busy_pct = utilization.gpu;
   }
-  // Without room for them, NVML only counts.
-  unsigned processes = 0;
-  if (library_->processes != nullptr) {
-    const nvmlReturn_t code = library_->processes(library_->gpu, &processes, nullptr);
-    if (code == NVML_SUCCESS || code == NVML_ERROR_INSUFFICIENT_SIZE)
-      use.processes = static_cast<int>(processes);
-  }
+  if (library_->processes == nullptr) return use;
+  // Without room for them, NVML only counts. More may come before it lists them.
+  constexpr unsigned kMore = 16;
+  unsigned count = 0;
+  library_->processes(library_->gpu, &count, nullptr);
+  count += kMore;
+  std::vector<nvmlProcessInfo_t> found(count);
+  if (library_->processes(library_->gpu, &count, found.data()) != NVML_SUCCESS) return use;
+  found.resize(count);
+  for (const nvmlProcessInfo_t& process : found) use.processes.push_back(process.pid);
   return use;
 }
 

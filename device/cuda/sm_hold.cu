@@ -5,13 +5,14 @@
 
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
+#include "device/cuda/gpu_clock.h"
 #include "device/cuda/sm_hold.h"
 #include "device/wait.h"
 
 namespace overlapbench {
 namespace {
 
-constexpr int kThreads = 512;  // divides the number of threads that any SM holds
+constexpr int kHoldThreads = 512;  // divides the number of threads that any SM holds
 constexpr auto kHold = std::chrono::seconds(1);
 
 // Words on the host, which the device sees too. It cannot count in them: a GPU has no atomics on
@@ -22,17 +23,15 @@ struct Words {
 };
 
 // Ends by itself too, should the host die.
-__global__ __launch_bounds__(kThreads) void Hold(Words* words, unsigned* running,
-                                                 unsigned long long most_ns) {
+__global__ __launch_bounds__(kHoldThreads) void Hold(Words* words, unsigned* running,
+                                                     unsigned long long most_ns) {
   if (threadIdx.x != 0) return __syncthreads();
-  unsigned long long started_ns;
-  unsigned long long now_ns;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(started_ns));
+  const std::uint64_t started_ns = GpuNow_ns();
   if (atomicAdd(running, 1) + 1 == gridDim.x) *static_cast<volatile unsigned*>(&words->held) = 1;
   do {
     __nanosleep(1000);
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now_ns));
-  } while (*static_cast<volatile unsigned*>(&words->free) == 0 && now_ns - started_ns < most_ns);
+  } while (*static_cast<volatile unsigned*>(&words->free) == 0 &&
+           GpuNow_ns() - started_ns < most_ns);
   __syncthreads();
 }
 
@@ -47,7 +46,7 @@ class Holder {
     int ordinal = 0;
     CUDA_CHECK(cudaGetDevice(&ordinal));
     CUDA_CHECK(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, ordinal));
-    blocks_ = device.info().multiprocessors * (threads / kThreads);
+    blocks_ = device.info().multiprocessors * (threads / kHoldThreads);
   }
   ~Holder() {
     Free();
@@ -61,7 +60,7 @@ class Holder {
   void Take() {
     constexpr auto kMost = std::chrono::nanoseconds(4 * kHold);
     CUDA_CHECK(cudaMemsetAsync(running_.data(), 0, sizeof(unsigned), NativeStream(*stream_)));
-    Hold<<<blocks_, kThreads, 0, NativeStream(*stream_)>>>(
+    Hold<<<blocks_, kHoldThreads, 0, NativeStream(*stream_)>>>(
         words_, static_cast<unsigned*>(running_.data()), kMost.count());
     CUDA_CHECK(cudaGetLastError());
     const auto all_run = [this] { return std::atomic_ref(words_->held).load() != 0; };

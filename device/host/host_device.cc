@@ -61,12 +61,14 @@ class HostDevice : public Device {
 
   [[nodiscard]] Backend backend() const override { return Backend::kHost; }
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  void UseInThisThread() override {}
   [[nodiscard]] Memory memory(MemoryKind /*kind*/) const override { return HostMemory(); }
 
   [[nodiscard]] int priorities() const override { return 1; }
   std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
     RequirePartition(info_, options.sms);
-    return std::make_unique<HostStream>(pool_, options.sms == 0 ? pool_->cores() : options.sms);
+    return std::make_unique<HostStream>(pool_, options.sms == 0 ? pool_->cores() : options.sms,
+                                        log_);
   }
   std::unique_ptr<Event> CreateEvent() override { return std::make_unique<HostEvent>(); }
   std::unique_ptr<Event> CreateUntimedEvent() override {
@@ -109,6 +111,9 @@ class HostDevice : public Device {
   std::unique_ptr<ThrottleWatch> WatchThrottling() override {
     return std::make_unique<BlindThrottleWatch>();
   }
+  std::unique_ptr<ActivityWatch> WatchActivities() override {
+    return std::make_unique<HostActivityWatch>(log_);
+  }
   // The cores' load says more (host_load.h).
   [[nodiscard]] DeviceUse Use() const override { return {}; }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
@@ -122,6 +127,7 @@ class HostDevice : public Device {
 
  private:
   std::shared_ptr<CorePool> pool_;
+  std::shared_ptr<ActivityLog> log_ = std::make_shared<ActivityLog>();
   DeviceInfo info_;
 };
 

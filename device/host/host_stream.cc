@@ -59,8 +59,9 @@ std::shared_ptr<HostEvent::Mark> HostEvent::NewMark() {
   return mark_;
 }
 
-HostStream::HostStream(std::shared_ptr<CorePool> pool, int most_cores)
-    : pool_(std::move(pool)), most_cores_(most_cores) {
+HostStream::HostStream(std::shared_ptr<CorePool> pool, int most_cores,
+                       std::shared_ptr<ActivityLog> log)
+    : pool_(std::move(pool)), most_cores_(most_cores), log_(std::move(log)) {
   worker_ = std::thread([this] { Work(); });
 }
 
@@ -73,10 +74,22 @@ HostStream::~HostStream() {
   worker_.join();
 }
 
-void HostStream::Enqueue(std::function<void()> task) {
-  EnqueueMark([this, task = std::move(task)] {
+void HostStream::Enqueue(std::function<void()> task, const Activity& activity) {
+  EnqueueActivity(activity, [this, task = std::move(task)] {
     RunOne(task);
     clock_ = std::chrono::steady_clock::now();
+  });
+}
+
+void HostStream::EnqueueActivity(const Activity& activity, std::function<void()> task) {
+  if (!log_->is_on()) {
+    EnqueueMark(std::move(task));
+    return;
+  }
+  EnqueueMark([this, note = log_->Enqueued(number_, activity), task = std::move(task)] {
+    const TimePoint begin = std::max(clock_, note.enqueued);
+    task();
+    log_->Add(note, begin, std::max(begin, clock_));
   });
 }
 
@@ -87,7 +100,8 @@ void HostStream::EnqueueMark(std::function<void()> task) {
 }
 
 void HostStream::EnqueueBlocks(int blocks, std::function<void(int)> block) {
-  Enqueue([this, blocks, block = std::move(block)] { pool_->Run(blocks, block, most_cores_); });
+  Enqueue([this, blocks, block = std::move(block)] { pool_->Run(blocks, block, most_cores_); },
+          {.blocks = blocks});
 }
 
 void HostStream::Record(Event& event) {
@@ -101,11 +115,13 @@ void HostStream::Record(Event& event) {
 void HostStream::Wait(const Event& event) {
   auto mark = AsHostEvent(event).mark();
   if (mark == nullptr) return;
-  EnqueueMark([this, mark] { clock_ = std::max(clock_, mark->AwaitPassed()); });
+  EnqueueActivity({.kind = ActivityKind::kWait},
+                  [this, mark] { clock_ = std::max(clock_, mark->AwaitPassed()); });
 }
 
 void HostStream::Copy(void* destination, const void* source, std::size_t bytes) {
-  Enqueue([=] { std::memcpy(destination, source, bytes); });
+  Enqueue([=] { std::memcpy(destination, source, bytes); },
+          {.name = "Memcpy", .kind = ActivityKind::kCopy, .bytes = static_cast<double>(bytes)});
 }
 
 void HostStream::Synchronize(std::chrono::milliseconds timeout, const std::string& what) {
@@ -151,10 +167,11 @@ double HostElapsedMs(const Event& from, const Event& to) {
 void HostGate::Arm(Stream& stream) {
   const std::lock_guard lock(state_->mutex);
   const long generation = ++state_->armed;
-  stream.host()->Enqueue([state = state_, generation] {
+  const auto wait = [state = state_, generation] {
     std::unique_lock wait_lock(state->mutex);
     state->changed.wait(wait_lock, [&] { return state->released >= generation; });
-  });
+  };
+  stream.host()->Enqueue(wait, {.kind = ActivityKind::kGate});
 }
 
 void HostGate::Release() {

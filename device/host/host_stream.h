@@ -11,10 +11,14 @@
 //
 // The stream keeps what a task throws, and the next Synchronize throws it. The tasks behind it
 // still run, so that every event behind it is recorded.
+//
+// While somebody watches the device's activities (activity_log.h), it stamps its tasks, waits and
+// gates by that clock: a task begins when the stream could begin it.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -22,23 +26,28 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "device/activity.h"
 #include "device/device.h"
+#include "device/host/activity_log.h"
 #include "device/host/core_pool.h"
 
 namespace overlapbench {
 
 class HostStream : public Stream {
  public:
-  explicit HostStream(const std::shared_ptr<CorePool>& pool) : HostStream(pool, pool->cores()) {}
+  explicit HostStream(const std::shared_ptr<CorePool>& pool,
+                      std::shared_ptr<ActivityLog> log = std::make_shared<ActivityLog>())
+      : HostStream(pool, pool->cores(), std::move(log)) {}
   // Whose kernels run on at most `most_cores` of the pool's cores.
-  HostStream(std::shared_ptr<CorePool> pool, int most_cores);
+  HostStream(std::shared_ptr<CorePool> pool, int most_cores, std::shared_ptr<ActivityLog> log);
   ~HostStream() override;
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
 
-  // Runs `task` on the worker, in order, and counts it as work.
-  void Enqueue(std::function<void()> task);
+  // Runs `task` on the worker, in order, and counts it as work, or as what `activity` says.
+  void Enqueue(std::function<void()> task, const Activity& activity = {});
   // Runs block(0) … block(blocks − 1) in any order, on as many cores at once as the stream has.
   void EnqueueBlocks(int blocks, std::function<void(int)> block);
 
@@ -52,13 +61,17 @@ class HostStream : public Stream {
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // Enqueue, for tasks that keep the clock themselves.
+  // Enqueue, for tasks that keep the clock themselves. EnqueueMark is for those that are no
+  // activities.
+  void EnqueueActivity(const Activity& activity, std::function<void()> task);
   void EnqueueMark(std::function<void()> task);
   void Work();
   void RunOne(const std::function<void()>& task);
 
   std::shared_ptr<CorePool> pool_;
   int most_cores_;
+  std::shared_ptr<ActivityLog> log_;
+  std::uint64_t number_ = log_->NewStream();
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;

@@ -1,0 +1,188 @@
+// Ddp/Buckets: how much of a data-parallel step's gradient exchange is exposed, and which bucket
+// hides it best?
+//
+// A step goes forward and backward through `layers` equal layers of `width`². The gradients are
+// summed over the ranks in buckets, as data-parallel frameworks do (S. Li et al., PyTorch
+// Distributed: Experiences on Accelerating Data Parallel Training, 2020): whole layers go into a
+// bucket, in the order in which the backward pass makes their gradients, until it holds
+// `bucket_bytes` or more; the first one holds `first_bucket`, so that communication starts early.
+//
+//   comp   forward …   backward L   backward L-1   backward L-2   …
+//   comm                            bucket 1       bucket 2   …
+//
+// An optimizer's update follows when all are summed. The plain form sums when the whole backward
+// pass is done. The sums of the last bucket, which holds the first layers, have nothing left to run
+// beside: that is the least that is exposed.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "benchmarks/training.h"
+#include "comm/tensor_collective.h"
+#include "kernels/layer_stack.h"
+#include "kernels/linear.h"
+
+namespace overlapbench::families {
+namespace {
+
+constexpr std::uint32_t kSeed = 700;
+
+// How many layers each bucket holds.
+std::vector<long> BucketsOf(long layers, long layer_bytes, long first_bytes, long bucket_bytes) {
+  const auto layers_of = [&](long bytes) {
+    return std::max(1L, (bytes + layer_bytes - 1) / layer_bytes);
+  };
+  std::vector<long> buckets;
+  for (long left = layers; left > 0; left -= buckets.back())
+    buckets.push_back(std::min(left, layers_of(buckets.empty() ? first_bytes : bucket_bytes)));
+  return buckets;
+}
+
+struct Step {
+  Step(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
+       const Settings& settings)
+      : machine(catalog.machine),
+        connection(std::make_shared<Connection>(transports, settings)),
+        gradients(MakeTensor(
+            connection, LayerStack::ShapeOfGradients(machine.device, settings.Integer("layers"),
+                                                     settings.Integer("width")))),
+        sums(gradients->Alias()),
+        stack(std::make_shared<LayerStack>(machine.device, settings.Integer("layers"),
+                                           settings.Integer("width"), settings.Integer("tokens"),
+                                           gradients)) {}
+
+  [[nodiscard]] Work Compute(const char* name, Pass pass, std::size_t bytes) const {
+    return std::make_shared<const WorkPlan>(
+        WorkPlan{name, WorkClass::kCompute, {bytes, 0}, [machine = machine, stack = stack, pass] {
+                   return MakePass(machine, stack, pass, kSeed);
+                 }});
+  }
+  [[nodiscard]] Work Update() const {
+    return std::make_shared<const WorkPlan>(WorkPlan{
+        "update", WorkClass::kCompute, {}, [machine = machine, stack = stack, sums = sums] {
+          return MakeUpdate(machine, stack, sums, kSeed);
+        }});
+  }
+  // The sums over the ranks of layers in pieces of `count`, beginning at `first`.
+  [[nodiscard]] Work Sum(const std::string& name, long first, long count, long pieces) const {
+    std::vector<TensorCall> calls;
+    for (long piece = 0; piece < pieces; ++piece) {
+      const long row = (first + piece * count) * stack->width;
+      calls.push_back({Operation::kAllReduce, gradients, sums, row, row, count * stack->width});
+    }
+    return std::make_shared<const WorkPlan>(
+        WorkPlan{name, WorkClass::kComm, {}, [machine = machine, connection = connection, calls] {
+                   return MakeTensorCollective(machine, connection, calls, kSeed);
+                 }});
+  }
+
+  Machine machine;
+  SharedConnection connection;
+  SharedTensor gradients;
+  SharedTensor sums;
+  std::shared_ptr<LayerStack> stack;
+};
+
+std::vector<Run> BucketRuns(const Step& step, const std::vector<long>& buckets) {
+  const long layers = step.stack->layers;
+  const Work forward = step.Compute("forward", Pass::kForward, step.stack->bytes());
+  const Work backward = step.Compute("backward", Pass::kBackward, step.gradients->shape().bytes());
+
+  const Work update = step.Update();
+
+  Schedule sequential;
+  const std::size_t lane = sequential.AddLane({.name = "lane"});
+  sequential.Add(lane, forward);
+  const std::size_t done = sequential.Add(lane, backward);
+  const std::size_t summed =
+      sequential.Add(lane, step.Sum("sum of all", 0, layers, 1), {.after = {done}});
+  sequential.Add(lane, update, {.after = {summed}});
+
+  Schedule pattern;
+  const std::size_t comp = pattern.AddLane({.name = "comp"});
+  const std::size_t comm = pattern.AddLane({.name = "comm"});
+  pattern.Add(comp, forward);
+  std::vector<std::size_t> made;
+  for (long i = 0; i < layers; ++i)
+    made.push_back(pattern.Add(comp, backward, {.part = {i, layers}}));
+  // Buckets of one size are parts of one work.
+  std::vector<std::size_t> sums;
+  long first = 0;
+  for (std::size_t i = 0; i < buckets.size();) {
+    const auto next = std::find_if(buckets.begin() + static_cast<long>(i), buckets.end(),
+                                   [&](long size) { return size != buckets[i]; });
+    const long pieces = next - buckets.begin() - static_cast<long>(i);
+    const Work sum = step.Sum(fmt::format("sum from layer {}", first), first, buckets[i], pieces);
+    for (long piece = 0; piece < pieces; ++piece) {
+      first += buckets[i];
+      sums.push_back(pattern.Add(comm, sum, {.part = {piece, pieces}, .after = {made[first - 1]}}));
+    }
+    i += static_cast<std::size_t>(pieces);
+  }
+  pattern.Add(comp, update, {.after = sums});
+  return TrainingRuns(std::move(sequential), std::move(pattern));
+}
+
+long LayerBytes(const Catalog& catalog, const Settings& settings) {
+  const long width = settings.Integer("width");
+  return width * width * static_cast<long>(SizeOf(LayerElement(catalog.device)));
+}
+
+Remark ReportBuckets(const Measurement& measurement, benchmark::UserCounters& counters) {
+  constexpr double kPercent = 100;
+  const double ranks = measurement.ranks();
+  const Remark remark = ReportTraining(
+      measurement, counters, ranks * static_cast<double>(measurement.settings().Integer("tokens")),
+      ranks == 2 ? Identity::kRequired : Identity::kReported);
+  const Series computation_ms = measurement.Total_ms("computation");
+  Report(counters, "step_overhead_pct",
+         kPercent * (measurement.Total_ms() - computation_ms) / computation_ms);
+  return remark;
+}
+
+Scenario Buckets(const Catalog& catalog, const std::string& transport,
+                 const std::shared_ptr<Transports>& transports) {
+  const bool host = catalog.on_host();
+  Scenario scenario = TrainingScenario(
+      catalog, "Ddp/Buckets", "AllReduce", transport,
+      {IntegerAxis("layers", "equal linear layers", 1, 1024, host ? "8" : "24"),
+       IntegerAxis("width", "inputs and outputs of a layer, a multiple of 16", 16, 1 << 16,
+                   host ? "128" : "4096"),
+       IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096"),
+       BytesAxis("bucket_bytes", "gradients that are summed together",
+                 host ? "64K,256K" : "25M,64M,256M"),
+       BytesAxis("first_bucket", "the same of the first bucket", "1M", "1M")});
+  scenario.excluded = [catalog](const Settings& settings) -> std::string {
+    if (settings.Integer("width") % 16 != 0) return "width must be a multiple of 16";
+    const Settings call =
+        settings.With("bytes", std::to_string(LayerBytes(catalog, settings))).With("place", "in");
+    return NoTransport(catalog.machine, Operation::kAllReduce, call);
+  };
+  scenario.runs = [catalog, transports](const Settings& settings) {
+    return BucketRuns(
+        Step(catalog, transports, settings),
+        BucketsOf(settings.Integer("layers"), LayerBytes(catalog, settings),
+                  settings.Integer("first_bucket"), settings.Integer("bucket_bytes")));
+  };
+  scenario.report = ReportBuckets;
+  return scenario;
+}
+
+}  // namespace
+
+Family DdpBuckets() {
+  using enum Better;
+  return {.name = "Ddp",
+          .about = "A data-parallel step whose gradients are summed in buckets beside it.",
+          .lead = {"step_overhead_pct", "time", "speedup", "pct_of_bound", "exposed_comm_ms",
+                   "interference_ms"},
+          .counters = {{"step_overhead_pct", "%", kLower, Range::kSigned, "overhead",
+                        "100 x (T / its computation alone - 1)"}},
+          .scenarios = [](const Catalog& catalog) {
+            return OverTransports(catalog, [&](const auto& transport, const auto& transports) {
+              return Buckets(catalog, transport, transports);
+            });
+          }};
+}
+
+}  // namespace overlapbench::families

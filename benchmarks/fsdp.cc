@@ -1,0 +1,211 @@
+// Fsdp/Prefetch: how much of a sharded step's communication is exposed, and what does it cost in
+// memory to gather layers ahead of their use?
+//
+// Each rank keeps 1/ranks of the weights of `layers` equal layers of `width`². A layer is gathered
+// before it is used, forward and once more backward, and its memory is taken for another one when
+// it has been used. The gradients of a layer are summed as soon as they are made, and each rank
+// keeps its share of the sums (Y. Zhao et al., PyTorch FSDP: Experiences on Scaling Fully Sharded
+// Data Parallel, 2023). With `prefetch` 1:
+//
+//   comp         forward 1  forward 2  …   backward L   backward L-1              backward L-2 …
+//   comm   get 1 get 2      get 3      …   get L-1      get L-2   sum of L        …
+//
+// One communicator carries both, as there, and it does one thing at a time: so the next layer is
+// gathered before the last gradients are summed. prefetch + 1 gathered layers take turns in memory,
+// and so do two layers' gradients. A gather waits until what it overwrites has been used. With
+// `prefetch` 0 every gather is exposed, and sums alone run beside the computation.
+//
+// The plain form has the same steps on one lane.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "benchmarks/training.h"
+
+namespace overlapbench::families {
+namespace {
+
+constexpr std::uint32_t kSeed = 900;
+constexpr long kGradientBuffers = 2;
+
+// Layers are counted in the order of their use: forward 0 … layers-1, then backward.
+struct ShardedStep {
+  long layers = 0;
+  Work gather;    // of 2·layers parts
+  Work forward;   // of `layers` parts
+  Work backward;  // the same
+  Work scatter;   // the same
+};
+
+// One tensor for each of `count` uses of `buffers` pieces of memory, which take turns.
+std::vector<SharedTensor> InTurn(const std::vector<SharedTensor>& buffers, long count) {
+  std::vector<SharedTensor> uses;
+  for (long use = 0; use < count; ++use)
+    uses.push_back(buffers[use % static_cast<long>(buffers.size())]->Alias());
+  return uses;
+}
+
+ShardedStep MakeStep(const TensorWorks& works, int ranks, const Settings& settings) {
+  constexpr long kRowsApart = 16;  // from one layer's Xᵀ to the next's
+  const long layers = settings.Integer("layers");
+  const long width = settings.Integer("width");
+  const long tokens = settings.Integer("tokens");
+  const TensorShape layer = works.Shape(width, width);
+  const TensorShape activation = works.Shape(tokens, width);
+  const auto reached = [&](long count) {
+    std::vector<SharedTensor> tensors;
+    for (long i = 0; i < count; ++i) tensors.push_back(works.Reached(layer));
+    return tensors;
+  };
+  const long buffers = settings.Integer("prefetch") + 1;
+  const auto weights = InTurn(reached(buffers), 2 * layers);
+  const auto gradients = InTurn(reached(kGradientBuffers), layers);
+  const SharedTensor shards = works.Reached(works.Shape(layers * width / ranks, width));
+  const SharedTensor x = works.Own(activation);
+  const SharedTensor dy = works.Own(activation);
+  const SharedTensor transposed = works.Own(works.Shape(width + (layers - 1) * kRowsApart, tokens));
+
+  std::vector<TensorCall> gathers;
+  std::vector<LinearProblem> forward;
+  std::vector<LinearProblem> backward;
+  std::vector<TensorCall> scatters;
+  for (long use = 0; use < 2 * layers; ++use) {
+    const long of = use < layers ? use : 2 * layers - 1 - use;
+    gathers.push_back({.operation = Operation::kAllGather,
+                       .send = shards,
+                       .receive = weights[use],
+                       .send_row = of * width / ranks,
+                       .rows = width});
+    (use < layers ? forward : backward)
+        .push_back({.a = use < layers ? x : dy, .w = weights[use], .d = works.Own(activation)});
+    if (use < layers) continue;
+    const SharedTensor& gradient = gradients[use - layers];
+    backward.push_back({.a = transposed, .w = dy, .d = gradient, .a_row = of * kRowsApart});
+    scatters.push_back({.operation = Operation::kReduceScatter,
+                        .send = gradient,
+                        .receive = works.Reached(works.Shape(width / ranks, width))});
+  }
+  const std::size_t bytes = layers * activation.bytes();
+  return {layers,
+          works.Move("gather", gathers, {shards->shape().bytes() + buffers * layer.bytes()}),
+          works.Multiply("forward", forward, {activation.bytes() + bytes, true}),
+          works.Multiply("backward", backward,
+                         {activation.bytes() + bytes + transposed->shape().bytes() +
+                              kGradientBuffers * layer.bytes(),
+                          true}),
+          works.Move("scatter", scatters, {shards->shape().bytes(), true})};
+}
+
+// On two lanes that wait for each other, which may be one.
+void AddSteps(Schedule& schedule, std::size_t comp, std::size_t comm, const ShardedStep& step,
+              long prefetch) {
+  const long layers = step.layers;
+  std::vector<std::size_t> gathered;
+  std::vector<std::size_t> used;
+  std::vector<std::size_t> summed;
+  const auto gather = [&] {
+    const long use = std::ssize(gathered);
+    StepOptions options{.part = {use, 2 * layers}};
+    if (use > prefetch) options.after = {used[use - prefetch - 1]};  // whose memory it takes
+    gathered.push_back(schedule.Add(comm, step.gather, options));
+  };
+  const auto sum = [&] {
+    const long layer = std::ssize(summed);
+    summed.push_back(schedule.Add(comm, step.scatter,
+                                  {.part = {layer, layers}, .after = {used[layers + layer]}}));
+  };
+  for (long use = 0; use < 2 * layers; ++use) {
+    while (std::ssize(gathered) <= std::min(use + prefetch, 2 * layers - 1)) gather();
+    if (use > layers) sum();
+    StepOptions options{.part = {use % layers, layers}, .after = {gathered[use]}};
+    if (const long frees = use - layers - kGradientBuffers; frees >= 0)
+      options.after.push_back(summed[frees]);
+    used.push_back(schedule.Add(comp, use < layers ? step.forward : step.backward, options));
+  }
+  sum();
+}
+
+std::vector<Run> ShardedRuns(const ShardedStep& step, long prefetch) {
+  Schedule sequential;
+  const std::size_t lane = sequential.AddLane({.name = "lane"});
+  AddSteps(sequential, lane, lane, step, 0);
+  Schedule pattern;
+  const std::size_t comp = pattern.AddLane({.name = "comp"});
+  const std::size_t comm = pattern.AddLane({.name = "comm"});
+  AddSteps(pattern, comp, comm, step, prefetch);
+  return TrainingRuns(std::move(sequential), std::move(pattern));
+}
+
+long LayerBytes(const Catalog& catalog, const Settings& settings) {
+  const long width = settings.Integer("width");
+  return width * width * static_cast<long>(SizeOf(LayerElement(catalog.device)));
+}
+
+std::string Excluded(const Catalog& catalog, const Settings& settings) {
+  const long width = settings.Integer("width");
+  const long ranks = catalog.machine.ranks.size();
+  if (width % 16 != 0) return "width must be a multiple of 16";
+  if (width % ranks != 0)
+    return fmt::format("{} rows of a layer cannot be shared by {} ranks", width, ranks);
+  if (settings.Integer("prefetch") >= settings.Integer("layers"))
+    return "prefetch must be less than layers";
+  const Settings call =
+      settings.With("bytes", std::to_string(LayerBytes(catalog, settings))).With("place", "out");
+  for (const Operation operation : {Operation::kAllGather, Operation::kReduceScatter}) {
+    if (std::string why = NoTransport(catalog.machine, operation, call); !why.empty()) return why;
+  }
+  return "";
+}
+
+Remark ReportSharded(const Catalog& catalog, const Measurement& measurement,
+                     benchmark::UserCounters& counters) {
+  const Settings& settings = measurement.settings();
+  const int ranks = measurement.ranks();
+  const long whole_layers = settings.Integer("prefetch") + 1 + kGradientBuffers;
+  counters["unsharded_bytes"] = static_cast<double>(whole_layers * LayerBytes(catalog, settings));
+  return ReportTraining(measurement, counters,
+                        static_cast<double>(ranks * settings.Integer("tokens")),
+                        ranks == 2 ? Identity::kRequired : Identity::kReported);
+}
+
+Scenario PrefetchScenario(const Catalog& catalog, const std::string& transport,
+                          const std::shared_ptr<Transports>& transports) {
+  const bool host = catalog.on_host();
+  Scenario scenario = TrainingScenario(
+      catalog, "Fsdp/Prefetch", "AllGather", transport,
+      {IntegerAxis("layers", "equal linear layers", 1, 1024, host ? "8" : "24"),
+       IntegerAxis("width", "inputs and outputs of a layer, a multiple of 16", 16, 1 << 16,
+                   host ? "128" : "4096"),
+       IntegerAxis("tokens", "tokens of one rank", 1, 1L << 24, host ? "128" : "4096"),
+       IntegerAxis("prefetch", "layers that are gathered ahead of their use", 0, 64, "0,1,2")});
+  scenario.excluded = [catalog](const Settings& settings) { return Excluded(catalog, settings); };
+  scenario.runs = [catalog, transports](const Settings& settings) {
+    const TensorWorks works(catalog.machine, std::make_shared<Connection>(transports, settings),
+                            kSeed);
+    return ShardedRuns(MakeStep(works, catalog.machine.ranks.size(), settings),
+                       settings.Integer("prefetch"));
+  };
+  scenario.report = [catalog](const Measurement& measurement, benchmark::UserCounters& counters) {
+    return ReportSharded(catalog, measurement, counters);
+  };
+  return scenario;
+}
+
+}  // namespace
+
+Family FsdpPrefetch() {
+  using enum Better;
+  return {.name = "Fsdp",
+          .about = "A step of sharded layers, each gathered ahead of its use.",
+          .lead = {"speedup", "time", "sequential_ms", "pct_of_bound", "exposed_comm_ms",
+                   "unsharded_bytes"},
+          .counters = {{"unsharded_bytes", "B", kLower, Range::kNotNegative, "unsharded",
+                        "memory for whole layers: gathered weights, and gradients in flight"}},
+          .scenarios = [](const Catalog& catalog) {
+            return OverTransports(catalog, [&](const auto& transport, const auto& transports) {
+              return PrefetchScenario(catalog, transport, transports);
+            });
+          }};
+}
+
+}  // namespace overlapbench::families

@@ -1,0 +1,229 @@
+// Moe/DispatchCombine: how much of a mixture of experts' communication is exposed, and which rank
+// do the others wait for?
+//
+// A step goes through `layers` layers. In each, a rank's tokens go through a dense product, which
+// stands for attention; then copies of them are dispatched to the ranks of their `topk` experts, go
+// through these, and the results come back and are summed. With two micro-batches, the
+// communication of one runs beside the computation of the other, as in DeepSeek-V3 (DeepSeek-AI,
+// DeepSeek-V3 Technical Report, 2024):
+//
+//   comp   dense 1   dense 2      experts 1    experts 2   sum 1, dense 1   sum 2, dense 2 …
+//   comm             dispatch 1   dispatch 2   combine 1   combine 2        dispatch 1 …
+//
+// Only the last combination has nothing to run beside. The plain form takes all tokens together and
+// does one thing after the other. kernels/routing.h says what goes where. With `skew`, the rank of
+// the popular expert computes most, and the others wait for it in the combination.
+//
+// All layers have the same inputs and weights, and a dense product has inputs of its own, so that
+// the last layer's results can be checked; the steps wait for each other as in a model. Where
+// cuBLASLt takes another kernel for fewer rows, the results differ from the plain form's in their
+// last bits: `identical` says so.
+#include <fmt/core.h>
+
+#include "benchmarks/training.h"
+#include "kernels/experts.h"
+
+namespace overlapbench::families {
+namespace {
+
+constexpr std::uint32_t kSeed = 1300;
+
+RoutingShape RoutingShapeOf(const Machine& machine, const Settings& settings, long microbatches) {
+  return {.ranks = machine.ranks.size(),
+          .tokens = settings.Integer("tokens"),
+          .experts = settings.Integer("experts"),
+          .topk = settings.Integer("topk"),
+          .microbatches = microbatches,
+          .skew = settings.Integer("skew")};
+}
+
+// The works of a step in so many micro-batches; `suffix` tells those of two steps apart.
+struct MoeStep {
+  MoeStep(const Machine& machine, const TensorWorks& works, const Settings& settings,
+          long microbatches, const std::string& suffix);
+
+  long layers;
+  long microbatches;
+  Work dense;
+  Work permute;
+  Work dispatch;
+  Work experts;
+  Work combine;
+  Work sum;
+};
+
+MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Settings& settings,
+                 long microbatches, const std::string& suffix)
+    : layers(settings.Integer("layers")), microbatches(microbatches) {
+  const auto routing =
+      std::make_shared<const Routing>(RoutingShapeOf(machine, settings, microbatches));
+  const long hidden = settings.Integer("hidden");
+  const TensorShape tokens = works.Shape(routing->shape().tokens, hidden);
+  const TensorShape square = works.Shape(hidden, hidden);
+  const TensorShape copies = works.Shape(routing->rows(), hidden);
+  const ExpertLayer layer{
+      .routing = routing,
+      .tokens = works.Own(tokens),
+      .sent = works.Reached(copies),
+      .received = works.Reached(copies),
+      .results = works.Reached(copies),
+      .returned = works.Reached(copies),
+      .weights = works.Own(works.Shape(routing->experts_of_rank() * hidden, hidden)),
+      .sums = works.Own(tokens)};
+  const auto compute = [&](const char* name, auto make, std::size_t bytes, bool is_result) {
+    return WorkOf(
+        name + suffix, WorkClass::kCompute, bytes,
+        [machine, layer, make] { return make(machine, layer, kSeed); }, is_result);
+  };
+  // One micro-batch is a call.
+  const auto move = [&](const char* name, const SharedTensor& from, const SharedTensor& to) {
+    const long rows = routing->rows() / microbatches;
+    std::vector<TensorCall> calls;
+    for (long i = 0; i < microbatches; ++i)
+      calls.push_back({Operation::kAllToAll, from, to, i * rows, i * rows, rows});
+    return works.Move(name + suffix, calls, {2 * copies.bytes()});
+  };
+  constexpr std::size_t kTableEntry = sizeof(std::int32_t) + sizeof(float);
+  const std::size_t tables =
+      kTableEntry * (routing->rows() + routing->shape().tokens * routing->shape().topk);
+  dense = works.Multiply("dense" + suffix,
+                         {{.a = works.Own(tokens), .w = works.Own(square), .d = works.Own(tokens)}},
+                         {2 * tokens.bytes() + square.bytes(), true});
+  permute = compute("permute", MakePermutation, tokens.bytes() + tables, false);
+  dispatch = move("dispatch", layer.sent, layer.received);
+  experts = compute("experts", MakeExperts, layer.weights->shape().bytes() + tables, false);
+  combine = move("combine", layer.results, layer.returned);
+  sum = compute("sum", MakeWeightedSum, tokens.bytes() + tables, true);
+}
+
+// On two lanes that wait for each other, which may be one.
+void AddSteps(Schedule& schedule, std::size_t comp, std::size_t comm, const MoeStep& step) {
+  std::vector<std::size_t> at(step.microbatches);  // the last step of each micro-batch
+  const auto add = [&](std::size_t lane, const Work& work, long microbatch, bool waits = true) {
+    StepOptions options{.part = {microbatch, step.microbatches}};
+    if (waits) options.after = {at[microbatch]};
+    at[microbatch] = schedule.Add(lane, work, options);
+  };
+  for (long layer = 0; layer < step.layers; ++layer) {
+    for (long i = 0; i < step.microbatches; ++i) {
+      if (layer > 0) add(comp, step.sum, i);
+      add(comp, step.dense, i, layer > 0);
+      add(comp, step.permute, i);
+      add(comm, step.dispatch, i);
+    }
+    for (long i = 0; i < step.microbatches; ++i) {
+      add(comp, step.experts, i);
+      add(comm, step.combine, i);
+    }
+  }
+  for (long i = 0; i < step.microbatches; ++i) add(comp, step.sum, i);
+}
+
+std::vector<Run> MoeRuns(const MoeStep& plain, const MoeStep& step) {
+  Schedule sequential;
+  const std::size_t lane = sequential.AddLane({.name = "lane"});
+  AddSteps(sequential, lane, lane, plain);
+  Schedule pattern;
+  const std::size_t comp = pattern.AddLane({.name = "comp"});
+  const std::size_t comm = pattern.AddLane({.name = "comm"});
+  AddSteps(pattern, comp, comm, step);
+  return TrainingRuns(std::move(sequential), std::move(pattern));
+}
+
+std::string Excluded(const Machine& machine, const Settings& settings) {
+  const long ranks = machine.ranks.size();
+  const long experts = settings.Integer("experts");
+  if (settings.Integer("hidden") % 16 != 0) return "hidden must be a multiple of 16";
+  if (experts % ranks != 0)
+    return fmt::format("{} experts cannot be shared by {} ranks", experts, ranks);
+  if (settings.Integer("topk") > experts) return "topk must be at most experts";
+  const long microbatches = settings.Integer("microbatches");
+  if (settings.Integer("tokens") % microbatches != 0)
+    return "tokens must be a multiple of microbatches";
+  for (const long parts : {1L, microbatches}) {  // of the plain form, and of the pattern
+    const Routing routing(RoutingShapeOf(machine, settings, parts));
+    const long bytes = routing.rows() / parts * settings.Integer("hidden") *
+                       static_cast<long>(SizeOf(LayerElement(machine.device)));
+    const Settings call = settings.With("bytes", std::to_string(bytes)).With("place", "out");
+    if (std::string why = NoTransport(machine, Operation::kAllToAll, call); !why.empty())
+      return why;
+  }
+  return "";
+}
+
+Remark ReportMoe(const Machine& machine, const Measurement& measurement,
+                 benchmark::UserCounters& counters) {
+  constexpr double kPercent = 100;
+  constexpr double kStraggles = 1.1;
+  const Settings& settings = measurement.settings();
+  const long microbatches = settings.Integer("microbatches");
+  const int ranks = measurement.ranks();
+  const bool is_same = microbatches == 1 || machine.device.backend() == Backend::kHost;
+  Remark remark =
+      ReportTraining(measurement, counters, static_cast<double>(ranks * settings.Integer("tokens")),
+                     is_same ? Identity::kRequired : Identity::kReported);
+  ReportHidden(measurement, counters);
+  const Routing routing(RoutingShapeOf(machine, settings, microbatches));
+  // Copies that a rank sends, which are as many as its experts get at the mean.
+  const auto copies = static_cast<double>(settings.Integer("tokens") * settings.Integer("topk"));
+  const int straggler = routing.straggler();
+  const double load = static_cast<double>(routing.LoadOf(straggler)) / copies;
+  counters["straggler_rank"] = straggler;
+  counters["straggler_load"] = load;
+  counters["padding_pct"] = kPercent * (1 - copies / static_cast<double>(routing.rows()));
+  if (remark.state == RowState::kOk && load > kStraggles)
+    return Remark::Finding(fmt::format(
+        "rank {} straggles: its experts get {:.2f} times the mean of all ranks", straggler, load));
+  return remark;
+}
+
+Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
+                         const std::shared_ptr<Transports>& transports) {
+  const bool host = catalog.on_host();
+  Scenario scenario = TrainingScenario(
+      catalog, "Moe/DispatchCombine", "AllToAll", transport,
+      {IntegerAxis("layers", "equal layers", 1, 256, host ? "2" : "4"),
+       IntegerAxis("hidden", "elements of a token, a multiple of 16", 16, 1 << 16,
+                   host ? "128" : "4096"),
+       IntegerAxis("tokens", "tokens of one rank", 1, 1L << 22, host ? "128" : "4096"),
+       IntegerAxis("experts", "of all ranks together", 1, 4096, host ? "4" : "8"),
+       IntegerAxis("topk", "experts of a token", 1, 64, "2"),
+       IntegerAxis("skew", "percent of the tokens whose first expert is the popular one", 0, 100,
+                   "0,50"),
+       IntegerAxis("microbatches", "into which the tokens are cut", 1, 32, "1,2")});
+  const Machine& machine = catalog.machine;
+  scenario.excluded = [machine](const Settings& settings) { return Excluded(machine, settings); };
+  scenario.runs = [machine, transports](const Settings& settings) {
+    const TensorWorks works(machine, std::make_shared<Connection>(transports, settings), kSeed);
+    return MoeRuns(MoeStep(machine, works, settings, 1, " whole"),
+                   MoeStep(machine, works, settings, settings.Integer("microbatches"), ""));
+  };
+  scenario.report = [machine](const Measurement& measurement, benchmark::UserCounters& counters) {
+    return ReportMoe(machine, measurement, counters);
+  };
+  return scenario;
+}
+
+}  // namespace
+
+Family MoeDispatchCombine() {
+  using enum Better;
+  return {
+      .name = "Moe",
+      .about = "Layers of a mixture of experts, whose micro-batches hide each other's exchange.",
+      .lead = {"hidden_comm", "time", "speedup", "pct_of_bound", "exposed_comm_ms",
+               "straggler_load"},
+      .counters = {{"straggler_rank", "", kNeither, Range::kNotNegative, "straggler",
+                    "the rank whose experts get the most tokens"},
+                   {"straggler_load", "", kNeither, Range::kPositive, "straggler's load",
+                    "tokens of its experts / mean of all ranks"},
+                   {"padding_pct", "%", kNeither, Range::kNotNegative, "padding",
+                    "share of the dispatched rows that hold no token"}},
+      .scenarios = [](const Catalog& catalog) {
+        return OverTransports(catalog, [&](const auto& transport, const auto& transports) {
+          return DispatchCombine(catalog, transport, transports);
+        });
+      }};
+}
+
+}  // namespace overlapbench::families

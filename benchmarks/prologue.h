@@ -1,0 +1,23 @@
+// What comes before the rows of a process, whoever asks for them: Google Benchmark's flags, and the
+// context that tells where the rows come from.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "benchmarks/self_test.h"
+#include "fixtures/timed_fixture.h"
+
+namespace overlapbench {
+
+// Once in a process. `flags` is filled, and must outlive the run, because Google Benchmark keeps a
+// pointer to the program's name. Throws UsageError if Google Benchmark refuses a flag.
+void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>& flags);
+
+// Describes the run (fixtures/context.h) and adds all of it to the JSON's context, with what the
+// self-test found and what else was running. Called by all ranks together, once.
+std::map<std::string, std::string> AddContext(const Suite& suite, const SelfTest& self_test,
+                                              const std::string& load);
+
+}  // namespace overlapbench

@@ -1,0 +1,312 @@
+// Tp: the two products of a tensor-parallel layer, each beside the communication that it is tied
+// to.
+//
+// ColumnParallel gathers the tokens of all ranks and multiplies them by this rank's columns of a
+// weight: D = gather(X) · W. RowParallel multiplies by this rank's rows of one, and the sums over
+// all ranks go back to the ranks that own the tokens, or with `reduce:all` to every rank.
+//
+// The plain form has a collective and a product, one after the other. The pattern cuts the tokens
+// into `chunks`:
+//
+//   ColumnParallel   comm            get 1a   get 1b
+//                    comp   own a  own b   1a  1b
+//   RowParallel      comm                   send 1a  send 1b
+//                    comp           1a   1b   own a + received  own b + received
+//   reduce:all       comm            sum 1  sum 2
+//                    comp        1   2      3 …
+//
+// One chunk is the plain form. With chunks:auto the row is the fastest of some numbers of chunks,
+// the plain form included.
+//
+// Each rank begins (ends) with its own block of tokens, which no communication stands before
+// (behind). The others come in the order of distance: in ColumnParallel straight from their owner,
+// in RowParallel along a ring, where each rank adds its product to the sum that it has received, in
+// the same kernel. So blocks are stored rotated (workload/tensor.h), and every rank moves the same
+// rows in each step.
+//
+// Where the library takes another kernel for fewer rows, and where sums are added in another order,
+// the result differs from the plain form's in its last bits: `identical` says so. Every result is
+// checked against an oracle.
+//
+// The feed-forward layer has `ffn` columns twice in ColumnParallel, gate and up.
+#include <fmt/core.h>
+
+#include <array>
+
+#include "benchmarks/training.h"
+
+namespace overlapbench::families {
+namespace {
+
+constexpr std::uint32_t kSeed = 400;
+
+// What the scenarios of this family are made from.
+struct Layer : TensorWorks {
+  Layer(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
+        const Settings& settings)
+      : TensorWorks(catalog.machine, std::make_shared<Connection>(transports, settings), kSeed),
+        ranks(catalog.machine.ranks.size()),
+        tokens(settings.Integer("tokens")),
+        chunks(settings.Integer("chunks")),
+        block(tokens / ranks),
+        slices(chunks / ranks),
+        sums_everywhere(settings.Has("reduce") && settings.Text("reduce") == "all") {}
+  int ranks;
+  long tokens;
+  long chunks;
+  long block;   // tokens of one rank
+  long slices;  // chunks of one block
+  bool sums_everywhere;
+};
+
+// Two works, one after the other on one lane.
+Schedule InTurn(const Work& first, const Work& second) {
+  Schedule schedule;
+  const std::size_t lane = schedule.AddLane({.name = "lane"});
+  schedule.Add(lane, second, {.after = {schedule.Add(lane, first)}});
+  return schedule;
+}
+
+// `first` and `second` on a lane each, in chunks.
+Schedule InChunks(const Work& first, const char* first_lane, const Work& second,
+                  const char* second_lane, long chunks) {
+  Schedule schedule;
+  const std::size_t from = schedule.AddLane({.name = first_lane});
+  const std::size_t to = schedule.AddLane({.name = second_lane});
+  for (long chunk = 0; chunk < chunks; ++chunk) {
+    const Part part{chunk, chunks};
+    schedule.Add(to, second, {.part = part, .after = {schedule.Add(from, first, {.part = part})}});
+  }
+  return schedule;
+}
+
+// ---- ColumnParallel
+
+std::vector<Run> ColumnParallelRuns(const Layer& layer, const Model& model) {
+  const long columns = 2 * model.ffn / layer.ranks;
+  TensorShape plain = layer.Shape(layer.tokens, model.hidden);
+  plain.blocks = layer.ranks;
+  plain.is_shared = true;
+  TensorShape rotated = plain;
+  rotated.rotated = true;
+  TensorShape result = layer.Shape(layer.tokens, columns);
+  result.blocks = layer.ranks;
+  TensorShape rotated_result = result;
+  rotated_result.rotated = true;
+  const SharedTensor w = layer.Own(layer.Shape(model.hidden, columns));
+
+  const SharedTensor x = layer.Reached(plain);
+  const SharedTensor d = layer.Own(result);
+  const Work gather = layer.Move("gather whole", {{Operation::kAllGather, x, x}}, {plain.bytes()});
+  const Work whole = layer.Multiply("multiply whole", {{.a = x, .w = w, .d = d}},
+                                    {w->shape().bytes() + result.bytes()});
+  if (layer.chunks == 1) return TrainingRuns(InTurn(gather, whole), InTurn(gather, whole));
+
+  const SharedTensor parts_x = layer.Reached(rotated);
+  const SharedTensor parts_d = layer.Own(rotated_result);
+  std::vector<TensorCall> calls;
+  for (int distance = 1; distance < layer.ranks; ++distance)
+    calls.push_back({Operation::kShiftRing, parts_x, parts_x, 0, distance * layer.block,
+                     layer.block, distance});
+  const Work get = layer.Move("gather", calls, {plain.bytes()});
+  const Work multiply =
+      layer.Multiply("multiply", {{.a = parts_x, .w = w, .d = parts_d}}, {result.bytes()});
+
+  Schedule pattern;
+  const std::size_t comm = pattern.AddLane({.name = "comm"});
+  const std::size_t comp = pattern.AddLane({.name = "comp"});
+  const long moved = layer.chunks - layer.slices;
+  for (long chunk = 0; chunk < layer.chunks; ++chunk) {
+    StepOptions options{.part = {chunk, layer.chunks}};
+    if (const long move = chunk - layer.slices; move >= 0)
+      options.after = {pattern.Add(comm, get, {.part = {move, moved}})};
+    pattern.Add(comp, multiply, options);
+  }
+  return TrainingRuns(InTurn(gather, whole), pattern);
+}
+
+// ---- RowParallel
+
+// Sums for every rank: summing a chunk has no product to go into, so each is an all-reduce.
+std::vector<Run> SumEverywhereRuns(const Layer& layer, const Model& model) {
+  const TensorShape input = layer.Shape(layer.tokens, model.ffn / layer.ranks);
+  const SharedTensor a = layer.Own(input);
+  const SharedTensor w = layer.Own(layer.Shape(input.columns, model.hidden));
+  const auto product = [&] { return layer.Reached(layer.Shape(layer.tokens, model.hidden)); };
+  const auto multiply = [&](const char* name, const SharedTensor& d, std::size_t more_bytes) {
+    return layer.Multiply(name, {{.a = a, .w = w, .d = d}}, {d->shape().bytes() + more_bytes});
+  };
+  const auto sum = [&](const char* name, const SharedTensor& d) {
+    return layer.Move(name, {{Operation::kAllReduce, d, d->Alias(), 0, 0, layer.tokens}}, {});
+  };
+  const SharedTensor whole_d = product();
+  const Work whole = multiply("multiply whole", whole_d, input.bytes() + w->shape().bytes());
+  const Work sum_whole = sum("sum whole", whole_d);
+  if (layer.chunks == 1) return TrainingRuns(InTurn(whole, sum_whole), InTurn(whole, sum_whole));
+  const SharedTensor d = product();
+  return TrainingRuns(InTurn(whole, sum_whole), InChunks(multiply("multiply", d, 0), "comp",
+                                                         sum("sum", d), "comm", layer.chunks));
+}
+
+std::vector<Run> RowParallelRuns(const Layer& layer, const Model& model) {
+  if (layer.sums_everywhere) return SumEverywhereRuns(layer, model);
+  const long inputs = model.ffn / layer.ranks;
+  TensorShape plain = layer.Shape(layer.tokens, inputs);
+  plain.blocks = layer.ranks;
+  TensorShape rotated = plain;
+  rotated.rotated = true;
+  const TensorShape block = layer.Shape(layer.block, model.hidden);
+  const SharedTensor w = layer.Own(layer.Shape(inputs, model.hidden));
+
+  const SharedTensor a = layer.Own(plain);
+  const SharedTensor sums = layer.Reached(layer.Shape(layer.tokens, model.hidden));
+  const SharedTensor out = layer.Reached(block);
+  const Work whole = layer.Multiply("multiply whole", {{.a = a, .w = w, .d = sums}},
+                                    {plain.bytes() + w->shape().bytes()});
+  const Work scatter = layer.Move("scatter whole", {{Operation::kReduceScatter, sums, out}},
+                                  {sums->shape().bytes() + block.bytes()});
+  if (layer.chunks == 1) return TrainingRuns(InTurn(whole, scatter), InTurn(whole, scatter));
+
+  const SharedTensor parts_a = layer.Own(rotated);
+  Schedule pattern;
+  const std::size_t comm = pattern.AddLane({.name = "comm"});
+  const std::size_t comp = pattern.AddLane({.name = "comp"});
+  // By distance to the owner, the farthest first: rank r's sum for the rank before it goes to rank
+  // r + 1, for whom that owner is one further.
+  SharedTensor received;
+  std::vector<std::size_t> sent(layer.slices);
+  for (int hop = 1; hop <= layer.ranks; ++hop) {
+    const int place = hop % layer.ranks;
+    const SharedTensor d = layer.Reached(block);
+    const Work multiply = layer.Multiply(
+        fmt::format("multiply {}", hop),
+        {{.a = parts_a, .w = w, .added = received, .d = d, .a_row = place * layer.block}},
+        {block.bytes() + (hop == 1 ? plain.bytes() : 0)});
+    const SharedTensor next = layer.Reached(block);
+    const Work send =
+        layer.Move(fmt::format("send {}", hop),
+                   {{Operation::kShiftRing, d, next, 0, 0, layer.block, 1}}, {block.bytes()});
+    for (long slice = 0; slice < layer.slices; ++slice) {
+      const Part part{slice, layer.slices};
+      StepOptions options{.part = part};
+      if (hop > 1) options.after = {sent[slice]};
+      const std::size_t multiplied = pattern.Add(comp, multiply, options);
+      if (hop < layer.ranks)
+        sent[slice] = pattern.Add(comm, send, {.part = part, .after = {multiplied}});
+    }
+    received = next;
+  }
+  return TrainingRuns(InTurn(whole, scatter), pattern);
+}
+
+// ----
+
+struct Form {
+  const char* name;
+  std::vector<Operation> (*operations)(const Settings&);
+  std::vector<Axis> (*axes)();
+  std::vector<Run> (*runs)(const Layer&, const Model&);
+};
+
+std::vector<Operation> ColumnParallelOperations(const Settings& /*settings*/) {
+  return {Operation::kAllGather, Operation::kShiftRing};
+}
+std::vector<Operation> RowParallelOperations(const Settings& settings) {
+  if (settings.Text("reduce") == "all") return {Operation::kAllReduce};
+  return {Operation::kReduceScatter, Operation::kShiftRing};
+}
+std::vector<Axis> ReduceAxis() {
+  return {ChoiceAxis("reduce", "who gets the sums: the rank that owns the tokens, or all",
+                     {"scatter", "all"}, "scatter", "scatter")};
+}
+
+constexpr std::array<Form, 2> kForms = {
+    {{"ColumnParallel", ColumnParallelOperations, [] { return std::vector<Axis>(); },
+      ColumnParallelRuns},
+     {"RowParallel", RowParallelOperations, ReduceAxis, RowParallelRuns}}};
+
+std::string Excluded(const Machine& machine, const Form& form, const Settings& settings) {
+  const long ranks = machine.ranks.size();
+  const long tokens = settings.Integer("tokens");
+  const long chunks = settings.Integer("chunks");
+  const Model& model = ModelOf(settings);
+  const std::vector<Operation> operations = form.operations(settings);
+  const bool by_owner = std::ranges::find(operations, Operation::kShiftRing) != operations.end();
+  if (by_owner && chunks > 1 && chunks % ranks != 0)
+    return fmt::format("chunks must be 1 or a multiple of the {} ranks", ranks);
+  if (tokens % chunks != 0 || (by_owner && tokens % ranks != 0))
+    return by_owner ? "tokens must be a multiple of chunks and ranks"
+                    : "tokens must be a multiple of chunks";
+  if (model.ffn % ranks != 0)
+    return fmt::format("{} columns cannot be shared by {} ranks", model.ffn, ranks);
+  const long bytes =
+      tokens * model.hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
+  for (const Operation operation : operations) {
+    const Settings call = settings.With("bytes", std::to_string(bytes)).With("place", "in");
+    if (std::string why = NoTransport(machine, operation, call); !why.empty()) return why;
+  }
+  return "";
+}
+
+// What chunks:auto chooses from.
+std::vector<Settings> Candidates(int ranks, const Settings& settings) {
+  if (settings.Text("chunks") != kAuto) return {settings};
+  std::vector<Settings> candidates;
+  for (const int chunks : {1, ranks, 2 * ranks, 4 * ranks, 8 * ranks})
+    candidates.push_back(settings.With("chunks", std::to_string(chunks)));
+  return candidates;
+}
+
+Remark ReportLayer(const Measurement& measurement, benchmark::UserCounters& counters) {
+  const Settings& settings = measurement.settings();
+  counters["chunks"] = static_cast<double>(settings.Integer("chunks"));
+  return ReportTraining(measurement, counters, static_cast<double>(settings.Integer("tokens")),
+                        Identity::kReported);
+}
+
+Scenario FormScenario(const Catalog& catalog, const Form& form, const std::string& transport,
+                      const std::shared_ptr<Transports>& transports) {
+  const bool host = catalog.on_host();
+  const int ranks = catalog.machine.ranks.size();
+  Scenario scenario = TrainingScenario(
+      catalog, std::string("Tp/") + form.name, "SendRecv", transport,
+      {ModelAxis(catalog, "llama8b,llama70b"),
+       IntegerAxis("tokens", "tokens of all ranks together", 1, 1L << 24,
+                   host ? "128,512" : "1024,4096,16384"),
+       OrAuto(IntegerAxis("chunks", "into which the tokens are cut: 1, a multiple of the ranks", 1,
+                          64, "1"),
+              fmt::format("auto,{},{}", ranks, 2 * ranks))});
+  AppendAxes(scenario.axes, form.axes());
+  scenario.candidates = [ranks](const Settings& settings) { return Candidates(ranks, settings); };
+  scenario.excluded = [machine = catalog.machine, &form](const Settings& settings) {
+    return Excluded(machine, form, settings);
+  };
+  scenario.runs = [catalog, &form, transports](const Settings& settings) {
+    return form.runs(Layer(catalog, transports, settings), ModelOf(settings));
+  };
+  scenario.report = ReportLayer;
+  return scenario;
+}
+
+}  // namespace
+
+Family Tp() {
+  using enum Better;
+  return {.name = "Tp",
+          .about = "Products of tensor-parallel layers, in chunks beside their communication.",
+          .lead = {"speedup", "time", "sequential_ms", "pct_of_bound", "exposed_comm_ms",
+                   "chunking_cost_ms", "interference_ms"},
+          .counters = {{"chunks", "", kNeither, Range::kPositive, "chunks",
+                        "into which the tokens were cut; with chunks:auto the fastest number"}},
+          .scenarios = [](const Catalog& catalog) {
+            const auto transports = std::make_shared<Transports>(catalog.machine);
+            std::vector<Scenario> scenarios;
+            for (const Form& form : kForms) {
+              for (const std::string& transport : TrainingTransports(catalog))
+                scenarios.push_back(FormScenario(catalog, form, transport, transports));
+            }
+            return scenarios;
+          }};
+}
+
+}  // namespace overlapbench::families

@@ -1,0 +1,358 @@
+// Tp/Block: how much of the communication of tensor-parallel transformer blocks is exposed,
+// forward, and forward and backward?
+//
+// Each half of a block ends with a sum over the ranks (kernels/block_half.h). What needs it is the
+// residual and all that follows; what does not is the dropout mask, and the other micro-batch:
+//
+//   microbatches:1   comp   half 1   mask   ·····   residual, half 2   mask   ·····
+//                    comm            sum                               sum
+//   microbatches:2   comp   1a   1b   2a   2b   3a   3b   …
+//                    comm        1a   1b   2a   2b   3a   3b
+//
+// with masks after, and residuals before, each part.
+//
+// Backward, half by half in reverse, a sum of the gradients of the normed input takes the place of
+// that of the results (kernels/block_gradients.h). What does not need it are the gradients of the
+// half's weights, besides the other micro-batch. They are made at once for all tokens, so they stay
+// those of the plain form to the bit:
+//
+//   microbatches:1   comp   half 2   weights 2   norm, half 1   weights 1   norm
+//                    comm            sum 2                      sum 1
+//   microbatches:2   comp   2a   2b   weights 2   1a   1b   weights 1   …
+//                    comm        2a   2b               1a   1b
+//
+// Weights may lie in host memory (`weights:host`). Those of the next half are then copied beside
+// this half and its sum, which do not need them:
+//
+//   comp     ·····    half 1      half 2      …
+//   weights  half 1   half 2      half 3      …
+//
+// A copy starts when the weights of the half before this one have been used, as if two halves'
+// weights took turns in memory. All have memory of their own here, so that each can be checked.
+//
+// The plain form runs one step after the other, on all tokens at once. At the end of the last half
+// nothing is left to run beside its sum forward: `layers` of two blocks or more show what a model
+// has. Random values stand for the gradient of a loss.
+//
+// A micro-batch is some of the sequences. Products of half the tokens may be another kernel of the
+// library, so the result is the plain form's to the bit in some shapes only: `identical` says so.
+// Every step's result is checked in double precision.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "benchmarks/training.h"
+#include "kernels/attention.h"
+#include "kernels/block_gradients.h"
+#include "workload/tensor_step.h"
+
+namespace overlapbench::families {
+namespace {
+
+constexpr std::uint32_t kSeed = 1U << 28;
+constexpr std::uint32_t kHalvesApart = 1U << 22;
+
+// Half a block, forward or backward.
+struct Half {
+  std::vector<Work> weight_copies;  // to the device
+  std::vector<Work> before_sum;     // of a micro-batch, each after the other
+  Work sum;
+  std::vector<Work> beside_sum;        // of a micro-batch; they do not need the sum
+  std::vector<Work> weight_gradients;  // of all micro-batches; nor do they
+  Work after_sum;
+};
+
+HalfShape ShapeOf(const Machine& machine, const Settings& settings, bool attends) {
+  const Model& model = ModelOf(settings);
+  return {.attends = attends,
+          .tokens = settings.Integer("tokens"),
+          .sequences = settings.Integer("sequences"),
+          .hidden = model.hidden,
+          .inner = (attends ? model.hidden : model.ffn) / machine.ranks.size()};
+}
+
+// Makes the halves of all blocks.
+class Blocks {
+ public:
+  Blocks(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
+         const Settings& settings)
+      : machine_(catalog.machine),
+        settings_(settings),
+        works_(machine_, std::make_shared<Connection>(transports, settings), kSeed),
+        shape_(works_.Shape(settings.Integer("tokens"), ModelOf(settings).hidden)) {
+    shape_.is_shared = true;
+  }
+
+  // Each half reads the result of the one before it.
+  std::vector<Half> Forward() {
+    std::vector<Half> made;
+    SharedTensor x = NewInput();
+    for (long i = 0; i < 2 * settings_.Integer("layers"); ++i) {
+      halves_.push_back(MakeBlockHalf(machine_.device, ShapeOf(machine_, settings_, i % 2 == 0), x,
+                                      works_.Reached(OfRank()), works_.Reached(shape_), Seed()));
+      x = halves_.back().y;
+      made.push_back(Forward(halves_.back(), NameOf(i)));
+    }
+    return made;
+  }
+  // The last half first: it has the gradient that the one before it reads.
+  std::vector<Half> Backward() {
+    std::vector<Half> made;
+    SharedTensor dy = NewInput();
+    for (long i = std::ssize(halves_) - 1; i >= 0; --i) {
+      const BlockGradients gradients =
+          MakeBlockGradients(machine_.device, halves_[i], dy, works_.Reached(OfRank()),
+                             works_.Reached(shape_), Seed());
+      dy = gradients.dx;
+      made.push_back(Backward(gradients, NameOf(i)));
+    }
+    return made;
+  }
+
+ private:
+  [[nodiscard]] TensorShape OfRank() const {
+    TensorShape shape = shape_;
+    shape.is_shared = false;
+    return shape;
+  }
+  SharedTensor NewInput() {
+    input_bytes_ = shape_.bytes();
+    return works_.Own(shape_);
+  }
+  std::uint32_t Seed() { return std::exchange(seed_, seed_ + kHalvesApart); }
+  [[nodiscard]] std::string NameOf(long half) const {
+    return fmt::format("{} {}", halves_[half].attends ? "attention" : "ffn", half / 2 + 1);
+  }
+
+  // The first step after an input takes the input's memory too.
+  Work StepOf(const std::string& name, std::size_t bytes,
+              std::function<std::unique_ptr<Workload>()> make) {
+    return WorkOf(name, WorkClass::kCompute, bytes + std::exchange(input_bytes_, 0),
+                  std::move(make), true);
+  }
+  [[nodiscard]] Work SumOf(const std::string& name, const SharedTensor& from,
+                           const SharedTensor& to) const {
+    return works_.Move(name,
+                       {{.operation = Operation::kAllReduce,
+                         .send = from,
+                         .receive = to,
+                         .rows = shape_.rows,
+                         .of_held = true}},
+                       {.memory_bytes = shape_.bytes(), .is_result = true});
+  }
+
+  // From memory of the host.
+  Work CopyOf(const std::string& name, const SharedTensor& weight) {
+    const SharedTensor on_host = MakeTensor(machine_.device, weight->shape(), MemoryKind::kPinned);
+    return std::make_shared<const WorkPlan>(WorkPlan{
+        .name = name,
+        .work_class = WorkClass::kMemory,
+        .footprint = {.host_bytes = weight->shape().bytes()},
+        .make = [machine = machine_, on_host, weight,
+                 seed =
+                     Seed()] { return MakeTensorStep(machine, CopyStep(on_host, weight, seed)); },
+        .is_result = true});
+  }
+
+  Half Forward(const BlockHalf& half, const std::string& name) {
+    const auto step = [&](HalfStep one) {
+      return StepOf(name + " " + ToString(one), BytesOf(half, one),
+                    [machine = machine_, half, one] { return MakeHalfStep(machine, half, one); });
+    };
+    Half made;
+    if (settings_.Has("weights") && settings_.Text("weights") == "host")
+      made.weight_copies = {CopyOf(name + " widen copy", half.widen),
+                            CopyOf(name + " narrow copy", half.narrow)};
+    for (const HalfStep one :
+         {HalfStep::kNorm, HalfStep::kWiden, HalfStep::kActivate, HalfStep::kNarrow})
+      made.before_sum.push_back(step(one));
+    made.sum = SumOf(name + " sum", half.partial, half.sum);
+    made.beside_sum = {step(HalfStep::kMask)};
+    made.after_sum = step(HalfStep::kResidual);
+    return made;
+  }
+  Half Backward(const BlockGradients& gradients, const std::string& name) {
+    const auto step = [&](GradientStep one) {
+      return StepOf(name + " " + ToString(one), ResultOf(gradients, one)->shape().bytes(),
+                    [machine = machine_, gradients, one] {
+                      return MakeGradientStep(machine, gradients, one);
+                    });
+    };
+    Half made;
+    for (const GradientStep one : StepsBeforeSum(gradients.half))
+      made.before_sum.push_back(step(one));
+    made.sum = SumOf(name + " gradient sum", gradients.d_partial, gradients.d_normed);
+    made.weight_gradients = {step(GradientStep::kNarrowWeight), step(GradientStep::kWidenWeight)};
+    made.after_sum = step(GradientStep::kNorm);
+    return made;
+  }
+
+  Machine machine_;
+  Settings settings_;
+  TensorWorks works_;
+  TensorShape shape_;  // of what all ranks have
+  std::vector<BlockHalf> halves_ = {};
+  std::size_t input_bytes_ = 0;
+  std::uint32_t seed_ = kSeed;
+};
+
+Schedule PlainForm(const std::vector<Half>& halves) {
+  Schedule schedule;
+  const std::size_t lane = schedule.AddLane({.name = "lane"});
+  std::vector<std::size_t> before;
+  const auto add = [&](const Work& work) {
+    before = {schedule.Add(lane, work, {.after = before})};
+  };
+  std::ranges::for_each(halves.front().weight_copies, add);
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    const Half& half = halves[i];
+    if (i + 1 < halves.size()) std::ranges::for_each(halves[i + 1].weight_copies, add);
+    std::ranges::for_each(half.before_sum, add);
+    add(half.sum);
+    std::ranges::for_each(half.beside_sum, add);
+    std::ranges::for_each(half.weight_gradients, add);
+    add(half.after_sum);
+  }
+  return schedule;
+}
+
+class PatternSteps {
+ public:
+  PatternSteps(const std::vector<Half>& halves, long microbatches)
+      : halves_(halves), summed_(microbatches) {
+    comp_ = schedule_.AddLane({.name = "comp"});
+    comm_ = schedule_.AddLane({.name = "comm"});
+    if (!halves.front().weight_copies.empty()) weights_ = schedule_.AddLane({.name = "weights"});
+  }
+
+  Schedule Make() && {
+    CopyWeights(0);
+    for (std::size_t i = 0; i < halves_.size(); ++i) {
+      std::vector<std::size_t> weights = copied_;
+      for (long part = 0; part < std::ssize(summed_); ++part) {
+        if (i > 0) AddEnd(halves_[i - 1], part);
+        if (part == 0) CopyWeights(i + 1);
+        AddBegin(halves_[i], part, weights);
+      }
+      for (const Work& work : halves_[i].weight_gradients) schedule_.Add(comp_, work);
+    }
+    for (long part = 0; part < std::ssize(summed_); ++part) AddEnd(halves_.back(), part);
+    return std::move(schedule_);
+  }
+
+ private:
+  [[nodiscard]] Part PartOf(long index) const { return {index, std::ssize(summed_)}; }
+
+  void CopyWeights(std::size_t half) {
+    if (half == halves_.size()) return;
+    for (const Work& work : halves_[half].weight_copies)
+      copied_ = {schedule_.Add(weights_, work, {.after = used_})};
+  }
+  // Its first step waits for `weights`, and all later ones follow it.
+  void AddBegin(const Half& half, long part, std::vector<std::size_t>& weights) {
+    for (const Work& work : half.before_sum)
+      used_ = {
+          schedule_.Add(comp_, work, {.part = PartOf(part), .after = std::exchange(weights, {})})};
+    summed_[part] = schedule_.Add(comm_, half.sum, {.part = PartOf(part), .after = used_});
+    for (const Work& work : half.beside_sum) schedule_.Add(comp_, work, {.part = PartOf(part)});
+  }
+  void AddEnd(const Half& half, long part) {
+    schedule_.Add(comp_, half.after_sum, {.part = PartOf(part), .after = {summed_[part]}});
+  }
+
+  const std::vector<Half>& halves_;
+  Schedule schedule_ = {};
+  std::size_t comp_ = 0;
+  std::size_t comm_ = 0;
+  std::size_t weights_ = 0;
+  std::vector<std::size_t> summed_;       // of the half before
+  std::vector<std::size_t> copied_ = {};  // the last copy
+  std::vector<std::size_t> used_ = {};    // the last step that needs weights
+};
+
+std::string Excluded(const Machine& machine, const Settings& settings) {
+  const long ranks = machine.ranks.size();
+  const long tokens = settings.Integer("tokens");
+  const long sequences = settings.Integer("sequences");
+  const Model& model = ModelOf(settings);
+  if (model.heads % ranks != 0)
+    return fmt::format("{} heads cannot be shared by {} ranks", model.heads, ranks);
+  if (model.ffn % ranks != 0)
+    return fmt::format("{} columns cannot be shared by {} ranks", model.ffn, ranks);
+  if (sequences % settings.Integer("microbatches") != 0)
+    return "sequences must be a multiple of microbatches";
+  if (tokens % sequences != 0) return "tokens must be a multiple of sequences";
+  if (machine.device.backend() == Backend::kCuda && tokens / sequences % kAttentionTokens != 0)
+    return fmt::format("sequences of {} tokens are no multiple of {}", tokens / sequences,
+                       kAttentionTokens);
+  const long bytes =
+      tokens * model.hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
+  return NoTransport(machine, Operation::kAllReduce,
+                     settings.With("bytes", std::to_string(bytes)).With("place", "out"));
+}
+
+Remark ReportBlocks(const Measurement& measurement, benchmark::UserCounters& counters) {
+  const Remark remark = ReportTraining(
+      measurement, counters, static_cast<double>(measurement.settings().Integer("tokens")),
+      Identity::kReported);
+  ReportHidden(measurement, counters);
+  return remark;
+}
+
+enum class Passes : std::uint8_t { kForward, kForwardBackward };
+
+std::vector<Half> HalvesOf(Blocks blocks, Passes passes) {
+  std::vector<Half> halves = blocks.Forward();
+  if (passes == Passes::kForward) return halves;
+  for (Half& half : blocks.Backward()) halves.push_back(std::move(half));
+  return halves;
+}
+
+Scenario StepThrough(Passes passes, const Catalog& catalog, const std::string& transport,
+                     const std::shared_ptr<Transports>& transports) {
+  const bool host = catalog.on_host();
+  Scenario scenario = TrainingScenario(
+      catalog, passes == Passes::kForward ? "Tp/Block/Forward" : "Tp/Block/ForwardBackward",
+      "AllReduce", transport,
+      {ModelAxis(catalog, "llama8b"),
+       IntegerAxis("layers", "transformer blocks", 1, 64, host ? "1" : "2"),
+       IntegerAxis("tokens", "tokens of all sequences", 1, 1L << 24, host ? "128" : "8192"),
+       IntegerAxis("sequences", "of equal length", 1, 1L << 16, host ? "2" : "4"),
+       IntegerAxis("microbatches", "into which the sequences are cut", 1, 64, "1,2")});
+  if (passes == Passes::kForward)
+    AppendAxes(scenario.axes,
+               {ChoiceAxis("weights", "where weights lie; from the host they are copied",
+                           {"device", "host"}, "device", "device")});
+  scenario.excluded = [machine = catalog.machine](const Settings& settings) {
+    return Excluded(machine, settings);
+  };
+  scenario.runs = [passes, catalog, transports](const Settings& settings) {
+    const std::vector<Half> halves = HalvesOf({catalog, transports, settings}, passes);
+    return TrainingRuns(PlainForm(halves),
+                        PatternSteps(halves, settings.Integer("microbatches")).Make());
+  };
+  scenario.report = ReportBlocks;
+  return scenario;
+}
+
+std::vector<Scenario> Scenarios(const Catalog& catalog) {
+  const auto transports = std::make_shared<Transports>(catalog.machine);
+  std::vector<Scenario> scenarios;
+  for (const Passes passes : {Passes::kForward, Passes::kForwardBackward})
+    for (const std::string& transport : TrainingTransports(catalog))
+      scenarios.push_back(StepThrough(passes, catalog, transport, transports));
+  return scenarios;
+}
+
+}  // namespace
+
+Family TpBlock() {
+  return {.name = "Tp/Block",
+          .about = "Transformer blocks on tensor-parallel ranks, forward, and backward too.",
+          .lead = {"speedup", "time", "sequential_ms", "pct_of_bound", "hidden_comm",
+                   "exposed_comm_ms", "interference_ms"},
+          .scenarios = Scenarios};
+}
+
+}  // namespace overlapbench::families

@@ -1,0 +1,165 @@
+#include "benchmarks/training.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "comm/transport.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr const char* kComputation = "computation";
+constexpr const char* kCommunication = "communication";
+constexpr const char* kChunks = "chunks";
+constexpr const char* kSequential = "sequential";
+constexpr const char* kPattern = "pattern";
+constexpr double kPercent = 100;
+
+constexpr std::array<Model, 3> kModels = {
+    {{"llama8b", 4096, 14336, 32}, {"llama70b", 8192, 28672, 64}, {"small", 256, 768, 2}}};
+
+void AddUnlessEmpty(std::vector<Run>& runs, const char* name, Schedule schedule) {
+  if (!schedule.steps().empty()) runs.push_back({.name = name, .schedule = std::move(schedule)});
+}
+
+Series TimeOf(const Measurement& measurement, const char* run) {
+  if (measurement.Has(run)) return measurement.Total_ms(run);
+  return Series(std::vector<double>(measurement.groups().size()));
+}
+
+void ReportEstimate(const Measurement& measurement, benchmark::UserCounters& counters) {
+  const auto [total_ms, efficiency, speedup] = EstimateClassically(
+      TimeOf(measurement, kComputation).median(), TimeOf(measurement, kCommunication).median(),
+      measurement.Overlappable_ms(kPattern));
+  const double measured_ms = measurement.Total_ms().median();
+  counters["estimate_ms"] = total_ms;
+  counters["estimate_efficiency"] = efficiency;
+  counters["estimate_error_pct"] = kPercent * (total_ms - measured_ms) / measured_ms;
+}
+
+}  // namespace
+
+Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
+                          const std::string& collective, const std::string& transport,
+                          std::vector<Axis> axes) {
+  Scenario scenario{.name = name, .axes = std::move(axes)};
+  scenario.missing = catalog.workloads.Find(collective).missing;
+  if (catalog.machine.ranks.size() < 2) scenario.missing = "needs at least 2 ranks";
+  if (transport == "copy" && scenario.missing.empty())
+    scenario.missing = PeersUnavailable(catalog.machine);
+  AppendAxes(scenario.axes, TransportAxes(catalog.machine));
+  SetValues(scenario.axes, {{"transport", transport}});
+  return scenario;
+}
+
+std::vector<std::string> TrainingTransports(const Catalog& catalog) {
+  if (catalog.on_host()) return {"mpi"};
+  return {"nccl", "copy"};
+}
+
+std::vector<Scenario> OverTransports(
+    const Catalog& catalog,
+    const std::function<Scenario(const std::string&, const std::shared_ptr<Transports>&)>& make) {
+  const auto transports = std::make_shared<Transports>(catalog.machine);
+  std::vector<Scenario> scenarios;
+  for (const std::string& transport : TrainingTransports(catalog))
+    scenarios.push_back(make(transport, transports));
+  return scenarios;
+}
+
+Axis ModelAxis(const Catalog& catalog, std::string_view defaults_on_gpus) {
+  std::vector<std::string> names;
+  for (const Model& model : kModels) names.emplace_back(model.name);
+  return ChoiceAxis("model", "whose sizes the layer has", names,
+                    catalog.on_host() ? "small" : defaults_on_gpus);
+}
+
+const Model& ModelOf(const Settings& settings) {
+  return *std::ranges::find(kModels, settings.Text("model"),
+                            [](const Model& model) { return std::string(model.name); });
+}
+
+Work WorkOf(std::string name, WorkClass work_class, std::size_t device_bytes,
+            std::function<std::unique_ptr<Workload>()> make, bool is_result) {
+  return std::make_shared<const WorkPlan>(WorkPlan{.name = std::move(name),
+                                                   .work_class = work_class,
+                                                   .footprint = {device_bytes, 0},
+                                                   .make = std::move(make),
+                                                   .is_result = is_result});
+}
+
+Work TensorWorks::Multiply(const std::string& name, std::vector<LinearProblem> problems,
+                           const Options& options) const {
+  for (LinearProblem& problem : problems) problem.seed = seed_;
+  return WorkOf(
+      name, WorkClass::kCompute, options.memory_bytes,
+      [machine = machine_, problems = std::move(problems)] {
+        return MakeLinear(machine, problems);
+      },
+      options.is_result);
+}
+
+Work TensorWorks::Move(const std::string& name, std::vector<TensorCall> calls,
+                       const Options& options) const {
+  return WorkOf(
+      name, WorkClass::kComm, options.memory_bytes,
+      [machine = machine_, connection = connection_, calls = std::move(calls), seed = seed_] {
+        return MakeTensorCollective(machine, connection, calls, seed);
+      },
+      options.is_result);
+}
+
+std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern) {
+  using enum WorkClass;
+  std::vector<Run> runs = WithSoloRuns({.name = kPattern, .schedule = std::move(pattern)});
+  const Run own = std::move(runs.back());
+  runs.pop_back();
+  AddUnlessEmpty(runs, kComputation, sequential.Only({kCompute}));
+  AddUnlessEmpty(runs, kCommunication, sequential.Only({kComm, kMemory}));
+  AddUnlessEmpty(runs, kChunks, own.schedule.Only({kCompute}));
+  runs.push_back({.name = kSequential, .schedule = std::move(sequential)});
+  runs.push_back(own);
+  return runs;
+}
+
+Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters,
+                      double tokens, Identity identity) {
+  constexpr double kMsInSecond = 1000;
+  const Series T = measurement.Total_ms();
+  const Series C = TimeOf(measurement, kComputation);
+  const Series sequential_ms = measurement.Total_ms(kSequential);
+  ReportBound(measurement, counters);
+  Report(counters, "sequential_ms", sequential_ms);
+  Report(counters, "speedup", sequential_ms / T);
+  Report(counters, "exposed_comm_ms", T - C);
+  Report(counters, "chunking_cost_ms", TimeOf(measurement, kChunks) - C);
+  Report(counters, "interference_ms", T - measurement.Bound_ms(kPattern));
+  if (tokens > 0) Report(counters, "tokens_per_s", kMsInSecond * tokens / T);
+  counters["memory_bytes"] =
+      static_cast<double>(FootprintOf(measurement.own().schedule.works()).device_bytes);
+  ReportEstimate(measurement, counters);
+  const bool identical = measurement.Identical(kSequential, kPattern);
+  counters["identical"] = identical ? 1 : 0;
+  return identical || identity == Identity::kReported
+             ? Remark{}
+             : Remark::Invalid("the result is not that of the sequential run");
+}
+
+void ReportHidden(const Measurement& measurement, benchmark::UserCounters& counters) {
+  const Series M = measurement.Total_ms(kCommunication);
+  Report(counters, "hidden_comm",
+         (measurement.Total_ms(kComputation) + M - measurement.Total_ms()) / M);
+}
+
+ClassicalEstimate EstimateClassically(double computation_ms, double communication_ms,
+                                      double overlappable_ms) {
+  const double hidden_ms = std::min(communication_ms, overlappable_ms);
+  const double total_ms = computation_ms + communication_ms - hidden_ms;
+  return {total_ms, communication_ms > 0 ? hidden_ms / communication_ms : 0,
+          total_ms > 0 ? (computation_ms + communication_ms) / total_ms : 0};
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,117 @@
+// Training: what the families of training steps share.
+//
+// A row is one pattern of a step: chunks in a pipeline, gradients in buckets, micro-batches in
+// turn. Its runs are sampled in turn:
+//
+//   each work alone    for the bound
+//   "computation"      C: the computation of the plain form
+//   "communication"    M: its communication and copies
+//   "chunks"           the pattern's computation: what cutting it into parts costs
+//   "sequential"       the plain form: one step after the other
+//   "pattern"          T: the row's own
+//
+// A family makes two schedules, the plain form and the pattern; everything else is derived from
+// them. Their results are the same to the bit, wherever arithmetic allows it.
+//
+// The bound takes each part of a work for its share of the time that all parts take alone, so it
+// holds what cutting costs: the chunking cost, which the computation's chunks with nothing beside
+// them take longer than the plain form's computation. Interference is T - bound: what the sides
+// take from each other, and what starting and tying steps costs.
+//
+// The classical estimate knows of no such thing. Computation that runs beside communication hides
+// it: total = computation + max(0, communication - overlappable), and the efficiency is
+// min(communication, overlappable) / communication. A row reports its error too.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "benchmarks/scenario.h"
+#include "comm/tensor_collective.h"
+#include "kernels/linear.h"
+
+namespace overlapbench {
+
+// A scenario of these axes and the transport's, over `transport`. It is missing where `collective`
+// or the transport is, and on one rank.
+Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
+                          const std::string& collective, const std::string& transport,
+                          std::vector<Axis> axes);
+// The transports that training steps are measured over by default.
+std::vector<std::string> TrainingTransports(const Catalog& catalog);
+// A scenario over each of them; all of them share their connections.
+std::vector<Scenario> OverTransports(
+    const Catalog& catalog,
+    const std::function<Scenario(const std::string&, const std::shared_ptr<Transports>&)>& make);
+
+// The sizes of transformer layers: those of Llama 3 (A. Grattafiori et al., The Llama 3 Herd of
+// Models, 2024), and one for the host backend.
+struct Model {
+  const char* name;
+  long hidden;
+  long ffn;
+  long heads;
+};
+Axis ModelAxis(const Catalog& catalog, std::string_view defaults_on_gpus);
+const Model& ModelOf(const Settings& settings);
+
+// Makes the tensors of a step, of the layers' element type, and its works on them.
+class TensorWorks {
+ public:
+  TensorWorks(const Machine& machine, SharedConnection connection, std::uint32_t seed)
+      : machine_(machine), connection_(std::move(connection)), seed_(seed) {}
+
+  [[nodiscard]] TensorShape Shape(long rows, long columns) const {
+    return {.element = LayerElement(machine_.device), .rows = rows, .columns = columns};
+  }
+  // Memory of its own, or that collectives reach.
+  [[nodiscard]] SharedTensor Own(const TensorShape& shape) const {
+    return MakeTensor(machine_.device, shape);
+  }
+  [[nodiscard]] SharedTensor Reached(const TensorShape& shape) const {
+    return MakeTensor(connection_, shape);
+  }
+  struct Options {
+    std::size_t memory_bytes = 0;  // that the work adds to the step's
+    bool is_result = false;        // WorkPlan::is_result
+  };
+  [[nodiscard]] Work Multiply(const std::string& name, std::vector<LinearProblem> problems,
+                              const Options& options) const;
+  [[nodiscard]] Work Move(const std::string& name, std::vector<TensorCall> calls,
+                          const Options& options) const;
+
+ private:
+  Machine machine_;
+  SharedConnection connection_;
+  std::uint32_t seed_;
+};
+
+// A work of a step that takes this much memory on the device.
+Work WorkOf(std::string name, WorkClass work_class, std::size_t device_bytes,
+            std::function<std::unique_ptr<Workload>()> make, bool is_result = false);
+
+std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern);
+
+// Whether a row whose result differs from the plain form's is invalid. It is not where the two add
+// in another order, or in another kernel: there the counter `identical` tells.
+enum class Identity : std::uint8_t { kRequired, kReported };
+
+// `tokens`: that one step processes on all ranks together; 0: no such thing.
+Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters,
+                      double tokens = 0, Identity identity = Identity::kRequired);
+
+// hidden_comm: the share of the plain form's communication that costs the row no time.
+void ReportHidden(const Measurement& measurement, benchmark::UserCounters& counters);
+
+struct ClassicalEstimate {
+  double total_ms = 0;
+  double efficiency = 0;  // 0 without communication
+  double speedup = 0;     // against one after the other
+};
+ClassicalEstimate EstimateClassically(double computation_ms, double communication_ms,
+                                      double overlappable_ms);
+
+}  // namespace overlapbench

@@ -1,0 +1,237 @@
+#include "comm/tensor_collective.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "ranks/ranks.h"
+#include "workload/data.h"
+#include "workload/sample_check.h"
+
+namespace overlapbench {
+namespace {
+
+class TensorCollectiveWorkload : public Workload {
+ public:
+  TensorCollectiveWorkload(const Machine& machine, SharedConnection connection,
+                           std::vector<TensorCall> calls, std::uint32_t seed, Grouping grouping)
+      : machine_(machine),
+        connection_(std::move(connection)),
+        calls_(std::move(calls)),
+        seed_(seed),
+        grouping_(grouping) {}
+
+  void Connect() override {
+    Communicator& communicator = connection_->Get();
+    std::size_t scratch_bytes = 0;
+    for (const TensorCall& call : calls_) {
+      call.send->Connect();
+      call.receive->Connect();
+      scratch_bytes = std::max(scratch_bytes, communicator.scratch_bytes(Rows(call, 0, 1)));
+    }
+    if (scratch_bytes > 0) scratch_ = communicator.Allocate(scratch_bytes);
+  }
+
+  [[nodiscard]] Cost cost() const override {
+    const int ranks = machine_.ranks.size();
+    const double share = static_cast<double>(ranks - 1) / ranks;
+    Cost cost;
+    for (const TensorCall& call : calls_) {
+      const TensorShape& send = call.send->shape();
+      cost.wire_bytes += static_cast<double>(RowsOf(call) * send.columns) *
+                         static_cast<double>(SizeOf(send.element));
+      cost.bus_factor = call.operation == Operation::kShiftRing ? 1 : share;
+      if (call.operation == Operation::kAllReduce) cost.bus_factor = 2 * share;
+    }
+    return cost;
+  }
+
+  void Reset(Stream& stream) override {
+    for (const TensorCall& call : calls_) call.send->Fill(stream, machine_.ranks.rank(), seed_);
+    PoisonResult(stream);
+  }
+  // What is received may be the input of a work that this one waits for in turn.
+  void PoisonResult(Stream& stream) override {
+    for (const TensorCall& call : calls_) PoisonReceived(stream, call);
+    for (const TensorCall& call : calls_) ExpectReceived(call);
+  }
+
+  void Enqueue(Stream& stream) override {
+    if (grouping_ == Grouping::kTogether) return EnqueueTogether(stream);
+    for (const TensorCall& call : calls_) connection_->Get().Enqueue(stream, Rows(call, 0, 1));
+  }
+  void EnqueuePart(Stream& stream, const Part& part) override {
+    const auto calls = static_cast<long>(calls_.size());
+    if (part.count % calls != 0)
+      throw Error(fmt::format("{} calls cannot be cut into {} parts", calls, part.count));
+    const long slices = part.count / calls;
+    connection_->Get().Enqueue(stream,
+                               Rows(calls_[part.index / slices], part.index % slices, slices));
+  }
+
+  Verdict Verify(Stream& stream) override {
+    std::vector<TensorRows> written;
+    for (const TensorCall& call : calls_) {
+      written.push_back(
+          {call.receive, call.receive_row, call.rows > 0 ? call.rows : call.receive->shape().rows});
+    }
+    if (calls_.front().of_held) return VerifyHeld(stream);
+    const Result result = CheckLeft(machine_, stream, written);
+    fingerprint_ = result.fingerprint;
+    return result.verdict;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
+
+  std::string IneffectiveKnob() override {
+    const auto proof = connection_->Get().Prove(Rows(calls_.front(), 0, 1));
+    sms_ = proof.sms;
+    return proof.fault;
+  }
+  [[nodiscard]] std::optional<long> sms() const override { return sms_; }
+
+ private:
+  // All ranks read the same sample of what they send, whatever else is wrong on one of them.
+  Verdict VerifyHeld(Stream& stream) {
+    const auto& [send, receive] = std::tie(calls_.front().send, calls_.front().receive);
+    const std::vector<double> own = SampledValues(stream, send->View(), machine_.timeout);
+    const std::vector<double> all = machine_.ranks.GatherNumbers(own, "verifying sums");
+    std::vector<double> sums(own.size());
+    for (std::size_t i = 0; i < all.size(); ++i) sums[i % own.size()] += all[i];
+    fingerprint_ = receive->Fingerprint(machine_, stream);
+    return CheckSample(machine_.device, stream, receive->View(), sums,
+                       machine_.ranks.size() * RoundingOf(send->shape().element), machine_.timeout);
+  }
+
+  void EnqueueTogether(Stream& stream) {
+    std::vector<CollectiveCall> calls;
+    for (const TensorCall& call : calls_) calls.push_back(Rows(call, 0, 1));
+    connection_->Get().AllReduceTogether(stream, calls);
+  }
+
+  // Of the larger of the two buffers.
+  static long RowsOf(const TensorCall& call) {
+    return call.rows > 0 ? call.rows
+                         : std::max(call.send->shape().rows, call.receive->shape().rows);
+  }
+
+  // Slice `index` of `count` of a call.
+  [[nodiscard]] CollectiveCall Rows(const TensorCall& call, long index, long count) const {
+    const bool sends_segment = call.operation == Operation::kAllGather;
+    const TensorShape& shape = call.send->shape();
+    const int ranks = machine_.ranks.size();
+    long rows = RowsOf(call);
+    if (rows % count != 0) throw Error(fmt::format("{} rows cannot be cut into {}", rows, count));
+    rows /= count;
+    long send_row = call.send_row + index * rows;
+    if (sends_segment && IsInPlace(call)) send_row = machine_.ranks.rank() * rows / ranks;
+    CollectiveCall made{.operation = call.operation,
+                        .send = call.send->Row(send_row),
+                        .receive = call.receive->Row(call.receive_row + index * rows),
+                        .scratch = scratch_.data(),
+                        .count = rows * shape.columns,
+                        .element = shape.element,
+                        .shift = call.shift};
+    made.segment = made.count / ranks;
+    return made;
+  }
+
+  void PoisonReceived(Stream& stream, const TensorCall& call) const {
+    const TensorShape& shape = call.receive->shape();
+    if (call.operation == Operation::kShiftRing ||
+        (call.operation == Operation::kAllReduce && !IsInPlace(call)))
+      return call.receive->PoisonRows(stream, call.receive_row, RowsOf(call));
+    if (!IsInPlace(call)) return call.receive->PoisonRows(stream, 0, shape.rows);
+    if (call.operation != Operation::kAllGather) return;
+    for (int block = 0; block < shape.blocks; ++block) {
+      if (block != machine_.ranks.rank())
+        call.receive->PoisonRows(stream, block * shape.block_rows(), shape.block_rows());
+    }
+  }
+
+  static bool IsInPlace(const TensorCall& call) { return call.send->Shares(*call.receive); }
+
+  void ExpectReceived(const TensorCall& call) const {
+    const int ranks = machine_.ranks.size();
+    const SharedTensor& send = call.send;
+    // A shared matrix whose blocks come together in place is what it was filled with.
+    if (IsInPlace(call) && !Adds(call.operation)) return;
+    switch (call.operation) {
+      case Operation::kShiftRing:
+        return call.receive->Expect(
+            [send, ranks, shift = call.shift, down = call.receive_row - call.send_row](
+                int rank, long row, long column) {
+              return send->Expected((rank - shift + ranks) % ranks, row - down, column);
+            },
+            [send] { return send->tolerance(); });
+      case Operation::kAllGather:
+        return call.receive->Expect(
+            [send, rows = RowsOf(call) / ranks, down = call.receive_row, first = call.send_row](
+                int /*rank*/, long row, long column) {
+              const auto from = static_cast<int>((row - down) / rows);
+              return send->Expected(from, first + (row - down) % rows, column);
+            },
+            [send] { return send->tolerance(); });
+      case Operation::kAllToAll:
+        return call.receive->Expect(
+            [send, rows = RowsOf(call), block = RowsOf(call) / ranks](int rank, long row,
+                                                                      long column) {
+              const auto from = static_cast<int>(row % rows / block);
+              return send->Expected(from, row / rows * rows + rank * block + row % block, column);
+            },
+            [send] { return send->tolerance(); });
+      case Operation::kReduceScatter:
+      case Operation::kAllReduce: {
+        const bool scatters = call.operation == Operation::kReduceScatter;
+        // A sum of all ranks is the same on each. In a chain of sums the next one asks for it once
+        // for each rank, so the last one is kept.
+        struct Kept {
+          long row = -1;
+          long column = -1;
+          double sum = 0;
+        };
+        return call.receive->Expect(
+            [send, ranks, segment = scatters ? call.receive->shape().rows : 0, kept = Kept{}](
+                int rank, long row, long column) mutable {
+              const long place = rank * segment + row;
+              if (place == kept.row && column == kept.column) return kept.sum;
+              double sum = 0;
+              for (int from = 0; from < ranks; ++from) sum += send->Expected(from, place, column);
+              kept = {place, column, sum};
+              return sum;
+            },
+            [send, ranks] { return ToleranceOfSum(*send, ranks); });
+      }
+      default:
+        throw Error("tensors have no such collective");
+    }
+  }
+
+  // The sums of `ranks` random values are sqrt(ranks) times as large. Each may be rounded once for
+  // every rank, and its terms' errors add up.
+  static double ToleranceOfSum(const Tensor& send, int ranks) {
+    return std::sqrt(ranks) * send.tolerance() + ranks * RoundingOf(send.shape().element);
+  }
+
+  Machine machine_;
+  SharedConnection connection_;
+  std::vector<TensorCall> calls_;
+  std::uint32_t seed_;
+  Grouping grouping_;
+  Buffer scratch_;
+  std::optional<long> sms_;
+  std::uint64_t fingerprint_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> MakeTensorCollective(const Machine& machine, SharedConnection connection,
+                                               std::vector<TensorCall> calls, std::uint32_t seed,
+                                               Grouping grouping) {
+  return std::make_unique<TensorCollectiveWorkload>(machine, std::move(connection),
+                                                    std::move(calls), seed, grouping);
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,67 @@
+// ActivityLog: what the host streams of a device have done, while somebody watches.
+//
+// All host streams of a device share one. It is off until a watch is made, and costs a stream a
+// look at a flag until then. A stream asks for a Note when something is enqueued and hands it back,
+// with its times, when that has ended.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/activity.h"
+
+namespace overlapbench {
+
+class ActivityLog {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  // What is known of an activity when it is enqueued.
+  struct Note {
+    Activity activity;
+    TimePoint enqueued;
+  };
+
+  [[nodiscard]] bool is_on() const { return on_.load(std::memory_order_relaxed); }
+  // Numbers of host streams, and correlations, begin here: CUPTI's have 32 bits.
+  static constexpr std::uint64_t kHost = std::uint64_t{1} << 32U;
+  // A number for a stream.
+  std::uint64_t NewStream() { return kHost + streams_++; }
+  Note Enqueued(std::uint64_t stream, Activity activity);
+  // It ran, or was waited for, from `begin` to `end`. May be called from any thread. What ends
+  // after the watch is forgotten.
+  void Add(Note note, TimePoint begin, TimePoint end);
+
+  // Throws Error if it is on.
+  void Begin();
+  void Mark(std::uint64_t mark) { mark_ = mark; }
+  std::vector<Activity> End();
+
+ private:
+  std::atomic<bool> on_ = false;
+  std::atomic<std::uint64_t> streams_ = 0;
+  std::atomic<std::uint64_t> mark_ = 0;
+  std::atomic<std::uint64_t> enqueued_ = 0;
+  std::mutex mutex_;
+  std::vector<Activity> records_;
+};
+
+// Of a device that has nothing but host streams.
+class HostActivityWatch : public ActivityWatch {
+ public:
+  explicit HostActivityWatch(std::shared_ptr<ActivityLog> log);
+  ~HostActivityWatch() override { log_->End(); }
+  HostActivityWatch(const HostActivityWatch&) = delete;
+  HostActivityWatch& operator=(const HostActivityWatch&) = delete;
+
+  void Mark(std::uint64_t mark) override { log_->Mark(mark); }
+  Activities Stop() override { return {log_->End(), 0}; }
+
+ private:
+  std::shared_ptr<ActivityLog> log_;
+};
+
+}  // namespace overlapbench

@@ -1,0 +1,164 @@
+#include "interface/measuring.h"
+
+#include <fmt/core.h>
+
+#include <future>
+#include <optional>
+#include <utility>
+
+#include "benchmarks/catalog.h"
+#include "benchmarks/open_device.h"
+#include "benchmarks/prologue.h"
+#include "report/result_json.h"
+
+namespace overlapbench {
+namespace {
+
+// How long what a failed row has left may take to end.
+constexpr std::chrono::seconds kPatience(1);
+
+// Destroys it in time, or leaves it to a thread that waits for what hangs. Returns which.
+bool DestroyInTime(Device& device, std::unique_ptr<Session> session) {
+  if (session == nullptr) return true;
+  std::promise<void> destroyed;
+  auto done = destroyed.get_future();
+  std::thread([&device, session = std::move(session), destroyed = std::move(destroyed)]() mutable {
+    device.UseInThisThread();
+    session.reset();
+    destroyed.set_value();
+  }).detach();
+  return done.wait_for(kPatience) == std::future_status::ready;
+}
+
+// Makes the document of what Google Benchmark runs.
+class DocumentReporter : public benchmark::BenchmarkReporter {
+ public:
+  explicit DocumentReporter(const CounterTable& table) : json_(table) {}
+  bool ReportContext(const Context& context) override {
+    text_ = json_.Begin(context);
+    return true;
+  }
+  void ReportRuns(const std::vector<Run>& report) override {
+    for (const Run& run : report) text_ += json_.Row(run);
+  }
+  void Finalize() override { text_ += json_.End(); }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  ResultJson json_;
+  std::string text_;
+};
+
+CounterTable TableOfRows() {
+  CounterTable table = AllCounters();
+  table.Add(ScheduleFamily());
+  return table;
+}
+
+}  // namespace
+
+Measuring::Measuring(const std::vector<std::string>& flags)
+    : options_(ParseOptions(flags)),
+      progress_(ByLauncher().rank, ByLauncher().size),
+      ranks_(std::make_unique<Ranks>(options_.timeout, progress_)),
+      table_(TableOfRows()),
+      calls_(*new CallLog) {
+  RequireStartedBy(ByLauncher(), *ranks_);
+  device_ = OpenDevice(*ranks_, options_);
+  suite_ = std::make_unique<Suite>(Suite{{*device_, *ranks_, options_.timeout}, options_});
+  own_rows_ = std::make_unique<OwnRows>(suite_->machine);
+  AddWorkloads(table_, own_rows_->catalog().workloads);
+  Prepare();
+  suite_->outlive = [this](const FatalError& error) { return Outlive(error); };
+}
+
+void Measuring::Prepare() {
+  InitializeGoogleBenchmark(options_, flags_);
+  const std::string load = LoadBefore(suite_->machine);
+  AddContext(*suite_,
+             options_.self_test
+                 ? RunSelfTest(*suite_, KnownBenchmarks(own_rows_->catalog(), table_))
+                 : SelfTest{true, "left out"},
+             load);
+}
+
+Measuring::~Measuring() {
+  if (!leaves_something_) return;
+  // What still runs uses the device and connections, and its session names the suite's members.
+  [[maybe_unused]] const OwnRows* const own_rows = own_rows_.release();
+  [[maybe_unused]] const Suite* const suite = suite_.release();
+  [[maybe_unused]] const Device* const device = device_.release();
+}
+
+overlapbench_place Measuring::place() const {
+  const bool has_one = VisibleGpus() == 1;  // the launcher gave each rank its own
+  const bool on_host = device_->backend() == Backend::kHost;
+  return {.rank = ranks_->rank(),
+          .ranks = ranks_->size(),
+          .local_rank = ranks_->local_rank(),
+          .device = on_host   ? -1
+                    : has_one ? 0
+                              : ranks_->local_rank()};
+}
+
+std::string Measuring::Measure(const UserRow& row) {
+  std::optional<Registry> registry;
+  std::optional<Catalog> catalog;
+  return Measure([&] {
+    registry.emplace(RegistryOf(row, calls_));
+    catalog.emplace(*registry, *device_, suite_->machine);
+    return BenchmarkOf(row, *catalog, table_, calls_);
+  });
+}
+
+std::string Measuring::Measure(const std::string& name) {
+  return Measure([&] { return own_rows_->Find(name, table_); });
+}
+
+std::string Measuring::Measure(const std::function<Benchmark()>& find) {
+  if (!ended_.empty()) throw Error(ended_);
+  if (std::exchange(is_measuring_, true))
+    throw UsageError("a callable that is measured must not measure");
+  const std::shared_ptr<void> measured(nullptr, [this](void*) { is_measuring_ = false; });
+  calls_.Forget();
+  device_->UseInThisThread();  // the program may have chosen another
+  Register(*suite_, find());
+  DocumentReporter reporter(table_);
+  try {
+    benchmark::RunSpecifiedBenchmarks(&reporter);
+    benchmark::ClearRegisteredBenchmarks();
+    suite_->session.reset();
+    progress_.set_benchmark("");
+    if (ended_.empty()) ranks_->Barrier("freeing memory");
+  } catch (const std::exception& error) {
+    // The others do not know of it, and wait for this rank.
+    benchmark::ClearRegisteredBenchmarks();
+    ended_ = fmt::format("an earlier row ended the measuring: {}", error.what());
+    if (ranks_->size() > 1) ranks_->TellOthers(error.what());
+    throw;
+  }
+  return reporter.text();
+}
+
+std::string Measuring::Outlive(const FatalError& error) {
+  const std::string text = error.what() + calls_.Blame(ranks_->timeout());
+  const bool is_quiet = DestroyInTime(*device_, std::move(suite_->session));
+  if (!is_quiet) leaves_something_ = true;
+  if (ranks_->size() == 1) return text;
+  if (error.audience() == FatalError::kThisRank) ranks_->TellOthers(text);
+  if (!error.known_to_all() || !AllAreQuiet(is_quiet))
+    ended_ = "an earlier row ended the measuring: " + text;
+  return text;
+}
+
+bool Measuring::AllAreQuiet(bool here) {
+  double busy = here ? 0 : 1;
+  try {
+    ranks_->Max({&busy, 1}, "going on after an error");
+  } catch (const Error&) {
+    return false;
+  }
+  return busy == 0;
+}
+
+}  // namespace overlapbench

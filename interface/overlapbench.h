@@ -1,0 +1,142 @@
+/* The measuring of overlapbench behind a C interface, for programs that bring their own work.
+ *
+ * A row is made of callbacks: a computation beside a communication, a schedule of steps, or one
+ * work alone. They are measured as the suite's own workloads are (docs/method.md): each runs once
+ * ungated and is verified; then all runs are sampled in turn, cold, behind the start gate. Or a row
+ * is one of the suite's own (overlapbench_measure_own). The result is the JSON that ./bench writes.
+ *
+ *   overlapbench_suite* suite = NULL;
+ *   if (overlapbench_open(0, NULL, &suite) != 0) puts(overlapbench_measuring_error());
+ *   const overlapbench_work works[] = {{"comp", OVERLAPBENCH_COMP, 0, {multiply, NULL, NULL},
+ * data},
+ *                                      {"comm", OVERLAPBENCH_COMM, 0, {reduce, NULL, NULL}, data}};
+ *   const overlapbench_row row = {.kind = OVERLAPBENCH_PAIR, .name = "mine",
+ *                                 .works = works, .work_count = 2};
+ *   if (overlapbench_measure(suite, &row) == 0) puts(overlapbench_result(suite));
+ *   overlapbench_close(suite);
+ *
+ * Ranks. All processes of the job (mpirun, srun) make every call together, with the same arguments
+ * but for their callbacks. Without a launcher the process is rank 0 of 1.
+ *
+ * Threads. All calls come from one thread, and a callback makes none. On the cuda backend callbacks
+ * run in that thread and enqueue on the stream they are given, a cudaStream_t. On the host backend
+ * `enqueue` runs as the stream's work, on the lane's own thread, and the stream is NULL.
+ *
+ * Errors. Functions return 0, or a status for which overlapbench_measuring_error() has one line.
+ * What goes wrong in a row (a callback fails, a result is wrong, a wait times out) is no such
+ * error: it is the row's `state` and `error_message`, and the suite can be used further. With
+ * several ranks that is not so after a timeout: a rank may still wait, and every later call fails.
+ */
+#ifndef OVERLAPBENCH_INTERFACE_OVERLAPBENCH_H_
+#define OVERLAPBENCH_INTERFACE_OVERLAPBENCH_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NOLINTBEGIN(modernize-use-using,readability-identifier-naming): this is C, with C's names. */
+typedef enum {
+  OVERLAPBENCH_OK = 0,
+  OVERLAPBENCH_REFUSED = 1, /* wrong arguments, the same on all ranks; nothing was measured */
+  OVERLAPBENCH_FAILED = 2   /* the suite could not be opened, or cannot go on */
+} overlapbench_status;
+
+typedef enum {
+  OVERLAPBENCH_COMP = 0,
+  OVERLAPBENCH_COMM = 1,
+  OVERLAPBENCH_MEM = 2
+} overlapbench_class;
+
+/* What a callback says. It is zero when the callback is called. */
+typedef struct {
+  double max_rel_err; /* verify: the largest relative error */
+  double tolerance;   /* verify: what is allowed; a greater error, or a NaN, is a wrong result */
+  char text[512];     /* of a callback that failed: why; verify: what is wrong; one line, or "" */
+} overlapbench_answer;
+
+/* Returns 0, or another number if it failed. */
+typedef int32_t (*overlapbench_callback)(void* context, void* stream, overlapbench_answer* answer);
+
+typedef struct {
+  overlapbench_callback enqueue; /* enqueues the work; may be called any number of times */
+  overlapbench_callback reset;   /* before a verified run: fills inputs, poisons outputs; or NULL */
+  overlapbench_callback verify;  /* checks the result of one enqueue after a reset; or NULL */
+} overlapbench_callbacks;
+
+typedef struct {
+  const char* name;   /* unique in its row; in messages, and "comp", "comm" in a pair */
+  int32_t work_class; /* overlapbench_class */
+  int32_t waits;      /* not 0: `enqueue` may wait for the device, so no gate is closed */
+  overlapbench_callbacks callbacks;
+  void* context; /* handed to the callbacks */
+} overlapbench_work;
+
+/* One step of a schedule. Steps are enqueued in their order; lanes are made as they are named. */
+typedef struct {
+  const char* lane;
+  const char* name;
+  int64_t work;         /* its place in `works`; steps may share one */
+  const int64_t* after; /* the places of earlier steps that must end before this one starts */
+  int64_t after_count;
+} overlapbench_step;
+
+typedef enum {
+  OVERLAPBENCH_ALONE = 0,   /* one work: the row Compute/NAME or Comm/NAME */
+  OVERLAPBENCH_PAIR = 1,    /* computation and communication: Overlap/NAMEComm+NAMEComp */
+  OVERLAPBENCH_SCHEDULE = 2 /* steps, against their sequence and bound: Schedule/NAME */
+} overlapbench_kind;
+
+typedef struct {
+  int32_t kind;     /* overlapbench_kind */
+  const char* name; /* letters and digits, the first a letter */
+  const overlapbench_work* works;
+  int64_t work_count;
+  const overlapbench_step* steps; /* of a schedule */
+  int64_t step_count;
+  const char* const* labels; /* "n=4096": become part of the row's name */
+  int64_t label_count;
+  const char* const* axes; /* "cache=warm": of the suite's own axes, one value each */
+  int64_t axis_count;
+  /* A callback that enqueues nothing, called in the same way as the works'. A work that takes no
+   * longer alone has left its stream empty, and the row is invalid. NULL: nobody looks. */
+  overlapbench_callback nothing;
+  void* nothing_context;
+} overlapbench_row;
+
+typedef struct {
+  int32_t rank;
+  int32_t ranks;
+  int32_t local_rank; /* among the ranks of this machine */
+  int32_t device;     /* CUDA's number of the GPU; -1 on the host backend */
+} overlapbench_place;
+
+typedef struct overlapbench_suite overlapbench_suite;
+
+/* Starts MPI unless the process has, opens the device, and measures known delays (--no-self-test
+ * leaves that out). `flags` are those of ./bench: --backend, --timeout_s, --budget_ms, --precision,
+ * --gate, --host_cores. Once in a process. */
+int32_t overlapbench_open(int64_t count, const char* const* flags, overlapbench_suite** suite);
+int32_t overlapbench_where(overlapbench_suite* suite, overlapbench_place* place);
+/* Copies rank 0's bytes to every rank. */
+int32_t overlapbench_broadcast(overlapbench_suite* suite, void* data, int64_t bytes);
+int32_t overlapbench_measure(overlapbench_suite* suite, const overlapbench_row* row);
+/* A row of the suite's own, by the name that ./bench lists, as "Comm/AllReduce/bytes:64M". Its axes
+ * may have other values, and may be left out where only one row is left. */
+int32_t overlapbench_measure_own(overlapbench_suite* suite, const char* name);
+/* The last row as a whole JSON document: the context, the tables, and one benchmark. The same on
+ * all ranks but for what only one rank can know. It is there until the next measurement. */
+const char* overlapbench_result(overlapbench_suite* suite);
+/* Why this thread's last call failed. */
+const char* overlapbench_measuring_error(void);
+/* Ends MPI if overlapbench_open has started it. Leaves everything as it is if a rank may hang. */
+void overlapbench_close(overlapbench_suite* suite);
+
+/* NOLINTEND(modernize-use-using,readability-identifier-naming) */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

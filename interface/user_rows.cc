@@ -1,0 +1,231 @@
+#include "interface/user_rows.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "benchmarks/pair.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr const char* kSequential = "sequential";
+constexpr const char* kComputation = "computation";
+constexpr const char* kPattern = "pattern";
+
+std::string EmptyFormOf(const std::string& run) { return run + ", empty"; }
+
+// A label is an axis that has one value.
+std::vector<Axis> LabelAxes(const UserRow& row) {
+  std::vector<Axis> axes;
+  for (const auto& [name, value] : row.labels)
+    axes.push_back(ChoiceAxis(name, "a label of the row", {value}, value));
+  if (std::ranges::any_of(row.works, &Callable::waits))
+    axes.push_back(ChoiceAxis("gate", "whether samples start behind a gate", {"off"}, "off"));
+  return axes;
+}
+
+std::string SpecName(const UserRow& row, const Callable& work) {
+  if (row.kind == OVERLAPBENCH_ALONE) return row.name;
+  if (row.kind == OVERLAPBENCH_SCHEDULE) return work.name;
+  return row.name + (work.work_class == WorkClass::kCompute ? "Comp" : "Comm");
+}
+
+Run SequenceOf(const Schedule& pattern) {
+  Run run{.name = kSequential};
+  const std::size_t lane = run.schedule.AddLane({"sequence"});
+  for (const Schedule::Step& step : pattern.steps())
+    run.schedule.Add(lane, step.work, {.name = step.name});
+  return run;
+}
+
+Schedule PatternOf(const UserRow& row, const std::vector<Work>& works) {
+  Schedule schedule;
+  std::map<std::string, std::size_t> lanes;
+  for (const UserStep& step : row.steps) {
+    if (!lanes.contains(step.lane)) lanes[step.lane] = schedule.AddLane({step.lane});
+    schedule.Add(lanes[step.lane], works.at(step.work), {.after = step.after, .name = step.name});
+  }
+  return schedule;
+}
+
+// The results of all works that can be verified are verified, whoever waits for them.
+std::vector<Work> WorksOf(const UserRow& row, const Registry& registry, const Settings& settings) {
+  std::vector<Work> works;
+  for (std::size_t i = 0; i < row.works.size(); ++i) {
+    WorkPlan plan = *MakeWork(registry.specs().at(i), settings, row.works[i].name);
+    plan.is_result = row.works[i].callbacks.verify != nullptr;
+    works.push_back(std::make_shared<const WorkPlan>(std::move(plan)));
+  }
+  return works;
+}
+
+std::vector<Run> ScheduleRuns(const UserRow& row, const std::vector<Work>& works) {
+  std::vector<Run> runs = WithSoloRuns({.name = kPattern, .schedule = PatternOf(row, works)});
+  const Schedule& pattern = runs.back().schedule;
+  std::vector<Run> others = {SequenceOf(pattern)};
+  Schedule computation = pattern.Only({WorkClass::kCompute});
+  if (!computation.steps().empty())
+    others.push_back({.name = kComputation, .schedule = std::move(computation)});
+  runs.insert(runs.end() - 1, others.begin(), others.end());
+  return runs;
+}
+
+Remark ReportSchedule(const Measurement& measurement, benchmark::UserCounters& counters) {
+  const Series T = measurement.Total_ms();
+  const Series sequential_ms = measurement.Total_ms(kSequential);
+  ReportBound(measurement, counters);
+  Report(counters, "sequential_ms", sequential_ms);
+  Report(counters, "speedup", sequential_ms / T);
+  Report(counters, "interference_ms", T - measurement.Bound_ms(kPattern));
+  if (measurement.Has(kComputation))
+    Report(counters, "exposed_comm_ms", T - measurement.Total_ms(kComputation));
+  return {};
+}
+
+Scenario ScheduleScenario(const UserRow& row, const Registry& registry) {
+  std::vector<const WorkloadSpec*> specs;
+  for (const WorkloadSpec& spec : registry.specs()) specs.push_back(&spec);
+  Scenario scenario = ScenarioOf("Schedule/" + row.name, specs);
+  scenario.runs = [row, &registry](const Settings& settings) {
+    return ScheduleRuns(row, WorksOf(row, registry, settings));
+  };
+  scenario.report = ReportSchedule;
+  return scenario;
+}
+
+Scenario ScenarioOfRow(const UserRow& row, const Catalog& catalog) {
+  const std::vector<WorkloadSpec>& specs = catalog.workloads.specs();
+  switch (row.kind) {
+    case OVERLAPBENCH_ALONE: {
+      const bool computes = specs.at(0).work_class == WorkClass::kCompute;
+      return Baseline((computes ? "Compute/" : "Comm/") + row.name, specs.at(0));
+    }
+    case OVERLAPBENCH_PAIR:
+      return PairScenario(catalog, "Overlap", specs.at(1).name, specs.at(0).name, {});
+    case OVERLAPBENCH_SCHEDULE:
+      return ScheduleScenario(row, catalog.workloads);
+  }
+  throw UsageError(fmt::format("there is no kind of row {}", static_cast<int>(row.kind)));
+}
+
+bool IsAlone(const Run& run) {
+  const std::vector<Work> works = run.schedule.works();
+  return works.size() == 1 && works.front()->name == run.name;
+}
+
+// Puts before each work's run alone one of the same form, with nothing to do.
+std::vector<Run> WithEmptyForms(const std::vector<Run>& runs, const Callable& nothing,
+                                CallLog& log) {
+  std::vector<Run> all;
+  for (const Run& run : runs) {
+    if (IsAlone(run)) {
+      const Work work = run.schedule.works().front();
+      Callable callable = nothing;
+      callable.work_class = work->work_class;
+      const auto empty = std::make_shared<const WorkPlan>(WorkPlan{
+          .name = EmptyFormOf(work->name),
+          .work_class = work->work_class,
+          .make = [callable, &log] { return std::make_unique<CallableWorkload>(callable, log); }});
+      all.push_back({.name = EmptyFormOf(run.name),
+                     .schedule = run.schedule.With(work, empty),
+                     .gated = run.gated,
+                     .timed = run.timed});
+    }
+    all.push_back(run);
+  }
+  return all;
+}
+
+// The works that took no longer than nothing. On a GPU the least kernel adds more than a quarter to
+// what events and gate cost. On the host calling the callable is in both times, and varies.
+Remark JudgeEmptiness(const Measurement& measurement, const Remark& otherwise) {
+  const double alike = measurement.device().backend() == Backend::kHost ? 1.5 : 1.25;
+  constexpr double kMicrosecondsInMillisecond = 1000;
+  for (const Work& work : measurement.own().schedule.works()) {
+    const double took_ms = measurement.Total_ms(work->name).median();
+    const double empty_ms = measurement.Total_ms(EmptyFormOf(work->name)).median();
+    if (took_ms > alike * empty_ms) continue;
+    return Remark::Invalid(fmt::format(
+        "'{}' left its lane empty: alone it took {:.1f} us, and a callable that enqueues nothing "
+        "{:.1f} us; it must enqueue on the stream that it is given",
+        work->name, took_ms * kMicrosecondsInMillisecond, empty_ms * kMicrosecondsInMillisecond));
+  }
+  return otherwise;
+}
+
+Scenario Watched(Scenario scenario, const Callable& nothing, CallLog& log) {
+  scenario.runs = [runs = std::move(scenario.runs), nothing, &log](const Settings& settings) {
+    return WithEmptyForms(runs(settings), nothing, log);
+  };
+  scenario.report = [report = std::move(scenario.report)](const Measurement& measurement,
+                                                          benchmark::UserCounters& counters) {
+    return JudgeEmptiness(measurement, report(measurement, counters));
+  };
+  return scenario;
+}
+
+void RequireWorks(const UserRow& row) {
+  const auto require = [&](bool met, const char* what) {
+    if (!met) throw UsageError(fmt::format("{}: {}", row.name, what));
+  };
+  std::set<std::string> names;
+  for (const Callable& work : row.works) {
+    require(work.callbacks.enqueue != nullptr, "a work has no callback that enqueues it");
+    require(names.insert(work.name).second, "two works have the same name");
+  }
+  const auto of_class = [&](std::size_t i) { return row.works[i].work_class; };
+  if (row.kind == OVERLAPBENCH_ALONE) require(row.works.size() == 1, "it takes one work");
+  if (row.kind == OVERLAPBENCH_PAIR) {
+    require(row.works.size() == 2 && of_class(0) == WorkClass::kCompute &&
+                of_class(1) != WorkClass::kCompute,
+            "a pair takes a computation, and then a communication or copy");
+  }
+  if (row.kind != OVERLAPBENCH_SCHEDULE) return;
+  require(!row.steps.empty(), "it has no steps");
+  for (const UserStep& step : row.steps)
+    require(step.work < row.works.size(), "a step has no work");
+}
+
+}  // namespace
+
+FamilyText ScheduleFamily() {
+  return {.name = "Schedule",
+          .about = "Steps of the user's on named lanes, against their sequence and their bound.",
+          .lead = {"pct_of_bound", "speedup", "bound_ms", "sequential_ms", "exposed_comm_ms"}};
+}
+
+Registry RegistryOf(const UserRow& row, CallLog& log) {
+  RequireWorks(row);
+  Registry registry;
+  for (const Callable& work : row.works) {
+    WorkloadSpec spec;
+    spec.name = SpecName(row, work);
+    spec.work_class = work.work_class;
+    spec.summary = "a callable of the program";
+    spec.axes = LabelAxes(row);
+    spec.footprint = [](const Settings&) { return Footprint{}; };
+    spec.make = [work, &log](const Settings&) {
+      return std::make_unique<CallableWorkload>(work, log);
+    };
+    registry.Add(std::move(spec));
+  }
+  return registry;
+}
+
+Benchmark BenchmarkOf(const UserRow& row, const Catalog& catalog, const CounterTable& table,
+                      CallLog& log) {
+  Scenario scenario = ScenarioOfRow(row, catalog);
+  if (row.nothing.callbacks.enqueue != nullptr)
+    scenario = Watched(std::move(scenario), row.nothing, log);
+  Plan plan(table, row.axes);
+  plan.Add(scenario);
+  plan.RequireKnownAxes();
+  if (!plan.unavailable().empty())
+    throw UsageError(plan.unavailable().front().name + ": " + plan.unavailable().front().reason);
+  if (plan.benchmarks().size() != 1) throw UsageError(scenario.name + ": give each axis one value");
+  return plan.benchmarks().front();
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,46 @@
+// Attention's kernel, for workloads that bring their own matrices: softmax(Q·Kᵀ/√d)·V for every
+// head of every sequence, without a mask, d = kAttentionDim.
+//
+// A matrix has a row of d elements for each head of each token. A layout says where they lie: apart
+// by head, or all heads of a token in one row, as products leave them.
+#pragma once
+
+#include "device/device.h"
+#include "kernels/attention_oracle.h"
+#include "workload/element.h"
+
+namespace overlapbench {
+
+// In elements. Rows are aligned to 16 bytes on a GPU.
+struct AttentionLayout {
+  long token_stride = 0;
+  long head_stride = 0;
+
+  // The first element of a row; tokens of all sequences are numbered in turn.
+  [[nodiscard]] OVERLAPBENCH_BODY long At(long token, long head) const {
+    return token * token_stride + head * head_stride;
+  }
+};
+
+struct AttentionProblem {
+  const void* queries = nullptr;
+  const void* keys = nullptr;
+  const void* values = nullptr;
+  void* results = nullptr;
+  Element element = Element::kBfloat16;  // on GPUs no other
+  long sequences = 1;
+  long heads = 1;     // of a sequence
+  long sequence = 0;  // tokens of one; on GPUs a multiple of kAttentionTokens
+  AttentionLayout inputs = {};
+  AttentionLayout output = {};
+
+  [[nodiscard]] long rows() const { return sequences * heads * sequence; }
+};
+
+constexpr long kAttentionTokens = 128;  // that a block of the GPU takes
+
+// Once before the first launch, since it loads the kernel. Does nothing on the host backend.
+void PrepareAttention(const Device& device);
+void EnqueueAttention(Stream& stream, const AttentionProblem& problem);
+
+}  // namespace overlapbench

@@ -1,0 +1,230 @@
+#include "kernels/block_half.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "kernels/attention.h"
+#include "kernels/gelu.h"
+#include "kernels/gelu_oracle.h"
+#include "kernels/product_step.h"
+#include "kernels/token_steps.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr int kSteps = 6;
+
+std::uint32_t SeedOf(const BlockHalf& half, HalfStep step) {
+  constexpr std::uint32_t kStepsApart = 4 * TensorStep::kSeedsApart;
+  return half.seed + static_cast<std::uint32_t>(step) * kStepsApart;
+}
+
+TensorStep StepOf(const BlockHalf& half, HalfStep step, std::vector<SharedTensor> inputs,
+                  SharedTensor output) {
+  return StepOn(std::move(inputs), std::move(output), SeedOf(half, step));
+}
+
+// ---- Layer norm
+
+double ExpectedNorm(const std::vector<float>& x, long column) {
+  double sum = 0;
+  double squares = 0;
+  for (const double value : x) {
+    sum += value;
+    squares += value * value;
+  }
+  const auto count = static_cast<double>(x.size());
+  const double mean = sum / count;
+  const double variance = squares / count - mean * mean;
+  return NormGain(std::ssize(x)) * (x[column] - mean) / std::sqrt(variance + kNormEpsilon);
+}
+
+TensorStep Norm(const BlockHalf& half) {
+  const auto& [x, y] = std::tie(half.x, half.normed);
+  TensorStep step = StepOf(half, HalfStep::kNorm, {x}, y);
+  step.enqueue = [x, y](Stream& stream, long first, long rows) {
+    const TensorShape& shape = x->shape();
+    EnqueueLayerNorm(stream, shape.element, rows, shape.columns, NormGain(shape.columns),
+                     x->Row(first), y->Row(first));
+  };
+  step.expected = [x](HeldRows& held, long row, long column) {
+    return ExpectedNorm(held.Row(x, row), column);
+  };
+  return step;
+}
+
+// ---- Attention
+
+// One element: the softmax of a query's scores, by the values of one column.
+double ExpectedAttention(HeldRows& held, const SharedTensor& rows, long sequence, long row,
+                         long column) {
+  const long inner = rows->shape().columns / 3;
+  const long first = row / sequence * sequence;
+  const long head = column / kAttentionDim * kAttentionDim;
+  const std::vector<float>& query = held.Row(rows, row);
+  std::vector<double> scores(sequence);
+  for (long token = 0; token < sequence; ++token) {
+    const std::vector<float>& other = held.Row(rows, first + token);
+    for (long i = head; i < head + kAttentionDim; ++i)
+      scores[token] += static_cast<double>(query[i]) * other[inner + i];
+  }
+  const double most = *std::ranges::max_element(scores);
+  double sum = 0;
+  double result = 0;
+  for (long token = 0; token < sequence; ++token) {
+    const double weight =
+        std::exp((scores[token] - most) / std::sqrt(static_cast<double>(kAttentionDim)));
+    sum += weight;
+    result += weight * held.Row(rows, first + token)[2 * inner + column];
+  }
+  return result / sum;
+}
+
+TensorStep Attend(const Machine& machine, const BlockHalf& half) {
+  PrepareAttention(machine.device);
+  const auto& [x, y] = std::tie(half.widened, half.activated);
+  TensorStep step = StepOf(half, HalfStep::kActivate, {x}, y);
+  const long inner = y->shape().columns;
+  const long sequence = y->shape().rows / half.sequences;
+  constexpr double kProducts = 4;  // as FlashAttention's papers count
+  step.cost.flops = kProducts * static_cast<double>(y->count()) * static_cast<double>(sequence);
+  step.enqueue = [x, y, inner, sequence](Stream& stream, long first, long rows) {
+    const Element element = y->shape().element;
+    const std::byte* const queries = x->Row(first);
+    EnqueueAttention(stream, {.queries = queries,
+                              .keys = queries + inner * SizeOf(element),
+                              .values = queries + 2 * inner * SizeOf(element),
+                              .results = y->Row(first),
+                              .element = element,
+                              .sequences = rows / sequence,
+                              .heads = inner / kAttentionDim,
+                              .sequence = sequence,
+                              .inputs = {3 * inner, kAttentionDim},
+                              .output = {inner, kAttentionDim}});
+  };
+  step.expected = [x, sequence](HeldRows& held, long row, long column) {
+    return ExpectedAttention(held, x, sequence, row, column);
+  };
+  return step;
+}
+
+// ---- GELU, dropout and residual
+
+TensorStep Gelu(const BlockHalf& half) {
+  const auto& [x, y] = std::tie(half.widened, half.activated);
+  TensorStep step = StepOf(half, HalfStep::kActivate, {x}, y);
+  step.enqueue = [x, y](Stream& stream, long first, long rows) {
+    GeluProblem problem;
+    problem.element = y->shape().element;
+    problem.tensors.input = x->Row(first);
+    problem.tensors.output = y->Row(first);
+    problem.tensors.count = rows * y->shape().columns;
+    LaunchGelu(stream, problem);
+  };
+  step.expected = [x](HeldRows& held, long row, long column) {
+    return GeluValue(GeluForm::kTanh, held.Row(x, row)[column]);
+  };
+  return step;
+}
+
+TensorStep Mask(const BlockHalf& half) {
+  const SharedTensor mask = half.mask;
+  TensorStep step = StepOf(half, HalfStep::kMask, {}, mask);
+  step.enqueue = [mask, seed = step.seed](Stream& stream, long first, long rows) {
+    const TensorShape& shape = mask->shape();
+    EnqueueDropoutMask(stream, shape.element, first * shape.columns, rows * shape.columns, seed,
+                       mask->Row(first));
+  };
+  step.expected = [columns = mask->shape().columns, seed = step.seed](HeldRows& /*held*/, long row,
+                                                                      long column) {
+    return DropoutMask(seed, row * columns + column);
+  };
+  return step;
+}
+
+TensorStep Residual(const BlockHalf& half) {
+  const auto& [x, mask, sum, y] = std::tie(half.x, half.mask, half.sum, half.y);
+  TensorStep step = StepOf(half, HalfStep::kResidual, {x, mask, sum}, y);
+  step.enqueue = [x, mask, sum, y](Stream& stream, long first, long rows) {
+    const TensorShape& shape = y->shape();
+    EnqueueResidual(stream, shape.element, rows * shape.columns, x->Row(first), mask->Row(first),
+                    sum->Row(first), y->Row(first));
+  };
+  step.expected = [x, mask, sum](HeldRows& held, long row, long column) {
+    return static_cast<double>(held.Row(x, row)[column]) +
+           static_cast<double>(held.Row(mask, row)[column]) * held.Row(sum, row)[column];
+  };
+  return step;
+}
+
+}  // namespace
+
+float NormGain(long columns) { return std::sqrt(3.0F / static_cast<float>(columns)); }
+
+const char* ToString(HalfStep step) {
+  static constexpr const char* kNames[kSteps] = {"norm",   "widen", "activate",
+                                                 "narrow", "mask",  "residual"};
+  return kNames[static_cast<int>(step)];
+}
+
+BlockHalf MakeBlockHalf(Device& device, const HalfShape& shape, SharedTensor x,
+                        SharedTensor partial, SharedTensor sum, std::uint32_t seed) {
+  const auto make = [&](long rows, long columns, bool is_shared) {
+    return MakeTensor(device, {.element = LayerElement(device),
+                               .rows = rows,
+                               .columns = columns,
+                               .is_shared = is_shared});
+  };
+  const long wide = shape.attends ? 3 * shape.inner : shape.inner;
+  return {.attends = shape.attends,
+          .sequences = shape.sequences,
+          .seed = seed,
+          .x = std::move(x),
+          .normed = make(shape.tokens, shape.hidden, true),
+          .widen = make(shape.hidden, wide, false),
+          .widened = make(shape.tokens, wide, false),
+          .activated = make(shape.tokens, shape.inner, false),
+          .narrow = make(shape.inner, shape.hidden, false),
+          .partial = std::move(partial),
+          .sum = std::move(sum),
+          .mask = make(shape.tokens, shape.hidden, true),
+          .y = make(shape.tokens, shape.hidden, true)};
+}
+
+std::size_t BytesOf(const BlockHalf& half, HalfStep step) {
+  const SharedTensor* const of_step[kSteps][2] = {
+      {&half.normed, nullptr},       {&half.widened, &half.widen}, {&half.activated, nullptr},
+      {&half.partial, &half.narrow}, {&half.mask, nullptr},        {&half.y, nullptr}};
+  std::size_t bytes = 0;
+  for (const SharedTensor* tensor : of_step[static_cast<int>(step)])
+    if (tensor != nullptr) bytes += (*tensor)->shape().bytes();
+  return bytes;
+}
+
+std::unique_ptr<Workload> MakeHalfStep(const Machine& machine, const BlockHalf& half,
+                                       HalfStep step) {
+  const auto make = [&]() -> TensorStep {
+    switch (step) {
+      case HalfStep::kNorm:
+        return Norm(half);
+      case HalfStep::kWiden:
+        return ProductStep(machine, half.normed, half.widen, half.widened, Transposed::kNone,
+                           SeedOf(half, step));
+      case HalfStep::kActivate:
+        return half.attends ? Attend(machine, half) : Gelu(half);
+      case HalfStep::kNarrow:
+        return ProductStep(machine, half.activated, half.narrow, half.partial, Transposed::kNone,
+                           SeedOf(half, step));
+      case HalfStep::kMask:
+        return Mask(half);
+      case HalfStep::kResidual:
+        return Residual(half);
+    }
+    throw Error("a half of a block has no such step");
+  };
+  return MakeTensorStep(machine, make());
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,39 @@
+// Experts: what one rank computes in a layer of a mixture of experts, on tensors.
+//
+//   permute   a copy of each token for each of its choices, in the order in which they are sent
+//   experts   d = a·Wₑ for the rows that have come for each of this rank's experts
+//   sum       the weighted sum of what has come back for each token
+//
+// Routing (kernels/routing.h) says which rows these are. Between them, an all-to-all dispatches the
+// copies, and another one combines the results: it brings them back. A part is a micro-batch. An
+// expert is one linear layer of width². Its products are one for each rank that has sent it rows.
+// Padding stays zero.
+#pragma once
+
+#include <memory>
+
+#include "kernels/routing.h"
+#include "workload/tensor.h"
+
+namespace overlapbench {
+
+struct ExpertLayer {
+  std::shared_ptr<const Routing> routing;
+  SharedTensor tokens;    // [tokens, width]
+  SharedTensor sent;      // [rows of the routing, width], as the next three
+  SharedTensor received;  // by the experts' rank
+  SharedTensor results;
+  SharedTensor returned;  // to the tokens' rank
+  SharedTensor weights;   // of this rank's experts: [experts · width, width]
+  SharedTensor sums;      // [tokens, width]
+};
+
+// `seed`: of the inputs, where no other work makes them.
+std::unique_ptr<Workload> MakePermutation(const Machine& machine, const ExpertLayer& layer,
+                                          std::uint32_t seed);
+std::unique_ptr<Workload> MakeExperts(const Machine& machine, const ExpertLayer& layer,
+                                      std::uint32_t seed);
+std::unique_ptr<Workload> MakeWeightedSum(const Machine& machine, const ExpertLayer& layer,
+                                          std::uint32_t seed);
+
+}  // namespace overlapbench

@@ -1,0 +1,49 @@
+// LayerStack: the products of a training step through equal linear layers, on tensors.
+//
+//   forward    y = x·Wₗ                    for each layer
+//   backward   dx = dy·Wₗ and dWₗ = Xₗᵀ·dy  for each layer, the last one first
+//
+// With `width` w and t tokens, x, y, dy and dx are t×w, a layer's weight and its gradient w×w. The
+// gradients lie one after the other in the order in which they are made, so that those of
+// neighbouring layers are one piece of memory. A part is one layer. Every layer has the weights of
+// its own, but reads the same x and dy, so that memory does not grow with the depth; Xₗᵀ begins
+// some rows further in one matrix, which makes each gradient another one. Cost: 2·t·w² operations a
+// product.
+#pragma once
+
+#include <memory>
+
+#include "workload/tensor.h"
+
+namespace overlapbench {
+
+enum class Pass : std::uint8_t { kForward, kBackward };
+
+struct LayerStack {
+  LayerStack(Device& device, long layers, long width, long tokens, SharedTensor gradients);
+
+  long layers;
+  long width;
+  long tokens;
+  SharedTensor inputs;           // x or dy
+  SharedTensor outputs;          // y
+  SharedTensor input_gradients;  // dx
+  SharedTensor weights;          // of all layers
+  SharedTensor transposed;       // what each Xₗᵀ is a part of
+  SharedTensor gradients;        // of all layers, the last one's first: [layers · width, width]
+  SharedTensor updated;          // weights
+
+  [[nodiscard]] static TensorShape ShapeOfGradients(Device& device, long layers, long width);
+  // Without the gradients.
+  [[nodiscard]] std::size_t bytes() const;
+};
+
+// updated = weights - rate · sums, for all layers: what an optimizer does with the summed
+// gradients. The weights stay as they are, so that a step can be repeated.
+std::unique_ptr<Workload> MakeUpdate(const Machine& machine, std::shared_ptr<LayerStack> stack,
+                                     SharedTensor sums, std::uint32_t seed);
+
+std::unique_ptr<Workload> MakePass(const Machine& machine, std::shared_ptr<LayerStack> stack,
+                                   Pass pass, std::uint32_t seed);
+
+}  // namespace overlapbench

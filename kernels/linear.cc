@@ -1,0 +1,199 @@
+#include "kernels/linear.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <numeric>
+#include <optional>
+#include <ranges>
+#include <tuple>
+#include <utility>
+
+#include "device/host/host_stream.h"
+#include "ranks/ranks.h"
+
+namespace overlapbench {
+namespace {
+
+// The sum of `count` products, in as many chains of additions as a core has in flight.
+float SumOfProducts(const float* left, const float* right, long count) {
+  constexpr int kChains = 16;
+  float sums[kChains] = {};
+  long i = 0;
+  for (; i + kChains <= count; i += kChains)
+    for (int chain = 0; chain < kChains; ++chain) sums[chain] += left[i + chain] * right[i + chain];
+  for (; i < count; ++i) sums[0] += left[i] * right[i];
+  return std::accumulate(sums, sums + kChains, 0.0F);
+}
+
+// One row of D after the other, so that memory is read in order: as a sum of W's rows, or, where W
+// is transposed, element by element.
+void MultiplyRow(const ProductSize& size, long row, const float* a, const float* w,
+                 const float* added, float* d) {
+  float* const sums = d + row * size.n;
+  for (long column = 0; column < size.n; ++column)
+    sums[column] = added == nullptr ? 0 : added[row * size.n + column];
+  if (size.transposed == Transposed::kW) {
+    for (long column = 0; column < size.n; ++column)
+      sums[column] += SumOfProducts(a + row * size.k, w + column * size.k, size.k);
+    return;
+  }
+  for (long i = 0; i < size.k; ++i) {
+    const float factor =
+        size.transposed == Transposed::kA ? a[i * size.m + row] : a[row * size.k + i];
+    for (long column = 0; column < size.n; ++column)
+      sums[column] += factor * w[i * size.n + column];
+  }
+}
+
+class HostProduct : public Product {
+ public:
+  HostProduct(const ProductSize& size, int blocks) : size_(size), blocks_(blocks) {}
+  void Enqueue(Stream& stream, const void* a, const void* w, const void* added,
+               void* d) const override {
+    stream.host()->EnqueueBlocks(blocks_, [=, size = size_, blocks = blocks_](int block) {
+      for (long row = block; row < size.m; row += blocks)
+        MultiplyRow(size, row, static_cast<const float*>(a), static_cast<const float*>(w),
+                    static_cast<const float*>(added), static_cast<float*>(d));
+    });
+  }
+
+ private:
+  ProductSize size_;
+  int blocks_;
+};
+
+class HostProducts : public Products {
+ public:
+  explicit HostProducts(int blocks) : blocks_(blocks) {}
+  std::unique_ptr<Product> Make(const ProductSize& size) override {
+    return std::make_unique<HostProduct>(size, blocks_);
+  }
+
+ private:
+  int blocks_;
+};
+
+class LinearWorkload : public Workload {
+ public:
+  LinearWorkload(const Machine& machine, std::vector<LinearProblem> problems)
+      : machine_(machine),
+        problems_(std::move(problems)),
+        products_(MakeProducts(machine.device)) {}
+
+  void Connect() override {
+    for (const LinearProblem& problem : problems_) {
+      for (const SharedTensor& tensor : {problem.a, problem.w, problem.added, problem.d})
+        if (tensor != nullptr) tensor->Connect();
+    }
+  }
+
+  [[nodiscard]] Cost cost() const override {
+    Cost cost;
+    for (const LinearProblem& problem : problems_) {
+      const ProductSize size = SizeOfProduct(problem);
+      const auto [m, n, k] = std::tuple(static_cast<double>(size.m), static_cast<double>(size.n),
+                                        static_cast<double>(size.k));
+      cost.flops += 2 * m * n * k;
+      cost.moved_bytes += (m * k + k * n + m * n * (problem.added == nullptr ? 1 : 2)) *
+                          static_cast<double>(SizeOf(problem.d->shape().element));
+    }
+    return cost;
+  }
+
+  // The last one first: what a product reads, an earlier one may make.
+  void Reset(Stream& stream) override {
+    for (const LinearProblem& problem : problems_ | std::views::reverse) Reset(stream, problem);
+  }
+
+  void Enqueue(Stream& stream) override {
+    for (const LinearProblem& problem : problems_) EnqueueRows(stream, problem, {});
+  }
+  void EnqueuePart(Stream& stream, const Part& part) override {
+    const auto count = static_cast<long>(problems_.size());
+    if (count == 1) return EnqueueRows(stream, problems_.front(), part);
+    if (count % part.count != 0)
+      throw Error(fmt::format("{} products cannot be cut into {} parts", count, part.count));
+    const long each = count / part.count;
+    for (long i = part.index * each; i < (part.index + 1) * each; ++i)
+      EnqueueRows(stream, problems_[i], {});
+  }
+
+  Verdict Verify(Stream& stream) override {
+    std::vector<TensorRows> written;
+    for (const LinearProblem& problem : problems_)
+      written.push_back({problem.d, 0, problem.d->shape().rows});
+    const Result result = CheckLeft(machine_, stream, written);
+    fingerprint_ = result.fingerprint;
+    return result.verdict;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
+
+ private:
+  static ProductSize SizeOfProduct(const LinearProblem& problem) {
+    return {problem.d->shape().rows, problem.d->shape().columns, problem.a->shape().columns};
+  }
+
+  void Reset(Stream& stream, const LinearProblem& problem) const {
+    std::uint32_t seed = problem.seed;
+    for (const SharedTensor& input : {problem.a, problem.w, problem.added}) {
+      constexpr std::uint32_t kApart = 1U << 24;
+      if (input != nullptr) input->Fill(stream, machine_.ranks.rank(), seed);
+      seed += kApart;
+    }
+    problem.d->PoisonRows(stream, 0, problem.d->shape().rows);
+    ExpectProduct(problem);
+  }
+
+  void EnqueueRows(Stream& stream, const LinearProblem& problem, const Part& part) {
+    ProductSize size = SizeOfProduct(problem);
+    if (size.m % part.count != 0)
+      throw Error(fmt::format("{} rows cannot be cut into {} parts", size.m, part.count));
+    size.m /= part.count;
+    const long first = part.index * size.m;
+    std::unique_ptr<Product>& product = product_of_size_[size];
+    if (product == nullptr) product = products_->Make(size);
+    product->Enqueue(stream, problem.a->Row(problem.a_row + first), problem.w->Row(0),
+                     problem.added == nullptr ? nullptr : problem.added->Row(first),
+                     problem.d->Row(first));
+  }
+
+  static void ExpectProduct(const LinearProblem& problem) {
+    const auto [a, w, added] = std::tuple(problem.a, problem.w, problem.added);
+    problem.d->Expect(
+        [=, a_row = problem.a_row, k = problem.a->shape().columns](int rank, long row,
+                                                                   long column) {
+          double sum = added == nullptr ? 0 : added->Expected(rank, row, column);
+          for (long i = 0; i < k; ++i)
+            sum += a->Expected(rank, a_row + row, i) * w->Expected(rank, i, column);
+          return sum;
+        },
+        [=, element = problem.d->shape().element] {
+          return a->tolerance() + (added == nullptr ? 0 : added->tolerance()) + RoundingOf(element);
+        });
+  }
+
+  Machine machine_;
+  std::vector<LinearProblem> problems_;
+  std::unique_ptr<Products> products_;
+  std::map<ProductSize, std::unique_ptr<Product>> product_of_size_;
+  std::optional<std::uint64_t> fingerprint_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> MakeLinear(const Machine& machine, std::vector<LinearProblem> problems) {
+  return std::make_unique<LinearWorkload>(machine, std::move(problems));
+}
+
+std::unique_ptr<Products> MakeProducts(Device& device) {
+  if (device.backend() == Backend::kHost)
+    return std::make_unique<HostProducts>(device.info().multiprocessors);
+  return MakeCublasProducts(device, LayerElement(device));
+}
+
+Element LayerElement(const Device& device) {
+  return device.backend() == Backend::kHost ? Element::kFloat32 : Element::kBfloat16;
+}
+
+}  // namespace overlapbench

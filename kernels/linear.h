@@ -1,0 +1,58 @@
+// Linear: the products that layers are made of, D = A·W (+ added), on tensors.
+//
+// W is made with random values. A work is one product, whose parts are equal slices of D's rows, or
+// several in a row, which its parts share equally. By cuBLASLt on GPUs, with an
+// algorithm chosen for each number of rows; by loops in float32 on the host backend. Cost: 2·m·n·k
+// operations. Results are checked against the inputs' oracles in double precision, at a sample of
+// elements (workload/tensor.h).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "workload/tensor.h"
+
+namespace overlapbench {
+
+struct LinearProblem {
+  SharedTensor a = {};      // its rows from `a_row` on, as many as D has
+  SharedTensor w = {};      // [columns of A, columns of D]
+  SharedTensor added = {};  // like D, or none
+  SharedTensor d = {};
+  long a_row = 0;
+  std::uint32_t seed = 0;  // of A, W and what is added, where no other work makes them
+};
+
+std::unique_ptr<Workload> MakeLinear(const Machine& machine, std::vector<LinearProblem> problems);
+
+// The element type that layers have on this backend.
+Element LayerElement(const Device& device);
+
+// D = A·W (+ added) for row-major matrices of one size, one of which may be stored transposed.
+class Product {
+ public:
+  virtual ~Product() = default;
+  virtual void Enqueue(Stream& stream, const void* a, const void* w, const void* added,
+                       void* d) const = 0;
+};
+enum class Transposed : std::uint8_t { kNone, kA, kW };
+struct ProductSize {
+  long m = 0;  // rows of D
+  long n = 0;  // its columns
+  long k = 0;
+  Transposed transposed = Transposed::kNone;
+  auto operator<=>(const ProductSize&) const = default;
+};
+// Products of one element type, by cuBLASLt; throws Error in builds without it.
+class Products {
+ public:
+  virtual ~Products() = default;
+  virtual std::unique_ptr<Product> Make(const ProductSize& size) = 0;
+};
+std::unique_ptr<Products> MakeCublasProducts(Device& device, Element element);
+// Of LayerElement(device).
+std::unique_ptr<Products> MakeProducts(Device& device);
+
+}  // namespace overlapbench

@@ -1,0 +1,44 @@
+// LinkedLayers: equal linear layers whose outputs are summed over the ranks, and of which a share
+// of each waits for the sum of the layer before.
+//
+//   row r of layer l's output = x_r · Wₗ                                 r < free_tokens
+//                             = x_r · Wₗ - rate · row r of the sum of layer l - 1    otherwise
+//
+// With `width` w and t tokens, x is t×w, a weight w×w. Outputs lie one after the other, [layers ·
+// t, w], or take turns in as many buffers as they keep (workload/tensor.h). A work has the free or
+// the tied rows of all layers; a part is one layer. Whatever a sum gets wrong, the outputs and sums
+// of all later layers have, and a poisoned one poisons them. The rate is small enough for errors
+// not to grow from layer to layer. Cost: 2·t·w² operations a layer.
+#pragma once
+
+#include <memory>
+
+#include "workload/tensor.h"
+
+namespace overlapbench {
+
+struct LinkedLayers {
+  // `outputs`: of all layers. `sums`: over the ranks, of the same shape; only tied rows read them.
+  LinkedLayers(Device& device, long layers, long free_tokens, SharedTensor outputs,
+               SharedTensor sums);
+
+  long layers;
+  long tokens;
+  long free_tokens;
+  long width;
+  SharedTensor inputs;   // x
+  SharedTensor weights;  // of all layers
+  SharedTensor outputs;
+  SharedTensor sums;
+
+  // Without the outputs and sums.
+  [[nodiscard]] std::size_t bytes() const;
+};
+
+enum class LayerRows : std::uint8_t { kFree, kTied };
+
+std::unique_ptr<Workload> MakeLinkedLayers(const Machine& machine,
+                                           std::shared_ptr<LinkedLayers> layers, LayerRows rows,
+                                           std::uint32_t seed);
+
+}  // namespace overlapbench

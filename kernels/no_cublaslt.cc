@@ -1,0 +1,10 @@
+// Products of a build without CUDA, which has none for GPUs.
+#include "kernels/linear.h"
+
+namespace overlapbench {
+
+std::unique_ptr<Products> MakeCublasProducts(Device& /*device*/, Element /*element*/) {
+  throw Error("this build has no cuBLASLt");
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,19 @@
+// ReversedRows: copies a tensor's rows to another tensor, the last row first, by one kernel.
+//
+// A step's gradients lie in the order of its layers and are made in the opposite one. So this is
+// what coalescing many small tensors takes, and what taking them apart again takes: every row goes
+// to another place. Rows are multiples of 16 bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "workload/tensor.h"
+
+namespace overlapbench {
+
+// Tensors of one shape. `seed`: of `from`, where no other work makes it.
+std::unique_ptr<Workload> MakeReversedRows(const Machine& machine, SharedTensor from,
+                                           SharedTensor to, std::uint32_t seed);
+
+}  // namespace overlapbench

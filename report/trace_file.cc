@@ -1,0 +1,388 @@
+#include "report/trace_file.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "report/counters.h"
+#include "report/result_file.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr double kMicrosecondsInMillisecond = 1000;
+
+std::string Quoted(std::string_view text) { return "\"" + EscapedJson(text) + "\""; }
+
+std::string Member(const char* name, const std::string& json) {
+  return fmt::format("\"{}\": {}", name, json);
+}
+
+std::string Text(const char* name, std::string_view text) { return Member(name, Quoted(text)); }
+
+template <class Number>
+std::string Count(const char* name, Number number) {
+  return Member(name, fmt::format("{:.0f}", static_cast<double>(number)));
+}
+
+std::string Object(const std::vector<std::string>& members) {
+  std::string text;
+  for (const std::string& member : members) text += (text.empty() ? "" : ", ") + member;
+  return "{" + text + "}";
+}
+
+// Where an event is drawn.
+struct Track {
+  int process = 0;
+  int thread = 0;
+  auto operator<=>(const Track&) const = default;
+};
+
+const char* CategoryOf(ActivityKind kind) {
+  switch (kind) {
+    case ActivityKind::kKernel:
+      return "kernel";
+    case ActivityKind::kCopy:
+      return "gpu_memcpy";
+    case ActivityKind::kFill:
+      return "gpu_memset";
+    case ActivityKind::kCall:
+      return "cuda_runtime";
+    case ActivityKind::kWait:
+    case ActivityKind::kGate:
+      return "gpu_user_annotation";
+  }
+  return "";
+}
+
+// A step as one sample enqueued it; with cadence:streaming it does so several times.
+struct StepRun {
+  Track track;
+  double begin_ms = 0;
+  double end_ms = 0;
+};
+using StepRuns = std::map<std::pair<std::size_t, std::ptrdiff_t>, StepRun>;  // by step, and which
+
+class Events {
+ public:
+  explicit Events(const RowTrace& trace) : trace_(trace), schedule_(trace.run.schedule) {}
+
+  // The events of one sample, each with a comma in front.
+  std::string OfSample(std::size_t index) {
+    text_.clear();
+    sample_ = index;
+    const TracedSample& sample = trace_.samples[index];
+    OfHost(sample);
+    AddSpan("gpu_user_annotation", fmt::format("sample {}", index), {device(), 0}, sample.begin_ms,
+            sample.end_ms, About(0));
+    for (const Activity& activity : sample.activities)
+      if (IsShown(activity)) AddActivity(activity);
+    AddCallsOf(sample);
+    const StepRuns runs = RunsOf(sample);
+    for (const auto& [key, run] : runs) {
+      AddSpan("gpu_user_annotation", schedule_.steps()[key.first].name, run.track, run.begin_ms,
+              run.end_ms, About(key.first + 1));
+    }
+    AddFlows(runs);
+    return std::exchange(text_, {});
+  }
+
+  // A step of the profiler that holds nothing, behind the last sample.
+  std::string Closing() {
+    text_.clear();
+    if (trace_.samples.empty()) return "";
+    const double end_ms = trace_.samples.back().moments.end_ms;
+    AddProfilerStep(trace_.samples.size(), end_ms, end_ms);
+    return std::exchange(text_, {});
+  }
+
+  // The names of all tracks that events are drawn on.
+  std::string Names() {
+    text_.clear();
+    NameProcess(device(), "device");
+    NameProcess(host(), "host");
+    NameThread({device(), 0}, "fork");
+    NameThread({host(), 0}, "enqueueing thread");
+    for (std::size_t i = 0; i < schedule_.lanes().size(); ++i)
+      if (schedule_.lanes()[i].IsOf(trace_.rank))
+        NameThread(LaneTrack(i), schedule_.lanes()[i].name);
+    for (const auto& [key, track] : more_tracks_) {
+      NameThread(track, fmt::format("{}, stream {}", schedule_.lanes()[key.first].name,
+                                    key.second & 0xffffffffU));
+    }
+    return std::exchange(text_, {});
+  }
+
+ private:
+  [[nodiscard]] int device() const { return 2 * trace_.rank; }
+  [[nodiscard]] int host() const { return 2 * trace_.rank + 1; }
+  [[nodiscard]] Track LaneTrack(std::size_t lane) const {
+    return {device(), static_cast<int>(lane) + 1};
+  }
+
+  // The first stream of a lane has the lane's track, and each further one a track of its own.
+  Track TrackOf(const Activity& activity) {
+    if (activity.kind == ActivityKind::kCall) return {host(), 0};
+    if (activity.mark == 0) return {device(), 0};
+    const std::size_t lane = StepOf(activity.mark).lane;
+    const auto first = first_stream_.try_emplace(lane, activity.stream).first;
+    if (first->second == activity.stream) return LaneTrack(lane);
+    const int next = static_cast<int>(schedule_.lanes().size() + more_tracks_.size()) + 1;
+    return more_tracks_.try_emplace({lane, activity.stream}, Track{device(), next}).first->second;
+  }
+
+  [[nodiscard]] static bool IsShown(const Activity& activity) {
+    const bool is_of_fork =
+        activity.kind == ActivityKind::kWait || activity.kind == ActivityKind::kGate;
+    return activity.mark > 0 || is_of_fork;  // else the flush
+  }
+
+  [[nodiscard]] double Microseconds(double own_ms) const {
+    return (own_ms + trace_.clock_offset_ms) * kMicrosecondsInMillisecond;
+  }
+
+  void Add(const std::vector<std::string>& members) { text_ += ",\n" + Object(members); }
+
+  void AddSpan(const char* category, const std::string& name, const Track& track, double begin_ms,
+               double end_ms, const std::string& args) {
+    Add({Text("ph", "X"), Text("cat", category), Text("name", name), Count("pid", track.process),
+         Count("tid", track.thread), Member("ts", fmt::format("{:.3f}", Microseconds(begin_ms))),
+         Member("dur", fmt::format("{:.3f}",
+                                   std::max(0.0, end_ms - begin_ms) * kMicrosecondsInMillisecond)),
+         Member("args", args)});
+  }
+
+  [[nodiscard]] const Schedule::Step& StepOf(std::uint64_t mark) const {
+    return schedule_.steps()[mark - 1];
+  }
+
+  // The arguments that say where an event belongs, and `more`. `mark`: of its step; 0 has none.
+  [[nodiscard]] std::string About(std::uint64_t mark,
+                                  const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> members = {Text("row", trace_.row), Text("run", trace_.run.name),
+                                        Count("sample", sample_), Count("rank", trace_.rank)};
+    if (mark > 0) {
+      members.push_back(Text("step", StepOf(mark).name));
+      members.push_back(Text("lane", schedule_.lanes()[StepOf(mark).lane].name));
+      members.push_back(Count("External id", sample_ * schedule_.steps().size() + mark));
+    }
+    members.insert(members.end(), more.begin(), more.end());
+    return Object(members);
+  }
+
+  // What is recorded of work, a wait, a gate or a call alone.
+  [[nodiscard]] std::vector<std::string> FactsOf(const Activity& activity,
+                                                 const Track& track) const {
+    const std::string correlation = Count("correlation", activity.correlation);
+    switch (activity.kind) {
+      case ActivityKind::kGate:
+        return {Text("class", "GATE")};
+      case ActivityKind::kWait:
+        return {Text("class", "WAIT")};
+      case ActivityKind::kCall:
+        return {correlation};
+      default:
+        return {Text("class", ToString(StepOf(activity.mark).work->work_class)),
+                Count("device", trace_.rank),
+                Count("stream", track.thread),
+                Count("bytes", activity.bytes),
+                Count("blocks", activity.blocks),
+                correlation};
+    }
+  }
+
+  void AddActivity(const Activity& activity) {
+    const Track track = TrackOf(activity);
+    std::string name = activity.name;
+    if (name.empty())
+      name = IsWork(activity.kind) ? StepOf(activity.mark).name : ToString(activity.kind);
+    AddSpan(CategoryOf(activity.kind), name, track, activity.begin_ms, activity.end_ms,
+            About(activity.mark, FactsOf(activity, track)));
+  }
+
+  // Of work whose call was not recorded.
+  void AddCallsOf(const TracedSample& sample) {
+    std::set<std::uint64_t> called;
+    for (const Activity& activity : sample.activities)
+      if (activity.kind == ActivityKind::kCall) called.insert(activity.correlation);
+    for (const Activity& activity : sample.activities) {
+      if (activity.mark == 0 || !IsWork(activity.kind) ||
+          !called.insert(activity.correlation).second)
+        continue;
+      AddActivity({.name = "enqueue",
+                   .kind = ActivityKind::kCall,
+                   .mark = activity.mark,
+                   .correlation = activity.correlation,
+                   .begin_ms = activity.call_ms,
+                   .end_ms = activity.enqueued_ms});
+    }
+  }
+
+  void AddProfilerStep(std::size_t number, double begin_ms, double end_ms) {
+    AddSpan("user_annotation", fmt::format("ProfilerStep#{}", number), {host(), 0}, begin_ms,
+            end_ms, About(0));
+  }
+
+  void OfHost(const TracedSample& sample) {
+    const Moments& moments = sample.moments;
+    AddProfilerStep(sample_, moments.begin_ms, moments.end_ms);
+    const auto add = [&](const std::string& name, double begin_ms, double end_ms,
+                         std::uint64_t mark = 0) {
+      AddSpan("user_annotation", name, {host(), 0}, begin_ms, end_ms, About(mark));
+    };
+    add("enqueue", moments.enqueue.begin_ms, moments.enqueue.end_ms);
+    for (const StepEnqueue& one : sample.enqueues)
+      add("enqueue " + schedule_.steps()[one.step].name, one.begin_ms, one.end_ms, one.step + 1);
+    add("meet", moments.gated() ? moments.enqueue.end_ms : moments.begin_ms, moments.met_ms);
+    add("wait", moments.gated() ? moments.met_ms : moments.enqueue.end_ms, moments.end_ms);
+  }
+
+  // When each step's work ran. Work belongs to the last enqueueing of its step that began before.
+  [[nodiscard]] StepRuns RunsOf(const TracedSample& sample) {
+    std::map<std::size_t, std::vector<double>> enqueued_ms;
+    for (const StepEnqueue& one : sample.enqueues) enqueued_ms[one.step].push_back(one.begin_ms);
+    StepRuns runs;
+    for (const Activity& activity : sample.activities) {
+      if (activity.mark == 0 || !IsWork(activity.kind)) continue;
+      const std::size_t step = activity.mark - 1;
+      const auto& times_ms = enqueued_ms[step];
+      const auto which = std::ranges::upper_bound(times_ms, activity.call_ms) - times_ms.begin();
+      const StepRun own{LaneTrack(schedule_.steps()[step].lane), activity.begin_ms,
+                        activity.end_ms};
+      StepRun& run = runs.try_emplace({step, which}, own).first->second;
+      run.end_ms = std::max(run.end_ms, activity.end_ms);
+    }
+    return runs;
+  }
+
+  // From a step to each that waits for it. An arrow starts inside the work that it comes from.
+  void AddFlows(const StepRuns& runs) {
+    constexpr double kInside_ms = 1e-6;
+    for (const auto& [key, run] : runs) {
+      for (const std::size_t earlier : schedule_.steps()[key.first].options.after) {
+        const auto from = runs.find({earlier, key.second});
+        if (from == runs.end()) continue;
+        const double from_ms = std::max(from->second.begin_ms, from->second.end_ms - kInside_ms);
+        ++flows_;
+        AddFlowEnd("s", from->second.track, from_ms);
+        AddFlowEnd("f", run.track, run.begin_ms);
+      }
+    }
+  }
+  void AddFlowEnd(const char* phase, const Track& track, double at_ms) {
+    constexpr std::uint64_t kOfARank = 1U << 31U;
+    std::vector<std::string> members = {
+        Text("ph", phase),
+        Text("cat", "dependency"),
+        Text("name", "waits for"),
+        Count("id", static_cast<std::uint64_t>(trace_.rank) * kOfARank + flows_),
+        Count("pid", track.process),
+        Count("tid", track.thread),
+        Member("ts", fmt::format("{:.3f}", Microseconds(at_ms)))};
+    if (*phase == 'f') members.push_back(Text("bp", "e"));
+    Add(members);
+  }
+
+  void NameProcess(int process, const std::string& what) {
+    const std::string name = fmt::format("rank {}, {}", trace_.rank, what);
+    Add({Text("ph", "M"), Text("name", "process_name"), Count("pid", process), Count("tid", 0),
+         Member("args", Object({Text("name", name)}))});
+  }
+  void NameThread(const Track& track, const std::string& name) {
+    Add({Text("ph", "M"), Text("name", "thread_name"), Count("pid", track.process),
+         Count("tid", track.thread), Member("args", Object({Text("name", name)}))});
+  }
+
+  const RowTrace& trace_;
+  const Schedule& schedule_;
+  std::size_t sample_ = 0;
+  std::string text_;
+  std::map<std::size_t, std::uint64_t> first_stream_;                   // by lane
+  std::map<std::pair<std::size_t, std::uint64_t>, Track> more_tracks_;  // by lane and stream
+  std::uint64_t flows_ = 0;
+};
+
+// FNV-1a.
+std::uint64_t HashOf(const std::string& text) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return hash;
+}
+
+// What stands before the events.
+std::string Beginning(const RowTrace& trace, std::size_t written) {
+  const std::string about = Object(
+      {Text("row", trace.row), Text("run", trace.run.name),
+       Text("backend", ToString(trace.backend)), Count("samples", written),
+       Count("left_out_samples", trace.samples.size() - written), Text("fault", trace.fault)});
+  return fmt::format(
+      "{{\n\"schemaVersion\": 1,\n\"distributedInfo\": {{\"rank\": {}, \"world_size\": {}}},\n"
+      "\"displayTimeUnit\": \"ms\",\n\"overlapbench\": {},\n\"traceEvents\": [\n",
+      trace.rank, trace.ranks, about);
+}
+
+}  // namespace
+
+std::string TraceFileName(const std::string& row, int rank) {
+  constexpr std::size_t kMostCharacters = 200;  // of the 255 that file systems take
+  constexpr std::string_view kAsTheyAre = "+-._";
+  std::string name;
+  bool is_ordinary = !row.empty() && row.size() <= kMostCharacters && !row.starts_with('.');
+  for (const char c : row.substr(0, kMostCharacters)) {
+    const bool keeps = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       kAsTheyAre.find(c) != std::string_view::npos;
+    is_ordinary = is_ordinary && (keeps || c == '/' || c == ':');
+    name += keeps ? c : c == '/' ? ',' : c == ':' ? '=' : '_';
+  }
+  if (name.starts_with('.')) name.front() = '_';
+  if (!is_ordinary) name += fmt::format("-{:016x}", HashOf(row));
+  return fmt::format("{}.rank{}.json", name, rank);
+}
+
+std::string TraceJson(const RowTrace& trace, std::size_t most_bytes) {
+  Events events(trace);
+  const std::string closing = events.Closing();
+  const auto document = [&](std::size_t written, const std::string& samples) {
+    return Beginning(trace, written) + events.Names().substr(2) + samples + closing + "\n]\n}\n";
+  };
+  std::string samples;
+  std::size_t written = 0;
+  for (; written < trace.samples.size(); ++written) {
+    const std::string more = events.OfSample(written);
+    if (document(written + 1, more).size() + samples.size() > most_bytes) break;
+    samples += more;
+  }
+  return document(written, samples);
+}
+
+TraceFiles::TraceFiles(std::string folder) : folder_(std::move(folder)) {
+  std::error_code code;
+  std::filesystem::create_directories(folder_, code);
+  if (code) throw UsageError("cannot write to the folder " + folder_ + ": " + code.message());
+  // Ranks of one machine try it side by side.
+  std::string trial = folder_ + "/.trial.XXXXXX";
+  const int descriptor = mkstemp(trial.data());
+  if (descriptor < 0)
+    throw UsageError("cannot write to the folder " + folder_ + ": " + std::strerror(errno));
+  close(descriptor);
+  unlink(trial.c_str());
+}
+
+void TraceFiles::Write(const RowTrace& trace) const {
+  ResultFile file(folder_ + "/" + TraceFileName(trace.row, trace.rank));
+  file.Append(TraceJson(trace), "");
+  file.Finish();
+}
+
+}  // namespace overlapbench

@@ -1,0 +1,43 @@
+// TraceFiles: the timelines of --trace_out, a file for each row and rank: what ran in a few samples
+// of the row's own run, as JSON that Perfetto, chrome://tracing and Meta's HTA open.
+//
+// The format is that of PyTorch's profiler (Kineto): docs/timelines.md lists the events and their
+// arguments. HTA asks for more than the format says, and so:
+//
+// - `"rank": 0` has a space behind its colon, and stands first: HTA finds it by that pattern.
+// - Work alone has the argument `stream`. HTA takes every event that has one for a kernel.
+// - All work has a call of the host with its correlation. HTA leaves out work without one.
+// - A `ProfilerStep#` follows the last sample, because HTA leaves out the last one.
+//
+// The flush of the cache before a sample is left out. Times are those of the ranks' common clock,
+// so the files of all ranks fit together.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "fixtures/row_trace.h"
+
+namespace overlapbench {
+
+class TraceFiles {
+ public:
+  // Makes the folder. Throws UsageError if no file can be written there.
+  explicit TraceFiles(std::string folder);
+  // Replaces the file of the same row and rank, as a whole. Throws Error if that fails.
+  void Write(const RowTrace& trace) const;
+
+ private:
+  std::string folder_;
+};
+
+inline constexpr std::size_t kMostTraceBytes = 20'000'000;
+
+// Samples that would make it longer than `most_bytes` are left out, and it says how many.
+std::string TraceJson(const RowTrace& trace, std::size_t most_bytes = kMostTraceBytes);
+
+// "Overlap,AllToAll+Gemm,bytes=1024.rank0.json". Names with characters that the suite's own names
+// do not have are given a hash, so that different rows have different files.
+std::string TraceFileName(const std::string& row, int rank);
+
+}  // namespace overlapbench

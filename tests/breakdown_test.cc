@@ -1,0 +1,138 @@
+// Where a sample's time went, from times that are given: shares of sets of classes, and the causes
+// of what is idle.
+#include "fixtures/breakdown.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "workload/data.h"
+
+namespace overlapbench {
+namespace {
+
+constexpr auto kComp = WorkClass::kCompute;
+constexpr auto kComm = WorkClass::kComm;
+constexpr auto kMem = WorkClass::kMemory;
+
+LaneWork Ran(WorkClass work_class, double begin_ms, double end_ms) {
+  return {.work_class = work_class, .begin_ms = begin_ms, .end_ms = end_ms};
+}
+
+double Idle_ms(const Breakdown& breakdown, IdleCause cause) { return breakdown.idle_of_ms(cause); }
+
+using Sets = std::array<double, 8>;
+
+TEST(Breakdown, OfNothingIsEmpty) { EXPECT_EQ(BreakdownOf(5, 7, {}).total_ms(), 0); }
+
+TEST(Breakdown, TwoSidesSideBySide) {
+  const Breakdown breakdown = BreakdownOf(0, 0, {Ran(kComp, 0, 4), Ran(kComm, 0, 2)});
+  EXPECT_EQ(breakdown.sets_ms, (Sets{0, 2, 0, 2, 0, 0, 0, 0}));
+  EXPECT_EQ(breakdown.total_ms(), 4);
+}
+
+TEST(Breakdown, TwoSidesInTurn) {
+  const Breakdown breakdown = BreakdownOf(10, 10, {Ran(kComm, 10, 12), Ran(kComp, 12, 16)});
+  EXPECT_EQ(breakdown.sets_ms, (Sets{0, 4, 2, 0, 0, 0, 0, 0}));
+}
+
+// In the first of eight pieces nothing runs, in the second computation alone, and so on.
+TEST(Breakdown, EverySetOfClasses) {
+  std::vector<LaneWork> works;
+  for (int set = 1; set < 8; ++set) {
+    for (const WorkClass one : {kComp, kComm, kMem})
+      if ((set & static_cast<int>(Breakdown::Bit(one))) != 0)
+        works.push_back(Ran(one, set, set + 1));
+  }
+  const Breakdown breakdown = BreakdownOf(0, 0, works);
+  EXPECT_EQ(breakdown.sets_ms, (Sets{1, 1, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(breakdown.With_ms(Breakdown::Bit(kComm)), 4);
+  EXPECT_EQ(breakdown.With_ms(Breakdown::Bit(kComm) | Breakdown::Bit(kComp)), 2);
+}
+
+// Two of a class at a time count once, and the end of one is not the end of both.
+TEST(Breakdown, SeveralOfAClass) {
+  const Breakdown breakdown =
+      BreakdownOf(0, 0, {Ran(kComp, 0, 3), Ran(kComp, 1, 2), Ran(kComp, 2, 5)});
+  EXPECT_EQ(breakdown.sets_ms, (Sets{0, 5, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST(Breakdown, WhatRanBeforeTheBeginDoesNotCount) {
+  const Breakdown breakdown = BreakdownOf(2, 2, {Ran(kComp, 0, 1), Ran(kComm, 1, 3)});
+  EXPECT_EQ(breakdown.sets_ms, (Sets{0, 0, 1, 0, 0, 0, 0, 0}));
+}
+
+// A gap's cause is that of the work that ends it, piece by piece.
+TEST(Breakdown, AGapIsDividedByItsCauses) {
+  LaneWork late = Ran(kComp, 10, 11);
+  late.held_until_ms = 3;
+  late.enqueued_ms = 6;
+  const auto causes_of = [&](const LaneWork& work) {
+    const Breakdown breakdown = BreakdownOf(0, 1, {work});
+    EXPECT_EQ(breakdown.sets_ms[0], 10);
+    EXPECT_EQ(std::reduce(breakdown.idle_ms.begin(), breakdown.idle_ms.end()), 10);
+    return breakdown.idle_ms;
+  };
+  using Causes = std::array<double, 5>;  // ranks, gate, host, dependency, other
+  EXPECT_EQ(causes_of(late), (Causes{1, 2, 3, 0, 4}));
+  late.waits = true;
+  EXPECT_EQ(causes_of(late), (Causes{1, 2, 3, 4, 0}));
+  late.enqueued_ms = 2;  // before the gate opened
+  EXPECT_EQ(causes_of(late), (Causes{1, 2, 0, 7, 0}));
+  late.enqueued_ms = 20;  // its call returned after it had begun
+  EXPECT_EQ(causes_of(late), (Causes{1, 2, 7, 0, 0}));
+}
+
+TEST(Breakdown, EachGapHasItsOwnCause) {
+  LaneWork waiting = Ran(kComm, 5, 6);
+  waiting.waits = true;
+  const Breakdown breakdown = BreakdownOf(0, 0, {Ran(kComp, 1, 3), waiting});
+  EXPECT_EQ(Idle_ms(breakdown, IdleCause::kOther), 1);
+  EXPECT_EQ(Idle_ms(breakdown, IdleCause::kDependency), 2);
+}
+
+TEST(Breakdown, AddsUp) {
+  Breakdown sum = BreakdownOf(0, 0, {Ran(kComp, 1, 2)});
+  sum.Add(BreakdownOf(0, 0, {Ran(kComm, 2, 5)}));
+  EXPECT_EQ(sum.sets_ms, (Sets{3, 1, 3, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(Idle_ms(sum, IdleCause::kOther), 3);
+}
+
+// Whatever ran: the pieces add up to the time, the causes to what is idle, and a class has as long
+// as the union of its works.
+TEST(Breakdown, OfAnyWorksAddsUpToTheTime) {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    long draws = 0;
+    const auto below = [&](std::uint64_t limit) {
+      return static_cast<int>(Random(seed, draws++) % limit);
+    };
+    constexpr int kBegin = 5;
+    constexpr int kEnd = 60;
+    std::vector<LaneWork> works;
+    std::array<std::array<bool, kEnd>, 3> ran{};  // by class, in each millisecond
+    int end = kBegin;
+    for (int i = below(8); i >= 0; --i) {
+      const int at = below(40);
+      LaneWork work = Ran(static_cast<WorkClass>(below(3)), at, at + below(20));
+      work.enqueued_ms = below(50);
+      work.held_until_ms = below(50);
+      work.waits = below(2) == 0;
+      works.push_back(work);
+      end = std::max(end, static_cast<int>(work.end_ms));
+      for (int t = std::max(at, kBegin); t < work.end_ms; ++t)
+        ran.at(static_cast<std::size_t>(work.work_class)).at(t) = true;
+    }
+    const Breakdown breakdown = BreakdownOf(kBegin, below(20), works);
+    EXPECT_EQ(breakdown.total_ms(), end - kBegin) << seed;
+    EXPECT_EQ(std::reduce(breakdown.idle_ms.begin(), breakdown.idle_ms.end()), breakdown.sets_ms[0])
+        << seed;
+    for (const WorkClass one : {kComp, kComm, kMem}) {
+      const auto& of_class = ran.at(static_cast<std::size_t>(one));
+      EXPECT_EQ(breakdown.With_ms(Breakdown::Bit(one)), std::ranges::count(of_class, true)) << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace overlapbench

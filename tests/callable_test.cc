@@ -1,0 +1,137 @@
+// Callables as workloads: where they are called, what they are handed, and who is named when one
+// does not return.
+#include "interface/callable.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "device/host/host_stream.h"
+
+namespace overlapbench {
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+// Stands for a CUDA stream: nothing runs on it, and it has a native one.
+class NativeStream : public Stream {
+ public:
+  void Record(Event& /*event*/) override {}
+  void Wait(const Event& /*event*/) override {}
+  void Copy(void* /*destination*/, const void* /*source*/, std::size_t /*bytes*/) override {}
+  void Synchronize(std::chrono::milliseconds /*timeout*/, const std::string& /*what*/) override {}
+  [[nodiscard]] void* native() const override { return const_cast<NativeStream*>(this); }
+  [[nodiscard]] HostStream* host() override { return nullptr; }
+};
+
+using Answering = std::function<int32_t(void* stream, overlapbench_answer& answer)>;
+
+int32_t Call(void* context, void* stream, overlapbench_answer* answer) {
+  return (*static_cast<Answering*>(context))(stream, *answer);
+}
+
+class CallableTest : public testing::Test {
+ protected:
+  CallableWorkload Make(bool verifies = false) {
+    return {{.name = "mine",
+             .callbacks = {Call, nullptr, verifies ? Call : nullptr},
+             .context = &answering_},
+            log_};
+  }
+  static std::string ErrorOf(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  // That a result with this error is wrong where 0.5 is allowed; "" if it is not.
+  std::string FaultAt(double max_rel_err) {
+    answering_ = [=](void*, overlapbench_answer& answer) {
+      answer.max_rel_err = max_rel_err;
+      answer.tolerance = 0.5;
+      return 0;
+    };
+    return Make(true).Verify(stream_).fault;
+  }
+
+  CallLog log_;
+  NativeStream stream_;
+  Answering answering_;
+};
+
+TEST_F(CallableTest, OnANativeStreamItIsCalledWhereItEnqueues) {
+  std::thread::id thread;
+  void* native = nullptr;
+  answering_ = [&](void* stream, overlapbench_answer&) {
+    thread = std::this_thread::get_id();
+    native = stream;
+    return 0;
+  };
+  Make().Enqueue(stream_);
+  EXPECT_EQ(thread, std::this_thread::get_id());
+  EXPECT_EQ(native, &stream_);
+}
+
+TEST_F(CallableTest, OnAHostStreamItIsTheStreamsWork) {
+  std::thread::id thread = std::this_thread::get_id();
+  answering_ = [&](void* stream, overlapbench_answer&) {
+    EXPECT_EQ(stream, nullptr);
+    thread = std::this_thread::get_id();
+    return 0;
+  };
+  CallableWorkload workload = Make();
+  HostStream stream(std::make_shared<CorePool>(1));
+  workload.Enqueue(stream);
+  stream.Synchronize(1000ms, "the test");
+  EXPECT_NE(thread, std::this_thread::get_id());
+}
+
+TEST_F(CallableTest, WhatFailsIsAnErrorWithItsName) {
+  answering_ = [](void*, overlapbench_answer& answer) {
+    std::memset(answer.text, 'x', sizeof answer.text);  // without an end
+    return 1;
+  };
+  EXPECT_EQ(ErrorOf([&] { Make().Enqueue(stream_); }),
+            "mine: " + std::string(sizeof(overlapbench_answer::text) - 1, 'x'));
+  answering_ = [](void*, overlapbench_answer&) { return 1; };
+  EXPECT_EQ(ErrorOf([&] { Make().Enqueue(stream_); }), "mine: failed, and did not say why");
+}
+
+TEST_F(CallableTest, AResultIsWrongBeyondItsToleranceAndIfItIsNoNumber) {
+  EXPECT_EQ(FaultAt(0.5), "");
+  EXPECT_EQ(FaultAt(0.75), "mine: its relative error is 0.75, and 0.5 is allowed");
+  EXPECT_NE(FaultAt(std::nan("")), "");
+}
+
+// As behind a gate that its timeout has opened.
+TEST_F(CallableTest, OneThatReturnedAfterTheTimeoutHasWaitedForTheDevice) {
+  answering_ = [](void*, overlapbench_answer&) {
+    std::this_thread::sleep_for(30ms);
+    return 0;
+  };
+  Make().Enqueue(stream_);
+  EXPECT_NE(log_.Blame(30ms).find("'mine' took 0.0 s to return: it waits for the device"),
+            std::string::npos);
+  EXPECT_EQ(log_.Blame(60'000ms), "");
+  log_.Forget();
+  EXPECT_EQ(log_.Blame(30ms), "");
+}
+
+TEST_F(CallableTest, OneThatHasNotReturnedIsNamed) {
+  std::string blame;
+  answering_ = [&](void*, overlapbench_answer&) {
+    std::this_thread::sleep_for(30ms);
+    blame = log_.Blame(20ms);
+    return 0;
+  };
+  Make().Enqueue(stream_);
+  EXPECT_EQ(blame, "; 'mine' has not returned for 0.0 s");
+}
+
+}  // namespace
+}  // namespace overlapbench

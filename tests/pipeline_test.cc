@@ -1,0 +1,178 @@
+// Pipelines on real ranks: their schedules' structure, their works' data, and that the share of
+// bubbles is the formula's where times are known.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends.h"
+#include "benchmarks/catalog.h"
+#include "benchmarks/pipeline_order.h"
+#include "benchmarks/plan.h"
+#include "comm/pipeline_stages.h"
+#include "fixtures/session.h"
+#include "test_ranks.h"
+
+namespace overlapbench {
+namespace {
+
+// ---- Links
+
+// So that a transfer is one work for all links of a set, and each rank has one part in it.
+TEST(LinkSets, HaveNoRankInCommon) {
+  for (int ranks = 2; ranks <= 9; ++ranks) {
+    const PipelineShape shape{.ranks = ranks, .chunks = 2};
+    std::set<std::pair<LinkSet, int>> ends;
+    for (int link = 0; link < ranks; ++link) {
+      EXPECT_TRUE(shape.HasLink(link));
+      for (const int rank : {link, (link + 1) % ranks})
+        EXPECT_TRUE(ends.emplace(LinkSetOf(shape, link), rank).second) << link << " of " << ranks;
+    }
+    EXPECT_FALSE((PipelineShape{.ranks = ranks}).HasLink(ranks - 1));
+  }
+}
+
+// ---- Rows
+
+class PipelineTest : public RanksOnEachBackend {
+ protected:
+  using Run = overlapbench::Run;  // not GoogleTest's
+  using Runs = std::vector<Run>;
+
+  void SetUp() override {
+    RanksOnEachBackend::SetUp();
+    if (IsSkipped()) return;
+    machine_ = std::make_unique<Machine>(Machine{device(), TestRanks()});
+    FillRegistry(registry_, *machine_);
+  }
+
+  // The rows whose names begin so, at these values.
+  std::vector<Benchmark> Rows(const std::string& begin, const std::vector<AxisOverride>& values) {
+    plan_ = std::make_unique<Plan>(MakePlan({registry_, device(), *machine_}, table_, values));
+    std::vector<Benchmark> rows;
+    for (const Benchmark& row : plan_->benchmarks())
+      if (row.name.starts_with(begin)) rows.push_back(row);
+    return rows;
+  }
+  static PipelineShape ShapeOf(const Benchmark& row) {
+    const auto integer = [&](const char* axis) {
+      return row.settings.Has(axis) ? static_cast<int>(row.settings.Integer(axis)) : 1;
+    };
+    return {TestRanks().size(), integer("virtual"), integer("microbatches")};
+  }
+  std::unique_ptr<Session> Open(const Benchmark& row) {
+    auto session = std::make_unique<Session>(*machine_, row);
+    session->SetUp(true);
+    return session;
+  }
+  [[nodiscard]] Machine& machine() { return *machine_; }
+
+ private:
+  std::unique_ptr<Machine> machine_;
+  Registry registry_;
+  CounterTable table_ = AllCounters();
+  std::unique_ptr<Plan> plan_;
+};
+INSTANTIATE_ON_EACH_BACKEND(PipelineTest);
+
+std::vector<AxisOverride> Small(Backend backend) {
+  return {{"microbatches", "12"},
+          {"virtual", "2,3"},
+          {"forward_us", "60"},
+          {"backward_us", "120"},
+          {"bytes", "4096"},
+          {"layers", "6"},
+          {"n", "64"},
+          {"transport", backend == Backend::kHost ? "mpi" : "nccl,copy"},
+          {"cache", "warm"}};
+}
+
+TEST_P(PipelineTest, EveryOrderLeavesTheSequentialRunsResult) {
+  const std::vector<Benchmark> rows = Rows("Pp/", Small(GetParam()));
+  const std::size_t transports = GetParam() == Backend::kHost ? 1 : 2;
+  EXPECT_EQ(rows.size(), TestRanks().size() > 1 ? 8 * transports : 0);
+  for (const Benchmark& row : rows) {
+    SCOPED_TRACE(row.name);
+    const auto session = Open(row);
+    EXPECT_EQ(session->knob_fault(), "");
+    const std::vector<Group> groups = {session->Measure()};
+    const Measurement measurement(*session, groups);
+    EXPECT_TRUE(measurement.Identical("sequential", "pattern"));
+    benchmark::UserCounters counters;
+    EXPECT_EQ(row.report(measurement, counters).state, RowState::kOk);
+    const double computing = (measurement.Total_ms("chunks") / measurement.Total_ms()).median();
+    EXPECT_DOUBLE_EQ(counters["bubble_share"], 1 - computing);
+    EXPECT_DOUBLE_EQ(counters["formula_bubble_share"], BubbleShare(ShapeOf(row)));
+    const bool is_gpipe = row.name.starts_with("Pp/GPipe/");
+    EXPECT_EQ(counters["in_flight"] == 12, is_gpipe);
+  }
+}
+
+// What takes longest in a pipeline of known delays, with nothing else in its way.
+TEST_P(PipelineTest, TheBoundIsTheFormulas) {
+  for (const Benchmark& row : Rows("Pp/", Small(GetParam()))) {
+    if (row.name.find("/Delay/") == std::string::npos) continue;
+    SCOPED_TRACE(row.name);
+    const std::vector<Run> runs = row.runs();
+    const PipelineShape shape = ShapeOf(row);
+    const auto bound_ms = [&](const Run& run, double transfer_ms) {
+      std::vector<double> step_ms;
+      for (const Schedule::Step& step : run.schedule.steps()) {
+        const bool computes = step.work->work_class == WorkClass::kCompute;
+        step_ms.push_back(!computes ? transfer_ms : step.work->name == "forward" ? 1 : 2);
+      }
+      return BoundOf(run.schedule, step_ms).total_ms;
+    };
+    const double busy_ms = 3.0 * shape.chunks * shape.microbatches;
+    EXPECT_NEAR(1 - busy_ms / bound_ms(runs.back(), 0), BubbleShare(shape), 1e-12);
+    const Run& sequential = runs[runs.size() - 2];
+    EXPECT_EQ(sequential.name, "sequential");
+    // Each transfer takes its time once, not once to send and once to receive.
+    const double transfers = 2.0 * (shape.stages() - 1) * shape.microbatches;
+    EXPECT_NEAR(bound_ms(sequential, 0.125), shape.ranks * busy_ms + 0.125 * transfers, 1e-9);
+    const Run& chunks = runs[runs.size() - 3];
+    EXPECT_EQ(chunks.name, "chunks");
+    EXPECT_NEAR(bound_ms(chunks, 0), busy_ms, 1e-9);
+  }
+}
+
+// Noise only adds to a time, so the least of several is the one to judge. Delays are long enough
+// for the noise of a busy machine.
+TEST_P(PipelineTest, KnownDelaysHaveTheFormulasBubbles) {
+  constexpr double kTolerance = 0.01;
+  constexpr int kMostGroups = 12;
+  for (Benchmark& row : Rows("Pp/", {{"microbatches", "4"},
+                                     {"forward_us", "30000"},
+                                     {"backward_us", "60000"},
+                                     {"bytes", "4096"},
+                                     {"cache", "warm"}})) {
+    if (row.name.find("/Delay/") == std::string::npos) continue;
+    SCOPED_TRACE(row.name);
+    row.runs = [all = row.runs] {
+      Runs runs = all();
+      std::erase_if(runs,
+                    [](const Run& run) { return run.name != "chunks" && run.name != "pattern"; });
+      return runs;
+    };
+    const auto session = Open(row);
+    double chunks_ms = std::numeric_limits<double>::max();
+    double total_ms = chunks_ms;
+    double error = 1;
+    for (int i = 0; i < kMostGroups && error > kTolerance; ++i) {
+      const Group group = session->Measure();
+      chunks_ms = std::min(chunks_ms, group.front().total_ms);
+      total_ms = std::min(total_ms, group.back().total_ms);
+      error = std::abs(1 - chunks_ms / total_ms - BubbleShare(ShapeOf(row)));
+    }
+    EXPECT_LE(error, kTolerance) << "1 - " << chunks_ms << " / " << total_ms << " ms";
+  }
+}
+
+}  // namespace
+}  // namespace overlapbench

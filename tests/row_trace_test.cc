@@ -1,0 +1,350 @@
+// Traces of rows: what they record of schedules of delays, whose times are known, and the faults
+// that are found in records.
+#include "fixtures/row_trace.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends.h"
+#include "fake_workload.h"
+#include "test_ranks.h"
+#include "workload/data.h"
+
+namespace overlapbench {
+namespace {
+
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""us;
+
+using Shares = std::map<std::string, double>;  // by counter
+constexpr double kTolerance_pct = 1;
+
+class RowTraceTest : public RanksOnEachBackend {
+ protected:
+  using Run = overlapbench::Run;  // not GoogleTest's
+
+  void SetUp() override {
+    RanksOnEachBackend::SetUp();
+    if (IsSkipped()) return;
+    machine_ = std::make_unique<Machine>(Machine{device(), TestRanks()});
+    try {
+      device().WatchActivities();
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  Work Delay(const std::string& name, WorkClass work_class, std::chrono::microseconds delay) {
+    WorkPlan plan = *DelayWork(*machine_, name, delay);
+    plan.work_class = work_class;
+    return std::make_shared<const WorkPlan>(std::move(plan));
+  }
+
+  void Open(const Run& run, const std::string& cadence = "isolated") {
+    const std::vector<Axis> axes = {
+        ChoiceAxis("cache", "", {"warm"}, "warm"),
+        ChoiceAxis("cadence", "", {"isolated", "streaming"}, "isolated")};
+    session_ = std::make_unique<Session>(
+        *machine_, Benchmark{.name = "Family/Row",
+                             .settings = SettingsOf(axes, {{"cadence", cadence}}),
+                             .runs = [run] { return std::vector{run}; },
+                             .report = {}});
+    session_->SetUp(true);
+    session_->WarmUp();
+  }
+  RowTrace Trace() {
+    const auto watch = device().WatchActivities();
+    return TraceRow(*session_, *watch);
+  }
+
+  // The shares of a pair of delays of 4 and 2 ms. Of up to twenty traces the first that is as
+  // expected, else the last: other processes may spoil some on the host, but hardly twenty.
+  Shares PairOn(int streams, const Shares& expected) {
+    Run run{.name = "pair"};
+    const auto comp = run.schedule.AddLane({"comp"});
+    const auto comm = streams == 1 ? comp : run.schedule.AddLane({"comm"});
+    run.schedule.Add(comm, Delay("second", WorkClass::kComm, 2000us));
+    run.schedule.Add(comp, Delay("first", WorkClass::kCompute, 4000us));
+    Open(run);
+    const auto is_right = [&](const Shares& shares) {
+      return std::ranges::all_of(expected, [&](const auto& one) {
+        return std::abs(shares.at(one.first) - one.second) <= kTolerance_pct;
+      });
+    };
+    Shares shares;
+    for (int left = GetParam() == Backend::kHost ? 20 : 1; left > 0; --left) {
+      const RowTrace trace = Trace();
+      EXPECT_EQ(trace.fault, "");
+      shares = SharesOf(trace);
+      if (is_right(shares)) break;
+    }
+    for (const auto& [name, share] : expected)
+      EXPECT_NEAR(shares.at(name), share, kTolerance_pct) << name;
+    return shares;
+  }
+  static Shares SharesOf(const RowTrace& trace) {
+    benchmark::UserCounters counters;
+    ReportBreakdown(trace, counters);
+    Shares shares;
+    for (const auto& [name, counter] : counters) shares[name] = counter.value;
+    return shares;
+  }
+  static double Sum(const Shares& shares, const std::vector<std::string>& names) {
+    double sum = 0;
+    for (const std::string& name : names) sum += shares.at(name);
+    return sum;
+  }
+
+  Session& session() { return *session_; }
+  Machine& machine() { return *machine_; }
+
+ private:
+  std::unique_ptr<Machine> machine_;
+  std::unique_ptr<Session> session_;
+};
+INSTANTIATE_ON_EACH_BACKEND(RowTraceTest);
+
+const std::vector<std::string> kSets = {"only_comp_pct",     "only_comm_pct", "only_mem_pct",
+                                        "comp_comm_pct",     "comp_mem_pct",  "comm_mem_pct",
+                                        "comp_comm_mem_pct", "idle_pct"};
+const std::vector<std::string> kCauses = {"idle_ranks_pct", "idle_gate_pct", "idle_host_pct",
+                                          "idle_dependency_pct", "idle_other_pct"};
+
+TEST_P(RowTraceTest, TwoStreamsAreHalfBothAndHalfComputation) {
+  const Shares shares = PairOn(
+      2, {{"only_comp_pct", 50}, {"comp_comm_pct", 50}, {"only_comm_pct", 0}, {"idle_pct", 0}});
+  EXPECT_NEAR(shares.at("traced_ms"), 4, 0.1);
+  EXPECT_EQ(Sum(shares, {"only_mem_pct", "comp_mem_pct", "comm_mem_pct", "comp_comm_mem_pct"}), 0);
+  EXPECT_NEAR(shares.at("overlap_pct"), 100, 2);
+  EXPECT_NEAR(Sum(shares, kSets), 100, 1e-9);
+  EXPECT_NEAR(Sum(shares, kCauses), shares.at("idle_pct"), 1e-9);
+}
+
+TEST_P(RowTraceTest, OneStreamIsOneAfterTheOther) {
+  const Shares shares =
+      PairOn(1, {{"only_comp_pct", 200.0 / 3}, {"only_comm_pct", 100.0 / 3}, {"idle_pct", 0}});
+  EXPECT_NEAR(shares.at("traced_ms"), 6, 0.15);
+  EXPECT_EQ(shares.at("comp_comm_pct"), 0);
+  EXPECT_EQ(shares.at("overlap_pct"), 0);
+}
+
+// The host takes 20 ms to enqueue a delay of 20 ms, and another 20 ms for a second one.
+TEST_P(RowTraceTest, WhatTheHostHasNotEnqueuedIsIdleForThatCause) {
+  const auto delay = Delay("delay", WorkClass::kCompute, 20000us);
+  const auto made = delay->make();
+  Behaviour slow;
+  slow.enqueue = [&](Stream& stream) {
+    std::this_thread::sleep_for(20ms);
+    made->Enqueue(stream);
+    std::this_thread::sleep_for(40ms);  // until the device has nothing to do
+    made->Enqueue(stream);
+  };
+  Open(SoloRun(FakeWork("slow", WorkClass::kCompute, slow), false));
+  const RowTrace trace = Trace();
+  ASSERT_EQ(trace.fault, "");
+  const Breakdown& row = trace.row_breakdown;
+  const double count = kTracedSamples;
+  EXPECT_GE(row.idle_of_ms(IdleCause::kHost) / count, 20 + 20 - 2);
+  EXPECT_LE(row.idle_of_ms(IdleCause::kOther) / count, 2);
+  EXPECT_GE(row.With_ms(Breakdown::Bit(WorkClass::kCompute)) / count, 40);
+}
+
+// Twenty times over. Every step is found.
+TEST_P(RowTraceTest, AStreamingRunIsRecordedAsOftenAsItIsEnqueued) {
+  Run run{.name = "streaming"};
+  const auto lane = run.schedule.AddLane({"lane"});
+  run.schedule.Add(lane, Delay("first", WorkClass::kCompute, 100us));
+  run.schedule.Add(lane, Delay("second", WorkClass::kMemory, 100us));
+  Open(run, "streaming");
+  const RowTrace trace = Trace();
+  ASSERT_EQ(trace.fault, "");
+  for (const TracedSample& sample : trace.samples) {
+    for (const std::uint64_t mark : {1, 2})
+      EXPECT_EQ(std::ranges::count(sample.activities, mark, &Activity::mark), 20 + (mark == 1));
+    EXPECT_EQ(sample.enqueues.size(), 40U);
+  }
+}
+
+// Up to 4 lanes and 15 steps of delays of all classes, the same on all ranks.
+struct DrawnSchedule {
+  template <class MakeDelay>
+  DrawnSchedule(std::uint32_t seed, const MakeDelay& delay) {
+    const auto below = [&](std::size_t limit) { return Random(seed, draws++) % limit; };
+    const std::size_t lanes = 1 + below(4);
+    const std::size_t steps = 1 + below(15);
+    for (std::size_t i = 0; i < lanes; ++i) run.schedule.AddLane({fmt::format("lane {}", i)});
+    for (std::size_t i = 0; i < steps; ++i) {
+      delay_ms.push_back(0.5 + 0.1 * static_cast<double>(below(20)));
+      Schedule::StepOptions options;
+      while (i > 0 && below(2) == 0) options.after.push_back(below(i));
+      if (i > 0 && below(4) == 0) options.host_after.push_back(below(i));
+      run.schedule.Add(below(lanes),
+                       delay(fmt::format("step {}", i), static_cast<WorkClass>(below(3)),
+                             std::chrono::microseconds(std::lround(delay_ms.back() * 1000))),
+                       options);
+    }
+    if (below(3) == 0) run.schedule.leader = below(lanes);
+  }
+
+  Run run{.name = "random"};
+  std::vector<double> delay_ms;
+  long draws = 0;
+};
+
+TEST_P(RowTraceTest, WhatIsRecordedIsWhatWasEnqueued) {
+  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const DrawnSchedule drawn(
+        seed, [this](const std::string& name, WorkClass work_class,
+                     std::chrono::microseconds delay) { return Delay(name, work_class, delay); });
+    Open(drawn.run);
+    const RowTrace trace = Trace();
+    ASSERT_EQ(trace.fault, "");
+    ASSERT_EQ(trace.samples.size(), static_cast<std::size_t>(kTracedSamples));
+    for (const TracedSample& sample : trace.samples) {
+      std::map<std::uint64_t, const Activity*> work;  // by mark
+      for (const Activity& activity : sample.activities) {
+        if (!IsWork(activity.kind) || activity.mark == 0) continue;
+        EXPECT_TRUE(work.emplace(activity.mark, &activity).second) << "recorded twice";
+        EXPECT_GE(activity.begin_ms, sample.begin_ms - 0.01);
+        EXPECT_LE(activity.end_ms, sample.end_ms);
+      }
+      const auto& steps = drawn.run.schedule.steps();
+      ASSERT_EQ(work.size(), steps.size());
+      std::map<std::size_t, std::uint64_t> stream_of_lane;
+      std::map<std::size_t, double> end_of_lane_ms;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        const Activity& own = *work.at(i + 1);
+        EXPECT_GE(own.end_ms - own.begin_ms, drawn.delay_ms[i] * 0.99);
+        EXPECT_EQ(stream_of_lane.try_emplace(steps[i].lane, own.stream).first->second, own.stream);
+        EXPECT_GE(own.begin_ms, end_of_lane_ms[steps[i].lane] - 0.001);
+        end_of_lane_ms[steps[i].lane] = own.end_ms;
+        for (const auto* awaited : {&steps[i].options.after, &steps[i].options.host_after})
+          for (const std::size_t earlier : *awaited)
+            EXPECT_GE(own.begin_ms, work.at(earlier + 1)->end_ms - 0.001);
+      }
+    }
+    const Shares shares = SharesOf(trace);
+    EXPECT_NEAR(Sum(shares, kSets), 100, 1e-9);
+    EXPECT_NEAR(Sum(shares, kCauses), shares.at("idle_pct"), 1e-9);
+    double total_ms = 0;
+    for (const TracedSample& sample : trace.samples) total_ms += sample.end_ms - sample.begin_ms;
+    EXPECT_NEAR(trace.breakdown.total_ms(), total_ms, 1e-6);
+  }
+}
+
+// A rank that begins later than the others makes nobody's breakdown differ.
+TEST_P(RowTraceTest, AllRanksHaveTheRowsBreakdown) {
+  Run run{.name = "pair"};
+  const auto long_ms = TestRanks().rank() == TestRanks().size() - 1 ? 8 : 4;
+  run.schedule.Add(run.schedule.AddLane({"comp"}),
+                   Delay("delay", WorkClass::kCompute, std::chrono::milliseconds(long_ms)));
+  Open(run);
+  const RowTrace trace = Trace();
+  EXPECT_GE(trace.row_breakdown.total_ms() / kTracedSamples, TestRanks().size() > 1 ? 8 : 4);
+  auto others = trace.row_breakdown.sets_ms;
+  TestRanks().Max(others, "the test");
+  EXPECT_EQ(others, trace.row_breakdown.sets_ms);
+}
+
+TEST_P(RowTraceTest, AStepThatEnqueuesNothingIsAFaultOnAllRanks) {
+  Behaviour idle;
+  const auto delay = Delay("delay", WorkClass::kCompute, 100us)->make();
+  idle.enqueue = [&](Stream& stream) {
+    if (TestRanks().rank() > 0 || TestRanks().size() == 1) return;
+    delay->Enqueue(stream);
+  };
+  Open(SoloRun(FakeWork("idler", WorkClass::kCompute, idle)));
+  const RowTrace trace = Trace();
+  EXPECT_NE(trace.fault.find("step 'idler' has no record"), std::string::npos) << trace.fault;
+  EXPECT_EQ(SharesOf(trace), (Shares{{"breakdown_valid", 0}}));
+}
+
+// ---- Faults of records that are made up
+
+class FaultTest : public testing::Test {
+ protected:
+  FaultTest() {
+    const auto lane = trace_.run.schedule.AddLane({"lane"});
+    trace_.run.schedule.Add(lane, FakeWork("first", WorkClass::kCompute, behaviour_));
+    trace_.run.schedule.Add(lane, FakeWork("second", WorkClass::kComm, behaviour_));
+    trace_.samples = {
+        {.moments = {}, .begin_ms = 0, .end_ms = 0, .enqueues = {}, .activities = {}}};
+    first() = {.mark = 1, .correlation = 1, .call_ms = 1, .begin_ms = 2, .end_ms = 3};
+    second() = {.mark = 2, .correlation = 2, .call_ms = 1, .begin_ms = 3, .end_ms = 4};
+  }
+  Activity& first() { return At(0); }
+  Activity& second() { return At(1); }
+  Activity& At(std::size_t place) {
+    auto& activities = trace_.samples[0].activities;
+    activities.resize(std::max(activities.size(), place + 1));
+    return activities[place];
+  }
+  [[nodiscard]] std::string Fault(long dropped = 0) const { return FaultOf(trace_, dropped); }
+
+  Behaviour behaviour_;
+  RowTrace trace_{.row = "Family/Row", .run = {.name = "run"}};
+};
+
+TEST_F(FaultTest, OfGoodRecordsIsNone) { EXPECT_EQ(Fault(), ""); }
+
+TEST_F(FaultTest, LostRecords) { EXPECT_EQ(Fault(3), "3 records were lost"); }
+
+TEST_F(FaultTest, AnEndBeforeItsBegin) {
+  second().end_ms = 2.5;
+  EXPECT_EQ(Fault(), "kernel of step 'second' ended before it began");
+}
+
+TEST_F(FaultTest, ABeginBeforeItsCall) {
+  second().call_ms = 3.5;
+  EXPECT_EQ(Fault(), "kernel of step 'second' began before it was enqueued");
+}
+
+TEST_F(FaultTest, TwoAtATimeOnOneStream) {
+  first().end_ms = 3.002;
+  EXPECT_EQ(Fault(),
+            "kernel of step 'second' began before kernel of step 'first' had ended, on one stream");
+  second().stream = 1;
+  EXPECT_EQ(Fault(), "");
+  second().stream = 0;
+  second().correlation = first().correlation;  // as the copies of a batch
+  EXPECT_EQ(Fault(), "");
+}
+
+TEST_F(FaultTest, ALongOneThatASecondAndAThirdMeet) {
+  first().end_ms = 9;
+  first().correlation = second().correlation = 7;
+  At(2) = {.mark = 2, .correlation = 8, .call_ms = 1, .begin_ms = 5, .end_ms = 6};
+  EXPECT_NE(Fault(), "");
+}
+
+TEST_F(FaultTest, AStepWithoutARecord) {
+  second().mark = 1;
+  EXPECT_EQ(Fault(), "step 'second' has no record");
+  trace_.run.as_graph = true;
+  EXPECT_EQ(Fault(), "");
+}
+
+TEST_F(FaultTest, AStepThatOnlyWaited) {
+  second().kind = ActivityKind::kWait;
+  EXPECT_EQ(Fault(), "step 'second' has no record");
+}
+
+TEST_F(FaultTest, StepsOfOtherRanksNeedNoRecord) {
+  const auto elsewhere = trace_.run.schedule.AddLane({.name = "elsewhere", .rank = 1});
+  trace_.run.schedule.Add(elsewhere, FakeWork("third", WorkClass::kComm, behaviour_));
+  EXPECT_EQ(Fault(), "");
+  trace_.rank = 1;
+  EXPECT_EQ(Fault(), "step 'third' has no record");
+}
+
+}  // namespace
+}  // namespace overlapbench

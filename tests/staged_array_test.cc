@@ -1,0 +1,155 @@
+// Arrays that go through the device in parts (comm/staged_array.h): slots, wrong parts, and what a
+// result's fingerprint depends on. That each stage is a workload like others is
+// workloads_test.cc's.
+#include "comm/staged_array.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends.h"
+#include "recording_device.h"
+#include "test_ranks.h"
+#include "watched_stream.h"
+
+namespace overlapbench {
+namespace {
+
+// An array of seven parts in two slots: a part takes the place of an earlier one.
+class StagedArrayTest : public RanksOnEachBackend {
+ protected:
+  static constexpr long kParts = 7;
+  static constexpr long kSlots = 2;
+  static constexpr long kElements = 33;  // of a part
+
+  void SetUp() override {
+    RanksOnEachBackend::SetUp();
+    if (IsSkipped()) return;
+    device_ = std::make_unique<RecordingDevice>(
+        GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal()));
+    machine_ = std::make_unique<Machine>(Machine{*device_, TestRanks()});
+    stream_ = device_->CreateStream({});
+    Make({kParts, kSlots, kElements, 3});
+  }
+  void Make(const StagedShape& shape) {
+    device_->TakeAllocated();
+    const auto array = std::make_shared<StagedArray>(*machine_, shape);
+    in_ = StagedArray::MakeStage(array, Stage::kIn);
+    compute_ = StagedArray::MakeStage(array, Stage::kCompute);
+    out_ = StagedArray::MakeStage(array, Stage::kOut);
+    host_and_device_ = device_->TakeAllocated();
+  }
+  // From the last stage to the first, as a session does.
+  void ResetAll() {
+    for (Workload* stage : {out_.get(), compute_.get(), in_.get()}) stage->Reset(*stream_);
+    Finish();
+  }
+  void RunPart(Workload& workload, long index) {
+    workload.EnqueuePart(*stream_, {index, kParts});
+    Finish();
+  }
+  // All parts are one.
+  void RunWhole() {
+    for (Workload* stage : {in_.get(), compute_.get(), out_.get()}) stage->Enqueue(*stream_);
+    Finish();
+  }
+  // What is verified may be freed right after, so nothing may still run then.
+  bool IsRefused() {
+    WatchedStream watched(*stream_);
+    const Verdict verdict = out_->Verify(watched);
+    EXPECT_FALSE(watched.pending()) << "verifying left work on the stream: " << verdict.fault;
+    return !verdict.fault.empty();
+  }
+  // Up to `ahead` parts are in before the first goes out.
+  void RunAll(long ahead) {
+    for (long part = 0; part < kParts + ahead - 1; ++part) {
+      if (part < kParts) RunPart(*in_, part);
+      const long last = part - (ahead - 1);
+      if (last < 0) continue;
+      RunPart(*compute_, last);
+      RunPart(*out_, last);
+    }
+  }
+
+  std::unique_ptr<RecordingDevice> device_;
+  std::unique_ptr<Machine> machine_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Workload> in_;
+  std::unique_ptr<Workload> compute_;
+  std::unique_ptr<Workload> out_;
+  std::vector<std::span<std::byte>> host_and_device_;
+
+ private:
+  void Finish() { stream_->Synchronize(kRanksPatience, "the test"); }
+};
+INSTANTIATE_ON_EACH_BACKEND(StagedArrayTest);
+
+TEST_P(StagedArrayTest, GoesThroughFewerSlotsThanItHasParts) {
+  for (const long ahead : {1L, kSlots}) {
+    ResetAll();
+    EXPECT_TRUE(IsRefused()) << "it was never made";
+    RunAll(ahead);
+    EXPECT_FALSE(IsRefused()) << ahead << " ahead";
+  }
+}
+
+// The third part came into the first's slot before it had gone out.
+TEST_P(StagedArrayTest, ThatIsOverwrittenInItsSlotsIsRefused) {
+  ResetAll();
+  RunAll(kSlots + 1);
+  EXPECT_TRUE(IsRefused());
+}
+
+TEST_P(StagedArrayTest, IsRefusedWhicheverPartIsWrong) {
+  ASSERT_EQ(host_and_device_.size(), 3U);
+  ResetAll();
+  RunAll(1);
+  const auto result = host_and_device_[1];  // the host's: input, result
+  for (long part = 0; part < kParts; ++part) {
+    for (const long element : {0L, kElements - 1}) {
+      std::byte& spoilt = result[(part * kElements + element) * sizeof(float) + 2];
+      spoilt ^= std::byte{0x40};
+      EXPECT_TRUE(IsRefused()) << "part " << part << ", element " << element;
+      spoilt ^= std::byte{0x40};
+    }
+  }
+  EXPECT_FALSE(IsRefused());
+}
+
+TEST_P(StagedArrayTest, TellsHowOftenAPartWasComputed) {
+  ResetAll();
+  RunAll(1);
+  for (const int times : {0, 1, 2}) {
+    RunPart(*in_, 4);
+    for (int i = 0; i < times; ++i) RunPart(*compute_, 4);
+    RunPart(*out_, 4);
+    EXPECT_EQ(IsRefused(), times != 1) << times;
+  }
+}
+
+TEST_P(StagedArrayTest, HasTheFingerprintOfItsResultWhateverTheOrder) {
+  ResetAll();
+  RunAll(1);
+  ASSERT_FALSE(IsRefused());
+  const auto expected = out_->Fingerprint();
+  ASSERT_TRUE(expected.has_value());
+  EXPECT_FALSE(in_->Fingerprint().has_value());
+  EXPECT_FALSE(compute_->Fingerprint().has_value());
+  ResetAll();
+  EXPECT_NE(out_->Fingerprint(), expected);
+  RunAll(kSlots);
+  EXPECT_EQ(out_->Fingerprint(), expected);
+  Make({1, 1, kParts * kElements, 3});
+  ResetAll();
+  RunWhole();
+  EXPECT_EQ(out_->Fingerprint(), expected);
+  Make({1, 1, kParts * kElements, 4});
+  ResetAll();
+  RunWhole();
+  EXPECT_NE(out_->Fingerprint(), expected);
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,437 @@
+// Tensors that ranks share, what they should hold, and steps that are made of them: results that
+// are wrong, in the wrong place, or another rank's are found.
+#include "workload/tensor.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/catalog.h"
+#include "comm/tensor_collective.h"
+#include "fixtures/session.h"
+#include "kernels/expert_rows.h"
+#include "kernels/linear.h"
+#include "kernels/master_weights.h"
+#include "kernels/reversed_rows.h"
+#include "test_ranks.h"
+
+namespace overlapbench {
+namespace families {
+Family DdpBatch();
+Family DdpBuckets();
+Family FsdpPrefetch();
+Family MoeDispatchCombine();
+Family Layers();
+Family MixedPrecision();
+Family Prefetch();
+Family Tp();
+}  // namespace families
+namespace {
+
+constexpr std::uint32_t kSeed = 5;
+
+class TensorTest : public RanksOnEachBackend {
+ protected:
+  Machine machine() { return {device(), TestRanks(), kPatience}; }
+  int ranks() const { return TestRanks().size(); }
+  int rank() const { return TestRanks().rank(); }
+  SharedTensor Make(TensorShape shape) {
+    shape.element = LayerElement(device());
+    SharedTensor tensor = MakeTensor(device(), shape);
+    tensor->Connect();
+    return tensor;
+  }
+  // A matrix of three rows for each rank.
+  SharedTensor MakeBlocks(bool rotated, bool is_shared) {
+    return Make({.rows = 3L * ranks(),
+                 .columns = 40,
+                 .blocks = ranks(),
+                 .rotated = rotated,
+                 .is_shared = is_shared});
+  }
+  std::string FaultOf(const SharedTensor& tensor) {
+    const auto stream = device().CreateStream();
+    return tensor->Verify(machine(), *stream).fault;
+  }
+  void Fill(const SharedTensor& tensor, int as_rank, std::uint32_t seed = kSeed) {
+    const auto stream = device().CreateStream();
+    tensor->Fill(*stream, as_rank, seed);
+    stream->Synchronize(kPatience, "filling");
+  }
+  std::uint64_t FingerprintOf(const SharedTensor& tensor) {
+    const auto stream = device().CreateStream();
+    return tensor->Fingerprint(machine(), *stream);
+  }
+};
+INSTANTIATE_ON_EACH_BACKEND(TensorTest);
+
+TEST_P(TensorTest, HoldsWhatItIsFilledWith) {
+  for (const bool rotated : {false, true}) {
+    for (const bool is_shared : {false, true}) {
+      const SharedTensor tensor = MakeBlocks(rotated, is_shared);
+      Fill(tensor, rank());
+      EXPECT_EQ(FaultOf(tensor), "") << rotated << is_shared;
+    }
+  }
+}
+
+TEST_P(TensorTest, IsWrongIfItHoldsAnothersValues) {
+  const SharedTensor tensor = MakeBlocks(false, false);
+  Fill(tensor, rank() + 1);
+  EXPECT_EQ(FaultOf(tensor).find("relative error"), 0U) << FaultOf(tensor);
+  const SharedTensor other_seed = MakeBlocks(false, true);
+  Fill(other_seed, rank(), kSeed + 100);
+  const SharedTensor expected = MakeBlocks(false, true);
+  Fill(expected, rank());
+  other_seed->Expect(
+      [&](int of, long row, long column) { return expected->Expected(of, row, column); },
+      [] { return 0.0; });
+  EXPECT_NE(FaultOf(other_seed), "");
+}
+
+TEST_P(TensorTest, IsWrongWhereARowWasNotWritten) {
+  const SharedTensor tensor = MakeBlocks(true, true);
+  Fill(tensor, rank());
+  const auto stream = device().CreateStream();
+  tensor->PoisonRows(*stream, 1, 1);
+  stream->Synchronize(kPatience, "poisoning");
+  const std::string fault = FaultOf(tensor);
+  EXPECT_EQ(fault.find("element [1,"), 0U) << fault;
+}
+
+// The same matrix, whatever the order in which its blocks are stored.
+TEST_P(TensorTest, FingerprintIsOfTheMatrixAndNotOfItsOrder) {
+  const SharedTensor plain = MakeBlocks(false, true);
+  const SharedTensor rotated = MakeBlocks(true, true);
+  Fill(plain, rank());
+  Fill(rotated, rank());
+  EXPECT_EQ(FingerprintOf(plain), FingerprintOf(rotated));
+  Fill(rotated, rank(), kSeed + 100);
+  EXPECT_NE(FingerprintOf(plain), FingerprintOf(rotated));
+}
+
+TEST_P(TensorTest, AnAliasSharesTheMemoryAndExpectsItsOwn) {
+  const SharedTensor tensor = MakeBlocks(false, true);
+  const SharedTensor alias = tensor->Alias();
+  Fill(tensor, rank());
+  EXPECT_EQ(alias->Row(2), tensor->Row(2));
+  EXPECT_TRUE(alias->Shares(*tensor));
+  EXPECT_FALSE(MakeBlocks(false, true)->Shares(*tensor));
+  alias->Expect([](int, long, long) { return 4.0; }, [] { return 0.0; });
+  EXPECT_NE(FaultOf(alias), "");
+  EXPECT_EQ(FaultOf(tensor), "");
+}
+
+// An operation in place makes the alias; where none does, it holds what the tensor does.
+TEST_P(TensorTest, AnAliasThatNothingMakesExpectsWhatIsMadeInItsMemory) {
+  const SharedTensor tensor = MakeBlocks(false, true);
+  const SharedTensor alias = tensor->Alias();
+  const auto four = [](int, long, long) { return 4.0; };
+  const auto five = [](int, long, long) { return 5.0; };
+  const auto exact = [] { return 0.0; };
+  Fill(alias, rank());
+  EXPECT_EQ(FaultOf(alias), "");
+  tensor->Expect(four, exact);
+  EXPECT_EQ(alias->Expected(0, 0, 0), 4);
+  alias->Expect(five, exact);
+  EXPECT_EQ(alias->Expected(0, 0, 0), 5);
+  EXPECT_EQ(tensor->Expected(0, 0, 0), 4);
+  Fill(alias, rank());
+  EXPECT_EQ(FaultOf(alias), "");
+}
+
+TEST_P(TensorTest, OfTensorsInOneMemoryTheLastIsLeft) {
+  const SharedTensor own = MakeBlocks(false, false);
+  const SharedTensor memory = MakeBlocks(false, false);
+  const SharedTensor early = memory->Alias();
+  const SharedTensor late = memory->Alias();
+  const auto left = LeftOf({{early, 0, 3}, {own, 0, 1}, {late, 0, 3}, {own, 2, 1}});
+  ASSERT_EQ(left.size(), 3U);
+  EXPECT_EQ(left[0].tensor, own);
+  EXPECT_EQ(left[1].tensor, late);
+  EXPECT_EQ(left[2].tensor, own) << "another piece of it";
+  EXPECT_EQ(left[2].first, 2);
+}
+
+TEST_P(TensorTest, ACheckFindsAFaultInAnyTensorThatIsLeft) {
+  const std::vector<SharedTensor> tensors = {MakeBlocks(false, false), MakeBlocks(false, false)};
+  const auto check = [&] {
+    const auto stream = device().CreateStream();
+    return CheckLeft(machine(), *stream, {{tensors[0], 0, 3}, {tensors[1], 0, 3}});
+  };
+  for (const SharedTensor& tensor : tensors) Fill(tensor, rank());
+  const Result right = check();
+  EXPECT_EQ(right.verdict.fault, "");
+  for (const SharedTensor& wrong : tensors) {
+    Fill(wrong, rank() + 1);
+    const std::uint64_t other = check().fingerprint;
+    wrong->Expect([](int, long, long) { return 4.0; }, [] { return 0.0; });
+    EXPECT_NE(check().verdict.fault, "");
+    EXPECT_NE(other, right.fingerprint);
+    Fill(wrong, rank());
+  }
+}
+
+// The second product reads what the first one makes.
+TEST_P(TensorTest, ProductsInARowAreSharedByTheParts) {
+  const SharedTensor between = Make({.rows = 32, .columns = 48});
+  const SharedTensor d = Make({.rows = 32, .columns = 16});
+  std::vector<LinearProblem> problems = {
+      {.a = Make({.rows = 32, .columns = 16}),
+       .w = Make({.rows = 16, .columns = 48}),
+       .d = between},
+      {.a = between, .w = Make({.rows = 48, .columns = 16}), .d = d}};
+  const auto linear = MakeLinear(machine(), problems);
+  const auto stream = device().CreateStream();
+  linear->Reset(*stream);
+  linear->EnqueuePart(*stream, {0, 2});
+  EXPECT_NE(linear->Verify(*stream).fault, "");
+  linear->EnqueuePart(*stream, {1, 2});
+  EXPECT_EQ(linear->Verify(*stream).fault, "");
+  EXPECT_DOUBLE_EQ(linear->cost().flops, 2 * 2 * 32 * 16 * 48);
+  EXPECT_THROW(linear->EnqueuePart(*stream, {0, 3}), Error);
+}
+
+TEST_P(TensorTest, AProductAddsWhatItIsGiven) {
+  for (const bool adds : {false, true}) {
+    const SharedTensor d = Make({.rows = 32, .columns = 48});
+    LinearProblem problem{.a = Make({.rows = 64, .columns = 80}),
+                          .w = Make({.rows = 80, .columns = 48}),
+                          .added = adds ? Make({.rows = 32, .columns = 48}) : nullptr,
+                          .d = d,
+                          .a_row = 16,
+                          .seed = kSeed};
+    const auto linear = MakeLinear(machine(), {problem});
+    const auto stream = device().CreateStream();
+    linear->Reset(*stream);
+    for (long part = 0; part < 4; ++part) linear->EnqueuePart(*stream, {part, 4});
+    EXPECT_EQ(linear->Verify(*stream).fault, "") << adds;
+    problem.a_row = 0;
+    const auto other = MakeLinear(machine(), {problem});
+    other->Enqueue(*stream);
+    EXPECT_NE(d->Verify(machine(), *stream).fault, "") << "the product of other rows";
+  }
+}
+
+TEST_P(TensorTest, RefusesPartsThatRowsCannotBeCutInto) {
+  const auto linear = MakeLinear(machine(), {{.a = Make({.rows = 32, .columns = 16}),
+                                              .w = Make({.rows = 16, .columns = 16}),
+                                              .d = Make({.rows = 32, .columns = 16})}});
+  const auto stream = device().CreateStream();
+  EXPECT_THROW(linear->EnqueuePart(*stream, {0, 5}), Error);
+}
+
+// Row 0 is the sum of rows 2 and 1, row 1 of row 0 twice; copied are rows 2, none and 0.
+TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {
+  const std::vector<std::int32_t> sources = {2, 1, 0, 0, 2, -1, 0};
+  const std::vector<float> weights = {0.5F, 0.25F, 1.0F, 0.5F};
+  const auto stream = device().CreateStream();
+  const auto on_device = [&](const auto& values) {
+    const std::size_t bytes = values.size() * sizeof(values[0]);
+    Buffer buffer = device().Allocate(bytes, MemoryKind::kDevice);
+    stream->Copy(buffer.data(), values.data(), bytes);
+    return buffer;
+  };
+  const Buffer source = on_device(sources);
+  const Buffer weight = on_device(weights);
+  const auto* const rows = static_cast<const std::int32_t*>(source.data());
+  for (const Element element : {Element::kFloat32, Element::kFloat16, Element::kBfloat16}) {
+    const auto make = [&](long count) {
+      SharedTensor tensor =
+          MakeTensor(device(), {.element = element, .rows = count, .columns = 48});
+      tensor->Connect();
+      tensor->PoisonRows(*stream, 0, count);
+      return tensor;
+    };
+    const SharedTensor input = make(3);
+    const SharedTensor summed = make(2);
+    const SharedTensor copied = make(3);
+    input->Fill(*stream, rank(), kSeed);
+    EnqueueRowSum(*stream, {element, 48, 2, 2, summed->Row(0), input->Row(0), rows,
+                            static_cast<const float*>(weight.data())});
+    EnqueueRowCopy(*stream, {element, 48, 3, copied->Row(0), input->Row(0), rows + 4});
+    summed->Expect(
+        [&](int of, long row, long column) {
+          return row == 0
+                     ? 0.5 * input->Expected(of, 2, column) + 0.25 * input->Expected(of, 1, column)
+                     : 1.5 * input->Expected(of, 0, column);
+        },
+        [&] { return RoundingOf(element); });
+    copied->Expect(
+        [&](int of, long row, long column) {
+          return row == 1 ? 0 : input->Expected(of, sources[4 + row], column);
+        },
+        [] { return 0.0; });
+    stream->Synchronize(kPatience, "copying rows");
+    EXPECT_EQ(FaultOf(summed), "") << ToString(element);
+    EXPECT_EQ(FaultOf(copied), "") << ToString(element);
+  }
+}
+
+// In float32, and rounded once.
+TEST_P(TensorTest, MasterWeightsAreUpdatedAndConverted) {
+  const TensorShape shape{.element = Element::kBfloat16, .rows = 12, .columns = 16};
+  const auto weights = std::make_shared<MasterWeights>(device(), 3, MakeTensor(device(), shape),
+                                                       MakeTensor(device(), shape));
+  const auto update = MakeMasterUpdate(machine(), weights, kSeed);
+  const auto convert = MakeConversion(machine(), weights, kSeed);
+  update->Connect();
+  convert->Connect();
+  const auto stream = device().CreateStream();
+  convert->Reset(*stream);
+  update->Reset(*stream);
+  for (long part = 0; part < 3; ++part) update->EnqueuePart(*stream, {part, 3});
+  for (long part = 0; part < 3; ++part) convert->EnqueuePart(*stream, {part, 3});
+  const Verdict updated = update->Verify(*stream);
+  EXPECT_EQ(updated.fault, "");
+  EXPECT_LT(updated.max_rel_err, 1e-6);
+  const Verdict converted = convert->Verify(*stream);
+  EXPECT_EQ(converted.fault, "");
+  constexpr double kHalfUnit = 1.0 / 512;  // of bfloat16, and values are below 2
+  EXPECT_LE(converted.max_rel_err, 4 * kHalfUnit);
+  EXPECT_THROW(update->EnqueuePart(*stream, {0, 2}), Error);
+}
+
+// Rows 0 to 3, 4 to 7 and 8 to 11 lie in one place after the other.
+TEST_P(TensorTest, MayKeepItsLastRowsOnly) {
+  const SharedTensor tensor = Make({.rows = 12, .columns = 16, .kept_rows = 4});
+  EXPECT_EQ(tensor->shape().bytes(), std::size_t{4} * 16 * SizeOf(LayerElement(device())));
+  EXPECT_EQ(tensor->Row(9), tensor->Row(1));
+  Fill(tensor, rank());
+  EXPECT_EQ(tensor->Expected(0, 9, 3), tensor->Expected(0, 1, 3));
+  const auto stream = device().CreateStream();
+  EXPECT_EQ(tensor->Verify(machine(), *stream, 8, 4).fault, "");
+  tensor->PoisonRows(*stream, 5, 1);
+  EXPECT_NE(tensor->Verify(machine(), *stream, 9, 1).fault, "");
+  EXPECT_EQ(tensor->Verify(machine(), *stream, 10, 2).fault, "");
+}
+
+TEST_P(TensorTest, RowsAreReversed) {
+  const SharedTensor from = Make({.rows = 5, .columns = 16});
+  const SharedTensor to = Make({.rows = 5, .columns = 16});
+  const auto reversed = MakeReversedRows(machine(), from, to, kSeed);
+  const auto stream = device().CreateStream();
+  reversed->Reset(*stream);
+  reversed->Enqueue(*stream);
+  EXPECT_EQ(reversed->Verify(*stream).fault, "");
+  to->Expect([&](int of, long row, long column) { return from->Expected(of, row, column); },
+             [] { return 0.0; });
+  EXPECT_NE(FaultOf(to), "") << "in their old order";
+}
+
+// ---- Steps of training families on any number of ranks
+
+class StepsTest : public TensorTest {
+ protected:
+  static int transports() { return GetParam() == Backend::kHost ? 1 : 2; }
+  // Sets every row of a family up that exists at these values; returns how many there are.
+  int SetUpRows(Family (*family)(), const Values& values) {
+    Machine machine = this->machine();
+    Registry registry;
+    FillRegistry(registry, machine);
+    const Catalog catalog{registry, device(), machine};
+    int rows = 0;
+    for (Scenario& scenario : family().scenarios(catalog)) {
+      if (!scenario.missing.empty()) continue;
+      SetValues(scenario.axes, values);
+      AppendAxes(scenario.axes, SampleAxes());
+      for (const Settings& settings : Combinations(scenario.axes)) {
+        if (!scenario.excluded(settings).empty()) continue;
+        const std::string name = scenario.name + settings.NameSuffix();
+        SCOPED_TRACE(name);
+        Session session(machine, {name, settings, [&] { return scenario.runs(settings); }, {}});
+        EXPECT_NO_THROW(session.SetUp(true));
+        EXPECT_LE(session.max_rel_err(), 0.1);
+        ++rows;
+      }
+    }
+    return rows;
+  }
+};
+INSTANTIATE_ON_EACH_BACKEND(StepsTest);
+
+TEST_P(StepsTest, OfTensorParallelLayersAreRight) {
+  const int rows =
+      SetUpRows(&families::Tp, {{"model", "small"},
+                                {"tokens", std::to_string(12 * ranks())},
+                                {"chunks", fmt::format("1,{},{}", ranks(), 3 * ranks())},
+                                {"reduce", "scatter,all"},
+                                {"cache", "warm"}});
+  EXPECT_EQ(rows, ranks() == 1 ? 0 : 9 * transports());
+}
+
+TEST_P(StepsTest, WithGradientsInBucketsAreRight) {
+  const int rows = SetUpRows(&families::DdpBuckets, {{"layers", "5"},
+                                                     {"width", std::to_string(48 * ranks())},
+                                                     {"tokens", "32"},
+                                                     {"first_bucket", "1"},
+                                                     {"bucket_bytes", "1,64K,16M"},
+                                                     {"cache", "warm"}});
+  EXPECT_EQ(rows, ranks() == 1 ? 0 : 3 * transports());
+}
+
+TEST_P(StepsTest, OfShardedLayersAreRight) {
+  const int rows = SetUpRows(&families::FsdpPrefetch, {{"layers", "5"},
+                                                       {"width", std::to_string(48 * ranks())},
+                                                       {"tokens", "32"},
+                                                       {"prefetch", "0,2,5"},
+                                                       {"cache", "warm"}});
+  EXPECT_EQ(rows, ranks() == 1 ? 0 : 2 * transports());
+}
+
+// With a popular expert that gets every token, ranks whose experts get none, and padding.
+TEST_P(StepsTest, OfExpertsAreRight) {
+  const int rows =
+      SetUpRows(&families::MoeDispatchCombine, {{"layers", "2"},
+                                                {"hidden", "48"},
+                                                {"tokens", "36"},
+                                                {"experts", std::to_string(2 * ranks())},
+                                                {"topk", "1,2"},
+                                                {"skew", "100"},
+                                                {"microbatches", "3"},
+                                                {"cache", "warm"}});
+  EXPECT_EQ(rows, ranks() == 1 ? 0 : 2 * transports());
+}
+
+TEST_P(StepsTest, OfLayersBesideTheirSumsAreRight) {
+  const int rows = SetUpRows(&families::Layers, {{"layers", "5"},
+                                                 {"width", "48"},
+                                                 {"tokens", "32"},
+                                                 {"independent", "0,25,75"},
+                                                 {"buffers", "1,2,7"},
+                                                 {"cache", "warm"}});
+  EXPECT_EQ(rows, ranks() == 1 ? 0 : (3 + 6) * transports());
+}
+
+TEST_P(StepsTest, InMixedPrecisionAreRight) {
+  const int rows =
+      SetUpRows(&families::MixedPrecision,
+                {{"layers", "5"}, {"width", "48"}, {"tokens", "32"}, {"cache", "warm"}});
+  EXPECT_EQ(rows, 2);
+}
+
+TEST_P(StepsTest, WithPrefetchedBatchesAreRight) {
+  const int rows = SetUpRows(&families::Prefetch, {{"workers", "1,3"},
+                                                   {"prefetch", "1,2"},
+                                                   {"make_us", "20"},
+                                                   {"batch_bytes", "4004"},
+                                                   {"supply_batches", "1,7"},
+                                                   {"cache", "warm"}});
+  EXPECT_EQ(rows, 8);
+}
+
+TEST_P(StepsTest, WithManySmallSumsAreRight) {
+  const int rows = SetUpRows(&families::DdpBatch, {{"tensors", "7"},
+                                                   {"bytes", std::to_string(48 * ranks())},
+                                                   {"width", "48"},
+                                                   {"tokens", "32"},
+                                                   {"cache", "warm"}});
+  EXPECT_EQ(rows, ranks() == 1 ? 0 : 3);
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,258 @@
+// The files of --trace_out: JSON whatever names say, one file for each row and rank, bounded in
+// size, written whole.
+#include "report/trace_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "json.h"
+
+namespace overlapbench {
+namespace {
+
+// A product, and on two further lanes what waits for it.
+RowTrace TwoLanes() {
+  RowTrace trace{.row = "Family/A+B/bytes:1024", .run = {.name = "overlapped"}};
+  trace.backend = Backend::kHost;
+  trace.clock_offset_ms = 1000;
+  WorkPlan plan{.name = "product"};
+  const auto product = std::make_shared<const WorkPlan>(plan);
+  plan.name = "sum";
+  plan.work_class = WorkClass::kComm;
+  const auto sum = std::make_shared<const WorkPlan>(plan);
+  Schedule& schedule = trace.run.schedule;
+  const auto comp = schedule.AddLane({"comp"});
+  const auto comm = schedule.AddLane({"comm"});
+  const auto first = schedule.Add(comp, product);
+  schedule.Add(comm, sum, {.after = {first}});
+  TracedSample sample;
+  sample.moments = {.begin_ms = 1, .enqueue = {1.5, 2}, .met_ms = 3, .end_ms = 10};
+  sample.begin_ms = 3;
+  sample.end_ms = 9;
+  sample.enqueues = {{0, 1.6, 1.7}, {1, 1.7, 1.8}};
+  sample.activities = {
+      {.kind = ActivityKind::kCopy, .begin_ms = 1.1, .end_ms = 1.2},  // the flush
+      {.kind = ActivityKind::kGate, .begin_ms = 1.5, .end_ms = 3},
+      {.name = "gemm<float>",
+       .mark = 1,
+       .stream = 7,
+       .correlation = 11,
+       .call_ms = 1.65,
+       .enqueued_ms = 1.66,
+       .begin_ms = 3,
+       .end_ms = 6.25,
+       .blocks = 64},
+      {.kind = ActivityKind::kWait, .mark = 2, .stream = 8, .begin_ms = 3, .end_ms = 6.25},
+      {.kind = ActivityKind::kCopy,
+       .mark = 2,
+       .stream = 8,
+       .correlation = 12,
+       .call_ms = 1.75,
+       .enqueued_ms = 1.76,
+       .begin_ms = 6.3,
+       .end_ms = 9,
+       .bytes = 4096},
+      {.name = "cudaMemcpyAsync",
+       .kind = ActivityKind::kCall,
+       .mark = 2,
+       .correlation = 12,
+       .begin_ms = 1.75,
+       .end_ms = 1.76}};
+  trace.samples = {sample};
+  return trace;
+}
+
+std::vector<Json> EventsOf(const RowTrace& trace) {
+  return JsonReader::Read(TraceJson(trace)).At("traceEvents").items;
+}
+std::vector<Json> Named(const std::vector<Json>& events, const std::string& name) {
+  std::vector<Json> found;
+  for (const Json& event : events)
+    if (event.At("name").text == name) found.push_back(event);
+  return found;
+}
+
+TEST(TraceFile, HasWorkWithItsStepLaneAndTimes) {
+  const auto events = EventsOf(TwoLanes());
+  const auto kernels = Named(events, "gemm<float>");
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(kernels[0].At("cat").text, "kernel");
+  EXPECT_EQ(kernels[0].At("ts").number, 1003000);
+  EXPECT_EQ(kernels[0].At("dur").number, 3250);
+  const Json& args = kernels[0].At("args");
+  EXPECT_EQ(args.At("class").text, "COMP");
+  EXPECT_EQ(args.At("step").text, "product");
+  EXPECT_EQ(args.At("lane").text, "comp");
+  EXPECT_EQ(args.At("row").text, "Family/A+B/bytes:1024");
+  EXPECT_EQ(args.At("run").text, "overlapped");
+  EXPECT_EQ(args.At("blocks").number, 64);
+  EXPECT_EQ(args.At("correlation").number, 11);
+  EXPECT_EQ(args.At("stream").number, kernels[0].At("tid").number);
+  bool has_copy = false;
+  for (const Json& event : events) {
+    if (event.At("ph").text != "X" || event.At("cat").text != "gpu_memcpy") continue;
+    EXPECT_FALSE(has_copy) << "the flush is no work of the row";
+    has_copy = true;
+    EXPECT_EQ(event.At("name").text, "sum") << "a copy without a name";
+    EXPECT_EQ(event.At("args").At("class").text, "COMM");
+    EXPECT_EQ(event.At("args").At("bytes").number, 4096);
+  }
+  EXPECT_TRUE(has_copy);
+}
+
+// HTA takes what has a stream for a kernel, and leaves out what no call has enqueued.
+TEST(TraceFile, WorkAloneHasAStreamAndEachHasItsCall) {
+  std::set<double> works;
+  std::set<double> calls;
+  for (const Json& event : EventsOf(TwoLanes())) {
+    if (event.At("ph").text != "X") continue;
+    const Json& args = event.At("args");
+    const std::string& category = event.At("cat").text;
+    const bool is_work = category == "kernel" || category == "gpu_memcpy";
+    EXPECT_EQ(args.Has("stream"), is_work) << event.At("name").text;
+    if (is_work) works.insert(args.At("correlation").number);
+    if (category == "cuda_runtime") calls.insert(args.At("correlation").number);
+  }
+  EXPECT_EQ(works.size(), 2U);
+  EXPECT_EQ(works, calls);
+}
+
+TEST(TraceFile, WaitsAndGatesAreMarked) {
+  const auto events = EventsOf(TwoLanes());
+  ASSERT_EQ(Named(events, "wait").size(), 2U);  // of the host, and of the stream
+  ASSERT_EQ(Named(events, "gate").size(), 1U);
+  EXPECT_EQ(Named(events, "gate")[0].At("args").At("class").text, "GATE");
+  EXPECT_EQ(Named(events, "gate")[0].At("tid").number, 0);
+}
+
+TEST(TraceFile, AnArrowLeadsFromAStepToTheOneThatWaits) {
+  const auto ends = Named(EventsOf(TwoLanes()), "waits for");
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[0].At("ph").text, "s");
+  EXPECT_EQ(ends[1].At("ph").text, "f");
+  EXPECT_EQ(ends[0].At("id").number, ends[1].At("id").number);
+  EXPECT_LT(ends[0].At("ts").number, 1006250);  // inside the work
+  EXPECT_EQ(ends[1].At("ts").number, 1006300);
+  EXPECT_NE(ends[0].At("tid").number, ends[1].At("tid").number);
+}
+
+TEST(TraceFile, AProfilerStepFollowsTheLastSample) {
+  const auto events = EventsOf(TwoLanes());
+  ASSERT_EQ(Named(events, "ProfilerStep#0").size(), 1U);
+  ASSERT_EQ(Named(events, "ProfilerStep#1").size(), 1U);
+  EXPECT_GE(Named(events, "ProfilerStep#1")[0].At("ts").number,
+            Named(events, "ProfilerStep#0")[0].At("ts").number +
+                Named(events, "ProfilerStep#0")[0].At("dur").number);
+}
+
+TEST(TraceFile, ASecondStreamOfALaneHasItsOwnTrack) {
+  RowTrace trace = TwoLanes();
+  trace.samples[0].activities[4].stream = 9;
+  trace.samples[0].activities.push_back({.mark = 2, .stream = 10, .begin_ms = 7, .end_ms = 8});
+  const auto threads = Named(EventsOf(trace), "thread_name");
+  std::set<double> tids;
+  for (const Json& thread : threads)
+    if (thread.At("pid").number == 0) tids.insert(thread.At("tid").number);
+  EXPECT_EQ(tids.size(), 5U);  // fork, two lanes, streams 9 and 10 of the second, which waited on 8
+}
+
+// HTA looks for it with this pattern, line by line, and takes the first.
+TEST(TraceFile, HtaFindsTheRank) {
+  RowTrace trace = TwoLanes();
+  trace.rank = 3;
+  const std::string text = TraceJson(trace);
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(text, found, std::regex(R"re("rank":\s+(\d+))re")));
+  EXPECT_EQ(found[1], "3");
+  EXPECT_EQ(found.position(0), static_cast<std::ptrdiff_t>(text.find("\"rank\"")));
+}
+
+TEST(TraceFile, IsJsonWhateverNamesSay) {
+  RowTrace trace = TwoLanes();
+  const std::string hostile = "a\"b\\c\n\t\x01</script>{{}}%s\xc3\xa9";
+  trace.row = trace.run.name = trace.fault = hostile;
+  trace.samples[0].activities[2].name = hostile;
+  const auto events = EventsOf(trace);
+  EXPECT_EQ(Named(events, "a\"b\\c   </script>{{}}%s\xc3\xa9").size(), 1U);
+}
+
+TEST(TraceFile, LeavesOutWhatDoesNotFit) {
+  RowTrace trace = TwoLanes();
+  trace.samples.resize(3, trace.samples[0]);
+  const Json whole = JsonReader::Read(TraceJson(trace));
+  EXPECT_EQ(whole.At("overlapbench").At("samples").number, 3);
+  EXPECT_EQ(whole.At("overlapbench").At("left_out_samples").number, 0);
+  const std::size_t bytes = TraceJson(trace).size();
+  const std::string cut = TraceJson(trace, bytes * 2 / 3);
+  EXPECT_LT(cut.size(), bytes * 4 / 5);
+  const Json document = JsonReader::Read(cut);
+  EXPECT_EQ(document.At("overlapbench").At("samples").number, 1);
+  EXPECT_EQ(document.At("overlapbench").At("left_out_samples").number, 2);
+  EXPECT_EQ(JsonReader::Read(TraceJson(trace, 10)).At("overlapbench").At("samples").number, 0);
+}
+
+TEST(TraceFileName, IsReadableAndSafe) {
+  EXPECT_EQ(TraceFileName("Overlap/AllToAll+Gemm/bytes:1024", 2),
+            "Overlap,AllToAll+Gemm,bytes=1024.rank2.json");
+  for (const std::string& row :
+       {std::string("../../etc/passwd"), std::string("a\nb"), std::string(1000, 'x'),
+        std::string("\xff\x00/", 3), std::string("<b>"), std::string()}) {
+    const std::string name = TraceFileName(row, 0);
+    EXPECT_TRUE(std::regex_match(name, std::regex("[A-Za-z0-9_,=+-][A-Za-z0-9_,=+.-]*"))) << name;
+    EXPECT_LT(name.size(), 255U);
+  }
+  const std::string longer(300, 'x');
+  const std::set<std::string> names = {TraceFileName("a,b", 0),  TraceFileName("a/b", 0),
+                                       TraceFileName("a=b", 0),  TraceFileName("a_b", 0),
+                                       TraceFileName("a:b", 0),  TraceFileName("a b", 0),
+                                       TraceFileName(longer, 0), TraceFileName(longer + "y", 0)};
+  EXPECT_EQ(names.size(), 8U);
+}
+
+class TraceFilesTest : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::vector<std::string> Listed() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("traces." + std::to_string(getpid()));
+};
+
+TEST_F(TraceFilesTest, MakesItsFolderAndReplacesWholeFiles) {
+  const TraceFiles files(folder_ / "deep");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "deep"));
+  RowTrace trace = TwoLanes();
+  files.Write(trace);
+  trace.run.name = "again";
+  files.Write(trace);
+  folder_ /= "deep";
+  ASSERT_EQ(Listed(), std::vector<std::string>{"Family,A+B,bytes=1024.rank0.json"});
+  std::ifstream file(folder_ / Listed()[0]);
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), TraceJson(trace));
+  folder_ = folder_.parent_path();
+}
+
+TEST_F(TraceFilesTest, RefusesAFolderThatCannotBe) {
+  std::filesystem::create_directory(folder_);
+  std::ofstream(folder_ / "file") << "x";
+  for (const auto& path : {folder_ / "file", folder_ / "file" / "folder"})
+    EXPECT_THROW(TraceFiles{path}, UsageError) << path;
+  EXPECT_THROW(TraceFiles{"/proc/traces"}, UsageError);
+}
+
+}  // namespace
+}  // namespace overlapbench

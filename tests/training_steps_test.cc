@@ -1,0 +1,254 @@
+// The steps of training families: what waits for what, what each depth takes, and what is refused.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios.h"
+
+namespace overlapbench {
+namespace {
+
+// The bound of the row's own run, if a part of each of these works took so long.
+double BoundOfRow(const std::string& scenario, const Values& values,
+                  const std::map<std::string, double>& part_ms) {
+  const Schedule schedule = ScenarioReport(scenario, values).runs().back().schedule;
+  std::vector<double> step_ms;
+  for (const Schedule::Step& step : schedule.steps())
+    step_ms.push_back(part_ms.at(step.work->name));
+  return BoundOf(schedule, step_ms).total_ms;
+}
+
+Timings EachTook(const ScenarioReport& row, double ms) {
+  Timings timings;
+  for (const auto& run : row.runs()) timings[run.name] = Took(ms);
+  return timings;
+}
+
+// ---- Fsdp
+
+Values Sharded(const char* prefetch) {
+  return {{"layers", "4"}, {"width", "48"}, {"tokens", "16"}, {"prefetch", prefetch}};
+}
+
+TEST(ShardedSteps, ExposeEveryGatherUnlessLayersAreGatheredAhead) {
+  const auto bound_ms = [](const char* prefetch) {
+    return BoundOfRow("Fsdp/Prefetch", Sharded(prefetch),
+                      {{"gather", 1}, {"forward", 4}, {"backward", 8}, {"scatter", 2}});
+  };
+  EXPECT_DOUBLE_EQ(bound_ms("0"), 8 * 1 + 4 * 4 + 4 * 8 + 2);
+  EXPECT_DOUBLE_EQ(bound_ms("1"), 1 + 4 * 4 + 4 * 8 + 2);
+  EXPECT_DOUBLE_EQ(bound_ms("2"), bound_ms("1"));
+}
+
+// What is on the communication's lane, in its order.
+std::string OnLane(const Schedule& schedule, const std::string& lane) {
+  std::string text;
+  for (const Schedule::Step& step : schedule.steps()) {
+    if (schedule.lanes()[step.lane].name == lane)
+      text += fmt::format("{}{} ", step.work->name[0], step.options.part.index);
+  }
+  return text;
+}
+
+TEST(ShardedSteps, GatherTheNextLayerBeforeTheySumTheLastGradients) {
+  const auto comm = [](const char* prefetch) {
+    const Schedule schedule =
+        ScenarioReport("Fsdp/Prefetch", Sharded(prefetch)).runs().back().schedule;
+    return OnLane(schedule, "comm");
+  };
+  EXPECT_EQ(comm("0"), "g0 g1 g2 g3 g4 g5 s0 g6 s1 g7 s2 s3 ");
+  EXPECT_EQ(comm("1"), "g0 g1 g2 g3 g4 g5 g6 s0 g7 s1 s2 s3 ");
+}
+
+// Two layers' gradients are in memory, and prefetch + 1 layers.
+TEST(ShardedSteps, OverwriteNothingThatIsStillNeeded) {
+  for (const long prefetch : {0, 1, 3}) {
+    const Schedule schedule =
+        ScenarioReport("Fsdp/Prefetch", Sharded(std::to_string(prefetch).c_str()))
+            .runs()
+            .back()
+            .schedule;
+    const auto waits_for = [&](const Schedule::Step& step, const std::string& work, long part) {
+      return std::ranges::any_of(step.options.after, [&](std::size_t earlier) {
+        const Schedule::Step& awaited = schedule.steps()[earlier];
+        return awaited.work->name == work && awaited.options.part.index == part;
+      });
+    };
+    for (const Schedule::Step& step : schedule.steps()) {
+      const long part = step.options.part.index;
+      if (step.work->name == "backward" && part >= 2) {
+        EXPECT_TRUE(waits_for(step, "scatter", part - 2)) << part;
+      }
+      if (const long use = part - prefetch - 1; step.work->name == "gather" && use >= 0) {
+        EXPECT_TRUE(waits_for(step, use < 4 ? "forward" : "backward", use % 4)) << part;
+      }
+    }
+  }
+}
+
+// Of layers of 48 x 48 in float32: those gathered, and two in flight.
+TEST(ShardedSteps, SayWhatEachDepthTakes) {
+  for (const auto& [prefetch, layers] : {std::pair("0", 3), std::pair("1", 4), std::pair("3", 6)}) {
+    ScenarioReport row("Fsdp/Prefetch", Sharded(prefetch));
+    EXPECT_DOUBLE_EQ(row.Report(EachTook(row, 1)).counters.at("unsharded_bytes"),
+                     layers * 48 * 48 * 4);
+  }
+}
+
+TEST(ShardedSteps, MustHaveThePlainFormsResultOnTwoRanks) {
+  ScenarioReport row("Fsdp/Prefetch", Sharded("1"));
+  row.Leaves("pattern", 1);
+  EXPECT_EQ(row.Report(EachTook(row, 1)).state,
+            TestRanks().size() == 2 ? RowState::kInvalid : RowState::kOk);
+}
+
+TEST(ShardedSteps, SayWhichDoNotExist) {
+  const auto excluded = [](const Values& values) {
+    Values all = Sharded("1");
+    for (const auto& [axis, value] : values) all[axis] = value;
+    return ScenarioReport("Fsdp/Prefetch", all).excluded();
+  };
+  EXPECT_EQ(excluded({}), "");
+  EXPECT_EQ(excluded({{"width", "40"}}), "width must be a multiple of 16");
+  EXPECT_EQ(excluded({{"prefetch", "4"}}), "prefetch must be less than layers");
+}
+
+// ---- Tp/Block
+
+// With sums that take three times as long as any other step of a part.
+TEST(BlockSteps, RunBesideTheSumsOfTheOtherMicrobatch) {
+  const auto bound_ms = [](const char* microbatches) {
+    const Values values = {{"layers", "1"}, {"microbatches", microbatches}};
+    std::map<std::string, double> part_ms;
+    for (const auto& run : ScenarioReport("Tp/Block/Forward", values).runs())
+      part_ms[run.name] = run.name.ends_with(" sum") ? 3 : 1;
+    return BoundOfRow("Tp/Block/Forward", values, part_ms);
+  };
+  EXPECT_DOUBLE_EQ(bound_ms("1"), 2 * (4 + 3 + 1)) << "a mask runs beside each sum";
+  EXPECT_DOUBLE_EQ(bound_ms("2"), 2 * 2 * (4 + 1 + 1) + 1) << "1 ms of the last sum is exposed";
+}
+
+// With copies as long as a half and its sum.
+TEST(BlockSteps, RunBesideTheNextWeights) {
+  const Values values = {{"layers", "1"}, {"microbatches", "1"}, {"weights", "host"}};
+  std::map<std::string, double> part_ms;
+  for (const auto& run : ScenarioReport("Tp/Block/Forward", values).runs())
+    part_ms[run.name] = run.name.ends_with(" copy") ? 4 : run.name.ends_with(" sum") ? 3 : 1;
+  EXPECT_DOUBLE_EQ(BoundOfRow("Tp/Block/Forward", values, part_ms), 2 * 4 + 2 * (4 + 3 + 1))
+      << "the first half's weights alone are exposed";
+}
+
+TEST(BlockSteps, RunBesideTheSumsOfGradients) {
+  const auto bound_ms = [](const char* microbatches) {
+    const Values values = {{"layers", "1"}, {"microbatches", microbatches}};
+    std::map<std::string, double> part_ms;
+    for (const auto& run : ScenarioReport("Tp/Block/ForwardBackward", values).runs())
+      part_ms[run.name] = run.name.ends_with(" sum") ? 3 : 1;
+    return BoundOfRow("Tp/Block/ForwardBackward", values, part_ms);
+  };
+  const double forward_ms = 2 * (4 + 3 + 1);
+  const double of_ffn_ms = 4 + 3 + 1;
+  const double of_attention_ms = 6 + 3 + 1;
+  EXPECT_DOUBLE_EQ(bound_ms("1"), forward_ms + of_ffn_ms + of_attention_ms)
+      << "two gradients of weights run beside each sum";
+  const double computation_ms = 2 * (2 * (4 + 1 + 1) + (4 + 1) + (6 + 1)) + 2 * 2;
+  EXPECT_DOUBLE_EQ(bound_ms("2"), computation_ms) << "no sum is exposed";
+}
+
+TEST(BlockSteps, SayWhichDoNotExist) {
+  const auto excluded = [](const Values& values) {
+    return ScenarioReport("Tp/Block/Forward", values).excluded();
+  };
+  EXPECT_EQ(excluded({}), "");
+  EXPECT_EQ(excluded({{"microbatches", "4"}}), "sequences must be a multiple of microbatches");
+  EXPECT_EQ(excluded({{"tokens", "127"}}), "tokens must be a multiple of sequences");
+}
+
+// ---- Moe
+
+Values Mixed(const Values& values) {
+  Values all = {{"layers", "3"}, {"hidden", "32"}, {"tokens", "512"},    {"experts", "8"},
+                {"topk", "2"},   {"skew", "0"},    {"microbatches", "2"}};
+  for (const auto& [axis, value] : values) all[axis] = value;
+  return all;
+}
+
+// Steps of communication take no longer than those of computation that run beside them.
+TEST(MixedSteps, ExposeTheLastCombinationAloneWithTwoMicrobatches) {
+  const auto bound_ms = [](const char* microbatches) {
+    return BoundOfRow("Moe/DispatchCombine", Mixed({{"microbatches", microbatches}}),
+                      {{"dense", 4},
+                       {"permute", 1},
+                       {"dispatch", 4},
+                       {"experts", 6},
+                       {"combine", 4},
+                       {"sum", 1}});
+  };
+  constexpr double kComputation = 4 + 1 + 6 + 1;
+  EXPECT_DOUBLE_EQ(bound_ms("1"), 3 * (kComputation + 4 + 4));
+  EXPECT_DOUBLE_EQ(bound_ms("2"), 3 * 2 * kComputation + 4 - 1) << "beside the first one's sum";
+}
+
+TEST(MixedSteps, NameTheRankThatTheOthersWaitFor) {
+  const int last = TestRanks().size() - 1;
+  ScenarioReport skewed("Moe/DispatchCombine", Mixed({{"skew", "100"}}));
+  const Reported row = skewed.Report(EachTook(skewed, 1));
+  EXPECT_EQ(row.state, RowState::kOk);
+  EXPECT_EQ(row.counters.at("straggler_rank"), last);
+  // Half of the copies, and of the other half as many as its experts that are not popular.
+  const double share = (1 + (8.0 / TestRanks().size() - 1) / 7) / 2;
+  EXPECT_NEAR(row.counters.at("straggler_load"), share * TestRanks().size(), 0.05);
+  if (last == 0) {
+    EXPECT_EQ(row.reason, "");
+  } else {
+    EXPECT_EQ(row.reason.find("rank 1 straggles: its experts get 1.4"), 0U) << row.reason;
+  }
+  ScenarioReport balanced("Moe/DispatchCombine", Mixed({}));
+  const Reported other = balanced.Report(EachTook(balanced, 1));
+  EXPECT_NEAR(other.counters.at("straggler_load"), 1, 0.1);
+  EXPECT_EQ(other.reason, "");
+}
+
+TEST(MixedSteps, SayWhichShareOfTheExchangeIsHidden) {
+  ScenarioReport row("Moe/DispatchCombine", Mixed({}));
+  Timings timings = EachTook(row, 1);
+  timings["computation"] = Took(10);
+  timings["communication"] = Took(4);
+  timings["pattern"] = Took(11);
+  const Reported reported = row.Report(timings);
+  EXPECT_DOUBLE_EQ(reported.counters.at("hidden_comm"), 0.75);
+  EXPECT_GE(reported.counters.at("padding_pct"), 0);
+  EXPECT_LT(reported.counters.at("padding_pct"), 30);
+}
+
+TEST(MixedSteps, MustHaveThePlainFormsResultUnlessALibraryMayTakeAnotherKernel) {
+  const auto state = [](const char* microbatches, std::unique_ptr<PosingDevice> device) {
+    ScenarioReport row("Moe/DispatchCombine", Mixed({{"microbatches", microbatches}}),
+                       std::move(device));
+    row.Leaves("pattern", 1);
+    return row.Report(EachTook(row, 1)).state;
+  };
+  EXPECT_EQ(state("2", std::make_unique<PosingDevice>()), RowState::kInvalid);
+  EXPECT_EQ(state("2", PosingDevice::H200()), RowState::kOk);
+  EXPECT_EQ(state("1", PosingDevice::H200()), RowState::kInvalid) << "of as many rows";
+}
+
+TEST(MixedSteps, SayWhichDoNotExist) {
+  const auto excluded = [](const Values& values) {
+    return ScenarioReport("Moe/DispatchCombine", Mixed(values)).excluded();
+  };
+  EXPECT_EQ(excluded({}), "");
+  EXPECT_EQ(excluded({{"hidden", "40"}}), "hidden must be a multiple of 16");
+  EXPECT_EQ(excluded({{"topk", "9"}}), "topk must be at most experts");
+  EXPECT_EQ(excluded({{"microbatches", "3"}}), "tokens must be a multiple of microbatches");
+  EXPECT_EQ(excluded({{"experts", "7"}}),
+            TestRanks().size() == 1 ? "" : "7 experts cannot be shared by 2 ranks");
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,80 @@
+#include "workload/sample_check.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace overlapbench {
+namespace {
+
+struct Position {
+  long row = 0;
+  long column = 0;
+};
+
+Position SampleOf(const MatrixView& matrix, int sample) {
+  constexpr int kCorners = 4;
+  constexpr std::uint32_t kSeed = 99;
+  if (sample < kCorners)
+    return {(sample / 2) * (matrix.rows - 1), (sample % 2) * (matrix.columns - 1)};
+  return {Random(kSeed, 2L * sample) % matrix.rows,
+          Random(kSeed, 2L * sample + 1) % matrix.columns};
+}
+
+// Errors relative to the expected values' root mean square.
+void Compare(std::span<const double> values, std::span<const double> expected, Verdict& verdict) {
+  double largest_error = 0;
+  double square_sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    largest_error = std::max(largest_error, std::abs(values[i] - expected[i]));
+    square_sum += expected[i] * expected[i];
+  }
+  verdict.max_rel_err = largest_error / std::sqrt(square_sum / static_cast<double>(values.size()));
+  if (!(verdict.max_rel_err <= verdict.tolerance))
+    verdict.fault = fmt::format("relative error {:.3g} is above {:.3g}", verdict.max_rel_err,
+                                verdict.tolerance);
+}
+
+}  // namespace
+
+std::vector<double> SampledValues(Stream& stream, const MatrixView& matrix,
+                                  std::chrono::milliseconds timeout, int samples) {
+  const std::size_t bytes = SizeOf(matrix.element);
+  std::vector<std::byte> elements(samples * bytes);
+  for (int sample = 0; sample < samples; ++sample) {
+    const auto [row, column] = SampleOf(matrix, sample);
+    const auto* const data = static_cast<const std::byte*>(matrix.data);
+    stream.Copy(&elements[sample * bytes], data + (row * matrix.stride + column) * bytes, bytes);
+  }
+  stream.Synchronize(timeout, "verifying a matrix");
+  std::vector<double> values(samples);
+  for (int sample = 0; sample < samples; ++sample)
+    values[sample] = Load(elements.data(), sample, matrix.element);
+  return values;
+}
+
+Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
+                    const std::function<double(long row, long column)>& expected, double tolerance,
+                    std::chrono::milliseconds timeout, int samples) {
+  Verdict verdict{0, tolerance, FindUnwritten(device, stream, matrix, timeout)};
+  if (!verdict.fault.empty()) return verdict;
+  std::vector<double> wanted;
+  for (int sample = 0; sample < samples; ++sample) {
+    const auto [row, column] = SampleOf(matrix, sample);
+    wanted.push_back(expected(row, column));
+  }
+  Compare(SampledValues(stream, matrix, timeout, samples), wanted, verdict);
+  return verdict;
+}
+
+Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
+                    std::span<const double> expected, double tolerance,
+                    std::chrono::milliseconds timeout) {
+  Verdict verdict{0, tolerance, FindUnwritten(device, stream, matrix, timeout)};
+  if (verdict.fault.empty()) Compare(SampledValues(stream, matrix, timeout), expected, verdict);
+  return verdict;
+}
+
+}  // namespace overlapbench

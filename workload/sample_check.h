@@ -1,0 +1,32 @@
+// Checks a matrix on the device at a sample of its elements, for results whose oracle is expensive.
+//
+// That every element was written is checked on the device. Some elements, the corners among them,
+// come to the host and are compared in double precision. Errors are relative to the sample's root
+// mean square, so that an element that happens to be near 0 does not stand out.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "workload/data.h"
+
+namespace overlapbench {
+
+constexpr int kCheckedElements = 256;
+
+// Waits for `stream`.
+Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
+                    const std::function<double(long row, long column)>& expected, double tolerance,
+                    std::chrono::milliseconds timeout, int samples = kCheckedElements);
+
+// The same, where the expected values come from elsewhere: kCheckedElements of them, in the order
+// in which SampledValues has those of a matrix of this size.
+Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
+                    std::span<const double> expected, double tolerance,
+                    std::chrono::milliseconds timeout);
+std::vector<double> SampledValues(Stream& stream, const MatrixView& matrix,
+                                  std::chrono::milliseconds timeout,
+                                  int samples = kCheckedElements);
+
+}  // namespace overlapbench

@@ -1,0 +1,159 @@
+// Tensor: a matrix on the device that several workloads share. One writes it, others read it.
+//
+// A scenario makes the tensors of a step and hands them to the works that it ties together. A
+// tensor also knows what it should hold: its oracle gives any element on any rank. So a work can
+// check its own result, and derive what its result should be from what its inputs should be.
+// Oracles are called when a result is verified, after all works have been reset, the later ones
+// first: a work fills its inputs with random values, and the work that makes them, if there is one
+// in the run, replaces their oracle by its own.
+//
+// Rows are cut into equal blocks, one for each rank that owns a part of the matrix. Plain, block b
+// is rank b's. Rotated, block b is that of the rank b before this one, so every rank begins with
+// its own block and sends, in each step, from the same place as all others: a ring needs no other
+// order.
+//
+// A tensor may keep fewer rows than it has, as buffers that take turns do: row i lies where row
+// i - kept_rows was. What was there is lost, and only the last rows can be verified.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "workload/data.h"
+#include "workload/element.h"
+#include "workload/sample_check.h"
+#include "workload/workload.h"
+
+namespace overlapbench {
+
+struct TensorShape {
+  Element element = Element::kFloat32;
+  long rows = 0;
+  long columns = 0;
+  int blocks = 1;          // of rows; divides them
+  bool rotated = false;    // the order of the blocks
+  bool is_shared = false;  // one matrix whose blocks the ranks hold, not one for each rank
+  long kept_rows = 0;      // that memory holds at a time; 0: all. With one block
+
+  [[nodiscard]] long stored_rows() const { return kept_rows > 0 ? kept_rows : rows; }
+  [[nodiscard]] std::size_t bytes() const { return stored_rows() * columns * SizeOf(element); }
+  [[nodiscard]] long block_rows() const { return stored_rows() / blocks; }
+  [[nodiscard]] int OwnerOf(int rank, int block) const {
+    return rotated ? (rank - block + blocks) % blocks : block;
+  }
+};
+
+// What storing a sum of many products in this type costs, relative to the root mean square of such
+// sums: half a unit in the last place of the largest of some hundreds of them, which is about 4
+// times the mean; of float32, what adding some ten thousand products costs.
+double RoundingOf(Element element);
+
+class Tensor {
+ public:
+  using Oracle = std::function<double(int rank, long row, long column)>;
+  // Of the expected values, relative to their root mean square.
+  using Tolerance = std::function<double()>;
+  using Allocate = std::function<Buffer(std::size_t bytes)>;
+
+  // `allocate`: where its memory comes from. What a collective touches comes from its communicator.
+  Tensor(const TensorShape& shape, Allocate allocate)
+      : shape_(shape), memory_(std::make_shared<Memory>(std::move(allocate))) {}
+  // The same memory with an oracle of its own: what an operation in place leaves there. In runs
+  // without that operation, it expects what has been made there before.
+  [[nodiscard]] std::shared_ptr<Tensor> Alias() const {
+    auto alias = std::make_shared<Tensor>(*this);
+    alias->is_alias_ = true;
+    return alias;
+  }
+
+  // Takes memory, unless it has. Every work that uses the tensor calls it in Workload::Connect,
+  // since ranks may have to allocate together.
+  void Connect();
+
+  [[nodiscard]] const TensorShape& shape() const { return shape_; }
+  [[nodiscard]] bool Shares(const Tensor& other) const { return memory_ == other.memory_; }
+  [[nodiscard]] long count() const { return shape_.rows * shape_.columns; }
+  [[nodiscard]] std::byte* Row(long row) const {
+    return static_cast<std::byte*>(memory_->buffer.data()) +
+           row % shape_.stored_rows() * shape_.columns * SizeOf(shape_.element);
+  }
+
+  // All of it, as it lies in memory.
+  [[nodiscard]] MatrixView View() const {
+    return {Row(0), shape_.element, shape_.rows, shape_.columns, shape_.columns};
+  }
+
+  // Random fractions that tell blocks from each other and, unless the matrix is shared, ranks.
+  void Fill(Stream& stream, int rank, std::uint32_t seed);
+  // These rows lie one behind another: none of them takes the place of the first one.
+  void PoisonRows(Stream& stream, long first, long rows) const;
+  void Expect(Oracle oracle, Tolerance tolerance) {
+    own_ = {std::move(oracle), std::move(tolerance)};
+    is_made_ = true;
+    if (!is_alias_) memory_->made = own_;
+  }
+  [[nodiscard]] double Expected(int rank, long row, long column) const {
+    return expectation().oracle(rank, row, column);
+  }
+  [[nodiscard]] double tolerance() const { return expectation().tolerance(); }
+
+  // Whether every element was written, and a random sample of them, the corners included, is as
+  // expected. Errors are relative to the sample's root mean square. Waits for `stream`.
+  [[nodiscard]] Verdict Verify(const Machine& machine, Stream& stream) const {
+    return Verify(machine, stream, 0, shape_.rows);
+  }
+  [[nodiscard]] Verdict Verify(const Machine& machine, Stream& stream, long first, long rows,
+                               int samples = kCheckedElements) const;
+  // A hash of all elements, the owners' blocks in the order of ranks. Waits for `stream`.
+  [[nodiscard]] std::uint64_t Fingerprint(const Machine& machine, Stream& stream) const;
+
+ private:
+  struct Expectation {
+    Oracle oracle;
+    Tolerance tolerance;
+  };
+  struct Memory {
+    Allocate allocate;
+    Buffer buffer = {};
+    Expectation made = {};  // what a work makes in this memory; none: it was filled
+  };
+
+  [[nodiscard]] const Expectation& expectation() const {
+    return is_alias_ && !is_made_ && memory_->made.oracle ? memory_->made : own_;
+  }
+
+  TensorShape shape_;
+  std::shared_ptr<Memory> memory_;
+  bool is_alias_ = false;
+  bool is_made_ = false;  // by a work, and not filled
+  Expectation own_;
+};
+
+using SharedTensor = std::shared_ptr<Tensor>;
+
+struct TensorRows {
+  SharedTensor tensor;
+  long first = 0;
+  long rows = 0;
+};
+
+// What is left of the rows that a work writes one after the other: nothing of a tensor in whose
+// memory a later one lies.
+std::vector<TensorRows> LeftOf(const std::vector<TensorRows>& written);
+
+// The result of a work that writes several tensors.
+struct Result {
+  Verdict verdict;
+  std::uint64_t fingerprint = 0;
+};
+// Checks what is left: these rows, and a hash of their whole tensors. The sample's elements are
+// shared by the pieces. Waits for `stream`.
+Result CheckLeft(const Machine& machine, Stream& stream, const std::vector<TensorRows>& written);
+
+// Tensors that no collective touches.
+SharedTensor MakeTensor(Device& device, const TensorShape& shape,
+                        MemoryKind kind = MemoryKind::kDevice);
+
+}  // namespace overlapbench

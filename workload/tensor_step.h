@@ -1,0 +1,59 @@
+// TensorStep: an operation on tensors that is checked against what its inputs hold.
+//
+// An oracle knows any element from seeds alone (workload/tensor.h). In a chain of many operations
+// it would have to compute them all, for every element that it is asked for. A step's result is
+// therefore compared with the double-precision result of the values that its inputs do hold, read
+// back from the device. Each step of a chain is checked so (WorkPlan::is_result), and the chain is
+// right if all of them are.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "workload/tensor.h"
+
+namespace overlapbench {
+
+// Rows and columns of tensors as they are on this rank's device. Each row is read once, and so is
+// all of a tensor whose columns are asked for.
+class HeldRows {
+ public:
+  HeldRows(Stream& stream, std::chrono::milliseconds timeout)
+      : stream_(stream), timeout_(timeout) {}
+  const std::vector<float>& Row(const SharedTensor& tensor, long row);
+  std::vector<float> Column(const SharedTensor& tensor, long column);
+
+ private:
+  [[nodiscard]] std::vector<std::byte> Read(const void* data, std::size_t bytes) const;
+
+  Stream& stream_;
+  std::chrono::milliseconds timeout_;
+  std::map<const Tensor*, std::map<long, std::vector<float>>> rows_;
+  std::map<const Tensor*, std::vector<std::byte>> whole_;
+};
+
+struct TensorStep {
+  std::vector<SharedTensor> inputs =
+      {};                  // filled with random fractions, if no other work makes them
+  std::uint32_t seed = 0;  // of the first; the others' follow kSeedsApart later
+  SharedTensor output = {};
+  Cost cost = {};
+  // A part is as many of the output's rows.
+  std::function<void(Stream& stream, long first, long rows)> enqueue = {};
+  std::function<double(HeldRows& held, long row, long column)> expected = {};
+  double tolerance = 0;  // relative to the root mean square of the output
+
+  static constexpr std::uint32_t kSeedsApart = 1U << 16;
+};
+
+// A step that reads `inputs` and writes `output` once each, and rounds its results once.
+TensorStep StepOn(std::vector<SharedTensor> inputs, SharedTensor output, std::uint32_t seed);
+
+// to = from, which may be host memory.
+TensorStep CopyStep(const SharedTensor& from, const SharedTensor& to, std::uint32_t seed);
+
+std::unique_ptr<Workload> MakeTensorStep(const Machine& machine, TensorStep step);
+
+}  // namespace overlapbench
