@@ -4,6 +4,7 @@
     tools/fault_drill.py --backend host
     tools/fault_drill.py --backend cuda --ranks 2 --output faults.md
     tools/fault_drill.py --list --filter 'kill|stop'
+    tools/fault_drill.py --backend cuda --filter transport:
 
 Each drill is one job of real ranks. A fault strikes it in a phase (docs/faults.md): a process is
 killed or freezes, a disk fills up, a result is corrupted. The drill then compares the time to the
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _list(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
-    print_text("".join(f"{drill.fault:60} {drill.outcome.value}\n" for drill in drills))
+    print_text("".join(f"{drill.title:60} {drill.outcome.value}\n" for drill in drills))
     return _OK
 
 
@@ -92,7 +93,7 @@ def _teller(count: int) -> Callable[[Verdict], None]:
         ended = verdict.ended
         held = "BROKEN" if verdict.broken else "kept"
         facts = f"{ended.seconds:5.1f} s, status {ended.status}, rows {verdict.kept}"
-        print_text(f"[{told}/{count}] {held:6} {verdict.drill.fault}: {facts}\n")
+        print_text(f"[{told}/{count}] {held:6} {verdict.drill.title}: {facts}\n")
         print_text("".join(f"        {promise}\n" for promise in verdict.broken))
 
     return tell
@@ -134,7 +135,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--binary", type=Path, default=binary, help="default build/release/overlapbench")
     text = "timeout of every wait in the jobs (default 3)"
     add("--timeout-s", type=_number_from_1, default=3, metavar="N", help=text)
-    add("--filter", default="", metavar="REGEX", help="only drills whose fault matches")
+    add("--filter", default="", metavar="REGEX", help="only drills whose line in --list matches")
     add("--jobs", type=_number_from_1, default=1, metavar="N", help="drills at a time (default 1)")
     add("--list", action="store_true", help="print the drills, and exit")
     add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")

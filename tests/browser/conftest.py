@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 import report
 
@@ -67,3 +75,15 @@ def write_report(folder: Path, *arguments: str | Path) -> Path:
     page = folder / "report.html"
     assert report.main([*map(str, arguments), "-o", str(page)]) == 0
     return page
+
+
+def drawn(figure: Locator) -> Locator:
+    """Scroll to a chart and return its drawing.
+
+    Playwright's own scrolling waits until nothing moves, and each chart that is drawn moves those
+    below it.
+    """
+    figure.evaluate("figure => figure.scrollIntoView()")
+    drawing = figure.locator("svg")
+    expect(drawing).to_be_visible(timeout=30_000)
+    return drawing

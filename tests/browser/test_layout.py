@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import Tab, write_report
+from tests.browser.conftest import Tab, drawn, write_report
 
 import samples
 from overlapbench.chart import draw_charts
@@ -86,8 +86,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def draw_all(page: Page) -> None:
     """Scroll until every chart is drawn."""
     for figure in page.locator("figure").all():
-        figure.scroll_into_view_if_needed()
-        expect(figure.locator("svg")).to_be_visible()
+        drawn(figure)
 
 
 @pytest.mark.parametrize("name", ["report", "charts"])
@@ -115,9 +114,7 @@ def test_a_page_fits_every_window_and_no_labels_collide(
 def test_no_point_is_behind_a_ring_or_a_label(tab: Tab, pages: dict[str, Path]) -> None:
     tab.page.set_viewport_size({"width": 1280, "height": 1200})
     page = tab.open(pages["report"])
-    chart = page.locator("figure[data-chart=slowdown] .drawing")
-    chart.scroll_into_view_if_needed()
-    expect(chart.locator("svg")).to_be_visible()
+    chart = drawn(page.locator("figure[data-chart=slowdown]"))
     assert page.evaluate(HIDDEN) == []
     rings = chart.locator(".mark-symbol.role-mark path[fill=transparent]")
     places = rings.evaluate_all(
@@ -132,8 +129,7 @@ def test_every_chart_is_printed_in_light_colours(
 ) -> None:
     tab.page.emulate_media(color_scheme="dark")
     page = tab.open(pages[name])
-    page.locator("figure").first.scroll_into_view_if_needed()
-    expect(page.locator("figure svg").first).to_be_visible()
+    drawn(page.locator("figure").first)
     assert page.locator("figure svg").count() < page.locator("figure").count()
     page.evaluate(
         "addEventListener('beforeprint', () => { window.printed = [...document.querySelectorAll("

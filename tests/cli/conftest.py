@@ -90,6 +90,19 @@ class Launcher:
             text=True,
         )
 
+    def bench(self) -> list[str]:
+        """Return how ./bench starts the binary.
+
+        In a folder that another repository has configured it would configure and build afresh, and
+        another's folder is not for tests to change.
+        """
+        folder = self.binary.parent
+        cache = folder / "CMakeCache.txt"
+        lines = cache.read_text().splitlines() if cache.exists() else []
+        if f"CMAKE_HOME_DIRECTORY:INTERNAL={ROOT}" not in lines:
+            pytest.skip(f"./bench would configure {folder} afresh: it was not done from {ROOT}")
+        return [str(ROOT / "bench"), "--no-install", "--build-dir", str(folder)]
+
     @staticmethod
     def environment() -> dict[str, str]:
         inherited = {key: v for key, v in os.environ.items() if not key.startswith("BENCHMARK_")}

@@ -33,6 +33,14 @@ FLAGS = (
     *("--axis", "total_steps=64"),
     *("--axis", "count=65536"),
     *("--axis", "matrix_bytes=256K"),
+    *("--axis", "tensors=4"),
+    *("--axis", "tokens=32"),
+    *("--axis", "width=32"),
+    *("--axis", "hidden=32"),
+    *("--axis", "microbatches=4"),
+    *("--axis", "sequences=4"),
+    *("--axis", "forward_us=100"),
+    *("--axis", "backward_us=200"),
 )
 # Google Benchmark's, and those that say what a row is.
 FIELDS = {
@@ -40,7 +48,10 @@ FIELDS = {
     *("repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time"),
     *("time_unit", "state", "reason"),
 }
-FAMILIES = ("Compute", "Comm", "Overlap", "Copy", "Supply", "Launch", "Gelu", "Softmax", "Lab")
+FAMILIES = (
+    *("Compute", "Comm", "Overlap", "Copy", "Supply", "Launch", "Gelu", "Softmax"),
+    *("Tp", "Ddp", "Fsdp", "Moe", "Layers", "MixedPrecision", "Prefetch", "Pp", "Lab"),
+)
 
 
 def listed(launcher: "Launcher", form: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.conftest import ROOT
 
 from overlapbench.drill import job
 
@@ -24,10 +23,7 @@ LIMIT_S = 40.0
 
 
 def bench(launcher: "Launcher") -> list[str]:
-    folder = launcher.binary.parent
-    if not (folder / "CMakeCache.txt").exists():
-        pytest.skip(f"./bench needs a folder that CMake has configured; {folder} is none")
-    return [str(ROOT / "bench"), "--no-install", "--build-dir", str(folder)]
+    return launcher.bench()
 
 
 def mpirun(launcher: "Launcher") -> list[str]:

@@ -120,7 +120,7 @@ def is_pytest(test: str) -> bool:
 
 def target_of(test: str) -> str:
     """What must be built for a test: sampler_test for sampler_test_on_2."""
-    return "overlapbench" if is_pytest(test) else re.sub(r"_on_\d+$", "", test)
+    return "overlapbench_and_libraries" if is_pytest(test) else re.sub(r"_on_\d+$", "", test)
 
 
 def source_of(test: str) -> str:

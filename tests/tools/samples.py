@@ -185,6 +185,54 @@ def supplies() -> list[Json]:
     return rows
 
 
+def bubbles() -> list[Json]:
+    """Make pipelines of two ranks, whose transfers add to the formula's bubbles."""
+    rows = []
+    for order, chunks in (("GPipe", 1), ("OneFOneB", 1), ("Interleaved", 2)):
+        virtual = f"/virtual:{chunks}" if chunks > 1 else ""
+        for count in (4, 8, 16):
+            formula = 1 / (chunks * count + 1)
+            name = f"Pp/{order}/Delay/microbatches:{count}{virtual}/forward_us:1500/cache:cold"
+            figures: Json = {"in_flight": 2.0, "speedup": 1.8}
+            rows.append(
+                row(name, bubble_share=formula + 0.004, formula_bubble_share=formula, **figures)
+            )
+    return rows
+
+
+def layers() -> list[Json]:
+    """Make tensor-parallel layers: four chunks are the faster ones from 1,024 tokens on."""
+    return [
+        row(
+            f"Tp/{operation}/model:{model}/tokens:{count}/chunks:{chunks}/transport:copy/cache:cold",
+            real_time=time_ms,
+            sequential_ms=1.1 * time_ms,
+            speedup=1.1,
+            bound_ms=0.9 * time_ms,
+        )
+        for operation in ("ColumnParallel", "RowParallel")
+        for model, share in (("llama8b", 1.0), ("llama70b", 3.5))
+        for count in (256, 1024, 4096)
+        for chunks, cost in ((2, 1.02), (4, 1.0 if count > 256 else 1.2))
+        for time_ms in (1e-3 * count * share * cost,)
+    ]
+
+
+def buckets() -> list[Json]:
+    """Make data-parallel steps whose buckets are too small, right and too large."""
+    return [
+        row(
+            f"Ddp/Buckets/layers:24/width:4096/bucket_bytes:{size << 20}{transport}/cache:cold",
+            exposed_comm_ms=exposed_ms * share,
+            step_overhead_pct=10 * exposed_ms * share,
+            bound_ms=5 + 0.75 * exposed_ms * share,
+            real_time=5 + exposed_ms * share,
+        )
+        for transport, share in (("", 1.0), ("/transport:copy", 0.8))
+        for size, exposed_ms in ((1, 2.5), (32, 0.6), (256, 1.5))
+    ]
+
+
 def launches() -> list[Json]:
     """Make empty kernels, one kernel cut into pieces, and a round trip."""
     rows = [row("Launch/RoundTrip/cache:cold", round_trip_us=9.0)]
@@ -379,6 +427,9 @@ def full_run() -> list[Json]:
         *launches(),
         *copy_shares(),
         *trainings(),
+        *bubbles(),
+        *layers(),
+        *buckets(),
         *links(),
         *partitions(),
         *matrix(),

@@ -4,6 +4,7 @@ import functools
 import json
 from collections.abc import Callable, Sequence
 
+import altair as alt
 import pytest
 
 import samples
@@ -53,6 +54,12 @@ def texts(node: object, key: str) -> set[str]:
     if isinstance(node, list):
         return set().union(*(texts(child, key) for child in node))
     return set()
+
+
+@pytest.mark.parametrize("intervals", [False, True])
+@pytest.mark.parametrize("name", [kind.name for kind in CHARTS])
+def test_a_specification_is_vega_lite(name: str, intervals: bool) -> None:
+    alt.Root.validate(full_charts(intervals)[name].spec)
 
 
 def test_slowdown_holds_the_figures_of_the_rows() -> None:
@@ -209,7 +216,7 @@ def test_several_transports_have_a_panel_a_collective_and_one_legend() -> None:
 
 def axis(name: str, wanted: str) -> str:
     """Return the value of an axis of a row's name."""
-    return dict(part.split(":") for part in name.split("/")[2:])[wanted]
+    return dict(part.split(":") for part in name.split("/") if ":" in part)[wanted]
 
 
 def panels_of_copies(rows: Sequence[Json]) -> dict[str, list[Json]]:
@@ -364,6 +371,107 @@ def test_supply_stands_beside_its_prediction() -> None:
     }
     assert {record["series"] for record in drawn} == {"prefetch 2", "prefetch 8"}
     assert 0 in {record["workers"] for record in drawn}
+
+
+def test_bubbles_stand_beside_their_formula() -> None:
+    rows = samples.bubbles()
+    figures = ("bubble_share", "formula_bubble_share")
+    drawn = records(draw(samples.document(rows))["bubbles"], "bubble_share")
+    assert {r["name"]: (r["microbatches"], *(r[key] for key in figures)) for r in drawn} == {
+        row["name"]: (int(axis(row["name"], "microbatches")), *(row[key] for key in figures))
+        for row in rows
+    }
+    assert {record["series"] for record in drawn} == {
+        "GPipe",
+        "OneFOneB",
+        "Interleaved · virtual 2",
+    }
+
+
+def test_of_several_numbers_of_chunks_the_fastest_is_drawn() -> None:
+    rows = samples.layers()
+    rows[0] |= {"valid": 0.0, "label": "throttled"}  # two chunks of 256 tokens, the faster ones
+    drawn = records(draw(samples.document(rows))["tokens"], "time_ms")
+    assert {record["panel"] for record in drawn} == {
+        f"{operation} · {model}"
+        for operation in ("ColumnParallel", "RowParallel")
+        for model in ("llama8b", "llama70b")
+    }
+    part = [record for record in drawn if record["panel"] == "ColumnParallel · llama8b"]
+    wanted = [rows[place] for place in (0, 1, 3, 5)]
+    assert [(r["name"], r["tokens"], r["time_ms"], r["trusted"]) for r in part] == [
+        (row["name"], int(axis(row["name"], "tokens")), row["real_time"], row["valid"] == 1)
+        for row in wanted
+    ]
+    assert all(
+        record[key] == row[key]
+        for record, row in zip(part, wanted, strict=True)
+        for key in ("sequential_ms", "bound_ms", "speedup")
+    )
+    assert [record["label"] for record in part] == ["2: 1.10×", *["4: 1.10×"] * 3]
+
+
+def test_a_layer_that_chose_its_chunks_is_labelled_with_them() -> None:
+    row = samples.layers()[1]
+    name = row["name"].replace("/chunks:4/", "/chunks:auto/")
+    row |= {"name": name, "run_name": name, "chunks": 8.0}
+    drawn = records(draw(samples.document([row]))["tokens"], "time_ms")
+    assert [record["label"] for record in drawn] == ["8: 1.10×"]
+
+
+def peers_of_layers() -> list[samples.Json]:
+    """Make PyTorch's times of two of the layers, and of one that the suite has no row of."""
+    return [
+        samples.row(
+            f"Comm/{operation}/peer:{peer}/model:{model}/tokens:1024/cache:cold", real_time=time_ms
+        )
+        for peer, time_ms in (("sequence", 1.25), ("fused", 1.0625))
+        for operation, model in (
+            ("ColumnParallel", "llama8b"),
+            ("RowParallel", "llama70b"),
+            ("RowParallel", "small"),
+        )
+    ]
+
+
+def test_peers_of_layers_are_curves_beside_the_suites() -> None:
+    rows = [*samples.layers(), *peers_of_layers()]
+    chart = draw(samples.document(rows))["tokens"]
+    drawn = records(chart, "time_ms")
+    peers = [r for r in drawn if r["series"].startswith("PyTorch")]
+    assert sorted((r["panel"], r["series"], r["tokens"], r["time_ms"]) for r in peers) == [
+        ("ColumnParallel · llama8b", "PyTorch fused", 1024, 1.0625),
+        ("ColumnParallel · llama8b", "PyTorch sequence", 1024, 1.25),
+        ("RowParallel · llama70b", "PyTorch fused", 1024, 1.0625),
+        ("RowParallel · llama70b", "PyTorch sequence", 1024, 1.25),
+    ]
+    assert {r["series"] for r in drawn if "bound_ms" in r} == {"copy"}
+    assert "label" not in texts(chart.spec, "field")
+    assert "tokens" not in draw(samples.document(peers_of_layers()))
+
+
+def test_transports_of_layers_are_curves_without_labels() -> None:
+    rows = samples.layers()
+    others = [row | {"name": row["name"].replace("/transport:copy", "")} for row in rows]
+    others = [row | {"run_name": row["name"]} for row in others]
+    chart = draw(samples.document([*rows, *others]))["tokens"]
+    drawn = records(chart, "time_ms")
+    assert {record["series"] for record in drawn} == {"copy", "nccl"}
+    assert "label" not in texts(chart.spec, "field")
+    assert "label" in texts(draw(samples.document(rows))["tokens"].spec, "field")
+
+
+def test_buckets_show_what_is_exposed_by_each_transport() -> None:
+    rows = samples.buckets()
+    drawn = records(draw(samples.document(rows))["buckets"], "bucket_bytes")
+    assert {(r["name"], r["exposed_comm_ms"], r["series"]) for r in drawn} == {
+        (row["name"], row["exposed_comm_ms"], "copy" if "copy" in row["name"] else "nccl")
+        for row in rows
+    }
+    for record in drawn:
+        assert record["predicted_ms"] == pytest.approx(0.75 * record["exposed_comm_ms"])
+    (only,) = records(draw(samples.document(rows[:1]))["buckets"], "bucket_bytes")
+    assert only["series"] == "in buckets", "there is no other transport to tell it from"
 
 
 def test_launch_costs_stand_by_side() -> None:
@@ -521,6 +629,11 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.launches()[2:3], ["launch"]),
         (samples.copy_shares()[:1], ["copy_share"]),
         (samples.copy_shares()[-1:], ["copy_share"]),
+        (samples.bubbles()[:1], ["bubbles"]),
+        (samples.layers()[:1], ["tokens"]),
+        ([samples.row("Tp/RowParallel/tokens:256/chunks:2", speedup=1.1)], []),
+        (samples.buckets()[:1], ["buckets"]),
+        ([samples.row("Ddp/Buckets/bucket_bytes:1024/cache:cold", speedup=1.1)], []),
         (samples.links()[:1], ["link"]),
         (samples.partitions()[:1], ["partition"]),
         (samples.matrix()[:1], ["matrix"]),

@@ -1,6 +1,7 @@
 """How long comparing takes, against decoding the same files."""
 
 import json
+import math
 import resource
 import subprocess
 import sys
@@ -54,11 +55,14 @@ def test_comparing_large_files_takes_little_more_than_decoding_them(tmp_path: Pa
         user_s, peak_kb = user_s_and_peak_kb(*files)
         return (user_s - user_s_and_peak_kb("--help")[0]) / decoding_s(), peak_kb
 
-    # In turn, so that a busy machine slows all alike. Starting Python with scipy takes a second,
-    # whatever the size. 4 to 7 times is usual; row by row it is 13 to 24.
-    ratios, peaks_kb = zip(*(ratio_and_peak() for _ in range(3)), strict=True)
+    # In turn, so that a busy machine slows all alike. Starting Python with scipy takes half a
+    # second, whatever the size. 4 to 7 times is usual; row by row it is 13 to 24.
+    ratios: list[float] = []
+    while len(ratios) < 3 and min(ratios, default=math.inf) >= 10:
+        ratio, peak_kb = ratio_and_peak()
+        assert peak_kb < 400 * 1024
+        ratios.append(ratio)
     assert min(ratios) < 10
-    assert max(peaks_kb) < 400 * 1024
 
 
 def test_reading_takes_little_more_than_decoding() -> None:

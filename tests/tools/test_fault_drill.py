@@ -1,14 +1,17 @@
 """What counts as a broken promise: a job made up to keep all of them, with one thing spoilt."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from overlapbench.drill.drills import Drill, Kept, Outcome
 from overlapbench.drill.job import RESULT, Ended
+from overlapbench.drill.run import Setup, choose
 from overlapbench.drill.table import markdown
 from overlapbench.drill.verdict import Verdict, judge
 
@@ -66,6 +69,7 @@ def ended(drill: Drill) -> Ended:
     return Ended(status, 1.0, announce(*NAMES), "", {RESULT: document(rows[drill.outcome])})
 
 
+CARRIED = replace(ENDS, transport="copy", rows="Comm/AllGather/")
 DRILLS = (ENDS, KILLED, TOO_EARLY, ROW_FAILS, ROWS_FAIL, INVALID, UNHARMED, AT_ONCE)
 
 
@@ -162,13 +166,34 @@ def test_each_broken_promise_is_found(name: str) -> None:
 
 def test_the_table_tells_each_drill_in_a_line() -> None:
     verdicts = [judge(drill, ended(drill)) for drill in (ENDS, UNHARMED)]
+    verdicts.append(judge(CARRIED, ended(ENDS)))
     verdicts.append(Verdict(KILLED, ended(KILLED), 1, 3, ["lost row: a|b"]))
     assert markdown(verdicts, "a machine").splitlines() == [
-        "a machine: 3 drills, 2 kept their promise.",
+        "a machine: 4 drills, 3 kept their promise.",
         "",
         "| Fault | Phase | Rank | What happened | Seconds | Status | Rows kept |",
         "|---|---|---|---|---:|---:|---|",
         "| `stall` | `wait` | 1 | the job ends | 5.0 | 1 | 1 of 3 |",
         "| `delay` of 1 s | `fill` | 0 | nothing: all rows are measured | 1.0 | 0 | 3 of 3 |",
+        "| `stall`, `transport:copy` | `wait` | 1 | the job ends | 5.0 | 1 | 1 of 3 |",
         "| `kill` | `wait` | 0 | **broken**: lost row: a/b | 5.0 | 137 | 1 of 3, in FILE.partial |",
     ]
+
+
+def test_a_drill_of_a_transport_has_rows_of_it_alone() -> None:
+    plain, carried = (drill.flags for drill in (ENDS, CARRIED))
+    assert not any("transport" in flag for flag in plain)
+    assert "--axis=transport=copy" in carried
+    assert "--benchmark_filter=Comm/AllGather/" in carried
+    axes = [flag.split("=")[1] for flag in carried if flag.startswith("--axis=")]
+    assert len(set(axes)) == len(axes)
+
+
+def test_drills_of_transports_are_chosen_by_a_filter() -> None:
+    def titles(backend: str, wanted: str) -> list[str]:
+        found = choose(Setup(Path("x"), backend, 2), re.compile(wanted).search)
+        return [drill.title for drill in found]
+
+    assert len(titles("cuda", "transport:")) == 3 * 7
+    assert len(titles("cuda", "kill@.*transport:nccl")) == 3
+    assert titles("host", "transport:") == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from overlapbench.names import BenchmarkName, family_of, part_name, spell_sizes
 
 PAIRS = ("Overlap", "Priority", "Lab/Partition", "Lab/Matrix", "Lab/Attribution")
-SINGLES = ("Lab/Link", "Lab/Knee")
+SINGLES = ("Lab/Link", "Lab/Knee", "Pp/GPipe", "Pp/OneFOneB", "Pp/Interleaved")
 
 _words = st.from_regex(r"[A-Z][A-Za-z0-9]{0,11}", fullmatch=True)
 _keys = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True).filter(

@@ -10,6 +10,7 @@ import pytest
 import histories
 import history
 import samples
+import traces
 from overlapbench.peers.report import to_json
 from test_growth import piece
 from test_peers import CONTEXT, figures
@@ -24,6 +25,7 @@ COMMANDS = {
     "simulate_compare": ["--trials", "1"],
     "slowdown_chart": ["run.json", "-o", "é"],
     "soak": ["--read", "r.csv"],
+    "trace_breakdown": ["é.json"],
 }
 STREAMS = {
     "full": "cannot be written: No space left on device",
@@ -35,12 +37,13 @@ STREAMS = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the commands read."""
     folder = tmp_path_factory.mktemp("inputs")
-    samples.write(folder / "run.json", samples.document(samples.sweep()))
+    samples.write(folder / "run.json", samples.document(samples.bandwidths()[:1]))
     samples.write(folder / "night.json", histories.nightly(1, 1, {})[0])
     path = str(folder / "history.sqlite")
     assert history.main(["add", str(folder / "night.json"), "--database", path]) == 0
     (folder / "figures.json").write_bytes(to_json(CONTEXT, figures()))
     (folder / "r.csv").write_text(piece(40))
+    traces.write(folder / "é.json", traces.kineto([traces.work("é_all_reduce", 0, 1)]))
     return folder
 
 

@@ -1,4 +1,15 @@
-"""Reading and drawing the results of overlapbench, shared by the command lines in `tools/`.
+"""overlapbench in Python: measuring your own callables, and all that reads and draws results.
+
+    import overlapbench as ob
+
+    print(ob.measure(comp=lambda: torch.mm(a, b, out=c), comm=lambda: dist.all_reduce(g), n=4096))
+
+What this package exports is measuring's, which is imported by its first use. The rest is shared by
+the command lines in `tools/`:
+
+measuring    measuring callables as the suite measures its workloads; callables makes them the
+             callbacks of the C interface, which interface declares for ctypes
+torch_ranks  the ranks of torch.distributed and those of MPI
 
 source    files, globs and standard input, as JSON that can say where it is wrong
 names     what a benchmark's name says: family, workloads, axes
@@ -20,5 +31,49 @@ page      the HTML page that holds all charts and needs no network
 output    files written whole or not at all
 
 torch_kernels  our kernels on PyTorch's tensors
-peers          what tools/peers.py measures: our kernels against others
+trace          where the time of a step goes, from a trace of a profiler
+peers          what tools/peers.py measures, our kernels against others, and torch_training.py,
+               training steps against PyTorch's
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from overlapbench.measuring import (
+        MeasureError,
+        Row,
+        Step,
+        Verdict,
+        Work,
+        configure,
+        do_bench,
+        init_torch_distributed,
+        measure,
+        measure_alone,
+        measure_row,
+        measure_schedule,
+        results,
+    )
+
+__all__ = [
+    "MeasureError",
+    "Row",
+    "Step",
+    "Verdict",
+    "Work",
+    "configure",
+    "do_bench",
+    "init_torch_distributed",
+    "measure",
+    "measure_alone",
+    "measure_row",
+    "measure_schedule",
+    "results",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(importlib.import_module("overlapbench.measuring"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

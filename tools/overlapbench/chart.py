@@ -24,6 +24,8 @@ from overlapbench.charts.attribution import (
     select_attributions,
 )
 from overlapbench.charts.bandwidth import draw_bandwidth, select_bandwidths
+from overlapbench.charts.bubbles import draw_bubbles, select_bubbles
+from overlapbench.charts.buckets import draw_buckets, select_buckets
 from overlapbench.charts.compute_transfer import draw_compute_transfers, select_compute_transfers
 from overlapbench.charts.copy_bandwidth import draw_copies, select_copies
 from overlapbench.charts.copy_share import draw_copy_shares, select_copy_shares
@@ -35,11 +37,13 @@ from overlapbench.charts.mlp import draw_mlp, select_mlp
 from overlapbench.charts.pairs import draw_pairs, select_pairs
 from overlapbench.charts.partition import draw_partitions, select_partitions
 from overlapbench.charts.pipeline import draw_pipelines, select_pipelines
+from overlapbench.charts.plot import specification
 from overlapbench.charts.priority import draw_priorities, select_priorities
 from overlapbench.charts.slowdown import draw_slowdown
 from overlapbench.charts.supply import draw_supplies, select_supplies
 from overlapbench.charts.sweep import select_sweeps
 from overlapbench.charts.times import draw_times
+from overlapbench.charts.tokens import draw_tokens, select_tokens
 from overlapbench.result import Result, Row
 from overlapbench.series import KNEE_MEANING, SEPARATOR, describe, shared_axes
 
@@ -171,6 +175,33 @@ CHARTS = (
         draw=draw_mlp,
     ),
     ChartKind(
+        name="bubbles",
+        title="Bubbles of pipelines against micro-batches",
+        reading="Dashed is the published formula, in which transfers take no time.",
+        needs="Pp rows",
+        select=select_bubbles,
+        draw=draw_bubbles,
+    ),
+    ChartKind(
+        name="tokens",
+        title="Tensor-parallel layers against tokens",
+        reading="Of several numbers of chunks the fastest is drawn; beside a point stand the"
+        " chunks and the speedup over the plain form, which is dashed. Dotted is the bound. The"
+        " axes are logarithmic.",
+        needs="Tp rows",
+        select=select_tokens,
+        draw=draw_tokens,
+    ),
+    ChartKind(
+        name="buckets",
+        title="Exposed communication against the size of buckets",
+        reading="What a data-parallel step takes longer than its computation alone. Dashed is what"
+        " its parts, each measured alone, predict.",
+        needs="Ddp/Buckets rows",
+        select=select_buckets,
+        draw=draw_buckets,
+    ),
+    ChartKind(
         name="link",
         title="Link bandwidth against SMs",
         reading=f"The ring marks the knee: the fewest SMs that reach {KNEE_SHARE:.0%} of the"
@@ -262,9 +293,15 @@ def draw_charts(
             parts = {kind.name: selected} if selected else {}
         for name, part in parts.items():
             notes = _notes(kind, part, results)
-            drawing = kind.draw(part).properties(title=_title(kind, [title, *notes]))
-            charts.append(Chart(kind, name, part, notes, drawing.to_dict()))
+            heading = _title(kind, [title, *notes])
+            charts.append(Chart(kind, name, part, notes, _specification(kind, part, heading)))
     return charts
+
+
+def _specification(
+    kind: ChartKind, rows: Sequence[Row], heading: alt.TitleParams
+) -> dict[str, Any]:
+    return specification(lambda: kind.draw(rows).properties(title=heading))
 
 
 def _title(kind: ChartKind, lines: Sequence[str]) -> alt.TitleParams:

@@ -28,7 +28,7 @@ _RUNNER_SUFFIXES = frozenset(
 _PAIR_FAMILIES = frozenset(
     {"Overlap", "Priority", "Lab/Partition", "Lab/Matrix", "Lab/Attribution"}
 )
-_SINGLE_FAMILIES = frozenset({"Lab/Link", "Lab/Knee"})
+_SINGLE_FAMILIES = frozenset({"Lab/Link", "Lab/Knee", "Pp/GPipe", "Pp/OneFOneB", "Pp/Interleaved"})
 _MOST_WORDS = 3  # before the axes: two of a family, and the workloads
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _BEFORE_AXES = re.compile(r"[A-Za-z][^:]*")

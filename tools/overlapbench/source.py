@@ -94,7 +94,7 @@ class Document:
     @classmethod
     def parse(cls, source: str, text: str, list_name: str = "benchmarks") -> "Document":
         """Decode JSON; ResultError unless it has a context, as Google Benchmark's files have."""
-        values = _decode(source, text)
+        values = decode_json(source, text)
         if not isinstance(values, dict) or not isinstance(values.get("context"), dict):
             raise ResultError(f"{source}: context: missing: not a result")
         if not _is_flat(values["context"]):
@@ -241,7 +241,7 @@ def _is_flat(value: object) -> bool:
     return not level
 
 
-def _decode(source: str, text: str) -> object:
+def decode_json(source: str, text: str) -> object:
     """Decode with orjson, where it is there; what it refuses, Python's reader explains.
 
     That one also takes NaN, Infinity and numbers without bound, so that a refusal can name the

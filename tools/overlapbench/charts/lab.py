@@ -1,13 +1,15 @@
-"""What the laboratory's charts share: names of transports, of orders, and texts of cells.
+"""What charts of the laboratory and of training steps share: names of transports, of curves and of
+orders, and texts of cells.
 
 Names leave out what a row has by default. So where some rows of a collective name a transport, the
 others are carried by NCCL; what has no choice (a copy to the host, a collective of the host
 backend) has no transport to tell.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from overlapbench.result import Row
+from overlapbench.series import SEPARATOR, label, shared_axes
 
 _STANDING_TRANSPORT = "nccl"
 # Titles of panels, by the axis `first`, in the order in which they stand.
@@ -27,6 +29,21 @@ def transport_names(rows: Sequence[Row]) -> Callable[[Row], str]:
     def name(row: Row) -> str:
         standing = _STANDING_TRANSPORT if _communication(row) in chosen else ""
         return row.name.axis("transport") or standing
+
+    return name
+
+
+def names_of_curves(
+    rows: Sequence[Row], leave_out: Collection[str], unnamed: str
+) -> Callable[[Row], str]:
+    """Return what names a row's curve: its transport, else `unnamed`; then what sets it apart."""
+    transport = transport_names(rows)
+    said = {"transport", *leave_out, *shared_axes(rows)}
+    several_files = len({row.file for row in rows}) > 1
+
+    def name(row: Row) -> str:
+        text = label(transport(row) or unnamed, dict(row.name.axes), said)
+        return f"{text}{SEPARATOR}{row.file}" if several_files else text
 
     return name
 

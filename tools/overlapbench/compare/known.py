@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from overlapbench.compare import statistics
 from overlapbench.compare.side import Side, within_of
@@ -97,5 +97,6 @@ def _fit(values: Array, within: Array, has_absolute: bool) -> Spread:
     told = freedom > 0
     # A few rows stray by far more, so the median; it is so much of the mean.
     shares = variance[told] * time_ms[short][told] ** 2 * freedom[told]
-    absolute_ms = float(np.sqrt(np.median(shares / stats.chi2.median(freedom[told]))))
+    chi_square_medians = special.chdtri(freedom[told], 0.5)
+    absolute_ms = float(np.sqrt(np.median(shares / chi_square_medians)))
     return Spread(float(prior.between), absolute_ms, float(prior.freedom))

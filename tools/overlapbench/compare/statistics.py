@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special  # not stats, which takes a second to import
 
 Array = NDArray[np.float64]
 
@@ -128,7 +128,7 @@ def estimate(samples: Samples, known: Prior) -> Estimate:
 
 def reach(error: Array, freedom: Array, figures: int, false_alarms: float = FALSE_ALARMS) -> Array:
     """Return half of each interval, so that those of so many figures hold at once."""
-    return np.asarray(error * stats.t.isf(false_alarms / (2 * figures), freedom))
+    return np.asarray(-error * special.stdtrit(freedom, false_alarms / (2 * figures)))
 
 
 def error_share(base: Array, new: Array) -> Array:

@@ -8,8 +8,11 @@ first row is finished, and the last is not, wherever rows are promised to be kep
 - `write` is begun once at the start, and once a row.
 - `enqueue`, `meet` and `times` are begun once a sample, `wait` twice. The start takes 11 samples
   without work, and every row takes 11 more, then 3 to 12 to warm up, then 10 or somewhat more.
+
+A drill of a transport measures an all-gather by it, at several sizes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -18,16 +21,21 @@ _ROWS = (
 )
 # The first of these makes the communicator, on either backend.
 _CONNECTING = "Comm/(AllReduce|AllGather|Broadcast)/"
-SIZES = (
-    "--budget_ms=1",
-    "--no-self-test",  # whose phases would come before those of the rows
-    *("--axis", "cache=warm"),
-    *("--axis", "bytes=64K"),
-    *("--axis", "array_bytes=64K"),
-    *("--axis", "n=64"),
-    *("--axis", "grid=1x1"),
-)
-ROWS = (f"--benchmark_filter={_ROWS}", *SIZES)
+_AXES = {"cache": "warm", "bytes": "64K", "array_bytes": "64K", "n": "64", "grid": "1x1"}
+# As many rows as a fault needs to strike in the middle. Out of place is what all transports carry.
+_AXES_OF_TRANSPORTS = {"bytes": "64K,128K,256K,512K,1M,2M", "place": "out"}
+
+
+def _quick(rows: str, axes: Mapping[str, str]) -> tuple[str, ...]:
+    return (
+        f"--benchmark_filter={rows}",
+        "--budget_ms=1",
+        "--no-self-test",  # whose phases would come before those of the rows
+        *(f"--axis={axis}={values}" for axis, values in axes.items()),
+    )
+
+
+ROWS = _quick(_ROWS, _AXES)
 # A job that waited for a timeout would take PATIENT_S at least. On a busy machine starting and
 # ending take most of AT_ONCE_S.
 AT_ONCE_S = 12
@@ -67,6 +75,7 @@ class Drill:
     status: int | None = None  # None: any but 0
     backends: tuple[str, ...] = ("host", "cuda")
     rows: str = _ROWS  # --benchmark_filter's value
+    transport: str = ""  # of the collective; the default where there is none
     # No rank waits for a timeout to learn of it: with --timeout_s=PATIENT_S the job still ends
     # within AT_ONCE_S, its start included.
     at_once: bool = False
@@ -74,6 +83,20 @@ class Drill:
     @property
     def faults(self) -> list[str]:
         return self.fault.split()
+
+    @property
+    def title(self) -> str:
+        """What tells it from the others."""
+        return f"{self.fault} transport:{self.transport}" if self.transport else self.fault
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What the program is told of rows and faults."""
+        axes = dict(_AXES)
+        if self.transport:
+            axes |= {"transport": self.transport, **_AXES_OF_TRANSPORTS}
+        faults = (f"--inject_fault={fault}" for fault in self.faults)
+        return (*_quick(self.rows, axes), *faults)
 
 
 def _ends(fault: str, says: str, kept: Kept = Kept.MARKED, status: int | None = None) -> Drill:
@@ -92,6 +115,14 @@ def _cuda(drill: Drill) -> Drill:
     return replace(drill, backends=("cuda",))
 
 
+def _by_each_transport(drill: Drill) -> tuple[Drill, ...]:
+    return tuple(
+        _cuda(replace(drill, rows="Comm/AllGather/", transport=transport))
+        for transport in _TRANSPORTS
+    )
+
+
+_TRANSPORTS = ("nccl", "nccl_ce", "nccl_sym", "copy", "sm_load", "sm_store", "sm_bulk")
 # Which of the two depends on the row.
 _LATE = "the other ranks did not come within|the stream .*did not finish within"
 _LAUNCHER = "ended by SIGTERM at rank 0 of"
@@ -175,6 +206,10 @@ DRILLS: tuple[Drill, ...] = (
     # The connections beside MPI's: NCCL's.
     _host(Drill(f"link@wait,rank=1,visit={_WAIT}", Outcome.UNHARMED)),
     _cuda(_ends("link@first,rank=1,visit=11", "")),
+    # Whatever carries a collective, the others must not wait for ever for a rank that is gone.
+    *_by_each_transport(_ends(f"kill@wait,rank=1,visit={_WAIT}", _LAUNCHER)),
+    *_by_each_transport(_ends(f"stop@wait,rank=0,visit={_WAIT}", f"rank 1: .*({_LATE})")),
+    *_by_each_transport(_ends(f"fail@enqueue,rank=1,visit={_SAMPLE}", f"rank 1: {_INJECTED}")),
     # Two at once.
     _ends(f"stop@wait,rank=1,visit={_WAIT} stall@wait,rank=0,visit={_WAIT}", _STILL),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overlapbench.drill import job
-from overlapbench.drill.drills import DRILLS, PATIENT_S, SIZES, Drill
+from overlapbench.drill.drills import DRILLS, PATIENT_S, Drill
 from overlapbench.drill.verdict import Verdict, judge
 
 # The watchdog's own margin and patience (ranks/watchdog.h), and what starting the job, and ending
@@ -36,9 +36,7 @@ class Setup:
             f"--backend={self.backend}",
             f"--timeout_s={self.timeout_of(drill)}",
             f"--benchmark_out={job.RESULT}",
-            f"--benchmark_filter={drill.rows}",
-            *SIZES,
-            *(f"--inject_fault={fault}" for fault in drill.faults),
+            *drill.flags,
         ]
 
 
@@ -63,4 +61,4 @@ def run_all(
 
 
 def choose(setup: Setup, wanted: Callable[[str], object]) -> list[Drill]:
-    return [drill for drill in DRILLS if setup.backend in drill.backends and wanted(drill.fault)]
+    return [drill for drill in DRILLS if setup.backend in drill.backends and wanted(drill.title)]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from overlapbench.drill.drills import Drill
 from overlapbench.drill.verdict import Verdict
 
 _HEADER = (
@@ -22,7 +23,7 @@ def markdown(verdicts: Sequence[Verdict], machine: str) -> str:
 def _row(verdict: Verdict) -> str:
     parts = [_FAULT.fullmatch(fault) for fault in verdict.drill.faults]
     cells = [
-        " and ".join(_kind(part) for part in parts if part),
+        " and ".join(_kind(part) for part in parts if part) + _carrier(verdict.drill),
         " and ".join(f"`{part['phase']}`" for part in parts if part),
         " and ".join(str(_field(part, "rank") or 0) for part in parts if part),
         _happened(verdict),
@@ -31,6 +32,10 @@ def _row(verdict: Verdict) -> str:
         verdict.kept,
     ]
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |\n"
+
+
+def _carrier(drill: Drill) -> str:
+    return f", `transport:{drill.transport}`" if drill.transport else ""
 
 
 def _kind(part: "re.Match[str]") -> str:

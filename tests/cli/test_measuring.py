@@ -1,0 +1,532 @@
+"""Measuring callables from Python: programs that a user would write, on real ranks of the host.
+
+Each test writes a program, since a process measures with one configuration. What its ranks tell
+comes back in the order of the ranks. Known delays are the ground truth. They sleep, so that a busy
+machine disturbs them little: it makes them longer, alone and together alike, so times have a lower
+bound only as exact as ratios. A row that is not known to 2 % is measured again, up to five times.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from overlapbench.drill.job import MPIRUN
+from overlapbench.result import State, read_results
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+ROOT = Path(__file__).resolve().parents[2]
+Program = Callable[..., list[Any]]
+
+PREAMBLE = """
+import json, os, sys, time
+import overlapbench as ob
+
+folder = os.getcwd()
+
+def sleep(ms):
+    return lambda: time.sleep(ms / 1000)
+
+def settled(measure, **settings):
+    rows = []
+    while len(rows) < 5 and not (rows and rows[-1]["margin_pct"] <= 2):
+        rows.append(measure(cache="warm", **settings))
+    return min(rows, key=lambda row: row["margin_pct"])
+
+def tell(*values):
+    with open(f"{folder}/told-{os.environ.get('OMPI_COMM_WORLD_RANK', 0)}", "a") as file:
+        file.write(json.dumps(values) + "\\n")
+
+def said(row):
+    return [row.state.value, row.reason]
+
+def fail():
+    raise ValueError("no\\nway")
+
+def configure(**settings):
+    ob.configure(**{"backend": "host", "precision": 2, "self_test": False} | settings)
+"""
+
+
+@pytest.fixture
+def program(launcher: "Launcher", tmp_path: Path) -> Program:
+    """Return a function that runs a program, and returns what its ranks tell."""
+    library = launcher.binary.parent / "liboverlapbench.so"
+    if not library.exists():
+        pytest.skip(f"there is no {library}: a build with a sanitizer has none")
+
+    def run(text: str, *, ranks: int = 0, status: int | None = 0, **variables: str) -> list[Any]:
+        file = tmp_path / "program.py"
+        file.write_text(PREAMBLE + text)
+        mpirun = [launcher.mpirun, *MPIRUN[1:], "-n", str(ranks)] if ranks else []
+        done = subprocess.run(
+            [*mpirun, sys.executable, str(file)],
+            cwd=tmp_path,
+            env=launcher.environment()
+            | {"OVERLAPBENCH_LIBRARY": str(library), "PYTHONPATH": str(ROOT / "tools")}
+            | variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert status is None or done.returncode == status, done.stderr
+        told = (file.read_text().splitlines() for file in sorted(tmp_path.glob("told-*")))
+        return [json.loads(line) for lines in told for line in lines]
+
+    return run
+
+
+@pytest.mark.alone
+def test_two_delays_overlap_on_two_lanes_and_not_on_one(program: Program) -> None:
+    [[two, one]] = program("""
+configure()
+sides = dict(comp=sleep(4), comm=sleep(2), n=4096)
+two, one = settled(ob.measure, **sides), settled(ob.measure, streams=1, **sides)
+figures = ("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "comp_slowdown")
+tell([two.name, two.state.value, *map(two.__getitem__, figures)],
+     [one.name, one.state.value, one.slowdown, one.efficiency])
+""")
+    assert two[:2] == ["Overlap/mineComm+mineComp/n:4096/cache:warm", "ok"]
+    comp_ms, comm_ms, overlap_ms, slowdown, efficiency, comp_slowdown = two[2:]
+    assert 4 < comp_ms < 6
+    assert 2 < comm_ms < 4
+    assert 4 < overlap_ms < 6
+    assert slowdown == pytest.approx(1, abs=0.04)
+    assert efficiency == pytest.approx(1, abs=0.1)
+    assert comp_slowdown == pytest.approx(1, abs=0.04)
+    assert one[:2] == ["Overlap/mineComm+mineComp/n:4096/cache:warm/streams:1", "control"]
+    assert one[2] == pytest.approx(1.5, abs=0.06)
+    assert one[3] == pytest.approx(0, abs=0.1)
+
+
+# gather0  gather1  gather2          2 + 3 * 4 ms: two of the gathers are hidden
+#          product0 product1 product2
+@pytest.mark.alone
+def test_a_schedule_takes_its_bound(program: Program) -> None:
+    [[name, state, sequential_ms, bound_ms, time_ms, share]] = program("""
+configure(precision=2)
+gather, product = ob.Work(sleep(2), kind="comm"), sleep(4)
+steps = []
+for i in range(3):
+    steps.append(ob.Step(f"gather{i}", "comm", gather))
+    steps.append(ob.Step(f"product{i}", "comp", product, after=[f"gather{i}"]))
+row = settled(ob.measure_schedule, steps=steps, name="layers")
+print_of_row = str(row)
+assert "of the bound" in print_of_row and row.name in print_of_row
+tell(row.name, row.state.value, row["sequential_ms"], row["bound_ms"], row.T, row["pct_of_bound"])
+""")
+    assert (name, state) == ("Schedule/layers/cache:warm", "ok")
+    assert sequential_ms > 18
+    assert 14 < bound_ms < 18
+    assert time_ms == pytest.approx(bound_ms, rel=0.05)
+    assert share == pytest.approx(100, abs=5)
+
+
+@pytest.mark.alone
+def test_one_callable_is_timed_alone(program: Program) -> None:
+    [[time_ms, name, bounds]] = program("""
+configure()
+row = settled(ob.measure_alone, run=sleep(3), name="nap")
+tell(ob.do_bench(sleep(3), cache="warm"), row.name, row.interval("time"))
+""")
+    assert 3 < time_ms < 5
+    assert name == "Compute/nap/cache:warm"
+    assert 3 < bounds[0] <= bounds[1] < 5
+
+
+def test_what_goes_wrong_is_the_rows_error_and_the_next_row_is_measured(program: Program) -> None:
+    raised, kept, wrong, off, nested, after, alone = program("""
+configure(budget_ms=20)
+row = ob.measure(comp=sleep(1), comm=fail)
+tell(*said(row), type(row.exception).__name__, str(row).count("\\n"))
+checked = ob.Work(sleep(1), verify=fail)
+tell(*said(ob.measure(comp=checked, comm=sleep(1))))
+tell(*said(ob.measure(comp=sleep(1), comm=ob.Work(sleep(1), verify=lambda: False))))
+far = ob.Verdict(max_rel_err=0.5, tolerance=0.25)
+tell(*said(ob.measure_schedule([ob.Step("a", "x", ob.Work(sleep(1), verify=lambda: far))])))
+tell(*said(ob.measure_alone(lambda: ob.measure_alone(sleep(1)))))
+resets = []
+good = ob.Work(sleep(1), reset=lambda: resets.append(1), verify=lambda: len(resets) > 0)
+tell(ob.measure(comp=good, comm=sleep(1)).state.comparable, len(resets))
+try:
+    ob.do_bench(fail)
+except ob.MeasureError as error:
+    tell(str(error), type(error.__cause__).__name__)
+""")
+    assert raised == ["error", "comm: ValueError: no way", "ValueError", 0]
+    assert kept == ["error", "comp: ValueError: no way"]
+    assert wrong == ["error", "wrong result of COMM in run 'comm': comm: the result is wrong"]
+    assert off[1].endswith(": a: its relative error is 0.5, and 0.25 is allowed")
+    assert nested[0] == "error"
+    assert "a callable that is measured must not measure" in nested[1]
+    assert after == [True, 2]  # alone and overlapped
+    assert alone == ["Compute/mine/cache:cold: mine: ValueError: no way", "ValueError"]
+
+
+def test_a_lane_that_stays_empty_is_noticed(program: Program) -> None:
+    [empty, slept] = program("""
+configure()
+tell(*said(ob.measure(comp=sleep(1), comm=lambda: None, cache="warm")))
+tell(ob.measure(comp=sleep(1), comm=sleep(0.5), cache="warm").state.comparable)
+""")
+    assert empty[0] == "invalid"
+    assert empty[1].startswith("'comm' left its lane empty: alone it took ")
+    assert slept == [True]
+
+
+def test_a_callable_that_hangs_is_named_and_the_process_goes_on(program: Program) -> None:
+    [hung, after] = program("""
+configure(timeout_s=1, budget_ms=20)
+tell(*said(ob.measure(comp=sleep(300_000), comm=sleep(1))))
+tell(ob.measure(comp=sleep(1), comm=sleep(1)).state.comparable)
+""")
+    assert hung[0] == "error"
+    assert hung[1].startswith("the stream COMP in its first run did not finish within 1000 ms; ")
+    assert "'comp' has not returned for 1." in hung[1]
+    assert after == [True]
+
+
+@pytest.mark.alone
+def test_two_ranks_have_the_times_of_the_slower_one(program: Program) -> None:
+    told = program(
+        """
+configure()
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+row = settled(ob.measure, comp=sleep(4 if rank else 1), comm=sleep(1 if rank else 2))
+one_fails = ob.measure(comp=sleep(1), comm=fail if rank else sleep(1))
+again = ob.measure(comp=sleep(1), comm=sleep(1))
+tell(row.C, row.M, row.T, row.slowdown, said(one_fails), again.state.comparable)
+""",
+        ranks=2,
+    )
+    assert told[0] == told[1]
+    comp_ms, comm_ms, overlap_ms, slowdown, one_fails, again = told[0]
+    assert 4 < comp_ms < 6
+    assert 2 < comm_ms < 4
+    assert 4 < overlap_ms < 6
+    assert slowdown == pytest.approx(1, abs=0.04)
+    assert one_fails == ["error", "rank 1: comm: ValueError: no way"]
+    assert again is True
+
+
+def test_after_a_rank_has_timed_out_nothing_is_measured(program: Program) -> None:
+    told = program(
+        """
+configure(timeout_s=1, budget_ms=20)
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+row = ob.measure(comp=sleep(300_000 if rank else 1), comm=sleep(1))
+try:
+    ob.measure(comp=sleep(1), comm=sleep(1))
+except ob.MeasureError as error:
+    tell(row.state.value, str(error))
+time.sleep(2.5)  # the other rank looks for a second whether what hangs ends
+os._exit(0)
+""",
+        ranks=2,
+        status=None,  # MPI is not ended, and mpirun says so
+    )
+    assert len(told) == 2
+    for state, error in told:
+        assert state == "error"
+        assert error.startswith("an earlier row ended the measuring: ")
+    assert any("'comp' has not returned for " in error for _, error in told)
+
+
+def test_the_tools_read_the_file_of_results(program: Program, tmp_path: Path) -> None:
+    program("""
+configure(budget_ms=50)
+with ob.results("mine.json") as rows:
+    for n in (1, 2):
+        ob.measure(comp=sleep(n), comm=sleep(1), cache="warm", n=n)
+    ob.measure_schedule([ob.Step("a", "x", sleep(1)), ob.Step("b", "y", sleep(1))])
+    ob.measure_alone(sleep(1))
+    assert len(rows) == 4
+""")
+    (result,) = read_results([str(tmp_path / "mine.json")])
+    assert [str(row.name) for row in result.rows] == [
+        "Overlap/mineComm+mineComp/n:1/cache:warm",
+        "Overlap/mineComm+mineComp/n:2/cache:warm",
+        "Schedule/mine/cache:cold",
+        "Compute/mine/cache:cold",
+    ]
+    assert not result.incomplete
+    assert result.context["self_test"] == "left out"
+    for tool, *arguments in (
+        ("benchmark_compare.py", "mine.json", "again.json"),
+        ("slowdown_chart.py", "mine.json", "-o", "charts"),
+        ("report.py", "mine.json", "-o", "report.html"),
+    ):
+        (tmp_path / "again.json").write_bytes((tmp_path / "mine.json").read_bytes())
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "tools" / tool), *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "charts" / "pairs.svg").exists()
+    assert "mineComm+mineComp" in (tmp_path / "report.html").read_text()
+
+
+def test_a_block_that_breaks_off_leaves_an_incomplete_file(
+    program: Program, tmp_path: Path
+) -> None:
+    program(
+        """
+configure(budget_ms=20)
+with ob.results("mine.json"):
+    ob.measure_alone(sleep(1))
+    fail()
+""",
+        status=1,
+    )
+    (result,) = read_results([str(tmp_path / "mine.json")])
+    assert result.incomplete == "ValueError: no way"
+    assert len(result.rows) == 1
+
+
+def test_rows_of_the_suites_own_are_measured_beside_callables(
+    program: Program, tmp_path: Path
+) -> None:
+    told = program(
+        """
+configure(budget_ms=20)
+with ob.results("mine.json"):
+    for name in (
+        "Comm/AllReduce/bytes:64K/cache:cold",
+        "Tp/ColumnParallel/tokens:128/chunks:1",
+        "Copy/Bandwidth/direction:both/bytes:65536/cache:cold",
+    ):
+        row = ob.measure_row(name)
+        tell(row.name, row.state.comparable, row.time_ms > 0)
+    ob.measure_alone(sleep(1))
+""",
+        ranks=2,
+    )
+    names = [
+        "Comm/AllReduce/bytes:65536/cache:cold",
+        "Tp/ColumnParallel/model:small/tokens:128/chunks:1/cache:cold",
+        "Copy/Bandwidth/direction:both/bytes:65536/cache:cold",
+    ]
+    assert told == [[name, True, True] for name in names] * 2
+    (result,) = read_results([str(tmp_path / "mine.json")])
+    assert [str(row.name) for row in result.rows] == [*names, "Compute/mine/cache:cold"]
+    assert result.rows[1].counters["chunks"] == 1
+
+
+def test_a_name_of_no_row_or_of_several_is_refused(program: Program) -> None:
+    [told] = program("""
+configure(budget_ms=20)
+def refusal(name):
+    try:
+        return ob.measure_row(name).name
+    except ValueError as error:
+        return str(error)
+tell(*map(refusal, (
+    "Compute/StreamKernel",
+    "Compute/StreemKernel/blocks:4",
+    "Compute/StreemKernel",
+    "Nothing/like:this",
+    "Compute/Gemm/n:256",
+    "Compute/Gemm/n:64/grid",
+    "Compute/Gemm/n:64/grids:1x1",
+    "Compute/Gemm/n:64/grid:0x1",
+    "Comm/AllReduce/bytes:64K",
+)))
+""")
+    assert told[:7] == [
+        "Compute/StreamKernel/array_bytes:8388608/blocks:4/cache:cold",
+        "the suite has no rows of 'Compute/StreemKernel'; did you mean Compute/StreamKernel?",
+        "the suite has no rows of 'Compute/StreemKernel'; did you mean Compute/StreamKernel?",
+        "the suite has no rows of 'Nothing'; ./bench --benchmark_list_tests lists their names",
+        "Compute/Gemm/n:256 names 5 rows: Compute/Gemm/n:256/grid:1x1/work:tile/cache:cold,"
+        " Compute/Gemm/n:256/grid:2x2/work:tile/cache:cold,"
+        " Compute/Gemm/n:256/grid:4x4/work:tile/cache:cold and 2 more",
+        "'grid' is no part of a row's name, as axis:value is",
+        "there is no axis 'grids'; did you mean grid? the axes are cache, cadence, grid, n, work",
+    ]
+    assert told[7].startswith("axis grid: ")
+    assert told[8].startswith("not available: Comm/AllReduce: AllReduce needs at least 2 ranks")
+
+
+def test_the_example_runs(program: Program, tmp_path: Path) -> None:
+    program((ROOT / "docs/examples/measure_on_host.py").read_text())
+    (result,) = read_results([str(tmp_path / "mine.json")])
+    assert [row.name.family for row in result.rows] == ["Overlap", "Schedule", "Compute"]
+    assert all(row.state.comparable for row in result.rows)
+    assert all(row.counters["max_rel_err"] > 0 for row in result.rows)
+
+
+def test_rank_0_alone_writes_and_all_ranks_hear_that_it_cannot(
+    program: Program, tmp_path: Path
+) -> None:
+    told = program(
+        """
+rank = os.environ["OMPI_COMM_WORLD_RANK"]
+os.mkdir(rank)
+os.chdir(rank)
+configure(budget_ms=20)
+with ob.results("mine.json") as rows:
+    ob.measure_alone(sleep(1))
+try:
+    with ob.results("missing/mine.json"):
+        pass
+except Exception as error:
+    tell(len(rows), str(error))
+""",
+        ranks=2,
+    )
+    assert told == [[1, "missing/mine.json: cannot be written: No such file or directory"]] * 2
+    (result,) = read_results([str(tmp_path / "0/mine.json")])
+    assert result.rows[0].state is not State.ERROR
+    assert list((tmp_path / "1").iterdir()) == []
+
+
+def test_what_cannot_be_measured_is_refused(program: Program) -> None:
+    [told] = program("""
+configure(budget_ms=20)
+def refusal(measure, *arguments, **settings):
+    try:
+        measure(*arguments, **settings)
+    except (ValueError, TypeError, ob.MeasureError) as error:
+        return f"{type(error).__name__}: {error}"
+nap = sleep(1)
+tell(
+    refusal(ob.measure_alone, nap, name="my gemm"),
+    refusal(ob.measure_alone, nap, cache="hot"),
+    refusal(ob.measure_alone, nap, cadence="streaming"),
+    refusal(ob.measure_alone, nap, N=3),
+    refusal(ob.measure_alone, nap, n="1/2"),
+    refusal(ob.measure_alone, "nap"),
+    refusal(ob.measure_schedule, []),
+    refusal(ob.measure_schedule, [ob.Step("a", "x", nap, after=["b"]), ob.Step("b", "x", nap)]),
+    refusal(ob.configure, backend="cuda"),
+    ob.measure_alone(nap, gated=False).name,
+)
+""")
+    assert told == [
+        "ValueError: name is 'my gemm', must be letters and digits, the first a letter",
+        "ValueError: axis cache: 'hot' is not one of cold, warm",
+        "ValueError: Compute/mine/cache:cold/cadence:streaming: cadence:streaming needs a warm"
+        " cache (--axis cache=warm)",
+        "ValueError: 'N' is no label: small letters, digits and _, as in n=4096",
+        "ValueError: n is '1/2', must have no space and none of / , = :",
+        "TypeError: 'nap' cannot be called",
+        "ValueError: mine: it has no steps",
+        "ValueError: step 'a' comes after 'b', no earlier step",
+        "MeasureError: configure() comes before the first measurement",
+        "Compute/mine/gate:off/cache:cold",
+    ]
+
+
+# torch is a stand-in: what counts is which ranks it has.
+TORCH = """
+import types
+configure(budget_ms=20)
+asked = []
+torch = types.ModuleType("torch")
+torch.distributed = types.SimpleNamespace(
+    is_available=lambda: True,
+    is_initialized=lambda: bool(asked),
+    init_process_group=lambda backend, **options: asked.append((backend, options)),
+    get_rank=lambda: int(os.environ["RANK"]),
+    get_world_size=lambda: int(os.environ["WORLD_SIZE"]),
+)
+sys.modules["torch"] = torch
+"""
+
+
+def test_torch_distributed_gets_the_ranks_of_mpi(program: Program) -> None:
+    told = program(
+        TORCH
+        + """
+ob.init_torch_distributed(timeout=7)
+variables = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+tell(*map(os.environ.get, variables), asked, ob.measure_alone(sleep(1)).state.comparable)
+""",
+        ranks=2,
+    )
+    assert [rank[:3] for rank in told] == [["0", "2", "0"], ["1", "2", "1"]]
+    assert told[0][3:] == told[1][3:]
+    assert told[0][3] == os.uname().nodename
+    assert int(told[0][4]) > 0
+    assert told[0][5:] == [[["gloo", {"timeout": 7}]], True]
+
+
+def test_ranks_that_mpi_does_not_know_are_refused(program: Program) -> None:
+    [told] = program(
+        TORCH
+        + """
+torch.distributed.init_process_group("gloo")
+try:
+    ob.measure_alone(sleep(1))
+except ob.MeasureError as error:
+    tell(str(error))
+""",
+        RANK="1",
+        WORLD_SIZE="2",
+    )
+    assert told[0].startswith(
+        "torch.distributed has rank 1 of 2, but MPI has rank 0 of 1: start with `mpirun -n 2"
+        " python ...`, not torchrun, and call overlapbench.init_torch_distributed()"
+    )
+
+
+def test_an_mpi_that_the_program_has_started_is_joined_and_left_to_it(program: Program) -> None:
+    [told] = program("""
+import atexit, ctypes, ctypes.util
+mpi = ctypes.CDLL(ctypes.util.find_library("mpi"), mode=ctypes.RTLD_GLOBAL)
+provided, ended = ctypes.c_int(), ctypes.c_int()
+mpi.MPI_Init_thread(None, None, 3, ctypes.byref(provided))
+configure(budget_ms=20)
+def at_end():
+    mpi.MPI_Finalized(ctypes.byref(ended))
+    tell(comparable, ended.value)
+    mpi.MPI_Finalize()
+atexit.register(at_end)  # runs after what is registered later
+comparable = ob.measure_alone(sleep(1)).state.comparable
+""")
+    assert told == [True, 0]
+
+
+def test_a_device_that_is_not_there_is_refused_again_and_again(program: Program) -> None:
+    [told] = program(
+        """
+configure(backend="cuda")
+errors = []
+for _ in range(2):
+    try:
+        ob.measure_alone(sleep(1))
+    except (ValueError, ob.MeasureError) as error:
+        errors.append(str(error))
+tell(*errors)
+""",
+        CUDA_VISIBLE_DEVICES="",
+    )
+    assert len(told) == 2
+    assert told[1] == "MPI has ended in this process, and cannot be started again"
+
+
+def test_importing_the_package_imports_nothing_that_measures(program: Program) -> None:
+    [imported, missing] = program(
+        """
+tell("overlapbench.measuring" in sys.modules, "ctypes" in sys.modules)
+try:
+    ob.measure_alone(sleep(1))
+except ob.MeasureError as error:
+    tell(str(error))
+""",
+        OVERLAPBENCH_LIBRARY="/nowhere/lib.so",
+    )
+    assert imported == [False, False]
+    assert missing[0].startswith("/nowhere/lib.so is missing: `./bench --build-only` builds it")

@@ -1,0 +1,225 @@
+"""--trace_out: a file for each row and rank, in the format that trace viewers and HTA read."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+USAGE = 2
+SAMPLES = 3
+FILTER = "^(Overlap/(SecondDelay|AllReduce.Gemm)|Pp/OneFOneB/Delay|Copy/Pipelined|Launch)"
+FLAGS = (
+    f"--benchmark_filter={FILTER}",
+    "--budget_ms=1",
+    *("--axis", "cache=warm"),
+    *("--axis", "delay_us=2000"),
+    *("--axis", "second_delay_us=1000"),
+    *("--axis", "bytes=64K"),
+    *("--axis", "n=64"),
+    *("--axis", "grid=2x2"),
+    *("--axis", "elements=4096"),
+    *("--axis", "launches=4"),
+    *("--axis", "microbatches=2"),
+)
+SETS = (
+    *("only_comp_pct", "only_comm_pct", "only_mem_pct", "comp_comm_pct", "comp_mem_pct"),
+    *("comm_mem_pct", "comp_comm_mem_pct", "idle_pct"),
+)
+WORK = {"kernel", "gpu_memcpy", "gpu_memset"}
+CATEGORIES = WORK | {"cuda_runtime", "user_annotation", "gpu_user_annotation"}
+
+
+class Traced:
+    """A run of two ranks: its rows, and the trace of each row and rank."""
+
+    def __init__(self, launcher: "Launcher", folder: Path) -> None:
+        out = folder / "out.json"
+        self.folder = folder / "traces"
+        done = launcher.run(
+            *FLAGS, f"--benchmark_out={out}", f"--trace_out={self.folder}", timeout_s=120
+        )
+        assert done.returncode == 0, done.stderr
+        self.rows: list[dict[str, Any]] = json.loads(out.read_text())["benchmarks"]
+        self.texts = {path.name: path.read_text() for path in sorted(self.folder.iterdir())}
+        self.traces = {name: json.loads(text) for name, text in self.texts.items()}
+
+    def spans(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        return [
+            (name, [event for event in trace["traceEvents"] if event["ph"] == "X"])
+            for name, trace in self.traces.items()
+        ]
+
+
+@pytest.fixture(scope="module")
+def traced(launcher: "Launcher", tmp_path_factory: pytest.TempPathFactory) -> Traced:
+    return Traced(launcher, tmp_path_factory.mktemp("traced"))
+
+
+def test_every_row_has_a_file_of_each_rank(traced: Traced) -> None:
+    rows = Counter((trace["overlapbench"]["row"]) for trace in traced.traces.values())
+    assert rows == {row["name"]: 2 for row in traced.rows}
+    assert len(rows) > 5
+    for name, trace in traced.traces.items():
+        rank = trace["distributedInfo"]["rank"]
+        assert name.endswith(f".rank{rank}.json")
+        assert trace["distributedInfo"]["world_size"] == 2
+        assert trace["overlapbench"]["samples"] == SAMPLES
+        assert trace["overlapbench"]["left_out_samples"] == 0
+        assert trace["overlapbench"]["fault"] == ""
+
+
+def test_events_are_what_viewers_read(traced: Traced) -> None:
+    for name, trace in traced.traces.items():
+        events = trace["traceEvents"]
+        named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
+        for event in events:
+            assert event["ph"] in "XMsf", name
+            assert (event["pid"], event["tid"]) in named, event
+            if event["ph"] == "X":
+                assert event["ts"] > 0, event
+                assert event["dur"] >= 0, event
+                assert event["cat"] in CATEGORIES, event
+                assert event["args"]["row"] == trace["overlapbench"]["row"]
+        starts = Counter(event["id"] for event in events if event["ph"] == "s")
+        ends = Counter(event["id"] for event in events if event["ph"] == "f")
+        assert starts == ends, name
+        assert set(starts.values()) <= {1}, name
+
+
+def test_work_says_where_it_belongs(traced: Traced) -> None:
+    for name, spans in traced.spans():
+        rank = traced.traces[name]["distributedInfo"]["rank"]
+        calls = {e["args"]["correlation"] for e in spans if e["cat"] == "cuda_runtime"}
+        works = [event for event in spans if event["cat"] in WORK]
+        assert works, name
+        for work in works:
+            args = work["args"]
+            assert args["class"] in {"COMP", "COMM", "MEM"}
+            assert {"step", "lane", "run", "bytes", "blocks", "External id"} <= set(args)
+            assert args["rank"] == rank
+            assert 0 <= args["sample"] < SAMPLES
+            assert args["correlation"] in calls
+            assert args["stream"] == work["tid"]
+        for event in spans:
+            assert ("stream" in event["args"]) == (event["cat"] in WORK), event
+
+
+def test_hta_finds_the_rank_and_keeps_all_samples(traced: Traced) -> None:
+    for name, text in traced.texts.items():
+        line = next(line for line in text.splitlines() if re.search(r'"rank":\s+(\d+)', line))
+        found = re.search(r'"rank":\s+(\d+)', line)
+        assert found is not None
+        assert f".rank{found[1]}.json" in name
+        spans = [e for e in traced.traces[name]["traceEvents"] if e["ph"] == "X"]
+        steps = [e for e in spans if e["name"].startswith("ProfilerStep#")]
+        steps.sort(key=lambda step: float(step["ts"]))
+        assert [step["name"] for step in steps] == [f"ProfilerStep#{i}" for i in range(SAMPLES + 1)]
+        last_ts = steps[-1]["ts"]
+        assert all(e["ts"] + e["dur"] <= last_ts + 0.01 for e in spans if e["cat"] in WORK)
+
+
+def test_ranks_share_a_clock(traced: Traced) -> None:
+    (pair,) = [
+        {e["name"]: e for _, spans in [(name, spans)] for e in spans if e["name"] == "sample 0"}
+        | {"rank": traced.traces[name]["distributedInfo"]["rank"]}
+        for name, spans in traced.spans()
+        if name.startswith("Overlap,AllReduce") and name.endswith("rank0.json")
+    ]
+    (other,) = [
+        e
+        for name, spans in traced.spans()
+        if name.startswith("Overlap,AllReduce") and name.endswith("rank1.json")
+        for e in spans
+        if e["name"] == "sample 0"
+    ]
+    # They are released together, and begin within what a thread needs to wake up.
+    assert abs(pair["sample 0"]["ts"] - other["ts"]) < 1e5
+
+
+def test_a_step_that_waits_has_an_arrow(traced: Traced) -> None:
+    (name,) = [name for name in traced.traces if re.match(r"Pp,.*rank0", name)][:1]
+    flows = [e for e in traced.traces[name]["traceEvents"] if e["ph"] in "sf"]
+    assert flows
+    tids: dict[int, set[int]] = {e["id"]: set() for e in flows}
+    for event in flows:
+        tids[event["id"]].add(event["tid"])
+    assert any(len(lanes) == 2 for lanes in tids.values())
+
+
+def test_every_row_has_shares_that_add_up(traced: Traced) -> None:
+    for row in traced.rows:
+        assert row["breakdown_valid"] == 1, row
+        assert sum(row[name] for name in SETS) == pytest.approx(100, abs=0.001)
+        causes = (
+            sum(value for name, value in row.items() if name.startswith("idle_")) - row["idle_pct"]
+        )
+        assert causes == pytest.approx(row["idle_pct"], abs=0.001)
+        assert row["traced_ms"] > 0
+
+
+def test_without_the_flag_nothing_is_written_or_said(launcher: "Launcher", tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    done = launcher.run(
+        "--benchmark_filter=Overlap/SecondDelay",
+        "--budget_ms=1",
+        f"--benchmark_out={out}",
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+    for row in json.loads(out.read_text())["benchmarks"]:
+        assert not set(row) & {*SETS, "breakdown_valid", "traced_ms", "overlap_pct"}
+
+
+def test_a_folder_that_cannot_be_is_refused_before_anything_runs(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    out = tmp_path / "out.json"
+    for folder in (file, file / "folder"):
+        done = launcher.run(
+            "--benchmark_filter=Comm/AllReduce",
+            f"--trace_out={folder}",
+            f"--benchmark_out={out}",
+            timeout_s=20,
+        )
+        assert done.returncode == USAGE
+        assert done.stderr.startswith(f"overlapbench: cannot write to the folder {folder}: ")
+        assert done.stderr.count("\n") == 1
+        assert done.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert file.read_text() == ""
+
+
+def test_a_file_that_cannot_be_written_ends_traces_but_no_row(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    folder = tmp_path / "traces"
+    # A folder stands where the first row's file of rank 1 is to be.
+    names = launcher.run(
+        "--benchmark_filter=Overlap/SecondDelay", "--benchmark_list_tests", ranks=1
+    ).stdout.split()
+    assert len(names) == 2
+    blocked = names[0].replace("/", ",").replace(":", "=") + ".rank1.json"
+    (folder / blocked).mkdir(parents=True)
+    done = launcher.run(
+        "--benchmark_filter=Overlap/SecondDelay",
+        "--budget_ms=1",
+        f"--trace_out={folder}",
+        f"--benchmark_out={out}",
+    )
+    assert done.returncode == 0
+    assert done.stderr == (
+        "overlapbench: rows were measured without traces: rank 1: cannot write "
+        f"{folder}/{blocked}: is a directory\n"
+    )
+    rows = json.loads(out.read_text())["benchmarks"]
+    assert [row["name"] for row in rows] == names
+    assert not list(folder.glob("*.partial"))

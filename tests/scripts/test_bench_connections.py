@@ -1,0 +1,216 @@
+"""./bench --axis connections=1,8: a job for each value, and one result.
+
+The program is a fake that copies a result made for its job. What merges them is the real tool.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.scripts.conftest import BINARY, ROOT, World
+
+import samples
+from overlapbench.launch import read_launches
+
+VARIABLE = "CUDA_DEVICE_MAX_CONNECTIONS"
+PAIR = "Overlap/AllReduce+Gemm/bytes:1048576"
+# The last --benchmark_out counts. A file STATUS-8 is the exit status of the job of connections:8.
+MEASURE = """*)
+  for flag; do
+    case $flag in
+      --benchmark_out=*) out=${flag#*=} ;;
+      --axis=connections=*) job=${flag#--axis=connections=} ;;
+    esac
+  done
+  printf '<%s>' "$job"
+  status=0
+  [[ ! -e $RESULTS/status-$job ]] || read -r status <"$RESULTS/status-$job"
+  [[ ! ${out:-} || ! -e $RESULTS/$job ]] || cp "$RESULTS/$job" "$out"
+  exit "$status"
+  ;;
+esac"""
+
+
+@pytest.fixture
+def results(world: World, tmp_path: Path) -> Path:
+    """The results of the jobs, by value; the machine has two GPUs."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    world.environment |= {"RESULTS": str(folder), "GPUS": "2"}
+    answers, _, _ = BINARY.partition("*) printf")
+    world.fake(world.binary, answers + MEASURE)
+    world.fake(world.venv / "bin/python", f'exec {sys.executable} "$@"')
+    tools = world.repository / "tools"
+    (tools / "overlapbench").symlink_to(ROOT / "tools/overlapbench")
+    (tools / "merge_results.py").symlink_to(ROOT / "tools/merge_results.py")
+    for value in ("0", "1", "8"):
+        name = PAIR if value == "0" else f"{PAIR}/connections:{value}"
+        document = {
+            "context": samples.context(**{f"env_{VARIABLE}": value}),
+            "benchmarks": [samples.overlap(name.removeprefix("Overlap/"))],
+        }
+        (folder / value).write_text(json.dumps(document))
+    return folder
+
+
+def names(path: Path) -> list[str]:
+    (launch,) = read_launches([str(path)])
+    return [*launch.names]
+
+
+def test_a_job_for_each_value_and_one_result(world: World, results: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out" / "result.json"
+    out.parent.mkdir()
+    outcome = world.run("bench", "--axis", "connections=1,8,0", f"--benchmark_out={out}", "--x")
+    assert outcome.status == 0
+    assert outcome.output == "<1><8><0>"
+    start = "bench: starting 2 rank(s), backend cuda, connections:"
+    assert outcome.lines == [
+        *(f"{start}{value}" for value in (1, 8, 0)),
+        f"bench: the rows of all jobs are in {out}",
+    ]
+    calls = outcome.calls("mpirun")
+    assert f"-x {VARIABLE}=1 " in calls[0]
+    assert f"-x {VARIABLE}=8 " in calls[1]
+    assert VARIABLE not in calls[2]
+    assert all(" --x " in call for call in calls)
+    assert names(out) == [f"{PAIR}/connections:1", f"{PAIR}/connections:8", PAIR]
+    assert [path.name for path in out.parent.iterdir()] == [out.name]
+
+
+def test_one_value_is_one_job(world: World, results: Path, tmp_path: Path) -> None:
+    out = tmp_path / "result.json"
+    outcome = world.run("bench", "--axis=connections=8", "--benchmark_out", str(out))
+    assert (outcome.status, outcome.output) == (0, "<8>")
+    (call,) = outcome.calls("mpirun")
+    assert f"-x {VARIABLE}=8 " in call
+    assert out.read_text() == (results / "8").read_text()
+    assert outcome.calls("python") == []
+
+
+def test_without_a_result_there_is_nothing_to_merge(world: World, results: Path) -> None:
+    outcome = world.run("bench", "--axis=connections=1,8")
+    assert (outcome.status, outcome.output) == (0, "<1><8>")
+    assert outcome.calls("python") == []
+
+
+def test_the_ranks_of_a_host_file_get_the_variable(
+    world: World, results: Path, tmp_path: Path
+) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("node1 slots=2\n")
+    outcome = world.run("bench", "--hostfile", str(hosts), "--axis=connections=8")
+    (call,) = outcome.calls("mpirun")
+    assert f"--bind-to none -x {VARIABLE}=8 {world.binary} " in call
+
+
+@pytest.mark.parametrize("backend", ["host", "auto"])
+def test_the_host_backend_says_itself_that_it_has_no_such_axis(
+    world: World, results: Path, backend: str
+) -> None:
+    outcome = world.run("bench", f"--backend={backend}", "--axis=connections=1,8", GPUS="0")
+    assert outcome.output == "<1,8>"
+    (call,) = outcome.calls("mpirun")
+    assert VARIABLE not in call
+
+
+@pytest.mark.parametrize(
+    ("statuses", "worst", "jobs"),
+    [
+        ({"1": 3, "8": 1}, 3, "<1><8><0>"),
+        ({"8": 1}, 1, "<1><8><0>"),
+        ({"8": 130}, 130, "<1><8>"),
+        ({"1": 143}, 143, "<1>"),
+    ],
+)
+def test_the_worst_status_counts_and_a_signal_ends_all(
+    world: World, results: Path, tmp_path: Path, statuses: dict[str, int], worst: int, jobs: str
+) -> None:
+    for value, status in statuses.items():
+        (results / f"status-{value}").write_text(f"{status}\n")
+    out = tmp_path / "result.json"
+    outcome = world.run("bench", "--axis=connections=1,8,0", f"--benchmark_out={out}")
+    assert (outcome.status, outcome.output) == (worst, jobs)
+    assert len(names(out)) == jobs.count("<")
+    missing = json.loads(out.read_text()).get("incomplete", "").count(": missing")
+    assert missing == 3 - jobs.count("<")
+
+
+def test_jobs_without_a_row_leave_no_result(world: World, results: Path, tmp_path: Path) -> None:
+    for value in ("1", "8"):
+        (results / value).unlink()
+        (results / f"status-{value}").write_text("2\n")
+    out = tmp_path / "result.json"
+    outcome = world.run("bench", "--axis=connections=1,8", f"--benchmark_out={out}")
+    assert outcome.status == 2
+    assert len(outcome.lines) == 2
+    assert not out.exists()
+
+
+def test_a_result_that_cannot_be_written_is_told_before_the_first_job(
+    world: World, results: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "missing" / "result.json"
+    outcome = world.run("bench", "--axis=connections=1,8", f"--benchmark_out={out}")
+    assert outcome.status == 2
+    assert outcome.lines == [f"merge_results: {out}: cannot be written: No such file or directory"]
+    assert outcome.calls("mpirun") == []
+
+
+def test_what_cannot_be_merged_stays(world: World, results: Path, tmp_path: Path) -> None:
+    (results / "8").write_text("{")
+    out = tmp_path / "result.json"
+    outcome = world.run("bench", "--axis=connections=1,8", f"--benchmark_out={out}")
+    assert outcome.status == 2
+    assert not out.exists()
+    assert names(tmp_path / "result.json.connections-1") == [f"{PAIR}/connections:1"]
+
+
+def test_charts_are_drawn_of_all_jobs(world: World, results: Path, tmp_path: Path) -> None:
+    charts = tmp_path / "charts"
+    outcome = world.run("bench", "--axis=connections=1,8", "--charts", str(charts))
+    assert outcome.calls("python")[-1].endswith(
+        f"slowdown_chart.py {charts}/result.json -o {charts}"
+    )
+    assert len(names(charts / "result.json")) == 2
+
+
+def test_the_ranks_of_a_launcher_get_the_axis_as_it_is(world: World, results: Path) -> None:
+    outcome = world.run("bench", "--axis=connections=1,8", PMIX_RANK="0")
+    assert outcome.output == "<1,8>"
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        *(
+            (
+                [f"--axis=connections={values}"],
+                "--axis connections takes whole numbers from 0 to 32, as in 1,8,32; got"
+                f" '{values}'",
+            )
+            for values in ("33", "1,x", "8,", "-1", "")
+        ),
+        (["--axis=connections=1,8,1"], "--axis connections has 1 twice"),
+        (
+            ["--axis", "connections=1", "--axis", "connections=8"],
+            "--axis connections is given twice; give its values in one list",
+        ),
+        (
+            ["--axis=connections=1,8", "--benchmark_format", "json"],
+            "--benchmark_format takes one value of connections: each is a job; use --benchmark_out",
+        ),
+        (
+            ["--samples_out=x.csv", "--axis=connections=1,8"],
+            "--samples_out takes one value of connections: each is a job; use --benchmark_out",
+        ),
+        (["--tune=A+B", "--axis=connections=8"], "write --tune PAIR/connections:8"),
+    ],
+)
+def test_what_is_refused_starts_no_job(
+    world: World, results: Path, flags: list[str], complaint: str
+) -> None:
+    outcome = world.run("bench", *flags)
+    assert (outcome.status, outcome.lines) == (2, [f"bench: {complaint}"])
+    assert outcome.calls("mpirun") == []

@@ -1,0 +1,115 @@
+"""Callables as callbacks: which stream is the current one, and what they say; without a GPU."""
+
+import contextlib
+import ctypes
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from overlapbench.callables import HOST, Verdict, Work, Wrapped, describe, on_stream
+from overlapbench.interface import TEXT_BYTES, Answer
+
+STREAM = 0xBEEF
+DEVICE = 3
+Entered = list[tuple[str, int, int]]
+
+
+def ask(function: Callable[..., object], judges: bool = False) -> tuple[int, str, Answer]:
+    """Call a callback as the library does; return its status, its text and its answer."""
+    answer = Answer()
+    callback = Wrapped(HOST).callback(function, judges)
+    status = callback(None, STREAM, ctypes.byref(answer))
+    return status, answer.text.decode(), answer
+
+
+@pytest.fixture
+def current(monkeypatch: pytest.MonkeyPatch) -> Entered:
+    """Put stand-ins in place of PyTorch and CuPy; return the streams that are current."""
+    inside: Entered = []
+
+    @contextlib.contextmanager
+    def entered(library: str, stream: int, device: int) -> Iterator[None]:
+        inside.append((library, stream, device))
+        yield
+        inside.pop()
+
+    class Reusable:
+        def __init__(self, library: str, stream: int, device: int) -> None:
+            self._arguments = library, stream, device
+
+        def __enter__(self) -> None:
+            self._open = entered(*self._arguments)
+            self._open.__enter__()
+
+        def __exit__(self, *_: object) -> None:
+            self._open.__exit__(None, None, None)
+
+    torch = SimpleNamespace(
+        ExternalStream=lambda stream, device: Reusable("torch", stream, device),
+        stream=lambda stream: stream,
+    )
+    cupy = SimpleNamespace(ExternalStream=lambda stream, device: Reusable("cupy", stream, device))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=torch))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cupy))
+    return inside
+
+
+def test_the_lanes_stream_is_the_current_one_of_every_library(current: Entered) -> None:
+    seen: list[Entered] = []
+    call = on_stream(lambda: seen.append(list(current)), DEVICE)
+    for _ in range(2):
+        call(STREAM)
+    assert seen == [[("torch", STREAM, DEVICE), ("cupy", STREAM, DEVICE)]] * 2
+    assert current == []
+
+
+def test_on_the_host_there_is_no_current_stream(current: Entered) -> None:
+    seen: list[Entered] = []
+    on_stream(lambda: seen.append(list(current)), HOST)(0)
+    assert seen == [[]]
+
+
+def test_a_parameter_named_stream_gets_it() -> None:
+    assert on_stream(lambda stream: stream, DEVICE)(STREAM) == STREAM
+    assert on_stream(lambda *, stream=1: stream, HOST)(0) == 0
+
+
+def test_a_callable_that_cannot_know_its_stream_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("torch", "cupy"):
+        monkeypatch.delitem(sys.modules, library, raising=False)
+    with pytest.raises(RuntimeError, match="take a parameter named `stream`"):
+        on_stream(lambda: None, DEVICE)(STREAM)
+
+
+def test_an_exception_is_one_line_and_is_kept() -> None:
+    def fail() -> None:
+        raise ValueError("a\n  b " + "é" * TEXT_BYTES)
+
+    wrapped, answer = Wrapped(HOST), Answer()
+    assert wrapped.callback(fail)(None, None, ctypes.byref(answer)) == 1
+    text = answer.text.decode()
+    assert text.startswith("ValueError: a b é")
+    assert TEXT_BYTES - 3 < len(answer.text) < TEXT_BYTES
+    assert isinstance(wrapped.raised[0], ValueError)
+    assert describe(KeyboardInterrupt()) == "KeyboardInterrupt"
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [(None, ""), (True, ""), (False, "the result is wrong"), (Verdict(fault="no"), "no")],
+)
+def test_what_a_check_returns_is_the_verdict(result: object, text: str) -> None:
+    assert ask(lambda: result, judges=True)[:2] == (0, text)
+    assert ask(lambda: result)[:2] == (0, "")
+
+
+def test_a_verdict_has_its_numbers() -> None:
+    *_, answer = ask(lambda: Verdict(0.25, 0.5), judges=True)
+    assert (answer.max_rel_err, answer.tolerance) == (0.25, 0.5)
+
+
+def test_a_work_is_of_a_known_kind() -> None:
+    with pytest.raises(ValueError, match="kind is 'both', must be one of comp, comm, copy"):
+        Work(lambda: None, kind="both")

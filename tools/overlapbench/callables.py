@@ -1,0 +1,152 @@
+"""Callables as the C interface's callbacks: on which stream they enqueue, and what they raise.
+
+On the cuda backend a callable runs with the lane's stream as the current one of PyTorch and of
+CuPy, as far as these are imported. If it has a parameter named `stream`, it also gets the stream, a
+cudaStream_t as a whole number. On the host backend it runs on the lane's own thread, and `stream`
+is 0.
+"""
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from overlapbench.interface import (
+    CLASSES,
+    NO_CALLBACK,
+    TEXT_BYTES,
+    Answer,
+    Callback,
+    Callbacks,
+    MeasureError,
+    WorkEntry,
+)
+
+HOST = -1  # the number of no GPU
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found; an error above the tolerance, or a fault, is a wrong result."""
+
+    max_rel_err: float = 0.0
+    tolerance: float = 0.0
+    fault: str = ""  # one line
+
+
+@dataclass(frozen=True)
+class Work:
+    """A callable with what verifies it.
+
+    run      enqueues the work on the current stream and returns without waiting for it; it may be
+             called any number of times
+    verify   checks the result of one `run` after one `reset`: True, None or a Verdict; False is a
+             wrong result. It may wait
+    reset    before that: fills the inputs, and poisons the outputs
+    kind     "comp", "comm" or "copy"; a communication may wait for other ranks
+    """
+
+    run: Callable[..., object]
+    verify: Callable[..., object] | None = None
+    reset: Callable[..., object] | None = None
+    kind: str = "comp"
+
+    def __post_init__(self) -> None:
+        if self.kind not in CLASSES:
+            raise ValueError(f"kind is {self.kind!r}, must be one of {', '.join(CLASSES)}")
+
+
+@dataclass
+class Wrapped:
+    """The callbacks of one row, to be kept for as long as anything may call them."""
+
+    device: int
+    raised: list[BaseException] = field(default_factory=list)
+    kept: list[Any] = field(default_factory=list)
+
+    def entry(self, name: str, work: Work, kind: str, gated: bool) -> WorkEntry:
+        """Return a work as the interface takes it."""
+        callbacks = Callbacks(
+            self.callback(work.run),
+            self.callback(work.reset) if work.reset else NO_CALLBACK,
+            self.callback(work.verify, judges=True) if work.verify else NO_CALLBACK,
+        )
+        return WorkEntry(name.encode(), CLASSES[kind], not gated, callbacks, None)
+
+    def callback(self, function: Callable[..., object], judges: bool = False) -> Any:
+        """Return a callback that never raises; `judges`: what the function returns is a verdict."""
+        call = on_stream(function, self.device)
+
+        def callback(_context: object, stream: int | None, answer: Any) -> int:
+            try:
+                result = call(stream or 0)
+                if judges:
+                    _write(answer.contents, _verdict(result))
+            except BaseException as error:
+                self.raised.append(error)
+                _write(answer.contents, Verdict(fault=describe(error)))
+                return 1
+            return 0
+
+        kept = Callback(callback)
+        self.kept.append(kept)
+        return kept
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception as one line."""
+    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split()))))
+
+
+def on_stream(function: Callable[..., object], device: int) -> Callable[[int], object]:
+    """Return what calls the function with a stream as the current one."""
+    if not callable(function):
+        raise TypeError(f"{function!r} cannot be called")
+    takes_stream = _takes_stream(function)
+    contexts: dict[int, list[Any]] = {}
+
+    def call(stream: int) -> object:
+        with contextlib.ExitStack() as stack:
+            if device != HOST:
+                if stream not in contexts:
+                    contexts[stream] = list(_contexts(stream, device))
+                    if not contexts[stream] and not takes_stream:
+                        raise MeasureError(
+                            "neither PyTorch nor CuPy is imported: take a parameter named `stream`"
+                        )
+                for context in contexts[stream]:
+                    stack.enter_context(context)
+            return function(stream=stream) if takes_stream else function()
+
+    return call
+
+
+def _takes_stream(function: Callable[..., object]) -> bool:
+    try:
+        return "stream" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some built-in functions have none
+        return False
+
+
+def _contexts(stream: int, device: int) -> Iterator[Any]:
+    if torch := sys.modules.get("torch"):
+        yield torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device))
+    if cupy := sys.modules.get("cupy"):
+        yield cupy.cuda.ExternalStream(stream, device)
+
+
+def _verdict(result: object) -> Verdict:
+    match result:
+        case Verdict():
+            return result
+        case None:
+            return Verdict()
+        case _:
+            return Verdict(fault="" if result else "the result is wrong")
+
+
+def _write(answer: Answer, verdict: Verdict) -> None:
+    answer.max_rel_err, answer.tolerance = verdict.max_rel_err, verdict.tolerance
+    answer.text = verdict.fault.encode()[: TEXT_BYTES - 1].decode(errors="ignore").encode()

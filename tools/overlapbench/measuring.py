@@ -1,0 +1,431 @@
+"""Measuring your own callables as the suite measures its workloads (docs/measuring-your-own.md).
+
+    import overlapbench as ob
+
+    row = ob.measure(comp=lambda: torch.mm(a, b, out=c), comm=lambda: dist.all_reduce(g), n=4096)
+    print(row)
+
+Everything between the callables and the row is the suite's own: they run once ungated, are
+verified, and are then sampled in turn, alone and together, cold, behind the start gate.
+
+All ranks make the same calls. The first one starts MPI, opens the device, and measures known
+delays, which takes a second; `configure` can be called before it.
+
+Errors. ValueError for what no rank can measure: a bad name, an unknown value. MeasureError where
+the library is missing, the launcher does not fit, or an earlier row has ended the measuring. What
+goes wrong in a row is the row's own: its `state` and `reason`, and what a callable raised.
+"""
+
+import atexit
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from overlapbench import callables, torch_ranks
+from overlapbench.callables import Verdict, Work
+from overlapbench.interface import ALONE, PAIR, SCHEDULE, MeasureError, Suite
+from overlapbench.interface import Step as StepPlace
+from overlapbench.output import replace_file, require_file
+from overlapbench.result import Result, ResultError, State, parse_result
+from overlapbench.result import Row as ReadRow
+
+__all__ = [
+    "MeasureError",
+    "Row",
+    "Step",
+    "Verdict",
+    "Work",
+    "configure",
+    "do_bench",
+    "init_torch_distributed",
+    "measure",
+    "measure_alone",
+    "measure_row",
+    "measure_schedule",
+    "results",
+]
+
+Function = Callable[..., object]
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_LABEL = re.compile(r"[a-z][a-z0-9_]*")
+_VALUE = re.compile(r"[^\s/,=:]+")
+_SHOWN = (
+    *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "coverage", "comp_slowdown"),
+    *("comm_slowdown", "sequential_ms", "bound_ms", "pct_of_bound", "speedup", "exposed_comm_ms"),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a schedule: a callable on a lane.
+
+    Steps of a lane run in their order. `after` names earlier steps, of any lane, that must end
+    before this one starts. Steps that share a callable are the same work, whose time alone they
+    have in the bound.
+    """
+
+    name: str
+    lane: str
+    run: Function | Work
+    after: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured row; times are in milliseconds, and the maximum over the ranks."""
+
+    read: ReadRow = field(repr=False)
+    document: Mapping[str, Any] = field(repr=False)  # as ./bench writes it for this row alone
+    titles: Mapping[str, tuple[str, str]] = field(repr=False)  # by counter, with its unit
+    exception: BaseException | None = None  # that a callable raised
+
+    @property
+    def name(self) -> str:
+        return str(self.read.name)
+
+    @property
+    def state(self) -> State:
+        return self.read.state
+
+    @property
+    def reason(self) -> str:
+        """Why the row has its state; of a good row a finding, or ""."""
+        return self.read.reason
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the figures are what the name says, and certain enough."""
+        return self.read.trusted
+
+    @property
+    def time_ms(self) -> float:
+        """The median time of the row's own run; NaN if nothing was measured."""
+        return self.read.time_ms
+
+    @property
+    def counters(self) -> Mapping[str, float]:
+        """Every counter of the row (docs/metrics.md)."""
+        return self.read.counters
+
+    def __getitem__(self, counter: str) -> float:
+        """Return a counter; KeyError says why there is none."""
+        if counter not in self.counters:
+            raise KeyError(f"{self.name} has no {counter}: {self.read.problem or 'see counters'}")
+        return self.counters[counter]
+
+    def interval(self, counter: str) -> tuple[float, float] | None:
+        """Return the 95 % interval of a counter, or of "time" in ms; None where there is none."""
+        return self.read.intervals.get(counter)
+
+    C = property(lambda self: self["comp_ms"], doc="The computation alone, in ms.")
+    M = property(lambda self: self["comm_ms"], doc="The communication alone, in ms.")
+    T = property(lambda self: self.time_ms, doc="The row's own run: of a pair, both together.")
+    slowdown = property(lambda self: self["slowdown"], doc="T / max(C, M); 1 is perfect.")
+    efficiency = property(lambda self: self["efficiency"], doc="(C + M - T) / min(C, M).")
+    coverage = property(lambda self: self["coverage"], doc="How much the sides ran together.")
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}  {self.state.value}{self.reason and ': '}{self.reason}"]
+        shown = [name for name in _SHOWN if name in self.counters]
+        if "overlap_ms" not in shown and self.state is not State.ERROR:
+            lines.append(self._line("time", self.time_ms))
+        lines += [self._line(name, self.counters[name]) for name in shown]
+        return "\n".join(lines)
+
+    def _line(self, name: str, value: float) -> str:
+        title, unit = self.titles.get(name, (name, ""))
+        line = f"  {title:<14}{value:10.4g} {unit:<3}"
+        if bounds := self.interval(name):
+            line += f"  {bounds[0]:.4g} to {bounds[1]:.4g}"
+        return line.rstrip()
+
+
+@dataclass(eq=False)
+class _ResultFile:
+    """The rows that go to one file; `path` is None on other ranks than 0."""
+
+    path: Path | None
+    rows: list[Row] = field(default_factory=list)
+
+    def write(self, incomplete: str) -> None:
+        """Write what is there, and why it is not all; "": it is."""
+        if self.path is None or not self.rows:
+            return
+        entries = [entry for row in self.rows for entry in row.document["benchmarks"]]
+        document = dict(self.rows[0].document) | {"benchmarks": entries}
+        if incomplete:
+            document["incomplete"] = incomplete
+        replace_file(self.path, (json.dumps(document, indent=2) + "\n").encode())
+
+
+@dataclass
+class _Process:
+    """What this process measures with, and the files that its rows go to."""
+
+    flags: list[str] = field(default_factory=list)
+    suite: Suite | None = None
+    files: list[_ResultFile] = field(default_factory=list)
+    kept: list[callables.Wrapped] = field(default_factory=list)  # of rows that may still run
+
+    def open(self) -> Suite:
+        if self.suite is None:
+            self.suite = Suite(self.flags)
+            atexit.register(self.suite.close)
+        return self.suite
+
+
+_process = _Process()
+
+
+def configure(
+    *,
+    backend: str | None = None,
+    budget_ms: int | None = None,
+    precision: float | None = None,
+    timeout_s: int | None = None,
+    host_cores: int | None = None,
+    gate: bool = True,
+    self_test: bool = True,
+) -> None:
+    """Set how everything in this process is measured; MeasureError after the first measurement.
+
+    backend     "cuda", "host", or "auto": cuda if a GPU is visible
+    budget_ms   measuring time per row, in milliseconds (600)
+    precision   percentage to which a row is measured (1; host 5); 0: always the whole budget
+    timeout_s   of every wait, in seconds (60): after it a row is an error
+    host_cores  host backend: cores of a rank
+    gate        False: nothing starts behind a gate, for profilers
+    self_test   False: known delays are not measured first
+    """
+    if _process.suite is not None:
+        raise MeasureError("configure() comes before the first measurement")
+    values = {
+        "backend": backend,
+        "budget_ms": budget_ms,
+        "precision": precision,
+        "timeout_s": timeout_s,
+        "host_cores": host_cores,
+    }
+    flags = [f"--{name}={value}" for name, value in values.items() if value is not None]
+    _process.flags = [
+        *flags,
+        *([] if gate else ["--gate=off"]),
+        *([] if self_test else ["--no-self-test"]),
+    ]
+
+
+def init_torch_distributed(backend: str | None = None, **options: Any) -> None:
+    """Call torch.distributed.init_process_group with the launcher's ranks, and set the GPU.
+
+    It sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, which are the same that
+    torchrun sets. `backend`: "nccl" by default on the cuda backend, "gloo" on the host's. All other
+    options are passed on.
+    """
+    torch_ranks.init(_process.open(), backend, **options)
+
+
+def measure(
+    *,
+    comp: Function | Work,
+    comm: Function | Work,
+    name: str = "mine",
+    first: str | None = None,
+    streams: int | None = None,
+    cache: str | None = None,
+    cadence: str | None = None,
+    comp_sms: int | None = None,
+    comp_priority: int | None = None,
+    comm_priority: int | None = None,
+    gated: bool = True,
+    **labels: str | int,
+) -> Row:
+    """Measure a computation beside a communication or copy: C and M alone, T both together.
+
+    `name` is a word: the row is Overlap/NAMEComm+NAMEComp/LABEL:VALUE/.... The other settings are
+    the axes of Overlap (docs/method.md), such as cache="warm" or first="comm". With gated=False no
+    gate is closed, for callables that wait for the device: the host's part is then in the times,
+    and the name says gate:off.
+    """
+    axes = {
+        "first": first,
+        "streams": streams,
+        "cache": cache,
+        "cadence": cadence,
+        "comp_sms": comp_sms,
+        "comp_priority": comp_priority,
+        "comm_priority": comm_priority,
+    }
+    works = {"comp": _work(comp), "comm": _work(comm)}
+    kinds = {"comp": "comp", "comm": "copy" if works["comm"].kind == "copy" else "comm"}
+    return _measure(PAIR, name, works, kinds, gated, labels, axes)
+
+
+def measure_schedule(
+    steps: Sequence[Step],
+    *,
+    name: str = "mine",
+    cache: str | None = None,
+    cadence: str | None = None,
+    gated: bool = True,
+    **labels: str | int,
+) -> Row:
+    """Measure steps on named lanes, each a stream: T, the same steps in sequence, and the bound.
+
+    The bound is the longest path through the steps with each at the time it takes alone. Steps are
+    enqueued in their order. The row is Schedule/NAME/LABEL:VALUE/....
+    """
+    places = {step.name: place for place, step in enumerate(steps)}
+    if len(places) != len(steps):
+        raise ValueError("two steps have the same name")
+    works: dict[str, Work] = {}
+    names: dict[int, str] = {}  # by callable
+    made = []
+    for place, step in enumerate(steps):
+        work_name = names.setdefault(id(step.run), step.name)
+        works.setdefault(work_name, _work(step.run))
+        for earlier in step.after:
+            if places.get(earlier, place) >= place:
+                raise ValueError(f"step {step.name!r} comes after {earlier!r}, no earlier step")
+        after = [places[earlier] for earlier in step.after]
+        made.append(StepPlace(step.lane, step.name, list(works).index(work_name), after))
+    kinds = {name: work.kind for name, work in works.items()}
+    axes = {"cache": cache, "cadence": cadence}
+    return _measure(SCHEDULE, name, works, kinds, gated, labels, axes, made)
+
+
+def measure_alone(
+    run: Function | Work,
+    *,
+    name: str = "mine",
+    cache: str | None = None,
+    cadence: str | None = None,
+    gated: bool = True,
+    **labels: str | int,
+) -> Row:
+    """Measure one callable: the row Compute/NAME/LABEL:VALUE/...; of a communication Comm/NAME."""
+    work = _work(run)
+    axes = {"cache": cache, "cadence": cadence}
+    return _measure(ALONE, name, {name: work}, {name: work.kind}, gated, labels, axes)
+
+
+def measure_row(name: str) -> Row:
+    """Measure one of the suite's own rows, for comparing callables with it in the same process.
+
+    `name` is what `./bench --benchmark_list_tests` prints. Its axes may have other values, as by
+    --axis, and may be left out where only one row is left: measure_row("Comm/AllReduce/bytes:64M").
+    ValueError where there is no such row here, or are several.
+    """
+    suite = _process.open()
+    torch_ranks.require_same(suite.place)
+    return _keep(suite.measure_own(name), callables.Wrapped(suite.place.device))
+
+
+def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> float:
+    """Return the median time of a callable in milliseconds, cold and behind the start gate.
+
+    For those who use triton.testing.do_bench. Takes the settings of measure_alone, which also has
+    the intervals. MeasureError unless the row is measured and means what its name says.
+    """
+    row = measure_alone(run, name=name, **settings)
+    if not row.state.comparable:
+        raise MeasureError(f"{row.name}: {row.reason}") from row.exception
+    return row.time_ms
+
+
+@contextlib.contextmanager
+def results(path: str | Path) -> Iterator[list[Row]]:
+    """Write the rows that are measured inside to a result file, as ./bench does.
+
+    Rank 0 writes it, anew after every row, and says that it is incomplete until the block ends.
+    ResultError where the file cannot be written. Gives the list of rows.
+    """
+    suite = _process.open()
+    file = _ResultFile(Path(path) if suite.place.rank == 0 else None)
+    # The other ranks would wait for one that raises alone.
+    if refusal := suite.broadcast(_refusal(file.path)):
+        raise ResultError(refusal)
+    _process.files.append(file)
+    try:
+        yield file.rows
+    except BaseException as error:
+        file.write(callables.describe(error))
+        raise
+    else:
+        file.write("")
+    finally:
+        _process.files.remove(file)
+
+
+def _refusal(path: Path | None) -> str:
+    try:
+        if path is not None:
+            require_file(path)
+    except ResultError as error:
+        return str(error)
+    return ""
+
+
+def _work(given: Function | Work) -> Work:
+    return given if isinstance(given, Work) else Work(given)
+
+
+def _measure(
+    kind: int,
+    name: str,
+    works: Mapping[str, Work],
+    kinds: Mapping[str, str],
+    gated: bool,
+    labels: Mapping[str, str | int],
+    axes: Mapping[str, str | int | None],
+    steps: Sequence[StepPlace] = (),
+) -> Row:
+    _check_names(name, labels)
+    suite = _process.open()
+    torch_ranks.require_same(suite.place)
+    wrapped = callables.Wrapped(suite.place.device)
+    entries = [wrapped.entry(one, work, kinds[one], gated) for one, work in works.items()]
+    text = suite.measure(
+        kind,
+        name,
+        entries,
+        wrapped.callback(lambda: None),
+        steps,
+        [f"{label}={value}" for label, value in labels.items()],
+        [f"{axis}={value}" for axis, value in axes.items() if value is not None],
+    )
+    return _keep(text, wrapped)
+
+
+def _keep(text: str, wrapped: callables.Wrapped) -> Row:
+    """Return the row, and write it to the files."""
+    row = _row(text, wrapped)
+    for file in _process.files:
+        file.rows.append(row)
+        file.write("the run goes on, or was ended without a word")
+    for error in wrapped.raised:
+        if not isinstance(error, Exception):  # Ctrl-C
+            raise error
+    return row
+
+
+def _row(text: str, wrapped: callables.Wrapped) -> Row:
+    result: Result = parse_result("the row", text)
+    titles = {name: (one.title, one.unit) for name, one in result.table.counters.items()}
+    row = Row(result.rows[0], json.loads(text), titles, next(iter(wrapped.raised), None))
+    if row.state is State.ERROR:
+        _process.kept.append(wrapped)  # what hangs may still call them
+    return row
+
+
+def _check_names(name: str, labels: Mapping[str, str | int]) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"name is {name!r}, must be letters and digits, the first a letter")
+    for label, value in labels.items():
+        if not _LABEL.fullmatch(label):
+            raise ValueError(f"{label!r} is no label: small letters, digits and _, as in n=4096")
+        if not _VALUE.fullmatch(str(value)):
+            raise ValueError(f"{label} is {value!r}, must have no space and none of / , = :")
