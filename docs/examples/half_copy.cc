@@ -1,4 +1,4 @@
-// Prefetch: a computation that needs the first half of a copy hides the second half.
+// HalfCopy: a computation that needs the first half of a copy hides the second half.
 //
 //   copies    first half   second half
 //   kernels                compute
@@ -10,11 +10,11 @@
 namespace overlapbench::families {
 namespace {
 
-std::vector<Run> PrefetchRuns(const WorkloadSpec& copy_spec, const WorkloadSpec& kernel_spec,
+std::vector<Run> HalfCopyRuns(const WorkloadSpec& copy_spec, const WorkloadSpec& kernel_spec,
                               const Settings& settings) {
   const Work copy = MakeWork(copy_spec, settings, "copy");
   const Work compute = MakeWork(kernel_spec, settings, "compute");
-  Run run{.name = "prefetch"};
+  Run run{.name = "half copy"};
   const std::size_t copies = run.schedule.AddLane({"copies"});
   const std::size_t kernels = run.schedule.AddLane({"kernels"});
   const std::size_t first_half = run.schedule.Add(copies, copy, {.part = {0, 2}});
@@ -23,7 +23,7 @@ std::vector<Run> PrefetchRuns(const WorkloadSpec& copy_spec, const WorkloadSpec&
   return WithSoloRuns(run);
 }
 
-Remark ReportPrefetch(const Measurement& measurement, benchmark::UserCounters& counters) {
+Remark ReportHalfCopy(const Measurement& measurement, benchmark::UserCounters& counters) {
   const Series copy_ms = measurement.Total_ms("copy");
   const Series alone_ms = copy_ms + measurement.Total_ms("compute");
   ReportBound(measurement, counters);
@@ -34,19 +34,19 @@ Remark ReportPrefetch(const Measurement& measurement, benchmark::UserCounters& c
 std::vector<Scenario> Scenarios(const Catalog& catalog) {
   const WorkloadSpec& copy = catalog.workloads.Find("HostToDevice");
   const WorkloadSpec& kernel = catalog.workloads.Find("StreamKernel");
-  Scenario scenario = ScenarioOf("Prefetch/HostToDevice+StreamKernel", {&copy, &kernel},
+  Scenario scenario = ScenarioOf("HalfCopy/HostToDevice+StreamKernel", {&copy, &kernel},
                                  {{"bytes", "16M"}, {"array_bytes", "16M"}, {"blocks", "4"}});
   scenario.runs = [&copy, &kernel](const Settings& settings) {
-    return PrefetchRuns(copy, kernel, settings);
+    return HalfCopyRuns(copy, kernel, settings);
   };
-  scenario.report = ReportPrefetch;
+  scenario.report = ReportHalfCopy;
   return {scenario};
 }
 
 }  // namespace
 
-Family Prefetch() {
-  Family family{.name = "Prefetch",
+Family HalfCopy() {
+  Family family{.name = "HalfCopy",
                 .about = "A computation beside the second half of a copy.",
                 .lead = {"pct_of_bound", "hidden_copy"}};
   family.counters = {{"hidden_copy", "", Better::kHigher, Range::kSigned, "hidden",
