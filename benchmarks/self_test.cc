@@ -9,6 +9,7 @@ namespace overlapbench {
 namespace {
 
 constexpr const char* kPair = "Overlap/SecondDelay+Delay/";
+constexpr int kAttempts = 3;  // a passing disturbance spoils one, a wrong method all
 
 double ExpectedSlowdown(const Settings& settings) {
   const auto first = static_cast<double>(settings.Integer("delay_us"));
@@ -48,8 +49,13 @@ SelfTest RunSelfTest(Suite& suite, const std::vector<Benchmark>& known) {
   for (const Benchmark& benchmark : known) {
     progress.set_benchmark("the self-test");
     const double expected = ExpectedSlowdown(benchmark.settings);
-    const double measured = MeasuredSlowdown(suite, benchmark);
-    test.passed = test.passed && std::abs(measured / expected - 1) <= tolerance;
+    double measured = 0;
+    bool is_right = false;
+    for (int attempt = 0; attempt < kAttempts && !is_right; ++attempt) {
+      measured = MeasuredSlowdown(suite, benchmark);
+      is_right = std::abs(measured / expected - 1) <= tolerance;
+    }
+    test.passed = test.passed && is_right;
     figures +=
         fmt::format("{} {:.2f} of {:.2f}", figures.empty() ? "slowdown" : ",", measured, expected);
   }

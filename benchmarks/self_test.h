@@ -1,8 +1,9 @@
 // SelfTest: measures what is known, before anything else is measured.
 //
 // Two delays of known lengths run beside each other: on two streams they must take as long as the
-// longer one, on one stream as long as both. A machine on which they do not, because something else
-// has its cores or its GPU, measures nothing that can be trusted.
+// longer one, on one stream as long as both. A pair that comes out wrong gets two more attempts,
+// since what disturbed it may have been brief. A machine on which it stays wrong, because something
+// else has its cores or its GPU, measures nothing that can be trusted.
 #pragma once
 
 #include <string>
@@ -21,7 +22,8 @@ struct SelfTest {
 // The rows of two delays, whatever axes the user chose. Catalog and table must outlive them.
 std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTable& table);
 
-// Called by all ranks together, who get the same verdict. Takes about a second. After a FatalError
+// Called by all ranks together, who get the same verdict. Takes about a second if nothing
+// is wrong. After a FatalError
 // the session is left in the suite, since nothing may be destroyed then (session.h).
 SelfTest RunSelfTest(Suite& suite, const std::vector<Benchmark>& known);
 
