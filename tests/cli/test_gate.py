@@ -71,7 +71,9 @@ def test_an_injected_delay_fails_and_is_named(launcher: "Launcher", tmp_path: Pa
     assert done.returncode == 1, done.stdout + done.stderr
     assert failing(tmp_path) == {SLOW: "slower"}
     assert SLOW in done.stdout
-    assert f"1 measured again: {SLOW}" in done.stderr
+    # A busy machine may give another row a second look as well.
+    again = [line for line in done.stderr.splitlines() if "measured again: " in line]
+    assert any(SLOW in line for line in again), done.stderr
 
 
 @pytest.mark.alone
