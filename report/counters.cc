@@ -161,6 +161,9 @@ std::vector<Counter> TraceCounters() {
        "why"},
       {"traced_ms", "ms", kLower, Range::kPositive, "traced",
        "mean time of the traced samples, on the rank where it is longest; the shares are of it"},
+      {"trace_cost_pct", "%", kLower, Range::kSigned, "trace costs",
+       "100 x (traced_ms / T - 1): by how much watching changed the row, from its gate's opening "
+       "on"},
       {"only_comp_pct", "%", kNeither, kShare, "only COMP",
        "share in which computation ran, and nothing else"},
       {"only_comm_pct", "%", kLower, kShare, "only COMM",

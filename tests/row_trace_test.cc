@@ -65,19 +65,22 @@ class RowTraceTest : public RanksOnEachBackend {
     return TraceRow(*session_, *watch);
   }
 
-  // The shares of a pair of delays of 4 and 2 ms. Of up to twenty traces the first that is as
-  // expected, else the last: other processes may spoil some on the host, but hardly twenty.
-  Shares PairOn(int streams, const Shares& expected) {
+  // The shares of a pair of delays of 4 and 2 ms, which takes `expected_ms`. Of up to twenty traces
+  // the first that is as expected, else the last: other processes may spoil some on the host, but
+  // hardly twenty.
+  Shares PairOn(int streams, double expected_ms, const Shares& expected) {
     Run run{.name = "pair"};
     const auto comp = run.schedule.AddLane({"comp"});
     const auto comm = streams == 1 ? comp : run.schedule.AddLane({"comm"});
     run.schedule.Add(comm, Delay("second", WorkClass::kComm, 2000us));
     run.schedule.Add(comp, Delay("first", WorkClass::kCompute, 4000us));
     Open(run);
+    const double tolerance_ms = 0.025 * expected_ms;
     const auto is_right = [&](const Shares& shares) {
-      return std::ranges::all_of(expected, [&](const auto& one) {
-        return std::abs(shares.at(one.first) - one.second) <= kTolerance_pct;
-      });
+      return std::abs(shares.at("traced_ms") - expected_ms) <= tolerance_ms &&
+             std::ranges::all_of(expected, [&](const auto& one) {
+               return std::abs(shares.at(one.first) - one.second) <= kTolerance_pct;
+             });
     };
     Shares shares;
     for (int left = GetParam() == Backend::kHost ? 20 : 1; left > 0; --left) {
@@ -86,13 +89,14 @@ class RowTraceTest : public RanksOnEachBackend {
       shares = SharesOf(trace);
       if (is_right(shares)) break;
     }
+    EXPECT_NEAR(shares.at("traced_ms"), expected_ms, tolerance_ms);
     for (const auto& [name, share] : expected)
       EXPECT_NEAR(shares.at(name), share, kTolerance_pct) << name;
     return shares;
   }
-  static Shares SharesOf(const RowTrace& trace) {
+  static Shares SharesOf(const RowTrace& trace, double total_ms = 1) {
     benchmark::UserCounters counters;
-    ReportBreakdown(trace, counters);
+    ReportBreakdown(trace, total_ms, counters);
     Shares shares;
     for (const auto& [name, counter] : counters) shares[name] = counter.value;
     return shares;
@@ -120,8 +124,7 @@ const std::vector<std::string> kCauses = {"idle_ranks_pct", "idle_gate_pct", "id
 
 TEST_P(RowTraceTest, TwoStreamsAreHalfBothAndHalfComputation) {
   const Shares shares = PairOn(
-      2, {{"only_comp_pct", 50}, {"comp_comm_pct", 50}, {"only_comm_pct", 0}, {"idle_pct", 0}});
-  EXPECT_NEAR(shares.at("traced_ms"), 4, 0.1);
+      2, 4, {{"only_comp_pct", 50}, {"comp_comm_pct", 50}, {"only_comm_pct", 0}, {"idle_pct", 0}});
   EXPECT_EQ(Sum(shares, {"only_mem_pct", "comp_mem_pct", "comm_mem_pct", "comp_comm_mem_pct"}), 0);
   EXPECT_NEAR(shares.at("overlap_pct"), 100, 2);
   EXPECT_NEAR(Sum(shares, kSets), 100, 1e-9);
@@ -130,8 +133,7 @@ TEST_P(RowTraceTest, TwoStreamsAreHalfBothAndHalfComputation) {
 
 TEST_P(RowTraceTest, OneStreamIsOneAfterTheOther) {
   const Shares shares =
-      PairOn(1, {{"only_comp_pct", 200.0 / 3}, {"only_comm_pct", 100.0 / 3}, {"idle_pct", 0}});
-  EXPECT_NEAR(shares.at("traced_ms"), 6, 0.15);
+      PairOn(1, 6, {{"only_comp_pct", 200.0 / 3}, {"only_comm_pct", 100.0 / 3}, {"idle_pct", 0}});
   EXPECT_EQ(shares.at("comp_comm_pct"), 0);
   EXPECT_EQ(shares.at("overlap_pct"), 0);
 }
@@ -167,10 +169,18 @@ TEST_P(RowTraceTest, AStreamingRunIsRecordedAsOftenAsItIsEnqueued) {
   const RowTrace trace = Trace();
   ASSERT_EQ(trace.fault, "");
   for (const TracedSample& sample : trace.samples) {
-    for (const std::uint64_t mark : {1, 2})
-      EXPECT_EQ(std::ranges::count(sample.activities, mark, &Activity::mark), 20 + (mark == 1));
+    for (const std::uint64_t mark : {1, 2}) {
+      EXPECT_EQ(std::ranges::count_if(
+                    sample.activities,
+                    [=](const Activity& one) { return one.mark == mark && IsWork(one.kind); }),
+                20);
+    }
     EXPECT_EQ(sample.enqueues.size(), 40U);
   }
+  const Shares shares = SharesOf(trace, 0.16);
+  // For one operation, as T is.
+  EXPECT_NEAR(shares.at("traced_ms"), trace.row_breakdown.total_ms() / kTracedSamples / 20, 1e-6);
+  EXPECT_NEAR(shares.at("trace_cost_pct"), 100 * (shares.at("traced_ms") / 0.16 - 1), 1e-6);
 }
 
 // Up to 4 lanes and 15 steps of delays of all classes, the same on all ranks.

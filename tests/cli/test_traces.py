@@ -161,6 +161,9 @@ def test_every_row_has_shares_that_add_up(traced: Traced) -> None:
         )
         assert causes == pytest.approx(row["idle_pct"], abs=0.001)
         assert row["traced_ms"] > 0
+        median_ms = row["real_time"] / {"ns": 1e6, "us": 1e3, "ms": 1}[row["time_unit"]]
+        cost = 100 * (row["traced_ms"] / median_ms - 1)
+        assert row["trace_cost_pct"] == pytest.approx(cost, abs=0.5), row
 
 
 def test_without_the_flag_nothing_is_written_or_said(launcher: "Launcher", tmp_path: Path) -> None:
