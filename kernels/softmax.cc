@@ -135,7 +135,7 @@ void LaunchOnGpu(Stream& on, SoftmaxVariant variant, const SoftmaxProblem& probl
   }
 }
 #else
-bool CanStreamSoftmaxParts() { return false; }
+long LongestSoftmaxParts_bytes(std::nullptr_t /*stream*/) { return 0; }
 void LaunchOnGpu(Stream& /*stream*/, SoftmaxVariant /*variant*/,
                  const SoftmaxProblem& /*problem*/) {
   throw Error("this build has no CUDA kernels");
@@ -153,6 +153,10 @@ void Check(const SoftmaxProblem& problem) {
   }
 }
 
+bool UsesWorkspace(std::optional<SoftmaxRegimeKind> regime) {
+  return regime == SoftmaxRegimeKind::kParts || regime == SoftmaxRegimeKind::kSpread;
+}
+
 }  // namespace
 
 SoftmaxNeeds SoftmaxNeedsOf(SoftmaxVariant variant, const SoftmaxProblem& problem,
@@ -168,8 +172,8 @@ SoftmaxNeeds SoftmaxNeedsOf(SoftmaxVariant variant, const SoftmaxProblem& proble
     case SoftmaxVariant::kTwoPass:
       return {3, 0};
     case SoftmaxVariant::kFused:
-      return {regime == SoftmaxRegimeKind::kTwoPass ? 3 : 2,
-              regime == SoftmaxRegimeKind::kParts ? kSoftmaxWorkspaceBytes : 0};
+      return {regime == SoftmaxRegimeKind::kSpread ? 3 : 2,
+              UsesWorkspace(regime) ? kSoftmaxWorkspaceBytes : 0};
   }
   return {};
 }
@@ -178,7 +182,7 @@ std::optional<SoftmaxRegimeKind> FusedRegimeOn(const Device& device, long column
                                                Element element) {
   if (device.backend() == Backend::kHost) return std::nullopt;
   const bool aligned = columns * SizeOf(element) % 16 == 0;
-  return SoftmaxRegimeOf(columns, element, {aligned, CanStreamSoftmaxParts()}).kind;
+  return SoftmaxRegimeOf(columns, element, {aligned, LongestSoftmaxParts_bytes(nullptr)}).kind;
 }
 
 void LaunchSoftmax(Stream& stream, SoftmaxVariant variant, const SoftmaxProblem& problem) {

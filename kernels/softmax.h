@@ -3,7 +3,7 @@
 //   kUnfused      five launches (maximum, subtract, exponential, sum, divide) with temporaries of
 //                 the matrix's type in device memory, as a framework without fusion runs it
 //   kBlockPerRow  one block per row, with a power of two of threads; reads the row three times
-//   kFused        reads the row once; the longest rows that a device cannot hold it reads twice
+//   kFused        reads the row once; the longest, which the SMs cannot hold, twice
 //                 (softmax_regimes.h says which)
 //   kTwoPass      the online softmax of M. Milakov and N. Gimelshein, "Online normalizer
 //                 calculation for softmax" (2018); reads the row twice, whatever its length
@@ -40,8 +40,9 @@ struct SoftmaxProblem {
   Element element = Element::kFloat32;
 };
 
-// The workspace of kFused, in the one regime that uses it: kParts.
-inline constexpr std::size_t kSoftmaxWorkspaceBytes = std::size_t{1} << 20;
+// The workspace of kFused, in the regimes that use it: kParts its beginning, kSpread the rest.
+inline constexpr std::size_t kSoftmaxPartsWorkspaceBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kSoftmaxWorkspaceBytes = 2 * kSoftmaxPartsWorkspaceBytes;
 
 // What a softmax costs beyond its arithmetic.
 struct SoftmaxNeeds {

@@ -1,5 +1,6 @@
 #include "kernels/softmax_regimes.h"
 
+#include <limits>
 #include <span>
 
 namespace overlapbench {
@@ -7,6 +8,7 @@ namespace {
 
 using enum SoftmaxRegimeKind;
 constexpr long kKiB = 1024;
+constexpr long kNoLimit = std::numeric_limits<long>::max();
 
 // A row's regime is the first line whose limit the row does not exceed. Measured on one H200.
 struct Line {
@@ -48,8 +50,8 @@ constexpr Line kLines[] = {
     // Even so, 32 warps of float32 are faster here. Other types come here if the device lacks
     // parts.
     {128 * kKiB, 128 * kKiB, {kElements, 0, 8}},
-    {1024 * kKiB, 0, {kParts, 0, 4}},
-    {0, 1024 * kKiB, {kParts, 0, 6}},
+    {kNoLimit, 0, {kParts, 0, 4}},
+    {0, kNoLimit, {kParts, 0, 6}},
 };
 
 // For unaligned rows, these lines come first.
@@ -62,12 +64,14 @@ constexpr Line kUnalignedLines[] = {
 };
 
 // The first of `lines` that holds the row, or null.
-const SoftmaxRegime* Find(std::span<const Line> lines, long columns, Element element, bool parts) {
+const SoftmaxRegime* Find(std::span<const Line> lines, long columns, Element element,
+                          long longest_parts_bytes) {
   const long element_bytes = static_cast<long>(SizeOf(element));
+  const long row_bytes = columns * element_bytes;
   for (const auto& line : lines) {
     const long most_bytes = element_bytes == 2 ? line.most_bytes_of_2 : line.most_bytes_of_4;
-    const bool exists = line.regime.kind != kParts || parts;
-    if (exists && columns * element_bytes <= most_bytes) return &line.regime;
+    const bool exists = line.regime.kind != kParts || row_bytes <= longest_parts_bytes;
+    if (exists && row_bytes <= most_bytes) return &line.regime;
   }
   return nullptr;
 }
@@ -76,8 +80,8 @@ const SoftmaxRegime* Find(std::span<const Line> lines, long columns, Element ele
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits) {
   const SoftmaxRegime* regime = nullptr;
-  if (!traits.aligned) regime = Find(kUnalignedLines, columns, element, traits.parts);
-  if (regime == nullptr) regime = Find(kLines, columns, element, traits.parts);
+  if (!traits.aligned) regime = Find(kUnalignedLines, columns, element, traits.longest_parts_bytes);
+  if (regime == nullptr) regime = Find(kLines, columns, element, traits.longest_parts_bytes);
   return regime != nullptr ? *regime : SoftmaxRegime{};
 }
 
@@ -95,10 +99,10 @@ std::string ToString(const SoftmaxRegime& regime) {
       return "elements, " + units + " vectors";
     case kParts:
       return "parts, " + units + " vectors";
-    case kTwoPass:
+    case kSpread:
       break;
   }
-  return "two passes";
+  return "spread";
 }
 
 }  // namespace overlapbench

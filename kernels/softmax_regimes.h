@@ -7,12 +7,14 @@
 //   kElements      A block holds the row's elements in registers and computes exponentials twice.
 //   kParts         The row is cut into parts, which stream through the shared memory of all SMs;
 //                  their maxima and sums meet in device memory. Needs compute capability 9.0, 16
-//                  SMs, and 122 KiB of shared memory per block.
-//   kTwoPass       No regime holds the row, so it is read twice. With kParts this takes rows of
-//                  more than 1 MiB, without it rows of more than 128 KiB.
+//                  SMs, and 122 KiB of shared memory per block. The SMs must have room for several
+//                  rows: on an H200 it takes rows of up to 7 MiB.
+//   kSpread        No regime holds the row. All SMs share its parts, and read each twice. Without
+//                  kParts this takes rows of more than 128 KiB.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "workload/element.h"
@@ -25,11 +27,11 @@ enum class SoftmaxRegimeKind : std::uint8_t {
   kExponentials,
   kElements,
   kParts,
-  kTwoPass
+  kSpread
 };
 
 struct SoftmaxRegime {
-  SoftmaxRegimeKind kind = SoftmaxRegimeKind::kTwoPass;
+  SoftmaxRegimeKind kind = SoftmaxRegimeKind::kSpread;
   int lanes = 0;  // kStaged, kLanes: lanes per row
   int units = 0;  // words (kStaged) or vectors per thread
 };
@@ -37,7 +39,8 @@ struct SoftmaxRegime {
 // What the choice depends on besides the row's length.
 struct SoftmaxTraits {
   bool aligned = true;  // every row of input and output starts at a 16-byte boundary
-  bool parts = true;    // the device supports kParts
+  // Of rows of kParts: 0 where the device does not support it.
+  long longest_parts_bytes = std::numeric_limits<long>::max();
 };
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits);

@@ -64,8 +64,16 @@ TEST(SoftmaxRegimes, ChangeAtTheirBoundaries) {
   expect_limit(23040, Element::kFloat32, "parts, 6 vectors", "elements, 8 vectors");
   expect_limit(32768, Element::kFloat32, "elements, 8 vectors", "parts, 6 vectors");
   expect_limit(106496, Element::kFloat16, "parts, 5 vectors", "parts, 4 vectors");
-  expect_limit(2 * kMostColumns, Element::kBfloat16, "parts, 4 vectors", "two passes");
-  expect_limit(kMostColumns, Element::kFloat32, "parts, 6 vectors", "two passes");
+  EXPECT_EQ(NameOf(1L << 30, Element::kBfloat16, {}), "parts, 4 vectors");
+  EXPECT_EQ(NameOf(1L << 30, Element::kFloat32, {}), "parts, 6 vectors");
+}
+
+TEST(SoftmaxRegimes, SpreadRowsThatAreTooLongForParts) {
+  const SoftmaxTraits some{.longest_parts_bytes = 1L << 21};
+  EXPECT_EQ(NameOf(1L << 20, Element::kBfloat16, some), "parts, 4 vectors");
+  EXPECT_EQ(NameOf((1L << 20) + 1, Element::kBfloat16, some), "spread");
+  EXPECT_EQ(NameOf(1L << 19, Element::kFloat32, some), "parts, 6 vectors");
+  EXPECT_EQ(NameOf((1L << 19) + 1, Element::kFloat32, some), "spread");
 }
 
 TEST(SoftmaxRegimes, StageShortUnalignedRows) {
@@ -79,11 +87,11 @@ TEST(SoftmaxRegimes, StageShortUnalignedRows) {
   EXPECT_EQ(NameOf(193, Element::kFloat32, unaligned), "32 lanes, 2 vectors");
 }
 
-TEST(SoftmaxRegimes, ReadLongRowsTwiceWithoutParts) {
+TEST(SoftmaxRegimes, SpreadLongRowsWithoutParts) {
   SoftmaxTraits old;
-  old.parts = false;
+  old.longest_parts_bytes = 0;
   EXPECT_EQ(NameOf(32768, Element::kFloat32, old), "elements, 8 vectors");
-  EXPECT_EQ(NameOf(32769, Element::kFloat32, old), "two passes");
+  EXPECT_EQ(NameOf(32769, Element::kFloat32, old), "spread");
   EXPECT_EQ(NameOf(50257, Element::kBfloat16, old), "elements, 8 vectors");
 }
 
@@ -97,19 +105,17 @@ SoftmaxNeeds NeedsOfFused(long columns, const std::optional<SoftmaxRegimeKind>& 
 }
 
 TEST(SoftmaxNeeds, FollowTheRegimeOfTheFusedSoftmax) {
-  const auto needs_on = [](long columns, bool parts) {
-    return NeedsOfFused(columns, SoftmaxRegimeOf(columns, Element::kFloat32, {true, parts}).kind);
+  const auto needs_on = [](long columns, long longest_parts_bytes) {
+    const SoftmaxTraits traits{.longest_parts_bytes = longest_parts_bytes};
+    return NeedsOfFused(columns, SoftmaxRegimeOf(columns, Element::kFloat32, traits).kind);
   };
-  for (const bool parts : {true, false}) {
-    for (const long columns : {33L, 1024L, 18432L, 32768L}) {
-      EXPECT_EQ(needs_on(columns, parts).passes, 2) << columns;
-    }
+  for (const long longest : {0L, 1L << 20}) {
+    for (const long columns : {33L, 1024L, 18432L, 32768L})
+      EXPECT_EQ(needs_on(columns, longest).passes, 2) << columns;
+    EXPECT_EQ(needs_on(32768, longest).workspace_bytes, 0U);
+    EXPECT_EQ(needs_on(32769, longest).passes, longest > 0 ? 2 : 3);
+    EXPECT_EQ(needs_on(32769, longest).workspace_bytes, kSoftmaxWorkspaceBytes);
   }
-  EXPECT_EQ(needs_on(32769, true).passes, 2);
-  EXPECT_EQ(needs_on(32769, true).workspace_bytes, kSoftmaxWorkspaceBytes);
-  EXPECT_EQ(needs_on(32769, false).passes, 3);
-  EXPECT_EQ(needs_on(32769, false).workspace_bytes, 0U);
-  EXPECT_EQ(needs_on(32768, true).workspace_bytes, 0U);
 }
 
 TEST(SoftmaxNeeds, OnTheHostAreOneReadAndOneWrite) {
@@ -143,10 +149,11 @@ void RequireRoom(long columns, Element element, const SoftmaxTraits& traits) {
       ASSERT_LE(vectors, regime.units * MostThreads(regime.units)) << columns;
       break;
     case SoftmaxRegimeKind::kParts:  // as many as it takes
-      ASSERT_TRUE(traits.parts) << columns;
+      ASSERT_GT(traits.longest_parts_bytes, 0) << columns;
       break;
-    case SoftmaxRegimeKind::kTwoPass:
-      ASSERT_FALSE(traits.parts) << columns << " columns have no regime that reads once";
+    case SoftmaxRegimeKind::kSpread:
+      ASSERT_EQ(traits.longest_parts_bytes, 0)
+          << columns << " columns have no regime that reads once";
   }
 }
 
@@ -154,9 +161,9 @@ TEST(SoftmaxRegimes, FitTheirRows) {
   for (const Element element : kElements) {
     for (long columns = 1; columns <= kMostColumns; ++columns) {
       const bool may_be_aligned = columns * SizeOf(element) % 16 == 0;
-      for (const bool parts : {true, false}) {
-        RequireRoom(columns, element, {false, parts});
-        if (may_be_aligned) RequireRoom(columns, element, {true, parts});
+      for (const long longest : {0L, 1L << 20}) {
+        RequireRoom(columns, element, {false, longest});
+        if (may_be_aligned) RequireRoom(columns, element, {true, longest});
         if (HasFatalFailure()) return;
       }
     }
@@ -443,7 +450,8 @@ TEST_P(SoftmaxTest, MatchesTheOracle) {
 TEST_P(SoftmaxTest, FusedTakesTheLongestRowsOfTwoBytes) {
   if (GetParam() == Backend::kHost) GTEST_SKIP() << "there are no regimes";
   for (const Element element : {Element::kFloat16, Element::kBfloat16}) {
-    for (const long columns : {300001L, 2 * kMostColumns}) {
+    // The last are too long for parts, even on the largest GPU.
+    for (const long columns : {300001L, 2 * kMostColumns, 1000003L, 3000000L, 10000001L}) {
       CheckColumns(columns, element, {}, std::array{SoftmaxVariant::kFused});
       if (HasFailure()) return;
     }
@@ -467,7 +475,8 @@ TEST_P(SoftmaxTest, AcceptsAddressesAlignedToOneElement) {
 // More rows than the device works on at once; of 42,000 columns more parts than one launch takes.
 TEST_P(SoftmaxTest, TakesManyRows) {
   const bool host = GetParam() == Backend::kHost;
-  for (const long columns : {33L, 100L, 1000L, 5000L, 42000L, 50257L, 70000L, 100003L, 230000L}) {
+  for (const long columns : {33L, 100L, 1000L, 5000L, 42000L, 50257L, 70000L, 100003L, 230000L,
+                             600001L, 1000003L, 20000000L}) {
     const long elements = host ? 1L << 17 : columns == 42000 ? 1L << 30 : 1L << 26;
     const long rows = elements / columns;
     if (rows == 0) continue;
@@ -498,6 +507,30 @@ TEST_P(SoftmaxTest, TakesManyRows) {
                 SoftmaxTolerance(SoftmaxVariant::kFused, Element::kBfloat16, 2))
           << "row " << row << " of " << columns << " columns";
     }
+  }
+}
+
+// Their blocks wait for each other, so they must all run.
+TEST_P(SoftmaxTest, LongRowsEndOnFewSms) {
+  const int fewest = device().info().partitions.least;
+  if (GetParam() == Backend::kHost || fewest == 0) GTEST_SKIP() << "there are no partitions";
+  const auto few = device().CreateStream({.sms = fewest});
+  for (const long columns : {1L << 19, 1L << 20, 3L << 20}) {
+    constexpr long kRows = 9;
+    const Buffer input = device().Allocate(kRows * columns * 2, MemoryKind::kDevice);
+    const Buffer output = device().Allocate(input.bytes(), MemoryKind::kDevice);
+    const Buffer workspace = device().Allocate(kSoftmaxWorkspaceBytes, MemoryKind::kDevice);
+    const std::vector<std::byte> zeros(kSoftmaxWorkspaceBytes);
+    few->Copy(workspace.data(), zeros.data(), zeros.size());
+    FillFractions(*few, input.data(), kRows * columns, Element::kBfloat16, 3);
+    Poison(*few, output.data(), output.bytes());
+    LaunchSoftmax(
+        *few, SoftmaxVariant::kFused,
+        {input.data(), output.data(), workspace.data(), kRows, columns, Element::kBfloat16});
+    EXPECT_EQ(FindUnwritten(device(), *few, output.data(), kRows * columns, Element::kBfloat16,
+                            kPatience),
+              "")
+        << columns;
   }
 }
 

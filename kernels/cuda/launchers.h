@@ -19,9 +19,9 @@ void LaunchBlockPerRowSoftmax(cudaStream_t stream, const SoftmaxProblem& problem
 void LaunchFusedSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
 void LaunchTwoPassSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
 
-// Whether the current device has what the softmax's regime kParts needs: bulk copies, and enough
-// shared memory and SMs.
-bool CanStreamSoftmaxParts();
+// The longest rows that the softmax's regime kParts takes on this stream of the current device. 0
+// if the device lacks what it needs: bulk copies, and enough shared memory and SMs.
+long LongestSoftmaxParts_bytes(cudaStream_t stream);
 
 // An attribute of the current device.
 inline int DeviceAttribute(cudaDeviceAttr attribute) {

@@ -98,8 +98,8 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
   SoftmaxTraits traits{EveryRowIsAligned(launch)};
   SoftmaxRegime regime = SoftmaxRegimeOf(launch.columns, problem.element, traits);
   // The device is asked only where it matters.
-  if (regime.kind == SoftmaxRegimeKind::kParts && !CanStreamSoftmaxParts()) {
-    traits.parts = false;
+  if (regime.kind == SoftmaxRegimeKind::kParts) {
+    traits.longest_parts_bytes = LongestSoftmaxParts_bytes(launch.stream);
     regime = SoftmaxRegimeOf(launch.columns, problem.element, traits);
   }
   switch (regime.kind) {
@@ -113,8 +113,8 @@ void LaunchFused(const SoftmaxProblem& problem, const FusedLaunch<T>& launch) {
       return LaunchOneOf(kElementsKernels<T>, launch, regime);
     case SoftmaxRegimeKind::kParts:
       return LaunchParts(launch, regime);
-    case SoftmaxRegimeKind::kTwoPass:
-      return LaunchTwoPassSoftmax(launch.stream, problem);
+    case SoftmaxRegimeKind::kSpread:
+      return LaunchSpreadRows(launch);
   }
 }
 

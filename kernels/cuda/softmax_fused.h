@@ -43,5 +43,8 @@ void LaunchShortRows(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
 // kParts: kernels/cuda/softmax_parts.cu.
 template <class T>
 void LaunchParts(const FusedLaunch<T>& launch, const SoftmaxRegime& regime);
+// kSpread: kernels/cuda/softmax_spread.cu.
+template <class T>
+void LaunchSpreadRows(const FusedLaunch<T>& launch);
 
 }  // namespace overlapbench::softmax

@@ -19,8 +19,8 @@
 // Deadlock: a row waits only for its own parts. Parts are taken in order, for slots that are free
 // or about to be, and are summed up whether or not other rows are complete. The oldest incomplete
 // row could only wait for a part that nobody takes if all slots held parts of that row. So a launch
-// ends if the slots of the blocks that run together have room for a row. CanStreamSoftmaxParts
-// checks that.
+// ends if the slots of the blocks that run together have room for a row. LongestSoftmaxParts_bytes
+// leaves room for four, on the SMs that the stream may use: other kernels may hold most of them.
 //
 // Alignment: copies keep the row's position relative to 128-byte boundaries, and parts are cut at
 // them; shifted copies are slower. The loader takes its first parts one after another. Taken at
@@ -28,6 +28,8 @@
 //
 // Sources: PTX ISA, "mbarrier", "cp.async.bulk"; "Memory Consistency Model" for 8 bytes that are
 // written and read at once.
+
+#include <cuda.h>
 
 #include <algorithm>
 
@@ -53,7 +55,7 @@ constexpr int kFewestSlots = 3;
 constexpr int kLineVectors = 8;         // 128 bytes
 constexpr int kBesideRingBytes = 2048;  // at most, of shared memory
 
-// The contents of kFused's workspace.
+// The beginning of kFused's workspace.
 struct SoftmaxWorkspace {
   static constexpr unsigned kMostParts = 65535;
   // A float each in the lower half, and the number of the launch that wrote it in the upper half.
@@ -67,7 +69,7 @@ struct SoftmaxWorkspace {
   unsigned unused;
   alignas(16) Sum sums[kMostParts];
 };
-static_assert(sizeof(SoftmaxWorkspace) == kSoftmaxWorkspaceBytes);
+static_assert(sizeof(SoftmaxWorkspace) == kSoftmaxPartsWorkspaceBytes);
 
 // One launch, the same for all blocks.
 template <class T>
@@ -439,6 +441,32 @@ __global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> pla
 #endif
 }
 
+template <class Function>
+Function DriverFunction(const char* name) {
+  constexpr unsigned kSince = 12040;
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  const cudaError_t code =
+      cudaGetDriverEntryPointByVersion(name, &function, kSince, cudaEnableDefault, &found);
+  return code == cudaSuccess ? reinterpret_cast<Function>(function) : nullptr;
+}
+
+// How many SMs a stream may use: those of its green context, or all.
+long ProcessorsOf(cudaStream_t stream) {
+  static const auto green_context_of =
+      DriverFunction<decltype(&cuStreamGetGreenCtx)>("cuStreamGetGreenCtx");
+  static const auto resource_of =
+      DriverFunction<decltype(&cuGreenCtxGetDevResource)>("cuGreenCtxGetDevResource");
+  CUgreenCtx context = nullptr;
+  CUdevResource resource{};
+  if (green_context_of != nullptr && resource_of != nullptr &&
+      green_context_of(stream, &context) == CUDA_SUCCESS && context != nullptr &&
+      resource_of(context, &resource, CU_DEV_RESOURCE_TYPE_SM) == CUDA_SUCCESS) {
+    return resource.sm.smCount;
+  }
+  return DeviceAttribute(cudaDevAttrMultiProcessorCount);
+}
+
 // Shared memory for the slots of a block.
 int MostRingBytes() {
   return DeviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBesideRingBytes;
@@ -498,12 +526,20 @@ template void LaunchParts(const FusedLaunch<__nv_bfloat16>&, const SoftmaxRegime
 
 }  // namespace softmax
 
-bool CanStreamSoftmaxParts() {
+long LongestSoftmaxParts_bytes(cudaStream_t stream) {
   using Largest = softmax::Shape<5, 16>;
+  using Smallest = softmax::Shape<6, 10>;
   constexpr int kFewestProcessors = 16;
-  return DeviceAttribute(cudaDevAttrComputeCapabilityMajor) >= 9 &&
-         DeviceAttribute(cudaDevAttrMultiProcessorCount) >= kFewestProcessors &&
-         softmax::MostRingBytes() >= softmax::kFewestSlots * 16 * Largest::kMostVectors;
+  constexpr long kRoomForRows = 4;
+  constexpr long kAlways = 1L << 20;  // what the slots of five SMs hold
+  if (DeviceAttribute(cudaDevAttrComputeCapabilityMajor) < 9 ||
+      DeviceAttribute(cudaDevAttrMultiProcessorCount) < kFewestProcessors ||
+      softmax::MostRingBytes() < softmax::kFewestSlots * 16 * Largest::kMostVectors) {
+    return 0;
+  }
+  const long lost = 16L * Smallest::kMostVectors;  // of a ring, at most: less than a slot
+  const long room = softmax::ProcessorsOf(stream) * (softmax::MostRingBytes() - lost);
+  return std::max(kAlways, room / kRoomForRows);
 }
 
 }  // namespace overlapbench

@@ -3,7 +3,8 @@
  * Pointers are to memory of the current CUDA device (from cudaMalloc, or managed), aligned to their
  * element. Nothing is copied or allocated. Work is enqueued on `stream`, a cudaStream_t of that
  * device (NULL: the default stream), and no call waits for it. `device` is the ordinal of the
- * device that holds the tensors; it must be the current device.
+ * device that holds the tensors; it must be the current device. Both are checked, which costs about
+ * a microsecond a call; a caller that is sure of them passes OVERLAPBENCH_TRUSTED_DEVICE.
  *
  * Every call returns OVERLAPBENCH_OK, or another status without having launched anything; then
  * overlapbench_last_error() says what was wrong. */
@@ -37,6 +38,7 @@ typedef enum {
 /* Parameters are int32_t so that a caller's wrong value can be refused. */
 enum { OVERLAPBENCH_FLOAT32 = 0, OVERLAPBENCH_FLOAT16 = 1, OVERLAPBENCH_BFLOAT16 = 2 };
 enum { OVERLAPBENCH_GELU_TANH = 0, OVERLAPBENCH_GELU_ERF = 1 };
+enum { OVERLAPBENCH_TRUSTED_DEVICE = -1 };
 enum { OVERLAPBENCH_WORK_TILE = 0, OVERLAPBENCH_WORK_FULL = 1 };
 
 /* The message of this thread's last call that failed; "" before any. Valid until the next. */
@@ -57,7 +59,7 @@ OVERLAPBENCH_API int32_t overlapbench_gelu_backward(int32_t device, int32_t type
  * first call and left alone between calls. Calls that may run at the same time must not share it.
  * Otherwise results are wrong or missing, or the kernel fails after seconds, and after it
  * everything that the process does on the device. */
-enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 1048576 };
+enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 2097152 };
 
 /* Softmax over each row of a row-major matrix of rows×columns elements: rows and columns below
  * 2^31, together at most 2^40 elements. `output` must not overlap `input`. A row that holds a NaN
@@ -74,6 +76,10 @@ OVERLAPBENCH_API int32_t overlapbench_softmax_forward(int32_t device, int32_t ty
 OVERLAPBENCH_API int32_t overlapbench_grid_gemm(int32_t device, const float* a, const float* b,
                                                 float* c, int64_t n, int32_t grid_x, int32_t grid_y,
                                                 int32_t work, void* stream);
+
+/* Sets *capturing to 1 if what is enqueued on `stream` now becomes a part of a CUDA graph, else 0.
+ */
+OVERLAPBENCH_API int32_t overlapbench_stream_is_capturing(void* stream, int32_t* capturing);
 
 /* NOLINTEND(modernize-use-using,readability-identifier-naming) */
 

@@ -8,7 +8,8 @@
     c = kernels.grid_gemm(a, b, grid=(16, 16))    # how many SMs it occupies is the grid's choice
 
 Each enqueues one kernel on the current stream of the tensors' device and returns at once. The
-result goes to `out`, or to a new tensor. Nothing is recorded for autograd.
+result goes to `out`, or to a new tensor. Nothing is recorded for autograd: torch_operators does
+that, and costs the host less per call.
 
 The library is build/release/liboverlapbench_kernels.so of this checkout (a build with CUDA), or
 what OVERLAPBENCH_KERNELS names. PyTorch is imported by the first call.
@@ -32,7 +33,7 @@ FORMS: Mapping[str, int] = {"tanh": 0, "erf": 1}
 WORKS: Mapping[str, int] = {"tile": 0, "full": 1}
 _TYPES: Mapping[str, int] = {"torch.float32": 0, "torch.float16": 1, "torch.bfloat16": 2}
 _TILE = 16  # rows and columns of C that a block of grid_gemm computes
-_WORKSPACE_BYTES = 1 << 20  # of a softmax
+_WORKSPACE_BYTES = 1 << 21  # of a softmax
 _CUDA_FAILED = 6  # the status of a failed CUDA call; the others are bad arguments
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -128,13 +129,14 @@ def grid_gemm(
     n = int(a.shape[0])
     grid_x, grid_y = _checked_grid(grid, n // _TILE if work == "tile" else 32768)
     if out is None and work == "tile":
-        out = _torch().zeros_like(a)
+        out = import_torch().zeros_like(a)
     out = _result(a, out)
     _call("grid_gemm", a, a, b, out, n, grid_x, grid_y, WORKS[work])
     return out
 
 
-def _torch() -> Any:
+def import_torch() -> Any:
+    """Return PyTorch, which is imported by the first call; KernelsError where there is none."""
     try:
         return importlib.import_module("torch")
     except ModuleNotFoundError:
@@ -143,7 +145,7 @@ def _torch() -> Any:
 
 def _check(**tensors: Tensor) -> None:
     for name, tensor in tensors.items():
-        if not isinstance(tensor, _torch().Tensor):
+        if not isinstance(tensor, import_torch().Tensor):
             raise TypeError(f"{name} is a {type(tensor).__name__}, must be a torch.Tensor")
         if str(tensor.dtype) not in _TYPES:
             choices = ", ".join(_TYPES)
@@ -154,7 +156,7 @@ def _check(**tensors: Tensor) -> None:
             raise ValueError(f"{name} is not contiguous: pass {name}.contiguous()")
         if tensor.numel() == 0:
             raise ValueError(f"{name} is empty, of shape {_shape(tensor)}")
-        if tensor.requires_grad and _torch().is_grad_enabled():
+        if tensor.requires_grad and import_torch().is_grad_enabled():
             raise ValueError(f"{name} requires a gradient, which is not recorded: {name}.detach()")
 
 
@@ -188,14 +190,14 @@ def _shape(tensor: Tensor) -> str:
 
 def _result(like: Tensor, out: Tensor | None) -> Tensor:
     if out is None:
-        return _torch().empty_like(like)
+        return import_torch().empty_like(like)
     _check_like(like, out=out)
     return out
 
 
 def _softmax_workspace(device: Any) -> Tensor:
     """Return memory, zero at first, that no softmax on another stream uses."""
-    torch = _torch()
+    torch = import_torch()
     with torch.cuda.device(device):
         if torch.cuda.is_current_stream_capturing():  # then zeroing is a part of the graph
             return torch.zeros(_WORKSPACE_BYTES, dtype=torch.uint8, device=device)
@@ -204,13 +206,13 @@ def _softmax_workspace(device: Any) -> Tensor:
 
 @functools.cache
 def _workspace_of_stream(device: Any, stream: int) -> Tensor:
-    torch = _torch()
+    torch = import_torch()
     return torch.zeros(_WORKSPACE_BYTES, dtype=torch.uint8, device=device)
 
 
 def _call(name: str, on: Tensor, *arguments: Any) -> None:
     """Call overlapbench_NAME(device, arguments..., stream) on the device of the tensor `on`."""
-    torch = _torch()
+    torch = import_torch()
     library = load_library(library_path())
     function: Callable[..., int] = getattr(library, f"overlapbench_{name}")
     values = [value.data_ptr() if hasattr(value, "data_ptr") else value for value in arguments]
