@@ -1,5 +1,7 @@
 // The kernels' C interface: bad calls are refused with a status and a message before anything is
 // launched, good ones compute.
+#include <cuda_runtime.h>
+
 #include <array>
 #include <bit>
 #include <cmath>
@@ -298,6 +300,29 @@ TEST_F(KernelsLibraryOnGpuTest, RefusesMemoryOfTheHostAndOtherDevices) {
                                       stream_->native()),
             OVERLAPBENCH_WRONG_DEVICE);
   EXPECT_EQ(std::string(overlapbench_last_error()), "the current device is 0, not 1");
+}
+
+TEST_F(KernelsLibraryOnGpuTest, TrustsACallerWhoIsSureOfTheDevice) {
+  const Buffer input = Floats({0, 3e38F});
+  const Buffer output = Floats({7, 7});
+  EXPECT_EQ(overlapbench_gelu_forward(OVERLAPBENCH_TRUSTED_DEVICE, OVERLAPBENCH_FLOAT32, 0,
+                                      input.data(), output.data(), 2, stream_->native()),
+            OVERLAPBENCH_OK);
+  EXPECT_EQ(Read(output), (std::vector<float>{0, 3e38F}));
+}
+
+TEST_F(KernelsLibraryOnGpuTest, TellsWhetherAStreamIsCaptured) {
+  int32_t capturing = 7;
+  EXPECT_EQ(overlapbench_stream_is_capturing(stream_->native(), &capturing), OVERLAPBENCH_OK);
+  EXPECT_EQ(capturing, 0);
+  auto* const stream = static_cast<cudaStream_t>(stream_->native());
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(overlapbench_stream_is_capturing(stream, &capturing), OVERLAPBENCH_OK);
+  EXPECT_EQ(capturing, 1);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(overlapbench_stream_is_capturing(stream, nullptr), OVERLAPBENCH_NULL_POINTER);
 }
 
 }  // namespace

@@ -4,14 +4,16 @@
     tools/peers.py -o DIR [--what gelu|softmax|all] [--types float32,bfloat16]
                    [--sizes 2^22,2^26] [--directions forward] [--columns 1K,50257,256K]
     tools/peers.py --from DIR/peers.json -o DIR
+    tools/peers.py --host
 
 All peers of a case, and a device copy that moves the same bytes, work on the same tensors. Their
 samples alternate, each with a cold L2. Before a peer is timed, its whole result is compared with
 the definition in double precision. A peer that is wrong, or cannot run, gets no time and is named.
 
 DIR gets peers.json, the table as peers.txt and, if Python has Altair, a chart for each operation as
-PNG and SVG. The second form draws figures that were measured elsewhere. Needs PyTorch with CUDA,
-Triton and liboverlapbench_kernels.so (overlapbench/torch_kernels.py says where).
+PNG and SVG. The second form draws figures that were measured elsewhere. The third prints what a
+call costs the host. Needs PyTorch with CUDA, Triton and liboverlapbench_kernels.so
+(overlapbench/torch_kernels.py says where).
 
 Exit status: 0; 1 if a peer was wrong or failed; 2 if a requirement is missing, an argument is bad,
 or a file is not readable or writable. Then one line says what.
@@ -47,6 +49,8 @@ _PICTURES = {f"peers_{what}.{kind}" for what in ("gelu", "softmax") for kind in 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     try:
+        if options.host:
+            return _compare_host_costs(options.rounds)
         if options.figures:
             context, figures = read_figures(options.figures, load(options.figures))
         else:
@@ -75,7 +79,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("-o", "--output", required=True, type=Path, metavar="DIR")
+    form = parser.add_mutually_exclusive_group(required=True)
+    form.add_argument("-o", "--output", type=Path, metavar="DIR")
+    form.add_argument("--host", action="store_true", help="compare what a call costs the host")
     add("--what", choices=("gelu", "softmax", "all"), default="all")
     add("--types", type=list_of(one_of(ELEMENT_BYTES)), default=list(ELEMENT_BYTES), metavar="T,T")
     add("--directions", type=list_of(one_of(DIRECTIONS)), default=list(DIRECTIONS), metavar="D,D",
@@ -88,6 +94,18 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--rounds", type=size, default=21, metavar="N", help="samples of each peer")
     add("--from", dest="figures", metavar="FILE", help="draw these figures instead")
     return parser.parse_args(arguments)
+
+
+def _compare_host_costs(rounds: int) -> int:
+    _require_machine()
+    import torch
+
+    from overlapbench.peers.host_cost import render, time_calls, works_on_gpu
+
+    context = _context()
+    costs = time_calls(works_on_gpu(), torch.cuda.synchronize, rounds)
+    print_text(f"{context['device']}, {context['torch']}, {rounds} batches\n{render(costs)}")
+    return 0
 
 
 def _cases(options: argparse.Namespace) -> list[Case]:

@@ -116,6 +116,7 @@ void RequireTensors(int32_t device, std::size_t element_bytes, const Tensor (&te
                     void (*require_overlap)(const Tensor&, const Tensor&)) {
   for (const Tensor& tensor : tensors) RequireAddress(tensor, element_bytes, "its elements of ");
   for (std::size_t i = 0; i + 1 < N; ++i) require_overlap(tensors[N - 1], tensors[i]);
+  if (device == OVERLAPBENCH_TRUSTED_DEVICE) return;
   int current = 0;
   CUDA_CHECK(cudaGetDevice(&current));
   Require(current == device, OVERLAPBENCH_WRONG_DEVICE,
@@ -187,7 +188,7 @@ int32_t overlapbench_softmax_forward(int32_t device, int32_t type, const void* i
     RequireApart(between, to);
     RequireApart(between, from);
     RequireTensors(device, SizeOf(element), {from, to}, RequireApart);
-    RequireOnDevice(between, device);
+    if (device != OVERLAPBENCH_TRUSTED_DEVICE) RequireOnDevice(between, device);
     overlapbench::LaunchFusedSoftmax(static_cast<cudaStream_t>(stream),
                                      {input, output, workspace, rows, columns, element});
   });
@@ -216,5 +217,14 @@ int32_t overlapbench_grid_gemm(int32_t device, const float* a, const float* b, f
     overlapbench::RunBody<<<grid_x * grid_y, grid_gemm::Body::kThreads, 0,
                             static_cast<cudaStream_t>(stream)>>>(body);
     CUDA_CHECK(cudaGetLastError());
+  });
+}
+
+int32_t overlapbench_stream_is_capturing(void* stream, int32_t* capturing) {
+  return Guarded([&] {
+    Require(capturing != nullptr, OVERLAPBENCH_NULL_POINTER, "capturing is null");
+    cudaStreamCaptureStatus status{};
+    CUDA_CHECK(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
+    *capturing = status == cudaStreamCaptureStatusNone ? 0 : 1;
   });
 }

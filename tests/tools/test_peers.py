@@ -1,9 +1,11 @@
 """tools/peers.py without a GPU: sizes, cases, tables, charts, refusals; with one, a whole run."""
 
+import dataclasses
 import json
 import math
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +24,7 @@ from overlapbench.peers.cases import (
     plan_softmax,
     write_size,
 )
+from overlapbench.peers.host_cost import render, time_calls
 from overlapbench.peers.reader import read_figures
 from overlapbench.peers.report import render_table, to_json
 from overlapbench.torch_kernels import library_path
@@ -310,3 +313,34 @@ def test_a_whole_run_on_a_gpu(tmp_path: Path) -> None:
     _, found = read_figures("peers.json", (tmp_path / "peers.json").read_text())
     assert len(found) == 6 * 5  # two softmaxes, four GELUs; a copy and four peers
     assert all(figure.samples == 3 and figure.ms > 0 for figure in found)
+
+
+def test_the_host_cost_is_of_one_call_and_leaves_out_the_first_batch() -> None:
+    waits_s = iter([0.2] + [0.0] * 10_000)
+    calls = {"slow": 0, "quick": 0}
+
+    def slow() -> None:
+        calls["slow"] += 1
+        time.sleep(next(waits_s))
+        deadline_ns = time.perf_counter_ns() + 50_000
+        while time.perf_counter_ns() < deadline_ns:
+            pass
+
+    def quick() -> None:
+        calls["quick"] += 1
+
+    order: list[str] = []
+    costs = time_calls({"slow": slow, "quick": quick}, lambda: order.append("idle"), 5)
+    assert calls == {"slow": 6 * 200, "quick": 6 * 200}
+    assert len(order) == 2 * 6 + 1
+    assert costs["slow"].low_us >= 50
+    assert costs["slow"].high_us < 800  # the first batch took a millisecond a call more
+    assert costs["quick"].us < 25
+    table = render(costs).splitlines()
+    assert table[1].split() == ["slow", *(f"{v:.2f}" for v in dataclasses.astuple(costs["slow"]))]
+
+
+def test_the_host_cost_needs_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        peers.main(["--host", "-o", "x"])
+    assert "not allowed with argument" in capsys.readouterr().err

@@ -31,6 +31,7 @@ page      the HTML page that holds all charts and needs no network
 output    files written whole or not at all
 
 torch_kernels  our kernels on PyTorch's tensors
+torch_operators  the same as operators of PyTorch, compiled when first used
 trace          where the time of a step goes, from a trace of a profiler
 peers          what tools/peers.py measures, our kernels against others, and torch_training.py,
                training steps against PyTorch's

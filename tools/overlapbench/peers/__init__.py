@@ -8,6 +8,7 @@ cases           what is compared, and the figures: no GPU needed
 report          the figures as text and as JSON; reader reads that back
 chart           the figures as pictures, with Altair
 timing          alternating samples with a cold cache, on a GPU
+host_cost       what a call costs the host
 contestants     each peer as a function of the same tensors, and the oracle in double precision
 triton_kernels  the Triton versions
 

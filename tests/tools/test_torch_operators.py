@@ -1,0 +1,227 @@
+"""The operators for PyTorch: what loading refuses, and, on a GPU, what they compute and cost."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from overlapbench import torch_operators
+from overlapbench.torch_kernels import KernelsError, library_path
+
+TYPES = ("float32", "float16", "bfloat16")
+
+
+def stand_in(version: str, folder: Path) -> ModuleType:
+    torch = ModuleType("torch")
+    torch.__version__ = version  # type: ignore[attr-defined]
+    torch.__file__ = str(folder / "torch/__init__.py")
+    torch.version = SimpleNamespace(cuda="13.0")  # type: ignore[attr-defined]
+    return torch
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A library of kernels, a PyTorch and a compiler, none of which does anything."""
+    library = tmp_path / "kernels.so"
+    library.write_bytes(b"")
+    monkeypatch.setenv("OVERLAPBENCH_KERNELS", str(library))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setitem(sys.modules, "torch", stand_in("2.11.0+cu130", tmp_path))
+    monkeypatch.setattr(torch_operators, "load", torch_operators.load.__wrapped__)
+    return library
+
+
+def compiler(tmp_path: Path, script: str) -> str:
+    path = tmp_path / "compiler"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_pytorch_without_cuda_is_refused(kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["torch"], "version", SimpleNamespace(cuda=None))
+    with pytest.raises(KernelsError, match=r"PyTorch 2\.11\.0\+cu130 is built without CUDA"):
+        torch_operators.load()
+
+
+def test_a_missing_library_is_told(kernels: Path) -> None:
+    kernels.unlink()
+    with pytest.raises(KernelsError, match=r"kernels\.so is missing: where nvcc is, `\./bench"):
+        torch_operators.load()
+
+
+def test_what_the_compiler_says_is_told(
+    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "echo noise >&2; echo 'a.cc:3: error: no such thing' >&2; exit 1"
+    monkeypatch.setenv("CXX", compiler(tmp_path, script))
+    with pytest.raises(KernelsError, match=r"could not compile .*: a\.cc:3: error: no such thing"):
+        torch_operators.load()
+    assert not list(tmp_path.glob("cache/overlapbench/*"))
+
+
+def test_a_missing_compiler_is_told(kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    with pytest.raises(KernelsError, match=r"cannot be compiled .*/no/such/compiler"):
+        torch_operators.load()
+
+
+def test_they_are_compiled_once_for_the_library_and_pytorch(
+    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = (
+        f'echo x >>{tmp_path}/runs; echo "$@" >{tmp_path}/arguments; for o; do :; done; : >"$o"'
+    )
+    monkeypatch.setenv("CXX", compiler(tmp_path, script))
+    for _ in range(2):  # the stand-in for PyTorch cannot load what was compiled
+        with pytest.raises(AttributeError):
+            torch_operators.load()
+    assert (tmp_path / "runs").read_text() == "x\n"
+    arguments = (tmp_path / "arguments").read_text()
+    assert f"-isystem {tmp_path}/torch/include" in arguments
+    assert str(kernels) in arguments
+    monkeypatch.setitem(sys.modules, "torch", stand_in("2.12.0", tmp_path))
+    with pytest.raises(AttributeError):
+        torch_operators.load()
+    assert (tmp_path / "runs").read_text() == "x\nx\n"
+
+
+class TestOnAGpu:
+    """With PyTorch itself; elsewhere skipped."""
+
+    @pytest.fixture
+    def torch(self) -> Any:
+        torch = pytest.importorskip("torch", reason="needs PyTorch")
+        if not torch.cuda.is_available() or not library_path().is_file():
+            pytest.skip("needs a GPU and the library")
+        torch_operators.load()
+        return torch
+
+    @pytest.mark.parametrize("dtype", TYPES)
+    @pytest.mark.parametrize("form", ["tanh", "erf"])
+    def test_gelu_and_its_gradient_are_those_in_double(
+        self, torch: Any, dtype: str, form: str
+    ) -> None:
+        x = torch.randn((5, 4099), device="cuda").to(getattr(torch, dtype)).requires_grad_()
+        exact = x.detach().double().requires_grad_()
+        grad = torch.randn_like(x)
+        y = torch.ops.overlapbench.gelu(x, form)
+        approximate = "none" if form == "erf" else "tanh"
+        expected = torch.nn.functional.gelu(exact, approximate=approximate)
+        y.backward(grad)
+        expected.backward(grad.double())
+        allowed = {"rtol": max(torch.finfo(x.dtype).eps, 2e-6), "atol": 2e-6}
+        torch.testing.assert_close(y.double(), expected, **allowed)
+        torch.testing.assert_close(x.grad.double(), exact.grad, **allowed)
+
+    @pytest.mark.parametrize("dtype", TYPES)
+    @pytest.mark.parametrize("columns", [77, 50257, 1000003])
+    def test_softmax_and_its_gradient_are_those_in_double(
+        self, torch: Any, dtype: str, columns: int
+    ) -> None:
+        x = torch.randn((3, columns), device="cuda").to(getattr(torch, dtype)).requires_grad_()
+        exact = x.detach().double().requires_grad_()
+        grad = torch.randn_like(x)
+        for _ in range(2):  # the second finds the workspace as the first left it
+            y = torch.ops.overlapbench.softmax(x)
+        expected = torch.softmax(exact, dim=-1)
+        torch.testing.assert_close(y, expected.to(x.dtype))
+        y.backward(grad)
+        expected.backward(grad.double())
+        torch.testing.assert_close(x.grad, exact.grad.to(x.dtype))
+
+    @pytest.mark.parametrize("name", ["gelu", "softmax"])
+    def test_pytorch_finds_no_fault_with_them(self, torch: Any, name: str) -> None:
+        operators = torch.ops.overlapbench
+        x = torch.randn((4, 300), device="cuda", requires_grad=True)
+        torch.library.opcheck(getattr(operators, name).default, (x,))
+        torch.library.opcheck(operators.gelu_backward.default, (x.detach(), x.detach(), "erf"))
+        assert torch.autograd.gradcheck(
+            lambda x: getattr(operators, name)(x.float()).double(),
+            torch.randn((2, 7), device="cuda", dtype=torch.double, requires_grad=True),
+            eps=1e-2,
+            atol=1e-3,
+        )
+
+    def test_a_compiled_function_holds_the_operators(self, torch: Any) -> None:
+        operators = torch.ops.overlapbench
+
+        def layer(x: Any) -> Any:
+            return operators.softmax(operators.gelu(x * 2, "erf") + 1)
+
+        x = torch.randn((64, 500), device="cuda", requires_grad=True)
+        compiled = torch.compile(layer, fullgraph=True)
+        torch.testing.assert_close(compiled(x), layer(x))
+        compiled(x)[:, 0].sum().backward()
+        found = x.grad.clone()
+        x.grad = None
+        layer(x)[:, 0].sum().backward()
+        torch.testing.assert_close(found, x.grad)
+
+    def test_a_graph_holds_them(self, torch: Any) -> None:
+        x = torch.randn((7, 1000003), device="cuda", dtype=torch.bfloat16)  # uses the workspace
+        graph = torch.cuda.CUDAGraph()
+        torch.ops.overlapbench.softmax(x)
+        with torch.cuda.graph(graph):
+            y = torch.ops.overlapbench.softmax(x)
+        for _ in range(2):
+            x.normal_()
+            graph.replay()
+            torch.testing.assert_close(y, torch.softmax(x, dim=-1))
+
+    def test_any_layout_is_taken(self, torch: Any) -> None:
+        operators = torch.ops.overlapbench
+        x = torch.randn((40, 30), device="cuda").t()
+        torch.testing.assert_close(
+            operators.gelu(x), torch.nn.functional.gelu(x, approximate="tanh")
+        )
+        torch.testing.assert_close(operators.softmax(x), torch.softmax(x, dim=-1))
+        assert operators.softmax(x[:0]).shape == (0, 40)
+
+    def test_what_cannot_be_is_one_line(self, torch: Any) -> None:
+        operators = torch.ops.overlapbench
+        x = torch.randn(8, device="cuda")
+        with pytest.raises(ValueError, match="form is 'none', must be 'tanh' or 'erf'"):
+            operators.gelu(x, "none")
+        with pytest.raises(TypeError, match="a tensor is Double, must be Float, Half or BFloat16"):
+            operators.softmax(x.double())
+        with pytest.raises(ValueError, match="no dimension to take the softmax over"):
+            operators.softmax(x[0])
+        with pytest.raises(ValueError, match="must have the type, shape and device of x"):
+            operators.gelu_backward(x[:4], x)
+        with pytest.raises(NotImplementedError, match="'CPU' backend"):
+            operators.gelu(x.cpu())
+
+    def test_they_run_on_the_current_stream(self, torch: Any) -> None:
+        x = torch.ones(1 << 20, device="cuda")
+        torch.cuda.synchronize()
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(1 << 24)
+            y = torch.ops.overlapbench.gelu(x)
+            assert not stream.query()
+        stream.synchronize()
+        torch.testing.assert_close(y, torch.nn.functional.gelu(x, approximate="tanh"))
+
+
+def test_a_real_pytorch_loads_them(tmp_path: Path) -> None:
+    """Without a GPU: a library that lacks nothing is compiled, linked and registered."""
+    pytest.importorskip("torch", reason="needs PyTorch")
+    if not library_path().is_file():
+        pytest.skip("needs the library")
+    code = "from overlapbench import torch_operators as t; print(t.load().gelu.default._schema)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": "tools"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "overlapbench::gelu(Tensor x, str form=" in done.stdout
+    assert list(tmp_path.glob("overlapbench/torch_operators-*.so"))
