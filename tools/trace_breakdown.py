@@ -7,9 +7,10 @@
     tools/trace_breakdown.py trace.json --class 'my_fused_kernel=COMM' --rules mine.txt
 
 A file is a trace of PyTorch's profiler (.json, .json.gz), what `nsys export --type sqlite` wrote,
-or a trace of overlapbench. Several files are the ranks of one run. Without --step and --window, T
-is all steps or samples of a trace; where it has none, the whole trace. docs/timelines.md explains
-the output, the classes and how to change them.
+or a trace of overlapbench. Several files, or those in a folder, are the ranks of one run; traces of
+overlapbench are those of one row. Without --step and --window, T is all steps or samples of a
+trace; where it has none, the whole trace. docs/timelines.md explains the output, the classes and
+how to change them.
 
 Exit status: 0; 2 for a file that is no trace, or that has no such step or window, and if an
 argument is bad or the output cannot be written. Then one line says what.
@@ -53,7 +54,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="one rank or more each; a glob; - is stdin")
+    add(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="one rank or more each; a glob, a folder; - is stdin",
+    )
     add("--step", type=int, metavar="N", help="only this step, or this sample")
     add("--window", metavar="NAME", help="only windows (annotations) whose name has this in it")
     add("--class", dest="rule", type=_rule, action="append", default=[], metavar="PATTERN=CLASS",

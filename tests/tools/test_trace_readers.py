@@ -4,16 +4,34 @@ import gzip
 import json
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import traces
 from overlapbench.source import ResultError
 from overlapbench.trace.breakdown import break_down
-from overlapbench.trace.files import read_traces
+from overlapbench.trace.files import read_rows, read_traces
 from overlapbench.trace.model import Category, Class, Span, Trace
 from overlapbench.trace.rules import Rules, parse_rule, read_rules
-from traces import COPY, GEMM, NCCL, PEER, Json, call, event, kernel, kineto, ours, step, work
+from traces import (
+    COPY,
+    GEMM,
+    NCCL,
+    PEER,
+    ROW,
+    Json,
+    call,
+    done,
+    event,
+    kernel,
+    kineto,
+    ours,
+    recorded,
+    step,
+    waits,
+    work,
+)
 
 BASE = 10**18
 
@@ -136,6 +154,65 @@ def test_our_own_files_say_it_all(tmp_path: Path) -> None:
     ]
     assert [(s.kind, s.category, s.lane) for s in second.spans][1] == ("HOST", "other", "copy")
     assert read(tmp_path / "t.json", "gemm=MEM")[0].spans[0].kind is Class.MEM  # the user's word
+
+
+def two_samples(**about: Any) -> Json:
+    """4 and 2 ms beside each other, then one after the other."""
+    first = [done("comp", "COMP", "COMP", 0, 4), done("comm", "COMM", "COMM", 0, 2)]
+    second = [done("comp", "COMP", "COMP", 0, 4), done("comm", "COMM", "COMM", 4, 2)]
+    return recorded(first, [*second, waits("COMM", 0, 4)], **about)
+
+
+def test_the_steps_of_our_own_files_are_their_samples(tmp_path: Path) -> None:
+    (one,) = read(traces.write(tmp_path / "t.json", two_samples()))
+    numbered = [
+        (w.name, w.number, w.begin_ns, w.end_ns) for w in one.windows if w.number is not None
+    ]
+    assert numbered == [
+        (f"{ROW} overlap sample 0", 0, 100_000_000, 104_000_000),  # without the wait for the gate
+        (f"{ROW} overlap sample 1", 1, 200_000_000, 206_000_000),
+    ]
+    assert [w.name for w in one.windows if w.number is None] == ["ProfilerStep#0", "ProfilerStep#1"]
+    assert (one.row, one.backend, one.common_clock, one.notes) == (ROW, "host", True, ())
+    (whole,) = break_down([one])
+    assert (whole.window, whole.total_ns) == (
+        f"{ROW} overlap sample 0 to {ROW} overlap sample 1, 2 in all",
+        10_000_000,
+    )
+    assert traces.percent(whole) == {"COMP": 60, "COMM": 20, "COMP+COMM": 20}
+    (second,) = break_down([one], 1)
+    assert second.total_ns == 6_000_000
+    (steps,) = break_down([one], pattern="ProfilerStep#1")
+    assert steps.total_ns == 9_000_000  # from before the gate to after the last work
+
+
+def test_a_fault_of_our_own_files_is_told(tmp_path: Path) -> None:
+    (one,) = read(traces.write(tmp_path / "t.json", two_samples(fault="2 records\x1b were lost")))
+    assert one.notes == ("its records have a fault, so do not trust it: 2 records\ufffd were lost",)
+
+
+def test_rows_are_runs_of_their_own(tmp_path: Path) -> None:
+    for row in ("b", "a"):
+        for rank in (1, 0):
+            document = two_samples(rank=rank, row=row)
+            traces.write(tmp_path / f"{row}.rank{rank}.json", document)
+    traces.write(tmp_path / "c.json", kineto([work(GEMM, 0, 1)], None))
+    (tmp_path / "notes.txt").write_text("no trace")
+    rows = read_rows([str(tmp_path)], Rules())
+    assert {row: [one.rank for one in ranks] for row, ranks in rows.items()} == {
+        "a": [0, 1],
+        "b": [0, 1],
+        "": [0],
+    }
+    with pytest.raises(
+        ResultError, match=r"^traces of 3 rows: give those of one: a, b, another to"
+    ):
+        read_traces([str(tmp_path)], Rules())
+    files = [str(tmp_path / f"a.rank{rank}.json") for rank in (0, 1)]
+    assert [one.rank for one in read_traces(files, Rules())] == [0, 1]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ResultError, match=r"empty: no trace in this folder \(.json, .json.gz, .sq"):
+        read_traces([str(tmp_path / "empty")], Rules())
 
 
 def test_an_export_of_nsys_is_read_as_the_same_trace(tmp_path: Path) -> None:

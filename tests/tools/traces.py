@@ -43,6 +43,70 @@ def ours(kind: str, ts: float, dur: float, rank: int = 0, sample: int = 0, **arg
     return event("kernel", "work", ts, dur, **(tags | {"step": "work", "lane": kind} | args))
 
 
+ROW = "Overlap/A+B/cache:cold"
+
+
+def recorded(
+    *samples: Sequence[Json], rank: int = 0, row: str = ROW, gate_ms: float = 1.0, **about: object
+) -> Json:
+    """A file as `--trace_out` writes it, on the host backend.
+
+    Each sample is a list of `done` and `waits`, in milliseconds from the opening of its gate, for
+    which the lanes waited `gate_ms`. Samples begin 100 ms apart.
+    """
+    names = list(dict.fromkeys(e["args"]["lane"] for events in samples for e in events))
+    threads = {name: place for place, name in enumerate(names, 1)}
+    device, host = 2 * rank, 2 * rank + 1
+    made: list[Json] = [
+        {"ph": "M", "name": "thread_name", "pid": device, "tid": tid, "args": {"name": name}}
+        for name, tid in threads.items()
+    ]
+    for number, events in enumerate(samples):
+        begin = 1000 * 100 * (number + 1)
+        tags = {"row": row, "run": "overlap", "sample": number, "rank": rank}
+        end = max(e["ts"] + e["dur"] for e in events if e["ph"] == "X")
+        early, whole = 1000 * gate_ms, event("user_annotation", f"ProfilerStep#{number}", 0, 0)
+        whole |= {"ts": begin - 2 * early, "dur": end + 3 * early, "pid": host}
+        sample = event("gpu_user_annotation", f"sample {number}", begin, end)
+        for one in (whole, sample | {"pid": device, "tid": 0}):
+            made.append(one | {"args": tags})
+        gates = [waits(name, -gate_ms, gate_ms) for name in names]
+        gates.append(event("gpu_user_annotation", "gate", -early, early, **{"class": "GATE"}))
+        for one in [*gates, *events]:
+            lane = one["args"].get("lane")
+            place = {"ts": begin + one["ts"], "pid": device, "tid": threads.get(lane, 0)}
+            args = {"args": one["args"] | tags} if one["ph"] == "X" else {}
+            made.append({key: one[key] for key in one if key != "args"} | place | args)
+    known = {"row": row, "run": "overlap", "backend": "host", "samples": len(samples), "fault": ""}
+    about_rank = {"rank": rank, "world_size": 2}
+    return {
+        "schemaVersion": 1,
+        "distributedInfo": about_rank,
+        "overlapbench": known | about,
+        "traceEvents": made,
+    }
+
+
+def done(step: str, kind: str, lane: str, ts_ms: float, dur_ms: float, **args: object) -> Json:
+    """Work of a recorded sample."""
+    known = {"class": kind, "step": step, "lane": lane, "device": 0, "stream": 1}
+    counted = {"bytes": 0, "blocks": 1, "External id": 1}
+    return event("kernel", step, 1000 * ts_ms, 1000 * dur_ms, **known, **(counted | args))
+
+
+def waits(lane: str, ts_ms: float, dur_ms: float) -> Json:
+    """A wait of a lane in a recorded sample."""
+    known = {"class": "WAIT", "step": "a step", "lane": lane}
+    return event("gpu_user_annotation", "wait", 1000 * ts_ms, 1000 * dur_ms, **known)
+
+
+def arrow(number: int, source: str, end_ms: float, target: str, begin_ms: float) -> list[Json]:
+    """An arrow of a recorded sample, from the lane of a step to that of one which waits for it."""
+    known = {"cat": "dependency", "name": "waits for", "id": number}
+    first = {"ph": "s", "ts": 1000 * end_ms - 0.001, "args": {"lane": source}}
+    return [known | first, known | {"ph": "f", "ts": 1000 * begin_ms, "args": {"lane": target}}]
+
+
 def kineto(events: Iterable[Json], rank: int | None = 0, base: int | None = 10**18) -> Json:
     document: Json = {"schemaVersion": 1, "traceEvents": list(events)}
     if rank is not None:

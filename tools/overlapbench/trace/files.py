@@ -1,7 +1,8 @@
 """Files as the ranks of one run: which reader takes a file, and which rank is whose.
 
-A file's first bytes say what it is: gzip, SQLite or JSON. A rank that no file states is taken from
-a file's name (`rank3`), else it is the lowest number that is free.
+A folder stands for the traces in it. A file's first bytes say what it is: gzip, SQLite or JSON. A
+rank that no file states is taken from a file's name (`rank3`), else it is the lowest number that is
+free. Of our own traces, each row is a run; all others are of one run.
 """
 
 import gzip
@@ -22,15 +23,47 @@ from overlapbench.trace.rules import Rules
 LARGEST_TEXT_BYTES = 1 << 30  # unpacked: a trace is mostly names that repeat
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
 _REPORTS = (".nsys-rep", ".qdrep")
+_IN_FOLDERS = (".json", ".json.gz", ".sqlite")
+_NAMED_ROWS = 3  # in a refusal
 _RANK = re.compile(r"rank[_-]?(\d{1,5})(?!\d)", re.I)
 # Rounded times overlap by a microsecond: Kineto wrote whole ones before 2022.
 _ROUNDED_NS = 1000
 
 
 def read_traces(arguments: Sequence[str], rules: Rules) -> list[Trace]:
-    """Read all files and return their ranks in order. ResultError for a bad file."""
-    traces = [trace for source in expand(arguments) for trace in _read(source, rules)]
-    return [replace(trace, notes=(*trace.notes, *_overlaps(trace))) for trace in _numbered(traces)]
+    """Read the files of one run and return its ranks in order. ResultError for a bad file."""
+    rows = read_rows(arguments, rules)
+    if len(rows) > 1:
+        more = f" and {len(rows) - _NAMED_ROWS} more" if len(rows) > _NAMED_ROWS else ""
+        names = ", ".join(row or "another tool's" for row in [*rows][:_NAMED_ROWS])
+        raise ResultError(f"traces of {len(rows)} rows: give those of one: {names}{more}")
+    (ranks,) = rows.values()
+    return ranks
+
+
+def read_rows(arguments: Sequence[str], rules: Rules) -> dict[str, list[Trace]]:
+    """Read the files of any rows, in their order; the traces of other tools are the row ""."""
+    rows: dict[str, list[Trace]] = {}
+    for source in (file for argument in expand(arguments) for file in _files_of(argument)):
+        for trace in _read(source, rules):
+            rows.setdefault(trace.row, []).append(trace)
+    return {
+        row: [replace(one, notes=(*one.notes, *_overlaps(one))) for one in _numbered(traces)]
+        for row, traces in rows.items()
+    }
+
+
+def _files_of(source: str) -> list[str]:
+    if not Path(source).is_dir():
+        return [source]
+    try:
+        found = sorted(Path(source).iterdir())
+    except OSError as error:
+        raise ResultError(f"{source}: cannot be read: {error.strerror}") from None
+    files = [str(file) for file in found if file.name.endswith(_IN_FOLDERS)]
+    if not files:
+        raise ResultError(f"{source}: no trace in this folder ({', '.join(_IN_FOLDERS)})")
+    return files
 
 
 def _read(source: str, rules: Rules) -> list[Trace]:

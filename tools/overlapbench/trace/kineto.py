@@ -11,20 +11,23 @@ counts from the base, which all ranks' files share as a clock.
 
 In our own files each event of the device has `class`, `step`, `row`, `run`, `sample`, `lane` and
 `rank` in its `args`. An event with `class` is a span, whatever its category. A file may hold
-several ranks, and every sample is a window: from its first span to its last one, without the gate.
+several ranks. Its steps are its samples: what the annotation `sample N` covers, which begins when
+the gate opens; without one, from the first span to the last one, without the gate. `ProfilerStep#N`
+covers the same sample with the host's part of it, and so is a window that is no step. The object
+`overlapbench` names the row. The files of a row's ranks have one clock.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from overlapbench.source import Document, Fields, ResultError, decode_json, short
+from overlapbench.source import Document, Fields, ResultError, decode_json, harmless, short
 from overlapbench.trace.model import Category, Class, Span, Trace, Window
 from overlapbench.trace.rules import Rules
 from overlapbench.trace.windows import number_of, place
 
-EVENTS = "traceEvents"
+EVENTS, _OURS = "traceEvents", "overlapbench"
 _SCHEMA = 1
 _SPANS: Mapping[str, Category] = {  # the names before 2021 as well
     "kernel": Category.KERNEL,
@@ -47,7 +50,16 @@ class _Device:
 
     spans: list[tuple[Span, int | None]] = field(default_factory=list)  # with the correlation
     samples: dict[Sample, list[Span]] = field(default_factory=lambda: defaultdict(list))
+    stated: dict[Sample, Window] = field(default_factory=dict)  # where samples are annotated
     annotations: list[Window] = field(default_factory=list)
+
+    def sample_windows(self) -> tuple[Window, ...]:
+        windows = []
+        for (row, run, number), spans in self.samples.items():
+            begin, end = min(s.begin_ns for s in spans), max(s.end_ns for s in spans)
+            window = self.stated.get((row, run, number), Window("", begin, end))
+            windows.append(replace(window, name=f"{row} {run} sample {number}", number=number))
+        return tuple(sorted(windows, key=lambda window: (window.begin_ns, window.end_ns)))
 
 
 def read_kineto(source: str, text: str, rules: Rules) -> list[Trace]:
@@ -71,6 +83,9 @@ class _Reader:
         base = document.values.get("baseTimeNanoseconds")
         self.common_clock = isinstance(base, int) and 0 < base < _LATEST_NS
         self.base_ns = base if isinstance(base, int) and self.common_clock else 0
+        ours = document.values.get(_OURS)
+        self.about: Mapping[str, object] = ours if isinstance(ours, dict) else {}
+        self.common_clock |= bool(self.about)
         self.devices: dict[tuple[int | None, int], _Device] = {}
         self.calls: dict[int, int] = {}  # by correlation: when the call returned
         self.host_ranges: list[Window] = []
@@ -106,7 +121,7 @@ class _Reader:
         elif category == _HOST_RANGE:
             self.host_ranges.append(self._window(fields))
         else:
-            self._device(event, args).annotations.append(self._window(fields))
+            self._read_annotation(fields, event, args)
 
     def _read_span(self, fields: Fields, category: Category, args: Mapping[str, object]) -> None:
         name = fields.text("name")
@@ -119,10 +134,19 @@ class _Reader:
         device = self._device(fields.values, args)
         correlation = args.get("correlation")
         device.spans.append((span, correlation if isinstance(correlation, int) else None))
-        sample = args.get("sample")
-        if "class" in args and isinstance(sample, int) and kind is not Class.GATE:
-            key = (str(args.get("row", "")), str(args.get("run", "")), sample)
-            device.samples[key].append(span)
+        sample = _sample(args)
+        if sample and kind is not Class.GATE:
+            device.samples[sample].append(span)
+
+    def _read_annotation(
+        self, fields: Fields, event: Mapping[str, object], args: Mapping[str, object]
+    ) -> None:
+        device, window, sample = self._device(event, args), self._window(fields), _sample(args)
+        if sample is None:
+            device.annotations.append(window)
+        elif window.name == f"sample {sample[2]}":
+            device.stated[sample] = window
+        # Else it is a step's, whose work says as much.
 
     def _times(self, fields: Fields) -> tuple[int, int]:
         """Return begin and end in nanoseconds."""
@@ -138,7 +162,7 @@ class _Reader:
         return Window(name, *self._times(fields), number=number_of(name))
 
     def _device(self, event: Mapping[str, object], args: Mapping[str, object]) -> _Device:
-        rank = args.get("rank") if "class" in args else None
+        rank = args.get("rank") if "class" in args or _sample(args) else None
         device = args.get("device", event.get("pid"))
         stated = _is_rank(rank)
         number = device if isinstance(device, int) and not stated else 0
@@ -157,9 +181,28 @@ class _Reader:
                 key=lambda span: span.interval,
             )
         )
-        windows = place(spans, self.host_ranges, device.annotations) + _samples(device.samples)
-        rank = rank if stated is None else stated
-        return Trace(self.document.source, rank, spans, windows, self.common_clock)
+        windows = place(spans, self.host_ranges, device.annotations)
+        if samples := device.sample_windows():
+            windows = tuple(replace(window, number=None) for window in windows)
+        return Trace(
+            self.document.source,
+            rank if stated is None else stated,
+            spans,
+            windows + samples,
+            self.common_clock,
+            self._notes(),
+            self._said("row"),
+            self._said("backend"),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        fault = self._said("fault")
+        return (f"its records have a fault, so do not trust it: {fault}",) if fault else ()
+
+    def _said(self, key: str) -> str:
+        """Return what one of our own files says of itself."""
+        value = self.about.get(key)
+        return harmless(value) if isinstance(value, str) else ""
 
     def _launched(self, span: Span, correlation: int | None) -> Span:
         returned = self.calls.get(correlation) if correlation is not None else None
@@ -180,6 +223,14 @@ def _is_peer(name: str, args: Mapping[str, object]) -> bool:
     return "PtoP" in name or (None not in devices and devices[0] != devices[1])
 
 
+def _sample(args: Mapping[str, object]) -> Sample | None:
+    """Return the sample that an event of our own belongs to."""
+    number = args.get("sample")
+    if not isinstance(number, int):
+        return None
+    return (str(args.get("row", "")), str(args.get("run", "")), number)
+
+
 def _stated(fields: Fields, args: Mapping[str, object]) -> Class | None:
     name = args.get("class")
     if name is None:
@@ -193,12 +244,3 @@ def _nanoseconds(microseconds: float) -> int:
     """Convert exactly: the product of a large time and 1000 would lose its last digits."""
     whole = math.floor(microseconds)
     return whole * 1000 + round((microseconds - whole) * 1000)
-
-
-def _samples(samples: Mapping[Sample, Sequence[Span]]) -> tuple[Window, ...]:
-    windows = []
-    for (row, run, number), spans in samples.items():
-        name = f"{row} {run} sample {number}"
-        begin, end = min(s.begin_ns for s in spans), max(s.end_ns for s in spans)
-        windows.append(Window(name, begin, end, number))
-    return tuple(sorted(windows, key=lambda window: (window.begin_ns, window.end_ns)))

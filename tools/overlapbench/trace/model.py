@@ -72,6 +72,8 @@ class Trace:
     windows: tuple[Window, ...] = ()
     common_clock: bool = False  # times are of a clock that other files have, too
     notes: tuple[str, ...] = ()  # what a reader of the figures should know
+    row: str = ""  # of the suite that was traced; "" in traces of other tools
+    backend: str = ""  # that it ran on; likewise
 
     def of(self, *kinds: Class) -> Intervals:
         """Return when the device had work of these classes."""
