@@ -27,7 +27,7 @@ from pathlib import Path
 try:
     from overlapbench.counters import TIME, Counter
     from overlapbench.history.changes import LEAST_CHANGE, find_changes
-    from overlapbench.history.chart import RENDERERS, draw_trend, render
+    from overlapbench.history.chart import draw_trend
     from overlapbench.history.database import Database, Run, open_history
     from overlapbench.history.export import export_csv, export_files
     from overlapbench.history.record import read_records, utc
@@ -35,6 +35,7 @@ try:
     from overlapbench.history.tables import Found, list_changes, list_runs, show_run
     from overlapbench.launch import CONTEXT_FIELDS
     from overlapbench.output import print_text, replace_file, replace_files
+    from overlapbench.picture import RENDERERS, render, require_suffix
     from overlapbench.source import ResultError
 except ModuleNotFoundError as missing:
     print(
@@ -95,11 +96,10 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _trend(options: argparse.Namespace) -> None:
-    suffix = options.output.suffix
-    if suffix not in RENDERERS:
-        raise ResultError(f"-o {options.output}: the name must end in {', '.join(RENDERERS)}")
+    require_suffix(options.output)
     specification = draw_trend(*_found(options), options.title)
-    replace_file(options.output, render(specification, options.title or "Trend", suffix))
+    page = render(specification, options.title or "Trend", options.output.suffix)
+    replace_file(options.output, page)
     print_text(f"wrote {options.output}\n")
 
 

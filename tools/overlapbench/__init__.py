@@ -28,6 +28,7 @@ gate      launching two builds in turn, and failing on what is confirmed
 history   results over time: the database, trends, changes of level
 drill     striking jobs with faults, and holding their end against what is promised
 page      the HTML page that holds all charts and needs no network
+picture   one drawing as a file, a picture or a page by its suffix
 output    files written whole or not at all
 
 torch_kernels  our kernels on PyTorch's tensors

@@ -7,16 +7,12 @@ seen; they are not narrower than what counts as a change, so that noise does not
 
 import statistics
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
-import jinja2
-import vl_convert
 
 from overlapbench import theme
-from overlapbench.chart import VEGA_LITE_VERSION
 from overlapbench.charts.panels import Record, panel_size, panel_title
 from overlapbench.compare.table import percent
 from overlapbench.counters import Counter
@@ -24,7 +20,6 @@ from overlapbench.history.changes import LEAST_CHANGE, Change
 from overlapbench.history.series import Series
 from overlapbench.history.tables import Found
 from overlapbench.names import part_name
-from overlapbench.page import vega_libraries
 from overlapbench.series import SEPARATOR, describe
 from overlapbench.source import ResultError
 
@@ -36,7 +31,6 @@ _LABEL_STEP = 15
 _GRID: Mapping[str, Any] = {"bounds": "flush", "spacing": {"column": 80, "row": 75}}
 _SUBTITLE_LETTERS = 135
 _VERDICT_COLOURS = {"worse": theme.VERMILION, "better": theme.GREEN, "changed": theme.GREY}
-_TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def draw_trend(counter: Counter, found: Found, title: str) -> dict[str, Any]:
@@ -161,35 +155,3 @@ def _reading(found: Found) -> str:
         "A dashed line marks the first run of a new level, and by how much the level changed:"
         " red for the worse, green for the better."
     )
-
-
-def render(specification: Mapping[str, Any], title: str, suffix: str) -> bytes:
-    """Return a picture or, as `.html`, a page that works offline."""
-    return RENDERERS[suffix](dict(specification), title)
-
-
-def _picture(convert: Callable[..., Any], **options: Any) -> Callable[[dict[str, Any], str], bytes]:
-    def picture(specification: dict[str, Any], _: str) -> bytes:
-        made = convert(specification, vl_version=VEGA_LITE_VERSION, config=theme.LIGHT, **options)
-        return made.encode() if isinstance(made, str) else bytes(made)
-
-    return picture
-
-
-def _page(specification: dict[str, Any], title: str) -> bytes:
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(
-        title=title,
-        specification=specification,
-        light=theme.LIGHT,
-        dark=theme.DARK,
-        vega=vega_libraries(),
-    ).encode()
-
-
-RENDERERS: Mapping[str, Callable[[dict[str, Any], str], bytes]] = {
-    ".png": _picture(vl_convert.vegalite_to_png, scale=theme.SCALE),
-    ".svg": _picture(vl_convert.vegalite_to_svg),
-    ".html": _page,
-}
