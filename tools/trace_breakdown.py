@@ -23,10 +23,10 @@ from pathlib import Path
 
 from overlapbench.output import deliver, require_file
 from overlapbench.source import ResultError
+from overlapbench.trace.arguments import add_choices, rules_of
 from overlapbench.trace.breakdown import break_down
 from overlapbench.trace.files import read_traces
 from overlapbench.trace.report import render, to_json
-from overlapbench.trace.rules import Rule, Rules, parse_rule, read_rules
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,8 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.json:
             require_file(options.json)
-        own = [*options.rule, *(rule for path in options.rules for rule in read_rules(path))]
-        traces = read_traces(options.files, Rules(own))
+        traces = read_traces(options.files, rules_of(options))
         breakdowns = break_down(traces, options.step, options.window)
         deliver(render(breakdowns), {options.json: to_json(breakdowns)} if options.json else {})
     except ResultError as error:
@@ -60,21 +59,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="FILE",
         help="one rank or more each; a glob, a folder; - is stdin",
     )
-    add("--step", type=int, metavar="N", help="only this step, or this sample")
-    add("--window", metavar="NAME", help="only windows (annotations) whose name has this in it")
-    add("--class", dest="rule", type=_rule, action="append", default=[], metavar="PATTERN=CLASS",
-        help="the class of spans by name, as COMP or COMM; repeatable")  # fmt: skip
-    add("--rules", type=Path, action="append", default=[], metavar="FILE",
-        help="a file of such rules, one a line; repeatable, after --class")  # fmt: skip
+    add_choices(parser)
     add("--json", type=Path, metavar="FILE", help="also write all figures")
     return parser.parse_args(arguments)
-
-
-def _rule(text: str) -> Rule:
-    try:
-        return parse_rule(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 if __name__ == "__main__":

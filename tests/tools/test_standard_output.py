@@ -25,6 +25,7 @@ COMMANDS = {
     "simulate_compare": ["--trials", "1"],
     "slowdown_chart": ["run.json", "-o", "é"],
     "soak": ["--read", "r.csv"],
+    "timeline": ["é.json", "-o", "é.svg"],
     "trace_breakdown": ["é.json"],
 }
 STREAMS = {
@@ -79,7 +80,7 @@ def test_what_cannot_be_printed_is_no_verdict(tool: str, stream: str, folder: Pa
     assert said == f"{tool}: standard output: {STREAMS[stream]}"
 
 
-@pytest.mark.parametrize("tool", ["report", "slowdown_chart"])
+@pytest.mark.parametrize("tool", ["report", "slowdown_chart", "timeline"])
 def test_a_path_that_standard_output_cannot_spell_is_one_line(tool: str, folder: Path) -> None:
     said = complaint(tool, folder, subprocess.DEVNULL, PYTHONIOENCODING="ascii")
     assert said.startswith(f"{tool}: standard output: ascii cannot write all of it: ")

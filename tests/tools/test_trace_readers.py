@@ -255,6 +255,26 @@ def test_an_export_of_nsys_is_read_as_the_same_trace(tmp_path: Path) -> None:
     assert (first.common_clock, second.common_clock) == (True, True)
 
 
+def test_later_versions_of_nsys_tell_grids_and_bytes(tmp_path: Path) -> None:
+    kernels, copies = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"
+    statements = [kernel(1, 5, 9)]
+    statements += [f"ALTER TABLE {kernels} ADD COLUMN grid{axis} INTEGER" for axis in "XYZ"]
+    statements.append(f"ALTER TABLE {copies} ADD COLUMN bytes INTEGER")
+    statements.append(f"UPDATE {kernels} SET gridX = 2, gridY = 3, gridZ = 4")
+    statements.append(
+        kernel(1, 10, 11).replace(" VALUES (", " SELECT ").replace(")", ", 2, 3, NULL")
+    )
+    statements.append(
+        f"INSERT INTO {copies} VALUES (12, 13, 0, 7, 0, {traces.PROCESS}, 1, NULL, NULL, 4096)"
+    )
+    (one,) = read(traces.nsys(tmp_path / "report.sqlite", statements))
+    assert [(span.blocks, span.bytes) for span in one.spans] == [
+        (24, None),
+        (None, None),
+        (None, 4096),
+    ]
+
+
 def test_tables_that_nothing_was_recorded_for_may_be_missing(tmp_path: Path) -> None:
     kept = "CUPTI_ACTIVITY_KIND_KERNEL"
     gone = ["CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", "NVTX_EVENTS"]

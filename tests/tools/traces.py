@@ -72,6 +72,7 @@ def recorded(
             made.append(one | {"args": tags})
         gates = [waits(name, -gate_ms, gate_ms) for name in names]
         gates.append(event("gpu_user_annotation", "gate", -early, early, **{"class": "GATE"}))
+        gates.append(event("gpu_user_annotation", "wait", 0, end, **{"class": "WAIT"}))
         for one in [*gates, *events]:
             lane = one["args"].get("lane")
             place = {"ts": begin + one["ts"], "pid": device, "tid": threads.get(lane, 0)}

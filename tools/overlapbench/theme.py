@@ -26,6 +26,7 @@ ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
     "#CC79A7",
 )
 GREY = "#8A8A8A"
+COMPUTATION, COMMUNICATION = BLUE, GREEN  # wherever the two stand beside each other
 INTERVAL: dict[str, Any] = {"strokeWidth": 3, "strokeOpacity": 0.45, "clip": True}
 UNTRUSTED_POINT: dict[str, Any] = {"color": GREY, "filled": False, "opacity": 1, "size": 80}
 UNTRUSTED_BAR: dict[str, Any] = {"fill": None, "stroke": GREY, "strokeWidth": 1.5}
@@ -98,6 +99,10 @@ def _config(background: str, text: str, faint: str, grid: str) -> dict[str, Any]
         "rule": {"color": faint, "strokeWidth": 1.5},
         "style": {
             "halo": {"stroke": background, "strokeWidth": 4, "strokeJoin": "round"},
+            "edge": {"stroke": background, "strokeWidth": 0.75},
+            "outline": {"stroke": text, "strokeWidth": 1.75},
+            "arrow": {"stroke": faint, "strokeWidth": 1},
+            "arrowhead": {"color": faint, "stroke": background, "strokeWidth": 0.5},
         },
     }
 

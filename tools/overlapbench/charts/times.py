@@ -13,8 +13,8 @@ from overlapbench.theme import Drawing
 
 # Drawn in this order, so that T lies above the others where they meet.
 _STYLES = {
-    "C: computation alone": theme.BLUE,
-    "M: communication alone": theme.GREEN,
+    "C: computation alone": theme.COMPUTATION,
+    "M: communication alone": theme.COMMUNICATION,
     "T: both together": theme.VERMILION,
 }
 

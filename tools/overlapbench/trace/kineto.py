@@ -11,18 +11,20 @@ counts from the base, which all ranks' files share as a clock.
 
 In our own files each event of the device has `class`, `step`, `row`, `run`, `sample`, `lane` and
 `rank` in its `args`. An event with `class` is a span, whatever its category. A file may hold
-several ranks. Its steps are its samples: what the annotation `sample N` covers, which begins when
-the gate opens; without one, from the first span to the last one, without the gate. `ProfilerStep#N`
-covers the same sample with the host's part of it, and so is a window that is no step. The object
-`overlapbench` names the row. The files of a row's ranks have one clock.
+several ranks. Its lanes are the names of the tracks, and the flows (`s`, `f`) of the category
+`dependency` say who waited for whom. Its steps are its samples: what the annotation `sample N`
+covers, which begins when the gate opens; without one, from the first span to the last one, without
+the gate. `ProfilerStep#N` covers the same sample with the host's part of it, and so is a window
+that is no step. The object `overlapbench` names the row. The files of a row's ranks have one clock.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from overlapbench.source import Document, Fields, ResultError, decode_json, harmless, short
+from overlapbench.trace.arrows import Arrows, Track, track_of
 from overlapbench.trace.model import Category, Class, Span, Trace, Window
 from overlapbench.trace.rules import Rules
 from overlapbench.trace.windows import number_of, place
@@ -37,6 +39,7 @@ _SPANS: Mapping[str, Category] = {  # the names before 2021 as well
     "memset": Category.MEMSET,
 }
 _CALLS = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver"})
+_ARROW = "dependency"
 _HOST_RANGE, _DEVICE_RANGE = "user_annotation", "gpu_user_annotation"
 _RELEVANT = {*_SPANS, *_CALLS, _HOST_RANGE, _DEVICE_RANGE}
 _LATEST_NS = 1 << 62  # as nanoseconds since 1970, the year 2116
@@ -44,11 +47,20 @@ _HIGHEST_RANK = 99_999
 Sample = tuple[str, str, int]  # row, run and number
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A span, and what ties it to a call and to arrows."""
+
+    span: Span
+    correlation: int | None
+    track: Track | None
+
+
 @dataclass
 class _Device:
     """What was found of one rank, or of one device where no rank is stated."""
 
-    spans: list[tuple[Span, int | None]] = field(default_factory=list)  # with the correlation
+    spans: list[_Found] = field(default_factory=list)
     samples: dict[Sample, list[Span]] = field(default_factory=lambda: defaultdict(list))
     stated: dict[Sample, Window] = field(default_factory=dict)  # where samples are annotated
     annotations: list[Window] = field(default_factory=list)
@@ -86,6 +98,7 @@ class _Reader:
         ours = document.values.get(_OURS)
         self.about: Mapping[str, object] = ours if isinstance(ours, dict) else {}
         self.common_clock |= bool(self.about)
+        self.arrows = Arrows()
         self.devices: dict[tuple[int | None, int], _Device] = {}
         self.calls: dict[int, int] = {}  # by correlation: when the call returned
         self.host_ranges: list[Window] = []
@@ -96,6 +109,8 @@ class _Reader:
                 self.document.fields(index)  # refuses it
             elif event.get("ph") == "X":
                 self._read_event(index, event)
+            elif self.about:
+                self._read_track(index, event)
         found = {key: device for key, device in self.devices.items() if device.spans}
         if not found:
             raise ResultError(
@@ -115,8 +130,8 @@ class _Reader:
         if "class" in args or category in _SPANS:
             self._read_span(fields, _SPANS.get(category, Category.OTHER), args)
         elif category in _CALLS:
-            correlation = args.get("correlation")
-            if isinstance(correlation, int):
+            correlation = _count(args.get("correlation"))
+            if correlation is not None:
                 self.calls[correlation] = self._times(fields)[1]
         elif category == _HOST_RANGE:
             self.host_ranges.append(self._window(fields))
@@ -130,10 +145,20 @@ class _Reader:
         begin, end = self._times(fields)
         kind = self.rules.classify(category, name, _stated(fields, args))
         lane = str(args.get("lane", args.get("stream", fields.values.get("tid", ""))))
-        span = Span(name, kind, begin, end, lane, category)
+        span = Span(
+            name,
+            kind,
+            begin,
+            end,
+            lane,
+            category,
+            step=str(args.get("step", "")),
+            operation=_count(args.get("External id")),
+            bytes=_count(args.get("bytes")),
+            blocks=_count(args.get("blocks", _product(args.get("grid")))),
+        )
         device = self._device(fields.values, args)
-        correlation = args.get("correlation")
-        device.spans.append((span, correlation if isinstance(correlation, int) else None))
+        device.spans.append(_Found(span, _count(args.get("correlation")), track_of(fields.values)))
         sample = _sample(args)
         if sample and kind is not Class.GATE:
             device.samples[sample].append(span)
@@ -148,14 +173,31 @@ class _Reader:
             device.stated[sample] = window
         # Else it is a step's, whose work says as much.
 
+    def _read_track(self, index: int, event: Mapping[str, object]) -> None:
+        """Read the name of a track, or an end of an arrow."""
+        track, args = track_of(event), event.get("args")
+        phase, number = event.get("ph"), event.get("id")
+        if track is None:
+            return
+        if event.get("name") == "thread_name" and isinstance(args, dict):
+            self.arrows.names[track] = str(args.get("name", ""))
+        elif event.get("cat") == _ARROW and phase in ("s", "f") and isinstance(number, int):
+            at_ns = self.base_ns + self._ns(Fields(self.document, index, event), "ts")
+            ends = self.arrows.sources if phase == "s" else self.arrows.targets
+            ends[number] = (track, at_ns)
+
     def _times(self, fields: Fields) -> tuple[int, int]:
         """Return begin and end in nanoseconds."""
-        begin, duration = (_nanoseconds(fields.number(key)) for key in ("ts", "dur"))
+        begin, duration = self._ns(fields, "ts"), self._ns(fields, "dur")
         if duration < 0:
             raise fields.error("dur", f"{fields.number('dur'):g}: it ends before it begins")
-        if max(abs(begin), duration) > _LATEST_NS:
-            raise fields.error("ts", f"{fields.number('ts'):g} is beyond any clock")
         return self.base_ns + begin, self.base_ns + begin + duration
+
+    def _ns(self, fields: Fields, key: str) -> int:
+        time = _nanoseconds(fields.number(key))
+        if abs(time) > _LATEST_NS:
+            raise fields.error(key, f"{fields.number(key):g} is beyond any clock")
+        return time
 
     def _window(self, fields: Fields) -> Window:
         name = fields.text("name")
@@ -175,12 +217,8 @@ class _Reader:
         return rank if _is_rank(rank) and isinstance(rank, int) else None
 
     def _trace(self, stated: int | None, rank: int | None, device: _Device) -> Trace:
-        spans = tuple(
-            sorted(
-                (self._launched(span, correlation) for span, correlation in device.spans),
-                key=lambda span: span.interval,
-            )
-        )
+        found = sorted(device.spans, key=lambda one: one.span.interval)
+        spans = tuple(self._completed(one) for one in found)
         windows = place(spans, self.host_ranges, device.annotations)
         if samples := device.sample_windows():
             windows = tuple(replace(window, number=None) for window in windows)
@@ -193,6 +231,7 @@ class _Reader:
             self._notes(),
             self._said("row"),
             self._said("backend"),
+            self.arrows.between([one.span for one in found]) if self.about else None,
         )
 
     def _notes(self) -> tuple[str, ...]:
@@ -204,9 +243,14 @@ class _Reader:
         value = self.about.get(key)
         return harmless(value) if isinstance(value, str) else ""
 
-    def _launched(self, span: Span, correlation: int | None) -> Span:
-        returned = self.calls.get(correlation) if correlation is not None else None
-        return span if returned is None else replace(span, launched_ns=returned)
+    def _completed(self, found: _Found) -> Span:
+        """Return the span with what other events say of it."""
+        span, call = found.span, found.correlation
+        return replace(
+            span,
+            lane=self.arrows.names.get(found.track, span.lane) if found.track else span.lane,
+            launched_ns=self.calls.get(call) if call is not None else None,
+        )
 
 
 def _order(key: tuple[int | None, int]) -> tuple[bool, int, int]:
@@ -229,6 +273,17 @@ def _sample(args: Mapping[str, object]) -> Sample | None:
     if not isinstance(number, int):
         return None
     return (str(args.get("row", "")), str(args.get("run", "")), number)
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _product(grid: object) -> int | None:
+    """Return the blocks of a grid of PyTorch's profiler."""
+    if not isinstance(grid, Sequence) or not all(isinstance(size, int) for size in grid):
+        return None
+    return math.prod(grid)
 
 
 def _stated(fields: Fields, args: Mapping[str, object]) -> Class | None:

@@ -23,6 +23,7 @@ class Class(StrEnum):
 
 
 BUSY = (Class.COMP, Class.COMM, Class.MEM)  # the classes that a window's shares are of
+WORK = (*BUSY, Class.HOST)  # what a lane does; the other classes hold it back
 
 
 class Category(StrEnum):
@@ -46,6 +47,10 @@ class Span:
     lane: str
     category: Category = Category.KERNEL
     launched_ns: int | None = None  # when the host's call returned; None where no call is known
+    step: str = ""  # of a schedule of ours that this is work of, or waits for
+    operation: int | None = None  # the same for all that one sample does for a step of ours
+    bytes: int | None = None  # that a copy or fill writes
+    blocks: int | None = None  # of a kernel's grid
 
     @property
     def interval(self) -> Interval:
@@ -62,6 +67,9 @@ class Window:
     number: int | None = None  # of a step or a sample
 
 
+Arrow = tuple[int, int]  # places of spans: the second waited for the first
+
+
 @dataclass(frozen=True)
 class Trace:
     """What one rank's device did."""
@@ -74,6 +82,7 @@ class Trace:
     notes: tuple[str, ...] = ()  # what a reader of the figures should know
     row: str = ""  # of the suite that was traced; "" in traces of other tools
     backend: str = ""  # that it ran on; likewise
+    arrows: tuple[Arrow, ...] | None = None  # None where the file does not tell who waits for whom
 
     def of(self, *kinds: Class) -> Intervals:
         """Return when the device had work of these classes."""

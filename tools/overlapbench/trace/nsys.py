@@ -12,6 +12,7 @@ A table is there only if something was recorded for it. Some columns came with l
 may hold several processes and devices: each pair of them is a rank.
 """
 
+import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -33,10 +34,11 @@ _TABLES = {
 _CALLS, _STRINGS, _RANGES = f"{_PREFIX}RUNTIME", "StringIds", "NVTX_EVENTS"
 _CLOCK = "TARGET_INFO_SESSION_START_TIME"
 _WORK = ("start", "end", "globalPid", "deviceId", "streamId", "correlationId")
+_GRID = ("gridX", "gridY", "gridZ")
 _COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # needed, and of some versions
-    f"{_PREFIX}KERNEL": ((*_WORK, "demangledName"), ()),
-    f"{_PREFIX}MEMCPY": ((*_WORK, "copyKind"), ("srcDeviceId", "dstDeviceId")),
-    f"{_PREFIX}MEMSET": (_WORK, ()),
+    f"{_PREFIX}KERNEL": ((*_WORK, "demangledName"), _GRID),
+    f"{_PREFIX}MEMCPY": ((*_WORK, "copyKind"), ("srcDeviceId", "dstDeviceId", "bytes")),
+    f"{_PREFIX}MEMSET": (_WORK, ("bytes",)),
     _CALLS: (("start", "end", "globalTid", "correlationId"), ()),
     _RANGES: (("start", "end", "globalTid"), ("text", "textId")),
     _STRINGS: (("id", "value"), ()),
@@ -123,6 +125,8 @@ class _Reader:
                 str(self._integer(table, row, "streamId")),
                 found,
                 call[1] if call else None,
+                bytes=_count(row.get("bytes")),
+                blocks=_blocks(row),
             )
             yield (process, self._integer(table, row, "deviceId")), span
 
@@ -181,6 +185,16 @@ class _Reader:
             what = short(value) if not isinstance(value, bytes) else "bytes"
             raise ResultError(f"{self.source}: {table}.{key}: {what} is not a whole number")
         return value
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _blocks(row: Row) -> int | None:
+    sizes = [_count(row.get(column)) for column in _GRID]
+    known = [size for size in sizes if size is not None]
+    return math.prod(known) if len(known) == len(_GRID) else None
 
 
 def _is_peer(row: Row) -> bool:

@@ -84,6 +84,16 @@ def choose(trace: Trace, step: int | None, pattern: str | None) -> tuple[str, In
 
     ResultError where a rank has none of it.
     """
+    chosen = candidates(trace, step, pattern)
+    moments = union((window.begin_ns, window.end_ns) for window in chosen)
+    name = _label(chosen)
+    if not moments:
+        raise ResultError(f"{trace.source}: {name} takes no time")
+    return name, moments
+
+
+def candidates(trace: Trace, step: int | None, pattern: str | None) -> tuple[Window, ...]:
+    """Return the windows that the user asks for, one at least: as choose, but each by itself."""
     chosen = trace.windows
     if step is not None:
         chosen = tuple(window for window in chosen if window.number == step)
@@ -97,11 +107,7 @@ def choose(trace: Trace, step: int | None, pattern: str | None) -> tuple[str, In
             chosen = (Window("the whole trace", begin, end),)
     if not chosen:
         raise ResultError(f"{trace.source}: {_refusal(trace, step, pattern)}")
-    moments = union((window.begin_ns, window.end_ns) for window in chosen)
-    name = _label(chosen)
-    if not moments:
-        raise ResultError(f"{trace.source}: {name} takes no time")
-    return name, moments
+    return chosen
 
 
 def _label(chosen: Sequence[Window]) -> str:

@@ -1,0 +1,249 @@
+"""Timelines: what of a trace is drawn, the longest path through it, and which sample it is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import traces
+from overlapbench.source import ResultError
+from overlapbench.trace.files import read_rows, read_traces
+from overlapbench.trace.model import Class
+from overlapbench.trace.rules import Rules
+from overlapbench.trace.timeline import (
+    MOST_ROWS,
+    Timeline,
+    make_timeline,
+    make_timelines,
+    path_parts,
+)
+from traces import COPY, GEMM, NCCL, ROW, Json, arrow, done, kernel, kineto, recorded, step, waits
+from traces import work as kernel_of
+
+
+def of(folder: Path, *documents: Json, step: int | None = None) -> Timeline:
+    """Write the files of the ranks, and make their timeline."""
+    paths = [str(traces.write(folder / f"{i}.json", d)) for i, d in enumerate(documents)]
+    return make_timeline(read_traces(paths, Rules()), step)
+
+
+def chain(timeline: Timeline) -> list[str]:
+    return [f"{bar.lane.rank} {bar.span.step}" for bar in timeline.path]
+
+
+# Two products; a sum waits for the first, and the last product for the second and the sum.
+STEP = [
+    done("one", "COMP", "comp", 0, 2),
+    done("two", "COMP", "comp", 2, 1),
+    done("sum", "COMM", "comm", 2.5, 4),
+    done("three", "COMP", "comp", 6.75, 1),
+    waits("comm", 0, 2),
+    waits("comp", 3, 3.5),
+    *arrow(1, "comp", 2, "comm", 2.5),
+    *arrow(2, "comm", 6.5, "comp", 6.75),
+    *arrow(3, "comp", 2, "comp", 2),
+]
+
+
+def test_the_longest_path_goes_back_to_what_ended_last(tmp_path: Path) -> None:
+    timeline = of(tmp_path, recorded(STEP))
+    assert chain(timeline) == ["0 one", "0 sum", "0 three"]
+    assert path_parts(timeline) == {
+        Class.COMP: 3_000_000,
+        Class.COMM: 4_000_000,
+        None: 750_000,
+    }
+    links = [
+        (link.source.span.step, link.target.span.step, link.on_path) for link in timeline.links
+    ]
+    assert links == [("one", "sum", True), ("sum", "three", True)]
+    late = [done("two", "COMP", "comp", 2, 4.6) if e["name"] == "two" else e for e in STEP]
+    assert chain(of(tmp_path, recorded(late))) == ["0 one", "0 two", "0 three"]
+
+
+def joint(second_ms: float, rank: int, **args: object) -> Json:
+    """A product, then a sum that begins when the rank comes to it and ends on all at 9 ms."""
+    product = done("product", "COMP", "comp", 0, second_ms)
+    own = done("sum", "COMM", "comm", second_ms, 9 - second_ms, **args)
+    return recorded([product, own, *arrow(1, "comp", second_ms, "comm", second_ms)], rank=rank)
+
+
+def test_at_a_communication_the_path_goes_on_at_the_rank_that_came_last(tmp_path: Path) -> None:
+    assert chain(of(tmp_path, joint(2, 0), joint(7, 1))) == ["1 product", "1 sum"]
+    assert chain(of(tmp_path, joint(7, 0), joint(2, 1))) == ["0 product", "0 sum"]
+    timeline = of(tmp_path, joint(2, 0), joint(3, 1), joint(8, 2))
+    assert chain(timeline) == ["2 product", "2 sum"]
+    assert path_parts(timeline) == {Class.COMP: 8_000_000, Class.COMM: 1_000_000, None: 0}
+
+
+def test_works_that_may_not_be_one_communication_are_each_rank_s_own(tmp_path: Path) -> None:
+    # Of the ranks' own schedules, steps of one name; two pairs of four ranks may be at it.
+    pipeline = [joint(7 - rank, rank, **{"External id": rank}) for rank in range(3)]
+    assert chain(of(tmp_path, *pipeline)) == ["2 product", "2 sum"]
+    assert chain(of(tmp_path, *pipeline[:2])) == ["0 product", "0 sum"]  # of two, it is clear
+    copies = [joint(2, 1), joint(7, 0)]
+    for document in copies:
+        for event in document["traceEvents"]:
+            if event["name"] == "sum":
+                event["cat"] = "gpu_memcpy"
+    assert chain(of(tmp_path, *copies)) == ["1 product", "1 sum"]
+    twice = recorded([done("sum", "COMM", "comm", t, 1) for t in (0, 8)], rank=1)
+    assert chain(of(tmp_path, joint(2, 0), twice))[-1] == "1 sum"  # the last to end, of equals
+    assert "0 product" not in chain(of(tmp_path, joint(2, 0), twice))
+
+
+def test_a_send_that_was_over_did_not_wait_for_its_receiver(tmp_path: Path) -> None:
+    send = [done("send", "COMM", "comm", 0, 1), done("next", "COMP", "comp", 1, 8)]
+    ranks = [*send, *arrow(1, "comm", 1, "comp", 1)], [done("send", "COMM", "comm", 5, 1)]
+    files = [recorded(events, rank=rank) for rank, events in enumerate(ranks)]
+    assert chain(of(tmp_path, *files)) == ["0 send", "0 next"]
+
+
+def test_parts_of_the_path_at_one_time_are_counted_once(tmp_path: Path) -> None:
+    first = [done("make", "COMP", "comp", 0, 2), done("send", "COMM", "comm", 2, 2)]
+    second = [done("send", "COMM", "comm", 0, 3), done("use", "COMP", "comp", 3, 3)]
+    ranks = [*first, *arrow(1, "comp", 2, "comm", 2)], [*second, *arrow(1, "comm", 3, "comp", 3)]
+    files = [recorded(events, rank=rank) for rank, events in enumerate(ranks)]
+    timeline = of(tmp_path, *files)
+    assert chain(timeline) == ["0 make", "0 send", "1 use"]
+    assert path_parts(timeline) == {Class.COMP: 4_000_000, Class.COMM: 2_000_000, None: 0}
+
+
+def test_communications_are_matched_in_their_order(tmp_path: Path) -> None:
+    def sends(rank: int, times: Sequence[tuple[float, float]]) -> Json:
+        works = [done("send", "COMM", "comm", *time) for time in times]
+        return recorded([done("make", "COMP", "comp", 0, 1), *works], rank=rank)
+
+    # Rank 1's first overlaps rank 0's second, which did not hold it up.
+    ranks = sends(0, [(1, 1), (2, 4)]), sends(1, [(1.5, 3), (4.5, 3)])
+    assert chain(of(tmp_path, *ranks)) == ["1 send", "1 send"]
+
+
+def test_what_is_drawn_is_the_sample_alone(tmp_path: Path) -> None:
+    timeline = of(tmp_path, recorded(STEP, backend="cuda"))
+    assert (timeline.row, timeline.window, timeline.backend) == (ROW, "sample 0", "cuda")
+    assert (timeline.total_ns, timeline.length_ns, timeline.ranks) == (7_750_000, 7_750_000, 1)
+    assert [lane.name for lane in timeline.lanes] == ["comm", "comp"]  # not that of the fork
+    drawn = [
+        (bar.lane.name, bar.span.kind.value, bar.begin_ns, bar.end_ns) for bar in timeline.bars
+    ]
+    assert drawn == [
+        ("comm", "WAIT", 0, 2_000_000),  # that for the gate was before
+        ("comm", "COMM", 2_500_000, 6_500_000),
+        ("comp", "COMP", 0, 2_000_000),
+        ("comp", "COMP", 2_000_000, 3_000_000),
+        ("comp", "WAIT", 3_000_000, 6_500_000),
+        ("comp", "COMP", 6_750_000, 7_750_000),
+    ]
+    (breakdown,) = timeline.breakdowns
+    assert breakdown.total_ns == 7_750_000
+    assert traces.percent(breakdown)["COMM"] == 45.2
+
+
+def test_works_at_the_edges_are_cut_and_say_when_they_began(tmp_path: Path) -> None:
+    events = [kernel_of(GEMM, 5, 20), kernel_of(NCCL, 22, 0, 20), kernel_of(COPY, 40, 30, 9)]
+    events += [kernel_of(NCCL, 15, 0, 20), kernel_of(NCCL, 14, 1, 20), kernel_of(NCCL, 45, 1, 20)]
+    events += [traces.event("gpu_user_annotation", "forward", 15, 30)]
+    path = str(traces.write(tmp_path / "a.json", kineto(events)))
+    timeline = make_timeline(read_traces([path], Rules()), pattern="forward")
+    assert [lane.name for lane in timeline.lanes] == ["stream 7", "stream 9", "stream 20"]
+    bars = [(b.since_ns, b.begin_ns, b.end_ns, b.busy_ns) for b in timeline.bars]
+    assert bars == [
+        (-10_000, 0, 10_000, 20_000),
+        (25_000, 25_000, 30_000, 30_000),
+        (0, 0, 0, 0),
+        (7_000, 7_000, 7_000, 0),
+    ]
+
+
+def lengths(*lengths_ms: float, rank: int = 0) -> Json:
+    samples = [[done("comp", "COMP", "COMP", 0, length)] for length in lengths_ms]
+    return recorded(*samples, rank=rank)
+
+
+def test_the_sample_of_median_length_is_drawn(tmp_path: Path) -> None:
+    three = of(tmp_path, lengths(4, 9, 5))
+    assert (three.window, three.total_ns) == ("sample 2, the median of 3", 5_000_000)
+    two = of(tmp_path, lengths(5, 4))
+    assert (two.window, two.total_ns) == ("sample 1, the median of 2", 4_000_000)
+    # A sample is as long as on the rank where it takes longest.
+    ranks = of(tmp_path, lengths(4, 9, 5), lengths(12, 1, 5, rank=1))
+    assert (ranks.window, ranks.total_ns) == ("sample 1, the median of 3", 9_000_000)
+    chosen = of(tmp_path, lengths(4, 9, 5), step=1)
+    assert (chosen.window, chosen.total_ns) == ("sample 1", 9_000_000)
+    with pytest.raises(ResultError, match="no step 7: there are "):
+        of(tmp_path, lengths(4), step=7)
+
+
+def test_ranks_without_a_clock_in_common_begin_at_0(tmp_path: Path) -> None:
+    ranks = [
+        kineto([kernel_of(GEMM, ts, 10), step(3, ts, 10), step(4 + rank, ts + 20, 5)], rank, None)
+        for rank, ts in enumerate((0, 5000))
+    ]
+    timeline = of(tmp_path, *ranks)
+    assert (timeline.window, timeline.length_ns, timeline.row) == (
+        "ProfilerStep#3",
+        20_000,
+        "0.json to 1.json",
+    )
+    assert timeline.notes == [
+        "The ranks' files have no clock in common: each rank begins at 0.",
+        "The trace does not tell who waits for whom, so there is no longest path.",
+    ]
+    assert timeline.path == []
+    for document in ranks:
+        document["baseTimeNanoseconds"] = 10**18
+    assert of(tmp_path, *ranks).length_ns == 5_020_000
+    apart = [kineto([kernel_of(GEMM, 0, 10), step(3 + rank, 0, 10)], rank) for rank in range(2)]
+    with pytest.raises(ResultError, match=r"0.json: the ranks have no step in common$"):
+        of(tmp_path, *apart)
+
+
+def test_streams_of_nsys_are_lanes(tmp_path: Path) -> None:
+    path = traces.nsys(tmp_path / "r.sqlite", [kernel(1, 0, 30), kernel(2, 20, 50, stream=20)])
+    timeline = make_timeline(read_traces([str(path)], Rules()))
+    assert [(bar.lane.name, bar.span.kind.value) for bar in timeline.bars] == [
+        ("stream 7", "COMP"),
+        ("stream 20", "COMM"),
+    ]
+    assert (timeline.window, timeline.total_ns, timeline.row) == ("the whole trace", 50, "r.sqlite")
+
+
+def test_a_window_without_work_is_refused(tmp_path: Path) -> None:
+    events = [kernel_of(GEMM, 0, 1), traces.event("user_annotation", "idle", 5, 1)]
+    path = str(traces.write(tmp_path / "a.json", kineto(events)))
+    with pytest.raises(ResultError, match=r"a.json: idle: no work of a device in it$"):
+        make_timeline(read_traces([path], Rules()), pattern="idle")
+
+
+def test_of_many_rows_the_first_are_drawn_and_the_others_named(tmp_path: Path) -> None:
+    for place in range(MOST_ROWS + 2):
+        document = recorded([done("c", "COMP", "C", 0, 1)], row=f"Row/{place:02}")
+        traces.write(tmp_path / f"{place:02}.json", document)
+    timelines, left_out = make_timelines(read_rows([str(tmp_path)], Rules()))
+    assert [one.row for one in timelines] == [f"Row/{place:02}" for place in range(MOST_ROWS)]
+    assert left_out == ["Row/12", "Row/13"]
+
+
+def test_a_step_on_two_streams_waits_as_a_whole_and_ends_with_the_later(tmp_path: Path) -> None:
+    document = recorded(STEP)
+    events = document["traceEvents"]
+    for event in events:
+        if event["name"] in ("one", "two", "sum", "three"):
+            event["args"]["External id"] = ("one", "two", "sum", "three").index(event["name"])
+    (longer,) = [event for event in events if event["name"] == "sum"]
+    events.append(longer | {"tid": 9})
+    longer["dur"] = 3000.0
+    track = {"ph": "M", "name": "thread_name", "pid": 0, "tid": 9}
+    events.append(track | {"args": {"name": "comm, stream 4"}})
+    timeline = of(tmp_path, document)
+    assert [lane.name for lane in timeline.lanes] == ["comm", "comm, stream 4", "comp"]
+    assert [(bar.lane.name, bar.span.step) for bar in timeline.path] == [
+        ("comp", "one"),
+        ("comm, stream 4", "sum"),
+        ("comp", "three"),
+    ]
+    longer |= {"dur": 4000.0}
+    events[-2] |= {"ts": longer["ts"] + 100, "dur": 1000.0}  # the second stream ends first
+    timeline = of(tmp_path, document)
+    assert [bar.lane.name for bar in timeline.path] == ["comp", "comm", "comp"]

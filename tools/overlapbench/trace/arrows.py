@@ -1,0 +1,62 @@
+"""Arrows of our own traces: which span waited for which.
+
+An arrow leads from one moment of a track to one of another: from just before the end of a step's
+last work to the begin of the first work that waited for it. A lane may have several tracks, and its
+arrows are on the first. So spans are found by the lane's name and the moment.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from overlapbench.trace.model import WORK, Arrow, Span
+
+Track = tuple[int, int]  # process and thread
+_INSIDE_NS = 1  # how long before the end of a step its arrow leaves
+_ROUNDED_NS = 1  # the files' times are rounded
+
+
+def track_of(event: Mapping[str, object]) -> Track | None:
+    """Return where an event is drawn; None where it does not say."""
+    process, thread = event.get("pid"), event.get("tid")
+    return (process, thread) if isinstance(process, int) and isinstance(thread, int) else None
+
+
+@dataclass
+class Arrows:
+    """What a file says of its tracks and arrows, as far as it is read."""
+
+    names: dict[Track, str] = field(default_factory=dict)
+    sources: dict[int, tuple[Track, int]] = field(default_factory=dict)  # by the arrow's number
+    targets: dict[int, tuple[Track, int]] = field(default_factory=dict)
+
+    def between(self, spans: Sequence[Span]) -> tuple[Arrow, ...]:
+        """Return the arrows between spans, whose lanes are without their tracks."""
+        begins: dict[str, list[tuple[int, int]]] = {}
+        ends: dict[str, list[tuple[int, int]]] = {}
+        for place, span in enumerate(spans):
+            if span.kind in WORK:
+                begins.setdefault(span.lane, []).append((span.begin_ns, place))
+                ends.setdefault(span.lane, []).append((span.end_ns, place))
+        for moments in ends.values():
+            moments.sort()
+        found = set()
+        for number, (track, left_ns) in self.sources.items():
+            if number not in self.targets:
+                continue
+            into, reached_ns = self.targets[number]
+            source = _nearest(ends.get(self.names.get(track, ""), ()), left_ns + _INSIDE_NS)
+            target = _nearest(begins.get(self.names.get(into, ""), ()), reached_ns)
+            if source is not None and target is not None and source != target:
+                found.add((source, target))
+        return tuple(sorted(found))
+
+
+def _nearest(moments: Sequence[tuple[int, int]], at_ns: int) -> int | None:
+    """Return the place of a span that begins or ends then; moments are in order."""
+    near = [
+        (abs(moment - at_ns), place)
+        for moment, place in moments[bisect_left(moments, (at_ns - _ROUNDED_NS, 0)) :][:9]
+        if moment <= at_ns + _ROUNDED_NS
+    ]
+    return min(near)[1] if near else None

@@ -1,0 +1,150 @@
+"""The bars of a timeline's picture: where each is, what is written on it, and what it tells.
+
+A bar that is too short to be seen gets a stroke of one pixel at its begin. Where many are close
+together, not each of them does, so that a lane which is mostly idle does not look busy. Of very
+many bars, those that begin within the same quarter of a pixel and are no longer are one, as pale as
+they leave time between them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from overlapbench import theme
+from overlapbench.charts.panels import Record
+from overlapbench.source import harmless
+from overlapbench.trace.model import Class
+from overlapbench.trace.timeline import Bar, Lane, Timeline
+
+MOST_BARS = 6000  # of a panel, that are drawn each: a browser takes a second
+LABEL_LETTERS = 26  # of a lane
+_SHORT = 3  # pixels, below which a bar is hard to see
+_APART = 4  # pixels between strokes
+_CELLS = 4  # of a pixel
+_LETTER, _LEAST_LETTERS = 6.6, 4  # pixels of a letter; letters of a name that is cut
+_ARROWHEADS = 14  # pixels of a bar that names leave to them
+# In the order of the legend: a class's name, its colour, and that of text on it.
+LOOKS: Mapping[Class, tuple[str, str, str]] = {
+    Class.COMP: ("computation", theme.COMPUTATION, "#ffffff"),
+    Class.COMM: ("communication", theme.COMMUNICATION, theme.ON_CELL),
+    Class.MEM: ("copy", theme.ORANGE, theme.ON_CELL),
+    Class.HOST: ("host", theme.PURPLE, theme.ON_CELL),
+    Class.WAIT: ("waits", "#B4B4B4", theme.ON_CELL),
+    Class.GATE: ("held by a gate", theme.GREY, theme.ON_CELL),
+}
+TOLD = ("step", "work", "class", "begin (ms)", "duration (ms)", "bytes", "blocks", "lane", "rank",
+        "longest path")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Which track a lane is, and how long a pixel."""
+
+    tracks: Mapping[Lane, str]
+    pixel_ns: float
+
+    def pixels(self, bar: Bar) -> float:
+        return (bar.end_ns - bar.begin_ns) / self.pixel_ns
+
+    def place(self, bar: Bar) -> Record:
+        """Return where a bar is."""
+        return {
+            "track": self.tracks[bar.lane],
+            "from": bar.begin_ns / 1e6,
+            "to": bar.end_ns / 1e6,
+        }
+
+    def name(self, bar: Bar) -> Record:
+        """Return what is written on a bar."""
+        name = harmless(bar.span.step or bar.span.name)
+        return {
+            "track": self.tracks[bar.lane],
+            "middle": (bar.begin_ns + bar.end_ns) / 2e6,
+            "label": _fitting(name, self.pixels(bar)) if bar.count == 1 else "",
+            "ink": LOOKS[bar.span.kind][2],
+        }
+
+    def record(self, bar: Bar) -> Record:
+        """Return what is drawn of a bar, and told by its tooltip."""
+        span, alone = bar.span, bar.count == 1
+        step, work = harmless(span.step or span.name), harmless(span.name)
+        return self.place(bar) | {
+            "kind": LOOKS[span.kind][0],
+            "share": 1 if alone else min(1, bar.busy_ns / max(1, bar.end_ns - bar.begin_ns)),
+            "step": step if alone else f"{step} and {bar.count - 1} more",
+            "work": work if work != step else "",
+            "class": span.kind.value,
+            "begin (ms)": f"{bar.since_ns / 1e6:.6f}",
+            "duration (ms)": f"{bar.busy_ns / 1e6:.6f}",
+            "bytes": f"{span.bytes:,}" if span.bytes and alone else "",
+            "blocks": f"{span.blocks:,}" if span.blocks and alone else "",
+            "lane": harmless(bar.lane.name),
+            "rank": bar.lane.rank,
+            "longest path": "yes" if bar.on_path else "",
+        }
+
+
+def name_tracks(timeline: Timeline) -> dict[Lane, str]:
+    """Name the lanes, each unlike the others."""
+    tracks: dict[Lane, str] = {}
+    for lane in timeline.lanes:
+        whose = f"rank {lane.rank} " if timeline.ranks > 1 else ""
+        name = shortened(f"{whose}{harmless(lane.name)}", LABEL_LETTERS)
+        number = 2
+        while name in tracks.values():
+            name = f"{shortened(name.partition('#')[0], LABEL_LETTERS - 4)}#{number}"
+            number += 1
+        tracks[lane] = name
+    return tracks
+
+
+def merged(bars: Sequence[Bar], pixel_ns: float) -> list[Bar]:
+    """Make one bar of those that cannot be told apart, where there are too many."""
+    if len(bars) <= MOST_BARS:
+        return list(bars)
+    cell_ns = pixel_ns / _CELLS
+    groups: dict[object, list[Bar]] = {}
+    for place, bar in enumerate(bars):
+        is_shorter = bar.end_ns - bar.begin_ns < cell_ns
+        cell = (bar.lane, bar.span.kind, bar.on_path, bar.begin_ns // cell_ns)
+        key = cell if is_shorter else place
+        groups.setdefault(key, []).append(bar)
+    return [_joined(group) for group in groups.values()]
+
+
+def _joined(group: Sequence[Bar]) -> Bar:
+    return replace(
+        group[0],
+        end_ns=max(bar.end_ns for bar in group),
+        count=len(group),
+        busy_ns=sum(bar.busy_ns for bar in group),
+    )
+
+
+def with_strokes(bars: Iterable[Bar], pixel_ns: float) -> list[Bar]:
+    """Return the bars that are too short to be seen without a stroke, and get one."""
+    found: list[Bar] = []
+    for bar in bars:
+        near = found and found[-1].lane == bar.lane
+        if is_short(bar, pixel_ns) and not (
+            near and bar.begin_ns - found[-1].begin_ns < _APART * pixel_ns
+        ):
+            found.append(bar)
+    return found
+
+
+def is_short(bar: Bar, pixel_ns: float) -> bool:
+    """Tell whether a bar is hard to see."""
+    return bar.end_ns - bar.begin_ns < _SHORT * pixel_ns
+
+
+def _fitting(name: str, pixels: float) -> str:
+    """Return what of a name fits on a bar; nothing where that would not tell names apart."""
+    letters = int((pixels - _ARROWHEADS) / _LETTER)
+    if len(name) <= letters:
+        return name
+    return shortened(name, letters) if letters >= _LEAST_LETTERS else ""
+
+
+def shortened(text: str, letters: int) -> str:
+    """Cut text that is too long."""
+    return text if len(text) <= letters else text[: letters - 1] + "…"

@@ -1,0 +1,98 @@
+"""The longest path of a window: the chain of work that decides when it ends.
+
+It is walked back from the work that ends last, each time to what ended last of all that the work
+had to wait for: what ran before it on its lane, and what an arrow leads from. A communication of
+several ranks only begins when the last of them does, so there the path goes on at that rank.
+
+No file says which works of different ranks are one communication. They are taken for it if they are
+kernels of the same step of a schedule that all ranks run, and the first, second, third of it on
+each. Where each rank has a schedule of its own, as in a pipeline, the steps have the same name
+only; that is enough between two ranks, but of four, two pairs may be at it. Copies are each rank's
+own.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from overlapbench.trace.model import Category, Class, Span, Trace
+
+Work = tuple[int, int]  # the place of a trace, and of a span in it
+_PAIR = 2
+
+
+def longest_path(traces: Sequence[Trace], chosen: Sequence[Sequence[int]]) -> list[Work]:
+    """Return the path through the chosen spans of each trace, from its begin.
+
+    Empty where a trace does not tell who waits for whom. Traces that do have a clock in common.
+    """
+    if any(trace.arrows is None for trace in traces) or not any(chosen):
+        return []
+    spans = {
+        (rank, place): traces[rank].spans[place]
+        for rank, places in enumerate(chosen)
+        for place in places
+    }
+    earlier = _waited_for(traces, spans)
+    parts = _communications(spans)
+    path: dict[Work, Span] = {}
+    work = _last(spans, spans)
+    while work is not None:
+        work = _last_to_begin(work, parts.get(work, ()), spans, path)
+        path[work] = spans[work]
+        work = _last([one for one in earlier[work] if one not in path], spans)
+    return [*path][::-1]
+
+
+def _waited_for(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> dict[Work, list[Work]]:
+    """Return what each work had to wait for on its own rank."""
+    earlier: dict[Work, list[Work]] = {work: [] for work in spans}
+    before: dict[tuple[int, str], Work] = {}
+    heads: dict[tuple[int, int | None], Work] = {}
+    for work, span in spans.items():  # by their begin
+        lane = (work[0], span.lane)
+        if lane in before:
+            earlier[work].append(before[lane])
+        heads.setdefault((work[0], span.operation), work)
+        if lane not in before or spans[before[lane]].end_ns <= span.end_ns:
+            before[lane] = work
+    for rank, trace in enumerate(traces):
+        for source, target in trace.arrows or ():
+            if (rank, source) in spans and (rank, target) in spans:
+                earlier[rank, target].append((rank, source))
+    # A step may run on several streams, and arrows lead to its first work.
+    for work, span in spans.items():
+        if span.operation is not None and not earlier[work]:
+            earlier[work] = earlier[heads[work[0], span.operation]]
+    return earlier
+
+
+def _last(works: Iterable[Work], spans: Mapping[Work, Span]) -> Work | None:
+    return max(works, key=lambda work: (spans[work].end_ns, work), default=None)
+
+
+def _communications(spans: Mapping[Work, Span]) -> dict[Work, Sequence[Work]]:
+    """Return, for each communication of several ranks, the parts of all of them."""
+    ranks = {rank for rank, _ in spans}
+    steps: dict[object, dict[int, list[Work]]] = {}
+    for work, span in spans.items():
+        if span.step and span.kind is Class.COMM and span.category is Category.KERNEL:
+            step = (span.step, None if len(ranks) == _PAIR else span.operation)
+            steps.setdefault(step, {}).setdefault(work[0], []).append(work)
+    together: dict[Work, Sequence[Work]] = {}
+    for of_ranks in steps.values():
+        if len({len(works) for works in of_ranks.values()}) == 1:
+            for parts in zip(*of_ranks.values(), strict=True):
+                together |= dict.fromkeys(parts, parts)
+    return together
+
+
+def _last_to_begin(
+    work: Work, parts: Sequence[Work], spans: Mapping[Work, Span], passed: Collection[Work]
+) -> Work:
+    """Return the part of a communication that began last, if the work waited for it in itself."""
+    own = spans[work]
+    waited_for = [
+        part
+        for part in parts
+        if own.begin_ns < spans[part].begin_ns < own.end_ns and part not in passed
+    ]
+    return max(waited_for, key=lambda part: spans[part].begin_ns, default=work)

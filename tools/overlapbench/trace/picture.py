@@ -1,0 +1,240 @@
+"""The picture of timelines: a panel each, one above the other, all at one scale of time.
+
+A panel has a track for each lane of each rank. Work is a bar in the colour of its class; what holds
+a lane back is a thin grey one. Arrows lead to what waited for another lane, and the longest path is
+outlined. The names of steps stand where there is room; tooltips tell all.
+"""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.charts.panels import Record
+from overlapbench.charts.plot import plot, specification, tooltip
+from overlapbench.series import SEPARATOR
+from overlapbench.source import ResultError, harmless
+from overlapbench.trace.bars import LOOKS, TOLD, Scale, is_short, merged, name_tracks, with_strokes
+from overlapbench.trace.model import WORK, Class
+from overlapbench.trace.timeline import Bar, Link, Timeline, path_parts
+
+TITLE = "Timeline"
+HINT = "Drag to move in time, Ctrl + wheel to zoom, double-click to see all again."
+_WAITS = "Arrows lead to what waited for another lane."
+_PATH = "Outlined is the longest path: the chain of work that decides when the last one ends."
+_MOST_LANES, _MOST_DRAWN = 128, 30_000  # of a panel
+_MOST_LINKS = 400  # beyond, only those of the longest path
+_LABELS, _LANE = 180, 24  # pixels beside a panel, and of a lane in it
+_PLOT = theme.WIDTH - _LABELS - 50
+_BAR, _HELD = 0.85, 0.3  # of a lane's height
+_LETTERS = 118  # of a line of text
+_ZOOM = "wheel![event.ctrlKey]"  # else a page with pictures could not be scrolled
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Timelines as a chart of a page."""
+
+    name: str
+    title: str
+    rows: Sequence[Timeline]
+    notes: Sequence[str]
+    spec: dict[str, Any]
+    wide: bool = True
+
+    def untitled(self) -> dict[str, Any]:
+        """Return the specification for a page that writes title and notes itself."""
+        return {key: value for key, value in self.spec.items() if key != "title"}
+
+
+def draw_timelines(timelines: Sequence[Timeline], title: str) -> Picture:
+    """Draw them in one picture; ResultError where there is too much of one to be seen."""
+    title, notes = harmless(title) or TITLE, _reading(timelines)
+    made = _draw(timelines, [_heading(timeline) for timeline in timelines])
+    made["title"] = {"text": title}
+    if notes:
+        made["title"]["subtitle"] = textwrap.wrap(" ".join(notes), _LETTERS)
+    return Picture("timelines", title, timelines, notes, made)
+
+
+def describe(timeline: Timeline) -> list[str]:
+    """Say what a timeline is of, T, what is on the longest path, and what else to know of it."""
+    about = [f"T {timeline.total_ns / 1e6:.4g} ms", harmless(timeline.window)]
+    about.append(f"{timeline.ranks} {'rank' if timeline.ranks == 1 else 'ranks'}")
+    if timeline.backend:
+        about.append(f"backend: {timeline.backend}")
+    lines = [SEPARATOR.join(about)]
+    if timeline.path:
+        shares = [
+            f"{LOOKS[kind][0] if kind else 'gaps'} {ns / 1e6:.4g} ms"
+            for kind, ns in path_parts(timeline).items()
+            if ns
+        ]
+        lines.append(f"Longest path: {', '.join(shares)}")
+    if hidden := len(_arrows(timeline)) - len(_shown(_arrows(timeline))):
+        lines.append(f"{hidden} more arrows are not drawn.")
+    return [*lines, *(harmless(f"{note[0].upper()}{note[1:]}") for note in timeline.notes)]
+
+
+def _reading(timelines: Sequence[Timeline]) -> list[str]:
+    waits = [_WAITS] if any(timeline.links for timeline in timelines) else []
+    return [*waits, _PATH] if any(timeline.path for timeline in timelines) else waits
+
+
+def _heading(timeline: Timeline) -> alt.TitleParams:
+    lines = [line for text in describe(timeline) for line in textwrap.wrap(text, _LETTERS)]
+    title = textwrap.wrap(harmless(timeline.row), _LETTERS - 10)
+    return alt.TitleParams(title, subtitle=lines, fontSize=13, subtitlePadding=3, offset=8)
+
+
+def _draw(
+    timelines: Sequence[Timeline], headings: Sequence[alt.TitleParams | None]
+) -> dict[str, Any]:
+    longest_ns = max(timeline.length_ns for timeline in timelines)
+    views = [f"row{place}" for place in range(len(timelines))]
+    kinds = {bar.span.kind for timeline in timelines for bar in timeline.bars}
+    colour = _legend([kind for kind in LOOKS if kind in kinds])
+    panels = [
+        _panel(timeline, view, _time(longest_ns / 1e6, view == views[-1]), colour, longest_ns)
+        for timeline, view in zip(timelines, views, strict=True)
+    ]
+    panels = [
+        panel.properties(title=heading) if heading else panel
+        for panel, heading in zip(panels, headings, strict=True)
+    ]
+    made = specification(lambda: alt.vconcat(*panels, spacing=26).resolve_scale(x="shared"))
+    # Altair adds to our names. Where it writes this itself, it makes up new ones each time.
+    views = [panel["layer"][0]["name"] for panel in made["vconcat"]]
+    select = alt.IntervalSelectionConfig(type="interval", encodings=["x"], zoom=_ZOOM)
+    pan = alt.TopLevelSelectionParameter(name="time", bind="scales", select=select, views=views)
+    made["params"] = [pan.to_dict()]
+    return made
+
+
+def _time(longest_ms: float, is_last: bool) -> alt.X:
+    scale = alt.Scale(domain=[0, longest_ms], nice=False)
+    title = "time (ms)" if is_last else None
+    return alt.X("from:Q", title=title, scale=scale, axis=alt.Axis(tickCount=12))
+
+
+def _legend(kinds: Sequence[Class]) -> alt.Color:
+    names, colours = zip(*(LOOKS[kind][:2] for kind in kinds), strict=True)
+    scale = alt.Scale(domain=list(names), range=list(colours))
+    legend = alt.Legend(orient="top", title=None, symbolType="square")
+    return alt.Color("kind:N", scale=scale, legend=legend)
+
+
+def _panel(
+    timeline: Timeline, view: str, x: alt.X, colour: alt.Color, longest_ns: int
+) -> theme.Drawing:
+    scale = Scale(name_tracks(timeline), longest_ns / _PLOT)
+    bars = merged(timeline.bars, scale.pixel_ns)
+    if len(scale.tracks) > _MOST_LANES or len(bars) > _MOST_DRAWN:
+        what = f"{len(scale.tracks)} lanes with {len(bars)} bars"
+        raise ResultError(f"{timeline.row}: {what} cannot be seen: choose --step or --window")
+    held = [bar for bar in bars if bar.span.kind not in WORK]
+    work = [bar for bar in bars if bar.span.kind in WORK]
+    short = [bar for bar in work if is_short(bar, scale.pixel_ns)]
+    wide = [bar for bar in work if not is_short(bar, scale.pixel_ns)]
+    look = _Look(scale, x, _lanes(scale), colour)
+    layers = [
+        look.bars(held, _HELD).properties(name=view),
+        look.bars(short, _BAR).encode(opacity=alt.Opacity("share:Q", scale=None, legend=None)),
+        look.bars(wide, _BAR, style="edge"),
+        look.strokes(with_strokes(short, scale.pixel_ns)),
+        look.names(wide),
+        look.outlines([bar for bar in work if bar.on_path]),
+        *look.links([link for link in timeline.links if link.on_path], style="outline"),
+        *look.links(_shown(_arrows(timeline)), style="arrow"),
+    ]
+    panel: theme.Drawing = alt.layer(*layers).properties(
+        width=_PLOT, height=_LANE * len(scale.tracks)
+    )
+    return panel
+
+
+def _lanes(scale: Scale) -> alt.Y:
+    # As wide in all panels, so that their times stand in line.
+    extent: dict[str, Any] = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), _LABELS)
+    axis = alt.Axis(domain=False, ticks=False, **extent)
+    return alt.Y(
+        "track:N", title=None, scale=alt.Scale(domain=list(scale.tracks.values())), axis=axis
+    )
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the layers of a panel have in common."""
+
+    scale: Scale
+    x: alt.X
+    y: alt.Y
+    colour: alt.Color
+
+    def bars(self, bars: Sequence[Bar], height: float, **mark: Any) -> alt.Chart:
+        made: alt.Chart = self._marks(bars).mark_bar(
+            clip=True, height=alt.RelativeBandSize(height), **mark
+        )
+        return made.encode(x2="to:Q", color=self.colour, tooltip=_told())
+
+    def strokes(self, bars: Sequence[Bar]) -> alt.Chart:
+        made: alt.Chart = self._marks(bars).mark_tick(clip=True, thickness=1, size=_LANE * _BAR)
+        return made.encode(color=self.colour, tooltip=_told())
+
+    def names(self, bars: Sequence[Bar]) -> alt.Chart:
+        named = [self.scale.name(bar) for bar in bars]
+        made: alt.Chart = plot([name for name in named if name["label"]]).mark_text(
+            clip=True, fontSize=11
+        )
+        ink = alt.Color("ink:N", scale=None)
+        return made.encode(x="middle:Q", y=self.y, text="label:N", color=ink)
+
+    def outlines(self, bars: Sequence[Bar]) -> alt.Chart:
+        made: alt.Chart = plot([self.scale.place(bar) for bar in bars]).mark_bar(
+            clip=True, fill=None, style="outline", height=alt.RelativeBandSize(_BAR)
+        )
+        return made.encode(x=self.x, x2="to:Q", y=self.y)
+
+    def links(self, links: Sequence[Link], style: str) -> list[alt.Chart]:
+        base = plot([self._link(link) for link in links])
+        return [
+            base.mark_rule(clip=True, style=style).encode(
+                x=self.x, x2="reach:Q", y=self.y, y2="into:N"
+            ),
+            base.mark_point(
+                clip=True,
+                style="arrowhead",
+                filled=True,
+                opacity=1,
+                shape="triangle-right",
+                size=70,
+                xOffset=-4,
+            ).encode(x="reach:Q", y="into:N"),
+        ]
+
+    def _link(self, link: Link) -> Record:
+        return {
+            "from": link.source.end_ns / 1e6,
+            "track": self.scale.tracks[link.source.lane],
+            "reach": link.target.begin_ns / 1e6,
+            "into": self.scale.tracks[link.target.lane],
+        }
+
+    def _marks(self, bars: Sequence[Bar]) -> alt.Chart:
+        made: alt.Chart = plot([self.scale.record(bar) for bar in bars])
+        return made.encode(x=self.x, y=self.y)
+
+
+def _told() -> list[alt.Tooltip]:
+    return tooltip(f"{field}:N" for field in TOLD)
+
+
+def _arrows(timeline: Timeline) -> list[Link]:
+    return [link for link in timeline.links if not link.on_path]
+
+
+def _shown(links: Sequence[Link]) -> Sequence[Link]:
+    return links if len(links) <= _MOST_LINKS else ()

@@ -1,0 +1,238 @@
+"""One step of all ranks as a timeline: lanes, bars, arrows and the longest path, ready to be drawn.
+
+Of several steps, or samples, the one of median length is taken: of an even number, the shorter of
+the two in the middle. T is its length on the rank where it is longest. All ranks share a clock that
+begins with the first rank's step; where their files have none in common, each rank's begins with
+its own step, and a note says so.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from overlapbench.source import ResultError
+from overlapbench.trace.breakdown import Breakdown, break_down
+from overlapbench.trace.model import WORK, Class, Span, Trace, Window
+from overlapbench.trace.path import longest_path
+from overlapbench.trace.windows import candidates
+
+MOST_ROWS = 12  # of a picture, or a page
+_NO_CLOCK = "The ranks' files have no clock in common: each rank begins at 0."
+_NO_ARROWS = "The trace does not tell who waits for whom, so there is no longest path."
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A stream of a rank."""
+
+    rank: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A span, or several that are too close to be told apart; times from the picture's begin."""
+
+    lane: Lane
+    span: Span  # the first
+    since_ns: int  # when it began; the next two are without what is before T, or after it
+    begin_ns: int
+    end_ns: int
+    busy_ns: int  # of all
+    count: int = 1
+    on_path: bool = False
+
+
+@dataclass(frozen=True)
+class Link:
+    """An arrow, or a piece of the longest path between two works."""
+
+    source: Bar
+    target: Bar
+    on_path: bool
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What is drawn of one row, or of one run of another tool."""
+
+    row: str  # or the file, in traces of other tools
+    window: str
+    total_ns: int  # T
+    length_ns: int  # from the first rank's begin to the last one's end
+    backend: str
+    lanes: Sequence[Lane]
+    bars: Sequence[Bar]  # the work, and what holds it back; by lanes, and there by begin
+    links: Sequence[Link]
+    path: Sequence[Bar]
+    breakdowns: Sequence[Breakdown]
+    notes: Sequence[str]
+
+    @property
+    def ranks(self) -> int:
+        return len({lane.rank for lane in self.lanes})
+
+
+def make_timelines(
+    rows: Mapping[str, Sequence[Trace]], step: int | None = None, pattern: str | None = None
+) -> tuple[list[Timeline], list[str]]:
+    """Make the timelines of the first rows, and name those that are left out."""
+    chosen, left_out = [*rows][:MOST_ROWS], [*rows][MOST_ROWS:]
+    timelines = [make_timeline(rows[row], step, pattern) for row in chosen]
+    return timelines, [row or "what is not of this suite" for row in left_out]
+
+
+def make_timeline(
+    ranks: Sequence[Trace], step: int | None = None, pattern: str | None = None
+) -> Timeline:
+    """Take one step of all ranks; ResultError where they have none in common."""
+    name, windows = _median(ranks, step, pattern)
+    joint = all(trace.common_clock for trace in ranks)
+    first_ns = min(window.begin_ns for window in windows)
+    origins = [first_ns if joint else window.begin_ns for window in windows]
+    chosen = [_within(trace, window) for trace, window in zip(ranks, windows, strict=True)]
+    bars = {
+        (place, index): _bar(ranks[place], index, windows[place], origins[place])
+        for place, indices in enumerate(chosen)
+        for index in indices
+    }
+    if not bars:
+        raise ResultError(f"{ranks[0].source}: {name}: no work of a device in it")
+    works = [[i for i in part if ranks[p].spans[i].kind in WORK] for p, part in enumerate(chosen)]
+    path = longest_path(ranks, works)
+    for work in path:
+        bars[work] = replace(bars[work], on_path=True)
+    lanes = sorted({bar.lane for bar in bars.values()}, key=_natural)
+    return Timeline(
+        ranks[0].row or _files(ranks),
+        name,
+        max(window.end_ns - window.begin_ns for window in windows),
+        max(w.end_ns - origin for w, origin in zip(windows, origins, strict=True)),
+        ranks[0].backend,
+        lanes,
+        sorted(bars.values(), key=lambda bar: (_natural(bar.lane), bar.begin_ns)),
+        _links(ranks, bars, path),
+        [bars[work] for work in path],
+        _breakdowns(ranks, windows),
+        _notes(ranks, joint),
+    )
+
+
+def _files(ranks: Sequence[Trace]) -> str:
+    names = list(dict.fromkeys(Path(trace.source).name for trace in ranks))
+    return f"{names[0]} to {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _median(
+    ranks: Sequence[Trace], step: int | None, pattern: str | None
+) -> tuple[str, list[Window]]:
+    """Return what a picture is of, and its window on each rank."""
+    found = [_keyed(candidates(trace, step, pattern)) for trace in ranks]
+    common = [key for key in found[0] if all(key in windows for windows in found)]
+    if not common:
+        raise ResultError(f"{ranks[0].source}: the ranks have no step in common")
+    by_length = sorted(
+        common, key=lambda key: max(one[key].end_ns - one[key].begin_ns for one in found)
+    )
+    chosen = by_length[(len(common) - 1) // 2]
+    windows = [one[chosen] for one in found]
+    own, number = bool(ranks[0].row), windows[0].number
+    name = f"sample {number}" if own and number is not None else windows[0].name
+    if all(window.end_ns == window.begin_ns for window in windows):
+        raise ResultError(f"{ranks[0].source}: {name} takes no time")
+    return (f"{name}, the median of {len(common)}" if len(common) > 1 else name), windows
+
+
+def _keyed(windows: Iterable[Window]) -> Mapping[object, Window]:
+    """Return windows by what ranks have in common: the number of a step, or which one it is."""
+    keyed: dict[object, Window] = {}
+    for place, window in enumerate(windows):
+        key = ("step", window.number) if window.number is not None else ("window", place)
+        keyed.setdefault(key, window)
+    return keyed
+
+
+def _within(trace: Trace, window: Window) -> list[int]:
+    """Return the spans of a window, by their begin.
+
+    The stream of our own that forks and joins the lanes is left out: it only waits.
+    """
+    return [
+        place
+        for place, span in enumerate(trace.spans)
+        if span.begin_ns < window.end_ns
+        and (span.end_ns > window.begin_ns or span.begin_ns == window.begin_ns)
+        and (span.kind in WORK or span.step or not trace.row)
+        and (span.kind in WORK or min(span.end_ns, window.end_ns) > window.begin_ns)
+    ]
+
+
+def _bar(trace: Trace, index: int, window: Window, origin_ns: int) -> Bar:
+    span = trace.spans[index]
+    assert trace.rank is not None
+    name = span.lane.removeprefix(f"rank {trace.rank} ")
+    lane = Lane(trace.rank, f"stream {name}" if name.isdigit() else name)
+    begin, end = max(span.begin_ns, window.begin_ns), min(span.end_ns, window.end_ns)
+    return Bar(
+        lane,
+        span,
+        span.begin_ns - origin_ns,
+        begin - origin_ns,
+        end - origin_ns,
+        span.end_ns - span.begin_ns,
+    )
+
+
+def _natural(lane: Lane) -> tuple[int, list[tuple[bool, int, str]]]:
+    """Sort by rank, and numbers in names by their size."""
+    parts = _DIGITS.split(lane.name)
+    return lane.rank, [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
+
+
+def _links(
+    ranks: Sequence[Trace], bars: Mapping[tuple[int, int], Bar], path: Sequence[tuple[int, int]]
+) -> list[Link]:
+    """Return the arrows between lanes, and where the path changes its lane."""
+    steps = set(pairwise(path))
+    arrows = {
+        ((place, source), (place, target))
+        for place, trace in enumerate(ranks)
+        for source, target in trace.arrows or ()
+        if (place, source) in bars and (place, target) in bars
+    }
+    return [
+        Link(bars[source], bars[target], (source, target) in steps)
+        for source, target in sorted(arrows | steps)
+        if bars[source].lane != bars[target].lane
+    ]
+
+
+def _breakdowns(ranks: Sequence[Trace], windows: Sequence[Window]) -> list[Breakdown]:
+    """Share out the windows that are drawn, and nothing else."""
+    drawn = [
+        replace(trace, windows=(replace(window, number=0),))
+        for trace, window in zip(ranks, windows, strict=True)
+    ]
+    return break_down(drawn)
+
+
+def _notes(ranks: Sequence[Trace], joint: bool) -> list[str]:
+    notes = [] if joint or len(ranks) == 1 else [_NO_CLOCK]
+    if any(trace.arrows is None for trace in ranks):
+        notes.append(_NO_ARROWS)
+    return [*notes, *dict.fromkeys(note for trace in ranks for note in trace.notes)]
+
+
+def path_parts(timeline: Timeline) -> Mapping[Class | None, int]:
+    """Share out T by what runs on the longest path; None is when none of it does."""
+    parts: dict[Class | None, int] = {}
+    reached = 0
+    for bar in timeline.path:
+        begin = max(bar.begin_ns, reached)
+        if bar.end_ns > begin:
+            parts[bar.span.kind] = parts.get(bar.span.kind, 0) + bar.end_ns - begin
+        reached = max(reached, bar.end_ns)
+    return parts | {None: timeline.length_ns - sum(parts.values())}
