@@ -6,11 +6,14 @@
     ./bench --benchmark_format=json | tools/report.py - -o report.html
     tools/report.py new?.json --base base?.json -o report.html
     tools/report.py RESULT.json --tuned tuned.json -o report.html
+    tools/report.py RESULT.json --traces traces -o report.html
 
 RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote. `-` is standard input, and a quoted
 glob is expanded. Files of one build and machine with the same benchmarks are launches of one run;
 the page shows their medians. The page is one file that needs no network. Append #NAME of a
 benchmark to its address to open that row.
+
+With --traces the page has a picture of each traced row, up to twelve, beside where its time went.
 
 With --base the page marks what changed, by the rules of tools/benchmark_compare.py. A regression
 does not change the exit status here.
@@ -35,6 +38,7 @@ try:
     from overlapbench.output import print_text, replace_file
     from overlapbench.report.render import Report, render_report
     from overlapbench.report.runs import read_runs
+    from overlapbench.report.timelines import read_timelines
     from overlapbench.report.tuned import read_tuned
     from overlapbench.source import ResultError
 except ModuleNotFoundError as missing:
@@ -70,8 +74,10 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
         comparison = _compare(options, launches)
     announce("drawing charts")
     charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
+    announce("drawing timelines")
+    timelines = read_timelines(options.traces)
     announce("writing the page")
-    return render_report(Report(options.title, runs, charts, comparison, tuned))
+    return render_report(Report(options.title, runs, charts, comparison, tuned, timelines))
 
 
 def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:
@@ -101,6 +107,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
     text = "what ./bench --tune --output wrote"
     add("--tuned", nargs="+", action="extend", default=[], metavar="FILE.json", help=text)
+    text = "what ./bench --trace_out wrote, or other traces: files, globs, folders"
+    add("--traces", nargs="+", action="extend", default=[], metavar="TRACE", help=text)
     add("--floors", type=Path, metavar="FILE.toml", help="floors, as benchmark_compare takes them")
     add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
     return parser.parse_args(arguments)

@@ -254,6 +254,14 @@ class Chart:
     notes: Sequence[str]  # whose figures these are, and how to read them
     spec: dict[str, Any]
 
+    @property
+    def title(self) -> str:
+        return self.kind.title
+
+    @property
+    def wide(self) -> bool:
+        return self.kind.wide
+
     def untitled(self) -> dict[str, Any]:
         """Return the specification for a page that writes title and notes itself."""
         return {key: value for key, value in self.spec.items() if key != "title"}

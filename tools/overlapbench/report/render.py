@@ -21,8 +21,11 @@ from overlapbench.page import chart_looks, charts_script, page_environment, vega
 from overlapbench.report import summary
 from overlapbench.report.runs import Run
 from overlapbench.report.tables import Anchors, Rows, figure, make_tables
+from overlapbench.report.timelines import NONE, Timelines
 from overlapbench.report.tuned import Tuned
 from overlapbench.series import KNEE_MEANING
+from overlapbench.trace.picture import READING
+from overlapbench.trace.report import HEADINGS
 
 _FOLDER = Path(__file__).parent
 _OPEN_UP_TO = 200  # rows; longer tables are folded until a reader, or a search, opens them
@@ -37,6 +40,7 @@ class Report:
     charts: Sequence[Chart]
     comparison: Comparison | None = None
     tuned: Sequence[Tuned] = ()
+    timelines: Timelines = NONE
 
 
 def render_report(report: Report) -> bytes:
@@ -50,7 +54,11 @@ def render_report(report: Report) -> bytes:
     environment.filters["figure"] = figure
     page = environment.get_template("report/page.html").render(
         title=report.title,
-        drawn=report.charts,
+        drawn=[*report.charts, *(traced.picture for traced in report.timelines.shown)],
+        timelines=report.timelines,
+        timeline_headings=[" ".join(heading).replace("- ", "") for heading in HEADINGS],
+        timeline_reading=" ".join(READING),
+        find=anchors.find,
         charts={table.section.name: _charts_of(table, report.charts) for table in tables},
         tables=tables,
         tuned=report.tuned,

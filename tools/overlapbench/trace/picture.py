@@ -25,6 +25,7 @@ TITLE = "Timeline"
 HINT = "Drag to move in time, Ctrl + wheel to zoom, double-click to see all again."
 _WAITS = "Arrows lead to what waited for another lane."
 _PATH = "Outlined is the longest path: the chain of work that decides when the last one ends."
+READING = (_WAITS, _PATH, HINT)
 _MOST_LANES, _MOST_DRAWN = 128, 30_000  # of a panel
 _MOST_LINKS = 400  # beyond, only those of the longest path
 _LABELS, _LANE = 180, 24  # pixels beside a panel, and of a lane in it
@@ -36,7 +37,7 @@ _ZOOM = "wheel![event.ctrlKey]"  # else a page with pictures could not be scroll
 
 @dataclass(frozen=True)
 class Picture:
-    """Timelines as a chart of a page."""
+    """Timelines as a chart of a page, which figures.html places."""
 
     name: str
     title: str
@@ -58,6 +59,12 @@ def draw_timelines(timelines: Sequence[Timeline], title: str) -> Picture:
     if notes:
         made["title"]["subtitle"] = textwrap.wrap(" ".join(notes), _LETTERS)
     return Picture("timelines", title, timelines, notes, made)
+
+
+def draw_for_page(timeline: Timeline, name: str) -> Picture:
+    """Draw one without the words about it, which the page writes itself."""
+    made = _draw([timeline], [None])
+    return Picture(name, harmless(timeline.row), [timeline], describe(timeline), made)
 
 
 def describe(timeline: Timeline) -> list[str]:

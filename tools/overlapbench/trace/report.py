@@ -28,6 +28,7 @@ _TITLES = (
     ("COMM", "+MEM"),
     ("all", "three"),
 )
+HEADINGS = (("", "rank"), ("", "T ms"), *_TITLES, ("", "idle"), ("over-", "lap"))
 _CAUSES: Mapping[Cause, str] = {
     Cause.DEPENDENCY: "for a dependency",
     Cause.RANKS: "for other ranks",
@@ -54,14 +55,19 @@ def render(breakdowns: Sequence[Breakdown]) -> str:
 
 def _table(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
     for place in range(2):
-        fixed = f"{'rank':>5} {'T ms':>10}" if place else f"{'':>5} {'':>10}"
-        titles = "".join(f"{title[place]:>7}" for title in _TITLES)
-        yield f"{fixed}{titles}{('', 'idle')[place]:>7}{('over-', 'lap')[place]:>7}"
+        rank, total, *titles = (heading[place] for heading in HEADINGS)
+        yield f"{rank:>5} {total:>10}{''.join(f'{title:>7}' for title in titles)}"
     for one in breakdowns:
-        tenths = one.tenths
-        cells = [tenths[mix] for mix in MIXES] + [sum(tenths[cause] for cause in Cause)]
-        shares = "".join(f"{cell / 10:7.1f}" for cell in cells)
-        yield f"{one.rank:>5} {_ms(one.total_ns):>10}{shares}{_pct(one.overlap_pct):>7}"
+        rank, total, *shares = cells(one)
+        yield f"{rank:>5} {total:>10}{''.join(f'{share:>7}' for share in shares)}"
+
+
+def cells(one: Breakdown) -> list[str]:
+    """Return the figures of a rank, as they stand under HEADINGS."""
+    tenths = one.tenths
+    shares = [tenths[mix] for mix in MIXES] + [sum(tenths[cause] for cause in Cause)]
+    figures = [f"{share / 10:.1f}" for share in shares]
+    return [str(one.rank), _ms(one.total_ns), *figures, _pct(one.overlap_pct)]
 
 
 def _bars(breakdowns: Sequence[Breakdown]) -> Iterator[str]:

@@ -1,0 +1,47 @@
+"""Traced rows of a page: a picture each, and where its time went. Files may say anything."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from overlapbench.source import harmless
+from overlapbench.trace.files import read_rows
+from overlapbench.trace.picture import Picture, draw_for_page
+from overlapbench.trace.report import cells
+from overlapbench.trace.rules import Rules
+from overlapbench.trace.timeline import make_timelines
+
+
+@dataclass(frozen=True)
+class Traced:
+    """One row that was traced."""
+
+    row: str
+    picture: Picture
+    shares: Sequence[Sequence[str]]  # of each rank, under HEADINGS
+
+
+@dataclass(frozen=True)
+class Timelines:
+    """The rows that are shown, and the names of those that are not."""
+
+    shown: Sequence[Traced] = ()
+    left_out: Sequence[str] = ()
+
+
+NONE = Timelines()
+
+
+def read_timelines(paths: Sequence[str]) -> Timelines:
+    """Read trace files, and folders of them; ResultError for a bad one."""
+    if not paths:
+        return NONE
+    timelines, left_out = make_timelines(read_rows(paths, Rules()))
+    shown = [
+        Traced(
+            timeline.row,
+            draw_for_page(timeline, f"timeline-{place}"),
+            [cells(breakdown) for breakdown in timeline.breakdowns],
+        )
+        for place, timeline in enumerate(timelines)
+    ]
+    return Timelines(shown, [harmless(row) for row in left_out])
