@@ -9,34 +9,22 @@ them, the entry of KNOWN in tools/overlapbench/compare/known.py. Rows with a pro
 Exit status: 0, or 2 for bad usage, unreadable files, and a backend with a single launch.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 
-try:
+from overlapbench.command_line import manual_parser
+from overlapbench.script import packages
+
+with packages("known_spread"):
     from overlapbench.compare.known import measure_spreads
     from overlapbench.compare.side import Side
     from overlapbench.launch import read_launches
     from overlapbench.output import print_text
     from overlapbench.source import ResultError
-except ModuleNotFoundError as missing:
-    print(
-        f"known_spread: Python has no {missing.name}: run with .venv/bin/python, which ./bench"
-        " makes, or pip install -r tools/requirements.txt",
-        file=sys.stderr,
-    )
-    sys.exit(2)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    assert __doc__
-    summary, _, epilog = __doc__.partition("\n\n")
-    parser = argparse.ArgumentParser(
-        prog="known_spread",
-        description=summary,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = manual_parser("known_spread", __doc__)
     parser.add_argument("files", nargs="+", metavar="RUN.json", help="launches; globs")
     options = parser.parse_args(arguments)
     try:

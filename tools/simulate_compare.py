@@ -20,7 +20,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-try:
+from overlapbench.script import packages
+
+with packages("simulate_compare"):
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray
@@ -31,13 +33,6 @@ try:
     from overlapbench.gate.session import BASE, schedule
     from overlapbench.output import print_text
     from overlapbench.source import ResultError
-except ModuleNotFoundError as missing:
-    print(
-        f"simulate_compare: Python has no {missing.name}: run with .venv/bin/python, which ./bench"
-        " makes, or pip install -r tools/requirements.txt",
-        file=sys.stderr,
-    )
-    sys.exit(2)
 
 BENCHMARKS = 300
 SAMPLES = 40  # of a benchmark in a launch

@@ -1,81 +1,9 @@
 #!/usr/bin/env python3
-"""Draw the timeline of a traced step: every lane of all ranks, who waited, and what decided T.
+"""`overlapbench timeline` in a checkout: commands/timeline.py there."""
 
-    ./bench --benchmark_filter=Overlap --trace_out=traces
-    tools/timeline.py traces -o step.svg
-    tools/timeline.py 'traces/Pp*.json' -o pipelines.html
-    tools/timeline.py 'rank*.json.gz' --step 12 -o step.png
-    tools/timeline.py report.sqlite --window forward -o forward.svg
-
-A file is a trace of overlapbench, of PyTorch's profiler (.json, .json.gz), or what `nsys export
---type sqlite` wrote; a folder stands for the traces in it. Rows are drawn one above the other, with
-one scale of time. Of a row's samples, or of steps, the one of median length is drawn, unless --step
-or --window choose. The name of the output says what it is: .svg and .png are pictures, .html is a
-page that works offline, where pointing at a step tells its figures, and time can be zoomed.
-docs/timelines.md explains the picture.
-
-Exit status: 0, or 2 if a file is no trace, has no such step or window, or too much of it to be
-seen, and if an argument is bad or the output is not writable. Then one line says what and where.
-"""
-
-import argparse
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
-try:
-    from overlapbench.output import print_text, replace_file, require_file
-    from overlapbench.picture import RENDERERS, render, require_suffix
-    from overlapbench.source import ResultError
-    from overlapbench.trace.arguments import add_choices, rules_of
-    from overlapbench.trace.files import read_rows
-    from overlapbench.trace.picture import HINT, draw_timelines
-    from overlapbench.trace.timeline import make_timelines
-except ModuleNotFoundError as missing:
-    print(
-        f"timeline: Python has no {missing.name}: run with .venv/bin/python, which ./bench makes,"
-        " or pip install -r tools/requirements.txt",
-        file=sys.stderr,
-    )
-    sys.exit(2)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parse(arguments)
-    try:
-        require_suffix(options.output)
-        require_file(options.output)
-        rows = read_rows(options.files, rules_of(options))
-        timelines, left_out = make_timelines(rows, options.step, options.window)
-        picture = draw_timelines(timelines, options.title)
-        file = render(picture.spec, picture.title, options.output.suffix, HINT)
-        replace_file(options.output, file)
-        lines = [f"wrote {options.output}: {len(timelines)} of {len(rows)} rows"]
-        lines += [f"left out: {row}" for row in left_out]
-        print_text("".join(f"{line}\n" for line in lines))
-    except ResultError as error:
-        print(f"timeline: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    assert __doc__
-    summary, _, epilog = __doc__.partition("\n\n")
-    parser = argparse.ArgumentParser(
-        prog="timeline",
-        description=summary,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("files", nargs="+", metavar="TRACE", help="one rank or more each; a folder; a glob")
-    add("-o", "--output", required=True, type=Path, metavar="FILE",
-        help=f"the picture, as one of {', '.join(RENDERERS)}")  # fmt: skip
-    add("--title", default="", help="title of the picture")
-    add_choices(parser)
-    return parser.parse_args(arguments)
-
+from overlapbench.script import run_script
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_script(__file__))

@@ -38,6 +38,8 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench import torch_kernels
+from overlapbench.command_line import manual_parser
+from overlapbench.installation import kernels_path
 from overlapbench.output import deliver, require_file
 from overlapbench.result import ResultError, read_results
 
@@ -219,14 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    assert __doc__
-    summary, _, epilog = __doc__.partition("\n\n")
-    parser = argparse.ArgumentParser(
-        prog="torch_overlap",
-        description=summary,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = manual_parser("torch_overlap", __doc__)
     add = parser.add_argument
     add("-o", "--output", required=True, type=Path, metavar="FILE.json")
     add("--grids", type=parse_grids, default=GRIDS, metavar="XxY,XxY")
@@ -292,7 +287,7 @@ def _require_machine() -> None:
         raise OverlapError(f"needs a GPU a rank: {needed}, {torch.cuda.device_count()} are visible")
     if N % int(os.environ["WORLD_SIZE"]):
         raise OverlapError(f"the number of ranks must divide {N}")
-    torch_kernels.load_library(torch_kernels.library_path())
+    torch_kernels.load_library(kernels_path())
 
 
 def _run(options: argparse.Namespace, speaks: bool) -> tuple[list[Row], dict[str, str]]:

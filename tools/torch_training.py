@@ -28,6 +28,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import overlapbench as ob
+from overlapbench.command_line import manual_parser
 from overlapbench.output import print_text, replace_file, require_folder
 from overlapbench.peers.arguments import list_of, one_of, size
 from overlapbench.peers.training import (
@@ -112,14 +113,7 @@ def _cases(options: argparse.Namespace, on_gpus: bool) -> Iterator[Case]:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    assert __doc__
-    summary, _, epilog = __doc__.partition("\n\n")
-    parser = argparse.ArgumentParser(
-        prog="torch_training",
-        description=summary,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = manual_parser("torch_training", __doc__)
     add = parser.add_argument
     add("-o", "--output", required=True, type=Path, metavar="DIR")
     add("--what", type=list_of(one_of(_WHAT)), default=list(_WHAT), metavar="W,W")

@@ -20,7 +20,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-import report
+from overlapbench.commands import report
 
 NAMES = ("chromium", "google-chrome", "google-chrome-stable")
 

@@ -12,7 +12,8 @@ import overlapbench
 
 Json = dict[str, Any]
 
-STORED = Path(overlapbench.__file__).with_name("counters.json")
+TOOLS = Path(overlapbench.__file__).parents[1]  # the scripts that run the commands
+STORED = TOOLS / "overlapbench/counters.json"
 
 GRIDS = (1, 8, 16, 32, 40, 64, 128)
 SLOWDOWNS = {

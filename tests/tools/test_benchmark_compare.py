@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-import benchmark_compare
 import launches
 import samples
 from launches import NAMES, write_side
+from overlapbench.commands import benchmark_compare
 from overlapbench.compare.output import FORMATS
 from overlapbench.counters import stored_table
 from samples import Json
@@ -487,7 +487,7 @@ def test_a_reader_that_goes_away_is_told_in_one_line(tmp_path: Path) -> None:
     good = samples.write(tmp_path / "good.json", samples.document([A]))
     reader, writer = os.pipe()
     os.close(reader)
-    command: list[str | Path] = [sys.executable, benchmark_compare.__file__, good, good]
+    command: list[str | Path] = [sys.executable, samples.TOOLS / "benchmark_compare.py", good, good]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert done.returncode == 2
@@ -574,7 +574,7 @@ def test_one_launch_a_side_is_judged_by_what_its_rows_and_the_backend_say(
 
 
 def test_it_is_a_program_with_help() -> None:
-    script = Path(benchmark_compare.__file__)
+    script = samples.TOOLS / "benchmark_compare.py"
     done = subprocess.run(
         [sys.executable, script, "--help"], capture_output=True, text=True, check=True
     )

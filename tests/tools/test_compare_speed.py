@@ -11,8 +11,8 @@ from pathlib import Path
 
 import orjson
 
-import benchmark_compare
 import launches
+import samples
 from launches import write_side
 from overlapbench.entries import Names
 from overlapbench.launch import parse_launch
@@ -34,7 +34,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_comparing_large_files_takes_little_more_than_decoding_them(tmp_path: Path) -> None:
     documents = [launches.large(2000, seed) for seed in range(20)]
     texts = [json.dumps(document) for document in documents]
-    script = Path(benchmark_compare.__file__)
+    script = samples.TOOLS / "benchmark_compare.py"
     base, new = documents[:10], documents[10:]
     files = ["--base", *write_side(tmp_path, "b", base), "--new", *write_side(tmp_path, "n", new)]
 

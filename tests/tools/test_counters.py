@@ -9,13 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import benchmark_compare
-import history
 import launches
-import report
 import samples
-import slowdown_chart
 from overlapbench.chart import draw_charts
+from overlapbench.commands import benchmark_compare, history, report, slowdown_chart
 from overlapbench.compare.findings import Verdict
 from overlapbench.compare.floors import Floors, SetFloor
 from overlapbench.compare.known import KNOWN

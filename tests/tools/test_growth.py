@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import soak
+from overlapbench.commands import soak
 from overlapbench.growth import SHORTEST, groups_of, growths, read, worst
 from overlapbench.source import LARGEST, SMALLEST, ResultError
 

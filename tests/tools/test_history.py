@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import benchmark_compare
 import histories
-import history
 import launches
 import samples
+from overlapbench.commands import benchmark_compare, history
 from overlapbench.counters import TIME, stored_table
 from overlapbench.history import schema
 from overlapbench.history.database import open_history
@@ -317,7 +316,7 @@ def test_reading_leaves_the_file_alone(folder: Path, capsys: Capture) -> None:
 def test_two_can_add_at_once(folder: Path) -> None:
     documents = histories.nightly(12, 1, {})
     files = [str(samples.write(folder / f"{i}.json", d)) for i, d in enumerate(documents)]
-    command = [sys.executable, history.__file__, "add"]
+    command: list[str | Path] = [sys.executable, samples.TOOLS / "history.py", "add"]
     halves = [subprocess.Popen([*command, *part]) for part in (files[:8], files[4:])]
     assert [process.wait() for process in halves] == [0, 0]
     with open_history(Path("history.sqlite")) as database:
@@ -343,7 +342,7 @@ def test_a_killed_add_leaves_nothing(folder: Path) -> None:
     add(dated(1))
     rows = [samples.row(f"Compute/Gemm/n:{n}") for n in range(2000)]
     samples.write(Path("large.json"), dated(2, *rows))
-    environment = os.environ | {"PYTHONPATH": str(Path(history.__file__).parent)}
+    environment = os.environ | {"PYTHONPATH": str(samples.TOOLS)}
     done = subprocess.run(
         [sys.executable, "-c", KILLED, "large.json"], env=environment, check=False
     )
@@ -499,7 +498,10 @@ def test_records_of_a_glob_are_read_in_order(folder: Path) -> None:
 
 def test_it_is_a_program_with_help() -> None:
     done = subprocess.run(
-        [sys.executable, history.__file__, "--help"], capture_output=True, text=True, check=True
+        [sys.executable, samples.TOOLS / "history.py", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "tools/history.py add nightly/*.json" in done.stdout
     for action in ("add", "list", "show", "export", "trend", "changes"):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import histories
-import history
 import samples
+from overlapbench.commands import history
 from overlapbench.counters import TIME, stored_table
 from overlapbench.history.changes import find_changes
 from overlapbench.history.chart import MOST_PANELS, draw_trend

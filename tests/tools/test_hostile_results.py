@@ -14,11 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import benchmark_compare
-import history
 import samples
-import slowdown_chart
 from overlapbench import source
+from overlapbench.commands import benchmark_compare, history, slowdown_chart
 from overlapbench.compare.floors import Floors
 from overlapbench.compare.output import FORMATS
 from overlapbench.compare.side import Side
@@ -83,7 +81,8 @@ TOOLS: dict[str, Callable[[str], list[str]]] = {
     "history": lambda path: ["add", path],
     "slowdown_chart": lambda path: [path, "-o", "charts"],
 }
-MAINS = {module.__name__: module.main for module in (benchmark_compare, history, slowdown_chart)}
+MODULES = (benchmark_compare, history, slowdown_chart)
+MAINS = {module.__name__.rpartition(".")[2]: module.main for module in MODULES}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -230,7 +229,7 @@ def test_an_output_that_cannot_write_a_character_is_one_line(tmp_path: Path) -> 
     document = samples.document([A], device="GPU ×2")
     files = [str(samples.write(tmp_path / f"{i}.json", d))
              for i, d in enumerate((document, samples.document([A])))]  # fmt: skip
-    command = [sys.executable, benchmark_compare.__file__, *files]
+    command: list[str | Path] = [sys.executable, samples.TOOLS / "benchmark_compare.py", *files]
     environment = {"PYTHONIOENCODING": "ascii", "PATH": ""}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2

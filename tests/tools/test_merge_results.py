@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-import benchmark_compare
-import merge_results
-import report
 import samples
-import slowdown_chart
+from overlapbench.commands import benchmark_compare, merge_results, report, slowdown_chart
 from overlapbench.result import Result, State, read_results
 
 VARIABLE = "env_CUDA_DEVICE_MAX_CONNECTIONS"

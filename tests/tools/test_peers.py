@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-import peers
+import samples
+from overlapbench.commands import peers
+from overlapbench.installation import kernels_path
 from overlapbench.peers.cases import (
     COPY,
     OURS,
@@ -27,7 +29,6 @@ from overlapbench.peers.cases import (
 from overlapbench.peers.host_cost import render, time_calls
 from overlapbench.peers.reader import read_figures
 from overlapbench.peers.report import render_table, to_json
-from overlapbench.torch_kernels import library_path
 
 CONTEXT = {"date": "2025-03-01", "device": "NVIDIA H200", "torch": "PyTorch 2.11"}
 
@@ -294,7 +295,7 @@ def test_usage_errors_have_status_2(
 
 
 def test_the_script_runs_in_a_bare_python(tmp_path: Path) -> None:
-    script = Path(peers.__file__)
+    script = samples.TOOLS / "peers.py"
     bare = subprocess.run(
         [sys.executable, "-S", script, "-o", tmp_path / "out"], capture_output=True, text=True
     )
@@ -306,7 +307,7 @@ def test_a_whole_run_on_a_gpu(tmp_path: Path) -> None:
         pytest.importorskip(module, reason=f"needs {module}")
     import torch
 
-    if not torch.cuda.is_available() or not library_path().is_file():
+    if not torch.cuda.is_available() or not kernels_path().is_file():
         pytest.skip("needs a GPU and the library")
     small = ["--types", "bfloat16", "--columns", "1000,40000", "--sizes", "4099", "--rounds", "3"]
     assert run("-o", tmp_path, "--matrix-bytes", "1M", *small) == 0

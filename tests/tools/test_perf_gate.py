@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 import launches
-import perf_gate
 import samples
 from launches import NAMES
+from overlapbench.commands import perf_gate
 from overlapbench.compare.floors import read_floors
 from overlapbench.gate import baseline
 from overlapbench.launch import parse_launch
@@ -304,7 +304,7 @@ def test_what_was_measured_is_printed_where_the_disk_is_full_and_written_where_s
     out, kept = tmp_path / "gate.json", tmp_path / "kept"
     arguments = ["run", "--base", program, "--candidate", program, "--launches", "3"]
     with Path("/dev/full").open("w") as full:
-        words: list[str | Path] = [sys.executable, perf_gate.__file__, *arguments]
+        words: list[str | Path] = [sys.executable, samples.TOOLS / "perf_gate.py", *arguments]
         words += ["--output", out, "--keep", kept]
         assert subprocess.run(words, stdout=full, stderr=subprocess.DEVNULL).returncode != 0
     assert "rows" in json.loads(out.read_text())
@@ -326,7 +326,7 @@ def test_a_terminated_gate_ends_what_it_launched(program: str, tmp_path: Path) -
     sides = ["--base", f"{program} {mark}", "--candidate", program]
     environment = os.environ | {"TMPDIR": str(tmp_path / "temporary")}
     gate = subprocess.Popen(
-        [sys.executable, perf_gate.__file__, "run", *sides],
+        [sys.executable, samples.TOOLS / "perf_gate.py", "run", *sides],
         env=environment,
         stderr=subprocess.DEVNULL,
     )
@@ -430,7 +430,7 @@ def test_the_ready_workflows_call_the_gate_as_it_is(
     for build in ("../base/bench", "./bench"):
         script = script.replace(f"{build} ", f"{program} ")
     script = script.replace(".venv/bin/python", sys.executable)
-    script = script.replace("tools/perf_gate.py", perf_gate.__file__)
+    script = script.replace("tools/perf_gate.py", str(samples.TOOLS / "perf_gate.py"))
     script = script.replace("--no-install ", "").replace("'Overlap|Comm'", "n:16/")
     monkeypatch.chdir(tmp_path)
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False)

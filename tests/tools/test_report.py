@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import launches
-import report
 import samples
 import traces
 from overlapbench.chart import CHARTS, VEGA_LITE_VERSION
+from overlapbench.commands import report
 from overlapbench.compare.findings import Verdict
 from overlapbench.compare.floors import Floors
 from overlapbench.compare.side import Side
@@ -632,13 +631,6 @@ def test_help_has_examples_and_an_odd_flag_is_usage(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit) as stopped:
         run("run.json", "-o", "x", "--odd")
     assert stopped.value.code == 2
-
-
-def test_a_python_without_the_packages_is_told_which_one_has_them() -> None:
-    bare = subprocess.run([sys.executable, "-S", report.__file__], capture_output=True, text=True)
-    assert bare.returncode == 2
-    (line,) = bare.stderr.splitlines()
-    assert line.startswith("report: Python has no ")
 
 
 def test_recorded_results_make_one_report(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import histories
-import history
 import samples
 import traces
+from overlapbench.commands import history
 from overlapbench.peers.report import to_json
 from test_growth import piece
 from test_peers import CONTEXT, figures

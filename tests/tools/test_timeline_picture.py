@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import altair as alt
 import pytest
 
-import timeline
 import traces
 from overlapbench import theme
+from overlapbench.commands import timeline
 from overlapbench.trace.bars import MOST_BARS, merged, with_strokes
 from overlapbench.trace.files import read_rows
 from overlapbench.trace.model import Class, Span

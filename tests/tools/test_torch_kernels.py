@@ -13,6 +13,7 @@ import pytest
 import fake_torch
 from fake_torch import Device, Tensor
 from overlapbench import torch_kernels as kernels
+from overlapbench.installation import kernels_path
 
 X = Tensor((4, 32))
 SQUARE = Tensor((32, 32))
@@ -208,13 +209,13 @@ def test_a_missing_library_is_named_with_what_to_do(
 ) -> None:
     monkeypatch.setenv("OVERLAPBENCH_KERNELS", str(tmp_path / "none.so"))
     with pytest.raises(kernels.KernelsError) as missing:
-        kernels.load_library(kernels.library_path())
+        kernels.load_library(kernels_path())
     assert str(missing.value) == (
         f"{tmp_path}/none.so is missing: where nvcc is, `./bench --build-only` builds it; or set"
         " OVERLAPBENCH_KERNELS to it"
     )
     monkeypatch.delenv("OVERLAPBENCH_KERNELS")
-    assert kernels.library_path().parts[-3:] == ("build", "release", "liboverlapbench_kernels.so")
+    assert kernels_path().parts[-3:] == ("build", "release", "liboverlapbench_kernels.so")
 
 
 def test_a_loaded_library_gets_whole_addresses_and_counts(
@@ -248,7 +249,7 @@ class TestOnAGpu:
     @pytest.fixture
     def torch(self) -> Any:
         torch = pytest.importorskip("torch", reason="needs PyTorch")
-        if not torch.cuda.is_available() or not kernels.library_path().is_file():
+        if not torch.cuda.is_available() or not kernels_path().is_file():
             pytest.skip("needs a GPU and the library")
         return torch
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from overlapbench import torch_operators
-from overlapbench.torch_kernels import KernelsError, library_path
+from overlapbench.installation import kernels_path
+from overlapbench.torch_kernels import KernelsError
 
 TYPES = ("float32", "float16", "bfloat16")
 
@@ -96,7 +97,7 @@ class TestOnAGpu:
     @pytest.fixture
     def torch(self) -> Any:
         torch = pytest.importorskip("torch", reason="needs PyTorch")
-        if not torch.cuda.is_available() or not library_path().is_file():
+        if not torch.cuda.is_available() or not kernels_path().is_file():
             pytest.skip("needs a GPU and the library")
         torch_operators.load()
         return torch
@@ -211,7 +212,7 @@ class TestOnAGpu:
 def test_a_real_pytorch_loads_them(tmp_path: Path) -> None:
     """Without a GPU: a library that lacks nothing is compiled, linked and registered."""
     pytest.importorskip("torch", reason="needs PyTorch")
-    if not library_path().is_file():
+    if not kernels_path().is_file():
         pytest.skip("needs the library")
     code = "from overlapbench import torch_operators as t; print(t.load().gelu.default._schema)"
     done = subprocess.run(

@@ -17,7 +17,8 @@ import overlapbench as ob
 import torch_training
 from overlapbench.callables import Work
 from overlapbench.drill.job import MPI_ENVIRONMENT, MPIRUN
-from overlapbench.interface import MeasureError, library_path
+from overlapbench.installation import library_path
+from overlapbench.interface import MeasureError
 from overlapbench.measuring import Row
 from overlapbench.names import BenchmarkName
 from overlapbench.peers import training

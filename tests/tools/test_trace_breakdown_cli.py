@@ -11,8 +11,9 @@ from threading import Thread
 
 import pytest
 
-import trace_breakdown
+import samples
 import traces
+from overlapbench.commands import trace_breakdown
 from traces import COPY, GEMM, NCCL, Json, call, event, kernel, kineto, ours, step, work
 
 
@@ -56,7 +57,7 @@ Tools that go by kernels' names say there is none. They differ in
 def test_the_manual_s_example_is_real(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = Path(trace_breakdown.__file__).parents[1]
+    root = samples.TOOLS.parent
     monkeypatch.chdir(root)
     assert run("docs/examples/step_rank?.json") == 0
     assert f"{capsys.readouterr().out}```" in (root / "docs/timelines.md").read_text()

@@ -16,7 +16,7 @@ import pytest
 import launches
 import samples
 import simulated_bench
-import tune
+from overlapbench.commands import tune
 from overlapbench.launch import Launch, parse_launch
 from overlapbench.names import BenchmarkName
 from overlapbench.report.tuned import read_tuned
@@ -230,7 +230,7 @@ def test_an_interruption_leaves_nothing_and_prints_the_best_so_far(
     mark = f"--mark={os.getpid()}"
     flags = [f"--command={PROGRAM}", "A+B", "--", "--seed=9", mark, "--hang=budget_ms=200"]
     process = subprocess.Popen(
-        [sys.executable, tune.__file__, *flags],
+        [sys.executable, samples.TOOLS / "tune.py", *flags],
         env=os.environ | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

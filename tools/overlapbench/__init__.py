@@ -5,7 +5,13 @@
     print(ob.measure(comp=lambda: torch.mm(a, b, out=c), comm=lambda: dist.all_reduce(g), n=4096))
 
 What this package exports is measuring's, which is imported by its first use. The rest is shared by
-the command lines in `tools/`:
+the command lines:
+
+commands      a module each, and the table of those that `overlapbench` offers
+cli           the command `overlapbench`
+command_line  what all of them share
+script        what the scripts in tools/ share, which run them in a checkout
+installation  where the program, its libraries and ./bench are
 
 measuring    measuring callables as the suite measures its workloads; callables makes them the
              callbacks of the C interface, which interface declares for ctypes

@@ -1,18 +1,18 @@
 """The C interface of the measuring (interface/overlapbench.h), declared for ctypes.
 
-The library is build/release/liboverlapbench.so of this checkout, or what OVERLAPBENCH_LIBRARY
-names. ctypes releases the interpreter's lock while a function runs, and takes it again for a
-callback, whichever thread calls it.
+The library is liboverlapbench.so in build/release, or what OVERLAPBENCH_LIBRARY names
+(overlapbench/installation.py). ctypes releases the interpreter's lock while a function runs, and
+takes it again for a callback, whichever thread calls it.
 """
 
 import ctypes
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parents[2]
+from overlapbench.installation import library_path
+
 _REFUSED = 1  # the status of wrong arguments
 _INT, _LONG, _TEXT, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p
 TEXT_BYTES = 512  # of an answer, with the zero at its end
@@ -110,12 +110,6 @@ class Step:
     name: str
     work: int
     after: Sequence[int]
-
-
-def library_path() -> Path:
-    """Return where the library is expected."""
-    named = os.environ.get("OVERLAPBENCH_LIBRARY")
-    return Path(named) if named else _ROOT / "build/release/liboverlapbench.so"
 
 
 def load_library(path: Path) -> ctypes.CDLL:

@@ -11,8 +11,8 @@ Each enqueues one kernel on the current stream of the tensors' device and return
 result goes to `out`, or to a new tensor. Nothing is recorded for autograd: torch_operators does
 that, and costs the host less per call.
 
-The library is build/release/liboverlapbench_kernels.so of this checkout (a build with CUDA), or
-what OVERLAPBENCH_KERNELS names. PyTorch is imported by the first call.
+The library is liboverlapbench_kernels.so in build/release (a build with CUDA), or what
+OVERLAPBENCH_KERNELS names (overlapbench/installation.py). PyTorch is imported by the first call.
 
 Whatever cannot be computed is refused with one line, and nothing is launched: TypeError for what is
 no tensor or has another type than float32, float16 or bfloat16, ValueError for a wrong device,
@@ -22,10 +22,11 @@ layout, shape, form, grid or work, KernelsError where the library is missing or 
 import ctypes
 import functools
 import importlib
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from overlapbench.installation import kernels_path
 
 Tensor = Any  # torch.Tensor: PyTorch is not needed to import this module or to check its types
 
@@ -36,7 +37,6 @@ _TILE = 16  # rows and columns of C that a block of grid_gemm computes
 _WORKSPACE_BYTES = 1 << 21  # of a softmax
 _CUDA_FAILED = 6  # the status of a failed CUDA call; the others are bad arguments
 
-_ROOT = Path(__file__).resolve().parents[2]
 _INT, _LONG, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
 _PARAMETERS: Mapping[str, list[Any]] = {
     "gelu_forward": [_INT, _INT, _INT, _POINTER, _POINTER, _LONG, _POINTER],
@@ -48,12 +48,6 @@ _PARAMETERS: Mapping[str, list[Any]] = {
 
 class KernelsError(RuntimeError):
     """One line: the library is missing or of another version, or CUDA refused the launch."""
-
-
-def library_path() -> Path:
-    """Return where the library is expected."""
-    named = os.environ.get("OVERLAPBENCH_KERNELS")
-    return Path(named) if named else _ROOT / "build/release/liboverlapbench_kernels.so"
 
 
 @functools.cache
@@ -213,7 +207,7 @@ def _workspace_of_stream(device: Any, stream: int) -> Tensor:
 def _call(name: str, on: Tensor, *arguments: Any) -> None:
     """Call overlapbench_NAME(device, arguments..., stream) on the device of the tensor `on`."""
     torch = import_torch()
-    library = load_library(library_path())
+    library = load_library(kernels_path())
     function: Callable[..., int] = getattr(library, f"overlapbench_{name}")
     values = [value.data_ptr() if hasattr(value, "data_ptr") else value for value in arguments]
     with torch.cuda.device(on.device):

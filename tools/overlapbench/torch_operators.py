@@ -31,9 +31,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from overlapbench.torch_kernels import KernelsError, import_torch, library_path
+from overlapbench.installation import kernels_path, source_path
+from overlapbench.torch_kernels import KernelsError, import_torch
 
-_SOURCE = Path(__file__).resolve().parents[2] / "kernels/library/torch_operators.cc"
+_SOURCE = "kernels/library/torch_operators.cc"
 _TIMEOUT_S = 300
 
 
@@ -43,11 +44,14 @@ def load() -> Any:
     torch = import_torch()
     if torch.version.cuda is None:
         raise KernelsError(f"PyTorch {torch.__version__} is built without CUDA")
-    kernels = library_path()
+    kernels = kernels_path()
     if not kernels.is_file():
         raise KernelsError(f"{kernels} is missing: where nvcc is, `./bench --build-only` builds it")
-    command = _compile_command(torch, kernels.resolve())
-    built = _cache() / f"torch_operators-{_fingerprint(torch, command)}.so"
+    source = source_path(_SOURCE)
+    if not source.is_file():
+        raise KernelsError(f"{source} is missing: install the package with its sources")
+    command = _compile_command(torch, source, kernels.resolve())
+    built = _cache() / f"torch_operators-{_fingerprint(torch, source, command)}.so"
     if not built.is_file():
         _compile(command, built)
     torch.ops.load_library(str(built))
@@ -59,19 +63,19 @@ def _cache() -> Path:
     return Path(base) / "overlapbench"
 
 
-def _fingerprint(torch: Any, command: list[str]) -> str:
+def _fingerprint(torch: Any, source: Path, command: list[str]) -> str:
     """Name what the compiled operators depend on."""
-    parts = [torch.__version__, *command, _SOURCE.read_text(encoding="utf-8")]
+    parts = [torch.__version__, *command, source.read_text(encoding="utf-8")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _compile_command(torch: Any, kernels: Path) -> list[str]:
+def _compile_command(torch: Any, source: Path, kernels: Path) -> list[str]:
     package = Path(torch.__file__).parent
     return [
         *shlex.split(os.environ.get("CXX") or "c++"),
         *("-std=c++20", "-O2", "-shared", "-fPIC"),
-        *("-isystem", str(package / "include"), f"-I{_SOURCE.parent}"),
-        str(_SOURCE),
+        *("-isystem", str(package / "include"), f"-I{source.parent}"),
+        str(source),
         *(str(kernels), f"-Wl,-rpath,{kernels.parent}"),
         *(f"-L{package / 'lib'}", "-ltorch_cpu", "-lc10"),
     ]

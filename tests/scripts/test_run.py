@@ -1,0 +1,92 @@
+"""`overlapbench run`: ./bench with what is built, from an installed package."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.scripts.conftest import ROOT, Outcome, World
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A folder with the package, which is part of no checkout."""
+    folder = tmp_path / "site-packages"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "tools/overlapbench", folder / "overlapbench", ignore=ignored)
+    return folder
+
+
+def run(world: World, package: Path, place: Path, *arguments: str, **variables: str) -> Outcome:
+    world.calls_file.write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "overlapbench", "run", *arguments],
+        cwd=place,
+        env=world.environment | {"PYTHONPATH": str(package)} | variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Outcome(done, world.calls_file.read_text().splitlines())
+
+
+@pytest.fixture
+def checkout(world: World) -> Path:
+    (world.repository / "CMakeLists.txt").touch()
+    return world.repository
+
+
+def test_in_a_checkout_it_runs_what_is_built_there(
+    world: World, package: Path, checkout: Path
+) -> None:
+    outcome = run(world, package, checkout, "--ranks=3", "--axis", "grid=1x1,2x2", STATUS="7")
+    assert outcome.status == 7
+    assert outcome.output == "[--axis=grid=1x1,2x2]"
+    assert outcome.lines == ["bench: starting 3 rank(s), backend auto"]
+    (call,) = outcome.calls("mpirun")
+    assert f" {world.binary} " in call
+    assert outcome.calls("cmake") == []
+
+
+def test_a_named_program_is_run_anywhere(
+    world: World, package: Path, checkout: Path, tmp_path: Path
+) -> None:
+    """A wheel has ./bench in its folder `suite`."""
+    suite = package / "overlapbench/suite"
+    (suite / "tools").mkdir(parents=True)
+    for name in ("bench", "tools/setup.sh"):
+        shutil.copy(ROOT / name, suite / name)
+    outcome = run(world, package, tmp_path, "--backend=host", OVERLAPBENCH_BINARY=str(world.binary))
+    assert (outcome.status, outcome.output) == (0, "[--backend=host]")
+
+
+def test_charts_are_drawn_by_the_python_that_runs_it(
+    world: World, package: Path, checkout: Path, tmp_path: Path
+) -> None:
+    world.fake(world.binary, 'for last; do :; done; echo {} >"${last#*=}"')
+    (checkout / "tools/slowdown_chart.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    shutil.rmtree(world.venv)
+    outcome = run(world, package, checkout, "--backend=host", "--charts", str(tmp_path / "charts"))
+    assert outcome.status == 0, outcome.lines
+    result = tmp_path / "charts/result.json"
+    assert outcome.output.endswith(f"['{result}', '-o', '{tmp_path}/charts']\n")
+
+
+def test_without_a_program_it_says_what_to_do(world: World, package: Path, checkout: Path) -> None:
+    world.binary.unlink()
+    outcome = run(world, package, checkout, "--x")
+    assert outcome.status == 2
+    (line,) = outcome.lines
+    assert line.startswith(f"overlapbench run: {world.binary} is missing: build with ./bench ")
+    assert outcome.calls("mpirun") == []
+
+
+def test_help_needs_no_program(world: World, package: Path, checkout: Path) -> None:
+    world.binary.unlink()
+    outcome = run(world, package, checkout, "--help")
+    assert (outcome.status, outcome.lines) == (0, [])
+    assert outcome.output.startswith("usage: overlapbench run [flags]\n")
+    assert "./bench" not in outcome.output

@@ -1,0 +1,277 @@
+"""The command `overlapbench` and the scripts of tools/: one manual, one table, the same answers."""
+
+import io
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import samples
+from overlapbench import cli, commands, installation
+from overlapbench.command_line import as_installed
+from overlapbench.commands import COMMANDS, Command
+
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = [command for command in COMMANDS if command.script.startswith("tools/")]
+# What takes long to import, or is not in a Python without the packages.
+HEAVY = {"altair", "jinja2", "numpy", "orjson", "rich", "scipy", "shtab", "sqlite3", "vl_convert"}
+SLOWEST_HELP_S = 0.3
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def help_of(capsys: Capture, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*arguments, "--help"])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_has_a_line_for_each_command(capsys: Capture) -> None:
+    lines = help_of(capsys).splitlines()
+    listed = [line.split(maxsplit=1) for line in lines[lines.index("commands:") + 1 :]]
+    assert listed == [[command.name, command.summary] for command in COMMANDS]
+    for command in COMMANDS:
+        assert re.fullmatch(r"[A-Z].*\.", command.summary), command
+
+
+def test_the_table_has_all_modules() -> None:
+    folder = Path(commands.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert {command.module for command in COMMANDS} == modules
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_each_command_has_a_manual(command: Command, capsys: Capture) -> None:
+    parser = commands.load(command.module).make_parser(f"overlapbench {command.name}")
+    assert parser.prog == f"overlapbench {command.name}"
+    assert parser.description == command.summary
+    assert "Exit status" in (parser.epilog or "")
+    assert "tools/" not in (parser.epilog or "").replace("tools/overlapbench/", "")
+    assert f"overlapbench {command.name} " in (parser.epilog or "")
+
+
+@pytest.mark.parametrize("command", SCRIPTS, ids=lambda command: command.name)
+def test_each_script_says_its_own_name(command: Command) -> None:
+    script = ROOT / command.script
+    assert os.access(script, os.X_OK)
+    done = subprocess.run(
+        [sys.executable, script, "--help"], capture_output=True, text=True, check=True, cwd="/"
+    )
+    assert done.stdout.startswith(f"usage: {command.module} ")
+    assert f"{command.script} " in done.stdout
+    assert "overlapbench " + command.name not in done.stdout
+
+
+def test_manuals_are_respelled_by_whole_words() -> None:
+    manual = (
+        "./bench and tools/report.py; old/bench, x/tools/report.py, tools/report.pyc, ./bench-x"
+    )
+    assert as_installed(manual) == (
+        "overlapbench run and overlapbench report;"
+        " old/bench, x/tools/report.py, tools/report.pyc, ./bench-x"
+    )
+
+
+def test_help_is_quick_and_imports_little() -> None:
+    program = "import sys; from overlapbench import cli\ntry: cli.main(['--help'])\n"
+    program += "except SystemExit: print(*sys.modules)"
+    times_s = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONPATH": str(samples.TOOLS)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # CPU time: a busy machine does not count.
+        times_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert not HEAVY & {*done.stdout.splitlines()[-1].split()}
+    assert min(times_s) < SLOWEST_HELP_S
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["nonsense"], "argument COMMAND: invalid choice: 'nonsense' (choose from"),
+        (["--odd", "compare"], "unrecognized arguments: --odd"),
+    ],
+)
+def test_usage_errors_have_status_2(arguments: list[str], complaint: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    assert stopped.value.code == 2
+    assert f"overlapbench: error: {complaint}" in capsys.readouterr().err
+
+
+def test_a_command_gets_its_arguments_and_names_itself(tmp_path: Path, capsys: Capture) -> None:
+    good = samples.write(
+        tmp_path / "good.json", samples.document([samples.row("Compute/Gemm/n:1")])
+    )
+    assert cli.main(["compare", str(good), str(good)]) == 0
+    assert cli.main(["compare", str(good), "missing.json"]) == 2
+    error = capsys.readouterr().err
+    assert (
+        error == "overlapbench compare: missing.json: cannot be read: No such file or directory\n"
+    )
+
+
+def test_the_version_is_that_of_cmake(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--version"])
+    assert stopped.value.code == 0
+    (version,) = re.findall(r"project\(\w+ VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    assert capsys.readouterr().out == f"overlapbench {version}\n"
+
+
+@pytest.mark.parametrize(
+    ("stream", "variables", "coloured"),
+    [
+        (Terminal, {}, True),
+        (Terminal, {"NO_COLOR": "1"}, False),
+        (Terminal, {"TERM": "dumb"}, False),
+        (io.StringIO, {}, False),
+    ],
+)
+def test_only_a_terminal_gets_colours(
+    stream: type[io.StringIO],
+    variables: dict[str, str],
+    coloured: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    output = stream()
+    monkeypatch.setattr(sys, "stdout", output)
+    for name, value in ({"NO_COLOR": "", "TERM": "xterm"} | variables).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert ("\x1b[1m" in output.getvalue()) == coloured
+
+
+COMPLETE = """
+source "$1"
+COMP_WORDS=("${@:2}") COMP_CWORD=$(($# - 2))
+_shtab_overlapbench
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["hi"], {"history"}),
+        (["history", "ch"], {"changes"}),
+        (["compare", "--form"], {"--format"}),
+        (["compare", "--format", "j"], {"json", "junit"}),
+        (["chart", "res"], {"result.json"}),
+    ],
+)
+def test_bash_completes(words: list[str], found: set[str], tmp_path: Path, capsys: Capture) -> None:
+    assert cli.main(["completion", "bash"]) == 0
+    script = tmp_path / "completion"
+    script.write_text(capsys.readouterr().out)
+    (tmp_path / "result.json").touch()
+    done = subprocess.run(
+        ["bash", "-c", COMPLETE, "bash", str(script), "overlapbench", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {*done.stdout.split()} == found, done.stderr
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with its scripts, where nothing is built and no package is installed."""
+    root = tmp_path / "checkout"
+    shutil.copytree(samples.TOOLS, root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("bench", "CMakeLists.txt"):
+        (root / name).touch()
+    return root
+
+
+def bare(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script with a Python that has no packages."""
+    command = [sys.executable, "-S", str(script), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", ["history", "slowdown_chart", "known_spread", "simulate_compare"])
+def test_a_script_without_its_packages_starts_again_with_those_of_venv(
+    name: str, checkout: Path
+) -> None:
+    python = checkout / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
+    python.chmod(0o755)
+    script = checkout / f"tools/{name}.py"
+    done = bare(script, "two words", "--flag")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"[{script}][two words][--flag]"
+
+
+@pytest.mark.parametrize("name", ["history", "slowdown_chart", "known_spread", "simulate_compare"])
+def test_a_python_without_the_packages_is_told_which_one_has_them(
+    name: str, checkout: Path
+) -> None:
+    done = bare(checkout / f"tools/{name}.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert re.match(rf"{name}: Python has no \w+: run with \.venv/bin/python, which ", line)
+
+
+def test_a_venv_that_lacks_them_too_is_not_started_again(checkout: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", checkout / ".venv"], check=True)
+    script = checkout / "tools/history.py"
+    done = subprocess.run(
+        [sys.executable, "-S", script], capture_output=True, text=True, check=False, timeout=20
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("history: Python has no ")
+
+
+def test_what_is_built_is_searched_for(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable, the package's own folder, and then the checkout."""
+    for name in ("BINARY", "LIBRARY", "KERNELS"):
+        monkeypatch.delenv(f"OVERLAPBENCH_{name}", raising=False)
+    package = tmp_path / "site-packages/overlapbench"
+    monkeypatch.setattr(installation, "_PACKAGE", package)
+    monkeypatch.chdir(tmp_path)
+    suite = package / "suite"
+    built = Path("build/release")
+    assert installation.binary_path() == suite / built / "overlapbench"
+    (checkout / "docs").mkdir()
+    monkeypatch.chdir(checkout / "docs")
+    assert installation.binary_path() == checkout / built / "overlapbench"
+    assert installation.bench_path(installation.binary_path()) == checkout / "bench"
+    for root in (checkout, suite):
+        (root / built).mkdir(parents=True)
+        (root / built / "liboverlapbench.so").touch()
+        assert installation.library_path() == root / built / "liboverlapbench.so"
+    (suite / "bench").touch()
+    assert installation.bench_path(installation.binary_path()) == checkout / "bench"
+    assert installation.bench_path(Path("/elsewhere/overlapbench")) == suite / "bench"
+    another = tmp_path / "another"
+    monkeypatch.setattr(installation, "_PACKAGE", another / "tools/overlapbench")
+    another.mkdir()
+    for name in ("bench", "CMakeLists.txt"):
+        (another / name).touch()
+    assert installation.library_path() == another / built / "liboverlapbench.so"
+    monkeypatch.setenv("OVERLAPBENCH_KERNELS", "/named.so")
+    assert installation.kernels_path() == Path("/named.so")

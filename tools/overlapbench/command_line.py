@@ -1,0 +1,46 @@
+"""What all command lines share: a parser from the manual, and a refusal in one line.
+
+The docstring of a command's module is its manual, with the commands that a checkout has. Where
+`overlapbench` runs it, the manual has the commands of `overlapbench`.
+"""
+
+import argparse
+import re
+import sys
+
+from overlapbench.commands import COMMANDS, PROGRAM
+
+USAGE = 2
+
+
+def manual_parser(program: str, manual: str | None) -> argparse.ArgumentParser:
+    """Make a parser whose help is the manual: its first paragraph, the arguments, and the rest."""
+    assert manual
+    if is_installed(program):
+        manual = as_installed(manual)
+    summary, _, epilog = manual.partition("\n\n")
+    return argparse.ArgumentParser(
+        prog=program,
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def is_installed(program: str) -> bool:
+    """Tell whether `overlapbench` runs it, not a script."""
+    return program.startswith(f"{PROGRAM} ")
+
+
+def as_installed(manual: str) -> str:
+    """Put the commands of `overlapbench` in place of scripts."""
+    for command in COMMANDS:
+        script = rf"(?<![\w./]){re.escape(command.script)}(?![\w/-])"
+        manual = re.sub(script, f"{PROGRAM} {command.name}", manual)
+    return manual
+
+
+def refuse(program: str, line: str) -> int:
+    """Say why nothing was done; return the exit status."""
+    print(f"{program}: {line}", file=sys.stderr)
+    return USAGE

@@ -1,0 +1,88 @@
+"""Compare results of two builds, and fail if something got worse.
+
+    tools/benchmark_compare.py BASE.json NEW.json
+    tools/benchmark_compare.py --base base/*.json --new new/*.json
+    tools/benchmark_compare.py --base 'a?.json' --new - --output diff.md <new.json
+    tools/benchmark_compare.py a.json b.json --explain AllReduce+CublasGemm/bytes:67108864
+
+A file is what `./bench --benchmark_out=FILE` wrote, or any JSON of Google Benchmark. Each file is
+one launch. With one launch per side, what is known of the backend's spread between launches
+decides; five per side see smaller changes. docs/comparing.md explains the decision.
+
+Exit status: 0 nothing is worse; 1 a regression; 2 bad usage, or an unreadable file; 3 inconclusive:
+incomparable, missing or newly invalid rows, no matching rows, or a row that is too noisy and worse
+by more than its limit. Improvements never fail.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from overlapbench.command_line import manual_parser, refuse
+from overlapbench.compare.explain import explain
+from overlapbench.compare.floors import Floors, read_floors
+from overlapbench.compare.output import FORMATS, SUFFIXES, add_max_floor, require_outputs, show
+from overlapbench.compare.side import Side
+from overlapbench.compare.verdicts import ACROSS, compare
+from overlapbench.launch import read_launches
+from overlapbench.output import print_text
+from overlapbench.source import ResultError
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "benchmark_compare") -> int:
+    try:
+        return _compare(_parse(arguments, program))
+    except ResultError as error:
+        return refuse(program, str(error))
+
+
+def _compare(options: argparse.Namespace) -> int:
+    require_outputs(options.output)
+    floors = read_floors(options.floors) if options.floors else Floors()
+    if options.base.count("-") + options.new.count("-") > 1:
+        raise ResultError("-: standard input can be read once only")
+    base, new = (
+        Side.collect(name, read_launches(files))
+        for name, files in (("base", options.base), ("new", options.new))
+    )
+    comparison = compare(base, new, floors, options.across, options.max_floor)
+    if options.explain:
+        print_text(explain(comparison, options.explain))
+    else:
+        show(comparison, options.format, options.output, options.all)
+    return comparison.status
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    add("files", nargs="*", metavar="BASE.json NEW.json", help="one launch per side; - is stdin")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
+    add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new launches")
+    add("--floors", type=Path, metavar="FILE.toml", help="floors by pattern, measured spreads")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
+    add_max_floor(parser)
+    add("--all", action="store_true", help="list also what is the same")
+    add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")
+    add("--format", choices=FORMATS, default="table", help="what to print (default table)")
+    add(
+        "--output",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help=f"also write the comparison, in the format of the suffix: {SUFFIXES}; repeatable",
+    )
+    return parser
+
+
+def _parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
+    parser = make_parser(program)
+    options = parser.parse_args(arguments)
+    if options.files:
+        if len(options.files) != 2 or options.base or options.new:
+            parser.error("give BASE.json and NEW.json, or --base FILE... and --new FILE...")
+        options.base, options.new = options.files[:1], options.files[1:]
+    if not options.base or not options.new:
+        parser.error("give BASE.json and NEW.json, or --base FILE... and --new FILE...")
+    return options

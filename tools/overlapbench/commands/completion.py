@@ -1,0 +1,56 @@
+"""Print a script with which a shell completes this command.
+
+    overlapbench completion bash >~/.local/share/bash-completion/completions/overlapbench
+    overlapbench completion zsh >~/.zfunc/_overlapbench
+    eval "$(overlapbench completion bash)"
+
+The script is static: the shell starts no Python to complete a word.
+
+Exit status: 0, or 2 for bad usage.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import shtab
+
+from overlapbench.command_line import manual_parser
+from overlapbench.commands import COMMANDS, PROGRAM, load
+from overlapbench.output import print_text
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "completion") -> int:
+    options = make_parser(program).parse_args(arguments)
+    print_text(shtab.complete(_everything(), options.shell) + "\n")
+    return 0
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
+    return parser
+
+
+def _everything() -> argparse.ArgumentParser:
+    """Return one parser of all commands."""
+    everything = argparse.ArgumentParser(prog=PROGRAM)
+    everything.add_argument("--version", action="store_true", help="print the version, and exit")
+    commands = everything.add_subparsers(metavar="COMMAND")
+    for command in COMMANDS:
+        parser = load(command.module).make_parser(f"{PROGRAM} {command.name}")
+        _mark_files(parser)
+        commands.add_parser(command.name, parents=[parser], add_help=False, help=command.summary)
+    return everything
+
+
+def _mark_files(parser: argparse.ArgumentParser) -> None:
+    """Let files and folders be completed: arguments whose type, or whose name in help, says so."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for own in action.choices.values():
+                _mark_files(own)
+        elif str(action.metavar) in ("DIR", "PATH"):
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        elif action.type is Path or "FILE" in str(action.metavar) or ".json" in str(action.metavar):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]

@@ -1,0 +1,130 @@
+"""Inject faults into runs of the suite, and check that it keeps its promises.
+
+    tools/fault_drill.py --backend host
+    tools/fault_drill.py --backend cuda --ranks 2 --output faults.md
+    tools/fault_drill.py --list --filter 'kill|stop'
+    tools/fault_drill.py --backend cuda --filter transport:
+
+Each drill is one job of real ranks. A fault strikes it in a phase (docs/faults.md): a process is
+killed or freezes, a disk fills up, a result is corrupted. The drill then compares the time to the
+end, the exit status, the messages, the kept rows and the leftovers with what it promises. Needs
+mpirun, and only Python's standard library.
+
+Exit status: 0 if all promises were kept, 1 if one was broken, 2 for bad usage.
+"""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from overlapbench.command_line import manual_parser, refuse
+from overlapbench.drill.drills import DRILLS, Drill
+from overlapbench.drill.run import Setup, choose, run_all
+from overlapbench.drill.table import markdown
+from overlapbench.drill.verdict import Verdict
+from overlapbench.installation import binary_path
+from overlapbench.output import print_text, replace_file, require_file
+from overlapbench.source import ResultError
+
+_TERMINATED = 128 + signal.SIGTERM
+_OK, _BROKEN = 0, 1
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "fault_drill") -> int:
+    # As an exception, so that the jobs are ended and their folders removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    options = make_parser(program).parse_args(arguments)
+    setup = Setup(options.binary, options.backend, options.ranks, options.timeout_s)
+    try:
+        drills = choose(setup, re.compile(options.filter).search)
+    except re.error:
+        return refuse(program, f"--filter: {options.filter!r} is not a regular expression")
+    if not drills:
+        return refuse(program, f"none of the {len(DRILLS)} drills fits --filter and --backend")
+    try:
+        return (_list if options.list else _strike)(setup, drills, options)
+    except ResultError as error:
+        return refuse(program, str(error))
+
+
+def _list(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
+    print_text("".join(f"{drill.title:60} {drill.outcome.value}\n" for drill in drills))
+    return _OK
+
+
+def _strike(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
+    if not os.access(options.binary, os.X_OK):
+        raise ResultError(
+            f"{options.binary} is not built: run ./bench --build-only, or name --binary"
+        )
+    if shutil.which("mpirun") is None:
+        raise ResultError("there is no mpirun")
+    if options.output:
+        require_file(options.output)
+    verdicts = run_all(setup, drills, options.jobs, _teller(len(drills)))
+    return _conclude(setup, verdicts, options.output)
+
+
+def _conclude(setup: Setup, verdicts: list[Verdict], output: Path | None) -> int:
+    broken = [verdict for verdict in verdicts if verdict.broken]
+    if output is not None:
+        machine = (
+            f"{setup.ranks} ranks, backend {setup.backend}, {os.cpu_count()} cores, "
+            f"{platform.system()} {platform.machine()}, --timeout_s={setup.timeout_s}"
+        )
+        replace_file(output, markdown(verdicts, machine).encode())
+    print_text(f"{len(verdicts)} drills, {len(broken)} broke a promise\n")
+    return _BROKEN if broken else _OK
+
+
+def _teller(count: int) -> Callable[[Verdict], None]:
+    """Return what tells of each drill when it has ended, with its number."""
+    told = 0
+
+    def tell(verdict: Verdict) -> None:
+        nonlocal told
+        told += 1
+        ended = verdict.ended
+        held = "BROKEN" if verdict.broken else "kept"
+        facts = f"{ended.seconds:5.1f} s, status {ended.status}, rows {verdict.kept}"
+        print_text(f"[{told}/{count}] {held:6} {verdict.drill.title}: {facts}\n")
+        print_text("".join(f"        {promise}\n" for promise in verdict.broken))
+
+    return tell
+
+
+def _number_from_1(text: str) -> int:
+    return _number_from(1, text)
+
+
+def _number_from_2(text: str) -> int:
+    return _number_from(2, text)
+
+
+def _number_from(least: int, text: str) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+    return int(text)
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    add("--backend", choices=("host", "cuda"), default="host", help="default host")
+    text = "2 (default) or more"
+    add("--ranks", type=_number_from_2, default=2, metavar="N", help=text)
+    text = "default build/release/overlapbench"
+    add("--binary", type=Path, default=binary_path(), help=text)
+    text = "timeout of every wait in the jobs (default 3)"
+    add("--timeout-s", type=_number_from_1, default=3, metavar="N", help=text)
+    add("--filter", default="", metavar="REGEX", help="only drills whose line in --list matches")
+    add("--jobs", type=_number_from_1, default=1, metavar="N", help="drills at a time (default 1)")
+    add("--list", action="store_true", help="print the drills, and exit")
+    add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
+    return parser

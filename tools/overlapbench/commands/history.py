@@ -1,0 +1,206 @@
+"""Keep results over time: a history of runs, their trends, and where a level changed.
+
+    tools/history.py add nightly/*.json --revision 4f2c9d1
+    tools/history.py list --since 2026-10-01
+    tools/history.py show 7
+    tools/history.py trend -o trend.png --benchmark 'Overlap/AllToAll*' --metric slowdown
+    tools/history.py changes --benchmark 'Comm/*' --metric busbw_GBps
+    tools/history.py export 7 8 -o folder
+    tools/history.py export --format csv -o all.csv
+
+A history is one append-only file: history.sqlite in the current folder, unless --database names
+another. A result is what `./bench --benchmark_out=FILE` wrote, or any JSON of Google Benchmark. A
+file that is already in the history is not added again. Runs are kept apart by machine: GPU, driver,
+NCCL, and whatever else must agree for a comparison. See docs/history.md.
+
+Exit status: 0, or 2 for bad usage, a file that is unreadable or not a result, or a missing history.
+Then one line says what and where, and nothing was changed. A changed level is no failure; to gate,
+use tools/perf_gate.py.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from overlapbench.command_line import manual_parser, refuse
+from overlapbench.counters import TIME, Counter
+from overlapbench.history.changes import LEAST_CHANGE, find_changes
+from overlapbench.history.chart import draw_trend
+from overlapbench.history.database import Database, Run, open_history
+from overlapbench.history.export import export_csv, export_files
+from overlapbench.history.record import read_records, utc
+from overlapbench.history.series import Selection, find_counter, read_series
+from overlapbench.history.tables import Found, list_changes, list_runs, show_run
+from overlapbench.launch import CONTEXT_FIELDS
+from overlapbench.output import print_text, replace_file, replace_files
+from overlapbench.picture import RENDERERS, render, require_suffix
+from overlapbench.source import ResultError
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "history") -> int:
+    options = make_parser(program).parse_args(arguments)
+    try:
+        options.action(options)
+    except ResultError as error:
+        return refuse(program, str(error))
+    except OSError as error:
+        return refuse(program, f"{error.filename}: cannot be written: {error.strerror}")
+    return 0
+
+
+def _add(options: argparse.Namespace) -> None:
+    records = read_records(options.results, options.revision)
+    with open_history(options.database, create=True) as database:
+        outcomes = database.add(records)
+    for record, (run, new) in zip(records, outcomes, strict=True):
+        what = f"added, {len(record.measurements)} benchmarks" if new else "is there already"
+        print_text(f"run {run}: {record.source}: {what}\n")
+
+
+def _list(options: argparse.Namespace) -> None:
+    with open_history(options.database) as database:
+        print_text(list_runs(_selection(options).runs(database)))
+
+
+def _show(options: argparse.Namespace) -> None:
+    with open_history(options.database) as database:
+        (run,) = _chosen(database, options, [options.run])
+        measured, table = database.measured_in(run.id), database.table([run])
+        print_text(show_run(run, database.document(run.id), measured, table))
+
+
+def _export(options: argparse.Namespace) -> None:
+    with open_history(options.database) as database:
+        runs = _chosen(database, options, options.runs)
+        if options.format == "csv":
+            _write(options.output, export_csv(database, runs))
+        elif options.output:
+            files = export_files(database, runs)
+            replace_files(options.output, files, outdated=())
+            print_text(f"wrote {', '.join(files)} to {options.output}\n")
+        elif len(runs) == 1:
+            print_text(database.document(runs[0].id).decode())
+        else:
+            raise ResultError(f"{len(runs)} runs are {len(runs)} files: name a folder with -o")
+
+
+def _trend(options: argparse.Namespace) -> None:
+    require_suffix(options.output)
+    specification = draw_trend(*_found(options), options.title)
+    page = render(specification, options.title or "Trend", options.output.suffix)
+    replace_file(options.output, page)
+    print_text(f"wrote {options.output}\n")
+
+
+def _changes(options: argparse.Namespace) -> None:
+    counter, found = _found(options)
+    if not counter.can_be_judged:
+        raise ResultError(f"--metric {counter.name}: may be negative or a flag: has no ratios")
+    print_text(list_changes(counter, found))
+
+
+def _found(options: argparse.Namespace) -> tuple[Counter, Found]:
+    """Return what is asked for, and the chosen series with their changes, if it can have any."""
+    with open_history(options.database) as database:
+        selection, least = _selection(options), options.least / 100
+        counter = find_counter(database, selection, options.metric)
+        chosen = options.benchmark, counter, options.across
+        return counter, [
+            (series, find_changes(series, least) if counter.can_be_judged else None)
+            for series in read_series(database, selection, *chosen)
+        ]
+
+
+def _selection(options: argparse.Namespace) -> Selection:
+    return Selection(options.machine, options.since, options.revision)
+
+
+def _chosen(database: Database, options: argparse.Namespace, numbers: Sequence[int]) -> list[Run]:
+    """Return the runs of these numbers, or without any those that the options choose."""
+    if not numbers:
+        return _selection(options).runs(database)
+    runs = {run.id: run for run in database.runs()}
+    for number in numbers:
+        if number not in runs:
+            raise ResultError(f"{options.database}: has no run {number}; `list` shows all")
+    return [runs[number] for number in dict.fromkeys(numbers)]
+
+
+def _write(path: Path | None, text: str) -> None:
+    if path is None:
+        print_text(text)
+    else:
+        replace_file(path, text.encode())
+        print_text(f"wrote {path}\n")
+
+
+def _date(text: str) -> str:
+    try:
+        return utc(text)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-03-01") from None
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0 on")
+    return value
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+
+    def action(
+        name: str, function: Callable[[argparse.Namespace], None], text: str
+    ) -> argparse.ArgumentParser:
+        made = actions.add_parser(name, help=text, description=text)
+        default = Path("history.sqlite")
+        made.add_argument("--database", type=Path, default=default, metavar="FILE")
+        made.set_defaults(action=function)
+        return made
+
+    add = action("add", _add, "add results")
+    add.add_argument("results", nargs="+", metavar="RESULT.json", help="a file, a glob, or -")
+    add.add_argument("--revision", default="", help="overrides the revision in the files")
+    _add_filters(action("list", _list, "list the runs"))
+    show = action("show", _show, "show one run: its context and its rows")
+    show.add_argument("run", type=int, metavar="RUN", help="its number, as list shows it")
+    export = action("export", _export, "write runs as their original files, or figures as CSV")
+    export.add_argument("runs", nargs="*", type=int, metavar="RUN", help="all that are chosen")
+    export.add_argument("--format", choices=("json", "csv"), default="json")
+    text = "a folder, or for CSV a file; default standard output"
+    export.add_argument("-o", "--output", type=Path, metavar="PATH", help=text)
+    _add_filters(export)
+    trend = action("trend", _trend, "draw a metric over time, with its changes")
+    text = f"the chart, as one of {', '.join(RENDERERS)}"
+    trend.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help=text)
+    trend.add_argument("--title", default="", help="below the chart's own")
+    for parts in (trend, action("changes", _changes, "list where the level of a metric changed")):
+        _add_filters(parts)
+        _add_series(parts)
+    return parser
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--machine", default="", metavar="TEXT", help="runs on machines with this in their name")
+    text = "runs from this day or second on, in UTC"
+    add("--since", type=_date, default="0001-01-01", metavar="DATE", help=text)
+    add("--revision", default="", metavar="REV", help="runs of revisions with this prefix")
+
+
+def _add_series(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--benchmark", default="*", metavar="PATTERN", help="names to take, as a shell's pattern")
+    add("--metric", default=TIME, metavar="NAME", help="a counter of the runs; default time, in ms")
+    text = "let a series go on over another"
+    fields = tuple(CONTEXT_FIELDS.values())
+    add("--across", action="append", default=[], choices=fields, help=text)
+    least = 100 * LEAST_CHANGE
+    text = f"the smallest change that counts (default {least:g})"
+    add("--least", type=_percent, default=least, metavar="PERCENT", help=text)

@@ -1,0 +1,98 @@
+"""Write one page about a run: what was measured, where, what stands out, every row and chart.
+
+    tools/report.py RESULT.json... -o report.html
+    tools/report.py 'results/*.json' -o report.html --title 'Two H200'
+    ./bench --benchmark_format=json | tools/report.py - -o report.html
+    tools/report.py new?.json --base base?.json -o report.html
+    tools/report.py RESULT.json --tuned tuned.json -o report.html
+    tools/report.py RESULT.json --traces traces -o report.html
+
+RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote. `-` is standard input, and a quoted
+glob is expanded. Files of one build and machine with the same benchmarks are launches of one run;
+the page shows their medians. The page is one file that needs no network. Append #NAME of a
+benchmark to its address to open that row.
+
+With --traces the page has a picture of each traced row, up to twelve, beside where its time went.
+
+With --base the page marks what changed, by the rules of tools/benchmark_compare.py. A regression
+does not change the exit status here.
+
+Exit status: 0, or 2 if a file is not a result of this suite or the page is not writable. Then one
+line says what and where, and no file is changed.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from overlapbench.chart import draw_charts
+from overlapbench.command_line import manual_parser, refuse
+from overlapbench.compare.floors import Floors, read_floors
+from overlapbench.compare.side import Side
+from overlapbench.compare.verdicts import ACROSS, Comparison, compare
+from overlapbench.launch import Launch, read_launches
+from overlapbench.output import print_text, replace_file
+from overlapbench.report.render import Report, render_report
+from overlapbench.report.runs import read_runs
+from overlapbench.report.timelines import read_timelines
+from overlapbench.report.tuned import read_tuned
+from overlapbench.source import ResultError
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "report") -> int:
+    options = make_parser(program).parse_args(arguments)
+    try:
+        # Seen in terminals only, so that a refusal stays one line in a log.
+        with Console(stderr=True).status("starting") as status:
+            page = _make(options, lambda step: status.update(_plain(step)))
+        replace_file(options.output, page)
+        print_text(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)\n")
+    except ResultError as error:
+        return refuse(program, str(error))
+    return 0
+
+
+def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes:
+    if [*options.results, *options.base].count("-") > 1:
+        raise ResultError("-: standard input can be read once only")
+    tuned = read_tuned(options.tuned)
+    runs, launches = read_runs(options.results, bool(options.base), announce)
+    comparison = None
+    if options.base:
+        announce("comparing")
+        comparison = _compare(options, launches)
+    announce("drawing charts")
+    charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
+    announce("drawing timelines")
+    timelines = read_timelines(options.traces)
+    announce("writing the page")
+    return render_report(Report(options.title, runs, charts, comparison, tuned, timelines))
+
+
+def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:
+    floors = read_floors(options.floors) if options.floors else Floors()
+    base = Side.collect("base", read_launches(options.base))
+    return compare(base, Side.collect("new", launches), floors, options.across)
+
+
+def _plain(text: str) -> str:
+    """Keep a file's name from being read as markup."""
+    return text.replace("[", r"\[")
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    add("results", nargs="+", metavar="RESULT.json", help="a result, a glob, or -")
+    add("-o", "--output", required=True, type=Path, metavar="FILE.html")
+    add("--title", default="What overlap costs", help="title of the page")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
+    text = "what ./bench --tune --output wrote"
+    add("--tuned", nargs="+", action="extend", default=[], metavar="FILE.json", help=text)
+    text = "what ./bench --trace_out wrote, or other traces: files, globs, folders"
+    add("--traces", nargs="+", action="extend", default=[], metavar="TRACE", help=text)
+    add("--floors", type=Path, metavar="FILE.toml", help="floors, as benchmark_compare takes them")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
+    return parser

@@ -1,0 +1,80 @@
+"""Draw charts of overlapbench results: what overlap costs, and what it hides.
+
+    tools/slowdown_chart.py RESULT.json... -o DIR [--title TITLE]
+
+RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote. `-` is standard input, and a quoted
+glob is expanded. Several files become series of the same charts. DIR gets index.html, a page that
+works offline, and each chart as PNG and SVG; charts of an earlier run are replaced. The charts
+depend on the rows in the results: slowdown of pairs, bandwidth of communication and of copies,
+pipelines, transfers, priority, supply, launches, and training.
+
+Exit status: 0, or 2 if a file is not a result of this suite, has nothing to draw, or the output is
+not writable. Then one line says what and where, and no file is changed.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from overlapbench.chart import CHARTS, Chart, draw_charts
+from overlapbench.command_line import manual_parser, refuse
+from overlapbench.output import print_text, replace_files
+from overlapbench.page import render_page
+from overlapbench.result import Result, ResultError, read_results
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "slowdown_chart") -> int:
+    options = make_parser(program).parse_args(arguments)
+    try:
+        results = read_results(options.results)
+        charts = draw_charts(results, options.title)
+        if not charts:
+            raise ResultError(f"{', '.join(options.results)}: benchmarks: {_not_drawn(charts)}")
+        files = {name: data for chart in charts for name, data in chart.pictures().items()}
+        title = options.title or "What overlap costs"
+        files["index.html"] = render_page(title, results, charts)
+        possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
+        replace_files(options.output, files, outdated=possible - files.keys())
+        lines = _report(options.output, files, results, charts)
+        print_text("".join(f"{line}\n" for line in lines))
+    except ResultError as error:
+        return refuse(program, str(error))
+    return 0
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    parser.add_argument("results", nargs="+", metavar="RESULT.json", help="a result, a glob, or -")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--title", default="", help="title of the page, and subtitle of each chart")
+    return parser
+
+
+def _report(
+    directory: Path, files: Iterable[str], results: Sequence[Result], charts: Sequence[Chart]
+) -> Iterator[str]:
+    yield f"wrote {', '.join(sorted(files))} to {directory}"
+    if len(charts) < len(CHARTS):
+        yield _not_drawn(charts)
+    rows = [row for result in results for row in result.rows]
+    shown = {(row.file, row.name) for chart in charts for row in chart.rows}
+    hidden = Counter(
+        f"{row.name.family}/{'+'.join(row.name.workloads)}"
+        for row in rows
+        if (row.file, row.name) not in shown
+    )
+    if hidden:
+        yield f"in no chart: {', '.join(f'{count} {name}' for name, count in hidden.items())}"
+    for result in results:
+        if result.incomplete:
+            yield f"incomplete: {result.label}: {result.incomplete}"
+    for row in rows:
+        if row.bad:
+            yield f"not to be trusted: {row.file}: {row.name}: {row.problem}"
+
+
+def _not_drawn(charts: Sequence[Chart]) -> str:
+    drawn = {chart.kind.name for chart in charts}
+    missing = (f"{kind.name} (needs {kind.needs})" for kind in CHARTS if kind.name not in drawn)
+    return f"not drawn: {', '.join(missing)}"

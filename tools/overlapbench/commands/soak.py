@@ -1,0 +1,159 @@
+"""Run benchmarks for a long time, and check that the ranks' resources do not grow.
+
+    tools/soak.py --minutes 60
+    tools/soak.py --iterations 10000 -- ./bench --backend=host --benchmark_filter=Overlap/AllReduce
+    tools/soak.py --read resources.csv
+
+Starts the command (default ./bench) again and again, each time with --resources_out and
+--benchmark_repetitions, until the time is over or every benchmark has taken the given number of
+iterations. An iteration is a group of samples. A repetition takes up to 100 of them, depending on
+--budget_ms. Resources are compared within one process only, by the rule in
+tools/overlapbench/growth.py: the median of the last quarter against that of the second.
+
+--read judges files that --resources_out wrote earlier.
+
+Exit status: 0 if nothing grows; 1 if something does; 2 for bad usage, an unusable file, or a failed
+command; 3 if there are too few lines to decide.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from overlapbench.command_line import is_installed, manual_parser, refuse
+from overlapbench.commands import PROGRAM
+from overlapbench.growth import (
+    SHORTEST,
+    Growth,
+    Reading,
+    groups_of,
+    growths,
+    read,
+    worst,
+)
+from overlapbench.installation import bench_path, binary_path
+from overlapbench.output import print_text
+from overlapbench.source import ResultError, harmless, read_bytes
+
+_GROUPS = 100  # the most that a repetition takes
+_GREW, _UNKNOWN = 1, 3
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "soak") -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    end = given.index("--") if "--" in given else len(given)
+    options = _parse(given[:end], program)
+    command = given[end + 1 :] or _bench(program)
+    pieces = _read(options.read) if options.read else _run(options, command)
+    found: list[Growth] = []
+    try:
+        for readings in pieces:
+            found += growths(readings)
+        if not found:
+            _say(f"it cannot be told: no benchmark has {SHORTEST} lines; raise --repetitions")
+            return _UNKNOWN
+        print_text(_table(list(worst(found).values())) + "\n")
+    except ResultError as error:
+        return refuse(program, str(error))
+    except OSError as error:
+        return refuse(program, f"{error.filename}: {error.strerror}")
+    except KeyboardInterrupt:
+        return refuse(program, "interrupted")
+    return _GREW if any(growth.found for growth in found) else 0
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    length = parser.add_mutually_exclusive_group(required=True)
+    length.add_argument("--minutes", type=_positive, help="start new launches for so long")
+    length.add_argument("--iterations", type=_positive, help="least number per benchmark")
+    length.add_argument("--read", type=Path, nargs="+", metavar="FILE.csv")
+    parser.add_argument(
+        "--repetitions",
+        type=int,
+        help="per benchmark and launch (default 16; with --iterations as many as needed)",
+    )
+    return parser
+
+
+def _parse(arguments: Sequence[str], program: str) -> argparse.Namespace:
+    parser = make_parser(program)
+    options = parser.parse_args(arguments)
+    if options.repetitions is None:
+        options.repetitions = max(SHORTEST, -(-int(options.iterations or 0) // _GROUPS))
+    if options.repetitions < 1:
+        parser.error("--repetitions: must be 1 or more")
+    return options
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
+    return number
+
+
+def _read(paths: Sequence[Path]) -> Iterator[list[Reading]]:
+    for path in paths:
+        yield read(str(path), read_bytes(path).decode("utf-8", "replace"))
+
+
+def _run(options: argparse.Namespace, command: Sequence[str]) -> Iterator[list[Reading]]:
+    """Yield each piece's readings until it is enough."""
+    started = time.monotonic()
+    groups: dict[str, int] = {}
+    pieces = 0
+    with tempfile.TemporaryDirectory(prefix="overlapbench-soak-") as folder:
+        while True:
+            readings = _piece(command, options.repetitions, Path(folder) / "resources.csv")
+            for name, count in groups_of(readings).items():
+                groups[name] = groups.get(name, 0) + count
+            pieces += 1
+            minutes = (time.monotonic() - started) / 60
+            fewest = min(groups.values(), default=0)
+            _say(f"{pieces} pieces, {minutes:.1f} min, at least {fewest} iterations of a benchmark")
+            yield readings
+            if minutes >= options.minutes if options.minutes else fewest >= options.iterations:
+                return
+            if not groups:
+                raise ResultError(f"{command[0]}: no benchmark was measured")
+
+
+def _bench(program: str) -> list[str]:
+    return [PROGRAM, "run"] if is_installed(program) else [str(bench_path(binary_path()))]
+
+
+def _piece(command: Sequence[str], repetitions: int, path: Path) -> list[Reading]:
+    flags = [f"--benchmark_repetitions={repetitions}", f"--resources_out={path}"]
+    with path.with_suffix(".log").open("wb") as log:
+        status = subprocess.run(
+            [*command, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False
+        ).returncode
+    if status != 0:
+        lines = path.with_suffix(".log").read_text(errors="replace").strip().splitlines()
+        said = [line for line in lines if line.startswith("overlapbench: ")] or lines or ["nothing"]
+        raise ResultError(f"{command[0]}: failed with status {status}, saying: {said[0]}")
+    return read(str(path), path.read_text(encoding="utf-8"))
+
+
+def _table(rows: Sequence[Growth]) -> str:
+    """Show the worst series of each resource."""
+    lines = [
+        f"{'resource':<17} {'before':>13} {'after':>13} {'an hour':>12} {'allowed':>9}  verdict"
+    ]
+    for row in rows:
+        figures = f"{row.before:>13,.0f} {row.after:>13,.0f} {row.per_hour:>+12,.0f}"
+        verdict = "GROWS" if row.found else "holds"
+        where = f"{harmless(row.benchmark) or 'nothing set up'}, {row.lines} lines"
+        lines.append(
+            f"{harmless(row.resource):<17} {figures} {row.allowance:>9,.0f}  {verdict}: {where}"
+        )
+    return "\n".join(lines)
+
+
+def _say(line: str) -> None:
+    print(f"soak: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,55 @@
+"""Where every microsecond of a training step went: by class, and idle by cause.
+
+    tools/trace_breakdown.py trace.json
+    tools/trace_breakdown.py 'rank*.json.gz' --step 3
+    tools/trace_breakdown.py report.sqlite --window forward --json figures.json
+    tools/trace_breakdown.py trace.json --class 'my_fused_kernel=COMM' --rules mine.txt
+
+A file is a trace of PyTorch's profiler (.json, .json.gz), what `nsys export --type sqlite` wrote,
+or a trace of overlapbench. Several files, or those in a folder, are the ranks of one run; traces of
+overlapbench are those of one row. Without --step and --window, T is all steps or samples of a
+trace; where it has none, the whole trace. docs/timelines.md explains the output, the classes and
+how to change them.
+
+Exit status: 0; 2 for a file that is no trace, or that has no such step or window, and if an
+argument is bad or the output cannot be written. Then one line says what.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from overlapbench.command_line import manual_parser, refuse
+from overlapbench.output import deliver, require_file
+from overlapbench.source import ResultError
+from overlapbench.trace.arguments import add_choices, rules_of
+from overlapbench.trace.breakdown import break_down
+from overlapbench.trace.files import read_traces
+from overlapbench.trace.report import render, to_json
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "trace_breakdown") -> int:
+    options = make_parser(program).parse_args(arguments)
+    try:
+        if options.json:
+            require_file(options.json)
+        traces = read_traces(options.files, rules_of(options))
+        breakdowns = break_down(traces, options.step, options.window)
+        deliver(render(breakdowns), {options.json: to_json(breakdowns)} if options.json else {})
+    except ResultError as error:
+        return refuse(program, str(error))
+    return 0
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    add(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="one rank or more each; a glob, a folder; - is stdin",
+    )
+    add_choices(parser)
+    add("--json", type=Path, metavar="FILE", help="also write all figures")
+    return parser

@@ -1,0 +1,166 @@
+"""Find the settings at which an overlapped pair takes the least time on this machine.
+
+    ./bench --tune 'Overlap/AllGather+CublasGemm/bytes:1G'
+    ./bench --tune AllGather+CublasGemm/bytes:64M AllReduce+CublasGemm/bytes:64M -- --timeout_s=120
+    tools/tune.py --command './bench --no-build --ranks 2' AllReduce+Gemm/bytes:8M
+
+Varied are the transport, the SMs or CTAs that it takes, the SMs of the computation, which side
+starts first, and the priorities of the streams. What the pair's name sets stays as it is.
+
+The search measures at most 15 % of all combinations (16 rows where there are few), and drops those
+whose interval lies above that of the best. The best and the default are then launched in turn, and
+the gain has a 95 % interval. docs/laboratory.md explains what is printed.
+
+Arguments after -- go to every launch of the program.
+
+Exit status: 0 if every search ended, whether or not a setting beats the default; 1 if one has no
+answer, because the program failed or a row was invalid; 2 if none was begun, for bad usage, a pair
+that the program refuses, or a program that fails before; 130 if interrupted. What is known by then
+is printed.
+"""
+
+import argparse
+import math
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from overlapbench.command_line import is_installed, manual_parser, refuse
+from overlapbench.commands import PROGRAM
+from overlapbench.gate.runner import Runner, parse_command
+from overlapbench.names import BenchmarkName
+from overlapbench.output import deliver, require_file
+from overlapbench.source import ResultError
+from overlapbench.tune.machine import COMMAND, Machine
+from overlapbench.tune.report import json_of, text_of
+from overlapbench.tune.space import Wish
+from overlapbench.tune.study import Study, spell_time
+
+_OK, _UNANSWERED, _INTERRUPTED = 0, 1, 128 + signal.SIGINT
+_TERMINATED = 128 + signal.SIGTERM
+_OWN = ("--axis", "--pair", "--benchmark_")  # flags that the search gives to launches
+_LEAST_LAUNCHES = 3  # a side: fewer say nothing of what differs between processes
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
+    # As an exception, so that what was launched is ended and its files are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    end = given.index("--") if "--" in given else len(given)
+    # Flags may stand between pairs.
+    options = make_parser(program).parse_intermixed_args(given[:end])
+    options.flags = given[end + 1 :]
+    studies: list[Study] = []
+    try:
+        if options.launches < _LEAST_LAUNCHES:
+            raise ResultError(f"--launches: {_LEAST_LAUNCHES} a side at least, or noise decides")
+        for flag in options.flags:
+            if flag.startswith(_OWN):
+                raise ResultError(f"{flag}: the tuner sets it; write axes as A+B/bytes:1M/n:4096")
+        if options.output:
+            require_file(options.output)
+        ended = _tune(options, studies)
+        _show(studies, options, interrupted=not ended)
+        if not ended:
+            return _INTERRUPTED
+        return _UNANSWERED if any(study.problem for study in studies) else _OK
+    except ResultError as error:
+        return refuse(program, str(error))
+
+
+def _tune(options: argparse.Namespace, studies: list[Study]) -> bool:
+    """Run a study of every row; tell whether all came to their end."""
+    ends = time.monotonic() + 60 * options.budget_minutes
+    command = {COMMAND: parse_command(options.command)}
+    runner = Runner(command, options.flags, options.timeout_s, lambda _: None)
+    machine = Machine(runner, options.unit_ms)
+    try:
+        planned = [
+            _study(machine, wish.of_row(row), row, options)
+            for wish in map(Wish.parse, options.pairs)
+            for row in machine.rows_of(wish)
+        ]
+        most = sum(study.race.limit for study in planned)
+        expected = spell_time(sum(study.remaining_s() for study in planned))
+        _say(f"{len(planned)} to tune, {most} evaluations at most, about {expected}")
+        for number, study in enumerate(planned):
+            now = time.monotonic()
+            study.deadline = now + (ends - now) / (len(planned) - number)
+            studies.append(study)
+            _say(f"{number + 1} of {len(planned)}: {study.row}, {len(study.grid)} settings")
+            study.run(options.exhaustive)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return False
+    return True
+
+
+def _study(machine: Machine, wish: Wish, row: BenchmarkName, options: argparse.Namespace) -> Study:
+    """Learn what can be varied around a row."""
+    started = time.monotonic()
+    context = machine.context_of(wish, row)
+    launch_s = time.monotonic() - started
+    grid = machine.grid_of(wish, int(str(context.get("device_multiprocessors", 0))))
+    study = Study(
+        machine,
+        wish,
+        row,
+        context,
+        grid,
+        options.launches,
+        lambda line: _say(f"{wish.pair}: {line}"),
+    )
+    study.launch_s = launch_s
+    return study
+
+
+def _show(studies: Sequence[Study], options: argparse.Namespace, interrupted: bool) -> None:
+    files = {}
+    if options.output:
+        files[options.output] = json_of(studies, interrupted)
+    deliver(text_of(studies), files)
+
+
+def _say(line: str) -> None:
+    """Report progress."""
+    print(f"tune: {line}", file=sys.stderr, flush=True)
+
+
+def _number_from_1(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
+    return minutes
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    text = "what to tune, as Overlap/A+B/axis:value/...; every row that it stands for"
+    add("pairs", nargs="+", metavar="PAIR", help=text)
+    run = f"{PROGRAM} run" if is_installed(program) else "./bench --no-build"
+    text = f"launches the program (default {run})"
+    add("--command", default=run, metavar="COMMAND", help=text)
+    text = "launches of default and best, each, to confirm the gain (default 5)"
+    add("--launches", type=_number_from_1, default=5, metavar="N", help=text)
+    text = "minutes for all: then the search decides with what it knows (default: no limit)"
+    add("--budget-minutes", type=_minutes, default=math.inf, metavar="M", help=text)
+    text = "milliseconds that an evaluation measures a row for (default 100)"
+    add("--unit-ms", type=_number_from_1, default=100, metavar="MS", help=text)
+    text = "also measure every combination, and say how far the choice is from the best"
+    add("--exhaustive", action="store_true", help=text)
+    text = "seconds that a launch may take (default 3600)"
+    add("--timeout-s", type=_number_from_1, default=3600, metavar="S", help=text)
+    add("--output", type=Path, metavar="FILE.json", help="also write the result as JSON")
+    return parser

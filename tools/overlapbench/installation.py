@@ -1,0 +1,85 @@
+"""Where the parts of the suite are: the checkout, the program, its libraries and ./bench.
+
+The package is a part of a checkout, or it was installed by pip. An installed one has a folder
+`suite` that is laid out as a checkout: with ./bench, and with what is built if the wheel was made
+with CMake. What is built is searched for in this order:
+
+1. where a variable says: OVERLAPBENCH_BINARY, OVERLAPBENCH_LIBRARY or OVERLAPBENCH_KERNELS;
+2. in the folder `suite`, in build/release;
+3. in the checkout of the package, or else of the current folder, in build/release.
+"""
+
+import importlib.metadata
+import os
+import re
+from pathlib import Path
+
+from overlapbench.commands import PROGRAM
+
+_PACKAGE = Path(__file__).resolve().parent
+_BUILT = "build/release"
+_VERSION = re.compile(r"^project\(overlapbench VERSION ([\d.]+)", re.MULTILINE)
+
+
+def checkout() -> Path | None:
+    """Return the checkout that the package is a part of."""
+    root = _PACKAGE.parents[1]
+    return root if _is_checkout(root) else None
+
+
+def version() -> str:
+    """Return the version: that in CMakeLists.txt, or in the metadata of the installed package."""
+    root = checkout()
+    if root is None:
+        return importlib.metadata.version(PROGRAM)
+    found = _VERSION.search((root / "CMakeLists.txt").read_text(encoding="utf-8"))
+    assert found
+    return found[1]
+
+
+def binary_path() -> Path:
+    """Return the program's place; there is no file if nothing is built."""
+    return _built(PROGRAM, "OVERLAPBENCH_BINARY")
+
+
+def library_path() -> Path:
+    """Return the place of the measuring as a library (interface/overlapbench.h)."""
+    return _built("liboverlapbench.so", "OVERLAPBENCH_LIBRARY")
+
+
+def kernels_path() -> Path:
+    """Return the place of the library of the kernels."""
+    return _built("liboverlapbench_kernels.so", "OVERLAPBENCH_KERNELS")
+
+
+def source_path(name: str) -> Path:
+    """Return the place of a file of the sources, `name` in a checkout."""
+    places = [home / name for home in _homes()]
+    return next((place for place in places if place.is_file()), places[-1])
+
+
+def bench_path(binary: Path) -> Path:
+    """Return ./bench: that of the program's folder, or else any."""
+    homes = [home for home in _homes() if (home / "bench").is_file()]
+    own = [home for home in homes if binary.is_relative_to(home)]
+    return (own or homes or [_PACKAGE / "suite"])[0] / "bench"
+
+
+def _built(name: str, variable: str) -> Path:
+    named = os.environ.get(variable)
+    if named:
+        return Path(named)
+    places = [home / _BUILT / name for home in _homes()]
+    return next((place for place in places if place.exists()), places[-1])
+
+
+def _homes() -> list[Path]:
+    """Return the folders that are laid out as a checkout, the nearest to the package first."""
+    here = Path.cwd()
+    around = next(filter(_is_checkout, (here, *here.parents)), None)
+    own = checkout() or around
+    return [_PACKAGE / "suite", *([own] if own else [])]
+
+
+def _is_checkout(root: Path) -> bool:
+    return (root / "bench").is_file() and (root / "CMakeLists.txt").is_file()
