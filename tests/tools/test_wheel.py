@@ -135,6 +135,11 @@ def test_the_command_runs(installed: Installed) -> None:
     assert module.stdout == version.stdout
 
 
+def test_pytest_finds_its_plugin(installed: Installed) -> None:
+    pytest_help = run(installed.bin / "python", "-m", "pytest", "--help", cwd=installed.bin)
+    assert "--overlapbench-out=FILE" in pytest_help.stdout
+
+
 def test_it_compares_and_reports(installed: Installed, tmp_path: Path) -> None:
     results = ROOT / "docs/results/h200"
     base, new = results / "families.json", results / "families-again.json"

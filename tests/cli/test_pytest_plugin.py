@@ -1,0 +1,148 @@
+"""The pytest plugin, in repositories that use it: each test of pytester's is one of theirs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from overlapbench.result import State, read_results
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Launcher
+
+pytest_plugins = ["pytester"]
+ROOT = Path(__file__).resolve().parents[2]
+CONFTEST = """
+import time
+import overlapbench as ob
+ob.configure(backend="host", self_test=False, precision=0, budget_ms=100)
+"""
+TESTS = """
+import time
+import pytest
+import overlapbench as ob
+
+def sleep(ms):
+    return lambda: time.sleep(ms / 1000)
+
+def fail():
+    raise ValueError("no way")
+"""
+
+
+@pytest.fixture
+def repository(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A repository for which the plugin is not installed, but found and named."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tools"))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p overlapbench.pytest_plugin -p no:cacheprovider")
+    pytester.makeconftest(CONFTEST)
+    return pytester
+
+
+@pytest.fixture
+def measuring(
+    repository: pytest.Pytester, launcher: "Launcher", monkeypatch: pytest.MonkeyPatch
+) -> pytest.Pytester:
+    """The same, where the library is."""
+    library = launcher.binary.parent / "liboverlapbench.so"
+    if not library.exists():
+        pytest.skip(f"there is no {library}: a build with a sanitizer has none")
+    monkeypatch.setenv("OVERLAPBENCH_LIBRARY", str(library))
+    for name, value in launcher.environment().items():
+        monkeypatch.setenv(name, value)
+    return repository
+
+
+@pytest.mark.alone
+def test_a_slowdown_is_asserted_and_the_rows_are_kept(measuring: pytest.Pytester) -> None:
+    measuring.makepyfile(
+        TESTS
+        + """
+def test_two_lanes_overlap(overlap_benchmark):
+    row = overlap_benchmark(comp=sleep(8), comm=sleep(4), cache="warm")
+    assert row.slowdown < 1.4
+    assert 0.5 < row.M / row.C < 0.9
+
+def test_one_lane_does_not(overlap_benchmark):
+    row = overlap_benchmark(comp=sleep(8), comm=sleep(4), cache="warm", streams=1)
+    assert row.slowdown < 1.2
+
+@pytest.mark.parametrize("shape", ["2 x/3"])
+def test_cases(overlap_benchmark, shape):
+    assert overlap_benchmark.alone(sleep(1), n=7).time_ms > 0.9
+    steps = [ob.Step("a", "one", sleep(1)), ob.Step("b", "two", sleep(1), after=["a"])]
+    assert overlap_benchmark.schedule(steps, name="mine").time_ms > 1.9
+"""
+    )
+    done = measuring.runpytest_subprocess("--overlapbench-out=rows.json")
+    done.assert_outcomes(passed=2, failed=1)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(
+        [
+            "E * assert 1.* < 1.2",
+            "*Captured rows call*",
+            "Overlap/OneLaneDoesNotComm+OneLaneDoesNotComp/cache:warm/streams:1  control: *",
+            "  slowdown * 1.* to *",
+            "FAILED *::test_one_lane_does_not*",
+        ]
+    )
+    (result,) = read_results([str(measuring.path / "rows.json")])
+    assert not result.incomplete
+    assert [str(row.name).partition("/cache")[0] for row in result.rows] == [
+        "Overlap/TwoLanesOverlapComm+TwoLanesOverlapComp",
+        "Overlap/OneLaneDoesNotComm+OneLaneDoesNotComp",
+        "Compute/Cases/case:2-x-3/n:7",
+        "Schedule/mine/case:2-x-3",
+    ]
+    assert result.rows[1].state is State.CONTROL
+
+
+def test_what_is_no_measurement_fails_the_test(measuring: pytest.Pytester) -> None:
+    measuring.makepyfile(
+        TESTS + "def test_it(overlap_benchmark): overlap_benchmark(comp=fail, comm=sleep(1))"
+    )
+    done = measuring.runpytest_subprocess()
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["*Failed: Overlap/ItComm+ItComp*: error: comp: ValueError: no way"])
+
+
+USES = "def test_it(overlap_benchmark): overlap_benchmark(comp=print, comm=print)"
+
+
+def test_without_the_library_it_is_skipped(
+    repository: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVERLAPBENCH_LIBRARY", "/missing.so")
+    repository.makepyfile(USES)
+    done = repository.runpytest_subprocess("-rs", "--overlapbench-out=rows.json")
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines(["SKIPPED * /missing.so is missing: ./bench --build-only builds it*"])
+    assert not (repository.path / "rows.json").exists()
+
+
+def test_beside_other_processes_it_is_skipped(measuring: pytest.Pytester) -> None:
+    measuring.makepyfile(USES)
+    done = measuring.runpytest_subprocess("-rs", "-p", "xdist", "-n", "1")
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines(["SKIPPED * overlap_benchmark measures, so nothing may run beside *"])
+
+
+def test_a_file_that_cannot_be_written_is_refused_at_once(repository: pytest.Pytester) -> None:
+    repository.makepyfile("def test_it(): pass")
+    done = repository.runpytest_subprocess("--overlapbench-out=missing/rows.json")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    refusal = "missing/rows.json: cannot be written: No such file or directory"
+    done.stderr.fnmatch_lines([f"ERROR: --overlapbench-out: {refusal}"])
+
+
+def test_repositories_that_do_not_use_it_import_nothing(repository: pytest.Pytester) -> None:
+    repository.makeconftest("")
+    repository.makepyfile(
+        """
+        import sys
+        def test_it():
+            own = {name for name in sys.modules if name.startswith("overlapbench")}
+            assert own == {"overlapbench", "overlapbench.pytest_plugin"}
+        """
+    )
+    repository.runpytest_subprocess().assert_outcomes(passed=1)
