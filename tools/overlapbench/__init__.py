@@ -37,6 +37,7 @@ drill     striking jobs with faults, and holding their end against what is promi
 page      the HTML page that holds all charts and needs no network
 picture   one drawing as a file, a picture or a page by its suffix
 output    files written whole or not at all
+export    results in the formats of other systems, a function each
 
 torch_kernels  our kernels on PyTorch's tensors
 torch_operators  the same as operators of PyTorch, compiled when first used

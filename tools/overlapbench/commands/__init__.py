@@ -35,6 +35,7 @@ COMMANDS = (
     Command("chart", "slowdown_chart", "tools/slowdown_chart.py"),
     Command("report", "report", "tools/report.py"),
     Command("history", "history", "tools/history.py"),
+    Command("export", "export", "tools/export.py"),
     Command("merge", "merge_results", "tools/merge_results.py"),
     Command("trace", "trace_breakdown", "tools/trace_breakdown.py"),
     Command("timeline", "timeline", "tools/timeline.py"),

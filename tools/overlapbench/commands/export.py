@@ -1,0 +1,61 @@
+"""Write a result in the format of another system: a database, a dashboard, a spreadsheet.
+
+    tools/export.py result.json --format csv -o result.csv
+    tools/export.py result.json --format openmetrics | curl --data-binary @- http://gateway:9091/...
+    tools/export.py result.json --format github-action-benchmark -o output.json
+    tools/export.py result.json --format bencher --metric time --metric busbw_GBps
+
+- `csv` has a line for each figure, with its unit, its 95 % interval and the state of its row.
+- `openmetrics` is the text that Prometheus and its like read, in base units.
+- `github-action-benchmark` is for that action's tool `customSmallerIsBetter`.
+- `bencher` is Bencher Metric Format, for its adapter `json`.
+
+The first two have every figure, the others the time of each row. --metric chooses others. Rows that
+are invalid or failed have no figures. What compares results itself needs no export: see
+tools/benchmark_compare.py and tools/history.py.
+
+Exit status: 0, or 2 for bad usage, a file that is not a result, a counter that it does not have or
+that the format cannot take, or an output that is not writable. Then one line says what.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from overlapbench.command_line import manual_parser, refuse
+from overlapbench.export import FORMATS, figures_of
+from overlapbench.output import print_text, replace_file
+from overlapbench.result import read_results
+from overlapbench.source import ResultError
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "export") -> int:
+    options = make_parser(program).parse_args(arguments)
+    try:
+        text = _export(options)
+        if options.output:
+            replace_file(options.output, text.encode())
+        else:
+            print_text(text)
+    except ResultError as error:
+        return refuse(program, str(error))
+    return 0
+
+
+def _export(options: argparse.Namespace) -> str:
+    results = read_results([options.result])
+    if len(results) > 1:
+        raise ResultError(f"{options.result}: {len(results)} files: export one at a time")
+    chosen = FORMATS[options.format]
+    return chosen.write(results[0], figures_of(results[0], options.metric or chosen.metrics))
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    add("result", metavar="RESULT.json", help="a result; - is standard input")
+    add("--format", choices=FORMATS, required=True)
+    text = "a counter (docs/metrics.md), or time; repeatable"
+    add("--metric", action="append", default=[], metavar="NAME", help=text)
+    add("-o", "--output", type=Path, metavar="FILE", help="default standard output")
+    return parser

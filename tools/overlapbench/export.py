@@ -1,0 +1,236 @@
+"""The figures of a result in the formats of other systems: a function a format, and their table.
+
+A figure is a row's time or one of its counters, with its 95 % interval. Rows that are invalid or
+failed have none; formats that know states say so. What a counter is called, its unit, and which way
+is better all come from the file's own table.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from overlapbench.counters import TIME, Better, Counter, Table
+from overlapbench.result import Interval, Result, Row, State
+from overlapbench.source import ResultError
+
+CSV_COLUMNS = ("benchmark", "state", "reason", "metric", "unit", "value", "low", "high")
+_PREFIX = "overlapbench"
+# By unit: OpenMetrics' base unit, how many of them it is, and the word for it in counters' names.
+_BASE_UNITS: Mapping[str, tuple[str, float, str]] = {
+    "ms": ("seconds", 1e-3, "ms"),
+    "us": ("seconds", 1e-6, "us"),
+    "B": ("bytes", 1.0, "bytes"),
+    "GB/s": ("bytes_per_second", 1e9, "GBps"),
+    "TFLOP/s": ("flops_per_second", 1e12, "TFLOPs"),
+    "1/s": ("per_second", 1.0, "per_s"),
+    "%": ("ratio", 1e-2, "pct"),
+    "": ("ratio", 1.0, ""),
+}
+_RUN = ("backend", "device", "ranks", "git_revision", "driver_version", "nccl_version", "date")
+_NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of one row, in the counter's unit."""
+
+    row: Row
+    counter: Counter
+    value: float
+    interval: Interval | None
+
+    @property
+    def benchmark(self) -> str:
+        return str(self.row.name)
+
+
+def figures_of(result: Result, metrics: Sequence[str]) -> list[Figure]:
+    """Return the figures of these counters, or of all; ResultError for one that no row has."""
+    table = result.table
+    for metric in metrics:
+        if table.find(metric) is None:
+            raise ResultError(f"--metric {metric}: {result.label} has no such counter")
+    wanted = {table.canonical(metric) for metric in metrics} or {*table.counters}
+    return [
+        Figure(row, table.counters[name], value, row.intervals.get(name))
+        for row in result.rows
+        if row.state.comparable
+        for name, value in {TIME: row.time_ms, **row.counters}.items()
+        if name in wanted
+    ]
+
+
+# ---- the formats
+
+
+def to_csv(result: Result, figures: Sequence[Figure]) -> str:
+    """Write a line for each figure, and one for each row without any (RFC 4180)."""
+    by_row: dict[str, list[Figure]] = {str(row.name): [] for row in result.rows}
+    for figure in figures:
+        by_row[figure.benchmark].append(figure)
+    lines: list[Sequence[object]] = []
+    for row in result.rows:
+        origin = (str(row.name), row.state.value, row.reason)
+        for one in by_row[str(row.name)]:
+            bounds = one.interval or ("", "")
+            lines.append((*origin, one.counter.name, one.counter.unit, one.value, *bounds))
+        if not by_row[str(row.name)]:
+            lines.append((*origin, *[""] * (len(CSV_COLUMNS) - len(origin))))
+    return csv_text(CSV_COLUMNS, lines)
+
+
+def to_openmetrics(result: Result, figures: Sequence[Figure]) -> str:
+    """Write OpenMetrics 1.0 text (https://prometheus.io/docs/specs/om/open_metrics_spec/).
+
+    A family for each counter, in base units, and for the ends of its interval; the state of each
+    row as a stateset; what was run where as an info. There are no timestamps: the specification
+    leaves them to whoever reads.
+    """
+    run = {key: str(result.context[key]) for key in _RUN if key in result.context}
+    lines = [f"# TYPE {_PREFIX}_run info", f"# HELP {_PREFIX}_run What was measured, and where."]
+    lines.append(f"{_PREFIX}_run_info{_labels(run)} 1")
+    lines += [f"# TYPE {_PREFIX}_state stateset", f"# HELP {_PREFIX}_state What a row is."]
+    for row in result.rows:
+        for state in State:
+            labels = {"benchmark": str(row.name), f"{_PREFIX}_state": state.value}
+            lines.append(f"{_PREFIX}_state{_labels(labels)} {int(row.state is state)}")
+    for name, family in _families(result.table, figures).items():
+        lines.append(f"# TYPE {name} gauge")
+        lines += [f"# UNIT {name} {family.unit}"] if family.unit else []
+        lines.append(f"# HELP {name} {_escaped(family.help)}")
+        for benchmark, value in family.samples:
+            lines.append(f"{name}{_labels({'benchmark': benchmark})} {value!r}")
+    return "\n".join((*lines, "# EOF", ""))
+
+
+def to_github_action(result: Result, figures: Sequence[Figure]) -> str:
+    """Write what github-action-benchmark reads as `customSmallerIsBetter`.
+
+    A list of objects with name, unit and value, and range and extra as text
+    (https://github.com/benchmark-action/github-action-benchmark, README and src/extract.ts).
+    """
+    entries = []
+    for one in figures:
+        if one.counter.better is not Better.LOWER:
+            raise ResultError(f"--metric {one.counter.name}: smaller is not better")
+        timed = one.counter.name == TIME
+        entry = {
+            "name": one.benchmark if timed else f"{one.benchmark} {one.counter.name}",
+            "unit": one.counter.printed_unit,
+            "value": one.value,
+        }
+        if one.interval:
+            entry["range"] = "{:.4g} to {:.4g}".format(*one.interval)
+        if one.row.reason:
+            entry["extra"] = one.row.state.line(one.row.reason)
+        entries.append(entry)
+    return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
+
+
+def to_bencher(result: Result, figures: Sequence[Figure]) -> str:
+    """Write Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/).
+
+    By benchmark and measure a value, and the ends of its interval. The time is Bencher's own
+    measure `latency`, in nanoseconds (its page on custom benchmarks); others have their names.
+    """
+    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
+    for one in figures:
+        timed = one.counter.name == TIME
+        scale = _NS_PER_MS if timed else 1.0
+        measure = "latency" if timed else one.counter.name.lower().replace("_", "-")
+        metric = {"value": one.value * scale}
+        if one.interval:
+            metric |= {
+                "lower_value": one.interval[0] * scale,
+                "upper_value": one.interval[1] * scale,
+            }
+        benchmarks.setdefault(one.benchmark, {})[measure] = metric
+    return json.dumps(benchmarks, indent=2, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True)
+class Format:
+    write: Callable[[Result, Sequence[Figure]], str]
+    metrics: tuple[str, ...]  # without --metric; none: all
+
+
+# Of the systems that alert, each figure is a chart and an alarm: they get the time alone.
+FORMATS: Mapping[str, Format] = {
+    "csv": Format(to_csv, ()),
+    "openmetrics": Format(to_openmetrics, ()),
+    "github-action-benchmark": Format(to_github_action, (TIME,)),
+    "bencher": Format(to_bencher, (TIME,)),
+}
+
+
+# ---- their parts
+
+
+def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Write a table as CSV; a spreadsheet takes none of its text for a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_harmless(value) for value in line] for line in lines)
+    return text.getvalue()
+
+
+def _harmless(value: object) -> object:
+    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
+    return f"'{value}" if formula else value
+
+
+@dataclass
+class _Family:
+    """What OpenMetrics says of one figure, with its value of each benchmark."""
+
+    unit: str
+    help: str
+    samples: list[tuple[str, float]] = field(default_factory=list)
+
+
+def _families(table: Table, figures: Sequence[Figure]) -> dict[str, _Family]:
+    """Return the families of all figures, by name."""
+    families: dict[str, _Family] = {}
+    stems = family_stems(table)
+    for one in figures:
+        unit, scale, _ = _base_unit(one.counter)
+        low, high = one.interval or (None, None)
+        for end, value in (("", one.value), ("low", low), ("high", high)):
+            if value is not None:
+                name = "_".join(filter(None, (stems[one.counter.name], end, unit)))
+                about = f"{end} end of the 95 % interval: " if end else ""
+                new = _Family(unit, about + one.counter.definition)
+                families.setdefault(name, new).samples.append((one.benchmark, value * scale))
+    return families
+
+
+def family_stems(table: Table) -> dict[str, str]:
+    """Name the family of each counter as OpenMetrics does, but for the base unit at its end.
+
+    Where two counters differ in their units alone, the second keeps its unit in the stem, too.
+    """
+    stems: dict[str, str] = {}
+    taken = set()
+    for counter in table.counters.values():
+        unit, _, word = _base_unit(counter)
+        bare = f"_{counter.name}_".replace(f"_{word}_", "_", 1) if word else counter.name
+        if (bare.lower(), unit) in taken:
+            bare = counter.name
+        taken.add((bare.lower(), unit))
+        stems[counter.name] = f"{_PREFIX}_{bare.strip('_').lower()}".rstrip("_")
+    return stems
+
+
+def _base_unit(counter: Counter) -> tuple[str, float, str]:
+    return _BASE_UNITS.get(counter.unit, ("", 1.0, ""))
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
