@@ -279,7 +279,7 @@ def test_files_that_cannot_be_read_or_written_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "the following arguments are required: -o/--output"),
+        ([], "one of the arguments -o/--output --host is required"),
         (["-o", "x", "--types", "float32,int8"], "'int8' is not one of float32, float16, bfloat16"),
         (["-o", "x", "--columns", "1K,0"], "'0' is no size from 1 to 2^31"),
         (["-o", "x", "--what", "relu"], "invalid choice: 'relu'"),

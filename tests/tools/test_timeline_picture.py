@@ -300,7 +300,7 @@ def test_classes_can_be_changed(tmp_path: Path) -> None:
 
 
 def test_the_manual_s_picture_is_that_of_the_recorded_traces(tmp_path: Path) -> None:
-    recorded = Path(timeline.__file__).parents[1] / "docs/results/host"
+    recorded = Path(__file__).parents[2] / "docs/results/host"
     output = tmp_path / "timeline.svg"
     assert run(recorded / "traces", "-o", output, "--title", "Two pipelines") == 0
     drawn, kept = (
