@@ -105,7 +105,11 @@ def test_it_needs_no_compiler_and_has_every_file(installed: Installed) -> None:
     assert "overlapbench/counters.json" in own
     # What ./bench calls beside it.
     called = re.findall(r"tools/\w+\.(?:py|sh)", (ROOT / "bench").read_text(encoding="utf-8"))
-    assert suite == {f"overlapbench/suite/{name}" for name in ("bench", *called)}
+    # What torch_operators.py compiles.
+    compiled = [
+        f"kernels/library/{name}" for name in ("torch_operators.cc", "overlapbench_kernels.h")
+    ]
+    assert suite == {f"overlapbench/suite/{name}" for name in ("bench", *called, *compiled)}
     assert modes["overlapbench/suite/bench"] & 0o111
 
 
