@@ -36,10 +36,15 @@ def help_of(capsys: Capture, *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_help_has_a_line_for_each_command(capsys: Capture) -> None:
-    lines = help_of(capsys).splitlines()
-    listed = [line.split(maxsplit=1) for line in lines[lines.index("commands:") + 1 :]]
-    assert listed == [[command.name, command.summary] for command in COMMANDS]
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_help_tells_of_each_command_within_the_screen(
+    columns: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, commands_told = help_of(capsys).split("commands:\n")
+    assert max(map(len, commands_told.splitlines())) <= columns
+    expected = " ".join(f"{command.name} {command.summary}" for command in COMMANDS)
+    assert commands_told.split() == expected.split()
     for command in COMMANDS:
         assert re.fullmatch(r"[A-Z].*\.", command.summary), command
 

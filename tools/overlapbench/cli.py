@@ -7,7 +7,9 @@ python -m overlapbench --version
 
 import argparse
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from overlapbench import installation
@@ -55,8 +57,13 @@ class _Version(argparse.Action):
 def _commands() -> str:
     begin, end = ("\x1b[1m", "\x1b[0m") if _has_colours() else ("", "")
     width = max(len(command.name) for command in COMMANDS)
-    lines = (f"  {begin}{one.name:{width}}{end}  {one.summary}" for one in COMMANDS)
-    return "\n".join(("commands:", *lines))
+    screen = shutil.get_terminal_size().columns
+    lines = ["commands:"]
+    for one in COMMANDS:
+        indent = " " * (width + 4)
+        text = textwrap.fill(one.summary, screen, initial_indent=indent, subsequent_indent=indent)
+        lines.append(f"  {begin}{one.name:{width}}{end}{text[width + 2 :]}")
+    return "\n".join(lines)
 
 
 def _has_colours() -> bool:
