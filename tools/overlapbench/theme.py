@@ -26,7 +26,7 @@ ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
     "#CC79A7",
 )
 GREY = "#8A8A8A"
-COMPUTATION, COMMUNICATION = BLUE, GREEN  # wherever the two stand beside each other
+COMPUTATION, COMMUNICATION = BLUE, GREEN  # wherever both are drawn
 INTERVAL: dict[str, Any] = {"strokeWidth": 3, "strokeOpacity": 0.45, "clip": True}
 UNTRUSTED_POINT: dict[str, Any] = {"color": GREY, "filled": False, "opacity": 1, "size": 80}
 UNTRUSTED_BAR: dict[str, Any] = {"fill": None, "stroke": GREY, "strokeWidth": 1.5}

@@ -39,6 +39,7 @@ from overlapbench.peers.cases import (
     Figure,
     plan_gelu,
     plan_softmax,
+    summarize,
 )
 from overlapbench.peers.reader import read_figures
 from overlapbench.peers.report import render_table, to_json
@@ -157,7 +158,7 @@ def _measure_case(case: Case, sampler: Any, rounds: int) -> Iterator[Figure]:
     import torch
 
     from overlapbench.peers.contestants import Contest
-    from overlapbench.peers.timing import summary_ms, time_alternately
+    from overlapbench.peers.timing import time_alternately
 
     torch.compiler.reset()  # it compiles one function for a few shapes only
     contest = Contest(case)
@@ -176,7 +177,7 @@ def _measure_case(case: Case, sampler: Any, rounds: int) -> Iterator[Figure]:
         if peer in problems:
             yield Figure(case, peer, problem=problems[peer])
         else:
-            yield Figure(case, peer, *summary_ms(times[peer]), len(times[peer]), errors[peer])
+            yield Figure(case, peer, *summarize(times[peer]), len(times[peer]), errors[peer])
 
 
 def _pictures(figures: Sequence[Figure], context: dict[str, str]) -> tuple[dict[str, bytes], str]:

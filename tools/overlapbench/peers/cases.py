@@ -1,6 +1,7 @@
 """What is compared: cases of GELU and softmax, and the figures measured for each peer."""
 
 import re
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -60,6 +61,14 @@ class Figure:
     samples: int = 0
     error: float = 0.0  # the largest, in units of what is allowed
     problem: str = ""  # why it was not timed; empty for a good figure
+
+
+def summarize(times: Sequence[float]) -> tuple[float, float, float]:
+    """Return median, 5th and 95th percentile."""
+    if len(times) < 2:
+        return times[0], times[0], times[0]
+    twentieths = statistics.quantiles(times, n=20, method="inclusive")
+    return statistics.median(times), twentieths[0], twentieths[-1]
 
 
 def plan_gelu(

@@ -5,10 +5,11 @@ device never makes the host wait. Batches of calls take turns, in the same order
 idle when each begins.
 """
 
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from overlapbench.peers.cases import summarize
 
 _CALLS = 200  # of a batch: enough to hide the clock, few enough for the queue of the device
 _ELEMENTS = 4096
@@ -37,12 +38,7 @@ def time_calls(
             if batch:
                 us[name].append((time.perf_counter_ns() - begin_ns) / 1e3 / _CALLS)
     synchronize()
-    return {name: _cost(values) for name, values in us.items()}
-
-
-def _cost(us: list[float]) -> HostCost:
-    twentieths = statistics.quantiles(us, n=20, method="inclusive") if len(us) > 1 else us
-    return HostCost(statistics.median(us), twentieths[0], twentieths[-1])
+    return {name: HostCost(*summarize(values)) for name, values in us.items()}
 
 
 def works_on_gpu() -> dict[str, Callable[[], object]]:

@@ -10,8 +10,7 @@ The order is random, the same every time, since a sample may depend on whose cam
 """
 
 import random
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import torch
 
@@ -58,11 +57,3 @@ def time_alternately(
         if all(len(taken) == rounds for taken in times.values()):
             return times
     raise ResultError("the host is too slow or too busy to keep the GPU supplied")
-
-
-def summary_ms(times: Sequence[float]) -> tuple[float, float, float]:
-    """Return median, 5th and 95th percentile."""
-    if len(times) < 2:
-        return times[0], times[0], times[0]
-    twentieths = statistics.quantiles(times, n=20, method="inclusive")
-    return statistics.median(times), twentieths[0], twentieths[-1]
