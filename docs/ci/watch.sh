@@ -31,6 +31,9 @@ set -euo pipefail
 readonly state=$1
 shift
 readonly baseline=$state/baseline
+across=()
+for what in ${ACROSS:-}; do across+=(--across "$what"); done
+readonly across
 
 measure() {
   local number
@@ -47,20 +50,17 @@ measure() {
 
 # Returns the status of the comparison.
 compare() {
-  local what across=()
   if [[ ! -d $baseline ]]; then
     echo "There is no baseline to compare with yet." | tee comparison.md
     return
   fi
-  for what in ${ACROSS:-}; do across+=(--across "$what"); done
   overlapbench compare --base "$baseline"/*.json --new launches/*.json "${across[@]}" \
     --output comparison.md
 }
 
 report() {
   local base=()
-  [[ ! -d $baseline ]] || base=(--base "$baseline"/*.json)
-  for what in ${ACROSS:-}; do [[ ! -d $baseline ]] || base+=(--across "$what"); done
+  [[ ! -d $baseline ]] || base=(--base "$baseline"/*.json "${across[@]}")
   overlapbench report launches/*.json "${base[@]}" -o dashboard/index.html
 }
 
