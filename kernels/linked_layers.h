@@ -1,5 +1,5 @@
-// LinkedLayers: equal linear layers whose outputs are summed over the ranks, and of which a share
-// of each waits for the sum of the layer before.
+// LinkedLayers: equal linear layers whose outputs are summed over the ranks. A share of each
+// layer's rows waits for the sum of the layer before.
 //
 //   row r of layer l's output = x_r · Wₗ                                 r < free_tokens
 //                             = x_r · Wₗ - rate · row r of the sum of layer l - 1    otherwise
