@@ -18,6 +18,7 @@
 // nothing is recorded.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,9 +33,12 @@ enum class ActivityKind : std::uint8_t {
   kGate,  // of a stream for a gate, likewise
   kCall,  // of the host, into the device's library
 };
-const char* ToString(ActivityKind kind);
+constexpr const char* ToString(ActivityKind kind) {
+  constexpr std::array<const char*, 6> kNames = {"kernel", "copy", "fill", "wait", "gate", "call"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
 // Whether it does something, as kernels, copies and fills do.
-bool IsWork(ActivityKind kind);
+constexpr bool IsWork(ActivityKind kind) { return kind <= ActivityKind::kFill; }
 
 struct Activity {
   std::string name = {};  // a kernel's; "" where it has none
