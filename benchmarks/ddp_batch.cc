@@ -180,8 +180,8 @@ Family DdpBatch() {
                     "the sums alone one by one / batch_ms"}},
       .scenarios = [](const Catalog& catalog) {
         const auto transports = std::make_shared<Transports>(catalog.machine);
-        return std::vector<Scenario>{
-            Batches(catalog, catalog.on_host() ? "mpi" : "nccl", transports)};
+        return std::vector<Scenario>{WithPriority(
+            catalog, Batches(catalog, catalog.on_host() ? "mpi" : "nccl", transports))};
       }};
 }
 

@@ -228,7 +228,8 @@ Family Layers() {
             std::vector<Scenario> scenarios;
             for (const Form& form : Forms())
               for (const std::string& transport : TrainingTransports(catalog))
-                scenarios.push_back(FormScenario(catalog, form, transport, transports));
+                scenarios.push_back(
+                    WithPriority(catalog, FormScenario(catalog, form, transport, transports)));
             return scenarios;
           }};
 }

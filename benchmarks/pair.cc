@@ -11,7 +11,6 @@ namespace {
 
 // More than any device has; Excluded says what this one has.
 constexpr long kMostSms = 1024;
-constexpr long kMostPriorities = 32;
 
 std::vector<Axis> PairAxes(bool host) {
   // On the host the scheduler decides, and there is nothing to lead by.
@@ -22,21 +21,11 @@ std::vector<Axis> PairAxes(bool host) {
                      "2", "2"),
           IntegerAxis("comp_sms", "SMs that the computation may use; 0: all, without a partition",
                       0, kMostSms, "0", "0"),
-          IntegerAxis("comp_priority", "of the computation's stream; 0 is the lowest", 0,
-                      kMostPriorities, "0", "0"),
-          IntegerAxis("comm_priority", "of the communication's stream; 0 is the lowest", 0,
-                      kMostPriorities, "0", "0"),
+          PriorityAxis("comp", "of the computation's stream"),
+          PriorityAxis("comm", "of the communication's stream"),
           IntegerAxis("connections",
                       "CUDA_DEVICE_MAX_CONNECTIONS of the process; 0: as the environment has it", 0,
                       32, "0", "0")};
-}
-
-std::string ExcludedPriority(const Device& device, const Settings& settings,
-                             const std::string& axis) {
-  const int highest = device.priorities() - 1;
-  if (settings.Integer(axis) <= highest) return "";
-  if (highest == 0) return axis + " must be 0: streams have no priorities here";
-  return fmt::format("{} must be from 0 to {}", axis, highest);
 }
 
 // Its size, and whether anything heeds it.
@@ -74,8 +63,7 @@ std::string ExcludedFromPairs(const Device& device, const WorkloadSpec& comp,
       return fmt::format("{} needs streams:2: with streams:1 the sides share one", axis);
   }
   for (const std::string& reason :
-       {ExcludedPriority(device, settings, "comp_priority"),
-        ExcludedPriority(device, settings, "comm_priority"),
+       {ExcludedPriority(device, settings, "comp"), ExcludedPriority(device, settings, "comm"),
         ExcludedPartition(device, comp, settings),
         ExcludedConnections(device.backend() == Backend::kHost, settings)})
     if (!reason.empty()) return reason;

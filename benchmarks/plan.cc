@@ -96,7 +96,8 @@ void Plan::AddRow(const std::shared_ptr<const Scenario>& scenario, const Setting
   if (std::ranges::find(benchmarks_, name, &Benchmark::name) != benchmarks_.end()) return;
   const auto [chosen, runs] = candidates.front();
   if (candidates.size() == 1) candidates.clear();
-  benchmarks_.push_back({name, chosen, runs, Checked(scenario, table_), candidates});
+  benchmarks_.push_back(
+      {name, chosen, runs, Checked(scenario, table_), candidates, scenario->plain_run});
 }
 
 std::string Plan::Replace(std::vector<Axis>& axes) {

@@ -1,5 +1,7 @@
 #include "benchmarks/scenario.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace overlapbench {
@@ -15,6 +17,20 @@ void AppendAxes(std::vector<Axis>& axes, const std::vector<Axis>& more) {
   for (const Axis& axis : more) {
     if (std::ranges::find(axes, axis.name, &Axis::name) == axes.end()) axes.push_back(axis);
   }
+}
+
+Axis PriorityAxis(const std::string& side, const std::string& about) {
+  constexpr long kMost = 32;  // more than any device has; ExcludedPriority says what this one has
+  return IntegerAxis(side + "_priority", about + "; 0 is the lowest", 0, kMost, "0", "0");
+}
+
+std::string ExcludedPriority(const Device& device, const Settings& settings,
+                             const std::string& side) {
+  const std::string axis = side + "_priority";
+  const int highest = device.priorities() - 1;
+  if (settings.Integer(axis) <= highest) return "";
+  if (highest == 0) return axis + " must be 0: streams have no priorities here";
+  return fmt::format("{} must be from 0 to {}", axis, highest);
 }
 
 void SetValues(std::vector<Axis>& axes, const Values& values) {

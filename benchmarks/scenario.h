@@ -33,6 +33,7 @@ struct Scenario {
   // Of settings with an axis at `auto`: what it may stand for. The fastest of them that exist is
   // measured.
   std::function<std::vector<Settings>(const Settings&)> candidates = {};
+  std::string plain_run = {};  // that the choice must not lose to (Benchmark::plain_run)
   // Why a combination of values does not exist; "" when it does. May be empty: all exist.
   std::function<std::string(const Settings&)> excluded = {};
   // The runs of a row. The last one is the row's own.
@@ -65,6 +66,12 @@ std::vector<Axis> SampleAxes();
 // Appends those of `more` whose names are not there yet: where two workloads have an axis of a
 // name, they share its value.
 void AppendAxes(std::vector<Axis>& axes, const std::vector<Axis>& more);
+
+// The priority of a side's stream: "comm_priority". And why the device has no such priority; ""
+// when it does.
+Axis PriorityAxis(const std::string& side, const std::string& about);
+std::string ExcludedPriority(const Device& device, const Settings& settings,
+                             const std::string& side);
 
 // Gives axes other default values. Values of axes that are not there are ignored: a pair's table of
 // defaults may name axes of some computations only.

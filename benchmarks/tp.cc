@@ -277,6 +277,7 @@ Scenario FormScenario(const Catalog& catalog, const Form& form, const std::strin
                           64, "1"),
               fmt::format("auto,{},{}", ranks, 2 * ranks))});
   AppendAxes(scenario.axes, form.axes());
+  scenario.plain_run = "sequential";
   scenario.candidates = [ranks](const Settings& settings) { return Candidates(ranks, settings); };
   scenario.excluded = [machine = catalog.machine, &form](const Settings& settings) {
     return Excluded(machine, form, settings);
@@ -303,7 +304,8 @@ Family Tp() {
             std::vector<Scenario> scenarios;
             for (const Form& form : kForms) {
               for (const std::string& transport : TrainingTransports(catalog))
-                scenarios.push_back(FormScenario(catalog, form, transport, transports));
+                scenarios.push_back(
+                    WithPriority(catalog, FormScenario(catalog, form, transport, transports)));
             }
             return scenarios;
           }};

@@ -55,6 +55,23 @@ Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
   return scenario;
 }
 
+Scenario WithPriority(const Catalog& catalog, Scenario scenario) {
+  scenario.axes.push_back(PriorityAxis("comm", "of the communication's stream"));
+  scenario.excluded = [device = &catalog.device,
+                       excluded = std::move(scenario.excluded)](const Settings& settings) {
+    const std::string reason = excluded(settings);
+    return reason.empty() ? ExcludedPriority(*device, settings, "comm") : reason;
+  };
+  scenario.runs = [runs = std::move(scenario.runs)](const Settings& settings) {
+    std::vector<Run> made = runs(settings);
+    for (Run& run : made)
+      run.schedule.Prioritize(WorkClass::kComm,
+                              static_cast<int>(settings.Integer("comm_priority")));
+    return made;
+  };
+  return scenario;
+}
+
 std::vector<std::string> TrainingTransports(const Catalog& catalog) {
   if (catalog.on_host()) return {"mpi"};
   return {"nccl", "copy"};
@@ -66,7 +83,7 @@ std::vector<Scenario> OverTransports(
   const auto transports = std::make_shared<Transports>(catalog.machine);
   std::vector<Scenario> scenarios;
   for (const std::string& transport : TrainingTransports(catalog))
-    scenarios.push_back(make(transport, transports));
+    scenarios.push_back(WithPriority(catalog, make(transport, transports)));
   return scenarios;
 }
 
@@ -150,8 +167,7 @@ Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& c
 
 void ReportHidden(const Measurement& measurement, benchmark::UserCounters& counters) {
   const Series M = measurement.Total_ms(kCommunication);
-  Report(counters, "hidden_comm",
-         (measurement.Total_ms(kComputation) + M - measurement.Total_ms()) / M);
+  Report(counters, "hidden_comm", (measurement.Total_ms(kChunks) + M - measurement.Total_ms()) / M);
 }
 
 ClassicalEstimate EstimateClassically(double computation_ms, double communication_ms,

@@ -40,6 +40,8 @@ namespace overlapbench {
 Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
                           const std::string& collective, const std::string& transport,
                           std::vector<Axis> axes);
+// The same with the axis comm_priority, of the lanes that only communicate.
+Scenario WithPriority(const Catalog& catalog, Scenario scenario);
 // The transports that training steps are measured over by default.
 std::vector<std::string> TrainingTransports(const Catalog& catalog);
 // A scenario over each of them; all of them share their connections.
@@ -103,7 +105,8 @@ enum class Identity : std::uint8_t { kRequired, kReported };
 Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters,
                       double tokens = 0, Identity identity = Identity::kRequired);
 
-// hidden_comm: the share of the plain form's communication that costs the row no time.
+// hidden_comm: the share of the plain form's communication that the row's own computation hides.
+// What cutting that computation costs is no part of it: chunking_cost_ms has that.
 void ReportHidden(const Measurement& measurement, benchmark::UserCounters& counters);
 
 struct ClassicalEstimate {

@@ -106,6 +106,33 @@ TEST_P(BlockHalfTest, EveryStepIsWrongIfItsResultIsNotOfItsInputs) {
   }
 }
 
+// A result is compared once, and again where its bits or those of an input have changed since.
+TEST_P(BlockHalfTest, WhatWasRightIsComparedAgainAsSoonAsSomethingChanges) {
+  for (const bool attends : {true, false}) {
+    const BlockHalf half = Make(attends);
+    const std::vector<std::pair<HalfStep, SharedTensor>> inputs = {
+        {HalfStep::kNorm, half.x},           {HalfStep::kWiden, half.widen},
+        {HalfStep::kActivate, half.widened}, {HalfStep::kNarrow, half.activated},
+        {HalfStep::kResidual, half.mask},    {HalfStep::kResidual, half.sum}};
+    for (const auto& [step, input] : inputs) {
+      const auto workload = Prepare(half, step);
+      workload->Enqueue(*stream_);
+      const Verdict first = workload->Verify(*stream_);
+      EXPECT_EQ(first.fault, "");
+      const Verdict again = workload->Verify(*stream_);
+      EXPECT_EQ(again.fault, "");
+      EXPECT_EQ(again.max_rel_err, first.max_rel_err);
+      Fill(input);
+      EXPECT_NE(workload->Verify(*stream_).fault, "") << "the input changed: " << ToString(step);
+      workload->Reset(*stream_);
+      workload->Enqueue(*stream_);
+      EXPECT_EQ(workload->Verify(*stream_).fault, "");
+      Fill(ResultOf(half, step));
+      EXPECT_NE(workload->Verify(*stream_).fault, "") << "the result changed: " << ToString(step);
+    }
+  }
+}
+
 // The first half of the tokens is one sequence: what is in the other does not matter to it.
 TEST_P(BlockHalfTest, AttentionIsWithinASequence) {
   const BlockHalf half = Make(true);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <vector>
 
 namespace overlapbench {
@@ -21,6 +22,23 @@ Position SampleOf(const MatrixView& matrix, int sample) {
     return {(sample / 2) * (matrix.rows - 1), (sample % 2) * (matrix.columns - 1)};
   return {Random(kSeed, 2L * sample) % matrix.rows,
           Random(kSeed, 2L * sample + 1) % matrix.columns};
+}
+
+std::vector<double> Expected(const MatrixView& matrix, const ExpectedElement& expected,
+                             const SampleSize& size) {
+  std::vector<double> values(size.elements);
+  const auto evaluate = [&](int first) {
+    for (int sample = first; sample < size.elements; sample += size.threads) {
+      const auto [row, column] = SampleOf(matrix, sample);
+      values[sample] = expected(row, column);
+    }
+  };
+  std::vector<std::future<void>> others;  // which throw what `expected` throws
+  for (int thread = 1; thread < size.threads; ++thread)
+    others.push_back(std::async(std::launch::async, evaluate, thread));
+  evaluate(0);
+  for (std::future<void>& other : others) other.get();
+  return values;
 }
 
 // Errors relative to the expected values' root mean square.
@@ -56,16 +74,12 @@ std::vector<double> SampledValues(Stream& stream, const MatrixView& matrix,
 }
 
 Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
-                    const std::function<double(long row, long column)>& expected, double tolerance,
-                    std::chrono::milliseconds timeout, int samples) {
+                    const ExpectedElement& expected, double tolerance,
+                    std::chrono::milliseconds timeout, const SampleSize& size) {
   Verdict verdict{0, tolerance, FindUnwritten(device, stream, matrix, timeout)};
   if (!verdict.fault.empty()) return verdict;
-  std::vector<double> wanted;
-  for (int sample = 0; sample < samples; ++sample) {
-    const auto [row, column] = SampleOf(matrix, sample);
-    wanted.push_back(expected(row, column));
-  }
-  Compare(SampledValues(stream, matrix, timeout, samples), wanted, verdict);
+  const std::vector<double> wanted = Expected(matrix, expected, size);
+  Compare(SampledValues(stream, matrix, timeout, size.elements), wanted, verdict);
   return verdict;
 }
 

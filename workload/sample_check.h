@@ -15,10 +15,15 @@ namespace overlapbench {
 
 constexpr int kCheckedElements = 256;
 
-// Waits for `stream`.
+// Waits for `stream`. `expected` is called by so many `threads` at once.
+using ExpectedElement = std::function<double(long row, long column)>;
+struct SampleSize {
+  int elements = kCheckedElements;
+  int threads = 1;
+};
 Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
-                    const std::function<double(long row, long column)>& expected, double tolerance,
-                    std::chrono::milliseconds timeout, int samples = kCheckedElements);
+                    const ExpectedElement& expected, double tolerance,
+                    std::chrono::milliseconds timeout, const SampleSize& size = {});
 
 // The same, where the expected values come from elsewhere: kCheckedElements of them, in the order
 // in which SampledValues has those of a matrix of this size.

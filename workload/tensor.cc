@@ -1,6 +1,7 @@
 #include "workload/tensor.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "ranks/ranks.h"
 #include "workload/data.h"
@@ -13,6 +14,11 @@ std::uint32_t SeedOf(const TensorShape& shape, std::uint32_t seed, int rank, int
   constexpr int kApart = 1 << 12;
   const int of_rank = shape.is_shared ? 0 : rank;
   return seed + static_cast<std::uint32_t>(of_rank * kApart + shape.OwnerOf(rank, block));
+}
+
+// This rank's share of the machine's.
+int CoresOf(const Ranks& ranks) {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks.local_size());
 }
 
 }  // namespace
@@ -55,7 +61,8 @@ Verdict Tensor::Verify(const Machine& machine, Stream& stream, long first, long 
   const auto expected = [&](long row, long column) {
     return Expected(machine.ranks.rank(), first + row, column);
   };
-  return CheckSample(machine.device, stream, part, expected, tolerance(), machine.timeout, samples);
+  return CheckSample(machine.device, stream, part, expected, tolerance(), machine.timeout,
+                     {samples, CoresOf(machine.ranks)});
 }
 
 std::uint64_t Tensor::Fingerprint(const Machine& machine, Stream& stream) const {

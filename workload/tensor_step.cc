@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -40,45 +42,91 @@ class TensorStepWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    HeldRows held(stream, machine_.timeout);
     fingerprint_ = step_.output->Fingerprint(machine_, stream);
-    return CheckSample(
+    for (const Checked& before : checked_)
+      if (Now(stream, before.read) == before.bits) return before.verdict;
+    HeldRows held(stream, machine_.timeout);
+    const Verdict verdict = CheckSample(
         machine_.device, stream, step_.output->View(),
         [&](long row, long column) { return step_.expected(held, row, column); }, step_.tolerance,
         machine_.timeout);
+    const std::vector<SharedTensor> read = held.tensors();
+    if (verdict.fault.empty()) checked_.push_back({read, Now(stream, read), verdict});
+    return verdict;
   }
   [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
 
  private:
+  // A result that was found right.
+  struct Checked {
+    std::vector<SharedTensor> read;   // what it was compared with
+    std::vector<std::uint64_t> bits;  // fingerprints of the result, and of these
+    Verdict verdict;
+  };
+
   [[nodiscard]] long rows() const { return step_.output->shape().rows; }
+  [[nodiscard]] std::vector<std::uint64_t> Now(Stream& stream,
+                                               const std::vector<SharedTensor>& read) const {
+    std::vector<std::uint64_t> bits = {*fingerprint_};
+    for (const SharedTensor& tensor : read) bits.push_back(tensor->Fingerprint(machine_, stream));
+    return bits;
+  }
 
   Machine machine_;
   TensorStep step_;
   std::optional<std::uint64_t> fingerprint_;
+  std::vector<Checked> checked_;
 };
 
 }  // namespace
 
+HeldRows::Held& HeldRows::Of(const SharedTensor& tensor) {
+  auto held = std::ranges::find(held_, tensor, &Held::tensor);
+  if (held == held_.end()) {
+    held_.push_back({tensor, std::vector<std::vector<float>>(tensor->shape().rows), {}});
+    held = std::prev(held_.end());
+  }
+  return *held;
+}
+
 const std::vector<float>& HeldRows::Row(const SharedTensor& tensor, long row) {
-  std::vector<float>& values = rows_[tensor.get()][row];
-  if (!values.empty()) return values;
-  const TensorShape& shape = tensor->shape();
+  constexpr long kAtATime = 256;
+  Held& held = Of(tensor);
+  if (held.rows[row].empty()) {
+    const bool is_next = row > 0 && !held.rows[row - 1].empty();
+    const long left = tensor->shape().stored_rows() - row % tensor->shape().stored_rows();
+    ReadRows(held, row, is_next ? std::min(kAtATime, left) : 1);
+  }
+  return held.rows[row];
+}
+
+void HeldRows::ReadRows(Held& held, long first, long count) const {
+  const TensorShape& shape = held.tensor->shape();
   const std::vector<std::byte> bytes =
-      Read(tensor->Row(row), shape.columns * SizeOf(shape.element));
-  for (long i = 0; i < shape.columns; ++i)
-    values.push_back(static_cast<float>(Load(bytes.data(), i, shape.element)));
-  return values;
+      Read(held.tensor->Row(first), count * shape.columns * SizeOf(shape.element));
+  for (long row = 0; row < count; ++row) {
+    std::vector<float>& values = held.rows[first + row];
+    values.resize(shape.columns);
+    for (long i = 0; i < shape.columns; ++i)
+      values[i] = static_cast<float>(Load(bytes.data(), row * shape.columns + i, shape.element));
+  }
 }
 
 std::vector<float> HeldRows::Column(const SharedTensor& tensor, long column) {
   const TensorShape& shape = tensor->shape();
-  std::vector<std::byte>& whole = whole_[tensor.get()];
+  std::vector<std::byte>& whole = Of(tensor).whole;
   if (whole.empty()) whole = Read(tensor->Row(0), shape.bytes());
   std::vector<float> values(shape.rows);
   for (long row = 0; row < shape.rows; ++row)
     values[row] =
         static_cast<float>(Load(whole.data(), row * shape.columns + column, shape.element));
   return values;
+}
+
+std::vector<SharedTensor> HeldRows::tensors() const {
+  std::vector<SharedTensor> all;
+  for (const Held& held : held_) all.push_back(held.tensor);
+  return all;
 }
 
 std::vector<std::byte> HeldRows::Read(const void* data, std::size_t bytes) const {

@@ -17,6 +17,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -67,12 +68,7 @@ class PeerCommunicator : public Communicator, public Link {
             DriverEntryPoint("cuStreamWriteValue32", 11070))),
         wait_value_(reinterpret_cast<PFN_cuStreamWaitValue32_v11070>(
             DriverEntryPoint("cuStreamWaitValue32", 11070))),
-        lanes_(PackedMoves::kMostPhases),
         forked_(machine.device.CreateUntimedEvent()) {
-    for (Lane& lane : lanes_) {
-      lane = {machine.device.CreateStream(), machine.device.CreateStream(),
-              machine.device.CreateUntimedEvent(), machine.device.CreateUntimedEvent()};
-    }
     CUDA_CHECK(cudaGetDevice(&ordinal_));
     CUDA_CHECK(cudaMemset(flags_.At(machine.ranks.rank()), 0, kFlagsBytes));
     CUDA_CHECK(cudaDeviceSynchronize());
@@ -208,8 +204,21 @@ class PeerCommunicator : public Communicator, public Link {
     std::unique_ptr<Stream> out;
     std::unique_ptr<Event> here_done;
     std::unique_ptr<Event> out_done;
-    std::uint32_t meetings = 0;
   };
+  using Lanes = std::vector<Lane>;  // of phases
+
+  // Those of the priority that `stream` has: sums need SMs as its kernels do.
+  Lanes& LanesFor(Stream& stream) {
+    int priority = 0;  // 0 is the lowest, and the higher ones are negative
+    CUDA_CHECK(cudaStreamGetPriority(NativeStream(stream), &priority));
+    Lanes& lanes = lanes_[priority];
+    Device& device = machine_.device;
+    while (lanes.size() < PackedMoves::kMostPhases)
+      lanes.push_back({device.CreateStream({.priority = -priority}),
+                       device.CreateStream({.priority = -priority}), device.CreateUntimedEvent(),
+                       device.CreateUntimedEvent()});
+    return lanes;
+  }
 
   // This rank's word in a peer's flags for the streams of a phase.
   [[nodiscard]] CUdeviceptr StreamFlag(int of_rank, int from_rank, std::size_t phase) const {
@@ -229,13 +238,12 @@ class PeerCommunicator : public Communicator, public Link {
                     number, CU_STREAM_WAIT_VALUE_GEQ),
         "cuStreamWaitValue32");
   }
-  void MeetInStream(std::size_t phase) {
-    Lane& lane = lanes_[phase];
-    ++lane.meetings;
+  void MeetInStream(Stream& stream, std::size_t phase) {
+    const std::uint32_t meeting = ++meetings_.at(phase);
     for (int peer = 0; peer < size(); ++peer)
-      if (peer != rank()) Tell(*lane.here, peer, phase, lane.meetings);
+      if (peer != rank()) Tell(stream, peer, phase, meeting);
     for (int peer = 0; peer < size(); ++peer)
-      if (peer != rank()) AwaitTold(*lane.here, peer, phase, lane.meetings);
+      if (peer != rank()) AwaitTold(stream, peer, phase, meeting);
   }
 
   // ---- Sends and receives, by copy engine
@@ -266,19 +274,20 @@ class PeerCommunicator : public Communicator, public Link {
     const std::size_t pieces =
         adds ? std::clamp<std::size_t>(plan.bytes() / kLeastPieceBytes, 1, kMostPieces) : 1;
     const std::size_t words = plan.bytes() / kWordBytes;
+    Lanes& lanes = LanesFor(stream);
     stream.Record(*forked_);
-    lanes_[0].here->Wait(*forked_);
+    lanes[0].here->Wait(*forked_);
     for (std::size_t i = 0; i < pieces; ++i) {
       const std::size_t begin = words * i / pieces * kWordBytes;
       const std::size_t end = words * (i + 1) / pieces * kWordBytes;
       for (std::size_t phase = 0; phase < plan.phases.size(); ++phase) {
-        if (phase > 0) Follow(lanes_[phase], lanes_[phase - 1]);
-        EnqueuePiece(phase, plan, begin, end - begin);
+        if (phase > 0) Follow(lanes[phase], lanes[phase - 1]);
+        EnqueuePiece(lanes[phase], phase, plan, begin, end - begin);
       }
     }
-    Lane& last = lanes_[plan.phases.size() - 1];
+    Lane& last = lanes[plan.phases.size() - 1];
     last.here->Wait(*last.out_done);
-    MeetInStream(plan.phases.size() - 1);
+    MeetInStream(*last.here, plan.phases.size() - 1);
     last.here->Record(*last.here_done);
     stream.Wait(*last.here_done);
   }
@@ -288,10 +297,9 @@ class PeerCommunicator : public Communicator, public Link {
     lane.here->Wait(*earlier.out_done);
   }
 
-  void EnqueuePiece(std::size_t phase, const AddressedPlan& plan, std::size_t first_byte,
-                    std::size_t bytes) {
-    Lane& lane = lanes_[phase];
-    if (phase > 0 || first_byte == 0) MeetInStream(phase);  // once is enough to begin
+  void EnqueuePiece(Lane& lane, std::size_t phase, const AddressedPlan& plan,
+                    std::size_t first_byte, std::size_t bytes) {
+    if (phase > 0 || first_byte == 0) MeetInStream(*lane.here, phase);  // once is enough to begin
     lane.here->Record(*lane.here_done);
     lane.out->Wait(*lane.here_done);
     for (AddressedMove move : plan.phases[phase]) {
@@ -364,7 +372,8 @@ class PeerCommunicator : public Communicator, public Link {
   PeerArray flags_;
   PFN_cuStreamWriteValue32_v11070 write_value_;
   PFN_cuStreamWaitValue32_v11070 wait_value_;
-  std::vector<Lane> lanes_;  // of phases
+  std::map<int, Lanes> lanes_;                                      // of each priority
+  std::array<std::uint32_t, PackedMoves::kMostPhases> meetings_{};  // of each phase
   std::unique_ptr<Event> forked_;
   std::array<std::uint32_t, kMostPeers> sent_{};  // to each peer, and received from it
   std::array<std::uint32_t, kMostPeers> received_{};
