@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +18,31 @@
 
 namespace overlapbench {
 namespace {
+
+// A sum of all ranks is the same on each. In a chain of sums the next one asks for it once for each
+// rank, so the last one is kept, for each thread that asks.
+class LastSums {
+ public:
+  double Of(long row, long column, const std::function<double()>& sum) {
+    Sum& last = OfThisThread();
+    if (last.row == row && last.column == column) return last.value;
+    return (last = {row, column, sum()}).value;
+  }
+
+ private:
+  struct Sum {
+    long row = -1;
+    long column = -1;
+    double value = 0;
+  };
+  Sum& OfThisThread() {
+    const std::scoped_lock lock(mutex_);
+    return sums_[std::this_thread::get_id()];
+  }
+
+  std::mutex mutex_;
+  std::map<std::thread::id, Sum> sums_;
+};
 
 class TensorCollectiveWorkload : public Workload {
  public:
@@ -185,22 +215,15 @@ class TensorCollectiveWorkload : public Workload {
       case Operation::kReduceScatter:
       case Operation::kAllReduce: {
         const bool scatters = call.operation == Operation::kReduceScatter;
-        // A sum of all ranks is the same on each. In a chain of sums the next one asks for it once
-        // for each rank, so the last one is kept.
-        struct Kept {
-          long row = -1;
-          long column = -1;
-          double sum = 0;
-        };
         return call.receive->Expect(
-            [send, ranks, segment = scatters ? call.receive->shape().rows : 0, kept = Kept{}](
-                int rank, long row, long column) mutable {
+            [send, ranks, segment = scatters ? call.receive->shape().rows : 0,
+             last = std::make_shared<LastSums>()](int rank, long row, long column) {
               const long place = rank * segment + row;
-              if (place == kept.row && column == kept.column) return kept.sum;
-              double sum = 0;
-              for (int from = 0; from < ranks; ++from) sum += send->Expected(from, place, column);
-              kept = {place, column, sum};
-              return sum;
+              return last->Of(place, column, [&] {
+                double sum = 0;
+                for (int from = 0; from < ranks; ++from) sum += send->Expected(from, place, column);
+                return sum;
+              });
             },
             [send, ranks] { return ToleranceOfSum(*send, ranks); });
       }

@@ -309,6 +309,25 @@ Schedule Layers(int count) {
   return schedule;
 }
 
+TEST(Prioritize, IsForLanesThatDoNothingElse) {
+  Schedule schedule;
+  const Work gemm = WorkOfClass(WorkClass::kCompute, "gemm");
+  const Work sum = WorkOfClass(WorkClass::kComm, "sum");
+  const auto comp = schedule.AddLane({.name = "comp"});
+  const auto comm = schedule.AddLane({.name = "comm"});
+  const auto both = schedule.AddLane({.name = "both"});
+  const auto empty = schedule.AddLane({.name = "empty"});
+  schedule.Add(comp, gemm);
+  schedule.Add(comm, sum);
+  schedule.Add(both, gemm);
+  schedule.Add(both, sum);
+  schedule.Prioritize(WorkClass::kComm, 3);
+  EXPECT_EQ(schedule.lanes()[comp].priority, 0);
+  EXPECT_EQ(schedule.lanes()[comm].priority, 3);
+  EXPECT_EQ(schedule.lanes()[both].priority, 0);
+  EXPECT_EQ(schedule.lanes()[empty].priority, 0);
+}
+
 TEST(Only, StepsOfAClassKeepTheirLanesPartsAndNames) {
   const Schedule only = Layers(3).Only({WorkClass::kCompute});
   ASSERT_EQ(only.steps().size(), 3U);

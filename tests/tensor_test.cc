@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -294,6 +295,38 @@ TEST_P(TensorTest, MasterWeightsAreUpdatedAndConverted) {
   constexpr double kHalfUnit = 1.0 / 512;  // of bfloat16, and values are below 2
   EXPECT_LE(converted.max_rel_err, 4 * kHalfUnit);
   EXPECT_THROW(update->EnqueuePart(*stream, {0, 2}), Error);
+}
+
+// As those that evaluate a sample do: each keeps its own last sum.
+TEST_P(TensorTest, ASumTellsAllThreadsThatAskTheSame) {
+  const SharedTensor send = Make({.rows = 64, .columns = 64});
+  const SharedTensor receive = Make({.rows = 64, .columns = 64});
+  Settings settings;
+  for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
+  const auto transports = std::make_shared<Transports>(machine());
+  const auto sum =
+      MakeTensorCollective(machine(), std::make_shared<Connection>(transports, settings),
+                           {{Operation::kAllReduce, send, receive, 0, 0, 64}}, kSeed);
+  sum->Connect();
+  const auto stream = device().CreateStream();
+  sum->Reset(*stream);
+  stream->Synchronize(kPatience, "filling");
+  const auto wrong = [&](long first) {
+    int count = 0;
+    for (long i = first; i < first + 200000; ++i) {
+      const long row = i % 64;
+      const long column = i % 63;
+      double expected = 0;
+      for (int from = 0; from < ranks(); ++from) expected += send->Expected(from, row, column);
+      for (int again = 0; again < 2; ++again)  // the second time from what is kept
+        if (receive->Expected(rank(), row, column) != expected) ++count;
+    }
+    return count;
+  };
+  std::vector<std::future<int>> threads;
+  threads.reserve(4);
+  for (int i = 0; i < 4; ++i) threads.push_back(std::async(std::launch::async, wrong, 999L * i));
+  for (std::future<int>& thread : threads) EXPECT_EQ(thread.get(), 0);
 }
 
 // Rows 0 to 3, 4 to 7 and 8 to 11 lie in one place after the other.

@@ -137,6 +137,45 @@ TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
   EXPECT_EQ(row.name, "Race/Horse");
 }
 
+// The second horse wins the contest, and is slow in its row, where the plain form runs before it.
+TEST_F(TimedFixtureTest, AChoiceThatLosesInItsRowGivesWayToThePlainForm) {
+  bool is_tired = false;
+  Behaviour plain;
+  plain.enqueue = [&](Stream&) {
+    is_tired = true;
+    std::this_thread::sleep_for(4ms);
+  };
+  Behaviour first;
+  first.enqueue = [](Stream&) { std::this_thread::sleep_for(4ms); };
+  Behaviour second;
+  second.enqueue = [&](Stream&) { std::this_thread::sleep_for(is_tired ? 8ms : 1ms); };
+  for (Behaviour* behaviour : {&first, &second}) {
+    const std::string name = std::to_string(row_.candidates.size());
+    row_.candidates.push_back({row_.settings.With("horse", name), [name, behaviour, &plain] {
+                                 const auto run = [](const std::string& of, Behaviour& does) {
+                                   return SoloRun(FakeWork(of, WorkClass::kCompute, does), false);
+                                 };
+                                 return std::vector{run("plain", plain), run(name, *behaviour)};
+                               }});
+  }
+  std::string chosen;
+  row_.report = [&](const Measurement& measurement, benchmark::UserCounters&) {
+    chosen = measurement.settings().Text("horse");
+    return Remark();
+  };
+  const auto choice = [&] {
+    is_tired = false;
+    benchmark::ClearRegisteredBenchmarks();
+    Register(suite_, row_);
+    suite_.session.reset();
+    Measure();
+    return chosen;
+  };
+  EXPECT_EQ(choice(), "1") << "nothing that it must not lose to";
+  row_.plain_run = "plain";
+  EXPECT_EQ(choice(), "0");
+}
+
 TEST_F(TimedFixtureTest, AnErrorIsCountedAndItsSessionEnds) {
   horse_.fault = [] { return "it is a mule"; };
   EXPECT_EQ(Measure().state, RowState::kError);

@@ -65,6 +65,14 @@ TEST(ShardedSteps, GatherTheNextLayerBeforeTheySumTheLastGradients) {
   EXPECT_EQ(comm("1"), "g0 g1 g2 g3 g4 g5 g6 s0 g7 s1 s2 s3 ");
 }
 
+TEST(ShardedSteps, CommunicateWithThePriorityThatIsAskedFor) {
+  Values values = Sharded("1");
+  values["comm_priority"] = "2";
+  const Schedule schedule = ScenarioReport("Fsdp/Prefetch", values).runs().back().schedule;
+  EXPECT_EQ(schedule.lanes()[schedule.LaneNamed("comm")].priority, 2);
+  EXPECT_EQ(schedule.lanes()[schedule.LaneNamed("comp")].priority, 0);
+}
+
 // Two layers' gradients are in memory, and prefetch + 1 layers.
 TEST(ShardedSteps, OverwriteNothingThatIsStillNeeded) {
   for (const long prefetch : {0, 1, 3}) {
@@ -116,6 +124,8 @@ TEST(ShardedSteps, SayWhichDoNotExist) {
   EXPECT_EQ(excluded({}), "");
   EXPECT_EQ(excluded({{"width", "40"}}), "width must be a multiple of 16");
   EXPECT_EQ(excluded({{"prefetch", "4"}}), "prefetch must be less than layers");
+  EXPECT_EQ(excluded({{"comm_priority", "2"}}), "");
+  EXPECT_EQ(excluded({{"comm_priority", "3"}}), "comm_priority must be from 0 to 2");
 }
 
 // ---- Tp/Block

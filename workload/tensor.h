@@ -52,6 +52,7 @@ double RoundingOf(Element element);
 
 class Tensor {
  public:
+  // Several threads ask it at once.
   using Oracle = std::function<double(int rank, long row, long column)>;
   // Of the expected values, relative to their root mean square.
   using Tolerance = std::function<double()>;

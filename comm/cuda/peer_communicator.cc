@@ -266,13 +266,18 @@ class PeerCommunicator : public Communicator, public Link {
 
   // Sums are made in pieces: while a kernel adds one piece, engines copy others. Without sums the
   // engines are busy all the time anyway.
+  static std::size_t PiecesOf(const AddressedPlan& plan) {
+    const auto adds = [](const auto& phase) { return !phase.empty() && phase[0].sources > 1; };
+    if (!std::ranges::any_of(plan.phases, adds)) return 1;
+    // Each piece has the ranks meet again: eight are worth it where each of them is long.
+    constexpr std::size_t kLeastBytes = 8UL << 20;
+    constexpr std::size_t kLeastBytesOfMany = 32UL << 20;
+    return std::max(std::clamp<std::size_t>(plan.bytes() / kLeastBytes, 1, 4),
+                    std::clamp<std::size_t>(plan.bytes() / kLeastBytesOfMany, 1, 8));
+  }
+
   void EnqueueCopies(Stream& stream, const AddressedPlan& plan) {
-    constexpr std::size_t kLeastPieceBytes = 32UL << 20;
-    constexpr std::size_t kMostPieces = 8;
-    const bool adds = std::ranges::any_of(
-        plan.phases, [](const auto& phase) { return !phase.empty() && phase[0].sources > 1; });
-    const std::size_t pieces =
-        adds ? std::clamp<std::size_t>(plan.bytes() / kLeastPieceBytes, 1, kMostPieces) : 1;
+    const std::size_t pieces = PiecesOf(plan);
     const std::size_t words = plan.bytes() / kWordBytes;
     Lanes& lanes = LanesFor(stream);
     stream.Record(*forked_);
