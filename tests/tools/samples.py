@@ -234,6 +234,31 @@ def buckets() -> list[Json]:
     ]
 
 
+def steps() -> list[Json]:
+    """Make training steps: by NCCL and by copy engine, one of which is faster when it is cut."""
+    figures = (
+        ("Fsdp/Prefetch/layers:24/prefetch:0", 4.0, 0.0, 1.0, 16.0),
+        ("Fsdp/Prefetch/layers:24/prefetch:1", 2.0, 0.0, 1.5, 16.0),
+        ("Fsdp/Prefetch/layers:24/prefetch:1/transport:copy", 0.5, 0.1, 0.25, 15.0),
+        ("Tp/Block/Forward/layers:2/microbatches:2", 1.0, -0.2, 0.4, 12.0),
+        ("Layers/CrossLayer/independent:0", 7.0, 0.0, 0.1, 17.0),
+        ("Layers/CrossLayer/independent:50", 5.0, 0.0, 3.0, 17.0),
+        ("Layers/DoubleBuffer/buffers:1", 7.0, 0.0, 0.2, 17.0),
+        ("Layers/DoubleBuffer/buffers:1/tie:host", 8.0, 0.0, 1.2, 17.0),
+    )
+    return [
+        row(
+            f"{name}/cache:cold",
+            real_time=10 + exposed_ms,
+            exposed_comm_ms=exposed_ms,
+            chunking_cost_ms=cutting_ms,
+            interference_ms=interference_ms,
+            sequential_ms=sequential_ms,
+        )
+        for name, exposed_ms, cutting_ms, interference_ms, sequential_ms in figures
+    ]
+
+
 def launches() -> list[Json]:
     """Make empty kernels, one kernel cut into pieces, and a round trip."""
     rows = [row("Launch/RoundTrip/cache:cold", round_trip_us=9.0)]
@@ -431,6 +456,7 @@ def full_run() -> list[Json]:
         *bubbles(),
         *layers(),
         *buckets(),
+        *steps(),
         *links(),
         *partitions(),
         *matrix(),

@@ -14,6 +14,7 @@ from overlapbench.result import parse_result
 from samples import Json
 
 CELLS = {"pairs", "partition", "matrix"}  # charts of cells, which have no points and no lines
+STACKS = {"attribution", "steps"}  # charts of bars, likewise
 PAIR = "AllToAll+Gemm/bytes:67108864/n:4096"
 
 
@@ -474,6 +475,14 @@ def test_buckets_show_what_is_exposed_by_each_transport() -> None:
     assert only["series"] == "in buckets", "there is no other transport to tell it from"
 
 
+def test_the_axis_of_buckets_holds_their_intervals() -> None:
+    document = samples.with_intervals(samples.stated(samples.document(samples.buckets())), 0.5)
+    chart = draw(document)["buckets"]
+    highest = max(record["exposed_comm_ms_high"] for record in records(chart, "exposed_comm_ms"))
+    (top,) = {mark["encoding"]["y"]["scale"]["domain"][1] for mark in chart.spec["layer"]}
+    assert top >= highest
+
+
 def test_launch_costs_stand_by_side() -> None:
     rows = samples.launches()
     drawn = records(draw(samples.document(rows))["launch"], "us_per_launch")
@@ -536,7 +545,7 @@ def marks(node: object, filters: tuple[str, ...] = ()) -> list[tuple[Json, tuple
 
 
 @pytest.mark.parametrize(
-    "name", [kind.name for kind in CHARTS if kind.name not in CELLS | {"priority", "attribution"}]
+    "name", [kind.name for kind in CHARTS if kind.name not in CELLS | {"priority"} | STACKS]
 )
 def test_a_bad_row_is_a_grey_hollow_point_and_in_no_line(name: str) -> None:
     drawn = marks(full_charts()[name].spec)
@@ -572,6 +581,7 @@ def test_a_bad_row_is_a_grey_hollow_bar() -> None:
         (samples.partitions, "overlap_ms"),
         (samples.matrix, "slowdown"),
         (samples.attributions, "by_l2"),
+        (samples.steps, "chunking_cost_ms"),
     ],
 )
 def test_a_row_without_its_figures_is_not_drawn(
@@ -633,6 +643,7 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.layers()[:1], ["tokens"]),
         ([samples.row("Tp/RowParallel/tokens:256/chunks:2", speedup=1.1)], []),
         (samples.buckets()[:1], ["buckets"]),
+        (samples.steps()[:1], ["steps"]),
         ([samples.row("Ddp/Buckets/bucket_bytes:1024/cache:cold", speedup=1.1)], []),
         (samples.links()[:1], ["link"]),
         (samples.partitions()[:1], ["partition"]),
@@ -652,9 +663,7 @@ def test_a_chart_is_drawn_when_its_rows_exist(rows: list[Json], names: list[str]
     assert list(draw(samples.document(rows))) == names
 
 
-@pytest.mark.parametrize(
-    "name", [kind.name for kind in CHARTS if kind.name not in CELLS | {"attribution"}]
-)
+@pytest.mark.parametrize("name", [kind.name for kind in CHARTS if kind.name not in CELLS | STACKS])
 def test_a_figure_with_an_interval_has_a_bar(name: str) -> None:
     plain, chart = (full_charts(intervals)[name] for intervals in (False, True))
     found = [r for r in records(chart, "name") if any(key.endswith("_low") for key in r)]

@@ -254,7 +254,7 @@ def test_a_side_without_a_slowdown_of_its_own_is_unknown() -> None:
 
 def parts_of(rows: Sequence[Json]) -> dict[str, list[Json]]:
     parts: dict[str, list[Json]] = {}
-    for part in drawn("attribution", rows, "cause"):
+    for part in drawn("attribution", rows, "part"):
         parts.setdefault(part["name"], []).append(part)
     return parts
 
@@ -281,7 +281,7 @@ def test_what_is_not_slowed_down_has_no_bar_and_says_so() -> None:
     rows[0] |= {"slowdown": 1.1}
     parts = parts_of(rows)
     assert set(parts) == {row["name"] for row in rows[1:4]}
-    texts = {r["name"]: r["text"] for r in drawn("attribution", rows, "text") if "cause" not in r}
+    texts = {r["name"]: r["text"] for r in drawn("attribution", rows, "text") if "part" not in r}
     assert texts[rows[0]["name"]] == "1.10: no slowdown to explain"
     assert texts[rows[4]["name"]] == "1.02: no slowdown to explain"
     assert texts[rows[1]["name"]] == "1.25"
@@ -292,16 +292,16 @@ def test_shares_not_to_be_trusted_are_not_stacked() -> None:
     rows[0] = bad(rows[0])
     assert rows[0]["name"] not in parts_of(rows)
     (bar,) = [r for r in drawn("attribution", rows, "reach") if r["name"] == rows[0]["name"]]
-    assert (bar["excess"], bar["text"]) == (pytest.approx(0.73), "1.73 · invalid")
+    assert (bar["tick"], bar["text"]) == (pytest.approx(0.73), "1.73 · invalid")
 
 
 def test_pairs_are_named_by_both_sides_and_what_sets_them_apart() -> None:
     rows = samples.attributions()[:2]
-    names = [r["pair"] for r in drawn("attribution", rows, "reach") if "cause" not in r]
+    names = [r["bar"] for r in drawn("attribution", rows, "reach") if "part" not in r]
     assert names == ["CublasGemm beside AllGather nccl", "CublasGemm beside AllGather sm_bulk"]
 
 
 def test_intervals_of_shares_are_told() -> None:
     document = samples.with_intervals(samples.stated(samples.document(samples.attributions())))
-    parts = records(draw("attribution", document), "cause")
+    parts = records(draw("attribution", document), "part")
     assert all(part["share_low"] <= part["share"] <= part["share_high"] for part in parts)

@@ -111,7 +111,7 @@ def test_every_chart_is_drawn_once_with_its_data(full: Page) -> None:
         *("slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"),
         *("compute_transfer", "fragments", "priority", "supply", "launch"),
         *("copy_share-Gelu", "copy_share-Softmax", "mlp"),
-        *("tokens", "buckets"),
+        *("tokens", "steps-Tp-Block", "buckets", "steps-Fsdp", "steps-Layers"),
         *("bubbles-Pp-GPipe", "bubbles-Pp-OneFOneB", "bubbles-Pp-Interleaved"),
         *("link", "partition", "matrix", "attribution"),
     ]

@@ -22,7 +22,17 @@ from overlapbench.commands import slowdown_chart
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
 NAMES += ["compute_transfer", "fragments", "priority", "supply", "launch", "copy_share"]
-NAMES += ["mlp", "bubbles", "tokens", "buckets", "link", "partition", "matrix", "attribution"]
+NAMES += [
+    "mlp",
+    "bubbles",
+    "tokens",
+    "buckets",
+    "steps",
+    "link",
+    "partition",
+    "matrix",
+    "attribution",
+]
 ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in ("png", "svg")}
 
 
@@ -107,6 +117,7 @@ def test_png(drawn: Path, name: str) -> None:
         ("bubbles", ["bubbles (share of T)", "micro-batches", "GPipe", "OneFOneB", "Delay"]),
         ("tokens", ["time (ms)", "tokens of all ranks", "RowParallel · llama70b", "4: 1.10×"]),
         ("buckets", ["exposed communication (ms)", "32 MiB", "nccl", "copy"]),
+        ("steps", ["nothing beside it", "Fsdp/Prefetch · copy · prefetch 1", "20 %", "5.0 %"]),
         ("mlp", ["time (ms)", "Time against steps", "80.0 µs a step + 100.0 µs, residual 0.0 µs"]),
     ],
 )
@@ -205,8 +216,8 @@ def test_it_says_what_it_wrote_what_is_bad_and_what_is_not_drawn(
         " rows), priority (needs Priority rows), supply (needs Supply/Batches rows), launch (needs"
         " Launch rows), copy_share (needs Gelu or Softmax rows), mlp (needs"
         " Mlp rows at three steps or three layers), bubbles (needs Pp rows), tokens"
-        " (needs Tp rows), buckets (needs Ddp/Buckets rows), link"
-        " (needs Lab/Link rows that take SMs),"
+        " (needs Tp rows), buckets (needs Ddp/Buckets rows), steps"
+        " (needs rows of training steps), link (needs Lab/Link rows that take SMs),"
         " partition (needs Lab/Partition rows), matrix (needs Lab/Matrix rows), attribution (needs"
         " Lab/Attribution rows)",
         "in no chart: 2 Compute/Gemm",
@@ -223,6 +234,7 @@ def test_every_family_is_in_a_chart_but_what_has_none(
         samples.bubbles,
         samples.layers,
         samples.buckets,
+        samples.steps,
         samples.links,
         samples.partitions,
         samples.matrix,

@@ -40,6 +40,7 @@ from overlapbench.charts.pipeline import draw_pipelines, select_pipelines
 from overlapbench.charts.plot import specification
 from overlapbench.charts.priority import draw_priorities, select_priorities
 from overlapbench.charts.slowdown import draw_slowdown
+from overlapbench.charts.steps import draw_steps, select_steps
 from overlapbench.charts.supply import draw_supplies, select_supplies
 from overlapbench.charts.sweep import select_sweeps
 from overlapbench.charts.times import draw_times
@@ -200,6 +201,16 @@ CHARTS = (
         needs="Ddp/Buckets rows",
         select=select_buckets,
         draw=draw_buckets,
+    ),
+    ChartKind(
+        name="steps",
+        title="What training steps expose, and why",
+        reading="100 % is the step's computation alone. The tick is where the plain form ends, in"
+        " which nothing overlaps.",
+        needs="rows of training steps",
+        select=select_steps,
+        draw=draw_steps,
+        wide=True,
     ),
     ChartKind(
         name="link",

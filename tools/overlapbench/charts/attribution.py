@@ -6,12 +6,10 @@ may be negative by noise: it then stands left of zero, and the others reach beyo
 
 from collections.abc import Callable, Sequence
 
-import altair as alt
-
 from overlapbench import theme
 from overlapbench.charts.lab import has_pair, order_title, orders_of, state_text, transport_names
-from overlapbench.charts.panels import Record, identity, parted, split
-from overlapbench.charts.plot import Plot, tooltip
+from overlapbench.charts.panels import Record, bounds, identity
+from overlapbench.charts.stacks import draw_stacks, stack
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, describe
 from overlapbench.theme import Drawing
@@ -25,10 +23,6 @@ _CAUSES = (
     ("by_clock", "clock", theme.PURPLE),
     ("residual", "unexplained", theme.SKY),
 )
-_STEP = 22  # of a bar
-_LETTER_WIDTH = 6.2
-_MARGINS = 60
-_TEXT_ROOM = 1.3  # of the longest bar: what is written beside it must fit
 _TITLE = "slowdown - 1: what both together cost beyond the longer side"
 
 
@@ -46,23 +40,8 @@ def draw_attributions(rows: Sequence[Row]) -> Drawing:
     """Draw the bars; a pair without a slowdown worth explaining has a line that says so."""
     bars = _bars(rows)
     parts = [part for row, bar in zip(rows, bars, strict=True) for part in _parts(row, bar)]
-    low = 1.1 * min([0.0, *(part["from"] for part in parts), *(part["to"] for part in parts)])
-    high = max([0.1, *(bar["reach"] for bar in bars)])
-    scale = alt.Scale(domain=[low, _TEXT_ROOM * high], nice=False)
-    names = list(split(bars, "pair"))
-    y = alt.Y(
-        "pair:N",
-        title=None,
-        scale=alt.Scale(domain=names),
-        axis=alt.Axis(**theme.CELL_AXIS),
-    )
-    letters = max(map(len, names))
-    return alt.layer(
-        *_stacks(parts, y, scale),
-        *_ends(bars, y, scale),
-        width=theme.WIDTH - _MARGINS - _LETTER_WIDTH * letters,
-        height=_STEP * len(names),
-    )
+    colours = {cause: colour for _, cause, colour in _CAUSES}
+    return draw_stacks(bars, parts, colours, _TITLE, ("share", "share_low", "share_high"))
 
 
 def _bars(rows: Sequence[Row]) -> list[Record]:
@@ -77,10 +56,9 @@ def _bars(rows: Sequence[Row]) -> list[Record]:
         bars.append(
             identity(row)
             | {
-                "pair": name(row),
-                "slowdown": row.counters["slowdown"],
-                "excess": max(0.0, excess),
-                "explained": explained,
+                "bar": name(row),
+                "tick": max(0.0, excess),
+                "parted": explained,
                 "reach": reach if explained or not row.trusted else 0.0,
                 "text": _text(row, explained),
             }
@@ -96,23 +74,13 @@ def _text(row: Row, explained: bool) -> str:
 
 
 def _parts(row: Row, bar: Record) -> list[Record]:
-    """Stack the parts of a row's bar: negative ones leftwards from zero."""
-    if not bar["explained"]:
+    if not bar["parted"]:
         return []
-    ends = {True: 0.0, False: 0.0}  # by whether a part is positive
-    parts = []
-    for counter, cause, _ in _CAUSES:
-        share = row.counters[counter]
-        start = ends[share >= 0]
-        ends[share >= 0] = start + share * bar["excess"]
-        low, high = row.intervals.get(counter, (None, None))
-        parts.append(
-            bar
-            | {"cause": cause, "share": share, "adds": share * bar["excess"]}
-            | {"from": start, "to": ends[share >= 0]}
-            | ({"share_low": low, "share_high": high} if low is not None else {})
-        )
-    return parts
+    adds = {cause: row.counters[counter] * bar["tick"] for counter, cause, _ in _CAUSES}
+    return [
+        part | {"share": row.counters[counter]} | bounds(row, counter, "share")
+        for (counter, _, _), part in zip(_CAUSES, stack(bar, adds), strict=True)
+    ]
 
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
@@ -139,41 +107,3 @@ def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
         return f"{computation} beside {apart}"
 
     return name
-
-
-def _stacks(parts: Sequence[Record], y: alt.Y, scale: alt.Scale) -> list[alt.Chart]:
-    if not parts:
-        return []
-    causes = [cause for _, cause, _ in _CAUSES]
-    colour = alt.Color(
-        "cause:N",
-        scale=alt.Scale(domain=causes, range=[colour for _, _, colour in _CAUSES]),
-        legend=alt.Legend(orient="bottom", title=None, columns=len(causes)),
-    )
-    told = ("slowdown", "adds", "share", "share_low", "share_high")
-    base = Plot(alt.InlineData(values=list(parts))).encode(
-        x=alt.X("from:Q", title=_TITLE, scale=scale),
-        x2="to",
-        y=y,
-        color=colour,
-        tooltip=tooltip(["name:N", "file:N", "cause:N", *(f"{field}:Q" for field in told)]),
-    )
-    return [base.mark_bar(height=_STEP * 0.6)]
-
-
-def _ends(bars: Sequence[Record], y: alt.Y, scale: alt.Scale) -> list[alt.Chart]:
-    """Write the slowdown behind each bar, and draw those hollow that are not to be trusted."""
-    base = Plot(alt.InlineData(values=list(bars))).encode(
-        y=y, tooltip=tooltip(["name:N", "file:N", "slowdown:Q", "problem:N"])
-    )
-    good, bad = parted(base)
-    x = alt.X("excess:Q", title=_TITLE, scale=scale)
-    return [
-        bad.mark_bar(height=_STEP * 0.6, **theme.UNTRUSTED_BAR).encode(x=x),
-        good.transform_filter("datum.explained")
-        .mark_tick(thickness=3, opacity=1, height=_STEP * 0.8, color=theme.GREY)
-        .encode(x=x),
-        base.mark_text(align="left", dx=6).encode(
-            x=alt.X("reach:Q", title=_TITLE, scale=scale), text="text:N"
-        ),
-    ]

@@ -34,7 +34,8 @@ def draw_buckets(rows: Sequence[Row]) -> Drawing:
     Beside it, what the step's parts alone predict: its bound, less its computation.
     """
     records = _records(rows)
-    exposed = [record[field] for record in records for field in (_EXPOSED, _PREDICTED)]
+    ends = (_EXPOSED, f"{_EXPOSED}_high", _PREDICTED)
+    exposed = [record[end] for record in records for end in ends if end in record]
     scale = alt.Scale(domain=[min(0.0, *exposed), 1.1 * max(_LEAST_MS, *exposed)], nice=False)
     x = size_axis("bucket_bytes", [record["bucket_bytes"] for record in records], "bucket size")
     title = "exposed communication (ms)"

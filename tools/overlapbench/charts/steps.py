@@ -1,0 +1,106 @@
+"""What training steps take longer than their computation alone, and why, one bar a step.
+
+A bar is the exposed communication as a share of the computation, and its parts are
+
+  nothing beside it   what the order of the steps leaves no computation for: the bound, less what
+                      the pattern's computation takes
+  cutting             what the pattern's computation takes longer than the plain form's
+  interference        what the sides take from each other, and what tying steps costs
+
+The tick is where the plain form ends, in which nothing overlaps.
+"""
+
+from collections.abc import Callable, Sequence
+
+from overlapbench import theme
+from overlapbench.charts.lab import state_text, transport_names
+from overlapbench.charts.panels import Record, identity
+from overlapbench.charts.stacks import draw_stacks, stack
+from overlapbench.result import Row
+from overlapbench.series import SEPARATOR, label, shared_axes
+from overlapbench.theme import Drawing
+
+# Layers against tokens and pipelines have charts of their own. Batches wait for the host or are
+# many small sums beside one product: shares of the computation say little of them.
+_OTHERS = ("Pp/", "Prefetch", "Ddp/Batch")
+_OTHER_WORKLOADS = ("ColumnParallel", "RowParallel")
+_COLOURS = {
+    "nothing beside it": theme.BLUE,
+    "cutting": theme.GREEN,
+    "interference": theme.ORANGE,
+}
+_COUNTERS = {"exposed_comm_ms", "chunking_cost_ms", "interference_ms", "sequential_ms"}
+_PERCENT = 100
+_TITLE = "what a step takes longer than its computation (%)"
+
+
+def select_steps(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of whole training steps that say what they expose."""
+    return [
+        row
+        for row in rows
+        if row.counters.keys() >= _COUNTERS
+        and not row.name.family.startswith(_OTHERS)
+        and row.name.workloads[0] not in _OTHER_WORKLOADS
+        and _computation_ms(row) > 0
+    ]
+
+
+def draw_steps(rows: Sequence[Row]) -> Drawing:
+    """Draw the bars, those of a family together."""
+    bars = _bars(rows)
+    parts = [part for row, bar in zip(rows, bars, strict=True) for part in _parts(row, bar)]
+    return draw_stacks(bars, parts, _COLOURS, _TITLE, ())
+
+
+def _computation_ms(row: Row) -> float:
+    return row.time_ms - row.counters["exposed_comm_ms"]
+
+
+def _bars(rows: Sequence[Row]) -> list[Record]:
+    name = _names(rows)
+    bars = []
+    for row in rows:
+        computation_ms = _computation_ms(row)
+        exposed = _PERCENT * row.counters["exposed_comm_ms"] / computation_ms
+        plain = _PERCENT * (row.counters["sequential_ms"] / computation_ms - 1)
+        tick = max(0.0, plain if row.trusted else exposed)
+        figure = f"{exposed:.0f} %" if abs(exposed) >= 10 else f"{exposed:.1f} %"
+        bars.append(
+            identity(row)
+            | {
+                "bar": name(row),
+                "tick": tick,
+                "parted": row.trusted,
+                "reach": max(tick, exposed),
+                "text": figure if row.trusted else f"{figure}{SEPARATOR}{state_text(row)}",
+            }
+        )
+    return bars
+
+
+def _parts(row: Row, bar: Record) -> list[Record]:
+    if not bar["parted"]:
+        return []
+    cutting, interference = row.counters["chunking_cost_ms"], row.counters["interference_ms"]
+    alone = row.counters["exposed_comm_ms"] - cutting - interference
+    shares = (_PERCENT * ms / _computation_ms(row) for ms in (alone, cutting, interference))
+    return stack(bar, dict(zip(_COLOURS, shares, strict=True)))
+
+
+def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
+    """Return what names a step: its family, and what sets it apart from others of it."""
+    transport = transport_names(rows)
+    families: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        families.setdefault((row.name.family, *row.name.workloads), []).append(row)
+    several_files = len({row.file for row in rows}) > 1
+
+    def name(row: Row) -> str:
+        words = (row.name.family, *row.name.workloads)
+        said = {"transport", *shared_axes(families[words])}
+        head = SEPARATOR.join(filter(None, ["/".join(words), transport(row)]))
+        text = label(head, dict(row.name.axes), said)
+        return f"{text}{SEPARATOR}{row.file}" if several_files else text
+
+    return name
