@@ -451,6 +451,16 @@ def test_peers_of_layers_are_curves_beside_the_suites() -> None:
     assert "tokens" not in draw(samples.document(peers_of_layers()))
 
 
+def test_where_each_family_has_its_own_chart_peers_stay_beside_what_they_are_peers_of() -> None:
+    rows = [*samples.layers(), *peers_of_layers(), *samples.steps()]
+    result = parse_result("run.json", json.dumps(samples.document(rows)))
+    charts = draw_charts([result], "", one_family_each=True)
+    assert [chart.name for chart in charts] == [
+        *("tokens", "steps-Fsdp", "steps-Tp-Block", "steps-Layers"),
+    ]
+    assert "PyTorch fused" in {record["series"] for record in records(charts[0], "time_ms")}
+
+
 def test_transports_of_layers_are_curves_without_labels() -> None:
     rows = samples.layers()
     others = [row | {"name": row["name"].replace("/transport:copy", "")} for row in rows]

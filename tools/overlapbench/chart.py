@@ -294,17 +294,19 @@ def draw_charts(
 ) -> list[Chart]:
     """Draw every chart for which the results hold rows, in the order of the table.
 
-    One that shows several families is drawn for each of them, where that is asked for.
+    One that shows several families is drawn for each of them, where that is asked for. Peers, whose
+    names have an axis `peer`, go with the family that they are compared with.
     """
     rows = [row for result in results for row in result.rows]
     charts = []
     for kind in CHARTS:
         selected = kind.select(rows)
-        families = list(dict.fromkeys(row.name.family for row in selected))
+        own = [row for row in selected if row.name.axis("peer") is None]
+        families = list(dict.fromkeys(row.name.family for row in own))
         if len(families) > 1 and one_family_each:
             parts = {
                 f"{kind.name}-{family.replace('/', '-')}": [
-                    row for row in selected if row.name.family == family
+                    row for row in selected if row not in own or row.name.family == family
                 ]
                 for family in families
             }
