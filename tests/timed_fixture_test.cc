@@ -102,6 +102,13 @@ TEST_F(TimedFixtureTest, ARowThatTellsTooLittleIsNoisy) {
   EXPECT_GT(row.Counter("time_high_ms"), row.time_ms);
 }
 
+// Which order statistics bound, as they do not bound the median of fewer.
+TEST_F(TimedFixtureTest, ALongRowTakesFiveSamplesWhateverTheBudget) {
+  options_.budget = 20ms;
+  horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(30ms); };
+  EXPECT_EQ(Measure().Counter("samples"), 5);
+}
+
 TEST_F(TimedFixtureTest, SamplingEndsWhenTheRowIsPrecise) {
   options_.budget = 1000ms;
   options_.precision = 1e9;  // any margin will do
