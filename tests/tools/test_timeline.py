@@ -61,6 +61,30 @@ def test_the_longest_path_goes_back_to_what_ended_last(tmp_path: Path) -> None:
     assert chain(of(tmp_path, recorded(late))) == ["0 one", "0 two", "0 three"]
 
 
+def test_the_path_goes_through_all_streams_of_a_step(tmp_path: Path) -> None:
+    # A sum by copy engine sends on one stream, adds on another, and sends back on a third.
+    def sum_at(ms: float, operation: int) -> list[Json]:
+        lanes = ("comm", "comm, stream 2", "comm, stream 3")
+        return [
+            done(f"sum {operation}", "COMM", lane, ms + i, 0.75, **{"External id": operation})
+            for i, lane in enumerate(lanes)
+        ]
+
+    events = [
+        done("first", "COMP", "comp", 0, 2, **{"External id": 1}),
+        *sum_at(2, 2),
+        done("second", "COMP", "comp", 2, 4, **{"External id": 3}),
+        *sum_at(6, 4),
+        done("last", "COMP", "comp", 9, 1, **{"External id": 5}),
+        *arrow(1, "comp", 2, "comm", 2),
+        *arrow(2, "comp", 6, "comm", 6),
+        *arrow(3, "comm, stream 3", 8.75, "comp", 9),
+    ]
+    timeline = of(tmp_path, recorded(events))
+    assert chain(timeline) == ["0 first", "0 second", *3 * ["0 sum 4"], "0 last"]
+    assert path_parts(timeline) == {Class.COMP: 7_000_000, Class.COMM: 2_250_000, None: 750_000}
+
+
 def joint(second_ms: float, rank: int, **args: object) -> Json:
     """A product, then a sum that begins when the rank comes to it and ends on all at 9 ms."""
     product = done("product", "COMP", "comp", 0, second_ms)

@@ -1,8 +1,9 @@
 """The longest path of a window: the chain of work that decides when it ends.
 
 It is walked back from the work that ends last, each time to what ended last of all that the work
-had to wait for: what ran before it on its lane, and what an arrow leads from. A communication of
-several ranks only begins when the last of them does, so there the path goes on at that rank.
+had to wait for: what ran before it on its lane, what an arrow leads from, and what its own step had
+done before, on any stream. A communication of several ranks only begins when the last of them does,
+so there the path goes on at that rank.
 
 No file says which works of different ranks are one communication. They are taken for it if they are
 kernels of the same step of a schedule that all ranks run, and the first, second, third of it on
@@ -46,22 +47,25 @@ def _waited_for(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> dict[Wor
     """Return what each work had to wait for on its own rank."""
     earlier: dict[Work, list[Work]] = {work: [] for work in spans}
     before: dict[tuple[int, str], Work] = {}
-    heads: dict[tuple[int, int | None], Work] = {}
+    of_step: dict[tuple[int, int, str | None], list[Work]] = {}
     for work, span in spans.items():  # by their begin
         lane = (work[0], span.lane)
         if lane in before:
             earlier[work].append(before[lane])
-        heads.setdefault((work[0], span.operation), work)
         if lane not in before or spans[before[lane]].end_ns <= span.end_ns:
             before[lane] = work
+        if span.operation is not None:
+            parts = of_step.setdefault((work[0], span.operation, span.step), [])
+            earlier[work] += [part for part in parts if spans[part].end_ns <= span.begin_ns]
+            parts.append(work)
     for rank, trace in enumerate(traces):
         for source, target in trace.arrows or ():
             if (rank, source) in spans and (rank, target) in spans:
                 earlier[rank, target].append((rank, source))
-    # A step may run on several streams, and arrows lead to its first work.
-    for work, span in spans.items():
-        if span.operation is not None and not earlier[work]:
-            earlier[work] = earlier[heads[work[0], span.operation]]
+    # Arrows lead to a step's first work; what runs beside that waited for the same.
+    for works in of_step.values():
+        for work in works:
+            earlier[work] = earlier[work] or earlier[works[0]]
     return earlier
 
 
