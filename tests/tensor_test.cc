@@ -19,6 +19,7 @@
 #include "kernels/master_weights.h"
 #include "kernels/reversed_rows.h"
 #include "test_ranks.h"
+#include "workload/tensor_step.h"
 
 namespace overlapbench {
 namespace families {
@@ -341,6 +342,20 @@ TEST_P(TensorTest, MayKeepItsLastRowsOnly) {
   tensor->PoisonRows(*stream, 5, 1);
   EXPECT_NE(tensor->Verify(machine(), *stream, 9, 1).fault, "");
   EXPECT_EQ(tensor->Verify(machine(), *stream, 10, 2).fault, "");
+}
+
+// Of 600 rows 300 are kept: row 300 lies where row 0 lies, and not behind row 299.
+TEST_P(TensorTest, RowsThatAreReadAtATimeAreThoseInMemory) {
+  const SharedTensor tensor = Make({.rows = 600, .columns = 16, .kept_rows = 300});
+  Fill(tensor, rank());
+  const auto stream = device().CreateStream();
+  HeldRows held(*stream, kPatience);
+  const std::vector<float> first = held.Row(tensor, 0);
+  held.Row(tensor, 298);
+  held.Row(tensor, 299);
+  EXPECT_EQ(held.Row(tensor, 300), first);
+  EXPECT_NE(held.Row(tensor, 299), first);
+  for (long row = 1; row < 300; ++row) EXPECT_NE(held.Row(tensor, row), first) << row;
 }
 
 TEST_P(TensorTest, RowsAreReversed) {
