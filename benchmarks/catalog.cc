@@ -1,3 +1,5 @@
+// A program with workloads of its own compiles this file again, with longer lists
+// (cmake/add_bench.cmake).
 #include "benchmarks/catalog.h"
 
 #include <utility>

@@ -1,26 +1,10 @@
 # Finds CUDA and NCCL, and chooses the sources and libraries of the backends.
-include(CheckLanguage)
-
 set(overlapbench_with_cuda OFF)
+set(overlapbench_with_nccl OFF)
 if(NOT OVERLAPBENCH_CUDA STREQUAL "OFF")
-  # nvcc is often installed without being on the PATH.
-  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
-    find_program(overlapbench_nvcc nvcc HINTS /usr/local/cuda/bin $ENV{CUDA_HOME}/bin)
-    if(overlapbench_nvcc)
-      set(CMAKE_CUDA_COMPILER ${overlapbench_nvcc})
-    endif()
-  endif()
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
-  endif()
-  check_language(CUDA)
+  include(cmake/enable_cuda.cmake)
   if(CMAKE_CUDA_COMPILER)
-    enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
-    # CMake 3.25 does not know that nvcc speaks C++20.
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
-    endif()
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     set(CMAKE_CUDA_EXTENSIONS OFF)
@@ -31,9 +15,8 @@ if(NOT OVERLAPBENCH_CUDA STREQUAL "OFF")
 endif()
 
 if(overlapbench_with_cuda)
-  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
-  find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2
-    HINTS ENV NCCL_HOME ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
+  find_package(NCCL QUIET)
+  set(overlapbench_with_nccl ${NCCL_FOUND})
   message(STATUS "overlapbench: cuda backend with CUDA ${CUDAToolkit_VERSION}, NCCL ${NCCL_LIBRARY}")
 else()
   message(STATUS "overlapbench: no CUDA toolkit is used: the host backend is built alone")
@@ -50,7 +33,7 @@ function(overlapbench_choose_backend_sources list)
     list(FILTER sources EXCLUDE REGEX "kernels/cublaslt.*\\.cc$|comm/peer_copy\\.cc$")
     overlapbench_compile_kernels_as_cxx(${sources})
   endif()
-  if(overlapbench_with_cuda AND NCCL_LIBRARY AND NCCL_INCLUDE_DIR)
+  if(overlapbench_with_nccl)
     list(FILTER sources EXCLUDE REGEX "comm/no_nccl\\.cc$")
   else()
     list(FILTER sources EXCLUDE REGEX "comm/nccl_communicator\\.cc$")
@@ -82,18 +65,6 @@ function(overlapbench_combine_kernels list)
   set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
-# Lets a build without CUDA compile .cu files as C++.
-function(overlapbench_compile_kernels_as_cxx)
-  if(overlapbench_with_cuda)
-    return()
-  endif()
-  foreach(source IN LISTS ARGN)
-    if(source MATCHES "\\.cu$")
-      set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
-    endif()
-  endforeach()
-endfunction()
-
 # The runtime is linked statically, and the driver never (device/cuda/cuda_check.h), so that the program
 # starts where neither is installed. It does need the libraries it is linked to: libcublasLt, and
 # libnccl where that was found.
@@ -104,9 +75,8 @@ function(overlapbench_link_backend target)
   target_compile_definitions(${target} PUBLIC OVERLAPBENCH_WITH_CUDA)
   overlapbench_set_cuda_options(${target} PUBLIC)
   target_link_libraries(${target} PUBLIC CUDA::cudart_static CUDA::cublasLt)
-  if(NCCL_LIBRARY AND NCCL_INCLUDE_DIR)
-    target_link_libraries(${target} PUBLIC ${NCCL_LIBRARY})
-    target_include_directories(${target} SYSTEM PUBLIC ${NCCL_INCLUDE_DIR})
+  if(overlapbench_with_nccl)
+    target_link_libraries(${target} PUBLIC NCCL::nccl)
   endif()
 endfunction()
 
@@ -129,15 +99,17 @@ function(overlapbench_compile_for_library target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   overlapbench_set_cuda_options(${target} PRIVATE)
-  target_link_libraries(${target} PUBLIC overlapbench_flags)
+  target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:overlapbench_flags>)
 endfunction()
 
 function(overlapbench_set_cuda_options target scope)
   target_compile_options(${target} ${scope} $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
-  target_include_directories(${target} SYSTEM ${scope} ${CUDAToolkit_INCLUDE_DIRS})
+  target_include_directories(${target} SYSTEM ${scope}
+    "$<BUILD_INTERFACE:${CUDAToolkit_INCLUDE_DIRS}>")
   # Some toolkits keep CUPTI's headers apart. The library is opened at run time (device/cuda/cupti.h).
   if(CUDAToolkit_CUPTI_INCLUDE_DIR)
-    target_include_directories(${target} SYSTEM ${scope} ${CUDAToolkit_CUPTI_INCLUDE_DIR})
+    target_include_directories(${target} SYSTEM ${scope}
+      "$<BUILD_INTERFACE:${CUDAToolkit_CUPTI_INCLUDE_DIR}>")
   endif()
 endfunction()
 

@@ -90,18 +90,22 @@ class Launcher:
             text=True,
         )
 
-    def bench(self) -> list[str]:
-        """Return how ./bench starts the binary.
+    def build_folder(self) -> Path:
+        """Return the folder that the binary was built in, if this checkout has configured it.
 
-        In a folder that another repository has configured it would configure and build afresh, and
-        another's folder is not for tests to change.
+        In another one, ./bench and cmake would configure and build afresh, and another's folder is
+        not for tests to change.
         """
         folder = self.binary.parent
         cache = folder / "CMakeCache.txt"
         lines = cache.read_text().splitlines() if cache.exists() else []
         if f"CMAKE_HOME_DIRECTORY:INTERNAL={ROOT}" not in lines:
-            pytest.skip(f"./bench would configure {folder} afresh: it was not done from {ROOT}")
-        return [str(ROOT / "bench"), "--no-install", "--build-dir", str(folder)]
+            pytest.skip(f"{folder} would be configured afresh: it was not done from {ROOT}")
+        return folder
+
+    def bench(self) -> list[str]:
+        """Return how ./bench starts the binary."""
+        return [str(ROOT / "bench"), "--no-install", "--build-dir", str(self.build_folder())]
 
     @staticmethod
     def environment() -> dict[str, str]:

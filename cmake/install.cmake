@@ -1,0 +1,47 @@
+# What `cmake --install` installs.
+#
+# Of a wheel: the program and the libraries, where ./bench looks for them
+# (tools/overlapbench/installation.py). Else the program, the libraries, the headers, and the CMake
+# package with which other projects build a bench of their own (overlapbenchConfig.cmake.in).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(libraries overlapbench_library)
+if(overlapbench_with_cuda)
+  list(APPEND libraries overlapbench_kernels)
+endif()
+
+if(OVERLAPBENCH_SANITIZE)
+  install(CODE "message(FATAL_ERROR \"a build with sanitizers cannot be installed: use the preset release\")")
+elseif(SKBUILD)
+  install(TARGETS overlapbench RUNTIME DESTINATION overlapbench/suite/build/release)
+  install(TARGETS ${libraries} LIBRARY DESTINATION overlapbench/suite/build/release)
+else()
+  set(overlapbench_headers ${CMAKE_INSTALL_INCLUDEDIR}/overlapbench)
+  set(package ${CMAKE_INSTALL_LIBDIR}/cmake/overlapbench)
+  set_target_properties(overlapbench_core PROPERTIES EXPORT_NAME suite)
+  set_target_properties(overlapbench_main PROPERTIES EXPORT_NAME main)
+  set_target_properties(overlapbench_library PROPERTIES EXPORT_NAME measuring)
+  if(TARGET overlapbench_kernels)
+    set_target_properties(overlapbench_kernels PROPERTIES EXPORT_NAME kernels)
+  endif()
+  install(TARGETS overlapbench)
+  install(TARGETS overlapbench_core overlapbench_main ${libraries} EXPORT overlapbenchTargets
+    INCLUDES DESTINATION ${overlapbench_headers})
+  install(EXPORT overlapbenchTargets NAMESPACE overlapbench:: DESTINATION ${package})
+
+  # Under the paths by which sources include them. The catalog is compiled with the user's lists.
+  foreach(folder IN ITEMS device ranks workload kernels comm fixtures report benchmarks interface)
+    install(DIRECTORY ${folder} DESTINATION ${overlapbench_headers}
+      FILES_MATCHING PATTERN *.h PATTERN *.def PATTERN catalog.cc)
+  endforeach()
+
+  configure_package_config_file(cmake/overlapbenchConfig.cmake.in package/overlapbenchConfig.cmake
+    INSTALL_DESTINATION ${package} PATH_VARS overlapbench_headers)
+  write_basic_package_version_file(package/overlapbenchConfigVersion.cmake
+    COMPATIBILITY SameMinorVersion)
+  set(built ${CMAKE_CURRENT_BINARY_DIR}/package)
+  install(FILES ${built}/overlapbenchConfig.cmake ${built}/overlapbenchConfigVersion.cmake
+    cmake/add_bench.cmake cmake/dependencies.cmake cmake/enable_cuda.cmake cmake/FindNCCL.cmake
+    DESTINATION ${package})
+endif()
