@@ -511,3 +511,26 @@ def test_tuning_draws_no_charts(world: World, tmp_path: Path) -> None:
     assert outcome.status == 2
     assert outcome.lines == ["bench: --charts does not go with --tune; use --output FILE.json"]
     assert not outcome.calls("python")
+
+
+@pytest.mark.parametrize("script", ["bench", "check"])
+def test_a_symbolic_link_to_a_script_is_the_script(
+    world: World, tmp_path: Path, script: str
+) -> None:
+    near = world.repository / "near"
+    near.symlink_to(script)
+    far = tmp_path / "elsewhere" / "far"
+    far.parent.mkdir()
+    far.symlink_to("../repository/near")
+    outcome = world.run(str(far), "--help")
+    assert (outcome.status, outcome.lines) == (0, [])
+    assert outcome.output == world.run(script, "--help").output
+
+
+def test_a_symbolic_link_to_bench_measures(world: World, tmp_path: Path) -> None:
+    link = tmp_path / "measure"
+    link.symlink_to(world.repository / "bench")
+    outcome = world.run(str(link), "--backend=host", "--x")
+    assert outcome.status == 0
+    assert outcome.lines == ["measure: starting 2 rank(s), backend host"]
+    assert outcome.output == "[--backend=host][--x]"
