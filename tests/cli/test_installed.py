@@ -126,13 +126,14 @@ def test_a_missing_dependency_is_named(
     assert error.count("was not found") == 1
 
 
-def test_another_version_is_not_taken(prefix: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["0.0", "99.0"])
+def test_another_version_is_not_taken(prefix: Path, tmp_path: Path, version: str) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(own LANGUAGES NONE)\n"
-        "find_package(overlapbench 99.0 REQUIRED)\n"
+        f"find_package(overlapbench {version} REQUIRED)\n"
     )
     error = configure(tmp_path, tmp_path / "build", prefix)
-    assert 'compatible with requested version "99.0"' in " ".join(error.split())
+    assert f'compatible with requested version "{version}"' in " ".join(error.split())
 
 
 def test_a_bench_without_workloads_is_refused(prefix: Path, tmp_path: Path) -> None:
