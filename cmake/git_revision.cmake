@@ -1,8 +1,13 @@
-# Writes OUTPUT with VERSION and the git revision of SOURCE, if it changed. Outside a checkout (a tarball, a copied
-# tree) the environment variable OVERLAPBENCH_REVISION names it, else it is "unknown".
+# Writes OUTPUT with VERSION and the git revision of SOURCE, if it changed. An archive of a release names
+# it in the file REVISION (tools/release.sh). In another tree without a history, the environment variable
+# OVERLAPBENCH_REVISION names it, else it is "unknown".
 cmake_minimum_required(VERSION 3.25)
-execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12
-                OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(EXISTS ${SOURCE}/REVISION)
+  file(STRINGS ${SOURCE}/REVISION revision LIMIT_COUNT 1)
+else()
+  execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12
+                  OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
 if(NOT revision)
   set(revision $ENV{OVERLAPBENCH_REVISION})
 endif()

@@ -5,6 +5,7 @@ The example takes some 15 seconds to compile.
 """
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs/examples/own_workload"
 HEADERS = ("workload/workload.h", "device/launch.h", "fixtures/schedule.h", "benchmarks/scenario.h")
+(VERSION,) = re.findall(
+    r"^project\(overlapbench VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE
+)
 C_HEADERS = ("interface/overlapbench.h", "kernels/library/overlapbench_kernels.h")
 
 
@@ -64,11 +68,16 @@ def bench(
 
 def test_the_program_and_the_headers_are_installed(launcher: "Launcher", prefix: Path) -> None:
     program = type(launcher)(prefix / "bin/overlapbench", launcher.mpirun)
-    assert program.alone("--version").stdout == launcher.alone("--version").stdout
+    shown = program.alone("--version").stdout
+    assert shown == launcher.alone("--version").stdout
+    assert shown.startswith(f"overlapbench {VERSION} ")
     for header in (*HEADERS, *C_HEADERS):
         assert (prefix / "include/overlapbench" / header).is_file()
     (measuring,) = prefix.glob("lib*/liboverlapbench.so")
-    assert (measuring.parent / "cmake/overlapbench/overlapbenchConfig.cmake").is_file()
+    package = measuring.parent / "cmake/overlapbench"
+    assert (package / "overlapbenchConfig.cmake").is_file()
+    written = (package / "overlapbenchConfigVersion.cmake").read_text()
+    assert f'set(PACKAGE_VERSION "{VERSION}")' in written
 
 
 def test_an_installed_suite_names_no_folder_of_its_build(prefix: Path) -> None:
