@@ -102,7 +102,9 @@ def test_what_is_no_version_is_refused(repository: Path, bad: str) -> None:
     assert run("git", "status", "--porcelain", cwd=repository).stdout == ""
 
 
-def test_the_archive_has_the_revision_and_the_wheel_is_made_from_it(repository: Path) -> None:
+def test_the_archive_has_the_revision_and_the_wheel_is_made_from_it(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     release(repository, "name", "0.1.0")
     commit(repository)
     done = release(repository, "build")
@@ -111,8 +113,9 @@ def test_the_archive_has_the_revision_and_the_wheel_is_made_from_it(repository: 
     assert version((dist / "fake.whl").read_text()) == "0.1.0"
     sums = run("sha256sum", "--check", "SHA256SUMS", cwd=dist).stdout
     assert sums == "fake.whl: OK\noverlapbench-0.1.0.tar.gz: OK\n"
-    run("tar", "-xzf", "overlapbench-0.1.0.tar.gz", cwd=dist)
-    source = dist / "overlapbench-0.1.0"
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    run("tar", "-xzf", dist / "overlapbench-0.1.0.tar.gz", cwd=elsewhere)
+    source = elsewhere / "overlapbench-0.1.0"
     header = repository / "build/git_revision.h"
     variables = (f"-DSOURCE={source}", f"-DOUTPUT={header}", "-DVERSION=0.1.0")
     run("cmake", *variables, "-P", source / "cmake/git_revision.cmake", cwd=source)
