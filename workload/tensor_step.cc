@@ -42,16 +42,17 @@ class TensorStepWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    fingerprint_ = step_.output->Fingerprint(machine_, stream);
+    const std::uint64_t result = step_.output->Fingerprint(machine_, stream);
+    fingerprint_ = result;
     for (const Checked& before : checked_)
-      if (Now(stream, before.read) == before.bits) return before.verdict;
+      if (Now(stream, result, before.read) == before.bits) return before.verdict;
     HeldRows held(stream, machine_.timeout);
     const Verdict verdict = CheckSample(
         machine_.device, stream, step_.output->View(),
         [&](long row, long column) { return step_.expected(held, row, column); }, step_.tolerance,
         machine_.timeout);
     const std::vector<SharedTensor> read = held.tensors();
-    if (verdict.fault.empty()) checked_.push_back({read, Now(stream, read), verdict});
+    if (verdict.fault.empty()) checked_.push_back({read, Now(stream, result, read), verdict});
     return verdict;
   }
   [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
@@ -65,9 +66,9 @@ class TensorStepWorkload : public Workload {
   };
 
   [[nodiscard]] long rows() const { return step_.output->shape().rows; }
-  [[nodiscard]] std::vector<std::uint64_t> Now(Stream& stream,
+  [[nodiscard]] std::vector<std::uint64_t> Now(Stream& stream, std::uint64_t result,
                                                const std::vector<SharedTensor>& read) const {
-    std::vector<std::uint64_t> bits = {*fingerprint_};
+    std::vector<std::uint64_t> bits = {result};
     for (const SharedTensor& tensor : read) bits.push_back(tensor->Fingerprint(machine_, stream));
     return bits;
   }
