@@ -181,8 +181,10 @@ class PipelineSchedule {
     std::vector<std::size_t> after = {made};
     const std::vector<std::size_t>& own = computed_[rank];
     if (own.size() >= 2) after.push_back(own[own.size() - 2]);
-    schedule_.Add(Lane(shape_.RankOf(sender), work->name), work, {.part = part, .after = {made}});
-    return schedule_.Add(Lane(rank, work->name), work, {.part = part, .after = std::move(after)});
+    const std::size_t send = schedule_.Add(Lane(shape_.RankOf(sender), work->name), work,
+                                           {.part = part, .after = {made}});
+    return schedule_.Add(Lane(rank, work->name), work,
+                         {.part = part, .after = std::move(after), .meets = send});
   }
 
   std::size_t Lane(int rank, const std::string& what) {

@@ -167,6 +167,11 @@ class Events {
     return schedule_.steps()[mark - 1];
   }
 
+  // Of a step in this sample, the same on all ranks.
+  [[nodiscard]] std::uint64_t NumberOf(std::uint64_t mark) const {
+    return sample_ * schedule_.steps().size() + mark;
+  }
+
   // The arguments that say where an event belongs, and `more`. `mark`: of its step; 0 has none.
   [[nodiscard]] std::string About(std::uint64_t mark,
                                   const std::vector<std::string>& more = {}) const {
@@ -175,7 +180,7 @@ class Events {
     if (mark > 0) {
       members.push_back(Text("step", StepOf(mark).name));
       members.push_back(Text("lane", schedule_.lanes()[StepOf(mark).lane].name));
-      members.push_back(Count("External id", sample_ * schedule_.steps().size() + mark));
+      members.push_back(Count("External id", NumberOf(mark)));
     }
     members.insert(members.end(), more.begin(), more.end());
     return Object(members);
@@ -184,22 +189,29 @@ class Events {
   // What is recorded of work, a wait, a gate or a call alone.
   [[nodiscard]] std::vector<std::string> FactsOf(const Activity& activity,
                                                  const Track& track) const {
-    const std::string correlation = Count("correlation", activity.correlation);
     switch (activity.kind) {
       case ActivityKind::kGate:
         return {Text("class", "GATE")};
       case ActivityKind::kWait:
         return {Text("class", "WAIT")};
       case ActivityKind::kCall:
-        return {correlation};
+        return {Count("correlation", activity.correlation)};
       default:
-        return {Text("class", ToString(StepOf(activity.mark).work->work_class)),
-                Count("device", trace_.rank),
-                Count("stream", track.thread),
-                Count("bytes", activity.bytes),
-                Count("blocks", activity.blocks),
-                correlation};
+        return FactsOfWork(activity, track);
     }
+  }
+  [[nodiscard]] std::vector<std::string> FactsOfWork(const Activity& activity,
+                                                     const Track& track) const {
+    const WorkClass work_class = StepOf(activity.mark).work->work_class;
+    std::vector<std::string> facts = {
+        Text("class", ToString(work_class)), Count("device", trace_.rank),
+        Count("stream", track.thread),       Count("bytes", activity.bytes),
+        Count("blocks", activity.blocks),    Count("correlation", activity.correlation)};
+    if (work_class == WorkClass::kComm) {
+      const std::size_t first = schedule_.CommunicationOf(activity.mark - 1);
+      facts.push_back(Count("communication", NumberOf(first + 1)));
+    }
+    return facts;
   }
 
   void AddActivity(const Activity& activity) {

@@ -57,8 +57,9 @@ struct TwoRanks {
       schedule.AddLane({.name = "comm " + std::to_string(rank), .rank = rank});
     }
     const std::size_t made = schedule.Add(0, compute, {.engine = "sms"});
-    schedule.Add(1, transfer, {.after = {made}, .name = "send"});
-    const std::size_t received = schedule.Add(3, transfer, {.after = {made}, .name = "receive"});
+    const std::size_t sent = schedule.Add(1, transfer, {.after = {made}, .name = "send"});
+    const std::size_t received =
+        schedule.Add(3, transfer, {.after = {made}, .meets = sent, .name = "receive"});
     schedule.Add(2, compute, {.after = {received}, .engine = "sms"});
   }
 };
@@ -116,6 +117,30 @@ TEST(LanesOfRanks, WithoutCommunicationNothingCarriesAWait) {
   EXPECT_TRUE(comp.steps()[1].options.after.empty());
   const Schedule both = ranks.schedule.Only({WorkClass::kCompute, WorkClass::kComm});
   EXPECT_EQ(both.steps()[2].options.after, std::vector<std::size_t>{0});
+}
+
+TEST(LanesOfRanks, ASendAndItsReceiveAreOneCommunication) {
+  const TwoRanks ranks;
+  const Schedule& schedule = ranks.schedule;
+  for (const auto& [step, communication] : {std::pair(0, 0), {1, 1}, {2, 1}, {3, 3}})
+    EXPECT_EQ(schedule.CommunicationOf(step), communication);
+  const Schedule comm = schedule.Only({WorkClass::kComm});
+  EXPECT_EQ(comm.CommunicationOf(1), 0) << "the places of steps have changed";
+  EXPECT_NO_THROW(schedule.Only({WorkClass::kCompute}));
+}
+
+TEST(LanesOfRanks, OnlyCommunicationsOfDifferentRanksMeet) {
+  const auto meets = [](std::size_t lane, WorkClass work_class, std::size_t step) {
+    TwoRanks ranks;
+    ranks.schedule.AddLane({.name = "everywhere"});
+    ranks.schedule.Add(lane, WorkOfClass(work_class, "x"), {.meets = step});
+  };
+  EXPECT_NO_THROW(meets(3, WorkClass::kComm, 1));
+  EXPECT_THROW(meets(3, WorkClass::kComm, 0), Error) << "meets a computation";
+  EXPECT_THROW(meets(3, WorkClass::kComm, 2), Error) << "meets a step of its rank";
+  EXPECT_THROW(meets(3, WorkClass::kComm, 4), Error) << "meets a step that is not there";
+  EXPECT_THROW(meets(3, WorkClass::kCompute, 1), Error);
+  EXPECT_THROW(meets(4, WorkClass::kComm, 1), Error) << "of every rank";
 }
 
 TEST(LanesOfRanks, ComputationRunsBesideCommunicationOfItsOwnRank) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -141,6 +142,31 @@ TEST(TraceFile, AnArrowLeadsFromAStepToTheOneThatWaits) {
   EXPECT_LT(ends[0].At("ts").number, 1006250);  // inside the work
   EXPECT_EQ(ends[1].At("ts").number, 1006300);
   EXPECT_NE(ends[0].At("tid").number, ends[1].At("tid").number);
+}
+
+// The parts of one communication have its number, in the files of all ranks.
+TEST(TraceFile, CommunicationsHaveNumbers) {
+  RowTrace trace = TwoLanes();
+  Schedule& schedule = trace.run.schedule;
+  const Work sum = schedule.steps()[1].work;
+  const auto sender = schedule.AddLane({.name = "out", .rank = 0});
+  const auto receiver = schedule.AddLane({.name = "in", .rank = 1});
+  const auto sent = schedule.Add(sender, sum, {.name = "send"});
+  schedule.Add(receiver, sum, {.meets = sent, .name = "receive"});
+  for (const std::uint64_t mark : {3, 4})
+    trace.samples[0].activities.push_back({.mark = mark, .stream = mark, .begin_ms = 4});
+  trace.samples.resize(2, trace.samples[0]);
+  std::map<std::string, std::vector<double>> numbers;  // by step
+  for (const Json& event : EventsOf(trace)) {
+    if (event.At("ph").text != "X" || !event.At("args").Has("class")) continue;
+    const Json& args = event.At("args");
+    EXPECT_EQ(args.Has("communication"), args.At("class").text == "COMM");
+    if (args.Has("communication"))
+      numbers[args.At("step").text].push_back(args.At("communication").number);
+  }
+  EXPECT_EQ(numbers["sum"], (std::vector<double>{2, 6}));
+  EXPECT_EQ(numbers["send"], (std::vector<double>{3, 7}));
+  EXPECT_EQ(numbers["receive"], numbers["send"]);
 }
 
 TEST(TraceFile, AProfilerStepFollowsTheLastSample) {

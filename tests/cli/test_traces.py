@@ -3,10 +3,16 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from overlapbench.trace.files import read_rows
+from overlapbench.trace.model import Trace
+from overlapbench.trace.rules import Rules
+from overlapbench.trace.timeline import make_timeline
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
@@ -150,6 +156,53 @@ def test_a_step_that_waits_has_an_arrow(traced: Traced) -> None:
     for event in flows:
         tids[event["id"]].add(event["tid"])
     assert any(len(lanes) == 2 for lanes in tids.values())
+
+
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_ranks_wait_for_those_that_they_communicate_with(
+    launcher: "Launcher", tmp_path: Path, ranks: int
+) -> None:
+    done = launcher.run(
+        "--benchmark_filter=^(Pp/OneFOneB/Delay|Overlap/AllReduce.Gemm)",
+        "--budget_ms=1",
+        *("--axis", "cache=warm", "--axis", "microbatches=4"),
+        *("--axis", "bytes=12K", "--axis", "n=64", "--axis", "grid=2x2"),
+        f"--trace_out={tmp_path}",
+        ranks=ranks,
+        timeout_s=120,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = read_rows([str(tmp_path)], Rules())
+    (pipeline,) = (traces for row, traces in rows.items() if row.startswith("Pp/"))
+    (collective,) = (traces for row, traces in rows.items() if row.startswith("Overlap/"))
+    everyone = set(range(ranks))
+    assert {frozenset(found) for found in communicating(collective).values()} == {
+        frozenset(everyone)
+    }
+    pairs = [tuple(sorted(found)) for found in communicating(pipeline).values()]
+    # Activations and gradients of four micro-batches cross each link, in each sample.
+    links = [(rank, rank + 1) for rank in range(ranks - 1)]
+    assert Counter(pairs) == dict.fromkeys(links, 2 * 4 * SAMPLES)
+    timelines = [make_timeline(pipeline, step) for step in range(SAMPLES)]
+    # The last gradient to come has been through all stages.
+    assert any({bar.lane.rank for bar in one.path} == everyone for one in timelines)
+    for timeline in timelines:
+        waits = [link for link in timeline.links if link.in_communication]
+        assert waits
+        for link in waits:
+            assert abs(link.source.lane.rank - link.target.lane.rank) == 1
+            assert link.source.span.communication == link.target.span.communication
+
+
+def communicating(traces: Sequence[Trace]) -> dict[int, set[int]]:
+    """Return the ranks that each communication is of."""
+    found: dict[int, set[int]] = {}
+    for trace in traces:
+        assert trace.rank is not None
+        for span in trace.spans:
+            if span.communication is not None:
+                found.setdefault(span.communication, set()).add(trace.rank)
+    return found
 
 
 def test_every_row_has_shares_that_add_up(traced: Traced) -> None:

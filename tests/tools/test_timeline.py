@@ -116,6 +116,92 @@ def test_works_that_may_not_be_one_communication_are_each_rank_s_own(tmp_path: P
     assert "0 product" not in chain(of(tmp_path, joint(2, 0), twice))
 
 
+def pipeline(rank: int, *works: Json, arrows: Sequence[Json] = ()) -> Json:
+    """One rank of a schedule in which each rank has lanes, and so steps, of its own."""
+    for place, work in enumerate(works):
+        work["args"]["External id"] = 100 * rank + place
+    return recorded([*works, *arrows], rank=rank)
+
+
+def test_a_receive_waits_for_the_rank_that_sends_to_it(tmp_path: Path) -> None:
+    # Two pairs are at it at once, by steps of one name, and then rank 1 sends on to rank 2.
+    first, second, on = ({"communication": number} for number in (1, 3, 5))
+    files = [
+        pipeline(
+            0,
+            done("make", "COMP", "comp", 0, 2),
+            done("send", "COMM", "out", 2, 1, **first),
+            arrows=arrow(1, "comp", 2, "out", 2),
+        ),
+        pipeline(
+            1,
+            done("send", "COMM", "in", 0, 3, **first),
+            done("use", "COMP", "comp", 3, 3),
+            done("send", "COMM", "out", 6, 1, **on),
+            arrows=[*arrow(1, "in", 3, "comp", 3), *arrow(2, "comp", 6, "out", 6)],
+        ),
+        pipeline(
+            2,
+            done("make", "COMP", "comp", 0, 1),
+            done("send", "COMM", "out", 1, 1, **second),
+            done("send", "COMM", "in", 2, 5, **on),
+            done("use", "COMP", "comp", 7, 2),
+            arrows=[*arrow(1, "comp", 1, "out", 1), *arrow(2, "in", 7, "comp", 7)],
+        ),
+        pipeline(3, done("send", "COMM", "in", 0, 2, **second)),
+    ]
+    timeline = of(tmp_path, *files)
+    assert chain(timeline) == ["0 make", "0 send", "1 use", "1 send", "2 use"]
+    assert between_ranks(timeline) == [
+        ("0 out", "1 in", 2_000_000),
+        ("1 out", "2 in", 6_000_000),
+        ("2 out", "3 in", 1_000_000),
+    ]
+    assert path_parts(timeline) == {Class.COMP: 7_000_000, Class.COMM: 2_000_000, None: 0}
+
+
+def between_ranks(timeline: Timeline) -> list[tuple[str, str, int]]:
+    """Return the arrows between the parts of communications, by their targets, and when."""
+    links = [link for link in timeline.links if link.in_communication]
+    assert all(link.leaves_ns == link.reaches_ns for link in links)
+    return [
+        (
+            f"{link.source.lane.rank} {link.source.lane.name}",
+            f"{link.target.lane.rank} {link.target.lane.name}",
+            link.reaches_ns,
+        )
+        for link in links
+    ]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_a_collective_waits_for_the_last_rank_to_come(tmp_path: Path, ranks: int) -> None:
+    for last in range(ranks):
+        came_ms = [8.0 if rank == last else 2.0 + rank for rank in range(ranks)]
+        files = [joint(ms, rank, communication=7) for rank, ms in enumerate(came_ms)]
+        timeline = of(tmp_path, *files)
+        assert chain(timeline) == [f"{last} product", f"{last} sum"]
+        others = [rank for rank in range(ranks) if rank != last]
+        assert between_ranks(timeline) == [
+            (f"{last} comm", f"{rank} comm", 8_000_000) for rank in others
+        ]
+
+
+def test_ranks_that_come_within_a_hand_over_have_not_waited(tmp_path: Path) -> None:
+    for late_ms, waited in ((0.01, []), (0.011, [("1 comm", "0 comm", 2_011_000)])):
+        files = [joint(ms, rank, communication=7) for rank, ms in enumerate((2, 2 + late_ms))]
+        assert between_ranks(of(tmp_path, *files)) == waited
+
+
+def test_a_communication_without_all_its_parts_is_each_rank_s_own(tmp_path: Path) -> None:
+    # Of a send whose receiver's file is not there, and a part that was enqueued twice.
+    files = [joint(2 + rank, rank, communication=rank) for rank in range(3)]
+    assert chain(of(tmp_path, *files)) == ["2 product", "2 sum"]
+    twice = [done("sum", "COMM", "comm", t, 1, communication=7) for t in (0, 8)]
+    files = [joint(2, 0, communication=7), recorded(twice, rank=1)]
+    assert between_ranks(of(tmp_path, *files)) == []
+
+
 def test_a_send_that_was_over_did_not_wait_for_its_receiver(tmp_path: Path) -> None:
     send = [done("send", "COMM", "comm", 0, 1), done("next", "COMP", "comp", 1, 8)]
     ranks = [*send, *arrow(1, "comm", 1, "comp", 1)], [done("send", "COMM", "comm", 5, 1)]

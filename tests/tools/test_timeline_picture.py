@@ -70,6 +70,14 @@ def test_every_bar_is_a_span_at_its_times(tmp_path: Path) -> None:
     alt.VConcatChart.from_dict(spec)  # which checks it against the schema
 
 
+def test_an_arrow_between_ranks_is_at_the_moment_at_which_the_wait_ended(tmp_path: Path) -> None:
+    joint = {"communication": 1}
+    early, late = done("sum", "COMM", "c", 0, 5, **joint), done("sum", "COMM", "c", 4, 1, **joint)
+    spec = spec_of(tmp_path, recorded([early]), recorded([late], rank=1))
+    arrow = {"from": 4, "track": "rank 1 c", "reach": 4, "into": "rank 0 c"}
+    assert data(spec, 0, "rule", "arrow") == [arrow]
+
+
 def test_a_tooltip_tells_what_is_known(tmp_path: Path) -> None:
     work = done("s", "COMM", "comm", 0.25, 2, bytes=1 << 20, blocks=24)
     work["name"] = "ncclDevKernel"

@@ -154,6 +154,7 @@ class _Reader:
             category,
             step=str(args.get("step", "")),
             operation=_count(args.get("External id")),
+            communication=_count(args.get("communication")),
             bytes=_count(args.get("bytes")),
             blocks=_count(args.get("blocks", _product(args.get("grid")))),
         )

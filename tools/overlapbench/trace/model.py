@@ -49,6 +49,7 @@ class Span:
     launched_ns: int | None = None  # when the host's call returned; None where no call is known
     step: str = ""  # of a schedule of ours that this is work of, or waits for
     operation: int | None = None  # the same for all that one sample does for a step of ours
+    communication: int | None = None  # the same for all parts of one, on all ranks
     bytes: int | None = None  # that a copy or fill writes
     blocks: int | None = None  # of a kernel's grid
 

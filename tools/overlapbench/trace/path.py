@@ -5,15 +5,16 @@ had to wait for: what ran before it on its lane, what an arrow leads from, and w
 done before, on any stream. A communication of several ranks only begins when the last of them does,
 so there the path goes on at that rank.
 
-No file says which works of different ranks are one communication. They are taken for it if they are
-kernels of the same step of a schedule that all ranks run, and the first, second, third of it on
-each. Where each rank has a schedule of its own, as in a pipeline, the steps have the same name
-only; that is enough between two ranks, but of four, two pairs may be at it. Copies are each rank's
-own.
+Our files say which works of different ranks are one communication: a collective of all ranks, or
+a send and its receive. Several of one number are the first, second, third of it on each rank. Older
+files do not say it. There the kernels of one step of a schedule that all ranks run are one; or,
+where each rank has a schedule of its own, those of steps of one name, if there are but two ranks:
+of four, two pairs may be at it. Copies are each rank's own.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from overlapbench.trace.idle import HAND_OVER_NS
 from overlapbench.trace.model import Category, Class, Span, Trace
 
 Work = tuple[int, int]  # the place of a trace, and of a span in it
@@ -27,11 +28,7 @@ def longest_path(traces: Sequence[Trace], chosen: Sequence[Sequence[int]]) -> li
     """
     if any(trace.arrows is None for trace in traces) or not any(chosen):
         return []
-    spans = {
-        (rank, place): traces[rank].spans[place]
-        for rank, places in enumerate(chosen)
-        for place in places
-    }
+    spans = _spans(traces, chosen)
     earlier = _waited_for(traces, spans)
     parts = _communications(spans)
     path: dict[Work, Span] = {}
@@ -41,6 +38,31 @@ def longest_path(traces: Sequence[Trace], chosen: Sequence[Sequence[int]]) -> li
         path[work] = spans[work]
         work = _last([one for one in earlier[work] if one not in path], spans)
     return [*path][::-1]
+
+
+def waits_for_ranks(
+    traces: Sequence[Trace], chosen: Sequence[Sequence[int]]
+) -> list[tuple[Work, Work]]:
+    """Return who kept whom waiting within a communication: the part that began last, and another.
+
+    Ranks that come within a hand-over of each other have not waited.
+    """
+    spans = _spans(traces, chosen)
+    parts = _communications(spans)
+    found = []
+    for work, span in spans.items():
+        last = _last_to_begin(work, parts.get(work, ()), spans, ())
+        if spans[last].begin_ns - span.begin_ns > HAND_OVER_NS:
+            found.append((last, work))
+    return found
+
+
+def _spans(traces: Sequence[Trace], chosen: Sequence[Sequence[int]]) -> dict[Work, Span]:
+    return {
+        (rank, place): traces[rank].spans[place]
+        for rank, places in enumerate(chosen)
+        for place in places
+    }
 
 
 def _waited_for(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> dict[Work, list[Work]]:
@@ -75,14 +97,15 @@ def _last(works: Iterable[Work], spans: Mapping[Work, Span]) -> Work | None:
 
 def _communications(spans: Mapping[Work, Span]) -> dict[Work, Sequence[Work]]:
     """Return, for each communication of several ranks, the parts of all of them."""
-    ranks = {rank for rank, _ in spans}
-    steps: dict[object, dict[int, list[Work]]] = {}
+    is_pair = len({rank for rank, _ in spans}) == _PAIR
+    found: dict[object, dict[int, list[Work]]] = {}
     for work, span in spans.items():
         if span.step and span.kind is Class.COMM and span.category is Category.KERNEL:
-            step = (span.step, None if len(ranks) == _PAIR else span.operation)
-            steps.setdefault(step, {}).setdefault(work[0], []).append(work)
+            number = span.communication
+            key = (span.step, None if is_pair else span.operation) if number is None else number
+            found.setdefault(key, {}).setdefault(work[0], []).append(work)
     together: dict[Work, Sequence[Work]] = {}
-    for of_ranks in steps.values():
+    for of_ranks in found.values():
         if len({len(works) for works in of_ranks.values()}) == 1:
             for parts in zip(*of_ranks.values(), strict=True):
                 together |= dict.fromkeys(parts, parts)

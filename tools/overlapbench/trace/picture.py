@@ -224,9 +224,9 @@ class _Look:
 
     def _link(self, link: Link) -> Record:
         return {
-            "from": link.source.end_ns / 1e6,
+            "from": link.leaves_ns / 1e6,
             "track": self.scale.tracks[link.source.lane],
-            "reach": link.target.begin_ns / 1e6,
+            "reach": link.reaches_ns / 1e6,
             "into": self.scale.tracks[link.target.lane],
         }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from overlapbench.source import ResultError
 from overlapbench.trace.breakdown import Breakdown, break_down
 from overlapbench.trace.model import WORK, Class, Span, Trace, Window
-from overlapbench.trace.path import longest_path
+from overlapbench.trace.path import longest_path, waits_for_ranks
 from overlapbench.trace.windows import candidates
 
 MOST_ROWS = 12  # of a picture, or a page
@@ -48,11 +48,24 @@ class Bar:
 
 @dataclass(frozen=True)
 class Link:
-    """An arrow, or a piece of the longest path between two works."""
+    """An arrow, or a piece of the longest path between two works.
+
+    It leads from the end of one to the begin of the other; or, where they are parts of one
+    communication, from the begin of the one that came last to the other, which waits for it.
+    """
 
     source: Bar
     target: Bar
     on_path: bool
+    in_communication: bool = False
+
+    @property
+    def leaves_ns(self) -> int:
+        return self.source.begin_ns if self.in_communication else self.source.end_ns
+
+    @property
+    def reaches_ns(self) -> int:
+        return self.source.begin_ns if self.in_communication else self.target.begin_ns
 
 
 @dataclass(frozen=True)
@@ -114,7 +127,7 @@ def make_timeline(
         ranks[0].backend,
         lanes,
         sorted(bars.values(), key=lambda bar: (_natural(bar.lane), bar.begin_ns)),
-        _links(ranks, bars, path),
+        [*_links(ranks, bars, path), *(_joint_links(ranks, works, bars) if joint else ())],
         [bars[work] for work in path],
         _breakdowns(ranks, windows),
         _notes(ranks, joint),
@@ -207,6 +220,16 @@ def _links(
         Link(bars[source], bars[target], (source, target) in steps)
         for source, target in sorted(arrows | steps)
         if bars[source].lane != bars[target].lane
+    ]
+
+
+def _joint_links(
+    ranks: Sequence[Trace], works: Sequence[Sequence[int]], bars: Mapping[tuple[int, int], Bar]
+) -> list[Link]:
+    """Return who kept whom waiting within communications of several ranks."""
+    return [
+        Link(bars[last], bars[other], on_path=False, in_communication=True)
+        for last, other in waits_for_ranks(ranks, works)
     ]
 
 
