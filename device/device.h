@@ -37,6 +37,7 @@
 namespace overlapbench {
 
 class ActivityWatch;
+class GaugeWatch;
 class HostStream;
 
 enum class Backend : std::uint8_t { kHost, kCuda };
@@ -233,6 +234,8 @@ class Device {
   // Records what is enqueued from now on (activity.h). Throws Error with one line where nothing
   // can, or where another watch exists.
   virtual std::unique_ptr<ActivityWatch> WatchActivities() = 0;
+  // Reads the device's clock, power and links from now on (gauge_watch.h), as far as it tells them.
+  virtual std::unique_ptr<GaugeWatch> WatchGauges() = 0;
   [[nodiscard]] virtual DeviceUse Use() const = 0;
   // Facts about the device's environment for the JSON context: clocks, topology.
   [[nodiscard]] virtual std::map<std::string, std::string> Surroundings() const = 0;

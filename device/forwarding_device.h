@@ -7,6 +7,7 @@
 
 #include "device/activity.h"
 #include "device/device.h"
+#include "device/gauge_watch.h"
 
 namespace overlapbench {
 
@@ -43,6 +44,7 @@ class ForwardingDevice : public Device {
   }
   std::unique_ptr<ThrottleWatch> WatchThrottling() override { return device_->WatchThrottling(); }
   std::unique_ptr<ActivityWatch> WatchActivities() override { return device_->WatchActivities(); }
+  std::unique_ptr<GaugeWatch> WatchGauges() override { return device_->WatchGauges(); }
   [[nodiscard]] DeviceUse Use() const override { return device_->Use(); }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
     return device_->Surroundings();

@@ -10,16 +10,7 @@ PollingThrottleWatch::PollingThrottleWatch(std::shared_ptr<const ThrottleSource>
                                            std::chrono::milliseconds interval)
     : source_(std::move(source)), violation_at_begin_(source_->ThermalViolation()) {
   Look();
-  thread_ = std::thread([this, interval] { Poll(interval); });
-}
-
-PollingThrottleWatch::~PollingThrottleWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    stop_.notify_all();
-  }
-  thread_.join();
+  poller_.emplace(interval, [this] { Look(); });
 }
 
 // Asks without the lock, so that a slow driver does not hold up Reason().
@@ -29,15 +20,6 @@ void PollingThrottleWatch::Look() {
   const std::lock_guard lock(mutex_);
   ++looks_;
   for (const auto& reason : *reasons) ++seen_[reason];
-}
-
-void PollingThrottleWatch::Poll(std::chrono::milliseconds interval) {
-  std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, interval, [this] { return stopping_; })) {
-    lock.unlock();
-    Look();
-    lock.lock();
-  }
 }
 
 std::string PollingThrottleWatch::Reason() {

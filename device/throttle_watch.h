@@ -10,16 +10,15 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 
 #include "device/device.h"
+#include "device/poller.h"
 
 namespace overlapbench {
 
@@ -40,25 +39,19 @@ class PollingThrottleWatch : public ThrottleWatch {
   // Looks once before it returns.
   explicit PollingThrottleWatch(std::shared_ptr<const ThrottleSource> source,
                                 std::chrono::milliseconds interval = kInterval);
-  ~PollingThrottleWatch() override;
-  PollingThrottleWatch(const PollingThrottleWatch&) = delete;
-  PollingThrottleWatch& operator=(const PollingThrottleWatch&) = delete;
 
   // "hardware slowdown (3 of 40 looks), thermal violation (1.5 ms)"
   [[nodiscard]] std::string Reason() override;
 
  private:
   void Look();
-  void Poll(std::chrono::milliseconds interval);
 
   const std::shared_ptr<const ThrottleSource> source_;
   const std::optional<std::chrono::nanoseconds> violation_at_begin_;
   std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
   long looks_ = 0;
   std::map<std::string, long> seen_;  // in how many looks
-  std::thread thread_;
+  std::optional<Poller> poller_;
 };
 
 // Where nothing can tell.

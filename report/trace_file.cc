@@ -95,6 +95,7 @@ class Events {
               run.end_ms, About(key.first + 1));
     }
     AddFlows(runs);
+    for (const GaugeReading& reading : sample.gauges) AddGauge(reading);
     return std::exchange(text_, {});
   }
 
@@ -304,6 +305,13 @@ class Events {
         Member("ts", fmt::format("{:.3f}", Microseconds(at_ms)))};
     if (*phase == 'f') members.push_back(Text("bp", "e"));
     Add(members);
+  }
+
+  // Viewers draw the readings of one name as a track of the process.
+  void AddGauge(const GaugeReading& reading) {
+    Add({Text("ph", "C"), Text("name", reading.name), Count("pid", device()), Count("tid", 0),
+         Member("ts", fmt::format("{:.3f}", Microseconds(reading.at_ms))),
+         Member("args", Object({Member("value", fmt::format("{:.3f}", reading.value))}))});
   }
 
   void NameProcess(int process, const std::string& what) {

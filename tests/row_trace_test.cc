@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "backends.h"
+#include "device/forwarding_device.h"
 #include "fake_workload.h"
 #include "test_ranks.h"
 #include "workload/data.h"
@@ -181,6 +183,63 @@ TEST_P(RowTraceTest, AStreamingRunIsRecordedAsOftenAsItIsEnqueued) {
   // For one operation, as T is.
   EXPECT_NEAR(shares.at("traced_ms"), trace.row_breakdown.total_ms() / kTracedSamples / 20, 1e-6);
   EXPECT_NEAR(shares.at("trace_cost_pct"), 100 * (shares.at("traced_ms") / 0.16 - 1), 1e-6);
+}
+
+// Shows how often it was asked.
+class Asked : public GaugeSource {
+ public:
+  [[nodiscard]] GaugeLook LookAtGauges() const override {
+    return {.power_W = static_cast<double>(++asked_)};
+  }
+
+ private:
+  mutable std::atomic<int> asked_ = 0;
+};
+
+class DeviceWithGauges : public ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::unique_ptr<GaugeWatch> WatchGauges() override {
+    return std::make_unique<GaugeWatch>(std::make_shared<Asked>());
+  }
+};
+
+// Those of the sample that is thrown away go with it.
+TEST(RowTraceGauges, AreThoseOfTheirSamples) {
+  DeviceWithGauges device(OpenHostDevice(2));
+  Machine machine{device, TestRanks()};
+  const Work delay = DelayWork(machine, "delay", 20000us);
+  Session session(machine,
+                  {.name = "Family/Row",
+                   .settings = SettingsOf({ChoiceAxis("cache", "", {"warm"}, "warm"),
+                                           ChoiceAxis("cadence", "", {"isolated"}, "isolated")},
+                                          {}),
+                   .runs = [&] { return std::vector{SoloRun(delay, false)}; },
+                   .report = {}});
+  session.SetUp(true);
+  session.WarmUp();
+  const auto watch = device.WatchActivities();
+  const RowTrace trace = TraceRow(session, *watch);
+  double last = 1;  // the watch's first look was before the first sample
+  for (std::size_t i = 0; i < trace.samples.size(); ++i) {
+    const TracedSample& sample = trace.samples[i];
+    ASSERT_GE(sample.gauges.size(), 2U) << "in 20 ms";
+    for (const GaugeReading& reading : sample.gauges) {
+      EXPECT_STREQ(reading.name, "power_W");
+      EXPECT_GE(reading.at_ms, sample.moments.begin_ms);
+      if (i + 1 < trace.samples.size()) {
+        EXPECT_LT(reading.at_ms, trace.samples[i + 1].moments.begin_ms);
+      }
+      EXPECT_GT(reading.value, last) << "in the order of the looks, each once";
+      last = reading.value;
+    }
+  }
+}
+
+TEST_P(RowTraceTest, TheHostHasNoGauges) {
+  if (GetParam() == Backend::kCuda) GTEST_SKIP() << "as far as NVML has them";
+  Open(SoloRun(Delay("delay", WorkClass::kCompute, 5000us), false));
+  for (const TracedSample& sample : Trace().samples) EXPECT_TRUE(sample.gauges.empty());
 }
 
 // Up to 4 lanes and 15 steps of delays of all classes, the same on all ranks.

@@ -169,6 +169,22 @@ TEST(TraceFile, CommunicationsHaveNumbers) {
   EXPECT_EQ(numbers["receive"], numbers["send"]);
 }
 
+TEST(TraceFile, GaugesAreCounterTracks) {
+  RowTrace trace = TwoLanes();
+  trace.rank = 2;
+  trace.samples[0].gauges = {{"sm_clock_MHz", 3.5, 1980}, {"nvlink_sent_GBps", 4, 0.0625}};
+  const auto events = EventsOf(trace);
+  const auto clocks = Named(events, "sm_clock_MHz");
+  ASSERT_EQ(clocks.size(), 1U);
+  EXPECT_EQ(clocks[0].At("ph").text, "C");
+  EXPECT_EQ(clocks[0].At("pid").number, 4) << "the rank's device";
+  EXPECT_EQ(clocks[0].At("ts").number, 1003500) << "of the common clock";
+  EXPECT_EQ(clocks[0].At("args").At("value").number, 1980);
+  const auto sent = Named(events, "nvlink_sent_GBps");
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_NEAR(sent[0].At("args").At("value").number, 0.0625, 0.001);
+}
+
 TEST(TraceFile, AProfilerStepFollowsTheLastSample) {
   const auto events = EventsOf(TwoLanes());
   ASSERT_EQ(Named(events, "ProfilerStep#0").size(), 1U);

@@ -174,6 +174,9 @@ class CudaDevice : public Device {
     return std::make_unique<PollingThrottleWatch>(nvml_);
   }
   std::unique_ptr<ActivityWatch> WatchActivities() override { return WatchByCupti(log_); }
+  std::unique_ptr<GaugeWatch> WatchGauges() override {
+    return std::make_unique<GaugeWatch>(nvml_->available() ? nvml_ : nullptr);
+  }
   [[nodiscard]] DeviceUse Use() const override { return nvml_->Use(); }
 
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {

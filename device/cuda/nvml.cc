@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <climits>
 #include <vector>
 
 #include "device/cuda/nvml_api.h"
@@ -32,6 +33,29 @@ constexpr std::array<NamedClock, 2> kClocks = {
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 using GetViolationStatus = decltype(&nvmlDeviceGetViolationStatus);
 #pragma GCC diagnostic pop
+
+std::optional<double> ValueOf(const nvmlFieldValue_t& field) {
+  if (field.nvmlReturn != NVML_SUCCESS) return std::nullopt;
+  switch (field.valueType) {
+    case NVML_VALUE_TYPE_DOUBLE:
+      return field.value.dVal;
+    case NVML_VALUE_TYPE_UNSIGNED_INT:
+      return field.value.uiVal;
+    case NVML_VALUE_TYPE_UNSIGNED_LONG:
+      return static_cast<double>(field.value.ulVal);
+    case NVML_VALUE_TYPE_UNSIGNED_LONG_LONG:
+      return static_cast<double>(field.value.ullVal);
+    case NVML_VALUE_TYPE_SIGNED_LONG_LONG:
+      return static_cast<double>(field.value.sllVal);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<double> Times(std::optional<double> value, double factor) {
+  if (value) *value *= factor;
+  return value;
+}
 
 }  // namespace
 
@@ -85,6 +109,8 @@ class Nvml::Library {
           "nvmlDeviceGetComputeRunningProcesses_v3");
   const decltype(&nvmlDeviceGetNvLinkState) link_state =
       Find<decltype(&nvmlDeviceGetNvLinkState)>("nvmlDeviceGetNvLinkState");
+  const decltype(&nvmlDeviceGetFieldValues) field_values =
+      Find<decltype(&nvmlDeviceGetFieldValues)>("nvmlDeviceGetFieldValues");
 };
 
 Nvml::Nvml(const std::string& pci_bus_id) : library_(std::make_unique<Library>(pci_bus_id)) {}
@@ -113,6 +139,33 @@ std::optional<std::chrono::nanoseconds> Nvml::ThermalViolation() const {
     return std::nullopt;
   }
   return std::chrono::nanoseconds(time.violationTime);
+}
+
+GaugeLook Nvml::LookAtGauges() const {
+  constexpr double kWattsInMilliwatt = 1e-3;
+  constexpr double kBytesInKiB = 1024;
+  GaugeLook look;
+  if (!available()) return look;
+  unsigned clock_MHz = 0;
+  if (library_->clock != nullptr &&
+      library_->clock(library_->gpu, NVML_CLOCK_SM, &clock_MHz) == NVML_SUCCESS) {
+    look.sm_clock_MHz = clock_MHz;
+  }
+  // The counters' scope is a link, or all of them together; that of the power is the GPU (0).
+  std::array<nvmlFieldValue_t, 3> fields{};
+  auto& [power, sent, received] = fields;
+  power.fieldId = NVML_FI_DEV_POWER_INSTANT;
+  sent.fieldId = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX;
+  received.fieldId = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX;
+  sent.scopeId = received.scopeId = UINT_MAX;
+  if (library_->field_values == nullptr ||
+      library_->field_values(library_->gpu, fields.size(), fields.data()) != NVML_SUCCESS) {
+    return look;
+  }
+  look.power_W = Times(ValueOf(power), kWattsInMilliwatt);
+  look.nvlink_sent_bytes = Times(ValueOf(sent), kBytesInKiB);
+  look.nvlink_received_bytes = Times(ValueOf(received), kBytesInKiB);
+  return look;
 }
 
 DeviceUse Nvml::Use() const {

@@ -11,11 +11,12 @@
 #include <set>
 #include <string>
 
+#include "device/gauge_watch.h"
 #include "device/throttle_watch.h"
 
 namespace overlapbench {
 
-class Nvml : public ThrottleSource {
+class Nvml : public ThrottleSource, public GaugeSource {
  public:
   // `pci_bus_id` as cudaDeviceGetPCIBusId gives it.
   explicit Nvml(const std::string& pci_bus_id);
@@ -30,6 +31,10 @@ class Nvml : public ThrottleSource {
   // it by design, alone and overlapped alike.
   [[nodiscard]] std::optional<std::set<std::string>> Reasons() const override;
   [[nodiscard]] std::optional<std::chrono::nanoseconds> ThermalViolation() const override;
+
+  // Power is that of the moment; what nvmlDeviceGetPowerUsage gives is a mean over a second on most
+  // GPUs.
+  [[nodiscard]] GaugeLook LookAtGauges() const override;
 
   // Containers may hide the processes of others.
   [[nodiscard]] DeviceUse Use() const;

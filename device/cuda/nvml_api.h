@@ -8,6 +8,10 @@
 
 #if __has_include(<nvml.h>)
 #include <nvml.h>
+// Older headers do not have it. Drivers that do not know it refuse the field.
+#ifndef NVML_FI_DEV_POWER_INSTANT
+#define NVML_FI_DEV_POWER_INSTANT 186
+#endif
 #else
 
 // NOLINTBEGIN(readability-identifier-naming): the names are NVIDIA's.
@@ -18,6 +22,32 @@ enum nvmlReturn_t : unsigned { NVML_SUCCESS = 0, NVML_ERROR_INSUFFICIENT_SIZE = 
 enum nvmlClockType_t : unsigned { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
 enum nvmlEnableState_t : unsigned { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
 enum nvmlPerfPolicyType_t : unsigned { NVML_PERF_POLICY_THERMAL = 1 };
+
+enum nvmlValueType_t : unsigned {
+  NVML_VALUE_TYPE_DOUBLE = 0,
+  NVML_VALUE_TYPE_UNSIGNED_INT = 1,
+  NVML_VALUE_TYPE_UNSIGNED_LONG = 2,
+  NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3,
+  NVML_VALUE_TYPE_SIGNED_LONG_LONG = 4
+};
+
+union nvmlValue_t {
+  double dVal;
+  unsigned uiVal;
+  unsigned long ulVal;
+  unsigned long long ullVal;
+  long long sllVal;
+};
+
+struct nvmlFieldValue_t {
+  unsigned fieldId;
+  unsigned scopeId;     // of the field: a link, or UINT_MAX for all
+  long long timestamp;  // microseconds since 1970
+  long long latencyUsec;
+  nvmlValueType_t valueType;
+  nvmlReturn_t nvmlReturn;  // of this field alone
+  nvmlValue_t value;
+};
 
 struct nvmlProcessInfo_t {
   unsigned pid;
@@ -42,6 +72,9 @@ constexpr unsigned long long nvmlClocksThrottleReasonHwThermalSlowdown = 0x40;
 constexpr unsigned long long nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80;
 constexpr unsigned NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE = 80;
 constexpr unsigned NVML_NVLINK_MAX_LINKS = 18;
+constexpr unsigned NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX = 138;  // KiB
+constexpr unsigned NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX = 139;  // KiB
+constexpr unsigned NVML_FI_DEV_POWER_INSTANT = 186;              // milliwatts
 
 extern "C" {
 nvmlReturn_t nvmlInit_v2();
@@ -54,6 +87,7 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
                                                      nvmlProcessInfo_t* processes);
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link,
                                       nvmlEnableState_t* is_active);
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t* values);
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
                                                     unsigned long long* reasons);
 nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, nvmlPerfPolicyType_t policy,

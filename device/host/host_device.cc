@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "device/device.h"
+#include "device/gauge_watch.h"
 #include "device/host/host_memory.h"
 #include "device/host/host_stream.h"
 #include "device/throttle_watch.h"
@@ -113,6 +114,9 @@ class HostDevice : public Device {
   }
   std::unique_ptr<ActivityWatch> WatchActivities() override {
     return std::make_unique<HostActivityWatch>(log_);
+  }
+  std::unique_ptr<GaugeWatch> WatchGauges() override {
+    return std::make_unique<GaugeWatch>(nullptr);
   }
   // The cores' load says more (host_load.h).
   [[nodiscard]] DeviceUse Use() const override { return {}; }

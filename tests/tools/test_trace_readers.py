@@ -186,6 +186,15 @@ def test_the_steps_of_our_own_files_are_their_samples(tmp_path: Path) -> None:
     assert steps.total_ns == 9_000_000  # from before the gate to after the last work
 
 
+def test_counter_tracks_change_nothing(tmp_path: Path) -> None:
+    document = recorded([done("one", "COMP", "comp", 0, 2)])
+    (before,) = read(traces.write(tmp_path / "trace.json", document))
+    gauge = {"ph": "C", "name": "sm_clock_MHz", "pid": 0, "tid": 0, "ts": 99_000.5}
+    document["traceEvents"] += [gauge | {"args": {"value": value}} for value in (1980, 345.5)]
+    (after,) = read(traces.write(tmp_path / "trace.json", document))
+    assert after == before
+
+
 def test_a_fault_of_our_own_files_is_told(tmp_path: Path) -> None:
     (one,) = read(traces.write(tmp_path / "t.json", two_samples(fault="2 records\x1b were lost")))
     assert one.notes == ("its records have a fault, so do not trust it: 2 records\ufffd were lost",)

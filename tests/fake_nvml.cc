@@ -1,0 +1,50 @@
+#include "fake_nvml.h"
+
+#include <string>
+#include <tuple>
+
+namespace overlapbench {
+
+FakeNvml& TheFakeNvml() {
+  static FakeNvml fake;
+  return fake;
+}
+
+}  // namespace overlapbench
+
+using overlapbench::TheFakeNvml;
+
+namespace {
+constexpr auto kNotSupported = static_cast<nvmlReturn_t>(3);
+}  // namespace
+
+extern "C" {
+
+nvmlReturn_t nvmlInit_v2() { return NVML_SUCCESS; }
+nvmlReturn_t nvmlShutdown() { return NVML_SUCCESS; }
+
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, nvmlDevice_t* device) {
+  if (std::string(bus_id) != overlapbench::kFakeBusId) return kNotSupported;
+  *device = reinterpret_cast<nvmlDevice_t>(&TheFakeNvml());
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t /*device*/, nvmlClockType_t type,
+                                    unsigned* clock_MHz) {
+  if (type != NVML_CLOCK_SM || !TheFakeNvml().sm_clock_MHz) return kNotSupported;
+  *clock_MHz = *TheFakeNvml().sm_clock_MHz;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t /*device*/, int count,
+                                      nvmlFieldValue_t* values) {
+  for (int i = 0; i < count; ++i) {
+    nvmlFieldValue_t& field = values[i];
+    const auto found = TheFakeNvml().fields.find({field.fieldId, field.scopeId});
+    field.nvmlReturn = found == TheFakeNvml().fields.end() ? kNotSupported : NVML_SUCCESS;
+    if (found != TheFakeNvml().fields.end()) std::tie(field.valueType, field.value) = found->second;
+  }
+  return NVML_SUCCESS;
+}
+
+}  // extern "C"

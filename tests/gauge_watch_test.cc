@@ -1,0 +1,138 @@
+// What a watch of gauges returns, with a source that a test writes.
+#include "device/gauge_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends.h"
+#include "device/wait.h"
+
+namespace overlapbench {
+namespace {
+
+using std::chrono_literals::operator""h;
+using std::chrono_literals::operator""ms;
+
+constexpr auto kNever = 1h;
+
+// Shows a look after the other, and then always the last.
+class FakeSource : public GaugeSource {
+ public:
+  explicit FakeSource(std::vector<GaugeLook> looks) : shown_(std::move(looks)) {}
+
+  [[nodiscard]] GaugeLook LookAtGauges() const override {
+    const std::lock_guard lock(mutex_);
+    return shown_.at(std::min(looks_++, shown_.size() - 1));
+  }
+  [[nodiscard]] std::size_t looks() const {
+    const std::lock_guard lock(mutex_);
+    return looks_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::size_t looks_ = 0;
+  std::vector<GaugeLook> shown_;
+};
+
+std::shared_ptr<FakeSource> Source(std::vector<GaugeLook> looks) {
+  return std::make_shared<FakeSource>(std::move(looks));
+}
+
+// In their order, by name.
+using Readings = std::map<std::string, std::vector<GaugeReading>>;
+Readings ByName(const std::vector<GaugeReading>& all) {
+  Readings readings;
+  for (const GaugeReading& reading : all) readings[reading.name].push_back(reading);
+  return readings;
+}
+
+// The first look is that of the begin and the second that of the end.
+Readings TwoLooks(const GaugeLook& first, const GaugeLook& second) {
+  GaugeWatch watch(Source({first, second}), kNever);
+  return ByName(watch.Stop());
+}
+
+TEST(GaugeWatch, ReadsLevelsAtTheBeginAndAtTheEnd) {
+  const auto begin = std::chrono::steady_clock::now().time_since_epoch();
+  Readings readings =
+      TwoLooks({.sm_clock_MHz = 1980, .power_W = 120}, {.sm_clock_MHz = 1755, .power_W = 700.5});
+  const auto end = std::chrono::steady_clock::now().time_since_epoch();
+  EXPECT_EQ(readings.size(), 2U);
+  const auto& clocks = readings["sm_clock_MHz"];
+  ASSERT_EQ(clocks.size(), 2U);
+  EXPECT_EQ(clocks[0].value, 1980);
+  EXPECT_EQ(clocks[1].value, 1755);
+  EXPECT_LT(clocks[0].at_ms, clocks[1].at_ms);
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  EXPECT_GE(clocks[0].at_ms, Milliseconds(begin).count());
+  EXPECT_LE(clocks[1].at_ms, Milliseconds(end).count());
+  const auto& powers = readings["power_W"];
+  ASSERT_EQ(powers.size(), 2U);
+  EXPECT_EQ(powers[1].value, 700.5);
+  EXPECT_EQ(powers[1].at_ms, clocks[1].at_ms);
+}
+
+// 3 MB sent and 1 MB received between the looks.
+TEST(GaugeWatch, ARateIsThatUntilTheNextLook) {
+  Readings readings =
+      TwoLooks({.power_W = 1, .nvlink_sent_bytes = 5e6, .nvlink_received_bytes = 2e6},
+               {.power_W = 1, .nvlink_sent_bytes = 8e6, .nvlink_received_bytes = 3e6});
+  const auto& moments = readings["power_W"];
+  ASSERT_EQ(moments.size(), 2U);
+  const double seconds = (moments[1].at_ms - moments[0].at_ms) / 1000;
+  for (const auto& [name, gigabytes] :
+       {std::pair("nvlink_sent_GBps", 0.003), {"nvlink_received_GBps", 0.001}}) {
+    ASSERT_EQ(readings[name].size(), 1U) << name;
+    EXPECT_EQ(readings[name][0].at_ms, moments[0].at_ms);
+    EXPECT_NEAR(readings[name][0].value * seconds, gigabytes, 1e-9) << name;
+  }
+}
+
+TEST(GaugeWatch, WhatCannotBeReadHasNoReadings) {
+  EXPECT_TRUE(TwoLooks({}, {}).empty());
+  EXPECT_TRUE(TwoLooks({.nvlink_sent_bytes = 1}, {.nvlink_received_bytes = 2}).empty());
+  EXPECT_TRUE(TwoLooks({.nvlink_sent_bytes = 9}, {.nvlink_sent_bytes = 8}).empty())
+      << "the counter was reset";
+  const Readings readings = TwoLooks({.sm_clock_MHz = 1}, {.power_W = 2});
+  EXPECT_EQ(readings.size(), 2U);
+  EXPECT_EQ(readings.at("sm_clock_MHz").size(), 1U);
+}
+
+TEST(GaugeWatch, LooksAllTheTime) {
+  const auto source = Source({{.power_W = 1}, {.power_W = 2}, {.power_W = 3}, {.power_W = 4}});
+  GaugeWatch watch(source, 1ms);
+  ASSERT_TRUE(WaitUntil([&] { return source->looks() > 4; }, kPatience));
+  const auto powers = ByName(watch.Stop()).at("power_W");
+  ASSERT_EQ(powers.size(), source->looks());
+  for (std::size_t i = 0; i < powers.size(); ++i)
+    EXPECT_EQ(powers[i].value, std::min<std::size_t>(i + 1, 4));
+  EXPECT_TRUE(std::ranges::is_sorted(powers, {}, &GaugeReading::at_ms));
+}
+
+// A source must not be asked after its watch ended, nor be gone before.
+TEST(GaugeWatch, EndsAtOnceAndLetsItsSourceGo) {
+  auto source = Source({{}});
+  const std::weak_ptr<FakeSource> observed = source;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const GaugeWatch watch(std::move(source), kNever);
+    EXPECT_FALSE(observed.expired());
+  }
+  EXPECT_TRUE(observed.expired());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);
+}
+
+TEST(GaugeWatch, TheHostHasNoGauges) {
+  EXPECT_TRUE(OpenHostDevice(1)->WatchGauges()->Stop().empty());
+}
+
+}  // namespace
+}  // namespace overlapbench

@@ -1,0 +1,82 @@
+// What NVML's answers mean, with a library in its place (fake_nvml.h).
+#include "device/cuda/nvml.h"
+
+#include <gtest/gtest.h>
+
+#include <climits>
+
+#include "fake_nvml.h"
+
+namespace overlapbench {
+namespace {
+
+// The numbers of NVML's API reference.
+constexpr unsigned kPower = 186;
+constexpr unsigned kSent = 138;
+constexpr unsigned kReceived = 139;
+constexpr unsigned kGpu = 0;
+constexpr unsigned kAllLinks = UINT_MAX;
+
+class NvmlTest : public testing::Test {
+ protected:
+  void SetUp() override { TheFakeNvml() = {}; }
+
+  static void Set(unsigned field, unsigned scope, nvmlValueType_t type, nvmlValue_t value) {
+    TheFakeNvml().fields[{field, scope}] = {type, value};
+  }
+  static void SetLong(unsigned field, unsigned scope, unsigned long long value) {
+    Set(field, scope, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, {.ullVal = value});
+  }
+  [[nodiscard]] GaugeLook Look() const { return nvml_.LookAtGauges(); }
+
+  const Nvml nvml_{kFakeBusId};
+};
+
+TEST_F(NvmlTest, GaugesAreInTheirUnits) {
+  ASSERT_TRUE(nvml_.available());
+  TheFakeNvml().sm_clock_MHz = 1980;
+  Set(kPower, kGpu, NVML_VALUE_TYPE_UNSIGNED_INT, {.uiVal = 698'250});  // milliwatts
+  SetLong(kSent, kAllLinks, 3'000'000'000);                             // KiB
+  SetLong(kReceived, kAllLinks, 7);
+  SetLong(kSent, 0, 1);  // of one link
+  const GaugeLook look = Look();
+  EXPECT_EQ(look.sm_clock_MHz, 1980);
+  EXPECT_DOUBLE_EQ(look.power_W.value_or(0), 698.25);
+  EXPECT_EQ(look.nvlink_sent_bytes, 3e9 * 1024);
+  EXPECT_EQ(look.nvlink_received_bytes, 7 * 1024);
+}
+
+TEST_F(NvmlTest, AGaugeThatIsMissingTakesNoOtherAway) {
+  const GaugeLook none = Look();
+  EXPECT_FALSE(none.sm_clock_MHz || none.power_W || none.nvlink_sent_bytes ||
+               none.nvlink_received_bytes);
+  SetLong(kReceived, kAllLinks, 1);
+  const GaugeLook one = Look();
+  EXPECT_FALSE(one.sm_clock_MHz || one.power_W || one.nvlink_sent_bytes);
+  EXPECT_EQ(one.nvlink_received_bytes, 1024);
+  TheFakeNvml() = {.sm_clock_MHz = 345, .fields = {}};
+  EXPECT_EQ(Look().sm_clock_MHz, 345);
+}
+
+TEST_F(NvmlTest, AValueIsReadAsItsType) {
+  const auto power_W = [this](nvmlValueType_t type, nvmlValue_t value) {
+    Set(kPower, kGpu, type, value);
+    return Look().power_W;
+  };
+  EXPECT_EQ(power_W(NVML_VALUE_TYPE_DOUBLE, {.dVal = 2000}), 2);
+  EXPECT_EQ(power_W(NVML_VALUE_TYPE_UNSIGNED_INT, {.uiVal = 3000}), 3);
+  EXPECT_EQ(power_W(NVML_VALUE_TYPE_UNSIGNED_LONG, {.ulVal = 4000}), 4);
+  EXPECT_EQ(power_W(NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, {.ullVal = 5000}), 5);
+  EXPECT_EQ(power_W(NVML_VALUE_TYPE_SIGNED_LONG_LONG, {.sllVal = 6000}), 6);
+  EXPECT_EQ(power_W(static_cast<nvmlValueType_t>(99), {.ullVal = 7000}), std::nullopt);
+}
+
+TEST_F(NvmlTest, AnUnknownGpuHasNoGauges) {
+  TheFakeNvml().sm_clock_MHz = 1980;
+  const Nvml other("0000:00:02.0");
+  EXPECT_FALSE(other.available());
+  EXPECT_FALSE(other.LookAtGauges().sm_clock_MHz);
+}
+
+}  // namespace
+}  // namespace overlapbench
