@@ -1,38 +1,45 @@
 // TraceRange: a named range on a profiler's timeline, for as long as the object lives.
 //
-//   const TraceRange range("sample");               // looks the name up in a table
+//   const TraceRange range(RangeKind::kRun, "sample", number);
 //
-//   const TraceName launch("launch");               // registers the name once
-//   for (...) { const TraceRange range(launch); }   // no lookup: for loops of many short ranges
+// In builds with CUDA these are NVTX ranges, on both backends; in others they do nothing. As NVIDIA
+// recommends, they are in a domain of their own, "overlapbench", so that tools can tell them from
+// those of NCCL and cuBLAS; each has a category, which is its kind; names are registered strings,
+// since the same few come again and again; and a number is a payload, not a part of the name.
+// nsys can start a capture by name, and ncu choose kernels by it (docs/timelines.md):
 //
-// With CUDA these are NVTX ranges. Their names are registered strings, so that nsys can start a
-// capture by name:
-//   nsys profile --capture-range=nvtx --nvtx-capture=COMM ...
-// A phase's range is named COMP, COMM, MEM or sample; a benchmark's range has the benchmark's name.
-// Without CUDA they do nothing.
+//   nsys profile --capture-range=nvtx --nvtx-capture=sample@overlapbench ...
+//
+// Without a tool a range costs some nanoseconds: NVTX makes no domain, and no name is looked up.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace overlapbench {
 
-// A name that was registered with the profiler. Registering the same name again is harmless.
-class TraceName {
- public:
-  explicit TraceName(const std::string& name);
-
- private:
-  friend class TraceRange;
-  void* registered_ = nullptr;  // an nvtxStringHandle_t, which NVTX never frees
+enum class RangeKind : std::uint8_t {
+  kRow,   // of the measuring of a row
+  kRun,   // of a sample of a run
+  kComp,  // of the enqueueing of a step, by its class
+  kComm,
+  kMem,
+  kGate,  // in which the start gate is closed
+  kWait,  // in which the host waits for the device
 };
 
 class TraceRange {
  public:
-  explicit TraceRange(const TraceName& name);
-  explicit TraceRange(const std::string& name);
+  // `payload`: a count, of samples or of bytes.
+  TraceRange(RangeKind kind, const std::string& name,
+             std::optional<std::uint64_t> payload = std::nullopt);
   ~TraceRange();
   TraceRange(const TraceRange&) = delete;
   TraceRange& operator=(const TraceRange&) = delete;
+
+  // Whether a tool listens: what is costly to say need not be found out without one.
+  static bool IsHeard();
 };
 
 }  // namespace overlapbench

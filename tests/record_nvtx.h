@@ -1,0 +1,32 @@
+// A tool that listens to NVTX, for tests: a library that NVTX loads in the place of a profiler's,
+// where the environment names it (NVTX_INJECTION64_PATH), and that remembers what it was told.
+#pragma once
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace overlapbench {
+
+struct RecordedRange {
+  std::string name;
+  std::string category;
+  std::optional<std::uint64_t> payload;
+  std::size_t depth = 0;  // in how many other ranges
+};
+
+struct NvtxRecord {
+  std::vector<std::string> domains;
+  std::map<std::uint32_t, std::string> categories;
+  std::vector<std::string> registered;
+  std::vector<RecordedRange> ranges;  // by their begin
+  std::size_t open = 0;
+};
+
+NvtxRecord& TheNvtxRecord();
+
+}  // namespace overlapbench
