@@ -8,7 +8,7 @@ namespace {
 
 struct Gauge {
   const char* name;
-  std::optional<double> GaugeLook::* value;
+  std::optional<double> GaugeLook::* member;
 };
 constexpr std::array<Gauge, 2> kLevels = {
     {{"sm_clock_MHz", &GaugeLook::sm_clock_MHz}, {"power_W", &GaugeLook::power_W}}};
@@ -42,15 +42,18 @@ std::vector<GaugeReading> GaugeWatch::Stop() {
   std::vector<GaugeReading> readings;
   for (std::size_t i = 0; i < looks_.size(); ++i) {
     const auto& [at_ms, look] = looks_[i];
-    for (const auto& [name, value] : kLevels)
-      if (look.*value) readings.push_back({name, at_ms, *(look.*value)});
+    for (const auto& [name, member] : kLevels) {
+      const std::optional<double>& value = look.*member;
+      if (value) readings.push_back({name, at_ms, *value});
+    }
     if (i + 1 == looks_.size()) break;
     const auto& [next_ms, next] = looks_[i + 1];
-    for (const auto& [name, value] : kRates) {
+    for (const auto& [name, member] : kRates) {
+      const std::optional<double>& from = look.*member;
+      const std::optional<double>& to = next.*member;
       // A counter that was reset meanwhile says nothing.
-      if (!(look.*value) || !(next.*value) || *(next.*value) < *(look.*value) || next_ms <= at_ms)
-        continue;
-      const double bytes = *(next.*value) - *(look.*value);
+      if (!from || !to || *to < *from || next_ms <= at_ms) continue;
+      const double bytes = *to - *from;
       readings.push_back({name, at_ms, bytes / (next_ms - at_ms) * kGBpsFromBytesPerMs});
     }
   }

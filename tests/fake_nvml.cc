@@ -31,8 +31,9 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, nvmlDevice_t* 
 
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t /*device*/, nvmlClockType_t type,
                                     unsigned* clock_MHz) {
-  if (type != NVML_CLOCK_SM || !TheFakeNvml().sm_clock_MHz) return kNotSupported;
-  *clock_MHz = *TheFakeNvml().sm_clock_MHz;
+  const std::optional<unsigned> sm_clock_MHz = TheFakeNvml().sm_clock_MHz;
+  if (type != NVML_CLOCK_SM || !sm_clock_MHz) return kNotSupported;
+  *clock_MHz = *sm_clock_MHz;
   return NVML_SUCCESS;
 }
 

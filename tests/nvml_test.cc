@@ -68,6 +68,7 @@ TEST_F(NvmlTest, AValueIsReadAsItsType) {
   EXPECT_EQ(power_W(NVML_VALUE_TYPE_UNSIGNED_LONG, {.ulVal = 4000}), 4);
   EXPECT_EQ(power_W(NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, {.ullVal = 5000}), 5);
   EXPECT_EQ(power_W(NVML_VALUE_TYPE_SIGNED_LONG_LONG, {.sllVal = 6000}), 6);
+  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): a type that is yet to come.
   EXPECT_EQ(power_W(static_cast<nvmlValueType_t>(99), {.ullVal = 7000}), std::nullopt);
 }
 

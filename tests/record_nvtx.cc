@@ -9,15 +9,8 @@ NvtxRecord& TheNvtxRecord() {
 
 namespace {
 
-// A handle is the number of what it stands for, which counts from 1.
-template <class Handle>
-Handle HandleOf(std::size_t number) {
-  return reinterpret_cast<Handle>(number);
-}
-
 nvtxDomainHandle_t NVTX_API CreateDomain(const char* name) {
-  TheNvtxRecord().domains.emplace_back(name);
-  return HandleOf<nvtxDomainHandle_t>(TheNvtxRecord().domains.size());
+  return reinterpret_cast<nvtxDomainHandle_t>(&TheNvtxRecord().domains.emplace_back(name));
 }
 
 void NVTX_API NameCategory(nvtxDomainHandle_t /*domain*/, std::uint32_t category,
@@ -26,18 +19,16 @@ void NVTX_API NameCategory(nvtxDomainHandle_t /*domain*/, std::uint32_t category
 }
 
 nvtxStringHandle_t NVTX_API RegisterString(nvtxDomainHandle_t /*domain*/, const char* text) {
-  TheNvtxRecord().registered.emplace_back(text);
-  return HandleOf<nvtxStringHandle_t>(TheNvtxRecord().registered.size());
+  return reinterpret_cast<nvtxStringHandle_t>(&TheNvtxRecord().registered.emplace_back(text));
 }
 
 int NVTX_API Push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
   NvtxRecord& record = TheNvtxRecord();
   RecordedRange& range = record.ranges.emplace_back();
   const bool is_registered = attributes->messageType == NVTX_MESSAGE_TYPE_REGISTERED;
-  const bool is_of_domain = domain == HandleOf<nvtxDomainHandle_t>(1);
+  const bool is_of_domain = domain == reinterpret_cast<nvtxDomainHandle_t>(&record.domains.front());
   if (is_registered && is_of_domain)
-    range.name =
-        record.registered.at(reinterpret_cast<std::size_t>(attributes->message.registered) - 1);
+    range.name = *reinterpret_cast<const std::string*>(attributes->message.registered);
   range.category = record.categories[attributes->category];
   if (attributes->payloadType == NVTX_PAYLOAD_TYPE_UNSIGNED_INT64)
     range.payload = attributes->payload.ullValue;

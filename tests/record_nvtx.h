@@ -5,6 +5,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,9 +21,10 @@ struct RecordedRange {
 };
 
 struct NvtxRecord {
-  std::vector<std::string> domains;
+  // Handles point into these.
+  std::deque<std::string> domains;
+  std::deque<std::string> registered;
   std::map<std::uint32_t, std::string> categories;
-  std::vector<std::string> registered;
   std::vector<RecordedRange> ranges;  // by their begin
   std::size_t open = 0;
 };
