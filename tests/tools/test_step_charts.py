@@ -1,12 +1,15 @@
-"""The chart of training steps: what they expose, in parts that add up."""
+"""The charts of training steps: bubbles, layers against tokens, buckets, and what steps expose."""
 
+import json
 from collections.abc import Sequence
 
 import pytest
 
 import samples
+from overlapbench.chart import draw_charts
+from overlapbench.result import parse_result
 from samples import Json
-from test_chart import draw, records
+from test_chart import axis, draw, records, texts
 
 
 def bars_of(rows: Sequence[Json]) -> list[Json]:
@@ -65,3 +68,122 @@ def test_layers_and_pipelines_have_charts_of_their_own() -> None:
         full_name = f"{name}/tokens:1/cache:cold"
         rows.append(rows[0] | {"name": full_name, "run_name": full_name})
     assert len(bars_of(rows)) == shown
+
+
+def test_bubbles_stand_beside_their_formula() -> None:
+    rows = samples.bubbles()
+    figures = ("bubble_share", "formula_bubble_share")
+    drawn = records(draw(samples.document(rows))["bubbles"], "bubble_share")
+    assert {r["name"]: (r["microbatches"], *(r[key] for key in figures)) for r in drawn} == {
+        row["name"]: (int(axis(row["name"], "microbatches")), *(row[key] for key in figures))
+        for row in rows
+    }
+    assert {record["series"] for record in drawn} == {
+        "GPipe",
+        "OneFOneB",
+        "Interleaved · virtual 2",
+    }
+
+
+def test_of_several_numbers_of_chunks_the_fastest_is_drawn() -> None:
+    rows = samples.layers()
+    rows[0] |= {"valid": 0.0, "label": "throttled"}  # two chunks of 256 tokens, the faster ones
+    drawn = records(draw(samples.document(rows))["tokens"], "time_ms")
+    assert {record["panel"] for record in drawn} == {
+        f"{operation} · {model}"
+        for operation in ("ColumnParallel", "RowParallel")
+        for model in ("llama8b", "llama70b")
+    }
+    part = [record for record in drawn if record["panel"] == "ColumnParallel · llama8b"]
+    wanted = [rows[place] for place in (0, 1, 3, 5)]
+    assert [(r["name"], r["tokens"], r["time_ms"], r["trusted"]) for r in part] == [
+        (row["name"], int(axis(row["name"], "tokens")), row["real_time"], row["valid"] == 1)
+        for row in wanted
+    ]
+    assert all(
+        record[key] == row[key]
+        for record, row in zip(part, wanted, strict=True)
+        for key in ("sequential_ms", "bound_ms", "speedup")
+    )
+    assert [record["label"] for record in part] == ["2: 1.10×", *["4: 1.10×"] * 3]
+
+
+def test_a_layer_that_chose_its_chunks_is_labelled_with_them() -> None:
+    row = samples.layers()[1]
+    name = row["name"].replace("/chunks:4/", "/chunks:auto/")
+    row |= {"name": name, "run_name": name, "chunks": 8.0}
+    drawn = records(draw(samples.document([row]))["tokens"], "time_ms")
+    assert [record["label"] for record in drawn] == ["8: 1.10×"]
+
+
+def peers_of_layers() -> list[samples.Json]:
+    """Make PyTorch's times of two of the layers, and of one that the suite has no row of."""
+    return [
+        samples.row(
+            f"Comm/{operation}/peer:{peer}/model:{model}/tokens:1024/cache:cold", real_time=time_ms
+        )
+        for peer, time_ms in (("sequence", 1.25), ("fused", 1.0625))
+        for operation, model in (
+            ("ColumnParallel", "llama8b"),
+            ("RowParallel", "llama70b"),
+            ("RowParallel", "small"),
+        )
+    ]
+
+
+def test_peers_of_layers_are_curves_beside_the_suites() -> None:
+    rows = [*samples.layers(), *peers_of_layers()]
+    chart = draw(samples.document(rows))["tokens"]
+    drawn = records(chart, "time_ms")
+    peers = [r for r in drawn if r["series"].startswith("PyTorch")]
+    assert sorted((r["panel"], r["series"], r["tokens"], r["time_ms"]) for r in peers) == [
+        ("ColumnParallel · llama8b", "PyTorch fused", 1024, 1.0625),
+        ("ColumnParallel · llama8b", "PyTorch sequence", 1024, 1.25),
+        ("RowParallel · llama70b", "PyTorch fused", 1024, 1.0625),
+        ("RowParallel · llama70b", "PyTorch sequence", 1024, 1.25),
+    ]
+    assert {r["series"] for r in drawn if "bound_ms" in r} == {"copy"}
+    assert "label" not in texts(chart.spec, "field")
+    assert "tokens" not in draw(samples.document(peers_of_layers()))
+
+
+def test_where_each_family_has_its_own_chart_peers_stay_beside_what_they_are_peers_of() -> None:
+    rows = [*samples.layers(), *peers_of_layers(), *samples.steps()]
+    result = parse_result("run.json", json.dumps(samples.document(rows)))
+    charts = draw_charts([result], "", one_family_each=True)
+    assert [chart.name for chart in charts] == [
+        *("tokens", "steps-Fsdp", "steps-Tp-Block", "steps-Layers"),
+    ]
+    assert "PyTorch fused" in {record["series"] for record in records(charts[0], "time_ms")}
+
+
+def test_transports_of_layers_are_curves_without_labels() -> None:
+    rows = samples.layers()
+    others = [row | {"name": row["name"].replace("/transport:copy", "")} for row in rows]
+    others = [row | {"run_name": row["name"]} for row in others]
+    chart = draw(samples.document([*rows, *others]))["tokens"]
+    drawn = records(chart, "time_ms")
+    assert {record["series"] for record in drawn} == {"copy", "nccl"}
+    assert "label" not in texts(chart.spec, "field")
+    assert "label" in texts(draw(samples.document(rows))["tokens"].spec, "field")
+
+
+def test_buckets_show_what_is_exposed_by_each_transport() -> None:
+    rows = samples.buckets()
+    drawn = records(draw(samples.document(rows))["buckets"], "bucket_bytes")
+    assert {(r["name"], r["exposed_comm_ms"], r["series"]) for r in drawn} == {
+        (row["name"], row["exposed_comm_ms"], "copy" if "copy" in row["name"] else "nccl")
+        for row in rows
+    }
+    for record in drawn:
+        assert record["predicted_ms"] == pytest.approx(0.75 * record["exposed_comm_ms"])
+    (only,) = records(draw(samples.document(rows[:1]))["buckets"], "bucket_bytes")
+    assert only["series"] == "in buckets", "there is no other transport to tell it from"
+
+
+def test_the_axis_of_buckets_holds_their_intervals() -> None:
+    document = samples.with_intervals(samples.stated(samples.document(samples.buckets())), 0.5)
+    chart = draw(document)["buckets"]
+    highest = max(record["exposed_comm_ms_high"] for record in records(chart, "exposed_comm_ms"))
+    (top,) = {mark["encoding"]["y"]["scale"]["domain"][1] for mark in chart.spec["layer"]}
+    assert top >= highest
