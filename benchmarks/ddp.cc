@@ -179,9 +179,9 @@ Family DdpBuckets() {
           .counters = {{"step_overhead_pct", "%", kLower, Range::kSigned, "overhead",
                         "100 x (T / its computation alone - 1)"}},
           .scenarios = [](const Catalog& catalog) {
-            return OverTransports(catalog, [&](const auto& transport, const auto& transports) {
-              return Buckets(catalog, transport, transports);
-            });
+            return OverTransports(catalog, {[&](const auto& transport, const auto& transports) {
+                                    return Buckets(catalog, transport, transports);
+                                  }});
           }};
 }
 

@@ -202,9 +202,9 @@ Family FsdpPrefetch() {
           .counters = {{"unsharded_bytes", "B", kLower, Range::kNotNegative, "unsharded",
                         "memory for whole layers: gathered weights, and gradients in flight"}},
           .scenarios = [](const Catalog& catalog) {
-            return OverTransports(catalog, [&](const auto& transport, const auto& transports) {
-              return PrefetchScenario(catalog, transport, transports);
-            });
+            return OverTransports(catalog, {[&](const auto& transport, const auto& transports) {
+                                    return PrefetchScenario(catalog, transport, transports);
+                                  }});
           }};
 }
 

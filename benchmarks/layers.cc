@@ -224,13 +224,12 @@ Family Layers() {
           .lead = {"time", "speedup", "pct_of_bound", "exposed_comm_ms", "interference_ms",
                    "sync_cost_ms"},
           .scenarios = [](const Catalog& catalog) {
-            const auto transports = std::make_shared<Transports>(catalog.machine);
-            std::vector<Scenario> scenarios;
+            std::vector<MakeOver> forms;
             for (const Form& form : Forms())
-              for (const std::string& transport : TrainingTransports(catalog))
-                scenarios.push_back(
-                    WithPriority(catalog, FormScenario(catalog, form, transport, transports)));
-            return scenarios;
+              forms.push_back([&, form](const auto& transport, const auto& transports) {
+                return FormScenario(catalog, form, transport, transports);
+              });
+            return OverTransports(catalog, forms);
           }};
 }
 

@@ -220,9 +220,9 @@ Family MoeDispatchCombine() {
                    {"padding_pct", "%", kNeither, Range::kNotNegative, "padding",
                     "share of the dispatched rows that hold no token"}},
       .scenarios = [](const Catalog& catalog) {
-        return OverTransports(catalog, [&](const auto& transport, const auto& transports) {
-          return DispatchCombine(catalog, transport, transports);
-        });
+        return OverTransports(catalog, {[&](const auto& transport, const auto& transports) {
+                                return DispatchCombine(catalog, transport, transports);
+                              }});
       }};
 }
 

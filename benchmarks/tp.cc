@@ -300,14 +300,12 @@ Family Tp() {
           .counters = {{"chunks", "", kNeither, Range::kPositive, "chunks",
                         "into which the tokens were cut; with chunks:auto the fastest number"}},
           .scenarios = [](const Catalog& catalog) {
-            const auto transports = std::make_shared<Transports>(catalog.machine);
-            std::vector<Scenario> scenarios;
-            for (const Form& form : kForms) {
-              for (const std::string& transport : TrainingTransports(catalog))
-                scenarios.push_back(
-                    WithPriority(catalog, FormScenario(catalog, form, transport, transports)));
-            }
-            return scenarios;
+            std::vector<MakeOver> forms;
+            for (const Form& form : kForms)
+              forms.push_back([&](const auto& transport, const auto& transports) {
+                return FormScenario(catalog, form, transport, transports);
+              });
+            return OverTransports(catalog, forms);
           }};
 }
 

@@ -343,13 +343,12 @@ Scenario StepThrough(Passes passes, const Catalog& catalog, const std::string& t
 }
 
 std::vector<Scenario> Scenarios(const Catalog& catalog) {
-  const auto transports = std::make_shared<Transports>(catalog.machine);
-  std::vector<Scenario> scenarios;
+  std::vector<MakeOver> forms;
   for (const Passes passes : {Passes::kForward, Passes::kForwardBackward})
-    for (const std::string& transport : TrainingTransports(catalog))
-      scenarios.push_back(
-          WithPriority(catalog, StepThrough(passes, catalog, transport, transports)));
-  return scenarios;
+    forms.push_back([&, passes](const auto& transport, const auto& transports) {
+      return StepThrough(passes, catalog, transport, transports);
+    });
+  return OverTransports(catalog, forms);
 }
 
 }  // namespace

@@ -72,18 +72,15 @@ Scenario WithPriority(const Catalog& catalog, Scenario scenario) {
   return scenario;
 }
 
-std::vector<std::string> TrainingTransports(const Catalog& catalog) {
-  if (catalog.on_host()) return {"mpi"};
-  return {"nccl", "copy"};
-}
-
-std::vector<Scenario> OverTransports(
-    const Catalog& catalog,
-    const std::function<Scenario(const std::string&, const std::shared_ptr<Transports>&)>& make) {
+std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms) {
   const auto transports = std::make_shared<Transports>(catalog.machine);
+  const std::vector<std::string> names = catalog.on_host()
+                                             ? std::vector<std::string>{"mpi"}
+                                             : std::vector<std::string>{"nccl", "copy"};
   std::vector<Scenario> scenarios;
-  for (const std::string& transport : TrainingTransports(catalog))
-    scenarios.push_back(WithPriority(catalog, make(transport, transports)));
+  for (const MakeOver& make : forms)
+    for (const std::string& transport : names)
+      scenarios.push_back(WithPriority(catalog, make(transport, transports)));
   return scenarios;
 }
 

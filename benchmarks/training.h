@@ -42,12 +42,11 @@ Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
                           std::vector<Axis> axes);
 // The same with the axis comm_priority, of the lanes that only communicate.
 Scenario WithPriority(const Catalog& catalog, Scenario scenario);
-// The transports that training steps are measured over by default.
-std::vector<std::string> TrainingTransports(const Catalog& catalog);
-// A scenario over each of them; all of them share their connections.
-std::vector<Scenario> OverTransports(
-    const Catalog& catalog,
-    const std::function<Scenario(const std::string&, const std::shared_ptr<Transports>&)>& make);
+// A scenario of each form over each transport that training steps are measured over by default,
+// with comm_priority; all of them share their connections.
+using MakeOver =
+    std::function<Scenario(const std::string& transport, const std::shared_ptr<Transports>&)>;
+std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms);
 
 // The sizes of transformer layers: those of Llama 3 (A. Grattafiori et al., The Llama 3 Herd of
 // Models, 2024), and one for the host backend.
