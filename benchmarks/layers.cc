@@ -226,7 +226,7 @@ Family Layers() {
           .scenarios = [](const Catalog& catalog) {
             std::vector<MakeOver> forms;
             for (const Form& form : Forms())
-              forms.push_back([&, form](const auto& transport, const auto& transports) {
+              forms.emplace_back([&, form](const auto& transport, const auto& transports) {
                 return FormScenario(catalog, form, transport, transports);
               });
             return OverTransports(catalog, forms);

@@ -302,7 +302,7 @@ Family Tp() {
           .scenarios = [](const Catalog& catalog) {
             std::vector<MakeOver> forms;
             for (const Form& form : kForms)
-              forms.push_back([&](const auto& transport, const auto& transports) {
+              forms.emplace_back([&](const auto& transport, const auto& transports) {
                 return FormScenario(catalog, form, transport, transports);
               });
             return OverTransports(catalog, forms);

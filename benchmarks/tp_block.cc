@@ -345,7 +345,7 @@ Scenario StepThrough(Passes passes, const Catalog& catalog, const std::string& t
 std::vector<Scenario> Scenarios(const Catalog& catalog) {
   std::vector<MakeOver> forms;
   for (const Passes passes : {Passes::kForward, Passes::kForwardBackward})
-    forms.push_back([&, passes](const auto& transport, const auto& transports) {
+    forms.emplace_back([&, passes](const auto& transport, const auto& transports) {
       return StepThrough(passes, catalog, transport, transports);
     });
   return OverTransports(catalog, forms);
