@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,7 @@ void ExpectEndsAtOnceAndLetsItsSourceGo(std::shared_ptr<Source> source) {
   {
     const Watch watch(std::move(source), kNever);
     EXPECT_FALSE(observed.expired());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // its thread waits by now
   }
   EXPECT_TRUE(observed.expired());
   EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);
