@@ -89,8 +89,8 @@ TEST(ShardedSteps, OverwriteNothingThatIsStillNeeded) {
     };
     for (const Schedule::Step& step : schedule.steps()) {
       const long part = step.options.part.index;
-      if (step.work->name == "backward" && part >= 2) {
-        EXPECT_TRUE(waits_for(step, "scatter", part - 2)) << part;
+      if (step.work->name == "backward" && part >= 3) {
+        EXPECT_TRUE(waits_for(step, "scatter", part - 3)) << part;
       }
       if (const long use = part - prefetch - 1; step.work->name == "gather" && use >= 0) {
         EXPECT_TRUE(waits_for(step, use < 4 ? "forward" : "backward", use % 4)) << part;
@@ -99,9 +99,9 @@ TEST(ShardedSteps, OverwriteNothingThatIsStillNeeded) {
   }
 }
 
-// Of layers of 48 x 48 in float32: those gathered, and two in flight.
+// Of layers of 48 x 48 in float32: those gathered, and three in flight.
 TEST(ShardedSteps, SayWhatEachDepthTakes) {
-  for (const auto& [prefetch, layers] : {std::pair("0", 3), std::pair("1", 4), std::pair("3", 6)}) {
+  for (const auto& [prefetch, layers] : {std::pair("0", 4), std::pair("1", 5), std::pair("3", 7)}) {
     ScenarioReport row("Fsdp/Prefetch", Sharded(prefetch));
     EXPECT_DOUBLE_EQ(row.Report(EachTook(row, 1)).counters.at("unsharded_bytes"),
                      layers * 48 * 48 * 4);
