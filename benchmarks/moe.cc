@@ -80,7 +80,13 @@ MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Setting
     const long rows = routing->rows() / microbatches;
     std::vector<TensorCall> calls;
     for (long i = 0; i < microbatches; ++i)
-      calls.push_back({Operation::kAllToAll, from, to, i * rows, i * rows, rows});
+      calls.push_back({.operation = Operation::kAllToAll,
+                       .send = from,
+                       .receive = to,
+                       .send_row = i * rows,
+                       .receive_row = i * rows,
+                       .rows = rows,
+                       .own_stays = true});
     return works.Move(name + suffix, calls, {2 * copies.bytes()});
   };
   constexpr std::size_t kTableEntry = sizeof(std::int32_t) + sizeof(float);

@@ -57,7 +57,9 @@ struct CollectiveCall {
   long segment = 0;         // count / ranks
   Element element = Element::kFloat32;
   int shift = 1;  // of kShiftRing, below the number of ranks
-  int peer = 0;   // of a send or receive
+  // Of kAllToAll: nothing moves within a rank. Its own segment of `receive` is left alone.
+  bool own_stays = false;
+  int peer = 0;  // of a send or receive
 };
 
 class Communicator {

@@ -7,6 +7,7 @@
 // Making a communicator does not wait for other ranks: MPI's exists from the start
 // (Ranks::traffic).
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -120,10 +121,30 @@ class MpiCommunicator : public Communicator {
   }
 
   void AllToAll(Stream& stream, const CollectiveCall& c) {
+    if (c.own_stays) return AllToAllOthers(stream, c);
     Run(stream, "MPI_Ialltoall", [=, this](MPI_Request* request) {
       const int elements = CheckedCount(c.segment);
       MPI_CHECK(MPI_Ialltoall(c.send, elements, TypeOf(c.element), c.receive, elements,
                               TypeOf(c.element), communicator_, request));
+    });
+  }
+
+  // The counts must live as long as the operation.
+  void AllToAllOthers(Stream& stream, const CollectiveCall& c) {
+    struct Segments {
+      std::vector<int> counts;
+      std::vector<int> begins;
+    };
+    const auto segments = std::make_shared<Segments>();
+    for (int peer = 0; peer < size(); ++peer) {
+      segments->counts.push_back(peer == rank() ? 0 : CheckedCount(c.segment));
+      segments->begins.push_back(CheckedCount(peer * c.segment));
+    }
+    Run(stream, "MPI_Ialltoallv", [=, this](MPI_Request* request) {
+      const auto& [counts, begins] = *segments;
+      MPI_CHECK(MPI_Ialltoallv(c.send, counts.data(), begins.data(), TypeOf(c.element), c.receive,
+                               counts.data(), begins.data(), TypeOf(c.element), communicator_,
+                               request));
     });
   }
 

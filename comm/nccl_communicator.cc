@@ -286,14 +286,16 @@ class NcclCommunicator : public Communicator {
     return ncclAllReduce(c.send, c.receive, c.count, TypeOf(c.element), ncclSum, connection_->get(),
                          Native(stream));
   }
+  // ncclAlltoAll moves within a rank as well.
   void AllToAll(Stream& stream, const CollectiveCall& c) {
-    if (options_.symmetric) {
+    if (options_.symmetric && !c.own_stays) {
       return Finish(EnqueueAllToAll(c, TypeOf(c.element), connection_->get(), Native(stream)),
                     "ncclAlltoAll");
     }
     const std::size_t segment_bytes = c.segment * SizeOf(c.element);
     CallGroup group;
     for (int peer = 0; peer < size(); ++peer) {
+      if (c.own_stays && peer == rank()) continue;
       SendReceive(stream, static_cast<const std::byte*>(c.send) + peer * segment_bytes, peer,
                   static_cast<std::byte*>(c.receive) + peer * segment_bytes, peer, c.segment,
                   c.element);

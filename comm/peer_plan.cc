@@ -61,6 +61,7 @@ class Planner {
   [[nodiscard]] MovePhase AllToAll() const {
     MovePhase phase;
     for (const int peer : RanksInTurn()) {
+      if (problem_.own_stays && peer == rank_) continue;
       phase.push_back(pushes() ? Copy({rank_, PeerBuffer::kSend, Start(peer)},
                                       {peer, PeerBuffer::kReceive, Start(rank_)})
                                : Copy({peer, PeerBuffer::kSend, Start(rank_)},

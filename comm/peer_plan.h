@@ -56,7 +56,8 @@ struct PeerProblem {
   // larger one.
   bool in_place = false;
   int root = 0;
-  int shift = 1;  // of the ring
+  int shift = 1;           // of the ring
+  bool own_stays = false;  // of an all-to-all: a rank keeps its own segment where it is
 };
 
 // The phases of `rank`. All ranks have the same number of them. An empty phase only waits.

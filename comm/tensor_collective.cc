@@ -104,10 +104,7 @@ class TensorCollectiveWorkload : public Workload {
 
   Verdict Verify(Stream& stream) override {
     std::vector<TensorRows> written;
-    for (const TensorCall& call : calls_) {
-      written.push_back(
-          {call.receive, call.receive_row, call.rows > 0 ? call.rows : call.receive->shape().rows});
-    }
+    for (const TensorCall& call : calls_) AddWritten(written, call);
     if (calls_.front().of_held) return VerifyHeld(stream);
     const Result result = CheckLeft(machine_, stream, written);
     fingerprint_ = result.fingerprint;
@@ -133,6 +130,17 @@ class TensorCollectiveWorkload : public Workload {
     fingerprint_ = receive->Fingerprint(machine_, stream);
     return CheckSample(machine_.device, stream, receive->View(), sums,
                        machine_.ranks.size() * RoundingOf(send->shape().element), machine_.timeout);
+  }
+
+  // The rows that a call writes.
+  void AddWritten(std::vector<TensorRows>& written, const TensorCall& call) const {
+    const long rows = call.rows > 0 ? call.rows : call.receive->shape().rows;
+    if (!call.own_stays) return written.push_back({call.receive, call.receive_row, rows});
+    const long block = rows / machine_.ranks.size();
+    for (int peer = 0; peer < machine_.ranks.size(); ++peer) {
+      if (peer != machine_.ranks.rank())
+        written.push_back({call.receive, call.receive_row + peer * block, block});
+    }
   }
 
   void EnqueueTogether(Stream& stream) {
@@ -163,7 +171,8 @@ class TensorCollectiveWorkload : public Workload {
                         .scratch = scratch_.data(),
                         .count = rows * shape.columns,
                         .element = shape.element,
-                        .shift = call.shift};
+                        .shift = call.shift,
+                        .own_stays = call.own_stays};
     made.segment = made.count / ranks;
     return made;
   }

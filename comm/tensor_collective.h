@@ -25,6 +25,8 @@ struct TensorCall {
   long receive_row = 0;
   long rows = 0;  // 0: all
   int shift = 1;
+  // Of kAllToAll: each rank keeps its own share in `send`, and nothing moves within it.
+  bool own_stays = false;
   // Of kAllReduce, not in place: its result is checked against what the ranks' `send` hold, and not
   // against what they should hold.
   bool of_held = false;

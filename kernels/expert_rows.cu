@@ -41,9 +41,11 @@ struct RowSumBody {
   static constexpr int kLanes = RowPack<kElement>::kLanes;
   RowPack<kElement>* output;
   const RowPack<kElement>* input;
+  const RowPack<kElement>* more;
   const std::int32_t* source;
   const float* weight;
   long packs;  // of a row
+  long input_rows;
   long rows;
   long terms;
 
@@ -52,7 +54,10 @@ struct RowSumBody {
       const long first = i / packs * terms;
       float sums[kLanes] = {};
       for (long term = first; term < first + terms; ++term) {
-        const RowPack<kElement> pack = input[source[term] * packs + i % packs];
+        const long row = source[term];
+        const RowPack<kElement>* const from =
+            row < input_rows ? input + row * packs : more + (row - input_rows) * packs;
+        const RowPack<kElement> pack = from[i % packs];
         for (int lane = 0; lane < kLanes; ++lane)
           sums[lane] += weight[term] * LoadFloat(&pack.values[lane], 0, kElement);
       }
@@ -96,7 +101,8 @@ void EnqueueRowSum(Stream& stream, const RowSum& sum) {
     const long packs = sum.columns / Pack::kLanes;
     Launch(stream, RowBlocks(sum.rows * packs),
            RowSumBody<kElement>{static_cast<Pack*>(sum.output), static_cast<const Pack*>(sum.input),
-                                sum.source, sum.weight, packs, sum.rows, sum.terms});
+                                static_cast<const Pack*>(sum.more), sum.source, sum.weight, packs,
+                                sum.input_rows, sum.rows, sum.terms});
   });
 }
 

@@ -23,14 +23,17 @@ struct RowCopy {
 };
 void EnqueueRowCopy(Stream& stream, const RowCopy& copy);
 
-// output[i] = Σ weight[i·terms + k] · input[source[i·terms + k]] over `terms` rows, in float32.
+// output[i] = Σ weight[i·terms + k] · row source[i·terms + k] over `terms` rows, in float32. Rows
+// from `input_rows` on are those of `more`.
 struct RowSum {
   Element element = Element::kFloat32;
   long columns = 0;
-  long rows = 0;
+  long rows = 0;  // of the output
   long terms = 0;
   void* output = nullptr;
   const void* input = nullptr;
+  long input_rows = 0;
+  const void* more = nullptr;
   const std::int32_t* source = nullptr;
   const float* weight = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -146,7 +147,8 @@ class Permutation : public ExpertWork {
 class Experts : public ExpertWork {
  public:
   Experts(const Machine& machine, const ExpertLayer& layer, std::uint32_t seed)
-      : ExpertWork(machine, layer, seed, {layer.received, layer.weights, layer.results}),
+      : ExpertWork(machine, layer, seed,
+                   {layer.sent, layer.received, layer.weights, layer.results}),
         padding_(machine.device, std::vector<std::int32_t>(layer.routing->rows(), -1)),
         products_(MakeProducts(machine.device)) {
     for (long i = 0; i < routing().shape().microbatches; ++i)
@@ -187,26 +189,28 @@ class Experts : public ExpertWork {
     for (const auto& [first, rows, expert] : pieces_[microbatch]) {
       std::unique_ptr<Product>& product = product_of_rows_[rows];
       if (product == nullptr) product = products_->Make({rows, width(), width()});
-      product->Enqueue(stream, layer_.received->Row(first), layer_.weights->Row(expert * width()),
-                       nullptr, result()->Row(first));
+      const SharedTensor& from = routing().StaysOn(rank(), first) ? layer_.sent : layer_.received;
+      product->Enqueue(stream, from->Row(first), layer_.weights->Row(expert * width()), nullptr,
+                       result()->Row(first));
     }
   }
 
  private:
   void ExpectProducts() {
     result()->Expect(
-        [received = layer_.received, weights = layer_.weights, routing = layer_.routing,
-         width = width()](int rank, long row, long column) {
+        [sent = layer_.sent, received = layer_.received, weights = layer_.weights,
+         routing = layer_.routing, width = width()](int rank, long row, long column) {
           const long expert = routing->ExpertAt(rank, row);
+          const Tensor& from = routing->StaysOn(rank, row) ? *sent : *received;
           double sum = 0;
           for (long i = 0; expert >= 0 && i < width; ++i) {
-            sum += received->Expected(rank, row, i) *
-                   weights->Expected(rank, expert * width + i, column);
+            sum +=
+                from.Expected(rank, row, i) * weights->Expected(rank, expert * width + i, column);
           }
           return sum;
         },
-        [received = layer_.received, element = element()] {
-          return received->tolerance() + RoundingOf(element);
+        [sent = layer_.sent, received = layer_.received, element = element()] {
+          return std::max(sent->tolerance(), received->tolerance()) + RoundingOf(element);
         });
   }
 
@@ -219,9 +223,10 @@ class Experts : public ExpertWork {
 class WeightedSum : public ExpertWork {
  public:
   WeightedSum(const Machine& machine, const ExpertLayer& layer, std::uint32_t seed)
-      : ExpertWork(machine, layer, seed, {layer.returned, layer.sums}),
+      : ExpertWork(machine, layer, seed, {layer.results, layer.returned, layer.sums}),
         sources_(machine.device, OfChoices<std::int32_t>([&](long token, long choice) {
-                   return routing().RowOf(rank(), token, choice);
+                   const long row = routing().RowOf(rank(), token, choice);
+                   return routing().StaysOn(rank(), row) ? routing().rows() + row : row;
                  })),
         weights_(machine.device, OfChoices<float>([&](long token, long choice) {
                    return routing().WeightOf(rank(), token, choice);
@@ -238,16 +243,18 @@ class WeightedSum : public ExpertWork {
     sources_.Fill(stream);
     weights_.Fill(stream);
     result()->Expect(
-        [returned = layer_.returned, routing = layer_.routing](int rank, long token, long column) {
+        [results = layer_.results, returned = layer_.returned, routing = layer_.routing](
+            int rank, long token, long column) {
           double sum = 0;
           for (long choice = 0; choice < routing->shape().topk; ++choice) {
-            sum += routing->WeightOf(rank, token, choice) *
-                   returned->Expected(rank, routing->RowOf(rank, token, choice), column);
+            const long row = routing->RowOf(rank, token, choice);
+            const Tensor& from = routing->StaysOn(rank, row) ? *results : *returned;
+            sum += routing->WeightOf(rank, token, choice) * from.Expected(rank, row, column);
           }
           return sum;
         },
-        [returned = layer_.returned, element = element()] {
-          return returned->tolerance() + RoundingOf(element);
+        [results = layer_.results, returned = layer_.returned, element = element()] {
+          return std::max(results->tolerance(), returned->tolerance()) + RoundingOf(element);
         });
   }
 
@@ -261,6 +268,8 @@ class WeightedSum : public ExpertWork {
                            .terms = topk,
                            .output = result()->Row(first),
                            .input = layer_.returned->Row(0),
+                           .input_rows = routing().rows(),
+                           .more = layer_.results->Row(0),
                            .source = sources_.From(first * topk),
                            .weight = weights_.From(first * topk)});
   }

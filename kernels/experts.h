@@ -8,6 +8,10 @@
 // copies, and another one combines the results: it brings them back. A part is a micro-batch. An
 // expert is one linear layer of width². Its products are one for each rank that has sent it rows.
 // Padding stays zero.
+//
+// Copies for experts of the same rank stay where they are: these experts read them in `sent`, and
+// the sum takes their results from `results`. Moving them would take SMs from the products: a copy
+// within a GPU is a kernel, however it is asked for.
 #pragma once
 
 #include <memory>
@@ -21,9 +25,9 @@ struct ExpertLayer {
   std::shared_ptr<const Routing> routing;
   SharedTensor tokens;    // [tokens, width]
   SharedTensor sent;      // [rows of the routing, width], as the next three
-  SharedTensor received;  // by the experts' rank
+  SharedTensor received;  // by the experts' rank, from others
   SharedTensor results;
-  SharedTensor returned;  // to the tokens' rank
+  SharedTensor returned;  // to the tokens' rank, by others
   SharedTensor weights;   // of this rank's experts: [experts · width, width]
   SharedTensor sums;      // [tokens, width]
 };

@@ -53,6 +53,11 @@ class Routing {
   // The token whose copy leaves in a row; -1: padding.
   [[nodiscard]] long TokenAt(int rank, long row) const { return ranks_[rank].token_at[row]; }
 
+  // Whether a row that a rank sends, or receives, is of the block for itself, or from itself.
+  [[nodiscard]] bool StaysOn(int rank, long row) const {
+    return row / block_rows_ % shape_.ranks == rank;
+  }
+
   // Rows that a rank has received from one rank for one of its own experts.
   struct Piece {
     long first = 0;

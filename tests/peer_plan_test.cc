@@ -78,6 +78,7 @@ long Expected(const PeerProblem& problem, int rank, long index) {
   const long rest = index % problem.segment;
   switch (problem.operation) {
     case Operation::kAllToAll:
+      if (problem.own_stays && peer == rank) return kUnset;
       return Input(peer, rank * problem.segment + rest);
     case Operation::kAllReduce:
       return sum(index);
@@ -135,6 +136,8 @@ std::vector<Case> Cases() {
         cases.push_back({{operation, ranks, kSegment, false, 0}, direction});
         if (operation != kAllToAll && operation != kShiftRing)
           cases.push_back({{operation, ranks, kSegment, true, 0}, direction});
+        if (operation == kAllToAll)
+          cases.push_back({{operation, ranks, kSegment, false, 0, 1, true}, direction});
       }
     }
   }
@@ -148,7 +151,7 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
   const auto& [problem, direction] = info.param;
   return std::string(kOperations.at(static_cast<std::size_t>(problem.operation))) +
          kDirections.at(static_cast<std::size_t>(direction)) + std::to_string(problem.ranks) +
-         (problem.in_place ? "InPlace" : "");
+         (problem.in_place ? "InPlace" : "") + (problem.own_stays ? "OwnStays" : "");
 }
 
 class PeerPlanTest : public testing::TestWithParam<Case> {};

@@ -227,7 +227,8 @@ TEST_P(TensorTest, RefusesPartsThatRowsCannotBeCutInto) {
   EXPECT_THROW(linear->EnqueuePart(*stream, {0, 5}), Error);
 }
 
-// Row 0 is the sum of rows 2 and 1, row 1 of row 0 twice; copied are rows 2, none and 0.
+// Row 0 is the sum of the first of two more rows and of row 1, row 1 of row 0 twice; copied are
+// rows 2, none and 0.
 TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {
   const std::vector<std::int32_t> sources = {2, 1, 0, 0, 2, -1, 0};
   const std::vector<float> weights = {0.5F, 0.25F, 1.0F, 0.5F};
@@ -250,16 +251,26 @@ TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {
       return tensor;
     };
     const SharedTensor input = make(3);
+    const SharedTensor more = make(2);
     const SharedTensor summed = make(2);
     const SharedTensor copied = make(3);
     input->Fill(*stream, rank(), kSeed);
-    EnqueueRowSum(*stream, {element, 48, 2, 2, summed->Row(0), input->Row(0), rows,
-                            static_cast<const float*>(weight.data())});
+    more->Fill(*stream, rank(), kSeed + 1);
+    EnqueueRowSum(*stream, {.element = element,
+                            .columns = 48,
+                            .rows = 2,
+                            .terms = 2,
+                            .output = summed->Row(0),
+                            .input = input->Row(0),
+                            .input_rows = 2,
+                            .more = more->Row(0),
+                            .source = rows,
+                            .weight = static_cast<const float*>(weight.data())});
     EnqueueRowCopy(*stream, {element, 48, 3, copied->Row(0), input->Row(0), rows + 4});
     summed->Expect(
         [&](int of, long row, long column) {
           return row == 0
-                     ? 0.5 * input->Expected(of, 2, column) + 0.25 * input->Expected(of, 1, column)
+                     ? 0.5 * more->Expected(of, 0, column) + 0.25 * input->Expected(of, 1, column)
                      : 1.5 * input->Expected(of, 0, column);
         },
         [&] { return RoundingOf(element); });
@@ -328,6 +339,31 @@ TEST_P(TensorTest, ASumTellsAllThreadsThatAskTheSame) {
   threads.reserve(4);
   for (int i = 0; i < 4; ++i) threads.push_back(std::async(std::launch::async, wrong, 999L * i));
   for (std::future<int>& thread : threads) EXPECT_EQ(thread.get(), 0);
+}
+
+// The others' rows come, and the own ones are not copied.
+TEST_P(TensorTest, AnExchangeMovesNothingWithinARankThatKeepsItsOwn) {
+  if (ranks() == 1) GTEST_SKIP() << "one rank exchanges nothing";
+  const long block = 4;
+  const SharedTensor send = Make({.rows = block * ranks(), .columns = 16});
+  const SharedTensor receive = Make({.rows = block * ranks(), .columns = 16});
+  Settings settings;
+  for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
+  const auto transports = std::make_shared<Transports>(machine());
+  const auto exchange =
+      MakeTensorCollective(machine(), std::make_shared<Connection>(transports, settings),
+                           {{.operation = Operation::kAllToAll,
+                             .send = send,
+                             .receive = receive,
+                             .rows = block * ranks(),
+                             .own_stays = true}},
+                           kSeed);
+  exchange->Connect();
+  const auto stream = device().CreateStream();
+  exchange->Reset(*stream);
+  exchange->Enqueue(*stream);
+  EXPECT_EQ(exchange->Verify(*stream).fault, "");
+  EXPECT_NE(receive->Verify(machine(), *stream, rank() * block, block).fault, "");
 }
 
 // Rows 0 to 3, 4 to 7 and 8 to 11 lie in one place after the other.

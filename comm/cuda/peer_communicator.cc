@@ -150,7 +150,7 @@ class PeerCommunicator : public Communicator, public Link {
   [[nodiscard]] PeerProblem ProblemOf(const CollectiveCall& call) const {
     const bool in_place = call.operation != Operation::kShiftRing &&
                           memory_->Locate(call.send).array == memory_->Locate(call.receive).array;
-    return {call.operation, size(), SegmentOf(call), in_place, 0, call.shift};
+    return {call.operation, size(), SegmentOf(call), in_place, 0, call.shift, call.own_stays};
   }
 
   [[nodiscard]] AddressedPlan PlanOf(const CollectiveCall& call) const {
