@@ -94,6 +94,7 @@ class RowTraceTest : public RanksOnEachBackend {
     EXPECT_NEAR(shares.at("traced_ms"), expected_ms, tolerance_ms);
     for (const auto& [name, share] : expected)
       EXPECT_NEAR(shares.at(name), share, kTolerance_pct) << name;
+    EXPECT_NEAR(shares.at("traced_ms"), shares.at("traced_events_ms"), tolerance_ms);
     return shares;
   }
   static Shares SharesOf(const RowTrace& trace, double total_ms = 1) {
@@ -159,6 +160,22 @@ TEST_P(RowTraceTest, WhatTheHostHasNotEnqueuedIsIdleForThatCause) {
   EXPECT_GE(row.idle_of_ms(IdleCause::kHost) / count, 20 + 20 - 2);
   EXPECT_LE(row.idle_of_ms(IdleCause::kOther) / count, 2);
   EXPECT_GE(row.With_ms(Breakdown::Bit(WorkClass::kCompute)) / count, 40);
+}
+
+// The host takes 40 ms to enqueue a delay of 20 ms.
+TEST_P(RowTraceTest, BehindAGateASampleBeginsWhenItOpens) {
+  const auto made = Delay("delay", WorkClass::kCompute, 20000us)->make();
+  Behaviour slow;
+  slow.enqueue = [&](Stream& stream) {
+    std::this_thread::sleep_for(40ms);
+    made->Enqueue(stream);
+  };
+  Open(SoloRun(FakeWork("slow", WorkClass::kCompute, slow), true));
+  const RowTrace trace = Trace();
+  ASSERT_EQ(trace.fault, "");
+  const double traced_ms = SharesOf(trace).at("traced_ms");
+  EXPECT_GE(traced_ms, 20 - 2);
+  EXPECT_LE(traced_ms, 40);
 }
 
 // Twenty times over. Every step is found.
