@@ -2,13 +2,15 @@
 """Measure in PyTorch how an all-to-all and a grid-controlled matrix product slow each other down.
 
     torchrun --nproc-per-node 2 tools/torch_overlap.py -o FILE.json [--grids 1x1,16x16]
-             [--first comp|comm] [--rounds N] [--compare RESULT.json]
+             [--first comp|comm] [--rounds N] [--compare RESULT.json] [--profile DIR]
 
 This repeats the central experiment on PyTorch's streams and its NCCL: C = A·B of 4096×4096 float
 matrices on a grid of thread blocks (one 16×16 tile per block), beside an all-to-all of a matrix of
 that size. Each is timed alone (C and M) and both together (T); slowdown is T / max(C, M). The
 results of both are verified, alone and together. `--compare` takes a result of `./bench` and shows
 the slowdowns of `Overlap/AllToAll+Gemm/bytes:67108864/n:4096/work:tile/cache:cold` beside these.
+`--profile` then has PyTorch's profiler watch some more samples of both together, and writes a trace
+of each grid and rank, in which they are the ranges `overlapped` (docs/timelines.md).
 
 What is the same as in `./bench`: samples of C, M and T alternate. L2 is flushed by reading before
 each. The computation is enqueued first and leads by about 10 µs (`--first comm`: the
@@ -51,6 +53,9 @@ SIDES = ("comp", "comm")
 _SPIN_CYCLES = 2_000_000  # about a millisecond
 _LEAD_CYCLES = 20_000  # about 10 µs
 _WARMUP_ROUNDS = 3
+_PROFILED_SAMPLES = 5
+_PROFILED_SPIN_CYCLES = 10 * _SPIN_CYCLES  # a profiler makes enqueueing slower
+OVERLAPPED = "overlapped"  # the range around what a profiled sample enqueues for both sides
 # Of the products' magnitudes: float32 rounding errors of 4096 terms add up as a random walk, of
 # about 2^-24·√4096/4096 of these, and the largest of 16 million elements is some times that.
 _TOLERANCE = 2e-6
@@ -110,27 +115,34 @@ class Experiment:
         generator = self.torch.Generator("cuda").manual_seed(seed)
         return self.torch.rand((N, N), generator=generator, device="cuda") - 0.5
 
-    def sample_ms(self, sides: Sequence[str]) -> float:
+    def sample_ms(
+        self,
+        sides: Sequence[str],
+        spin_cycles: int = _SPIN_CYCLES,
+        range_name: str = "enqueue",
+    ) -> float:
         """Run the sides once; return the time from start to stop, or infinity if the host was late.
 
-        Every rank must call this with the same sides.
+        Every rank must call this with the same sides. `range_name` is how profilers see what is
+        enqueued for the sides.
         """
         torch = self.torch
         start, stop, *ends = (torch.cuda.Event(enable_timing=True) for _ in range(2 + len(sides)))
         with torch.cuda.stream(self.fork):
-            torch.cuda._sleep(_SPIN_CYCLES)
+            torch.cuda._sleep(spin_cycles)
             self.flushed.sum()
             torch.distributed.all_reduce(self.aligned)
             start.record()
         ordered = [side for side in self.order if side in sides]
-        for place, (side, end) in enumerate(zip(ordered, ends, strict=True)):
-            with torch.cuda.stream(self.streams[side]):
-                self.streams[side].wait_event(start)
-                if place == 1:  # the follower
-                    torch.cuda._sleep(_LEAD_CYCLES)
-                self._enqueue(side)
-                end.record()
-            self.fork.wait_event(end)
+        with torch.profiler.record_function(range_name):
+            for place, (side, end) in enumerate(zip(ordered, ends, strict=True)):
+                with torch.cuda.stream(self.streams[side]):
+                    self.streams[side].wait_event(start)
+                    if place == 1:  # the follower
+                        torch.cuda._sleep(_LEAD_CYCLES)
+                    self._enqueue(side)
+                    end.record()
+                self.fork.wait_event(end)
         stop.record(self.fork)
         late = start.query()
         torch.cuda.synchronize()
@@ -157,6 +169,15 @@ class Experiment:
         good = {sides: self._of_slowest_rank(taken) for sides, taken in times.items()}
         comp, comm, both = (statistics.median(good[s]) for s in (("comp",), ("comm",), SIDES))
         return Row(f"{grid[0]}x{grid[1]}", comp, comm, both, len(good[SIDES]))
+
+    def profile(self, file: Path) -> None:
+        """Write a trace of samples of both sides; the first pays for the start, and is unmarked."""
+        with self.torch.profiler.profile() as profile:
+            self.sample_ms(SIDES, _PROFILED_SPIN_CYCLES)
+            for _ in range(_PROFILED_SAMPLES):
+                if self.sample_ms(SIDES, _PROFILED_SPIN_CYCLES, OVERLAPPED) == float("inf"):
+                    raise OverlapError("the host is too slow to be watched by PyTorch's profiler")
+        profile.export_chrome_trace(str(file))
 
     def _of_slowest_rank(self, times_ms: Sequence[float]) -> list[float]:
         times = self.torch.tensor(times_ms, dtype=self.torch.float64, device="cuda")
@@ -206,6 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         suite = suite_slowdowns(options.compare, options.first) if options.compare else {}
         if speaks:
             require_file(options.output)
+        if options.profile is not None:
+            options.profile.mkdir(parents=True, exist_ok=True)
         _require_machine()
         rows, context = _run(options, speaks)
         if speaks:
@@ -228,6 +251,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--first", choices=SIDES, default="comp", help="the side that starts first")
     add("--rounds", type=_positive, default=11, metavar="N", help="two samples of T per round")
     add("--compare", type=Path, metavar="RESULT.json", help="a result of ./bench")
+    add("--profile", type=Path, metavar="DIR", help="write traces of PyTorch's profiler here")
     return parser.parse_args(arguments)
 
 
@@ -303,6 +327,8 @@ def _run(options: argparse.Namespace, speaks: bool) -> tuple[list[Row], dict[str
         for number, grid in enumerate(options.grids, 1):
             row = experiment.measure(grid, options.rounds)
             rows.append(row)
+            if options.profile is not None:
+                experiment.profile(options.profile / f"torch.{row.grid}.rank{experiment.rank}.json")
             if speaks:
                 line = f"[{number}/{len(options.grids)}] {row.grid}: slowdown {row.slowdown:.2f}"
                 print(line, file=sys.stderr, flush=True)

@@ -26,6 +26,7 @@ kernel:wait_signal=WAIT
 kernel:wait_until=WAIT
 kernel:blocking_kernel=GATE
 kernel:spinKernel=GATE
+kernel:spin_kernel=GATE
 kernel:nccl=COMM
 kernel:nvshmem=COMM
 kernel:mscclpp=COMM
