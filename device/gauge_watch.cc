@@ -32,7 +32,10 @@ GaugeWatch::GaugeWatch(std::shared_ptr<const GaugeSource> source,
   poller_.emplace(interval, [this] { Look(); });
 }
 
-void GaugeWatch::Look() { looks_.push_back({SteadyMs(), source_->LookAtGauges()}); }
+void GaugeWatch::Look() {
+  const GaugeLook look = source_->LookAtGauges();
+  looks_.push_back({SteadyMs(), look});
+}
 
 std::vector<GaugeReading> GaugeWatch::Stop() {
   if (source_ == nullptr) return {};

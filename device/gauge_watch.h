@@ -1,16 +1,17 @@
 // Gauges: what a GPU shows of itself while a row is traced (--trace_out): the clock of its SMs, its
 // power, and what its links carry.
 //
-// A `GaugeWatch` has a thread of its own that looks at a `GaugeSource` every 2 ms, and once more
-// when it is stopped:
+// A `GaugeWatch` has a thread of its own that looks at a `GaugeSource`, waits for 2 ms and looks
+// again. It looks once more when it is stopped:
 //
 //   const auto watch = device.WatchGauges();
 //   ... samples ...
 //   for (const GaugeReading& reading : watch->Stop()) ...
 //
 // A source that cannot tell a value has no readings of it, and a device without a source none at
-// all. A link's rate is that between two looks and stands at the first of them, as viewers draw a
-// value from its time to that of the next one. It is as fine as the driver renews its counters.
+// all. A reading stands at the end of its look: a look may take milliseconds, and NVML reads the
+// links' counters near its end. A link's rate is that between two looks and stands at the first of
+// them, as viewers draw a value from its time to that of the next one.
 #pragma once
 
 #include <chrono>
@@ -40,7 +41,7 @@ class GaugeSource {
 
 struct GaugeReading {
   const char* name = "";  // with its unit: "sm_clock_MHz"
-  double at_ms = 0;       // of the steady clock, as an Activity's times
+  double at_ms = 0;       // the end of its look, of the steady clock, as an Activity's times
   double value = 0;
 };
 

@@ -19,15 +19,28 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
+// As readings have it.
+double SteadyMs() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(now).count();
+}
+
 class FakeSource : public GaugeSource {
  public:
   explicit FakeSource(std::vector<GaugeLook> looks) : shown_(std::move(looks)) {}
 
-  [[nodiscard]] GaugeLook LookAtGauges() const override { return shown_.Next(); }
+  [[nodiscard]] GaugeLook LookAtGauges() const override {
+    const GaugeLook look = shown_.Next();
+    read_ms_ = SteadyMs();
+    return look;
+  }
   [[nodiscard]] std::size_t looks() const { return shown_.looks(); }
+  // When the last look read its values. To be called once the watch has ended.
+  [[nodiscard]] double read_ms() const { return read_ms_; }
 
  private:
   mutable ShownLooks<GaugeLook> shown_;
+  mutable double read_ms_ = 0;
 };
 
 std::shared_ptr<FakeSource> Source(std::vector<GaugeLook> looks) {
@@ -49,19 +62,18 @@ Readings TwoLooks(const GaugeLook& first, const GaugeLook& second) {
 }
 
 TEST(GaugeWatch, ReadsLevelsAtTheBeginAndAtTheEnd) {
-  const auto begin = std::chrono::steady_clock::now().time_since_epoch();
+  const double begin_ms = SteadyMs();
   Readings readings =
       TwoLooks({.sm_clock_MHz = 1980, .power_W = 120}, {.sm_clock_MHz = 1755, .power_W = 700.5});
-  const auto end = std::chrono::steady_clock::now().time_since_epoch();
+  const double end_ms = SteadyMs();
   EXPECT_EQ(readings.size(), 2U);
   const auto& clocks = readings["sm_clock_MHz"];
   ASSERT_EQ(clocks.size(), 2U);
   EXPECT_EQ(clocks[0].value, 1980);
   EXPECT_EQ(clocks[1].value, 1755);
   EXPECT_LT(clocks[0].at_ms, clocks[1].at_ms);
-  using Milliseconds = std::chrono::duration<double, std::milli>;
-  EXPECT_GE(clocks[0].at_ms, Milliseconds(begin).count());
-  EXPECT_LE(clocks[1].at_ms, Milliseconds(end).count());
+  EXPECT_GE(clocks[0].at_ms, begin_ms);
+  EXPECT_LE(clocks[1].at_ms, end_ms);
   const auto& powers = readings["power_W"];
   ASSERT_EQ(powers.size(), 2U);
   EXPECT_EQ(powers[1].value, 700.5);
@@ -82,6 +94,14 @@ TEST(GaugeWatch, ARateIsThatUntilTheNextLook) {
     EXPECT_EQ(readings[name][0].at_ms, moments[0].at_ms);
     EXPECT_NEAR(readings[name][0].value * seconds, gigabytes, 1e-9) << name;
   }
+}
+
+// A look of NVML's takes up to some milliseconds.
+TEST(GaugeWatch, AReadingIsNotOlderThanItsTime) {
+  const auto source = Source({{.power_W = 1}});
+  GaugeWatch watch(source, kNever);
+  const auto powers = ByName(watch.Stop()).at("power_W");
+  EXPECT_GE(powers.back().at_ms, source->read_ms());
 }
 
 TEST(GaugeWatch, WhatCannotBeReadHasNoReadings) {
