@@ -132,6 +132,14 @@ def test_windows_are_chosen_by_name_and_number(tmp_path: Path) -> None:
         break_down([read_events([work(GEMM, 0, 0)], tmp_path)])
 
 
+def test_a_window_s_whole_name_leaves_out_names_that_have_it_in_them(tmp_path: Path) -> None:
+    events = [work(GEMM, 0, 100), event("user_annotation", "enqueue", 10, 20)]
+    events += [event("user_annotation", f"enqueue {what}", 40, 2) for what in ("comp", "comm")]
+    one = read_events(events, tmp_path)
+    assert break_down([one], pattern="Enqueue")[0].window == "enqueue"
+    assert break_down([one], pattern="enq")[0].window == "enqueue to enqueue comm, 3 in all"
+
+
 def test_our_own_files_say_it_all(tmp_path: Path) -> None:
     events = [
         ours("COMM", 0, 10, rank=1),

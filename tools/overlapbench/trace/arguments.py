@@ -10,7 +10,8 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
     add("--step", type=int, metavar="N", help="only this step, or this sample")
-    add("--window", metavar="NAME", help="only windows (annotations) whose name has this in it")
+    add("--window", metavar="NAME",
+        help="windows (annotations) of this name only, or else with it in their name")  # fmt: skip
     add("--class", dest="rule", type=_rule, action="append", default=[], metavar="PATTERN=CLASS",
         help="the class of spans by name, as COMP or COMM; repeatable")  # fmt: skip
     add("--rules", type=Path, action="append", default=[], metavar="FILE",

@@ -93,13 +93,17 @@ def choose(trace: Trace, step: int | None, pattern: str | None) -> tuple[str, In
 
 
 def candidates(trace: Trace, step: int | None, pattern: str | None) -> tuple[Window, ...]:
-    """Return the windows that the user asks for, one at least: as choose, but each by itself."""
+    """Return the windows that the user asks for, one at least: as choose, but each by itself.
+
+    Those of exactly the name that is asked for, if there are any: others have it in theirs.
+    """
     chosen = trace.windows
     if step is not None:
         chosen = tuple(window for window in chosen if window.number == step)
     if pattern is not None:
         sought = glob(pattern)
-        chosen = tuple(window for window in chosen if sought.search(window.name))
+        exact = tuple(window for window in chosen if sought.fullmatch(window.name))
+        chosen = exact or tuple(window for window in chosen if sought.search(window.name))
     if step is None and pattern is None:
         chosen = tuple(window for window in chosen if window.number is not None)
         if not chosen:
