@@ -279,3 +279,20 @@ def test_a_file_that_cannot_be_written_ends_traces_but_no_row(
     rows = json.loads(out.read_text())["benchmarks"]
     assert [row["name"] for row in rows] == names
     assert not list(folder.glob("*.partial"))
+
+
+def test_a_rank_that_dies_leaves_whole_files(launcher: "Launcher", tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    done = launcher.run(
+        "--benchmark_filter=^Comm/(AllReduce|AllGather)/",
+        *("--budget_ms=1", "--no-self-test", f"--trace_out={folder}"),
+        *("--axis", "bytes=64K,128K", "--axis", "cache=warm"),
+        "--inject_fault=kill@wait,rank=1,visit=260",  # in the third of four rows
+    )
+    assert done.returncode != 0
+    names = [path.name for path in folder.iterdir() if path.suffix == ".json"]
+    rows = {name.rpartition(".rank")[0] for name in names}
+    assert 1 <= len(rows) < 4
+    for row in rows:
+        traces = [json.loads((folder / f"{row}.rank{rank}.json").read_text()) for rank in range(2)]
+        assert all(trace["overlapbench"]["fault"] == "" for trace in traces)
