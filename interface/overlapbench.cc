@@ -31,13 +31,13 @@ template <class Call>
 int32_t Guarded(const Call& call) noexcept {
   try {
     call();
-    return OVERLAPBENCH_OK;
+    return OVERLAPBENCH_MEASURING_OK;
   } catch (const overlapbench::UsageError& error) {
     LastError() = error.what();
-    return OVERLAPBENCH_REFUSED;
+    return OVERLAPBENCH_MEASURING_REFUSED;
   } catch (const std::exception& error) {
     LastError() = error.what();
-    return OVERLAPBENCH_FAILED;
+    return OVERLAPBENCH_MEASURING_FAILED;
   }
 }
 

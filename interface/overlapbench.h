@@ -38,10 +38,12 @@ extern "C" {
 
 /* NOLINTBEGIN(modernize-use-using,readability-identifier-naming): this is C, with C's names. */
 typedef enum {
-  OVERLAPBENCH_OK = 0,
-  OVERLAPBENCH_REFUSED = 1, /* wrong arguments, the same on all ranks; nothing was measured */
-  OVERLAPBENCH_FAILED = 2   /* the suite could not be opened, or cannot go on */
-} overlapbench_status;
+  OVERLAPBENCH_MEASURING_OK = 0,
+  /* Wrong arguments, the same on all ranks; nothing was measured. */
+  OVERLAPBENCH_MEASURING_REFUSED = 1,
+  /* The suite could not be opened, or cannot go on. */
+  OVERLAPBENCH_MEASURING_FAILED = 2
+} overlapbench_measuring_status;
 
 typedef enum {
   OVERLAPBENCH_COMP = 0,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends.h"
+#include "interface/overlapbench.h"
 #include "kernels/gelu_oracle.h"
 #include "kernels/library/overlapbench_kernels.h"
 
@@ -21,6 +22,11 @@ namespace {
 
 // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of no memory is what is wanted.
 void* Address(std::uintptr_t value) { return reinterpret_cast<void*>(value); }
+
+// One program may include the headers of both libraries: this file does.
+TEST(KernelsLibraryTest, SaysOkAsTheMeasuringLibraryDoes) {
+  EXPECT_EQ(static_cast<int>(OVERLAPBENCH_OK), static_cast<int>(OVERLAPBENCH_MEASURING_OK));
+}
 
 // Addresses of no memory at all: these calls must fail before they ask a GPU about it.
 TEST(KernelsLibraryTest, RefusesWithoutAskingAGpu) {

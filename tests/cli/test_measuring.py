@@ -172,6 +172,7 @@ except ob.MeasureError as error:
     assert alone == ["Compute/mine/cache:cold: mine: ValueError: no way", "ValueError"]
 
 
+@pytest.mark.alone
 def test_a_lane_that_stays_empty_is_noticed(program: Program) -> None:
     [empty, slept] = program("""
 configure()
