@@ -3,9 +3,9 @@
 //
 // A step goes through `layers` layers. In each, a rank's tokens go through a dense product, which
 // stands for attention; then copies of them are dispatched to the ranks of their `topk` experts, go
-// through these, and the results come back and are summed. With two micro-batches, the
-// communication of one runs beside the computation of the other, as in DeepSeek-V3 (DeepSeek-AI,
-// DeepSeek-V3 Technical Report, 2024):
+// through these, and the results come back and are summed. Copies for a rank's own experts stay
+// where they are (kernels/experts.h). With two micro-batches, the communication of one runs beside
+// the computation of the other, as in DeepSeek-V3 (DeepSeek-AI, DeepSeek-V3 Technical Report, 2024):
 //
 //   comp   dense 1   dense 2      experts 1    experts 2   sum 1, dense 1   sum 2, dense 2 …
 //   comm             dispatch 1   dispatch 2   combine 1   combine 2        dispatch 1 …
@@ -146,6 +146,8 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   const long microbatches = settings.Integer("microbatches");
   if (settings.Integer("tokens") % microbatches != 0)
     return "tokens must be a multiple of microbatches";
+  if (settings.Has("transport") && settings.Text("transport") == "nccl_ce")
+    return "nccl_ce moves a rank's own tokens as well (ncclAlltoAll): use nccl or copy";
   for (const long parts : {1L, microbatches}) {  // of the plain form, and of the pattern
     const Routing routing(RoutingShapeOf(machine, settings, parts));
     const long bytes = routing.rows() / parts * settings.Integer("hidden") *

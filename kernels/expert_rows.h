@@ -23,8 +23,8 @@ struct RowCopy {
 };
 void EnqueueRowCopy(Stream& stream, const RowCopy& copy);
 
-// output[i] = Σ weight[i·terms + k] · row source[i·terms + k] over `terms` rows, in float32. Rows
-// from `input_rows` on are those of `more`.
+// output[i] = Σ weight[i·terms + k] · row source[i·terms + k] over `terms` rows, in float32.
+// Sources from `input_rows` on are rows of `more`, counted from there.
 struct RowSum {
   Element element = Element::kFloat32;
   long columns = 0;

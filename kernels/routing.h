@@ -53,7 +53,7 @@ class Routing {
   // The token whose copy leaves in a row; -1: padding.
   [[nodiscard]] long TokenAt(int rank, long row) const { return ranks_[rank].token_at[row]; }
 
-  // Whether a row that a rank sends, or receives, is of the block for itself, or from itself.
+  // Whether a row is in the rank's block for itself, which no exchange moves.
   [[nodiscard]] bool StaysOn(int rank, long row) const {
     return row / block_rows_ % shape_.ranks == rank;
   }

@@ -163,8 +163,9 @@ std::vector<Counter> TraceCounters() {
       {"traced_ms", "ms", kLower, Range::kPositive, "traced",
        "mean time of the traced samples, on the rank where it is longest; the shares are of it"},
       {"traced_events_ms", "ms", kLower, Range::kPositive, "by events",
-       "mean time of the traced samples as their events have it, the maximum over the ranks: what "
-       "traced_ms should be"},
+       "mean time of the traced samples by their events, the maximum over the ranks; traced_ms "
+       "should "
+       "agree with it"},
       {"trace_cost_pct", "%", kLower, Range::kSigned, "trace costs",
        "100 x (traced_ms / T - 1): by how much watching changed the row, from its gate's opening "
        "on"},

@@ -73,7 +73,7 @@ TEST(ShardedSteps, CommunicateWithThePriorityThatIsAskedFor) {
   EXPECT_EQ(schedule.lanes()[schedule.LaneNamed("comp")].priority, 0);
 }
 
-// Two layers' gradients are in memory, and prefetch + 1 layers.
+// Three layers' gradients are in memory, and prefetch + 1 layers.
 TEST(ShardedSteps, OverwriteNothingThatIsStillNeeded) {
   for (const long prefetch : {0, 1, 3}) {
     const Schedule schedule =

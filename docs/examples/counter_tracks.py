@@ -55,8 +55,8 @@ for file in sorted(f for folder in sys.argv[1:] for f in Path(folder).glob("*.ra
     tracks = tracks_of(json.loads(file.read_text()))
     power, links, samples = (tracks[n] for n in ("power_W", "nvlink_sent_GBps", "sample"))
     moments = [at for at, _ in power]
-    if len(moments) < 2:
-        continue  # the host backend has no tracks
+    if len(moments) < 2 or len(samples) < 2:
+        continue  # no tracks (the host backend), or a trace that was cut to one sample
     apart = [b - a for a, b in pairwise(moments)]
     new = [at for (_, old), (at, value) in pairwise(power) if value != old]
     figures = [f"{len(power) / len(samples):.1f}", f"{median(apart):.1f}"]

@@ -347,6 +347,7 @@ def test_ranks_are_stated_named_or_counted(tmp_path: Path) -> None:
         ("all_to_all_v", "COMM"),
         ("AllToAllPush", "COMM"),
         ("spinKernel(volatile int*, unsigned long long)", "GATE"),
+        ("at::cuda::(anonymous namespace)::spin_kernel(long)", "GATE"),
         ("nvbench::detail::blocking_kernel", "GATE"),
         ("sm90_xmma_gemm_bf16bf16_bf16f32", "COMP"),
         ("void at::native::reduce_kernel<512, 1>(int)", "COMP"),

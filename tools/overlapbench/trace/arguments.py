@@ -11,7 +11,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--step", type=int, metavar="N", help="only this step, or this sample")
     add("--window", metavar="NAME",
-        help="windows (annotations) of this name only, or else with it in their name")  # fmt: skip
+        help="only windows (annotations) of this name, or else with it in theirs")  # fmt: skip
     add("--class", dest="rule", type=_rule, action="append", default=[], metavar="PATTERN=CLASS",
         help="the class of spans by name, as COMP or COMM; repeatable")  # fmt: skip
     add("--rules", type=Path, action="append", default=[], metavar="FILE",
