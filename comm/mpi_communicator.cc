@@ -182,7 +182,7 @@ class MpiCommunicator : public Communicator {
   }
 
   template <class Start>
-  void Run(Stream& stream, const std::string& call, Start start) {
+  void Run(Stream& stream, const std::string& call, const Start& start) {
     stream.host()->Enqueue([this, call, start] {
       MPI_Request request = MPI_REQUEST_NULL;
       start(&request);
