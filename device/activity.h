@@ -20,6 +20,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,10 @@ struct Activity {
   double end_ms = 0;
   double bytes = 0;  // that a copy or a fill writes
   long blocks = 0;   // of a kernel
+  // Of a copy: whether an engine makes it. Within a GPU, SMs do: it waits for kernels, and they for
+  // it, as seen on H200s (driver 580) by every call, hint and priority.
+  bool by_copy_engine = false;
+  std::optional<int> peer = {};  // of a copy between two devices, the other one
 };
 
 struct Activities {

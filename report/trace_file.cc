@@ -208,6 +208,11 @@ class Events {
         Text("class", ToString(work_class)), Count("device", trace_.rank),
         Count("stream", track.thread),       Count("bytes", activity.bytes),
         Count("blocks", activity.blocks),    Count("correlation", activity.correlation)};
+    const char* const of_gpu = activity.by_copy_engine ? "copy" : "SM";
+    facts.push_back(Text("engine", trace_.backend == Backend::kHost ? "core" : of_gpu));
+    if (activity.peer.has_value()) facts.push_back(Count("peer", *activity.peer));
+    if (const int sms = schedule_.lanes()[StepOf(activity.mark).lane].sms; sms > 0)
+      facts.push_back(Count("sms", sms));
     if (work_class == WorkClass::kComm) {
       const std::size_t first = schedule_.CommunicationOf(activity.mark - 1);
       facts.push_back(Count("communication", NumberOf(first + 1)));

@@ -108,6 +108,43 @@ TEST(TraceFile, HasWorkWithItsStepLaneAndTimes) {
   EXPECT_TRUE(has_copy);
 }
 
+// What moved it, between which GPUs, and with how many SMs; on the host backend a core did.
+TEST(TraceFile, SaysWhatDidTheWork) {
+  const auto told = [](const RowTrace& trace) {
+    std::vector<std::string> facts;
+    for (const Json& event : EventsOf(trace)) {
+      if (event.At("ph").text != "X") continue;
+      const std::string& category = event.At("cat").text;
+      if (category != "kernel" && category != "gpu_memcpy") continue;
+      const Json& args = event.At("args");
+      std::string fact = args.At("engine").text;
+      for (const char* name : {"peer", "sms"})
+        if (args.Has(name)) fact += fmt::format(" {}:{}", name, args.At(name).number);
+      facts.push_back(fact);
+    }
+    return facts;
+  };
+  RowTrace trace = TwoLanes();
+  EXPECT_EQ(told(trace), (std::vector<std::string>{"core", "core"}));
+  trace.backend = Backend::kCuda;
+  EXPECT_EQ(told(trace), (std::vector<std::string>{"SM", "SM"}));
+  Schedule limited;
+  for (const Schedule::Lane& lane : trace.run.schedule.lanes()) {
+    Schedule::Lane own = lane;
+    own.sms = lane.name == "comp" ? 16 : 0;
+    limited.AddLane(own);
+  }
+  for (const Schedule::Step& step : trace.run.schedule.steps())
+    limited.Add(step.lane, step.work, step.options);
+  trace.run.schedule = limited;
+  for (Activity& activity : trace.samples[0].activities) {
+    if (activity.mark != 2 || activity.kind != ActivityKind::kCopy) continue;
+    activity.by_copy_engine = true;
+    activity.peer = 1;
+  }
+  EXPECT_EQ(told(trace), (std::vector<std::string>{"SM sms:16", "copy peer:1"}));
+}
+
 // HTA takes what has a stream for a kernel, and leaves out what no call has enqueued.
 TEST(TraceFile, WorkAloneHasAStreamAndEachHasItsCall) {
   std::set<double> works;

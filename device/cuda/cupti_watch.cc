@@ -195,15 +195,13 @@ class Join {
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMCPY: {
-        const auto& copy = As<CUpti_ActivityMemcpy5>(record);
-        AddWork(copy, ActivityKind::kCopy, CopyName(copy.copyKind)).bytes =
-            static_cast<double>(copy.bytes);
+        AddCopy(As<CUpti_ActivityMemcpy5>(record));
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMCPY2: {
         const auto& copy = As<CUpti_ActivityMemcpyPtoP4>(record);
-        AddWork(copy, ActivityKind::kCopy, CopyName(copy.copyKind)).bytes =
-            static_cast<double>(copy.bytes);
+        AddCopy(copy).peer = static_cast<int>(copy.dstDeviceId == copy.deviceId ? copy.srcDeviceId
+                                                                                : copy.dstDeviceId);
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMSET: {
@@ -266,6 +264,14 @@ class Join {
                                         .correlation = record.correlationId,
                                         .begin_ms = clock_.Steady_ms(record.start),
                                         .end_ms = clock_.Steady_ms(record.end)});
+  }
+
+  template <class Record>
+  Activity& AddCopy(const Record& copy) {
+    Activity& work = AddWork(copy, ActivityKind::kCopy, CopyName(copy.copyKind));
+    work.bytes = static_cast<double>(copy.bytes);
+    work.by_copy_engine = copy.copyKind != CUPTI_ACTIVITY_MEMCPY_KIND_DTOD;
+    return work;
   }
 
   // A call of the runtime makes one of the driver, with the same correlation: the outer one counts.
