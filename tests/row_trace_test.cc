@@ -79,7 +79,9 @@ class RowTraceTest : public RanksOnEachBackend {
     Open(run);
     const double tolerance_ms = 0.025 * expected_ms;
     const auto is_right = [&](const Shares& shares) {
-      return std::abs(shares.at("traced_ms") - expected_ms) <= tolerance_ms &&
+      const double traced_ms = shares.at("traced_ms");
+      return std::abs(traced_ms - expected_ms) <= tolerance_ms &&
+             std::abs(traced_ms - shares.at("traced_events_ms")) <= tolerance_ms &&
              std::ranges::all_of(expected, [&](const auto& one) {
                return std::abs(shares.at(one.first) - one.second) <= kTolerance_pct;
              });
