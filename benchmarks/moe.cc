@@ -5,7 +5,8 @@
 // stands for attention; then copies of them are dispatched to the ranks of their `topk` experts, go
 // through these, and the results come back and are summed. Copies for a rank's own experts stay
 // where they are (kernels/experts.h). With two micro-batches, the communication of one runs beside
-// the computation of the other, as in DeepSeek-V3 (DeepSeek-AI, DeepSeek-V3 Technical Report, 2024):
+// the computation of the other, as in DeepSeek-V3 (DeepSeek-AI, DeepSeek-V3 Technical Report,
+// 2024):
 //
 //   comp   dense 1   dense 2      experts 1    experts 2   sum 1, dense 1   sum 2, dense 2 …
 //   comm             dispatch 1   dispatch 2   combine 1   combine 2        dispatch 1 …
