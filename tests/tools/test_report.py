@@ -10,7 +10,6 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 
 import launches
 import samples
-import traces
 from overlapbench.chart import CHARTS, VEGA_LITE_VERSION
 from overlapbench.commands import report
 from overlapbench.compare.findings import Verdict
@@ -392,146 +390,8 @@ def test_what_is_missing_now_is_listed_without_a_link(tmp_path: Path) -> None:
     assert "one launch a side: 5 a side see smaller changes" in changes
 
 
-def tuned(**changes: object) -> samples.Json:
-    best = {
-        "command": "./bench --axis=transport=copy",
-        "variables": {"NCCL_CTA_POLICY": "2"},
-        "ncclConfig_t": {},
-        "notes": [HOSTILE, "one\x1b[2J line"],
-    }
-    pair = {
-        "name": "Overlap/A+B/cache:cold",
-        "verdict": "saves 50.0 % of the time",
-        "beats_default": True,
-        "gain": {"default_ms": 2.0, "best_ms": 1.0},
-        "best": best,
-    }
-    return {"tune_schema": "1", "context": {}, "pairs": [pair | changes]}
-
-
-def test_what_the_tuner_found_is_a_section(tmp_path: Path) -> None:
-    source = str(samples.write(tmp_path / "tuned.json", tuned()))
-    page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--tuned", source))
-    assert {"Overlap/A+B/cache:cold", "2", "1"} <= set(page.texts["td"])
-    assert any("saves 50.0 % of the time" in text for text in page.texts["td"])
-    assert page.texts["code"].count("./bench --axis=transport=copy") == 1
-    assert "NCCL_CTA_POLICY = 2" in page.texts["small"]
-    assert any("onerror" in text for text in page.texts["small"])
-    assert "\x1b" not in page.html
-    assert "img" not in page.tags
-
-
-def test_without_a_gain_the_tuned_section_has_no_command(tmp_path: Path) -> None:
-    source = str(samples.write(tmp_path / "tuned.json", tuned(beats_default=False)))
-    page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--tuned", source))
-    assert "./bench --axis=transport=copy" not in page.html
-
-
-def traced(folder: Path, *rows: str, **about: Any) -> str:
-    """Write traces of two ranks of each row, and return their folder."""
-    for place, row in enumerate(rows):
-        for rank in (0, 1):
-            times = [
-                traces.done("comp", "COMP", "comp", 0, 3 + rank),
-                traces.done("comm", "COMM", "comm", 0, 1),
-            ]
-            document = traces.recorded(times, row=row, rank=rank, **about)
-            traces.write(folder / f"{place:02}.rank{rank}.json", document)
-    return str(folder)
-
-
-def test_traced_rows_have_pictures_and_shares(tmp_path: Path) -> None:
-    (tmp_path / "traces").mkdir()
-    folder = traced(tmp_path / "traces", "Overlap/A+B", COMM)
-    page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--traces", folder))
-    section = page.html.split('<section id="timelines">')[1].split("</section>")[0]
-    assert re.findall('data-chart="(.*?)"', section) == ["timeline-0", "timeline-1"]
-    assert re.findall("<h3>(.*?)</h3>", section) == ["Overlap/A+B", COMM]
-    assert section.count("T 4 ms · sample 0 · 2 ranks · backend: host") == 2
-    table = section.split("<tbody>")[1].split("</tbody>")[0]
-    cells = re.findall("<td[^>]*>(.*?)</td>", table)
-    assert cells[:3] == ["0", "3.000", "66.7"]
-    assert cells[11:14] == ["1", "4.000", "75.0"]
-    assert page.texts["th"].count("COMP only") == 2
-    # Only the row that has figures leads to them.
-    assert re.findall('href="#(.*?)"', section) == [COMM.replace(":", "%3A")]
-    assert '<a href="#timelines">' in page.html
-    assert "Not drawn" not in section
-    (text,) = re.findall(r'id="chart-timeline-1">(.*)</script>', page.html)
-    specification = json.loads(text)
-    assert "title" not in specification
-    assert "title" not in specification["vconcat"][0]
-    assert '"sum"' not in text
-    (policy,) = page.values("meta", "content")[:1]
-    assert "unsafe" not in policy
-    assert not {"src", "style"} & page.attributes
-
-
 def test_without_traces_there_are_no_timelines(full: Page) -> None:
     assert "imelines</" not in full.html
-
-
-def test_traced_rows_beyond_twelve_are_named(tmp_path: Path) -> None:
-    (tmp_path / "traces").mkdir()
-    folder = traced(tmp_path / "traces", *(f"Row/{place:02}" for place in range(14)))
-    page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--traces", folder))
-    assert len(page.values("figure", "data-chart")) == 12
-    assert "<p>Not drawn, as there are more than 12: Row/12, Row/13.</p>" in page.html
-
-
-def test_nothing_in_a_trace_becomes_markup(tmp_path: Path) -> None:
-    pages: list[Page] = []
-    for name in ("tame", f"{HOSTILE}\x1b[2J\ud800"):
-        folder = tmp_path / str(len(pages))
-        (folder / "traces").mkdir(parents=True)
-        events = [traces.done(name, "COMP", name, 0, 3), traces.waits(name, 3, 1)]
-        events.append(traces.done(f"a {name}", "COMM", "c", 4, 1))
-        recorded = traces.recorded(events, row=f"A/{name}", backend=name, fault=name)
-        for place in range(13):
-            document = json.loads(json.dumps(recorded).replace('"A/', f'"{place:02}/'))
-            traces.write(folder / f"traces/{place:02}.json", document)
-        extra = ("--traces", str(folder / "traces"))
-        pages.append(page_of(folder, samples.document([samples.row(COMM)]), extra=extra))
-    tame, wild = pages
-    assert [tag for tag, _ in wild.elements] == [tag for tag, _ in tame.elements]
-    assert wild.attributes == tame.attributes
-    assert "\x1b" not in wild.html
-    for drawn in wild.values("figure", "data-chart"):
-        (text,) = re.findall(rf'id="chart-{drawn}">(.*?)</script>', wild.html, flags=re.DOTALL)
-        assert not {"<", ">", "&", "\u2028", "\x1b"} & set(text)
-    assert any("onerror" in title for title in wild.texts["h3"])
-
-
-def test_a_trace_that_is_none_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    result = samples.write(tmp_path / "r.json", samples.document([samples.row(COMM)]))
-    assert run(result, "--traces", result, "-o", tmp_path / "report.html") == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"report: {result}: traceEvents: missing: not a trace")
-    assert error.count("\n") == 1
-    assert not (tmp_path / "report.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("document", "complaint"),
-    [
-        (samples.document([]), "tune_schema: not '1': not a result of tools/tune.py"),
-        (tuned() | {"pairs": []}, "pairs: missing or empty"),
-        (tuned(name=1), "pairs[0].name: 1 is not text"),
-        (tuned(best=1), "pairs[0].best: 1 is not an object"),
-        (tuned(gain={"default_ms": "x"}), "pairs[0].gain.default_ms: "),
-    ],
-)
-def test_what_the_tuner_did_not_write_is_refused(
-    document: samples.Json, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = samples.write(tmp_path / "tuned.json", document)
-    result = samples.write(tmp_path / "r.json", samples.document([samples.row(COMM)]))
-    assert run(result, "--tuned", source, "-o", tmp_path / "report.html") == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"report: {source}: {complaint}")
-    assert error.count("\n") == 1
 
 
 def test_other_versions_are_compared_when_asked(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""The charts of copies: bandwidth, pipelines, transfers beside a computation, and fragments."""
+
+from collections.abc import Sequence
+
+import samples
+from samples import Json
+from test_chart import axis, draw, records, subtitle, texts
+
+
+def panels_of_copies(rows: Sequence[Json]) -> dict[str, list[Json]]:
+    panels: dict[str, list[Json]] = {}
+    for record in records(draw(samples.document(rows))["copy_bandwidth"], "size_bytes"):
+        panels.setdefault(record["panel"], []).append(record)
+    return panels
+
+
+def test_copy_bandwidth_holds_the_figures_of_the_rows() -> None:
+    rows = samples.copies()
+    counters = {
+        "host to device": ("host_to_device", "GBps"),
+        "device to host": ("device_to_host", "GBps"),
+        "host to device, both directions busy": ("both", "host_to_device_GBps"),
+        "device to host, both directions busy": ("both", "device_to_host_GBps"),
+        "within the device (read + written)": ("device_local", "GBps"),
+    }
+    panels = panels_of_copies(rows)
+    assert list(panels) == list(counters)
+    for title, (direction, counter) in counters.items():
+        drawn = {r["name"]: (r["size_bytes"], r["GBps"]) for r in panels[title]}
+        assert drawn == {
+            row["name"]: (int(axis(row["name"], "bytes")), row[counter])
+            for row in rows
+            if axis(row["name"], "direction") == direction
+        }, title
+
+
+def test_copies_are_told_apart_by_memory_and_engine_also_by_what_names_leave_out() -> None:
+    panels = panels_of_copies(samples.copies())
+    assert {record["series"] for record in panels["host to device"]} == {
+        "pinned · engine copy",
+        "pageable · engine copy",
+    }
+    within = panels["within the device (read + written)"]
+    assert {record["series"] for record in within} == {"engine copy", "engine sm"}
+
+
+def test_the_highest_rate_in_a_title_is_a_trusted_one() -> None:
+    name = "Copy/Bandwidth/direction:host_to_device/bytes:{}/cache:cold"
+    rows = [
+        samples.row(name.format(1024), GBps=12.34),
+        samples.row(name.format(2048), GBps=99.0, valid=0.0),
+    ]
+    assert "host to device · at most 12.3 GB/s" in panel_titles(rows, "copy_bandwidth")
+    only_bad = [row | {"valid": 0.0} for row in rows]
+    assert panel_titles(only_bad, "copy_bandwidth") == ["host to device"]
+
+
+def panel_titles(rows: Sequence[Json], name: str) -> list[str]:
+    panels = draw(samples.document(rows))[name].spec["concat"]
+    return [" ".join(panel["title"]["text"]) for panel in panels]
+
+
+def test_a_pipeline_stands_beside_its_bound() -> None:
+    rows = samples.pipelines()
+    drawn = {
+        r["name"]: (r["streams"], r["speedup"], r["bound_speedup"], r["share"])
+        for r in records(draw(samples.document(rows))["pipeline"], "bound_speedup")
+    }
+    assert drawn == {
+        row["name"]: (
+            int(axis(row["name"], "pipeline_streams")),
+            row["speedup"],
+            row["sequential_ms"] / row["ideal_ms"],
+            f"{row['pct_of_ideal']:.0f} %",
+        )
+        for row in rows
+    }
+    assert panel_titles(rows, "pipeline") == ["intensity 16", "intensity 2048"]
+
+
+def test_the_share_of_the_bound_is_in_the_tooltip_and_of_one_file_at_the_point() -> None:
+    one, again = samples.document(samples.pipelines()), samples.document(samples.pipelines())
+    alone, both = draw(one)["pipeline"].spec, draw(one, again)["pipeline"].spec
+    for spec in (alone, both):
+        assert "pct_of_bound" in texts(spec, "field")
+    assert "share" in texts(alone, "field")
+    assert "share" not in texts(both, "field")
+
+
+def test_transfers_beside_a_computation_stand_beside_both_in_turn() -> None:
+    rows = samples.compute_transfers()
+    drawn = records(draw(samples.document(rows))["compute_transfer"], "time_ms")
+    assert {r["name"]: (r["buffers"], r["time_ms"], r["sequential_ms"]) for r in drawn} == {
+        row["name"]: (
+            int(axis(row["name"], "buffers")),
+            row["sequential_ms"] / row["speedup"],
+            row["sequential_ms"],
+        )
+        for row in rows
+    }
+    assert {record["series"] for record in drawn} == {"tie events", "tie host"}
+
+
+def test_fragments_stand_beside_one_transfer() -> None:
+    rows = samples.fragments()
+    drawn = records(draw(samples.document(rows))["fragments"], "time_ms")
+    assert {r["name"]: (r["fragments"], r["time_ms"], r["one_transfer_ms"]) for r in drawn} == {
+        row["name"]: (
+            int(axis(row["name"], "fragments")),
+            row["one_transfer_ms"] * row["fragmented_slowdown"],
+            row["one_transfer_ms"],
+        )
+        for row in rows
+    }
+    assert {record["series"] for record in drawn} == {"loop", "batch"}
+    assert "64 MiB · cache cold" in subtitle(draw(samples.document(rows))["fragments"])
