@@ -259,6 +259,10 @@ TEST(MixedSteps, SayWhichDoNotExist) {
   EXPECT_EQ(excluded({{"microbatches", "3"}}), "tokens must be a multiple of microbatches");
   EXPECT_EQ(excluded({{"experts", "7"}}),
             TestRanks().size() == 1 ? "" : "7 experts cannot be shared by 2 ranks");
+  ScenarioReport on_gpus("Moe/DispatchCombine", Mixed({{"transport", "nccl_ce"}}),
+                         PosingDevice::H200());
+  EXPECT_EQ(on_gpus.excluded(),
+            "nccl_ce moves a rank's own tokens as well (ncclAlltoAll): use nccl or copy");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 The same matrix product, of a grid of thread blocks, runs beside an all-to-all of the same size:
 once as callables that `overlapbench.measure` is given, with torch.distributed's all-to-all, and
-once as a row of ./bench. C, M and T stand beside each other. FILE.json gets the rows of both.
+once as a row of ./bench. It prints C, M and T of both. FILE.json gets all rows.
 """
 
 import contextlib
