@@ -2,6 +2,7 @@
 // size, written whole.
 #include "report/trace_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
