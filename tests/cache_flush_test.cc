@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-// What a sweep writes down if it is the sum that one of its threads has read.
+// What a sweep writes down if one of its threads has read it, and nothing else but zeros.
 constexpr float kNoted = 1e30F;
 
 // Remembers its first stream as well: a sampler's own.

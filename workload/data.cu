@@ -21,7 +21,9 @@ struct FillFractionsBody {
   Element element;
   std::uint32_t seed;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach(count, [this](long i) { Store(data, i, element, RandomFraction(seed, i)); });
+    WithElement(element, [this, &block]<Element kType>(ElementConstant<kType>) {
+      block.ForEach(count, [this](long i) { Store(data, i, kType, RandomFraction(seed, i)); });
+    });
   }
 };
 
@@ -33,7 +35,9 @@ struct FillIntegersBody {
   std::uint32_t seed;
   int most;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach(count, [this](long i) { Store(data, i, element, RandomInteger(seed, i, most)); });
+    WithElement(element, [this, &block]<Element kType>(ElementConstant<kType>) {
+      block.ForEach(count, [this](long i) { Store(data, i, kType, RandomInteger(seed, i, most)); });
+    });
   }
 };
 
@@ -45,7 +49,9 @@ struct FillCollectiveBody {
   CollectiveInput input;
   int rank;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    block.ForEach(count, [this](long i) { Store(data, i, element, input.At(rank, i)); });
+    WithElement(element, [this, &block]<Element kType>(ElementConstant<kType>) {
+      block.ForEach(count, [this](long i) { Store(data, i, kType, input.At(rank, i)); });
+    });
   }
 };
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "device/body.h"
 
@@ -139,6 +140,29 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
       return FromFloat8(static_cast<const std::uint8_t*>(data)[index]);
   }
   return 0;
+}
+
+// Calls visit with the type as a constant, `visit(ElementConstant<Element::kFloat32>{})`: a loop in
+// it asks once for the type, not once for each element.
+template <Element kElement>
+using ElementConstant = std::integral_constant<Element, kElement>;
+
+template <class Visit>
+OVERLAPBENCH_BODY void WithElement(Element element, const Visit& visit) {
+  switch (element) {
+    case Element::kFloat32:
+      return visit(ElementConstant<Element::kFloat32>{});
+    case Element::kFloat16:
+      return visit(ElementConstant<Element::kFloat16>{});
+    case Element::kBfloat16:
+      return visit(ElementConstant<Element::kBfloat16>{});
+    case Element::kFloat64:
+      return visit(ElementConstant<Element::kFloat64>{});
+    case Element::kInt32:
+      return visit(ElementConstant<Element::kInt32>{});
+    case Element::kFloat8:
+      return visit(ElementConstant<Element::kFloat8>{});
+  }
 }
 
 // The value that a buffer of this type holds after `value` was stored in it.
