@@ -110,12 +110,12 @@ class GroundTruthTest : public RanksOnEachBackend {
   Row MeasureSupply(const std::string& workers) {
     OpenRow("Supply/Batches", {{"workers", workers},
                                {"source", "wait"},
-                               {"make_us", "60000"},
+                               {"make_us", "30000"},
                                {"supply_batches", "8"},
                                {"batch_bytes", "4096"},
                                {"intensity", "1"},
                                {"cache", "warm"}});
-    constexpr double kMake_ms = 60;
+    constexpr double kMake_ms = 30;
     return FirstRight(
         [this] { return Report({LeastDisturbed(Measure(kSupplies))}); },
         [](const Row& row) { return IsNear(row, "make_ms", kMake_ms, kMake_ms / 20); });
@@ -223,10 +223,10 @@ TEST_P(GroundTruthTest, AStandInTakesItsTime) {
   }
 }
 
-// Each worker makes a batch in 60 ms, and all of them at once.
+// Each worker makes a batch in 30 ms, and all of them at once.
 TEST_P(GroundTruthTest, BatchesComeAsFastAsTheirWorkersMakeThem) {
   constexpr double kTolerance = 0.1;
-  constexpr double kMake_ms = 60;
+  constexpr double kMake_ms = 30;
   for (const int workers : {1, 2, 4}) {
     SCOPED_TRACE(std::to_string(workers) + " workers");
     const Row row = MeasureSupply(std::to_string(workers));

@@ -148,8 +148,8 @@ TEST_P(PipelineTest, KnownDelaysHaveTheFormulasBubbles) {
   constexpr double kTolerance = 0.01;
   constexpr int kMostGroups = 12;
   for (Benchmark& row : Rows("Pp/", {{"microbatches", "4"},
-                                     {"forward_us", "30000"},
-                                     {"backward_us", "60000"},
+                                     {"forward_us", "20000"},
+                                     {"backward_us", "40000"},
                                      {"bytes", "4096"},
                                      {"cache", "warm"}})) {
     if (row.name.find("/Delay/") == std::string::npos) continue;

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
 
 UNDECIDED = 3
-SLOW = "Compute/Delay/delay_us:4000/cache:cold"
+SLOW = "Compute/Delay/delay_us:3000/cache:warm"
 FLAGS = (
     "--benchmark_filter=Compute/Delay",
     "--budget_ms=40",
-    *("--axis", "delay_us=2000,4000,8000"),
+    *("--axis", "delay_us=1500,3000,4500"),
+    *("--axis", "cache=warm"),
 )
 
 
@@ -67,7 +68,7 @@ def test_a_build_against_itself_passes(launcher: "Launcher", tmp_path: Path) -> 
 
 @pytest.mark.alone
 def test_an_injected_delay_fails_and_is_named(launcher: "Launcher", tmp_path: Path) -> None:
-    done = gate(launcher, tmp_path, "--inject_delay=delay_us:4000:1200")
+    done = gate(launcher, tmp_path, "--inject_delay=delay_us:3000:900")
     assert done.returncode == 1, done.stdout + done.stderr
     assert failing(tmp_path) == {SLOW: "slower"}
     assert SLOW in done.stdout
@@ -79,15 +80,15 @@ def test_an_injected_delay_fails_and_is_named(launcher: "Launcher", tmp_path: Pa
 @pytest.mark.alone
 def test_an_injected_delay_is_in_time_and_context(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    flags = ("--inject_delay=delay_us:2000/:3000", *FLAGS, f"--benchmark_out={out}")
+    flags = ("--inject_delay=delay_us:1500/:3500", *FLAGS, f"--benchmark_out={out}")
     done = launcher.run(*flags, ranks=1)
     assert done.returncode == 0, done.stderr
     result = json.loads(out.read_text(encoding="utf-8"))
-    assert result["context"]["injected_delay"] == "delay_us:2000/:3000"
+    assert result["context"]["injected_delay"] == "delay_us:1500/:3500"
     slow, *others = result["benchmarks"]
     # Of the quickest samples: a busy machine makes the others longer.
     assert slow["p05_ms"] == pytest.approx(5.0, rel=0.1)
-    for row, delay_ms in zip(others, (4.0, 8.0), strict=True):
+    for row, delay_ms in zip(others, (3.0, 4.5), strict=True):
         assert row["p05_ms"] == pytest.approx(delay_ms, rel=0.1)
 
 
