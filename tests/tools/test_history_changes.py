@@ -6,6 +6,8 @@ change in 0.2, 0.4, 0.3 and 1.3 %; a step of 5 % in the middle was found to a ru
 98 %. The tests take the first 200 of them.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -65,6 +67,17 @@ def test_the_speedup_judges_efficiency() -> None:
     (change,) = found([0.5, 0.501] * 6 + [-0.1, -0.101] * 6, "efficiency")
     assert change.direction == "worse"
     assert change.natural == pytest.approx(0.9 / 1.5 - 1, abs=0.002)
+
+
+def test_a_missing_package_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ruptures", None)
+    monkeypatch.setattr("overlapbench.installation.checkout", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        find_changes(histories.series([1.0] * LEAST_RUNS))
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "history: Python has no ruptures: pip install ruptures\n"
 
 
 def test_too_few_runs_cannot_be_told() -> None:

@@ -31,14 +31,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import ruptures
-from scipy import ndimage, stats
+from scipy import ndimage, special
 
 from overlapbench.compare.side import badness, natural
 from overlapbench.compare.statistics import LEAST_FLOOR, LIMIT, Array
 from overlapbench.counters import Better, Counter
 from overlapbench.history.database import Run
 from overlapbench.history.series import Point, Series
+from overlapbench.script import packages
 
 LEAST_RUNS = 10
 LEAST_SEGMENT = 4  # runs
@@ -88,11 +88,14 @@ def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | 
 
 def _segment(values: Array) -> list[int]:
     """Return where each segment ends, the last one at the end."""
+    with packages("history"):  # here, because it takes a second, and adding a run needs none of it
+        import ruptures
+
     noise = max(_LEAST_NOISE, _TO_DEVIATION * float(np.median(np.abs(np.diff(values)))))
     middle = ndimage.median_filter(values, size=_NEIGHBOURS, mode="nearest")
     scaled = np.clip(values, middle - LIMIT * noise, middle + LIMIT * noise) / noise
     freedom = _WORTH * (len(values) - 1)
-    penalty = float(stats.t.isf(FALSE_CHANGES / (2 * len(values)), freedom)) ** 2
+    penalty = float(special.stdtrit(freedom, FALSE_CHANGES / (2 * len(values)))) ** 2
     # With a linear kernel this is the cost of squared distances, and PELT the search.
     search = ruptures.KernelCPD(kernel="linear", min_size=LEAST_SEGMENT)
     ends: list[int] = search.fit(scaled[:, np.newaxis]).predict(pen=penalty)
