@@ -28,6 +28,7 @@ namespace overlapbench::families {
 namespace {
 
 constexpr std::uint32_t kSeed = 1300;
+constexpr bool kOwnStays = true;  // tokens for experts of their own rank stay where they are
 
 RoutingShape RoutingShapeOf(const Machine& machine, const Settings& settings, long microbatches) {
   return {.ranks = machine.ranks.size(),
@@ -87,7 +88,7 @@ MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Setting
                        .send_row = i * rows,
                        .receive_row = i * rows,
                        .rows = rows,
-                       .own_stays = true});
+                       .own_stays = kOwnStays});
     return works.Move(name + suffix, calls, {2 * copies.bytes()});
   };
   constexpr std::size_t kTableEntry = sizeof(std::int32_t) + sizeof(float);
@@ -147,14 +148,12 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   const long microbatches = settings.Integer("microbatches");
   if (settings.Integer("tokens") % microbatches != 0)
     return "tokens must be a multiple of microbatches";
-  if (settings.Has("transport") && settings.Text("transport") == "nccl_ce")
-    return "nccl_ce moves a rank's own tokens as well (ncclAlltoAll): use nccl or copy";
   for (const long parts : {1L, microbatches}) {  // of the plain form, and of the pattern
     const Routing routing(RoutingShapeOf(machine, settings, parts));
     const long bytes = routing.rows() / parts * settings.Integer("hidden") *
                        static_cast<long>(SizeOf(LayerElement(machine.device)));
     const Settings call = settings.With("bytes", std::to_string(bytes)).With("place", "out");
-    if (std::string why = NoTransport(machine, Operation::kAllToAll, call); !why.empty())
+    if (std::string why = NoTransport(machine, Operation::kAllToAll, call, kOwnStays); !why.empty())
       return why;
   }
   return "";

@@ -49,11 +49,15 @@ const TransportRow& RowOf(const Settings& settings) {
   return *std::ranges::find(Rows(), settings.Text("transport"), &TransportRow::name);
 }
 
-std::string ExcludedOfNccl(const TransportRow& row, Operation operation, const Settings& settings) {
+std::string ExcludedOfNccl(const TransportRow& row, Operation operation, bool own_stays,
+                           const Settings& settings) {
   if (std::ranges::find(row.operations, operation) == row.operations.end())
     return fmt::format("{} carries {} only", row.name,
                        row.nccl.copy_engines ? "AllToAll and AllGather"
                                              : "AllReduce, AllGather and ReduceScatter");
+  if (own_stays && row.nccl.copy_engines)
+    return fmt::format("{} moves what a rank keeps as well (ncclAlltoAll): use nccl or copy",
+                       row.name);
   if (row.nccl.symmetric) {
     // NCCL 2.28.3 corrupts results at a granularity below 8 bytes (fixed in 2.28.7).
     if (settings.Integer("bytes") % 4096 != 0)
@@ -116,14 +120,15 @@ std::vector<Axis> TransportAxes(const Machine& machine) {
           IntegerAxis("comm_sms", "SMs that a kernel of ours takes; 0: 16", 0, 256, "0", "0")};
 }
 
-std::string NoTransport(const Machine& machine, Operation operation, const Settings& settings) {
+std::string NoTransport(const Machine& machine, Operation operation, const Settings& settings,
+                        bool own_stays) {
   if (machine.device.backend() == Backend::kHost) return "";
   const TransportRow& row = RowOf(settings);
   if (settings.Integer("comm_ctas") != 0 && !row.takes_ctas)
     return fmt::format("comm_ctas is for NCCL only; {} does not take it", row.name);
   if (settings.Integer("comm_sms") != 0 && !row.takes_sms)
     return fmt::format("comm_sms is for kernels of ours; with {}, use comm_ctas", row.name);
-  return row.carrier == Carrier::kNccl ? ExcludedOfNccl(row, operation, settings)
+  return row.carrier == Carrier::kNccl ? ExcludedOfNccl(row, operation, own_stays, settings)
                                        : ExcludedOfPeers(machine, row, operation, settings);
 }
 

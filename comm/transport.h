@@ -27,8 +27,9 @@ namespace overlapbench {
 std::vector<Axis> TransportAxes(const Machine& machine);
 
 // Why a transport cannot carry the operation at these settings; "" if it can. Settings are those of
-// a collective.
-std::string NoTransport(const Machine& machine, Operation operation, const Settings& settings);
+// a collective. `own_stays`: see CollectiveCall.
+std::string NoTransport(const Machine& machine, Operation operation, const Settings& settings,
+                        bool own_stays = false);
 
 // Whether the transport of these settings moves data by copy engine.
 bool IsByCopyEngine(const Settings& settings);
