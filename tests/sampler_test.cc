@@ -397,7 +397,7 @@ TEST_P(SamplerTest, AFirstRunThatFailsOnOneRankIsAnErrorOnAll) {
 
 // Long before the others' work ends, or the timeout.
 TEST_P(SamplerTest, NobodyWaitsForARankThatFailsInTheFirstRunOrWhileEnqueueing) {
-  const auto delay = DelayWork(machine(), "delay", 1000ms)->make();
+  const auto delay = DelayWork(machine(), "delay", 600ms)->make();
   Behaviour failing;
   failing.enqueue = [&](Stream& stream) {
     if (OnLastRank()) throw Error("the link is down");
@@ -431,7 +431,7 @@ TEST_P(SamplerTest, NobodyWaitsForARankThatFailsInTheFirstRunOrWhileEnqueueing) 
 
 TEST_P(SamplerTest, WorkThatDoesNotEndIsNamed) {
   Sampler sampler(machine(), kGate);
-  PreparedRun& run = Prepare(DelayedRun(1000ms));
+  PreparedRun& run = Prepare(DelayedRun(600ms));
   const std::string prefix = TestRanks().Prefix() + "the stream COMP";
   {
     const ShortTimeout timeout(100ms);
@@ -452,7 +452,7 @@ TEST_P(SamplerTest, WorkThatDoesNotEndIsNamed) {
 // No rank waits for a timeout to learn of it, in the first run as little as in a sample.
 TEST_P(SamplerTest, ABrokenLinkEndsEveryWait) {
   Sampler sampler(machine(), kGate);
-  PreparedRun& run = Prepare(DelayedRun(1000ms));
+  PreparedRun& run = Prepare(DelayedRun(600ms));
   // The link breaks as soon as the ranks have met.
   const auto waits = [] {
     return TestRanks().progress().Where().find("waiting for the stream COMP") !=

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FLAGS = ("--backend=host", *ROWS)
 # So long that the other suite is measured meanwhile, also while other tests run.
-SLOW = "--inject_fault=delay@report,visit=2,ms=10000"
+SLOW = "--inject_fault=delay@report,visit=2,ms=7000"
 LIMIT_S = 60.0
 
 
