@@ -12,8 +12,8 @@ others are measured. What each peer does is told in tools/overlapbench/peers/tor
 torch_steps.py. Steps of DistributedDataParallel and fully_shard are not gated (gate:off in names).
 
 DIR gets training-peers.json, which the tools for ./bench's results read, and the table as
-training-peers.txt. Needs PyTorch, and liboverlapbench.so (./bench --build-only). torchrun does not
-start MPI: use mpirun or srun, one process a GPU.
+training-peers.txt. Needs PyTorch, and liboverlapbench.so (./bench --build-only). srun starts it
+as well, and on one host torchrun: one process a GPU.
 
 Exit status: 0; 1 if a contestant was wrong or not measured; 2 if a requirement is missing, an
 argument is bad, or a file is not writable. Then one line says what.

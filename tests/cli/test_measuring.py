@@ -479,7 +479,7 @@ except ob.MeasureError as error:
     )
     assert told[0].startswith(
         "torch.distributed has rank 1 of 2, but MPI has rank 0 of 1: start with `mpirun -n 2"
-        " python ...`, not torchrun, and call overlapbench.init_torch_distributed()"
+        " python ...`, or with torchrun on one host, and call overlapbench.init_torch_distributed()"
     )
 
 

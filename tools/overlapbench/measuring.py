@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from overlapbench import callables, torch_ranks
+from overlapbench import callables, torch_ranks, torchrun
 from overlapbench.callables import Verdict, Work
 from overlapbench.interface import ALONE, PAIR, SCHEDULE, MeasureError, Suite
 from overlapbench.interface import Step as StepPlace
@@ -173,6 +173,7 @@ class _Process:
 
     def open(self) -> Suite:
         if self.suite is None:
+            torchrun.join()
             self.suite = Suite(self.flags)
             atexit.register(self.suite.close)
         return self.suite

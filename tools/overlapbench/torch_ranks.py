@@ -1,7 +1,8 @@
 """The ranks of torch.distributed and those of MPI, which must be the same.
 
-The suite's ranks are the launcher's: mpirun or srun starts the program, one process for a GPU.
-torchrun does not start MPI, so each of its processes would believe that it is alone.
+The suite's ranks are those of MPI: mpirun, srun or torchrun starts the program, one process for a
+GPU. torchrun does not start MPI itself, and on several hosts nobody does (torchrun.py): there each
+process would believe that it is alone.
 """
 
 import os
@@ -9,6 +10,7 @@ import socket
 import sys
 from typing import Any
 
+from overlapbench import torchrun
 from overlapbench.interface import MeasureError, Place, Suite
 
 
@@ -22,8 +24,8 @@ def require_same(place: Place) -> None:
     if (rank, ranks) != (place.rank, place.ranks):
         raise MeasureError(
             f"torch.distributed has rank {rank} of {ranks}, but MPI has rank {place.rank} of"
-            f" {place.ranks}: start with `mpirun -n {ranks} python ...`, not torchrun, and call"
-            " overlapbench.init_torch_distributed() in place of init_process_group()"
+            f" {place.ranks}: start with `mpirun -n {ranks} python ...`, or with torchrun on one"
+            " host, and call overlapbench.init_torch_distributed() in place of init_process_group()"
         )
 
 
@@ -32,15 +34,16 @@ def init(suite: Suite, backend: str | None, **options: Any) -> None:
     import torch
 
     place = suite.place
-    address = suite.broadcast(f"{socket.gethostname()}:{_free_port()}")
-    host, _, port = address.rpartition(":")
-    os.environ |= {
-        "RANK": str(place.rank),
-        "WORLD_SIZE": str(place.ranks),
-        "LOCAL_RANK": str(place.local_rank),
-        "MASTER_ADDR": host,
-        "MASTER_PORT": port,
-    }
+    if not torchrun.has_started_us():  # it has set these, and waits at its own address
+        address = suite.broadcast(f"{socket.gethostname()}:{_free_port()}")
+        host, _, port = address.rpartition(":")
+        os.environ |= {
+            "RANK": str(place.rank),
+            "WORLD_SIZE": str(place.ranks),
+            "LOCAL_RANK": str(place.local_rank),
+            "MASTER_ADDR": host,
+            "MASTER_PORT": port,
+        }
     on_gpu = place.device >= 0
     if on_gpu:
         torch.cuda.set_device(place.device)
