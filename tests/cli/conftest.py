@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from overlapbench.drill.job import MPI_ENVIRONMENT, MPIRUN
+from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from overlapbench.drill.job import MPIRUN
+from overlapbench.installation import MPIRUN
 from overlapbench.result import State, read_results
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +21,27 @@ RANKS = 2
 PROGRAM = """
 import json, os, sys, time
 import overlapbench as ob
+from overlapbench import torchrun
+torchrun.TIMEOUT_S = float(os.environ.get("TIMEOUT_S", 30))
+if os.environ["RANK"] == os.environ.get("LATE"):
+    time.sleep(1)
+if os.environ["RANK"] == os.environ.get("DEAD"):
+    sys.exit(print("[]"))
 ob.configure(backend="host", self_test=False, precision=0, budget_ms=20)
-try:
-    row = ob.measure_alone(lambda: time.sleep(0.002), name="nap", cache="warm")
-    said = [str(row.name), row.interval("time")]
-except ob.MeasureError as error:
-    said = str(error)
+def measure():
+    try:
+        row = ob.measure_alone(lambda: time.sleep(0.002), name="nap", cache="warm")
+        return [str(row.name), row.interval("time")]
+    except ob.MeasureError as error:
+        return str(error)
+said = measure()
+if isinstance(said, str):
+    said = [said, measure()]  # a second attempt fails as the first
 print(json.dumps([os.environ.get("OMPI_COMM_WORLD_RANK"), said]))
 """
 
 
-def torchrun(
-    launcher: "Launcher", folder: Path, ranks: int = RANKS, **variables: str
-) -> list[list[Any]]:
+def torchrun(launcher: "Launcher", folder: Path, **variables: str) -> list[list[Any]]:
     """Run the program in processes with torchrun's variables; return what each prints."""
     library = launcher.binary.parent / "liboverlapbench.so"
     if not library.exists():
@@ -48,7 +58,7 @@ def torchrun(
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": port,
         "WORLD_SIZE": str(RANKS),
-        "LOCAL_WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(RANKS),
     }
     started = [
         subprocess.Popen(
@@ -58,45 +68,73 @@ def torchrun(
             stdout=subprocess.PIPE,
             text=True,
         )
-        for rank in range(ranks)
+        for rank in range(RANKS)
     ]
-    return [json.loads(process.communicate(timeout=60)[0]) for process in started]
+    try:
+        return [json.loads(process.communicate(timeout=60)[0]) for process in started]
+    finally:
+        for process in started:
+            process.kill()
 
 
 @pytest.fixture
-def folder() -> Any:
-    """A temporary folder with a short name, for MPI's sockets."""
+def folder() -> Iterator[Path]:
+    """A temporary folder with a short name, for MPI's sockets. Nothing may be left in it."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
+        deadline = time.monotonic() + 10
+        while left := [line for line in processes() if name in line]:
+            assert time.monotonic() < deadline, left
+            time.sleep(0.1)
+        assert not list(Path(name).glob("overlapbench-*"))
 
 
-def test_its_processes_are_the_ranks(launcher: "Launcher", folder: Path) -> None:
-    told = torchrun(launcher, folder)
+def processes() -> list[str]:
+    lines = (_command(folder) for folder in Path("/proc").iterdir() if folder.name.isdecimal())
+    return list(filter(None, lines))
+
+
+def _command(folder: Path) -> str:
+    try:
+        return (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+# Also where one of them comes later.
+@pytest.mark.parametrize("late", ["", "0", "1"])
+def test_its_processes_are_the_ranks(launcher: "Launcher", folder: Path, late: str) -> None:
+    told = torchrun(launcher, folder, LATE=late)
     assert [rank for rank, _ in told] == ["0", "1"]
     name, interval = told[0][1]
     assert name == "Compute/nap/cache:warm"
     assert interval[0] > 0
     assert told[1][1] == told[0][1], "each measured for itself"
-    assert not list(folder.glob("overlapbench-*"))
+
+
+@pytest.mark.parametrize("dead", [0, 1])
+def test_a_rank_that_does_not_come_is_named(launcher: "Launcher", folder: Path, dead: int) -> None:
+    told = torchrun(launcher, folder, DEAD=str(dead), TIMEOUT_S="3")
+    said = f"rank {1 - dead} of 2: rank {dead} did not come within 3 s"
+    assert told[1 - dead] == [None, [said, said]]
 
 
 def test_without_mpirun_every_process_says_so(launcher: "Launcher", folder: Path) -> None:
     told = torchrun(launcher, folder, PATH=str(folder))
     said = "the ranks agree by MPI, which torchrun does not start, and there is no mpirun"
-    assert told == [[None, said]] * RANKS
+    assert told == [[None, [said, said]]] * RANKS
 
 
-def test_an_mpirun_that_fails_is_told_at_once(launcher: "Launcher", folder: Path) -> None:
+def test_an_mpirun_that_fails_is_told_to_all(launcher: "Launcher", folder: Path) -> None:
     mpirun = folder / "mpirun"
-    mpirun.write_text("#!/bin/sh\necho no slots\nexit 1\n")
+    mpirun.write_text("#!/bin/sh\necho -----\necho no slots >&2\nexit 1\n")
     mpirun.chmod(0o755)
-    path = f"{folder}:{os.environ['PATH']}"
-    # The other process is not started, so nothing but its own would end the wait.
-    (told,) = torchrun(launcher, folder, 1, PATH=path, LOCAL_WORLD_SIZE=str(RANKS))
-    assert told == [None, "rank 0 of 2: mpirun has not started MPI: no slots"]
-    assert not list(folder.glob("overlapbench-*"))
+    told = torchrun(launcher, folder, PATH=f"{folder}:{os.environ['PATH']}")
+    said = "rank 0 of 2: mpirun has not started MPI: no slots"
+    assert told == [[None, [said, said]]] * RANKS
 
 
-def test_on_several_hosts_a_process_is_left_alone(launcher: "Launcher", folder: Path) -> None:
-    ((rank, (name, _)),) = torchrun(launcher, folder, 1)
-    assert (rank, name) == (None, "Compute/nap/cache:warm")
+def test_ranks_on_several_hosts_are_refused(launcher: "Launcher", folder: Path) -> None:
+    told = torchrun(launcher, folder, LOCAL_WORLD_SIZE="1")
+    said = "torchrun has started ranks on several hosts: use mpirun or srun"
+    assert told == [[None, [said, said]]] * RANKS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.conftest import ROOT
 
-from overlapbench.drill.job import MPIRUN
+from overlapbench.installation import MPIRUN
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher

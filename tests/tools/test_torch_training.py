@@ -16,8 +16,7 @@ import pytest
 import overlapbench as ob
 import torch_training
 from overlapbench.callables import Work
-from overlapbench.drill.job import MPI_ENVIRONMENT, MPIRUN
-from overlapbench.installation import library_path
+from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN, library_path
 from overlapbench.interface import MeasureError
 from overlapbench.measuring import Row
 from overlapbench.names import BenchmarkName

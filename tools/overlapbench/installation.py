@@ -7,6 +7,8 @@ with CMake. What is built is searched for in this order:
 1. where a variable says: OVERLAPBENCH_BINARY, OVERLAPBENCH_LIBRARY or OVERLAPBENCH_KERNELS;
 2. in the folder `suite`, in build/release;
 3. in the checkout of the package, or else of the current folder, in build/release.
+
+And how ranks are started on one host.
 """
 
 import importlib.metadata
@@ -15,6 +17,14 @@ import re
 from pathlib import Path
 
 from overlapbench.commands import PROGRAM
+
+# As ./bench does: for root, for containers, and for more ranks than cores.
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+}
+MPIRUN = ("mpirun", "--quiet", "--oversubscribe", "--bind-to", "none")
 
 _PACKAGE = Path(__file__).resolve().parent
 _BUILT = "build/release"

@@ -173,8 +173,8 @@ class _Process:
 
     def open(self) -> Suite:
         if self.suite is None:
-            torchrun.join()
-            self.suite = Suite(self.flags)
+            with torchrun.joined():
+                self.suite = Suite(self.flags)
             atexit.register(self.suite.close)
         return self.suite
 
@@ -222,9 +222,9 @@ def configure(
 def init_torch_distributed(backend: str | None = None, **options: Any) -> None:
     """Call torch.distributed.init_process_group with the launcher's ranks, and set the GPU.
 
-    It sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, which are the same that
-    torchrun sets. `backend`: "nccl" by default on the cuda backend, "gloo" on the host's. All other
-    options are passed on.
+    It sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; under torchrun it keeps them.
+    `backend`: "nccl" by default on the cuda backend, "gloo" on the host's. All other options are
+    passed on.
     """
     torch_ranks.init(_process.open(), backend, **options)
 

@@ -1,8 +1,7 @@
 """The ranks of torch.distributed and those of MPI, which must be the same.
 
 The suite's ranks are those of MPI: mpirun, srun or torchrun starts the program, one process for a
-GPU. torchrun does not start MPI itself, and on several hosts nobody does (torchrun.py): there each
-process would believe that it is alone.
+GPU. torchrun does not start MPI itself (torchrun.py).
 """
 
 import os
@@ -34,7 +33,7 @@ def init(suite: Suite, backend: str | None, **options: Any) -> None:
     import torch
 
     place = suite.place
-    if not torchrun.has_started_us():  # it has set these, and waits at its own address
+    if not torchrun.has_started_us():  # it has set these, and its own store listens there
         address = suite.broadcast(f"{socket.gethostname()}:{_free_port()}")
         host, _, port = address.rpartition(":")
         os.environ |= {

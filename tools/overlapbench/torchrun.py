@@ -1,131 +1,189 @@
 """MPI for processes that torchrun has started.
 
 The suite's ranks agree by MPI, and MPI starts only in what its own launcher has started: that
-hands each process variables which say where its server is and which rank it is. So the first
-process of a host has mpirun start a stand-in for each rank. A stand-in leaves its variables in a
-folder that all processes of the torchrun know, its process takes them for its own, and MPI starts
-as if mpirun had started it. The stand-in ends when its process has ended.
+hands each process variables which say where its server is and which rank it is. So rank 0 has
+mpirun start a placeholder for each rank. A placeholder leaves its variables in a folder that all
+processes of the torchrun know, its process takes them for its own, and MPI starts as if mpirun had
+started it. The placeholder ends when its process has ended.
 
-This holds for one host. Processes on several are left alone, and torch_ranks refuses to measure.
+This needs all ranks on one host.
 """
 
+import atexit
+import contextlib
 import json
 import os
-import select
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
-from overlapbench.drill.job import MPI_ENVIRONMENT, MPIRUN
+from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 from overlapbench.interface import MeasureError
 
 TIMEOUT_S = 60.0
-_LOOK_S = 0.02  # how often a process looks for its file
-_OF_MPI = ("OMPI_", "PMIX_")
+_LOOK_S = 0.02  # how often a process looks for a file
+_LOOK_FOR_END_S = 0.5  # how often a placeholder looks whether its process is there
+_STARTED_BY_US = "TORCHELASTIC_RUN_ID"
 _OF_THIS_START = ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
+_OF_MPI = ("OMPI_", "PMIX_")
+_FAILED = "failed"  # the file that says why, to all ranks and to every later attempt
 
 
 def has_started_us() -> bool:
-    return "TORCHELASTIC_RUN_ID" in os.environ
+    return _STARTED_BY_US in os.environ
 
 
-def join() -> None:
-    """Let MPI start in this process with the rank that torchrun gave it; MeasureError if not.
+@contextlib.contextmanager
+def joined() -> Iterator[None]:
+    """Let MPI start in this context with torchrun's ranks; MeasureError if it cannot.
 
     Nothing happens where a launcher of MPI has started this process, or mpi4py has MPI running.
     """
-    variables = os.environ
-    ranks = int(variables.get("WORLD_SIZE", "1"))
-    has_mpi = "OMPI_COMM_WORLD_RANK" in variables or "mpi4py.MPI" in sys.modules
-    several_hosts = variables.get("LOCAL_WORLD_SIZE") != str(ranks)
-    if not has_started_us() or has_mpi or several_hosts or ranks == 1:
+    has_mpi = "OMPI_COMM_WORLD_RANK" in os.environ or "mpi4py.MPI" in sys.modules
+    ranks = int(os.environ.get("WORLD_SIZE", "1"))
+    if not has_started_us() or has_mpi or ranks == 1:
+        yield
         return
+    if os.environ.get("LOCAL_WORLD_SIZE") != str(ranks):
+        raise MeasureError("torchrun has started ranks on several hosts: use mpirun or srun")
     if shutil.which(MPIRUN[0]) is None:
         raise MeasureError(
             f"the ranks agree by MPI, which torchrun does not start, and there is no {MPIRUN[0]}"
         )
+    rank = int(os.environ["RANK"])
     folder = _meeting_place()
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise MeasureError(f"{folder} belongs to another user")
     try:
-        variables |= _variables_for(int(variables["RANK"]), ranks, folder)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    with suppress(OSError):  # whoever is last removes it
-        (folder / "log").unlink(missing_ok=True)
-        folder.rmdir()
+        os.environ |= _variables_for(rank, ranks, folder)
+    except (OSError, MeasureError) as error:
+        with contextlib.suppress(OSError):
+            _write(folder / _FAILED, str(error))
+        atexit.register(_leave, rank, folder)
+        raise MeasureError(str(error)) from None
+    try:
+        yield
+    finally:
+        if rank == 0:  # MPI has started on all ranks, so all have their variables
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def hold_place(folder: Path) -> None:
+    """Give one process this one's variables of MPI, and wait until it has ended."""
+    rank = os.environ["OMPI_COMM_WORLD_RANK"]
+    process: int = json.loads((folder / f"pid.{rank}").read_text())
+    began = _began(process)
+    of_mpi = {name: value for name, value in os.environ.items() if name.startswith(_OF_MPI)}
+    _write(folder / f"variables.{rank}", of_mpi)
+    while began and _began(process) == began:
+        time.sleep(_LOOK_FOR_END_S)
 
 
 def _variables_for(rank: int, ranks: int, folder: Path) -> dict[str, str]:
-    stand_ins = _start_stand_ins(folder, ranks) if rank == 0 else None
+    me = f"rank {rank} of {ranks}"
     _write(folder / f"pid.{rank}", os.getpid())
-    given = folder / f"variables.{rank}"
-    deadline = time.monotonic() + TIMEOUT_S
-    while not given.exists():
-        if time.monotonic() > deadline or (stand_ins is not None and stand_ins.poll() is not None):
-            raise MeasureError(f"rank {rank} of {ranks}: {_why_not(folder / 'log')}")
-        time.sleep(_LOOK_S)
-    variables: dict[str, str] = json.loads(given.read_text())
-    given.unlink()
+    mine = folder / f"variables.{rank}"
+    if rank > 0:
+        if not _await(mine, folder):
+            raise MeasureError(f"{me}: rank 0 did not come within {TIMEOUT_S:.0f} s")
+    else:
+        for other in range(ranks):
+            if not _await(folder / f"pid.{other}", folder):
+                raise MeasureError(f"{me}: rank {other} did not come within {TIMEOUT_S:.0f} s")
+        launched = _start_placeholders(folder, ranks)
+        if not _await(mine, folder, launched):
+            launched.terminate()
+            raise MeasureError(f"{me}: mpirun has not started MPI{_reason(folder / 'log')}")
+    variables: dict[str, str] = json.loads(mine.read_text())
     return variables
 
 
-def stand_in(folder: Path) -> None:
-    """Give one process this one's variables of MPI, and wait until it has ended."""
-    rank = os.environ["OMPI_COMM_WORLD_RANK"]
-    named = folder / f"pid.{rank}"
+def _await(file: Path, folder: Path, launched: "subprocess.Popen[bytes] | None" = None) -> bool:
+    """Tell whether the file came in time; MeasureError with what another rank says it failed by."""
     deadline = time.monotonic() + TIMEOUT_S
-    while not named.exists():
-        if time.monotonic() > deadline:
-            sys.exit(f"rank {rank} did not come within {TIMEOUT_S:.0f} s")
+    failed = folder / _FAILED
+    while True:
+        if failed.exists():
+            raise MeasureError(json.loads(failed.read_text()))
+        if file.exists():
+            return True
+        if time.monotonic() > deadline or (launched is not None and launched.poll() is not None):
+            return False
         time.sleep(_LOOK_S)
-    process = os.pidfd_open(json.loads(named.read_text()))
-    named.unlink()
-    of_mpi = {name: value for name, value in os.environ.items() if name.startswith(_OF_MPI)}
-    _write(folder / f"variables.{rank}", of_mpi)
-    select.select([process], [], [])
+
+
+def _leave(rank: int, folder: Path) -> None:
+    """Remove the folder of a failure once no rank is left that may want to know of it."""
+    (folder / f"pid.{rank}").unlink(missing_ok=True)
+    if not any(folder.glob("pid.*")):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _meeting_place() -> Path:
-    """Return a folder that the processes of this start of torchrun, their parent, have alone."""
-    parent = os.getppid()
-    began = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
-    marks = (parent, began, *(os.environ.get(name, 0) for name in _OF_THIS_START))
-    return Path(tempfile.gettempdir()) / "-".join(map(str, ("overlapbench", *marks)))
+    """Return the folder that only the processes of this start of torchrun have."""
+    launcher = os.getppid()
+    # Between torchrun and its processes there may be shells and profilers.
+    while _STARTED_BY_US.encode() in _read(Path(f"/proc/{launcher}/environ")):
+        launcher = int(_status(launcher)[1])
+    marks = (launcher, _began(launcher), *(os.environ.get(name, 0) for name in _OF_THIS_START))
+    folder = Path(tempfile.gettempdir()) / "-".join(map(str, ("overlapbench", *marks)))
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise MeasureError(f"{folder} is not this user's alone: remove it")
+    return folder
 
 
-def _start_stand_ins(folder: Path, ranks: int) -> subprocess.Popen[bytes]:
+def _start_placeholders(folder: Path, ranks: int) -> "subprocess.Popen[bytes]":
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    variables = MPI_ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    variables = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    here = ("--host", f"localhost:{ranks}")
     with (folder / "log").open("w") as log:
         return subprocess.Popen(
-            [*MPIRUN, "-n", str(ranks), sys.executable, "-m", __name__, str(folder)],
-            env=os.environ | variables,
+            [*MPIRUN, *here, "-n", str(ranks), sys.executable, "-m", __name__, str(folder)],
+            env=MPI_ENVIRONMENT | os.environ | variables,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,  # the stand-ins end with their processes, not by Ctrl-C
+            start_new_session=True,  # placeholders end with their processes, not by Ctrl-C
         )
 
 
-def _why_not(log: Path) -> str:
-    said = log.read_text().strip() if log.exists() else ""
-    why = f": {said.splitlines()[0]}" if said else ""
-    return f"{MPIRUN[0]} has not started MPI{why}"
+def _reason(log: Path) -> str:
+    """Return the first line with a word: mpirun draws lines around its texts."""
+    lines = (line.strip() for line in log.read_text().splitlines())
+    return next((f": {line}" for line in lines if any(map(str.isalpha, line))), "")
+
+
+def _began(process: int) -> str:
+    """Return when the process began, in the kernel's ticks; "" if it has ended."""
+    status = _status(process)
+    return status[19] if status and status[0] not in "ZX" else ""
+
+
+def _status(process: int) -> list[str]:
+    """Return the fields of /proc/PID/stat from the state on."""
+    return _read(Path(f"/proc/{process}/stat")).decode().rpartition(")")[2].split()
+
+
+def _read(file: Path) -> bytes:
+    with contextlib.suppress(OSError):
+        return file.read_bytes()
+    return b""
 
 
 def _write(file: Path, value: object) -> None:
     """Write a file that is whole as soon as it has its name."""
-    unfinished = file.with_suffix(file.suffix + ".new")
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.write_text(json.dumps(value))
     unfinished.rename(file)
 
 
 if __name__ == "__main__":
-    stand_in(Path(sys.argv[1]))
+    try:
+        hold_place(Path(sys.argv[1]))
+    except OSError as failure:
+        sys.exit(f"a rank's placeholder: {failure}")

@@ -14,14 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from overlapbench.drill.leftovers import MARK, Before
+from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 
-# As ./bench sets it: for root, for containers, and for more ranks than cores.
-MPI_ENVIRONMENT = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-}
-MPIRUN = ("mpirun", "--quiet", "--oversubscribe", "--bind-to", "none")
 RESULT = "result.json"
 # A crash must leave no core file in the folder. Signals mean what they always do, also when we were
 # started by nohup or in the background, where some are ignored: programs inherit that.
