@@ -56,8 +56,8 @@ std::string ExcludedOfNccl(const TransportRow& row, Operation operation, bool ow
                        row.nccl.copy_engines ? "AllToAll and AllGather"
                                              : "AllReduce, AllGather and ReduceScatter");
   if (own_stays && row.nccl.copy_engines)
-    return fmt::format("{} moves what a rank keeps as well (ncclAlltoAll): use nccl or copy",
-                       row.name);
+    return fmt::format(
+        "{} also moves the part that stays on its rank (ncclAlltoAll): use nccl or copy", row.name);
   if (row.nccl.symmetric) {
     // NCCL 2.28.3 corrupts results at a granularity below 8 bytes (fixed in 2.28.7).
     if (settings.Integer("bytes") % 4096 != 0)

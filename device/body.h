@@ -38,14 +38,13 @@ struct Block {
   // that a block's accesses are contiguous: coalesced on a GPU, sequential on a core.
   template <long TileSize = 4096, class Visit>
   OVERLAPBENCH_BODY void ForEach(long element_count, Visit visit) const {
-#ifdef __CUDA_ARCH__
-    const int stride = threads;
-#else
-    constexpr int stride = 1;  // known to the compiler, which may then take several at once
-#endif
     for (long tile = index * TileSize; tile < element_count; tile += count * TileSize) {
       const long end = tile + TileSize < element_count ? tile + TileSize : element_count;
-      for (long i = tile + thread; i < end; i += stride) visit(i);
+#ifdef __CUDA_ARCH__
+      for (long i = tile + thread; i < end; i += threads) visit(i);
+#else
+      for (long i = tile; i < end; ++i) visit(i);  // so that the compiler can vectorize it
+#endif
     }
   }
 };

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-// What a sweep writes down if one of its threads has read it, and nothing else but zeros.
+// A sweep writes this to its sink if one thread has read it among zeros.
 constexpr float kNoted = 1e30F;
 
 // Remembers its first stream as well: a sampler's own.
@@ -51,7 +51,7 @@ INSTANTIATE_ON_EACH_BACKEND(CacheFlushTest);
 TEST_P(CacheFlushTest, EverySampleStandsBehindASweepOfTheWholeBuffer) {
   Sampler sampler(machine(), {.gate = true, .cold = true, .batch = 1});
   const auto buffers = device_->TakeAllocated();
-  ASSERT_EQ(buffers.size(), 2U);  // what is swept, and where a sum is written down
+  ASSERT_EQ(buffers.size(), 2U);  // what is swept, and the sink
   EXPECT_GE(buffers[0].size(), 2 * device_->info().cache_bytes);
   const auto stream = device_->CreateStream({});
   std::vector<float> last_is_noted(buffers[0].size() / sizeof(float));

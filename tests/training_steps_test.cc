@@ -262,7 +262,7 @@ TEST(MixedSteps, SayWhichDoNotExist) {
   ScenarioReport on_gpus("Moe/DispatchCombine", Mixed({{"transport", "nccl_ce"}}),
                          PosingDevice::H200());
   EXPECT_EQ(on_gpus.excluded(),
-            "nccl_ce moves what a rank keeps as well (ncclAlltoAll): use nccl or copy");
+            "nccl_ce also moves the part that stays on its rank (ncclAlltoAll): use nccl or copy");
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ struct FillFractionsBody {
   Element element;
   std::uint32_t seed;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    WithElement(element, [this, &block]<Element kType>(ElementConstant<kType>) {
-      block.ForEach(count, [this](long i) { Store(data, i, kType, RandomFraction(seed, i)); });
+    WithElement(element, [this, &block]<Element Type>(ElementConstant<Type>) {
+      block.ForEach(count, [this](long i) { Store(data, i, Type, RandomFraction(seed, i)); });
     });
   }
 };
@@ -35,8 +35,8 @@ struct FillIntegersBody {
   std::uint32_t seed;
   int most;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    WithElement(element, [this, &block]<Element kType>(ElementConstant<kType>) {
-      block.ForEach(count, [this](long i) { Store(data, i, kType, RandomInteger(seed, i, most)); });
+    WithElement(element, [this, &block]<Element Type>(ElementConstant<Type>) {
+      block.ForEach(count, [this](long i) { Store(data, i, Type, RandomInteger(seed, i, most)); });
     });
   }
 };
@@ -49,8 +49,8 @@ struct FillCollectiveBody {
   CollectiveInput input;
   int rank;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    WithElement(element, [this, &block]<Element kType>(ElementConstant<kType>) {
-      block.ForEach(count, [this](long i) { Store(data, i, kType, input.At(rank, i)); });
+    WithElement(element, [this, &block]<Element Type>(ElementConstant<Type>) {
+      block.ForEach(count, [this](long i) { Store(data, i, Type, input.At(rank, i)); });
     });
   }
 };

@@ -144,8 +144,8 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
 
 // Calls visit with the type as a constant, `visit(ElementConstant<Element::kFloat32>{})`: a loop in
 // it asks once for the type, not once for each element.
-template <Element kElement>
-using ElementConstant = std::integral_constant<Element, kElement>;
+template <Element Type>
+using ElementConstant = std::integral_constant<Element, Type>;
 
 template <class Visit>
 OVERLAPBENCH_BODY void WithElement(Element element, const Visit& visit) {
