@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -132,7 +133,9 @@ def test_what_is_finished_survives_the_death_of_a_rank(
     assert job.returncode != 0
     assert not partial.exists()
     kept = read(out)
-    assert kept["incomplete"].startswith("ended by SIGTERM at rank 0 of 2, Comm/")
+    # It was killed as soon as the second row was there: before the third began, or after.
+    said = "ended by SIGTERM at rank 0 of 2, (Comm/|between benchmarks)"
+    assert re.match(said, kept["incomplete"]), kept["incomplete"]
     assert [row["name"] for row in measured(kept)][: len(names)] == names
 
 
