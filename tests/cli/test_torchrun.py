@@ -6,13 +6,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.conftest import ROOT
+
+from overlapbench.drill.leftovers import MARK, Before
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
@@ -78,27 +79,14 @@ def torchrun(launcher: "Launcher", folder: Path, **variables: str) -> list[list[
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """A temporary folder with a short name, for MPI's sockets. Nothing may be left in it."""
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A temporary folder with a short name, for MPI's sockets. Nothing may be left behind."""
     with tempfile.TemporaryDirectory() as name:
+        monkeypatch.setenv(MARK, name)
+        before = Before.look(name)
         yield Path(name)
-        deadline = time.monotonic() + 10
-        while left := [line for line in processes() if name in line]:
-            assert time.monotonic() < deadline, left
-            time.sleep(0.1)
+        assert before.left() == []
         assert not list(Path(name).glob("overlapbench-*"))
-
-
-def processes() -> list[str]:
-    lines = (_command(folder) for folder in Path("/proc").iterdir() if folder.name.isdecimal())
-    return list(filter(None, lines))
-
-
-def _command(folder: Path) -> str:
-    try:
-        return (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
 
 
 # Also where one of them comes later.
