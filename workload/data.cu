@@ -21,8 +21,8 @@ struct FillFractionsBody {
   Element element;
   std::uint32_t seed;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    WithElement(element, [this, &block]<Element Type>(ElementConstant<Type>) {
-      block.ForEach(count, [this](long i) { Store(data, i, Type, RandomFraction(seed, i)); });
+    WithElement(element, [this, &block]<Element kElement>() {
+      block.ForEach(count, [this](long i) { Store(data, i, kElement, RandomFraction(seed, i)); });
     });
   }
 };
@@ -35,8 +35,9 @@ struct FillIntegersBody {
   std::uint32_t seed;
   int most;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    WithElement(element, [this, &block]<Element Type>(ElementConstant<Type>) {
-      block.ForEach(count, [this](long i) { Store(data, i, Type, RandomInteger(seed, i, most)); });
+    WithElement(element, [this, &block]<Element kElement>() {
+      block.ForEach(count,
+                    [this](long i) { Store(data, i, kElement, RandomInteger(seed, i, most)); });
     });
   }
 };
@@ -49,8 +50,8 @@ struct FillCollectiveBody {
   CollectiveInput input;
   int rank;
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
-    WithElement(element, [this, &block]<Element Type>(ElementConstant<Type>) {
-      block.ForEach(count, [this](long i) { Store(data, i, Type, input.At(rank, i)); });
+    WithElement(element, [this, &block]<Element kElement>() {
+      block.ForEach(count, [this](long i) { Store(data, i, kElement, input.At(rank, i)); });
     });
   }
 };

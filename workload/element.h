@@ -12,7 +12,6 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 #include "device/body.h"
 
@@ -142,26 +141,25 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
   return 0;
 }
 
-// Calls visit with the type as a constant, `visit(ElementConstant<Element::kFloat32>{})`: a loop in
-// it asks once for the type, not once for each element.
-template <Element Type>
-using ElementConstant = std::integral_constant<Element, Type>;
-
+// Calls visit with the type as a template argument: a loop in it asks once for the type, not once
+// for each element.
+//
+//   WithElement(element, [&]<Element kElement>() { … });
 template <class Visit>
 OVERLAPBENCH_BODY void WithElement(Element element, const Visit& visit) {
   switch (element) {
     case Element::kFloat32:
-      return visit(ElementConstant<Element::kFloat32>{});
+      return visit.template operator()<Element::kFloat32>();
     case Element::kFloat16:
-      return visit(ElementConstant<Element::kFloat16>{});
+      return visit.template operator()<Element::kFloat16>();
     case Element::kBfloat16:
-      return visit(ElementConstant<Element::kBfloat16>{});
+      return visit.template operator()<Element::kBfloat16>();
     case Element::kFloat64:
-      return visit(ElementConstant<Element::kFloat64>{});
+      return visit.template operator()<Element::kFloat64>();
     case Element::kInt32:
-      return visit(ElementConstant<Element::kInt32>{});
+      return visit.template operator()<Element::kInt32>();
     case Element::kFloat8:
-      return visit(ElementConstant<Element::kFloat8>{});
+      return visit.template operator()<Element::kFloat8>();
   }
 }
 
