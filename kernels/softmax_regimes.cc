@@ -85,6 +85,14 @@ SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits
   return regime != nullptr ? *regime : SoftmaxRegime{};
 }
 
+bool SoftmaxNeedsWorkspace(long columns, Element element) {
+  constexpr SoftmaxTraits kWithParts;
+  constexpr SoftmaxTraits kWithoutParts{true, 0};
+  // Rows that are not aligned differ only where they are short.
+  return SoftmaxRegimeOf(columns, element, kWithParts).kind == kParts ||
+         SoftmaxRegimeOf(columns, element, kWithoutParts).kind == kSpread;
+}
+
 std::string ToString(const SoftmaxRegime& regime) {
   const std::string lanes = std::to_string(regime.lanes) + " lanes";
   const std::string units = std::to_string(regime.units);

@@ -45,6 +45,10 @@ struct SoftmaxTraits {
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits);
 
+// Whether there is a device on which SMs share such rows, and meet in the workspace: kParts,
+// kSpread.
+bool SoftmaxNeedsWorkspace(long columns, Element element);
+
 // "32 lanes, 2 vectors"
 std::string ToString(const SoftmaxRegime& regime);
 

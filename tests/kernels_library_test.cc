@@ -91,6 +91,7 @@ TEST(KernelsLibraryTest, RefusesASoftmaxWithoutAskingAGpu) {
     int32_t status;
     std::string message;
   };
+  constexpr int64_t kLong = 1 << 16;  // columns for which SMs meet in the workspace
   const std::vector<Refused> all = {
       {3, 0x1000, 0x2000, 1, 8, 0x3000, OVERLAPBENCH_UNKNOWN_TYPE,
        "type is 3, must be 0 (float32), 1 (float16) or 2 (bfloat16)"},
@@ -104,16 +105,17 @@ TEST(KernelsLibraryTest, RefusesASoftmaxWithoutAskingAGpu) {
        "rows x columns is 4611686014132420609, must be from 1 to 1099511627776"},
       {0, 0, 0x2000, 1, 8, 0x3000, OVERLAPBENCH_NULL_POINTER, "input is null"},
       {0, 0x1000, 0, 1, 8, 0x3000, OVERLAPBENCH_NULL_POINTER, "output is null"},
-      {0, 0x1000, 0x2000, 1, 8, 0, OVERLAPBENCH_NULL_POINTER, "workspace is null"},
+      {0, 0x1000, 0x80000, 1, kLong, 0, OVERLAPBENCH_NULL_POINTER, "workspace is null"},
       {1, 0x1001, 0x2000, 1, 8, 0x3000, OVERLAPBENCH_MISALIGNED,
        "input is not aligned to its elements of 2 bytes"},
       {2, 0x1000, 0x2001, 1, 8, 0x3000, OVERLAPBENCH_MISALIGNED,
        "output is not aligned to its elements of 2 bytes"},
-      {0, 0x1000, 0x2000, 1, 8, 0x3008, OVERLAPBENCH_MISALIGNED,
+      {0, 0x1000, 0x80000, 1, kLong, 0x100008, OVERLAPBENCH_MISALIGNED,
        "workspace is not aligned to 16 bytes"},
       {0, 0x1000, 0x1000, 1, 8, 0x3000, OVERLAPBENCH_OVERLAPPING, "output overlaps input"},
       {0, 0x1000, 0x101c, 1, 8, 0x3000, OVERLAPBENCH_OVERLAPPING, "output overlaps input"},
-      {0, 0x1000, 0x2000, 1, 8, 0x2010, OVERLAPBENCH_OVERLAPPING, "workspace overlaps output"},
+      {0, 0x1000, 0x80000, 1, kLong, 0x80010, OVERLAPBENCH_OVERLAPPING,
+       "workspace overlaps output"},
   };
   for (const auto& one : all) {
     EXPECT_EQ(overlapbench_softmax_forward(0, one.type, Address(one.input), Address(one.output),
@@ -121,6 +123,28 @@ TEST(KernelsLibraryTest, RefusesASoftmaxWithoutAskingAGpu) {
               one.status);
     EXPECT_EQ(overlapbench_last_error(), one.message);
   }
+}
+
+TEST(KernelsLibraryTest, TellsWhichSoftmaxRowsNeedAWorkspace) {
+  constexpr int64_t kAll = OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES;
+  struct Asked {
+    int32_t type;
+    int64_t columns;
+    int64_t bytes;
+  };
+  // A block holds rows of up to 72 KiB.
+  const std::vector<Asked> all = {{OVERLAPBENCH_FLOAT32, 18432, 0},
+                                  {OVERLAPBENCH_FLOAT32, 18433, kAll},
+                                  {OVERLAPBENCH_BFLOAT16, 36864, 0},
+                                  {OVERLAPBENCH_BFLOAT16, 36865, kAll},
+                                  {OVERLAPBENCH_FLOAT16, INT32_MAX, kAll}};
+  for (const auto& one : all) {
+    int64_t bytes = -1;
+    EXPECT_EQ(overlapbench_softmax_workspace(one.type, one.columns, &bytes), OVERLAPBENCH_OK);
+    EXPECT_EQ(bytes, one.bytes) << one.columns << " columns of type " << one.type;
+  }
+  EXPECT_EQ(overlapbench_softmax_workspace(0, 0, nullptr), OVERLAPBENCH_BAD_SIZE);
+  EXPECT_EQ(overlapbench_softmax_workspace(0, 1, nullptr), OVERLAPBENCH_NULL_POINTER);
 }
 
 TEST(KernelsLibraryTest, RefusesMatricesWithoutAskingAGpu) {
@@ -204,7 +228,7 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesGelu) {
   }
 }
 
-// Rows that a warp holds, that a block holds, and that are cut into parts, which meet in the
+// Rows that a warp holds, that a block holds, and that are cut into parts, which alone need the
 // workspace: twice, since a call must leave it as the next one needs it.
 TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
   constexpr int kRows = 3;
@@ -213,10 +237,13 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
     std::vector<float> x(static_cast<std::size_t>(kRows) * columns);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 1001) / 100;
     const Buffer input = Floats(x);
+    int64_t needed_bytes = 0;
+    overlapbench_softmax_workspace(OVERLAPBENCH_FLOAT32, columns, &needed_bytes);
+    void* const needed = needed_bytes > 0 ? workspace.data() : nullptr;
     for (int call = 0; call < 2; ++call) {
       const Buffer output = Floats(std::vector<float>(x.size(), std::nanf("")));
       ASSERT_EQ(overlapbench_softmax_forward(0, OVERLAPBENCH_FLOAT32, input.data(), output.data(),
-                                             kRows, columns, workspace.data(), stream_->native()),
+                                             kRows, columns, needed, stream_->native()),
                 OVERLAPBENCH_OK)
           << overlapbench_last_error();
       const auto y = Read(output);
@@ -297,9 +324,11 @@ TEST_F(KernelsLibraryOnGpuTest, RefusesMemoryOfTheHostAndOtherDevices) {
   EXPECT_EQ(std::string(overlapbench_last_error()), "output is not memory of a CUDA device");
   EXPECT_EQ(on_host[0], 7);
   alignas(16) std::array<float, 4> workspace{};
-  const Buffer output = Floats({1});
-  EXPECT_EQ(overlapbench_softmax_forward(0, OVERLAPBENCH_FLOAT32, input.data(), output.data(), 1, 1,
-                                         workspace.data(), stream_->native()),
+  constexpr int kColumns = 1 << 16;  // SMs share such a row
+  const Buffer row = Floats(std::vector<float>(kColumns, 1));
+  const Buffer output = Floats(std::vector<float>(kColumns, 1));
+  EXPECT_EQ(overlapbench_softmax_forward(0, OVERLAPBENCH_FLOAT32, row.data(), output.data(), 1,
+                                         kColumns, workspace.data(), stream_->native()),
             OVERLAPBENCH_WRONG_DEVICE);
   EXPECT_EQ(std::string(overlapbench_last_error()), "workspace is not memory of a CUDA device");
   EXPECT_EQ(overlapbench_gelu_forward(1, OVERLAPBENCH_FLOAT32, 0, input.data(), input.data(), 1,

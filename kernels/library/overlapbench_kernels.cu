@@ -40,13 +40,18 @@ int32_t Guarded(const Call& call) noexcept {
   }
 }
 
-void Require(bool met, overlapbench_status status, const std::string& message) {
-  if (!met) throw Refusal{status, message};
+// `message` returns the text. It is a function because a call that is not refused must not pay for
+// strings: a dozen of them take as long as half a launch.
+template <class Message>
+void Require(bool met, overlapbench_status status, const Message& message) {
+  if (!met) throw Refusal{status, message()};
 }
 
-void RequireCount(int64_t count, int64_t most, const std::string& name) {
-  Require(count > 0 && count <= most, OVERLAPBENCH_BAD_SIZE,
-          name + " is " + std::to_string(count) + ", must be from 1 to " + std::to_string(most));
+void RequireCount(int64_t count, int64_t most, const char* name) {
+  Require(count > 0 && count <= most, OVERLAPBENCH_BAD_SIZE, [&] {
+    return std::string(name) + " is " + std::to_string(count) + ", must be from 1 to " +
+           std::to_string(most);
+  });
 }
 
 Element ElementOf(int32_t type) {
@@ -67,7 +72,7 @@ Element ElementOf(int32_t type) {
 GeluForm FormOf(int32_t form) {
   Require(form == OVERLAPBENCH_GELU_TANH || form == OVERLAPBENCH_GELU_ERF,
           OVERLAPBENCH_UNKNOWN_TYPE,
-          "form is " + std::to_string(form) + ", must be 0 (tanh) or 1 (erf)");
+          [&] { return "form is " + std::to_string(form) + ", must be 0 (tanh) or 1 (erf)"; });
   return form == OVERLAPBENCH_GELU_TANH ? GeluForm::kTanh : GeluForm::kErf;
 }
 
@@ -78,11 +83,13 @@ struct Tensor {
   [[nodiscard]] std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data); }
 };
 
-void RequireAddress(const Tensor& tensor, std::size_t alignment, const std::string& aligned_to) {
-  const std::string name = tensor.name;
-  Require(tensor.data != nullptr, OVERLAPBENCH_NULL_POINTER, name + " is null");
-  Require(tensor.address() % alignment == 0, OVERLAPBENCH_MISALIGNED,
-          name + " is not aligned to " + aligned_to + std::to_string(alignment) + " bytes");
+void RequireAddress(const Tensor& tensor, std::size_t alignment, const char* aligned_to) {
+  Require(tensor.data != nullptr, OVERLAPBENCH_NULL_POINTER,
+          [&] { return std::string(tensor.name) + " is null"; });
+  Require(tensor.address() % alignment == 0, OVERLAPBENCH_MISALIGNED, [&] {
+    return std::string(tensor.name) + " is not aligned to " + aligned_to +
+           std::to_string(alignment) + " bytes";
+  });
 }
 
 // A kernel may write an element before another block has read its neighbour.
@@ -90,7 +97,7 @@ void RequireApart(const Tensor& output, const Tensor& other) {
   Require(output.address() >= other.address() + other.bytes ||
               other.address() >= output.address() + output.bytes,
           OVERLAPBENCH_OVERLAPPING,
-          std::string(output.name) + " overlaps " + std::string(other.name));
+          [&] { return std::string(output.name) + " overlaps " + other.name; });
 }
 
 void RequireSameOrApart(const Tensor& output, const Tensor& other) {
@@ -100,13 +107,14 @@ void RequireSameOrApart(const Tensor& output, const Tensor& other) {
 void RequireOnDevice(const Tensor& tensor, int device) {
   cudaPointerAttributes attributes{};
   CUDA_CHECK(cudaPointerGetAttributes(&attributes, tensor.data));
-  const std::string name = tensor.name;
   Require(attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged,
-          OVERLAPBENCH_WRONG_DEVICE, name + " is not memory of a CUDA device");
-  Require(attributes.type == cudaMemoryTypeManaged || attributes.device == device,
           OVERLAPBENCH_WRONG_DEVICE,
-          name + " is memory of device " + std::to_string(attributes.device) + ", not of device " +
-              std::to_string(device));
+          [&] { return std::string(tensor.name) + " is not memory of a CUDA device"; });
+  Require(attributes.type == cudaMemoryTypeManaged || attributes.device == device,
+          OVERLAPBENCH_WRONG_DEVICE, [&] {
+            return std::string(tensor.name) + " is memory of device " +
+                   std::to_string(attributes.device) + ", not of device " + std::to_string(device);
+          });
 }
 
 // The last of the tensors is the output; `require_overlap` says how it may overlap the others. The
@@ -119,8 +127,9 @@ void RequireTensors(int32_t device, std::size_t element_bytes, const Tensor (&te
   if (device == OVERLAPBENCH_TRUSTED_DEVICE) return;
   int current = 0;
   CUDA_CHECK(cudaGetDevice(&current));
-  Require(current == device, OVERLAPBENCH_WRONG_DEVICE,
-          "the current device is " + std::to_string(current) + ", not " + std::to_string(device));
+  Require(current == device, OVERLAPBENCH_WRONG_DEVICE, [&] {
+    return "the current device is " + std::to_string(current) + ", not " + std::to_string(device);
+  });
   for (const Tensor& tensor : tensors) RequireOnDevice(tensor, device);
 }
 
@@ -180,17 +189,30 @@ int32_t overlapbench_softmax_forward(int32_t device, int32_t type, const void* i
     RequireCount(rows, INT32_MAX, "rows");
     RequireCount(columns, INT32_MAX, "columns");
     RequireCount(rows * columns, kMostMatrixElements, "rows x columns");
-    const Tensor between{"workspace", workspace, kSoftmaxWorkspaceBytes};
-    RequireAddress(between, kWorkspaceAlignment, "");
     const int64_t bytes = rows * columns * static_cast<int64_t>(SizeOf(element));
     const Tensor to{"output", output, bytes};
     const Tensor from{"input", input, bytes};
-    RequireApart(between, to);
-    RequireApart(between, from);
+    const bool meets = overlapbench::SoftmaxNeedsWorkspace(columns, element);
+    const Tensor between{"workspace", workspace, kSoftmaxWorkspaceBytes};
+    if (meets) {
+      RequireAddress(between, kWorkspaceAlignment, "");
+      RequireApart(between, to);
+      RequireApart(between, from);
+    }
     RequireTensors(device, SizeOf(element), {from, to}, RequireApart);
-    if (device != OVERLAPBENCH_TRUSTED_DEVICE) RequireOnDevice(between, device);
+    if (meets && device != OVERLAPBENCH_TRUSTED_DEVICE) RequireOnDevice(between, device);
     overlapbench::LaunchFusedSoftmax(static_cast<cudaStream_t>(stream),
                                      {input, output, workspace, rows, columns, element});
+  });
+}
+
+int32_t overlapbench_softmax_workspace(int32_t type, int64_t columns, int64_t* bytes) {
+  return Guarded([&] {
+    const Element element = ElementOf(type);
+    RequireCount(columns, INT32_MAX, "columns");
+    Require(bytes != nullptr, OVERLAPBENCH_NULL_POINTER,
+            [] { return std::string("bytes is null"); });
+    *bytes = overlapbench::SoftmaxNeedsWorkspace(columns, element) ? kSoftmaxWorkspaceBytes : 0;
   });
 }
 
@@ -200,10 +222,10 @@ int32_t overlapbench_grid_gemm(int32_t device, const float* a, const float* b, f
   return Guarded([&] {
     Require(work == OVERLAPBENCH_WORK_TILE || work == OVERLAPBENCH_WORK_FULL,
             OVERLAPBENCH_UNKNOWN_TYPE,
-            "work is " + std::to_string(work) + ", must be 0 (tile) or 1 (full)");
+            [&] { return "work is " + std::to_string(work) + ", must be 0 (tile) or 1 (full)"; });
     RequireCount(n, 1 << 16, "n");
     Require(n % grid_gemm::kTile == 0, OVERLAPBENCH_BAD_SIZE,
-            "n is " + std::to_string(n) + ", must be a multiple of 16");
+            [&] { return "n is " + std::to_string(n) + ", must be a multiple of 16"; });
     const bool full = work == OVERLAPBENCH_WORK_FULL;
     const int tiles = static_cast<int>(n / grid_gemm::kTile);
     constexpr int kMostBlocksASide = 32768;
@@ -222,7 +244,8 @@ int32_t overlapbench_grid_gemm(int32_t device, const float* a, const float* b, f
 
 int32_t overlapbench_stream_is_capturing(void* stream, int32_t* capturing) {
   return Guarded([&] {
-    Require(capturing != nullptr, OVERLAPBENCH_NULL_POINTER, "capturing is null");
+    Require(capturing != nullptr, OVERLAPBENCH_NULL_POINTER,
+            [] { return std::string("capturing is null"); });
     cudaStreamCaptureStatus status{};
     CUDA_CHECK(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
     *capturing = status == cudaStreamCaptureStatusNone ? 0 : 1;

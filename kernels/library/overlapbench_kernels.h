@@ -55,15 +55,20 @@ OVERLAPBENCH_API int32_t overlapbench_gelu_backward(int32_t device, int32_t type
                                                     const void* input, const void* grad_output,
                                                     void* grad_input, int64_t count, void* stream);
 
-/* The workspace of softmax_forward: device memory, aligned to 16 bytes. It must be zero before the
- * first call and left alone between calls. Calls that may run at the same time must not share it.
- * Otherwise results are wrong or missing, or the kernel fails after seconds, and after it
- * everything that the process does on the device. */
+/* The workspace of softmax_forward, for rows too long for one block: device memory, aligned to 16
+ * bytes. It must be zero before the first call and left alone between calls. Calls that may run at
+ * the same time must not share it. Otherwise results are wrong or missing, or the kernel fails
+ * after seconds, and after it everything that the process does on the device. */
 enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 2097152 };
 
+/* Sets *bytes to the size of the workspace that rows of so many columns need: that, or 0. */
+OVERLAPBENCH_API int32_t overlapbench_softmax_workspace(int32_t type, int64_t columns,
+                                                        int64_t* bytes);
+
 /* Softmax over each row of a row-major matrix of rows×columns elements: rows and columns below
- * 2^31, together at most 2^40 elements. `output` must not overlap `input`. A row that holds a NaN
- * or +infinity, or nothing but -infinity, becomes NaN. */
+ * 2^31, together at most 2^40 elements. `output` must not overlap `input`. `workspace` may be NULL
+ * for rows that need none. A row that holds a NaN or +infinity, or nothing but -infinity, becomes
+ * NaN. */
 OVERLAPBENCH_API int32_t overlapbench_softmax_forward(int32_t device, int32_t type,
                                                       const void* input, void* output, int64_t rows,
                                                       int64_t columns, void* workspace,

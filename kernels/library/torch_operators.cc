@@ -4,19 +4,26 @@
 //
 // A kernel is registered for CUDA; what it returns, without computing it, for Meta, which
 // torch.compile asks; and for AutogradCUDA how it is differentiated. The last two are C++ as well,
-// since in Python they would cost every call more host time than the launch.
+// since in Python they would cost every call more host time than the launch. For the same reason
+// results come straight from the allocator, and derivatives are nodes as PyTorch's own are: a
+// torch::autograd::Function costs a call about a microsecond more. Compiled autograd, which is
+// experimental, refuses such nodes: what it asks of them is no public interface.
 #include <ATen/Tensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/cuda/EmptyTensor.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
 #include <torch/library.h>
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -26,8 +33,7 @@
 namespace {
 
 using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::Function;
+using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 using Form = c10::string_view;
 
@@ -55,20 +61,24 @@ void RequireSuccess(int32_t status) {
   TORCH_CHECK(status == OVERLAPBENCH_OK, "overlapbench: ", overlapbench_last_error());
 }
 
-Tensor ResultLike(const Tensor& x) { return at::empty_like(x, at::MemoryFormat::Contiguous); }
+Tensor ResultLike(const Tensor& x) {
+  return at::detail::empty_cuda(x.sizes(), x.scalar_type(), x.device(),
+                                at::MemoryFormat::Contiguous);
+}
 
 void* StreamOf(c10::Device device) {
   static const c10::impl::VirtualGuardImpl cuda(c10::DeviceType::CUDA);
   return cuda.getStream(device).native_handle();
 }
 
-// Memory, zero at first, that no softmax on another stream uses. While a graph is captured it is
-// new, and zeroing it is a part of the graph. What is kept is never freed: when the process ends,
-// CUDA may be gone.
-Tensor Workspace(const Tensor& x, void* stream) {
-  const auto make = [&] {
-    return at::zeros({OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES}, x.options().dtype(at::kByte));
-  };
+// Memory, zero at first, that no softmax on another stream uses; none for rows that need none.
+// While a graph is captured it is new, and zeroing it is a part of the graph. What is kept is never
+// freed: when the process ends, CUDA may be gone.
+Tensor Workspace(const Tensor& x, int32_t type, void* stream) {
+  int64_t bytes = 0;
+  RequireSuccess(overlapbench_softmax_workspace(type, x.size(-1), &bytes));
+  if (bytes == 0) return {};
+  const auto make = [&] { return at::zeros({bytes}, x.options().dtype(at::kByte)); };
   int32_t capturing = 0;
   RequireSuccess(overlapbench_stream_is_capturing(stream, &capturing));
   if (capturing != 0) return make();
@@ -119,18 +129,20 @@ Tensor Softmax(const Tensor& x) {
   const int64_t columns = x.size(-1);
   const c10::DeviceGuard guard(x.device());
   void* const stream = StreamOf(x.device());
-  const Tensor workspace = Workspace(x, stream);
+  const Tensor workspace = Workspace(x, type, stream);
   RequireSuccess(overlapbench_softmax_forward(
       OVERLAPBENCH_TRUSTED_DEVICE, type, input.const_data_ptr(), output.mutable_data_ptr(),
-      x.numel() / columns, columns, workspace.mutable_data_ptr(), stream));
+      x.numel() / columns, columns, workspace.defined() ? workspace.mutable_data_ptr() : nullptr,
+      stream));
   return output;
 }
 
 // ---- What torch.compile asks: the result without its values.
 
-Tensor GeluMeta(const Tensor& x, Form /*form*/) { return ResultLike(x); }
+Tensor SoftmaxMeta(const Tensor& x) { return at::empty_like(x, at::MemoryFormat::Contiguous); }
+Tensor GeluMeta(const Tensor& x, Form /*form*/) { return SoftmaxMeta(x); }
 Tensor GeluBackwardMeta(const Tensor& /*grad_output*/, const Tensor& x, Form /*form*/) {
-  return ResultLike(x);
+  return SoftmaxMeta(x);
 }
 
 // ---- Derivatives. The operators are called by name, so that whatever traces them sees them.
@@ -142,53 +154,88 @@ auto Operator(const char* name) {
       .template typed<Signature>();
 }
 
-Tensor CallGelu(const Tensor& x, Form form) {
-  static const auto gelu = Operator<Tensor(const Tensor&, Form)>("gelu");
+// Calls the operator with what is registered below its derivative.
+template <class Signature, class... Arguments>
+Tensor CallBelow(c10::DispatchKeySet keys, const c10::TypedOperatorHandle<Signature>& called,
+                 const Tensor& x, Arguments... arguments) {
   const at::AutoDispatchBelowADInplaceOrView guard;
-  return gelu.call(x, form);
+  return called.redispatch(keys & c10::after_autograd_keyset, x, arguments...);
 }
 
-Tensor CallSoftmax(const Tensor& x) {
-  static const auto softmax = Operator<Tensor(const Tensor&)>("softmax");
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  return softmax.call(x);
-}
+// The node of an operator with one input in the graph of derivatives. It keeps one tensor.
+class Derivative : public torch::autograd::Node {
+ public:
+  // Before the forward pass, as PyTorch does: `x` may be changed in place by what follows.
+  explicit Derivative(const Tensor& x) { set_next_edges(torch::autograd::collect_next_edges(x)); }
+  void Keep(const Tensor& tensor, bool is_output) { kept_ = SavedVariable(tensor, is_output); }
 
-struct DifferentiableGelu : public Function<DifferentiableGelu> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const std::string& form) {
-    context->saved_data["form"] = form;
-    context->save_for_backward({x});
-    return CallGelu(x, form);
+  variable_list apply(variable_list&& grads) override {
+    const Tensor kept = kept_.unpack(shared_from_this());
+    if (!grads[0].defined()) return {Tensor()};
+    return {Of(grads[0], kept)};
   }
-  static variable_list backward(AutogradContext* context, const variable_list& grad_output) {
-    static const auto gelu_backward =
-        Operator<Tensor(const Tensor&, const Tensor&, Form)>("gelu_backward");
-    const Tensor x = context->get_saved_variables()[0];
-    const std::string form = context->saved_data["form"].toStringRef();
-    return {gelu_backward.call(grad_output[0], x, form), {}};
-  }
+  void release_variables() override { kept_.reset_data(); }
+
+ protected:
+  // The gradient of the input, by that of the output.
+  [[nodiscard]] virtual Tensor Of(const Tensor& grad, const Tensor& kept) const = 0;
+
+ private:
+  SavedVariable kept_;
 };
 
-struct DifferentiableSoftmax : public Function<DifferentiableSoftmax> {
-  static Tensor forward(AutogradContext* context, const Tensor& x) {
-    Tensor y = CallSoftmax(x);
-    context->save_for_backward({y});
-    return y;
+template <class Node, class... Arguments>
+std::shared_ptr<Node> NewNode(Arguments&&... arguments) {
+  return {new Node(std::forward<Arguments>(arguments)...), torch::autograd::deleteNode};
+}
+
+class GeluDerivative : public Derivative {
+ public:
+  GeluDerivative(const Tensor& x, Form form) : Derivative(x), form_(form) {}
+  [[nodiscard]] std::string name() const override { return "OverlapbenchGeluBackward"; }
+
+ protected:
+  [[nodiscard]] Tensor Of(const Tensor& grad, const Tensor& x) const override {
+    static const auto gelu_backward =
+        Operator<Tensor(const Tensor&, const Tensor&, Form)>("gelu_backward");
+    return gelu_backward.call(grad, x, form_);
   }
-  static variable_list backward(AutogradContext* context, const variable_list& grad_output) {
-    const Tensor y = context->get_saved_variables()[0];
-    return {at::_softmax_backward_data(grad_output[0], y, -1, y.scalar_type())};
+
+ private:
+  std::string form_;
+};
+
+class SoftmaxDerivative : public Derivative {
+ public:
+  using Derivative::Derivative;
+  [[nodiscard]] std::string name() const override { return "OverlapbenchSoftmaxBackward"; }
+
+ protected:
+  [[nodiscard]] Tensor Of(const Tensor& grad, const Tensor& y) const override {
+    return at::_softmax_backward_data(grad, y, -1, y.scalar_type());
   }
 };
 
 bool NeedsGradient(const Tensor& x) { return x.requires_grad() && at::GradMode::is_enabled(); }
 
-Tensor GeluAutograd(const Tensor& x, Form form) {
-  return NeedsGradient(x) ? DifferentiableGelu::apply(x, std::string(form)) : CallGelu(x, form);
+Tensor GeluAutograd(c10::DispatchKeySet keys, const Tensor& x, Form form) {
+  static const auto gelu = Operator<Tensor(const Tensor&, Form)>("gelu");
+  if (!NeedsGradient(x)) return CallBelow(keys, gelu, x, form);
+  const auto node = NewNode<GeluDerivative>(x, form);
+  node->Keep(x, /*is_output=*/false);
+  Tensor y = CallBelow(keys, gelu, x, form);
+  torch::autograd::set_history(y, node);
+  return y;
 }
 
-Tensor SoftmaxAutograd(const Tensor& x) {
-  return NeedsGradient(x) ? DifferentiableSoftmax::apply(x) : CallSoftmax(x);
+Tensor SoftmaxAutograd(c10::DispatchKeySet keys, const Tensor& x) {
+  static const auto softmax = Operator<Tensor(const Tensor&)>("softmax");
+  if (!NeedsGradient(x)) return CallBelow(keys, softmax, x);
+  const auto node = NewNode<SoftmaxDerivative>(x);
+  Tensor y = CallBelow(keys, softmax, x);
+  torch::autograd::set_history(y, node);
+  node->Keep(y, /*is_output=*/true);
+  return y;
 }
 
 }  // namespace
@@ -208,7 +255,7 @@ TORCH_LIBRARY_IMPL(overlapbench, CUDA, library) {
 TORCH_LIBRARY_IMPL(overlapbench, Meta, library) {
   library.impl("gelu", &GeluMeta);
   library.impl("gelu_backward", &GeluBackwardMeta);
-  library.impl("softmax", &ResultLike);
+  library.impl("softmax", &SoftmaxMeta);
 }
 
 TORCH_LIBRARY_IMPL(overlapbench, AutogradCUDA, library) {

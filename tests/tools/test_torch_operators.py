@@ -91,6 +91,41 @@ def test_they_are_compiled_once_for_the_library_and_pytorch(
     assert (tmp_path / "runs").read_text() == "x\nx\n"
 
 
+def test_without_pythons_headers_calls_go_through_torch_ops(
+    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_name = SimpleNamespace(gelu=object(), softmax=object())
+    ops = SimpleNamespace(load_library=lambda path: None, overlapbench=by_name)
+    monkeypatch.setattr(sys.modules["torch"], "ops", ops, raising=False)
+    monkeypatch.setattr(torch_operators, "_python_headers", lambda: tmp_path / "none")
+    script = f'echo "$@" >{tmp_path}/arguments; for o; do :; done; : >"$o"'
+    monkeypatch.setenv("CXX", compiler(tmp_path, script))
+    operators = torch_operators.load()
+    assert (operators.gelu, operators.softmax) == (by_name.gelu, by_name.softmax)
+    assert "torch_calls.cc" not in (tmp_path / "arguments").read_text()
+
+
+def called_by(compiling: bool, refuses: bool) -> list[str]:
+    """Return who computes gelu and softmax: torch.ops, or the direct calls."""
+
+    def named(by: str) -> SimpleNamespace:
+        refused = refuses and by == "direct"
+        return SimpleNamespace(
+            gelu=lambda x, form: NotImplemented if refused else f"{by} {form}",
+            softmax=lambda x: NotImplemented if refused else by,
+        )
+
+    operators = torch_operators._direct(lambda: compiling, named("by name"), named("direct"))
+    return [operators.gelu(0), operators.gelu(0, "erf"), operators.softmax(0)]
+
+
+def test_calls_are_direct_unless_pytorch_must_see_them() -> None:
+    by_name = ["by name tanh", "by name erf", "by name"]
+    assert called_by(compiling=False, refuses=False) == ["direct tanh", "direct erf", "direct"]
+    assert called_by(compiling=True, refuses=False) == by_name
+    assert called_by(compiling=False, refuses=True) == by_name
+
+
 class TestOnAGpu:
     """With PyTorch itself; elsewhere skipped."""
 
@@ -102,15 +137,19 @@ class TestOnAGpu:
         torch_operators.load()
         return torch
 
+    @pytest.fixture(params=["direct", "by name"])
+    def operators(self, torch: Any, request: pytest.FixtureRequest) -> Any:
+        return torch_operators.load() if request.param == "direct" else torch.ops.overlapbench
+
     @pytest.mark.parametrize("dtype", TYPES)
     @pytest.mark.parametrize("form", ["tanh", "erf"])
     def test_gelu_and_its_gradient_are_those_in_double(
-        self, torch: Any, dtype: str, form: str
+        self, torch: Any, operators: Any, dtype: str, form: str
     ) -> None:
         x = torch.randn((5, 4099), device="cuda").to(getattr(torch, dtype)).requires_grad_()
         exact = x.detach().double().requires_grad_()
         grad = torch.randn_like(x)
-        y = torch.ops.overlapbench.gelu(x, form)
+        y = operators.gelu(x, form)
         approximate = "none" if form == "erf" else "tanh"
         expected = torch.nn.functional.gelu(exact, approximate=approximate)
         y.backward(grad)
@@ -122,13 +161,13 @@ class TestOnAGpu:
     @pytest.mark.parametrize("dtype", TYPES)
     @pytest.mark.parametrize("columns", [77, 50257, 1000003])
     def test_softmax_and_its_gradient_are_those_in_double(
-        self, torch: Any, dtype: str, columns: int
+        self, torch: Any, operators: Any, dtype: str, columns: int
     ) -> None:
         x = torch.randn((3, columns), device="cuda").to(getattr(torch, dtype)).requires_grad_()
         exact = x.detach().double().requires_grad_()
         grad = torch.randn_like(x)
         for _ in range(2):  # the second finds the workspace as the first left it
-            y = torch.ops.overlapbench.softmax(x)
+            y = operators.softmax(x)
         expected = torch.softmax(exact, dim=-1)
         torch.testing.assert_close(y, expected.to(x.dtype))
         y.backward(grad)
@@ -148,9 +187,7 @@ class TestOnAGpu:
             atol=1e-3,
         )
 
-    def test_a_compiled_function_holds_the_operators(self, torch: Any) -> None:
-        operators = torch.ops.overlapbench
-
+    def test_a_compiled_function_holds_the_operators(self, torch: Any, operators: Any) -> None:
         def layer(x: Any) -> Any:
             return operators.softmax(operators.gelu(x * 2, "erf") + 1)
 
@@ -163,19 +200,18 @@ class TestOnAGpu:
         layer(x)[:, 0].sum().backward()
         torch.testing.assert_close(found, x.grad)
 
-    def test_a_graph_holds_them(self, torch: Any) -> None:
+    def test_a_graph_holds_them(self, torch: Any, operators: Any) -> None:
         x = torch.randn((7, 1000003), device="cuda", dtype=torch.bfloat16)  # uses the workspace
         graph = torch.cuda.CUDAGraph()
-        torch.ops.overlapbench.softmax(x)
+        operators.softmax(x)
         with torch.cuda.graph(graph):
-            y = torch.ops.overlapbench.softmax(x)
+            y = operators.softmax(x)
         for _ in range(2):
             x.normal_()
             graph.replay()
             torch.testing.assert_close(y, torch.softmax(x, dim=-1))
 
-    def test_any_layout_is_taken(self, torch: Any) -> None:
-        operators = torch.ops.overlapbench
+    def test_any_layout_is_taken(self, torch: Any, operators: Any) -> None:
         x = torch.randn((40, 30), device="cuda").t()
         torch.testing.assert_close(
             operators.gelu(x), torch.nn.functional.gelu(x, approximate="tanh")
@@ -183,8 +219,7 @@ class TestOnAGpu:
         torch.testing.assert_close(operators.softmax(x), torch.softmax(x, dim=-1))
         assert operators.softmax(x[:0]).shape == (0, 40)
 
-    def test_what_cannot_be_is_one_line(self, torch: Any) -> None:
-        operators = torch.ops.overlapbench
+    def test_what_cannot_be_is_one_line(self, torch: Any, operators: Any) -> None:
         x = torch.randn(8, device="cuda")
         with pytest.raises(ValueError, match="form is 'none', must be 'tanh' or 'erf'"):
             operators.gelu(x, "none")
@@ -193,17 +228,39 @@ class TestOnAGpu:
         with pytest.raises(ValueError, match="no dimension to take the softmax over"):
             operators.softmax(x[0])
         with pytest.raises(ValueError, match="must have the type, shape and device of x"):
-            operators.gelu_backward(x[:4], x)
+            torch.ops.overlapbench.gelu_backward(x[:4], x)
         with pytest.raises(NotImplementedError, match="'CPU' backend"):
             operators.gelu(x.cpu())
 
-    def test_they_run_on_the_current_stream(self, torch: Any) -> None:
+    def test_a_subclass_of_tensor_sees_the_call(self, torch: Any) -> None:
+        class Watched(torch.Tensor):  # type: ignore[misc]
+            calls = 0
+
+            @classmethod
+            def __torch_function__(cls, *call: Any) -> Any:
+                Watched.calls += 1
+                return super().__torch_function__(*call)
+
+        operators = torch_operators.load()
+        x = torch.randn(8, device="cuda")
+        y = operators.softmax(x.as_subclass(Watched))
+        assert Watched.calls >= 1
+        torch.testing.assert_close(y.as_subclass(torch.Tensor), operators.softmax(x))
+
+    def test_a_second_backward_pass_is_refused(self, torch: Any, operators: Any) -> None:
+        x = torch.randn(8, device="cuda", requires_grad=True)
+        for y in (operators.gelu(x), operators.softmax(x)):
+            y.sum().backward()
+            with pytest.raises(RuntimeError, match="second time"):
+                y.sum().backward()
+
+    def test_they_run_on_the_current_stream(self, torch: Any, operators: Any) -> None:
         x = torch.ones(1 << 20, device="cuda")
         torch.cuda.synchronize()
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
             torch.cuda._sleep(1 << 24)
-            y = torch.ops.overlapbench.gelu(x)
+            y = operators.gelu(x)
             assert not stream.query()
         stream.synchronize()
         torch.testing.assert_close(y, torch.nn.functional.gelu(x, approximate="tanh"))
@@ -214,7 +271,11 @@ def test_a_real_pytorch_loads_them(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs PyTorch")
     if not kernels_path().is_file():
         pytest.skip("needs the library")
-    code = "from overlapbench import torch_operators as t; print(t.load().gelu.default._schema)"
+    code = (
+        "from overlapbench import torch_operators as t; import torch; "
+        "x = t.load().gelu(torch.empty(7, device='meta')); "
+        "print(x.shape, torch.ops.overlapbench.gelu.default._schema)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": "tools"},
@@ -224,5 +285,5 @@ def test_a_real_pytorch_loads_them(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "overlapbench::gelu(Tensor x, str form=" in done.stdout
+    assert "torch.Size([7]) overlapbench::gelu(Tensor x, str form=" in done.stdout
     assert list(tmp_path.glob("overlapbench/torch_operators-*.so"))

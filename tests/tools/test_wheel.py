@@ -107,7 +107,8 @@ def test_it_needs_no_compiler_and_has_every_file(installed: Installed) -> None:
     called = re.findall(r"tools/\w+\.(?:py|sh)", (ROOT / "bench").read_text(encoding="utf-8"))
     # What torch_operators.py compiles.
     compiled = [
-        f"kernels/library/{name}" for name in ("torch_operators.cc", "overlapbench_kernels.h")
+        f"kernels/library/{name}"
+        for name in ("torch_operators.cc", "torch_calls.cc", "overlapbench_kernels.h")
     ]
     assert suite == {f"overlapbench/suite/{name}" for name in ("bench", *called, *compiled)}
     assert modes["overlapbench/suite/bench"] & 0o111

@@ -2,7 +2,7 @@
 
     from overlapbench import torch_operators
 
-    operators = torch_operators.load()          # torch.ops.overlapbench
+    operators = torch_operators.load()
     y = operators.gelu(x, "erf")                # or "tanh"
     p = operators.softmax(x)                    # over the last dimension
 
@@ -11,10 +11,14 @@ copied first. Results are new contiguous tensors on the current stream. Gradient
 `torch.compile` keeps the operators as they are. `torch_kernels` writes to a tensor of yours
 instead, and needs no compiler.
 
-The first `load` compiles kernels/library/torch_operators.cc with the C++ compiler (CXX, or c++)
-against the installed PyTorch, which takes about 20 seconds, and keeps the result in
-~/.cache/overlapbench (XDG_CACHE_HOME). The library of the kernels is the one that torch_kernels
-finds.
+The operators are also torch.ops.overlapbench.gelu, gelu_backward and softmax. A call by way of
+torch.ops costs the host a microsecond or two more.
+
+The first `load` compiles kernels/library/torch_operators.cc and torch_calls.cc with the C++
+compiler (CXX, or c++) against the installed PyTorch, which takes about 30 seconds, and keeps the
+result in ~/.cache/overlapbench (XDG_CACHE_HOME). Where Python's headers are missing (Debian:
+python3-dev), it leaves out torch_calls.cc, and calls go by way of torch.ops. The library of the
+kernels is the one that torch_kernels finds.
 
 Errors: KernelsError where the library, PyTorch or the compiler is missing or fails. An operator
 raises TypeError for a wrong type, ValueError for a wrong form or shape, NotImplementedError for
@@ -23,39 +27,93 @@ another device and RuntimeError where CUDA fails, each with one line and nothing
 
 import functools
 import hashlib
+import importlib.machinery
+import importlib.util
 import os
 import shlex
 import subprocess
 import sys
+import sysconfig
 import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from overlapbench.installation import kernels_path, source_path
 from overlapbench.torch_kernels import KernelsError, import_torch
 
-_SOURCE = "kernels/library/torch_operators.cc"
+_OPERATORS = "kernels/library/torch_operators.cc"
+_CALLS = "kernels/library/torch_calls.cc"
+_CALLS_MODULE = "overlapbench_torch_calls"
 _TIMEOUT_S = 300
 
 
+@dataclass(frozen=True)
+class Operators:
+    """The operators, as functions of tensors; the module's text says of which."""
+
+    gelu: Callable[..., Any]
+    """gelu(x, form="tanh"): GELU of every element, by "tanh" or "erf"."""
+    softmax: Callable[[Any], Any]
+    """softmax(x): softmax over the last dimension."""
+
+
 @functools.cache
-def load() -> Any:
-    """Compile and register the operators; return torch.ops.overlapbench."""
+def load() -> Operators:
+    """Compile the operators unless they are compiled, register them, and return them."""
     torch = import_torch()
     if torch.version.cuda is None:
         raise KernelsError(f"PyTorch {torch.__version__} is built without CUDA")
     kernels = kernels_path()
     if not kernels.is_file():
         raise KernelsError(f"{kernels} is missing: where nvcc is, `./bench --build-only` builds it")
-    source = source_path(_SOURCE)
-    if not source.is_file():
-        raise KernelsError(f"{source} is missing: install the package with its sources")
-    command = _compile_command(torch, source, kernels.resolve())
-    built = _cache() / f"torch_operators-{_fingerprint(torch, source, command)}.so"
+    has_calls = (_python_headers() / "Python.h").is_file()
+    sources = [source_path(name) for name in ((_OPERATORS, _CALLS) if has_calls else (_OPERATORS,))]
+    for source in sources:
+        if not source.is_file():
+            raise KernelsError(f"{source} is missing: install the package with its sources")
+    command = _compile_command(torch, sources, kernels.resolve())
+    built = _cache() / f"torch_operators-{_fingerprint(torch, sources, command)}.so"
     if not built.is_file():
         _compile(command, built)
     torch.ops.load_library(str(built))
-    return torch.ops.overlapbench
+    by_name = torch.ops.overlapbench
+    if not has_calls:
+        return Operators(by_name.gelu, by_name.softmax)
+    return _direct(torch.compiler.is_compiling, by_name, _module(built))
+
+
+def _direct(is_compiling: Callable[[], bool], by_name: Any, calls: Any) -> Operators:
+    """Call the operators directly; by name while PyTorch traces, or where a tensor is not plain."""
+
+    def gelu(x: Any, form: str = "tanh") -> Any:
+        if is_compiling():
+            return by_name.gelu(x, form)
+        y = calls.gelu(x, form)
+        return by_name.gelu(x, form) if y is NotImplemented else y
+
+    def softmax(x: Any) -> Any:
+        if is_compiling():
+            return by_name.softmax(x)
+        y = calls.softmax(x)
+        return by_name.softmax(x) if y is NotImplemented else y
+
+    return Operators(gelu, softmax)
+
+
+def _module(built: Path) -> Any:
+    """Import the functions of torch_calls.cc."""
+    loader = importlib.machinery.ExtensionFileLoader(_CALLS_MODULE, str(built))
+    spec = importlib.util.spec_from_loader(_CALLS_MODULE, loader)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def _python_headers() -> Path:
+    return Path(sysconfig.get_paths()["include"])
 
 
 def _cache() -> Path:
@@ -63,21 +121,25 @@ def _cache() -> Path:
     return Path(base) / "overlapbench"
 
 
-def _fingerprint(torch: Any, source: Path, command: list[str]) -> str:
+def _fingerprint(torch: Any, sources: Sequence[Path], command: list[str]) -> str:
     """Name what the compiled operators depend on."""
-    parts = [torch.__version__, *command, source.read_text(encoding="utf-8")]
+    texts = [source.read_text(encoding="utf-8") for source in sources]
+    parts = [torch.__version__, sys.version, *command, *texts]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _compile_command(torch: Any, source: Path, kernels: Path) -> list[str]:
+def _compile_command(torch: Any, sources: Sequence[Path], kernels: Path) -> list[str]:
     package = Path(torch.__file__).parent
+    includes = (package / "include", package / "include/torch/csrc/api/include", _python_headers())
+    libraries = ("torch_python", "torch_cuda", "torch_cpu", "c10")
     return [
         *shlex.split(os.environ.get("CXX") or "c++"),
         *("-std=c++20", "-O2", "-shared", "-fPIC"),
-        *("-isystem", str(package / "include"), f"-I{source.parent}"),
-        str(source),
+        *(part for folder in includes for part in ("-isystem", str(folder))),
+        f"-I{sources[0].parent}",
+        *map(str, sources),
         *(str(kernels), f"-Wl,-rpath,{kernels.parent}"),
-        *(f"-L{package / 'lib'}", "-ltorch_cpu", "-lc10"),
+        *(f"-L{package / 'lib'}", *(f"-l{name}" for name in libraries)),
     ]
 
 
