@@ -16,6 +16,12 @@ void RefuseTogether(Ranks& ranks, const std::string& error) {
   }
 }
 
+// The ranks take the GPUs in turn.
+std::unique_ptr<Device> OpenSharedGpu(Ranks& ranks) {
+  RefuseTogether(ranks, CudaUnavailable());
+  return OpenCudaDevice(ranks.local_rank() % VisibleGpus());
+}
+
 // One GPU per rank. A launcher may also make a single GPU visible to each rank.
 std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
   const int visible = VisibleGpus();
@@ -54,7 +60,10 @@ std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options) {
     if (choice == choices[0]) continue;
     throw UsageError("some ranks see a GPU and some do not: name the backend with --backend=");
   }
-  return cuda ? OpenGpu(ranks) : OpenHost(ranks, options);
+  if (cuda) return options.share_gpu ? OpenSharedGpu(ranks) : OpenGpu(ranks);
+  if (options.share_gpu)
+    throw UsageError("--share_gpu: the host backend has no GPUs; leave the flag out");
+  return OpenHost(ranks, options);
 }
 
 }  // namespace overlapbench

@@ -171,8 +171,7 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     line_files.Abandon(reason);
   });
   const std::string load = LoadBefore(suite.machine);
-  const SelfTest self_test =
-      known.empty() ? SelfTest{true, "left out"} : TestItself(watchdog, suite, known);
+  const SelfTest self_test = TestItself(watchdog, suite, known);
   const auto context = AddContext(suite, self_test, load);
   if (console != nullptr) {
     console->ShowContext(DescribeInOneLine(context),
@@ -191,7 +190,7 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     std::cerr << "overlapbench: rows were measured without traces: " << suite.no_traces << "\n";
   if (!self_test.passed && ranks.is_root()) {
     std::cerr << "overlapbench: the self-test " << self_test.text
-              << "; do not trust this run's figures: something disturbs this machine\n";
+              << "; do not trust this run's figures\n";
   }
   return suite.error_rows > 0 ? kFailed : self_test.passed ? 0 : kNotToBeTrusted;
 }

@@ -22,9 +22,9 @@ struct SelfTest {
 // The rows of two delays, whatever axes the user chose. Catalog and table must outlive them.
 std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTable& table);
 
-// Called by all ranks together, who get the same verdict. Takes about a second if nothing
-// is wrong. After a FatalError
-// the session is left in the suite, since nothing may be destroyed then (session.h).
+// Called by all ranks together, who get the same verdict. Takes about a second if nothing is wrong.
+// Without known rows the test is left out; ranks that share a GPU fail it without one. After a
+// FatalError the session is left in the suite, since nothing may be destroyed then (session.h).
 SelfTest RunSelfTest(Suite& suite, const std::vector<Benchmark>& known);
 
 }  // namespace overlapbench

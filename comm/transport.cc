@@ -128,8 +128,10 @@ std::string NoTransport(const Machine& machine, Operation operation, const Setti
     return fmt::format("comm_ctas is for NCCL only; {} does not take it", row.name);
   if (settings.Integer("comm_sms") != 0 && !row.takes_sms)
     return fmt::format("comm_sms is for kernels of ours; with {}, use comm_ctas", row.name);
-  return row.carrier == Carrier::kNccl ? ExcludedOfNccl(row, operation, own_stays, settings)
-                                       : ExcludedOfPeers(machine, row, operation, settings);
+  if (row.carrier == Carrier::kPeers) return ExcludedOfPeers(machine, row, operation, settings);
+  if (machine.shares_gpus)
+    return "NCCL takes one rank per GPU; with --share_gpu use copy or sm_load";
+  return ExcludedOfNccl(row, operation, own_stays, settings);
 }
 
 bool IsByCopyEngine(const Settings& settings) {

@@ -90,6 +90,8 @@ struct Machine {
   Ranks& ranks;
   // How long a workload may wait for anything.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  // Ranks may have the same GPU. What they compute is right; how long it takes means nothing.
+  bool shares_gpus = false;
 };
 
 struct Footprint {

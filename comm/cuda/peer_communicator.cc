@@ -354,9 +354,11 @@ class PeerCommunicator : public Communicator, public Link {
     return {used, fmt::format("comm_sms:{} ran on {} SMs", options_.sms, used)};
   }
 
-  // Sums do take SMs, so there is nothing to prove.
+  // Sums do take SMs, so there is nothing to prove. Nor is there of ranks that share a GPU: copies
+  // within one are made by its SMs.
   Proof ProveCopies(const CollectiveCall& call) {
     if (scratch_bytes(call) > 0) return {options_.sms, ""};
+    if (machine_.shares_gpus) return {};
     const bool finished = FinishesWithoutSms(
         machine_.device,
         {[&](Stream& stream) {
@@ -392,10 +394,11 @@ std::string PeersUnavailable(const Machine& machine) {
     return fmt::format("works among 2 to {} ranks of one node; there are {} on {} node(s)",
                        kMostPeers, ranks.size(), ranks.size() / std::max(1, ranks.local_size()));
   }
-  if (VisibleGpus() < ranks.size()) return "needs all ranks' GPUs to be visible to each rank";
+  const int gpus = machine.shares_gpus ? std::min(VisibleGpus(), ranks.size()) : ranks.size();
+  if (VisibleGpus() < gpus) return "needs all ranks' GPUs to be visible to each rank";
   int own = 0;
   CUDA_CHECK(cudaGetDevice(&own));
-  for (int peer = 0; peer < ranks.size(); ++peer) {
+  for (int peer = 0; peer < gpus; ++peer) {
     int can = 1;
     if (peer != own) CUDA_CHECK(cudaDeviceCanAccessPeer(&can, own, peer));
     if (can == 0) return fmt::format("needs peer access from GPU {} to GPU {}", own, peer);

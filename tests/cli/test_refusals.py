@@ -78,6 +78,10 @@ REFUSALS = {
         ["--benchmark_repetitions=0"],
         "--benchmark_repetitions takes a whole number from 1 to 1000000, got '0'\n",
     ),
+    "shared GPUs where there are none": (
+        ["--share_gpu", "--benchmark_filter=Comm/AllReduce"],
+        "--share_gpu: the host backend has no GPUs; leave the flag out\n",
+    ),
     "unknown backend": (["--backend=gpu"], "there is no backend 'gpu': choose auto, cuda or host"),
     "unknown flag": (["--bogus=Overlap"], "unknown flag '--bogus=Overlap'; --help lists"),
     "unknown flag of Google Benchmark": (

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from overlapbench.commands.fault_drill import main
 from overlapbench.drill.drills import Drill, Kept, Outcome
 from overlapbench.drill.job import RESULT, Ended
 from overlapbench.drill.run import Setup, choose
@@ -197,3 +198,14 @@ def test_drills_of_transports_are_chosen_by_a_filter() -> None:
     assert len(titles("cuda", "transport:")) == 3 * 7
     assert len(titles("cuda", "kill@.*transport:nccl")) == 3
     assert titles("host", "transport:") == []
+
+
+def test_ranks_share_gpus_where_that_is_wanted() -> None:
+    for shares in (False, True):
+        setup = Setup(Path("x"), "cuda", 2, share_gpu=shares)
+        assert ("--share_gpu" in setup.flags(CARRIED)) == shares
+
+
+def test_the_host_backend_has_no_gpus_to_share(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--share-gpu"]) == 2
+    assert capsys.readouterr().err == "fault_drill: --share-gpu needs --backend cuda\n"

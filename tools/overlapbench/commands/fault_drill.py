@@ -4,6 +4,7 @@
     tools/fault_drill.py --backend cuda --ranks 2 --output faults.md
     tools/fault_drill.py --list --filter 'kill|stop'
     tools/fault_drill.py --backend cuda --filter transport:
+    tools/fault_drill.py --backend cuda --share-gpu --filter 'transport:(copy|sm_)'
 
 Each drill is one job of real ranks. A fault strikes it in a phase (docs/faults.md): a process is
 killed or freezes, a disk fills up, a result is corrupted. The drill then compares the time to the
@@ -40,7 +41,11 @@ def main(arguments: Sequence[str] | None = None, program: str = "fault_drill") -
     # As an exception, so that the jobs are ended and their folders removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
     options = make_parser(program).parse_args(arguments)
-    setup = Setup(options.binary, options.backend, options.ranks, options.timeout_s)
+    if options.share_gpu and options.backend != "cuda":
+        return refuse(program, "--share-gpu needs --backend cuda")
+    setup = Setup(
+        options.binary, options.backend, options.ranks, options.timeout_s, options.share_gpu
+    )
     try:
         drills = choose(setup, re.compile(options.filter).search)
     except re.error:
@@ -75,7 +80,8 @@ def _conclude(setup: Setup, verdicts: list[Verdict], output: Path | None) -> int
     broken = [verdict for verdict in verdicts if verdict.broken]
     if output is not None:
         machine = (
-            f"{setup.ranks} ranks, backend {setup.backend}, {os.cpu_count()} cores, "
+            f"{setup.ranks} ranks, backend {setup.backend}"
+            f"{', sharing GPUs' if setup.share_gpu else ''}, {os.cpu_count()} cores, "
             f"{platform.system()} {platform.machine()}, --timeout_s={setup.timeout_s}"
         )
         replace_file(output, markdown(verdicts, machine).encode())
@@ -123,6 +129,8 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--binary", type=Path, default=binary_path(), help=text)
     text = "timeout of every wait in the jobs (default 3)"
     add("--timeout-s", type=_number_from_1, default=3, metavar="N", help=text)
+    text = "let ranks share GPUs: for drills of transports but NCCL's"
+    add("--share-gpu", action="store_true", help=text)
     add("--filter", default="", metavar="REGEX", help="only drills whose line in --list matches")
     add("--jobs", type=_number_from_1, default=1, metavar="N", help="drills at a time (default 1)")
     add("--list", action="store_true", help="print the drills, and exit")

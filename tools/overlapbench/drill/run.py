@@ -24,6 +24,7 @@ class Setup:
     backend: str
     ranks: int  # 2 at least
     timeout_s: int = 3
+    share_gpu: bool = False
 
     def timeout_of(self, drill: Drill) -> int:
         return PATIENT_S if drill.at_once else self.timeout_s
@@ -36,6 +37,7 @@ class Setup:
             f"--backend={self.backend}",
             f"--timeout_s={self.timeout_of(drill)}",
             f"--benchmark_out={job.RESULT}",
+            *(("--share_gpu",) if self.share_gpu else ()),
             *drill.flags,
         ]
 
