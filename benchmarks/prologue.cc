@@ -2,9 +2,22 @@
 
 #include <benchmark/benchmark.h>
 
-#include "fixtures/context.h"
+#include "comm/communicator.h"
+#include "kernels/cudnn_softmax.h"
 
 namespace overlapbench {
+namespace {
+
+// The versions of the libraries that workloads call on this device.
+Context LibraryVersions(const Device& device) {
+  if (device.backend() == Backend::kHost) return {};
+  Context versions = {{"nccl_version", NcclVersion()}};
+  const std::string cudnn = CudnnVersion();
+  if (!cudnn.empty()) versions["cudnn_version"] = cudnn;
+  return versions;
+}
+
+}  // namespace
 
 void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>& flags) {
   flags = {"overlapbench"};
@@ -21,9 +34,9 @@ void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>&
   if (count > 1) throw UsageError(std::string("Google Benchmark refuses the flag ") + pointers[1]);
 }
 
-std::map<std::string, std::string> AddContext(const Suite& suite, const SelfTest& self_test,
-                                              const std::string& load) {
-  const auto context = DescribeRun(suite.machine, suite.options);
+Context AddContext(const Suite& suite, const SelfTest& self_test, const std::string& load) {
+  const Context context =
+      DescribeRun(suite.machine, suite.options, LibraryVersions(suite.machine.device));
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
   benchmark::AddCustomContext("self_test", self_test.text);
   if (!load.empty()) benchmark::AddCustomContext("busy", load);

@@ -2,11 +2,11 @@
 // context that tells where the rows come from.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "benchmarks/self_test.h"
+#include "fixtures/context.h"
 #include "fixtures/timed_fixture.h"
 
 namespace overlapbench {
@@ -17,7 +17,6 @@ void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>&
 
 // Describes the run (fixtures/context.h) and adds all of it to the JSON's context, with what the
 // self-test found and what else was running. Called by all ranks together, once.
-std::map<std::string, std::string> AddContext(const Suite& suite, const SelfTest& self_test,
-                                              const std::string& load);
+Context AddContext(const Suite& suite, const SelfTest& self_test, const std::string& load);
 
 }  // namespace overlapbench

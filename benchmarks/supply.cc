@@ -25,7 +25,7 @@
 
 #include <utility>
 
-#include "kernels/steps.h"
+#include "workload/steps.h"
 
 namespace overlapbench {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/steps.h"
 #include "workload/data.h"
+#include "workload/steps.h"
 
 namespace overlapbench {
 namespace {

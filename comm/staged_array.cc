@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/steps.h"
 #include "workload/data.h"
+#include "workload/steps.h"
 
 namespace overlapbench {
 

@@ -4,7 +4,7 @@
 // Each of its three stages is a workload:
 //
 // - kIn copies parts to the device.
-// - kCompute adds a number of steps to each value there (kernels/steps.h).
+// - kCompute adds a number of steps to each value there (workload/steps.h).
 // - kOut copies parts back.
 //
 // Part p is in slot p mod `slots` on the device. With fewer slots than parts, a part overwrites an

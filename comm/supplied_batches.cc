@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "device/host/host_stream.h"
-#include "kernels/steps.h"
 #include "workload/data.h"
+#include "workload/steps.h"
 
 namespace overlapbench {
 

@@ -3,7 +3,7 @@
 //
 // A producer makes a batch by copying it from a data set into page-locked memory, which takes
 // `make_time` in all: what the copy leaves of it is spent working (decoding, augmenting) or
-// sleeping (storage, network). Computing adds a number of steps to each value (kernels/steps.h).
+// sleeping (storage, network). Computing adds a number of steps to each value (workload/steps.h).
 // Each stage is a workload whose parts are the batches.
 // Every batch has a place of its own on the host and on the device, so that all can be checked:
 // each must have arrived once and whole.

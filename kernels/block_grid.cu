@@ -3,7 +3,7 @@
 // ShortBlocks is a grid of many blocks of which each is done in microseconds, so that SMs become
 // free all the time. ResidentGrid has just as many blocks as fit on the GPU at once, and each works
 // as long as all the short ones that would have had its place: no SM becomes free before the end.
-// The work is that of kernels/steps.h, on one value a thread; waves · block_steps steps in
+// The work is that of workload/steps.h, on one value a thread; waves · block_steps steps in
 // all.
 
 #include "device/launch.h"

@@ -5,14 +5,14 @@
 // RoundTrip     launch one empty kernel and wait until the host knows that it is done.
 //
 // An empty kernel has nothing to show, so between Reset and Verify each leaves a mark; the kernels
-// that are measured are the same and leave none. Pieces share the work of kernels/steps.h by its
+// that are measured are the same and leave none. Pieces share the work of workload/steps.h by its
 // steps, not by its elements, so each fills the device as the whole does.
 #include <vector>
 
 #include "device/launch.h"
-#include "kernels/steps.h"
 #include "workload/data.h"
 #include "workload/registry.h"
+#include "workload/steps.h"
 
 namespace overlapbench {
 namespace {

@@ -1,10 +1,10 @@
 // Linear: the products that layers are made of, D = A·W (+ added), on tensors.
 //
 // W is made with random values. A work is one product, whose parts are equal slices of D's rows, or
-// several in a row, which its parts share equally. By cuBLASLt on GPUs, with an
-// algorithm chosen for each number of rows; by loops in float32 on the host backend. Cost: 2·m·n·k
-// operations. Results are checked against the inputs' oracles in double precision, at a sample of
-// elements (workload/tensor.h).
+// several in a row, which its parts share equally. By cuBLASLt on GPUs, with an algorithm chosen
+// for each number of rows; by loops in float32 on the host backend. Cost: 2·m·n·k operations.
+// Results are checked against the inputs' oracles in double precision, at a sample of elements
+// (workload/tensor.h).
 #pragma once
 
 #include <compare>

@@ -6,8 +6,8 @@
 //
 // - `ending`: the sender ends the job, and why. It has already printed the text.
 // - `failure`: the sender has failed in a step that all ranks do, and is about to agree on the
-// error
-//   (Ranks::AgreeOnError). Steps are numbered, so that a late notice is not taken for a new one.
+//   error (Ranks::AgreeOnError). Steps are numbered, so that a late notice is not taken for a new
+//   one.
 //
 // Sending and receiving never wait for another rank. Any thread may do either.
 #pragma once

@@ -26,8 +26,7 @@ std::vector<Counter> SharedCounters() {
        "upper end of the 95 % interval of T"},
       {"margin_pct", "%", kLower, Range::kNotNegative, "margin",
        "100 x half the 95 % interval of T over T, or that of T over the row's longest other run, "
-       "if "
-       "it is wider"},
+       "if it is wider"},
       {"p05_ms", "ms", kLower, Range::kNotNegative, "p05", "5th percentile of the row's samples"},
       {"p95_ms", "ms", kLower, Range::kNotNegative, "p95", "95th percentile of the row's samples"},
       {"cv", "", kLower, Range::kNotNegative, "cv",
@@ -135,8 +134,7 @@ std::vector<Counter> TrainingCounters() {
        "share of T in which a rank computes nothing: 1 - its computation alone / T"},
       {"formula_bubble_share", "", kLower, Range::kNotNegative, "bubble by formula",
        "share of bubbles if transfers take no time: (p - 1) / (v m + p - 1) with p ranks, v stages "
-       "on "
-       "each, and m micro-batches"},
+       "on each, and m micro-batches"},
       {"in_flight", "count", kLower, Range::kPositive, "in flight",
        "most passes through a stage whose activations a rank keeps at a time"},
       {"tokens_per_s", "1/s", kHigher, Range::kPositive, "tokens/s",
@@ -158,14 +156,12 @@ std::vector<Counter> TraceCounters() {
   return {
       {"breakdown_valid", "bool", kHigher, Range::kFlag, "breakdown valid",
        "with --trace_out: 0 when the trace has a fault; then there are no shares, and `reason` "
-       "tells "
-       "why"},
+       "tells why"},
       {"traced_ms", "ms", kLower, Range::kPositive, "traced",
        "mean time of the traced samples, on the rank where it is longest; the shares are of it"},
       {"traced_events_ms", "ms", kLower, Range::kPositive, "by events",
        "mean time of the traced samples by their events, the maximum over the ranks; traced_ms "
-       "should "
-       "agree with it"},
+       "should agree with it"},
       {"trace_cost_pct", "%", kLower, Range::kSigned, "trace costs",
        "100 x (traced_ms / T - 1): by how much watching changed the row, from its gate's opening "
        "on"},

@@ -9,7 +9,7 @@
 
 #include "backends.h"
 #include "device/host/host_stream.h"
-#include "kernels/steps.h"
+#include "workload/steps.h"
 
 namespace overlapbench {
 namespace {

@@ -51,10 +51,9 @@ __device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
 }
 
 // Whether all ranks have come. Called by all threads of a block. `publishes`: whether the others
-// are to see what this block has written. A release waits
-// until earlier writes have arrived. It is not needed to say that memory has been read, since
-// nobody leaves the barrier before its loads have returned; nor for what earlier kernels have
-// written, which their end has made visible.
+// are to see what this block has written. A release waits until earlier writes have arrived. It is
+// not needed to say that memory has been read, since nobody leaves the barrier before its loads
+// have returned; nor for what earlier kernels have written, which their end has made visible.
 __device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t number, bool publishes) {
   const int peer = static_cast<int>(threadIdx.x);
   const int first = static_cast<int>(blockIdx.x) * kMostPeers;

@@ -7,8 +7,7 @@
 //   and the call that of the mark that was pushed. A call of another thread, as NCCL's, has the
 //   mark that was set last before it.
 // - CUPTI's clock is compared with the steady clock when the watch begins and when it ends. Times
-// in
-//   between are converted on a straight line, since CUPTI's clock may be set meanwhile.
+//   in between are converted on a straight line, since CUPTI's clock may be set meanwhile.
 // - Calls that enqueued nothing, as those that ask whether something has ended, are left out. CUPTI
 //   has no records of what a stream waits for, nor of the gate.
 //

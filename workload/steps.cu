@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "device/launch.h"
-#include "kernels/steps.h"
 #include "workload/data.h"
+#include "workload/steps.h"
 
 namespace overlapbench {
 namespace {

@@ -1,0 +1,120 @@
+"""The house: floors use only floors below them, text is whole, and documents name what exists."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAP = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+# By folder, from the table of floors. The folders beside the floors may use all of them.
+FLOORS = {
+    folder: int(floor)
+    for floor, folders in re.findall(r"^\| (\d) \| (`.*?`) \|", MAP, re.MULTILINE)
+    for folder in re.findall(r"`(\w+)/`", folders)
+}
+BESIDE = ("injection", "interface")
+CODE = {".h", ".cc", ".cu", ".cuh", ".def"}
+# The one file of a floor that uses a folder beside the floors.
+INJECTS = "benchmarks/main.cc"
+
+
+def sources(*folders: str) -> Iterator[tuple[str, list[str]]]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in CODE:
+                name = path.relative_to(ROOT).as_posix()
+                yield name, path.read_text(encoding="utf-8").splitlines()
+
+
+def may_include(user: str, used: str) -> bool:
+    """Tell whether a file may include one of the folder `used`."""
+    folder = user.split("/")[0]
+    if folder in BESIDE:
+        return used == folder or used in FLOORS
+    if used in BESIDE:
+        return user == INJECTS and used == "injection"
+    return used == folder or FLOORS[used] < FLOORS[folder]
+
+
+def test_the_map_has_all_floors() -> None:
+    assert [sorted(f for f in FLOORS if FLOORS[f] == floor) for floor in range(1, 8)] == [
+        ["device"],
+        ["ranks"],
+        ["workload"],
+        ["comm", "kernels"],
+        ["fixtures"],
+        ["report"],
+        ["benchmarks"],
+    ]
+
+
+def test_floors_use_only_floors_below_them() -> None:
+    wrong = [
+        f"{name}: {line}"
+        for name, lines in sources(*FLOORS, *BESIDE)
+        for line in lines
+        for used in re.findall(r'^#include "(\w+)/', line)
+        if not may_include(name, used)
+    ]
+    assert wrong == []
+
+
+# ---- text that clang-format, or an edit, has torn
+
+
+def is_torn_comment(line: str, following: str) -> bool:
+    """Tell whether a comment's sentence goes on below although its line has room for more."""
+    here = re.fullmatch(r" *// (\S+(?: \S+)*)", line)
+    below = re.fullmatch(r" *//( +)([a-z(]\S*)(.*)", following)
+    if here is None or below is None or line[-1] in ".:;" or "  " in below[3]:
+        return False
+    fits = len(f"{line} {below[2]}") <= 85
+    return fits and (below[1] == " " or " " not in here[1])
+
+
+def is_torn_literal(line: str, following: str) -> bool:
+    return bool(re.fullmatch(r' *"\w+ "', line) and re.match(r' *"', following))
+
+
+@pytest.mark.parametrize("is_torn", [is_torn_comment, is_torn_literal])
+def test_no_line_ends_after_a_word_or_two(is_torn: Callable[[str, str], bool]) -> None:
+    torn = [
+        f"{name}:{number}: {line.strip()}"
+        for name, lines in sources(*FLOORS, *BESIDE, "tests")
+        for number, (line, following) in enumerate(pairwise(lines), 1)
+        if is_torn(line, following)
+    ]
+    assert torn == []
+
+
+# ---- what documents name
+
+
+def backticked(pattern: str) -> Iterator[tuple[str, str]]:
+    for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]:
+        for found in re.findall(f"`({pattern})`", path.read_text(encoding="utf-8")):
+            yield path.name, found
+
+
+def test_documents_name_files_that_exist() -> None:
+    folders = "|".join([*FLOORS, *BESIDE])
+    named = list(backticked(rf"(?:{folders})/[\w/]+\.\w+"))
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name[1]).exists()] == []
+
+
+def test_documents_name_members_that_exist() -> None:
+    """As in `Sampler::Take`: a file that declares the class has the member."""
+    texts = ["\n".join(lines) for _, lines in sources(*FLOORS)]
+
+    def exists(name: str) -> bool:
+        owner, member = name.split("::")
+        declared = re.compile(rf"\b(?:class|struct) {owner}\b")
+        return any(declared.search(text) and re.search(rf"\b{member}\b", text) for text in texts)
+
+    named = list(backticked(r"[A-Z]\w+::\w+"))
+    assert len(named) > 5
+    assert [name for name in named if not exists(name[1])] == []
