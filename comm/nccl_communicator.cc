@@ -16,6 +16,7 @@
 #include <span>
 #include <thread>
 
+#include "comm/call_group.h"
 #include "comm/communicator.h"
 #include "device/cuda/graph_capture.h"
 #include "device/cuda/sm_hold.h"
@@ -122,25 +123,7 @@ class Connection : public Link {
   std::atomic<ncclComm_t> communicator_ = nullptr;
 };
 
-// Calls that NCCL starts together. If one throws, the group must still be closed, or NCCL would add
-// all later calls to it. NCCL drops the calls of a group in which one has failed.
-class CallGroup {
- public:
-  CallGroup() { NCCL_CHECK(ncclGroupStart()); }
-  ~CallGroup() {
-    if (open_) ncclGroupEnd();
-  }
-  CallGroup(const CallGroup&) = delete;
-  CallGroup& operator=(const CallGroup&) = delete;
-
-  ncclResult_t End() {
-    open_ = false;
-    return ncclGroupEnd();
-  }
-
- private:
-  bool open_ = true;
-};
+void StartGroup() { NCCL_CHECK(ncclGroupStart()); }
 
 // Variables of NCCL's that decide what a row's name decides here.
 constexpr std::array kOverriding = {"NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",
@@ -221,9 +204,9 @@ class NcclCommunicator : public Communicator {
   }
 
   void AllReduceTogether(Stream& stream, std::span<const CollectiveCall> calls) override {
-    CallGroup group;
+    CallGroup group(StartGroup, ncclGroupEnd);
     for (const CollectiveCall& call : calls) Accept(AllReduce(stream, call), "ncclAllReduce");
-    Finish(group.End(), "ncclGroupEnd of all-reduces");
+    Finish(group.Close(), "ncclGroupEnd of all-reduces");
   }
 
   Proof Prove(const CollectiveCall& call) override {
@@ -293,20 +276,20 @@ class NcclCommunicator : public Communicator {
                     "ncclAlltoAll");
     }
     const std::size_t segment_bytes = c.segment * SizeOf(c.element);
-    CallGroup group;
+    CallGroup group(StartGroup, ncclGroupEnd);
     for (int peer = 0; peer < size(); ++peer) {
       if (c.own_stays && peer == rank()) continue;
       SendReceive(stream, static_cast<const std::byte*>(c.send) + peer * segment_bytes, peer,
                   static_cast<std::byte*>(c.receive) + peer * segment_bytes, peer, c.segment,
                   c.element);
     }
-    Finish(group.End(), "ncclGroupEnd of the all-to-all");
+    Finish(group.Close(), "ncclGroupEnd of the all-to-all");
   }
   void ShiftRing(Stream& stream, const CollectiveCall& c) {
-    CallGroup group;
+    CallGroup group(StartGroup, ncclGroupEnd);
     SendReceive(stream, c.send, (rank() + c.shift) % size(), c.receive,
                 (rank() + size() - c.shift) % size(), c.count, c.element);
-    Finish(group.End(), "ncclGroupEnd of the ring");
+    Finish(group.Close(), "ncclGroupEnd of the ring");
   }
 
   void SendReceive(Stream& stream, const void* send, int to, void* receive, int from, long count,

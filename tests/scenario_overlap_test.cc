@@ -2,8 +2,10 @@
 // row says of itself. Times in milliseconds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,6 +108,33 @@ TEST_F(OverlapReport, SerializationByTheDeviceIsAStateThatNamesWhoWaited) {
   const Reported communication = Report({0, 4}, {0, 6});
   EXPECT_EQ(communication.state, RowState::kSerialized);
   EXPECT_EQ(communication.reason.find("communication waited"), 0U) << communication.reason;
+}
+
+// The SM targets of the default rows on a GPU of so many SMs. Only builds with CUDA have the axis.
+std::set<std::string> SmTargetsOn(int multiprocessors) {
+  const auto device = PosingDevice::WithMultiprocessors(multiprocessors);
+  Machine machine{*device, TestRanks()};
+  const Registry known = AllWorkloads(machine);
+  Registry workloads;
+  for (WorkloadSpec spec : known.specs()) {
+    if (spec.name == "CublasGemm")
+      spec.axes = {IntegerAxis("sm_target", "SMs that the product may use", 0, 1024, "0")};
+    workloads.Add(std::move(spec));
+  }
+  std::set<std::string> targets;
+  for (const Scenario& scenario : AllScenarios({workloads, *device, machine})) {
+    if (!scenario.name.starts_with("Overlap/")) continue;
+    const auto axis = std::ranges::find(scenario.axes, "sm_target", &Axis::name);
+    if (axis != scenario.axes.end()) targets.insert(axis->values.begin(), axis->values.end());
+  }
+  return targets;
+}
+
+// A target of all SMs or more would limit nothing.
+TEST(SmTargets, AreBelowTheNumberOfSms) {
+  EXPECT_EQ(SmTargetsOn(132), (std::set<std::string>{"0", "108"}));
+  EXPECT_EQ(SmTargetsOn(108), (std::set<std::string>{"0", "84"}));
+  EXPECT_EQ(SmTargetsOn(24), (std::set<std::string>{"0"}));
 }
 
 // One disturbed group of many changes nothing.

@@ -48,6 +48,11 @@ class PosingDevice : public ForwardingDevice {
     device->priorities_ = 6;
     return device;
   }
+  static std::unique_ptr<PosingDevice> WithMultiprocessors(int multiprocessors) {
+    auto device = H200();
+    device->info_.multiprocessors = multiprocessors;
+    return device;
+  }
   // The host device, if its streams had priorities.
   static std::unique_ptr<PosingDevice> WithPriorities(int priorities) {
     auto device = std::make_unique<PosingDevice>();
