@@ -34,6 +34,23 @@ Work CopyWork(const WorkloadSpec& copy, long bytes) {
 
 }  // namespace
 
+std::vector<Counter> FormCounters() {
+  using enum Better;
+  return {
+      {"copy_ms", "ms", kLower, Range::kPositive, "copy",
+       "a device copy that reads and writes as many bytes as the kernel must"},
+      {"pct_of_copy", "%", kHigher, Range::kNotNegative, "of a copy", "100 x copy / T", true},
+      {"fused_ms", "ms", kLower, Range::kPositive, "fused", "the fused form"},
+      {"fused_speedup", "", kHigher, Range::kPositive, "fused speedup", "T / fused"},
+      {"predicted_speedup", "", kHigher, Range::kPositive, "predicted",
+       "bytes that this form moves / bytes that the fused form moves"},
+      {"sync_cost_ms", "ms", kLower, Range::kSigned, "cost of waiting",
+       "with tie:host: T - the same tied by events"},
+      {"identical", "bool", kHigher, Range::kFlag, "identical",
+       "whether the result is the sequential run's to the bit; 0 makes the row invalid"},
+  };
+}
+
 Scenario ScenarioOf(const Catalog& catalog, const AgainstCopy& against) {
   std::vector<const WorkloadSpec*> workloads = {&against.kernel};
   if (against.fused != nullptr) workloads.push_back(against.fused);

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "benchmarks/scenario.h"
 
@@ -25,6 +26,9 @@ struct AgainstCopy {
 };
 
 Scenario ScenarioOf(const Catalog& catalog, const AgainstCopy& against);
+
+// Of these rows, and of all others that are compared with another form of the same work.
+std::vector<Counter> FormCounters();
 
 // The size of one element, by the axis `precision`.
 long ElementBytes(const Settings& settings);

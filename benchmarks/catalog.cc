@@ -4,7 +4,11 @@
 
 #include <utility>
 
+#include "benchmarks/against_copy.h"
 #include "benchmarks/overlap.h"
+#include "benchmarks/pair.h"
+#include "benchmarks/supply.h"
+#include "benchmarks/training.h"
 
 namespace overlapbench {
 
@@ -56,8 +60,11 @@ std::vector<Scenario> AllScenarios(const Catalog& catalog) {
 
 CounterTable AllCounters() {
   CounterTable table;
+  for (const std::vector<Counter>& shared :
+       {PairCounters(), FormCounters(), SupplyCounters(), TrainingCounters(), TraceCounters()})
+    table.Add(shared);
   for (const Family& family : AllFamilies()) {
-    for (const Counter& counter : family.counters) table.Add(counter);
+    table.Add(family.counters);
     table.Add(FamilyText{family.name, family.about, family.lead});
   }
   return table;

@@ -14,7 +14,7 @@ void FillRegistry(Registry& registry, Machine& machine);
 std::vector<Family> AllFamilies();
 // Of every family, in their order.
 std::vector<Scenario> AllScenarios(const Catalog& catalog);
-// The shared counters, and those of all families.
+// Those of rows of any family, those that several families share, and those of each family.
 CounterTable AllCounters();
 // What readers of results must know of the workloads: their axes.
 void AddWorkloads(CounterTable& table, const Registry& registry);

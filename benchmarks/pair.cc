@@ -145,6 +145,29 @@ Remark Judge(const Sides& sides, double coverage, const Series& slowdown, bool i
 
 }  // namespace
 
+std::vector<Counter> PairCounters() {
+  using enum Better;
+  return {
+      {"comp_ms", "ms", kLower, Range::kPositive, "C", "C: the computation alone"},
+      {"comm_ms", "ms", kLower, Range::kPositive, "M", "M: the communication alone"},
+      {"overlap_ms", "ms", kLower, Range::kPositive, "T", "T: both on two streams"},
+      {"slowdown", "", kLower, Range::kPositive, "slowdown", "T / max(C, M); 1 is perfect overlap"},
+      {"efficiency", "", kHigher, Range::kSigned, "efficiency",
+       "(C + M - T) / min(C, M), not clamped; 1 is perfect, 0 one after the other", true},
+      {"hidden_comm", "", kHigher, Range::kSigned, "hidden comm",
+       "(C + M - T) / M; of training steps, with the computation that the pattern makes as C"},
+      {"comp_slowdown", "", kLower, Range::kNotNegative, "comp slowdown",
+       "the computation's own time while overlapped / alone"},
+      {"comm_slowdown", "", kLower, Range::kNotNegative, "comm slowdown",
+       "the communication's own time while overlapped / alone"},
+      {"exposed_comm_ms", "ms", kLower, Range::kSigned, "exposed comm", "T - C"},
+      {"coverage", "", kNeither, Range::kNotNegative, "coverage",
+       "share of the first-ended side's run during which the other is known to have run too"},
+      {"comp_sms_used", "count", kNeither, Range::kPositive, "SMs used",
+       "with comp_sms: the SMs on which the computation's stream was seen to run"},
+  };
+}
+
 Remark ReportPair(const Measurement& measurement, benchmark::UserCounters& counters) {
   const Series C = measurement.Total_ms("comp");
   const Series M = measurement.Total_ms("comm");

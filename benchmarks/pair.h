@@ -33,6 +33,7 @@ Run BesideRun(const std::string& name, const Work& comm, const Work& comp,
               const Settings& settings);
 
 // The counters of the three runs, and whether the sides ran together.
+std::vector<Counter> PairCounters();
 Remark ReportPair(const Measurement& measurement, benchmark::UserCounters& counters);
 
 }  // namespace overlapbench

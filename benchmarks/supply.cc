@@ -72,6 +72,17 @@ void Producers::Add(std::vector<std::size_t> after) {
                                 {.part = {batch, batches_}, .after = std::move(after)}));
 }
 
+std::vector<Counter> SupplyCounters() {
+  using enum Better;
+  return {
+      {"batches_per_s", "1/s", kHigher, Range::kNotNegative, "batches", "batches / T"},
+      {"device_idle_share", "", kLower, Range::kAtMostOne, "idle share",
+       "1 - (consuming all batches alone) / T"},
+      {"bound_by_workers", "bool", kNeither, Range::kFlag, "bound by workers",
+       "whether most of the bound's path is making, not consuming"},
+  };
+}
+
 Remark ReportSupplied(const Measurement& measurement, benchmark::UserCounters& counters,
                       const Series& consumed_ms) {
   constexpr double kMillisecondsInSecond = 1000;

@@ -46,7 +46,8 @@ class Producers {
   std::vector<std::size_t> made_;
 };
 
-// batches_per_s, device_idle_share and bound_by_workers, and which side bounds the row.
+// Which side bounds the row, and the counters that tell.
+std::vector<Counter> SupplyCounters();
 // `consumed_ms`: what the device takes for all batches alone.
 Remark ReportSupplied(const Measurement& measurement, benchmark::UserCounters& counters,
                       const Series& consumed_ms);

@@ -139,6 +139,34 @@ std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern) {
   return runs;
 }
 
+std::vector<Counter> TrainingCounters() {
+  using enum Better;
+  return {
+      {"chunking_cost_ms", "ms", kLower, Range::kSigned, "chunking",
+       "what the pattern's computation, with nothing beside it, takes longer than the plain "
+       "form's"},
+      {"interference_ms", "ms", kLower, Range::kSigned, "interference",
+       "T - bound: what the sides take from each other, and what starting and tying steps costs"},
+      {"bubble_share", "", kLower, Range::kSigned, "bubble",
+       "share of T in which a rank computes nothing: 1 - its computation alone / T"},
+      {"formula_bubble_share", "", kLower, Range::kNotNegative, "bubble by formula",
+       "share of bubbles if transfers take no time: (p - 1) / (v m + p - 1) with p ranks, v stages "
+       "on each, and m micro-batches"},
+      {"in_flight", "count", kLower, Range::kPositive, "in flight",
+       "most passes through a stage whose activations a rank keeps at a time"},
+      {"tokens_per_s", "1/s", kHigher, Range::kPositive, "tokens/s",
+       "tokens that all ranks process in a second", true},
+      {"memory_bytes", "B", kLower, Range::kNotNegative, "memory",
+       "device memory that the pattern takes, on one rank"},
+      {"estimate_ms", "ms", kLower, Range::kNotNegative, "estimate",
+       "the classical estimate: C + max(0, M - overlappable computation)"},
+      {"estimate_efficiency", "", kHigher, Range::kNotNegative, "estimated efficiency",
+       "the classical estimate: min(M, overlappable computation) / M"},
+      {"estimate_error_pct", "%", kNeither, Range::kSigned, "estimate's error",
+       "100 x (estimate - T) / T"},
+  };
+}
+
 Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters,
                       double tokens, Identity identity) {
   constexpr double kMsInSecond = 1000;

@@ -100,6 +100,7 @@ std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern);
 // in another order, or in another kernel: there the counter `identical` tells.
 enum class Identity : std::uint8_t { kRequired, kReported };
 
+std::vector<Counter> TrainingCounters();
 // `tokens`: that one step processes on all ranks together; 0: no such thing.
 Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters,
                       double tokens = 0, Identity identity = Identity::kRequired);

@@ -15,7 +15,7 @@ constexpr auto kLower = Better::kLower;
 constexpr auto kHigher = Better::kHigher;
 constexpr auto kNeither = Better::kNeither;
 
-// The counters that several families use; T is the median time of the row's own run.
+// The counters of rows of any family; T is the median time of the row's own run.
 std::vector<Counter> SharedCounters() {
   return {
       {"time", "ms", kLower, Range::kPositive, "time",
@@ -68,130 +68,6 @@ std::vector<Counter> SharedCounters() {
        "the same steps one after the other on one lane"},
       {"speedup", "", kHigher, Range::kPositive, "speedup",
        "sequential / T; in Overlap (C + M) / T"},
-  };
-}
-
-// Of a computation (C) beside a communication (M): benchmarks/pair.h.
-std::vector<Counter> PairCounters() {
-  return {
-      {"comp_ms", "ms", kLower, Range::kPositive, "C", "C: the computation alone"},
-      {"comm_ms", "ms", kLower, Range::kPositive, "M", "M: the communication alone"},
-      {"overlap_ms", "ms", kLower, Range::kPositive, "T", "T: both on two streams"},
-      {"slowdown", "", kLower, Range::kPositive, "slowdown", "T / max(C, M); 1 is perfect overlap"},
-      {"efficiency", "", kHigher, Range::kSigned, "efficiency",
-       "(C + M - T) / min(C, M), not clamped; 1 is perfect, 0 one after the other", true},
-      {"hidden_comm", "", kHigher, Range::kSigned, "hidden comm",
-       "(C + M - T) / M; of training steps, with the computation that the pattern makes as C"},
-      {"comp_slowdown", "", kLower, Range::kNotNegative, "comp slowdown",
-       "the computation's own time while overlapped / alone"},
-      {"comm_slowdown", "", kLower, Range::kNotNegative, "comm slowdown",
-       "the communication's own time while overlapped / alone"},
-      {"exposed_comm_ms", "ms", kLower, Range::kSigned, "exposed comm", "T - C"},
-      {"coverage", "", kNeither, Range::kNotNegative, "coverage",
-       "share of the first-ended side's run during which the other is known to have run too"},
-      {"comp_sms_used", "count", kNeither, Range::kPositive, "SMs used",
-       "with comp_sms: the SMs on which the computation's stream was seen to run"},
-  };
-}
-
-// Of rows that are compared with another form of the same work.
-std::vector<Counter> FormCounters() {
-  return {
-      {"copy_ms", "ms", kLower, Range::kPositive, "copy",
-       "a device copy that reads and writes as many bytes as the kernel must"},
-      {"pct_of_copy", "%", kHigher, Range::kNotNegative, "of a copy", "100 x copy / T", true},
-      {"fused_ms", "ms", kLower, Range::kPositive, "fused", "the fused form"},
-      {"fused_speedup", "", kHigher, Range::kPositive, "fused speedup", "T / fused"},
-      {"predicted_speedup", "", kHigher, Range::kPositive, "predicted",
-       "bytes that this form moves / bytes that the fused form moves"},
-      {"sync_cost_ms", "ms", kLower, Range::kSigned, "cost of waiting",
-       "with tie:host: T - the same tied by events"},
-      {"identical", "bool", kHigher, Range::kFlag, "identical",
-       "whether the result is the sequential run's to the bit; 0 makes the row invalid"},
-  };
-}
-
-// Of a device that is fed by producers: benchmarks/supply.h.
-std::vector<Counter> SupplyCounters() {
-  return {
-      {"batches_per_s", "1/s", kHigher, Range::kNotNegative, "batches", "batches / T"},
-      {"device_idle_share", "", kLower, Range::kAtMostOne, "idle share",
-       "1 - (consuming all batches alone) / T"},
-      {"bound_by_workers", "bool", kNeither, Range::kFlag, "bound by workers",
-       "whether most of the bound's path is making, not consuming"},
-  };
-}
-
-// Of training steps: benchmarks/training.h.
-std::vector<Counter> TrainingCounters() {
-  return {
-      {"chunking_cost_ms", "ms", kLower, Range::kSigned, "chunking",
-       "what the pattern's computation, with nothing beside it, takes longer than the plain "
-       "form's"},
-      {"interference_ms", "ms", kLower, Range::kSigned, "interference",
-       "T - bound: what the sides take from each other, and what starting and tying steps costs"},
-      {"bubble_share", "", kLower, Range::kSigned, "bubble",
-       "share of T in which a rank computes nothing: 1 - its computation alone / T"},
-      {"formula_bubble_share", "", kLower, Range::kNotNegative, "bubble by formula",
-       "share of bubbles if transfers take no time: (p - 1) / (v m + p - 1) with p ranks, v stages "
-       "on each, and m micro-batches"},
-      {"in_flight", "count", kLower, Range::kPositive, "in flight",
-       "most passes through a stage whose activations a rank keeps at a time"},
-      {"tokens_per_s", "1/s", kHigher, Range::kPositive, "tokens/s",
-       "tokens that all ranks process in a second", true},
-      {"memory_bytes", "B", kLower, Range::kNotNegative, "memory",
-       "device memory that the pattern takes, on one rank"},
-      {"estimate_ms", "ms", kLower, Range::kNotNegative, "estimate",
-       "the classical estimate: C + max(0, M - overlappable computation)"},
-      {"estimate_efficiency", "", kHigher, Range::kNotNegative, "estimated efficiency",
-       "the classical estimate: min(M, overlappable computation) / M"},
-      {"estimate_error_pct", "%", kNeither, Range::kSigned, "estimate's error",
-       "100 x (estimate - T) / T"},
-  };
-}
-
-// Of rows that were traced: fixtures/row_trace.h.
-std::vector<Counter> TraceCounters() {
-  constexpr auto kShare = Range::kNotNegative;
-  return {
-      {"breakdown_valid", "bool", kHigher, Range::kFlag, "breakdown valid",
-       "with --trace_out: 0 when the trace has a fault; then there are no shares, and `reason` "
-       "tells why"},
-      {"traced_ms", "ms", kLower, Range::kPositive, "traced",
-       "mean time of the traced samples, on the rank where it is longest; the shares are of it"},
-      {"traced_events_ms", "ms", kLower, Range::kPositive, "by events",
-       "mean time of the traced samples by their events, the maximum over the ranks; traced_ms "
-       "should agree with it"},
-      {"trace_cost_pct", "%", kLower, Range::kSigned, "trace costs",
-       "100 x (traced_ms / T - 1): by how much watching changed the row, from its gate's opening "
-       "on"},
-      {"only_comp_pct", "%", kNeither, kShare, "only COMP",
-       "share in which computation ran, and nothing else"},
-      {"only_comm_pct", "%", kLower, kShare, "only COMM",
-       "share in which communication ran, and nothing else: it is exposed"},
-      {"only_mem_pct", "%", kLower, kShare, "only MEM",
-       "share in which copies ran, and nothing else"},
-      {"comp_comm_pct", "%", kHigher, kShare, "COMP and COMM",
-       "share in which computation and communication ran, and no copies"},
-      {"comp_mem_pct", "%", kHigher, kShare, "COMP and MEM",
-       "share in which computation and copies ran, and no communication"},
-      {"comm_mem_pct", "%", kNeither, kShare, "COMM and MEM",
-       "share in which communication and copies ran, and no computation"},
-      {"comp_comm_mem_pct", "%", kHigher, kShare, "all three",
-       "share in which computation, communication and copies ran"},
-      {"idle_pct", "%", kLower, kShare, "idle", "share in which nothing ran"},
-      {"idle_ranks_pct", "%", kLower, kShare, "idle: ranks",
-       "share in which nothing ran because another rank had yet to begin the sample"},
-      {"idle_gate_pct", "%", kLower, kShare, "idle: gate",
-       "share in which nothing ran because the next work was held back for the lane that leads"},
-      {"idle_host_pct", "%", kLower, kShare, "idle: host",
-       "share in which nothing ran because the host had yet to enqueue the next work"},
-      {"idle_dependency_pct", "%", kLower, kShare, "idle: dependency",
-       "share in which nothing ran, and the next work waited for a step of another lane or rank"},
-      {"idle_other_pct", "%", kLower, kShare, "idle: other",
-       "share in which nothing ran for no cause of these, as while a kernel is launched"},
-      {"overlap_pct", "%", kHigher, kShare, "overlap",
-       "100 x time in which computation and communication ran / time in which communication ran"},
   };
 }
 
@@ -248,10 +124,54 @@ std::string JsonList(const char* name, const std::vector<Item>& items) {
 
 }  // namespace
 
-CounterTable::CounterTable() : counters_(SharedCounters()) {
-  for (const auto& more :
-       {PairCounters(), FormCounters(), SupplyCounters(), TrainingCounters(), TraceCounters()})
-    counters_.insert(counters_.end(), more.begin(), more.end());
+CounterTable::CounterTable() : counters_(SharedCounters()) {}
+
+std::vector<Counter> TraceCounters() {
+  constexpr auto kShare = Range::kNotNegative;
+  return {
+      {"breakdown_valid", "bool", kHigher, Range::kFlag, "breakdown valid",
+       "with --trace_out: 0 when the trace has a fault; then there are no shares, and `reason` "
+       "tells why"},
+      {"traced_ms", "ms", kLower, Range::kPositive, "traced",
+       "mean time of the traced samples, on the rank where it is longest; the shares are of it"},
+      {"traced_events_ms", "ms", kLower, Range::kPositive, "by events",
+       "mean time of the traced samples by their events, the maximum over the ranks; traced_ms "
+       "should agree with it"},
+      {"trace_cost_pct", "%", kLower, Range::kSigned, "trace costs",
+       "100 x (traced_ms / T - 1): by how much watching changed the row, from its gate's opening "
+       "on"},
+      {"only_comp_pct", "%", kNeither, kShare, "only COMP",
+       "share in which computation ran, and nothing else"},
+      {"only_comm_pct", "%", kLower, kShare, "only COMM",
+       "share in which communication ran, and nothing else: it is exposed"},
+      {"only_mem_pct", "%", kLower, kShare, "only MEM",
+       "share in which copies ran, and nothing else"},
+      {"comp_comm_pct", "%", kHigher, kShare, "COMP and COMM",
+       "share in which computation and communication ran, and no copies"},
+      {"comp_mem_pct", "%", kHigher, kShare, "COMP and MEM",
+       "share in which computation and copies ran, and no communication"},
+      {"comm_mem_pct", "%", kNeither, kShare, "COMM and MEM",
+       "share in which communication and copies ran, and no computation"},
+      {"comp_comm_mem_pct", "%", kHigher, kShare, "all three",
+       "share in which computation, communication and copies ran"},
+      {"idle_pct", "%", kLower, kShare, "idle", "share in which nothing ran"},
+      {"idle_ranks_pct", "%", kLower, kShare, "idle: ranks",
+       "share in which nothing ran because another rank had yet to begin the sample"},
+      {"idle_gate_pct", "%", kLower, kShare, "idle: gate",
+       "share in which nothing ran because the next work was held back for the lane that leads"},
+      {"idle_host_pct", "%", kLower, kShare, "idle: host",
+       "share in which nothing ran because the host had yet to enqueue the next work"},
+      {"idle_dependency_pct", "%", kLower, kShare, "idle: dependency",
+       "share in which nothing ran, and the next work waited for a step of another lane or rank"},
+      {"idle_other_pct", "%", kLower, kShare, "idle: other",
+       "share in which nothing ran for no cause of these, as while a kernel is launched"},
+      {"overlap_pct", "%", kHigher, kShare, "overlap",
+       "100 x time in which computation and communication ran / time in which communication ran"},
+  };
+}
+
+void CounterTable::Add(const std::vector<Counter>& counters) {
+  for (const Counter& counter : counters) Add(counter);
 }
 
 void CounterTable::Add(const Counter& counter) {

@@ -1,9 +1,11 @@
 // Counters: what every number of a result means, in one table.
 //
 // A counter has a name, a unit, the direction that is better, the range in which its values make
-// sense, and a definition. Those that several families use stand in counters.cc; what one family
-// alone defines stands in its file. The whole table is written into every result file: the console,
-// the tools and docs/metrics.md (generated) read it from there, and nothing lists counters again.
+// sense, and a definition. Those that rows of any family may have stand in counters.cc. All others
+// stand beside what reports them in benchmarks/: those that several families share, as
+// PairCounters, and those that one family alone has. benchmarks/catalog.cc puts the table together.
+// It is written into every result file: the console, the tools and docs/metrics.md (generated) read
+// it from there, and nothing lists counters again.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +45,11 @@ struct FamilyText {
 
 class CounterTable {
  public:
-  // Holds the shared counters.
+  // Holds the counters of rows of any family.
   CounterTable();
-  // Throws Error if the name is taken: a counter is defined once.
+  // Throws Error if a name is taken: a counter is defined once.
   void Add(const Counter& counter);
+  void Add(const std::vector<Counter>& counters);
   void Add(FamilyText family);
   void Add(WorkloadText workload);
 
@@ -63,6 +66,9 @@ class CounterTable {
   std::vector<FamilyText> families_;
   std::vector<WorkloadText> workloads_;
 };
+
+// Those of rows that were traced (fixtures/row_trace.h), whatever they measure.
+std::vector<Counter> TraceCounters();
 
 // The members "counters", "families" and, if there are any, "workloads" of a result's JSON, each
 // with a comma behind it.
