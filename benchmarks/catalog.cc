@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "benchmarks/against_copy.h"
-#include "benchmarks/overlap.h"
 #include "benchmarks/pair.h"
 #include "benchmarks/supply.h"
 #include "benchmarks/training.h"

@@ -18,7 +18,7 @@ std::vector<Scenario> AllScenarios(const Catalog& catalog);
 CounterTable AllCounters();
 // What readers of results must know of the workloads: their axes.
 void AddWorkloads(CounterTable& table, const Registry& registry);
-// Every family's scenarios, or those of `pairs` alone if there are any (overlap.h). Throws
+// Every family's scenarios, or those of `pairs` alone if there are any (pair.h). Throws
 // UsageError for an unknown axis or workload, and for values that no scenario accepts. The registry
 // and the table must outlive the plan.
 Plan MakePlan(const Catalog& catalog, const CounterTable& table,

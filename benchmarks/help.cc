@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "benchmarks/catalog.h"
-#include "benchmarks/open_device.h"
 #include "git_revision.h"
 
 namespace overlapbench {

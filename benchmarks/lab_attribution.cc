@@ -29,7 +29,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "benchmarks/lab_matrix.h"
 #include "benchmarks/pair.h"
 #include "comm/stand_in.h"
 #include "kernels/clock_probe.h"

@@ -5,8 +5,6 @@
 // comm_slowdown tell what both sides lose. All-gathers are in place where the transport can, as
 // frameworks do it: then nothing is copied within the GPU. Sizes are such that either side takes
 // about 0.7 ms on an H200.
-#include "benchmarks/lab_matrix.h"
-
 #include "benchmarks/pair.h"
 
 namespace overlapbench {

@@ -13,8 +13,8 @@
 
 #include "benchmarks/catalog.h"
 #include "benchmarks/help.h"
-#include "benchmarks/open_device.h"
 #include "benchmarks/plan.h"
+#include "benchmarks/prologue.h"
 #include "benchmarks/run.h"
 #include "fixtures/options.h"
 #include "injection/injected_delay.h"

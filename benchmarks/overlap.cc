@@ -12,8 +12,6 @@
 // And the ground truth: two delays of known length, on two streams and on one.
 //
 // benchmarks/pair.h has the runs of a row, and its knobs.
-#include "benchmarks/overlap.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>

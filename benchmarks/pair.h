@@ -25,6 +25,19 @@ Scenario PairScenario(const Catalog& catalog, const std::string& family,
                       const std::string& communication, const std::string& computation,
                       const Values& values);
 
+// The scenario that Overlap has, or would have, for "A+B", as --pair names it (overlap.cc). In its
+// name the communication or copy stands first, whichever is given first. "Gelu" and "Softmax" stand
+// for their fused kernels. Throws UsageError if there is no such workload.
+Scenario OverlapPair(const Catalog& catalog, const std::string& names);
+
+// A side of Lab/Matrix (lab_matrix.cc), each bound by something else. Lab/Attribution has them too.
+struct PairSide {
+  std::string workload;
+  Values values;  // of its axes
+};
+std::vector<PairSide> MatrixComputations(const Catalog& catalog);
+std::vector<PairSide> MatrixCommunications(const Catalog& catalog);
+
 // The runs "comp", "comm" and "overlap" of two works, which are named "comp" and "comm".
 std::vector<Run> PairRuns(const Work& comm, const Work& comp, const Settings& settings);
 // One work alone on the lane that it has in a pair, and two beside each other. All steps are timed.

@@ -1,15 +1,23 @@
-// What comes before the rows of a process, whoever asks for them: Google Benchmark's flags, and the
-// context that tells where the rows come from.
+// What comes before the rows of a process, whoever asks for them: its device, Google Benchmark's
+// flags, and the context that tells where the rows come from.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "benchmarks/self_test.h"
+#include "device/device.h"
 #include "fixtures/context.h"
 #include "fixtures/timed_fixture.h"
+#include "ranks/ranks.h"
 
 namespace overlapbench {
+
+// One GPU per rank if there are GPUs. Otherwise the machine's ranks share its cores. --backend and
+// --host_cores override this. Called by all ranks together. Throws UsageError on all of them if
+// ranks would share a GPU or have different backends.
+std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options);
 
 // Once in a process. `flags` is filled, and must outlive the run, because Google Benchmark keeps a
 // pointer to the program's name. Throws UsageError if Google Benchmark refuses a flag.

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "benchmarks/catalog.h"
-#include "benchmarks/open_device.h"
 #include "benchmarks/prologue.h"
 #include "report/result_json.h"
 

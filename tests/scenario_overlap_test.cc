@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "benchmarks/overlap.h"
+#include "benchmarks/pair.h"
 #include "comm/transport.h"
 #include "fake_workload.h"
 #include "scenarios.h"
