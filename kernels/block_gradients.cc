@@ -7,7 +7,7 @@
 #include "kernels/attention_gradients.h"
 #include "kernels/gelu.h"
 #include "kernels/gelu_oracle.h"
-#include "kernels/product_step.h"
+#include "kernels/linear.h"
 #include "kernels/token_steps.h"
 
 namespace overlapbench {

@@ -8,7 +8,7 @@
 #include "kernels/attention.h"
 #include "kernels/gelu.h"
 #include "kernels/gelu_oracle.h"
-#include "kernels/product_step.h"
+#include "kernels/linear.h"
 #include "kernels/token_steps.h"
 
 namespace overlapbench {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "workload/tensor.h"
+#include "workload/tensor_step.h"
 
 namespace overlapbench {
 
@@ -45,6 +46,12 @@ struct ProductSize {
   Transposed transposed = Transposed::kNone;
   auto operator<=>(const ProductSize&) const = default;
 };
+// One of them as a tensor step, checked against what A and W hold. The three are a layer's passes:
+// the result, the gradient of its weights (Aᵀ·W), and the gradient of its input (A·Wᵀ). A part is
+// some rows of A and D; Aᵀ·W, whose rows are columns of A, is not cut.
+TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const SharedTensor& w,
+                       const SharedTensor& d, Transposed transposed, std::uint32_t seed);
+
 // Products of one element type, by cuBLASLt; throws Error in builds without it.
 class Products {
  public:
