@@ -229,7 +229,6 @@ std::string Excluded(const Machine& machine, const Form& form, const Settings& s
   const long ranks = machine.ranks.size();
   const long tokens = settings.Integer("tokens");
   const long chunks = settings.Integer("chunks");
-  const Model& model = ModelOf(settings);
   const std::vector<Operation> operations = form.operations(settings);
   const bool by_owner = std::ranges::find(operations, Operation::kShiftRing) != operations.end();
   if (by_owner && chunks > 1 && chunks % ranks != 0)
@@ -237,10 +236,9 @@ std::string Excluded(const Machine& machine, const Form& form, const Settings& s
   if (tokens % chunks != 0 || (by_owner && tokens % ranks != 0))
     return by_owner ? "tokens must be a multiple of chunks and ranks"
                     : "tokens must be a multiple of chunks";
-  if (model.ffn % ranks != 0)
-    return fmt::format("{} columns cannot be shared by {} ranks", model.ffn, ranks);
+  if (std::string why = ExcludedModel(settings, machine.ranks.size()); !why.empty()) return why;
   const long bytes =
-      tokens * model.hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
+      tokens * ModelOf(settings).hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
   for (const Operation operation : operations) {
     const Settings call = settings.With("bytes", std::to_string(bytes)).With("place", "in");
     if (std::string why = NoTransport(machine, operation, call); !why.empty()) return why;
@@ -268,14 +266,14 @@ Scenario FormScenario(const Catalog& catalog, const Form& form, const std::strin
                       const std::shared_ptr<Transports>& transports) {
   const bool host = catalog.on_host();
   const int ranks = catalog.machine.ranks.size();
-  Scenario scenario = TrainingScenario(
-      catalog, std::string("Tp/") + form.name, "SendRecv", transport,
-      {ModelAxis(catalog, "llama8b,llama70b"),
-       IntegerAxis("tokens", "tokens of all ranks together", 1, 1L << 24,
-                   host ? "128,512" : "1024,4096,16384"),
-       OrAuto(IntegerAxis("chunks", "into which the tokens are cut: 1, a multiple of the ranks", 1,
-                          64, "1"),
-              fmt::format("auto,{},{}", ranks, 2 * ranks))});
+  std::vector<Axis> axes = ModelAxes(catalog, "llama8b,llama70b", {"hidden", "ffn"});
+  const Axis chunks = IntegerAxis(
+      "chunks", "into which the tokens are cut: 1, a multiple of the ranks", 1, 64, "1");
+  AppendAxes(axes, {IntegerAxis("tokens", "tokens of all ranks together", 1, 1L << 24,
+                                host ? "128,512" : "1024,4096,16384"),
+                    OrAuto(chunks, fmt::format("auto,{},{}", ranks, 2 * ranks))});
+  Scenario scenario = TrainingScenario(catalog, std::string("Tp/") + form.name, "SendRecv",
+                                       transport, std::move(axes));
   AppendAxes(scenario.axes, form.axes());
   scenario.plain_run = "sequential";
   scenario.candidates = [ranks](const Settings& settings) { return Candidates(ranks, settings); };

@@ -64,12 +64,12 @@ struct Half {
 };
 
 HalfShape ShapeOf(const Machine& machine, const Settings& settings, bool attends) {
-  const Model& model = ModelOf(settings);
+  const Model model = ModelOf(settings);
   return {.attends = attends,
           .tokens = settings.Integer("tokens"),
           .sequences = settings.Integer("sequences"),
           .hidden = model.hidden,
-          .inner = (attends ? model.hidden : model.ffn) / machine.ranks.size()};
+          .inner = (attends ? model.heads * kAttentionDim : model.ffn) / machine.ranks.size()};
 }
 
 // Makes the halves of all blocks.
@@ -272,14 +272,9 @@ class PatternSteps {
 };
 
 std::string Excluded(const Machine& machine, const Settings& settings) {
-  const long ranks = machine.ranks.size();
   const long tokens = settings.Integer("tokens");
   const long sequences = settings.Integer("sequences");
-  const Model& model = ModelOf(settings);
-  if (model.heads % ranks != 0)
-    return fmt::format("{} heads cannot be shared by {} ranks", model.heads, ranks);
-  if (model.ffn % ranks != 0)
-    return fmt::format("{} columns cannot be shared by {} ranks", model.ffn, ranks);
+  if (std::string why = ExcludedModel(settings, machine.ranks.size()); !why.empty()) return why;
   if (sequences % settings.Integer("microbatches") != 0)
     return "sequences must be a multiple of microbatches";
   if (tokens % sequences != 0) return "tokens must be a multiple of sequences";
@@ -287,7 +282,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
     return fmt::format("sequences of {} tokens are no multiple of {}", tokens / sequences,
                        kAttentionTokens);
   const long bytes =
-      tokens * model.hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
+      tokens * ModelOf(settings).hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
   return NoTransport(machine, Operation::kAllReduce,
                      settings.With("bytes", std::to_string(bytes)).With("place", "out"));
 }
@@ -318,14 +313,15 @@ const char* DefaultLayers(bool host, Passes passes) {
 Scenario StepThrough(Passes passes, const Catalog& catalog, const std::string& transport,
                      const std::shared_ptr<Transports>& transports) {
   const bool host = catalog.on_host();
+  std::vector<Axis> axes = ModelAxes(catalog, "llama8b", {"hidden", "ffn", "heads"});
+  AppendAxes(axes,
+             {IntegerAxis("layers", "transformer blocks", 1, 64, DefaultLayers(host, passes)),
+              IntegerAxis("tokens", "tokens of all sequences", 1, 1L << 24, host ? "128" : "8192"),
+              IntegerAxis("sequences", "of equal length", 1, 1L << 16, host ? "2" : "4"),
+              IntegerAxis("microbatches", "into which the sequences are cut", 1, 64, "1,2")});
   Scenario scenario = TrainingScenario(
       catalog, passes == Passes::kForward ? "Tp/Block/Forward" : "Tp/Block/ForwardBackward",
-      "AllReduce", transport,
-      {ModelAxis(catalog, "llama8b"),
-       IntegerAxis("layers", "transformer blocks", 1, 64, DefaultLayers(host, passes)),
-       IntegerAxis("tokens", "tokens of all sequences", 1, 1L << 24, host ? "128" : "8192"),
-       IntegerAxis("sequences", "of equal length", 1, 1L << 16, host ? "2" : "4"),
-       IntegerAxis("microbatches", "into which the sequences are cut", 1, 64, "1,2")});
+      "AllReduce", transport, std::move(axes));
   if (passes == Passes::kForward)
     AppendAxes(scenario.axes,
                {ChoiceAxis("weights", "where weights lie; from the host they are copied",

@@ -21,6 +21,18 @@ constexpr double kPercent = 100;
 constexpr std::array<Model, 3> kModels = {
     {{"llama8b", 4096, 14336, 32}, {"llama70b", 8192, 28672, 64}, {"small", 256, 768, 2}}};
 
+struct ModelSize {
+  const char* axis;
+  const char* help;
+  long most;
+  long Model::* value;
+};
+constexpr std::array<ModelSize, 3> kModelSizes = {
+    {{"hidden", "elements of a token, a multiple of 16", 1L << 16, &Model::hidden},
+     {"ffn", "columns of the feed-forward layer on all ranks", 1L << 20, &Model::ffn},
+     {"heads", "of attention on all ranks, of 128 columns each", 1L << 12, &Model::heads}}};
+constexpr std::string_view kOfModel = "model";
+
 void AddUnlessEmpty(std::vector<Run>& runs, const char* name, Schedule schedule) {
   if (!schedule.steps().empty()) runs.push_back({.name = name, .schedule = std::move(schedule)});
 }
@@ -84,16 +96,39 @@ std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<M
   return scenarios;
 }
 
-Axis ModelAxis(const Catalog& catalog, std::string_view defaults_on_gpus) {
+std::vector<Axis> ModelAxes(const Catalog& catalog, std::string_view defaults_on_gpus,
+                            const std::vector<std::string>& sizes) {
   std::vector<std::string> names;
   for (const Model& model : kModels) names.emplace_back(model.name);
-  return ChoiceAxis("model", "whose sizes the layer has", names,
-                    catalog.on_host() ? "small" : defaults_on_gpus);
+  std::vector<Axis> axes = {ChoiceAxis("model", "whose sizes the layer has", names,
+                                       catalog.on_host() ? "small" : defaults_on_gpus)};
+  for (const auto& [axis, help, most, value] : kModelSizes) {
+    if (std::ranges::find(sizes, axis) == sizes.end()) continue;
+    axes.push_back(OrWord(IntegerAxis(axis, help, 1, most, "1"), kOfModel, kOfModel, kOfModel));
+  }
+  return axes;
 }
 
-const Model& ModelOf(const Settings& settings) {
-  return *std::ranges::find(kModels, settings.Text("model"),
-                            [](const Model& model) { return std::string(model.name); });
+Model ModelOf(const Settings& settings) {
+  Model model = *std::ranges::find(kModels, settings.Text("model"),
+                                   [](const Model& one) { return std::string(one.name); });
+  for (const auto& [axis, help, most, value] : kModelSizes)
+    if (settings.Has(axis) && settings.Text(axis) != kOfModel)
+      model.*value = settings.Integer(axis);
+  return model;
+}
+
+std::string ExcludedModel(const Settings& settings, int ranks) {
+  constexpr long kOfRank = 8;  // columns that kernels read at a time
+  const Model model = ModelOf(settings);
+  if (model.hidden % 16 != 0) return "hidden must be a multiple of 16";
+  if (model.ffn % ranks != 0)
+    return fmt::format("{} columns cannot be shared by {} ranks", model.ffn, ranks);
+  if (model.ffn / ranks % kOfRank != 0)
+    return fmt::format("ffn must give every rank a multiple of {} columns", kOfRank);
+  if (settings.Has("heads") && model.heads % ranks != 0)
+    return fmt::format("{} heads cannot be shared by {} ranks", model.heads, ranks);
+  return "";
 }
 
 Work WorkOf(std::string name, WorkClass work_class, std::size_t device_bytes,

@@ -54,10 +54,15 @@ struct Model {
   const char* name;
   long hidden;
   long ffn;
-  long heads;
+  long heads;  // of kAttentionDim columns each, whatever `hidden` is
 };
-Axis ModelAxis(const Catalog& catalog, std::string_view defaults_on_gpus);
-const Model& ModelOf(const Settings& settings);
+// The axis `model`, and one for each of its sizes that the scenario uses: "hidden", "ffn", "heads".
+// Each replaces that size; at its standing value, `model`, it is the model's.
+std::vector<Axis> ModelAxes(const Catalog& catalog, std::string_view defaults_on_gpus,
+                            const std::vector<std::string>& sizes);
+Model ModelOf(const Settings& settings);
+// Why the ranks cannot share these sizes; "" where they can.
+std::string ExcludedModel(const Settings& settings, int ranks);
 
 // Makes the tensors of a step, of the layers' element type, and its works on them.
 class TensorWorks {

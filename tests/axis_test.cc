@@ -86,6 +86,15 @@ TEST(OrAuto, TakesAutoAndWhatTheAxisTakes) {
   EXPECT_THROW(ReadValues(axis, "best"), UsageError);
 }
 
+TEST(OrWord, LeavesTheWordOutOfNamesWhereItStands) {
+  const Axis axis = OrWord(IntegerAxis("hidden", "", 1, 99, "1"), "model", "model,8", "model");
+  std::vector<std::string> names;
+  for (const Settings& settings : Combinations({axis})) names.push_back(settings.NameSuffix());
+  EXPECT_EQ(names, (std::vector<std::string>{"", "/hidden:8"}));
+  EXPECT_THROW(ReadValues(axis, "100"), UsageError);
+  EXPECT_THROW(ReadValues(axis, "auto"), UsageError);
+}
+
 TEST(ReadValues, RefusesAnEmptyItemInAList) {
   for (const auto* text : {"1M,", ",1M", "1M,,2M"}) {
     EXPECT_EQ(Refusal(AnyBytes(), text).find("axis bytes: '' is not a size"), 0U);

@@ -31,6 +31,7 @@ Family Layers();
 Family MixedPrecision();
 Family Prefetch();
 Family Tp();
+Family TpBlock();
 }  // namespace families
 namespace {
 
@@ -446,6 +447,30 @@ TEST_P(StepsTest, OfTensorParallelLayersAreRight) {
                                 {"reduce", "scatter,all"},
                                 {"cache", "warm"}});
   EXPECT_EQ(rows, ranks() == 1 ? 0 : 9 * transports());
+}
+
+// Of sizes that no model has: 80 elements a token, and 40 columns and a head of 128 on each rank.
+TEST_P(StepsTest, OfTensorParallelLayersAreRightInSizesOfTheirOwn) {
+  const int rows = SetUpRows(&families::Tp, {{"model", "small"},
+                                             {"hidden", "80"},
+                                             {"ffn", std::to_string(40 * ranks())},
+                                             {"tokens", std::to_string(12 * ranks())},
+                                             {"chunks", fmt::format("1,{}", ranks())},
+                                             {"cache", "warm"}});
+  EXPECT_EQ(rows, ranks() == 1 ? 0 : 4 * transports());
+}
+
+TEST_P(StepsTest, OfBlocksAreRightInSizesOfTheirOwn) {
+  const int rows = SetUpRows(&families::TpBlock, {{"model", "small"},
+                                                  {"hidden", "80"},
+                                                  {"ffn", std::to_string(40 * ranks())},
+                                                  {"heads", std::to_string(ranks())},
+                                                  {"layers", "1"},
+                                                  {"tokens", "256"},
+                                                  {"sequences", "2"},
+                                                  {"microbatches", "1,2"},
+                                                  {"cache", "warm"}});
+  EXPECT_EQ(rows, ranks() == 1 ? 0 : 4 * transports());
 }
 
 TEST_P(StepsTest, WithGradientsInBucketsAreRight) {

@@ -128,6 +128,66 @@ TEST(ShardedSteps, SayWhichDoNotExist) {
   EXPECT_EQ(excluded({{"comm_priority", "3"}}), "comm_priority must be from 0 to 2");
 }
 
+// ---- Sizes of tensor-parallel layers
+
+// What the row's own run takes, in float32 elements.
+long ElementsOf(const std::string& scenario, const Values& values) {
+  const Schedule schedule = ScenarioReport(scenario, values).runs().back().schedule;
+  return static_cast<long>(FootprintOf(schedule.works()).device_bytes / sizeof(float));
+}
+
+TEST(LayerSizes, AreTheModelsUnlessTheyAreGiven) {
+  const long ranks = TestRanks().size();
+  constexpr long kTokens = 64;
+  const auto check = [&](const Values& given, long hidden, long ffn) {
+    Values values = given;
+    values.insert({{"tokens", "64"}, {"chunks", "1"}});
+    const long columns = 2 * ffn / ranks;
+    EXPECT_EQ(ElementsOf("Tp/ColumnParallel", values),
+              kTokens * hidden + hidden * columns + kTokens * columns);
+  };
+  check({}, 256, 768);
+  check({{"hidden", "512"}}, 512, 768);
+  check({{"ffn", "1536"}}, 256, 1536);
+  check({{"model", "llama8b"}, {"hidden", "32"}, {"ffn", "64"}}, 32, 64);
+  check({{"model", "llama8b"}, {"hidden", "model"}, {"ffn", "64"}}, 4096, 64);
+}
+
+// The step `attention 1 widen` has its weights and the queries, keys and values.
+TEST(LayerSizes, SetTheWidthOfAttentionByItsHeads) {
+  const auto widen = [](const Values& values) {
+    const auto runs = ScenarioReport("Tp/Block/Forward", values).runs();
+    const auto alone = std::ranges::find(runs, "attention 1 widen", &overlapbench::Run::name);
+    return FootprintOf(alone->schedule.works()).device_bytes / sizeof(float);
+  };
+  const long ranks = TestRanks().size();
+  constexpr long kTokens = 128;  // the default
+  const auto elements = [&](long hidden, long heads) {
+    return static_cast<std::size_t>((kTokens + hidden) * 3 * 128 * heads / ranks);
+  };
+  EXPECT_EQ(widen({}), elements(256, 2));
+  EXPECT_EQ(widen({{"heads", "4"}}), elements(256, 4));
+  EXPECT_EQ(widen({{"hidden", "64"}}), elements(64, 2));
+}
+
+TEST(LayerSizes, AreRefusedWhereRanksCannotShareThem) {
+  const bool one = TestRanks().size() == 1;
+  const std::string uneven = "ffn must give every rank a multiple of 8 columns";
+  for (const char* scenario : {"Tp/ColumnParallel", "Tp/RowParallel", "Tp/Block/Forward"}) {
+    const auto excluded = [&](Values values) {
+      values.insert({{"tokens", "64"}, {"chunks", "1"}});
+      return ScenarioReport(scenario, values).excluded();
+    };
+    EXPECT_EQ(excluded({}), "");
+    EXPECT_EQ(excluded({{"hidden", "80"}, {"ffn", "16"}}), "");
+    EXPECT_EQ(excluded({{"hidden", "40"}}), "hidden must be a multiple of 16");
+    EXPECT_EQ(excluded({{"ffn", "9"}}), one ? uneven : "9 columns cannot be shared by 2 ranks");
+    EXPECT_EQ(excluded({{"ffn", "8"}}), one ? "" : uneven);
+  }
+  EXPECT_EQ(ScenarioReport("Tp/Block/Forward", {{"heads", "3"}}).excluded(),
+            one ? "" : "3 heads cannot be shared by 2 ranks");
+}
+
 // ---- Tp/Block
 
 // With sums that take three times as long as any other step of a part.

@@ -85,12 +85,15 @@ Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> cho
                 standing);
 }
 
+Axis OrWord(Axis axis, std::string_view word, std::string_view defaults,
+            std::string_view standing) {
+  axis.canonical = [word = std::string(word), canonical = std::move(axis.canonical)](
+                       std::string_view text) { return text == word ? word : canonical(text); };
+  return Finish(std::move(axis), defaults, standing);
+}
+
 Axis OrAuto(Axis axis, std::string_view defaults) {
-  axis.canonical = [canonical = std::move(axis.canonical)](std::string_view text) {
-    return text == kAuto ? std::string(kAuto) : canonical(text);
-  };
-  axis.values = ReadValues(axis, defaults);
-  return axis;
+  return OrWord(std::move(axis), kAuto, defaults);
 }
 
 std::vector<std::string> ReadValues(const Axis& axis, std::string_view text) {

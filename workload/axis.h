@@ -39,7 +39,10 @@ Axis GridAxis(std::string name, std::string help, std::string_view defaults);
 Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> choices,
                 std::string_view defaults, std::string_view standing = "");
 
-// The same axis with one more value, `auto`: what is best here. `defaults` may name it.
+// The same axis with one more value, a word. Its values are `defaults`, which may name the word.
+Axis OrWord(Axis axis, std::string_view word, std::string_view defaults,
+            std::string_view standing = "");
+// With `auto`: what is best here.
 Axis OrAuto(Axis axis, std::string_view defaults);
 inline constexpr std::string_view kAuto = "auto";
 
