@@ -27,6 +27,8 @@
 namespace overlapbench::families {
 namespace {
 
+constexpr std::string_view kOneForEach = "ranks";  // or `virtual` of them
+
 // ---- What a stage computes
 
 struct Layers {
@@ -212,8 +214,19 @@ PipelineShape ShapeOf(const Machine& machine, const Settings& settings) {
           .microbatches = static_cast<int>(settings.Integer("microbatches"))};
 }
 
+// A row has as many stages as fit on the ranks.
+std::string ExcludedStages(const PipelineShape& shape, const Settings& settings) {
+  const std::string& stages = settings.Text("stages");
+  if (stages == kOneForEach || stages == std::to_string(shape.stages())) return "";
+  const std::string each = settings.Has("virtual")
+                               ? fmt::format("virtual:{} on each of {}", shape.chunks, shape.ranks)
+                               : fmt::format("one on each of {}", shape.ranks);
+  return fmt::format("stages must be {}, {} ranks, not {}", shape.stages(), each, stages);
+}
+
 std::string Excluded(const Machine& machine, const Layers& layers, const Settings& settings) {
   const PipelineShape shape = ShapeOf(machine, settings);
+  if (std::string why = ExcludedStages(shape, settings); !why.empty()) return why;
   if (shape.chunks > 1 && shape.microbatches % shape.ranks != 0)
     return fmt::format("microbatches must be a multiple of the {} ranks", shape.ranks);
   if (settings.Integer("bytes") % static_cast<long>(sizeof(float)) != 0)
@@ -248,6 +261,8 @@ Scenario ScenarioOf(const Catalog& catalog, const std::string& family, PipelineO
                                catalog.on_host() ? "4,8" : "4,8,16")};
   if (order == PipelineOrder::kInterleaved)
     scenario.axes.push_back(IntegerAxis("virtual", "stages of each rank", 2, 8, "2"));
+  scenario.axes.push_back(OrWord(IntegerAxis("stages", "of the model, on all ranks", 1, 4096, "1"),
+                                 kOneForEach, kOneForEach, kOneForEach));
   AppendAxes(scenario.axes, layers.axes);
   scenario.axes.push_back(BytesAxis("bytes", "of a micro-batch's activation, float32",
                                     catalog.on_host() ? "16K" : "1M"));

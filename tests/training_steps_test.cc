@@ -239,6 +239,30 @@ TEST(BlockSteps, SayWhichDoNotExist) {
   EXPECT_EQ(excluded({{"tokens", "127"}}), "tokens must be a multiple of sequences");
 }
 
+// ---- Pp
+
+TEST(PipelineStages, AreAsManyAsTheRanksHold) {
+  const int ranks = TestRanks().size();
+  const auto excluded = [](const char* scenario, const Values& values) {
+    return ScenarioReport(scenario, values).excluded();
+  };
+  for (const char* scenario : {"Pp/GPipe/Delay", "Pp/OneFOneB/Gemm"}) {
+    EXPECT_EQ(excluded(scenario, {}), "");
+    EXPECT_EQ(excluded(scenario, {{"stages", std::to_string(ranks)}}), "");
+    EXPECT_EQ(excluded(scenario, {{"stages", "9"}}),
+              fmt::format("stages must be {0}, one on each of {0} ranks, not 9", ranks));
+  }
+  const auto interleaved = [&](const std::string& stages) {
+    return excluded(
+        "Pp/Interleaved/Delay",
+        {{"virtual", "4"}, {"stages", stages}, {"forward_us", "100"}, {"backward_us", "100"}});
+  };
+  EXPECT_EQ(interleaved(std::to_string(4 * ranks)), "");
+  EXPECT_EQ(interleaved(std::to_string(ranks)),
+            fmt::format("stages must be {}, virtual:4 on each of {} ranks, not {}", 4 * ranks,
+                        ranks, ranks));
+}
+
 // ---- Moe
 
 Values Mixed(const Values& values) {
