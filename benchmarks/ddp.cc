@@ -52,10 +52,9 @@ struct Step {
                                            gradients)) {}
 
   [[nodiscard]] Work Compute(const char* name, Pass pass, std::size_t bytes) const {
-    return std::make_shared<const WorkPlan>(
-        WorkPlan{name, WorkClass::kCompute, {bytes, 0}, [machine = machine, stack = stack, pass] {
-                   return MakePass(machine, stack, pass, kSeed);
-                 }});
+    return WorkOf(
+        name, WorkClass::kCompute, bytes + ProductWorkspaceBytes(machine.device),
+        [machine = machine, stack = stack, pass] { return MakePass(machine, stack, pass, kSeed); });
   }
   [[nodiscard]] Work Update() const {
     return std::make_shared<const WorkPlan>(WorkPlan{

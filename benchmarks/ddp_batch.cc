@@ -48,7 +48,8 @@ struct Batch {
     const LinearProblem problem{
         .a = make(tokens), .w = make(width), .d = make(tokens), .seed = kSeed};
     return WorkOf("multiply", WorkClass::kCompute,
-                  2 * problem.a->shape().bytes() + problem.w->shape().bytes(),
+                  2 * problem.a->shape().bytes() + problem.w->shape().bytes() +
+                      ProductWorkspaceBytes(machine.device),
                   [machine = machine, problem] { return MakeLinear(machine, {problem}); });
   }
   // The sums of all rows, by one call or by one for each.

@@ -51,7 +51,8 @@ struct Step {
   [[nodiscard]] Work Compute(const char* name, LayerRows rows) const {
     // What both kinds of rows share is counted once: layers have tied rows, or free ones only.
     const bool counts = rows == LayerRows::kTied || stack->free_tokens == stack->tokens;
-    return WorkOf(name, WorkClass::kCompute, counts ? stack->bytes() : 0,
+    return WorkOf(name, WorkClass::kCompute,
+                  (counts ? stack->bytes() : 0) + ProductWorkspaceBytes(machine.device),
                   [machine = machine, stack = stack, rows] {
                     return MakeLinkedLayers(machine, stack, rows, kSeed);
                   });

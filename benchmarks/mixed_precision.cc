@@ -40,7 +40,7 @@ Works WorksOf(const Machine& machine, const Settings& settings) {
   const auto master =
       std::make_shared<MasterWeights>(machine.device, layers, gradients, stack->updated);
   const auto pass = [&](const char* name, Pass which, std::size_t bytes) {
-    return WorkOf(name, WorkClass::kCompute, bytes,
+    return WorkOf(name, WorkClass::kCompute, bytes + ProductWorkspaceBytes(machine.device),
                   [=] { return MakePass(machine, stack, which, kSeed); });
   };
   return {pass("forward", Pass::kForward, stack->bytes()),

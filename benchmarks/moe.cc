@@ -99,7 +99,9 @@ MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Setting
                          {2 * tokens.bytes() + square.bytes(), true});
   permute = compute("permute", MakePermutation, tokens.bytes() + tables, false);
   dispatch = move("dispatch", layer.sent, layer.received);
-  experts = compute("experts", MakeExperts, layer.weights->shape().bytes() + tables, false);
+  experts = compute("experts", MakeExperts,
+                    layer.weights->shape().bytes() + tables + ProductWorkspaceBytes(machine.device),
+                    false);
   combine = move("combine", layer.results, layer.returned);
   sum = compute("sum", MakeWeightedSum, tokens.bytes() + tables, true);
 }

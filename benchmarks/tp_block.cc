@@ -157,7 +157,7 @@ class Blocks {
 
   Half Forward(const BlockHalf& half, const std::string& name) {
     const auto step = [&](HalfStep one) {
-      return StepOf(name + " " + ToString(one), BytesOf(half, one),
+      return StepOf(name + " " + ToString(one), BytesOf(machine_.device, half, one),
                     [machine = machine_, half, one] { return MakeHalfStep(machine, half, one); });
     };
     Half made;
@@ -174,7 +174,7 @@ class Blocks {
   }
   Half Backward(const BlockGradients& gradients, const std::string& name) {
     const auto step = [&](GradientStep one) {
-      return StepOf(name + " " + ToString(one), ResultOf(gradients, one)->shape().bytes(),
+      return StepOf(name + " " + ToString(one), BytesOf(machine_.device, gradients, one),
                     [machine = machine_, gradients, one] {
                       return MakeGradientStep(machine, gradients, one);
                     });

@@ -144,7 +144,7 @@ Work TensorWorks::Multiply(const std::string& name, std::vector<LinearProblem> p
                            const Options& options) const {
   for (LinearProblem& problem : problems) problem.seed = seed_;
   return WorkOf(
-      name, WorkClass::kCompute, options.memory_bytes,
+      name, WorkClass::kCompute, options.memory_bytes + ProductWorkspaceBytes(machine_.device),
       [machine = machine_, problems = std::move(problems)] {
         return MakeLinear(machine, problems);
       },

@@ -81,7 +81,7 @@ class TensorWorks {
     return MakeTensor(connection_, shape);
   }
   struct Options {
-    std::size_t memory_bytes = 0;  // that the work adds to the step's
+    std::size_t memory_bytes = 0;  // of the tensors that the work adds to the step's
     bool is_result = false;        // WorkPlan::is_result
   };
   [[nodiscard]] Work Multiply(const std::string& name, std::vector<LinearProblem> problems,

@@ -1,5 +1,6 @@
 #include "kernels/block_gradients.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -308,6 +309,15 @@ SharedTensor ResultOf(const BlockGradients& gradients, GradientStep step) {
                               gradients.products, gradients.d_widened,   gradients.d_partial,
                               gradients.d_narrow, gradients.d_widen,     gradients.dx};
   return results[static_cast<std::size_t>(step)];
+}
+
+std::size_t BytesOf(const Device& device, const BlockGradients& gradients, GradientStep step) {
+  using enum GradientStep;
+  static constexpr std::array kProductSteps = {kNarrowInput, kWidenInput, kNarrowWeight,
+                                               kWidenWeight};
+  const bool multiplies = std::ranges::find(kProductSteps, step) != kProductSteps.end();
+  return ResultOf(gradients, step)->shape().bytes() +
+         (multiplies ? ProductWorkspaceBytes(device) : 0);
 }
 
 std::unique_ptr<Workload> MakeGradientStep(const Machine& machine, const BlockGradients& gradients,

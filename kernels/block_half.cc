@@ -193,11 +193,12 @@ BlockHalf MakeBlockHalf(Device& device, const HalfShape& shape, SharedTensor x,
           .y = make(shape.tokens, shape.hidden, true)};
 }
 
-std::size_t BytesOf(const BlockHalf& half, HalfStep step) {
+std::size_t BytesOf(const Device& device, const BlockHalf& half, HalfStep step) {
   const SharedTensor* const of_step[kSteps][2] = {
       {&half.normed, nullptr},       {&half.widened, &half.widen}, {&half.activated, nullptr},
       {&half.partial, &half.narrow}, {&half.mask, nullptr},        {&half.y, nullptr}};
-  std::size_t bytes = 0;
+  const bool multiplies = step == HalfStep::kWiden || step == HalfStep::kNarrow;
+  std::size_t bytes = multiplies ? ProductWorkspaceBytes(device) : 0;
   for (const SharedTensor* tensor : of_step[static_cast<int>(step)])
     if (tensor != nullptr) bytes += (*tensor)->shape().bytes();
   return bytes;

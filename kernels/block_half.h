@@ -58,8 +58,8 @@ BlockHalf MakeBlockHalf(Device& device, const HalfShape& shape, SharedTensor x,
 // have a variance near 1.
 float NormGain(long columns);
 
-// What a step's result and weights take.
-std::size_t BytesOf(const BlockHalf& half, HalfStep step);
+// What a step's result, weights and workspace take.
+std::size_t BytesOf(const Device& device, const BlockHalf& half, HalfStep step);
 std::unique_ptr<Workload> MakeHalfStep(const Machine& machine, const BlockHalf& half,
                                        HalfStep step);
 

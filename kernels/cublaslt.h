@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "device/device.h"
+#include "kernels/linear.h"
 #include "workload/element.h"
 
 namespace overlapbench {
@@ -45,8 +46,7 @@ struct ProductShape {
 // A handle to the library on one device, and its workspace.
 class CublasLt {
  public:
-  // What NVIDIA recommends for Hopper (cuBLAS documentation, cublasSetWorkspace).
-  static constexpr std::size_t kWorkspaceBytes = 32UL << 20;
+  static constexpr std::size_t kWorkspaceBytes = kProductWorkspaceBytes;
 
   explicit CublasLt(Device& device);
   [[nodiscard]] cublasLtHandle_t handle() const { return handle_.get(); }

@@ -223,6 +223,10 @@ std::unique_ptr<Products> MakeProducts(Device& device) {
   return MakeCublasProducts(device, LayerElement(device));
 }
 
+std::size_t ProductWorkspaceBytes(const Device& device) {
+  return device.backend() == Backend::kHost ? 0 : kProductWorkspaceBytes;
+}
+
 Element LayerElement(const Device& device) {
   return device.backend() == Backend::kHost ? Element::kFloat32 : Element::kBfloat16;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -61,5 +62,11 @@ class Products {
 std::unique_ptr<Products> MakeCublasProducts(Device& device, Element element);
 // Of LayerElement(device).
 std::unique_ptr<Products> MakeProducts(Device& device);
+
+// The workspace that each set of products has of its own, since works run beside each other. By
+// cuBLASLt, what NVIDIA recommends for Hopper (cuBLAS documentation, cublasSetWorkspace).
+inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32} << 20;
+// Of MakeProducts: what the footprint of a work that multiplies has besides its matrices.
+std::size_t ProductWorkspaceBytes(const Device& device);
 
 }  // namespace overlapbench

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/linear.h"
 #include "scenarios.h"
 
 namespace overlapbench {
@@ -186,6 +188,49 @@ TEST(LayerSizes, AreRefusedWhereRanksCannotShareThem) {
   }
   EXPECT_EQ(ScenarioReport("Tp/Block/Forward", {{"heads", "3"}}).excluded(),
             one ? "" : "3 heads cannot be shared by 2 ranks");
+}
+
+// ---- Memory
+
+// The works of a row on a GPU that say that they need as much as a product's workspace, where
+// matrices are much smaller.
+std::set<std::string> WorksWithWorkspace(const std::string& scenario, const Values& values) {
+  Values small = values;
+  small.insert({{"layers", "1"}, {"width", "16"}, {"hidden", "16"}, {"tokens", "128"}});
+  std::set<std::string> names;
+  for (const auto& run : ScenarioReport(scenario, small, PosingDevice::H200()).runs()) {
+    for (const Work& work : run.schedule.works()) {
+      if (work->footprint.device_bytes < kProductWorkspaceBytes) continue;
+      EXPECT_LT(work->footprint.device_bytes, 2 * kProductWorkspaceBytes) << work->name;
+      names.insert(work->name);
+    }
+  }
+  return names;
+}
+
+TEST(Footprints, CountTheWorkspaceOfEveryWorkThatMultiplies) {
+  using Names = std::set<std::string>;
+  const Values of_layer = {{"model", "small"}, {"ffn", "64"}, {"chunks", "2"}};
+  EXPECT_EQ(WorksWithWorkspace("Tp/ColumnParallel", of_layer),
+            (Names{"multiply whole", "multiply"}));
+  EXPECT_EQ(WorksWithWorkspace("Layers/CrossLayer", {{"independent", "50"}}),
+            (Names{"free", "tied"}));
+  EXPECT_EQ(WorksWithWorkspace("Layers/DoubleBuffer", {}), Names{"compute"});
+  EXPECT_EQ(WorksWithWorkspace("Ddp/Batch/AllReduce", {{"bytes", "16K"}}), Names{"multiply"});
+  for (const char* scenario : {"Ddp/Buckets", "Fsdp/Prefetch", "MixedPrecision/Step"})
+    EXPECT_EQ(WorksWithWorkspace(scenario, {}), (Names{"forward", "backward"})) << scenario;
+  EXPECT_EQ(WorksWithWorkspace("Moe/DispatchCombine", {{"microbatches", "2"}}),
+            (Names{"dense whole", "experts whole", "dense", "experts"}));
+}
+
+TEST(Footprints, CountTheWorkspaceOfEveryProductOfABlock) {
+  std::set<std::string> products;
+  for (const std::string half : {"attention 1 ", "ffn 1 "})
+    for (const char* step : {"widen", "narrow", "narrow gradient", "widen gradient",
+                             "narrow weight gradient", "widen weight gradient"})
+      products.insert(half + step);
+  const Values of_block = {{"model", "small"}, {"ffn", "64"}, {"sequences", "1"}};
+  EXPECT_EQ(WorksWithWorkspace("Tp/Block/ForwardBackward", of_block), products);
 }
 
 // ---- Tp/Block
