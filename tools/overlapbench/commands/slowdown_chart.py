@@ -8,6 +8,9 @@ works offline, and each chart as PNG and SVG; charts of an earlier run are repla
 depend on the rows in the results: slowdown of pairs, bandwidth of communication and of copies,
 pipelines, transfers, priority, supply, launches, and training.
 
+A sweep of Ddp/Buckets also gets a line on the console: which size its parts predict, which is the
+fastest, and what following the prediction loses.
+
 Exit status: 0, or 2 if a file is not a result of this suite, has nothing to draw, or the output is
 not writable. Then one line says what and where, and no file is changed.
 """
@@ -17,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from overlapbench.bucket_sizes import predict_bucket_sizes
 from overlapbench.chart import CHARTS, Chart, draw_charts
 from overlapbench.command_line import manual_parser, refuse
 from overlapbench.output import print_text, replace_files
@@ -66,6 +70,8 @@ def _report(
     )
     if hidden:
         yield f"in no chart: {', '.join(f'{count} {name}' for name, count in hidden.items())}"
+    for prediction in predict_bucket_sizes(rows):
+        yield prediction.sentence
     for result in results:
         if result.incomplete:
             yield f"incomplete: {result.label}: {result.incomplete}"

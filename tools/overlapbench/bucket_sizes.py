@@ -1,0 +1,88 @@
+"""Which size of buckets a data-parallel step should have, as its parts predict it.
+
+A sweep is the rows of `Ddp/Buckets` that differ in `bucket_bytes` alone. The bound of a row is made
+of its parts, each measured alone, so the size of the least bound is predicted: its step should take
+the shortest time. The step itself has no say in it.
+
+Bounds whose 95 % intervals meet that of the least one cannot be told apart. Of these the largest
+size is predicted. Every bucket starts another collective, which takes SMs, or the memory's time,
+from the backward pass beside it. The parts alone do not show that, and the largest buckets start
+the fewest.
+
+`loss_pct` is how much longer the step with the predicted size takes than the fastest of the sweep.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from overlapbench.result import Interval, Row
+from overlapbench.series import SEPARATOR, binary_size, label
+
+_SIZE = "bucket_bytes"
+_BOUND = "bound_ms"
+_UNTOLD = frozenset({_SIZE, "cache", "cadence"})  # in the name of a sweep
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The predicted row of a sweep, and the fastest one."""
+
+    sweep: str
+    predicted: Row
+    best: Row
+
+    @property
+    def loss_pct(self) -> float:
+        return 100 * (self.predicted.time_ms / self.best.time_ms - 1)
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"{self.sweep}: the parts predict buckets of {binary_size(_size(self.predicted))},"
+            f" {self.predicted.time_ms:.4g} ms; the fastest are of"
+            f" {binary_size(_size(self.best))}, {self.best.time_ms:.4g} ms;"
+            f" the prediction loses {self.loss_pct:.1f} %"
+        )
+
+
+def predict_bucket_sizes(rows: Sequence[Row]) -> list[Prediction]:
+    """Return a prediction for each sweep of two sizes or more, of trusted rows."""
+    return [
+        Prediction(sweep, predict(of_sweep), min(of_sweep, key=lambda row: row.time_ms))
+        for sweep, of_sweep in _sweeps(rows)
+    ]
+
+
+def predict(sweep: Sequence[Row]) -> Row:
+    """Return the row of the least bound; of several that cannot be told apart, the largest size."""
+    _, least_high = _bound(min(sweep, key=lambda row: row.counters[_BOUND]))
+    return max((row for row in sweep if _bound(row)[0] <= least_high), key=_size)
+
+
+def _sweeps(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    sweeps: dict[tuple[str, frozenset[tuple[str, str]]], list[Row]] = {}
+    for row in rows:
+        if _is_of_sweep(row):
+            others = frozenset(axis for axis in row.name.axes if axis[0] != _SIZE)
+            sweeps.setdefault((row.file, others), []).append(row)
+    several_files = len({row.file for row in rows}) > 1
+    for of_sweep in sweeps.values():
+        if len(of_sweep) > 1:
+            first = of_sweep[0]
+            name = label("Ddp/Buckets", dict(first.name.axes), _UNTOLD)
+            yield f"{name}{SEPARATOR}{first.file}" if several_files else name, of_sweep
+
+
+def _is_of_sweep(row: Row) -> bool:
+    is_bucketed = row.name.family == "Ddp" and row.name.workloads == ("Buckets",)
+    has_size = (row.name.axis(_SIZE) or "").isdecimal()
+    return is_bucketed and has_size and row.trusted and _BOUND in row.counters
+
+
+def _size(row: Row) -> int:
+    return int(row.name.axis(_SIZE) or 0)
+
+
+def _bound(row: Row) -> Interval:
+    bound_ms = row.counters[_BOUND]
+    return row.intervals.get(_BOUND, (bound_ms, bound_ms))
