@@ -16,7 +16,7 @@ namespace overlapbench {
 
 // One GPU per rank if there are GPUs. Otherwise the machine's ranks share its cores. --backend and
 // --host_cores override this. Called by all ranks together. Throws UsageError on all of them if
-// ranks would share a GPU or have different backends.
+// ranks would share a GPU, which --share_gpu lets them, or have different backends.
 std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options);
 
 // Once in a process. `flags` is filled, and must outlive the run, because Google Benchmark keeps a
