@@ -1,5 +1,8 @@
-"""One chart a file: the function that selects its rows, and the one that draws them.
+"""The charts: an entry each in table.py, whose shape most often is data.
 
-Registered in the table of overlapbench.chart. Both grid charts stand on what sweep.py prepares;
-charts of measured figures beside a reference on curves.py; panels side by side on panels.py.
+curve_chart  charts of curves, as data; drawn by curves.py, on the axes of axes.py
+naming       what curves and panels are called
+panels       what all records have, and panels side by side
+
+Both grid charts stand on what sweep.py prepares; stacked bars on stacks.py.
 """

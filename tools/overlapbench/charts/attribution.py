@@ -7,7 +7,8 @@ may be negative by noise: it then stands left of zero, and the others reach beyo
 from collections.abc import Callable, Sequence
 
 from overlapbench import theme
-from overlapbench.charts.lab import has_pair, order_title, orders_of, state_text, transport_names
+from overlapbench.charts.lab import has_pair, state_text
+from overlapbench.charts.naming import order_title, orders_of, transport_names
 from overlapbench.charts.panels import Record, bounds, identity
 from overlapbench.charts.stacks import draw_stacks, stack
 from overlapbench.result import Row

@@ -6,114 +6,79 @@ from typing import Any
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.curves import (
-    Figures,
-    count_axis,
-    draw_curves,
-    is_measured,
-    log_scale,
-    whole,
-)
-from overlapbench.charts.panels import Record, bounds, identity, panel_size, panel_title, split
+from overlapbench.charts.axes import count_axis, log_scale
+from overlapbench.charts.curve_chart import Curves, Rows, X, whole
+from overlapbench.charts.curves import Figures, draw_curves
+from overlapbench.charts.naming import Name, several_files
+from overlapbench.charts.panels import FULL_WIDTH, Record, bounds, identity, panel_title, split
 from overlapbench.charts.plot import plot
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, axes_label, describe, series_label, shared_axes
 from overlapbench.theme import Drawing
 
-# The panels of an empty kernel: their title, the workloads they show, and each one's counter.
-_EMPTY = {
-    "cost to the host of an empty kernel": {
-        "EmptyKernel": "host_us_per_launch",
-        "RoundTrip": "round_trip_us",
-    },
-    "cost to the device of an empty kernel": {"EmptyKernel": "device_us_per_launch"},
-}
-_PIECES = ("pieces_slowdown", "kernel_us", "dominated_below_us")
 _RULE_LABEL_STEP = 16  # in pixels, so that the labels of close rules do not meet
+_PIECES = Rows("Launch/Pieces", ("pieces_slowdown", "kernel_us", "dominated_below_us"))
+_SLOWDOWN = Figures(
+    "pieces_slowdown",
+    "time / time in one kernel",
+    lambda values: log_scale([1.0, *values]),
+    tooltip=["kernel_us", "launches", "dominated_below_us"],
+)
 
 
 def select_launches(rows: Sequence[Row]) -> list[Row]:
     """Return the Launch rows that have the figures of a panel."""
-    return [row for row in rows if _is_piece(row) or any(_cost(row, title) for title in _EMPTY)]
+    return [row for row in rows if _PIECES.takes(row) or _COSTS.takes(row)]
 
 
 def draw_launches(rows: Sequence[Row]) -> Drawing:
     """Draw the cost of an empty kernel to host and device, above what pieces cost."""
-    several_files = len({row.file for row in rows}) > 1
-    costs = _cost_records(rows, several_files)
-    cut = [row for row in rows if _is_piece(row)]
-    pieces = _piece_records(cut, several_files)
+    # In the legend a round trip comes last.
+    costs = _COSTS.records(sorted(rows, key=lambda row: row.name.workloads == ("RoundTrip",)))
+    cut = [row for row in rows if _PIECES.takes(row)]
+    pieces = _piece_records(cut, _by_call(cut, several_files(rows)))
     series = list(split([*costs, *pieces], "series"))
-    drawings = [_draw_costs(costs, series)] if costs else []
+    drawings = [_COSTS.draw_records(costs, series)] if costs else []
     drawings += [_draw_pieces(pieces, series, _pieces_title(cut, rows))] if pieces else []
     chart: alt.VConcatChart = alt.vconcat(*drawings)
     return chart
 
 
-def _is_piece(row: Row) -> bool:
-    return is_measured(row, "Launch/Pieces", *_PIECES)
+def _by_call(rows: Sequence[Row], several: bool) -> Name:
+    """Name rows of a kernel by how it is launched, also where all are launched alike."""
+    said = {"launches", *(shared_axes(rows) if rows else ())} - {"call"}
+
+    def name(row: Row) -> str:
+        name = axes_label if row in rows else series_label
+        return name(row, said, several)
+
+    return name
 
 
-def _cost(row: Row, title: str) -> float:
-    """Return a row's figure in a panel of an empty kernel, or 0 where it has none there."""
-    workload = row.name.workloads[0]
-    counter = _EMPTY[title].get(workload, "")
-    known = is_measured(row, f"Launch/{workload}", counter) and _launches(row)
-    return row.counters[counter] if known else 0.0
+def _empty_kernels(counter: str, panel: str, workload: str = "EmptyKernel") -> Rows:
+    return Rows(f"Launch/{workload}", (counter,), measured=counter, told={"panel": panel})
 
 
-def _launches(row: Row) -> int | None:
-    """Return the launches; a round trip is of one."""
-    return 1 if row.name.workloads == ("RoundTrip",) else whole(row, "launches")
+_TO_HOST = "cost to the host of an empty kernel"
+_COSTS = Curves(
+    rows=[
+        _empty_kernels("host_us_per_launch", _TO_HOST),
+        _empty_kernels("round_trip_us", _TO_HOST, "RoundTrip"),
+        _empty_kernels("device_us_per_launch", "cost to the device of an empty kernel"),
+    ],
+    x=X("launches", "launches", count_axis, unwritten=1),
+    figures=[Figures("us_per_launch", "µs per launch", log_scale)],
+    series=lambda rows: _by_call(
+        [row for row in rows if row.name.workloads == ("EmptyKernel",)], several_files(rows)
+    ),
+)
 
 
-def _cost_records(rows: Sequence[Row], several_files: bool) -> list[Record]:
-    shown = [row for row in rows if any(_cost(row, title) for title in _EMPTY)]
-    kernels = [row for row in shown if row.name.workloads == ("EmptyKernel",)]
-    shown.sort(key=lambda row: row not in kernels)  # in the legend a round trip comes last
-    leave_out = {"launches", *(shared_axes(kernels) if kernels else ())} - {"call"}
-
-    def series(row: Row) -> str:
-        name = axes_label if row in kernels else series_label
-        return name(row, leave_out, several_files)
-
+def _piece_records(rows: Sequence[Row], series: Name) -> list[Record]:
     return [
         identity(row)
-        | {
-            "series": series(row),
-            "panel": title,
-            "launches": _launches(row),
-            "us_per_launch": _cost(row, title),
-        }
-        | bounds(row, _EMPTY[title].get(row.name.workloads[0], ""), "us_per_launch")
-        for row in shown
-        for title in _EMPTY
-        if _cost(row, title)
-    ]
-
-
-def _draw_costs(records: Sequence[Record], series: Sequence[str]) -> Drawing:
-    scale = log_scale([record["us_per_launch"] for record in records])
-    figures = Figures("us_per_launch", "µs per launch", scale)
-    x = count_axis("launches", [record["launches"] for record in records], "launches")
-    parts = split(records, "panel")
-    columns = len(parts)
-    panels = (
-        draw_curves(part, x, figures, series).properties(
-            title=panel_title(title, columns), **panel_size(columns, 240)
-        )
-        for title, part in parts.items()
-    )
-    chart: alt.HConcatChart = alt.hconcat(*panels)
-    return chart
-
-
-def _piece_records(rows: Sequence[Row], several_files: bool) -> list[Record]:
-    leave_out = {"launches", *(shared_axes(rows) if rows else ())} - {"call"}
-    return [
-        identity(row)
-        | {"series": axes_label(row, leave_out, several_files), "launches": whole(row, "launches")}
-        | {key: row.counters[key] for key in _PIECES}
+        | {"series": series(row), "launches": whole(row, "launches")}
+        | {key: row.counters[key] for key in _PIECES.above_zero}
         | bounds(row, "pieces_slowdown")
         for row in rows
     ]
@@ -131,26 +96,16 @@ def _pieces_title(pieces: Sequence[Row], rows: Sequence[Row]) -> str:
 
 
 def _draw_pieces(records: Sequence[Record], series: Sequence[str], title: str) -> Drawing:
+    lengths = [record[key] for record in records for key in ("kernel_us", "dominated_below_us")]
     x = alt.X(
         "kernel_us:Q",
         title="length of one kernel (µs)",
-        scale=log_scale(
-            [record[key] for record in records for key in ("kernel_us", "dominated_below_us")]
-        ),
+        scale=log_scale(lengths),
         axis=alt.Axis(format="~g", tickCount=6),
     )
-    figures = Figures(
-        "pieces_slowdown",
-        "time / time in one kernel",
-        log_scale([1.0, *(record["pieces_slowdown"] for record in records)]),
-        tooltip=("kernel_us", "launches", "dominated_below_us"),
-    )
-    return alt.layer(
-        _domination(records, x, series), draw_curves(records, x, figures, series)
-    ).properties(
-        title=panel_title(title, 1),
-        width=theme.WIDTH - 90,
-        height=260,
+    curves = draw_curves(records, x, _SLOWDOWN, _SLOWDOWN.scale_of(records), series)
+    return alt.layer(_domination(records, x, series), curves).properties(
+        title=panel_title(title, 1), width=FULL_WIDTH, height=260
     )
 
 

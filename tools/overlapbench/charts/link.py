@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.curves import count_axis
-from overlapbench.charts.lab import SM_AXES, transport_names
+from overlapbench.charts.axes import count_axis
+from overlapbench.charts.lab import SM_AXES
+from overlapbench.charts.naming import transport_names
 from overlapbench.charts.panels import (
     Record,
     bounds,

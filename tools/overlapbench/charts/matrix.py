@@ -9,15 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.lab import (
-    has_pair,
-    in_order,
-    order_title,
-    orders_of,
-    state_text,
-    transport_names,
-    two_digits,
-)
+from overlapbench.charts.lab import has_pair, state_text, two_digits
+from overlapbench.charts.naming import in_order, order_title, orders_of, transport_names
 from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
 from overlapbench.charts.plot import plot, tooltip
 from overlapbench.result import Row

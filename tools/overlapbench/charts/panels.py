@@ -6,16 +6,18 @@ FIELD_high; it is drawn as a bar through the point.
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
 from overlapbench import theme
 from overlapbench.result import Row
+from overlapbench.theme import Drawing
 
 Record = dict[str, Any]
 
+FULL_WIDTH = theme.WIDTH - 90  # of a panel that fills the picture
 _TITLE_LETTER_WIDTH = 7  # on average, in pixels
 _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
 
@@ -79,3 +81,19 @@ def panel_title(text: str, columns: int) -> alt.TitleParams:
     """Wrap the title of a panel to its width."""
     lines = textwrap.wrap(text, theme.WIDTH // columns // _TITLE_LETTER_WIDTH)
     return alt.TitleParams(lines, fontSize=13, offset=6)
+
+
+def lay_out(
+    parts: Mapping[str, Sequence[Record]],
+    draw: Callable[[Sequence[Record]], Drawing],
+    most_columns: int,
+    height: int,
+) -> alt.ConcatChart | alt.VConcatChart:
+    """Draw a panel of each part below its title; in 0 columns each fills the picture."""
+    columns = min(most_columns, len(parts))
+    size = panel_size(columns, height) if columns else {"width": FULL_WIDTH, "height": height}
+    panels = [
+        draw(part).properties(title=panel_title(title, columns or 1), **size)
+        for title, part in parts.items()
+    ]
+    return alt.concat(*panels, columns=columns) if columns else alt.vconcat(*panels)

@@ -13,7 +13,8 @@ The tick is where the plain form ends, in which nothing overlaps.
 from collections.abc import Callable, Sequence
 
 from overlapbench import theme
-from overlapbench.charts.lab import state_text, transport_names
+from overlapbench.charts.lab import state_text
+from overlapbench.charts.naming import transport_names
 from overlapbench.charts.panels import Record, identity
 from overlapbench.charts.stacks import draw_stacks, stack
 from overlapbench.result import Row

@@ -6,42 +6,16 @@ PyTorch's times of the same layers are drawn beside them, where a file has both
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-import altair as alt
-
-from overlapbench import theme
-from overlapbench.charts.curves import (
-    Figures,
-    count_axis,
-    draw_curves,
-    is_measured,
-    log_scale,
-    whole,
-)
-from overlapbench.charts.lab import names_of_curves
-from overlapbench.charts.panels import (
-    Record,
-    bounds,
-    identity,
-    panel_size,
-    panel_title,
-    parted,
-    split,
-)
-from overlapbench.charts.plot import plot
+from overlapbench.charts.axes import count_axis, log_scale
+from overlapbench.charts.curve_chart import Curves, Rows, X, whole
+from overlapbench.charts.curves import Figures
+from overlapbench.charts.naming import by_transport, several_files
+from overlapbench.charts.panels import Record, bounds, identity
 from overlapbench.counters import TIME
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR
 from overlapbench.theme import Drawing
-
-_OPERATIONS = ("Tp/ColumnParallel", "Tp/RowParallel")
-_TIMES = ("time_ms", "sequential_ms", "bound_ms")
-_COUNTERS = ("sequential_ms", "bound_ms", "speedup")
-_MOST_COLUMNS = 2
-# Away from the plain form: below a point that is faster, above one that is slower.
-_LABEL: dict[str, Any] = {"dy": {"expr": "datum.speedup < 1 ? -14 : 17"}, "fontSize": 11}
-_BOUND: dict[str, Any] = {"strokeWidth": 1.5, "strokeDash": [1, 3]}
 
 
 def select_tokens(rows: Sequence[Row]) -> list[Row]:
@@ -54,9 +28,15 @@ def select_tokens(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
+def draw_tokens(rows: Sequence[Row]) -> Drawing:
+    """Draw times against tokens, log-log, a panel for each operation and model."""
+    layers = [row for row in rows if _is_layer(row)]
+    peers = [row for row in rows if _peer(row)]
+    return _LAYERS.draw_records([*_fastest(_LAYERS.records(layers)), *_peer_records(peers)])
+
+
 def _is_layer(row: Row) -> bool:
-    measured = any(is_measured(row, operation, *_COUNTERS) for operation in _OPERATIONS)
-    return measured and bool(whole(row, "tokens")) and row.name.axis("chunks") is not None
+    return _LAYERS.takes(row) and row.name.axis("chunks") is not None
 
 
 def _peer(row: Row) -> str:
@@ -68,75 +48,19 @@ def _panel_of(row: Row) -> str:
     return SEPARATOR.join(filter(None, ["+".join(row.name.workloads), row.name.axis("model")]))
 
 
-def draw_tokens(rows: Sequence[Row]) -> Drawing:
-    """Draw times against tokens, log-log, a panel for each operation and model."""
-    records = _records(rows)
-    series = list(split(records, "series"))
-    parts = split(records, "panel")
-    columns = min(_MOST_COLUMNS, len(parts))
-    x = count_axis("tokens", [record["tokens"] for record in records], "tokens of all ranks")
-    panels = (
-        _panel(part, x, series).properties(
-            title=panel_title(title, columns), **panel_size(columns, 260)
-        )
-        for title, part in parts.items()
-    )
-    chart: alt.ConcatChart = alt.concat(*panels, columns=columns)
-    return chart
-
-
-def _panel(records: Sequence[Record], x: alt.X, series: Sequence[str]) -> Drawing:
-    layers = [record for record in records if not record["is_peer"]]
-    peers = [record for record in records if record["is_peer"]]
-    times = [record[time] for record in layers for time in _TIMES]
-    times += [record["time_ms"] for record in peers]
-    title, scale = "time (ms)", log_scale(times)
-    figures = Figures("time_ms", title, scale, "sequential_ms", ("bound_ms", "speedup"))
-    colour, _ = theme.curve_style(series)
-    good, _ = parted(plot(layers).encode(x=x))
-    bound = good.encode(y=alt.Y("bound_ms:Q", title=title, scale=scale), color=colour)
-    drawn: list[Drawing | alt.Chart] = [
-        bound.mark_line(**_BOUND),
-        draw_curves(layers, x, figures, series),
-    ]
-    if peers:
-        drawn.append(draw_curves(peers, x, Figures("time_ms", title, scale), series))
-    if len(series) == 1:  # of several curves the labels would lie on each other
-        label = good.encode(y=alt.Y("time_ms:Q", title=title, scale=scale), text="label:N")
-        drawn += [label.mark_text(style="halo", **_LABEL), label.mark_text(**_LABEL)]
-    return alt.layer(*drawn)
-
-
-def _records(rows: Sequence[Row]) -> list[Record]:
-    layers = [row for row in rows if _is_layer(row)]
-    peers = [row for row in rows if _peer(row)]
-    name = names_of_curves(layers, {"tokens", "model", "chunks"}, "in chunks")
-    records = _fastest([_record(row, name(row)) | _own_figures(row) for row in layers])
-    several_files = len({row.file for row in peers}) > 1
-    for row in peers:
-        series = [f"PyTorch {_peer(row)}", *([row.file] if several_files else [])]
-        records.append(_record(row, SEPARATOR.join(series)))
-    return records
-
-
-def _record(row: Row, series: str) -> Record:
-    return (
+def _peer_records(rows: Sequence[Row]) -> list[Record]:
+    several = several_files(rows)
+    return [
         identity(row)
         | {
             "panel": _panel_of(row),
-            "series": series,
-            "is_peer": bool(_peer(row)),
+            "series": SEPARATOR.join([f"PyTorch {_peer(row)}", *([row.file] if several else [])]),
             "tokens": whole(row, "tokens"),
             "time_ms": row.time_ms,
         }
         | bounds(row, TIME, "time_ms")
-    )
-
-
-def _own_figures(row: Row) -> Record:
-    return {counter: row.counters[counter] for counter in _COUNTERS} | {
-        "label": f"{_chunks(row)}: {row.counters['speedup']:.2f}×"
-    }
+        for row in rows
+    ]
 
 
 def _chunks(row: Row) -> str:
@@ -154,3 +78,31 @@ def _fastest(records: Sequence[Record]) -> list[Record]:
             best[place] = record
     kept = list(best.values())
     return [record for record in records if not record["trusted"] or record in kept]
+
+
+_LAYERS = Curves(
+    rows=[Rows("Tp/*Parallel", ("sequential_ms", "bound_ms", "speedup"))],
+    x=X("tokens", "tokens of all ranks", count_axis),
+    figures=[
+        Figures(
+            "time_ms",
+            "time (ms)",
+            log_scale,
+            reference="sequential_ms",
+            bound="bound_ms",
+            tooltip=["bound_ms", "speedup"],
+            interval=TIME,
+            label="label",
+            # Away from the plain form: below a point that is faster, above one that is slower.
+            label_dy={"expr": "datum.speedup < 1 ? -14 : 17"},
+            height=260,
+        )
+    ],
+    derived={
+        "time_ms": lambda row: row.time_ms,
+        "label": lambda row: f"{_chunks(row)}: {row.counters['speedup']:.2f}×",
+    },
+    panel=lambda _: _panel_of,
+    scale_of_each="panel",
+    series=by_transport("tokens", "model", "chunks", unnamed="in chunks"),
+)

@@ -11,7 +11,7 @@ import altair as alt
 from overlapbench import theme
 from overlapbench.chart import pictures
 from overlapbench.charts import plot
-from overlapbench.charts.curves import log_scale
+from overlapbench.charts.axes import log_scale
 from overlapbench.peers.cases import COPY, Case, Figure, What, write_size
 from overlapbench.peers.report import share_of_copy
 

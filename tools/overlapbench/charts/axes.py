@@ -1,0 +1,89 @@
+"""The axes of curves: where numbers of the names stand on x, and what scales of figures hold.
+
+Every x axis is made of a field, the values it has in all panels, and a title; every scale of y of
+the values that it must hold.
+"""
+
+import json
+from collections.abc import Callable, Collection
+
+import altair as alt
+
+from overlapbench.series import binary_count, binary_size
+
+_MARGIN = 0.08  # on each side, as a share of a logarithmic axis
+_LEAST_MARGIN = 1.1  # a factor
+
+
+def count_axis(field: str, counts: Collection[int], title: str) -> alt.X:
+    """Place whole numbers from 1 on by their logarithm."""
+    return _log_axis(field, counts, title, str)
+
+
+def elements_axis(field: str, counts: Collection[int], title: str) -> alt.X:
+    """Place numbers of elements by their logarithm, and label them as `64 Mi` or `50257`."""
+    return _log_axis(field, counts, title, binary_count)
+
+
+def size_axis(field: str, sizes: Collection[int], title: str) -> alt.X:
+    """Place sizes by their logarithm and label them as people write them."""
+    return _log_axis(field, sizes, title, binary_size)
+
+
+def level_axis(field: str, counts: Collection[int], title: str) -> alt.X:
+    """Place whole numbers side by side, however far apart they are."""
+    scale = alt.Scale(domain=sorted(set(counts)))
+    return alt.X(f"{field}:O", title=title, scale=scale, axis=alt.Axis(labelAngle=0))
+
+
+def linear_axis(field: str, counts: Collection[int], title: str) -> alt.X:
+    """Place whole numbers from 0 on by their value."""
+    ticks = alt.Axis(values=sorted(set(counts)), format="d")
+    return alt.X(f"{field}:Q", title=title, axis=ticks)
+
+
+def _log_axis(
+    field: str, values: Collection[int], title: str, write: Callable[[int], str]
+) -> alt.X:
+    ticks = sorted(set(values))
+    labels = json.dumps({value: write(value) for value in ticks}, ensure_ascii=False)
+    return alt.X(
+        f"{field}:Q",
+        title=title,
+        scale=log_scale(ticks),
+        axis=alt.Axis(values=ticks, labelExpr=f"({labels})[datum.value]", labelOverlap=True),
+    )
+
+
+def log_scale(values: Collection[float]) -> alt.Scale:
+    """Hold all values, and a margin for the points at both ends."""
+    low, high = min(values), max(values)
+    margin = max((high / low) ** _MARGIN, _LEAST_MARGIN)
+    return alt.Scale(type="log", domain=[low / margin, high * margin], nice=False)
+
+
+def zero_scale(_: Collection[float]) -> alt.Scale:
+    """Begin at 0, and end at a round number."""
+    return alt.Scale(zero=True)
+
+
+def share_scale(values: Collection[float]) -> alt.Scale:
+    """Hold all shares from 0 to 1, and below 0 what noise put there."""
+    return alt.Scale(domain=[min(0.0, *values), 1.0], nice=False)
+
+
+def percent_scale(values: Collection[float]) -> alt.Scale:
+    """Hold 0 and 100 %, and all values, and end at a round number."""
+    return alt.Scale(domain=[0, max(105.0, *values)], nice=True)
+
+
+def difference_scale(values: Collection[float]) -> alt.Scale:
+    """Hold 0 and all values, also those below it."""
+    return alt.Scale(domain=[min(0.0, *values), 1.1 * max(0.001, *values)], nice=False)
+
+
+def ratio_scale(values: Collection[float]) -> alt.Scale:
+    """Hold 1 and all values, and a label below the lowest."""
+    low, high = min(1.0, *values), max(1.0, *values)
+    margin = max(high - low, 0.1)
+    return alt.Scale(domain=[low - 0.15 * margin, high + 0.08 * margin], nice=False, zero=False)

@@ -1,0 +1,177 @@
+"""Charts of curves, as data: which rows are points, what stands on the axes, what curves are.
+
+A row becomes a record of what `identity` returns (panels.py), `series`, `panel`, its number on the
+x axis, and each field of the Figures: computed as `derived` says, or else the counter of that name.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import chain
+
+import altair as alt
+
+from overlapbench.charts.curves import Figures, draw_curves
+from overlapbench.charts.naming import Naming
+from overlapbench.charts.panels import FULL_WIDTH, Record, bounds, identity, lay_out, split
+from overlapbench.result import Row
+from overlapbench.theme import Drawing
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that are points, and how their records differ from those of others."""
+
+    of: str  # what `Family/Workload` matches: `Comm/*`
+    above_zero: Sequence[str] = ()  # counters that they have
+    known: Sequence[str] = ()  # likewise, and which may be zero or less
+    where: Mapping[str, str] = field(default_factory=dict)  # values of axes
+    measured: str = ""  # the counter that is the measured figure, where it has another name
+    told: Mapping[str, str] = field(default_factory=dict)  # further fields of their records
+
+    def takes(self, row: Row) -> bool:
+        return (
+            fnmatchcase(f"{row.name.family}/{'+'.join(row.name.workloads)}", self.of)
+            and all(row.counters.get(key, 0.0) > 0 for key in self.above_zero)
+            and row.counters.keys() >= {*self.known}
+            and all(row.name.axis(axis) == value for axis, value in self.where.items())
+        )
+
+
+@dataclass(frozen=True)
+class X:
+    """What stands on the x axis: a whole number of the names."""
+
+    axis: str
+    title: str
+    place: Callable[[str, Collection[int], str], alt.X]  # of axes.py
+    field: str = ""  # of the records; empty: called as the axis
+    least: int = 1
+    unwritten: int | None = None  # what stands for a name without the axis
+
+    @property
+    def name(self) -> str:
+        return self.field or self.axis
+
+    def of(self, row: Row) -> int | None:
+        """Return where a row stands; None where nowhere."""
+        written = row.name.axis(self.axis)
+        value = self.unwritten if written is None else whole(row, self.axis)
+        return value if value is not None and value >= self.least else None
+
+    def encoded(self, records: Sequence[Record]) -> alt.X:
+        return self.place(self.name, [record[self.name] for record in records], self.title)
+
+
+def whole(row: Row, axis: str) -> int | None:
+    """Return the value of an axis that is a whole number, or None where it is not or is missing."""
+    text = row.name.axis(axis) or ""
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A chart of curves, in one panel or several."""
+
+    rows: Sequence[Rows]  # a row is a point by each that takes it
+    x: X
+    figures: Sequence[Figures]  # one below the other
+    series: Naming
+    panel: Naming | None = None  # None: there is one panel, or `rows` tell it
+    derived: Mapping[str, Callable[[Row], object]] = field(default_factory=dict)
+    columns: int = 2  # of panels, at most; 0: one below the other, as wide as the picture
+    panel_by_panel: bool = False  # the legend has the curves of the first panel first
+    scale_of_each: str = ""  # the field by whose values scales differ; empty: there is one
+    panel_title: Callable[[Sequence[Record]], str] | None = None  # None: what `panel` says
+
+    def select(self, rows: Sequence[Row]) -> list[Row]:
+        return [row for row in rows if self.takes(row)]
+
+    def takes(self, row: Row) -> bool:
+        return any(self._takes(row, taking) for taking in self.rows)
+
+    def draw(self, rows: Sequence[Row]) -> Drawing:
+        return self.draw_records(self.records(rows))
+
+    def _takes(self, row: Row, taking: Rows) -> bool:
+        return taking.takes(row) and self.x.of(row) is not None
+
+    def records(self, rows: Sequence[Row]) -> list[Record]:
+        """Make the records of the rows that are points; all rows tell what sets these apart."""
+        series = self.series(rows)
+        panel = self.panel(rows) if self.panel else None
+        records = [
+            identity(row)
+            | {"series": series(row), self.x.name: self.x.of(row)}
+            | ({"panel": panel(row)} if panel else {})
+            | {**taking.told}
+            | self._figures_of(row, taking)
+            for row in rows
+            for taking in self.rows
+            if self._takes(row, taking)
+        ]
+        return list(chain(*split(records, "panel").values())) if self.panel_by_panel else records
+
+    def _figures_of(self, row: Row, taking: Rows) -> Record:
+        record: Record = {}
+        for figures in self.figures:
+            for name in figures.fields:
+                derived = self.derived.get(name)
+                record[name] = derived(row) if derived else row.counters.get(name)
+            if taking.measured:
+                record[figures.measured] = row.counters[taking.measured]
+            counter = taking.measured or figures.interval or figures.measured
+            record |= bounds(row, counter, figures.measured)
+        return record
+
+    def _parted(self, records: Sequence[Record]) -> dict[str, list[Record]]:
+        """Part records into panels, in the order of `rows` where these tell them."""
+        if "panel" not in records[0]:
+            return {"": list(records)}
+        panels = split(records, "panel")
+        told = [rows.told["panel"] for rows in self.rows if "panel" in rows.told]
+        return {panel: panels[panel] for panel in [*told, *panels] if panel in panels}
+
+    def draw_records(
+        self, records: Sequence[Record], series: Sequence[str] | None = None
+    ) -> Drawing:
+        """Draw records of any make; `series` are those of all that has the same legend."""
+        legend = series or list(split(records, "series"))
+        drawn = [self._draw(figures, records, legend) for figures in self.figures]
+        return drawn[0] if len(drawn) == 1 else alt.vconcat(*drawn)
+
+    def _draw(self, figures: Figures, records: Sequence[Record], series: Sequence[str]) -> Drawing:
+        x, key = self.x.encoded(records), self.scale_of_each
+        scales = {
+            value: figures.scale_of(part)
+            for value, part in (split(records, key) if key else {"": records}).items()
+        }
+
+        def draw(part: Sequence[Record]) -> Drawing:
+            scale = scales[part[0][key] if key else ""]
+            return draw_curves(part, x, figures, scale, series)
+
+        panels = self._parted(records)
+        if len(panels) == 1 and figures.alone:
+            return draw(records).properties(width=FULL_WIDTH, height=figures.alone)
+        title = self.panel_title
+        titled = {title(part) if title else panel: part for panel, part in panels.items()}
+        return lay_out(titled, draw, self.columns, figures.height)
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Charts of curves one below the other, each with a legend of its own."""
+
+    charts: Sequence[Curves]
+
+    def select(self, rows: Sequence[Row]) -> list[Row]:
+        return [row for row in rows if any(chart.takes(row) for chart in self.charts)]
+
+    def draw(self, rows: Sequence[Row]) -> Drawing:
+        made = [(chart, chart.records(rows)) for chart in self.charts]
+        drawn = (chart.draw_records(records) for chart, records in made if records)
+        stacked: alt.VConcatChart = alt.vconcat(*drawn).resolve_scale(
+            color="independent", shape="independent"
+        )
+        return stacked

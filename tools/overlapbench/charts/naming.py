@@ -1,0 +1,174 @@
+"""What curves and panels are called: by what sets a row apart from the others of its chart.
+
+A Naming takes all rows of a chart, and returns what names one of them. What all rows have in common
+is said once for all, above the chart. Of several files, each curve has the name of its own.
+
+Names leave out what a row has by default. So where some rows of a collective name a transport, the
+others are carried by NCCL; what has no choice (a copy to the host, a collective of the host
+backend) has no transport to tell.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import TypeVar
+
+from overlapbench.result import Row
+from overlapbench.series import SEPARATOR, axes_label, label, series_label, shared_axes
+
+Name = Callable[[Row], str]
+Naming = Callable[[Sequence[Row]], Name]
+Key = TypeVar("Key", bound=Hashable)
+
+_STANDING_TRANSPORT = "nccl"
+# Titles of panels, by the axis `first`, in the order in which they stand.
+_ORDERS = {
+    "comp": "computation first",
+    "comm": "communication first",
+    "none": "neither side first",
+}
+
+
+def several_files(rows: Sequence[Row]) -> bool:
+    """Tell whether the rows are of more than one file, so that names must say which."""
+    return len({row.file for row in rows}) > 1
+
+
+def unnamed(_: Sequence[Row]) -> Name:
+    """Name no row."""
+    return lambda _: ""
+
+
+def by_file(_: Sequence[Row]) -> Name:
+    """Name a row by its file alone."""
+    return lambda row: row.file
+
+
+def by_workload(_: Sequence[Row]) -> Name:
+    """Name a row by its workloads alone."""
+    return lambda row: "+".join(row.name.workloads)
+
+
+def by_family_and(axis: str) -> Naming:
+    """Name a row by its family and the value of an axis."""
+    return lambda _: lambda row: " ".join(filter(None, [row.name.family, row.name.axis(axis)]))
+
+
+def by_axes(
+    *leave_out: str, defaults: Mapping[str, str] | None = None, files: bool = True
+) -> Naming:
+    """Name rows of one workload by their axes.
+
+    `defaults` are axes that a name does not write where they have this value: they are told always.
+    """
+
+    def naming(rows: Sequence[Row]) -> Name:
+        said = {*leave_out, *shared_axes(rows)} - (defaults or {}).keys()
+        several = files and several_files(rows)
+        return lambda row: axes_label(row, said, several, defaults)
+
+    return naming
+
+
+def by_workload_and_axes(*leave_out: str) -> Naming:
+    """Name rows of several workloads by these and their axes."""
+
+    def naming(rows: Sequence[Row]) -> Name:
+        said, several = {*leave_out, *shared_axes(rows)}, several_files(rows)
+        return lambda row: series_label(row, said, several)
+
+    return naming
+
+
+def by_transport(*leave_out: str, unnamed: str = "") -> Naming:
+    """Name rows by their transport, else `unnamed` or their workload; then by their axes."""
+
+    def naming(rows: Sequence[Row]) -> Name:
+        transport = transport_names(rows)
+        said, several = {"transport", *leave_out, *shared_axes(rows)}, several_files(rows)
+
+        def name(row: Row) -> str:
+            head = transport(row) or unnamed or row.name.workloads[0]
+            text = label(head, dict(row.name.axes), said)
+            return f"{text}{SEPARATOR}{row.file}" if several else text
+
+        return name
+
+    return naming
+
+
+def by_family_and_axes(*leave_out: str) -> Naming:
+    """Name rows by their family's last word, and by what sets them apart in their workload."""
+
+    def naming(rows: Sequence[Row]) -> Name:
+        several, workload = several_files(rows), by_workload(rows)
+        alike = split_rows(rows, workload)
+
+        def name(row: Row) -> str:
+            said = {*leave_out, *shared_axes(alike[workload(row)])}
+            apart = axes_label(row, said, several)
+            family = row.name.family.rpartition("/")[2]
+            return family if apart == workload(row) else f"{family}{SEPARATOR}{apart}"
+
+        return name
+
+    return naming
+
+
+def where_transports_differ(naming: Naming, otherwise: Naming) -> Naming:
+    """Name rows in the one way or the other."""
+
+    def chosen(rows: Sequence[Row]) -> Name:
+        several = len({row.name.axis("transport") for row in rows}) > 1
+        return (naming if several else otherwise)(rows)
+
+    return chosen
+
+
+def split_rows(rows: Sequence[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    """Part rows by a key, in the order in which its values appear."""
+    parts: dict[Key, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(key(row), []).append(row)
+    return parts
+
+
+def transport_names(rows: Sequence[Row]) -> Name:
+    """Return what tells a row's transport; "" where there is no other to tell it from."""
+    chosen = {_communication(row) for row in rows if row.name.axis("transport")}
+
+    def name(row: Row) -> str:
+        standing = _STANDING_TRANSPORT if _communication(row) in chosen else ""
+        return row.name.axis("transport") or standing
+
+    return name
+
+
+def _communication(row: Row) -> tuple[str, str]:
+    return row.file, row.name.workloads[0]
+
+
+def orders_of(rows: Sequence[Row]) -> Name:
+    """Return what tells the side that starts first: the axis `first`, or what it leaves unwritten.
+
+    That is `comp` on GPUs and `none` on the host backend, where nothing decides it. A file whose
+    rows write `comm` or `none`, and never `comp`, is of GPUs.
+    """
+    written: dict[str, set[str]] = {}
+    for row in rows:
+        written.setdefault(row.file, set()).update(filter(None, [row.name.axis("first")]))
+
+    def order(row: Row) -> str:
+        others = written[row.file]
+        return row.name.axis("first") or ("comp" if others and "comp" not in others else "none")
+
+    return order
+
+
+def order_title(order: str) -> str:
+    """Write the axis `first` for a reader."""
+    return _ORDERS.get(order, f"first {order}")
+
+
+def in_order(orders: Collection[str]) -> list[str]:
+    """Sort values of the axis `first` as panels stand."""
+    known = list(_ORDERS)
+    return sorted(set(orders), key=lambda order: (order not in known, [*known, order].index(order)))

@@ -1,0 +1,425 @@
+"""The table of charts: what each is called, what it shows, and how to read it.
+
+A new chart is one entry: its name (also of its files), its title, how to read it, the rows it needs
+in words, and its shape. Most are Curves (curve_chart.py), which are data. What has no such shape
+is Drawn: a module of its own selects the rows and draws them with Altair.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from overlapbench import theme
+from overlapbench.charts.attribution import (
+    LEAST_SLOWDOWN,
+    draw_attributions,
+    select_attributions,
+)
+from overlapbench.charts.axes import (
+    count_axis,
+    difference_scale,
+    elements_axis,
+    level_axis,
+    linear_axis,
+    log_scale,
+    percent_scale,
+    ratio_scale,
+    share_scale,
+    size_axis,
+    zero_scale,
+)
+from overlapbench.charts.copy_bandwidth import COPIES, by_kind_of_copy, with_peak
+from overlapbench.charts.curve_chart import Curves, Rows, Stacked, X
+from overlapbench.charts.curves import Figures
+from overlapbench.charts.launch import draw_launches, select_launches
+from overlapbench.charts.link import KNEE_SHARE, draw_links, select_links
+from overlapbench.charts.matrix import draw_matrix, select_matrix
+from overlapbench.charts.mlp import draw_mlp, select_mlp
+from overlapbench.charts.naming import (
+    by_axes,
+    by_family_and,
+    by_family_and_axes,
+    by_file,
+    by_transport,
+    by_workload,
+    by_workload_and_axes,
+    unnamed,
+    where_transports_differ,
+)
+from overlapbench.charts.pairs import draw_pairs, select_pairs
+from overlapbench.charts.partition import draw_partitions, select_partitions
+from overlapbench.charts.priority import draw_priorities, select_priorities
+from overlapbench.charts.slowdown import draw_slowdown
+from overlapbench.charts.steps import draw_steps, select_steps
+from overlapbench.charts.sweep import select_sweeps
+from overlapbench.charts.times import draw_times
+from overlapbench.charts.tokens import draw_tokens, select_tokens
+from overlapbench.counters import TIME
+from overlapbench.result import Row
+from overlapbench.series import KNEE_MEANING
+
+
+class Shape(Protocol):
+    """What a chart shows, and how."""
+
+    def select(self, rows: Sequence[Row], /) -> list[Row]:
+        """Return the rows that the chart shows; if there are none, it is not drawn."""
+
+    def draw(self, rows: Sequence[Row], /) -> theme.Drawing:
+        """Draw those rows."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The shape of a chart that has a module of its own."""
+
+    select: Callable[[Sequence[Row]], list[Row]]
+    draw: Callable[[Sequence[Row]], theme.Drawing]
+
+
+@dataclass(frozen=True)
+class ChartKind:
+    """One entry of the table."""
+
+    name: str
+    title: str
+    reading: str
+    needs: str
+    shape: Shape
+    wide: bool = False  # cannot be drawn narrower on a narrow screen
+
+
+def _copy_share(family: str, axis: str, title: str) -> Curves:
+    return Curves(
+        rows=[Rows(f"{family}/*", ("pct_of_copy",), told={"family": family})],
+        x=X(axis, title, elements_axis, field="x"),
+        figures=[
+            Figures(
+                "pct_of_copy",
+                "% of a copy",
+                percent_scale,
+                tooltip=["fused_speedup", "predicted_speedup"],
+                level=100,
+                level_style={"color": theme.GREY, "strokeDash": [4, 4]},
+            )
+        ],
+        panel=by_family_and("precision"),
+        series=by_workload_and_axes("count", "columns", "precision"),
+        columns=6,
+    )
+
+
+CHARTS = (
+    ChartKind(
+        name="slowdown",
+        title="Slowdown against grid",
+        reading=f"The ring marks the knee: {KNEE_MEANING}.",
+        needs="Overlap rows at two grids or more",
+        shape=Drawn(select_sweeps, draw_slowdown),
+    ),
+    ChartKind(
+        name="times",
+        title="Times against grid",
+        reading="T would lie on the higher of C and M if the overlap were perfect.",
+        needs="Overlap rows at two grids or more",
+        shape=Drawn(select_sweeps, draw_times),
+    ),
+    ChartKind(
+        name="pairs",
+        title="Slowdown of pairs",
+        reading="Of a pair measured at several grids, the worst stands in the cell, with its grid.",
+        needs="Overlap rows",
+        shape=Drawn(select_pairs, draw_pairs),
+        wide=True,
+    ),
+    ChartKind(
+        name="bandwidth",
+        title="Bus bandwidth against size",
+        reading="Each communication alone, in the definition of nccl-tests.",
+        needs="Comm rows with bytes and busbw_GBps",
+        shape=Curves(
+            rows=[Rows("Comm/*", known=["busbw_GBps"])],
+            x=X("bytes", "size a rank", size_axis, field="size_bytes"),
+            figures=[
+                Figures(
+                    "busbw_GBps",
+                    "bus bandwidth (GB/s)",
+                    zero_scale,
+                    style=theme.series_style,
+                    height=220,
+                    alone=340,
+                )
+            ],
+            panel=where_transports_differ(by_workload, unnamed),
+            series=where_transports_differ(by_transport("bytes"), by_workload_and_axes("bytes")),
+        ),
+    ),
+    ChartKind(
+        name="copy_bandwidth",
+        title="Copy bandwidth against size",
+        reading="Both axes are logarithmic. With both directions busy, the bus carries the sum of"
+        " the two panels.",
+        needs="Copy/Bandwidth rows",
+        shape=Curves(
+            rows=COPIES,
+            x=X("bytes", "size", size_axis, field="size_bytes"),
+            figures=[Figures("GBps", "GB/s", log_scale, height=200)],
+            series=by_kind_of_copy,
+            scale_of_each="group",
+            panel_title=with_peak,
+        ),
+    ),
+    ChartKind(
+        name="pipeline",
+        title="Speedup of pipelines against streams",
+        reading="Dashed is the ideal that the stages' own times allow; at a point stands the"
+        " percentage of it that was reached.",
+        needs="Copy/Pipelined rows",
+        shape=Curves(
+            rows=[Rows("Copy/Pipelined", ("speedup", "sequential_ms", "bound_ms", "pct_of_bound"))],
+            x=X("pipeline_streams", "streams", count_axis, field="streams"),
+            figures=[
+                Figures(
+                    "speedup",
+                    "speedup over sequential",
+                    ratio_scale,
+                    reference="bound_speedup",
+                    tooltip=["pct_of_bound"],
+                    level=1.0,
+                    label="share",
+                    label_dy=13,
+                )
+            ],
+            derived={
+                "bound_speedup": lambda row: (
+                    row.counters["sequential_ms"] / row.counters["bound_ms"]
+                ),
+                "share": lambda row: f"{row.counters['pct_of_bound']:.0f} %",
+            },
+            panel=by_axes("pipeline_streams", files=False),
+            series=by_file,
+            columns=3,
+        ),
+    ),
+    ChartKind(
+        name="compute_transfer",
+        title="Transfers beside a computation, against buffers",
+        reading="Dashed is the same work in turn on one stream. The streams are tied by events, or"
+        " by a host that waits.",
+        needs="Copy/ComputeTransfer rows",
+        shape=Curves(
+            rows=[Rows("Copy/ComputeTransfer", ("sequential_ms", "speedup"))],
+            x=X("buffers", "buffers", level_axis),
+            figures=[
+                Figures(
+                    "time_ms",
+                    "time (ms)",
+                    zero_scale,
+                    reference="sequential_ms",
+                    tooltip=["speedup"],
+                    interval=TIME,
+                    alone=300,
+                )
+            ],
+            derived={
+                "time_ms": lambda row: row.counters["sequential_ms"] / row.counters["speedup"]
+            },
+            series=by_axes("buffers", defaults={"tie": "events"}),
+        ),
+    ),
+    ChartKind(
+        name="fragments",
+        title="One transfer cut into fragments",
+        reading="Dashed is the same data in one transfer. Both axes are logarithmic.",
+        needs="Copy/Fragmented rows",
+        shape=Curves(
+            rows=[Rows("Copy/Fragmented", ("one_transfer_ms", "fragmented_slowdown"))],
+            x=X("fragments", "fragments", count_axis),
+            figures=[
+                Figures(
+                    "time_ms",
+                    "time (ms)",
+                    log_scale,
+                    reference="one_transfer_ms",
+                    tooltip=["fragmented_slowdown"],
+                    interval=TIME,
+                    alone=340,
+                )
+            ],
+            derived={
+                "time_ms": lambda row: (
+                    row.counters["one_transfer_ms"] * row.counters["fragmented_slowdown"]
+                )
+            },
+            series=by_axes("fragments"),
+        ),
+    ),
+    ChartKind(
+        name="priority",
+        title="Latency under a load, with and without priority",
+        reading="gain is the second bar / the third: how much faster the work ends that matters.",
+        needs="Priority rows",
+        shape=Drawn(select_priorities, draw_priorities),
+    ),
+    ChartKind(
+        name="supply",
+        title="Supply of batches against workers",
+        reading="Dashed, or a stroke, is what making and consuming alone predict.",
+        needs="Supply/Batches rows",
+        shape=Curves(
+            rows=[
+                Rows(
+                    "Supply/Batches",
+                    ("batches_per_s", "predicted_batches_per_s"),
+                    known=["device_idle_share"],
+                )
+            ],
+            x=X("workers", "workers", linear_axis, least=0),
+            figures=[
+                Figures(
+                    "batches_per_s",
+                    "batches per second",
+                    zero_scale,
+                    reference="predicted_batches_per_s",
+                    tooltip=["prediction_error_pct"],
+                    alone=280,
+                ),
+                Figures(
+                    "device_idle_share", "device idle (share of the time)", share_scale, alone=150
+                ),
+            ],
+            series=by_axes("workers"),
+        ),
+    ),
+    ChartKind(
+        name="launch",
+        title="What launching kernels costs",
+        reading="The axes are logarithmic. A round trip ends when the host knows that the kernel is"
+        " done.",
+        needs="Launch rows",
+        shape=Drawn(select_launches, draw_launches),
+    ),
+    ChartKind(
+        name="copy_share",
+        title="Share of a copy's bandwidth",
+        reading="100 % is a copy of as many bytes as the kernel must move, in the same run.",
+        needs="Gelu or Softmax rows",
+        shape=Stacked(
+            [
+                _copy_share("Gelu", "count", "elements"),
+                _copy_share("Softmax", "columns", "elements of a row"),
+            ]
+        ),
+    ),
+    ChartKind(
+        name="mlp",
+        title="Training a network",
+        reading="Lines are fitted by least squares: their slope is what one more costs.",
+        needs="Mlp rows at three steps or three layers",
+        shape=Drawn(select_mlp, draw_mlp),
+    ),
+    ChartKind(
+        name="bubbles",
+        title="Bubbles of pipelines against micro-batches",
+        reading="Dashed is the published formula, in which transfers take no time.",
+        needs="Pp rows",
+        shape=Curves(
+            rows=[Rows("Pp/*", known=["bubble_share", "formula_bubble_share"])],
+            x=X("microbatches", "micro-batches", count_axis),
+            figures=[
+                Figures(
+                    "bubble_share",
+                    "bubbles (share of T)",
+                    difference_scale,
+                    reference="formula_bubble_share",
+                )
+            ],
+            panel=by_workload,
+            series=by_family_and_axes("microbatches"),
+            columns=0,
+            panel_by_panel=True,
+        ),
+    ),
+    ChartKind(
+        name="tokens",
+        title="Tensor-parallel layers against tokens",
+        reading="Of several numbers of chunks the fastest is drawn; beside a point stand the"
+        " chunks and the speedup over the plain form, which is dashed. Dotted is the bound. The"
+        " axes are logarithmic.",
+        needs="Tp rows",
+        shape=Drawn(select_tokens, draw_tokens),
+    ),
+    ChartKind(
+        name="buckets",
+        title="Exposed communication against the size of buckets",
+        reading="What a data-parallel step takes longer than its computation alone. Dashed is what"
+        " its parts, each measured alone, predict.",
+        needs="Ddp/Buckets rows",
+        shape=Curves(
+            rows=[Rows("Ddp/Buckets", known=["exposed_comm_ms", "bound_ms"])],
+            x=X("bucket_bytes", "bucket size", size_axis),
+            figures=[
+                Figures(
+                    "exposed_comm_ms",
+                    "exposed communication (ms)",
+                    difference_scale,
+                    reference="predicted_ms",
+                    tooltip=["step_overhead_pct"],
+                    holds_intervals=True,
+                    alone=300,
+                )
+            ],
+            derived={
+                "predicted_ms": lambda row: (
+                    row.counters["bound_ms"] - (row.time_ms - row.counters["exposed_comm_ms"])
+                )
+            },
+            series=by_transport("bucket_bytes", unnamed="in buckets"),
+        ),
+    ),
+    ChartKind(
+        name="steps",
+        title="What training steps expose, and why",
+        reading="100 % is the step's computation alone. The tick is where the plain form ends, in"
+        " which nothing overlaps.",
+        needs="rows of training steps",
+        shape=Drawn(select_steps, draw_steps),
+        wide=True,
+    ),
+    ChartKind(
+        name="link",
+        title="Link bandwidth against SMs",
+        reading=f"The ring marks the knee: the fewest SMs that reach {KNEE_SHARE:.0%} of the"
+        " plateau, the highest point. Dashed is what takes no SMs.",
+        needs="Lab/Link rows that take SMs",
+        shape=Drawn(select_links, draw_links),
+    ),
+    ChartKind(
+        name="partition",
+        title="Sharing the SMs between two sides",
+        reading="In a cell stand T, and below it the slowdowns of the computation | of the"
+        " communication. The frame marks the best T of a panel.",
+        needs="Lab/Partition rows",
+        shape=Drawn(select_partitions, draw_partitions),
+        wide=True,
+    ),
+    ChartKind(
+        name="matrix",
+        title="Who takes from whom",
+        reading="Upper half of a cell: slowdown of the computation. Lower half: of the"
+        " communication.",
+        needs="Lab/Matrix rows",
+        shape=Drawn(select_matrix, draw_matrix),
+        wide=True,
+    ),
+    ChartKind(
+        name="attribution",
+        title="Where a slowdown comes from",
+        reading="The tick is the measured slowdown - 1. Where the stand-ins take more than the"
+        " communication does, the bar passes it, and a negative rest stands left of zero. Up to a"
+        f" slowdown of {LEAST_SLOWDOWN:g} there is nothing to explain.",
+        needs="Lab/Attribution rows",
+        shape=Drawn(select_attributions, draw_attributions),
+        wide=True,
+    ),
+)
