@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +29,18 @@ def test_checking_flags_says_nothing_of_good_ones(launcher: "Launcher") -> None:
     done = launcher.alone("--query=flags", "--axis", "grid")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+def test_the_examples_of_help_name_rows(launcher: "Launcher") -> None:
+    (block,) = re.findall(
+        r"^Examples:\n((?: +.*\n)+)", launcher.alone("--help").stdout, re.MULTILINE
+    )
+    examples = [shlex.split(line) for line in block.splitlines() if line.startswith("  --")]
+    assert len(examples) > 3
+    for flags in examples:
+        done = launcher.run("--dry_run", *flags)
+        assert done.returncode == 0, done.stderr
+        assert re.match(r"[A-Z]\w+/", done.stdout), flags
 
 
 def test_the_counters_are_json(launcher: "Launcher") -> None:

@@ -1,6 +1,6 @@
 """Compare results of two builds, and fail if something got worse.
 
-    tools/benchmark_compare.py BASE.json NEW.json
+    tools/benchmark_compare.py base.json new.json
     tools/benchmark_compare.py --base base/*.json --new new/*.json
     tools/benchmark_compare.py --base 'a?.json' --new - --output diff.md <new.json
     tools/benchmark_compare.py a.json b.json --explain AllReduce+CublasGemm/bytes:67108864

@@ -1,8 +1,9 @@
 """Print a script with which a shell completes this command.
 
+    eval "$(overlapbench completion bash)"
+    mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc
     overlapbench completion bash >~/.local/share/bash-completion/completions/overlapbench
     overlapbench completion zsh >~/.zfunc/_overlapbench
-    eval "$(overlapbench completion bash)"
 
 The script is static: the shell starts no Python to complete a word.
 

@@ -1,7 +1,7 @@
 """Write a result in the format of another system: a database, a dashboard, a spreadsheet.
 
     tools/export.py result.json --format csv -o result.csv
-    tools/export.py result.json --format openmetrics | curl --data-binary @- http://gateway:9091/...
+    tools/export.py result.json --format openmetrics -o result.prom
     tools/export.py result.json --format github-action-benchmark -o output.json
     tools/export.py result.json --format bencher --metric time --metric busbw_GBps
 

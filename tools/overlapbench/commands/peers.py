@@ -1,16 +1,17 @@
 """Compare our GELU and softmax with PyTorch's, torch.compile's and Triton's on one GPU.
 
-    tools/peers.py -o DIR [--what gelu|softmax|all] [--types float32,bfloat16]
-                   [--sizes 2^22,2^26] [--directions forward] [--columns 1K,50257,256K]
-    tools/peers.py --from DIR/peers.json -o DIR
+    tools/peers.py -o peers
+    tools/peers.py -o gelu --what gelu --types float32 --sizes 2^22,2^26 --directions forward
+    tools/peers.py -o softmax --what softmax --columns 1K,50257,256K
+    tools/peers.py --from peers/peers.json -o charts
     tools/peers.py --host
 
 All peers of a case, and a device copy that moves the same bytes, work on the same tensors. Their
 samples alternate, each with a cold L2. Before a peer is timed, its whole result is compared with
 the definition in double precision. A peer that is wrong, or cannot run, gets no time and is named.
 
-DIR gets peers.json, the table as peers.txt and, if Python has Altair, a chart for each operation as
-PNG and SVG. The second form draws figures that were measured elsewhere. The third prints what a
+The folder gets peers.json, the table as peers.txt and, if Python has Altair, a chart for each
+operation as PNG and SVG. --from draws figures that were measured elsewhere. --host prints what a
 call costs the host. Needs PyTorch with CUDA, Triton and liboverlapbench_kernels.so
 (overlapbench/torch_kernels.py says where).
 

@@ -1,6 +1,6 @@
 """Gate a change: fail if it makes a benchmark slower, and only then.
 
-    tools/perf_gate.py run --base 'old/bench' --candidate './bench' -- --benchmark_filter=Overlap
+    tools/perf_gate.py run --base old/bench --candidate './bench' -- --benchmark_filter=Overlap
     tools/perf_gate.py baseline --command './bench' --output baseline -- --benchmark_filter=Overlap
     tools/perf_gate.py calibrate --command './bench' --output baseline/spreads.toml
     tools/perf_gate.py run --baseline baseline --candidate './bench' --output gate.md

@@ -1,13 +1,13 @@
 """Write one page about a run: what was measured, where, what stands out, every row and chart.
 
-    tools/report.py RESULT.json... -o report.html
+    tools/report.py result.json -o report.html
     tools/report.py 'results/*.json' -o report.html --title 'Two H200'
     ./bench --benchmark_format=json | tools/report.py - -o report.html
     tools/report.py new?.json --base base?.json -o report.html
-    tools/report.py RESULT.json --tuned tuned.json -o report.html
-    tools/report.py RESULT.json --traces traces -o report.html
+    tools/report.py result.json --tuned tuned.json -o report.html
+    tools/report.py result.json --traces traces -o report.html
 
-RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote. `-` is standard input, and a quoted
+A result is what `./bench --benchmark_out=result.json` wrote. `-` is standard input, and a quoted
 glob is expanded. Files of one build and machine with the same benchmarks are launches of one run;
 the page shows their medians. The page is one file that needs no network. Append #NAME of a
 benchmark to its address to open that row.

@@ -1,10 +1,12 @@
 """Draw charts of overlapbench results: what overlap costs, and what it hides.
 
-    tools/slowdown_chart.py RESULT.json... -o DIR [--title TITLE]
+    tools/slowdown_chart.py result.json -o charts
+    tools/slowdown_chart.py before.json after.json -o charts --title 'Driver 570 and 580'
+    ./bench --benchmark_format=json | tools/slowdown_chart.py - -o charts
 
-RESULT.json is what `./bench --benchmark_out=RESULT.json` wrote. `-` is standard input, and a quoted
-glob is expanded. Several files become series of the same charts. DIR gets index.html, a page that
-works offline, and each chart as PNG and SVG; charts of an earlier run are replaced. The charts
+A result is what `./bench --benchmark_out=result.json` wrote. `-` is standard input, and a quoted
+glob is expanded. Several files become series of the same charts. The folder gets index.html, a page
+that works offline, and each chart as PNG and SVG; charts of an earlier run are replaced. The charts
 depend on the rows in the results: slowdown of pairs, bandwidth of communication and of copies,
 pipelines, transfers, priority, supply, launches, and training.
 
