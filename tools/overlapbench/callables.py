@@ -29,11 +29,16 @@ HOST = -1  # the number of no GPU
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found; an error above the tolerance, or a fault, is a wrong result."""
+    """What a check found; an error above the tolerance, or a fault, is a wrong result.
+
+    max_rel_err  the largest relative error; 0 where results are compared exactly
+    tolerance    the largest that is right
+    fault        what is wrong, in one line; "" where nothing is
+    """
 
     max_rel_err: float = 0.0
     tolerance: float = 0.0
-    fault: str = ""  # one line
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,10 @@ class Work:
              wrong result. It may wait
     reset    before that: fills the inputs, and poisons the outputs
     kind     "comp", "comm" or "copy"; a communication may wait for other ranks
+
+    A callable with a parameter named `stream` gets the stream, a cudaStream_t as a whole number.
+
+    ValueError  `kind` is none of these
     """
 
     run: Callable[..., object]

@@ -1,7 +1,6 @@
 """Measuring your own callables as the suite measures its workloads (docs/measuring-your-own.md).
 
     import overlapbench as ob
-
     row = ob.measure(comp=lambda: torch.mm(a, b, out=c), comm=lambda: dist.all_reduce(g), n=4096)
     print(row)
 
@@ -66,6 +65,11 @@ class Step:
     Steps of a lane run in their order. `after` names earlier steps, of any lane, that must end
     before this one starts. Steps that share a callable are the same work, whose time alone they
     have in the bound.
+
+    name   of the step, another than that of every other step; `after` uses it
+    lane   a word: each lane is a stream
+    run    the callable, or a Work, whose `kind` is the step's class
+    after  names of steps that come before this one in the schedule
     """
 
     name: str
@@ -76,7 +80,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Row:
-    """A measured row; times are in milliseconds, and the maximum over the ranks."""
+    """A measured row; times are in milliseconds, and the maximum over the ranks.
+
+    `print(row)` shows the figures with their 95 % intervals. All ranks have the same row.
+
+    document   what a result file has of this row alone
+    exception  what a callable raised, if one did
+    """
 
     read: ReadRow = field(repr=False)
     document: Mapping[str, Any] = field(repr=False)  # as ./bench writes it for this row alone
@@ -85,10 +95,12 @@ class Row:
 
     @property
     def name(self) -> str:
+        """The row's name, by which files are compared."""
         return str(self.read.name)
 
     @property
     def state(self) -> State:
+        """Whether the figures can be trusted: `ok`, `serialized`, `noisy`, `invalid` or `error`."""
         return self.read.state
 
     @property
@@ -108,7 +120,7 @@ class Row:
 
     @property
     def counters(self) -> Mapping[str, float]:
-        """Every counter of the row (docs/metrics.md)."""
+        """Every counter of the row, in the units of docs/metrics.md."""
         return self.read.counters
 
     def __getitem__(self, counter: str) -> float:
@@ -192,7 +204,9 @@ def configure(
     gate: bool = True,
     self_test: bool = True,
 ) -> None:
-    """Set how everything in this process is measured; MeasureError after the first measurement.
+    """Set how everything in this process is measured, before the first measurement.
+
+    What is left out, or None, is as ./bench has it, in brackets here.
 
     backend     "cuda", "host", or "auto": cuda if a GPU is visible
     budget_ms   measuring time per row, in milliseconds (600)
@@ -201,6 +215,10 @@ def configure(
     host_cores  host backend: cores of a rank
     gate        False: nothing starts behind a gate, for profilers
     self_test   False: known delays are not measured first
+
+    A value that is none, or a backend that is not there, is refused by the first measurement.
+
+    MeasureError  something has been measured before
     """
     if _process.suite is not None:
         raise MeasureError("configure() comes before the first measurement")
@@ -223,8 +241,11 @@ def init_torch_distributed(backend: str | None = None, **options: Any) -> None:
     """Call torch.distributed.init_process_group with the launcher's ranks, and set the GPU.
 
     It sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; under torchrun it keeps them.
-    `backend`: "nccl" by default on the cuda backend, "gloo" on the host's. All other options are
-    passed on.
+
+    backend  "nccl" by default on the cuda backend, "gloo" on the host's
+    options  all others are passed on
+
+    MeasureError  the library is missing, or the launcher does not fit
     """
     torch_ranks.init(_process.open(), backend, **options)
 
@@ -246,10 +267,29 @@ def measure(
 ) -> Row:
     """Measure a computation beside a communication or copy: C and M alone, T both together.
 
-    `name` is a word: the row is Overlap/NAMEComm+NAMEComp/LABEL:VALUE/.... The other settings are
-    the axes of Overlap (docs/method.md), such as cache="warm" or first="comm". With gated=False no
-    gate is closed, for callables that wait for the device: the host's part is then in the times,
-    and the name says gate:off.
+    Returns the row Overlap/NAMEComm+NAMEComp/LABEL:VALUE/..., with times in ms.
+
+    comp           the computation: a callable that enqueues it, or a Work that is also verified
+    comm           the communication, or with Work(..., kind="copy") a copy
+    name           letters and digits, the first a letter
+    first          "comp", "comm" or "none": the side that leads by some microseconds
+    streams        1: both sides on one stream, one after the other; 2 is the default
+    cache          "cold" (the default): the L2 is flushed before every sample; or "warm"
+    cadence        "isolated" (the default): a sample is one call of each; or "streaming": 20 calls
+    comp_sms       SMs that the computation may use; 0 is all
+    comp_priority  of the computation's stream, from 0, the lowest
+    comm_priority  of the communication's stream
+    gated          False: no gate is closed, for callables that wait for the device; the host's part
+                   is then in the times, and the name says gate:off
+    labels         what else the name says, as n=4096: values without spaces, `/`, `,`, `=` and `:`
+
+    The settings are axes of Overlap (docs/method.md). What goes wrong in a callable raises nothing,
+    but makes a row whose `state` is `error` or `invalid`.
+
+    ValueError    a name, label or setting is none; no rank has measured
+    TypeError     `comp` or `comm` cannot be called
+    MeasureError  the library is missing, the launcher does not fit, torch.distributed has other
+                  ranks, or an earlier row has ended the measuring
     """
     axes = {
         "first": first,
@@ -276,8 +316,17 @@ def measure_schedule(
 ) -> Row:
     """Measure steps on named lanes, each a stream: T, the same steps in sequence, and the bound.
 
-    The bound is the longest path through the steps with each at the time it takes alone. Steps are
-    enqueued in their order. The row is Schedule/NAME/LABEL:VALUE/....
+    The bound is the longest path through the steps with each at the time it takes alone. Returns
+    the row Schedule/NAME/LABEL:VALUE/..., with times in ms.
+
+    steps    in the order in which they are enqueued
+
+    `name`, `cache`, `cadence`, `gated` and `labels` are those of `measure`.
+
+    ValueError    two steps have one name, a step comes after one that is not before it, or as
+                  `measure`
+    TypeError     the `run` of a step cannot be called
+    MeasureError  as `measure`
     """
     places = {step.name: place for place, step in enumerate(steps)}
     if len(places) != len(steps):
@@ -307,7 +356,19 @@ def measure_alone(
     gated: bool = True,
     **labels: str | int,
 ) -> Row:
-    """Measure one callable: the row Compute/NAME/LABEL:VALUE/...; of a communication Comm/NAME."""
+    """Measure one callable, cold and behind the start gate.
+
+    Returns the row Compute/NAME/LABEL:VALUE/..., of a communication or copy Comm/NAME/..., whose
+    `time_ms` is the median of its samples.
+
+    run  a callable that enqueues the work, or a Work
+
+    `name`, `cache`, `cadence`, `gated` and `labels` are those of `measure`.
+
+    ValueError    as `measure`
+    TypeError     `run` cannot be called
+    MeasureError  as `measure`
+    """
     work = _work(run)
     axes = {"cache": cache, "cadence": cadence}
     return _measure(ALONE, name, {name: work}, {name: work.kind}, gated, labels, axes)
@@ -318,7 +379,9 @@ def measure_row(name: str) -> Row:
 
     `name` is what `./bench --benchmark_list_tests` prints. Its axes may have other values, as by
     --axis, and may be left out where only one row is left: measure_row("Comm/AllReduce/bytes:64M").
-    ValueError where there is no such row here, or are several.
+
+    ValueError    there is no such row here, or there are several
+    MeasureError  as `measure`
     """
     suite = _process.open()
     torch_ranks.require_same(suite.place)
@@ -328,8 +391,16 @@ def measure_row(name: str) -> Row:
 def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> float:
     """Return the median time of a callable in milliseconds, cold and behind the start gate.
 
-    For those who use triton.testing.do_bench. Takes the settings of measure_alone, which also has
-    the intervals. MeasureError unless the row is measured and means what its name says.
+    For those who use triton.testing.do_bench. `measure_alone` also has the intervals.
+
+    run       a callable that enqueues the work, or a Work
+    name      that of `measure`
+    settings  those of `measure_alone`
+
+    ValueError    as `measure`
+    TypeError     `run` cannot be called
+    MeasureError  the row is `invalid` or an `error`; its __cause__ is what the callable raised; or
+                  as `measure`
     """
     row = measure_alone(run, name=name, **settings)
     if not row.state.comparable:
@@ -341,8 +412,13 @@ def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> fl
 def results(path: str | Path) -> Iterator[list[Row]]:
     """Write the rows that are measured inside to a result file, as ./bench does.
 
-    Rank 0 writes it, anew after every row, and says that it is incomplete until the block ends.
-    ResultError where the file cannot be written. Gives the list of rows.
+    A context manager, which gives the list of rows. Rank 0 writes the file, anew after every row,
+    and says that it is incomplete until the block ends.
+
+    path  of the file; an older one is replaced by the first row
+
+    ResultError   the file cannot be written; a ValueError, on all ranks
+    MeasureError  as `measure`
     """
     suite = _process.open()
     file = _ResultFile(Path(path) if suite.place.rank == 0 else None)

@@ -28,7 +28,10 @@ _OUTPUT = "overlapbench_out"
 
 
 class OverlapBenchmark:
-    """Measures for one test. All settings are those of the functions of overlapbench.measuring."""
+    """What the fixture gives to a test: it measures, and fails the test where nothing was measured.
+
+    Rows are named after the test, unless `name` is among the settings.
+    """
 
     def __init__(self, name: str, case: str, show: Callable[[str], None]) -> None:
         self._name = name
@@ -36,19 +39,25 @@ class OverlapBenchmark:
         self._show = show
 
     def __call__(self, **settings: Any) -> "Row":
-        """Measure a computation beside a communication: see overlapbench.measure."""
+        """Measure a computation beside a communication, as overlapbench.measure.
+
+        settings  those of `measure`, with `comp` and `comm`
+
+        pytest.fail.Exception                the row is `invalid` or an `error`
+        ValueError, TypeError, MeasureError  as `measure`
+        """
         from overlapbench.measuring import measure
 
         return self._checked(measure(**self._named(settings)))
 
     def alone(self, run: "Callable[..., object] | Work", **settings: Any) -> "Row":
-        """Measure one callable: see overlapbench.measure_alone."""
+        """Measure one callable `run`, as overlapbench.measure_alone, with its `settings`."""
         from overlapbench.measuring import measure_alone
 
         return self._checked(measure_alone(run, **self._named(settings)))
 
     def schedule(self, steps: "Sequence[Step]", **settings: Any) -> "Row":
-        """Measure steps on lanes: see overlapbench.measure_schedule."""
+        """Measure `steps` on lanes, as overlapbench.measure_schedule, with its `settings`."""
         from overlapbench.measuring import measure_schedule
 
         return self._checked(measure_schedule(steps, **self._named(settings)))

@@ -70,7 +70,17 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 
 def gelu(x: Tensor, form: str = "tanh", out: Tensor | None = None) -> Tensor:
-    """Return gelu(x); `out` may be `x`."""
+    """Return gelu(x).
+
+    x     of any shape, float32, float16 or bfloat16, contiguous on a CUDA device
+    form  "tanh", the approximation, or "erf"
+    out   of the type, shape and device of `x`; may be `x`; None: a new tensor
+
+    TypeError     no tensor, or of another type
+    ValueError    another form, device, layout or shape, an empty tensor, or one that requires a
+                  gradient while gradients are recorded
+    KernelsError  the library or PyTorch is missing, or the launch failed
+    """
     _check_choice("form", form, FORMS)
     _check(x=x)
     out = _result(x, out)
@@ -81,7 +91,15 @@ def gelu(x: Tensor, form: str = "tanh", out: Tensor | None = None) -> Tensor:
 def gelu_backward(
     grad_output: Tensor, x: Tensor, form: str = "tanh", out: Tensor | None = None
 ) -> Tensor:
-    """Return grad_output·gelu'(x); `out` may be either of them."""
+    """Return grad_output·gelu'(x).
+
+    grad_output  of the type, shape and device of `x`
+    x            what gelu got, as there
+    form         what gelu got
+    out          as gelu's; may be `x` or `grad_output`
+
+    TypeError, ValueError, KernelsError  as gelu
+    """
     _check_choice("form", form, FORMS)
     _check(x=x)
     _check_like(x, grad_output=grad_output)
@@ -92,7 +110,14 @@ def gelu_backward(
 
 
 def softmax(x: Tensor, out: Tensor | None = None) -> Tensor:
-    """Return the softmax over the last dimension; `out` must not overlap `x`."""
+    """Return the softmax over the last dimension.
+
+    x    of one dimension or more, else as gelu's
+    out  as gelu's; must not overlap `x`
+
+    ValueError               as gelu; or `x` has no dimension
+    TypeError, KernelsError  as gelu
+    """
     _check(x=x)
     if x.dim() == 0:
         raise ValueError("x has no dimension to take the softmax over")
@@ -111,7 +136,17 @@ def grid_gemm(
 
     With work "full" the grid strides over all of C. With "tile" each block computes one tile: the
     first 16·grid[1] rows and 16·grid[0] columns of C are written, and the rest of `out` is left as
-    it was, or zero where `out` is not given. n is a multiple of 16.
+    it was, or zero where `out` is not given.
+
+    a     n×n, float32, contiguous on a CUDA device; n is a multiple of 16
+    b     as `a`
+    grid  columns and rows of blocks: with "tile" up to n/16 each, with "full" up to 32768
+    work  "tile" or "full"
+    out   as `a`; must overlap neither
+
+    TypeError     no tensor, or not float32
+    ValueError    another shape, device, layout, grid or work
+    KernelsError  as gelu
     """
     _check_choice("work", work, WORKS)
     _check(a=a)
