@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from pyarrow import parquet
 
 import samples
 from overlapbench.commands import export
 from overlapbench.counters import Range, stored_table
-from overlapbench.export import CSV_COLUMNS, FORMATS
+from overlapbench.export import COLUMNS, FORMATS
 from overlapbench.result import State
 
 Capture = pytest.CaptureFixture[str]
@@ -189,18 +191,47 @@ def test_csv(tmp_path: Path, capsys: Capture) -> None:
     samples.write(Path(path), document)
     text = exported(capsys, path, "--format=csv")
     lines = list(csv.DictReader(io.StringIO(text)))
-    assert tuple(lines[0]) == CSV_COLUMNS
+    assert tuple(lines[0]) == COLUMNS
     by_metric = {(line["benchmark"], line["metric"]): line for line in lines}
     time = by_metric[PAIR, "time"]
-    assert [time[name] for name in CSV_COLUMNS[4:]] == ["ms", "0.45", "0.44", "0.46"]
+    assert [time[name] for name in COLUMNS[4:]] == ["ms", "0.45", "0.44", "0.46"]
     noisy = by_metric[COMM, "busbw_GBps"]
-    assert [noisy[name] for name in CSV_COLUMNS[1:]] == [
+    assert [noisy[name] for name in COLUMNS[1:]] == [
         *("noisy", '\'=SUM(A1), "x"', "busbw_GBps", "GB/s", "300.0", "", "")
     ]
     failed = by_metric[FAILED, ""]
-    assert [failed[name] for name in CSV_COLUMNS[1:]] == [
+    assert [failed[name] for name in COLUMNS[1:]] == [
         *("invalid", "the clocks fell", "", "", "", "", "")
     ]
+
+
+def test_parquet(result: str, tmp_path: Path) -> None:
+    output = tmp_path / "run.parquet"
+    assert export.main([result, "--format=parquet", "-o", str(output)]) == 0
+    table = parquet.read_table(output)
+    assert tuple(table.column_names) == COLUMNS
+    assert [str(kind) for kind in table.schema.types] == ["string"] * 5 + ["double"] * 3
+    assert table.schema.metadata[b"device"] == b"NVIDIA H200"
+    lines = {(line["benchmark"], line["metric"]): line for line in table.to_pylist()}
+    time = lines[PAIR, "time"]
+    assert [time[name] for name in COLUMNS[1:]] == ["ok", "", "time", "ms", 0.45, 0.44, 0.46]
+    noisy = lines[COMM, "busbw_GBps"]
+    assert [noisy[name] for name in COLUMNS[5:]] == [300.0, None, None]
+    failed = lines[FAILED, None]
+    assert [failed[name] for name in COLUMNS[1:]] == ["invalid", "the clocks fell", *[None] * 5]
+
+
+def test_parquet_says_what_it_needs(
+    result: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert export.main([result, "--format=parquet"]) == 2
+    needs_file = "export: --format parquet: not text: name a file with -o\n"
+    assert capsys.readouterr().err == needs_file
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert export.main([result, "--format=parquet", "-o", str(tmp_path / "out")]) == 2
+    needs_package = "export: Python has no pyarrow: pip install pyarrow\n"
+    assert capsys.readouterr().err == needs_package
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_is_written_whole(result: str, tmp_path: Path, capsys: Capture) -> None:
@@ -211,12 +242,16 @@ def test_a_file_is_written_whole(result: str, tmp_path: Path, capsys: Capture) -
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_recorded_results_are_exported(form: str, capsys: Capture) -> None:
+def test_recorded_results_are_exported(form: str, tmp_path: Path, capsys: Capture) -> None:
     exports = 0
+    out = tmp_path / "out"
     for path in sorted(RESULTS.rglob("*.json")):
-        if export.main([str(path), f"--format={form}"]) == 0:
+        if export.main([str(path), f"--format={form}", "-o", str(out)]) == 0:
             exports += 1
-            text = capsys.readouterr().out
+            if form == "parquet":
+                assert parquet.read_table(out).num_rows > 0
+                continue
+            text = out.read_text(encoding="utf-8")
             if form == "openmetrics":
                 assert families(text)
             elif form != "csv":

@@ -36,6 +36,7 @@ history   results over time: the database, trends, changes of level
 drill     striking jobs with faults, and holding their end against what is promised
 page      the HTML page that holds all charts and needs no network
 picture   one drawing as a file, a picture or a page by its suffix
+packages  packages that Python may lack
 output    files written whole or not at all
 export    results in the formats of other systems, a function each
 

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from overlapbench.counters import TIME, Better, Counter, Table
+from overlapbench.packages import packages
 from overlapbench.result import Interval, Result, Row, State
 from overlapbench.source import ResultError
 
-CSV_COLUMNS = ("benchmark", "state", "reason", "metric", "unit", "value", "low", "high")
+COLUMNS = ("benchmark", "state", "reason", "metric", "unit", "value", "low", "high")
+_NUMBERS = COLUMNS[5:]
 _PREFIX = "overlapbench"
 # By unit: OpenMetrics' base unit, how many of them it is, and the word for it in counters' names.
 _BASE_UNITS: Mapping[str, tuple[str, float, str]] = {
@@ -28,7 +30,7 @@ _BASE_UNITS: Mapping[str, tuple[str, float, str]] = {
     "%": ("ratio", 1e-2, "pct"),
     "": ("ratio", 1.0, ""),
 }
-_RUN = ("backend", "device", "ranks", "git_revision", "driver_version", "nccl_version", "date")
+_ABOUT = ("backend", "device", "ranks", "git_revision", "driver_version", "nccl_version", "date")
 _NS_PER_MS = 1e6
 
 
@@ -67,18 +69,41 @@ def figures_of(result: Result, metrics: Sequence[str]) -> list[Figure]:
 
 def to_csv(result: Result, figures: Sequence[Figure]) -> str:
     """Write a line for each figure, and one for each row without any (RFC 4180)."""
+    return csv_text(COLUMNS, _lines(result, figures))
+
+
+def to_parquet(result: Result, figures: Sequence[Figure]) -> bytes:
+    """Write the lines of the CSV as a Parquet file, what was run where as the schema's metadata.
+
+    Figures are doubles, and what a line has not is null.
+    """
+    with packages(ResultError):
+        import pyarrow
+        from pyarrow import parquet
+    schema = pyarrow.schema(
+        [(name, pyarrow.float64() if name in _NUMBERS else pyarrow.string()) for name in COLUMNS],
+        metadata=_run(result),
+    )
+    columns = zip(*_lines(result, figures), strict=True)
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table([*map(list, columns)], schema=schema), file)
+    return file.getvalue()
+
+
+def _lines(result: Result, figures: Sequence[Figure]) -> list[Sequence[str | float | None]]:
+    """Return a line for each figure, and one for each row without any, in COLUMNS."""
     by_row: dict[str, list[Figure]] = {str(row.name): [] for row in result.rows}
     for figure in figures:
         by_row[figure.benchmark].append(figure)
-    lines: list[Sequence[object]] = []
+    lines: list[Sequence[str | float | None]] = []
     for row in result.rows:
         origin = (str(row.name), row.state.value, row.reason)
         for one in by_row[str(row.name)]:
-            bounds = one.interval or ("", "")
+            bounds = one.interval or (None, None)
             lines.append((*origin, one.counter.name, one.counter.unit, one.value, *bounds))
         if not by_row[str(row.name)]:
-            lines.append((*origin, *[""] * (len(CSV_COLUMNS) - len(origin))))
-    return csv_text(CSV_COLUMNS, lines)
+            lines.append((*origin, *[None] * (len(COLUMNS) - len(origin))))
+    return lines
 
 
 def to_openmetrics(result: Result, figures: Sequence[Figure]) -> str:
@@ -88,9 +113,8 @@ def to_openmetrics(result: Result, figures: Sequence[Figure]) -> str:
     row as a stateset; what was run where as an info. There are no timestamps: the specification
     leaves them to whoever reads.
     """
-    run = {key: str(result.context[key]) for key in _RUN if key in result.context}
     lines = [f"# TYPE {_PREFIX}_run info", f"# HELP {_PREFIX}_run What was measured, and where."]
-    lines.append(f"{_PREFIX}_run_info{_labels(run)} 1")
+    lines.append(f"{_PREFIX}_run_info{_labels(_run(result))} 1")
     lines += [f"# TYPE {_PREFIX}_state stateset", f"# HELP {_PREFIX}_state What a row is."]
     for row in result.rows:
         for state in State:
@@ -152,13 +176,14 @@ def to_bencher(result: Result, figures: Sequence[Figure]) -> str:
 
 @dataclass(frozen=True)
 class Format:
-    write: Callable[[Result, Sequence[Figure]], str]
+    write: Callable[[Result, Sequence[Figure]], str | bytes]
     metrics: tuple[str, ...]  # without --metric; none: all
 
 
 # Of the systems that alert, each figure is a chart and an alarm: they get the time alone.
 FORMATS: Mapping[str, Format] = {
     "csv": Format(to_csv, ()),
+    "parquet": Format(to_parquet, ()),
     "openmetrics": Format(to_openmetrics, ()),
     "github-action-benchmark": Format(to_github_action, (TIME,)),
     "bencher": Format(to_bencher, (TIME,)),
@@ -166,6 +191,11 @@ FORMATS: Mapping[str, Format] = {
 
 
 # ---- their parts
+
+
+def _run(result: Result) -> dict[str, str]:
+    """Return what was run where."""
+    return {key: str(result.context[key]) for key in _ABOUT if key in result.context}
 
 
 def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:

@@ -1,21 +1,24 @@
 """Write a result in the format of another system: a database, a dashboard, a spreadsheet.
 
     tools/export.py result.json --format csv -o result.csv
+    tools/export.py result.json --format parquet -o result.parquet
     tools/export.py result.json --format openmetrics -o result.prom
     tools/export.py result.json --format github-action-benchmark -o output.json
     tools/export.py result.json --format bencher --metric time --metric busbw_GBps
 
 - `csv` has a line for each figure, with its unit, its 95 % interval and the state of its row.
+- `parquet` is the same as columns, for data frames and databases; it needs the package pyarrow.
 - `openmetrics` is the text that Prometheus and its like read, in base units.
 - `github-action-benchmark` is for that action's tool `customSmallerIsBetter`.
 - `bencher` is Bencher Metric Format, for its adapter `json`.
 
-The first two have every figure, the others the time of each row. --metric chooses others. Rows that
-are invalid or failed have no figures. What compares results itself needs no export: see
+The first three have every figure, the others the time of each row. --metric chooses others. Rows
+that are invalid or failed have no figures. What compares results itself needs no export: see
 tools/benchmark_compare.py and tools/history.py.
 
 Exit status: 0, or 2 for bad usage, a file that is not a result, a counter that it does not have or
-that the format cannot take, or an output that is not writable. Then one line says what.
+that the format cannot take, a missing package, or an output that is not writable. Then one line
+says what.
 """
 
 import argparse
@@ -32,17 +35,20 @@ from overlapbench.source import ResultError
 def main(arguments: Sequence[str] | None = None, program: str = "export") -> int:
     options = make_parser(program).parse_args(arguments)
     try:
-        text = _export(options)
+        exported = _export(options)
+        content = exported.encode() if isinstance(exported, str) else exported
         if options.output:
-            replace_file(options.output, text.encode())
+            replace_file(options.output, content)
+        elif isinstance(exported, str):
+            print_text(exported)
         else:
-            print_text(text)
+            raise ResultError(f"--format {options.format}: not text: name a file with -o")
     except ResultError as error:
         return refuse(program, str(error))
     return 0
 
 
-def _export(options: argparse.Namespace) -> str:
+def _export(options: argparse.Namespace) -> str | bytes:
     results = read_results([options.result])
     if len(results) > 1:
         raise ResultError(f"{options.result}: {len(results)} files: export one at a time")
