@@ -70,7 +70,7 @@ class ActivityTest : public OnEachBackend {
 INSTANTIATE_ON_EACH_BACKEND(ActivityTest);
 
 // Whichever is set when it runs.
-TEST_P(ActivityTest, BelongsToTheMarkUnderWhichItWasEnqueued) {
+TEST_P(ActivityTest, CarriesTheMarkSetWhenItWasEnqueued) {
   const auto gate = device().CreateGate();
   gate->Arm(*stream_);
   Copy(*stream_, 4096);
@@ -90,7 +90,7 @@ TEST_P(ActivityTest, BelongsToTheMarkUnderWhichItWasEnqueued) {
   }
 }
 
-TEST_P(ActivityTest, RunsAfterItsCallAndOneAfterTheOther) {
+TEST_P(ActivityTest, BeginsAfterItsCallAndDoesNotOverlapItsPredecessor) {
   const double before_ms = Now_ms();
   for (int i = 0; i < 10; ++i) Copy(*stream_);
   stream_->Synchronize(kPatience, "the copies");
@@ -109,7 +109,7 @@ TEST_P(ActivityTest, RunsAfterItsCallAndOneAfterTheOther) {
   EXPECT_LE(last_ms, after_ms);
 }
 
-TEST_P(ActivityTest, TellsStreamsAndCallsApart) {
+TEST_P(ActivityTest, DistinguishesStreamsAndCalls) {
   Copy(*stream_);
   stream_->Synchronize(kPatience, "a copy to the memory that the next one writes");
   Copy(*other_);
@@ -123,7 +123,7 @@ TEST_P(ActivityTest, TellsStreamsAndCallsApart) {
   EXPECT_EQ(calls.size(), 2U);
 }
 
-TEST_P(ActivityTest, OfBeforeAndAfterTheWatchIsNotRecorded) {
+TEST_P(ActivityTest, IgnoresWorkOutsideTheWatch) {
   Stop(ActivityKind::kCopy);
   Copy(*stream_);
   stream_->Synchronize(kPatience, "a copy that nobody watches");
@@ -132,14 +132,14 @@ TEST_P(ActivityTest, OfBeforeAndAfterTheWatchIsNotRecorded) {
   EXPECT_EQ(Stop(ActivityKind::kCopy).size(), 1U);
 }
 
-TEST_P(ActivityTest, IsWatchedByOneAtATime) {
+TEST_P(ActivityTest, RefusesASecondWatcher) {
   EXPECT_THROW(device().WatchActivities(), Error);
   watch_.reset();
   EXPECT_NO_THROW(device().WatchActivities());
 }
 
 // On every backend a host stream's tasks are recorded too.
-TEST_P(ActivityTest, OfAHostStreamIsRecorded) {
+TEST_P(ActivityTest, RecordsHostStreams) {
   const auto host = device().CreateHostStream();
   const auto event = device().CreateHostEvent();
   watch_->Mark(5);
@@ -176,7 +176,7 @@ TEST_P(HostActivityTest, AWaitLastsUntilItsEventIsPassed) {
   EXPECT_EQ(one(ActivityKind::kCopy).begin_ms, one(ActivityKind::kWait).end_ms);
 }
 
-TEST_P(HostActivityTest, AWaitForWhatIsPastTakesNoTime) {
+TEST_P(HostActivityTest, AWaitForAPassedEventTakesNoTime) {
   const auto event = device().CreateEvent();
   stream_->Record(*event);
   stream_->Synchronize(kPatience, "the event");

@@ -164,7 +164,7 @@ TEST(Settings, WithAddsAMissingAxisThatNamesOmit) {
   EXPECT_EQ(settings.NameSuffix(), "");
 }
 
-TEST(AxisFlag, IsSplitAtItsFirstEqualsSign) {
+TEST(AxisFlag, SplitsAtTheFirstEqualsSign) {
   const AxisOverride flag = ParseAxisFlag("bytes=1M,64M");
   EXPECT_EQ(flag.name, "bytes");
   EXPECT_EQ(flag.values, "1M,64M");
@@ -185,7 +185,7 @@ TEST(Combinations, VaryTheLastAxisFastest) {
                                              "/bytes:2048/grid:2x2", "/bytes:2048/grid:3x3"}));
 }
 
-TEST(Combinations, OfNoAxesAreOneEmptySettings) {
+TEST(Combinations, NoAxesGiveOneEmptySettings) {
   const auto all = Combinations({});
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all.front().NameSuffix(), "");

@@ -80,7 +80,7 @@ class BlockGradientsTest : public RanksOnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(BlockGradientsTest);
 
-TEST_P(BlockGradientsTest, EveryStepIsRightAsAWholeAndInParts) {
+TEST_P(BlockGradientsTest, EveryStepIsCorrectWholeAndInParts) {
   for (const bool attends : {true, false}) {
     const BlockGradients gradients = Make(attends);
     for (const GradientStep step : StepsOf(gradients.half)) {
@@ -98,7 +98,7 @@ TEST_P(BlockGradientsTest, EveryStepIsRightAsAWholeAndInParts) {
   }
 }
 
-TEST_P(BlockGradientsTest, EveryStepIsWrongIfItsResultIsNotOfItsInputs) {
+TEST_P(BlockGradientsTest, EveryStepRejectsAResultOfOtherInputs) {
   for (const bool attends : {true, false}) {
     const BlockGradients gradients = Make(attends);
     for (const GradientStep step : StepsOf(gradients.half)) {
@@ -176,7 +176,7 @@ class DifferenceTest : public BlockGradientsTest {
 };
 INSTANTIATE_ON_EACH_BACKEND(DifferenceTest);
 
-TEST_P(DifferenceTest, OfTheForwardPassIsWhatTheBackwardPassSays) {
+TEST_P(DifferenceTest, ForwardDifferencesMatchTheBackwardPass) {
   if (LayerElement(device()) != Element::kFloat32)
     GTEST_SKIP() << "bfloat16 is too coarse for differences";
   constexpr float kLength = 1e-3F;

@@ -77,7 +77,7 @@ class BlockHalfTest : public RanksOnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(BlockHalfTest);
 
-TEST_P(BlockHalfTest, EveryStepIsRightAsAWholeAndInParts) {
+TEST_P(BlockHalfTest, EveryStepIsCorrectWholeAndInParts) {
   for (const bool attends : {true, false}) {
     for (const HalfStep step : kAll) {
       const BlockHalf half = Make(attends);
@@ -94,7 +94,7 @@ TEST_P(BlockHalfTest, EveryStepIsRightAsAWholeAndInParts) {
   }
 }
 
-TEST_P(BlockHalfTest, EveryStepIsWrongIfItsResultIsNotOfItsInputs) {
+TEST_P(BlockHalfTest, EveryStepRejectsAResultOfOtherInputs) {
   for (const bool attends : {true, false}) {
     for (const HalfStep step : kAll) {
       const BlockHalf half = Make(attends);
@@ -107,7 +107,7 @@ TEST_P(BlockHalfTest, EveryStepIsWrongIfItsResultIsNotOfItsInputs) {
 }
 
 // A result is compared once, and again where its bits or those of an input have changed since.
-TEST_P(BlockHalfTest, WhatWasRightIsComparedAgainAsSoonAsSomethingChanges) {
+TEST_P(BlockHalfTest, VerifiesAgainAfterAnyInputChanges) {
   for (const bool attends : {true, false}) {
     const BlockHalf half = Make(attends);
     const std::vector<std::pair<HalfStep, SharedTensor>> inputs = {
@@ -134,7 +134,7 @@ TEST_P(BlockHalfTest, WhatWasRightIsComparedAgainAsSoonAsSomethingChanges) {
 }
 
 // The first half of the tokens is one sequence: what is in the other does not matter to it.
-TEST_P(BlockHalfTest, AttentionIsWithinASequence) {
+TEST_P(BlockHalfTest, AttentionStaysWithinASequence) {
   const BlockHalf half = Make(true);
   const auto workload = Prepare(half, HalfStep::kActivate);
   const auto first_row = [&] { return HeldRows(*stream_, kPatience).Row(half.activated, 0); };
@@ -176,7 +176,7 @@ TEST_P(BlockHalfTest, TheMaskKeepsSevenOfEight) {
   EXPECT_NEAR(sum / (256 * 64), 1, 0.02);
 }
 
-TEST_P(BlockHalfTest, SumsAreThoseOfWhatTheRanksHold) {
+TEST_P(BlockHalfTest, SumsWhatTheRanksActuallyHold) {
   const BlockHalf half = Make(false);
   Settings settings;
   const auto transports = std::make_shared<Transports>(machine());

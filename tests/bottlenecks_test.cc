@@ -14,7 +14,7 @@
 namespace overlapbench {
 namespace {
 
-TEST(Ring, CountsTheVisitsThatAReaderMakes) {
+TEST(Ring, CountsTheVisitsOfAReader) {
   constexpr long kSlots = 7;
   for (const long steps : {0L, 1L, 6L, 7L, 8L, 30L}) {
     for (long first = 0; first < kSlots; ++first) {
@@ -27,14 +27,14 @@ TEST(Ring, CountsTheVisitsThatAReaderMakes) {
   }
 }
 
-TEST(Ring, ItsSumsAreThoseOfAnInt32) {
+TEST(Ring, SumsWrapAroundAsInt32) {
   EXPECT_EQ(ring::AsInt32(7), 7);
   EXPECT_EQ(ring::AsInt32(0xFFFFFFFE), -2);
   const ring::Quad quad{{0xFFFFFFFF, 2, 3, 4}};
   EXPECT_EQ(quad.Sum(), 8U);
 }
 
-TEST(ChainMap, ComesToEveryPlaceBeforeItComesBack) {
+TEST(ChainMap, VisitsEveryPlaceBeforeItReturns) {
   for (const std::uint32_t places : {2U, 4U, 1024U}) {
     std::set<std::uint32_t> seen;
     std::uint32_t place = 1;
@@ -47,7 +47,7 @@ TEST(ChainMap, ComesToEveryPlaceBeforeItComesBack) {
   }
 }
 
-TEST(ChainMap, ManyStepsAreOneMap) {
+TEST(ChainMap, ManyStepsComposeToOneMap) {
   std::uint32_t place = 12345;
   for (long steps = 0; steps < 100; ++steps) {
     EXPECT_EQ(Repeated(kChainMap, steps).At(12345), place) << steps;
@@ -113,7 +113,7 @@ TEST_F(AttentionErrorTest, AWrongElementIsFound) {
   EXPECT_EQ(worst_, 70);
 }
 
-TEST_F(AttentionErrorTest, SoIsAnErrorOfAllElements) {
+TEST_F(AttentionErrorTest, AnErrorOfAllElementsIsFound) {
   std::vector<std::uint16_t> results(kAttentionDim);
   for (int i = 0; i < kAttentionDim; ++i) {
     const double wrong = expected_.values[i] + 0.05 * expected_.walks[i];

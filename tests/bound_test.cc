@@ -30,7 +30,7 @@ void ExpectBound(const ScheduleBuilder& built, const std::vector<double>& step_m
   EXPECT_EQ(bound.path, path);
 }
 
-TEST(Bound, OfNothingIsNothing) { ExpectBound({}, {}, 0, {}); }
+TEST(Bound, IsZeroForAnEmptySchedule) { ExpectBound({}, {}, 0, {}); }
 
 TEST(Bound, StepsOnALaneFollowEachOther) {
   ScheduleBuilder built;
@@ -39,7 +39,7 @@ TEST(Bound, StepsOnALaneFollowEachOther) {
   ExpectBound(built, {2, 6, 3}, 6, {1});
 }
 
-TEST(Bound, AStepFollowsAllThatItWaitsFor) {
+TEST(Bound, AStepFollowsEverythingItWaitsFor) {
   ScheduleBuilder built;
   built.Add("a");
   built.Add("b");
@@ -69,7 +69,7 @@ TEST(Bound, AStepWaitsForItsLaneAndForItsEngine) {
 }
 
 // Both steps behind the wait are enqueued after `a` has ended, whichever of them names it.
-TEST(Bound, AHostWaitHoldsUpAllThatIsEnqueuedLater) {
+TEST(Bound, AHostWaitDelaysEverythingEnqueuedLater) {
   ScheduleBuilder built;
   built.Add("a");
   built.Add("before");
@@ -79,7 +79,7 @@ TEST(Bound, AHostWaitHoldsUpAllThatIsEnqueuedLater) {
   ExpectBound(built, {4, 9, 1, 3}, 9, {1});
 }
 
-TEST(Bound, AWaitBetweenAHostThreadAndALaneHoldsUpAllThatIsEnqueuedLater) {
+TEST(Bound, AWaitBetweenAHostThreadAndALaneDelaysEverythingEnqueuedLater) {
   Schedule schedule;
   const std::size_t host = schedule.AddLane({.name = "host", .on_host = true});
   const std::size_t device = schedule.AddLane({.name = "device"});
@@ -93,7 +93,7 @@ TEST(Bound, AWaitBetweenAHostThreadAndALaneHoldsUpAllThatIsEnqueuedLater) {
   EXPECT_EQ(bound.path, (Steps{0, 2}));
 }
 
-TEST(Bound, AHostThreadThatWaitsForItselfHoldsUpNobody) {
+TEST(Bound, AHostThreadThatWaitsForItselfDelaysNothingElse) {
   Schedule schedule;
   const std::size_t host = schedule.AddLane({.name = "host", .on_host = true});
   const std::size_t device = schedule.AddLane({.name = "device"});
@@ -104,7 +104,7 @@ TEST(Bound, AHostThreadThatWaitsForItselfHoldsUpNobody) {
   EXPECT_DOUBLE_EQ(BoundOf(schedule, std::array{4.0, 1.0, 3.0}).total_ms, 5);
 }
 
-TEST(Bound, OfEqualPathsTheFirstIsTold) {
+TEST(Bound, ReportsTheFirstOfEqualPaths) {
   ScheduleBuilder built;
   built.Add("a");
   built.Add("b");
@@ -113,7 +113,7 @@ TEST(Bound, OfEqualPathsTheFirstIsTold) {
   ExpectBound(built, {2, 2, 1, 3}, 3, {0, 2});
 }
 
-TEST(Bound, StepsOfNoTimeAreOnNoPath) {
+TEST(Bound, StepsWithoutDurationAreOnNoPath) {
   ScheduleBuilder built;
   built.Add("a");
   built.Add("b", {.after = {0}});
@@ -164,7 +164,7 @@ double FormulaOfPipeline_ms(const StageTimes& stages, int parts) {
 }
 
 // Parts of 1, 2 and 0.5: the first leaves at 3.5, and then one every 2.
-TEST(Bound, OfAPipelineIsFillAndDrainAndTheSlowestStage) {
+TEST(Bound, PipelineIsFillAndDrainPlusTheSlowestStage) {
   EXPECT_DOUBLE_EQ(PipelineBound_ms({3, 5, 2}, 1), 10);
   EXPECT_DOUBLE_EQ(PipelineBound_ms({4, 8, 2}, 4), 9.5);
   EXPECT_DOUBLE_EQ(PipelineBound_ms({8, 2, 4}, 4), 9.5);
@@ -207,7 +207,7 @@ double SupplyBound_ms(double make_ms, double use_ms, long workers, long batches,
 
 // Either the device waits for the first batch only, or for the workers' last turn, whose batches
 // come all at once.
-TEST(Bound, OfASupplyIsTheDevicesOrTheWorkers) {
+TEST(Bound, SupplyIsBoundByTheDeviceOrTheWorkers) {
   constexpr long kBatches = 8;
   constexpr std::array<std::pair<double, double>, 5> kTimes = {
       {{4, 1}, {1, 4}, {4, 0.5}, {2, 2}, {0, 1}}};  // to make, to use
@@ -225,7 +225,7 @@ TEST(Bound, OfASupplyIsTheDevicesOrTheWorkers) {
   }
 }
 
-TEST(Bound, OfASupplyWithoutPrefetchTakesItsTurns) {
+TEST(Bound, SupplyWithoutPrefetchAlternates) {
   EXPECT_DOUBLE_EQ(SupplyBound_ms(4, 1, 1, 8, 1), 40);
   EXPECT_DOUBLE_EQ(SupplyBound_ms(1, 4, 1, 8, 1), 40);
   EXPECT_DOUBLE_EQ(SupplyBound_ms(4, 1, 16, 1, 1), 5);
@@ -241,7 +241,7 @@ double ContendedPipeline_ms(const StageTimes& stages, double in_slowdown, double
   return ContendedBound_ms(PipelineOf(parts), StepsOf(stages, parts), contentions);
 }
 
-TEST(ContendedBound, OfOnePartIsTheSumOfItsStages) {
+TEST(ContendedBound, OnePartTakesTheSumOfItsStages) {
   EXPECT_DOUBLE_EQ(ContendedPipeline_ms({3, 5, 2}, 4, 4, 1), 10);
 }
 
@@ -254,7 +254,7 @@ TEST(ContendedBound, CopiesThatMeetTakeLonger) {
 
 // Parts of 2, 1 and 2. The second comes in alone from 2 to 3, is half done when the first starts
 // out, and needs 2 more beside it, to 5; computed to 6, out to 8.
-TEST(ContendedBound, AStepIsSlowedOnlyWhileItIsNotAlone) {
+TEST(ContendedBound, AStepIsSlowedOnlyWhileOthersRun) {
   EXPECT_DOUBLE_EQ(ContendedPipeline_ms({4, 2, 4}, 1, 1, 2), 7);
   EXPECT_DOUBLE_EQ(ContendedPipeline_ms({4, 2, 4}, 2, 1, 2), 8);
 }
@@ -270,7 +270,7 @@ TEST(ContendedBound, StepsThatNeverMeetTakeNoLonger) {
   EXPECT_DOUBLE_EQ(ContendedPipeline_ms({2, 6, 2}, 3, 3, 2), 8);
 }
 
-TEST(ContendedBound, EndsWhereAStageTakesNoTime) {
+TEST(ContendedBound, TerminatesIfAStageTakesNoTime) {
   EXPECT_DOUBLE_EQ(ContendedPipeline_ms({0, 8, 0}, 2, 2, 4), 8);
   EXPECT_DOUBLE_EQ(ContendedPipeline_ms({8, 0, 0}, 2, 2, 4), 8);
   EXPECT_DOUBLE_EQ(ContendedPipeline_ms({0, 0, 8}, 2, 2, 4), 8);
@@ -394,7 +394,7 @@ TEST(RandomSchedules, HaveTheLongestPathAsTheirBound) {
   });
 }
 
-TEST(RandomSchedules, HaveAPathOfStepsThatFollowEachOtherAndTakeAsLong) {
+TEST(RandomSchedules, HaveAPathOfConsecutiveStepsAsLongAsTheBound) {
   ForManySchedules([](const Drawn& drawn) {
     const Bound bound = BoundOf(drawn.schedule, drawn.step_ms);
     double sum_ms = 0;
@@ -408,7 +408,7 @@ TEST(RandomSchedules, HaveAPathOfStepsThatFollowEachOtherAndTakeAsLong) {
   });
 }
 
-TEST(RandomSchedules, HaveTheSameBoundWhereEnginesDoNotContend) {
+TEST(RandomSchedules, HaveTheSameBoundIfEnginesDoNotContend) {
   ForManySchedules([](const Drawn& drawn) {
     const double bound_ms = BoundOf(drawn.schedule, drawn.step_ms).total_ms;
     EXPECT_NEAR(ContendedBound_ms(drawn.schedule, drawn.step_ms, {}), bound_ms,
@@ -421,7 +421,7 @@ TEST(RandomSchedules, HaveTheSameBoundWhereEnginesDoNotContend) {
 
 // Two ranks, each with an engine "sms": the ranks compute at the same time, and what rank 1
 // computes from rank 0's result comes behind the transfer.
-TEST(BoundOfRanks, IsTheLongestPathThroughAllOfThem) {
+TEST(BoundOfRanks, IsTheLongestPathThroughAllRanks) {
   Schedule schedule;
   const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
   const Work transfer = WorkOfClass(WorkClass::kComm, "transfer");

@@ -24,7 +24,7 @@ double Idle_ms(const Breakdown& breakdown, IdleCause cause) { return breakdown.i
 
 using Sets = std::array<double, 8>;
 
-TEST(Breakdown, OfNothingIsEmpty) { EXPECT_EQ(BreakdownOf(5, 7, {}).total_ms(), 0); }
+TEST(Breakdown, IsEmptyWithoutWork) { EXPECT_EQ(BreakdownOf(5, 7, {}).total_ms(), 0); }
 
 TEST(Breakdown, TwoSidesSideBySide) {
   const Breakdown breakdown = BreakdownOf(0, 0, {Ran(kComp, 0, 4), Ran(kComm, 0, 2)});
@@ -58,13 +58,13 @@ TEST(Breakdown, SeveralOfAClass) {
   EXPECT_EQ(breakdown.sets_ms, (Sets{0, 5, 0, 0, 0, 0, 0, 0}));
 }
 
-TEST(Breakdown, WhatRanBeforeTheBeginDoesNotCount) {
+TEST(Breakdown, IgnoresWorkBeforeTheBegin) {
   const Breakdown breakdown = BreakdownOf(2, 2, {Ran(kComp, 0, 1), Ran(kComm, 1, 3)});
   EXPECT_EQ(breakdown.sets_ms, (Sets{0, 0, 1, 0, 0, 0, 0, 0}));
 }
 
 // A gap's cause is that of the work that ends it, piece by piece.
-TEST(Breakdown, AGapIsDividedByItsCauses) {
+TEST(Breakdown, AGapIsDividedAmongItsCauses) {
   LaneWork late = Ran(kComp, 10, 11);
   late.held_until_ms = 3;
   late.enqueued_ms = 6;
@@ -92,7 +92,7 @@ TEST(Breakdown, EachGapHasItsOwnCause) {
   EXPECT_EQ(Idle_ms(breakdown, IdleCause::kDependency), 2);
 }
 
-TEST(Breakdown, AddsUp) {
+TEST(Breakdown, SharesAddUp) {
   Breakdown sum = BreakdownOf(0, 0, {Ran(kComp, 1, 2)});
   sum.Add(BreakdownOf(0, 0, {Ran(kComm, 2, 5)}));
   EXPECT_EQ(sum.sets_ms, (Sets{3, 1, 3, 0, 0, 0, 0, 0}));
@@ -101,7 +101,7 @@ TEST(Breakdown, AddsUp) {
 
 // Whatever ran: the pieces add up to the time, the causes to what is idle, and a class has as long
 // as the union of its works.
-TEST(Breakdown, OfAnyWorksAddsUpToTheTime) {
+TEST(Breakdown, SharesOfRandomWorkAddUpToTheTime) {
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     long draws = 0;
     const auto below = [&](std::uint64_t limit) {

@@ -48,7 +48,7 @@ class CacheFlushTest : public RanksOnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(CacheFlushTest);
 
-TEST_P(CacheFlushTest, EverySampleStandsBehindASweepOfTheWholeBuffer) {
+TEST_P(CacheFlushTest, EverySampleFollowsASweepOfTheWholeBuffer) {
   Sampler sampler(machine(), {.gate = true, .cold = true, .batch = 1});
   const auto buffers = device_->TakeAllocated();
   ASSERT_EQ(buffers.size(), 2U);  // what is swept, and the sink
@@ -77,7 +77,7 @@ TEST_P(CacheFlushTest, EverySampleStandsBehindASweepOfTheWholeBuffer) {
 }
 
 // A collective would wait for the rank that starts late, and its time would contain the wait.
-TEST_P(CacheFlushTest, ARankThatFlushesLongerIsWaitedForBeforeTheSample) {
+TEST_P(CacheFlushTest, TheSampleWaitsForTheRankThatFlushesLongest) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
   constexpr auto kLong = 60ms;
   constexpr double kShort_ms = 20;

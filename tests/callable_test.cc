@@ -64,7 +64,7 @@ class CallableTest : public testing::Test {
   Answering answering_;
 };
 
-TEST_F(CallableTest, OnANativeStreamItIsCalledWhereItEnqueues) {
+TEST_F(CallableTest, IsCalledOnTheEnqueueingThreadForANativeStream) {
   std::thread::id thread;
   void* native = nullptr;
   answering_ = [&](void* stream, overlapbench_answer&) {
@@ -77,7 +77,7 @@ TEST_F(CallableTest, OnANativeStreamItIsCalledWhereItEnqueues) {
   EXPECT_EQ(native, &stream_);
 }
 
-TEST_F(CallableTest, OnAHostStreamItIsTheStreamsWork) {
+TEST_F(CallableTest, IsTheWorkItselfOnAHostStream) {
   std::thread::id thread = std::this_thread::get_id();
   answering_ = [&](void* stream, overlapbench_answer&) {
     EXPECT_EQ(stream, nullptr);
@@ -91,7 +91,7 @@ TEST_F(CallableTest, OnAHostStreamItIsTheStreamsWork) {
   EXPECT_NE(thread, std::this_thread::get_id());
 }
 
-TEST_F(CallableTest, WhatFailsIsAnErrorWithItsName) {
+TEST_F(CallableTest, AFailureIsAnErrorThatNamesTheCallable) {
   answering_ = [](void*, overlapbench_answer& answer) {
     std::memset(answer.text, 'x', sizeof answer.text);  // without an end
     return 1;
@@ -102,14 +102,14 @@ TEST_F(CallableTest, WhatFailsIsAnErrorWithItsName) {
   EXPECT_EQ(ErrorOf([&] { Make().Enqueue(stream_); }), "mine: failed, and did not say why");
 }
 
-TEST_F(CallableTest, AResultIsWrongBeyondItsToleranceAndIfItIsNoNumber) {
+TEST_F(CallableTest, RejectsErrorsBeyondTheToleranceAndNaN) {
   EXPECT_EQ(FaultAt(0.5), "");
   EXPECT_EQ(FaultAt(0.75), "mine: its relative error is 0.75, and 0.5 is allowed");
   EXPECT_NE(FaultAt(std::nan("")), "");
 }
 
 // As behind a gate that its timeout has opened.
-TEST_F(CallableTest, OneThatReturnedAfterTheTimeoutHasWaitedForTheDevice) {
+TEST_F(CallableTest, AReturnAfterTheTimeoutIsReportedAsAWaitForTheDevice) {
   answering_ = [](void*, overlapbench_answer&) {
     std::this_thread::sleep_for(30ms);
     return 0;
@@ -122,7 +122,7 @@ TEST_F(CallableTest, OneThatReturnedAfterTheTimeoutHasWaitedForTheDevice) {
   EXPECT_EQ(log_.Blame(30ms), "");
 }
 
-TEST_F(CallableTest, OneThatHasNotReturnedIsNamed) {
+TEST_F(CallableTest, NamesACallableThatDoesNotReturn) {
   std::string blame;
   answering_ = [&](void*, overlapbench_answer&) {
     std::this_thread::sleep_for(30ms);

@@ -126,7 +126,7 @@ std::size_t ThreadsOf(CorePool& pool, int most_cores) {
   return threads.size();
 }
 
-TEST(CorePool, UsesAsManyCoresAsACallerAsksFor) {
+TEST(CorePool, UsesTheRequestedNumberOfCores) {
   CorePool pool(4);
   for (const std::size_t cores : {1, 2, 3, 4})
     EXPECT_EQ(ThreadsOf(pool, static_cast<int>(cores)), cores);
@@ -134,7 +134,7 @@ TEST(CorePool, UsesAsManyCoresAsACallerAsksFor) {
 }
 
 // What it does not use, another one has.
-TEST(CorePool, LeavesTheHelpersOfACallerThatAsksForOneCore) {
+TEST(CorePool, UsesNoHelpersForACallerThatRequestsOneCore) {
   CorePool pool(2);
   std::atomic<bool> began = false;
   std::atomic<bool> ended = false;

@@ -55,7 +55,7 @@ TEST(CounterTable, HasEveryCounterOnce) {
     EXPECT_TRUE(names.insert(counter.name).second) << counter.name;
 }
 
-TEST(CounterTable, TakesNoCounterTwice) {
+TEST(CounterTable, RefusesADuplicateCounter) {
   CounterTable table;
   table.Add(Furlongs());
   EXPECT_THROW(table.Add(Furlongs()), Error);
@@ -65,7 +65,7 @@ TEST(CounterTable, TakesNoCounterTwice) {
 }
 
 // A unit of the table, or "" for a ratio; and the name ends as its unit says.
-TEST(CounterTable, TellsTheUnitTheTitleAndTheDefinitionOfEveryCounter) {
+TEST(CounterTable, HasTheUnitTitleAndDefinitionOfEveryCounter) {
   const std::set<std::string> units = {"",      "ms",  "us", "GB/s", "TFLOP/s",
                                        "count", "1/s", "%",  "bool", "B"};
   const struct {
@@ -93,7 +93,7 @@ TEST(CounterTable, TellsTheUnitTheTitleAndTheDefinitionOfEveryCounter) {
   }
 }
 
-TEST(CounterTable, HasEveryFamilyOnceWithWhatItShowsFirst) {
+TEST(CounterTable, HasEveryFamilyOnceWithItsLeadCounters) {
   const CounterTable table = AllCounters();
   std::set<std::string> names;
   for (const FamilyText& family : table.families()) {
@@ -106,7 +106,7 @@ TEST(CounterTable, HasEveryFamilyOnceWithWhatItShowsFirst) {
   EXPECT_EQ(names.size(), AllFamilies().size());
 }
 
-TEST(CounterTable, FindsWhatARowShowsFirstByItsFamily) {
+TEST(CounterTable, FindsTheLeadCountersOfARowByItsFamily) {
   CounterTable table;
   table.Add(FamilyText{"Race", "Horses.", {"furlongs", "GBps"}});
   EXPECT_EQ(table.LeadOf("Race/Horse/laps:2"), (std::vector<std::string>{"furlongs", "GBps"}));
@@ -114,7 +114,7 @@ TEST(CounterTable, FindsWhatARowShowsFirstByItsFamily) {
   EXPECT_TRUE(table.LeadOf("Races/Horse").empty());
 }
 
-TEST(CounterTable, TakesTheLongestFamilyThatFitsARow) {
+TEST(CounterTable, ChoosesTheLongestMatchingFamily) {
   CounterTable table;
   table.Add(FamilyText{"Race", "Horses.", {"furlongs"}});
   table.Add(FamilyText{"Race/Relay", "Teams of horses.", {"GBps"}});
@@ -155,7 +155,7 @@ TEST(CounterTable, IsJsonMembersOfTheWholeTable) {
 }
 
 // By which comparisons find it in older files.
-TEST(CounterTable, WritesWhatACounterWasCalledFormerly) {
+TEST(CounterTable, WritesAliasesOfRenamedCounters) {
   const CounterTable table = AllCounters();
   const Json members = ReadMembers(table);
   std::set<std::string> aliases;
@@ -169,7 +169,7 @@ TEST(CounterTable, WritesWhatACounterWasCalledFormerly) {
   EXPECT_EQ(aliases, (std::set<std::string>{"ideal_ms", "pct_of_ideal"}));
 }
 
-TEST(CounterTable, WritesTheAxesOfWorkloadsWhereItKnowsThem) {
+TEST(CounterTable, WritesTheAxesOfKnownWorkloads) {
   CounterTable table;
   EXPECT_FALSE(ReadMembers(table).Has("workloads"));
   table.Add(WorkloadText{"Gemm", {"n", "grid"}});
@@ -225,7 +225,7 @@ TEST(CounterTable, ShowsACounterThatIsAddedToItEverywhere) {
   EXPECT_EQ(written.At("judged").number, 1);
 }
 
-TEST(CounterTable, MarksARatioAndWhatIsNeitherBetter) {
+TEST(CounterTable, MarksRatiosAndCountersWithoutADirection) {
   CounterTable table;
   Counter ratio = Furlongs();
   ratio.unit = "";
@@ -255,7 +255,7 @@ TEST(FormatValue, WritesEveryUnit) {
   EXPECT_EQ(written("us", 1e6), "1e+06 us");
 }
 
-TEST(EscapedJson, IsWhatAReaderReadsBack) {
+TEST(EscapedJson, IsReadBackUnchanged) {
   for (const std::string text : {R"(a "quoted" \ path)", "plain", "über 10 µs", ""}) {
     const Json document = JsonReader::Read("[\"" + EscapedJson(text) + "\"]");
     EXPECT_EQ(document.items.at(0).text, text);

@@ -30,7 +30,7 @@ TEST(Coverage, SeesASecondKernelThatWaitedForTheFirst) {
   EXPECT_LT(Coverage(Overlapped({0, 4}, {0, 6})), kLeastCoverage);
 }
 
-TEST(Coverage, CountsTimeInWhichTheFirstWasHeldUp) {
+TEST(Coverage, CountsTheTimeThatTheFirstSideWasSlowedDown) {
   // The communication took 4 instead of 2 while the computation went on, and the computation then 2
   // more.
   EXPECT_GE(Coverage(Overlapped({0, 6}, {0, 4})), 0.5);
@@ -62,7 +62,7 @@ TEST(Coverage, GivesATinySideTheBenefitOfTheDoubt) {
   EXPECT_DOUBLE_EQ(Coverage(sides), 0);
 }
 
-TEST(FreeTogether, TellsOneStreamFromADeviceThatDidNotRunBoth) {
+TEST(FreeTogether, DistinguishesOneStreamFromADeviceThatDidNotRunBoth) {
   EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({0, 4}, {0, 2})), 1);
   EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({0, 6}, {0, 2})), 1);  // serialized by the device
   EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({2, 6}, {0, 2})), 0);  // on one stream
@@ -70,7 +70,7 @@ TEST(FreeTogether, TellsOneStreamFromADeviceThatDidNotRunBoth) {
   EXPECT_DOUBLE_EQ(FreeTogether(Overlapped({0.5, 4.5}, {0, 2})), 0.75);
 }
 
-TEST(Coverage, IsAShare) {
+TEST(Coverage, LiesBetweenZeroAndOne) {
   // In half milliseconds.
   for (int comp_begin = 0; comp_begin <= 12; ++comp_begin) {
     for (int comp_end = comp_begin; comp_end <= 24; ++comp_end) {

@@ -21,12 +21,12 @@ std::string ReasonWithout(const std::string& file) {
   return "";
 }
 
-TEST(CudnnSoftmaxTest, NamesTheFileThatIsNotThere) {
+TEST(CudnnSoftmaxTest, NamesTheMissingFile) {
   const std::string reason = ReasonWithout("libno_such_cudnn.so.9");
   EXPECT_EQ(reason.find("needs cuDNN 9 (libno_such_cudnn.so.9: "), 0U) << reason;
 }
 
-TEST(CudnnSoftmaxTest, NamesWhatAnotherLibraryLacks) {
+TEST(CudnnSoftmaxTest, NamesTheFunctionThatALibraryLacks) {
   EXPECT_EQ(ReasonWithout("libm.so.6"), "needs cuDNN 9 (libm.so.6 has no cudnnGetVersion)");
 }
 

@@ -93,7 +93,7 @@ TEST_P(CollectiveInputTest, TheOracleSumsTheRanksInputs) {
   for (long i = 0; i < kIndices; ++i) ASSERT_EQ(Reduced().At(i), SumOverAll(i)) << i;
 }
 
-TEST_P(CollectiveInputTest, TheOracleKnowsWhichRankASegmentComesFrom) {
+TEST_P(CollectiveInputTest, TheOracleDependsOnTheSourceRankOfASegment) {
   for (long i = 0; i < ranks() * kSegment; ++i) {
     ASSERT_EQ(Gathered().At(i), Moved().At(static_cast<int>(i / kSegment), i % kSegment)) << i;
   }

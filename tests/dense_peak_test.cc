@@ -15,7 +15,7 @@ DeviceInfo Gpu(int compute_capability, int multiprocessors, double most_clock_GH
 }
 
 // A100 SXM: 108 SMs at 1.41 GHz; H100 SXM: 132 SMs at 1.83 GHz in tensor cores, 1.98 GHz in FP32.
-TEST(DensePeak, IsTheDataSheets) {
+TEST(DensePeak, MatchesTheDataSheet) {
   const DeviceInfo a100 = Gpu(80, 108, 1.41);
   EXPECT_NEAR(DensePeak_TFLOPs(a100, "bf16").value_or(0), 312, 1);
   EXPECT_NEAR(DensePeak_TFLOPs(a100, "fp16").value_or(0), 312, 1);
@@ -29,7 +29,7 @@ TEST(DensePeak, IsTheDataSheets) {
   EXPECT_NEAR(DensePeak_TFLOPs(Gpu(90, 132, 1.98), "fp32").value_or(0), 66.9, 0.1);
 }
 
-TEST(DensePeak, IsUnknownWhereTheTableHasNothing) {
+TEST(DensePeak, IsUnknownForGpusMissingFromTheTable) {
   EXPECT_FALSE(DensePeak_TFLOPs(Gpu(80, 108, 1.41), "fp8"));
   EXPECT_FALSE(DensePeak_TFLOPs(Gpu(75, 40, 1.59), "fp16"));
   EXPECT_FALSE(DensePeak_TFLOPs(Gpu(90, 132, 1.83), "int8"));

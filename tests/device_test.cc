@@ -250,7 +250,7 @@ TEST_P(DeviceTest, SynchronizeThrowsAfterItsTimeout) {
   Finish(*held.stream);
 }
 
-TEST_P(DeviceTest, AFailedAllocationSaysWhatIsNeededAndFree) {
+TEST_P(DeviceTest, AFailedAllocationReportsTheNeededAndFreeBytes) {
   try {
     device().Allocate(1UL << 50, MemoryKind::kDevice);
     FAIL() << "a pebibyte was granted";
@@ -298,7 +298,7 @@ class HostThreadTest : public DeviceTest {
 };
 INSTANTIATE_ON_EACH_BACKEND(HostThreadTest);
 
-TEST_P(HostThreadTest, IsAHostStreamNotANativeOne) {
+TEST_P(HostThreadTest, IsAHostStreamAndNotANativeOne) {
   EXPECT_NE(stream().host(), nullptr);
   EXPECT_EQ(stream().native(), nullptr);
 }
@@ -356,7 +356,7 @@ TEST_P(HostThreadTest, OneGateHoldsItAndOtherStreams) {
 
 // The two kinds of stream and event do not mix where they differ: the cuda backend must not take
 // CUDA's default stream for a stream that it cannot use.
-TEST(CudaBackend, KeepsHostStreamsAndItsOwnApart) {
+TEST(CudaBackend, DistinguishesHostStreamsFromItsOwn) {
   if (VisibleGpus() == 0) GTEST_SKIP() << CudaUnavailable();
   const auto device = OpenCudaDevice(0);
   const auto host_stream = device->CreateHostStream();

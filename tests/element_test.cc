@@ -96,7 +96,7 @@ TEST(Float8Bits, KeepExactValues) {
   }
 }
 
-TEST(Held, CutsFloat8ToFourSignificantBits) {
+TEST(Held, TruncatesFloat8ToFourSignificantBits) {
   for (const float value : ValuesInUse()) {
     const double held = Held(value, Element::kFloat8);
     EXPECT_LE(std::abs(held), std::abs(value)) << value;

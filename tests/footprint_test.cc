@@ -33,7 +33,7 @@ class CountingDevice : public ForwardingDevice {
 constexpr std::size_t kFewBytes = 4096;
 
 // On the host backend only: the rows of cuda need gigabytes each.
-TEST(FootprintTest, CoversWhatTheWorksOfARowAllocate) {
+TEST(FootprintTest, CoversTheAllocationsOfARowsWorks) {
   CountingDevice device(OpenHostDevice(1));
   Machine machine{device, TestRanks()};
   Registry registry;

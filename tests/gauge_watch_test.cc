@@ -81,7 +81,7 @@ TEST(GaugeWatch, ReadsLevelsAtTheBeginAndAtTheEnd) {
 }
 
 // 3 MB sent and 1 MB received between the looks.
-TEST(GaugeWatch, ARateIsThatUntilTheNextLook) {
+TEST(GaugeWatch, ARateCoversTheTimeUntilTheNextReading) {
   Readings readings =
       TwoLooks({.power_W = 1, .nvlink_sent_bytes = 5e6, .nvlink_received_bytes = 2e6},
                {.power_W = 1, .nvlink_sent_bytes = 8e6, .nvlink_received_bytes = 3e6});
@@ -104,7 +104,7 @@ TEST(GaugeWatch, AReadingIsNotOlderThanItsTime) {
   EXPECT_GE(powers.back().at_ms, source->read_ms());
 }
 
-TEST(GaugeWatch, WhatCannotBeReadHasNoReadings) {
+TEST(GaugeWatch, UnreadableGaugesHaveNoReadings) {
   EXPECT_TRUE(TwoLooks({}, {}).empty());
   EXPECT_TRUE(TwoLooks({.nvlink_sent_bytes = 1}, {.nvlink_received_bytes = 2}).empty());
   EXPECT_TRUE(TwoLooks({.nvlink_sent_bytes = 9}, {.nvlink_sent_bytes = 8}).empty())
@@ -114,7 +114,7 @@ TEST(GaugeWatch, WhatCannotBeReadHasNoReadings) {
   EXPECT_EQ(readings.at("sm_clock_MHz").size(), 1U);
 }
 
-TEST(GaugeWatch, LooksAllTheTime) {
+TEST(GaugeWatch, ReadsContinuously) {
   const auto source = Source({{.power_W = 1}, {.power_W = 2}, {.power_W = 3}, {.power_W = 4}});
   GaugeWatch watch(source, 1ms);
   ASSERT_TRUE(WaitUntil([&] { return source->looks() > 4; }, kPatience));
@@ -125,7 +125,7 @@ TEST(GaugeWatch, LooksAllTheTime) {
   EXPECT_TRUE(std::ranges::is_sorted(powers, {}, &GaugeReading::at_ms));
 }
 
-TEST(GaugeWatch, EndsAtOnceAndLetsItsSourceGo) {
+TEST(GaugeWatch, StopsAtOnceAndReleasesItsSource) {
   ExpectEndsAtOnceAndLetsItsSourceGo<GaugeWatch>(Source({{}}));
 }
 

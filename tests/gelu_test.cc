@@ -216,7 +216,7 @@ class GeluTest : public OnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(GeluTest);
 
-TEST_P(GeluTest, EveryVariantIsRight) {
+TEST_P(GeluTest, EveryVariantIsCorrect) {
   const auto x = Values(20'011, 6, 1);
   const auto grad = Values(20'011, 2, 2);
   ForEachProblem(kVariants, [&](const GeluProblem& problem) {
@@ -226,7 +226,7 @@ TEST_P(GeluTest, EveryVariantIsRight) {
   });
 }
 
-TEST_P(GeluTest, EveryFiniteValueOfSixteenBitsIsRight) {
+TEST_P(GeluTest, EveryFiniteSixteenBitValueIsCorrect) {
   for (const Element element : kSixteenBits) {
     const auto x = FiniteValues(element);
     const auto grad = Values(static_cast<long>(x.size()), 1, 3);
@@ -330,7 +330,7 @@ TEST_P(GeluTest, WorksInPlace) {
   }
 }
 
-TEST_P(GeluTest, VerificationRefusesSmallErrorsAndWhatIsNoNumber) {
+TEST_P(GeluTest, VerificationRefusesSmallErrorsAndNaN) {
   const auto x = Values(5000, 4, 7);
   ForEachProblem(kFusedVariants, [&](GeluProblem problem) {
     if (problem.direction == kBackward) return;

@@ -66,14 +66,14 @@ class GemmOracleTest : public OnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(GemmOracleTest);
 
-TEST_P(GemmOracleTest, AcceptsTheRightResult) {
+TEST_P(GemmOracleTest, AcceptsTheCorrectResult) {
   const Verdict verdict = Verify(c_, problem_);
   EXPECT_EQ(verdict.fault, "");
   EXPECT_LE(verdict.max_rel_err, 1e-7);
   EXPECT_EQ(verdict.tolerance, problem_.tolerance);
 }
 
-TEST_P(GemmOracleTest, AcceptsTheRightResultInFloat16AndBfloat16) {
+TEST_P(GemmOracleTest, AcceptsTheCorrectResultInFloat16AndBfloat16) {
   for (const Element element : {Element::kFloat16, Element::kBfloat16}) {
     GemmProblem problem = problem_;
     problem.element_c = element;

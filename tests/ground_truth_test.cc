@@ -204,7 +204,7 @@ TEST_P(GroundTruthTest, ADelayAloneTakesItsTime) {
 
 // A group's time is the mean of twenty, each of which another process may have disturbed. The group
 // that was disturbed least tells whether the time is divided rightly.
-TEST_P(GroundTruthTest, OneOfTwentyInARowTakesItsTime) {
+TEST_P(GroundTruthTest, EachOfTwentyDelaysInARowTakesItsTime) {
   const double time_ms = MeasureAlone_ms("streaming", kStreamingGroups, 0);
   EXPECT_NEAR(time_ms / kDelay_ms, 1, tolerances().slowdown_together);
 }
@@ -224,7 +224,7 @@ TEST_P(GroundTruthTest, AStandInTakesItsTime) {
 }
 
 // Each worker makes a batch in 30 ms, and all of them at once.
-TEST_P(GroundTruthTest, BatchesComeAsFastAsTheirWorkersMakeThem) {
+TEST_P(GroundTruthTest, BatchesArriveAsFastAsTheirWorkersMakeThem) {
   constexpr double kTolerance = 0.1;
   constexpr double kMake_ms = 30;
   for (const int workers : {1, 2, 4}) {
@@ -312,7 +312,7 @@ INSTANTIATE_ON_EACH_BACKEND(RandomScheduleTest);
 
 TEST_P(RandomScheduleTest, TakesAsLongAsItsBound) { ExpectBounds(100, 10, false); }
 
-TEST_P(RandomScheduleTest, WithWaitsOfTheHostTakesAsLongAsItsBound) { ExpectBounds(200, 6, true); }
+TEST_P(RandomScheduleTest, WithHostWaitsTakesAsLongAsItsBound) { ExpectBounds(200, 6, true); }
 
 }  // namespace
 }  // namespace overlapbench

@@ -27,7 +27,7 @@ class HostLoadTest : public FakeRoot {
   }
 };
 
-TEST_F(HostLoadTest, CountsTheIdleOnesOfTheCoresThatItIsGiven) {
+TEST_F(HostLoadTest, CountsTheIdleCoresAmongThoseItMayUse) {
   const CoreTimes before = Cores("cpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0\ncpu2 0 0 0 0 0\n");
   // Core 0 waits for a disk half of the time, core 2 runs a quarter of it and is stolen a quarter.
   const CoreTimes after =

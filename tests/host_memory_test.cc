@@ -41,7 +41,7 @@ TEST_F(HostMemoryTest, IsTheMachinesMemoryIfTheCgroupHasNoLimit) {
   Expect(6 << 10, 8 << 10);
 }
 
-TEST_F(HostMemoryTest, IsWhatTheCgroupLeavesFree) {
+TEST_F(HostMemoryTest, IsTheFreeMemoryOfTheCgroup) {
   Write("proc/self/cgroup", "0::/a\n");
   WriteGroup("sys/fs/cgroup/a", "4096", 1000, 200);
   Expect(4096 - 800, 4096);
@@ -53,7 +53,7 @@ TEST_F(HostMemoryTest, IsZeroIfTheCgroupExceedsItsLimit) {
   Expect(0, 4096);
 }
 
-TEST_F(HostMemoryTest, IsWhatTheTightestNestedCgroupLeavesFree) {
+TEST_F(HostMemoryTest, IsTheFreeMemoryOfTheTightestNestedCgroup) {
   Write("proc/self/cgroup", "0::/a/b/c\n");
   WriteGroup("sys/fs/cgroup/a", "3000", 500, 0);
   WriteGroup("sys/fs/cgroup/a/b", "5000", 100, 0);

@@ -96,7 +96,7 @@ class InjectedDelayTest : public testing::Test {
 };
 
 // The computation of the row's own run, wherever else it runs, and no other benchmark's.
-TEST_F(InjectedDelayTest, StandsBehindTheComputationInEveryRunOfABenchmarkThatMatches) {
+TEST_F(InjectedDelayTest, FollowsTheComputationInEveryRunOfAMatchingBenchmark) {
   InjectDelay("n:2/:250", registry_, benchmarks_);
   const auto others = benchmarks_[0].runs();
   EXPECT_EQ(Enqueued(others[2]), "in0/2 comp0/2 in1/2 comp1/2 ");
@@ -109,7 +109,7 @@ TEST_F(InjectedDelayTest, StandsBehindTheComputationInEveryRunOfABenchmarkThatMa
   for (const long delay_us : delays_us_) EXPECT_EQ(delay_us, 250);
 }
 
-TEST_F(InjectedDelayTest, StandsBehindTheWholeToo) {
+TEST_F(InjectedDelayTest, FollowsAWholeWorkToo) {
   InjectDelay("n:2/:250", registry_, benchmarks_);
   const Work delayed = benchmarks_[1].runs()[1].schedule.works()[0];
   const auto device = OpenHostDevice(1);
@@ -118,7 +118,7 @@ TEST_F(InjectedDelayTest, StandsBehindTheWholeToo) {
   EXPECT_EQ(log_, "comp delay ");
 }
 
-TEST_F(InjectedDelayTest, StandsBehindTheFirstWorkWhereThereIsNoComputation) {
+TEST_F(InjectedDelayTest, FollowsTheFirstWorkIfThereIsNoComputation) {
   comp_class_ = WorkClass::kComm;
   InjectDelay("n:2/:250", registry_, benchmarks_);
   const auto runs = benchmarks_[1].runs();
@@ -126,7 +126,7 @@ TEST_F(InjectedDelayTest, StandsBehindTheFirstWorkWhereThereIsNoComputation) {
   EXPECT_EQ(Enqueued(runs[2]), "in0/2 comp0/2 in1/2 delay comp1/2 ");
 }
 
-TEST_F(InjectedDelayTest, LeavesTheRestToTheWork) {
+TEST_F(InjectedDelayTest, DelegatesEverythingElseToTheWork) {
   InjectDelay("Work:1", registry_, benchmarks_);
   const auto runs = benchmarks_[0].runs();
   EXPECT_EQ(runs.back().name, "both");
@@ -143,7 +143,7 @@ TEST_F(InjectedDelayTest, LeavesTheRestToTheWork) {
   EXPECT_EQ(workload->cost().flops, 5);
 }
 
-TEST_F(InjectedDelayTest, RefusesWhatIsNoDelayOrConcernsNothing) {
+TEST_F(InjectedDelayTest, RefusesMalformedDelaysAndThoseThatMatchNothing) {
   EXPECT_EQ(Refusal("Work"), "--inject_delay takes REGEX:MICROSECONDS, got 'Work'");
   EXPECT_EQ(Refusal("Work:soon"),
             "--inject_delay: microseconds: 'soon' is not a whole number from 1 to 1000");

@@ -34,7 +34,7 @@ TEST(ParseFaultTest, TakesEveryField) {
   EXPECT_EQ(fault.bytes, 99);
 }
 
-TEST(ParseFaultTest, RefusesWhatItDoesNotKnow) {
+TEST(ParseFaultTest, RefusesMalformedFaults) {
   EXPECT_NE(Refusal("kill").find("takes KIND@PHASE"), std::string::npos);
   EXPECT_NE(Refusal("sulk@wait").find("there is no kind 'sulk'"), std::string::npos);
   EXPECT_NE(Refusal("kill@lunch").find("there is no phase 'lunch'"), std::string::npos);
@@ -73,7 +73,7 @@ TEST_F(FaultInjectorTest, SparesOtherRanksAndPhases) {
   EXPECT_TRUE(Failed("fail@enqueue,rank=1", Phase::kWait, 3).empty());
 }
 
-TEST_F(FaultInjectorTest, StrikesAtTheDeviceOnceItIsThere) {
+TEST_F(FaultInjectorTest, StrikesTheDeviceOnceItExists) {
   FaultInjector injector({"corrupt@verify,rank=1", "throttle@report,rank=1"}, progress_);
   EXPECT_NO_THROW(Progress::Scope(progress_, Phase::kReport));  // no device yet
   FaultInjector second({"corrupt@verify,rank=1", "throttle@report,rank=1"}, progress_);
@@ -95,7 +95,7 @@ TEST_F(FaultInjectorTest, StrikesAtTheDeviceOnceItIsThere) {
   EXPECT_EQ(device->WatchThrottling()->Reason(), "injected");
 }
 
-TEST_F(FaultInjectorTest, ABufferThatIsGoneIsNotTouched) {
+TEST_F(FaultInjectorTest, DoesNotTouchAFreedBuffer) {
   FaultInjector injector({"corrupt@verify,rank=1"}, progress_);
   const auto device = injector.Wrap(OpenHostDevice(1), [] {});
   {

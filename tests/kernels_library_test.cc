@@ -24,12 +24,12 @@ namespace {
 void* Address(std::uintptr_t value) { return reinterpret_cast<void*>(value); }
 
 // One program may include the headers of both libraries: this file does.
-TEST(KernelsLibraryTest, SaysOkAsTheMeasuringLibraryDoes) {
+TEST(KernelsLibraryTest, ReturnsTheSameOkAsTheMeasuringLibrary) {
   EXPECT_EQ(static_cast<int>(OVERLAPBENCH_OK), static_cast<int>(OVERLAPBENCH_MEASURING_OK));
 }
 
 // Addresses of no memory at all: these calls must fail before they ask a GPU about it.
-TEST(KernelsLibraryTest, RefusesWithoutAskingAGpu) {
+TEST(KernelsLibraryTest, RefusesBadArgumentsWithoutAGpu) {
   struct Refused {
     int32_t type;
     int32_t form;
@@ -69,7 +69,7 @@ TEST(KernelsLibraryTest, RefusesWithoutAskingAGpu) {
   EXPECT_EQ(std::string(overlapbench_last_error()), "grad_output is null");
 }
 
-TEST(KernelsLibraryTest, RefusesPartsOfTheInputAsOutput) {
+TEST(KernelsLibraryTest, RefusesOutputThatPartlyOverlapsItsInput) {
   void* const input = Address(0x1000);
   EXPECT_EQ(overlapbench_gelu_forward(0, 0, 0, input, Address(0x1004), 2, nullptr),
             OVERLAPBENCH_OVERLAPPING);
@@ -80,7 +80,7 @@ TEST(KernelsLibraryTest, RefusesPartsOfTheInputAsOutput) {
   EXPECT_EQ(std::string(overlapbench_last_error()), "grad_input overlaps grad_output");
 }
 
-TEST(KernelsLibraryTest, RefusesASoftmaxWithoutAskingAGpu) {
+TEST(KernelsLibraryTest, RefusesABadSoftmaxWithoutAGpu) {
   struct Refused {
     int32_t type;
     std::uintptr_t input;
@@ -147,7 +147,7 @@ TEST(KernelsLibraryTest, TellsWhichSoftmaxRowsNeedAWorkspace) {
   EXPECT_EQ(overlapbench_softmax_workspace(0, 1, nullptr), OVERLAPBENCH_NULL_POINTER);
 }
 
-TEST(KernelsLibraryTest, RefusesMatricesWithoutAskingAGpu) {
+TEST(KernelsLibraryTest, RefusesBadMatricesWithoutAGpu) {
   struct Refused {
     int64_t n;
     int32_t grid_x;
@@ -337,7 +337,7 @@ TEST_F(KernelsLibraryOnGpuTest, RefusesMemoryOfTheHostAndOtherDevices) {
   EXPECT_EQ(std::string(overlapbench_last_error()), "the current device is 0, not 1");
 }
 
-TEST_F(KernelsLibraryOnGpuTest, TrustsACallerWhoIsSureOfTheDevice) {
+TEST_F(KernelsLibraryOnGpuTest, SkipsTheDeviceCheckOnRequest) {
   const Buffer input = Floats({0, 3e38F});
   const Buffer output = Floats({7, 7});
   EXPECT_EQ(overlapbench_gelu_forward(OVERLAPBENCH_TRUSTED_DEVICE, OVERLAPBENCH_FLOAT32, 0,
@@ -346,7 +346,7 @@ TEST_F(KernelsLibraryOnGpuTest, TrustsACallerWhoIsSureOfTheDevice) {
   EXPECT_EQ(Read(output), (std::vector<float>{0, 3e38F}));
 }
 
-TEST_F(KernelsLibraryOnGpuTest, TellsWhetherAStreamIsCaptured) {
+TEST_F(KernelsLibraryOnGpuTest, ReportsWhetherAStreamIsCapturing) {
   int32_t capturing = 7;
   EXPECT_EQ(overlapbench_stream_is_capturing(stream_->native(), &capturing), OVERLAPBENCH_OK);
   EXPECT_EQ(capturing, 0);

@@ -32,13 +32,15 @@ class LaunchTest : public OnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(LaunchTest);
 
-TEST_P(LaunchTest, OfOneThreadABlockVisitsEveryElementOnce) {
+TEST_P(LaunchTest, OneThreadPerBlockVisitsEveryElementOnce) {
   ExpectEachOnce(EnqueueCountVisits<1>);
 }
 
-TEST_P(LaunchTest, OfAWarpABlockVisitsEveryElementOnce) { ExpectEachOnce(EnqueueCountVisits<32>); }
+TEST_P(LaunchTest, OneWarpPerBlockVisitsEveryElementOnce) {
+  ExpectEachOnce(EnqueueCountVisits<32>);
+}
 
-TEST_P(LaunchTest, OfManyThreadsABlockVisitsEveryElementOnce) {
+TEST_P(LaunchTest, ManyThreadsPerBlockVisitEveryElementOnce) {
   ExpectEachOnce(EnqueueCountVisits<1000>);
 }
 

@@ -23,7 +23,7 @@ double BoundOfPattern(const char* scenario, Values values,
   return BoundOf(schedule, each_ms).total_ms;
 }
 
-TEST(DoubleBuffer, WaitsForTheSumOfWhatItsBufferHeld) {
+TEST(DoubleBuffer, WaitsForTheSumOfItsBuffersPreviousContents) {
   for (const char* tie : {"events", "host"}) {
     const auto bound_ms = [&](const char* buffers, double sum_ms) {
       return BoundOfPattern("Layers/DoubleBuffer", {{"buffers", buffers}, {"tie", tie}},
@@ -36,7 +36,7 @@ TEST(DoubleBuffer, WaitsForTheSumOfWhatItsBufferHeld) {
   }
 }
 
-TEST(CrossLayer, HidesSumsBehindWhatDoesNotWaitForThem) {
+TEST(CrossLayer, HidesSumsBehindIndependentTokens) {
   const auto bound_ms = [](const char* independent, double free_ms) {
     return BoundOfPattern("Layers/CrossLayer", {{"independent", independent}},
                           {{"free", free_ms}, {"tied", 4 - free_ms}, {"sum", 2}});
@@ -46,7 +46,7 @@ TEST(CrossLayer, HidesSumsBehindWhatDoesNotWaitForThem) {
   EXPECT_EQ(bound_ms("75", 3), 4 * 4 + 2) << "all but the last sum is hidden";
 }
 
-TEST(MixedPrecision, HidesAllButWhatFollowsTheLastLayer) {
+TEST(MixedPrecision, HidesAllButTheLastLayersWork) {
   const auto bound_ms = [](const char* conversion, double update_ms) {
     return BoundOfPattern("MixedPrecision/Step", {{"conversion", conversion}},
                           {{"backward", 4}, {"update", update_ms}, {"convert", 1}});

@@ -22,7 +22,7 @@ TEST(Limits, NothingIsFasterThanTheMemory) {
             "5000 GB/s are more than the memory can do, 4900 GB/s");
 }
 
-TEST(Limits, WhatTheCacheMayHoldIsNotJudgedByTheMemory) {
+TEST(Limits, SizesThatFitTheCacheMayExceedTheMemorysRate) {
   EXPECT_EQ(BeyondLimits({.moved_bytes = 3.1e9}, 0.1, Gpu(), true), "");
   EXPECT_NE(BeyondLimits({.moved_bytes = 3.3e9}, 0.1, Gpu(), true), "");
 }
@@ -36,7 +36,7 @@ TEST(Limits, NoCollectiveIsFasterThanTheLinks) {
 }
 
 // With eight ranks busbw may be 700 GB/s.
-TEST(Limits, SwitchesMayReduce) {
+TEST(Limits, InNetworkReductionMayExceedLinkBandwidth) {
   const Cost all_reduce{.wire_bytes = 1e9, .bus_factor = 1.75};
   EXPECT_EQ(BeyondLimits(all_reduce, 2.5, Gpu(), true), "");
   EXPECT_NE(BeyondLimits(all_reduce, 2.0, Gpu(), true), "");

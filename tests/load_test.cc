@@ -69,14 +69,14 @@ TEST_F(LoadTest, AnotherProcessOnAGpuIsACauseOfNoise) {
 }
 
 // As for copies from one GPU to another.
-TEST_F(LoadTest, RanksOnEachOthersGpusAreNoOtherLoad) {
+TEST_F(LoadTest, RanksOnEachOthersGpusAreNotForeignLoad) {
   const auto own = static_cast<double>(getpid());
   const auto all = TestRanks().GatherNumbers({&own, 1}, "test");
   device_.use.processes.assign(all.begin(), all.end());
   EXPECT_EQ(LoadWatch(machine_).Cause().find("process"), std::string::npos);
 }
 
-TEST_F(LoadTest, WhereIdsAreOthersAsManyAsThereAreRanksMayBeOurs) {
+TEST_F(LoadTest, UnknownPidsUpToTheRankCountAreNotForeignLoad) {
   for (int i = 0; i < TestRanks().local_size(); ++i) device_.use.processes.push_back(kStranger + i);
   EXPECT_EQ(LoadWatch(machine_).Cause().find("process"), std::string::npos);
   device_.use.processes.push_back(kStranger - 1);

@@ -108,7 +108,7 @@ TEST_F(MeasurementTest, TimesAreMediansOfTheRunTheLaneAndTheStep) {
 }
 
 // The times differ by a tenth, and so does their ratio to the other run that does not drift.
-TEST_F(MeasurementTest, TheMarginIsTheWiderOfTheTimesAndOfItsRatioToTheLongestOther) {
+TEST_F(MeasurementTest, TheMarginIsTheWiderOfTheTimesAndTheRatiosToTheLongestBaseline) {
   const auto margin = [&](auto other_ms) {
     std::vector<Group> groups;
     for (int i = 0; i < 11; ++i) {
@@ -126,7 +126,7 @@ TEST_F(MeasurementTest, TheMarginIsTheWiderOfTheTimesAndOfItsRatioToTheLongestOt
 }
 
 // Zeros would pass for measured times.
-TEST_F(MeasurementTest, TimesThatARunDoesNotTakeAreAnError) {
+TEST_F(MeasurementTest, ReadingTimesThatARunDoesNotRecordIsAnError) {
   const auto refusal = [](const auto& read) -> std::string {
     try {
       static_cast<void>(read());
@@ -162,13 +162,13 @@ TEST_F(MeasurementTest, TimesThatARunDoesNotTakeAreAnError) {
   EXPECT_EQ(measurement.Step("steps", "a").end_ms, 1);
 }
 
-TEST_F(MeasurementTest, TheHostsTimeIsTheFirstLanes) {
+TEST_F(MeasurementTest, TheEnqueueTimeIsThatOfTheFirstLane) {
   Group group = {Took(1), Took(1), Ran({{0, 1}, {0, 1}})};
   group[2].enqueue_ms = {0.25, 7};
   EXPECT_DOUBLE_EQ(Measure(Pair(), {group}).Enqueue_ms("both").median(), 0.25);
 }
 
-TEST_F(MeasurementTest, ARunsCostIsThatOfAllItsWorks) {
+TEST_F(MeasurementTest, ARunsCostIsTheSumOverItsWorks) {
   a_.cost = {.flops = 1,
              .moved_bytes = 20,
              .cached_bytes = 5,
@@ -191,7 +191,7 @@ TEST_F(MeasurementTest, ARunsCostIsThatOfAllItsWorks) {
   EXPECT_DOUBLE_EQ(measurement_->CostOf("b").flops, 2);
 }
 
-TEST_F(MeasurementTest, PartsCostTogetherWhatTheWorkDoesAndTwoRunsOfItTwice) {
+TEST_F(MeasurementTest, PartsCostAsMuchAsTheWholeAndTwoPassesTwice) {
   a_.cost.flops = 12;
   const Work work = AddWork("a", a_);
   Run parts{.name = "parts"};
@@ -205,7 +205,7 @@ TEST_F(MeasurementTest, PartsCostTogetherWhatTheWorkDoesAndTwoRunsOfItTwice) {
   EXPECT_DOUBLE_EQ(measurement.CostOf("twice").flops, 24);
 }
 
-TEST_F(MeasurementTest, WhatAnotherRankDoesCostsNothingHere) {
+TEST_F(MeasurementTest, WorkOfOtherRanksCostsNothingHere) {
   a_.cost.flops = 12;
   const Work work = AddWork("a", a_);
   Run run{.name = "run"};
@@ -241,7 +241,7 @@ class PipelineTest : public MeasurementTest {
   }
 };
 
-TEST_F(PipelineTest, AStepAloneTakesItsPartsShareOfTheLongestLane) {
+TEST_F(PipelineTest, AStepAloneTakesItsPartOfTheLongestLane) {
   const Measurement& measurement = MeasurePipeline(16);
   const std::vector<Work> works = measurement.own().schedule.works();
   EXPECT_DOUBLE_EQ(measurement.StepAlone_ms(works[0], 4).median(), 2);
@@ -251,7 +251,7 @@ TEST_F(PipelineTest, AStepAloneTakesItsPartsShareOfTheLongestLane) {
 }
 
 // The last part is in at 8 and used at 11.
-TEST_F(PipelineTest, TheBoundIsMadeOfTimesAlone) {
+TEST_F(PipelineTest, TheBoundUsesTimesAlone) {
   const Measurement& measurement = MeasurePipeline(16);
   const Bound bound = measurement.BoundOf("pipeline");
   EXPECT_DOUBLE_EQ(bound.total_ms, 11);
@@ -276,7 +276,7 @@ TEST_F(PipelineTest, TheBoundIsPairedWithItsGroup) {
 }
 
 // Three parts come in while an earlier one is used: the second from 2 on, half as fast until 5.
-TEST_F(PipelineTest, TheContendedBoundIsMadeOfTimesAlone) {
+TEST_F(PipelineTest, TheContendedBoundUsesTimesAlone) {
   const Measurement& measurement = MeasurePipeline(16);
   EXPECT_DOUBLE_EQ(measurement.ContendedBound_ms("pipeline", {}), 11);
   const std::array<Contention, 1> contentions = {{{"bus", "lane 0", 2}}};
@@ -293,7 +293,7 @@ std::map<std::string, double> RatesOf(const Cost& cost, double time_ms) {
 }
 using Rates = std::map<std::string, double>;
 
-TEST(Rates, AreThoseThatApply) {
+TEST(Rates, OnlyApplicableRatesAreReported) {
   EXPECT_EQ(RatesOf({}, 2), Rates{});
   EXPECT_EQ(RatesOf({.flops = 4e9}, 2), (Rates{{"TFLOPs", 2}}));
   EXPECT_EQ(RatesOf({.moved_bytes = 6e6}, 2), (Rates{{"GBps", 3}}));
@@ -318,7 +318,7 @@ TEST_F(MeasurementTest, ABaselineReportsItsOwnRates) {
 
 // ---- Runs
 
-TEST(WithSoloRuns, EachWorkRunsAloneAndAsTheWholeDoes) {
+TEST(WithSoloRuns, AddsARunOfEachWorkTimedLikeTheWhole) {
   const Behaviour behaviour;
   overlapbench::Run run{.name = "both", .gated = false, .timed = Timed::kSteps};
   const Work a = FakeWork("a", WorkClass::kCompute, behaviour);

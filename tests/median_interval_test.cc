@@ -131,7 +131,7 @@ TEST(MedianInterval, EndsBetweenOrderStatistics) {
 }
 
 // Five samples that rise tell hardly more than two.
-TEST(MedianInterval, EndsBeyondFewSamplesThatAreAlike) {
+TEST(MedianInterval, ExtendsBeyondAFewSimilarSamples) {
   const std::vector rising = {10.0, 11.0, 12.0, 13.0, 14.0};
   const Interval alike = IntervalOf(rising);
   EXPECT_LT(alike.low, 9);
@@ -141,7 +141,7 @@ TEST(MedianInterval, EndsBeyondFewSamplesThatAreAlike) {
   EXPECT_LT(mixed.high, 14.5);
 }
 
-TEST(MedianInterval, IsWiderWhereNeighboursAreAlike) {
+TEST(MedianInterval, IsWiderForCorrelatedNeighbours) {
   std::vector<double> samples;
   for (int i = 0; i < 40; ++i) samples.push_back(100 + i % 8);
   const Interval mixed = IntervalOf(samples);
@@ -151,13 +151,13 @@ TEST(MedianInterval, IsWiderWhereNeighboursAreAlike) {
   EXPECT_GT(sorted.high, mixed.high);
 }
 
-TEST(MedianInterval, OfEqualSamplesHasNoWidth) {
+TEST(MedianInterval, HasNoWidthForEqualSamples) {
   const Interval interval = IntervalOf(std::vector<double>(12, 3.0));
   EXPECT_DOUBLE_EQ(interval.low, 3);
   EXPECT_DOUBLE_EQ(interval.high, 3);
 }
 
-TEST(MedianInterval, OfTimesIsNeverNegative) {
+TEST(MedianInterval, IsNeverNegativeForTimes) {
   EXPECT_GT(IntervalOf(std::vector{1.0, 60.0, 20.0}).low, 0);
   EXPECT_LT(IntervalOf(std::vector{-1.0, 60.0, 20.0}).low, 0);
 }

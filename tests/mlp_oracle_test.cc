@@ -93,7 +93,7 @@ TEST(MlpOracle, ValuesStayNearOne) {
   }
 }
 
-TEST(MlpProblem, CountsThreeProductsALayerAndStep) {
+TEST(MlpProblem, CountsThreeProductsPerLayerAndStep) {
   EXPECT_EQ((MlpProblem{256, 4, 128, 2}.flops()), 3.0 * 2 * 128 * 256 * 256 * 4 * 2);
 }
 
@@ -176,7 +176,7 @@ class MlpCheckTest : public OnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(MlpCheckTest);
 
-TEST_P(MlpCheckTest, AcceptsTheRightTensors) {
+TEST_P(MlpCheckTest, AcceptsCorrectTensors) {
   for (const TrainedMlp* oracle : {&trained_, static_cast<const TrainedMlp*>(nullptr)}) {
     const Verdict verdict = Verify(tensors_, oracle);
     EXPECT_EQ(verdict.fault, "");

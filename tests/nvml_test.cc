@@ -46,7 +46,7 @@ TEST_F(NvmlTest, GaugesAreInTheirUnits) {
   EXPECT_EQ(look.nvlink_received_bytes, 7 * 1024);
 }
 
-TEST_F(NvmlTest, AGaugeThatIsMissingTakesNoOtherAway) {
+TEST_F(NvmlTest, AMissingGaugeDoesNotAffectOthers) {
   const GaugeLook none = Look();
   EXPECT_FALSE(none.sm_clock_MHz || none.power_W || none.nvlink_sent_bytes ||
                none.nvlink_received_bytes);
@@ -58,7 +58,7 @@ TEST_F(NvmlTest, AGaugeThatIsMissingTakesNoOtherAway) {
   EXPECT_EQ(Look().sm_clock_MHz, 345);
 }
 
-TEST_F(NvmlTest, AValueIsReadAsItsType) {
+TEST_F(NvmlTest, AValueIsReadWithItsType) {
   const auto power_W = [this](nvmlValueType_t type, nvmlValue_t value) {
     Set(kPower, kGpu, type, value);
     return Look().power_W;

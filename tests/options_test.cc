@@ -100,7 +100,7 @@ TEST_F(OptionsTest, GoogleBenchmarksOwnFlagsArePassedOn) {
 }
 
 // A benchmark's own unit wins over Google Benchmark's flag.
-TEST_F(OptionsTest, TheTimeUnitIsTheSuites) {
+TEST_F(OptionsTest, TheSuiteHandlesTheTimeUnitItself) {
   EXPECT_EQ(ParseOptions({}).time_unit, "ms");
   for (const auto* unit : {"ns", "us", "ms", "s"}) {
     const Options options = ParseOptions({std::string("--benchmark_time_unit=") + unit});
@@ -143,7 +143,7 @@ TEST_F(OptionsTest, TheCommandLineWinsOverTheEnvironment) {
   EXPECT_EQ(options.filter, "Overlap");
 }
 
-TEST_F(OptionsTest, RandomInterleavingIsRefusedHoweverItIsAskedFor) {
+TEST_F(OptionsTest, RandomInterleavingIsRefusedByFlagAndEnvironment) {
   for (const auto* flag :
        {"--benchmark_enable_random_interleaving", "--benchmark_enable_random_interleaving=true"}) {
     EXPECT_NE(Refusal({flag}).find("is refused"), std::string::npos);
@@ -153,7 +153,7 @@ TEST_F(OptionsTest, RandomInterleavingIsRefusedHoweverItIsAskedFor) {
   EXPECT_NE(Refusal({}).find("is refused"), std::string::npos);
 }
 
-TEST_F(OptionsTest, SayHowRowsAreShown) {
+TEST_F(OptionsTest, SetHowRowsAreShown) {
   EXPECT_EQ(ParseOptions({}).format, ConsoleFormat::kText);
   EXPECT_EQ(ParseOptions({"--benchmark_format=csv"}).format, ConsoleFormat::kCsv);
   EXPECT_EQ(ParseOptions({"--benchmark_format=console"}).format, ConsoleFormat::kText);
@@ -225,7 +225,7 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
 }
 
 // By this text ranks find out whether they were told the same.
-TEST_F(OptionsTest, WhatRanksMustShareIsKnownHoweverItWasGiven) {
+TEST_F(OptionsTest, SharedFlagsAreKnownHoweverTheyWereGiven) {
   EXPECT_EQ(ParseOptions({}).shared_flags, "");
   EXPECT_EQ(
       ParseOptions({"--gate=off", "--axis", "n=64", "--benchmark_repetitions=2"}).shared_flags,
@@ -234,14 +234,14 @@ TEST_F(OptionsTest, WhatRanksMustShareIsKnownHoweverItWasGiven) {
   EXPECT_EQ(ParseOptions({}).shared_flags, "--benchmark_min_time=0.5");
 }
 
-TEST_F(OptionsTest, WhatConcernsRank0AloneNeedNotBeShared) {
+TEST_F(OptionsTest, FlagsOfRank0AloneAreNotShared) {
   setenv("BENCHMARK_OUT", "env.json", 1);
   EXPECT_EQ(
       ParseOptions({"--benchmark_out=a.json", "--samples_out=b.csv", "--columns=80"}).shared_flags,
       "");
 }
 
-TEST_F(OptionsTest, HelpListsEveryFlagOfOurs) {
+TEST_F(OptionsTest, HelpListsEveryFlagOfTheSuite) {
   const std::string help = OptionsHelp();
   for (const auto* flag : {"--backend=", "--axis=", "--list_axes", "--budget_ms=", "--timeout_s=",
                            "--gate=", "--host_cores=", "--samples_out="}) {

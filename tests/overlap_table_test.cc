@@ -43,7 +43,7 @@ std::vector<std::string> WordsOf(const std::string& text, const std::string& beg
 
 const std::string kGemm = "Overlap/AllToAll+Gemm/bytes:67108864/grid:";
 
-TEST(OverlapTables, HasALineForEachGridInTheOrderOfTheRows) {
+TEST(OverlapTables, HaveOneLinePerGridInTheOrderOfTheRows) {
   const std::string text = OverlapTables(
       {Measured(kGemm + "1x1/cache:cold", 1.08), Measured(kGemm + "16x16/cache:cold", 1.41)});
   EXPECT_NE(text.find("Overlap/AllToAll+Gemm  bytes:64M cache:cold\n"), std::string::npos);
@@ -56,7 +56,7 @@ TEST(OverlapTables, HasALineForEachGridInTheOrderOfTheRows) {
   EXPECT_LT(text.find("\n1x1"), text.find("\n16x16"));
 }
 
-TEST(OverlapTables, KeepsCurvesOfDifferentSettingsApart) {
+TEST(OverlapTables, SeparateCurvesOfDifferentSettings) {
   const std::string text =
       OverlapTables({Measured(kGemm + "1x1/cache:cold"), Measured(kGemm + "2x2/cache:cold"),
                      Measured(kGemm + "1x1/cache:warm"), Measured(kGemm + "2x2/cache:warm")});
@@ -64,7 +64,7 @@ TEST(OverlapTables, KeepsCurvesOfDifferentSettingsApart) {
   EXPECT_NE(text.find("bytes:64M cache:warm\n"), std::string::npos);
 }
 
-TEST(OverlapTables, PutsPairsWithoutACurveInOneTable) {
+TEST(OverlapTables, PutPairsWithoutACurveInOneTable) {
   const std::string text =
       OverlapTables({Measured("Overlap/AllReduce+StreamKernel/bytes:1048576"),
                      Measured("Overlap/AllReduce+StreamKernel/bytes:8388608"),
@@ -97,7 +97,7 @@ TEST(OverlapTables, AreEmptyWithoutOverlapRows) {
             "");
 }
 
-TEST(OverlapTables, ShowHowCertainANumberIs) {
+TEST(OverlapTables, ShowTheIntervalOfANumber) {
   Row row = Measured(kGemm + "1x1");
   row.counters["slowdown_low"] = 1.2387;
   row.counters["slowdown_high"] = 1.2613;
@@ -108,7 +108,7 @@ TEST(OverlapTables, ShowHowCertainANumberIs) {
                                                             "5.000", "1.25", "±0.01", "0.50"}));
 }
 
-TEST(OverlapTables, ShowTimesInTheUnitThatIsAskedFor) {
+TEST(OverlapTables, ShowTimesInTheRequestedUnit) {
   const std::string text =
       OverlapTables({Measured(kGemm + "1x1"), Measured(kGemm + "2x2")}, {}, {"us"});
   EXPECT_EQ(WordsOf(text, "grid")[2], "us");

@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(All, PeerPlanTest, testing::ValuesIn(Cases()), NameOf);
 
 // The ranks of a phase come one after the other here, first to last and then last to first: a plan
 // that depends on their order within a phase fails in one of the two.
-TEST_P(PeerPlanTest, GivesEveryRankWhatTheOperationPromises) {
+TEST_P(PeerPlanTest, GivesEveryRankTheResultOfTheOperation) {
   const auto& [problem, direction] = GetParam();
   const auto plans = PlansOf(problem, direction);
   std::vector<int> order(problem.ranks);
@@ -179,7 +179,7 @@ TEST_P(PeerPlanTest, GivesEveryRankWhatTheOperationPromises) {
   }
 }
 
-TEST_P(PeerPlanTest, HasAsManyPhasesOnEveryRankAndMovesWholeSegments) {
+TEST_P(PeerPlanTest, HasTheSamePhasesOnEveryRankAndMovesWholeSegments) {
   const auto& [problem, direction] = GetParam();
   const auto plans = PlansOf(problem, direction);
   for (const auto& plan : plans) {
@@ -204,7 +204,7 @@ TEST_P(PeerPlanTest, CrossesTheLinkInItsDirectionOnly) {
   }
 }
 
-TEST(PeerPlan, NeedsScratchMemoryOnlyToReduceWhatIsPushed) {
+TEST(PeerPlan, NeedsScratchMemoryOnlyForReductionsByPush) {
   const PeerProblem all_reduce{Operation::kAllReduce, 4, kSegment, false, 0};
   const PeerProblem all_gather{Operation::kAllGather, 4, kSegment, false, 0};
   EXPECT_EQ(ScratchCount(all_reduce, Direction::kStore), 4 * kSegment);

@@ -29,7 +29,7 @@ Lines TableOf(PipelineOrder order, const PipelineShape& shape) {
 
 // ---- Tables
 
-TEST(GPipe, GoesForwardWithAllBeforeItGoesBackward) {
+TEST(GPipe, RunsAllForwardsBeforeTheFirstBackward) {
   EXPECT_EQ(TableOf(kGPipe, {.ranks = 3, .microbatches = 3}), (Lines{
                                                                   "0F0 0F1 0F2 0B0 0B1 0B2",
                                                                   "1F0 1F1 1F2 1B0 1B1 1B2",
@@ -37,7 +37,7 @@ TEST(GPipe, GoesForwardWithAllBeforeItGoesBackward) {
                                                               }));
 }
 
-TEST(OneFOneB, GoesBackwardAsSoonAsItCan) {
+TEST(OneFOneB, RunsBackwardAsSoonAsPossible) {
   EXPECT_EQ(TableOf(kOneFOneB, {.ranks = 4, .microbatches = 6}),
             (Lines{
                 "0F0 0F1 0F2 0F3 0B0 0F4 0B1 0F5 0B2 0B3 0B4 0B5",
@@ -47,7 +47,7 @@ TEST(OneFOneB, GoesBackwardAsSoonAsItCan) {
             }));
 }
 
-TEST(OneFOneB, OfFewMicroBatchesIsGPipeOnTheFirstRanks) {
+TEST(OneFOneB, EqualsGPipeOnTheFirstRanksForFewMicroBatches) {
   EXPECT_EQ(TableOf(kOneFOneB, {.ranks = 4, .microbatches = 2}), (Lines{
                                                                      "0F0 0F1 0B0 0B1",
                                                                      "1F0 1F1 1B0 1B1",
@@ -78,7 +78,7 @@ TEST(Interleaved, IsThePublishedOrder) {
 }
 
 // What PyTorch's schedules of the same names do (tests/data/record_torch_pipelines.py).
-TEST(AllOrders, AreThoseOfPyTorch) {
+TEST(AllOrders, MatchPyTorch) {
   const std::map<std::string, PipelineOrder> orders = {
       {"GPipe", kGPipe}, {"OneFOneB", kOneFOneB}, {"Interleaved", kInterleaved}};
   std::ifstream recorded(TEST_DATA "/torch_pipelines.txt");
@@ -151,7 +151,7 @@ std::vector<Action> NeededBy(const Action& action, int stages) {
 
 // Played, each comes after what it needs, and each rank keeps to its list. Where a pass takes as
 // long on every stage, the ranks' idle time is that of the formula: no order waits in between.
-TEST(AllOrders, PlayWithoutDeadlockAndWithTheFormulasBubbles) {
+TEST(AllOrders, ExecuteWithoutDeadlockAndWithTheFormulasBubbles) {
   ForManyPipelines([](const PipelineShape& shape, const std::vector<Actions>& table) {
     std::vector<Actions> played(shape.ranks);
     std::vector<double> free_at(shape.ranks);
@@ -190,7 +190,7 @@ TEST(BubbleShare, IsThePublishedFormula) {
 }
 
 // What 1F1B is for.
-TEST(MostInFlight, IsAllOfGPipeAndAsManyAsThereAreRanksOf1F1B) {
+TEST(MostInFlight, IsAllMicroBatchesForGPipeAndTheRankCountFor1F1B) {
   const PipelineShape shape{.ranks = 4, .microbatches = 8};
   EXPECT_EQ(MostInFlight(ActionTable(kGPipe, shape)[0]), 8);
   EXPECT_EQ(MostInFlight(ActionTable(kOneFOneB, shape)[0]), 4);

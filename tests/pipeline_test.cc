@@ -93,7 +93,7 @@ std::vector<AxisOverride> Small(Backend backend) {
           {"cache", "warm"}};
 }
 
-TEST_P(PipelineTest, EveryOrderLeavesTheSequentialRunsResult) {
+TEST_P(PipelineTest, EveryOrderHasTheResultOfTheSequentialRun) {
   const std::vector<Benchmark> rows = Rows("Pp/", Small(GetParam()));
   const std::size_t transports = GetParam() == Backend::kHost ? 1 : 2;
   EXPECT_EQ(rows.size(), TestRanks().size() > 1 ? 8 * transports : 0);
@@ -115,7 +115,7 @@ TEST_P(PipelineTest, EveryOrderLeavesTheSequentialRunsResult) {
 }
 
 // What takes longest in a pipeline of known delays, with nothing else in its way.
-TEST_P(PipelineTest, TheBoundIsTheFormulas) {
+TEST_P(PipelineTest, TheBoundMatchesTheFormula) {
   for (const Benchmark& row : Rows("Pp/", Small(GetParam()))) {
     if (row.name.find("/Delay/") == std::string::npos) continue;
     SCOPED_TRACE(row.name);

@@ -72,13 +72,13 @@ TEST_F(PlanTest, NamesEveryCombination) {
                                       "Overlap/Talk+Work/bytes:1024/count:4/cache:cold"}));
 }
 
-TEST_F(PlanTest, TakesAScenariosValuesInPlaceOfTheWorkloads) {
+TEST_F(PlanTest, ScenarioValuesOverrideWorkloadValues) {
   Plan plan = With({});
   plan.Add(Alone("Work", {{"count", "8"}, {"cache", "warm"}}));
   EXPECT_EQ(Names(plan), std::vector<std::string>{"Compute/Work/count:8/cache:warm"});
 }
 
-TEST_F(PlanTest, TakesTheUsersValuesInPlaceOfBoth) {
+TEST_F(PlanTest, UserValuesOverrideBoth) {
   Plan plan = With({{"count", "6"}, {"cache", "warm"}, {"cadence", "streaming"}});
   plan.Add(Alone("Work", {{"count", "8"}}));
   EXPECT_EQ(Names(plan),
@@ -107,7 +107,7 @@ TEST_F(PlanTest, LeavesStandingValuesOutOfNames) {
                                                    "Compute/Even/count:2/cache:cold/side:right"}));
 }
 
-TEST_F(PlanTest, GivesAScenarioTheAxesOfSamplesThatItLacks) {
+TEST_F(PlanTest, AddsMissingSampleAxesToAScenario) {
   Scenario scenario{.name = "Family/Own"};
   scenario.axes = {ChoiceAxis("cache", "", {"cold", "warm"}, "warm"),
                    ChoiceAxis("side", "", {"left", "right"}, "left")};
@@ -126,7 +126,7 @@ TEST_F(PlanTest, HasEveryNameOnce) {
                                                    "Compute/Work/count:6/cache:cold"}));
 }
 
-TEST_F(PlanTest, KeepsTheReasonWhereAWorkloadIsMissing) {
+TEST_F(PlanTest, KeepsTheReasonIfAWorkloadIsMissing) {
   Plan plan = With({});
   plan.Add(PairOf("Lost", "Work"));
   EXPECT_TRUE(plan.benchmarks().empty());
@@ -135,7 +135,7 @@ TEST_F(PlanTest, KeepsTheReasonWhereAWorkloadIsMissing) {
   EXPECT_EQ(plan.unavailable()[0].reason, "Lost needs at least 2 GPUs");
 }
 
-TEST_F(PlanTest, KnowsTheAxesOfWhatCannotRun) {
+TEST_F(PlanTest, KnowsTheAxesOfUnavailableScenarios) {
   Scenario scenario{.name = "Priority/Work", .missing = "streams have no priorities here"};
   scenario.axes = {ChoiceAxis("priority", "", {"high", "equal"}, "high")};
   Plan plan = With({{"priority", "equal"}});
@@ -145,7 +145,7 @@ TEST_F(PlanTest, KnowsTheAxesOfWhatCannotRun) {
   EXPECT_NO_THROW(plan.RequireKnownAxes());
 }
 
-TEST_F(PlanTest, KeepsTheReasonWhereACombinationDoesNotExist) {
+TEST_F(PlanTest, KeepsTheReasonIfACombinationDoesNotExist) {
   Plan plan = With({{"count", "2,3"}});
   plan.Add(PairOf("Talk", "Even"));
   EXPECT_EQ(Names(plan),
@@ -157,7 +157,7 @@ TEST_F(PlanTest, KeepsTheReasonWhereACombinationDoesNotExist) {
 
 // A value may be for other benchmarks than all that have the axis.
 // A row with count:auto chooses among the even counts: the others do not exist.
-TEST_F(PlanTest, LetsARowChooseFromWhatExists) {
+TEST_F(PlanTest, LetsARowChooseAmongExistingCombinations) {
   const auto candidates_of = [&](const std::vector<long>& counts) {
     Scenario scenario = Alone("Even");
     for (Axis& axis : scenario.axes)
@@ -184,7 +184,7 @@ TEST_F(PlanTest, LetsARowChooseFromWhatExists) {
   EXPECT_EQ(none.unavailable().front().reason, "count must be even");
 }
 
-TEST_F(PlanTest, SetsAsideWhatDoesNotTakeTheUsersValues) {
+TEST_F(PlanTest, SkipsScenariosThatRejectTheUsersValues) {
   registry_.Add(Spec("Few", {IntegerAxis("count", "", 1, 3, "2")}));
   Plan plan = With({{"count", "6"}});
   plan.Add(Alone("Few"));
@@ -196,7 +196,7 @@ TEST_F(PlanTest, SetsAsideWhatDoesNotTakeTheUsersValues) {
   EXPECT_NO_THROW(plan.RequireKnownAxes());
 }
 
-TEST_F(PlanTest, RefusesValuesThatNothingTakes) {
+TEST_F(PlanTest, RefusesValuesThatEveryScenarioRejects) {
   Plan plan = With({{"count", "600"}});
   plan.Add(Alone("Work"));
   EXPECT_EQ(TextOf([&] { plan.RequireKnownAxes(); }),
@@ -204,7 +204,7 @@ TEST_F(PlanTest, RefusesValuesThatNothingTakes) {
 }
 
 // "direction:both" looks like an axis in names, and is none of this value.
-TEST_F(PlanTest, SaysThatAPartOfNamesIsChosenByTheFilter) {
+TEST_F(PlanTest, PointsToTheFilterForPartsOfNames) {
   Scenario out = Alone("Even");
   out.name = "Copy/Rate/direction:both";
   Scenario gelu = Alone("Work");
@@ -217,7 +217,7 @@ TEST_F(PlanTest, SaysThatAPartOfNamesIsChosenByTheFilter) {
       << text;
 }
 
-TEST_F(PlanTest, RefusesAnAxisThatNothingHas) {
+TEST_F(PlanTest, RefusesAnUnknownAxis) {
   Plan plan = With({{"cuont", "1"}});
   plan.Add(PairOf("Talk", "Work"));
   EXPECT_EQ(TextOf([&] { plan.RequireKnownAxes(); }),
@@ -225,7 +225,7 @@ TEST_F(PlanTest, RefusesAnAxisThatNothingHas) {
             "count");
 }
 
-TEST_F(PlanTest, KnowsAxesOfWhatHasNoScenario) {
+TEST_F(PlanTest, KnowsTheAxesOfWorkloadsWithoutAScenario) {
   Plan plan = With({{"blocks", "1"}});
   plan.Know({IntegerAxis("blocks", "", 1, 100, "8")});
   EXPECT_NO_THROW(plan.RequireKnownAxes());
@@ -273,7 +273,7 @@ TEST_F(PlanReportTest, MaySetCountersOfTheTable) {
   EXPECT_EQ(Report("furlongs"), 7);
 }
 
-TEST_F(PlanReportTest, MaySetNoOthers) {
+TEST_F(PlanReportTest, MaySetNoUndefinedCounters) {
   try {
     Report("furlongs");
     FAIL() << "a counter that nobody defines was taken";
@@ -305,7 +305,7 @@ class SelectTest : public PlanTest {
   Plan plan_ = With({});
 };
 
-TEST_F(SelectTest, TakesWhatAnExpressionFinds) {
+TEST_F(SelectTest, SelectsTheNamesThatAnExpressionMatches) {
   EXPECT_EQ(Selected("."), Names(plan_));
   EXPECT_EQ(Selected("Even|count:4"),
             (std::vector<std::string>{"Compute/Work/count:4/cache:cold",
@@ -313,14 +313,14 @@ TEST_F(SelectTest, TakesWhatAnExpressionFinds) {
   EXPECT_EQ(Selected("-Work"), std::vector<std::string>{"Compute/Even/count:2/cache:cold"});
 }
 
-TEST_F(SelectTest, SaysOnceWhyWhatItNamesCannotRun) {
+TEST_F(SelectTest, GivesTheReasonOnceForSelectedRowsThatCannotRun) {
   EXPECT_EQ(
       Select(plan_, "Comm").unavailable,
       std::vector<std::string>{"not available: Comm/Lost and 1 more: Lost needs at least 2 GPUs"});
   EXPECT_TRUE(Select(plan_, "Compute").unavailable.empty());
 }
 
-TEST_F(SelectTest, RefusesWhatSelectsNothing) {
+TEST_F(SelectTest, RefusesAFilterThatSelectsNothing) {
   EXPECT_EQ(RefusalOf("Comm/Lost"),
             "no benchmark matches --benchmark_filter=Comm/Lost; not available: Comm/Lost: Lost "
             "needs at least 2 GPUs");
@@ -331,7 +331,7 @@ TEST_F(SelectTest, RefusesWhatSelectsNothing) {
   EXPECT_NO_THROW(RequireSomething(plan_, Select(plan_, "Work"), "Work"));
 }
 
-TEST_F(SelectTest, SaysThatAPlusMustBeEscapedWhereItIsMeantAsItself) {
+TEST_F(SelectTest, SaysThatALiteralPlusMustBeEscaped) {
   const std::string says = "no benchmark matches --benchmark_filter=";
   const std::string how = "; its + repeats what is before it; write --benchmark_filter=";
   plan_.Add(PairOf("Talk", "Work"));

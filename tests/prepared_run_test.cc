@@ -32,7 +32,7 @@ TEST_P(PreparedRunTest, ALaneOpensAtItsFirstStepAndClosesAfterItsLast) {
 }
 
 // What a lane's times cost is not in the total of a run that reads none.
-TEST_P(PreparedRunTest, OnlyTimedLanesTakeTheirBeginAndEnd) {
+TEST_P(PreparedRunTest, OnlyTimedLanesRecordTheirBeginAndEnd) {
   const std::size_t a = AddLane("a");
   const std::size_t b = AddLane("b");
   const std::size_t first = schedule().Add(a, Fake("1"));
@@ -112,7 +112,7 @@ TEST_P(PreparedRunTest, AWaitOnItsOwnLaneCostsNoEvent) {
 }
 
 // Its stream, its events and its work are that rank's.
-TEST_P(PreparedRunTest, ALaneOfAnotherRankTakesNothingHere) {
+TEST_P(PreparedRunTest, ALaneOfAnotherRankUsesNoResourcesHere) {
   run_.timed = Timed::kSteps;
   const std::size_t other = schedule().AddLane({.name = "other", .rank = 1});
   const std::size_t own = schedule().AddLane({.name = "own", .rank = 0});
@@ -134,7 +134,7 @@ TEST_P(PreparedRunTest, ALaneOfAnotherRankTakesNothingHere) {
 }
 
 // The lane's events tell of the first step's begin and the last step's end.
-TEST_P(PreparedRunTest, TimingEachStepCostsOnlyWhatTheLanesEventsDoNotTell) {
+TEST_P(PreparedRunTest, TimingEachStepReusesTheLanesEvents) {
   const std::size_t a = AddLane("a");
   const std::size_t b = AddLane("b");
   run_.timed = Timed::kSteps;
@@ -180,7 +180,7 @@ TEST_P(PreparedRunTest, FollowersAreHeldBehindTheStartAndTheLeaderIsNot) {
                        "D waits for A", "D waits for B", "D waits for C"}));
 }
 
-TEST_P(PreparedRunTest, WithoutALeaderNobodyIsHeld) {
+TEST_P(PreparedRunTest, WithoutALeaderNoLaneIsHeld) {
   for (const char* lane : {"a", "b"}) schedule().Add(AddLane(lane), Fake(lane));
   Prepare();
   Run(1, [&](Stream& /*stream*/) { FAIL() << "held"; });

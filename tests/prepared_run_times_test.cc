@@ -31,7 +31,7 @@ TEST_P(PreparedRunTest, LanesRunSideBySide) {
   }
 }
 
-TEST_P(PreparedRunTest, AStepStartsWhenAllHaveEndedThatItWaitsFor) {
+TEST_P(PreparedRunTest, AStepStartsWhenAllItsPrerequisitesHaveEnded) {
   run_.timed = Timed::kSteps;
   const std::size_t a = AddLane("a");
   const std::size_t b = AddLane("b");
@@ -48,7 +48,7 @@ TEST_P(PreparedRunTest, AStepStartsWhenAllHaveEndedThatItWaitsFor) {
   EXPECT_GE(LaneTimes(c).end_ms, 2 * kDelay_ms);
 }
 
-TEST_P(PreparedRunTest, EachStepIsTimedApart) {
+TEST_P(PreparedRunTest, EachStepIsTimedSeparately) {
   run_.timed = Timed::kSteps;
   const std::size_t a = AddLane("a");
   const std::size_t b = AddLane("b");
@@ -68,7 +68,7 @@ TEST_P(PreparedRunTest, EachStepIsTimedApart) {
   EXPECT_LT(StepTimes(third).own_ms(), kDelay_ms);
 }
 
-TEST_P(PreparedRunTest, TimesAreOfOneOfTheBatch) {
+TEST_P(PreparedRunTest, TimesAreDividedByTheBatchSize) {
   constexpr int kTimes = 5;
   run_.timed = Timed::kSteps;
   const std::size_t lane = AddLane("a");
@@ -86,7 +86,7 @@ TEST_P(PreparedRunTest, TimesAreOfOneOfTheBatch) {
   EXPECT_DOUBLE_EQ(StepTimes(second).end_ms, LaneTimes(lane).end_ms);
 }
 
-TEST_P(PreparedRunTest, TheHostsTimeIsOfEachLaneAndOfOneOfTheBatch) {
+TEST_P(PreparedRunTest, EnqueueTimesArePerLaneAndDividedByTheBatchSize) {
   constexpr int kTimes = 3;
   const auto sleep = [](Stream&) { std::this_thread::sleep_for(kDelay); };
   const std::size_t a = AddLane("a");
@@ -107,7 +107,7 @@ TEST_P(PreparedRunTest, TheHostsTimeIsOfEachLaneAndOfOneOfTheBatch) {
 
 // ---- Where the host waits
 
-TEST_P(PreparedRunTest, OnlyRunsWithoutWaitsOfTheHostMayStandBehindAGate) {
+TEST_P(PreparedRunTest, OnlyRunsWithoutHostWaitsMayBeGated) {
   const std::size_t lane = AddLane("a");
   const std::size_t first = schedule().Add(lane, Fake("1"));
   EXPECT_FALSE(Prepare().needs_open_gate());
@@ -126,7 +126,7 @@ TEST_P(PreparedRunTest, WorkOnAHostThreadNeedsAnOpenGate) {
   EXPECT_TRUE(Prepare().needs_open_gate());
 }
 
-TEST_P(PreparedRunTest, AHostWaitHoldsUpWhatIsEnqueuedLaterAndIsNotTheHostsTime) {
+TEST_P(PreparedRunTest, AHostWaitDelaysLaterWorkAndIsNotEnqueueTime) {
   const std::size_t a = AddLane("a");
   const std::size_t b = AddLane("b");
   const std::size_t first = schedule().Add(a, Delay("1"));
@@ -188,7 +188,7 @@ TEST_P(PreparedRunTest, ARunEndsWhenItsHostThreadsHaveEnded) {
   EXPECT_EQ(host_log_, Log{"make ends"});
 }
 
-TEST_P(PreparedRunTest, AHostThreadsFailureIsTheRuns) {
+TEST_P(PreparedRunTest, AFailureOfAHostThreadFailsTheRun) {
   schedule().Add(AddLane("host", true), Fake("make", [](Stream& stream) {
                    stream.host()->Enqueue([] { throw Error("no more data"); });
                  }));
@@ -252,7 +252,7 @@ TEST_P(PreparedRunTest, AWaitForALaneEndsWhenALinkBreaks) {
 }
 
 // A wait gives up only after a look that began after its deadline.
-TEST_P(PreparedRunTest, WorkThatEndsWhileALinkIsLookedAtIsNotLate) {
+TEST_P(PreparedRunTest, WorkThatEndsDuringALinkCheckIsNotLate) {
   const std::size_t lane = AddLane("a");
   schedule().Add(lane, Delay("slow", 80ms));
   Prepare().EnqueueOnce();

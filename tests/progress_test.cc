@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-TEST(ProgressTest, OmitsWhatIsNotSet) { EXPECT_EQ(Progress(0, 1).Where(), "between benchmarks"); }
+TEST(ProgressTest, OmitsUnsetFields) { EXPECT_EQ(Progress(0, 1).Where(), "between benchmarks"); }
 
 TEST(ProgressTest, NamesRankBenchmarkSampleRunAndPhase) {
   Progress progress(1, 4);

@@ -42,7 +42,7 @@ class RanksTest : public testing::Test {
   bool is_last() { return rank() == size() - 1; }
 };
 
-TEST_F(RanksTest, KnowTheirNumbers) {
+TEST_F(RanksTest, KnowTheirRankAndSize) {
   EXPECT_GE(rank(), 0);
   EXPECT_LT(rank(), size());
   EXPECT_EQ(ranks().is_root(), rank() == 0);
@@ -84,7 +84,7 @@ TEST_F(RanksTest, GatherHasEveryTextInOrder) {
   for (int i = 0; i < size(); ++i) EXPECT_EQ(texts[i], "from " + Number(i));
 }
 
-TEST_F(RanksTest, GatherCutsLongTextsAndKeepsEmptyOnes) {
+TEST_F(RanksTest, GatherTruncatesLongTextsAndKeepsEmptyOnes) {
   const auto texts = ranks().Gather(rank() == 0 ? std::string(10'000, 'x') : "", "the test");
   EXPECT_EQ(texts[0], std::string(Ranks::kTextBytes - 1, 'x'));
   for (int i = 1; i < size(); ++i) EXPECT_EQ(texts[i], "");
@@ -311,7 +311,7 @@ TEST_F(RanksTest, ClockOffsetsBetweenMachinesAreMeasured) {
 }
 
 // The offset is rank 0's time less the middle of the exchange.
-TEST_F(RanksTest, AClockOffsetDoesNotContainTheJourney) {
+TEST_F(RanksTest, AClockOffsetExcludesTheTravelTime) {
   const auto far_away_ms = [&] {
     if (rank() > 0) return NowMs();
     std::this_thread::sleep_for(20ms);
@@ -323,7 +323,7 @@ TEST_F(RanksTest, AClockOffsetDoesNotContainTheJourney) {
 }
 
 // Few journeys are quick. All others are long, and only on the way there.
-TEST_F(RanksTest, AClockOffsetIsThatOfTheQuickestExchange) {
+TEST_F(RanksTest, AClockOffsetComesFromTheFastestExchange) {
   int asked = 0;
   const auto mostly_late_ms = [&] {
     if (rank() == 0 && asked++ % 20 >= 5) std::this_thread::sleep_for(60ms);

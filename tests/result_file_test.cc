@@ -76,7 +76,7 @@ TEST_F(ResultFileTest, OverwritesALongerEnding) {
   EXPECT_EQ(Read(partial_), "ab!");
 }
 
-TEST_F(ResultFileTest, AppearsWholeAtTheEnd) {
+TEST_F(ResultFileTest, AppearsCompleteAtTheEnd) {
   ResultFile file(path_);
   file.Append("{[", "]}\n");
   EXPECT_FALSE(fs::exists(path_));
@@ -101,7 +101,7 @@ TEST_F(ResultFileTest, KeepsAnEarlierResultUntilTheEnd) {
 }
 
 // Renamed first, a crash of the machine could leave an empty file in the earlier one's place.
-TEST_F(ResultFileTest, IsOnTheDiskBeforeItTakesTheEarlierOnesPlace) {
+TEST_F(ResultFileTest, IsFlushedBeforeItReplacesAnEarlierResult) {
   std::ofstream(path_) << "earlier";
   ResultFile file(path_);
   std::vector<std::pair<std::string, std::string>> there;  // the earlier file and the new one
@@ -115,7 +115,7 @@ TEST_F(ResultFileTest, IsOnTheDiskBeforeItTakesTheEarlierOnesPlace) {
   EXPECT_EQ(Read(path_), "new");
 }
 
-TEST_F(ResultFileTest, KeepsAnEarlierResultWhereItCannotBeFlushed) {
+TEST_F(ResultFileTest, KeepsAnEarlierResultIfItCannotBeFlushed) {
   std::ofstream(path_) << "earlier";
   ResultFile file(path_);
   file.Append("new", "");

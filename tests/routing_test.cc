@@ -88,7 +88,7 @@ TEST(Routing, PiecesAreTheRowsOfEachExpert) {
   }
 }
 
-TEST(Routing, BlocksAreAsLargeAsTheLargestNeedsInSixteens) {
+TEST(Routing, BlocksHaveTheLargestSizeRoundedUpToSixteen) {
   // All copies of a micro-batch of 15 tokens go to rank 2.
   EXPECT_EQ(Routing(Shapes()[2]).block_rows(), 16);
   EXPECT_EQ(Routing({.ranks = 2, .tokens = 34, .experts = 2, .topk = 2}).block_rows(), 48);
@@ -112,7 +112,7 @@ TEST(Routing, SkewSendsThatShareOfTheTokensToTheLastExpert) {
   }
 }
 
-TEST(Routing, IsTheSameWheneverItIsMade) {
+TEST(Routing, IsDeterministic) {
   const RoutingShape shape = Shapes()[1];
   const Routing one(shape);
   const Routing other(shape);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kName = "Overlap/AllToAll+Gemm/bytes:67108864/grid:16x16/cache:cold";
 
-TEST(Row, IsTakenFromARun) {
+TEST(Row, IsConvertedFromARun) {
   GoogleRun run = Measured(kName);
   run.report_label = "a finding";
   const Row row = MakeRow(run);
@@ -35,7 +35,7 @@ TEST(Row, HasItsTimeInMillisecondsWhateverTheUnit) {
   }
 }
 
-TEST(Row, HasTheStateOfItsCounterWhichIsNoCounterOfTheRow) {
+TEST(Row, TakesItsStateFromACounterThatItDrops) {
   for (const RowState state : {RowState::kOk, RowState::kSerialized, RowState::kInvalid}) {
     const Row row = MakeRow(InState(Measured(kName), state, "a finding"));
     EXPECT_EQ(row.state, state);
@@ -45,7 +45,7 @@ TEST(Row, HasTheStateOfItsCounterWhichIsNoCounterOfTheRow) {
   }
 }
 
-TEST(Row, OfAFailedRunIsAnErrorForThatReason) {
+TEST(Row, IsAnErrorWithTheReasonOfAFailedRun) {
   const Row row = MakeRow(Failed(InState(Measured(kName), RowState::kOk, ""), "wrong result"));
   EXPECT_EQ(row.state, RowState::kError);
   EXPECT_EQ(row.reason, "wrong result");
@@ -70,14 +70,14 @@ TEST(Split, LeavesANameWithoutAxesWhole) {
   EXPECT_EQ(Split("Overlap/AllToAll+Gemm").axes, "");
 }
 
-TEST(AxisValue, IsFoundByTheAxisWholeName) {
+TEST(AxisValue, IsFoundByTheWholeNameOfTheAxis) {
   EXPECT_EQ(AxisValue(kName, "grid"), "16x16");
   EXPECT_EQ(AxisValue(kName, "cache"), "cold");
   EXPECT_EQ(AxisValue(kName, "place"), "");
   EXPECT_EQ(AxisValue("Compute/StreamKernel/array_bytes:8/blocks:4", "bytes"), "");
 }
 
-TEST(WithoutAxis, TakesOneAxisOut) {
+TEST(WithoutAxis, RemovesOneAxis) {
   const std::string axes = Split(kName).axes;
   EXPECT_EQ(WithoutAxis(axes, "bytes"), "/grid:16x16/cache:cold");
   EXPECT_EQ(WithoutAxis(axes, "grid"), "/bytes:67108864/cache:cold");
@@ -85,7 +85,7 @@ TEST(WithoutAxis, TakesOneAxisOut) {
   EXPECT_EQ(WithoutAxis(axes, "place"), axes);
 }
 
-TEST(ReadableAxes, ShortensWholeSizesOfBytesAlone) {
+TEST(ReadableAxes, ShortensOnlyWholeByteSizes) {
   EXPECT_EQ(ReadableAxes("/bytes:67108864/grid:16x16"), "bytes:64M grid:16x16");
   EXPECT_EQ(ReadableAxes("/array_bytes:2147483648/blocks:1024"), "array_bytes:2G blocks:1024");
   EXPECT_EQ(ReadableAxes("/bytes:1536"), "bytes:1536");

@@ -136,7 +136,7 @@ TEST_P(RowTraceTest, TwoStreamsAreHalfBothAndHalfComputation) {
   EXPECT_NEAR(Sum(shares, kCauses), shares.at("idle_pct"), 1e-9);
 }
 
-TEST_P(RowTraceTest, OneStreamIsOneAfterTheOther) {
+TEST_P(RowTraceTest, OneStreamRunsOneAfterTheOther) {
   const Shares shares =
       PairOn(1, 6, {{"only_comp_pct", 200.0 / 3}, {"only_comm_pct", 100.0 / 3}, {"idle_pct", 0}});
   EXPECT_EQ(shares.at("comp_comm_pct"), 0);
@@ -144,7 +144,7 @@ TEST_P(RowTraceTest, OneStreamIsOneAfterTheOther) {
 }
 
 // The host takes 20 ms to enqueue a delay of 20 ms, and another 20 ms for a second one.
-TEST_P(RowTraceTest, WhatTheHostHasNotEnqueuedIsIdleForThatCause) {
+TEST_P(RowTraceTest, ALateHostIsTheCauseOfIdleTime) {
   const auto delay = Delay("delay", WorkClass::kCompute, 20000us);
   const auto made = delay->make();
   Behaviour slow;
@@ -181,7 +181,7 @@ TEST_P(RowTraceTest, BehindAGateASampleBeginsWhenItOpens) {
 }
 
 // Twenty times over. Every step is found.
-TEST_P(RowTraceTest, AStreamingRunIsRecordedAsOftenAsItIsEnqueued) {
+TEST_P(RowTraceTest, AStreamingRunIsRecordedOncePerRepetition) {
   Run run{.name = "streaming"};
   const auto lane = run.schedule.AddLane({"lane"});
   run.schedule.Add(lane, Delay("first", WorkClass::kCompute, 100us));
@@ -287,7 +287,7 @@ struct DrawnSchedule {
   long draws = 0;
 };
 
-TEST_P(RowTraceTest, WhatIsRecordedIsWhatWasEnqueued) {
+TEST_P(RowTraceTest, RecordsMatchEnqueuedWork) {
   for (std::uint32_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const DrawnSchedule drawn(
@@ -382,21 +382,21 @@ class FaultTest : public testing::Test {
   RowTrace trace_{.row = "Family/Row", .run = {.name = "run"}};
 };
 
-TEST_F(FaultTest, OfGoodRecordsIsNone) { EXPECT_EQ(Fault(), ""); }
+TEST_F(FaultTest, AcceptsGoodRecords) { EXPECT_EQ(Fault(), ""); }
 
-TEST_F(FaultTest, LostRecords) { EXPECT_EQ(Fault(3), "3 records were lost"); }
+TEST_F(FaultTest, RejectsLostRecords) { EXPECT_EQ(Fault(3), "3 records were lost"); }
 
-TEST_F(FaultTest, AnEndBeforeItsBegin) {
+TEST_F(FaultTest, RejectsAnEndBeforeItsBegin) {
   second().end_ms = 2.5;
   EXPECT_EQ(Fault(), "kernel of step 'second' ended before it began");
 }
 
-TEST_F(FaultTest, ABeginBeforeItsCall) {
+TEST_F(FaultTest, RejectsABeginBeforeItsCall) {
   second().call_ms = 3.5;
   EXPECT_EQ(Fault(), "kernel of step 'second' began before it was enqueued");
 }
 
-TEST_F(FaultTest, TwoAtATimeOnOneStream) {
+TEST_F(FaultTest, RejectsOverlappingRecordsOnOneStream) {
   first().end_ms = 3.002;
   EXPECT_EQ(Fault(),
             "kernel of step 'second' began before kernel of step 'first' had ended, on one stream");
@@ -407,21 +407,21 @@ TEST_F(FaultTest, TwoAtATimeOnOneStream) {
   EXPECT_EQ(Fault(), "");
 }
 
-TEST_F(FaultTest, ALongOneThatASecondAndAThirdMeet) {
+TEST_F(FaultTest, RejectsTwoRecordsInsideALongOne) {
   first().end_ms = 9;
   first().correlation = second().correlation = 7;
   At(2) = {.mark = 2, .correlation = 8, .call_ms = 1, .begin_ms = 5, .end_ms = 6};
   EXPECT_NE(Fault(), "");
 }
 
-TEST_F(FaultTest, AStepWithoutARecord) {
+TEST_F(FaultTest, RejectsAStepWithoutARecord) {
   second().mark = 1;
   EXPECT_EQ(Fault(), "step 'second' has no record");
   trace_.run.as_graph = true;
   EXPECT_EQ(Fault(), "");
 }
 
-TEST_F(FaultTest, AStepThatOnlyWaited) {
+TEST_F(FaultTest, RejectsAStepThatOnlyWaited) {
   second().kind = ActivityKind::kWait;
   EXPECT_EQ(Fault(), "step 'second' has no record");
 }

@@ -170,7 +170,7 @@ TEST_F(RunReporterTest, AnAggregateHasNeitherStateNorLabel) {
   for (const char* member : {"state", "reason", "label"}) EXPECT_FALSE(row.Has(member)) << member;
 }
 
-TEST_F(RunReporterTest, OtherRanksWriteAndShowNothing) {
+TEST_F(RunReporterTest, OtherRanksNeitherWriteNorPrint) {
   RunReporter& reporter = Start(ConsoleFormat::kJson, false, 1);
   reporter.ReportRuns({Measured("Race/Horse")});
   reporter.Finalize();
@@ -226,7 +226,7 @@ TEST_F(RunReporterTest, JsonOnTheConsoleIsClosedToo) {
 
 // ---- The console
 
-TEST_F(RunReporterTest, ARowShowsWhatItsFamilyShowsFirst) {
+TEST_F(RunReporterTest, ARowShowsTheLeadCountersOfItsFamily) {
   GoogleRun run = Measured("Race/Horse/laps:2");
   run.counters["cv"] = 0.5;
   run.counters["GBps"] = 312.44;
@@ -255,7 +255,7 @@ TEST_F(RunReporterTest, ARowShowsItsStateAndReason) {
             "[1/7] Race/Horse\n        ERROR: it fell\n");
 }
 
-TEST_F(RunReporterTest, TheSlowestRankIsNamedWhereItIsKnown) {
+TEST_F(RunReporterTest, TheSlowestRankIsNamedIfKnown) {
   GoogleRun run = Measured("Race/Horse");
   run.counters["slowest_rank"] = 3;
   EXPECT_NE(Shown(run).find("distance 12.00, slowest rank 3\n"), std::string::npos);
@@ -276,7 +276,7 @@ TEST_F(RunReporterTest, RepetitionsAreCountedBelowTheirName) {
   EXPECT_NE(output_.Text().find("7 benchmarks, 2 repetitions each; "), std::string::npos);
 }
 
-TEST_F(RunReporterTest, ACounterWithAnIntervalShowsHowCertainItIs) {
+TEST_F(RunReporterTest, ACounterShowsItsInterval) {
   GoogleRun run = Measured("Race/Horse");
   run.counters["furlongs_low"] = 11.93;
   run.counters["furlongs_high"] = 12.07;
@@ -295,7 +295,7 @@ TEST_F(RunReporterTest, NoisyRowsAreCountedAtTheEnd) {
       << output_.Text();
 }
 
-TEST_F(RunReporterTest, TimesAreShownInTheUnitThatIsAskedFor) {
+TEST_F(RunReporterTest, TimesAreShownInTheRequestedUnit) {
   console_.unit = {"us"};
   EXPECT_EQ(Shown(Measured("Walk/Horse")), "[1/7] Walk/Horse\n        4000 us\n");
 }
@@ -318,7 +318,7 @@ TEST_F(RunReporterTest, ATerminalBreaksNamesAndTextsAndHasColours) {
       << shown;
 }
 
-TEST_F(RunReporterTest, ATerminalShowsTheRowThatRuns) {
+TEST_F(RunReporterTest, ATerminalShowsTheRunningRow) {
   console_.screen = {.columns = 40, .is_terminal = true, .has_colour = false};
   console_.planned = 2;
   RunReporter& reporter = Start(ConsoleFormat::kText, false);
@@ -436,14 +436,14 @@ TEST_F(MeasuredRowTest, HasTheRemarkOfItsReport) {
   EXPECT_EQ(invalid.At("valid").number, 0);
 }
 
-TEST_F(MeasuredRowTest, IsInvalidWhereAKnobHadNoEffect) {
+TEST_F(MeasuredRowTest, IsInvalidIfAKnobHadNoEffect) {
   slow_.knob_fault = "sm_target:8 changed no grid";
   remark_ = Remark::Finding("a finding");
   EXPECT_EQ(Run().At("reason").text, "sm_target:8 changed no grid");
   EXPECT_EQ(Run().At("state").text, "invalid");
 }
 
-TEST_F(MeasuredRowTest, IsAnErrorWhereItsResultIsWrong) {
+TEST_F(MeasuredRowTest, IsAnErrorIfItsResultIsWrong) {
   slow_.fault = [] { return "element 3 is 1, expected 2"; };
   const Json row = Run();
   EXPECT_EQ(row.At("state").text, "error");
@@ -452,7 +452,7 @@ TEST_F(MeasuredRowTest, IsAnErrorWhereItsResultIsWrong) {
   EXPECT_FALSE(row.Has("furlongs"));
 }
 
-TEST_F(MeasuredRowTest, HasItsTimesInTheUnitThatIsAskedFor) {
+TEST_F(MeasuredRowTest, HasItsTimesInTheRequestedUnit) {
   const struct {
     const char* unit;
     double in_ms;

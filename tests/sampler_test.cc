@@ -102,13 +102,13 @@ class SamplerTest : public RanksOnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(SamplerTest);
 
-TEST_P(SamplerTest, AGatedRunHasTheHostsTimeBesideItsOwn) {
+TEST_P(SamplerTest, AGatedRunReportsItsEnqueueTimeSeparately) {
   const Sample sample = Take(RunOf({&slow_}, true), kGate);
   EXPECT_LT(sample.total_ms, kShort_ms);
   EXPECT_GE(sample.enqueue_ms[0], kLong_ms);
 }
 
-TEST_P(SamplerTest, AnUngatedRunContainsTheHostsTime) {
+TEST_P(SamplerTest, AnUngatedRunIncludesItsEnqueueTime) {
   const Sample sample = Take(RunOf({&slow_}, false), kGate);
   EXPECT_GE(sample.total_ms, kLong_ms);
   EXPECT_GE(sample.enqueue_ms[0], kLong_ms);
@@ -118,7 +118,7 @@ TEST_P(SamplerTest, WithoutAGateAllRunsAreUngated) {
   EXPECT_GE(Take(RunOf({&slow_}, true), kNoGate).total_ms, kLong_ms);
 }
 
-TEST_P(SamplerTest, ARunForWhichTheHostWaitsIsUngated) {
+TEST_P(SamplerTest, ARunWithHostWaitsIsUngated) {
   Behaviour waiting = slow_;
   waiting.enqueue_waits = true;
   EXPECT_GE(Take(RunOf({&waiting}, true), kGate).total_ms, kLong_ms);
@@ -127,7 +127,7 @@ TEST_P(SamplerTest, ARunForWhichTheHostWaitsIsUngated) {
   EXPECT_GE(Take(run, kGate).total_ms, kLong_ms);
 }
 
-TEST_P(SamplerTest, EachLaneHasItsOwnTimeOfTheHost) {
+TEST_P(SamplerTest, EachLaneHasItsOwnEnqueueTime) {
   for (const bool gated : {true, false}) {
     const Sample sample = Take(RunOf({&quick_, &slow_}, gated), kGate);
     EXPECT_LT(sample.enqueue_ms[0], kShort_ms);
@@ -135,7 +135,7 @@ TEST_P(SamplerTest, EachLaneHasItsOwnTimeOfTheHost) {
   }
 }
 
-TEST_P(SamplerTest, TheSlowestRanksTimeOfTheHostCounts) {
+TEST_P(SamplerTest, TheSlowestRanksEnqueueTimeCounts) {
   Behaviour slow_on_one;
   slow_on_one.enqueue = [](Stream&) {
     if (OnLastRank()) std::this_thread::sleep_for(kLong);
@@ -198,7 +198,7 @@ TEST_P(SamplerTest, TheSkewIsBetweenTheFirstAndTheLastStart) {
 }
 
 // Five in a row take five times as long in all.
-TEST_P(SamplerTest, TimesAreOfOneOfTheBatch) {
+TEST_P(SamplerTest, TimesAreDividedByTheBatchSize) {
   constexpr int kBatch = 5;
   for (const bool gated : {true, false}) {
     const Sample sample = Take(RunOf({&slow_}, gated), {true, false, kBatch});
@@ -210,7 +210,7 @@ TEST_P(SamplerTest, TimesAreOfOneOfTheBatch) {
   }
 }
 
-TEST_P(SamplerTest, ALanesAndAStepsTimeAreOfOneOfTheBatch) {
+TEST_P(SamplerTest, TimesOfLanesAndStepsAreDividedByTheBatchSize) {
   constexpr int kBatch = 5;
   Run run = DelayedRun(kLong);
   run.timed = Timed::kSteps;
@@ -222,7 +222,7 @@ TEST_P(SamplerTest, ALanesAndAStepsTimeAreOfOneOfTheBatch) {
 }
 
 // Nothing is started before all ranks are there.
-TEST_P(SamplerTest, AnUngatedRunDoesNotContainALateRank) {
+TEST_P(SamplerTest, AnUngatedRunExcludesTheWaitForALateRank) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
   Sampler sampler(machine(), kGate);
   PreparedRun& run = Prepare(RunOf({&quick_}, false));
@@ -230,7 +230,7 @@ TEST_P(SamplerTest, AnUngatedRunDoesNotContainALateRank) {
   EXPECT_LT(sampler.Take(run).total_ms, kShort_ms);
 }
 
-TEST_P(SamplerTest, ASampleContainsItsHostThreads) {
+TEST_P(SamplerTest, ASampleIncludesItsHostThreads) {
   Behaviour making;
   making.enqueue = [](Stream& stream) {
     stream.host()->Enqueue([] { std::this_thread::sleep_for(kLong); });
@@ -245,7 +245,7 @@ TEST_P(SamplerTest, ASampleContainsItsHostThreads) {
 }
 
 // The cache is flushed before every other sample, but emptiness needs no cache.
-TEST_P(SamplerTest, AnEmptySampleHasTheSameLanesAndTakesNextToNothing) {
+TEST_P(SamplerTest, AnEmptySampleHasTheSameLanesAndTakesAlmostNoTime) {
   Run run = RunOf({&slow_, &slow_}, true);
   run.schedule.AddLane({.name = "worker", .on_host = true});
   run.schedule = run.schedule.WithoutSteps();

@@ -42,7 +42,7 @@ TEST(BandwidthReport, OneDirectionHasItsRate) {
   EXPECT_DOUBLE_EQ(in.Report({{"HostToDevice", Took(2)}}).counters.at("GBps"), 4);
 }
 
-TEST(SequentialReport, HasTheRateOfWhatIsCopied) {
+TEST(SequentialReport, HasTheRateOfTheCopies) {
   ScenarioReport sequential("Copy/Sequential", {{"elements", "64"}});
   sequential.Costs("in", CopyOf(4e6));
   sequential.Costs("out", CopyOf(4e6));
@@ -107,21 +107,21 @@ TEST(PipelinedReport, ComparesWithTheSequentialFormAndTheBound) {
                        {"duplex_bound_ms", 5}});
 }
 
-TEST(PipelinedReport, SaysThatCopiesThatDoNotDisturbEachOtherAreNotTheReason) {
+TEST(PipelinedReport, BlamesTheRestIfCopiesDoNotContend) {
   EXPECT_EQ(Pipeline(4).Report(5.5).reason,
             "over the bound: 0.0 % copies in both directions at once, 10.0 % the rest");
 }
 
 // In two parts of 2, 0 and 2, at best 6. The second comes in while the first goes out: both take 3,
 // and all is done at 7.
-TEST(PipelinedReport, SaysHowMuchOfTheLossIsTheOtherDirections) {
+TEST(PipelinedReport, SplitsTheLossBetweenDuplexCopiesAndTheRest) {
   const Reported row = Pipeline(2).Report({4, 0, 4}, {1.5, 1.5}, 7.5);
   EXPECT_DOUBLE_EQ(row.counters.at("bound_ms"), 6);
   EXPECT_DOUBLE_EQ(row.counters.at("duplex_bound_ms"), 7);
   EXPECT_EQ(row.reason, "over the bound: 16.7 % copies in both directions at once, 8.3 % the rest");
 }
 
-TEST(PipelinedReport, AResultThatIsNotTheSequentialOnesIsAFault) {
+TEST(PipelinedReport, AResultUnlikeTheSequentialOneIsAFault) {
   Pipeline pipeline(4);
   pipeline.LeavesAnotherResult();
   const Reported row = pipeline.Report(5);
@@ -136,7 +136,7 @@ TEST(PipelinedReport, SaysThatPageableMemoryDoesNotOverlap) {
   EXPECT_EQ(row.reason, "no overlap: the host waits in every copy of pageable memory");
 }
 
-TEST(PipelinedReport, OfOnePartHasNothingToExplain) {
+TEST(PipelinedReport, ExplainsNothingForOnePart) {
   const Reported row = Pipeline(1, "pageable").Report(8);
   EXPECT_EQ(row.reason, "");
   EXPECT_DOUBLE_EQ(row.counters.at("pct_of_bound"), 100);
@@ -150,25 +150,27 @@ double DuplexBound_ms(const StageTimes& stages, const Slowdowns& slowdowns, int 
   return Pipeline(parts).Report(stages, slowdowns, 1).counters.at("duplex_bound_ms");
 }
 
-TEST(PipelinedBound, OfOnePartIsTheSumOfItsStages) { EXPECT_DOUBLE_EQ(Bound_ms({3, 5, 2}, 1), 10); }
+TEST(PipelinedBound, OnePartTakesTheSumOfItsStages) {
+  EXPECT_DOUBLE_EQ(Bound_ms({3, 5, 2}, 1), 10);
+}
 
 // Parts of 1, 2 and 0.5: the first leaves at 3.5, and then one every 2.
-TEST(PipelinedBound, IsFillAndDrainAndTheSlowestStage) {
+TEST(PipelinedBound, IsFillAndDrainPlusTheSlowestStage) {
   EXPECT_DOUBLE_EQ(Bound_ms({4, 8, 2}, 4), 9.5);
   EXPECT_DOUBLE_EQ(Bound_ms({8, 2, 4}, 4), 9.5);
   EXPECT_DOUBLE_EQ(Bound_ms({2, 4, 8}, 4), 9.5);
 }
 
-TEST(PipelinedBound, OfEqualStagesComesNearAThird) {
+TEST(PipelinedBound, EqualStagesApproachAThird) {
   EXPECT_DOUBLE_EQ(Bound_ms({3, 3, 3}, 3), 5);
   EXPECT_NEAR(Bound_ms({3, 3, 3}, 60), 3.1, 1e-9);
 }
 
-TEST(PipelinedBound, OfOneStageGainsNothing) {
+TEST(PipelinedBound, OneStageGainsNothing) {
   for (const int parts : {1, 2, 16}) EXPECT_DOUBLE_EQ(Bound_ms({0, 8, 0}, parts), 8);
 }
 
-TEST(DuplexBound, OfOnePartIsTheSumOfItsStages) {
+TEST(DuplexBound, OnePartTakesTheSumOfItsStages) {
   EXPECT_DOUBLE_EQ(DuplexBound_ms({3, 5, 2}, {4, 4}, 1), 10);
 }
 
@@ -181,7 +183,7 @@ TEST(DuplexBound, CopiesThatMeetTakeLonger) {
 
 // Parts of 2, 1 and 2. The second comes in alone from 2 to 3, is half done when the first starts
 // out, and needs 2 more beside it, to 5; computed to 6, out to 8.
-TEST(DuplexBound, ACopyIsSlowedOnlyWhileItIsNotAlone) {
+TEST(DuplexBound, ACopyIsSlowedOnlyWhileAnotherRuns) {
   EXPECT_DOUBLE_EQ(DuplexBound_ms({4, 2, 4}, kNone, 2), 7);
   EXPECT_DOUBLE_EQ(DuplexBound_ms({4, 2, 4}, {2, 1}, 2), 8);
 }
@@ -197,14 +199,14 @@ TEST(DuplexBound, CopiesThatNeverMeetTakeNoLonger) {
   EXPECT_DOUBLE_EQ(DuplexBound_ms({2, 6, 2}, {3, 3}, 2), 8);
 }
 
-TEST(DuplexBound, EndsWhereAStageTakesNextToNoTime) {
+TEST(DuplexBound, TerminatesIfAStageTakesAlmostNoTime) {
   constexpr double kNext = 1e-9;
   for (const StageTimes& stages :
        {StageTimes{kNext, 8, kNext}, {8, 0, kNext}, {kNext, 0, 8}, {8, kNext, kNext}})
     EXPECT_NEAR(DuplexBound_ms(stages, {2, 2}, 4), 8, 1e-6);
 }
 
-TEST(DuplexBound, TakesLongerTheMoreTheCopiesHoldEachOtherUp) {
+TEST(DuplexBound, GrowsWithTheSlowdownsOfTheCopies) {
   Pipeline pipeline(8);
   double before_ms = 0;
   for (const double slowdown : {1.0, 1.1, 1.25, 1.5, 2.0, 3.0}) {
@@ -241,7 +243,7 @@ void ForManyPipelines(const Check& check) {
 
 constexpr double kRounding = 1e-12;  // of a sum of some hundred steps, relative
 
-TEST(DuplexBound, IsTheBoundWhereCopiesDoNotHoldEachOtherUp) {
+TEST(DuplexBound, EqualsTheBoundIfCopiesDoNotContend) {
   ForManyPipelines([](Pipeline& pipeline, const StageTimes& stages, const Slowdowns&) {
     const auto counters = pipeline.Report(stages, kNone, 1).counters;
     EXPECT_NEAR(counters.at("duplex_bound_ms") / counters.at("bound_ms"), 1, kRounding);
@@ -279,7 +281,7 @@ class ComputeTransferReport : public testing::Test {
   }
 };
 
-TEST_F(ComputeTransferReport, ComparesWithTheSameInTurn) {
+TEST_F(ComputeTransferReport, ComparesWithTheSequentialForm) {
   const Reported row = Report("events");
   EXPECT_EQ(row.state, RowState::kOk);
   EXPECT_EQ(row.reason, "");
@@ -294,18 +296,18 @@ TEST_F(ComputeTransferReport, ComparesWithTheSameInTurn) {
 // Eight copies of 0.5 on one lane; the second batch cannot come in before the first has gone out.
 // With the transfers in the order in(0) in(1) out(0) in(2) out(1) in(3) out(2) out(3), computing is
 // done beside them, but for the last batch: out(3) waits for it no time at all, since out(2) runs.
-TEST_F(ComputeTransferReport, IsHeldAgainstTheBoundOfItsSchedule) {
+TEST_F(ComputeTransferReport, ReportsThePercentageOfItsSchedulesBound) {
   const Reported row = Report("events");
   EXPECT_DOUBLE_EQ(row.counters.at("bound_ms"), 4);
   EXPECT_DOUBLE_EQ(row.counters.at("pct_of_bound"), 80);
 }
 
-TEST_F(ComputeTransferReport, OnlyATieByTheHostHasACostOfItsOwn) {
+TEST_F(ComputeTransferReport, OnlyATieByTheHostHasASyncCost) {
   EXPECT_FALSE(Report("events").counters.contains("sync_cost_ms"));
   EXPECT_DOUBLE_EQ(Report("host").counters.at("sync_cost_ms"), 1);
 }
 
-TEST_F(ComputeTransferReport, AResultThatIsNotTheSequentialOnesIsAFault) {
+TEST_F(ComputeTransferReport, AResultUnlikeTheSequentialOneIsAFault) {
   const Reported row = Report("events", 4712);
   EXPECT_EQ(row.state, RowState::kInvalid);
   EXPECT_EQ(row.reason, "the result is not that of the sequential run");
@@ -322,7 +324,7 @@ Reported ReportFragmented(const Timing& one, const Timing& fragmented) {
 }
 
 // One copy of 1 ms in 100, for which the host takes 0.5 of the 4 ms.
-TEST(FragmentedReport, TellsWhatAFragmentCosts) {
+TEST(FragmentedReport, ReportsTheCostOfAFragment) {
   const Reported row = ReportFragmented(TookWithHost(1, 0.125), TookWithHost(4, 0.5));
   EXPECT_DOUBLE_EQ(row.counters.at("one_transfer_ms"), 1);
   EXPECT_DOUBLE_EQ(row.counters.at("fragmented_slowdown"), 4);
@@ -331,7 +333,7 @@ TEST(FragmentedReport, TellsWhatAFragmentCosts) {
   EXPECT_DOUBLE_EQ(row.counters.at("GBps"), 1);
 }
 
-TEST(FragmentedReport, SaysWhatBoundsIt) {
+TEST(FragmentedReport, SaysWhetherLatencyOrBandwidthBoundsIt) {
   EXPECT_EQ(ReportFragmented(Took(1), Took(1.4)).reason, "bandwidth-bound");
   EXPECT_EQ(ReportFragmented(Took(1), Took(1.6)).reason, "latency-bound");
 }
@@ -354,7 +356,7 @@ Reported ReportTen(long workers, double make_ms, double supply_ms) {
 
 // Four workers take three turns of 4 ms, and the two batches of the last turn half a millisecond
 // more: 12.5 ms.
-TEST(SupplyReport, ComparesWithWhatItsPartsPredict) {
+TEST(SupplyReport, ComparesWithThePredictionOfItsParts) {
   const Reported row = ReportTen(4, 12, 20);
   EXPECT_EQ(row.state, RowState::kOk);
   ExpectCounters(row, {{"make_ms", 4},
@@ -368,17 +370,17 @@ TEST(SupplyReport, ComparesWithWhatItsPartsPredict) {
                        {"bound_by_workers", 1}});
 }
 
-TEST(SupplyReport, APredictionThatComesTrueHasNoError) {
+TEST(SupplyReport, ACorrectPredictionHasNoError) {
   EXPECT_NEAR(ReportTen(4, 12, 12.5).counters.at("prediction_error_pct"), 0, 1e-9);
   EXPECT_NEAR(ReportTen(0, 40, 42.5).counters.at("prediction_error_pct"), 0, 1e-9);
 }
 
 // The consumer makes its ten batches itself.
-TEST(SupplyReport, WithoutWorkersABatchIsMadeInATurnOfItsOwn) {
+TEST(SupplyReport, WithoutWorkersMakingAndConsumingAlternate) {
   EXPECT_DOUBLE_EQ(ReportTen(0, 40, 45).counters.at("make_ms"), 4);
 }
 
-TEST(SupplyReport, SaysWhatBoundsIt) {
+TEST(SupplyReport, SaysWhetherProducersOrDeviceBoundIt) {
   EXPECT_EQ(ReportTen(4, 12, 12.5).reason, "bound by the producers");
   const Reported row = ReportTen(4, 0.3, 2.6);
   EXPECT_EQ(row.reason, "bound by the device");
@@ -401,27 +403,27 @@ void ExpectBound(const Supply& supply, double bound_ms, bool by_workers) {
   EXPECT_EQ(row.counters.at("bound_by_workers"), by_workers ? 1 : 0) << workers << " workers";
 }
 
-TEST(SupplyBound, WithoutWorkersTakesItsTurns) {
+TEST(SupplyBound, WithoutWorkersMakingAndConsumingAlternate) {
   ExpectBound({4, 1, 0, 8}, 40, true);
   ExpectBound({1, 4, 0, 8}, 40, false);
   ExpectBound({4, 1, 0, 1}, 5, true);
 }
 
 // One makes batches all the time, and the device consumes the last one after it.
-TEST(SupplyBound, OfOneSlowWorkerIsItsTime) { ExpectBound({4, 1, 1, 8}, 33, true); }
+TEST(SupplyBound, OneSlowWorkerIsTheBound) { ExpectBound({4, 1, 1, 8}, 33, true); }
 
 // The device waits for the first batch only.
-TEST(SupplyBound, OfAQuickWorkerIsTheDevices) { ExpectBound({1, 4, 1, 8}, 33, false); }
+TEST(SupplyBound, FastWorkerIsDeviceBound) { ExpectBound({1, 4, 1, 8}, 33, false); }
 
 // And the device consumes the batches of the last turn one by one.
-TEST(SupplyBound, OfManyWorkersTakesTheirTurns) {
+TEST(SupplyBound, SeveralSlowWorkersTakeTurns) {
   ExpectBound({4, 0.5, 2, 8}, 17, true);
   ExpectBound({4, 0.5, 3, 8}, 13, true);  // the third turn has but two batches
   ExpectBound({4, 0.5, 4, 8}, 10, true);
 }
 
 // Eight workers are done in one turn: from there on the device decides.
-TEST(SupplyBound, OfEnoughWorkersIsTheDevices) {
+TEST(SupplyBound, EnoughWorkersAreDeviceBound) {
   ExpectBound({4, 0.5, 8, 8}, 8, false);
   ExpectBound({4, 0.5, 100, 8}, 8, false);
 }
@@ -435,13 +437,13 @@ TEST(SupplyBound, GoesFromStarvingToSaturated) {
 }
 
 // Where making takes as long as consuming, the longer of the two decides.
-TEST(SupplyBound, TurnsWhereMakingTakesAsLongAsConsuming) {
+TEST(SupplyBound, SwitchesSidesWhereMakingTakesAsLongAsConsuming) {
   ExpectBound({2, 2.5, 1, 8}, 22, false);
   ExpectBound({2.5, 2, 1, 8}, 22, true);
 }
 
 // With one batch of room, the worker waits for each batch to be consumed.
-TEST(SupplyBound, CountsThatWorkersAreHeldBack) {
+TEST(SupplyBound, IncludesWorkersWaitingForRoom) {
   ScenarioReport report(
       "Supply/Batches",
       {{"workers", "1"}, {"prefetch", "1"}, {"supply_batches", "3"}, {"batch_bytes", "16"}});
@@ -450,7 +452,7 @@ TEST(SupplyBound, CountsThatWorkersAreHeldBack) {
   EXPECT_DOUBLE_EQ(row.counters.at("bound_ms"), 6);
 }
 
-TEST(SupplyBound, OfOneBatchIsMadeAndConsumed) {
+TEST(SupplyBound, OneBatchIsMadeAndConsumed) {
   for (const long workers : {0, 1, 16}) ExpectBound({4, 1, workers, 1}, 5, true);
 }
 

@@ -35,7 +35,7 @@ TEST(BaselineReport, HasTheRatesOfItsWork) {
   ExpectCounters(row, {{"GBps", 4}, {"TFLOPs", 2}});
 }
 
-TEST(BaselineReport, OfACollectiveHasBothBandwidths) {
+TEST(BaselineReport, CollectivesHaveBothBandwidths) {
   ScenarioReport collective("Comm/AllReduce");
   Cost cost;
   cost.wire_bytes = 8e6;
@@ -55,7 +55,7 @@ Reported ReportMatMul(const std::string& precision, double tiny_ms, double own_m
   return product.Report({{"TinyGemm", Took(tiny_ms)}, {"CublasGemm", Took(own_ms)}});
 }
 
-TEST(MatMulReport, IsHeldAgainstThePeakAndAgainstATinyProduct) {
+TEST(MatMulReport, ComparesWithThePeakAndWithATinyProduct) {
   const double peak_TFLOPs = 132 * 1.98 * 4096 / 1000;
   const Reported row = ReportMatMul("bf16", 0.05, 0.01 * 2);
   EXPECT_DOUBLE_EQ(row.counters.at("TFLOPs"), 100);
@@ -63,7 +63,7 @@ TEST(MatMulReport, IsHeldAgainstThePeakAndAgainstATinyProduct) {
   EXPECT_DOUBLE_EQ(row.counters.at("fixed_cost_share"), 2.5);
 }
 
-TEST(MatMulReport, HasNoShareOfAPeakThatIsNotKnown) {
+TEST(MatMulReport, HasNoPercentageOfAnUnknownPeak) {
   EXPECT_TRUE(ReportMatMul("fp32", 1, 20).counters.contains("pct_of_peak"));
   ScenarioReport on_host("Compute/MatMul",
                          {{"n", "1024"}, {"precision", "bf16"}, {"sm_target", "0"}});
@@ -87,7 +87,7 @@ class FusedReport : public testing::Test {
   ScenarioReport fused_{"Gelu/Fused"};
 };
 
-TEST_F(FusedReport, HasItsShareOfTheCopyAndItsRateAndNoSpeedup) {
+TEST_F(FusedReport, HasPercentageOfCopyAndRateButNoSpeedup) {
   const Reported row = fused_.Report(Measured(2, 2.5));
   EXPECT_EQ(row.state, RowState::kOk);
   EXPECT_EQ(row.reason, "");
@@ -120,7 +120,7 @@ class UnfusedReport : public testing::Test {
   ScenarioReport unfused_{"Softmax/Unfused"};
 };
 
-TEST_F(UnfusedReport, HasItsSpeedupBesideThePredictedOne) {
+TEST_F(UnfusedReport, HasItsMeasuredAndPredictedSpeedup) {
   const Reported row = Report(12.5);
   EXPECT_DOUBLE_EQ(row.counters.at("pct_of_copy"), 16);
   EXPECT_DOUBLE_EQ(row.counters.at("GBps"), 2.56);
@@ -142,7 +142,7 @@ std::size_t CopiedBytes(const std::string& scenario, const Values& values) {
 }
 
 // What rows leave over of the matrix is not copied either; a copy takes whole words.
-TEST(AgainstCopyRuns, OfSoftmaxCopyWhatTheRowsFill) {
+TEST(AgainstCopyRuns, SoftmaxBaselineCopiesOnlyTheFilledRows) {
   for (const auto* scenario :
        {"Softmax/Fused", "Softmax/Unfused", "Softmax/BlockPerRow", "Softmax/TwoPass"}) {
     const auto copied = [&](const char* columns, const char* precision) {
@@ -157,7 +157,7 @@ TEST(AgainstCopyRuns, OfSoftmaxCopyWhatTheRowsFill) {
 }
 
 // One array in and one out; backward, two in and one out.
-TEST(AgainstCopyRuns, OfGeluCopyHalfOfWhatIsMoved) {
+TEST(AgainstCopyRuns, GeluBaselineCopiesHalfTheMovedBytes) {
   const auto copied = [](const char* count, const char* direction, const char* precision) {
     return CopiedBytes("Gelu/Fused",
                        {{"count", count}, {"direction", direction}, {"precision", precision}});
@@ -173,7 +173,7 @@ TEST(AgainstCopyRuns, OfGeluCopyHalfOfWhatIsMoved) {
 
 // Behind the gate the host takes 0.5 ms for 100 launches and the device 0.2 ms; without it both
 // take 0.8 ms. What the host takes there is not asked.
-TEST(EmptyKernelReport, TellsTheHostsCostFromTheDevices) {
+TEST(EmptyKernelReport, SeparatesTheHostsCostFromTheDevices) {
   ScenarioReport empty("Launch/EmptyKernel", {{"launches", "100"}});
   const Reported row =
       empty.Report({{"gated", TookWithHost(0.2, 0.5)}, {"ungated", TookWithHost(0.8, 0.75)}});
@@ -192,7 +192,7 @@ Reported ReportPieces(const std::string& launches, double gated_ms, double host_
 }
 
 // 99 launches more than one take 0.99 ms more on the device.
-TEST(PiecesReport, WhatThePiecesTakeLongerIsTheDevicesCost) {
+TEST(PiecesReport, TheExtraTimeOfThePiecesIsTheDevicesCost) {
   const Reported row = ReportPieces("100", 10.99, 0.5);
   EXPECT_EQ(row.state, RowState::kOk);
   EXPECT_DOUBLE_EQ(row.counters.at("whole_ms"), 10);
@@ -213,20 +213,20 @@ TEST(PiecesReport, SaysWhetherAKernelIsLongerThanItsLaunch) {
 }
 
 // Against itself it is longer by noise alone.
-TEST(PiecesReport, OneLaunchHasNoCostOfTheDeviceToTell) {
+TEST(PiecesReport, OneLaunchReportsNoDeviceCost) {
   const Reported row = ReportPieces("1", 14, 0.005);
   EXPECT_FALSE(row.counters.contains("device_us_per_launch"));
   EXPECT_DOUBLE_EQ(row.counters.at("dominated_below_us"), 5);
   EXPECT_EQ(row.reason, "kernels dominate");
 }
 
-TEST(RoundTripReport, IsWhatTheHostWaits) {
+TEST(RoundTripReport, IsTheTimeThatTheHostWaits) {
   ScenarioReport round_trip("Launch/RoundTrip");
   const Reported row = round_trip.Report({{"RoundTrip", TookWithHost(0.004, 0.012)}});
   ExpectCounters(row, {{"round_trip_us", 12}});
 }
 
-TEST(LaunchRuns, AreOneGatedAndOneNotAndAGraphOnRequest) {
+TEST(LaunchRuns, AreAGatedAndAnUngatedRunAndAGraphOnRequest) {
   for (const char* call : {"loop", "graph"}) {
     for (const char* name : {"Launch/EmptyKernel", "Launch/Pieces"}) {
       const auto runs =
@@ -254,7 +254,7 @@ Reported ReportTraining(const std::string& call, const std::string& gelu, const 
   return training.Report(timings);
 }
 
-TEST(TrainingReport, ComparesAFormWithThePlainerOnes) {
+TEST(TrainingReport, ComparesAFormWithItsPlainerForms) {
   const Reported both =
       ReportTraining("graph", "epilogue", {{"MlpLoop", Took(3)}, {"MlpKernel", Took(5)}});
   EXPECT_EQ(both.state, RowState::kOk);
@@ -269,7 +269,7 @@ TEST(TrainingReport, ComparesAFormWithThePlainerOnes) {
   EXPECT_FALSE(graph.counters.contains("kernel_ms"));
 }
 
-TEST(TrainingReport, HasNothingToCompareThePlainestFormWith) {
+TEST(TrainingReport, DoesNotCompareThePlainestForm) {
   ExpectCounters(ReportTraining("loop", "kernel", {}), {{"TFLOPs", 2}, {"train_ms", 2}});
 }
 

@@ -32,7 +32,7 @@ Cost CarryingBytes(double bytes) {
 // ---- Link and Knee
 
 // 100 MB in a millisecond are 100 GB/s.
-TEST(Link, TellsTheBandwidthOfAPoint) {
+TEST(Link, ReportsTheBandwidthOfAPoint) {
   ScenarioReport link = OnGpu("Lab/Link/Broadcast", {{"transport", "sm_load"}, {"comm_sms", "4"}});
   link.Costs("Broadcast", CarryingBytes(100e6));
   link.Takes("Broadcast", 4);
@@ -40,7 +40,7 @@ TEST(Link, TellsTheBandwidthOfAPoint) {
   ExpectCounters(row, {{"GBps", 100}, {"GBps_per_sm", 25}});
 }
 
-TEST(Link, HasNoShareOfAnSmWhereEnginesCopy) {
+TEST(Link, HasNoBandwidthPerSmForCopyEngines) {
   ScenarioReport link = OnGpu("Lab/Link/Broadcast", {{"transport", "copy"}});
   link.Costs("Broadcast", CarryingBytes(100e6));
   link.Takes("Broadcast", 0);
@@ -63,7 +63,7 @@ TEST(Knee, IsTheFewestSmsThatReachThePlateau) {
   EXPECT_EQ(row.reason, "80 GB/s at most, 80 with all 132");
 }
 
-TEST(Knee, SweepsTheSmsOrTheCtasUpToWhatThereIs) {
+TEST(Knee, SweepsTheAvailableSmsOrCtas) {
   EXPECT_EQ(NamesOf(OnGpu("Lab/Knee/Broadcast").runs()), "1 2 4 6 8 10 12 16 24 32 64 132");
 }
 
@@ -97,7 +97,7 @@ TEST(Matrix, HasTheRunsOfAPair) {
 }
 
 // comm_sms is how many SMs a transport's kernel takes, not a partition of its stream.
-TEST(Partition, LimitsTheComputationAlone) {
+TEST(Partition, LimitsOnlyTheComputation) {
   ScenarioReport row = OnGpu("Lab/Partition/AllGather+CublasGemm",
                              {{"comp_sms", "112"}, {"transport", "sm_load"}, {"comm_sms", "8"}});
   for (const auto& run : row.runs()) {
@@ -131,7 +131,7 @@ class AttributionReport : public ScenarioReport {
   }
 };
 
-TEST(Attribution, GivesEachCauseWhatItAdds) {
+TEST(Attribution, AttributesToEachCauseItsAddedTime) {
   const Reported row = AttributionReport().Report(Slowed(5, 5.2, 5.6));
   EXPECT_DOUBLE_EQ(row.counters.at("by_sm"), 0.5);
   EXPECT_NEAR(row.counters.at("by_l2"), 0.1, 1e-9);
@@ -141,14 +141,14 @@ TEST(Attribution, GivesEachCauseWhatItAdds) {
 }
 
 // At 10 % less clock the computation takes 0.4 of the 2 longer.
-TEST(Attribution, GivesTheClocksWhatTheyTakeFromTheComputation) {
+TEST(Attribution, AttributesLowerClocksToTheComputation) {
   AttributionReport row;
   row.Observes("clock_alone", 1.98);
   EXPECT_NEAR(row.Report(Slowed(4, 4, 4)).counters.at("by_clock"), 0.2, 1e-9);
 }
 
 // The stand-ins' own SMs are no cause then.
-TEST(Attribution, CountsNoSmsOfCopiesByEngine) {
+TEST(Attribution, CountsNoSmsForCopyEngines) {
   AttributionReport row("AllGather+StreamKernel", {{"transport", "copy"}});
   const Reported reported = row.Report(Slowed(5, 5, 6));
   EXPECT_DOUBLE_EQ(reported.counters.at("by_sm"), 0);
@@ -170,7 +170,7 @@ TEST(Attribution, KnowsWhichCopiesTakeNoSms) {
   EXPECT_DOUBLE_EQ(by_sm("sm"), 0.5);
 }
 
-TEST(Attribution, ExplainsNoSlowdownWhereThereIsNone) {
+TEST(Attribution, ExplainsNothingWithoutASlowdown) {
   Timings timings = Slowed(4, 4, 4);
   timings["overlap"] = Ran({{"comp", {0, 4}}, {"comm", {0, 3}}});
   const Reported row = AttributionReport().Report(timings);

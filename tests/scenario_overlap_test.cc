@@ -42,7 +42,7 @@ TEST_F(OverlapReport, PerfectOverlapNeedsNoRemark) {
 }
 
 // Both held each other up: the computation took 5 of its 4, the communication 3 of its 2.
-TEST_F(OverlapReport, HasThreeTimesAndWhatFollowsFromThem) {
+TEST_F(OverlapReport, HasThreeTimesAndTheirRatios) {
   const Reported row = Report({0, 5}, {0, 3});
   ExpectCounters(row, {{"comp_ms", 4},
                        {"comm_ms", 2},
@@ -59,7 +59,7 @@ TEST_F(OverlapReport, HasThreeTimesAndWhatFollowsFromThem) {
 }
 
 // 6 MB on the wire in the 3 ms for which it ran beside the computation.
-TEST_F(OverlapReport, RatesAreTheCommunicationsWhileOverlapped) {
+TEST_F(OverlapReport, RatesAreThoseOfTheOverlappedCommunication) {
   Cost cost;
   cost.wire_bytes = 6e6;
   cost.bus_factor = 1.5;
@@ -91,7 +91,7 @@ TEST(OverlapControl, MustNotOverlapOnOneStream) {
 }
 
 // Both end within 1.9 ms, although one takes 4 ms alone.
-TEST_F(OverlapReport, WhatNothingCanDoIsNoise) {
+TEST_F(OverlapReport, TimeBelowTheLongerSideIsNoisy) {
   const std::vector<Timings> groups(5, Overlapped({0, 1.9}, {0, 1}));
   const Reported row = pair_.ReportAll(groups);
   EXPECT_EQ(row.state, RowState::kNoisy);
@@ -101,7 +101,7 @@ TEST_F(OverlapReport, WhatNothingCanDoIsNoise) {
             RowState::kOk);
 }
 
-TEST_F(OverlapReport, SerializationByTheDeviceIsAStateThatNamesWhoWaited) {
+TEST_F(OverlapReport, SerializedRowsNameTheSideThatWaited) {
   const Reported computation = Report({0, 6}, {0, 2});
   EXPECT_EQ(computation.state, RowState::kSerialized);
   EXPECT_EQ(computation.reason.find("computation waited"), 0U) << computation.reason;
@@ -158,7 +158,7 @@ TEST(OverlapRuns, PutBothSidesOnOneLaneOnRequest) {
 }
 
 // The communication is enqueued first, whichever side leads.
-TEST(OverlapRuns, LetTheSideLeadThatIsAskedFor) {
+TEST(OverlapRuns, LetTheRequestedSideLead) {
   for (const char* first : {"comp", "comm", "none"}) {
     const Schedule schedule =
         ScenarioReport("Overlap/AllToAll+Gemm", {{"first", first}}).runs().back().schedule;
@@ -182,7 +182,7 @@ std::string ExcludedOnH200(const std::string& pair, const Values& values) {
 }
 
 // In each run that has it, with the other side and without.
-TEST(OverlapKnobs, AreOfTheSidesLanesAloneAndBesideEachOther) {
+TEST(OverlapKnobs, ApplyToSoloAndOverlappedLanes) {
   ScenarioReport pair =
       OnH200(kGemmPair, {{"comp_sms", "64"}, {"comp_priority", "5"}, {"comm_priority", "3"}});
   ASSERT_EQ(pair.excluded(), "");
@@ -207,7 +207,7 @@ TEST(OverlapKnobs, AreOffByDefault) {
   }
 }
 
-TEST(OverlapKnobs, APartitionIsOfASizeThatTheDeviceHas) {
+TEST(OverlapKnobs, RefuseAPartitionSizeThatTheDeviceLacks) {
   for (const char* size : {"8", "64", "128", "132"})
     EXPECT_EQ(ExcludedOnH200(kGemmPair, {{"comp_sms", size}}), "") << size;
   for (const char* size : {"4", "12", "130", "136"}) {
@@ -219,7 +219,7 @@ TEST(OverlapKnobs, APartitionIsOfASizeThatTheDeviceHas) {
 
 // A transport that does not carry the operation, or a number that belongs to another transport or
 // that NCCL would round, is refused with what is possible instead.
-TEST(OverlapKnobs, ATransportIsOneThatCarriesTheOperation) {
+TEST(OverlapKnobs, RefuseATransportThatLacksTheOperation) {
   const std::string all_to_all = "Overlap/AllToAll+CublasGemm";
   const std::string all_reduce = "Overlap/AllReduce+CublasGemm";
   const auto excluded = [](const std::string& pair, const Values& values) {
@@ -250,7 +250,7 @@ TEST(OverlapKnobs, ATransportIsOneThatCarriesTheOperation) {
             "comm_sms:200 is more than the GPU's 132 SMs");
 }
 
-TEST(OverlapKnobs, CopiesDoNotStream) {
+TEST(OverlapKnobs, RefuseStreamingCopies) {
   const auto device = PosingDevice::H200();
   const Settings settings = Settings()
                                 .With("transport", "copy")
@@ -261,7 +261,7 @@ TEST(OverlapKnobs, CopiesDoNotStream) {
             "transport:copy is measured with cadence:isolated only");
 }
 
-TEST(OverlapKnobs, APriorityIsOneThatTheDeviceHas) {
+TEST(OverlapKnobs, RefuseAPriorityThatTheDeviceLacks) {
   for (const std::string axis : {"comp_priority", "comm_priority"}) {
     EXPECT_EQ(ExcludedOnH200(kGemmPair, {{axis, "5"}}), "");
     EXPECT_EQ(ExcludedOnH200(kGemmPair, {{axis, "6"}}), axis + " must be from 0 to 5");
@@ -270,7 +270,7 @@ TEST(OverlapKnobs, APriorityIsOneThatTheDeviceHas) {
   }
 }
 
-TEST(OverlapKnobs, OfASideNeedAStreamOfItsOwn) {
+TEST(OverlapKnobs, SideKnobsRequireTwoStreams) {
   for (const std::string axis : {"comp_sms", "comp_priority", "comm_priority"}) {
     const std::string value = axis == "comp_sms" ? "8" : "1";
     EXPECT_EQ(ExcludedOnH200("Overlap/SecondDelay+Delay", {{"streams", "1"}, {axis, value}}),
@@ -321,7 +321,7 @@ class TargetedPair : public testing::Test {
 };
 
 // The library's grid is for the partition. An axis that says otherwise would contradict it.
-TEST_F(TargetedPair, APartitionComesWithItsSmTarget) {
+TEST_F(TargetedPair, APartitionSetsItsSmTarget) {
   EXPECT_EQ(TargetOf({{"comp_sms", "64"}}), 64);
   EXPECT_EQ(TargetOf({{"comp_sms", "132"}}), 0);
   EXPECT_EQ(TargetOf({}), 0);
@@ -339,7 +339,7 @@ TEST_F(TargetedPair, APartitionIsNamedByItsOwnAxisAlone) {
   EXPECT_EQ(With(pair, {}).NameSuffix(), "/cache:cold");
 }
 
-TEST_F(TargetedPair, WhatHeedsNoPartitionIsRefused) {
+TEST_F(TargetedPair, RefusesWorkThatIgnoresPartitions) {
   EXPECT_EQ(Excluded({{"comp_sms", "64"}, {"call", "graph"}}),
             "comp_sms needs call:loop: a recorded graph need not heed its stream's partition");
   EXPECT_EQ(Excluded({{"comp_sms", "64"}}, "Talk+Move"),
@@ -347,14 +347,14 @@ TEST_F(TargetedPair, WhatHeedsNoPartitionIsRefused) {
 }
 
 // Here the device's partitions limit nothing: the host's two cores run every block.
-TEST(OverlapKnobs, ARowWhosePartitionDoesNotHoldIsInvalidAndSaysWhereItRan) {
+TEST(OverlapKnobs, ARowThatLeavesItsPartitionIsInvalidAndSaysWhereItRan) {
   ScenarioReport pair = OnH200(kGemmPair, {{"comp_sms", "64"}});
   const Reported row = pair.Report(Overlapped({0, 4}, {0, 2}));
   EXPECT_EQ(pair.knob_fault(), "comp_sms:64 ran on 2 SMs");
   EXPECT_EQ(row.counters.at("comp_sms_used"), 2);
 }
 
-TEST(OverlapKnobs, ARowWhosePartitionHoldsSaysSo) {
+TEST(OverlapKnobs, ARowThatKeepsItsPartitionReportsItsSms) {
   for (const int sms : {1, 2}) {
     ScenarioReport pair(kGemmPair, {{"comp_sms", std::to_string(sms)}});
     const Reported row = pair.Report(Overlapped({0, 4}, {0, 2}));
@@ -374,7 +374,7 @@ class Variable {
   const char* name_;
 };
 
-TEST(OverlapKnobs, ConnectionsAreThoseOfTheProcess) {
+TEST(OverlapKnobs, ConnectionsMatchTheProcess) {
   const auto excluded = [](const char* value) {
     return ExcludedOnH200(kGemmPair, {{"connections", value}});
   };
@@ -413,7 +413,7 @@ Reported ReportBlocks(const std::string& priority, double work_ms) {
   return ReportPriority("ShortBlocks+ShortBlocks", priority, work_ms);
 }
 
-TEST(PriorityReport, TellsWhatPriorityGainsAndWhatItCostsTheLoad) {
+TEST(PriorityReport, ReportsTheGainAndItsCostToTheLoad) {
   const Reported row = ReportBlocks("high", 2);
   EXPECT_EQ(row.state, RowState::kOk);
   EXPECT_EQ(row.reason, "");
@@ -443,7 +443,7 @@ TEST(PriorityReport, AControlThatShowsAGainOrALossIsAFault) {
   EXPECT_EQ(loss.reason, "the negative control shows a gain of 0.5");
 }
 
-TEST(PriorityReport, BlocksThatRunAreNotPreempted) {
+TEST(PriorityReport, RunningBlocksAreNotPreempted) {
   for (const char* pair : {"ShortBlocks+ShortBlocks", "ShortBlocks+ResidentGrid"}) {
     const Reported row = ReportPriority(pair, "high", 6);
     EXPECT_EQ(row.state, RowState::kOk);
@@ -451,7 +451,7 @@ TEST(PriorityReport, BlocksThatRunAreNotPreempted) {
   }
 }
 
-TEST(PriorityReport, CopiesDoNotHeedPriorityOnEitherSide) {
+TEST(PriorityReport, CopiesIgnorePriorityOnEitherSide) {
   for (const char* pair :
        {"ShortBlocks+HostToDevice", "HostToDevice+ShortBlocks", "HostToDevice+HostToDevice"}) {
     EXPECT_EQ(ReportPriority(pair, "high", 6).reason, "no gain: copies do not heed priority")
@@ -460,7 +460,7 @@ TEST(PriorityReport, CopiesDoNotHeedPriorityOnEitherSide) {
 }
 
 // Within a tenth of 1.
-TEST(PriorityReport, ASmallGainIsNone) {
+TEST(PriorityReport, ASmallGainIsIgnored) {
   EXPECT_EQ(ReportBlocks("high", 6 / 1.09).reason, "no gain: blocks that run are not preempted");
   EXPECT_EQ(ReportBlocks("high", 6 / 1.11).reason, "");
 }

@@ -90,7 +90,7 @@ std::string Missing(const std::vector<std::string>& these, const std::vector<std
 
 // Comparisons with old results match on names. tests/data/ holds those of two ranks with all that
 // they need; what cannot run here, with the reason, is not missed.
-TEST_P(FamiliesTest, NamesAreForEver) {
+TEST_P(FamiliesTest, NamesAreUnchanged) {
   const std::string path = std::string(TEST_DATA) + "/names-" + ToString(GetParam()) + ".txt";
   std::vector<std::string> expected = LinesOf(path);
   ASSERT_GT(expected.size(), 100U) << path;
@@ -214,7 +214,7 @@ TEST_P(FamiliesTest, RowsBeginWithTheNameOfTheirFamily) {
   }
 }
 
-TEST_P(FamiliesTest, RunsAreCalledWhatTheyAre) {
+TEST_P(FamiliesTest, EveryFamilyHasTheDocumentedRuns) {
   struct Expected {
     const char* rows;  // the beginning of their names; the first that fits is meant
     const char* runs;
@@ -369,7 +369,7 @@ TEST(ExcludedRows, SayWhyTheyDoNotExist) {
 }
 
 // A gate must not hold what the host waits for.
-TEST(HostWaits, AreKnownOfASchedule) {
+TEST(HostWaits, AreDerivedFromASchedule) {
   const auto waits = [](const char* scenario, const Values& values) {
     std::string text;
     for (const auto& run : ScenarioReport(scenario, values).runs())
@@ -431,7 +431,7 @@ const std::vector<AxisOverride> kSmall = {{"array_bytes", "12"},
                                           {"workers", "0,1,3"}};
 
 // A session verifies every run, in the order and with the parts that its schedule gives it.
-TEST(SmallRows, LeaveRightResultsAndReportWhatTheTableHas) {
+TEST(SmallRows, HaveCorrectResultsAndReportOnlyDefinedCounters) {
   const Families all(Backend::kHost, kSmall);
   std::set<std::string> families;
   for (const Benchmark& benchmark : all.plan().benchmarks()) {

@@ -34,7 +34,7 @@ std::string RefusalOf(std::size_t lane, const Schedule::StepOptions& options) {
   return "";
 }
 
-TEST(Schedule, RefusesStepsOnLanesAndAfterStepsThatAreNotThere) {
+TEST(Schedule, RefusesUnknownLanesAndPrerequisites) {
   const std::string refusal =
       "step 2 ('third') needs an existing lane, and waits for earlier steps";
   EXPECT_EQ(RefusalOf(1, {.after = {0, 1}, .host_after = {0, 1}}), "");
@@ -191,7 +191,7 @@ TEST(Schedule, SharedWorkTakesItsMemoryOnce) {
   EXPECT_EQ(FootprintOf({}).device_bytes, 0U);
 }
 
-TEST(Sinks, AreTheWorksThatNobodyWaitsFor) {
+TEST(Sinks, AreTheWorksThatNothingWaitsFor) {
   ScheduleBuilder built;
   const std::size_t a = built.Add("a");
   built.Add("b", {.after = {a}});
@@ -200,21 +200,21 @@ TEST(Sinks, AreTheWorksThatNobodyWaitsFor) {
   EXPECT_EQ(NamesOf(built.schedule.sinks()), (Names{"b", "c", "d"}));
 }
 
-TEST(Sinks, AWorkThatWaitsForItselfIsOne) {
+TEST(Sinks, AWorkThatOnlyWaitsForItselfIsASink) {
   ScheduleBuilder built;
   const std::size_t a = built.Add("a");
   built.Add("a", {.after = {a}});
   EXPECT_EQ(NamesOf(built.schedule.sinks()), Names{"a"});
 }
 
-TEST(Sinks, OneLaneAloneHidesNothing) {
+TEST(Sinks, IndependentWorksOnOneLaneAreAllSinks) {
   ScheduleBuilder built;
   built.Add("a", {}, "lane");
   built.Add("b", {}, "lane");
   EXPECT_EQ(NamesOf(built.schedule.sinks()), (Names{"a", "b"}));
 }
 
-TEST(Sinks, OfWorksThatWaitForEachOtherTheLastToRunShows) {
+TEST(Sinks, CycleIsVerifiedByItsLastWork) {
   ScheduleBuilder built;
   const std::size_t make = built.Add("make");
   const std::size_t use = built.Add("use", {.after = {make}});
@@ -225,7 +225,7 @@ TEST(Sinks, OfWorksThatWaitForEachOtherTheLastToRunShows) {
 }
 
 // The one that stands apart says nothing of them.
-TEST(Sinks, WorksThatWaitForEachOtherShowBesideOneThatDoesNot) {
+TEST(Sinks, CycleIsASinkBesideAnIndependentWork) {
   ScheduleBuilder built;
   built.Add("apart");
   const std::size_t before = built.Add("before");
@@ -236,7 +236,7 @@ TEST(Sinks, WorksThatWaitForEachOtherShowBesideOneThatDoesNot) {
   EXPECT_EQ(NamesOf(built.schedule.sinks()), (Names{"apart", "use"}));
 }
 
-TEST(Sinks, AWorkThatLeavesAResultIsOneWhoeverWaitsForIt) {
+TEST(Sinks, AResultIsASinkEvenIfSomethingWaitsForIt) {
   Schedule schedule;
   const std::size_t lane = schedule.AddLane({.name = "lane"});
   const Work kept = std::make_shared<const WorkPlan>(WorkPlan{.name = "kept", .is_result = true});
@@ -246,7 +246,7 @@ TEST(Sinks, AWorkThatLeavesAResultIsOneWhoeverWaitsForIt) {
   EXPECT_EQ(NamesOf(schedule.sinks()), (Names{"kept", "next"}));
 }
 
-TEST(Sinks, WorksThatWaitForEachOtherAreShownByOneBehindThem) {
+TEST(Sinks, CycleIsVerifiedByItsSuccessor) {
   ScheduleBuilder built;
   const std::size_t make = built.Add("make");
   const std::size_t use = built.Add("use", {.after = {make}});
@@ -255,7 +255,7 @@ TEST(Sinks, WorksThatWaitForEachOtherAreShownByOneBehindThem) {
   EXPECT_EQ(NamesOf(built.schedule.sinks()), Names{"behind"});
 }
 
-TEST(Alone, AWorkKeepsItsPartsAndNamesButNeitherOthersNorWaits) {
+TEST(Alone, AWorkKeepsItsPartsAndNamesButNoOtherWorkOrWaits) {
   ScheduleBuilder built;
   const std::size_t a = built.Add("a");
   const std::size_t b =
@@ -309,7 +309,7 @@ TEST(Alone, WorkOnAHostThreadStaysThere) {
   EXPECT_TRUE(schedule.Alone(work).lanes().at(0).on_host);
 }
 
-TEST(Schedule, TheLongestLaneHasMostToDo) {
+TEST(Schedule, TheLongestLaneHasTheMostWork) {
   ScheduleBuilder built;
   EXPECT_EQ(built.schedule.longest_lane(), 0);
   for (const char* lane : {"x", "y", "x", "y", "x"}) built.Add("work", {}, lane);
@@ -334,7 +334,7 @@ Schedule Layers(int count) {
   return schedule;
 }
 
-TEST(Prioritize, IsForLanesThatDoNothingElse) {
+TEST(Prioritize, AppliesOnlyToLanesOfOneClass) {
   Schedule schedule;
   const Work gemm = WorkOfClass(WorkClass::kCompute, "gemm");
   const Work sum = WorkOfClass(WorkClass::kComm, "sum");
@@ -369,7 +369,7 @@ TEST(Only, StepsOfAClassKeepTheirLanesPartsAndNames) {
   EXPECT_TRUE(Layers(3).Only({WorkClass::kMemory}).steps().empty());
 }
 
-TEST(Only, WhatIsLeftOutHandsItsWaitsOn) {
+TEST(Only, DependenciesPassThroughRemovedSteps) {
   Schedule schedule;
   const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
   const Work send = WorkOfClass(WorkClass::kComm, "send");
@@ -386,7 +386,7 @@ TEST(Only, WhatIsLeftOutHandsItsWaitsOn) {
   EXPECT_EQ(only.steps()[2].options.host_after, std::vector<std::size_t>{0});
 }
 
-TEST(Overlappable, IsTheComputationThatNothingTiesToAllCommunication) {
+TEST(Overlappable, IsTheComputationIndependentOfSomeCommunication) {
   const std::vector<double> step_ms = {1, 10, 2, 20, 4, 40};
   // Computation 0 may run beside the gathers 1 and 2, computation 1 beside gather 2, the last
   // beside none.
@@ -395,7 +395,7 @@ TEST(Overlappable, IsTheComputationThatNothingTiesToAllCommunication) {
   EXPECT_EQ(Overlappable_ms(Schedule{}, {}), 0);
 }
 
-TEST(Overlappable, WhereTheHostWaitsNothingRunsBeside) {
+TEST(Overlappable, NothingOverlapsAHostWait) {
   Schedule schedule;
   for (const char* name : {"comm", "comp"}) schedule.AddLane({.name = name});
   const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
@@ -406,7 +406,7 @@ TEST(Overlappable, WhereTheHostWaitsNothingRunsBeside) {
   EXPECT_EQ(Overlappable_ms(schedule, std::vector<double>{1, 2, 4}), 0);
 }
 
-TEST(Schedule, WithAnotherWorkNothingElseChanges) {
+TEST(Schedule, ReplacingAWorkChangesNothingElse) {
   ScheduleBuilder built;
   const std::size_t a = built.Add("a");
   built.Add("b", {.after = {a}});
@@ -445,7 +445,7 @@ TEST(Schedule, CommunicatesIfOneOfItsWorksDoes) {
   EXPECT_TRUE(schedule.communicates());
 }
 
-TEST(Schedule, TheHostWaitsForHostLanesAndWhereItIsTold) {
+TEST(Schedule, TheHostWaitsForHostLanesAndOnRequest) {
   ScheduleBuilder built;
   const std::size_t a = built.Add("a");
   built.Add("b", {.after = {a}});

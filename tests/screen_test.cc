@@ -9,14 +9,14 @@
 namespace overlapbench {
 namespace {
 
-TEST(WidthOf, CountsWhatIsSeen) {
+TEST(WidthOf, CountsVisibleCharacters) {
   EXPECT_EQ(WidthOf("1.45 ±0.01"), 10U);
   EXPECT_EQ(WidthOf("\033[32mgreen\033[0m"), 5U);
   EXPECT_EQ(WidthOf(""), 0U);
   EXPECT_EQ(WidthOf("\033[3"), 0U);
 }
 
-TEST(Wrapped, BreaksBetweenWordsAlone) {
+TEST(Wrapped, BreaksOnlyBetweenWords) {
   EXPECT_EQ(Wrapped("one two three", 13, 0), "one two three");
   EXPECT_EQ(Wrapped("one two three", 12, 2), "one two\n  three");
   EXPECT_EQ(Wrapped("a_word_that_is_too_long for it", 10, 2), "a_word_that_is_too_long\n  for it");
@@ -48,7 +48,7 @@ class FindScreenTest : public testing::Test {
   }
 };
 
-TEST_F(FindScreenTest, TakesTheColumnsThatItIsTold) {
+TEST_F(FindScreenTest, UsesTheRequestedColumns) {
   const Screen terminal = FindScreen(100, std::nullopt);
   EXPECT_EQ(terminal.columns, 100U);
   EXPECT_TRUE(terminal.is_terminal);
@@ -59,7 +59,7 @@ TEST_F(FindScreenTest, TakesTheColumnsThatItIsTold) {
   EXPECT_FALSE(pipe.has_colour);
 }
 
-TEST_F(FindScreenTest, HasNoColourWhereNoneIsWanted) {
+TEST_F(FindScreenTest, HasNoColourOnRequest) {
   setenv("TERM", "dumb", 1);
   EXPECT_FALSE(FindScreen(100, std::nullopt).has_colour);
   setenv("TERM", "xterm", 1);

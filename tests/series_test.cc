@@ -13,7 +13,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-TEST(Series, ArithmeticGoesGroupByGroup) {
+TEST(Series, ArithmeticIsPerGroup) {
   const Series a({4, 9});
   const Series b({2, 3});
   EXPECT_EQ((a + b).values(), (Values{6, 12}));
@@ -24,7 +24,7 @@ TEST(Series, ArithmeticGoesGroupByGroup) {
   EXPECT_EQ((36 / a).values(), (Values{9, 4}));
 }
 
-TEST(Series, OfDifferentGroupsHaveNoPairs) {
+TEST(Series, SeriesOfDifferentGroupsCannotBePaired) {
   EXPECT_THROW(static_cast<void>(Series({1, 2}) / Series({1})), Error);
 }
 
@@ -35,7 +35,7 @@ TEST(Series, ARatioIsPaired) {
   EXPECT_DOUBLE_EQ(ratio.margin(), 0);
 }
 
-TEST(Series, TheLongerIsTheOneWithTheGreaterMedian) {
+TEST(Series, LongerComparesMedians) {
   const Series steady({5, 5, 5});
   const Series noisy({1, 4, 9});
   EXPECT_EQ(LongerOf(noisy, steady).values(), steady.values());

@@ -131,7 +131,7 @@ TEST_P(SessionTest, AResultThatIsWrongOnlyWhileOverlappedIsAnError) {
   EXPECT_EQ(Refusal(), "wrong result of COMM in run 'overlap': element 3 is 1, expected 2");
 }
 
-TEST_P(SessionTest, WhatDoesNotFitIsRefusedBeforeItIsMade) {
+TEST_P(SessionTest, WorkThatDoesNotFitIsRefusedBeforeItIsMade) {
   bool made = false;
   work_.footprint.device_bytes = 1UL << 50;
   work_.make = [&] { made = true; };
@@ -155,7 +155,7 @@ TEST_P(SessionTest, RanksThatFitOnlyOneAtATimeAreRefusedOnTheHost) {
   EXPECT_EQ(Refusal().find(" are free") != std::string::npos, shared) << Refusal();
 }
 
-TEST_P(SessionTest, WhatDoesNotFitTheHostIsRefusedOnEveryBackend) {
+TEST_P(SessionTest, WorkThatDoesNotFitTheHostIsRefusedOnEveryBackend) {
   work_.footprint.host_bytes = 1UL << 50;
   const std::string text = Refusal();
   EXPECT_EQ(text.find("Family/Row on the host needs 1024 TiB but "), 0U) << text;
@@ -178,7 +178,7 @@ TEST_P(SessionTest, ARankThatCannotLayOutItsRunsFailsOnAll) {
 }
 
 // Every run's works, not the benchmark's own alone.
-TEST_P(SessionTest, WhatOnlyAReferenceRunNeedsMustFitAsWell) {
+TEST_P(SessionTest, TheMemoryOfReferenceRunsMustFitToo) {
   talk_.footprint.device_bytes = 1UL << 50;
   const std::string text = RefusalOf([this] { return Runs{SoloRun(comm()), SoloRun(comp())}; });
   EXPECT_EQ(text.find("Family/Row needs 1024 TiB but "), 0U) << text;
@@ -190,7 +190,7 @@ TEST_P(SessionTest, AWrongResultOfAReferenceRunIsAnError) {
             "wrong result of COMM in run 'comm': element 3 is 1, expected 2");
 }
 
-TEST_P(SessionTest, AWorkThatRunsShareFitsAndIsMadeOnce) {
+TEST_P(SessionTest, AWorkSharedByRunsIsCountedAndMadeOnce) {
   int made = 0;
   const std::size_t free_bytes = device().memory(MemoryKind::kDevice).free_bytes;
   work_.footprint.device_bytes = free_bytes / 10 * 7 / TestRanks().local_size();
@@ -245,7 +245,7 @@ TEST_P(SessionTest, FillsRunsAndVerifiesEachRunFromTheLastWorkToTheFirst) {
 }
 
 // The ranks still agree on each of the sinks.
-TEST_P(SessionTest, ARankVerifiesWhatItEnqueues) {
+TEST_P(SessionTest, ARankVerifiesOnlyItsOwnWork) {
   int verified = 0;
   int enqueued = 0;
   work_.enqueue = [&](Stream& /*stream*/) { ++enqueued; };
@@ -266,7 +266,7 @@ TEST_P(SessionTest, ARankVerifiesWhatItEnqueues) {
   }
 }
 
-TEST_P(SessionTest, KeepsTheGreatestError) {
+TEST_P(SessionTest, KeepsTheLargestError) {
   const auto session = OpenPair();
   EXPECT_EQ(session->max_rel_err(), 0);
   talk_.max_rel_err = 0.25;
@@ -364,14 +364,14 @@ TEST_P(SessionTest, AFailureBehindTheGateEndsTheJob) {
   }
 }
 
-TEST_P(SessionTest, AKnobWithoutEffectIsKept) {
+TEST_P(SessionTest, AKnobWithoutEffectIsReported) {
   EXPECT_EQ(OpenPair()->knob_fault(), "");
   work_.knob_fault = "sm_target:8 changed no grid";
   EXPECT_EQ(OpenPair()->knob_fault(), "sm_target:8 changed no grid");
 }
 
 // What is limited, by the name of the row's axis; and only that, since the target is advice then.
-TEST_P(SessionTest, APartitionIsCountedAndItsWorksOtherKnobsAreNotAsked) {
+TEST_P(SessionTest, APartitionIsCountedInsteadOfTheWorksOtherKnobs) {
   const int least = device().info().partitions.least;
   if (least == 0) GTEST_SKIP() << "this device has no partitions";
   work_.knob_fault = "sm_target:8 changed no grid";
@@ -470,7 +470,7 @@ TEST_P(SessionTest, AnEmptySampleHasTheRowsLanes) {
   EXPECT_EQ(counting.created() - before, 2) << "an end of each of two lanes";
 }
 
-TEST_P(SessionTest, AGroupsTimeOnTheWallIsThatOfAllItsRuns) {
+TEST_P(SessionTest, AGroupsWallTimeCoversAllItsRuns) {
   work_.enqueue = [](Stream&) {
     if (OnLastRank()) std::this_thread::sleep_for(kLong);
   };
@@ -482,7 +482,7 @@ TEST_P(SessionTest, AGroupsTimeOnTheWallIsThatOfAllItsRuns) {
 }
 
 // A collective that starts on one rank and waits for the other takes as long as the other is late.
-TEST_P(SessionTest, ALateRankIsKeptOutOfTheSample) {
+TEST_P(SessionTest, ASampleExcludesTheWaitForALateRank) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
   Machine machine{device(), TestRanks()};
   Registry registry;

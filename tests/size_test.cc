@@ -15,12 +15,12 @@ TEST(ReadSize, TakesBothForms) {
   EXPECT_EQ(ReadSize("-8"), -8);
 }
 
-TEST(ReadSize, RefusesTheRest) {
+TEST(ReadSize, RefusesMalformedSizes) {
   for (const char* text : {"", "M", "64m", "64MB", "6 4", "0x10", "9223372036854775807K", "12Q"})
     EXPECT_EQ(ReadSize(text), std::nullopt) << text;
 }
 
-TEST(ShortSize, ShortensWholeUnitsAlone) {
+TEST(ShortSize, ShortensOnlyWholeUnits) {
   EXPECT_EQ(ShortSize("67108864"), "64M");
   EXPECT_EQ(ShortSize("1024"), "1K");
   EXPECT_EQ(ShortSize("1536"), "1536");
@@ -30,7 +30,7 @@ TEST(ShortSize, ShortensWholeUnitsAlone) {
   EXPECT_EQ(ShortSize("16x16"), "16x16");
 }
 
-TEST(WithSizesInDigits, ReplacesWholeWordsAlone) {
+TEST(WithSizesInDigits, ReplacesOnlyWholeWords) {
   EXPECT_EQ(WithSizesInDigits("bytes:64M"), "bytes:67108864");
   EXPECT_EQ(WithSizesInDigits("bytes:(1K|2K)/n:4K$"), "bytes:(1024|2048)/n:4096$");
   EXPECT_EQ(WithSizesInDigits("columns:4K.*precision:fp32"), "columns:4096.*precision:fp32");

@@ -35,7 +35,7 @@ INSTANTIATE_ON_EACH_BACKEND(SmCensusTest);
 
 TEST_P(SmCensusTest, AStreamWithoutAPartitionRunsOnAllSms) { EXPECT_EQ(CountSms({}), all()); }
 
-TEST_P(SmCensusTest, APartitionRunsOnAsManySmsAsItHas) {
+TEST_P(SmCensusTest, APartitionRunsOnExactlyItsSms) {
   if (Parts().empty()) GTEST_SKIP() << "this device has no partitions";
   for (const int size : Parts()) EXPECT_EQ(CountSms({.sms = size}), size);
 }
@@ -115,7 +115,7 @@ DeviceInfo Gpu(int multiprocessors, SmPartitions partitions) {
   return info;
 }
 
-TEST(PartitionFault, SaysWhatTheDeviceHas) {
+TEST(PartitionFault, ListsTheSizesThatTheDeviceHas) {
   const DeviceInfo hopper = Gpu(132, {.least = 8, .step = 8, .most = 128});
   for (const int size : {0, 8, 64, 128, 132}) EXPECT_EQ(PartitionFault(hopper, size), "") << size;
   for (const int size : {-8, 1, 4, 12, 130, 131, 133, 136, 264}) {
@@ -124,13 +124,13 @@ TEST(PartitionFault, SaysWhatTheDeviceHas) {
   }
 }
 
-TEST(PartitionFault, SaysItPlainlyOfSmallDevices) {
+TEST(PartitionFault, IsReadableForSmallDevices) {
   EXPECT_EQ(PartitionFault(Gpu(64, {1, 1, 63}), 65), "must be from 1 to 63, or 64: all");
   EXPECT_EQ(PartitionFault(Gpu(2, {1, 1, 1}), 3), "must be 1, or 2: all");
   EXPECT_EQ(PartitionFault(Gpu(1, {1, 1, 0}), 2), "must be 1: all");
 }
 
-TEST(PartitionFault, SaysThatADeviceHasNone) {
+TEST(PartitionFault, SaysIfADeviceHasNoPartitions) {
   EXPECT_EQ(PartitionFault(Gpu(132, {}), 0), "");
   for (const int size : {8, 132}) {
     EXPECT_EQ(PartitionFault(Gpu(132, {}), size),

@@ -86,7 +86,7 @@ class StagedArrayTest : public RanksOnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(StagedArrayTest);
 
-TEST_P(StagedArrayTest, GoesThroughFewerSlotsThanItHasParts) {
+TEST_P(StagedArrayTest, PassesThroughFewerSlotsThanParts) {
   for (const long ahead : {1L, kSlots}) {
     ResetAll();
     EXPECT_TRUE(IsRefused()) << "it was never made";
@@ -96,13 +96,13 @@ TEST_P(StagedArrayTest, GoesThroughFewerSlotsThanItHasParts) {
 }
 
 // The third part came into the first's slot before it had gone out.
-TEST_P(StagedArrayTest, ThatIsOverwrittenInItsSlotsIsRefused) {
+TEST_P(StagedArrayTest, RefusesAnArrayOverwrittenInItsSlots) {
   ResetAll();
   RunAll(kSlots + 1);
   EXPECT_TRUE(IsRefused());
 }
 
-TEST_P(StagedArrayTest, IsRefusedWhicheverPartIsWrong) {
+TEST_P(StagedArrayTest, RefusesAnErrorInAnyPart) {
   ASSERT_EQ(host_and_device_.size(), 3U);
   ResetAll();
   RunAll(1);
@@ -118,7 +118,7 @@ TEST_P(StagedArrayTest, IsRefusedWhicheverPartIsWrong) {
   EXPECT_FALSE(IsRefused());
 }
 
-TEST_P(StagedArrayTest, TellsHowOftenAPartWasComputed) {
+TEST_P(StagedArrayTest, DetectsHowOftenAPartWasComputed) {
   ResetAll();
   RunAll(1);
   for (const int times : {0, 1, 2}) {
@@ -129,7 +129,7 @@ TEST_P(StagedArrayTest, TellsHowOftenAPartWasComputed) {
   }
 }
 
-TEST_P(StagedArrayTest, HasTheFingerprintOfItsResultWhateverTheOrder) {
+TEST_P(StagedArrayTest, FingerprintDoesNotDependOnTheOrder) {
   ResetAll();
   RunAll(1);
   ASSERT_FALSE(IsRefused());

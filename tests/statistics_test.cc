@@ -20,7 +20,7 @@ TEST(Quantile, InterpolatesBetweenTwoSamples) {
   EXPECT_DOUBLE_EQ(Quantile(samples, 1), 3.0);
 }
 
-TEST(Quantile, OfOneSampleIsThatSample) {
+TEST(Quantile, OneSampleIsItsOwnQuantile) {
   for (const double share : {0.0, 0.05, 0.5, 0.95, 1.0}) {
     EXPECT_DOUBLE_EQ(Quantile(std::array{7.0}, share), 7.0);
   }
@@ -43,7 +43,7 @@ TEST(Median, IsTheMiddleWhateverTheOrder) {
 TEST(Median, IgnoresOneOutlier) { EXPECT_DOUBLE_EQ(Median(std::array{1.0, 1.0, 1e9}), 1.0); }
 
 // Mean 2, squared deviations 1 + 1 over n − 1 = 1.
-TEST(Summary, OfTwoSamples) {
+TEST(Summary, TwoSamples) {
   const Summary summary = Summarize(std::array{1.0, 3.0});
   EXPECT_DOUBLE_EQ(summary.median, 2.0);
   EXPECT_DOUBLE_EQ(summary.p05, 1.1);

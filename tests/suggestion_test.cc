@@ -8,12 +8,12 @@ namespace {
 
 const std::vector<std::string> kAxes = {"bytes", "cache", "cadence", "grid", "n"};
 
-TEST(DidYouMean, UnderstandsASlip) {
+TEST(DidYouMean, CorrectsOneTypo) {
   for (const char* slip : {"grdi", "gird", "grit", "gri", "girid", "grid"})
     EXPECT_EQ(DidYouMean(slip, kAxes), "; did you mean grid?") << slip;
 }
 
-TEST(DidYouMean, UnderstandsTwoSlipsInALongWord) {
+TEST(DidYouMean, CorrectsTwoTyposInALongWord) {
   EXPECT_EQ(DidYouMean("--benchmark_fitler", {"--benchmark_out", "--benchmark_filter"}),
             "; did you mean --benchmark_filter?");
   EXPECT_EQ(DidYouMean("caddance", kAxes), "; did you mean cadence?");

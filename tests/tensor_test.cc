@@ -72,7 +72,7 @@ class TensorTest : public RanksOnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(TensorTest);
 
-TEST_P(TensorTest, HoldsWhatItIsFilledWith) {
+TEST_P(TensorTest, AcceptsTheExpectedValues) {
   for (const bool rotated : {false, true}) {
     for (const bool is_shared : {false, true}) {
       const SharedTensor tensor = MakeBlocks(rotated, is_shared);
@@ -82,7 +82,7 @@ TEST_P(TensorTest, HoldsWhatItIsFilledWith) {
   }
 }
 
-TEST_P(TensorTest, IsWrongIfItHoldsAnothersValues) {
+TEST_P(TensorTest, RejectsAnotherTensorsValues) {
   const SharedTensor tensor = MakeBlocks(false, false);
   Fill(tensor, rank() + 1);
   EXPECT_EQ(FaultOf(tensor).find("relative error"), 0U) << FaultOf(tensor);
@@ -96,7 +96,7 @@ TEST_P(TensorTest, IsWrongIfItHoldsAnothersValues) {
   EXPECT_NE(FaultOf(other_seed), "");
 }
 
-TEST_P(TensorTest, IsWrongWhereARowWasNotWritten) {
+TEST_P(TensorTest, RejectsAnUnwrittenRow) {
   const SharedTensor tensor = MakeBlocks(true, true);
   Fill(tensor, rank());
   const auto stream = device().CreateStream();
@@ -107,7 +107,7 @@ TEST_P(TensorTest, IsWrongWhereARowWasNotWritten) {
 }
 
 // The same matrix, whatever the order in which its blocks are stored.
-TEST_P(TensorTest, FingerprintIsOfTheMatrixAndNotOfItsOrder) {
+TEST_P(TensorTest, FingerprintDoesNotDependOnTheStorageOrder) {
   const SharedTensor plain = MakeBlocks(false, true);
   const SharedTensor rotated = MakeBlocks(true, true);
   Fill(plain, rank());
@@ -117,7 +117,7 @@ TEST_P(TensorTest, FingerprintIsOfTheMatrixAndNotOfItsOrder) {
   EXPECT_NE(FingerprintOf(plain), FingerprintOf(rotated));
 }
 
-TEST_P(TensorTest, AnAliasSharesTheMemoryAndExpectsItsOwn) {
+TEST_P(TensorTest, AnAliasSharesMemoryButHasItsOwnExpectedValues) {
   const SharedTensor tensor = MakeBlocks(false, true);
   const SharedTensor alias = tensor->Alias();
   Fill(tensor, rank());
@@ -130,7 +130,7 @@ TEST_P(TensorTest, AnAliasSharesTheMemoryAndExpectsItsOwn) {
 }
 
 // An operation in place makes the alias; where none does, it holds what the tensor does.
-TEST_P(TensorTest, AnAliasThatNothingMakesExpectsWhatIsMadeInItsMemory) {
+TEST_P(TensorTest, AnAliasWithoutExpectationsUsesThoseOfItsMemory) {
   const SharedTensor tensor = MakeBlocks(false, true);
   const SharedTensor alias = tensor->Alias();
   const auto four = [](int, long, long) { return 4.0; };
@@ -147,7 +147,7 @@ TEST_P(TensorTest, AnAliasThatNothingMakesExpectsWhatIsMadeInItsMemory) {
   EXPECT_EQ(FaultOf(alias), "");
 }
 
-TEST_P(TensorTest, OfTensorsInOneMemoryTheLastIsLeft) {
+TEST_P(TensorTest, OnlyTheLastTensorInSharedMemoryIsLeft) {
   const SharedTensor own = MakeBlocks(false, false);
   const SharedTensor memory = MakeBlocks(false, false);
   const SharedTensor early = memory->Alias();
@@ -199,7 +199,7 @@ TEST_P(TensorTest, ProductsInARowAreSharedByTheParts) {
   EXPECT_THROW(linear->EnqueuePart(*stream, {0, 3}), Error);
 }
 
-TEST_P(TensorTest, AProductAddsWhatItIsGiven) {
+TEST_P(TensorTest, AProductAddsItsAddend) {
   for (const bool adds : {false, true}) {
     const SharedTensor d = Make({.rows = 32, .columns = 48});
     LinearProblem problem{.a = Make({.rows = 64, .columns = 80}),
@@ -220,7 +220,7 @@ TEST_P(TensorTest, AProductAddsWhatItIsGiven) {
   }
 }
 
-TEST_P(TensorTest, RefusesPartsThatRowsCannotBeCutInto) {
+TEST_P(TensorTest, RefusesPartsThatDoNotDivideTheRows) {
   const auto linear = MakeLinear(machine(), {{.a = Make({.rows = 32, .columns = 16}),
                                               .w = Make({.rows = 16, .columns = 16}),
                                               .d = Make({.rows = 32, .columns = 16})}});
@@ -311,7 +311,7 @@ TEST_P(TensorTest, MasterWeightsAreUpdatedAndConverted) {
 }
 
 // As those that evaluate a sample do: each keeps its own last sum.
-TEST_P(TensorTest, ASumTellsAllThreadsThatAskTheSame) {
+TEST_P(TensorTest, ConcurrentReadersGetTheSameExpectedSum) {
   const SharedTensor send = Make({.rows = 64, .columns = 64});
   const SharedTensor receive = Make({.rows = 64, .columns = 64});
   Settings settings;
@@ -343,7 +343,7 @@ TEST_P(TensorTest, ASumTellsAllThreadsThatAskTheSame) {
 }
 
 // The others' rows come, and the own ones are not copied.
-TEST_P(TensorTest, AnExchangeMovesNothingWithinARankThatKeepsItsOwn) {
+TEST_P(TensorTest, AnExchangeKeepsLocalRowsInPlace) {
   if (ranks() == 1) GTEST_SKIP() << "one rank exchanges nothing";
   const long block = 4;
   const SharedTensor send = Make({.rows = block * ranks(), .columns = 16});
@@ -368,7 +368,7 @@ TEST_P(TensorTest, AnExchangeMovesNothingWithinARankThatKeepsItsOwn) {
 }
 
 // Rows 0 to 3, 4 to 7 and 8 to 11 lie in one place after the other.
-TEST_P(TensorTest, MayKeepItsLastRowsOnly) {
+TEST_P(TensorTest, MayKeepOnlyItsLastRows) {
   const SharedTensor tensor = Make({.rows = 12, .columns = 16, .kept_rows = 4});
   EXPECT_EQ(tensor->shape().bytes(), std::size_t{4} * 16 * SizeOf(LayerElement(device())));
   EXPECT_EQ(tensor->Row(9), tensor->Row(1));
@@ -382,7 +382,7 @@ TEST_P(TensorTest, MayKeepItsLastRowsOnly) {
 }
 
 // Of 600 rows 300 are kept: row 300 lies where row 0 lies, and not behind row 299.
-TEST_P(TensorTest, RowsThatAreReadAtATimeAreThoseInMemory) {
+TEST_P(TensorTest, RowsReadInBatchesMatchMemory) {
   const SharedTensor tensor = Make({.rows = 600, .columns = 16, .kept_rows = 300});
   Fill(tensor, rank());
   const auto stream = device().CreateStream();
@@ -439,7 +439,7 @@ class StepsTest : public TensorTest {
 };
 INSTANTIATE_ON_EACH_BACKEND(StepsTest);
 
-TEST_P(StepsTest, OfTensorParallelLayersAreRight) {
+TEST_P(StepsTest, TensorParallelLayersAreCorrect) {
   const int rows =
       SetUpRows(&families::Tp, {{"model", "small"},
                                 {"tokens", std::to_string(12 * ranks())},
@@ -450,7 +450,7 @@ TEST_P(StepsTest, OfTensorParallelLayersAreRight) {
 }
 
 // Of sizes that no model has: 80 elements a token, and 40 columns and a head of 128 on each rank.
-TEST_P(StepsTest, OfTensorParallelLayersAreRightInSizesOfTheirOwn) {
+TEST_P(StepsTest, TensorParallelLayersOfOtherSizesAreCorrect) {
   const int rows = SetUpRows(&families::Tp, {{"model", "small"},
                                              {"hidden", "80"},
                                              {"ffn", std::to_string(40 * ranks())},
@@ -460,7 +460,7 @@ TEST_P(StepsTest, OfTensorParallelLayersAreRightInSizesOfTheirOwn) {
   EXPECT_EQ(rows, ranks() == 1 ? 0 : 4 * transports());
 }
 
-TEST_P(StepsTest, OfBlocksAreRightInSizesOfTheirOwn) {
+TEST_P(StepsTest, BlocksOfOtherSizesAreCorrect) {
   const int rows = SetUpRows(&families::TpBlock, {{"model", "small"},
                                                   {"hidden", "80"},
                                                   {"ffn", std::to_string(40 * ranks())},
@@ -473,7 +473,7 @@ TEST_P(StepsTest, OfBlocksAreRightInSizesOfTheirOwn) {
   EXPECT_EQ(rows, ranks() == 1 ? 0 : 4 * transports());
 }
 
-TEST_P(StepsTest, WithGradientsInBucketsAreRight) {
+TEST_P(StepsTest, GradientsInBucketsAreCorrect) {
   const int rows = SetUpRows(&families::DdpBuckets, {{"layers", "5"},
                                                      {"width", std::to_string(48 * ranks())},
                                                      {"tokens", "32"},
@@ -483,7 +483,7 @@ TEST_P(StepsTest, WithGradientsInBucketsAreRight) {
   EXPECT_EQ(rows, ranks() == 1 ? 0 : 3 * transports());
 }
 
-TEST_P(StepsTest, OfShardedLayersAreRight) {
+TEST_P(StepsTest, ShardedLayersAreCorrect) {
   const int rows = SetUpRows(&families::FsdpPrefetch, {{"layers", "5"},
                                                        {"width", std::to_string(48 * ranks())},
                                                        {"tokens", "32"},
@@ -493,7 +493,7 @@ TEST_P(StepsTest, OfShardedLayersAreRight) {
 }
 
 // With a popular expert that gets every token, ranks whose experts get none, and padding.
-TEST_P(StepsTest, OfExpertsAreRight) {
+TEST_P(StepsTest, ExpertsAreCorrect) {
   const int rows =
       SetUpRows(&families::MoeDispatchCombine, {{"layers", "2"},
                                                 {"hidden", "48"},
@@ -506,7 +506,7 @@ TEST_P(StepsTest, OfExpertsAreRight) {
   EXPECT_EQ(rows, ranks() == 1 ? 0 : 2 * transports());
 }
 
-TEST_P(StepsTest, OfLayersBesideTheirSumsAreRight) {
+TEST_P(StepsTest, LayersBesideTheirSumsAreCorrect) {
   const int rows = SetUpRows(&families::Layers, {{"layers", "5"},
                                                  {"width", "48"},
                                                  {"tokens", "32"},
@@ -516,14 +516,14 @@ TEST_P(StepsTest, OfLayersBesideTheirSumsAreRight) {
   EXPECT_EQ(rows, ranks() == 1 ? 0 : (3 + 6) * transports());
 }
 
-TEST_P(StepsTest, InMixedPrecisionAreRight) {
+TEST_P(StepsTest, MixedPrecisionIsCorrect) {
   const int rows =
       SetUpRows(&families::MixedPrecision,
                 {{"layers", "5"}, {"width", "48"}, {"tokens", "32"}, {"cache", "warm"}});
   EXPECT_EQ(rows, 2);
 }
 
-TEST_P(StepsTest, WithPrefetchedBatchesAreRight) {
+TEST_P(StepsTest, PrefetchedBatchesAreCorrect) {
   const int rows = SetUpRows(&families::Prefetch, {{"workers", "1,3"},
                                                    {"prefetch", "1,2"},
                                                    {"make_us", "20"},
@@ -533,7 +533,7 @@ TEST_P(StepsTest, WithPrefetchedBatchesAreRight) {
   EXPECT_EQ(rows, 8);
 }
 
-TEST_P(StepsTest, WithManySmallSumsAreRight) {
+TEST_P(StepsTest, ManySmallSumsAreCorrect) {
   const int rows = SetUpRows(&families::DdpBatch, {{"tensors", "7"},
                                                    {"bytes", std::to_string(48 * ranks())},
                                                    {"width", "48"},

@@ -47,20 +47,20 @@ std::shared_ptr<FakeSource> Source(std::vector<Look> looks) {
 const Look kFree = std::set<std::string>{};
 const Look kHot = std::set<std::string>{"hot"};
 
-TEST(ThrottleWatch, SaysNothingOfFreeClocks) {
+TEST(ThrottleWatch, ReportsNothingWithoutThrottling) {
   const auto source = Source({kFree});
   PollingThrottleWatch watch(source, 1ms);
   ASSERT_TRUE(WaitUntil([&] { return source->looks() > 3; }, kPatience));
   EXPECT_EQ(watch.Reason(), "");
 }
 
-TEST(ThrottleWatch, LooksBeforeItReturns) {
+TEST(ThrottleWatch, PollsBeforeItReturns) {
   PollingThrottleWatch watch(Source({kHot}), kNever);
   EXPECT_EQ(watch.Reason(), "hot (1 of 1 looks)");
 }
 
 // The episode is over when the watch is asked.
-TEST(ThrottleWatch, KeepsEveryReasonItSawWithItsShareOfLooks) {
+TEST(ThrottleWatch, ReportsEveryReasonWithItsShareOfPolls) {
   const auto source =
       Source({kFree, kHot, std::set<std::string>{"braked", "hot"}, kFree, std::nullopt});
   PollingThrottleWatch watch(source, 1ms);
@@ -69,7 +69,7 @@ TEST(ThrottleWatch, KeepsEveryReasonItSawWithItsShareOfLooks) {
   EXPECT_EQ(watch.Reason(), "braked (1 of 4 looks), hot (2 of 4 looks)") << "asked again";
 }
 
-TEST(ThrottleWatch, FindsWhatFellBetweenTwoLooks) {
+TEST(ThrottleWatch, FindsViolationsBetweenTwoPolls) {
   const auto source = Source({kFree});
   PollingThrottleWatch watch(source, kNever);
   source->set_violation(5ms + 1500us);
@@ -85,7 +85,7 @@ TEST(ThrottleWatch, NamesReasonsAndViolationTogether) {
 
 // A watch asked before the episode and one made after it are free of it, whatever the other was
 // told; a watch that was throttled still says so, although a later one began.
-TEST(ThrottleWatch, BlamesNoWatchForAnothers) {
+TEST(ThrottleWatch, DoesNotReportViolationsOfOtherWatches) {
   const auto source = Source({kFree, kHot, kFree});
   PollingThrottleWatch before(source, kNever);
   EXPECT_EQ(before.Reason(), "");
@@ -98,7 +98,7 @@ TEST(ThrottleWatch, BlamesNoWatchForAnothers) {
   EXPECT_EQ(before.Reason(), "thermal violation (2 ms)");
 }
 
-TEST(ThrottleWatch, BlamesNobodyWhileTheCounterCannotBeRead) {
+TEST(ThrottleWatch, ReportsNoViolationIfTheCounterCannotBeRead) {
   const auto source = Source({std::nullopt});
   source->set_violation(std::nullopt);
   PollingThrottleWatch without_begin(source, kNever);
@@ -109,7 +109,7 @@ TEST(ThrottleWatch, BlamesNobodyWhileTheCounterCannotBeRead) {
   EXPECT_EQ(without_end.Reason(), "");
 }
 
-TEST(ThrottleWatch, EndsAtOnceAndLetsItsSourceGo) {
+TEST(ThrottleWatch, StopsAtOnceAndReleasesItsSource) {
   ExpectEndsAtOnceAndLetsItsSourceGo<PollingThrottleWatch>(Source({kFree}));
 }
 

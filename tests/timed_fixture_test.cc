@@ -63,7 +63,7 @@ class TimedFixtureTest : public testing::Test {
   Suite suite_{{device_, TestRanks()}, options_};
 };
 
-TEST_F(TimedFixtureTest, AKnobThatOneRankSawFailIsAFaultOnAll) {
+TEST_F(TimedFixtureTest, AnIneffectiveKnobOnOneRankIsAFaultOnAll) {
   if (OnLastRank()) horse_.knob_fault = "the bit is loose";
   const Row row = Measure();
   EXPECT_EQ(row.state, RowState::kInvalid);
@@ -71,7 +71,7 @@ TEST_F(TimedFixtureTest, AKnobThatOneRankSawFailIsAFaultOnAll) {
   EXPECT_EQ(row.Counter("valid"), 0);
 }
 
-TEST_F(TimedFixtureTest, ClocksThatOneRankSawThrottledAreAFaultOnAll) {
+TEST_F(TimedFixtureTest, ThrottledClocksOnOneRankAreAFaultOnAll) {
   if (OnLastRank()) device_.Throttle();
   const Row row = Measure();
   EXPECT_EQ(row.state, RowState::kInvalid);
@@ -87,7 +87,7 @@ TEST_F(TimedFixtureTest, ARowWithoutFaultIsValid) {
 }
 
 // Every other sample takes eight times as long. More samples than the least are taken, in vain.
-TEST_F(TimedFixtureTest, ARowThatTellsTooLittleIsNoisy) {
+TEST_F(TimedFixtureTest, AWideIntervalMakesARowNoisy) {
   options_.budget = 200ms;
   horse_.enqueue = [count = 0](Stream&) mutable {
     std::this_thread::sleep_for(++count % 2 == 0 ? 1ms : 8ms);
@@ -145,7 +145,7 @@ TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
 }
 
 // The second horse wins the contest, and is slow in its row, where the plain form runs before it.
-TEST_F(TimedFixtureTest, AChoiceThatLosesInItsRowGivesWayToThePlainForm) {
+TEST_F(TimedFixtureTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
   bool is_tired = false;
   Behaviour plain;
   plain.enqueue = [&](Stream&) {
@@ -183,7 +183,7 @@ TEST_F(TimedFixtureTest, AChoiceThatLosesInItsRowGivesWayToThePlainForm) {
   EXPECT_EQ(choice(), "0");
 }
 
-TEST_F(TimedFixtureTest, AnErrorIsCountedAndItsSessionEnds) {
+TEST_F(TimedFixtureTest, AnErrorIsCountedAndEndsItsSession) {
   horse_.fault = [] { return "it is a mule"; };
   EXPECT_EQ(Measure().state, RowState::kError);
   EXPECT_EQ(suite_.error_rows, 1);
@@ -214,7 +214,7 @@ TEST_F(TimedFixtureTest, TheTimeIsTheMedianOfTheSamples) {
 }
 
 // Without a flag nobody takes them.
-TEST_F(TimedFixtureTest, ARowIsTracedIfItsTraceIsWanted) {
+TEST_F(TimedFixtureTest, ARowIsTracedOnRequest) {
   horse_.enqueue = [](Stream& stream) { stream.host()->Enqueue([] {}); };
   EXPECT_FALSE(Measure().counters.contains("breakdown_valid"));
   std::vector<std::size_t> samples;
@@ -225,7 +225,7 @@ TEST_F(TimedFixtureTest, ARowIsTracedIfItsTraceIsWanted) {
   EXPECT_EQ(row.reason.find("no breakdown"), std::string::npos) << row.reason;
 }
 
-TEST_F(TimedFixtureTest, ATraceWithAFaultSaysSoInItsRow) {
+TEST_F(TimedFixtureTest, ATraceFaultIsReportedInItsRow) {
   suite_.write_trace = [](const RowTrace&) {};
   const Row row = Measure();  // the horse enqueues nothing
   EXPECT_EQ(row.Counter("breakdown_valid"), 0);
@@ -235,7 +235,7 @@ TEST_F(TimedFixtureTest, ATraceWithAFaultSaysSoInItsRow) {
   EXPECT_EQ(suite_.no_traces, "");
 }
 
-TEST_F(TimedFixtureTest, WhereOneRankCannotWatchAllRowsAreMeasuredWithoutTraces) {
+TEST_F(TimedFixtureTest, IfOneRankCannotTraceAllRowsAreMeasuredWithoutTraces) {
   auto other = OnLastRank() ? device_.WatchActivities() : nullptr;
   suite_.write_trace = [](const RowTrace&) { ADD_FAILURE() << "there is nothing to write"; };
   const Row row = Measure();

@@ -74,7 +74,7 @@ class ToleranceTest : public RanksOnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(ToleranceTest);
 
-TEST_P(ToleranceTest, AnErrorAFewTimesAsLargeIsRefused) {
+TEST_P(ToleranceTest, AnErrorAFewTimesTheToleranceIsRefused) {
   const auto softmax = [](const char* precision) {
     return std::vector<std::pair<std::string, std::string>>{
         {"columns", "64"}, {"matrix_bytes", "16K"}, {"precision", precision}};

@@ -110,7 +110,7 @@ TEST(TraceFile, HasWorkWithItsStepLaneAndTimes) {
 }
 
 // What moved it, between which GPUs, and with how many SMs; on the host backend a core did.
-TEST(TraceFile, SaysWhatDidTheWork) {
+TEST(TraceFile, NamesTheEngineOfTheWork) {
   const auto told = [](const RowTrace& trace) {
     std::vector<std::string> facts;
     for (const Json& event : EventsOf(trace)) {
@@ -147,7 +147,7 @@ TEST(TraceFile, SaysWhatDidTheWork) {
 }
 
 // HTA takes what has a stream for a kernel, and leaves out what no call has enqueued.
-TEST(TraceFile, WorkAloneHasAStreamAndEachHasItsCall) {
+TEST(TraceFile, OnlyWorkHasAStreamAndEachHasItsCall) {
   std::set<double> works;
   std::set<double> calls;
   for (const Json& event : EventsOf(TwoLanes())) {
@@ -171,7 +171,7 @@ TEST(TraceFile, WaitsAndGatesAreMarked) {
   EXPECT_EQ(Named(events, "gate")[0].At("tid").number, 0);
 }
 
-TEST(TraceFile, AnArrowLeadsFromAStepToTheOneThatWaits) {
+TEST(TraceFile, AnArrowLeadsFromAStepToItsWaiter) {
   const auto ends = Named(EventsOf(TwoLanes()), "waits for");
   ASSERT_EQ(ends.size(), 2U);
   EXPECT_EQ(ends[0].At("ph").text, "s");
@@ -254,7 +254,7 @@ TEST(TraceFile, HtaFindsTheRank) {
   EXPECT_EQ(found.position(0), static_cast<std::ptrdiff_t>(text.find("\"rank\"")));
 }
 
-TEST(TraceFile, IsJsonWhateverNamesSay) {
+TEST(TraceFile, IsValidJsonForAnyNames) {
   RowTrace trace = TwoLanes();
   const std::string hostile = "a\"b\\c\n\t\x01</script>{{}}%s\xc3\xa9";
   trace.row = trace.run.name = trace.fault = hostile;
@@ -263,7 +263,7 @@ TEST(TraceFile, IsJsonWhateverNamesSay) {
   EXPECT_EQ(Named(events, "a\"b\\c   </script>{{}}%s\xc3\xa9").size(), 1U);
 }
 
-TEST(TraceFile, LeavesOutWhatDoesNotFit) {
+TEST(TraceFile, OmitsSamplesThatDoNotFit) {
   RowTrace trace = TwoLanes();
   trace.samples.resize(3, trace.samples[0]);
   const Json whole = JsonReader::Read(TraceJson(trace));
@@ -310,7 +310,7 @@ class TraceFilesTest : public testing::Test {
       std::filesystem::temp_directory_path() / ("traces." + std::to_string(getpid()));
 };
 
-TEST_F(TraceFilesTest, MakesItsFolderAndReplacesWholeFiles) {
+TEST_F(TraceFilesTest, CreatesItsFolderAndReplacesWholeFiles) {
   const TraceFiles files(folder_ / "deep");
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "deep"));
   RowTrace trace = TwoLanes();
@@ -326,7 +326,7 @@ TEST_F(TraceFilesTest, MakesItsFolderAndReplacesWholeFiles) {
   folder_ = folder_.parent_path();
 }
 
-TEST_F(TraceFilesTest, RefusesAFolderThatCannotBe) {
+TEST_F(TraceFilesTest, RefusesAFolderThatCannotBeCreated) {
   std::filesystem::create_directory(folder_);
   std::ofstream(folder_ / "file") << "x";
   for (const auto& path : {folder_ / "file", folder_ / "file" / "folder"})

@@ -67,7 +67,7 @@ TEST(ShardedSteps, GatherTheNextLayerBeforeTheySumTheLastGradients) {
   EXPECT_EQ(comm("1"), "g0 g1 g2 g3 g4 g5 g6 s0 g7 s1 s2 s3 ");
 }
 
-TEST(ShardedSteps, CommunicateWithThePriorityThatIsAskedFor) {
+TEST(ShardedSteps, CommunicateWithTheRequestedPriority) {
   Values values = Sharded("1");
   values["comm_priority"] = "2";
   const Schedule schedule = ScenarioReport("Fsdp/Prefetch", values).runs().back().schedule;
@@ -102,7 +102,7 @@ TEST(ShardedSteps, OverwriteNothingThatIsStillNeeded) {
 }
 
 // Of layers of 48 x 48 in float32: those gathered, and three in flight.
-TEST(ShardedSteps, SayWhatEachDepthTakes) {
+TEST(ShardedSteps, ReportTheMemoryOfEachDepth) {
   for (const auto& [prefetch, layers] : {std::pair("0", 4), std::pair("1", 5), std::pair("3", 7)}) {
     ScenarioReport row("Fsdp/Prefetch", Sharded(prefetch));
     EXPECT_DOUBLE_EQ(row.Report(EachTook(row, 1)).counters.at("unsharded_bytes"),
@@ -110,14 +110,14 @@ TEST(ShardedSteps, SayWhatEachDepthTakes) {
   }
 }
 
-TEST(ShardedSteps, MustHaveThePlainFormsResultOnTwoRanks) {
+TEST(ShardedSteps, MustMatchThePlainFormsResultOnTwoRanks) {
   ScenarioReport row("Fsdp/Prefetch", Sharded("1"));
   row.Leaves("pattern", 1);
   EXPECT_EQ(row.Report(EachTook(row, 1)).state,
             TestRanks().size() == 2 ? RowState::kInvalid : RowState::kOk);
 }
 
-TEST(ShardedSteps, SayWhichDoNotExist) {
+TEST(ShardedSteps, GiveTheReasonForExcludedCombinations) {
   const auto excluded = [](const Values& values) {
     Values all = Sharded("1");
     for (const auto& [axis, value] : values) all[axis] = value;
@@ -275,7 +275,7 @@ TEST(BlockSteps, RunBesideTheSumsOfGradients) {
   EXPECT_DOUBLE_EQ(bound_ms("2"), computation_ms) << "no sum is exposed";
 }
 
-TEST(BlockSteps, SayWhichDoNotExist) {
+TEST(BlockSteps, GiveTheReasonForExcludedCombinations) {
   const auto excluded = [](const Values& values) {
     return ScenarioReport("Tp/Block/Forward", values).excluded();
   };
@@ -318,7 +318,7 @@ Values Mixed(const Values& values) {
 }
 
 // Steps of communication take no longer than those of computation that run beside them.
-TEST(MixedSteps, ExposeTheLastCombinationAloneWithTwoMicrobatches) {
+TEST(MixedSteps, ExposeOnlyTheLastCombineWithTwoMicrobatches) {
   const auto bound_ms = [](const char* microbatches) {
     return BoundOfRow("Moe/DispatchCombine", Mixed({{"microbatches", microbatches}}),
                       {{"dense", 4},
@@ -353,7 +353,7 @@ TEST(MixedSteps, NameTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(other.reason, "");
 }
 
-TEST(MixedSteps, SayWhichShareOfTheExchangeIsHidden) {
+TEST(MixedSteps, ReportTheHiddenShareOfTheExchange) {
   ScenarioReport row("Moe/DispatchCombine", Mixed({}));
   Timings timings = EachTook(row, 1);
   timings["computation"] = Took(10);
@@ -366,7 +366,7 @@ TEST(MixedSteps, SayWhichShareOfTheExchangeIsHidden) {
   EXPECT_LT(reported.counters.at("padding_pct"), 30);
 }
 
-TEST(MixedSteps, MustHaveThePlainFormsResultUnlessALibraryMayTakeAnotherKernel) {
+TEST(MixedSteps, MustMatchThePlainFormUnlessALibraryMayTakeAnotherKernel) {
   const auto state = [](const char* microbatches, std::unique_ptr<PosingDevice> device) {
     ScenarioReport row("Moe/DispatchCombine", Mixed({{"microbatches", microbatches}}),
                        std::move(device));
@@ -378,7 +378,7 @@ TEST(MixedSteps, MustHaveThePlainFormsResultUnlessALibraryMayTakeAnotherKernel) 
   EXPECT_EQ(state("1", PosingDevice::H200()), RowState::kInvalid) << "of as many rows";
 }
 
-TEST(MixedSteps, SayWhichDoNotExist) {
+TEST(MixedSteps, GiveTheReasonForExcludedCombinations) {
   const auto excluded = [](const Values& values) {
     return ScenarioReport("Moe/DispatchCombine", Mixed(values)).excluded();
   };

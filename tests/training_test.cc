@@ -15,7 +15,7 @@ TEST(ClassicalEstimate, HidesCommunicationBehindWhatMayOverlap) {
   EXPECT_NEAR(speedup, 1.09, 0.005);
 }
 
-TEST(ClassicalEstimate, HidesNoMoreThanThereIs) {
+TEST(ClassicalEstimate, HidesAtMostTheWholeCommunication) {
   EXPECT_DOUBLE_EQ(EstimateClassically(80, 15, 40).total_ms, 80);
   EXPECT_DOUBLE_EQ(EstimateClassically(80, 15, 40).efficiency, 1);
   EXPECT_DOUBLE_EQ(EstimateClassically(80, 0, 40).total_ms, 80);
@@ -23,7 +23,7 @@ TEST(ClassicalEstimate, HidesNoMoreThanThereIs) {
   EXPECT_DOUBLE_EQ(EstimateClassically(80, 0, 40).speedup, 1);
 }
 
-TEST(TrainingRuns, AreTheWorksAloneTheSidesThePlainFormAndThePattern) {
+TEST(TrainingRuns, AreEachWorkAloneBothSidesThePlainFormAndThePattern) {
   const Work gather = WorkOfClass(WorkClass::kComm, "gather");
   const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
   Schedule plain;
@@ -47,7 +47,7 @@ TEST(TrainingRuns, AreTheWorksAloneTheSidesThePlainFormAndThePattern) {
   EXPECT_EQ(steps, (std::vector<std::size_t>{2, 2, 1, 1, 2, 2, 4}));
 }
 
-TEST(TrainingRuns, LeaveOutASideThatThereIsNot) {
+TEST(TrainingRuns, OmitAnEmptySide) {
   Schedule alone;
   alone.Add(alone.AddLane({.name = "lane"}), WorkOfClass(WorkClass::kCompute, "compute"));
   const auto runs = TrainingRuns(alone, alone);

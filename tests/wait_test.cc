@@ -18,12 +18,12 @@ TEST(WaitUntil, ReturnsAtOnceWhenDone) {
   EXPECT_TRUE(WaitUntil([] { return true; }, 1h));
 }
 
-TEST(WaitUntil, LooksOnceWithoutAnyTime) {
+TEST(WaitUntil, ChecksOnceWithoutAnyTime) {
   EXPECT_TRUE(WaitUntil([] { return true; }, 0ms));
   EXPECT_FALSE(WaitUntil([] { return false; }, 0ms));
 }
 
-TEST(WaitUntil, BelievesALookDuringWhichTheDeadlinePassed) {
+TEST(WaitUntil, AcceptsACheckDuringWhichTheDeadlinePassed) {
   const auto slow_look = [] {
     std::this_thread::sleep_for(kLongerThanTheTimeout);
     return true;
@@ -32,7 +32,7 @@ TEST(WaitUntil, BelievesALookDuringWhichTheDeadlinePassed) {
 }
 
 // The work ended after the look that did not see it, and before the deadline was checked.
-TEST(WaitUntil, LooksOnceMoreAfterTheDeadline) {
+TEST(WaitUntil, ChecksOnceMoreAfterTheDeadline) {
   int looks = 0;
   const auto ends_behind_a_slow_look = [&] {
     if (++looks > 1) return true;
@@ -49,7 +49,7 @@ TEST(WaitUntil, GivesUpAfterTheTimeout) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, kTimeout);
 }
 
-TEST(WaitUntil, PassesOnWhatALookThrows) {
+TEST(WaitUntil, PropagatesExceptionsOfTheCheck) {
   const auto fails = []() -> bool { throw std::runtime_error("a lost link"); };
   EXPECT_THROW((void)WaitUntil(fails, kTimeout), std::runtime_error);
 }

@@ -259,7 +259,7 @@ class WorkloadsTest : public RanksOnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(WorkloadsTest);
 
-TEST_P(WorkloadsTest, TakeTheRightResult) {
+TEST_P(WorkloadsTest, AcceptTheCorrectResult) {
   ForEachWorkload([this](Workload& workload, const std::string& /*name*/) {
     Reset(workload);
     Run(workload);
@@ -267,14 +267,14 @@ TEST_P(WorkloadsTest, TakeTheRightResult) {
   });
 }
 
-TEST_P(WorkloadsTest, RefuseAResultThatWasNeverMade) {
+TEST_P(WorkloadsTest, RefuseAMissingResult) {
   ForEachWorkload([this](Workload& workload, const std::string& /*name*/) {
     Reset(workload);
     EXPECT_TRUE(Refused(workload));
   });
 }
 
-TEST_P(WorkloadsTest, RefuseAResultThatIsLeftOver) {
+TEST_P(WorkloadsTest, RefuseALeftoverResult) {
   ForEachWorkload([this](Workload& workload, const std::string& /*name*/) {
     Reset(workload);
     Run(workload);
@@ -302,7 +302,7 @@ TEST_P(WorkloadsTest, RefuseOneWrongElement) {
 
 // Whatever streams of its own it uses. Where it cannot wait, it says so. The first run of a kernel
 // or a collective must not stand behind a gate.
-TEST_P(WorkloadsTest, DoNothingBeforeTheirStreamComesToThem) {
+TEST_P(WorkloadsTest, DoNothingBeforeTheirTurnOnTheStream) {
   if (GetParam() == Backend::kCuda)
     GTEST_SKIP() << "streams may share a queue of the GPU, where reading would wait for the gate";
   ForEachWorkload([this](Workload& workload, const std::string& /*name*/) {
@@ -317,7 +317,7 @@ TEST_P(WorkloadsTest, DoNothingBeforeTheirStreamComesToThem) {
 }
 
 // Whatever the order of its parts, all of them make the whole, and none may be missing.
-TEST_P(WorkloadsTest, AreTheSumOfTheirParts) {
+TEST_P(WorkloadsTest, EqualTheSumOfTheirParts) {
   struct {
     const char* name;
     Values values;
@@ -346,18 +346,18 @@ TEST_P(WorkloadsTest, AreTheSumOfTheirParts) {
   }
 }
 
-TEST_P(WorkloadsTest, HaveNoPartsWhereNobodyCutsThem) {
+TEST_P(WorkloadsTest, RefusePartsByDefault) {
   const auto workload = Make("StreamKernel", {{"array_bytes", "1M"}});
   EXPECT_THROW(RunPart(*workload, 0, 2), Error);
 }
 
-TEST_P(WorkloadsTest, LeaveAFingerprintOfTheirResultAlone) {
+TEST_P(WorkloadsTest, FingerprintOnlyTheirResult) {
   EXPECT_EQ(FingerprintOfRun("StageOut", {}), FingerprintOfRun("StageOut", {}));
   EXPECT_NE(FingerprintOfRun("StageOut", {}), FingerprintOfRun("StageOut", {{"steps_added", "4"}}));
   EXPECT_FALSE(FingerprintOfRun("StageIn", {}).has_value());
 }
 
-TEST_P(WorkloadsTest, SayWhyACombinationDoesNotExist) {
+TEST_P(WorkloadsTest, GiveTheReasonForExcludedCombinations) {
   struct {
     const char* name;
     Values values;
@@ -425,7 +425,7 @@ TEST_P(WorkloadsTest, SayWhenEnqueueingWaits) {
     EXPECT_EQ(Make(name, values)->enqueue_waits(), waits) << name;
 }
 
-TEST_P(WorkloadsTest, CountWhatTheyCost) {
+TEST_P(WorkloadsTest, ReportTheirCost) {
   const Cost tile = CostOf("Gemm", {{"n", "64"}, {"grid", "3x2"}, {"work", "tile"}});
   EXPECT_EQ(tile.flops, 2.0 * 48 * 32 * 64);
   EXPECT_EQ(tile.moved_bytes, 4.0 * (32 * 64 + 64 * 48 + 32 * 48));
@@ -467,7 +467,7 @@ TEST_P(WorkloadsTest, CountWhatTheyCost) {
 }
 
 // nccl-tests, doc/PERFORMANCE.md.
-TEST_P(WorkloadsTest, CollectivesCountAsNcclTestsDo) {
+TEST_P(WorkloadsTest, CollectivesCountBytesAsNcclTests) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "collectives need two ranks";
   const double others = (TestRanks().size() - 1.0) / TestRanks().size();
   const std::map<std::string, double> bus_factors = {
