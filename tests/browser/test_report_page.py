@@ -68,7 +68,7 @@ def sort_by(header: Locator, order: str) -> None:
     expect(header).to_have_attribute("aria-sort", order)
 
 
-def test_a_click_sorts_and_another_turns_it_round(tab: Tab, full: Path) -> None:
+def test_a_click_sorts_and_another_reverses(tab: Tab, full: Path) -> None:
     page = tab.open(full)
     header = page.locator("#Overlap .table th[data-counter='slowdown']")
     before = column(page, "Overlap", "slowdown")
@@ -93,7 +93,7 @@ def test_rows_without_a_figure_stay_at_the_end(tab: Tab, full: Path) -> None:
         assert "SendRecv" in names(page, "Overlap")[-1]
 
 
-def test_a_search_shows_what_has_every_word(tab: Tab, full: Path) -> None:
+def test_a_search_shows_rows_with_every_word(tab: Tab, full: Path) -> None:
     page = tab.open(full)
     page.get_by_role("searchbox").fill("GRID:16x16 tile")
     expect(page.locator("#found")).to_have_text(re.compile("^1 of "))
@@ -153,7 +153,7 @@ def test_a_link_in_the_page_finds_a_row_that_a_search_hides(tab: Tab, full: Path
     expect(page.get_by_role("searchbox")).to_have_value("")
 
 
-def test_an_address_of_no_row_is_said_to_be_none(tab: Tab, full: Path) -> None:
+def test_an_address_without_a_row_is_reported(tab: Tab, full: Path) -> None:
     page = tab.open(full, "#Comm/Nothing")
     expect(page.locator("#found")).to_have_text("no row is called Comm/Nothing")
 
@@ -215,14 +215,14 @@ def test_dark_and_light_follow_the_system(tab: Tab, full: Path) -> None:
     assert seen == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
 
 
-def test_a_name_that_is_markup_is_a_name(tab: Tab, full: Path) -> None:
+def test_markup_in_a_name_is_text(tab: Tab, full: Path) -> None:
     page = tab.open(full)
     page.get_by_role("searchbox").fill("<script>throw(1)<img>")
     expect(page.locator("#found")).to_have_text(re.compile("^1 of "))
     assert page.locator("img").count() == 0
 
 
-def test_what_changed_is_listed_and_leads_to_the_row(tab: Tab, full: Path) -> None:
+def test_changes_are_listed_and_link_to_their_rows(tab: Tab, full: Path) -> None:
     page = tab.open(full, "#changes")
     line = page.locator("#changes tbody tr", has_text="new").first
     line.locator("a").click()

@@ -130,7 +130,7 @@ def test_the_screen_fits_the_terminal(launcher: "Launcher", columns: int, no_col
 
 # mpirun hides the terminal from its ranks; ./bench tells them.
 @pytest.mark.alone  # the ranks have little time to print their table before mpirun ends them
-def test_bench_on_a_terminal_has_colour_and_says_what_ctrl_c_did(launcher: "Launcher") -> None:
+def test_bench_on_a_terminal_has_colour_and_reports_ctrl_c(launcher: "Launcher") -> None:
     # Long enough for the signal to come in time.
     flags = [flag.replace("--budget_ms=300", "--budget_ms=1500") for flag in FLAGS]
     command = [*bench(launcher), "--ranks=2", *flags, "--benchmark_repetitions=3"]
@@ -160,7 +160,7 @@ def test_a_pipe_gets_plain_lines_with_whole_names(launcher: "Launcher") -> None:
     assert max(map(len, table)) <= 80
 
 
-def test_colour_in_a_pipe_is_the_users_to_ask_for(launcher: "Launcher") -> None:
+def test_colour_in_a_pipe_is_on_request(launcher: "Launcher") -> None:
     assert "\x1b[32m" in launcher.alone(*FLAGS, "--benchmark_color=true").stdout
 
 

@@ -78,9 +78,7 @@ def result(text: str) -> dict[str, Any]:
     return whole
 
 
-def test_what_is_listed_is_what_stands_in_a_result(
-    launcher: "Launcher", result: dict[str, Any]
-) -> None:
+def test_the_listed_table_is_that_of_a_result(launcher: "Launcher", result: dict[str, Any]) -> None:
     tables = json.loads(listed(launcher, "json"))
     assert len(tables["counters"]) > 50
     assert tables == {part: result[part] for part in ("counters", "families")}
@@ -117,7 +115,7 @@ def test_the_tools_read_every_row(text: str, result: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("path", [update_counters.METRICS, update_counters.STORED])
-def test_what_repeats_the_table_is_up_to_date(launcher: "Launcher", path: Path) -> None:
+def test_generated_copies_of_the_table_are_up_to_date(launcher: "Launcher", path: Path) -> None:
     expected = update_counters.up_to_date(launcher.binary)[path]
     assert path.read_text(encoding="utf-8") == expected, "run tools/update_counters.py"
 

@@ -135,7 +135,7 @@ def test_other_orders_of_the_same_work_have_the_same_result(run: Run) -> None:
     assert identical == {1}
 
 
-def test_reasons_say_what_was_found_and_no_other_row_has_one(run: Run) -> None:
+def test_only_rows_with_a_finding_have_a_reason(run: Run) -> None:
     for name, row in run.rows.items():
         if row["state"] == "noisy":
             continue
@@ -179,7 +179,7 @@ def test_a_batch_takes_the_time_that_was_asked_for(run: Run) -> None:
     assert min(made_ms) >= 0.1
 
 
-def test_what_this_machine_lacks_is_listed_with_the_reason(run: Run) -> None:
+def test_unavailable_rows_are_listed_with_the_reason(run: Run) -> None:
     lines = run.stderr.splitlines()
     for start in UNAVAILABLE:
         assert any(line.startswith(start) for line in lines), start

@@ -100,7 +100,7 @@ def test_an_injected_delay_is_in_time_and_context(launcher: "Launcher", tmp_path
         ("Delay:-1", "--inject_delay: microseconds: '-1' is not a whole number from 1 to 60000000"),
     ],
 )
-def test_a_delay_that_concerns_nothing_is_refused(
+def test_a_delay_that_matches_nothing_is_refused(
     value: str, complaint: str, launcher: "Launcher"
 ) -> None:
     done = launcher.run(f"--inject_delay={value}", *FLAGS, ranks=2)

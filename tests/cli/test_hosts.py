@@ -129,7 +129,7 @@ def test_two_hosts_measure_together(launcher: "Launcher", hosts: Hosts) -> None:
 
 
 @pytest.mark.alone
-def test_a_host_that_is_cut_off_ends_the_job(launcher: "Launcher", hosts: Hosts) -> None:
+def test_a_disconnected_host_ends_the_job(launcher: "Launcher", hosts: Hosts) -> None:
     flags = ("--benchmark_filter=Comm/", "--budget_ms=100", f"--timeout_s={TIMEOUT_S}")
     with job.start(
         hosts.command(launcher, *flags, "--axis", "bytes=64K,128K,256K,512K,1M")

@@ -143,7 +143,7 @@ tell(ob.do_bench(sleep(3), cache="warm"), row.name, row.interval("time"))
     assert 3 < bounds[0] <= bounds[1] < 5
 
 
-def test_what_goes_wrong_is_the_rows_error_and_the_next_row_is_measured(program: Program) -> None:
+def test_a_failure_is_the_rows_error_and_the_next_row_is_measured(program: Program) -> None:
     raised, kept, wrong, off, nested, after, alone = program("""
 configure(budget_ms=20)
 row = ob.measure(comp=sleep(1), comm=fail)
@@ -279,9 +279,7 @@ with ob.results("mine.json") as rows:
     assert "mineComm+mineComp" in (tmp_path / "report.html").read_text()
 
 
-def test_a_block_that_breaks_off_leaves_an_incomplete_file(
-    program: Program, tmp_path: Path
-) -> None:
+def test_an_interrupted_block_leaves_an_incomplete_file(program: Program, tmp_path: Path) -> None:
     program(
         """
 configure(budget_ms=20)
@@ -325,7 +323,7 @@ with ob.results("mine.json"):
     assert result.rows[1].counters["chunks"] == 1
 
 
-def test_a_name_of_no_row_or_of_several_is_refused(program: Program) -> None:
+def test_an_unknown_or_ambiguous_row_name_is_refused(program: Program) -> None:
     [told] = program("""
 configure(budget_ms=20)
 def refusal(name):
@@ -393,7 +391,7 @@ except Exception as error:
     assert list((tmp_path / "1").iterdir()) == []
 
 
-def test_what_cannot_be_measured_is_refused(program: Program) -> None:
+def test_bad_arguments_are_refused(program: Program) -> None:
     [told] = program("""
 configure(budget_ms=20)
 def refusal(measure, *arguments, **settings):

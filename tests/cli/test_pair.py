@@ -26,7 +26,7 @@ def test_a_pair_has_the_rows_that_overlap_has_of_it(launcher: "Launcher") -> Non
     assert names(launcher, *flags, "--pair=Gemm+AllReduce") == of_family
 
 
-def test_pairs_that_no_family_has_are_measured(launcher: "Launcher", tmp_path: Path) -> None:
+def test_pairs_outside_every_family_are_measured(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     done = launcher.run(
         *("--pair", "AllReduce+Softmax", "--pair", "Delay+DeviceToHost"),
@@ -67,9 +67,7 @@ def test_a_dry_run_and_the_axes_are_those_of_the_pair(launcher: "Launcher") -> N
         ),
     ],
 )
-def test_what_cannot_be_paired_is_refused(
-    launcher: "Launcher", flags: list[str], says: str
-) -> None:
+def test_bad_pairs_are_refused(launcher: "Launcher", flags: list[str], says: str) -> None:
     done = launcher.run(*flags)
     assert done.returncode == 2
     assert done.stderr.startswith(f"overlapbench: {says}")

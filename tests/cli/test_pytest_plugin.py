@@ -97,7 +97,7 @@ def test_cases(overlap_benchmark, shape):
     assert result.rows[1].state is State.CONTROL
 
 
-def test_what_is_no_measurement_fails_the_test(measuring: pytest.Pytester) -> None:
+def test_an_invalid_measurement_fails_the_test(measuring: pytest.Pytester) -> None:
     measuring.makepyfile(
         TESTS + "def test_it(overlap_benchmark): overlap_benchmark(comp=fail, comm=sleep(1))"
     )

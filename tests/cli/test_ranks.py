@@ -114,9 +114,7 @@ def test_ranks_agree_on_iterations(
     ]
 
 
-def test_what_is_finished_survives_the_death_of_a_rank(
-    launcher: "Launcher", tmp_path: Path
-) -> None:
+def test_finished_rows_survive_the_death_of_a_rank(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     partial = tmp_path / "out.json.partial"
     names: list[str] = []

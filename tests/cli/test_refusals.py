@@ -162,7 +162,7 @@ def test_a_second_file_that_is_refused_leaves_nothing_of_the_first(
 
 
 @pytest.mark.parametrize("size", ["900G", "64T", "4194304T"])
-def test_a_size_that_does_not_fit_says_what_is_needed_and_free(
+def test_a_size_that_does_not_fit_reports_needed_and_free_memory(
     launcher: "Launcher", size: str
 ) -> None:
     done = launcher.run(

@@ -91,7 +91,7 @@ def test_the_files_are_whole_and_nothing_else_is_left(run: Run) -> None:
     assert run.files == ["out.json", "samples.csv"]
 
 
-def test_the_context_tells_where_a_result_comes_from(run: Run) -> None:
+def test_the_context_describes_the_origin_of_a_result(run: Run) -> None:
     context = run.result["context"]
     assert context.keys() >= CONTEXT
     assert context["backend"] == "host"
@@ -100,7 +100,7 @@ def test_the_context_tells_where_a_result_comes_from(run: Run) -> None:
     assert float(context["empty_sample_us"]) >= 0
 
 
-def test_the_context_holds_no_environment_but_what_is_listed(run: Run) -> None:
+def test_the_context_has_only_listed_environment_variables(run: Run) -> None:
     variables = {key for key in run.result["context"] if key.startswith("env_")}
     assert not variables & {"env_PATH", "env_HOME", "env_USER"}
 
@@ -131,7 +131,7 @@ def test_each_row_has_its_familys_counters_and_no_others(run: Run) -> None:
 
 
 # Each is the median over the groups, from times that were sampled side by side.
-def test_counters_are_what_they_are_defined_as(run: Run) -> None:
+def test_counters_match_their_definitions(run: Run) -> None:
     for row in run.rows:
         if not row["name"].startswith("Overlap/"):
             continue
@@ -202,7 +202,7 @@ def test_the_tables_fit_80_columns(run: Run) -> None:
 
 
 # Each counter as its title, its value and its unit; then what is to be said of the row.
-def test_the_console_tells_what_matters_of_a_row(run: Run) -> None:
+def test_the_console_shows_a_rows_main_figures(run: Run) -> None:
     number = r"-?[\d.e+-]+( ±[\d.e+-]+)?"
     shown = {}
     for name, line in re.findall(r"^\[\d+/\d+\] (\S+)\n +(.*)$", run.stdout, re.MULTILINE):

@@ -80,7 +80,7 @@ def test_every_row_has_a_file_of_each_rank(traced: Traced) -> None:
         assert trace["overlapbench"]["fault"] == ""
 
 
-def test_events_are_what_viewers_read(traced: Traced) -> None:
+def test_events_have_the_fields_that_viewers_read(traced: Traced) -> None:
     for name, trace in traced.traces.items():
         events = trace["traceEvents"]
         named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}

@@ -69,7 +69,7 @@ def test_a_pair_is_tuned(launcher: "Launcher", tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_tuned_is_refused_as_the_program_says_it(
+def test_a_refused_pair_ends_with_the_programs_message(
     launcher: "Launcher", pair: str, says: str
 ) -> None:
     done = tune(launcher, pair, "--", "--budget_ms=1")

@@ -194,7 +194,7 @@ def test_a_missing_package_is_installed(world: World) -> None:
 @pytest.mark.parametrize(
     ("flags", "environment"), [(["--no-install"], {}), ([], {"OVERLAPBENCH_NO_INSTALL": "1"})]
 )
-def test_no_install_names_what_is_missing(
+def test_no_install_names_missing_packages(
     world: World, flags: list[str], environment: dict[str, str]
 ) -> None:
     (world.bin / "ninja").unlink()
@@ -393,7 +393,7 @@ def test_one_failing_step_fails_the_check_and_stops_no_other(
     assert outcome.output.splitlines()[-1].endswith(" passed, 1 failed, 0 skipped")
 
 
-def test_check_skips_what_it_has_no_tools_for(world: World) -> None:
+def test_check_skips_steps_whose_tools_are_missing(world: World) -> None:
     shutil.rmtree(world.venv)
     offline = {"OVERLAPBENCH_NO_INSTALL": "1"}
     skipped = {

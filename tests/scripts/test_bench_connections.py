@@ -158,7 +158,9 @@ def test_a_result_that_cannot_be_written_is_told_before_the_first_job(
     assert outcome.calls("mpirun") == []
 
 
-def test_what_cannot_be_merged_stays(world: World, results: Path, tmp_path: Path) -> None:
+def test_results_that_cannot_be_merged_are_kept(
+    world: World, results: Path, tmp_path: Path
+) -> None:
     (results / "8").write_text("{")
     out = tmp_path / "result.json"
     outcome = world.run("bench", "--axis=connections=1,8", f"--benchmark_out={out}")
@@ -208,7 +210,7 @@ def test_the_ranks_of_a_launcher_get_the_axis_as_it_is(world: World, results: Pa
         (["--tune=A+B", "--axis=connections=8"], "write --tune PAIR/connections:8"),
     ],
 )
-def test_what_is_refused_starts_no_job(
+def test_bad_arguments_start_no_job(
     world: World, results: Path, flags: list[str], complaint: str
 ) -> None:
     outcome = world.run("bench", *flags)

@@ -95,7 +95,7 @@ def test_a_version_is_written_in_both_places(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ["1.2", "v1.2.3", "1.2.3rc1", "01.2.3", ""])
-def test_what_is_no_version_is_refused(repository: Path, bad: str) -> None:
+def test_a_malformed_version_is_refused(repository: Path, bad: str) -> None:
     done = release(repository, "name", bad)
     assert done.returncode == 2
     assert done.stderr == f"release.sh: a version is three numbers, as in 0.2.0, not '{bad}'\n"
@@ -124,7 +124,7 @@ def test_the_archive_has_the_revision_and_the_wheel_is_made_from_it(
     assert f'kGitRevision = "{revision}"' in header.read_text()
 
 
-def test_what_is_not_committed_is_not_released(repository: Path) -> None:
+def test_uncommitted_changes_are_not_released(repository: Path) -> None:
     release(repository, "name", "0.1.0")
     done = release(repository, "build")
     assert done.returncode == 1

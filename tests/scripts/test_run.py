@@ -39,9 +39,7 @@ def checkout(world: World) -> Path:
     return world.repository
 
 
-def test_in_a_checkout_it_runs_what_is_built_there(
-    world: World, package: Path, checkout: Path
-) -> None:
+def test_in_a_checkout_it_runs_the_local_build(world: World, package: Path, checkout: Path) -> None:
     outcome = run(world, package, checkout, "--ranks=3", "--axis", "grid=1x1,2x2", STATUS="7")
     assert outcome.status == 7
     assert outcome.output == "[--axis=grid=1x1,2x2]"
@@ -75,7 +73,7 @@ def test_charts_are_drawn_by_the_python_that_runs_it(
     assert outcome.output.endswith(f"['{result}', '-o', '{tmp_path}/charts']\n")
 
 
-def test_without_a_program_it_says_what_to_do(world: World, package: Path, checkout: Path) -> None:
+def test_without_a_program_it_gives_advice(world: World, package: Path, checkout: Path) -> None:
     world.binary.unlink()
     outcome = run(world, package, checkout, "--x")
     assert outcome.status == 2

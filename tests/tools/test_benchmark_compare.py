@@ -174,7 +174,7 @@ def test_verdicts_of_single_launches(
         (one(A), one(A, B | BAD), ["invalid: hot", ""]),
     ],
 )
-def test_what_cannot_be_judged_says_why(
+def test_rows_that_cannot_be_judged_have_a_reason(
     base: list[Json], new: list[Json], reasons: list[str], tmp_path: Path, capsys: Capture
 ) -> None:
     _, document = compared(capsys, *sides(tmp_path, base, new))
@@ -436,7 +436,7 @@ def test_names_are_no_markup_in_any_format(hostile: list[str], capsys: Capture) 
     assert "%250A" in lines[0]
 
 
-def test_every_format_names_what_slower(tmp_path: Path, capsys: Capture) -> None:
+def test_every_format_names_the_slower_row(tmp_path: Path, capsys: Capture) -> None:
     arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
     for form in FORMATS:
         assert run(*arguments, "--format", form) == 1
@@ -483,7 +483,7 @@ def test_colour_is_for_terminals_only(tmp_path: Path, monkeypatch: pytest.Monkey
         assert ("\x1b[" in stream.getvalue()) == coloured
 
 
-def test_a_reader_that_goes_away_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_reported_in_one_line(tmp_path: Path) -> None:
     good = samples.write(tmp_path / "good.json", samples.document([A]))
     reader, writer = os.pipe()
     os.close(reader)
@@ -494,7 +494,7 @@ def test_a_reader_that_goes_away_is_told_in_one_line(tmp_path: Path) -> None:
     assert done.stderr == "benchmark_compare: standard output: closed before all was written\n"
 
 
-def test_a_long_table_counts_what_is_the_same(tmp_path: Path, capsys: Capture) -> None:
+def test_a_long_table_counts_unchanged_rows(tmp_path: Path, capsys: Capture) -> None:
     rows = [samples.row(f"Compute/Gemm/n:{n}") for n in range(300)]
     assert run(*sides(tmp_path, one(*rows), one(*rows[1:]))) == 3
     text = capsys.readouterr().out
@@ -505,7 +505,7 @@ def test_a_long_table_counts_what_is_the_same(tmp_path: Path, capsys: Capture) -
     assert "Compute/Gemm/n:7" in capsys.readouterr().out
 
 
-def test_what_is_too_noisy_is_told_and_guards_nothing(tmp_path: Path, capsys: Capture) -> None:
+def test_too_noisy_rows_are_named_and_guard_nothing(tmp_path: Path, capsys: Capture) -> None:
     arguments = sides(tmp_path, launches.side(5, 1, noise=0.1), launches.side(5, 2, noise=0.1))
     assert run(*arguments) == 0
     assert "guards 0 of 12 rows\n" in capsys.readouterr().out
@@ -529,7 +529,7 @@ def test_too_noisy_and_worse_than_the_limit_is_status_3(
         assert row["reason"].endswith(" %, above the limit of 10 %")
 
 
-def test_the_table_shows_what_is_judged_worst_first_in_80_columns(
+def test_the_table_shows_judged_rows_worst_first_in_80_columns(
     tmp_path: Path, capsys: Capture
 ) -> None:
     slower = {SLOW: 1.05, NAMES[5]: 1.3, NAMES[2]: 0.8}
@@ -554,7 +554,7 @@ def test_the_table_shows_what_is_judged_worst_first_in_80_columns(
     assert "9 rows are the same (--all lists)" in text
 
 
-def test_one_launch_a_side_is_judged_by_what_its_rows_and_the_backend_say(
+def test_one_launch_a_side_is_judged_by_row_intervals_and_known_spread(
     tmp_path: Path, capsys: Capture
 ) -> None:
     """The row's own interval decides before its samples do."""

@@ -100,7 +100,7 @@ def test_an_exception_is_one_line_and_is_kept() -> None:
     ("result", "text"),
     [(None, ""), (True, ""), (False, "the result is wrong"), (Verdict(fault="no"), "no")],
 )
-def test_what_a_check_returns_is_the_verdict(result: object, text: str) -> None:
+def test_the_return_value_of_a_check_is_the_verdict(result: object, text: str) -> None:
     assert ask(lambda: result, judges=True)[:2] == (0, text)
     assert ask(lambda: result)[:2] == (0, "")
 

@@ -296,7 +296,7 @@ def test_kernels_stand_below_the_copy_by_family_and_type() -> None:
     assert {r["x"] for r in drawn if r["family"] == "Softmax"} == {1024, 50257, 262144}
 
 
-def test_pieces_are_dominated_below_what_the_shortest_trusted_kernels_say() -> None:
+def test_dominated_below_comes_from_the_shortest_trusted_kernels() -> None:
     rows = samples.launches()
     for row in rows:
         if "Pieces/launches:512/call:loop" in row["name"]:
@@ -377,7 +377,7 @@ def test_a_row_without_its_figures_is_not_drawn(
     assert drawn == {row["name"] for row in rows} - {rows[place]["name"]}
 
 
-def test_what_a_logarithmic_axis_cannot_hold_is_not_drawn() -> None:
+def test_nonpositive_values_are_not_drawn_on_a_logarithmic_axis() -> None:
     rows = [row for row in samples.launches() if "EmptyKernel" in row["name"]]
     rows[0] |= {"host_us_per_launch": 0.0}
     drawn = records(draw(samples.document(rows))["launch"], "us_per_launch")
@@ -480,7 +480,7 @@ def test_a_noisy_row_is_grey_and_counted_by_its_state() -> None:
     assert "Not to be trusted: 1 noisy of 7 rows" in subtitle(chart)
 
 
-def test_a_negative_control_that_fails_as_it_must_has_passed() -> None:
+def test_a_negative_control_that_shows_no_gain_has_passed() -> None:
     document = samples.stated(samples.document(samples.pairs()))
     document["benchmarks"].append(samples.control())
     chart = draw(document)["pairs"]

@@ -230,9 +230,7 @@ def test_a_script_without_its_packages_starts_again_with_those_of_venv(
 
 
 @pytest.mark.parametrize("name", ["history", "slowdown_chart", "known_spread", "simulate_compare"])
-def test_a_python_without_the_packages_is_told_which_one_has_them(
-    name: str, checkout: Path
-) -> None:
+def test_a_python_without_the_packages_names_one_that_has_them(name: str, checkout: Path) -> None:
     done = bare(checkout / f"tools/{name}.py")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
@@ -249,7 +247,7 @@ def test_a_venv_that_lacks_them_too_is_not_started_again(checkout: Path) -> None
     assert done.stderr.startswith("history: Python has no ")
 
 
-def test_what_is_built_is_searched_for(
+def test_the_build_is_searched_for(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The variable, the package's own folder, and then the checkout."""

@@ -79,7 +79,7 @@ def test_unlike_noise_is_hardly_borrowed() -> None:
     assert (found.freedom < 8 + 2).all()
 
 
-def test_the_spread_inside_launches_tells_what_noise_to_expect() -> None:
+def test_the_spread_inside_launches_predicts_the_noise() -> None:
     deviations = np.exp(np.linspace(math.log(3e-3), math.log(3e-2), 300))
     base, new = (deviations[:, np.newaxis] * normal(seed, 300, 3, 1.0) for seed in (1, 2))
     blind = estimate(Samples(base, new, without(300)), PRIOR)
@@ -88,7 +88,7 @@ def test_the_spread_inside_launches_tells_what_noise_to_expect() -> None:
     assert errors[1] < 0.7 * errors[0]
 
 
-def test_a_launch_is_never_better_than_it_says() -> None:
+def test_a_launch_is_never_more_precise_than_its_own_spread() -> None:
     """Launches of two modes may agree by chance."""
     within = np.full(50, 0.03)
     found = estimate(Samples(normal(1, 50, 3, 1e-4), normal(2, 50, 3, 1e-4), within), PRIOR)
@@ -130,7 +130,7 @@ def test_an_outlier_launch_neither_makes_a_regression_nor_hides_one() -> None:
     assert abs(found.change[7]) < 0.01
 
 
-def test_one_launch_a_side_is_judged_by_what_is_known() -> None:
+def test_one_launch_a_side_is_judged_by_the_known_spread() -> None:
     base, new = np.zeros((3, 1)), np.array([[0.005], [0.1], [0.47]])
     within = np.array([0.001, 0.1, 0.001])
     found = estimate(Samples(base, new, within), PRIOR)
@@ -139,7 +139,7 @@ def test_one_launch_a_side_is_judged_by_what_is_known() -> None:
     assert slower(found).tolist() == [False, False, True]
 
 
-def test_the_known_spreads_are_what_the_recorded_launches_say(
+def test_the_known_spreads_match_the_recorded_launches(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     recorded = ("h200x2/overlap", "h200/families")
@@ -219,7 +219,7 @@ def test_the_spread_of_short_rows_is_found_in_recorded_launches() -> None:
         ("Copy/Bandwidth", 0.063, 1.3, True),
     ],
 )
-def test_one_launch_a_side_finds_what_launches_of_one_build_do_not_show(
+def test_one_launch_a_side_finds_changes_beyond_the_known_spread(
     name: str, time_ms: float, share: float, expected: bool
 ) -> None:
     known = known_prior(CUDA, [name], np.array([time_ms]))

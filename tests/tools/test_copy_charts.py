@@ -34,7 +34,7 @@ def test_copy_bandwidth_holds_the_figures_of_the_rows() -> None:
         }, title
 
 
-def test_copies_are_told_apart_by_memory_and_engine_also_by_what_names_leave_out() -> None:
+def test_copies_are_distinguished_by_memory_and_engine_including_defaults() -> None:
     panels = panels_of_copies(samples.copies())
     assert {record["series"] for record in panels["host to device"]} == {
         "pinned · engine copy",

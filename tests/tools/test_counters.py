@@ -202,7 +202,7 @@ def test_another_direction_is_refused_and_another_wording_is_not() -> None:
     assert merge_tables([("a", one), ("b", reworded)]).counters["weft_rate"].judged
 
 
-def test_what_one_file_does_not_judge_is_not_judged() -> None:
+def test_a_counter_that_one_file_does_not_judge_is_not_judged() -> None:
     documents = [woven(50.0), woven(10.0, 0, WEFT | {"judged": False})]
     for first, second in (documents, documents[::-1]):
         base, new = (
@@ -321,7 +321,7 @@ def test_families_lead_with_counters_that_there_are() -> None:
         ("samples", "samples"),
     ],
 )
-def test_a_unit_is_said_once(name: str, label: str) -> None:
+def test_a_unit_appears_once(name: str, label: str) -> None:
     assert stored_table().counters[name].label == label
 
 
@@ -394,7 +394,7 @@ def test_a_unit_is_said_once(name: str, label: str) -> None:
         ),
     ],
 )
-def test_a_table_or_a_state_that_makes_no_sense_is_refused(change: Change, complaint: str) -> None:
+def test_a_malformed_table_or_state_is_refused(change: Change, complaint: str) -> None:
     document = woven(50.0)
     names = [counter["name"] for counter in document["counters"]]
     places = {"last": len(names) - 1, "bound": names.index("bound_ms")}
@@ -410,7 +410,7 @@ def test_a_table_or_a_state_that_makes_no_sense_is_refused(change: Change, compl
         assert len(line.splitlines()) == 1
 
 
-def test_a_row_that_lacks_what_its_family_has_says_which() -> None:
+def test_a_row_without_a_counter_of_its_family_names_it() -> None:
     document = samples.stated(samples.document([samples.overlap("A+B/n:1")]))
     document["counters"] = [c for c in document["counters"] if c["name"] != "comm_ms"]
     with pytest.raises(ResultError, match=r"benchmarks\[0\].comm_ms: not in the file's table"):
@@ -506,7 +506,7 @@ def test_an_engine_is_the_copys() -> None:
     )
 
 
-def test_the_file_says_whose_an_axis_is() -> None:
+def test_the_file_assigns_axes_to_workloads() -> None:
     def add(document: Json) -> None:
         document["workloads"].append({"name": "Weave", "axes": ["bytes", "n"]})
 
@@ -516,7 +516,7 @@ def test_the_file_says_whose_an_axis_is() -> None:
     )
 
 
-def test_an_unknown_communication_has_what_stands_before_the_computations_axes() -> None:
+def test_an_unknown_communication_has_the_axes_before_the_computations() -> None:
     assert sides_of("Weave+Gemm/bytes:1024/warp:3/n:32/work:tile") == (
         "Weave · 1 KiB · warp 3",
         "Gemm · n 32 · work tile",

@@ -89,7 +89,7 @@ def test_a_whole_run_is_read_in_blocks(form: Callable[[Json], Json]) -> None:
     assert one_by_one.call_count == 2  # the row that failed, and the invalid one
 
 
-def test_an_invalid_row_is_no_good_one() -> None:
+def test_an_invalid_row_is_not_good() -> None:
     made = [samples.row(f"Compute/Gemm/n:{n}", valid=float(n != 1), label="bad") for n in range(3)]
     document = Document.parse("run.json", json.dumps(samples.document(made)))
     found = read_entries(document, read_contract(document), Names())

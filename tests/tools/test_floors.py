@@ -77,7 +77,7 @@ def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) 
         ('[spread.A]\ntime = "1"', "f.toml: spread.A.time: '1' is not a number from 0 on"),
     ],
 )
-def test_what_makes_no_sense_is_refused(text: str, complaint: str) -> None:
+def test_malformed_floors_are_refused(text: str, complaint: str) -> None:
     with pytest.raises(ResultError) as refusal:
         parse_floors("f.toml", text)
     assert str(refusal.value).startswith(complaint)

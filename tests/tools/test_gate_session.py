@@ -77,7 +77,7 @@ def test_a_regression_is_measured_again_alone_and_confirmed() -> None:
 
 
 @pytest.mark.parametrize(("slow", "more"), [(3, ""), (4, " …")])
-def test_it_is_said_what_is_measured_and_what_again(slow: int, more: str) -> None:
+def test_progress_names_first_and_second_measurements(slow: int, more: str) -> None:
     said: list[str] = []
     changes = {name: {"time": 1.5 - 0.1 * i} for i, name in enumerate(NAMES[:slow])}
     machine = FakeMachine(lambda side, _: changes if side == CANDIDATE else {})
@@ -86,7 +86,7 @@ def test_it_is_said_what_is_measured_and_what_again(slow: int, more: str) -> Non
     assert said == [*sides, f"{slow} measured again: {', '.join(NAMES[:3])}{more}", *sides]
 
 
-def test_what_does_not_come_back_does_not_fail() -> None:
+def test_a_regression_that_does_not_recur_does_not_fail() -> None:
     comparison, machine = gate(
         lambda side, n: {SLOW: {"time": 1.2}} if side == CANDIDATE and n <= 5 else {}
     )
@@ -225,7 +225,7 @@ def test_a_stored_baseline_is_not_launched() -> None:
     assert len(machine.asked) == 10
 
 
-def test_one_launch_a_side_cannot_pass_what_it_cannot_test() -> None:
+def test_one_launch_a_side_does_not_pass_untestable_rows() -> None:
     comparison, _ = gate(
         lambda side, _: {SLOW: {"time": 1.5}} if side == CANDIDATE else {}, launches=1
     )

@@ -44,7 +44,7 @@ def test_a_leak_is_found_and_its_slope_is_right(seed: int) -> None:
     assert found["resident_bytes"].per_hour == pytest.approx(1800 * MIB, rel=0.1)
 
 
-def test_what_is_counted_is_allowed_nothing_and_memory_a_share() -> None:
+def test_counted_resources_may_not_grow_and_memory_by_a_share() -> None:
     lines = [f"{i},A/B,1,{1000 * MIB + (19 * MIB) * (i > 50)},{5 + (i > 50)}" for i in range(80)]
     memory, threads = growths(read("r.csv", HEADER + "\n".join(lines)))
     assert (memory.amount, memory.found) == (19 * MIB, False)
@@ -90,7 +90,7 @@ def test_bad_files_are_refused_by_line(text: str, complaint: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", [(0.0, SMALLEST), (-LARGEST, LARGEST), (LARGEST, SMALLEST)])
-def test_whatever_is_read_can_be_reckoned_with(seconds: tuple[float, float]) -> None:
+def test_growth_is_finite_for_every_accepted_value(seconds: tuple[float, float]) -> None:
     lines = [f"{seconds[i % 2]},A,1,{LARGEST if i % 3 else -LARGEST},{SMALLEST}" for i in range(40)]
     found = growths(read("r.csv", HEADER + "\n".join(lines)))
     assert all(math.isfinite(growth.per_hour) for growth in found)

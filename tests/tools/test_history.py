@@ -221,7 +221,7 @@ def test_a_series_never_mixes_machines(field: str, folder: Path) -> None:
     assert sorted([point.run.id for point in part.points] for part in series) == [[1, 3], [2]]
 
 
-def test_a_series_goes_on_across_what_is_named(folder: Path) -> None:
+def test_a_series_continues_across_named_fields(folder: Path) -> None:
     add(dated(1, driver_version="1"), dated(2, driver_version="2"))
     with open_history(Path("history.sqlite")) as database:
         (series,) = read_series(database, Selection(), "*", TIME_MS, ("driver",))
@@ -425,7 +425,7 @@ def test_a_file_that_is_no_history_is_refused(
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-def test_what_is_not_there_is_told_in_one_line(folder: Path, capsys: Capture) -> None:
+def test_bad_selections_are_reported_in_one_line(folder: Path, capsys: Capture) -> None:
     assert refusal(capsys, "list").startswith("history.sqlite: there is no history yet")
     assert not Path("history.sqlite").exists()
     add(dated(1, samples.row("Compute/Gemm/n:1")), dated(2))

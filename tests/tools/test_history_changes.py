@@ -57,7 +57,7 @@ def test_a_change_names_runs_levels_and_direction() -> None:
     ("metric", "direction"),
     [("time", "worse"), ("busbw_GBps", "better"), ("coverage", "changed")],
 )
-def test_the_metric_says_what_is_worse(metric: str, direction: str) -> None:
+def test_the_metrics_direction_decides_which_change_is_worse(metric: str, direction: str) -> None:
     (change,) = found([1.0] * 10 + [1.2] * 10, metric)
     assert change.direction == direction
     assert change.natural == pytest.approx(0.2)
@@ -80,7 +80,7 @@ def test_a_missing_package_is_one_line(
     assert capsys.readouterr().err == "history: Python has no ruptures: pip install ruptures\n"
 
 
-def test_too_few_runs_cannot_be_told() -> None:
+def test_too_few_runs_are_not_judged() -> None:
     values = [1.0] * (LEAST_RUNS - 1)
     assert find_changes(histories.series(values)) is None
     assert find_changes(histories.series([*values, 1.0])) == []

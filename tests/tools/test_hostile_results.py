@@ -177,7 +177,7 @@ def compared(name: str, reason: str, device: str) -> Comparison:
 
 @given(_WORDS.filter(str.isprintable), _WORDS, _WORDS)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
-def test_no_output_is_steered_by_what_a_file_says(name: str, reason: str, device: str) -> None:
+def test_the_content_of_a_file_controls_no_output(name: str, reason: str, device: str) -> None:
     comparison = compared(name, reason, device)
     texts = {form: write(comparison) for form, write in FORMATS.items()}
     for text in texts.values():
@@ -192,7 +192,7 @@ def test_no_output_is_steered_by_what_a_file_says(name: str, reason: str, device
     assert len(re.split(r"(?<!\\)(?:\\\\)*\|", row)) == 2 + 8
 
 
-def test_the_name_of_a_file_steers_nothing(
+def test_the_name_of_a_file_controls_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)

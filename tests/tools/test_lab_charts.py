@@ -90,7 +90,7 @@ def test_rings_at_one_place_are_told_apart() -> None:
     assert narrow < wide
 
 
-def test_what_takes_no_sms_is_a_named_line_across() -> None:
+def test_a_transport_without_sms_is_a_named_horizontal_line() -> None:
     rows = [link(1, 48.0), link(8, 370.0), link(0, 368.0, "copy"), link(0, 366.0, "nccl_ce")]
     lines = {line["label"]: line["label_at"] for line in drawn("link", rows, "label_at")}
     above, below = lines["copy, no SMs: 368 GB/s"], lines["nccl_ce, no SMs: 366 GB/s"]
@@ -131,7 +131,7 @@ def test_a_partition_has_its_times_and_losses_in_cells() -> None:
     assert first["y"]["scale"]["domain"][:3] == ["nccl", "nccl 8 CTAs", "nccl 16 CTAs"]
 
 
-def test_transports_stand_by_what_they_take_whatever_the_order_of_the_rows() -> None:
+def test_transports_are_sorted_by_sms_whatever_the_order_of_the_rows() -> None:
     rows = samples.partitions()[::-1]
     panel = draw("partition", samples.document(rows)).spec["concat"][0]
     assert panel["layer"][0]["encoding"]["y"]["scale"]["domain"] == [
@@ -194,7 +194,7 @@ def test_the_side_that_a_name_leaves_out_is_told() -> None:
 # ---- matrix
 
 
-def test_the_matrix_shows_what_each_side_loses() -> None:
+def test_the_matrix_shows_each_sides_slowdown() -> None:
     rows = samples.matrix()
     chart = draw("matrix", samples.document(rows))
     assert panel_titles(chart) == ["computation first", "communication first"]
@@ -276,7 +276,7 @@ def test_shares_are_stacked_to_the_excess() -> None:
             assert [part["from"] for part in side] == ends[:-1]
 
 
-def test_what_is_not_slowed_down_has_no_bar_and_says_so() -> None:
+def test_a_pair_without_slowdown_has_no_bar_but_a_note() -> None:
     rows = samples.attributions()
     rows[0] |= {"slowdown": 1.1}
     parts = parts_of(rows)
@@ -295,7 +295,7 @@ def test_shares_not_to_be_trusted_are_not_stacked() -> None:
     assert (bar["tick"], bar["text"]) == (pytest.approx(0.73), "1.73 · invalid")
 
 
-def test_pairs_are_named_by_both_sides_and_what_sets_them_apart() -> None:
+def test_pairs_are_named_by_both_sides_and_their_differing_axes() -> None:
     rows = samples.attributions()[:2]
     names = [r["bar"] for r in drawn("attribution", rows, "reach") if "part" not in r]
     assert names == ["CublasGemm beside AllGather nccl", "CublasGemm beside AllGather sm_bulk"]

@@ -43,7 +43,7 @@ def read(folder: Path) -> Result:
     return result
 
 
-def test_every_tool_reads_what_was_merged(tmp_path: Path) -> None:
+def test_every_tool_reads_merged_results(tmp_path: Path) -> None:
     merge(tmp_path, document(1), document(8))
     merged = str(tmp_path / "merged.json")
     names = [str(row.name) for row in read(tmp_path).rows]
@@ -112,7 +112,7 @@ def test_a_missing_run_makes_the_whole_incomplete(tmp_path: Path) -> None:
         ({"benchmarks": []}, "nothing was measured"),
     ],
 )
-def test_what_was_not_measured_alike_is_refused(
+def test_results_measured_differently_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: samples.Json, complaint: str
 ) -> None:
     parts = [
@@ -127,7 +127,7 @@ def test_what_was_not_measured_alike_is_refused(
     assert not out.exists()
 
 
-def test_without_runs_it_tells_if_the_output_could_not_be_written(
+def test_without_runs_it_checks_that_the_output_is_writable(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert merge_results.main(["-o", str(tmp_path / "merged.json")]) == 0

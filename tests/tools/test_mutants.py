@@ -116,7 +116,7 @@ def test_a_test_that_hangs_has_caught_it(place: Path) -> None:
     assert try_one(place, bench) == Result(ONE, Verdict.HANG, "min_test")
 
 
-def test_what_does_not_compile_is_not_tested(place: Path) -> None:
+def test_a_mutant_that_does_not_compile_is_not_tested(place: Path) -> None:
     bench = FakeBench(place, error="error: unused variable")
     assert try_one(place, bench) == Result(ONE, Verdict.UNBUILT, "error: unused variable")
     assert bench.ran == []
@@ -240,7 +240,7 @@ def test_verdicts_hold_while_nothing_has_changed(place: Path) -> None:
     assert known.find(ONE) is None
 
 
-def test_what_could_not_be_tried_is_tried_again(place: Path) -> None:
+def test_untried_mutants_are_tried_again(place: Path) -> None:
     copy = place.parents[1]
     mutants.Verdicts(copy, resume=False).add(Result(ONE, Verdict.STALE))
     assert not (copy / "verdicts.json").exists()
@@ -261,7 +261,9 @@ def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["no such mutant", "("])
-def test_what_chooses_nothing_is_refused(pattern: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_selection_of_nothing_is_refused(
+    pattern: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         mutants.main(["--only", pattern])
     assert ended.value.code == 2
@@ -352,7 +354,7 @@ def test_a_sample_of_a_module_depends_on_that_module_alone() -> None:
     assert python_mutants.choose(one, ["a.*_7", "a.x_f__mutmut_8"], 1) == [one[7], one[8]]
 
 
-def test_the_summary_counts_modules_and_names_what_survived() -> None:
+def test_the_summary_counts_modules_and_names_survivors() -> None:
     results = "    a.b.x_f__mutmut_1: killed\n    a.b.x_f__mutmut_2: no tests\n    c.x_g: timeout\n"
     text, good = python_mutants.summary(python_mutants.read_verdicts(results))
     assert not good

@@ -49,7 +49,7 @@ def test_writing_and_parsing_are_inverses(name: BenchmarkName) -> None:
 
 
 @given(_names, st.lists(st.sampled_from(_SUFFIXES), max_size=4))
-def test_what_google_benchmark_appends_is_no_part_of_a_name(
+def test_suffixes_of_google_benchmark_are_not_part_of_a_name(
     name: BenchmarkName, suffixes: list[str]
 ) -> None:
     assert BenchmarkName.parse("/".join((str(name), *suffixes))) == name
@@ -136,7 +136,7 @@ def test_a_family_of_two_words_is_taken_apart() -> None:
         ("Comm/AllReduce/bytes:1/bytes:2", "axis 'bytes' is given twice"),
     ],
 )
-def test_what_is_no_name_is_refused(text: str, reason: str) -> None:
+def test_malformed_names_are_refused(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         BenchmarkName.parse(text)
 

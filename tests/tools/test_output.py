@@ -11,9 +11,7 @@ from overlapbench.source import ResultError
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["a pipe", "a folder"])
-def test_what_is_no_file_is_not_replaced_by_one(
-    make: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_a_special_file_is_not_replaced(make: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "out"
     make(path)
     before = path.stat()

@@ -78,7 +78,7 @@ def test_sizes_are_written_short() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "4k", "2^32", "3G", "2^", "9" * 13, "²"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_malformed_sizes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no size from 1 to"):
         parse_size(text)
 
@@ -105,7 +105,7 @@ def test_gelu_is_planned_in_every_form_and_direction() -> None:
     ]
 
 
-def test_the_table_gives_shares_of_the_copy_and_names_what_failed() -> None:
+def test_the_table_gives_shares_of_the_copy_and_names_failures() -> None:
     assert render_table(figures()).splitlines() == [
         "softmax bfloat16: share of the bandwidth of a device copy of the same bytes, in percent",
         "   columns  copy GB/s   ours ms  overlapbench       PyTorch  fastest",
@@ -120,7 +120,7 @@ def test_the_table_gives_shares_of_the_copy_and_names_what_failed() -> None:
     ]
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_results_are_read_back_as_written() -> None:
     assert read_figures("x", to_json(CONTEXT, figures()).decode()) == (CONTEXT, figures())
 
 
@@ -237,7 +237,7 @@ def _refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return line
 
 
-def test_what_the_machine_lacks_is_said_in_one_line(
+def test_missing_requirements_are_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there: set[str] = set()

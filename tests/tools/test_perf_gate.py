@@ -96,7 +96,7 @@ def test_a_slower_candidate_fails_and_is_named(
     assert f"1 measured again: {NAMES[2]}" in captured.err
 
 
-def test_flags_behind_the_dashes_go_to_every_launch(program: str, tmp_path: Path) -> None:
+def test_flags_after_the_dashes_go_to_every_launch(program: str, tmp_path: Path) -> None:
     sides = ("--base", program, "--candidate", program, "--launches", "3", "--repetitions", "7")
     arguments = ("run", *sides, "--keep", tmp_path / "kept", "--", "--benchmark_filter=n:16/")
     assert run(*arguments) in (0, 3)
@@ -194,7 +194,7 @@ def test_a_launch_without_a_result_is_status_2_and_leaves_nothing(
     assert not any((tmp_path / "temporary").iterdir())
 
 
-def test_a_launch_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("overlapbench.gate.runner._TIME_TO_END_S", 0.2)
     sleep = f"sleep 45.{os.getpid()}1"
     deaf = f"""sh -c 'trap "" TERM; exec {sleep}'"""
@@ -248,7 +248,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ),
     ],
 )
-def test_help_says_what_stands_for_what_is_not_given(
+def test_help_shows_the_defaults(
     action: str,
     launches: int,
     own: Sequence[str],
@@ -295,7 +295,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_first_launch(
     assert line.startswith(f"perf_gate: {path}: cannot be written: ")
 
 
-def test_what_was_measured_is_printed_where_the_disk_is_full_and_written_where_stdout_is(
+def test_results_survive_a_full_disk_or_a_full_stdout(
     program: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -321,7 +321,7 @@ def test_what_was_measured_is_printed_where_the_disk_is_full_and_written_where_s
     assert last == f"perf_gate: {out}: cannot be written: No space left on device"
 
 
-def test_a_terminated_gate_ends_what_it_launched(program: str, tmp_path: Path) -> None:
+def test_a_terminated_gate_ends_its_launches(program: str, tmp_path: Path) -> None:
     mark = f"--sleep=45.{os.getpid()}"
     sides = ["--base", f"{program} {mark}", "--candidate", program]
     environment = os.environ | {"TMPDIR": str(tmp_path / "temporary")}

@@ -155,7 +155,7 @@ def test_bad_rows_stand_with_their_reasons_and_are_no_worst_value(full: Page) ->
     assert "Broadcast" not in worst
 
 
-def test_the_policy_allows_what_the_page_holds_and_nothing_else(full: Page) -> None:
+def test_the_policy_allows_only_the_pages_own_content(full: Page) -> None:
     (policy,) = [a["content"] for _, a in full.elements if "http-equiv" in a]
     allowed = set(re.findall(r"'(sha256-[^']+)'", policy))
     inline = [*re.findall(r"<script>(.*?)</script>", full.html, flags=re.DOTALL)]
@@ -251,7 +251,7 @@ def test_a_page_of_one_family(tmp_path: Path) -> None:
     assert "--line: " in style
 
 
-def test_a_page_of_charts_names_what_is_not_to_be_trusted() -> None:
+def test_a_page_of_charts_names_untrusted_rows() -> None:
     bad = samples.row(COMM, valid=0.0, label="invalid: <lost>")
     results = [
         parse_result(f"{name}.json", json.dumps(samples.document([row], backend=name, device=name)))
@@ -326,7 +326,7 @@ def test_rows_of_one_name_in_two_runs_have_two_anchors(tmp_path: Path) -> None:
     assert page_of(tmp_path, *documents).values("tr", "id") == [COMM, f"{COMM}@run1"]
 
 
-def test_what_figures_are_not_is_announced(tmp_path: Path) -> None:
+def test_caveats_about_the_figures_are_announced(tmp_path: Path) -> None:
     host = samples.document([samples.row(COMM)], backend="host", injected_delay="grid:1:20")
     ungated = samples.document([samples.row(COMM)], gate="off")
     page = page_of(tmp_path, host, ungated | {"incomplete": "rank 1 did not answer"})
@@ -348,7 +348,7 @@ def test_a_launch_not_to_be_trusted_is_announced_though_others_are_good(tmp_path
     assert "self-test" not in page_of(tmp_path, good, good).html
 
 
-def test_the_context_says_what_differs_and_what_is_the_same(tmp_path: Path) -> None:
+def test_the_context_separates_differences_from_common_fields(tmp_path: Path) -> None:
     documents = [
         samples.document([samples.row(COMM)], driver_version=driver) for driver in ("1.0", "2.0")
     ]
@@ -379,7 +379,7 @@ def test_verdicts_are_those_of_the_comparison(tmp_path: Path) -> None:
     assert change == pytest.approx(20, abs=1.5)
 
 
-def test_what_is_missing_now_is_listed_without_a_link(tmp_path: Path) -> None:
+def test_rows_missing_from_the_new_results_are_listed_without_a_link(tmp_path: Path) -> None:
     gone = "Compute/Gemm/n:1/cache:cold"
     base = samples.document([samples.row(COMM), samples.row(gone)])
     source = str(samples.write(tmp_path / "base.json", base))
@@ -466,7 +466,7 @@ def test_standard_input_on_both_sides_is_refused(
     assert capsys.readouterr().err == "report: -: standard input can be read once only\n"
 
 
-def test_a_report_that_cannot_be_written_leaves_what_was_there(
+def test_a_report_that_cannot_be_written_keeps_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = samples.write(tmp_path / "run.json", samples.document(samples.sweep()))

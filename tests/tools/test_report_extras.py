@@ -29,7 +29,7 @@ def tuned(**changes: object) -> samples.Json:
     return {"tune_schema": "1", "context": {}, "pairs": [pair | changes]}
 
 
-def test_what_the_tuner_found_is_a_section(tmp_path: Path) -> None:
+def test_the_tuners_result_is_a_section(tmp_path: Path) -> None:
     source = str(samples.write(tmp_path / "tuned.json", tuned()))
     page = page_of(tmp_path, samples.document([samples.row(COMM)]), extra=("--tuned", source))
     assert {"Overlap/A+B/cache:cold", "2", "1"} <= set(page.texts["td"])
@@ -118,9 +118,7 @@ def test_nothing_in_a_trace_becomes_markup(tmp_path: Path) -> None:
     assert any("onerror" in title for title in wild.texts["h3"])
 
 
-def test_a_trace_that_is_none_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_malformed_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = samples.write(tmp_path / "r.json", samples.document([samples.row(COMM)]))
     assert run(result, "--traces", result, "-o", tmp_path / "report.html") == 2
     error = capsys.readouterr().err
@@ -139,7 +137,7 @@ def test_a_trace_that_is_none_is_refused(
         (tuned(gain={"default_ms": "x"}), "pairs[0].gain.default_ms: "),
     ],
 )
-def test_what_the_tuner_did_not_write_is_refused(
+def test_a_file_not_written_by_the_tuner_is_refused(
     document: samples.Json, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = samples.write(tmp_path / "tuned.json", document)

@@ -36,7 +36,7 @@ def test_a_good_file() -> None:
     assert row.counters == {"comp_ms": 2.0, "comm_ms": 1.0, "overlap_ms": 2.5, "slowdown": 1.25}
 
 
-def test_what_is_quoted_is_short() -> None:
+def test_quotes_in_messages_are_short() -> None:
     assert [short("a" * n) for n in (38, 39)] == [f'"{"a" * 38}"', f'"{"a" * 36}...']
     deep: list[object] = []
     for _ in range(100_000):
@@ -226,7 +226,7 @@ def test_signed_counters_may_be_negative() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "slowdown", "[" * 100_000, "[1, 2]", '{"context": 1}'])
-def test_what_is_no_result_is_refused(text: str) -> None:
+def test_files_that_are_not_results_are_refused(text: str) -> None:
     assert_refused(text, "")
 
 
@@ -304,7 +304,7 @@ def test_the_time_is_in_ms_and_a_good_row_keeps_its_remark() -> None:
         ("latin1.json", "not JSON: byte 2 is not UTF-8"),
     ],
 )
-def test_what_cannot_be_read_is_refused(tmp_path: Path, name: str, complaint: str) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path, name: str, complaint: str) -> None:
     (tmp_path / "latin1.json").write_bytes('{"é"'.encode("latin-1"))
     with pytest.raises(ResultError) as refusal:
         read_results([str(tmp_path / name)])
@@ -343,7 +343,7 @@ def test_the_interval_of_repetitions_holds_them_all() -> None:
         ({"time_low_ms": None}, "time_low_ms: null is not a number"),
     ],
 )
-def test_bounds_that_make_no_sense_are_refused(change: Json, complaint: str) -> None:
+def test_malformed_bounds_are_refused(change: Json, complaint: str) -> None:
     document = with_intervals(samples.row(COMM, busbw_GBps=100.0))
     document["benchmarks"][0] |= change
     with pytest.raises(ResultError, match=re.escape(complaint)):

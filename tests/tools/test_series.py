@@ -97,7 +97,7 @@ def test_grid_of(suffix: str, grid: tuple[int, int] | None) -> None:
     assert grid_of(BenchmarkName.parse(f"Compute/Gemm{suffix}")) == grid
 
 
-def test_labels_leave_out_what_all_rows_share() -> None:
+def test_labels_omit_axes_that_all_rows_share() -> None:
     rows = [
         Row("run", BenchmarkName.parse(f"Comm/AllReduce/bytes:{size}/cache:cold"), {})
         for size in (1 << 20, 1 << 30)
@@ -110,7 +110,7 @@ def test_labels_leave_out_what_all_rows_share() -> None:
     assert series_label(rows[0], {"bytes", "cache"}, several_files=True) == "AllReduce · run"
 
 
-def test_a_curve_is_named_by_what_sets_it_apart_and_by_unwritten_defaults() -> None:
+def test_a_curve_is_named_by_its_differing_axes_including_defaults() -> None:
     plain, written = (
         Row("run", BenchmarkName.parse(f"Copy/Bandwidth/bytes:1024{axis}/cache:cold"), {})
         for axis in ("", "/memory:pageable")

@@ -10,14 +10,14 @@ from simulate_compare import LAUNCHES, MACHINES, NOISY, QUIET, Outcome, simulate
 KEPT = Outcome("quiet", 5, 0.004, (0.5, 0.999, 1.0, 1.0), 0.02)
 
 
-def test_a_small_simulation_finds_what_is_there_and_little_else() -> None:
+def test_a_small_simulation_finds_changes_and_few_false_alarms() -> None:
     outcome = simulate(QUIET, launches=5, trials=20, seed=3)
     assert outcome.false_alarms <= 0.05
     assert outcome.found[1] >= 0.9
     assert outcome.floor < 0.03
 
 
-def test_with_much_noise_less_is_found_and_the_floor_says_so() -> None:
+def test_more_noise_lowers_power_and_raises_the_floor() -> None:
     outcome = simulate(NOISY, launches=1, trials=10, seed=3)
     assert outcome.false_alarms <= 0.1
     assert outcome.found[1] < 0.2

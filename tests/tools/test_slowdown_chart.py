@@ -200,7 +200,7 @@ def test_charts_of_an_earlier_run_go_and_other_files_stay(tmp_path: Path) -> Non
     }
 
 
-def test_it_says_what_it_wrote_what_is_bad_and_what_is_not_drawn(
+def test_the_output_lists_written_files_bad_rows_and_undrawn_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad = samples.overlap("A+B/n:1", valid=0.0, label="throttled")
@@ -225,7 +225,7 @@ def test_it_says_what_it_wrote_what_is_bad_and_what_is_not_drawn(
     ]
 
 
-def test_every_family_is_in_a_chart_but_what_has_none(
+def test_every_family_with_a_chart_is_drawn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = [samples.copies, samples.pipelines, samples.compute_transfers, samples.fragments]
@@ -307,7 +307,7 @@ def test_an_output_that_is_a_file_is_refused(
     assert source.read_bytes() == before
 
 
-def test_a_write_that_fails_half_way_leaves_what_was_there(
+def test_a_write_that_fails_half_way_keeps_the_old_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = samples.write(tmp_path / "run.json", samples.document(samples.sweep()))

@@ -67,7 +67,7 @@ def complaint(tool: str, folder: Path, stdout: int, **environment: str) -> str:
 
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("tool", COMMANDS)
-def test_what_cannot_be_printed_is_no_verdict(tool: str, stream: str, folder: Path) -> None:
+def test_an_output_error_is_not_a_verdict(tool: str, stream: str, folder: Path) -> None:
     if stream == "full":
         stdout = os.open("/dev/full", os.O_WRONLY)
     else:

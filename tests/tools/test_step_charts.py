@@ -24,7 +24,7 @@ def parts_of(rows: Sequence[Json]) -> dict[str, dict[str, Json]]:
     return parts
 
 
-def test_parts_add_up_to_what_is_exposed() -> None:
+def test_parts_add_up_to_the_exposed_time() -> None:
     rows = samples.steps()
     parts = parts_of(rows)
     for row in rows:  # whose computation takes 10 ms
@@ -44,7 +44,7 @@ def test_the_tick_is_where_the_plain_form_ends() -> None:
     assert [bar["text"] for bar in bars] == ["40 %", "20 %", "5.0 %", "10 %"]
 
 
-def test_steps_are_named_by_their_family_and_what_sets_them_apart() -> None:
+def test_steps_are_named_by_family_and_differing_axes() -> None:
     assert [bar["bar"] for bar in bars_of(samples.steps()[:4])] == [
         "Fsdp/Prefetch · nccl · prefetch 0",
         "Fsdp/Prefetch · nccl · prefetch 1",
@@ -147,7 +147,7 @@ def test_peers_of_layers_are_curves_beside_the_suites() -> None:
     assert "tokens" not in draw(samples.document(peers_of_layers()))
 
 
-def test_where_each_family_has_its_own_chart_peers_stay_beside_what_they_are_peers_of() -> None:
+def test_peers_stay_in_the_chart_of_their_family() -> None:
     rows = [*samples.layers(), *peers_of_layers(), *samples.steps()]
     result = parse_result("run.json", json.dumps(samples.document(rows)))
     charts = draw_charts([result], "", one_family_each=True)
@@ -168,7 +168,7 @@ def test_transports_of_layers_are_curves_without_labels() -> None:
     assert "label" in texts(draw(samples.document(rows))["tokens"].spec, "field")
 
 
-def test_buckets_show_what_is_exposed_by_each_transport() -> None:
+def test_buckets_show_exposed_time_by_transport() -> None:
     rows = samples.buckets()
     drawn = records(draw(samples.document(rows))["buckets"], "bucket_bytes")
     assert {(r["name"], r["exposed_comm_ms"], r["series"]) for r in drawn} == {

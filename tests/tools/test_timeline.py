@@ -45,7 +45,7 @@ STEP = [
 ]
 
 
-def test_the_longest_path_goes_back_to_what_ended_last(tmp_path: Path) -> None:
+def test_the_longest_path_follows_the_prerequisite_that_ended_last(tmp_path: Path) -> None:
     timeline = of(tmp_path, recorded(STEP))
     assert chain(timeline) == ["0 one", "0 sum", "0 three"]
     assert path_parts(timeline) == {
@@ -229,7 +229,7 @@ def test_communications_are_matched_in_their_order(tmp_path: Path) -> None:
     assert chain(of(tmp_path, *ranks)) == ["1 send", "1 send"]
 
 
-def test_what_is_drawn_is_the_sample_alone(tmp_path: Path) -> None:
+def test_only_the_sample_is_drawn(tmp_path: Path) -> None:
     timeline = of(tmp_path, recorded(STEP, backend="cuda"))
     assert (timeline.row, timeline.window, timeline.backend) == (ROW, "sample 0", "cuda")
     assert (timeline.total_ns, timeline.length_ns, timeline.ranks) == (7_750_000, 7_750_000, 1)

@@ -78,7 +78,7 @@ def test_an_arrow_between_ranks_is_at_the_moment_at_which_the_wait_ended(tmp_pat
     assert data(spec, 0, "rule", "arrow") == [arrow]
 
 
-def test_a_tooltip_tells_what_is_known(tmp_path: Path) -> None:
+def test_a_tooltip_shows_the_known_fields(tmp_path: Path) -> None:
     work = done("s", "COMM", "comm", 0.25, 2, bytes=1 << 20, blocks=24)
     work["name"] = "ncclDevKernel"
     (record,) = data(spec_of(tmp_path, recorded([work])), 0, "bar", "edge")

@@ -57,7 +57,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return made
 
 
-def test_every_function_passes_what_the_library_declares(calls: Calls) -> None:
+def test_every_function_passes_the_declared_arguments(calls: Calls) -> None:
     half = replace(X, dtype="torch.float16")
     kernels.gelu(half, "erf")
     kernels.gelu_backward(replace(X, address=0x2000), X, "tanh", out=X)
@@ -158,7 +158,7 @@ def test_tiles_leave_the_rest_of_a_new_matrix_zero(calls: Calls) -> None:
         ),
     ],
 )
-def test_what_cannot_be_computed_is_refused_before_a_call(
+def test_unsupported_input_is_refused_before_a_call(
     calls: Calls, call: Callable[[], object], error: type[Exception], line: str
 ) -> None:
     with pytest.raises(error) as refused:
@@ -204,7 +204,7 @@ def test_streams_have_workspaces_of_their_own(
     assert [call[7] for call in calls] == [0x7001, 0x7002, 0x7001]
 
 
-def test_a_missing_library_is_named_with_what_to_do(
+def test_a_missing_library_is_named_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OVERLAPBENCH_KERNELS", str(tmp_path / "none.so"))

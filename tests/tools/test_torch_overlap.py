@@ -26,7 +26,7 @@ def test_grids() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "0x1", "1x257", "1x1,", "1x1x1", "-1x1", "1.5x1"])
-def test_what_is_no_grid_is_a_usage_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_malformed_grid_is_a_usage_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         run("-o", "x.json", f"--grids={text}")
     assert stopped.value.code == 2
@@ -99,7 +99,7 @@ def test_an_output_that_could_not_be_written_is_refused_before_anything_else(
     )
 
 
-def test_the_first_rank_writes_what_was_measured(
+def test_the_first_rank_writes_the_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [Row("16x16", 0.25, 0.125, 0.375, 22)]
@@ -118,7 +118,7 @@ def test_the_first_rank_writes_what_was_measured(
     assert (row["grid"], row["slowdown"], row["efficiency"]) == ("16x16", 1.5, 0)
 
 
-def test_what_the_machine_lacks_is_said_in_one_line(
+def test_missing_requirements_are_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = ("-o", tmp_path / "out.json")

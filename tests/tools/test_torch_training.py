@@ -142,7 +142,7 @@ def test_contestants_are_measured_in_turn_and_each_has_its_own_problem(asked: li
     assert peers.said == ["sequence", "agree", "forget", "fused", "agree", "forget"]
 
 
-def test_what_stops_another_rank_stops_all(asked: list[Any]) -> None:
+def test_an_error_on_one_rank_stops_all(asked: list[Any]) -> None:
     cases = list(plan_buckets(STACK, [1 << 20], ["nccl"]))
     outcomes = outcomes_of(FakePeers(others="cannot run: elsewhere"), cases)
     assert [one.problem for one in outcomes] == ["", *["cannot run: elsewhere"] * 2]
@@ -179,7 +179,7 @@ def step_outcomes() -> list[Outcome]:
     ]
 
 
-def test_the_table_has_80_columns_and_names_what_was_not_measured() -> None:
+def test_the_table_has_80_columns_and_names_unmeasured_peers() -> None:
     table = render_training([*layer_outcomes(), *step_outcomes()])
     assert table.splitlines() == [
         "Tp/ColumnParallel/model:llama8b",
@@ -228,7 +228,7 @@ def run(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize(("outcomes", "status"), [(step_outcomes(), 0), (layer_outcomes(), 1)])
-def test_the_table_and_the_status_tell_what_was_measured(
+def test_the_table_and_the_status_report_the_measurements(
     outcomes: list[Outcome],
     status: int,
     torch: SimpleNamespace,
@@ -245,7 +245,7 @@ def test_the_table_and_the_status_tell_what_was_measured(
     assert (tmp_path / "out/training-peers.json").exists()
 
 
-def test_after_the_end_of_measuring_the_rest_is_told(
+def test_after_measuring_ends_the_remaining_peers_are_named(
     torch: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def measure(*_: object) -> Iterator[Outcome]:
@@ -261,7 +261,7 @@ def test_after_the_end_of_measuring_the_rest_is_told(
     assert torch.ended == []  # it would wait for what hangs
 
 
-def test_only_what_was_asked_for_is_measured(
+def test_only_requested_shapes_are_measured(
     torch: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

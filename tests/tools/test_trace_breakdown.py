@@ -64,7 +64,7 @@ def test_tools_that_go_by_names_miss_copies_and_kernels_of_other_libraries(tmp_p
     ]
 
 
-def test_what_lies_outside_of_the_window_is_not_counted(tmp_path: Path) -> None:
+def test_work_outside_the_window_is_not_counted(tmp_path: Path) -> None:
     events = [
         *(work(name, 10 * i, 10, 1, correlation=i) for i, name in enumerate([PEER, GEMM, PEER])),
         *(call(i, 0.5, i) for i in range(3)),
@@ -97,7 +97,7 @@ def test_shares_are_those_of_counting_every_nanosecond(
 
 @given(_ranks, st.booleans(), st.randoms())
 @settings(max_examples=200, deadline=None)
-def test_shares_add_up_and_order_means_nothing(
+def test_shares_add_up_in_any_order(
     ranks: list[list[tuple[Class, int, int]]], launched: bool, random: st.DataObject
 ) -> None:
     made = [traces.trace(spans, rank, launched) for rank, spans in enumerate(ranks)]

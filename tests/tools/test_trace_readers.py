@@ -89,7 +89,7 @@ def test_gzip_and_the_short_form_are_read_alike(tmp_path: Path) -> None:
     assert (short.spans[0].begin_ns, short.common_clock) == (0, False)
 
 
-def test_steps_join_and_follow_what_they_launched(tmp_path: Path) -> None:
+def test_steps_cover_the_work_that_they_launched(tmp_path: Path) -> None:
     events = [step(1, 0, 10), step(2, 10, 10), call(1, 1, 1), call(5, 1, 2), call(11, 1, 3)]
     events += [work(GEMM, 30, 10, correlation=1), work(NCCL, 40, 25, 8, correlation=2)]
     events += [work(GEMM, 60, 20, correlation=3)]
@@ -140,7 +140,7 @@ def test_a_window_s_whole_name_leaves_out_names_that_have_it_in_them(tmp_path: P
     assert break_down([one], pattern="enq")[0].window == "enqueue to enqueue comm, 3 in all"
 
 
-def test_our_own_files_say_it_all(tmp_path: Path) -> None:
+def test_the_suites_own_files_state_every_field(tmp_path: Path) -> None:
     events = [
         ours("COMM", 0, 10, rank=1),
         ours("COMP", 0, 20, rank=1),

@@ -101,7 +101,7 @@ def test_an_invalid_row_does_not_win(tmp_path: Path) -> None:
     assert not [one for one in pair["measured"] if "/transport:copy" in one["name"]]
 
 
-def test_what_the_name_sets_stays(tmp_path: Path) -> None:
+def test_settings_in_the_name_are_kept(tmp_path: Path) -> None:
     out = tmp_path / "tuned.json"
     assert run("A+B/transport:nccl/first:comm", "--output", out, "--", "--seed=9") == 0
     (pair,) = json.loads(out.read_text())["pairs"]
@@ -174,7 +174,7 @@ def test_the_whole_grid_is_left_out_when_the_budget_is_over() -> None:
     assert not study.problem
 
 
-def test_what_needs_no_filter_gets_none(tmp_path: Path) -> None:
+def test_an_exhaustive_run_of_everything_needs_no_filter(tmp_path: Path) -> None:
     out = tmp_path / "tuned.json"
     log = tmp_path / "log"
     flags = ["--seed=11", f"--log={log}"]
@@ -352,7 +352,7 @@ def test_values_come_from_the_device_and_the_listing() -> None:
     assert "comp_sms" not in ladders(axes, {}, 1)
 
 
-def test_the_grid_is_what_the_program_lists() -> None:
+def test_the_grid_has_the_listed_combinations() -> None:
     ladder = {"first": ["comp", "comm"], "comp_priority": ["0", "1"], "comm_priority": ["0", "1"]}
     names = [
         *("Overlap/A+B", "Overlap/A+B/first:comm"),
@@ -393,7 +393,7 @@ def test_sides_that_fit_share_all_sms() -> None:
     assert fitting("copy") == [], "a copy takes no SMs that could be shared"
 
 
-def test_a_wish_keeps_what_is_named() -> None:
+def test_a_pair_keeps_the_settings_in_its_name() -> None:
     wish = Wish.parse("Overlap/AllGather+Gemm/bytes:1G/first:comp")
     assert wish.flags == ["--pair=AllGather+Gemm", "--axis=bytes=1G", "--axis=first=comp"]
     assert Wish.parse("AllGather+Gemm/bytes:1G/first:comp") == wish

@@ -85,21 +85,21 @@ def line_of(times: dict[str, Estimate]) -> tuple[Grid, search.Measure]:
     return grid, lambda _, points, __: {point: times[point[0]] for point in points}
 
 
-def test_what_cannot_be_measured_does_not_win() -> None:
+def test_an_unmeasurable_setting_does_not_win() -> None:
     grid, measure = line_of({"a": Estimate(2, 1.9, 2.1), "b": Estimate(1, 0.9, 1.1)})
     missing = Race(grid, lambda *all_of: {p: e for p, e in measure(*all_of).items() if e.ms > 1})
     assert missing.run() == ("a",)
     assert Race(grid, lambda *_: {}).run() is None
 
 
-def test_of_what_is_equal_within_noise_the_simplest_wins() -> None:
+def test_the_simplest_of_equal_settings_wins() -> None:
     grid, measure = line_of({"a": Estimate(1.004, 1.0, 1.01), "b": Estimate(1, 0.99, 1.01)})
     assert Race(grid, measure).run() == ("a",)
     grid, measure = line_of({"a": Estimate(1.02, 1.0, 1.04), "b": Estimate(1, 0.98, 1.02)})
     assert Race(grid, measure).run() == ("b",)
 
 
-def test_out_is_what_cannot_be_as_fast() -> None:
+def test_settings_that_cannot_be_as_fast_are_dropped() -> None:
     times = {"a": Estimate(2, 1.3, 3), "b": Estimate(1, 0.9, 1.2), "c": Estimate(1.1, 1.0, 1.2)}
     grid, measure = line_of(times)
     raced = Race(grid, measure)
