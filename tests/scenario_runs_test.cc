@@ -201,7 +201,6 @@ TEST_P(FamiliesTest, RunsFitInMemory) {
   }
 }
 
-// By these names --samples_out tells the runs apart. The last one is the row's own.
 // The tools take all words but the last for the family's name (tools/overlapbench/names.py).
 TEST_P(FamiliesTest, RowsBeginWithTheNameOfTheirFamily) {
   std::set<std::string> names;
@@ -214,97 +213,107 @@ TEST_P(FamiliesTest, RowsBeginWithTheNameOfTheirFamily) {
   }
 }
 
+// What the runs of a row are called. By these names --samples_out tells them apart. The last one is
+// the row's own.
+struct RunNames {
+  const char* rows;  // the beginning of their names; the first that fits is meant
+  const char* runs;  // "*": the rest of the scenario's name; "": tested elsewhere
+};
+const RunNames kRunNames[] = {
+    {"Compute/MatMul/", "TinyGemm CublasGemm"},
+    {"Compute/", "*"},
+    {"Comm/", "*"},
+    {"Overlap/", "comp comm overlap"},
+    {"Copy/Bandwidth/direction:both/", "HostToDevice DeviceToHost both"},
+    {"Copy/Bandwidth/direction:host_to_device/", "HostToDevice"},
+    {"Copy/Bandwidth/direction:device_to_host/", "DeviceToHost"},
+    {"Copy/Bandwidth/direction:device_local/", "DeviceCopy"},
+    {"Copy/Bandwidth/direction:peer/", "PeerCopy"},
+    {"Copy/Sequential/", "sequential"},
+    {"Copy/Pipelined/", "sequential in compute out duplex pipelined"},
+    {"Copy/ComputeTransfer/", "in compute out sequential buffered"},
+    {"Copy/Fragmented/", "one transfer fragmented"},
+    {"Priority/", "work load equal prioritized"},
+    {"Supply/", "make consume supply"},
+    {"Launch/RoundTrip/", "RoundTrip"},
+    {"Launch/EmptyKernel/", "gated ungated"},
+    {"Launch/Pieces/", "whole gated ungated"},
+    {"Gelu/Fused/", "copy GeluFused"},
+    {"Gelu/", "copy fused Gelu*"},
+    {"Softmax/Fused/", "copy SoftmaxFused"},
+    {"Softmax/", "copy fused Softmax*"},
+    {"Mlp/", "Mlp"},
+    {"Tp/ColumnParallel/", "multiply gather computation communication chunks sequential pattern"},
+    {"Tp/RowParallel/",
+     "multiply 1 send 1 multiply 2 computation communication chunks sequential pattern"},
+    {"Tp/Block/", ""},     // a run for each step: training_steps_test.cc
+    {"Ddp/Buckets/", ""},  // a run for each size of bucket: tensor_test.cc
+    {"Fsdp/Prefetch/",
+     "gather forward backward scatter computation communication chunks sequential pattern"},
+    {"Moe/DispatchCombine/",
+     "dense permute dispatch experts combine sum computation communication chunks sequential "
+     "pattern"},
+    {"Ddp/Batch/", "multiply sum computation communication chunks sequential pattern"},
+    {"Layers/CrossLayer/", "free tied sum computation communication chunks sequential pattern"},
+    {"Layers/DoubleBuffer/", "compute sum computation communication chunks sequential pattern"},
+    {"MixedPrecision/",
+     "forward backward update convert computation communication chunks sequential pattern"},
+    {"Prefetch/", "make copy compute computation communication chunks sequential pattern"},
+    {"Pp/", ""},  // that depend on the ranks: pipeline_test.cc
+    {"Lab/Link/", "*"},
+    {"Lab/Knee/", ""},  // a run for each point: scenario_lab_test.cc
+    {"Lab/Partition/", "comp comm overlap"},
+    {"Lab/Matrix/", "comp comm overlap"},
+    {"Lab/Attribution/", "comp comm sm sm_l2 sm_hbm clock_alone clock_beside half overlap"}};
+
+const RunNames* RunNamesOf(const std::string& row) {
+  const auto* found = std::ranges::find_if(
+      kRunNames, [&](const RunNames& names) { return row.starts_with(names.rows); });
+  return found == std::end(kRunNames) ? nullptr : found;
+}
+
+// The names of a row's runs, with what its axes add or leave out.
+std::string ExpectedRuns(const RunNames& names, const std::string& row) {
+  std::string runs = names.runs;
+  const auto has = [&](const char* axis) { return row.find(axis) != std::string::npos; };
+  if (runs.ends_with('*')) {
+    const std::string scenario = row.substr(std::string(names.rows).size());
+    runs.replace(runs.size() - 1, 1, scenario.substr(0, scenario.find('/')));
+  }
+  if (has("/tie:host")) runs.insert(runs.rfind(' ') + 1, "by events ");
+  if (has("/independent:0/")) runs.erase(0, std::string("free ").size());
+  if (has("/batch:grouped")) runs.replace(runs.find(" sum "), 5, " sum together ");
+  if (has("/batch:coalesced")) runs.replace(runs.find(" sum "), 5, " pack sum packed unpack ");
+  if (has("gelu:epilogue")) runs = "MlpKernel " + runs;
+  if (has("call:graph") && row.starts_with("Mlp/")) runs = "MlpLoop " + runs;
+  return runs;
+}
+
 TEST_P(FamiliesTest, EveryFamilyHasTheDocumentedRuns) {
-  struct Expected {
-    const char* rows;  // the beginning of their names; the first that fits is meant
-    const char* runs;
-  };
-  const Expected all[] = {
-      {"Compute/MatMul/", "TinyGemm CublasGemm"},
-      {"Compute/", "*"},
-      {"Comm/", "*"},
-      {"Overlap/", "comp comm overlap"},
-      {"Copy/Bandwidth/direction:both/", "HostToDevice DeviceToHost both"},
-      {"Copy/Bandwidth/direction:host_to_device/", "HostToDevice"},
-      {"Copy/Bandwidth/direction:device_to_host/", "DeviceToHost"},
-      {"Copy/Bandwidth/direction:device_local/", "DeviceCopy"},
-      {"Copy/Bandwidth/direction:peer/", "PeerCopy"},
-      {"Copy/Sequential/", "sequential"},
-      {"Copy/Pipelined/", "sequential in compute out duplex pipelined"},
-      {"Copy/ComputeTransfer/", "in compute out sequential buffered"},
-      {"Copy/Fragmented/", "one transfer fragmented"},
-      {"Priority/", "work load equal prioritized"},
-      {"Supply/", "make consume supply"},
-      {"Launch/RoundTrip/", "RoundTrip"},
-      {"Launch/EmptyKernel/", "gated ungated"},
-      {"Launch/Pieces/", "whole gated ungated"},
-      {"Gelu/Fused/", "copy GeluFused"},
-      {"Gelu/", "copy fused Gelu*"},
-      {"Softmax/Fused/", "copy SoftmaxFused"},
-      {"Softmax/", "copy fused Softmax*"},
-      {"Mlp/", "Mlp"},
-      {"Tp/ColumnParallel/", "multiply gather computation communication chunks sequential pattern"},
-      {"Tp/RowParallel/",
-       "multiply 1 send 1 multiply 2 computation communication chunks sequential pattern"},
-      {"Tp/Block/", ""},     // a run for each step: training_steps_test.cc
-      {"Ddp/Buckets/", ""},  // a run for each size of bucket: tensor_test.cc
-      {"Fsdp/Prefetch/",
-       "gather forward backward scatter computation communication chunks sequential pattern"},
-      {"Moe/DispatchCombine/",
-       "dense permute dispatch experts combine sum computation communication chunks sequential "
-       "pattern"},
-      {"Ddp/Batch/", "multiply sum computation communication chunks sequential pattern"},
-      {"Layers/CrossLayer/", "free tied sum computation communication chunks sequential pattern"},
-      {"Layers/DoubleBuffer/", "compute sum computation communication chunks sequential pattern"},
-      {"MixedPrecision/",
-       "forward backward update convert computation communication chunks sequential pattern"},
-      {"Prefetch/", "make copy compute computation communication chunks sequential pattern"},
-      {"Pp/", ""},  // that depend on the ranks: pipeline_test.cc
-      {"Lab/Link/", "*"},
-      {"Lab/Knee/", ""},  // a run for each point: scenario_lab_test.cc
-      {"Lab/Partition/", "comp comm overlap"},
-      {"Lab/Matrix/", "comp comm overlap"},
-      {"Lab/Attribution/", "comp comm sm sm_l2 sm_hbm clock_alone clock_beside half overlap"}};
   for (const Benchmark& benchmark : benchmarks()) {
-    const auto* expected = std::ranges::find_if(
-        all, [&](const Expected& one) { return benchmark.name.starts_with(one.rows); });
-    ASSERT_NE(expected, std::end(all)) << benchmark.name;
-    std::string runs = expected->runs;
-    if (runs.empty()) continue;
-    // "*": the rest of the scenario's name.
-    if (runs.ends_with('*')) {
-      const std::string scenario = benchmark.name.substr(std::string(expected->rows).size());
-      runs.replace(runs.size() - 1, 1, scenario.substr(0, scenario.find('/')));
-    }
+    const RunNames* const expected = RunNamesOf(benchmark.name);
+    ASSERT_NE(expected, nullptr) << benchmark.name;
+    if (std::string(expected->runs).empty()) continue;
     if (benchmark.name.find("/chunks:auto") != std::string::npos)
       continue;  // the plain form is their first candidate: tensor_test.cc
-    if (benchmark.name.find("/tie:host") != std::string::npos)
-      runs.insert(runs.rfind(' ') + 1, "by events ");
-    if (benchmark.name.find("/independent:0/") != std::string::npos)
-      runs.erase(0, std::string("free ").size());
-    if (benchmark.name.find("/batch:grouped") != std::string::npos)
-      runs.replace(runs.find(" sum "), 5, " sum together ");
-    if (benchmark.name.find("/batch:coalesced") != std::string::npos)
-      runs.replace(runs.find(" sum "), 5, " pack sum packed unpack ");
-    if (benchmark.name.find("gelu:epilogue") != std::string::npos) runs = "MlpKernel " + runs;
-    if (benchmark.name.find("call:graph") != std::string::npos &&
-        benchmark.name.starts_with("Mlp/"))
-      runs = "MlpLoop " + runs;
     std::string names;
     for (const auto& run : benchmark.runs()) names += (names.empty() ? "" : " ") + run.name;
-    EXPECT_EQ(names, runs) << benchmark.name;
+    EXPECT_EQ(names, ExpectedRuns(*expected, benchmark.name)) << benchmark.name;
   }
 }
 
-TEST(ExcludedRows, SayWhyTheyDoNotExist) {
+struct ExcludedRow {
+  const char* scenario;
+  Values values;
+  std::string reason;  // "": the row exists
+};
+
+std::vector<ExcludedRow> RowsOnTheHost() {
   const std::string alike =
       "all memory is alike on the host backend, where memory:pinned stands for it";
   const std::string no_graphs = "graphs exist on the cuda backend only";
-  const struct {
-    const char* scenario;
-    Values values;
-    std::string reason;
-  } cases[] = {
+  const int ranks = TestRanks().size();
+  return {
       {"Copy/Pipelined",
        {{"elements", "1048576"}, {"pipeline_streams", "3"}},
        "elements must be a multiple of pipeline_streams"},
@@ -338,34 +347,37 @@ TEST(ExcludedRows, SayWhyTheyDoNotExist) {
        "forward_us and backward_us must be multiples of virtual"},
       {"Pp/Interleaved/Delay",
        {{"microbatches", "5"}},
-       TestRanks().size() == 1
-           ? ""
-           : fmt::format("microbatches must be a multiple of the {} ranks", TestRanks().size())},
+       ranks == 1 ? "" : fmt::format("microbatches must be a multiple of the {} ranks", ranks)},
       {"Copy/Sequential", {{"memory", "pageable"}}, alike},
       {"Copy/Pipelined", {{"memory", "pageable"}}, alike},
       {"Copy/ComputeTransfer", {{"memory", "registered"}}, alike},
       {"Copy/Fragmented", {{"call", "loop"}}, ""},
       {"Copy/Sequential", {{"memory", "pinned"}}, ""},
       {"Supply/Batches", {}, ""}};
-  for (const auto& [scenario, values, reason] : cases)
+}
+
+std::vector<ExcludedRow> RowsOnAnH200() {
+  return {{"Copy/Fragmented", {{"call", "graph"}}, ""},
+          {"Copy/Fragmented", {{"call", "batch"}}, ""},
+          {"Launch/Pieces", {{"call", "graph"}}, ""},
+          {"Copy/Pipelined", {{"memory", "pageable"}}, ""},
+          {"Ddp/Batch/AllReduce",
+           {{"batch", "grouped"}, {"transport", "nccl_sym"}},
+           "nccl_sym has no groups of calls; use nccl"},
+          {"Ddp/Batch/AllReduce",
+           {{"batch", "single"}, {"transport", "copy"}},
+           "transport:copy is measured with at most 10 tensors"},
+          {"Pp/GPipe/Delay",
+           {{"transport", "sm_store"}},
+           "sm_store has no sends and receives between two ranks; use nccl or copy"}};
+}
+
+TEST(ExcludedRows, SayWhyTheyDoNotExist) {
+  for (const auto& [scenario, values, reason] : RowsOnTheHost())
     EXPECT_EQ(ScenarioReport(scenario, values).excluded(), reason) << scenario;
-  for (const auto& [scenario, values] :
-       {std::pair<const char*, Values>{"Copy/Fragmented", {{"call", "graph"}}},
-        {"Copy/Fragmented", {{"call", "batch"}}},
-        {"Launch/Pieces", {{"call", "graph"}}},
-        {"Copy/Pipelined", {{"memory", "pageable"}}}})
-    EXPECT_EQ(ScenarioReport(scenario, values, PosingDevice::H200()).excluded(), "") << scenario;
-  EXPECT_EQ(ScenarioReport("Ddp/Batch/AllReduce", {{"batch", "grouped"}, {"transport", "nccl_sym"}},
-                           PosingDevice::H200())
-                .excluded(),
-            "nccl_sym has no groups of calls; use nccl");
-  EXPECT_EQ(ScenarioReport("Ddp/Batch/AllReduce", {{"batch", "single"}, {"transport", "copy"}},
-                           PosingDevice::H200())
-                .excluded(),
-            "transport:copy is measured with at most 10 tensors");
-  EXPECT_EQ(ScenarioReport("Pp/GPipe/Delay", {{"transport", "sm_store"}}, PosingDevice::H200())
-                .excluded(),
-            "sm_store has no sends and receives between two ranks; use nccl or copy");
+  for (const auto& [scenario, values, reason] : RowsOnAnH200())
+    EXPECT_EQ(ScenarioReport(scenario, values, PosingDevice::H200()).excluded(), reason)
+        << scenario;
 }
 
 // A gate must not hold what the host waits for.
