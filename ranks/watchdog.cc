@@ -45,14 +45,18 @@ sigset_t WatchedSignals() {
   return signals;
 }
 
+bool MpiHasEnded() {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  return ended != 0;
+}
+
 // MPI tells the launcher, which ends the other ranks. A single rank has none to end, and would only
 // make MPI print lines of its own.
 void AbortMpi(int status) {
   int started = 0;
-  int ended = 0;
   MPI_Initialized(&started);
-  MPI_Finalized(&ended);
-  if (started == 0 || ended != 0) return;
+  if (started == 0 || MpiHasEnded()) return;
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks > 1) MPI_Abort(MPI_COMM_WORLD, status);
@@ -92,14 +96,17 @@ void Watchdog::Watch() {
   }
 }
 
-// All ranks receive it, so rank 0 alone prints a line.
+// All ranks receive it, so rank 0 alone prints a line. Where MPI has ended, so has the job, and
+// there is nothing to say: a launcher sends SIGTERM to the ranks that leave after the first with a
+// nonzero status.
 void Watchdog::EndBySignal(int signal) {
   const auto& watched = *std::ranges::find(kWatched, signal, &WatchedSignal::signal);
   const std::string meaning = watched.meaning;
   const std::string reason = meaning.empty() ? "standard output was closed"
                                              : fmt::format("ended by {} at {}{}", meaning,
                                                            progress_.Where(), watched.advice);
-  End(kSignalled + watched.ends_as, reason, progress_.rank() == 0 && !meaning.empty());
+  End(kSignalled + watched.ends_as, reason,
+      progress_.rank() == 0 && !meaning.empty() && !MpiHasEnded());
 }
 
 void Watchdog::BeforeLines(std::function<void()> task) {

@@ -1,7 +1,8 @@
-// Each way in which the watchdog ends a process, and what it does before. MPI is not started here.
+// Each way in which the watchdog ends a process, and what it does before. MPI is started in one.
 #include "ranks/watchdog.h"
 
 #include <gtest/gtest.h>
+#include <mpi.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -106,6 +107,23 @@ TEST_F(WatchdogDeathTest, OnlyRank0ReportsASignal) {
   EXPECT_EXIT(
       {
         const Watchdog watchdog(progress_, 60s);
+        kill(getpid(), SIGTERM);
+        SleepForEver();
+      },
+      ExitedWithCode(128 + SIGTERM), "^$");
+}
+
+// A launcher ends the ranks that leave later than one that failed.
+TEST_F(WatchdogDeathTest, NobodyReportsASignalAfterTheEndOfMpi) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer reports races among OpenMPI's own threads";
+#endif
+  EXPECT_EXIT(
+      {
+        MPI_Init(nullptr, nullptr);
+        MPI_Finalize();
+        Progress root(0, 4);
+        const Watchdog watchdog(root, 60s);
         kill(getpid(), SIGTERM);
         SleepForEver();
       },
