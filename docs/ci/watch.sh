@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
 # Measures what overlap costs in your repository, and compares it with the measurement before: after
-# a change of a kernel, or of NCCL, the driver or the container. The jobs beside this file call it.
+# a change of a kernel, or of NCCL, the driver or the container. The jobs beside this file, and the
+# action of GitHub, call it.
 #
 #   watch.sh STATE COMMAND...
 #

@@ -1,14 +1,19 @@
-"""The jobs for other repositories, docs/ci/*watch*: their scripts run on an example repository.
+"""The jobs for other repositories, docs/ci: their scripts run on an example, with watch.sh itself.
 
-What measures is a stand-in for pytest, which writes results whose times a variable sets.
+What measures is a stand-in for pytest, which writes results whose times a variable sets. What reads
+the jobs is a stand-in, too: it knows the few expressions that they have.
 """
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,12 +21,13 @@ import yaml
 import samples
 
 CI = samples.TOOLS.parent / "docs/ci"
-# By job: what it tells the result with, and how that begins.
+# By job: where watch.sh lies, and what the result is told with.
 JOBS = {
-    "github-watch.yml": "gh\npr\ncomment\n7\n",
-    "gitlab-watch.yml": "curl\n--fail\n",
-    "buildkite-watch.yml": "buildkite-agent\nannotate\n",
+    "action.yml": (".github/actions/overlap", "gh\npr\ncomment\n7\n"),
+    "gitlab-watch.yml": ("", "curl\n--fail\n"),
+    "buildkite-watch.yml": (".buildkite", "buildkite-agent\nannotate\n"),
 }
+BRANCHES = {"main": "push", "change": "merge_request_event"}
 TIME_MS = "TIME_MS"  # what the stand-in measures
 MEASURES = """#!{python}
 import json, os, sys
@@ -37,14 +43,6 @@ if os.environ["{time}"] != "0":
 PACKAGE = """#!/bin/sh
 case "$DRAW $1 $2" in " report"*|" history trend") exit ;; esac
 PYTHONPATH={tools} exec {python} -m overlapbench "$@"
-"""
-# In watch.sh's place: measures once, and finds a regression.
-STANDS_IN = """#!/bin/sh
-shift
-OUT=$PWD/1.json "$@" || exit 9
-mkdir dashboard
-echo '**slower**' >comparison.md
-exit 1
 """
 NOTES = """#!/bin/sh
 printf '%s\\n' "$(basename "$0")" "$@" >notes
@@ -68,8 +66,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in texts.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    for folder in ("", ".github", ".buildkite"):
-        (example / folder).mkdir(exist_ok=True)
+    for folder, _ in JOBS.values():
+        (example / folder).mkdir(exist_ok=True, parents=True)
         shutil.copy(CI / "watch.sh", example / folder / "watch.sh")
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(example)
@@ -138,41 +136,137 @@ def test_a_command_that_fails_or_writes_nothing_is_told(repository: Path) -> Non
     assert bash("./watch.sh state").stderr == "usage: watch.sh STATE COMMAND...\n"
 
 
-def scripts(name: str) -> tuple[str, str]:
-    """Return what a job runs, and how it tells the result where that is apart."""
-    document = yaml.safe_load((CI / name).read_text(encoding="utf-8"))
-    if name.startswith("github"):
-        steps = document["jobs"]["watch"]["steps"]
-        measure, comment = (step["run"] for step in steps if "run" in step)
-        return str(measure), str(comment)
-    if name.startswith("gitlab"):
-        job = document["pages"]
-        return "\n".join(job["script"]), "\n".join(job["after_script"])
-    (step,) = document["steps"]
-    return str(step["command"]).replace("$$", "$"), "true"
+def loaded(name: str) -> Any:
+    return yaml.safe_load((CI / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", JOBS)
-def test_the_ready_jobs_measure_and_tell(name: str, repository: Path) -> None:
-    for folder in ("", ".github", ".buildkite"):
-        (repository / folder / "watch.sh").write_text(STANDS_IN)
-    measure, tell = scripts(name)
+def of_github(branch: str) -> Iterator[str]:
+    """Return the action's steps that run on a branch, as scripts with their variables."""
+    action, pull = loaded("action.yml"), branch != "main"
+    values = {f"inputs.{name}": entry["default"] for name, entry in action["inputs"].items()} | {
+        "inputs.launches": "2",
+        "github.event_name != 'pull_request'": str(not pull).lower(),
+        "github.token": "secret",
+        "github.event.number": "7",
+    }
+    conditions = {
+        "": True,
+        "always()": True,
+        "always() && github.event_name == 'pull_request'": pull,
+    }
+    for step in action["runs"]["steps"]:
+        if "run" in step and conditions[step.get("if", "")]:
+            assert step["shell"] == "bash"
+            given = {
+                name: re.sub(r"\$\{\{ (.*?) \}\}", lambda found: values[found[1]], text)
+                for name, text in step.get("env", {}).items()
+            }
+            exports = [f"export {name}={shlex.quote(text)}" for name, text in given.items()]
+            yield "\n".join([*exports, step["run"]])
+
+
+def of_gitlab(branch: str, job: str = "overlap") -> Iterator[str]:
+    """Return what a job runs, and then after it; nothing where no rule of it holds."""
+    document = loaded("gitlab-watch.yml")[job]
+    pipeline = {"CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"} if branch == "main" else {}
+    pipeline["CI_PIPELINE_SOURCE"] = BRANCHES[branch]
+    rules = [rule for rule in document["rules"] if holds(rule["if"], pipeline)]
+    if rules:
+        given = document.get("variables", {}) | rules[0].get("variables", {})
+        exports = [f"export {name}={shlex.quote(text)}" for name, text in given.items()]
+        for part in ("script", "after_script"):
+            yield "\n".join([*exports, *document.get(part, [])])
+
+
+def holds(condition: str, variables: Mapping[str, str]) -> bool:
+    """Tell whether a rule of GitLab holds: comparisons, all of which must."""
+    truths = []
+    for one in condition.split(" && "):
+        left, operator, right = one.split()
+        sides = [variables.get(s[1:]) if s.startswith("$") else s.strip('"') for s in (left, right)]
+        truths.append((sides[0] == sides[1]) == (operator == "=="))
+    return all(truths)
+
+
+def of_buildkite(branch: str) -> Iterator[str]:
+    (step,) = loaded("buildkite-watch.yml")["steps"]
+    given = step["env"] | {"BUILDKITE_BRANCH": branch}
+    exports = [f"export {name}={shlex.quote(text)}" for name, text in given.items()]
+    yield "\n".join([*exports, step["command"].replace("$$", "$")])
+
+
+SCRIPTS = {
+    "action.yml": of_github,
+    "gitlab-watch.yml": of_gitlab,
+    "buildkite-watch.yml": of_buildkite,
+}
+
+
+def run_job(name: str, repository: Path, branch: str, time_ms: str) -> tuple[int, str]:
+    """Run a job on a branch; return its status and what it has told, "" where nothing."""
     environment = {
+        TIME_MS: time_ms,
         "HOME": str(repository),
-        "BUILDKITE_BRANCH": "main",
+        "GITHUB_ACTION_PATH": str(repository / ".github/actions/overlap"),
+        "GITHUB_STEP_SUMMARY": str(repository / "summary"),
         "BUILDKITE_PIPELINE_DEFAULT_BRANCH": "main",
         "BUILDKITE_PIPELINE_SLUG": "example",
-        "NUMBER": "7",
-        "CI_MERGE_REQUEST_IID": "7",
         "CI_PROJECT_ID": "3",
         "CI_API_V4_URL": "https://example.test/api/v4",
         "GITLAB_TOKEN": "secret",
+        "CI_MERGE_REQUEST_IID": "7" if branch != "main" else "",
     }
-    done = bash(measure, **environment)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert json.loads((repository / "1.json").read_text())["benchmarks"]
-    told = bash(tell, **environment)
-    assert told.returncode == 0, told.stderr
-    notes = (repository / "notes").read_text()
-    assert notes.startswith(JOBS[name])
-    assert "comparison.md" in notes or "**slower**" in notes
+    notes = repository / "notes"
+    notes.unlink(missing_ok=True)
+    first, *others = SCRIPTS[name](branch)
+    done = bash(first, **environment)
+    for script in others:
+        told = bash(script, **environment)
+        assert told.returncode == 0, told.stderr
+    return done.returncode, notes.read_text() if notes.exists() else ""
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_ready_jobs_measure_compare_and_tell(name: str, repository: Path) -> None:
+    status, _ = run_job(name, repository, "main", "1")
+    assert status == 0
+    (baseline,) = repository.rglob("baseline")
+    before = {path: path.read_bytes() for path in baseline.parent.rglob("*.*")}
+    assert baseline.parent / "history.sqlite" in before
+
+    status, told = run_job(name, repository, "change", "1.5")
+    assert status == 1
+    assert told.startswith(JOBS[name][1])
+    assert "comparison.md" in told or "**slower**" in told
+    assert (repository / "comparison.md").read_text().count("**slower**") == 2
+    assert {path: path.read_bytes() for path in baseline.parent.rglob("*.*")} == before
+
+    (repository / "comparison.md").unlink()
+    assert run_job(name, repository, "change", "0") == (2, "")
+
+
+def test_a_merge_request_does_not_replace_the_page(repository: Path) -> None:
+    assert list(of_gitlab("change", "pages")) == []
+    jobs = loaded("gitlab-watch.yml")
+    assert "public" not in jobs["overlap"]["artifacts"]["paths"]
+    assert jobs["pages"]["needs"] == ["overlap"]
+    assert (
+        jobs["overlap"]["cache"] | {"policy": "$STATE", "unprotect": True}
+        == jobs["overlap"]["cache"]
+    )
+    states = [rule["variables"]["STATE"] for rule in jobs["overlap"]["rules"]]
+    assert states == ["pull", "pull-push"]
+    (repository / "dashboard").mkdir()
+    (repository / "dashboard/index.html").touch()
+    for script in of_gitlab("main", "pages"):
+        assert bash(script).returncode == 0
+    assert (repository / "public/index.html").exists()
+
+
+def test_the_workflow_uses_the_action(repository: Path) -> None:
+    workflow, action = loaded("github-watch.yml"), loaded("action.yml")
+    _, step = workflow["jobs"]["overlap"]["steps"]
+    assert repository / step["uses"] == repository / JOBS["action.yml"][0]
+    assert step["with"].keys() <= action["inputs"].keys()
+    saved = [step for step in action["runs"]["steps"] if "cache/save" in step.get("uses", "")]
+    assert [step["if"] for step in saved] == ["always() && github.event_name != 'pull_request'"]
