@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 
 from overlapbench.command_line import manual_parser
-from overlapbench.script import packages
+from overlapbench.script import needed_by
 
-with packages("known_spread"):
+with needed_by("known_spread"):
     from overlapbench.compare.known import measure_spreads
     from overlapbench.compare.side import Side
     from overlapbench.launch import read_launches

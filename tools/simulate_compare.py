@@ -20,9 +20,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from overlapbench.script import packages
+from overlapbench.script import needed_by
 
-with packages("simulate_compare"):
+with needed_by("simulate_compare"):
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray

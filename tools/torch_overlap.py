@@ -28,7 +28,6 @@ file is not readable or writable. Then one line says what.
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import statistics
@@ -43,6 +42,7 @@ from overlapbench import torch_kernels
 from overlapbench.command_line import manual_parser
 from overlapbench.installation import kernels_path
 from overlapbench.output import deliver, require_file
+from overlapbench.packages import packages
 from overlapbench.result import ResultError, read_results
 
 Grid = tuple[int, int]
@@ -303,12 +303,10 @@ def render_table(rows: Sequence[Row], suite: Mapping[str, float]) -> str:
 
 
 def _require_machine() -> None:
-    if importlib.util.find_spec("torch") is None:
-        raise OverlapError("Python has no torch: pip install torch")
+    with packages(OverlapError):
+        import torch
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) < 2:
         raise OverlapError("start it with: torchrun --nproc-per-node 2 tools/torch_overlap.py ...")
-    import torch
-
     needed = int(os.environ["LOCAL_WORLD_SIZE"])
     if torch.cuda.device_count() < needed:
         raise OverlapError(f"needs a GPU a rank: {needed}, {torch.cuda.device_count()} are visible")

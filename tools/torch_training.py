@@ -20,7 +20,6 @@ argument is bad, or a file is not writable. Then one line says what.
 """
 
 import argparse
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,6 +29,7 @@ from pathlib import Path
 import overlapbench as ob
 from overlapbench.command_line import manual_parser
 from overlapbench.output import print_text, replace_file, require_folder
+from overlapbench.packages import packages
 from overlapbench.peers.arguments import list_of, one_of, size
 from overlapbench.peers.training import (
     MODELS,
@@ -139,8 +139,8 @@ def _depth(text: str) -> int:
 
 
 def _require_torch() -> None:
-    if importlib.util.find_spec("torch") is None:
-        raise ResultError("Python has no torch: pip install torch")
+    with packages(ResultError):
+        import torch  # noqa: F401
 
 
 if __name__ == "__main__":

@@ -240,14 +240,13 @@ def _refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 def test_missing_requirements_are_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there: set[str] = set()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name in there or None)
-    lacks = [_refusal(capsys, "-o", tmp_path / "out")]
-    there.add("torch")
-    lacks.append(_refusal(capsys, "-o", tmp_path / "out"))
-    there.add("triton")
     cuda = SimpleNamespace(is_available=lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "triton", None)
+    lacks = [_refusal(capsys, "-o", tmp_path / "out")]
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    lacks.append(_refusal(capsys, "-o", tmp_path / "out"))
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace())
     lacks.append(_refusal(capsys, "-o", tmp_path / "out"))
     cuda.is_available = lambda: True
     monkeypatch.setenv("OVERLAPBENCH_KERNELS", "/nowhere.so")

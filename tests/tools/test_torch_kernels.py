@@ -239,7 +239,7 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
 
 def test_without_pytorch_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(kernels.KernelsError, match="Python has no PyTorch: pip install torch"):
+    with pytest.raises(kernels.KernelsError, match="Python has no torch: pip install torch"):
         kernels.gelu(X)
 
 

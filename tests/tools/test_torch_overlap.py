@@ -89,7 +89,7 @@ def test_an_output_that_could_not_be_written_is_refused_before_anything_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RANK", raising=False)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # would be refused next
+    monkeypatch.setitem(sys.modules, "torch", None)  # would be refused next
     missing = tmp_path / "missing" / "out.json"
     line = _refusal(capsys, "-o", missing)
     assert line == f"torch_overlap: {missing}: cannot be written: No such file or directory"
@@ -122,14 +122,12 @@ def test_missing_requirements_are_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = ("-o", tmp_path / "out.json")
-    there: set[str] = set()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name in there or None)
+    cuda = SimpleNamespace(device_count=lambda: 2)
+    monkeypatch.setitem(sys.modules, "torch", None)
     lacks = [_refusal(capsys, *out)]
-    there.add("torch")
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     monkeypatch.delenv("RANK", raising=False)
     lacks.append(_refusal(capsys, *out))
-    cuda = SimpleNamespace(device_count=lambda: 2)
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     for ranks, library in (("3", ""), ("2", "/nowhere.so")):
         for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
             monkeypatch.setenv(name, ranks)

@@ -209,7 +209,6 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setitem(sys.modules, "torch.distributed", distributed)
     peers = SimpleNamespace(TorchPeers=FakePeers)
     monkeypatch.setitem(sys.modules, "overlapbench.peers.torch_peers", peers)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     monkeypatch.setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
 
     @contextmanager

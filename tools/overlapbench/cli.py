@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from overlapbench import installation
 from overlapbench.commands import COMMANDS, PROGRAM, load
-from overlapbench.script import packages
+from overlapbench.script import needed_by
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] not in modules:
         make_parser().parse_args(given)  # ends here: with help, the version, or a refusal
     program = f"{PROGRAM} {given[0]}"
-    with packages(program):
+    with needed_by(program):
         module = load(modules[given[0]])
     return int(module.main(given[1:], program))
 

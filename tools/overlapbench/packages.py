@@ -14,17 +14,21 @@ from typing import Any
 
 
 class PackageError(ImportError):
-    """One line: which package Python lacks."""
+    """One line: which package Python lacks, and how to get it."""
+
+    def __init__(self, package: str | None) -> None:
+        self.lack = f"Python has no {package}"
+        super().__init__(f"{self.lack}: pip install {package}")
 
 
 @contextlib.contextmanager
-def packages(error: Callable[[str], BaseException] = PackageError) -> Iterator[None]:
-    """Import in this context what may be missing; raise an error of that line where it is."""
+def packages(error: Callable[[str], BaseException] | None = None) -> Iterator[None]:
+    """Import in this context what may be missing; raise a PackageError, or `error` of its line."""
     try:
         yield
     except ModuleNotFoundError as missing:
-        package = (missing.name or "").partition(".")[0]
-        raise error(f"Python has no {package}: pip install {package}") from missing
+        told = PackageError(missing.name)
+        raise (error(str(told)) if error else told) from None
 
 
 def optional(name: str) -> Any:

@@ -13,31 +13,30 @@ from pathlib import Path
 from overlapbench import installation
 from overlapbench.command_line import refuse
 from overlapbench.commands import load
+from overlapbench.packages import PackageError, packages
 
 
 def run_script(file: str) -> int:
     """Run the command of a script in tools/, which has its module's name."""
     name = Path(file).stem
-    with packages(name):
+    with needed_by(name):
         command = load(name)
     return int(command.main())
 
 
 @contextmanager
-def packages(program: str) -> Iterator[None]:
-    """Import in this context what may be missing."""
+def needed_by(program: str) -> Iterator[None]:
+    """Import in this context what the program cannot do without."""
     try:
-        yield
-    except ModuleNotFoundError as missing:
+        with packages():
+            yield
+    except PackageError as missing:
         root = installation.checkout()
-        advice = f"pip install {missing.name}"
-        if root is not None:
-            _start_again(root / ".venv")
-            advice = (
-                "run with .venv/bin/python, which ./bench makes, or pip install -r"
-                " tools/requirements.txt"
-            )
-        sys.exit(refuse(program, f"Python has no {missing.name}: {advice}"))
+        if root is None:
+            sys.exit(refuse(program, str(missing)))
+        _start_again(root / ".venv")
+        advice = "run with .venv/bin/python, which ./bench makes, or pip install -r"
+        sys.exit(refuse(program, f"{missing.lack}: {advice} tools/requirements.txt"))
 
 
 def _start_again(venv: Path) -> None:

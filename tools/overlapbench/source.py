@@ -18,11 +18,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-try:
-    import orjson
-except ModuleNotFoundError:  # as in a Python that PyTorch came with: slower, and as good
-    orjson = None  # type: ignore[assignment]
+from overlapbench.packages import optional
 
+orjson = optional("orjson")  # a Python that PyTorch came with has none: slower, and as good
 LARGEST_BYTES = 256 << 20
 SMALLEST, LARGEST = (
     1e-100,

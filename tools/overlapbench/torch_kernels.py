@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench.installation import kernels_path
+from overlapbench.packages import packages
 
 Tensor = Any  # torch.Tensor: PyTorch is not needed to import this module or to check its types
 
@@ -166,10 +167,8 @@ def grid_gemm(
 
 def import_torch() -> Any:
     """Return PyTorch, which is imported by the first call; KernelsError where there is none."""
-    try:
+    with packages(KernelsError):
         return importlib.import_module("torch")
-    except ModuleNotFoundError:
-        raise KernelsError("Python has no PyTorch: pip install torch") from None
 
 
 def _check(**tensors: Tensor) -> None:

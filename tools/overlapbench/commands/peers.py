@@ -20,7 +20,6 @@ or a file is not readable or writable. Then one line says what.
 """
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from overlapbench import torch_kernels
 from overlapbench.command_line import manual_parser, refuse
 from overlapbench.installation import kernels_path
 from overlapbench.output import print_text, replace_files, require_folder
+from overlapbench.packages import PackageError, packages
 from overlapbench.peers.arguments import list_of, one_of, size
 from overlapbench.peers.cases import (
     COPY,
@@ -114,10 +114,9 @@ def _cases(options: argparse.Namespace) -> list[Case]:
 
 
 def _require_machine() -> None:
-    for module, install in (("torch", "torch"), ("triton", "triton")):
-        if importlib.util.find_spec(module) is None:
-            raise ResultError(f"Python has no {module}: pip install {install}")
-    import torch
+    with packages(ResultError):
+        import torch
+        import triton  # noqa: F401
 
     if not torch.cuda.is_available():
         raise ResultError("PyTorch sees no CUDA device")
@@ -184,7 +183,8 @@ def _measure_case(case: Case, sampler: Any, rounds: int) -> Iterator[Figure]:
 def _pictures(figures: Sequence[Figure], context: dict[str, str]) -> tuple[dict[str, bytes], str]:
     """Return the charts, or why there are none."""
     try:
-        from overlapbench.peers.chart import draw
-    except ModuleNotFoundError as missing:
-        return {}, f"no chart: Python has no {missing.name}: draw with --from where it has"
+        with packages():
+            from overlapbench.peers.chart import draw
+    except PackageError as missing:
+        return {}, f"no chart: {missing.lack}: draw with --from where it has"
     return draw(figures, context), ""

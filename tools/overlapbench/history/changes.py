@@ -38,7 +38,8 @@ from overlapbench.compare.statistics import LEAST_FLOOR, LIMIT, Array
 from overlapbench.counters import Better, Counter
 from overlapbench.history.database import Run
 from overlapbench.history.series import Point, Series
-from overlapbench.script import packages
+from overlapbench.packages import packages
+from overlapbench.source import ResultError
 
 LEAST_RUNS = 10
 LEAST_SEGMENT = 4  # runs
@@ -88,7 +89,7 @@ def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | 
 
 def _segment(values: Array) -> list[int]:
     """Return where each segment ends, the last one at the end."""
-    with packages("history"):  # here, because it takes a second, and adding a run needs none of it
+    with packages(ResultError):  # here, because it takes a second, and adding a run needs none
         import ruptures
 
     noise = max(_LEAST_NOISE, _TO_DEVIATION * float(np.median(np.abs(np.diff(values)))))
