@@ -1,7 +1,7 @@
-// Scenarios of kernels that are bound by memory, against a copy of as many bytes as they must move
-// at least.
+// Scenarios of memory-bound kernels, compared with a copy of the minimum number of bytes that they
+// must move.
 //
-// That copy, within the device's memory, is a run of the same group in the same state of the cache.
+// That copy, within device memory, is a run in the same group with the same cache state.
 // pct_of_copy is its time over the kernel's: 100 is the speed of light of such a kernel. An unfused
 // form also runs its fused form. fused_speedup is the unfused time over the fused one, to be
 // compared with predicted_speedup, the ratio of the bytes that both move.

@@ -1,9 +1,9 @@
 // Compute: every computation alone. The baselines of the overlap scenarios, and their ceilings.
 //
-// MatMul is cuBLASLt's product from sizes where its launch costs most to sizes where power does, in
-// every precision: against what the GPU's SMs could compute, and against a product so small that it
-// costs hardly more than its launch. That one's share of the row's time tells from which size on
-// the fixed cost no longer matters.
+// MatMul is cuBLASLt's product in every precision, from sizes limited by the launch to sizes
+// limited by power. It is compared with the peak of the GPU's SMs, and with a product so small that
+// it costs hardly more than its launch. The share of that product in the row's time shows at which
+// size the fixed cost stops mattering.
 #include "benchmarks/scenario.h"
 #include "device/dense_peak.h"
 

@@ -15,11 +15,11 @@
 //   comes behind it; with more it goes first. tie:events orders the streams by events; tie:host
 //   makes the host wait for both after every round, as synchronizing the whole device does. With
 //   one buffer nothing can overlap, and all work is on one stream.
-// - Fragmented: one large transfer against many small ones. The time that the host takes to make
-//   the calls is part of the question, and more calls than a stream's queue holds would wait for a
-//   closed gate: these samples are not gated.
+// - Fragmented: one large transfer against many small ones. The host's time for the calls is part
+//   of the question, and more calls than a stream's queue holds would block at a closed gate. These
+//   samples are therefore not gated.
 //
-// Results must be those of the sequential run to the bit.
+// Results must equal those of the sequential run bit for bit.
 #include <fmt/core.h>
 
 #include "benchmarks/scenario.h"

@@ -1,18 +1,18 @@
 // Ddp/Buckets: how much of a data-parallel step's gradient exchange is exposed, and which bucket
-// hides it best?
+// size hides it best?
 //
 // A step goes forward and backward through `layers` equal layers of `width`². The gradients are
 // summed over the ranks in buckets, as data-parallel frameworks do (S. Li et al., PyTorch
 // Distributed: Experiences on Accelerating Data Parallel Training, 2020): whole layers go into a
-// bucket, in the order in which the backward pass makes their gradients, until it holds
-// `bucket_bytes` or more; the first one holds `first_bucket`, so that communication starts early.
+// bucket, in the order in which the backward pass computes their gradients, until it holds
+// `bucket_bytes` or more. The first one holds `first_bucket`, so that communication starts early.
 //
 //   comp   forward …   backward L   backward L-1   backward L-2   …
 //   comm                            bucket 1       bucket 2   …
 //
-// An optimizer's update follows when all are summed. The plain form sums when the whole backward
-// pass is done. The sums of the last bucket, which holds the first layers, have nothing left to run
-// beside: that is the least that is exposed.
+// An optimizer's update follows all sums. The plain form sums after the whole backward pass.
+// Nothing is left to run beside the sum of the last bucket, which holds the first layers, so at
+// least that sum is exposed.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,8 +1,7 @@
-// Ddp/Batch: what do many small all-reduces cost, and what does it save to make fewer of them?
+// Ddp/Batch: what do many small all-reduces cost, and what does batching them save?
 //
-// `tensors` gradients of `bytes` each are summed over the ranks beside a product of `tokens` rows
-// that has nothing to do with them, as a backward pass goes on beside the sums of what it has made.
-// `batch` says how:
+// `tensors` gradients of `bytes` each are summed over the ranks beside an independent product of
+// `tokens` rows, as a backward pass continues beside the sums of its gradients. `batch` says how:
 //
 //   single      one all-reduce for each, one after the other
 //   grouped     all of them in one group of calls, which the library may carry by one kernel

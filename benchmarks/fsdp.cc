@@ -2,18 +2,18 @@
 // memory to gather layers ahead of their use?
 //
 // Each rank keeps 1/ranks of the weights of `layers` equal layers of `width`². A layer is gathered
-// before it is used, forward and once more backward, and its memory is taken for another one when
-// it has been used. The gradients of a layer are summed as soon as they are made, and each rank
-// keeps its share of the sums (Y. Zhao et al., PyTorch FSDP: Experiences on Scaling Fully Sharded
-// Data Parallel, 2023). With `prefetch` 1:
+// before it is used, forward and again backward, and its memory is reused for another layer
+// afterwards. The gradients of a layer are summed as soon as they are computed, and each rank keeps
+// its shard of the sums (Y. Zhao et al., PyTorch FSDP: Experiences on Scaling Fully Sharded Data
+// Parallel, 2023). With `prefetch` 1:
 //
 //   comp         forward 1  forward 2  …   backward L   backward L-1              backward L-2 …
 //   comm   get 1 get 2      get 3      …   get L-1      get L-2   sum of L        …
 //
-// One communicator carries both, as there, and it does one thing at a time: so the next layer is
-// gathered before the last gradients are summed. prefetch + 1 gathered layers take turns in memory,
-// and so do three layers' gradients. A gather waits until what it overwrites has been used. With
-// `prefetch` 0 every gather is exposed, and sums alone run beside the computation.
+// As in PyTorch, one communicator executes both, one at a time, so the next layer is gathered
+// before the last gradients are summed. prefetch + 1 gathered layers take turns in memory, and so
+// do three layers' gradients. A gather waits until the layer that it overwrites has been used. With
+// `prefetch` 0, every gather is exposed, and only sums run beside the computation.
 //
 // The plain form has the same steps on one lane.
 #include <fmt/core.h>

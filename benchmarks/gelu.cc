@@ -1,8 +1,8 @@
 // Gelu: the activation in every form and type, fused and not, against a copy in the same group.
 //
-// Fused forward at all sizes, with a tail of three elements, and with every tensor off its boundary
-// by one; backward at 2^28 elements, which of fp32 is a matrix of 16384 by 16384. There the others
-// stand beside it.
+// The fused kernel runs forward at all sizes, with a tail of three elements, and with every tensor
+// misaligned by one element. It runs backward at 2^28 elements, which in fp32 is a matrix of 16384
+// by 16384. The other forms run only at that size.
 #include <array>
 #include <utility>
 

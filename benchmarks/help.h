@@ -1,5 +1,5 @@
-// What the program says of itself and of a run, without measuring: --help, --version, --dry_run,
-// --list_axes and --list_counters.
+// What the program reports without measuring: --help, --version, --dry_run, --list_axes and
+// --list_counters.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
-// Lab/Attribution: why is a slowdown what it is?
+// Lab/Attribution: which shared resource causes a slowdown?
 //
-// Pairs of Lab/Matrix once more, with stand-ins in the communication's place (comm/stand_in.h) that
-// take one thing more each:
+// Pairs of Lab/Matrix again, with stand-ins for the communication (comm/stand_in.h), each of which
+// takes one more resource:
 //
 //   sm       as many SMs, as long as the communication takes alone, and nothing else
 //   sm_l2    the same, and as many bytes copied within an eighth of the last-level cache, where
@@ -9,16 +9,18 @@
 //   sm_hbm   the same, and the bytes go through memory, which also displaces what the computation
 //            has in the cache
 //
-// A cause's share of T - max(C, M) is what the time grows by from one to the next. The share of the
-// clocks is what the computation would take longer at the clock that a probe sees beside both
-// sides, which start together behind it, than at the one beside the computation alone. The residual
-// is what is left: the link, and whatever the stand-ins do otherwise than the communication.
+// A cause's share of T - max(C, M) is the increase in time from one stand-in to the next. The share
+// of the clocks compares two clock rates seen by a probe: beside both sides, which start together
+// after it, and beside the computation alone. It is the time that the computation would lose at the
+// lower clock. The residual is the rest: the link, and any difference between the stand-ins and the
+// communication.
 //
-// Copies by engine take no SMs, but nothing else makes their traffic without any. So their
-// stand-ins take 16, start first, and count for what the traffic adds to the 16 SMs alone.
+// Copy engines take no SMs, but nothing else can generate their traffic without any. Their
+// stand-ins therefore take 16 SMs and start first, and only what the traffic adds to the 16 SMs is
+// counted.
 //
-// In some rows a stand-in is the communication, so that the cause is known: these are controls,
-// and invalid unless its share is found to be 1 within 0.1.
+// In some rows, the communication is itself a stand-in, so the cause is known. These rows are
+// controls, and invalid unless the cause's share is found to be 1 within 0.1.
 //
 // A row also says what bounds each side alone. A computation is bound by memory if it moves 60 % of
 // what the memory could, by the cache if it reads as much from there; by arithmetic, or whatever

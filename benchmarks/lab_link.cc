@@ -5,7 +5,7 @@
 // NCCL's copy engines and symmetric kernels carry neither, so an all-gather stands in for them.
 //
 // A row of Lab/Knee measures a whole curve, all points in turn. knee_sms is the fewest SMs that
-// reach 95 % of the plateau, the highest point. Libraries hard-code what these rows measure
+// reach 95 % of the plateau, the highest point. Libraries hard-code such figures
 // (docs/laboratory.md compares them).
 #include <fmt/core.h>
 

@@ -1,8 +1,8 @@
-// Lab/Matrix: who takes what from whom?
+// Lab/Matrix: what does each side cost the other?
 //
-// Eight computations, each bound by something else, beside an all-gather by every transport and
-// beside copies, with either side first. Each row is a pair's, as in Overlap: comp_slowdown and
-// comm_slowdown tell what both sides lose. All-gathers are in place where the transport can, as
+// Eight computations, each with a different bottleneck, beside an all-gather by every transport and
+// beside copies, with either side first. Each row is a pair, as in Overlap: comp_slowdown and
+// comm_slowdown show what each side loses. All-gathers are in place where the transport can, as
 // frameworks do it: then nothing is copied within the GPU. Sizes are such that either side takes
 // about 0.7 ms on an H200.
 #include "benchmarks/pair.h"

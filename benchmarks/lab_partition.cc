@@ -1,8 +1,8 @@
 // Lab/Partition: how should two sides share a GPU's SMs?
 //
-// One pair at every combination of the SMs that the computation may use (comp_sms), what the
-// communication takes (comm_ctas, comm_sms), its transport, and which side starts first. Each row
-// is a pair's, as in Overlap; the chart marks the combination that ends first.
+// One pair at every combination of the SMs that the computation may use (comp_sms), the SMs or CTAs
+// of the communication (comm_sms, comm_ctas), its transport, and which side starts first. Each row
+// is a pair, as in Overlap; the chart marks the fastest combination.
 //
 // The default is a coarse grid around the best. All of it:
 //   --axis comp_sms=0,64,72,80,88,96,104,112,120,128 --axis comm_sms=2,4,6,8,12,16,24,32

@@ -1,13 +1,13 @@
-// Launch: what launching a kernel costs, and how long a kernel must be for it not to matter.
+// Launch: what a kernel launch costs, and how long a kernel must be for that cost not to matter.
 //
-// EmptyKernel and Pieces are chains of kernels on one lane. Each has a run behind the gate, where
-// the host's cost is the time to enqueue and the device's cost is what remains when all has been
-// enqueued before, and a run without the gate, which is the row's time: the slower of the two
-// decides it.
+// EmptyKernel and Pieces are chains of kernels on one lane. Each has two runs. In the run behind
+// the gate, the time to enqueue is the host's cost, and the time to run what is already enqueued is
+// the device's cost. The run without the gate gives the row's time: the slower of the two sides
+// determines it.
 //
-// - EmptyKernel: kernels that do nothing. All time is cost.
-// - Pieces: a fixed amount of arithmetic in several kernels, against the whole of it in one. What
-//   the pieces take longer is cost. A kernel shorter than the cost of its launch is dominated by
+// - EmptyKernel: empty kernels. All of their time is cost.
+// - Pieces: a fixed amount of arithmetic in several kernels, compared with all of it in one. The
+//   extra time of the pieces is cost. A kernel shorter than the cost of its launch is dominated by
 //   it.
 // - RoundTrip: the time from a launch until the host knows that it is done.
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Layers/CrossLayer and Layers/DoubleBuffer: layers whose outputs are summed over the ranks, beside
-// what the next layer can already compute.
+// Layers/CrossLayer and Layers/DoubleBuffer: layers whose outputs are summed over the ranks beside
+// the part of the next layer that does not need the sums.
 //
 // CrossLayer: of each layer's tokens, `independent` percent do not need the sum of the layer
 // before, and are computed beside it.
@@ -8,7 +8,8 @@
 //   comm                    sum 0             sum 1
 //
 // DoubleBuffer: no layer needs the sum of another one, but outputs take turns in `buffers` buffers.
-// A layer waits for the sum of what its buffer held before. With one buffer nothing can overlap.
+// A layer waits for the sum of its buffer's previous contents. With one buffer, nothing can
+// overlap.
 //
 //   comp   layer 0   layer 1   layer 2   layer 3   …      two buffers
 //   comm             sum 0     sum 1     sum 2
@@ -16,8 +17,8 @@
 // tie:events orders the two streams by events. With tie:host the host waits, before it enqueues a
 // step, for what that step depends on.
 //
-// The plain form is one layer and its sum after the other. The calls are the same as the pattern's,
-// and so are the results, to the bit.
+// The plain form is one layer and its sum after the other. It makes the same calls as the pattern,
+// so the results are the same bit for bit.
 #include <algorithm>
 
 #include "benchmarks/training.h"

@@ -1,9 +1,9 @@
 // MixedPrecision: how much of the update of float32 master weights does a step hide?
 //
 // Layers compute with 16-bit weights and gradients; an optimizer updates a float32 master of them
-// and rounds it to 16 bits for the next step (kernels/master_weights.h). That is bound by memory,
-// and the backward pass by arithmetic: a layer's update runs beside the backward pass of the layers
-// before it, on a stream of its own. `conversion` says where the rounding is done:
+// and rounds it to 16 bits for the next step (kernels/master_weights.h). The update is memory-bound
+// and the backward pass compute-bound, so a layer's update runs beside the backward pass of the
+// layers before it, on a separate stream. `conversion` says where the rounding is done:
 //
 //   hidden    comp     forward …   backward 3   backward 2   backward 1
 //             master                            update 3  convert 3  update 2  convert 2  …
@@ -11,8 +11,8 @@
 //   exposed   comp     forward …   backward 3   backward 2   backward 1   convert 3  convert 2  …
 //             master                            update 3     update 2     update 1
 //
-// The plain form updates and converts all layers when the backward pass is done. No rank needs
-// another one. On the host backend layers have float32, and converting is copying.
+// The plain form updates and converts all layers after the backward pass. Ranks are independent of
+// each other. On the host backend, layers use float32, and converting is copying.
 #include "benchmarks/training.h"
 #include "kernels/layer_stack.h"
 #include "kernels/linear.h"

@@ -2,10 +2,10 @@
 //
 // A row is compared with its plainer forms, sampled in the same group: with call:graph, the same by
 // a loop of launches; with gelu:epilogue, the same with GELU as a kernel of its own. No run is
-// gated: what a graph saves is mostly the host's time for launches, which a gate would hide.
+// gated: a graph mostly saves the host's launch time, which a gate would hide.
 //
-// Time against steps and against layers gives two lines: their slopes are what a step and a layer
-// cost, their intercepts what is paid once. tools/overlapbench/fit.py fits them.
+// Time against steps and against layers gives two lines. Their slopes are the cost of a step and of
+// a layer, their intercepts the one-time cost. tools/overlapbench/fit.py fits them.
 #include "benchmarks/scenario.h"
 
 namespace overlapbench::families {

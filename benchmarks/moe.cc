@@ -1,24 +1,23 @@
 // Moe/DispatchCombine: how much of a mixture of experts' communication is exposed, and which rank
 // do the others wait for?
 //
-// A step goes through `layers` layers. In each, a rank's tokens go through a dense product, which
-// stands for attention; then copies of them are dispatched to the ranks of their `topk` experts, go
-// through these, and the results come back and are summed. Copies for a rank's own experts stay
-// where they are (kernels/experts.h). With two micro-batches, the communication of one runs beside
-// the computation of the other, as in DeepSeek-V3 (DeepSeek-AI, DeepSeek-V3 Technical Report,
-// 2024):
+// A step has `layers` layers. In each, a rank's tokens pass through a dense product, which stands
+// in for attention. Then copies of them are dispatched to the ranks of their `topk` experts and
+// pass through these, and the results return and are summed. Copies for a rank's own experts stay
+// in place (kernels/experts.h). With two micro-batches, the communication of one runs beside the
+// computation of the other, as in DeepSeek-V3 (DeepSeek-AI, DeepSeek-V3 Technical Report, 2024):
 //
 //   comp   dense 1   dense 2      experts 1    experts 2   sum 1, dense 1   sum 2, dense 2 …
 //   comm             dispatch 1   dispatch 2   combine 1   combine 2        dispatch 1 …
 //
-// Only the last combination has nothing to run beside. The plain form takes all tokens together and
-// does one thing after the other. kernels/routing.h says what goes where. With `skew`, the rank of
-// the popular expert computes most, and the others wait for it in the combination.
+// Only the last combine is exposed. The plain form takes all tokens together, one step after the
+// other. kernels/routing.h determines the destinations. With `skew`, the rank of the popular expert
+// computes most, and the others wait for it in the combine.
 //
-// All layers have the same inputs and weights, and a dense product has inputs of its own, so that
-// the last layer's results can be checked; the steps wait for each other as in a model. Where
-// cuBLASLt takes another kernel for fewer rows, the results differ from the plain form's in their
-// last bits: `identical` says so.
+// All layers have the same inputs and weights, and the dense product has separate inputs, so that
+// the last layer's results can be checked; the steps wait for each other as in a model. If cuBLASLt
+// chooses another kernel for fewer rows, the results differ from the plain form's in their last
+// bits, which `identical` reports.
 #include <fmt/core.h>
 
 #include "benchmarks/training.h"

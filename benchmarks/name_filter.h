@@ -1,7 +1,8 @@
-// NameFilter: which benchmarks a user means.
+// NameFilter: selects benchmarks by name.
 //
-// As Google Benchmark's filter: an extended regular expression that is searched for in names or,
-// behind '-', one that must not be found. A size in it may be written as 64M or as 67108864.
+// It works like Google Benchmark's filter: an extended regular expression that is searched for in
+// names. A leading '-' selects the names that do not match. A size in it may be written as 64M or
+// as 67108864.
 #pragma once
 
 #include <regex>

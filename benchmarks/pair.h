@@ -6,11 +6,11 @@
 // the arithmetic.
 //
 // Every pair has knobs that are off by default: how many SMs the computation may use, the sides'
-// priorities, and the process's hardware queues. A side alone has the lane that it has beside the
-// other one. So with comp_sms a slowdown is interference and nothing else; what the partition
-// itself costs shows in comp_ms against the row without it. cuBLASLt is told of the partition, so
-// that it chooses a grid for it. All SMs, and equal priorities, are negative controls: their rows
-// must be those without the axis.
+// priorities, and the process's hardware queues. A side has the same lane alone as beside the other
+// side. With comp_sms, a slowdown is therefore pure interference; to see the cost of the partition
+// itself, compare comp_ms with the row without it. cuBLASLt is told the size of the partition, so
+// that it chooses a matching grid. All SMs, and equal priorities, are negative controls: their rows
+// must agree with those without the axis.
 #pragma once
 
 #include <string>

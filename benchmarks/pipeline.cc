@@ -1,4 +1,4 @@
-// Pp/GPipe, Pp/OneFOneB and Pp/Interleaved: a model cut into stages over the ranks.
+// Pp/GPipe, Pp/OneFOneB and Pp/Interleaved: a model split into stages over the ranks.
 //
 // A row's pattern is the schedule of all ranks. Each rank has a lane for its computation and one
 // for each neighbour and direction that it sends to or receives from:
@@ -8,14 +8,14 @@
 //   rank 1 activations even        receive  receive
 //   rank 1 compute                    1F0  1B0  1F1 ...
 //
-// The order of each rank is pipeline_order.h's. A receive waits for what its sender computes.
-// NCCL's takes SMs while it waits, so a receive starts beside the action before the one that needs
-// it, as it would be posted in practice; by copy engine it takes none. The plain form is every
+// pipeline_order.h gives the order of each rank. A receive waits for what its sender computes.
+// NCCL's receive holds SMs while it waits, so it starts beside the action before the one that needs
+// it, as it would be posted in practice; by copy engine, it holds none. The plain form is every
 // micro-batch through all stages and back before the next one starts, with one lane for each rank.
 //
-// The third word of a name is what a stage computes. With `Delay` the times are known, and the
-// share of bubbles must be the formula's; with a matrix product, interference and transfers add to
-// it. A rank has the same work whatever its number of stages: one of v stages is 1/v of it.
+// The third word of a name says what a stage computes. With `Delay`, the times are known, and the
+// share of bubbles must match the formula; with a matrix product, interference and transfers add to
+// it. A rank has the same work whatever its number of stages: each of v stages is 1/v of it.
 #include <fmt/core.h>
 
 #include <array>

@@ -1,7 +1,8 @@
-// Plan: which benchmarks exist on this machine, and which of them a run takes.
+// Plan: which benchmarks exist on this machine, and which of them a run measures.
 //
-// Every scenario gives a benchmark for each combination of its axes' values. --axis replaces values
-// wherever the axis occurs. What cannot run here is kept with the reason.
+// Every scenario gives a benchmark for each combination of its axes' values. --axis replaces the
+// values of an axis in every scenario that has it. Scenarios that cannot run here are kept with the
+// reason.
 #pragma once
 
 #include <map>

@@ -1,8 +1,8 @@
-// Prefetch: how much of feeding a step does copying the next batch in ahead of time hide?
+// Prefetch: how much of the input time does copying the next batch ahead of time hide?
 //
 // The producers are those of Supply (benchmarks/supply.cc): `workers` threads, each of which may be
 // `prefetch` batches ahead, make batches in page-locked memory. One stream copies them in, and
-// another one computes, as a training loop does that copies its next batch while the present one is
+// another one computes, as in a training loop that copies the next batch while the current one is
 // used. The device has room for two: a copy waits for the computation of the batch before the last.
 //
 //   worker 0   make 0         make 2         …
@@ -10,10 +10,10 @@
 //   copy             in 0     in 1     in 2
 //   compute                use 0    use 1    …
 //
-// The plain form has the same producers, and one stream that copies and computes in turn. From few
-// workers to many the device goes from starving to saturated: with few, T is what making takes, and
-// copying ahead gains nothing; with enough, what computing takes. The host is part of what is
-// measured, so samples are not gated.
+// The plain form has the same producers, and one stream that copies and computes in turn. As the
+// number of workers grows, the device goes from starving to saturated. With few, making the batches
+// determines T, and copying ahead gains nothing; with enough, computing does. The host is part of
+// the measurement, so samples are not gated.
 #include "benchmarks/supply.h"
 #include "benchmarks/training.h"
 

@@ -1,14 +1,14 @@
 // Priority: identical work on a stream of high priority and on one of equal priority, under a load.
 //
 // Names read Priority/<work>+<load>. The load starts first and fills the device. Priority decides
-// which pending block is placed when an SM has room. It never preempts blocks that run, and copies
-// do not heed it (CUDA C++ Programming Guide, "Stream Priorities"). So where SMs become free all
-// the time (ShortBlocks) it must help; where the load stays until its end (ResidentGrid) and where
-// copies are concerned it cannot, and the rows say so. Each has its negative control,
-// priority:equal, which must show no gain.
+// which pending block is placed when an SM has room. It never preempts running blocks, and copies
+// ignore it (CUDA C++ Programming Guide, "Stream Priorities"). If SMs become free all the time
+// (ShortBlocks), it must help. If the load stays until its end (ResidentGrid), or for copies, it
+// cannot, and the rows say so. Each has its negative control, priority:equal, which must show no
+// gain.
 //
-// Latency is from the moment the work could start to its end. The runs: each side alone, both on
-// lanes of equal priority, and both with the work that matters on a lane of the highest.
+// Latency is from the moment the work could start to its end. The runs are each side alone, both on
+// lanes of equal priority, and both with the prioritized work on a lane of the highest priority.
 #include <fmt/core.h>
 
 #include "benchmarks/scenario.h"

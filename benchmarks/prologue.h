@@ -1,5 +1,5 @@
-// What comes before the rows of a process, whoever asks for them: its device, Google Benchmark's
-// flags, and the context that tells where the rows come from.
+// What comes before the first row of a process, whoever asks for rows: its device, Google
+// Benchmark's flags, and the context, which says where the rows come from.
 #pragma once
 
 #include <memory>

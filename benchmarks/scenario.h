@@ -1,12 +1,12 @@
-// Scenario: what is measured. A family of rows, its runs, its counters: one file in benchmarks/,
-// and one line in benchmarks/scenarios.def.
+// Scenario: what is measured. A family of rows, its runs and its counters are one file in
+// benchmarks/ and one line in benchmarks/scenarios.def.
 //
 //   Family Overlap();     // the function that FAMILY(Overlap) calls
 //
 // A `Family` has a name, the counters that it alone defines, and its scenarios on a machine. A
-// `Scenario` is all rows of one name: axes with their default values, the runs that a combination
-// of values makes, and the report that turns their samples into counters. docs/adding-a-scenario.md
-// shows one.
+// `Scenario` is all rows of one name: axes with their default values, the runs for each combination
+// of values, and the report that turns their samples into counters. docs/adding-a-scenario.md shows
+// one.
 #pragma once
 
 #include <functional>

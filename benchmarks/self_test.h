@@ -1,9 +1,9 @@
-// SelfTest: measures what is known, before anything else is measured.
+// SelfTest: measures known delays before anything else is measured.
 //
 // Two delays of known lengths run beside each other: on two streams they must take as long as the
-// longer one, on one stream as long as both. A pair that comes out wrong gets two more attempts,
-// since what disturbed it may have been brief. A machine on which it stays wrong, because something
-// else has its cores or its GPU, measures nothing that can be trusted.
+// longer one, on one stream as long as both. A wrong pair gets two more attempts, since the
+// disturbance may have been brief. If it stays wrong, because something else uses the cores or the
+// GPU, no figure from this machine can be trusted.
 #pragma once
 
 #include <string>

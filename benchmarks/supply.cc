@@ -1,9 +1,9 @@
 // Supply: a device fed with batches by producer threads on the host, from starving to saturated.
 //
 // A producer takes `make_us` for a batch. Most of the time it works or sleeps (source:work,
-// source:wait; comm/supplied_batches.h). The device copies a batch in, computes on it, and the host
-// waits for it, as a training step does that needs its loss. Each worker may be `prefetch` batches
-// ahead. With no worker the consumer makes each batch itself.
+// source:wait; comm/supplied_batches.h). The device copies a batch in and computes on it, and the
+// host waits for it, as in a training step that reads its loss. Each worker may be `prefetch`
+// batches ahead. With no worker the consumer makes each batch itself.
 //
 // As a schedule, batch b is made on the host lane b mod workers, behind the consumption of batch
 // b - workers · prefetch, and consumed on the device's lane:
@@ -14,11 +14,11 @@
 //
 // Its bound is the prediction. With w workers, n batches of p ms to make and c ms to consume, and
 // enough prefetch, it comes to max(p + n · c, t · p + (n - (t - 1) · w) · c), where t = ⌈n / w⌉ is
-// the number of the workers' turns: either the device always has a batch and waits for the first
-// only, or it waits for the workers, and consumes what their last turn has made.
+// the number of the workers' turns: either the device always has a batch and waits only for the
+// first, or it waits for the workers and then consumes the batches of their last turn.
 //
-// The host is part of what is measured, so samples are not gated. Every batch must have arrived
-// once and whole.
+// The host is part of the measurement, so samples are not gated. Every batch must arrive exactly
+// once and intact.
 #include "benchmarks/supply.h"
 
 #include <fmt/core.h>

@@ -1,5 +1,5 @@
-// Supply: what the families Supply and Prefetch share, whose device is fed by producers on the
-// host.
+// Supply: what the families Supply and Prefetch share. In both, producers on the host feed a
+// device.
 #pragma once
 
 #include <string>

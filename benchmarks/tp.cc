@@ -1,12 +1,12 @@
-// Tp: the two products of a tensor-parallel layer, each beside the communication that it is tied
-// to.
+// Tp: the two products of a tensor-parallel layer, each beside the communication that it depends
+// on.
 //
 // ColumnParallel gathers the tokens of all ranks and multiplies them by this rank's columns of a
 // weight: D = gather(X) · W. RowParallel multiplies by this rank's rows of one, and the sums over
 // all ranks go back to the ranks that own the tokens, or with `reduce:all` to every rank.
 //
-// The plain form has a collective and a product, one after the other. The pattern cuts the tokens
-// into `chunks`:
+// The plain form runs a collective and a product, one after the other. The pattern splits the
+// tokens into `chunks`:
 //
 //   ColumnParallel   comm            get 1a   get 1b
 //                    comp   own a  own b   1a  1b
@@ -18,14 +18,14 @@
 // One chunk is the plain form. With chunks:auto the row is the fastest of some numbers of chunks,
 // the plain form included.
 //
-// Each rank begins (ends) with its own block of tokens, which no communication stands before
-// (behind). The others come in the order of distance: in ColumnParallel straight from their owner,
-// in RowParallel along a ring, where each rank adds its product to the sum that it has received, in
+// Each rank begins (ends) with its own block of tokens, which needs no communication before (after)
+// it. The others come in the order of distance: in ColumnParallel straight from their owner, in
+// RowParallel along a ring, where each rank adds its product to the sum that it has received, in
 // the same kernel. So blocks are stored rotated (workload/tensor.h), and every rank moves the same
 // rows in each step.
 //
-// Where the library takes another kernel for fewer rows, and where sums are added in another order,
-// the result differs from the plain form's in its last bits: `identical` says so. Every result is
+// If the library chooses another kernel for fewer rows, or if sums are added in another order, the
+// result differs from the plain form's in its last bits, which `identical` reports. Every result is
 // checked against an oracle.
 //
 // The feed-forward layer has `ffn` columns twice in ColumnParallel, gate and up.

@@ -1,8 +1,8 @@
 // Tp/Block: how much of the communication of tensor-parallel transformer blocks is exposed,
 // forward, and forward and backward?
 //
-// Each half of a block ends with a sum over the ranks (kernels/block_half.h). What needs it is the
-// residual and all that follows; what does not is the dropout mask, and the other micro-batch:
+// Each half of a block ends with a sum over the ranks (kernels/block_half.h). The residual and
+// everything after it need the sum; the dropout mask and the other micro-batch do not:
 //
 //   microbatches:1   comp   half 1   mask   ·····   residual, half 2   mask   ·····
 //                    comm            sum                               sum
@@ -11,10 +11,10 @@
 //
 // with masks after, and residuals before, each part.
 //
-// Backward, half by half in reverse, a sum of the gradients of the normed input takes the place of
-// that of the results (kernels/block_gradients.h). What does not need it are the gradients of the
-// half's weights, besides the other micro-batch. They are made at once for all tokens, so they stay
-// those of the plain form to the bit:
+// The backward pass runs half by half in reverse. Instead of the results, it sums the gradients of
+// the normed input (kernels/block_gradients.h). The gradients of the half's weights and the other
+// micro-batch do not need that sum. The weight gradients are computed at once for all tokens, so
+// they equal the plain form's bit for bit:
 //
 //   microbatches:1   comp   half 2   weights 2   norm, half 1   weights 1   norm
 //                    comm            sum 2                      sum 1
@@ -28,14 +28,14 @@
 //   weights  half 1   half 2      half 3      …
 //
 // A copy starts when the weights of the half before this one have been used, as if two halves'
-// weights took turns in memory. All have memory of their own here, so that each can be checked.
+// weights took turns in memory. Here each has its own memory, so that each can be checked.
 //
-// The plain form runs one step after the other, on all tokens at once. At the end of the last half
-// nothing is left to run beside its sum forward: `layers` of two blocks or more show what a model
-// has. Random values stand for the gradient of a loss.
+// The plain form runs one step after the other, on all tokens at once. In the forward pass, nothing
+// is left to run beside the last sum, so `layers` of two blocks or more are closer to a model.
+// Random values replace the gradient of a loss.
 //
-// A micro-batch is some of the sequences. Products of half the tokens may be another kernel of the
-// library, so the result is the plain form's to the bit in some shapes only: `identical` says so.
+// A micro-batch is a subset of the sequences. For half the tokens, the library may choose another
+// kernel, so only some shapes give the plain form's result bit for bit; `identical` reports this.
 // Every step's result is checked in double precision.
 #include <fmt/core.h>
 

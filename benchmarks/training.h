@@ -11,16 +11,16 @@
 //   "pattern"          T: the row's own
 //
 // A family makes two schedules, the plain form and the pattern; everything else is derived from
-// them. Their results are the same to the bit, wherever arithmetic allows it.
+// them. Their results are the same bit for bit, wherever the arithmetic allows it.
 //
-// The bound takes each part of a work for its share of the time that all parts take alone, so it
-// holds what cutting costs: the chunking cost, which the computation's chunks with nothing beside
-// them take longer than the plain form's computation. Interference is T - bound: what the sides
-// take from each other, and what starting and tying steps costs.
+// The bound counts each part of a work as its share of the time that all parts take alone. It
+// therefore includes the chunking cost: the extra time of the computation's chunks alone over the
+// plain form's computation. Interference is T - bound: the slowdown of the sides beside each other,
+// and the cost of starting and synchronizing steps.
 //
-// The classical estimate knows of no such thing. Computation that runs beside communication hides
-// it: total = computation + max(0, communication - overlappable), and the efficiency is
-// min(communication, overlappable) / communication. A row reports its error too.
+// The classical estimate ignores both. Computation that runs beside communication hides it: total =
+// computation + max(0, communication - overlappable), and the efficiency is min(communication,
+// overlappable) / communication. A row reports its error too.
 #pragma once
 
 #include <functional>

@@ -1,17 +1,17 @@
-// Gauges: what a GPU shows of itself while a row is traced (--trace_out): the clock of its SMs, its
-// power, and what its links carry.
+// Gauges: readings of a GPU while a row is traced (--trace_out): its SM clock, its power, and the
+// traffic on its links.
 //
-// A `GaugeWatch` has a thread of its own that looks at a `GaugeSource`, waits for 2 ms and looks
-// again. It looks once more when it is stopped:
+// A `GaugeWatch` has a thread that reads a `GaugeSource` in a loop, pausing 2 ms between readings,
+// and once more when it is stopped:
 //
 //   const auto watch = device.WatchGauges();
 //   ... samples ...
 //   for (const GaugeReading& reading : watch->Stop()) ...
 //
-// A source that cannot tell a value has no readings of it, and a device without a source none at
-// all. A reading stands at the end of its look: a look may take milliseconds, and NVML reads the
-// links' counters near its end. A link's rate is that between two looks and stands at the first of
-// them, as viewers draw a value from its time to that of the next one.
+// A source without a value has no readings of it, and a device without a source has none at all. A
+// reading is timestamped at its end: it may take milliseconds, and NVML reads the links' counters
+// near the end. A link's rate covers the time between two readings and is timestamped at the first
+// of them, because viewers draw a value from its time until the next one.
 #pragma once
 
 #include <chrono>

@@ -1,11 +1,10 @@
-// Poller: calls a function every so often from a thread of its own, for as long as the object
-// lives.
+// Poller: calls a function periodically from its own thread, for as long as the object lives.
 //
 //   const Poller poller(std::chrono::milliseconds(20), [&] { Look(); });
 //
 // The first call is one interval after the begin, and an interval starts when a call has returned.
-// The destructor waits for a call that is under way, and for nothing else. Declare a Poller behind
-// what its function uses.
+// The destructor waits for a call in progress, and for nothing else. Declare a Poller after
+// everything that its function uses.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What a refusal proposes: of the words that are known, the one that was probably meant.
+// "Did you mean": the known word that was probably meant.
 #pragma once
 
 #include <string>

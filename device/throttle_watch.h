@@ -1,12 +1,12 @@
 // Watching a GPU's clocks while samples are taken.
 //
 // An idle GPU cools down and its clocks recover, so asking after the samples is too late. A
-// PollingThrottleWatch has a thread of its own that asks a `ThrottleSource` every 20 ms, and keeps
-// every reason it saw with the number of looks that saw it. Short episodes between two looks still
-// advance the GPU's violation counter, which the watch reads when it is made and when it is asked.
-// A watch knows only what happened since it was made, so no row is blamed for an earlier one.
+// PollingThrottleWatch has a thread that polls a `ThrottleSource` every 20 ms, and counts in how
+// many polls it saw each reason. Short episodes between two polls still advance the GPU's violation
+// counter, which the watch reads when it is created and when it is queried. A watch reports only
+// what happened since its creation, so no row is blamed for an earlier one.
 //
-// Looking costs the GPU nothing: the source asks the driver and enqueues no work.
+// Polling costs the GPU nothing: the source queries the driver and enqueues no work.
 #pragma once
 
 #include <chrono>

@@ -10,7 +10,7 @@
 //
 //   nsys profile --capture-range=nvtx --nvtx-capture=sample@overlapbench ...
 //
-// Without a tool a range costs some nanoseconds: NVTX makes no domain, and no name is looked up.
+// Without a tool, a range costs some nanoseconds: NVTX creates no domain, and no name is looked up.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // WaitUntil: polling with a deadline.
 //
-// A thread can lose its core between a look and the check of the clock, and a look can itself take
-// long. Work that ended in the meantime is not late: WaitUntil gives up only after a look that
+// A thread can lose its core between a poll and the check of the clock, and a poll can itself take
+// long. Work that ended in the meantime is not late: WaitUntil gives up only after a poll that
 // began after the deadline.
 //
 //   if (!WaitUntil([&] { return event.Done(); }, std::chrono::seconds(10))) throw ...

@@ -1,8 +1,8 @@
-// Linear: the products that layers are made of, D = A·W (+ added), on tensors.
+// Linear: the products in layers, D = A·W (+ added), on tensors.
 //
-// W is made with random values. A work is one product, whose parts are equal slices of D's rows, or
-// several in a row, which its parts share equally. By cuBLASLt on GPUs, with an algorithm chosen
-// for each number of rows; by loops in float32 on the host backend. Cost: 2·m·n·k operations.
+// W has random values. A work is one product, whose parts are equal slices of D's rows, or several
+// products in sequence, which its parts share equally. GPUs use cuBLASLt, with an algorithm chosen
+// for each number of rows; the host backend uses loops in float32. Cost: 2·m·n·k operations.
 // Results are checked against the inputs' oracles in double precision, at a sample of elements
 // (workload/tensor.h).
 #pragma once

@@ -1,13 +1,13 @@
-// Notices: short messages with which a rank tells all others of an error, without waiting for them.
+// Notices: short messages by which a rank informs all others of an error, without waiting for them.
 //
 // A rank that has failed cannot report it by a collective call: that needs every rank, and the
-// others may be waiting in something else. So it sends each of them a notice, and ranks look for
-// notices whenever they wait. There are two kinds:
+// others may be waiting in something else. Instead it sends each of them a notice, and ranks check
+// for notices whenever they wait. There are two kinds:
 //
 // - `ending`: the sender ends the job, and why. It has already printed the text.
-// - `failure`: the sender has failed in a step that all ranks do, and is about to agree on the
-//   error (Ranks::AgreeOnError). Steps are numbered, so that a late notice is not taken for a new
-//   one.
+// - `failure`: the sender has failed in a step that all ranks take, and is about to agree on the
+//   error (Ranks::AgreeOnError). Steps are numbered, so that a late notice is not mistaken for a
+//   new one.
 //
 // Sending and receiving never wait for another rank. Any thread may do either.
 #pragma once

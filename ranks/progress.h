@@ -1,8 +1,8 @@
 // Progress: what this rank is doing, so that an error message can say where it happened.
 //
-// Everything that may wait, or fail in its own way, is a phase. The main thread enters it with a
+// Every operation that may wait or fail belongs to a phase. The main thread enters it with a
 // `Progress::Scope`. The watchdog (watchdog.h) reads from its own thread which phase it is, and
-// since when. Phases nest: when a scope ends, the outer phase goes on. A scope that is left by an
+// since when. Phases nest: when a scope ends, the outer phase resumes. A scope that is left by an
 // exception changes nothing, so the message can still say where it was thrown.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Watchdog: nothing hangs, and nothing that was measured is lost.
+// Watchdog: ends a job that hangs or is interrupted, and keeps what was measured.
 //
 // Every rank has a watchdog thread. It ends the whole job
 //

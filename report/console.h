@@ -1,7 +1,7 @@
-// Console: what a run shows to people: what is to come, every row, and the tables at the end.
+// Console: the human-readable output of a run: the plan, every row, and the tables at the end.
 //
-// A terminal also has a line of progress below the rows: the row that is running, how much is done,
-// and how long the rest will take if it goes on like this. A thread of its own renews it.
+// A terminal also has a progress line below the rows: the running row, the share done, and the
+// estimated remaining time. A separate thread refreshes it.
 #pragma once
 
 #include <chrono>

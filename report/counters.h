@@ -1,4 +1,4 @@
-// Counters: what every number of a result means, in one table.
+// Counters: the meaning of every number in a result, in one table.
 //
 // A counter has a name, a unit, the direction that is better, the range in which its values make
 // sense, and a definition. Those that rows of any family may have stand in counters.cc. All others

@@ -1,5 +1,5 @@
-// --benchmark_format=csv: all rows of a run as one table, with a column for each counter that any
-// of them has. It can only be written when all rows are known.
+// --benchmark_format=csv: all rows of a run as one table, with a column for each counter that
+// occurs in any of them. It can only be written once all rows are known.
 #pragma once
 
 #include <string>

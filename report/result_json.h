@@ -1,8 +1,8 @@
-// ResultJson: the text of a result, piece by piece: what stands before the rows, a piece for each
-// row, and what ends it. Whoever has it writes it to a file, or hands it on.
+// ResultJson: the text of a result in pieces: the beginning, one piece per row, and the ending. The
+// caller writes them to a file or passes them on.
 //
-// It is Google Benchmark's JSON with what that lacks: the tables of counters and families
-// (counters.h) behind the context, and each row's `state` and `reason`. Names are the benchmarks'
+// It is Google Benchmark's JSON with two additions: the tables of counters and families
+// (counters.h) after the context, and each row's `state` and `reason`. Names are the benchmarks'
 // own, without Google Benchmark's "/iterations:1/manual_time".
 #pragma once
 

@@ -1,5 +1,6 @@
-// RunReporter: what Google Benchmark calls with finished rows. Rank 0's writes them to the result
-// file and to standard output, as text (console.h), JSON or CSV; the other ranks' stay silent.
+// RunReporter: receives finished rows from Google Benchmark. On rank 0, it writes them to the
+// result file and to standard output, as text (console.h), JSON or CSV; on other ranks it does
+// nothing.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -2,15 +2,15 @@
 // of the row's own run, as JSON that Perfetto, chrome://tracing and Meta's HTA open.
 //
 // The format is that of PyTorch's profiler (Kineto): docs/timelines.md lists the events and their
-// arguments. HTA asks for more than the format says, and so:
+// arguments. HTA requires more than the format does:
 //
-// - `"rank": 0` has a space behind its colon, and stands first: HTA finds it by that pattern.
-// - Work alone has the argument `stream`. HTA takes every event that has one for a kernel.
-// - All work has a call of the host with its correlation. HTA leaves out work without one.
-// - A `ProfilerStep#` follows the last sample, because HTA leaves out the last one.
+// - `"rank": 0` has a space after its colon and comes first: HTA searches for that pattern.
+// - Only work has the argument `stream`. HTA treats every event that has one as a kernel.
+// - All work has a host call with its correlation. HTA ignores work without one.
+// - A `ProfilerStep#` follows the last sample, because HTA drops the last one.
 //
-// The flush of the cache before a sample is left out. Times are those of the ranks' common clock,
-// so the files of all ranks fit together.
+// The cache flush before a sample is omitted. Times are those of the ranks' common clock, so the
+// files of all ranks fit together.
 #pragma once
 
 #include <cstddef>

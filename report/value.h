@@ -1,4 +1,4 @@
-// What the console shows of a number: its unit, and how certain it is.
+// How the console shows a number: with its unit and its interval.
 #pragma once
 
 #include <string>

@@ -50,10 +50,10 @@ __device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
   }
 }
 
-// Whether all ranks have come. Called by all threads of a block. `publishes`: whether the others
-// are to see what this block has written. A release waits until earlier writes have arrived. It is
-// not needed to say that memory has been read, since nobody leaves the barrier before its loads
-// have returned; nor for what earlier kernels have written, which their end has made visible.
+// Returns whether all ranks have arrived. Called by all threads of a block. `publishes`: whether
+// the other ranks must see this block's writes. Only then is a release needed, which waits until
+// earlier writes have arrived. Reads need none, since no thread leaves the barrier before its loads
+// have returned. Neither do the writes of earlier kernels, which became visible when those ended.
 __device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t number, bool publishes) {
   const int peer = static_cast<int>(threadIdx.x);
   const int first = static_cast<int>(blockIdx.x) * kMostPeers;

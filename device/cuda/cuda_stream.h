@@ -3,8 +3,8 @@
 // The gate is cuStreamWaitValue32 on a word of pinned host memory (CUDA Driver API, "Stream Memory
 // Operations"): the stream's front end waits, and no SM is held.
 //
-// A stream of Device::CreateHostStream() is no CUDA stream. The gate holds it all the same; every
-// other call here that is given one throws Error, instead of using CUDA's default stream.
+// A stream of Device::CreateHostStream() is not a CUDA stream. The gate holds it nevertheless;
+// every other call here throws Error for such a stream, instead of using CUDA's default stream.
 #pragma once
 
 #include <cudaTypedefs.h>

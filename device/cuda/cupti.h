@@ -2,8 +2,8 @@
 // that have it.
 //
 // It comes with the toolkit, not with the driver, and is opened at the first watch (cupti_watch.h):
-// the program starts without it, and without a watch nothing is loaded. Once opened it stays, since
-// CUDA keeps calling it.
+// the program starts without it, and without a watch nothing is loaded. Once opened, it stays
+// loaded, since CUDA keeps calling it.
 #pragma once
 
 #include <cupti.h>

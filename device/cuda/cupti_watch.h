@@ -1,18 +1,18 @@
-// The cuda backend's ActivityWatch (device/activity.h): CUPTI's activity records, and what the host
-// streams of the device have stamped themselves.
+// The cuda backend's ActivityWatch (device/activity.h): CUPTI's activity records, and the records
+// that the device's host streams write themselves.
 //
-// - Kernels are recorded as CONCURRENT_KERNEL; KERNEL would run them one after the other. Copies
-//   between GPUs are MEMCPY2.
-// - Marks are external correlation ids. A record has the correlation of the call that enqueued it,
-//   and the call that of the mark that was pushed. A call of another thread, as NCCL's, has the
-//   mark that was set last before it.
+// - Kernels are recorded as CONCURRENT_KERNEL; KERNEL would serialize them. Copies between GPUs are
+//   MEMCPY2.
+// - Marks are external correlation ids. A record has the correlation id of the call that enqueued
+//   it, and the call has that of the pushed mark. A call on another thread, such as NCCL's, gets
+//   the latest mark before it.
 // - CUPTI's clock is compared with the steady clock when the watch begins and when it ends. Times
-//   in between are converted on a straight line, since CUPTI's clock may be set meanwhile.
-// - Calls that enqueued nothing, as those that ask whether something has ended, are left out. CUPTI
-//   has no records of what a stream waits for, nor of the gate.
+//   in between are interpolated linearly, since CUPTI's clock may be adjusted meanwhile.
+// - Calls that enqueue nothing, such as queries, are omitted. CUPTI records neither what a stream
+//   waits for nor the gate.
 //
-// A process has one watch at a time, and CUPTI one subscriber: where a profiler is at work there is
-// no watch.
+// A process has one watch at a time, and CUPTI has one subscriber: under a profiler there is no
+// watch.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
-// Nvml: what NVIDIA's management library knows about one GPU, on machines that have the library.
+// Nvml: queries NVIDIA's management library about one GPU, on machines that have the library.
 //
 // libnvidia-ml.so.1 comes with the driver and is opened at run time, so that the program starts
-// without it. Without the library, or where it does not know this GPU, every answer is empty.
+// without it. Without the library, or if it does not know this GPU, every answer is empty.
 #pragma once
 
 #include <chrono>

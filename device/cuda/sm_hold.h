@@ -1,8 +1,8 @@
-// Work that needs no SM, and work that only seems to need none.
+// Proves that work needs no SM: runs it while all SMs are occupied.
 //
-// A library may move data by a kernel where copy engines were asked for, without saying so. Here
-// every SM is held by threads that do nothing until they are let go, as many as the SMs can have,
-// so no block of another kernel starts. What finishes all the same took no SM.
+// A library may silently move data by a kernel although copy engines were requested. Here idle
+// threads fill every SM until they are released, so no block of another kernel can start. Work that
+// finishes nevertheless took no SM.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// SmPartition: some of a GPU's SMs, for streams whose kernels run on these alone.
+// SmPartition: a subset of a GPU's SMs, for streams whose kernels run only on these.
 //
 //   const SmPartition half(ordinal, 64);
 //   const cudaStream_t stream = half.CreateStream(priority);
@@ -11,12 +11,12 @@
 // cuGreenCtxRecordEvent says that the primary context is meant; cuStreamWaitEvent takes an event of
 // any. Other streams are not kept off these SMs.
 //
-// The driver cuts where SMs share hardware, and rounds a request up: on Hopper to eight, which
-// still hold clusters as the whole GPU does. What it would round is refused here, because a
-// result with another number than its name's would mislead. All SMs are a partition too: it limits
-// nothing and shows what a green context itself costs.
+// The driver splits at groups of SMs that share hardware, and rounds a request up: on Hopper to
+// eight, so that clusters still fit. Sizes that it would round are refused here, because a result
+// whose number differs from its name would mislead. All SMs are a partition too: it limits nothing
+// and shows the cost of a green context itself.
 //
-// Where a kernel really ran, only the kernel can tell (fixtures/sm_census.h). Documented exceptions
+// Only the kernel itself can tell which SMs it ran on (fixtures/sm_census.h). Documented exceptions
 // are MPS with a limited share of threads, and two more SMs on Hopper once a module with dynamic
 // parallelism was loaded.
 #pragma once

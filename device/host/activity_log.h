@@ -1,7 +1,7 @@
-// ActivityLog: what the host streams of a device have done, while somebody watches.
+// ActivityLog: the activities of a device's host streams while a watch exists.
 //
-// All host streams of a device share one. It is off until a watch is made, and costs a stream a
-// look at a flag until then. A stream asks for a Note when something is enqueued and hands it back,
+// All host streams of a device share one. It is off until a watch is created; until then, it costs
+// a stream one check of a flag. A stream requests a Note when something is enqueued and returns it,
 // with its times, when that has ended.
 #pragma once
 

@@ -3,8 +3,8 @@
 // Run(blocks, block) calls block(0) … block(blocks − 1) on the calling thread and on up to cores −
 // 1 helper threads, or fewer if the caller asks for fewer cores, and returns when all have ended.
 // Calls from several streams take the helpers in turn; a caller that finds them taken runs its
-// blocks alone, as a kernel does that finds the SMs taken. A block that throws keeps none of the
-// others from running; what the first of them threw, Run throws when all have ended.
+// blocks alone, like a kernel that finds the SMs taken. If a block throws, the others still run;
+// Run rethrows the first exception when all have ended.
 #pragma once
 
 #include <atomic>

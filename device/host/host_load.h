@@ -7,8 +7,8 @@
 //   std::this_thread::sleep_for(std::chrono::milliseconds(200));
 //   const double idle = IdleCores(before, ReadCoreTimes(AllowedCores()));
 //
-// A machine that does not have these files has no load that can be seen. Readings of cores have a
-// resolution of 10 ms on most machines.
+// On a machine without these files, no load is visible. Core times have a resolution of 10 ms on
+// most machines.
 //
 // Sources: proc(5) (/proc/stat); Linux kernel documentation, "Scheduler Statistics" (schedstat).
 #pragma once

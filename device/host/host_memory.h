@@ -1,8 +1,8 @@
-// The host's memory, for both backends: what this process can still get of it.
+// The host's memory, for both backends: how much this process can still allocate.
 //
-// The kernel estimates what is free (/proc/meminfo). A container has less where its control group
-// has a limit; going beyond it ends the process without a word. Of what a group uses, file pages
-// that nobody reads any more are given back when they are needed, so they count as free.
+// The kernel estimates what is free (/proc/meminfo). A container has less if its control group has
+// a limit; exceeding it kills the process silently. A group's inactive file pages are reclaimed on
+// demand, so they count as free.
 //
 // Sources: proc(5), cgroups(7); Linux kernel documentation, "Control Group v2" (memory.max) and
 // "Memory Resource Controller" (memory.limit_in_bytes).

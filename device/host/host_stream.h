@@ -4,16 +4,16 @@
 // Tasks run one after another on a worker thread. A kernel (EnqueueBlocks) runs its blocks on the
 // worker and on the pool's spare cores.
 //
-// The stream keeps a clock of its own, which says when it COULD pass a point: at the end of the
-// work before it, when an event it waited for was passed, or when the point was enqueued, whichever
-// is last. Record records that time. So the measurement leaves out the time a thread needs to wake
-// up and pass on a mark, and includes the time it needs to start real work.
+// The stream has its own clock, which says when it COULD pass a point: at the end of the work
+// before it, when an event it waited for was passed, or when the point was enqueued, whichever is
+// latest. Record records that time. The measurement therefore excludes the time that a thread needs
+// to wake up and relay an event, and includes the time that it needs to start real work.
 //
-// The stream keeps what a task throws, and the next Synchronize throws it. The tasks behind it
-// still run, so that every event behind it is recorded.
+// The stream keeps an exception of a task, and the next Synchronize throws it. Later tasks still
+// run, so that every later event is recorded.
 //
-// While somebody watches the device's activities (activity_log.h), it stamps its tasks, waits and
-// gates by that clock: a task begins when the stream could begin it.
+// While a watch records the device's activities (activity_log.h), the stream timestamps its tasks,
+// waits and gates by that clock: a task begins when the stream could begin it.
 #pragma once
 
 #include <chrono>
