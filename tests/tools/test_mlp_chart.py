@@ -4,7 +4,7 @@ import json
 
 import samples
 from overlapbench.chart import draw_charts
-from overlapbench.charts.mlp import select_mlp
+from overlapbench.charts.mlp import select as select_mlp
 from overlapbench.result import Row, parse_result
 from samples import Json
 from test_chart import draw, records

@@ -1,8 +1,11 @@
 """The charts: an entry each in table.py, whose shape most often is data.
 
 curve_chart  charts of curves, as data; drawn by curves.py, on the axes of axes.py
-naming       what curves and panels are called
+heat_map     what charts of cells share: pairs, partition and matrix
+stacks       bars whose parts add up: attribution and steps
+sweep        what both grid charts stand on: slowdown and times
+naming       what curves, panels and bars are called
 panels       what all records have, and panels side by side
 
-Both grid charts stand on what sweep.py prepares; stacked bars on stacks.py.
+A module that draws one chart has two functions: `select` returns the rows, and `draw` draws them.
 """

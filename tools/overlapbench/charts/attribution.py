@@ -7,9 +7,8 @@ may be negative by noise: it then stands left of zero, and the others reach beyo
 from collections.abc import Callable, Sequence
 
 from overlapbench import theme
-from overlapbench.charts.lab import has_pair, state_text
 from overlapbench.charts.naming import order_title, orders_of, transport_names
-from overlapbench.charts.panels import Record, bounds, identity
+from overlapbench.charts.panels import Record, bounds, has_pair, identity, state_text
 from overlapbench.charts.stacks import draw_stacks, stack
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, describe
@@ -27,7 +26,7 @@ _CAUSES = (
 _TITLE = "slowdown - 1: what both together cost beyond the longer side"
 
 
-def select_attributions(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Attribution rows with shares: those with a slowdown worth explaining."""
     shares = {counter for counter, _, _ in _CAUSES}
     return [
@@ -37,7 +36,7 @@ def select_attributions(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def draw_attributions(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw the bars; a pair without a slowdown worth explaining has a line that says so."""
     bars = _bars(rows)
     parts = [part for row, bar in zip(rows, bars, strict=True) for part in _parts(row, bar)]

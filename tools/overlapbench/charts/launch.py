@@ -26,12 +26,12 @@ _SLOWDOWN = Figures(
 )
 
 
-def select_launches(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Launch rows that have the figures of a panel."""
     return [row for row in rows if _PIECES.takes(row) or _COSTS.takes(row)]
 
 
-def draw_launches(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw the cost of an empty kernel to host and device, above what pieces cost."""
     # In the legend a round trip comes last.
     costs = _COSTS.records(sorted(rows, key=lambda row: row.name.workloads == ("RoundTrip",)))

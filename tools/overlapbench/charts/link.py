@@ -10,15 +10,13 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.axes import count_axis
-from overlapbench.charts.lab import SM_AXES
-from overlapbench.charts.naming import transport_names
+from overlapbench.charts.naming import SM_AXES, several_files, transport_names
 from overlapbench.charts.panels import (
     Record,
     bounds,
     identity,
     interval_bars,
-    panel_size,
-    panel_title,
+    lay_out,
     parted,
     split,
 )
@@ -37,7 +35,7 @@ _RING, _RING_STEP = 15, 6  # across, in pixels: of a knee's ring, and of one rou
 _DASH = [6, 4]
 
 
-def select_links(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Link rows with a bandwidth, if any of them takes SMs."""
     found = [
         row for row in rows if row.name.family == "Lab/Link" and row.counters.get("GBps", 0.0) > 0
@@ -45,25 +43,22 @@ def select_links(rows: Sequence[Row]) -> list[Row]:
     return found if any(_sms(row) for row in found) else []
 
 
-def draw_links(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw a panel for each way to load the link, all at one scale."""
     records = _records(rows)
     parts = split(records, "way")
-    columns = min(2, len(parts))
     x = count_axis("sms", [record["sms"] for record in records if record["sms"]], _X_TITLE)
     reach = max(record["GBps_high" if "GBps_high" in record else "GBps"] for record in records)
     scale = alt.Scale(domain=[0, _HEADROOM * reach], nice=False)
     colours = dict(zip(split(records, "series"), _cycle(len(records)), strict=False))
-    panels = (
-        _panel(part, x, scale, colours).properties(
-            title=panel_title(way, columns), **panel_size(columns, 300)
-        )
-        for way, part in parts.items()
+    return lay_out(
+        parts,
+        lambda part: _panel(part, x, scale, colours),
+        2,
+        300,
+        color="independent",
+        shape="independent",
     )
-    chart: alt.ConcatChart = alt.concat(*panels, columns=columns).resolve_scale(
-        color="independent", shape="independent"
-    )
-    return chart
 
 
 def _cycle(count: int) -> list[str]:
@@ -79,11 +74,11 @@ def _sms(row: Row) -> int:
 def _records(rows: Sequence[Row]) -> list[Record]:
     transport = transport_names(rows)
     leave_out = {"transport", *SM_AXES, *shared_axes(rows)}
-    several_files = len({row.file for row in rows}) > 1
+    several = several_files(rows)
     records = []
     for row in rows:
         (workload,) = row.name.workloads
-        others = axes_label(row, leave_out, several_files)
+        others = axes_label(row, leave_out, several)
         parts = [transport(row), "" if others == workload else others]
         per_sm = {key: row.counters[key] for key in ("GBps_per_sm",) if key in row.counters}
         records.append(

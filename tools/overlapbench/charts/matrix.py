@@ -9,9 +9,24 @@ from collections.abc import Callable, Collection, Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.lab import has_pair, state_text, two_digits
-from overlapbench.charts.naming import in_order, order_title, orders_of, transport_names
-from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
+from overlapbench.charts import heat_map
+from overlapbench.charts.naming import (
+    in_order,
+    order_title,
+    orders_of,
+    several_files,
+    transport_names,
+)
+from overlapbench.charts.panels import (
+    Record,
+    bounds,
+    has_pair,
+    identity,
+    panel_title,
+    parted,
+    split,
+    state_text,
+)
 from overlapbench.charts.plot import plot, tooltip
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, describe
@@ -20,36 +35,43 @@ from overlapbench.theme import Drawing
 _HALVES = ("comp_slowdown", "comm_slowdown")  # from above
 _HALF_HEIGHT = 17
 _LEAST_WIDTH, _MOST_WIDTH = 34, 70  # of a cell; the least holds `invalid`
-_LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
 _MARGINS = 60
-_FULL_COLOUR = (1.5, 3.0)  # the colour is full at the highest slowdown, within these
 
 
-def select_matrix(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Matrix rows, failed ones too: their cells say so."""
     found = [row for row in rows if has_pair(row, "Lab/Matrix", "slowdown")]
     return found if any(row.counters for row in found) else []
 
 
-def draw_matrix(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw a panel for each side that may start first, side by side where they fit."""
     records = _records(rows)
-    across = list(split(records, "communication"))
-    down = list(split(records, "computation"))
+    communications = list(split(records, "communication"))
+    computations = list(split(records, "computation"))
     parts = split(records, "panel")
-    labels = _LETTER_WIDTH * max(map(len, down))
-    width = (theme.WIDTH - labels - _MARGINS) / len(parts) / len(across)
+    room = theme.WIDTH - _MARGINS - heat_map.label_width(computations)
+    width = room / len(parts) / len(communications)
     columns = len(parts) if width >= _LEAST_WIDTH else 1
     if columns == 1:
-        width = max(_LEAST_WIDTH, (theme.WIDTH - labels - _MARGINS) / len(across))
-    colour = _colour(records)
+        width = max(_LEAST_WIDTH, room / len(communications))
+    colour = heat_map.colour(
+        "loss",
+        "slowdown of the side",
+        [0.9, 1.0, heat_map.highest_loss(records, "loss")],
+        clamp=True,
+    )
     panels = (
         _panel(
-            _whole(part, across, down), across, down, colour, labelled=place % columns == 0
+            _whole(part, communications, computations),
+            communications,
+            computations,
+            colour,
+            labelled=place % columns == 0,
         ).properties(
             title=panel_title(title, columns),
-            width=min(_MOST_WIDTH, width) * len(across),
-            height=2 * _HALF_HEIGHT * len(down),
+            width=min(_MOST_WIDTH, width) * len(communications),
+            height=2 * _HALF_HEIGHT * len(computations),
         )
         for place, (title, part) in enumerate(parts.items())
     )
@@ -62,16 +84,16 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     communication, computation = _labels(rows)
     order = orders_of(rows)
     orders = in_order([order(row) for row in rows])
-    several_files = len({row.file for row in rows}) > 1
+    several = several_files(rows)
     ordered = sorted(rows, key=lambda row: orders.index(order(row)))
     return [
         identity(row)
         | {
-            "panel": order_title(order(row)) + (SEPARATOR + row.file) * several_files,
+            "panel": order_title(order(row)) + (SEPARATOR + row.file) * several,
             "communication": communication(row),
             "computation": computation(row),
             "half": half,
-            "text": two_digits(row, half) if row.trusted else state_text(row),
+            "text": heat_map.two_digits(row, half) if row.trusted else state_text(row),
             "loss": row.counters.get(half),
         }
         | {key: row.counters[key] for key in (*_HALVES, "slowdown") if key in row.counters}
@@ -126,44 +148,20 @@ def _whole(records: Sequence[Record], across: Sequence[str], down: Sequence[str]
     ]
 
 
-def _colour(records: Sequence[Record]) -> alt.Color:
-    """White where a side loses nothing, orange where it does."""
-    least, most = _FULL_COLOUR
-    highest = max((record["loss"] or 0 for record in records if record["trusted"]), default=least)
-    return alt.Color(
-        "loss:Q",
-        title="slowdown of the side",
-        scale=alt.Scale(
-            domain=[0.9, 1.0, min(most, max(least, highest))],
-            range=[theme.SKY, "#FFFFFF", theme.VERMILION],
-            interpolate="lab",
-            clamp=True,
-        ),
-        legend=alt.Legend(orient="bottom", direction="horizontal", gradientLength=260),
-    )
-
-
 def _panel(
     records: Sequence[Record],
-    across: Sequence[str],
-    down: Sequence[str],
+    columns: Sequence[str],
+    lines: Sequence[str],
     colour: alt.Color,
     *,
     labelled: bool,
 ) -> Drawing:
-    axis = alt.Axis(labels=labelled, **theme.CELL_AXIS)
     base = plot(records).encode(
-        x=alt.X(
-            "communication:N",
-            title=None,
-            scale=alt.Scale(domain=list(across), paddingInner=0.04, paddingOuter=0.02),
-            axis=alt.Axis(orient="top", labelAngle=-45, **theme.CELL_AXIS),
+        x=heat_map.across(
+            "communication", columns, None, -45, paddingInner=0.04, paddingOuter=0.02
         ),
-        y=alt.Y(
-            "computation:N",
-            title=None,
-            scale=alt.Scale(domain=list(down), paddingInner=0.08, paddingOuter=0.04),
-            axis=axis,
+        y=heat_map.down(
+            "computation", lines, None, labelled=labelled, paddingInner=0.08, paddingOuter=0.04
         ),
         yOffset=alt.YOffset("half:N", sort=list(_HALVES), scale=alt.Scale(domain=list(_HALVES))),
         tooltip=tooltip(
@@ -175,8 +173,7 @@ def _panel(
     )
     good, bad = parted(base)
     return alt.layer(
-        good.mark_rect().encode(color=colour),
-        bad.mark_rect(**theme.UNTRUSTED_CELL),
+        *heat_map.filled(base, colour),
         good.mark_text(color=theme.ON_CELL, **theme.CELL_DETAIL).encode(text="text:N"),
         bad.transform_filter(f"datum.half === '{_HALVES[0]}'")
         .mark_text(color=theme.ON_CELL, dy=_HALF_HEIGHT / 2, **theme.CELL_DETAIL)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
+from overlapbench.charts.naming import several_files
 from overlapbench.charts.panels import (
     Record,
     bounds,
@@ -31,14 +32,14 @@ _LEAST_POINTS = 3  # through two points goes a line that tells nothing
 _MICROSECONDS = 1e3  # in a millisecond
 
 
-def select_mlp(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Mlp rows that belong to a curve along one of the axes."""
     timed = [row for row in rows if row.name.family == "Mlp" and "train_ms" in row.counters]
     drawn = {id(row) for axis in _SWEPT for curve in _curves(timed, axis) for row in curve}
     return [row for row in timed if id(row) in drawn]
 
 
-def draw_mlp(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw a panel for each axis that has curves."""
     panels = [(axis, _curves(rows, axis)) for axis in _SWEPT]
     drawn = [(axis, curves) for axis, curves in panels if curves]
@@ -71,12 +72,12 @@ def _curves(rows: Sequence[Row], axis: str) -> list[list[Row]]:
 def _panel(axis: str, curves: Sequence[Sequence[Row]]) -> Drawing:
     every_row = [row for curve in curves for row in curve]
     leave_out = {axis, *shared_axes(every_row)}
-    several_files = len({row.file for row in every_row}) > 1
+    several = several_files(every_row)
     records: list[Record] = []
     for curve in curves:
         points = [_point(row, axis) for row in curve if row.trusted]
         line = fit_line(points)
-        series = _legend(curve[0], leave_out, several_files, line, axis.removesuffix("s"))
+        series = _legend(curve[0], leave_out, several, line, axis.removesuffix("s"))
         records += [
             identity(row)
             | {
@@ -96,9 +97,9 @@ def _point(row: Row, axis: str) -> tuple[float, float]:
     return float(row.name.axis(axis) or 0), row.counters["train_ms"]
 
 
-def _legend(row: Row, leave_out: set[str], several_files: bool, line: Line, unit: str) -> str:
+def _legend(row: Row, leave_out: set[str], several: bool, line: Line, unit: str) -> str:
     axes = [describe(axis, value) for axis, value in row.name.axes if axis not in leave_out]
-    head = SEPARATOR.join([*axes, *([row.file] if several_files else [])])
+    head = SEPARATOR.join([*axes, *([row.file] if several else [])])
     slope, intercept, residual = (
         value * _MICROSECONDS for value in (line.slope, line.intercept, line.residual)
     )

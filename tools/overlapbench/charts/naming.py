@@ -18,6 +18,7 @@ Name = Callable[[Row], str]
 Naming = Callable[[Sequence[Row]], Name]
 Key = TypeVar("Key", bound=Hashable)
 
+SM_AXES = ("comm_sms", "comm_ctas")  # what a transport takes
 _STANDING_TRANSPORT = "nccl"
 # Titles of panels, by the axis `first`, in the order in which they stand.
 _ORDERS = {

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, bounds, identity, parted
+from overlapbench.charts import heat_map
+from overlapbench.charts.panels import Record, bounds, identity, split, state_text
 from overlapbench.charts.plot import Plot, tooltip
 from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
@@ -19,52 +20,39 @@ _CELL_HEIGHT = 36  # of a figure and one line below it
 _LINE_HEIGHT = 14
 _LEAST_CELL_WIDTH = 46  # holds `256×256`
 _MARGINS = 110  # beside the cells: the title, and the last slanted label
-_LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
 _FULL_COLOUR = 1.5  # the colour is full at this slowdown, or at the highest one where that is more
 
 
-def select_pairs(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of pairs, failed ones too: their cells say so."""
     return [row for row in rows if row.name.family == "Overlap"]
 
 
-def draw_pairs(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw one panel a file: computation down, communication across, slowdown in the cell."""
     cells = _cells(rows)
-    across = _across(cells)
-    down = list(dict.fromkeys(cell["computation"] for cell in cells))
+    communications = _across(cells)
+    computations = list(split(cells, "computation"))
     known = any("slowdown_low" in cell for cell in cells)
     interval = ["slowdown_low:Q", "slowdown_high:Q"] if known else []
     both = any(cell["grid"] and cell["spread"] for cell in cells)
     base = Plot().encode(
-        x=alt.X(
-            "communication:N",
-            title="communication",
-            scale=alt.Scale(domain=across),
-            axis=alt.Axis(orient="top", labelAngle=-35, **theme.CELL_AXIS),
-        ),
-        y=alt.Y(
-            "computation:N",
-            title="computation",
-            scale=alt.Scale(domain=down),
-            axis=alt.Axis(**theme.CELL_AXIS),
-        ),
+        x=heat_map.across("communication", communications, "communication", -35),
+        y=heat_map.down("computation", computations, "computation"),
         tooltip=tooltip(["name:N", "file:N", "slowdown:Q", *interval, "grid:N", "problem:N"]),
     )
-    good, bad = parted(base)
     panel = alt.layer(
-        good.mark_rect().encode(color=_slowdown_colour(cells)),
-        bad.mark_rect(**theme.UNTRUSTED_CELL),
+        *heat_map.filled(base, _slowdown_colour(cells)),
         *_cell_texts(base),
         data=alt.InlineData(values=cells),
     ).properties(
         width=max(
-            theme.WIDTH - _MARGINS - _LETTER_WIDTH * max(map(len, down)),
-            _LEAST_CELL_WIDTH * len(across),
+            theme.WIDTH - _MARGINS - heat_map.label_width(computations),
+            _LEAST_CELL_WIDTH * len(communications),
         ),
-        height=(_CELL_HEIGHT + (_LINE_HEIGHT if both else 0)) * len(down),
+        height=(_CELL_HEIGHT + (_LINE_HEIGHT if both else 0)) * len(computations),
     )
-    files = list(dict.fromkeys(cell["file"] for cell in cells))
+    files = list(split(cells, "file"))
     if len(files) == 1:
         return panel
     header = alt.Header(title=None, labelOrient="top", labelAnchor="start")
@@ -104,17 +92,11 @@ def _cell(row: Row, leave_out: set[str]) -> Record:
             "computation": label(computation, others, leave_out),
             "slowdown": row.counters.get("slowdown"),
             "grid": axes.get("grid", "").replace("x", "×"),
-            "text": _text(row),
+            "text": heat_map.two_digits(row, "slowdown") if row.trusted else state_text(row),
             "spread": _spread(row),
         }
         | bounds(row, "slowdown")
     )
-
-
-def _text(row: Row) -> str:
-    if row.trusted:
-        return f"{row.counters['slowdown']:.2f}"
-    return "passed" if row.passed_control else row.state.value
 
 
 def _spread(row: Row) -> str:
@@ -131,19 +113,9 @@ def _badness(cell: Record) -> tuple[bool, float]:
 
 
 def _slowdown_colour(cells: Sequence[Record]) -> alt.Color:
-    """White at perfect overlap, orange above it, blue below."""
     figures = [cell["slowdown"] for cell in cells if cell["trusted"]]
     low, high = min([0.9, *figures]), max([_FULL_COLOUR, *figures])
-    return alt.Color(
-        "slowdown:Q",
-        title="slowdown",
-        scale=alt.Scale(
-            domain=[low, 1.0, high],
-            range=[theme.SKY, "#FFFFFF", theme.VERMILION],
-            interpolate="lab",
-        ),
-        legend=alt.Legend(orient="bottom", direction="horizontal", gradientLength=260),
-    )
+    return heat_map.colour("slowdown", "slowdown", [low, 1.0, high])
 
 
 def _cell_texts(base: alt.Chart) -> list[alt.Chart]:

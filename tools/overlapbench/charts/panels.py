@@ -7,7 +7,7 @@ FIELD_high; it is drawn as a bar through the point.
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -30,6 +30,18 @@ def identity(row: Row) -> Record:
         "trusted": row.trusted,
         "problem": row.problem,
     }
+
+
+def has_pair(row: Row, family: str, *counters: str) -> bool:
+    """Tell whether a row is of the family and has the counters, or failed: its cell says so."""
+    return row.name.family == family and (
+        not row.counters or all(row.counters.get(key, 0.0) > 0 for key in counters)
+    )
+
+
+def state_text(row: Row) -> str:
+    """Write why a cell has no figure."""
+    return "passed" if row.passed_control else row.state.value
 
 
 def bounds(row: Row, counter: str, field: str = "") -> Record:
@@ -88,12 +100,17 @@ def lay_out(
     draw: Callable[[Sequence[Record]], Drawing],
     most_columns: int,
     height: int,
+    **resolve: Literal["independent", "shared"],
 ) -> alt.ConcatChart | alt.VConcatChart:
-    """Draw a panel of each part below its title; in 0 columns each fills the picture."""
+    """Draw a panel of each part below its title; in 0 columns each fills the picture.
+
+    `resolve` are scales that all panels share, or that each has of its own.
+    """
     columns = min(most_columns, len(parts))
     size = panel_size(columns, height) if columns else {"width": FULL_WIDTH, "height": height}
     panels = [
         draw(part).properties(title=panel_title(title, columns or 1), **size)
         for title, part in parts.items()
     ]
-    return alt.concat(*panels, columns=columns) if columns else alt.vconcat(*panels)
+    chart = alt.concat(*panels, columns=columns) if columns else alt.vconcat(*panels)
+    return chart.resolve_scale(**resolve) if resolve else chart

@@ -9,10 +9,18 @@ from collections.abc import Callable, Sequence
 import altair as alt
 
 from overlapbench import theme
+from overlapbench.charts import heat_map
 from overlapbench.charts.curve_chart import whole
-from overlapbench.charts.lab import SM_AXES, has_pair, state_text, two_digits
-from overlapbench.charts.naming import in_order, order_title, orders_of, transport_names
-from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
+from overlapbench.charts.naming import SM_AXES, in_order, order_title, orders_of, transport_names
+from overlapbench.charts.panels import (
+    Record,
+    bounds,
+    has_pair,
+    identity,
+    panel_title,
+    split,
+    state_text,
+)
 from overlapbench.charts.plot import plot, tooltip
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, describe, shared_axes
@@ -21,37 +29,36 @@ from overlapbench.theme import Drawing
 _ALL_SMS = "all"
 _LEAST_WIDTH, _MOST_WIDTH = 66, 110  # of a cell; the least holds `1.02 | 1.31`
 _CELL_HEIGHT = 36
-_LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
 _MARGIN = 25  # beside a panel
-_FULL_COLOUR = (1.5, 3.0)  # T / the best: the colour is full at the highest, within these
 _TOLD = ("overlap_ms", "overlap_ms_low", "overlap_ms_high", "to_best")
 _SIDES = ("comp_slowdown", "comm_slowdown")
 
 
-def select_partitions(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Partition rows, failed ones too: their cells say so."""
     found = [row for row in rows if has_pair(row, "Lab/Partition", "overlap_ms")]
     return found if any(row.counters for row in found) else []
 
 
-def draw_partitions(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw a panel for each side that may start first; each marks its best cell."""
     parts = split(_records(rows), "panel")
     records = [record for part in parts.values() for record in _compared(part)]
-    across = list(dict.fromkeys(record["comp_sms"] for record in records))
-    across.sort(key=lambda sms: (sms == _ALL_SMS, 0 if sms == _ALL_SMS else int(sms)))
+    sms = list(dict.fromkeys(record["comp_sms"] for record in records))
+    sms.sort(key=lambda text: (text == _ALL_SMS, 0 if text == _ALL_SMS else int(text)))
     ordered = sorted(records, key=lambda record: record["place"])
-    down = list(dict.fromkeys(record["down"] for record in ordered))
-    beside = _LETTER_WIDTH * max(map(len, down)) + _MARGIN
-    fitting = theme.WIDTH // (_LEAST_WIDTH * len(across) + beside)
+    lines = list(dict.fromkeys(record["down"] for record in ordered))
+    beside = heat_map.label_width(lines) + _MARGIN
+    fitting = theme.WIDTH // (_LEAST_WIDTH * len(sms) + beside)
     columns = min(len(parts), max(1, int(fitting)))
-    width = (theme.WIDTH / columns - beside) / len(across)
-    colour = _colour(records)
+    width = (theme.WIDTH / columns - beside) / len(sms)
+    worst = heat_map.highest_loss(records, "to_best")
+    colour = heat_map.colour("to_best", "T / the panel's best", [1.0, worst], clamp=True)
     panels = (
-        _panel(part, across, down, colour).properties(
+        _panel(part, sms, lines, colour).properties(
             title=panel_title(title, columns),
-            width=max(_LEAST_WIDTH, min(_MOST_WIDTH, width)) * len(across),
-            height=_CELL_HEIGHT * len(down),
+            width=max(_LEAST_WIDTH, min(_MOST_WIDTH, width)) * len(sms),
+            height=_CELL_HEIGHT * len(lines),
         )
         for title, part in split(records, "panel").items()
     )
@@ -74,7 +81,9 @@ def _records(rows: Sequence[Row]) -> list[Record]:
             "down": _taken(row, transport(row)),
             "place": (names.index(transport(row)), _sms(row)),
             "text": f"{row.counters['overlap_ms']:.3g} ms" if row.trusted else state_text(row),
-            "sides": " | ".join(two_digits(row, side) for side in _SIDES) if row.trusted else "",
+            "sides": " | ".join(heat_map.two_digits(row, side) for side in _SIDES)
+            if row.trusted
+            else "",
         }
         | {key: row.counters[key] for key in ("overlap_ms", *_SIDES) if key in row.counters}
         | bounds(row, "overlap_ms")
@@ -124,48 +133,19 @@ def _compared(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def _colour(records: Sequence[Record]) -> alt.Color:
-    """White for the best, orange for what takes longer."""
-    least, most = _FULL_COLOUR
-    highest = max((record["to_best"] for record in records if record["trusted"]), default=least)
-    return alt.Color(
-        "to_best:Q",
-        title="T / the panel's best",
-        scale=alt.Scale(
-            domain=[1.0, min(most, max(least, highest))],
-            range=["#FFFFFF", theme.VERMILION],
-            interpolate="lab",
-            clamp=True,
-        ),
-        legend=alt.Legend(orient="bottom", direction="horizontal", gradientLength=260),
-    )
-
-
 def _panel(
-    records: Sequence[Record], across: Sequence[str], down: Sequence[str], colour: alt.Color
+    records: Sequence[Record], columns: Sequence[str], lines: Sequence[str], colour: alt.Color
 ) -> Drawing:
     base = plot(records).encode(
-        x=alt.X(
-            "comp_sms:N",
-            title="SMs of the computation",
-            scale=alt.Scale(domain=list(across)),
-            axis=alt.Axis(orient="top", labelAngle=0, **theme.CELL_AXIS),
-        ),
-        y=alt.Y(
-            "down:N",
-            title=None,
-            scale=alt.Scale(domain=list(down)),
-            axis=alt.Axis(**theme.CELL_AXIS),
-        ),
+        x=heat_map.across("comp_sms", columns, "SMs of the computation", 0),
+        y=heat_map.down("down", lines, None),
         tooltip=tooltip(
             ["name:N", "file:N", *(f"{field}:Q" for field in (*_TOLD, *_SIDES)), "problem:N"]
         ),
     )
-    good, bad = parted(base)
     best = base.transform_filter("datum.best")
     return alt.layer(
-        good.mark_rect().encode(color=colour),
-        bad.mark_rect(**theme.UNTRUSTED_CELL),
+        *heat_map.filled(base, colour),
         best.mark_rect(filled=False, stroke=theme.GREEN, strokeWidth=3),
         best.mark_text(color=theme.ON_CELL, dy=-7, fontWeight="bold").encode(text="text:N"),
         base.transform_filter("!datum.best")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
+from overlapbench.charts.naming import several_files
 from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
 from overlapbench.charts.plot import Plot, tooltip
 from overlapbench.result import Row
@@ -25,7 +26,7 @@ _BAR_STEP = 19
 _GAIN_ROOM = 1.5  # of the longest bar: what is written beside bars must fit
 
 
-def select_priorities(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Priority rows with the three latencies and the gain."""
     needed = {"gain", *(counter for _, counter, _ in _BARS)}
     return [
@@ -37,7 +38,7 @@ def select_priorities(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def draw_priorities(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw a group of three bars a pair, the controls beside the others."""
     records = _records(rows)
     parts = split(records, "column")
@@ -103,13 +104,13 @@ def _groups(bars: alt.LayerChart | alt.FacetChart, records: Sequence[Record]) ->
 def _records(rows: Sequence[Row]) -> list[Record]:
     """Make one record of each bar; of several files, the same pairs follow each other."""
     leave_out = {"priority", *shared_axes(rows)}
-    several_files = len({row.file for row in rows}) > 1
+    several = several_files(rows)
     pairs = list(dict.fromkeys(_group(row, leave_out, False) for row in rows))
     ordered = sorted(rows, key=lambda row: pairs.index(_group(row, leave_out, False)))
     return [
         identity(row)
         | {
-            "group": _group(row, leave_out, several_files),
+            "group": _group(row, leave_out, several),
             "column": _COLUMNS[row.name.axis("priority") or ""],
             "what": what,
             "latency_ms": row.counters[counter],
@@ -123,10 +124,10 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     ]
 
 
-def _group(row: Row, leave_out: set[str], several_files: bool) -> str:
+def _group(row: Row, leave_out: set[str], several: bool) -> str:
     """Name a pair in words, and on a second line what sets it apart from others."""
     work, load = row.name.workloads
-    axes = axes_label(row, leave_out, several_files)
+    axes = axes_label(row, leave_out, several)
     pair = f"{work} beside a load of {load}"
     return pair if axes == "+".join(row.name.workloads) else f"{pair}\n{axes}"
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, interval_bars, panel_size, panel_title, parted, split
+from overlapbench.charts.panels import Record, interval_bars, lay_out, panel_size, parted, split
 from overlapbench.charts.plot import plot, tooltip
-from overlapbench.charts.sweep import grid_axis, sweep_records
+from overlapbench.charts.sweep import grid_axis, select_sweeps, sweep_records
 from overlapbench.result import Row
 from overlapbench.series import knee
 from overlapbench.theme import Drawing
@@ -17,9 +17,10 @@ _TOLD = ("name", "file", "grid", "problem")  # in tooltips, beside the slowdown
 _LABEL_HEIGHT = 0.05  # of a knee's label, as a share of the plot
 _RING, _RING_STEP = 15, 6  # across, in pixels: of a knee's ring, and of one round another
 _TITLE = "slowdown T / max(C, M): 1 is perfect overlap"
+select = select_sweeps
 
 
-def draw_slowdown(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw slowdown against grid, one curve a series, all panels at one scale."""
     records = sweep_records(rows)
     many = len(split(records, "series")) > _CURVES_A_PANEL
@@ -30,21 +31,14 @@ def draw_slowdown(rows: Sequence[Row]) -> Drawing:
     knees = {title: _knees(part, gap) for title, part in parts.items()}
     labels = [mark["label_at"] + gap for marks in knees.values() for mark in marks]
     scale = alt.Scale(domain=[low, max([high, *labels])], nice=False, zero=False)
-    panels = {
-        title: _panel(part, knees[title], grid_axis(records, columns), scale).properties(
-            **panel_size(columns, 380)
-        )
-        for title, part in parts.items()
-    }
+
+    def draw_panel(part: Sequence[Record]) -> Drawing:
+        grids = grid_axis(records, columns)
+        return _panel(part, knees[part[0]["pair"] if many else ""], grids, scale)
+
     if not many:
-        return panels[""]
-    titled = (
-        panel.properties(title=panel_title(title, columns)) for title, panel in panels.items()
-    )
-    chart: alt.ConcatChart = alt.concat(*titled, columns=columns).resolve_scale(
-        color="independent", strokeDash="independent"
-    )
-    return chart
+        return draw_panel(records).properties(**panel_size(columns, 380))
+    return lay_out(parts, draw_panel, 2, 380, color="independent", strokeDash="independent")
 
 
 def _range(records: Sequence[Record]) -> tuple[float, float]:

@@ -10,12 +10,11 @@ A bar is the exposed communication as a share of the computation, and its parts 
 The tick is where the plain form ends, in which nothing overlaps.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from overlapbench import theme
-from overlapbench.charts.lab import state_text
-from overlapbench.charts.naming import transport_names
-from overlapbench.charts.panels import Record, identity
+from overlapbench.charts.naming import Name, several_files, split_rows, transport_names
+from overlapbench.charts.panels import Record, identity, state_text
 from overlapbench.charts.stacks import draw_stacks, stack
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, label, shared_axes
@@ -35,7 +34,7 @@ _PERCENT = 100
 _TITLE = "what a step takes longer than its computation (%)"
 
 
-def select_steps(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of whole training steps that say what they expose."""
     return [
         row
@@ -47,7 +46,7 @@ def select_steps(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def draw_steps(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw the bars, those of a family together."""
     bars = _bars(rows)
     parts = [part for row, bar in zip(rows, bars, strict=True) for part in _parts(row, bar)]
@@ -89,19 +88,20 @@ def _parts(row: Row, bar: Record) -> list[Record]:
     return stack(bar, dict(zip(_COLOURS, shares, strict=True)))
 
 
-def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
+def _family(row: Row) -> str:
+    return "/".join((row.name.family, *row.name.workloads))
+
+
+def _names(rows: Sequence[Row]) -> Name:
     """Return what names a step: its family, and what sets it apart from others of it."""
     transport = transport_names(rows)
-    families: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        families.setdefault((row.name.family, *row.name.workloads), []).append(row)
-    several_files = len({row.file for row in rows}) > 1
+    families = split_rows(rows, _family)
+    several = several_files(rows)
 
     def name(row: Row) -> str:
-        words = (row.name.family, *row.name.workloads)
-        said = {"transport", *shared_axes(families[words])}
-        head = SEPARATOR.join(filter(None, ["/".join(words), transport(row)]))
+        said = {"transport", *shared_axes(families[_family(row)])}
+        head = SEPARATOR.join(filter(None, [_family(row), transport(row)]))
         text = label(head, dict(row.name.axes), said)
-        return f"{text}{SEPARATOR}{row.file}" if several_files else text
+        return f"{text}{SEPARATOR}{row.file}" if several else text
 
     return name

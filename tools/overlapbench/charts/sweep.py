@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from overlapbench.charts.naming import several_files
 from overlapbench.charts.panels import Record, bounds, identity, split
 from overlapbench.result import Row
 from overlapbench.series import grid_of, series_label, shared_axes
@@ -25,13 +26,13 @@ def select_sweeps(rows: Sequence[Row]) -> list[Row]:
 def sweep_records(rows: Sequence[Row]) -> list[Record]:
     """Make one record of each row, ordered by grid."""
     leave_out = {"grid", *shared_axes(rows)}
-    several_files = len({row.file for row in rows}) > 1
+    several = several_files(rows)
     records = []
     for row in rows:
         gx, gy = grid_of(row.name) or (0, 0)
         names = identity(row) | {
             "pair": "+".join(row.name.workloads),
-            "series": series_label(row, leave_out, several_files),
+            "series": series_label(row, leave_out, several),
             "grid": f"{gx}×{gy}",
             "grid_blocks": gx * gy,
         }

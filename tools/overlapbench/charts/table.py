@@ -1,80 +1,47 @@
 """The table of charts: what each is called, what it shows, and how to read it.
 
 A new chart is one entry: its name (also of its files), its title, how to read it, the rows it needs
-in words, and its shape. Most are Curves (curve_chart.py), which are data. What has no such shape
-is Drawn: a module of its own selects the rows and draws them with Altair.
+in words, and its shape. Most are Curves (curve_chart.py), which are data. What is no such chart has
+a module of its own, which selects the rows and draws them with Altair.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from overlapbench import theme
-from overlapbench.charts.attribution import (
-    LEAST_SLOWDOWN,
-    draw_attributions,
-    select_attributions,
-)
-from overlapbench.charts.axes import (
-    count_axis,
-    difference_scale,
-    elements_axis,
-    level_axis,
-    linear_axis,
-    log_scale,
-    percent_scale,
-    ratio_scale,
-    share_scale,
-    size_axis,
-    zero_scale,
+from overlapbench.charts import (
+    attribution,
+    axes,
+    launch,
+    link,
+    matrix,
+    mlp,
+    naming,
+    pairs,
+    partition,
+    priority,
+    slowdown,
+    steps,
+    times,
+    tokens,
 )
 from overlapbench.charts.copy_bandwidth import COPIES, by_kind_of_copy, with_peak
 from overlapbench.charts.curve_chart import Curves, Rows, Stacked, X
 from overlapbench.charts.curves import Figures
-from overlapbench.charts.launch import draw_launches, select_launches
-from overlapbench.charts.link import KNEE_SHARE, draw_links, select_links
-from overlapbench.charts.matrix import draw_matrix, select_matrix
-from overlapbench.charts.mlp import draw_mlp, select_mlp
-from overlapbench.charts.naming import (
-    by_axes,
-    by_family_and,
-    by_family_and_axes,
-    by_file,
-    by_transport,
-    by_workload,
-    by_workload_and_axes,
-    unnamed,
-    where_transports_differ,
-)
-from overlapbench.charts.pairs import draw_pairs, select_pairs
-from overlapbench.charts.partition import draw_partitions, select_partitions
-from overlapbench.charts.priority import draw_priorities, select_priorities
-from overlapbench.charts.slowdown import draw_slowdown
-from overlapbench.charts.steps import draw_steps, select_steps
-from overlapbench.charts.sweep import select_sweeps
-from overlapbench.charts.times import draw_times
-from overlapbench.charts.tokens import draw_tokens, select_tokens
 from overlapbench.counters import TIME
 from overlapbench.result import Row
 from overlapbench.series import KNEE_MEANING
 
 
 class Shape(Protocol):
-    """What a chart shows, and how."""
+    """What a chart shows, and how: Curves, or a module with these two functions."""
 
     def select(self, rows: Sequence[Row], /) -> list[Row]:
         """Return the rows that the chart shows; if there are none, it is not drawn."""
 
     def draw(self, rows: Sequence[Row], /) -> theme.Drawing:
         """Draw those rows."""
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """The shape of a chart that has a module of its own."""
-
-    select: Callable[[Sequence[Row]], list[Row]]
-    draw: Callable[[Sequence[Row]], theme.Drawing]
 
 
 @dataclass(frozen=True)
@@ -92,19 +59,19 @@ class ChartKind:
 def _copy_share(family: str, axis: str, title: str) -> Curves:
     return Curves(
         rows=[Rows(f"{family}/*", ("pct_of_copy",), told={"family": family})],
-        x=X(axis, title, elements_axis, field="x"),
+        x=X(axis, title, axes.elements_axis, field="x"),
         figures=[
             Figures(
                 "pct_of_copy",
                 "% of a copy",
-                percent_scale,
+                axes.percent_scale,
                 tooltip=["fused_speedup", "predicted_speedup"],
                 level=100,
                 level_style={"color": theme.GREY, "strokeDash": [4, 4]},
             )
         ],
-        panel=by_family_and("precision"),
-        series=by_workload_and_axes("count", "columns", "precision"),
+        panel=naming.by_family_and("precision"),
+        series=naming.by_workload_and_axes("count", "columns", "precision"),
         columns=6,
     )
 
@@ -115,21 +82,21 @@ CHARTS = (
         title="Slowdown against grid",
         reading=f"The ring marks the knee: {KNEE_MEANING}.",
         needs="Overlap rows at two grids or more",
-        shape=Drawn(select_sweeps, draw_slowdown),
+        shape=slowdown,
     ),
     ChartKind(
         name="times",
         title="Times against grid",
         reading="T would lie on the higher of C and M if the overlap were perfect.",
         needs="Overlap rows at two grids or more",
-        shape=Drawn(select_sweeps, draw_times),
+        shape=times,
     ),
     ChartKind(
         name="pairs",
         title="Slowdown of pairs",
         reading="Of a pair measured at several grids, the worst stands in the cell, with its grid.",
         needs="Overlap rows",
-        shape=Drawn(select_pairs, draw_pairs),
+        shape=pairs,
         wide=True,
     ),
     ChartKind(
@@ -139,19 +106,21 @@ CHARTS = (
         needs="Comm rows with bytes and busbw_GBps",
         shape=Curves(
             rows=[Rows("Comm/*", known=["busbw_GBps"])],
-            x=X("bytes", "size a rank", size_axis, field="size_bytes"),
+            x=X("bytes", "size a rank", axes.size_axis, field="size_bytes"),
             figures=[
                 Figures(
                     "busbw_GBps",
                     "bus bandwidth (GB/s)",
-                    zero_scale,
+                    axes.zero_scale,
                     style=theme.series_style,
                     height=220,
                     alone=340,
                 )
             ],
-            panel=where_transports_differ(by_workload, unnamed),
-            series=where_transports_differ(by_transport("bytes"), by_workload_and_axes("bytes")),
+            panel=naming.where_transports_differ(naming.by_workload, naming.unnamed),
+            series=naming.where_transports_differ(
+                naming.by_transport("bytes"), naming.by_workload_and_axes("bytes")
+            ),
         ),
     ),
     ChartKind(
@@ -162,8 +131,8 @@ CHARTS = (
         needs="Copy/Bandwidth rows",
         shape=Curves(
             rows=COPIES,
-            x=X("bytes", "size", size_axis, field="size_bytes"),
-            figures=[Figures("GBps", "GB/s", log_scale, height=200)],
+            x=X("bytes", "size", axes.size_axis, field="size_bytes"),
+            figures=[Figures("GBps", "GB/s", axes.log_scale, height=200)],
             series=by_kind_of_copy,
             scale_of_each="group",
             panel_title=with_peak,
@@ -177,12 +146,12 @@ CHARTS = (
         needs="Copy/Pipelined rows",
         shape=Curves(
             rows=[Rows("Copy/Pipelined", ("speedup", "sequential_ms", "bound_ms", "pct_of_bound"))],
-            x=X("pipeline_streams", "streams", count_axis, field="streams"),
+            x=X("pipeline_streams", "streams", axes.count_axis, field="streams"),
             figures=[
                 Figures(
                     "speedup",
                     "speedup over sequential",
-                    ratio_scale,
+                    axes.ratio_scale,
                     reference="bound_speedup",
                     tooltip=["pct_of_bound"],
                     level=1.0,
@@ -196,8 +165,8 @@ CHARTS = (
                 ),
                 "share": lambda row: f"{row.counters['pct_of_bound']:.0f} %",
             },
-            panel=by_axes("pipeline_streams", files=False),
-            series=by_file,
+            panel=naming.by_axes("pipeline_streams", files=False),
+            series=naming.by_file,
             columns=3,
         ),
     ),
@@ -209,12 +178,12 @@ CHARTS = (
         needs="Copy/ComputeTransfer rows",
         shape=Curves(
             rows=[Rows("Copy/ComputeTransfer", ("sequential_ms", "speedup"))],
-            x=X("buffers", "buffers", level_axis),
+            x=X("buffers", "buffers", axes.level_axis),
             figures=[
                 Figures(
                     "time_ms",
                     "time (ms)",
-                    zero_scale,
+                    axes.zero_scale,
                     reference="sequential_ms",
                     tooltip=["speedup"],
                     interval=TIME,
@@ -224,7 +193,7 @@ CHARTS = (
             derived={
                 "time_ms": lambda row: row.counters["sequential_ms"] / row.counters["speedup"]
             },
-            series=by_axes("buffers", defaults={"tie": "events"}),
+            series=naming.by_axes("buffers", defaults={"tie": "events"}),
         ),
     ),
     ChartKind(
@@ -234,12 +203,12 @@ CHARTS = (
         needs="Copy/Fragmented rows",
         shape=Curves(
             rows=[Rows("Copy/Fragmented", ("one_transfer_ms", "fragmented_slowdown"))],
-            x=X("fragments", "fragments", count_axis),
+            x=X("fragments", "fragments", axes.count_axis),
             figures=[
                 Figures(
                     "time_ms",
                     "time (ms)",
-                    log_scale,
+                    axes.log_scale,
                     reference="one_transfer_ms",
                     tooltip=["fragmented_slowdown"],
                     interval=TIME,
@@ -251,7 +220,7 @@ CHARTS = (
                     row.counters["one_transfer_ms"] * row.counters["fragmented_slowdown"]
                 )
             },
-            series=by_axes("fragments"),
+            series=naming.by_axes("fragments"),
         ),
     ),
     ChartKind(
@@ -259,7 +228,7 @@ CHARTS = (
         title="Latency under a load, with and without priority",
         reading="gain is the second bar / the third: how much faster the work ends that matters.",
         needs="Priority rows",
-        shape=Drawn(select_priorities, draw_priorities),
+        shape=priority,
     ),
     ChartKind(
         name="supply",
@@ -274,21 +243,24 @@ CHARTS = (
                     known=["device_idle_share"],
                 )
             ],
-            x=X("workers", "workers", linear_axis, least=0),
+            x=X("workers", "workers", axes.linear_axis, least=0),
             figures=[
                 Figures(
                     "batches_per_s",
                     "batches per second",
-                    zero_scale,
+                    axes.zero_scale,
                     reference="predicted_batches_per_s",
                     tooltip=["prediction_error_pct"],
                     alone=280,
                 ),
                 Figures(
-                    "device_idle_share", "device idle (share of the time)", share_scale, alone=150
+                    "device_idle_share",
+                    "device idle (share of the time)",
+                    axes.share_scale,
+                    alone=150,
                 ),
             ],
-            series=by_axes("workers"),
+            series=naming.by_axes("workers"),
         ),
     ),
     ChartKind(
@@ -297,7 +269,7 @@ CHARTS = (
         reading="The axes are logarithmic. A round trip ends when the host knows that the kernel is"
         " done.",
         needs="Launch rows",
-        shape=Drawn(select_launches, draw_launches),
+        shape=launch,
     ),
     ChartKind(
         name="copy_share",
@@ -316,7 +288,7 @@ CHARTS = (
         title="Training a network",
         reading="Lines are fitted by least squares: their slope is what one more costs.",
         needs="Mlp rows at three steps or three layers",
-        shape=Drawn(select_mlp, draw_mlp),
+        shape=mlp,
     ),
     ChartKind(
         name="bubbles",
@@ -325,17 +297,17 @@ CHARTS = (
         needs="Pp rows",
         shape=Curves(
             rows=[Rows("Pp/*", known=["bubble_share", "formula_bubble_share"])],
-            x=X("microbatches", "micro-batches", count_axis),
+            x=X("microbatches", "micro-batches", axes.count_axis),
             figures=[
                 Figures(
                     "bubble_share",
                     "bubbles (share of T)",
-                    difference_scale,
+                    axes.difference_scale,
                     reference="formula_bubble_share",
                 )
             ],
-            panel=by_workload,
-            series=by_family_and_axes("microbatches"),
+            panel=naming.by_workload,
+            series=naming.by_family_and_axes("microbatches"),
             columns=0,
             panel_by_panel=True,
         ),
@@ -347,7 +319,7 @@ CHARTS = (
         " chunks and the speedup over the plain form, which is dashed. Dotted is the bound. The"
         " axes are logarithmic.",
         needs="Tp rows",
-        shape=Drawn(select_tokens, draw_tokens),
+        shape=tokens,
     ),
     ChartKind(
         name="buckets",
@@ -357,12 +329,12 @@ CHARTS = (
         needs="Ddp/Buckets rows",
         shape=Curves(
             rows=[Rows("Ddp/Buckets", known=["exposed_comm_ms", "bound_ms"])],
-            x=X("bucket_bytes", "bucket size", size_axis),
+            x=X("bucket_bytes", "bucket size", axes.size_axis),
             figures=[
                 Figures(
                     "exposed_comm_ms",
                     "exposed communication (ms)",
-                    difference_scale,
+                    axes.difference_scale,
                     reference="predicted_ms",
                     tooltip=["step_overhead_pct"],
                     holds_intervals=True,
@@ -374,7 +346,7 @@ CHARTS = (
                     row.counters["bound_ms"] - (row.time_ms - row.counters["exposed_comm_ms"])
                 )
             },
-            series=by_transport("bucket_bytes", unnamed="in buckets"),
+            series=naming.by_transport("bucket_bytes", unnamed="in buckets"),
         ),
     ),
     ChartKind(
@@ -383,16 +355,16 @@ CHARTS = (
         reading="100 % is the step's computation alone. The tick is where the plain form ends, in"
         " which nothing overlaps.",
         needs="rows of training steps",
-        shape=Drawn(select_steps, draw_steps),
+        shape=steps,
         wide=True,
     ),
     ChartKind(
         name="link",
         title="Link bandwidth against SMs",
-        reading=f"The ring marks the knee: the fewest SMs that reach {KNEE_SHARE:.0%} of the"
+        reading=f"The ring marks the knee: the fewest SMs that reach {link.KNEE_SHARE:.0%} of the"
         " plateau, the highest point. Dashed is what takes no SMs.",
         needs="Lab/Link rows that take SMs",
-        shape=Drawn(select_links, draw_links),
+        shape=link,
     ),
     ChartKind(
         name="partition",
@@ -400,7 +372,7 @@ CHARTS = (
         reading="In a cell stand T, and below it the slowdowns of the computation | of the"
         " communication. The frame marks the best T of a panel.",
         needs="Lab/Partition rows",
-        shape=Drawn(select_partitions, draw_partitions),
+        shape=partition,
         wide=True,
     ),
     ChartKind(
@@ -409,7 +381,7 @@ CHARTS = (
         reading="Upper half of a cell: slowdown of the computation. Lower half: of the"
         " communication.",
         needs="Lab/Matrix rows",
-        shape=Drawn(select_matrix, draw_matrix),
+        shape=matrix,
         wide=True,
     ),
     ChartKind(
@@ -417,9 +389,9 @@ CHARTS = (
         title="Where a slowdown comes from",
         reading="The tick is the measured slowdown - 1. Where the stand-ins take more than the"
         " communication does, the bar passes it, and a negative rest stands left of zero. Up to a"
-        f" slowdown of {LEAST_SLOWDOWN:g} there is nothing to explain.",
+        f" slowdown of {attribution.LEAST_SLOWDOWN:g} there is nothing to explain.",
         needs="Lab/Attribution rows",
-        shape=Drawn(select_attributions, draw_attributions),
+        shape=attribution,
         wide=True,
     ),
 )

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, interval_bars, panel_size, panel_title, parted, split
+from overlapbench.charts.panels import Record, interval_bars, lay_out, parted, split
 from overlapbench.charts.plot import plot, tooltip
-from overlapbench.charts.sweep import TIMES, grid_axis, sweep_records
+from overlapbench.charts.sweep import TIMES, grid_axis, select_sweeps, sweep_records
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
 
@@ -17,21 +17,15 @@ _STYLES = {
     "M: communication alone": theme.COMMUNICATION,
     "T: both together": theme.VERMILION,
 }
+select = select_sweeps
 
 
-def draw_times(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw C, M and T against grid, one panel a series, all at one scale."""
     curves = split(_one_time_each(sweep_records(rows)), "series")
     columns = min(2, len(curves))
     every_grid = grid_axis([record for curve in curves.values() for record in curve], columns)
-    panels = (
-        _panel(records, every_grid).properties(
-            title=panel_title(series, columns), **panel_size(columns, 240)
-        )
-        for series, records in curves.items()
-    )
-    chart: alt.ConcatChart = alt.concat(*panels, columns=columns).resolve_scale(y="shared")
-    return chart
+    return lay_out(curves, lambda part: _panel(part, every_grid), columns, 240, y="shared")
 
 
 def _one_time_each(records: Sequence[Record]) -> list[Record]:

@@ -18,7 +18,7 @@ from overlapbench.series import SEPARATOR
 from overlapbench.theme import Drawing
 
 
-def select_tokens(rows: Sequence[Row]) -> list[Row]:
+def select(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of layers that have tokens, chunks and all figures, and their peers."""
     panels = {_panel_of(row) for row in rows if _is_layer(row)}
     return [
@@ -28,7 +28,7 @@ def select_tokens(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def draw_tokens(rows: Sequence[Row]) -> Drawing:
+def draw(rows: Sequence[Row]) -> Drawing:
     """Draw times against tokens, log-log, a panel for each operation and model."""
     layers = [row for row in rows if _is_layer(row)]
     peers = [row for row in rows if _peer(row)]

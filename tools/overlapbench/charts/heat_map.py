@@ -1,0 +1,67 @@
+"""Heat maps: what their cells, their axes and their texts have in common.
+
+A cell's colour is a loss: white where there is none. A cell whose figures are not trusted is grey.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from overlapbench import theme
+from overlapbench.charts.panels import Record, parted
+from overlapbench.result import Row
+
+_LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
+_FULL_COLOUR = (1.5, 3.0)  # a loss: the colour is full at the highest one, within these
+_UNKNOWN = "?"
+
+
+def two_digits(row: Row, counter: str) -> str:
+    """Write a ratio for a cell."""
+    return f"{row.counters[counter]:.2f}" if counter in row.counters else _UNKNOWN
+
+
+def label_width(labels: Sequence[str]) -> float:
+    """Return how wide the longest label of an axis is."""
+    return _LETTER_WIDTH * max(map(len, labels))
+
+
+def filled(base: alt.Chart, fill: alt.Color) -> list[alt.Chart]:
+    """Fill the cells."""
+    good, bad = parted(base)
+    return [good.mark_rect().encode(color=fill), bad.mark_rect(**theme.UNTRUSTED_CELL)]
+
+
+def across(field: str, values: Sequence[str], title: str | None, angle: int, **scale: Any) -> alt.X:
+    """Place cells side by side, and their labels above them."""
+    axis = alt.Axis(orient="top", labelAngle=angle, **theme.CELL_AXIS)
+    bands = alt.Scale(domain=list(values), **scale)
+    return alt.X(f"{field}:N", title=title, scale=bands, axis=axis)
+
+
+def down(
+    field: str, values: Sequence[str], title: str | None, *, labelled: bool = True, **scale: Any
+) -> alt.Y:
+    """Place cells one below the other."""
+    axis = alt.Axis(labels=labelled, **theme.CELL_AXIS)
+    bands = alt.Scale(domain=list(values), **scale)
+    return alt.Y(f"{field}:N", title=title, scale=bands, axis=axis)
+
+
+def highest_loss(records: Sequence[Record], field: str) -> float:
+    """Return the loss at which the colour is full."""
+    least, most = _FULL_COLOUR
+    losses = (record[field] or 0.0 for record in records if record["trusted"])
+    return min(most, max([least, *losses]))
+
+
+def colour(field: str, title: str, domain: Sequence[float], **scale: Any) -> alt.Color:
+    """Colour a loss: white at 1, orange above it, and blue below it where the domain has that."""
+    colours = [theme.SKY, "#FFFFFF", theme.VERMILION][-len(domain) :]
+    return alt.Color(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(domain=list(domain), range=colours, interpolate="lab", **scale),
+        legend=alt.Legend(orient="bottom", direction="horizontal", gradientLength=260),
+    )
