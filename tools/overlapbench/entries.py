@@ -3,8 +3,8 @@
 Of a file of this suite every counter must make sense, of any other file of Google Benchmark the
 time is read and nothing else. Blocks of rows that are plainly good are read at once (columns.py);
 where one is not, its entries are read one by one, to tell a failed row from a good one and to
-refuse what makes no sense by field and line. So of the two readers here the second one decides, and
-the first one only takes what the second would take.
+refuse what makes no sense by field and line. That is the reader of all tools, `read_run`
+(result.py): it decides, and blocks only take what it would take.
 """
 
 import math
@@ -22,13 +22,9 @@ from overlapbench.result import (
     TO_MS,
     Contract,
     State,
-    read_counters,
-    read_failure,
-    read_intervals,
     read_name,
-    read_state,
-    read_time_ms,
-    require,
+    read_repetition,
+    read_run,
 )
 from overlapbench.source import LARGEST, SMALLEST, Document, Fields
 
@@ -152,32 +148,18 @@ class _Reader:
     def _read_entry(self, place: int, entries: Entries) -> None:
         fields = self.document.fields(place)
         entries.names[place], required = self.names.resolve(fields, self.contract)
-        run_type = fields.text("run_type", "iteration")
-        if run_type == "aggregate":
+        entries.numbers[place] = read_repetition(fields, optional=True)
+        if entries.numbers[place] is None:
             return
-        if run_type != "iteration":
-            raise fields.error("run_type", f"{run_type!r} is neither iteration nor aggregate")
-        numbered = "repetition_index" in fields.values
-        entries.numbers[place] = fields.number("repetition_index") if numbered else 0.0
         entries.units[place] = fields.text("time_unit", "ns")
-        entries.problems[place] = read_failure(fields, self.contract)
-        if not entries.problems[place]:
-            counters = self._read_counters(fields, required)
-            if self.contract.ours:
-                state, reason = read_state(fields, counters, self.contract)
-                entries.problems[place] = "" if state.comparable else state.line(reason)
+        run = read_run(fields, self.contract, required, all_intervals=False)
+        entries.problems[place] = "" if run.state.comparable else run.state.line(run.reason)
+        if run.state is not State.ERROR:
+            bounds = dict(zip(TIME_BOUNDS, run.intervals.get(TIME, ()), strict=False))
+            counters = {TIME: run.time_ms, **run.counters, **bounds}
             derived = {metric: derive(counters) for metric, derive in _DERIVED.items()}
             figures = {**counters, **derived}
             entries.values[place] = [figures.get(metric, math.nan) for metric in entries.columns]
-
-    def _read_counters(self, fields: Fields, required: frozenset[str]) -> Mapping[str, float]:
-        """Check every counter that the row has and must have."""
-        table = self.contract.table
-        counters = read_counters(fields, self.contract.keys_of(fields.values.keys()), table)
-        require(fields, required, counters)
-        interval = read_intervals(fields, (), table).get(TIME) if self.contract.ours else None
-        bounds = dict(zip(TIME_BOUNDS, interval, strict=True)) if interval else {}
-        return {TIME: read_time_ms(fields, table)} | counters | bounds
 
 
 def _plainly_good(block: Block) -> bool:

@@ -133,6 +133,17 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Run:
+    """One entry that is no aggregate: a repetition, each of its figures checked."""
+
+    state: State
+    reason: str
+    counters: Mapping[str, float] = field(default_factory=dict)  # none where it failed
+    time_ms: float = math.nan
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Result:
     """One result file."""
 
@@ -301,21 +312,25 @@ def _read_rows(document: Document, label: str, contract: Contract) -> tuple[Row,
         fields = document.fields(index)
         name = read_name(fields)
         repetitions = runs.setdefault(name, [])
-        run_type = fields.text("run_type")
-        if run_type == "aggregate":
+        repetition = read_repetition(fields)
+        if repetition is None:
             continue
-        if run_type != "iteration":
-            raise fields.error("run_type", f"{run_type!r} is neither iteration nor aggregate")
-        first = seen.setdefault((name, fields.number("repetition_index")), fields.path)
+        first = seen.setdefault((name, repetition), fields.path)
         if first != fields.path:
             raise fields.error("run_name", f"{name} stands at {first} already")
-        repetitions.append(_read_run(fields, label, name, contract))
+        run = read_run(fields, contract, contract.required(name.family), all_intervals=True)
+        repetitions.append(_row(label, name, run, contract.table.axes_of_first(name)))
     return tuple(
         sum_up(repetitions, "repetitions")
         if repetitions
         else Row(label, name, {}, State.ERROR, reason=_AGGREGATES)
         for name, repetitions in runs.items()
     )
+
+
+def _row(label: str, name: BenchmarkName, run: Run, axes: frozenset[str]) -> Row:
+    counters = {key: value for key, value in run.counters.items() if key != VALID}
+    return Row(label, name, counters, run.state, run.time_ms, run.reason, axes, run.intervals)
 
 
 def read_name(fields: Fields) -> BenchmarkName:
@@ -400,19 +415,36 @@ def state_of_label(valid: bool, label: str) -> tuple[State, str]:
     return State.OK, label
 
 
-def _read_run(fields: Fields, label: str, name: BenchmarkName, contract: Contract) -> Row:
-    """Read one repetition; a failed one has no counters worth reading."""
-    axes = contract.table.axes_of_first(name)
+def read_repetition(fields: Fields, *, optional: bool = False) -> float | None:
+    """Return which repetition an entry is, the first where it need not say; None: an aggregate."""
+    run_type = fields.text("run_type", "iteration" if optional else None)
+    if run_type == "aggregate":
+        return None
+    if run_type != "iteration":
+        raise fields.error("run_type", f"{run_type!r} is neither iteration nor aggregate")
+    if optional and "repetition_index" not in fields.values:
+        return 0.0
+    return fields.number("repetition_index")
+
+
+def read_run(
+    fields: Fields, contract: Contract, required: frozenset[str], *, all_intervals: bool
+) -> Run:
+    """Read an entry that is no aggregate; of one that failed, no counter is worth reading.
+
+    Without `all_intervals` only that of the time is read, which is faster.
+    """
     if failure := read_failure(fields, contract):
-        return Row(label, name, {}, State.ERROR, reason=failure, first_axes=axes)
+        return Run(State.ERROR, failure)
     keys = sorted(contract.keys_of(fields.values))
     counters = read_counters(fields, keys, contract.table)
-    require(fields, contract.required(name.family), counters)
+    require(fields, required, counters)
     time_ms = read_time_ms(fields, contract.table)
-    intervals = read_intervals(fields, keys, contract.table)
+    if not contract.ours:
+        return Run(State.OK, "", counters, time_ms)
+    intervals = read_intervals(fields, keys if all_intervals else (), contract.table)
     state, reason = read_state(fields, counters, contract)
-    counters.pop(VALID, None)
-    return Row(label, name, counters, state, time_ms, reason, axes, intervals)
+    return Run(state, reason, counters, time_ms, intervals)
 
 
 def require(fields: Fields, required: frozenset[str], counters: Collection[str]) -> None:
