@@ -5,11 +5,12 @@
 #
 #   tools/release.sh name 0.2.0   write the version in both places, with today's date
 #   tools/release.sh build        from HEAD: the source archive, the wheel without the program, and
-#                                 their checksums, in build/dist/
+#                                 their checksums, in build/dist/; and where docker or podman runs,
+#                                 the image overlapbench:0.2.0
 #
 # Between the two, run ./check, commit, and tag the commit v0.2.0. The archive has the revision in a
-# file, because it has no history. The wheel is built from the archive, so it has nothing that the
-# archive lacks. Nothing is uploaded.
+# file, because it has no history. Wheel and image are built from the archive, so they have nothing
+# that it lacks. Nothing is uploaded.
 set -euo pipefail
 # shellcheck source=tools/setup.sh
 source "$(dirname "$(realpath -- "${BASH_SOURCE[0]}")")/setup.sh"
@@ -32,9 +33,28 @@ name() {
   say "named $1; run ./check, commit, tag it v$1, then run tools/release.sh build"
 }
 
+# The first engine for containers that answers; none is no error.
+engine() {
+  local engine
+  for engine in docker podman; do
+    ! timeout 20 "$engine" info &>/dev/null || { echo "$engine" && return; }
+  done
+}
+
+# build_image VERSION REVISION SOURCE
+build_image() {
+  local engine
+  engine=$(engine)
+  [[ $engine ]] || { say "left out the image: neither docker nor podman runs here" && return; }
+  "$engine" build --tag "overlapbench:$1" --build-arg "OVERLAPBENCH_REVISION=$2" "$3" >&2 ||
+    fail 1 "$engine could not build the image, see above; archive and wheel are in build/dist/"
+  say "$engine has the image overlapbench:$1"
+}
+
 build_files() {
-  local version name source
+  local version name source revision
   version=$(version)
+  revision=$(git -C "$root" describe --always --abbrev=12)
   name=overlapbench-$version
   [[ ! $(git -C "$root" status --porcelain) ]] || fail 1 "uncommitted changes: a release is made of HEAD"
   has_section "$version" ||
@@ -42,7 +62,7 @@ build_files() {
   [[ -x $venv/bin/python ]] || fail 1 "$venv is missing; first run ./bench --build-only"
   rm -rf "$dist" && mkdir -p "$dist"
   git -C "$root" archive --prefix="$name/" --output="$dist/$name.tar.gz" \
-    --add-virtual-file="$name/REVISION:$(git -C "$root" describe --always --abbrev=12)" HEAD
+    --add-virtual-file="$name/REVISION:$revision" HEAD
   source=$(mktemp -d)
   # shellcheck disable=SC2064  # the folder of now
   trap "rm -rf '$source'" EXIT
@@ -50,6 +70,7 @@ build_files() {
   "$venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps \
     --wheel-dir "$dist" "$source/$name"
   (cd "$dist" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
+  build_image "$version" "$revision" "$source/$name"
 }
 
 case $#:${1:-} in

@@ -3,6 +3,7 @@
 A repository with only what the script reads is released; its Python is a fake that makes a wheel.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -31,9 +32,24 @@ grep '^project' "$word/CMakeLists.txt" >"$wheels/fake.whl"
 """
 
 
-def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+# Answers as its variable says, and notes what it is to build, with the version of that.
+ENGINE = """#!/bin/sh
+case $(basename "$0")$1 in $ENGINES) ;; *) echo "no engine" && exit 1 ;; esac
+[ "$1" = build ] || exit 0
+for word; do :; done
+echo "$(basename "$0")" "$@" "$(grep ^project "$word/CMakeLists.txt")" >"$NOTES"
+"""
+
+
+def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+        [*map(str, command)],
+        cwd=cwd,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -64,8 +80,19 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def release(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run(repository / "tools/release.sh", *arguments, cwd=repository)
+def release(
+    repository: Path, *arguments: str, engines: str = "none"
+) -> subprocess.CompletedProcess[str]:
+    """Run the script where docker and podman answer what `engines`, a pattern, names."""
+    programs = repository / "build/programs"
+    programs.mkdir(parents=True, exist_ok=True)
+    for name in ("docker", "podman"):
+        (programs / name).write_text(ENGINE.replace("$ENGINES", engines))
+        (programs / name).chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    notes = str(repository / "build/notes")
+    script = repository / "tools/release.sh"
+    return run(script, *arguments, cwd=repository, PATH=path, NOTES=notes)
 
 
 def version(lists: str) -> str:
@@ -124,12 +151,48 @@ def test_the_archive_has_the_revision_and_the_wheel_is_made_from_it(
     assert f'kGitRevision = "{revision}"' in header.read_text()
 
 
+@pytest.mark.parametrize("engine", ["docker", "podman"])
+def test_the_image_is_built_from_the_archive_where_an_engine_runs(
+    repository: Path, engine: str
+) -> None:
+    release(repository, "name", "0.3.0")
+    commit(repository)
+    done = release(repository, "build", engines=f"{engine}*")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith(f"release.sh: {engine} has the image overlapbench:0.3.0\n")
+    revision = run("git", "describe", "--always", "--abbrev=12", cwd=repository).stdout.strip()
+    words = (repository / "build/notes").read_text().split()
+    expected = [engine, "build", "--tag", "overlapbench:0.3.0", "--build-arg"]
+    assert words[:6] == [*expected, f"OVERLAPBENCH_REVISION={revision}"]
+    assert words[6].endswith("/overlapbench-0.3.0")
+    assert words[7:10] == ["project(overlapbench", "VERSION", "0.3.0"]
+    assert not Path(words[6]).exists()
+
+
+def test_without_an_engine_the_image_is_left_out(repository: Path) -> None:
+    release(repository, "name", "0.1.0")
+    commit(repository)
+    done = release(repository, "build")
+    assert done.returncode == 0
+    assert done.stderr == "release.sh: left out the image: neither docker nor podman runs here\n"
+    assert (repository / "build/dist/SHA256SUMS").exists()
+
+
+def test_an_image_that_cannot_be_built_is_told(repository: Path) -> None:
+    release(repository, "name", "0.1.0")
+    commit(repository)
+    done = release(repository, "build", engines="podmaninfo")
+    assert done.returncode == 1
+    told = "podman could not build the image, see above; archive and wheel are in build/dist/"
+    assert done.stderr == f"no engine\nrelease.sh: {told}\n"
+
+
 def test_uncommitted_changes_are_not_released(repository: Path) -> None:
     release(repository, "name", "0.1.0")
     done = release(repository, "build")
     assert done.returncode == 1
     assert done.stderr == "release.sh: uncommitted changes: a release is made of HEAD\n"
-    assert not (repository / "build").exists()
+    assert not (repository / "build/dist").exists()
 
 
 def test_a_version_that_the_changelog_lacks_is_not_released(repository: Path) -> None:
