@@ -155,7 +155,8 @@ void RequireSomething(const Plan& plan, const Selection& selection, const std::s
   if (const std::string escaped = WithPlusEscaped(filter); escaped != filter) {
     const Selection meant = Select(plan, escaped);
     if (!meant.benchmarks.empty() || !meant.unavailable.empty())
-      why = fmt::format("its + repeats what is before it; write --benchmark_filter='{}'", escaped);
+      why = fmt::format("its + is an operator; for a literal +, write --benchmark_filter='{}'",
+                        escaped);
   }
   if (filter == ".") throw UsageError(fmt::format("no benchmark can run here; {}", why));
   throw UsageError(fmt::format("no benchmark matches --benchmark_filter={}; {}", filter, why));

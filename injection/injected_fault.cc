@@ -92,7 +92,7 @@ void SetField(Fault& fault, const std::string& text, const std::string& assignme
   const std::string value = equals == std::string::npos ? "" : assignment.substr(equals + 1);
   if (field == nullptr || value.empty() || value.size() > 12 ||
       value.find_first_not_of("0123456789") != std::string::npos) {
-    Refuse(text, "'" + assignment + "' is none of rank=, visit=, ms= and bytes= with a number");
+    Refuse(text, "'" + assignment + "' is not one of rank=, visit=, ms= and bytes= with a number");
   }
   *field = std::stol(value);
 }

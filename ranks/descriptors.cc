@@ -93,7 +93,8 @@ class Socket {
     }
     Descriptor received(message.descriptor());
     const bool known = message.rank() >= 0 && message.rank() < static_cast<int>(descriptors.size());
-    if (received.empty() || !known) throw Error("a stranger's message came to a rank's socket");
+    if (received.empty() || !known)
+      throw Error("a rank's socket received a message that is not from a rank");
     descriptors[message.rank()] = std::move(received);
   }
 

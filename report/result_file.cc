@@ -52,7 +52,7 @@ int OpenLocked(const std::string& path, const std::string& shown) {
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       close(descriptor);
       throw UsageError("cannot write " + shown +
-                       ": it is being written already, by another run or another flag of this one; "
+                       ": it is already being written, by another run or another flag of this one; "
                        "name another file");
     }
     if (!IsGone(descriptor, path)) {

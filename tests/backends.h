@@ -15,7 +15,7 @@
 
 namespace overlapbench {
 
-// Longer than anything here takes, shorter than a test's own time-out.
+// Longer than anything here takes, shorter than a test's own timeout.
 inline constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(20);
 
 class OnEachBackend : public testing::TestWithParam<Backend> {

@@ -1,4 +1,4 @@
-// The watched gate opens on every way out, and after its time-out, and says so.
+// The watched gate opens on every way out, and after its timeout, and says so.
 #include "fixtures/gate_watch.h"
 
 #include <stdexcept>
@@ -63,7 +63,7 @@ TEST_P(GateWatchTest, OpensAfterItsTimeoutAndReportsIt) {
   ExpectFree();
   try {
     hold.Open();
-    FAIL() << "the time-out was not reported";
+    FAIL() << "the timeout was not reported";
   } catch (const FatalError& error) {
     EXPECT_NE(std::string(error.what()).find("150 ms"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("--gate=off"), std::string::npos) << error.what();

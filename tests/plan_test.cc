@@ -333,7 +333,7 @@ TEST_F(SelectTest, RefusesAFilterThatSelectsNothing) {
 
 TEST_F(SelectTest, SaysThatALiteralPlusMustBeEscaped) {
   const std::string says = "no benchmark matches --benchmark_filter=";
-  const std::string how = "; its + repeats what is before it; write --benchmark_filter=";
+  const std::string how = "; its + is an operator; for a literal +, write --benchmark_filter=";
   plan_.Add(PairOf("Talk", "Work"));
   plan_.Add(PairOf("Lost", "Work"));
   EXPECT_EQ(RefusalOf("Talk+Work"), says + "Talk+Work" + how + R"('Talk\+Work')");

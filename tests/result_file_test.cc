@@ -185,7 +185,7 @@ TEST_F(ResultFileTest, IsRefusedWhileInUse) {
     FAIL() << "the file was taken";
   } catch (const UsageError& error) {
     EXPECT_EQ(error.what(), "cannot write " + path_.string() +
-                                ": it is being written already, by another run or another flag of "
+                                ": it is already being written, by another run or another flag of "
                                 "this one; name another file");
   }
   EXPECT_EQ(Read(partial_), "{[1]}\n");

@@ -145,9 +145,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     if options.trials < 1:
-        parser.error("--trials takes a number from 1 on")
+        parser.error("--trials takes a number of at least 1")
     if options.seed < 0:
-        parser.error("--seed takes a number from 0 on")
+        parser.error("--seed takes a number of at least 0")
     outcomes = []
     for machine in MACHINES:
         for launches in LAUNCHES:

@@ -43,7 +43,7 @@ def test_a_bar_tells_its_figures(tab: Tab, pages: dict[str, Path], name: str) ->
     expect(tooltip).to_be_visible()
     for text in ("0F0", "COMP", "duration (ms)", "compute", "longest path"):
         expect(tooltip).to_contain_text(text)
-    expect(tooltip.locator("tr", has_text="bytes")).to_be_hidden()  # it is none of a delay
+    expect(tooltip.locator("tr", has_text="bytes")).to_be_hidden()  # a delay has none
 
 
 @pytest.mark.parametrize("name", ["page", "report"])

@@ -418,11 +418,11 @@ tell(
         "ValueError: axis cache: 'hot' is not one of cold, warm",
         "ValueError: Compute/mine/cache:cold/cadence:streaming: cadence:streaming needs a warm"
         " cache (--axis cache=warm)",
-        "ValueError: 'N' is no label: small letters, digits and _, as in n=4096",
+        "ValueError: 'N' is not a label: use lowercase letters, digits and _, as in n=4096",
         "ValueError: n is '1/2', must have no space and none of / , = :",
         "TypeError: 'nap' cannot be called",
         "ValueError: mine: it has no steps",
-        "ValueError: step 'a' comes after 'b', no earlier step",
+        "ValueError: step 'a' comes after 'b', which is not an earlier step",
         "MeasureError: configure() comes before the first measurement",
         "Compute/mine/gate:off/cache:cold",
     ]

@@ -103,8 +103,8 @@ REFUSALS = {
     ),
     "name whose plus is not escaped": (
         ["--benchmark_filter=Overlap/AllToAll+Gemm"],
-        "no benchmark matches --benchmark_filter=Overlap/AllToAll+Gemm; its + repeats what is "
-        "before it; write --benchmark_filter='Overlap/AllToAll\\+Gemm'\n",
+        "no benchmark matches --benchmark_filter=Overlap/AllToAll+Gemm; its + is an "
+        "operator; for a literal +, write --benchmark_filter='Overlap/AllToAll\\+Gemm'\n",
     ),
     "filter that is no expression": (
         ["--benchmark_filter=Overlap("],

@@ -18,7 +18,7 @@ FLAGS = (
     *("--backend=host", "--benchmark_filter=Comm/", "--budget_ms=100", "--timeout_s=120"),
     *("--axis", "bytes=64K,128K,256K,512K"),
 )
-# Far below the time-out: nobody waits for anybody. Other tests may run beside these.
+# Far below the timeout: nobody waits for anybody. Other tests may run beside these.
 LIMIT_S = 40.0
 
 

@@ -51,7 +51,7 @@ def test_with_the_same_file_the_second_is_refused(launcher: "Launcher") -> None:
         ended = first.end(LIMIT_S)
     assert refused.status == 2
     assert refused.ours == [
-        "overlapbench: cannot write same: it is being written already, by another run or another "
+        "overlapbench: cannot write same: it is already being written, by another run or another "
         "flag of this one; name another file"
     ]
     assert ended.status == 0, ended.stderr

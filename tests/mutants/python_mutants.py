@@ -133,7 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of mutants, as a shell's pattern")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only mutants that match this shell glob"
+    )
     parser.add_argument("--sample", type=int, default=40, metavar="N", help="of each module")
     given = parser.parse_args(arguments)
     try:

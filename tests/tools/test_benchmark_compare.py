@@ -333,7 +333,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: Capture) -> None:
         ([good, good, "--output", "diff.pdf"], "--output diff.pdf: the name must end in one of"),
         ([good, good, "--output", f"{tmp_path}/no/x.md"], "cannot be written: No such file"),
         (["--base", good, good, "--new", good], "given twice as base"),
-        (["-", "-"], "benchmark_compare: -: standard input can be read once only"),
+        (["-", "-"], "benchmark_compare: -: standard input can be read only once"),
         ([good, good, "--explain", "Softmax"], "no benchmark has 'Softmax' in the name"),
         ([good, good, "--floors", f"{tmp_path}/no.toml"], "cannot be read: No such file"),
     ):

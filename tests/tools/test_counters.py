@@ -274,7 +274,7 @@ def test_a_floor_for_an_unknown_metric_is_refused_after_one_launch() -> None:
         return launch_of(samples.document([samples.row(NAME)]), f"{side}-{number}.json")
 
     floors = Floors((SetFloor("*", "weft", 0.1),), places={"weft": "f.toml: floor[0].metric"})
-    with pytest.raises(ResultError, match=r"^f.toml: floor\[0\].metric: 'weft' is none of the"):
+    with pytest.raises(ResultError, match=r"^f.toml: floor\[0\].metric: 'weft' is not one of the"):
         Session(measure, 3, floors, say=lambda line: None).run()
     assert len(made) == 1
 
@@ -351,9 +351,12 @@ def test_a_unit_appears_once(name: str, label: str) -> None:
         (lambda d: d["counters"][-1].pop("unit"), "counters[{last}].unit: missing"),
         (
             lambda d: d["counters"][-1].update(better="up"),
-            'counters[{last}].better: "up" is none of lower, higher, neither',
+            'counters[{last}].better: "up" is not one of lower, higher, neither',
         ),
-        (lambda d: d["counters"][-1].update(range="any"), 'counters[{last}].range: "any" is none'),
+        (
+            lambda d: d["counters"][-1].update(range="any"),
+            'counters[{last}].range: "any" is not one',
+        ),
         (
             lambda d: d["counters"][-1].update(judged=1),
             "counters[{last}].judged: 1 is neither true nor false",
@@ -382,7 +385,10 @@ def test_a_unit_appears_once(name: str, label: str) -> None:
             "benchmarks[0].weft_rate: -1 is not above 0",
         ),
         (lambda d: d["benchmarks"][0].pop("state"), "benchmarks[0].state: missing"),
-        (lambda d: d["benchmarks"][0].update(state="odd"), 'benchmarks[0].state: "odd" is none of'),
+        (
+            lambda d: d["benchmarks"][0].update(state="odd"),
+            'benchmarks[0].state: "odd" is not one of',
+        ),
         (
             lambda d: d["benchmarks"][0].update(state="invalid"),
             'benchmarks[0].state: "invalid" contradicts valid: 1',
@@ -573,7 +579,7 @@ def test_a_metric_that_no_run_has_is_refused(
     capsys.readouterr()
     assert history.main(["changes", "--metric", "weft_rate"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("history: --metric weft_rate: is none of time, ")
+    assert err.startswith("history: --metric weft_rate: is not one of time, ")
     assert len(err.splitlines()) == 1
 
 

@@ -35,5 +35,5 @@ def test_no_other_line_leaves_less(slope: float, intercept: float, ys: list[floa
 
 @pytest.mark.parametrize("points", [[], [(1.0, 2.0)], [(1.0, 2.0), (1.0, 3.0)]])
 def test_one_x_makes_no_line(points: list[tuple[float, float]]) -> None:
-    with pytest.raises(ValueError, match="two values of x"):
+    with pytest.raises(ValueError, match="two different x values"):
         fit_line(points)

@@ -63,7 +63,10 @@ def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) 
         ("flor = 1", "f.toml: unknown key 'flor': known are floor, spread"),
         ("[floor]\npercent = 1", "f.toml: floor: write [[floor]] for each"),
         ("[[floor]]\npercent = 1", "f.toml: floor[0].pattern: missing, or not text"),
-        ('[[floor]]\npattern = "*"', "f.toml: floor[0].percent: None is not a number from 0 on"),
+        (
+            '[[floor]]\npattern = "*"',
+            "f.toml: floor[0].percent: None is not a number of at least 0",
+        ),
         ('[[floor]]\npattern = "*"\npercent = -1', "f.toml: floor[0].percent: -1 is not a number"),
         ('[[floor]]\npattern = "*"\npercent = nan', "f.toml: floor[0].percent: nan is not a"),
         ('[[floor]]\npattern = "*"\npercent = 1' + 400 * "0", "f.toml: floor[0].percent: 1000"),
@@ -74,7 +77,7 @@ def test_calibrated_spreads_are_read_back(spreads: dict[str, dict[str, float]]) 
         ('[[floor]]\npattern = "*"\nmetric = 1', "f.toml: floor[0].metric: 1 is not the name of"),
         ("spread = 1", "f.toml: spread: 1 is not a table"),
         ("[spread]\nA = 1", "f.toml: spread.A: 1 is not a table"),
-        ('[spread.A]\ntime = "1"', "f.toml: spread.A.time: '1' is not a number from 0 on"),
+        ('[spread.A]\ntime = "1"', "f.toml: spread.A.time: '1' is not a number of at least 0"),
     ],
 )
 def test_malformed_floors_are_refused(text: str, complaint: str) -> None:
@@ -95,7 +98,7 @@ def test_a_metric_that_no_table_judges_is_refused(text: str, complaint: str) -> 
     with pytest.raises(ResultError) as refusal:
         floors.require_known(stored_table())
     names = ", ".join(stored_table().judged)
-    assert str(refusal.value) == f"{complaint} is none of the metrics {names}"
+    assert str(refusal.value) == f"{complaint} is not one of the metrics {names}"
 
 
 def test_an_earlier_name_of_a_metric_sets_the_floor_of_todays() -> None:

@@ -369,7 +369,7 @@ def test_a_killed_add_leaves_nothing(folder: Path) -> None:
         ),
         (
             lambda d: d["context"].update(injected_delay="x:9"),
-            "context.injected_delay: disturbed",
+            "context.injected_delay: slowed down",
         ),
         (lambda d: d["benchmarks"][0].update(real_time=-1), "benchmarks[0].real_time: -1 is not"),
         (lambda d: d["benchmarks"].clear(), "benchmarks: missing or empty"),
@@ -438,7 +438,7 @@ def test_bad_selections_are_reported_in_one_line(folder: Path, capsys: Capture) 
         (["trend", "-o", "t.svg", "--metric", "busbw_GBps"], "no benchmark that is chosen has"),
         (["trend", "-o", "no/t.svg"], "no/"),
         (["add", "no*.json"], "no*.json: no file matches"),
-        (["add", "-", "-"], "-: standard input can be read once only"),
+        (["add", "-", "-"], "-: standard input can be read only once"),
         (["add", "no.json"], "no.json: cannot be read: No such file"),
     ):
         assert refusal(capsys, *words).startswith(complaint)

@@ -15,7 +15,7 @@ def test_a_special_file_is_not_replaced(make: Callable[[Path], None], tmp_path: 
     path = tmp_path / "out"
     make(path)
     before = path.stat()
-    complaint = f"^{path}: cannot be written: there is something that is no file$"
+    complaint = f"^{path}: cannot be written: it exists and is not a regular file$"
     with pytest.raises(ResultError, match=complaint):
         require_file(path)
     with pytest.raises(ResultError, match=complaint):

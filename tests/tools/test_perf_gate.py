@@ -1,4 +1,4 @@
-"""The gate's command line, with a benchmark program made up: files, time-outs, refusals."""
+"""The gate's command line, with a benchmark program made up: files, timeouts, refusals."""
 
 import json
 import math
@@ -209,8 +209,14 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "--base", "/no/such", "--candidate", "a"], "/no/such: cannot be started: No such"),
         (["run", "--baseline", str(tmp_path), "--candidate", "a"], "no baseline: there is no"),
         (["run", "--base", "a", "--candidate", "a", "--output", "x.pdf"], "the name must end in"),
-        (["run", "--base", "a", "--candidate", "a", "--launches", "2"], "takes 3 launches"),
-        (["calibrate", "--command", "a", "--output", "x", "--launches", "2"], "3 launches at"),
+        (
+            ["run", "--base", "a", "--candidate", "a", "--launches", "2"],
+            "takes at least 3 launches",
+        ),
+        (
+            ["calibrate", "--command", "a", "--output", "x", "--launches", "2"],
+            "at least 3 launches",
+        ),
     )
     for arguments, complaint in usages:
         assert run(*arguments) == 2
@@ -263,7 +269,7 @@ def test_help_shows_the_defaults(
     for part in (
         f"--launches N launches per side (default {launches})",
         "--repetitions N repetitions per launch (default 3)",
-        "--timeout-s N seconds that a launch may take (default 3600)",
+        "--timeout-s N timeout of a launch in seconds (default 3600)",
         *own,
     ):
         assert part in text

@@ -463,7 +463,7 @@ def test_standard_input_on_both_sides_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("-", "--base", "-", "-o", tmp_path / "report.html") == 2
-    assert capsys.readouterr().err == "report: -: standard input can be read once only\n"
+    assert capsys.readouterr().err == "report: -: standard input can be read only once\n"
 
 
 def test_a_report_that_cannot_be_written_keeps_the_old_one(

@@ -66,4 +66,4 @@ def test_bad_usage_is_status_2(
     with pytest.raises(SystemExit) as end:
         simulate_compare.main([flag, value])
     assert end.value.code == 2
-    assert capsys.readouterr().err.endswith(f"{flag} takes a number from {least} on\n")
+    assert capsys.readouterr().err.endswith(f"{flag} takes a number of at least {least}\n")

@@ -322,7 +322,7 @@ def test_streams_of_nsys_are_lanes(tmp_path: Path) -> None:
 def test_a_window_without_work_is_refused(tmp_path: Path) -> None:
     events = [kernel_of(GEMM, 0, 1), traces.event("user_annotation", "idle", 5, 1)]
     path = str(traces.write(tmp_path / "a.json", kineto(events)))
-    with pytest.raises(ResultError, match=r"a.json: idle: no work of a device in it$"):
+    with pytest.raises(ResultError, match=r"a.json: idle: no device work$"):
         make_timeline(read_traces([path], Rules()), pattern="idle")
 
 

@@ -95,7 +95,7 @@ def test_an_output_that_could_not_be_written_is_refused_before_anything_else(
     assert line == f"torch_overlap: {missing}: cannot be written: No such file or directory"
     line = _refusal(capsys, "-o", tmp_path)
     assert (
-        line == f"torch_overlap: {tmp_path}: cannot be written: there is something that is no file"
+        line == f"torch_overlap: {tmp_path}: cannot be written: it exists and is not a regular file"
     )
 
 

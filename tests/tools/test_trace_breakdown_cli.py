@@ -133,7 +133,7 @@ def test_classes_are_changed_on_the_command_line_and_in_a_file(
     with pytest.raises(SystemExit) as stopped:
         run(path, "--class", "gemm=FAST")
     assert stopped.value.code == 2
-    assert "'FAST' is none of COMP, COMM, MEM, GATE," in capsys.readouterr().err.splitlines()[-1]
+    assert "'FAST' is not one of COMP, COMM, MEM, GATE," in capsys.readouterr().err.splitlines()[-1]
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -157,21 +157,24 @@ def changed(**fields: object) -> Json:
         ({"traceEvents": []}, "traceEvents: missing or empty"),
         ({"context": {}, "benchmarks": []}, "traceEvents: missing: not a trace"),
         (kineto([work(GEMM, 0, 1)]) | {"schemaVersion": 2}, "schemaVersion: 2 is not 1, known her"),
-        (kineto([event("cpu_op", "mm", 0, 1)]), "traceEvents: no work of a device in it (kernel,"),
+        (kineto([event("cpu_op", "mm", 0, 1)]), "traceEvents: no device work (kernel,"),
         ({"traceEvents": [3]}, "traceEvents[0]: 3 is not an object (line 1)"),
         (changed(dur=-1), "traceEvents[1].dur: -1: it ends before it begins (line 1)"),
         (changed(dur=None), "traceEvents[1].dur: null is not a number (line 1)"),
         (changed(dur=math.nan), "traceEvents[1].dur: NaN is not a finite number (line 1)"),
         (changed(ts="0"), 'traceEvents[1].ts: "0" is not a number (line 1)'),
         (changed(ts=True), "traceEvents[1].ts: true is not a number (line 1)"),
-        (changed(ts=1e20), "traceEvents[1].ts: 1e+20 is beyond any clock (line 1)"),
-        (changed(ts=1e300), "traceEvents[1].ts: 1e+300 is beyond any measurement (line 1)"),
+        (changed(ts=1e20), "traceEvents[1].ts: 1e+20 is out of range (line 1)"),
+        (changed(ts=1e300), "traceEvents[1].ts: 1e+300 is out of range (line 1)"),
         (changed(name=["x"]), 'traceEvents[1].name: ["x"] is not text (line 1)'),
         (
             changed(args={"class": "FAST"}),
-            'traceEvents[1].args.class: "FAST" is none of COMP, COMM',
+            'traceEvents[1].args.class: "FAST" is not one of COMP, COMM',
         ),
-        (changed(args={"class": ["COMP"]}), 'traceEvents[1].args.class: ["COMP"] is none of COMP,'),
+        (
+            changed(args={"class": ["COMP"]}),
+            'traceEvents[1].args.class: ["COMP"] is not one of COMP,',
+        ),
     ],
 )
 def test_a_file_that_is_no_good_trace_is_refused_in_one_line(
@@ -218,12 +221,12 @@ ENDLESS = (
 @pytest.mark.parametrize(
     ("statements", "complaint"),
     [
-        ([], "its tables are empty: no work of a device in it"),
+        ([], "its tables are empty: no device work"),
         (
             [f"DROP TABLE CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET")],
             "no table CUPTI_ACTIVITY_KIND_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY",
         ),
-        ([f"DROP TABLE {KERNELS}", ENDLESS], "its tables are empty: no work of a device in it"),
+        ([f"DROP TABLE {KERNELS}", ENDLESS], "its tables are empty: no device work"),
         (
             [f"ALTER TABLE {KERNELS} DROP COLUMN streamId"],
             "CUPTI_ACTIVITY_KIND_KERNEL has no column streamId",

@@ -319,7 +319,7 @@ def test_ranks_are_stated_named_or_counted(tmp_path: Path) -> None:
         (3, "devices.json"),
         (5, "stated.json"),
     ]
-    with pytest.raises(ResultError, match=r"/stated.json: rank 5 is there twice"):
+    with pytest.raises(ResultError, match=r"/stated.json: rank 5 occurs twice"):
         read_traces([paths[0], paths[0]], Rules())
 
 
@@ -386,7 +386,7 @@ def test_a_file_of_rules(tmp_path: Path) -> None:
     assert rules.classify(Category.MEMCPY, COPY) is Class.COMM
     assert rules.classify(Category.KERNEL, GEMM) is Class.WAIT
     path.write_text("gemm=COMP\ngemm=FAST\n")
-    with pytest.raises(ResultError, match=r"rules.txt: 'FAST' is none of COMP, .* \(line 2\)$"):
+    with pytest.raises(ResultError, match=r"rules.txt: 'FAST' is not one of COMP, .* \(line 2\)$"):
         read_rules(path)
 
 

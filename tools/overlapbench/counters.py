@@ -274,7 +274,7 @@ def _choice(fields: Fields, key: str, choices: type[_Choice]) -> _Choice:
         return choices(fields.text(key))
     except ValueError:
         known = ", ".join(str(choice.value) for choice in choices)
-        raise fields.error(key, f"{short(fields.values[key])} is none of {known}") from None
+        raise fields.error(key, f"{short(fields.values[key])} is not one of {known}") from None
 
 
 # ---- several files

@@ -22,7 +22,7 @@ class Line:
 def fit_line(points: Sequence[tuple[float, float]]) -> Line:
     """Fit by least squares; ValueError where the points stand at fewer than two x."""
     if len({x for x, _ in points}) < 2:
-        raise ValueError("a line needs points at two values of x")
+        raise ValueError("a line needs points at two different x values")
     xs, ys = zip(*points, strict=True)
     slope, intercept = statistics.linear_regression(xs, ys)
     squares = [(y - slope * x - intercept) ** 2 for x, y in points]

@@ -79,7 +79,7 @@ def _read(source: str, lines: Iterator[list[str]]) -> list[Reading]:
         except (ValueError, IndexError):
             raise ResultError(f"{source}: line {number}: is cut short or not numbers") from None
         if not all(map(can_be_measured, numbers)):
-            raise ResultError(f"{source}: line {number}: a number is beyond any measurement")
+            raise ResultError(f"{source}: line {number}: a number is out of range")
         named = dict(zip(header[len(_BEGINNING) :], held, strict=True))
         readings.append(Reading(seconds, line[1], int(groups), named))
     return readings

@@ -339,7 +339,9 @@ def measure_schedule(
         works.setdefault(work_name, _work(step.run))
         for earlier in step.after:
             if places.get(earlier, place) >= place:
-                raise ValueError(f"step {step.name!r} comes after {earlier!r}, no earlier step")
+                raise ValueError(
+                    f"step {step.name!r} comes after {earlier!r}, which is not an earlier step"
+                )
         after = [places[earlier] for earlier in step.after]
         made.append(StepPlace(step.lane, step.name, list(works).index(work_name), after))
     kinds = {name: work.kind for name, work in works.items()}
@@ -503,6 +505,8 @@ def _check_names(name: str, labels: Mapping[str, str | int]) -> None:
         raise ValueError(f"name is {name!r}, must be letters and digits, the first a letter")
     for label, value in labels.items():
         if not _LABEL.fullmatch(label):
-            raise ValueError(f"{label!r} is no label: small letters, digits and _, as in n=4096")
+            raise ValueError(
+                f"{label!r} is not a label: use lowercase letters, digits and _, as in n=4096"
+            )
         if not _VALUE.fullmatch(str(value)):
             raise ValueError(f"{label} is {value!r}, must have no space and none of / , = :")

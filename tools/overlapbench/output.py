@@ -80,7 +80,7 @@ def replace_file(path: Path, content: bytes) -> None:
 def _require_replaceable(path: Path) -> None:
     """Refuse a folder, and a device: that would be replaced by a file, where one is allowed to."""
     if path.exists() and not path.is_file():
-        raise ResultError(f"{path}: cannot be written: there is something that is no file")
+        raise ResultError(f"{path}: cannot be written: it exists and is not a regular file")
 
 
 @contextmanager

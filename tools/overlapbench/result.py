@@ -300,7 +300,7 @@ def check_context(context: Fields) -> str:
         raise context.error("overlapbench_schema", f"{schema!r} is not {known}, known here")
     backend = context.text("backend")
     if backend not in BACKENDS:
-        raise context.error("backend", f"{backend!r} is none of {', '.join(BACKENDS)}")
+        raise context.error("backend", f"{backend!r} is not one of {', '.join(BACKENDS)}")
     return backend
 
 
@@ -359,7 +359,7 @@ def read_time_ms(fields: Fields, table: Table) -> float:
     """Return the time of a measured entry, Google Benchmark's `real_time`."""
     unit = fields.text("time_unit", "ns")
     if unit not in TO_MS:
-        raise fields.error("time_unit", f"{unit!r} is none of {', '.join(TO_MS)}")
+        raise fields.error("time_unit", f"{unit!r} is not one of {', '.join(TO_MS)}")
     time = fields.number("real_time")
     if fault := table.counters[TIME].fault(time):
         raise fields.error("real_time", fault)
@@ -399,7 +399,7 @@ def read_state(
         state = State(text)
     except ValueError:
         known = ", ".join(state.value for state in State)
-        raise fields.error("state", f"{short(text)} is none of {known}") from None
+        raise fields.error("state", f"{short(text)} is not one of {known}") from None
     if bool(counters.get(VALID, state.comparable)) is not state.comparable:
         raise fields.error("state", f"{short(text)} contradicts valid: {counters[VALID]:g}")
     return state, reason

@@ -198,7 +198,7 @@ class Fields:
         if size == math.inf or size != size:
             raise self.error(key, f"{short(value)} is not a finite number")
         if not can_be_measured(size):
-            raise self.error(key, f"{short(value)} is beyond any measurement")
+            raise self.error(key, f"{short(value)} is out of range")
         return float(value)
 
     def failure(self) -> str:
@@ -222,7 +222,7 @@ def short(value: object) -> str:
     try:
         text = json.dumps(value)
     except RecursionError:
-        return "what is nested so deeply"
+        return "a deeply nested value"
     return text if len(text) <= 40 else text[:37] + "..."
 
 

@@ -40,7 +40,7 @@ def _compare(options: argparse.Namespace) -> int:
     require_outputs(options.output)
     floors = read_floors(options.floors) if options.floors else Floors()
     if options.base.count("-") + options.new.count("-") > 1:
-        raise ResultError("-: standard input can be read once only")
+        raise ResultError("-: standard input can be read only once")
     base, new = (
         Side.collect(name, read_launches(files))
         for name, files in (("base", options.base), ("new", options.new))
@@ -62,7 +62,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--floors", type=Path, metavar="FILE.toml", help="floors by pattern, measured spreads")
     add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
     add_max_floor(parser)
-    add("--all", action="store_true", help="list also what is the same")
+    add("--all", action="store_true", help="also list unchanged rows")
     add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")
     add("--format", choices=FORMATS, default="table", help="what to print (default table)")
     add(

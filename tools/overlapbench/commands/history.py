@@ -138,7 +138,7 @@ def _date(text: str) -> str:
     try:
         return utc(text)
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-03-01") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date such as 2026-03-01") from None
 
 
 def _percent(text: str) -> float:
@@ -147,7 +147,7 @@ def _percent(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage of at least 0")
     return value
 
 
@@ -171,7 +171,9 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     show = action("show", _show, "show one run: its context and its rows")
     show.add_argument("run", type=int, metavar="RUN", help="its number, as list shows it")
     export = action("export", _export, "write runs as their original files, or figures as CSV")
-    export.add_argument("runs", nargs="*", type=int, metavar="RUN", help="all that are chosen")
+    export.add_argument(
+        "runs", nargs="*", type=int, metavar="RUN", help="default: all selected runs"
+    )
     export.add_argument("--format", choices=("json", "csv"), default="json")
     text = "a folder, or for CSV a file; default standard output"
     export.add_argument("-o", "--output", type=Path, metavar="PATH", help=text)
@@ -189,16 +191,21 @@ def make_parser(program: str) -> argparse.ArgumentParser:
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--machine", default="", metavar="TEXT", help="runs on machines with this in their name")
-    text = "runs from this day or second on, in UTC"
+    text = "only runs since this date or time, in UTC"
     add("--since", type=_date, default="0001-01-01", metavar="DATE", help=text)
     add("--revision", default="", metavar="REV", help="runs of revisions with this prefix")
 
 
 def _add_series(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--benchmark", default="*", metavar="PATTERN", help="names to take, as a shell's pattern")
+    add(
+        "--benchmark",
+        default="*",
+        metavar="PATTERN",
+        help="only benchmarks that match this shell glob",
+    )
     add("--metric", default=TIME, metavar="NAME", help="a counter of the runs; default time, in ms")
-    text = "let a series go on over another"
+    text = "let a series continue across a change of"
     fields = tuple(CONTEXT_FIELDS.values())
     add("--across", action="append", default=[], choices=fields, help=text)
     least = 100 * LEAST_CHANGE

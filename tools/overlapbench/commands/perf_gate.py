@@ -117,7 +117,7 @@ def _baseline(options: argparse.Namespace) -> int:
 
 def _calibrate(options: argparse.Namespace) -> int:
     if options.launches < 3:
-        raise ResultError("--launches: a spread takes 3 launches at least; 10 are a good number")
+        raise ResultError("--launches: a spread takes at least 3 launches; 10 is a good number")
     require_file(options.output)
     runner = _runner(options, {BASE: options.command})
     spreads = baseline.calibrate(_measure(runner, options.launches))
@@ -161,8 +161,8 @@ def _gate_on(trial: trials.Trial, options: argparse.Namespace) -> Comparison:
 def _require_launches(options: argparse.Namespace) -> None:
     if options.launches < _LEAST_LAUNCHES:
         raise ResultError(
-            f"--launches: a gate takes {_LEAST_LAUNCHES} launches a side at least, or it fails"
-            " without cause; 5 are a good number"
+            f"--launches: a gate takes at least {_LEAST_LAUNCHES} launches per side, or it fails"
+            " without cause; 5 is a good number"
         )
 
 
@@ -186,7 +186,7 @@ def _say(line: str) -> None:
 
 def _number_from_1(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -226,7 +226,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
         metavar="PERCENT",
         help=f"fail if fewer rows are guarded (default {100 * MIN_GUARDED:g} %% of rows)",
     )
-    add("--all", action="store_true", help="list also what is the same")
+    add("--all", action="store_true", help="also list unchanged rows")
     add("--keep", type=Path, metavar="DIR", help="keep the results of all launches here")
     add("--format", choices=FORMATS, default="table", help="what to print (default table)")
     text = f"also write the comparison, in the format of the suffix: {SUFFIXES}; repeatable"
@@ -262,5 +262,5 @@ def make_parser(program: str) -> argparse.ArgumentParser:
             action.add_argument("--command", required=True, metavar="COMMAND")
         _add_number(action, "--launches", launches, "launches per side")
         _add_number(action, "--repetitions", 3, "repetitions per launch")
-        _add_number(action, "--timeout-s", 3600, "seconds that a launch may take")
+        _add_number(action, "--timeout-s", 3600, "timeout of a launch in seconds")
     return parser

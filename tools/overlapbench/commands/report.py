@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "report") -> int
 
 def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes:
     if [*options.results, *options.base].count("-") > 1:
-        raise ResultError("-: standard input can be read once only")
+        raise ResultError("-: standard input can be read only once")
     tuned = read_tuned(options.tuned)
     runs, launches = read_runs(options.results, bool(options.base), announce)
     comparison = None

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
     studies: list[Study] = []
     try:
         if options.launches < _LEAST_LAUNCHES:
-            raise ResultError(f"--launches: {_LEAST_LAUNCHES} a side at least, or noise decides")
+            raise ResultError(f"--launches: at least {_LEAST_LAUNCHES} per side, or noise decides")
         for flag in options.flags:
             if flag.startswith(_OWN):
                 raise ResultError(f"{flag}: the tuner sets it; write axes as A+B/bytes:1M/n:4096")
@@ -130,7 +130,7 @@ def _say(line: str) -> None:
 
 def _number_from_1(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -154,13 +154,13 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--command", default=run, metavar="COMMAND", help=text)
     text = "launches of default and best, each, to confirm the gain (default 5)"
     add("--launches", type=_number_from_1, default=5, metavar="N", help=text)
-    text = "minutes for all: then the search decides with what it knows (default: no limit)"
+    text = "total minutes; the search then decides with its results so far (default: no limit)"
     add("--budget-minutes", type=_minutes, default=math.inf, metavar="M", help=text)
-    text = "milliseconds that an evaluation measures a row for (default 100)"
+    text = "milliseconds of measuring per evaluation (default 100)"
     add("--unit-ms", type=_number_from_1, default=100, metavar="MS", help=text)
     text = "also measure every combination, and say how far the choice is from the best"
     add("--exhaustive", action="store_true", help=text)
-    text = "seconds that a launch may take (default 3600)"
+    text = "timeout of a launch in seconds (default 3600)"
     add("--timeout-s", type=_number_from_1, default=3600, metavar="S", help=text)
     add("--output", type=Path, metavar="FILE.json", help="also write the result as JSON")
     return parser

@@ -47,7 +47,9 @@ class Floors:
         known = dict.fromkeys((*table.judged, *stored_table().judged))
         for metric, place in self.places.items():
             if metric not in known:
-                raise ResultError(f"{place}: {metric!r} is none of the metrics {', '.join(known)}")
+                raise ResultError(
+                    f"{place}: {metric!r} is not one of the metrics {', '.join(known)}"
+                )
 
     def set_for(self, name: str, metric: str) -> SetFloor | None:
         """Return the entry that sets a benchmark's floor, if one does."""
@@ -140,7 +142,7 @@ def _metric(place: str, value: object, places: dict[str, str]) -> str:
 def _percent(place: str, value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST:
         return value / 100
-    raise ResultError(f"{place}: {value!r} is not a number from 0 on")
+    raise ResultError(f"{place}: {value!r} is not a number of at least 0")
 
 
 def _quoted(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Launches a benchmark program, with a time-out, and reads the result that it writes.
+"""Launches a benchmark program, with a timeout, and reads the result that it writes.
 
 The program gets Google Benchmark's flags `--benchmark_out=`, `--benchmark_repetitions=` and, for a
-second look, `--benchmark_filter=`. It runs in a process group of its own, so that a time-out or an
+second look, `--benchmark_filter=`. It runs in a process group of its own, so that a timeout or an
 interruption ends its ranks too. Exit status 1 with a result is taken: rows that failed are in it.
 """
 

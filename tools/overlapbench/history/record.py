@@ -55,7 +55,7 @@ def read_records(arguments: Sequence[str], revision: str = "") -> list[Record]:
     """Read files, globs and `-`; ResultError unless every one is a result."""
     sources = expand(arguments)
     if sources.count("-") > 1:
-        raise ResultError("-: standard input can be read once only")
+        raise ResultError("-: standard input can be read only once")
     return [parse_record(source, load(source), revision) for source in sources]
 
 
@@ -66,7 +66,7 @@ def parse_record(source: str, text: str, revision: str = "") -> Record:
     context = document.context
     for key in _NO_HISTORY:
         if key in context.values:
-            raise context.error(key, "disturbed on purpose: this is no history")
+            raise context.error(key, "slowed down on purpose: not part of a history")
     content = text.encode()
     contract = read_contract(document)
     return Record(

@@ -88,5 +88,5 @@ def find_counter(database: Database, selection: Selection, metric: str) -> Count
     table = database.table(selection.runs(database))
     counter = table.find(metric)
     if counter is None:
-        raise ResultError(f"--metric {metric}: is none of {', '.join(table.counters)}")
+        raise ResultError(f"--metric {metric}: is not one of {', '.join(table.counters)}")
     return counter

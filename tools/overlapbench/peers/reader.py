@@ -65,13 +65,13 @@ def _choice(fields: Fields, key: str, choices: Collection[_T]) -> _T:
     for choice in choices:
         if choice == value:
             return choice
-    raise fields.error(key, f"{short(value)} is none of {', '.join(map(short, choices))}")
+    raise fields.error(key, f"{short(value)} is not one of {', '.join(map(short, choices))}")
 
 
 def _whole(fields: Fields, key: str) -> int:
     number = fields.number(key)
     if not (number.is_integer() and 1 <= number <= LARGEST_SIZE):
-        raise fields.error(key, f"{number:g} is no whole number from 1 to {LARGEST_SIZE}")
+        raise fields.error(key, f"{number:g} is not a whole number from 1 to {LARGEST_SIZE}")
     return int(number)
 
 

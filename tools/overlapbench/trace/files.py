@@ -113,7 +113,7 @@ def _numbered(traces: Sequence[Trace]) -> list[Trace]:
     for rank, times in stated.items():
         if times > 1:
             sources = dict.fromkeys(trace.source for trace in traces if trace.rank == rank)
-            raise ResultError(f"{', '.join(sources)}: rank {rank} is there twice")
+            raise ResultError(f"{', '.join(sources)}: rank {rank} occurs twice")
     free = (rank for rank in range(len(traces)) if rank not in stated)
     numbered = [t if t.rank is not None else replace(t, rank=next(free)) for t in traces]
     return sorted(numbered, key=lambda trace: trace.rank or 0)

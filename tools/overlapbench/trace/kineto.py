@@ -114,7 +114,7 @@ class _Reader:
         found = {key: device for key, device in self.devices.items() if device.spans}
         if not found:
             raise ResultError(
-                f"{self.document.source}: {EVENTS}: no work of a device in it"
+                f"{self.document.source}: {EVENTS}: no device work"
                 " (kernel, gpu_memcpy, gpu_memset): was the profiler told to record the GPU?"
             )
         rank = self._rank() if len(found) == 1 else None
@@ -197,7 +197,7 @@ class _Reader:
     def _ns(self, fields: Fields, key: str) -> int:
         time = _nanoseconds(fields.number(key))
         if abs(time) > _LATEST_NS:
-            raise fields.error(key, f"{fields.number(key):g} is beyond any clock")
+            raise fields.error(key, f"{fields.number(key):g} is out of range")
         return time
 
     def _window(self, fields: Fields) -> Window:
@@ -292,7 +292,7 @@ def _stated(fields: Fields, args: Mapping[str, object]) -> Class | None:
     if name is None:
         return None
     if not isinstance(name, str) or name not in Class.__members__:
-        raise fields.error("args.class", f"{short(name)} is none of {', '.join(Class)}")
+        raise fields.error("args.class", f"{short(name)} is not one of {', '.join(Class)}")
     return Class[name]
 
 

@@ -73,9 +73,7 @@ class _Reader:
 
     def read(self) -> list[Trace]:
         if not any(self._columns(table) for table in _TABLES):
-            raise ResultError(
-                f"{self.source}: no table {', '.join(_TABLES)}: no work of a device in it"
-            )
+            raise ResultError(f"{self.source}: no table {', '.join(_TABLES)}: no device work")
         names = self._names()
         calls = {
             (self._process(_CALLS, row), self._integer(_CALLS, row, "correlationId")): self._times(
@@ -88,7 +86,7 @@ class _Reader:
             for where, span in self._spans(table, category, names, calls):
                 spans[where].append(span)
         if not spans:
-            raise ResultError(f"{self.source}: its tables are empty: no work of a device in it")
+            raise ResultError(f"{self.source}: its tables are empty: no device work")
         ranges = self._ranges(names)
         traces = []
         for (process, _), found in sorted(spans.items()):

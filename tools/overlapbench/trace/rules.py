@@ -95,7 +95,7 @@ def parse_rule(text: str) -> Rule:
     if not equals or not pattern:
         raise ValueError(f"{text!r} is not PATTERN=CLASS")
     if name.upper() not in Class.__members__:
-        raise ValueError(f"{name!r} is none of {', '.join(Class)}")
+        raise ValueError(f"{name!r} is not one of {', '.join(Class)}")
     category = _CATEGORY.match(pattern)
     sought = pattern[category.end() :] if category else pattern
     return Rule(Category(category[1]) if category else None, glob(sought), Class[name.upper()])

@@ -113,7 +113,7 @@ def make_timeline(
         for index in indices
     }
     if not bars:
-        raise ResultError(f"{ranks[0].source}: {name}: no work of a device in it")
+        raise ResultError(f"{ranks[0].source}: {name}: no device work")
     works = [[i for i in part if ranks[p].spans[i].kind in WORK] for p, part in enumerate(chosen)]
     path = longest_path(ranks, works)
     for work in path:

@@ -80,7 +80,7 @@ class Wish:
         pair = text.removeprefix(_FAMILY)
         try:
             if "+" not in pair.partition("/")[0]:
-                raise ValueError(f"{text!r} is no pair")
+                raise ValueError(f"{text!r} is not a pair")
             name = BenchmarkName.parse(_FAMILY + pair)
         except ValueError as error:
             raise ResultError(f"{error}; write for example AllGather+Gemm/bytes:64M") from None
