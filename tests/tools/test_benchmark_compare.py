@@ -514,6 +514,13 @@ def test_too_noisy_rows_are_named_and_guard_nothing(tmp_path: Path, capsys: Capt
     assert re.search(r"guards 12 of 12 rows, smallest change it sees: \d\d\.\d %", out)
 
 
+def test_a_vast_floor_has_no_figure(tmp_path: Path, capsys: Capture) -> None:
+    run(*sides(tmp_path, launches.side(2, 1, noise=3), launches.side(2, 2, noise=3)))
+    out = " ".join(capsys.readouterr().out.split())
+    assert "the smallest change seen is far above the limit of 10 %" in out
+    assert not re.search(r"\d{5,}\.\d %", out)
+
+
 @pytest.mark.parametrize("made", [5, 2])
 def test_too_noisy_and_worse_than_the_limit_is_status_3(
     made: int, tmp_path: Path, capsys: Capture

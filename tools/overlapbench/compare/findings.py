@@ -18,6 +18,9 @@ from overlapbench.compare.side import Side, figure_of, natural, within_of
 from overlapbench.compare.statistics import Estimate, Prior, Samples
 from overlapbench.counters import EFFICIENCY, TIME, Counter, Range
 
+VAST = (
+    10.0  # a change of more than + 1000 % says nothing, whether it ends an interval or is a floor
+)
 MAX_FLOOR = 0.10  # a benchmark with a larger floor is too noisy, unless its limit is set
 SPEEDUP = "speedup"
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from overlapbench.compare.findings import Finding, Verdict
+from overlapbench.compare.findings import VAST, Finding, Verdict
 from overlapbench.compare.verdicts import Comparison, Row
 
 TITLES = ("metric", "base", "new", "change", "interval", "floor")
@@ -25,7 +25,6 @@ _COLOURS = {
     Verdict.FASTER: "green",
 }
 _WIDTH = 80
-_VAST = 10.0  # an interval that ends above + 1000 % says nothing
 _PLAIN = frozenset({Verdict.SLOWER, Verdict.FASTER})  # the figures say why
 
 
@@ -122,7 +121,7 @@ def interval(finding: Finding) -> str:
     low, high = finding.interval
     if math.isnan(low):
         return ""
-    ends = (f"{100 * end:+.1f}" if end < _VAST else "far above" for end in (low, high))
+    ends = (f"{100 * end:+.1f}" if end < VAST else "far above" for end in (low, high))
     return f"{' to '.join(ends)} %"
 
 
@@ -134,7 +133,7 @@ def cells(finding: Finding) -> tuple[str, ...]:
         figure(finding.new),
         percent(finding.relative),
         interval(finding),
-        f"{100 * finding.floor:.1f} %",
+        f"{100 * finding.floor:.1f} %" if finding.floor < VAST else "vast",
     )
 
 

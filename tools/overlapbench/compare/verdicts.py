@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overlapbench.compare.findings import MAX_FLOOR, Finding, Verdict, find
+from overlapbench.compare.findings import MAX_FLOOR, VAST, Finding, Verdict, find
 from overlapbench.compare.floors import Floors
 from overlapbench.compare.side import Side
 from overlapbench.compare.statistics import Array
@@ -234,5 +234,7 @@ def _reason(finding: Finding) -> str:
     text = f"{finding.counter.name} {100 * finding.relative:+.1f} %"
     if finding.verdict is Verdict.TOO_NOISY:
         above = f"above the limit of {100 * finding.limit:g} %"
+        if finding.floor >= VAST:
+            return f"{text}; the smallest change seen is far {above}"
         return f"{text}; the smallest change seen is {100 * finding.floor:.1f} %, {above}"
     return f"{text}, floor {100 * finding.floor:.1f} %"
