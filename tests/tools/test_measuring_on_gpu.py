@@ -128,9 +128,10 @@ tell(ob.do_bench(copy), ob.do_bench(lambda: cupy.copyto(target, source)))
 def test_what_goes_wrong_is_the_rows_and_the_gpu_stays_usable(program: Program) -> None:
     elsewhere, raised, waits, ungated, after = program("""
 other = torch.cuda.Stream()
+few = torch.zeros(1024, device="cuda")
 def on_another_stream():
     with torch.cuda.stream(other):
-        y.copy_(x)
+        few.add_(1)
 def fail(): raise ValueError("no way")
 def wait():
     copy()
