@@ -55,6 +55,28 @@ def test_the_highest_rate_in_a_title_is_a_trusted_one() -> None:
     assert panel_titles(only_bad, "copy_bandwidth") == ["host to device"]
 
 
+def test_routes_stand_in_one_order_whatever_that_of_the_rows_is() -> None:
+    rows = samples.copies()
+    assert list(panels_of_copies(rows[::-1])) == list(panels_of_copies(rows))
+    assert panel_titles(rows[::-1], "copy_bandwidth") == panel_titles(rows, "copy_bandwidth")
+
+
+def test_the_routes_of_the_bus_have_one_scale_and_those_of_devices_another() -> None:
+    panels = draw(samples.document(samples.copies()))["copy_bandwidth"].spec["concat"]
+    ends = [panel["layer"][0]["encoding"]["y"]["scale"]["domain"] for panel in panels]
+    *bus, device = ends
+    assert all(domain == bus[0] for domain in bus)
+    assert device != bus[0]
+
+
+def test_a_size_of_zero_has_no_place_on_a_logarithmic_axis() -> None:
+    rows = samples.copies()
+    nothing = rows[0] | {"name": rows[0]["name"].replace(axis(rows[0]["name"], "bytes"), "0")}
+    nothing["run_name"] = nothing["name"]
+    chart = draw(samples.document([*rows, nothing]))["copy_bandwidth"]
+    assert {str(row.name) for row in chart.rows} == {row["name"] for row in rows}
+
+
 def panel_titles(rows: Sequence[Json], name: str) -> list[str]:
     panels = draw(samples.document(rows))[name].spec["concat"]
     return [" ".join(panel["title"]["text"]) for panel in panels]
