@@ -242,6 +242,65 @@ os._exit(0)
     assert any("'comp' has not returned for " in error for _, error in told)
 
 
+@pytest.mark.alone
+def test_a_rank_that_never_measures_is_named_and_the_others_go_on(program: Program) -> None:
+    told = program(
+        """
+configure(timeout_s=1, budget_ms=20)
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+for attempt in range(2 if rank != 1 else 0):
+    start = time.monotonic()
+    try:
+        ob.measure(comp=sleep(1), comm=sleep(1))
+    except ob.MeasureError as error:
+        tell(str(error), time.monotonic() - start)
+if rank == 1:
+    time.sleep(4)  # and comes too late
+    try:
+        ob.measure(comp=sleep(1), comm=sleep(1))
+    except ob.MeasureError as error:
+        tell(str(error), 0)
+tell("alive")
+""",
+        ranks=3,
+    )
+    line = "rank 1 of 3 did not come to the first measurement within 1 s"
+    lines = [words[0] for words in told]
+    assert lines == [*(line, line, "alive"), *(line, "alive"), *(line, line, "alive")]
+    first, second = told[0][1], told[1][1]
+    assert 0.5 < first < 3  # the others may have begun to wait before
+    assert second < 0.5
+
+
+@pytest.mark.alone
+def test_a_rank_that_stops_measuring_ends_it_for_the_others(program: Program) -> None:
+    told = program(
+        """
+configure(timeout_s=1, budget_ms=20)
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+tell(ob.measure(comp=sleep(1), comm=sleep(1)).state.comparable)
+if rank == 0:
+    tell(*said(ob.measure(comp=sleep(1), comm=sleep(1))))
+    try:
+        ob.measure(comp=sleep(1), comm=sleep(1))
+    except ob.MeasureError as error:
+        tell(str(error))
+    tell("alive")
+else:
+    time.sleep(5)
+os._exit(0)
+""",
+        ranks=2,
+        status=None,  # MPI is not ended, and mpirun says so
+    )
+    measured, (state, reason), (refusal,), alive, others = told
+    assert (measured, alive, others) == ([True], ["alive"], [True])
+    assert state == "error"
+    assert reason.startswith("rank 0: agreeing on the next benchmark, Overlap/mineComm+mineComp/")
+    assert ": the other ranks did not come within 1000 ms; " in reason
+    assert refusal == f"an earlier row ended the measuring: {reason}"
+
+
 def test_the_tools_read_the_file_of_results(program: Program, tmp_path: Path) -> None:
     program("""
 configure(budget_ms=50)

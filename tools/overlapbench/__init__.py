@@ -16,6 +16,7 @@ installation  where the program, its libraries and ./bench are
 measuring    measuring callables as the suite measures its workloads; callables makes them the
              callbacks of the C interface, which interface declares for ctypes
 torch_ranks  the ranks of torch.distributed and those of MPI; torchrun lets MPI start under torchrun
+meeting      a rank that does not come to the first measurement
 pytest_plugin  the fixture overlap_benchmark, for tests of other repositories
 
 source    files, globs and standard input, as JSON that can say where it is wrong

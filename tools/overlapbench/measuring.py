@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from overlapbench import callables, torch_ranks, torchrun
+from overlapbench import callables, meeting, torch_ranks, torchrun
 from overlapbench.callables import Verdict, Work
 from overlapbench.interface import ALONE, PAIR, SCHEDULE, MeasureError, Suite
 from overlapbench.interface import Step as StepPlace
@@ -179,6 +179,7 @@ class _Process:
     """What this process measures with, and the files that its rows go to."""
 
     flags: list[str] = field(default_factory=list)
+    timeout_s: int = 60
     suite: Suite | None = None
     files: list[_ResultFile] = field(default_factory=list)
     kept: list[callables.Wrapped] = field(default_factory=list)  # of rows that may still run
@@ -186,6 +187,7 @@ class _Process:
     def open(self) -> Suite:
         if self.suite is None:
             with torchrun.joined():
+                meeting.require_all(self.timeout_s)
                 self.suite = Suite(self.flags)
             atexit.register(self.suite.close)
         return self.suite
@@ -229,6 +231,8 @@ def configure(
         "timeout_s": timeout_s,
         "host_cores": host_cores,
     }
+    if timeout_s is not None:
+        _process.timeout_s = timeout_s
     flags = [f"--{name}={value}" for name, value in values.items() if value is not None]
     _process.flags = [
         *flags,
@@ -289,7 +293,7 @@ def measure(
     ValueError    a name, label or setting is none; no rank has measured
     TypeError     `comp` or `comm` cannot be called
     MeasureError  the library is missing, the launcher does not fit, torch.distributed has other
-                  ranks, or an earlier row has ended the measuring
+                  ranks, a rank does not come, or an earlier row has ended the measuring
     """
     axes = {
         "first": first,
