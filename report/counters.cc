@@ -167,6 +167,9 @@ std::vector<Counter> TraceCounters() {
        "share in which nothing ran for no cause of these, as while a kernel is launched"},
       {"overlap_pct", "%", kHigher, kShare, "overlap",
        "100 x time in which computation and communication ran / time in which communication ran"},
+      {"overlap_by_name_pct", "%", kNeither, kShare, "overlap by name",
+       "overlap_pct as nsys and HTA would see it, to whom kernels with nccl in their names "
+       "communicate and no others do; 0 where they see no communication"},
   };
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -67,9 +68,21 @@ class RowTraceTest : public RanksOnEachBackend {
     return TraceRow(*session_, *watch);
   }
 
-  // The shares of a pair of delays of 4 and 2 ms, which takes `expected_ms`. Of up to twenty traces
-  // the first that is as expected, else the last: other processes may spoil some on the host, but
-  // hardly twenty.
+  // The shares of the first of up to twenty traces that is right, else of the last: other processes
+  // may spoil some on the host, but hardly twenty.
+  template <class IsRight>
+  Shares FirstRight(const IsRight& is_right, const std::function<RowTrace()>& trace) {
+    Shares shares;
+    for (int left = GetParam() == Backend::kHost ? 20 : 1; left > 0; --left) {
+      const RowTrace traced = trace();
+      EXPECT_EQ(traced.fault, "");
+      shares = SharesOf(traced);
+      if (is_right(shares)) break;
+    }
+    return shares;
+  }
+
+  // The shares of a pair of delays of 4 and 2 ms, which takes `expected_ms`.
   Shares PairOn(int streams, double expected_ms, const Shares& expected) {
     Run run{.name = "pair"};
     const auto comp = run.schedule.AddLane({"comp"});
@@ -86,13 +99,7 @@ class RowTraceTest : public RanksOnEachBackend {
                return std::abs(shares.at(one.first) - one.second) <= kTolerance_pct;
              });
     };
-    Shares shares;
-    for (int left = GetParam() == Backend::kHost ? 20 : 1; left > 0; --left) {
-      const RowTrace trace = Trace();
-      EXPECT_EQ(trace.fault, "");
-      shares = SharesOf(trace);
-      if (is_right(shares)) break;
-    }
+    const Shares shares = FirstRight(is_right, [&] { return Trace(); });
     EXPECT_NEAR(shares.at("traced_ms"), expected_ms, tolerance_ms);
     for (const auto& [name, share] : expected)
       EXPECT_NEAR(shares.at(name), share, kTolerance_pct) << name;
@@ -141,6 +148,40 @@ TEST_P(RowTraceTest, OneStreamRunsOneAfterTheOther) {
       PairOn(1, 6, {{"only_comp_pct", 200.0 / 3}, {"only_comm_pct", 100.0 / 3}, {"idle_pct", 0}});
   EXPECT_EQ(shares.at("comp_comm_pct"), 0);
   EXPECT_EQ(shares.at("overlap_pct"), 0);
+}
+
+// Names the kernels of one step of two as NCCL's.
+class NamingWatch : public ActivityWatch {
+ public:
+  NamingWatch(std::unique_ptr<ActivityWatch> watch, std::uint64_t step)
+      : watch_(std::move(watch)), step_(step) {}
+  void Mark(std::uint64_t mark) override { watch_->Mark(mark); }
+  Activities Stop() override {
+    Activities activities = watch_->Stop();
+    for (Activity& record : activities.records)
+      if (record.mark % 3 == step_ + 1) record.name = "ncclDevKernel_AllReduce_Sum_f32";
+    return activities;
+  }
+
+ private:
+  std::unique_ptr<ActivityWatch> watch_;
+  std::uint64_t step_;
+};
+
+TEST_P(RowTraceTest, KernelNamesDecideWhatOtherToolsSee) {
+  const Shares unnamed = PairOn(2, 4, {{"overlap_pct", 100}});
+  EXPECT_EQ(unnamed.at("overlap_by_name_pct"), 0);
+  // All of the communication runs beside the computation, but half of the computation beside it.
+  for (const auto& [step, expected_pct] : {std::pair{0, 100.0}, std::pair{1, 50.0}}) {
+    const auto is_right = [expected = expected_pct](const Shares& shares) {
+      return std::abs(shares.at("overlap_by_name_pct") - expected) <= kTolerance_pct;
+    };
+    const Shares shares = FirstRight(is_right, [&, step = step] {
+      NamingWatch watch(device().WatchActivities(), step);
+      return TraceRow(session(), watch);
+    });
+    EXPECT_NEAR(shares.at("overlap_by_name_pct"), expected_pct, kTolerance_pct) << step;
+  }
 }
 
 // The host takes 20 ms to enqueue a delay of 20 ms, and another 20 ms for a second one.
