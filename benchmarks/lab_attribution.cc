@@ -1,7 +1,7 @@
 // Lab/Attribution: which shared resource causes a slowdown?
 //
-// Pairs of Lab/Matrix again, with stand-ins for the communication (comm/stand_in.h), each of which
-// takes one more resource:
+// Pairs of Lab/Matrix again, with stand-ins for the communication (comm/stand_in.h). Each takes
+// one more resource than the one before:
 //
 //   sm       as many SMs, as long as the communication takes alone, and nothing else
 //   sm_l2    the same, and as many bytes copied within an eighth of the last-level cache, where

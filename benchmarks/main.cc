@@ -91,7 +91,7 @@ int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults, const CommandLi
   if (ranks.is_root()) ShowPlan(options, registry, plan, selection);
   if (options.list_axes || options.list_tests || options.dry_run) return 0;
   std::vector<Benchmark> known;
-  if (options.self_test && !options.share_gpu) known = KnownBenchmarks(catalog, table);
+  if (options.self_test) known = KnownBenchmarks(catalog, table);
   if (!options.inject_delay.empty()) {
     InjectDelay(options.inject_delay, registry, selection.benchmarks);
     InjectDelayIfAny(options.inject_delay, registry, known);

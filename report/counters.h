@@ -1,9 +1,9 @@
 // Counters: the meaning of every number in a result, in one table.
 //
 // A counter has a name, a unit, the direction that is better, the range in which its values make
-// sense, and a definition. Those that rows of any family may have stand in counters.cc. All others
-// stand beside what reports them in benchmarks/: those that several families share, as
-// PairCounters, and those that one family alone has. benchmarks/catalog.cc puts the table together.
+// sense, and a definition. Counters that any family's rows may have are in counters.cc. All others
+// are in benchmarks/, in the file that reports them: those that several families share, such as
+// PairCounters, and those of a single family. benchmarks/catalog.cc assembles the table.
 // It is written into every result file: the console, the tools and docs/metrics.md (generated) read
 // it from there, and nothing lists counters again.
 #pragma once

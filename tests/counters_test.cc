@@ -36,7 +36,7 @@ TEST(CounterTable, HasTheCountersOfAllFamilies) {
   EXPECT_EQ(table.Find("nothing"), nullptr);
 }
 
-// What only some families report stands beside what reports it.
+// Counters that only some families report are defined in benchmarks/.
 TEST(CounterTable, BeginsWithTheCountersOfRowsOfAnyFamily) {
   const CounterTable any;
   for (const char* name : {"time", "p05_ms", "GBps", "bound_ms", "valid"})

@@ -51,7 +51,7 @@ _TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class Operators:
-    """The operators, as functions of tensors; the module's text says of which."""
+    """The operators, as functions of the tensors that the module's docstring lists."""
 
     gelu: Callable[..., Any]
     """gelu(x, form="tanh"): GELU of every element, by "tanh" or "erf"."""
