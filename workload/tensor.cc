@@ -16,12 +16,11 @@ std::uint32_t SeedOf(const TensorShape& shape, std::uint32_t seed, int rank, int
   return seed + static_cast<std::uint32_t>(of_rank * kApart + shape.OwnerOf(rank, block));
 }
 
-// This rank's share of the machine's.
-int CoresOf(const Ranks& ranks) {
+}  // namespace
+
+int CheckingThreads(const Ranks& ranks) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks.local_size());
 }
-
-}  // namespace
 
 double RoundingOf(Element element) {
   constexpr double kOfFloat32 = 1e-4;
@@ -62,7 +61,7 @@ Verdict Tensor::Verify(const Machine& machine, Stream& stream, long first, long 
     return Expected(machine.ranks.rank(), first + row, column);
   };
   return CheckSample(machine.device, stream, part, expected, tolerance(), machine.timeout,
-                     {samples, CoresOf(machine.ranks)});
+                     {samples, CheckingThreads(machine.ranks)});
 }
 
 std::uint64_t Tensor::Fingerprint(const Machine& machine, Stream& stream) const {

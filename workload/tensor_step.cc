@@ -50,7 +50,7 @@ class TensorStepWorkload : public Workload {
     const Verdict verdict = CheckSample(
         machine_.device, stream, step_.output->View(),
         [&](long row, long column) { return step_.expected(held, row, column); }, step_.tolerance,
-        machine_.timeout);
+        machine_.timeout, {.threads = CheckingThreads(machine_.ranks)});
     const std::vector<SharedTensor> read = held.tensors();
     if (verdict.fault.empty()) checked_.push_back({read, Now(stream, result, read), verdict});
     return verdict;
@@ -82,51 +82,71 @@ class TensorStepWorkload : public Workload {
 }  // namespace
 
 HeldRows::Held& HeldRows::Of(const SharedTensor& tensor) {
-  auto held = std::ranges::find(held_, tensor, &Held::tensor);
-  if (held == held_.end()) {
-    held_.push_back({tensor, std::vector<std::vector<float>>(tensor->shape().rows), {}});
-    held = std::prev(held_.end());
-  }
-  return *held;
+  const auto find = [&]() -> Held* {
+    const auto end = held_.begin() + static_cast<long>(count_.load(std::memory_order_acquire));
+    const auto held =
+        std::find_if(held_.begin(), end, [&](const Held& one) { return one.tensor == tensor; });
+    return held == end ? nullptr : &*held;
+  };
+  if (Held* const held = find()) return *held;
+  const std::scoped_lock lock(reading_);
+  if (Held* const held = find()) return *held;
+  const std::size_t count = count_;
+  if (count == kMostTensors) throw Error("a step's result depends on too many tensors");
+  Held& held = held_.at(count);
+  held.tensor = tensor;
+  held.rows.resize(tensor->shape().rows);
+  held.has_row = std::make_unique<std::atomic<bool>[]>(tensor->shape().rows);
+  count_.store(count + 1, std::memory_order_release);
+  return held;
 }
 
 const std::vector<float>& HeldRows::Row(const SharedTensor& tensor, long row) {
   constexpr long kAtATime = 256;
   Held& held = Of(tensor);
-  if (held.rows[row].empty()) {
-    const bool is_next = row > 0 && !held.rows[row - 1].empty();
+  if (held.has_row[row].load(std::memory_order_acquire)) return held.rows[row];
+  const std::scoped_lock lock(reading_);
+  if (!held.has_row[row]) {
+    const bool is_next = row > 0 && held.has_row[row - 1];
     const long left = tensor->shape().stored_rows() - row % tensor->shape().stored_rows();
     ReadRows(held, row, is_next ? std::min(kAtATime, left) : 1);
   }
   return held.rows[row];
 }
 
+// Those that other threads may be using are left as they are.
 void HeldRows::ReadRows(Held& held, long first, long count) const {
   const TensorShape& shape = held.tensor->shape();
   const std::vector<std::byte> bytes =
       Read(held.tensor->Row(first), count * shape.columns * SizeOf(shape.element));
   for (long row = 0; row < count; ++row) {
+    if (held.has_row[first + row]) continue;
     std::vector<float>& values = held.rows[first + row];
     values.resize(shape.columns);
     for (long i = 0; i < shape.columns; ++i)
       values[i] = static_cast<float>(Load(bytes.data(), row * shape.columns + i, shape.element));
+    held.has_row[first + row].store(true, std::memory_order_release);
   }
 }
 
 std::vector<float> HeldRows::Column(const SharedTensor& tensor, long column) {
   const TensorShape& shape = tensor->shape();
-  std::vector<std::byte>& whole = Of(tensor).whole;
-  if (whole.empty()) whole = Read(tensor->Row(0), shape.bytes());
+  Held& held = Of(tensor);
+  if (!held.has_whole.load(std::memory_order_acquire)) {
+    const std::scoped_lock lock(reading_);
+    if (!held.has_whole) held.whole = Read(tensor->Row(0), shape.bytes());
+    held.has_whole.store(true, std::memory_order_release);
+  }
   std::vector<float> values(shape.rows);
   for (long row = 0; row < shape.rows; ++row)
     values[row] =
-        static_cast<float>(Load(whole.data(), row * shape.columns + column, shape.element));
+        static_cast<float>(Load(held.whole.data(), row * shape.columns + column, shape.element));
   return values;
 }
 
 std::vector<SharedTensor> HeldRows::tensors() const {
   std::vector<SharedTensor> all;
-  for (const Held& held : held_) all.push_back(held.tensor);
+  for (std::size_t i = 0; i < count_; ++i) all.push_back(held_.at(i).tensor);
   return all;
 }
 

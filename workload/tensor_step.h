@@ -11,8 +11,11 @@
 // right.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "workload/tensor.h"
@@ -21,7 +24,7 @@ namespace overlapbench {
 
 // Rows and columns of tensors as they are on this rank's device. Each row is read once, and so is
 // all of a tensor whose columns are asked for. Whoever asks for a row and the next one will ask for
-// more of them: those are read at a time.
+// more of them: those are read at a time. Threads may ask at once.
 class HeldRows {
  public:
   HeldRows(Stream& stream, std::chrono::milliseconds timeout)
@@ -34,16 +37,23 @@ class HeldRows {
  private:
   struct Held {
     SharedTensor tensor;
-    std::vector<std::vector<float>> rows;  // empty: not read yet
-    std::vector<std::byte> whole;          // the same
+    std::vector<std::vector<float>> rows;
+    std::unique_ptr<std::atomic<bool>[]> has_row;
+    std::vector<std::byte> whole;
+    std::atomic<bool> has_whole = false;
   };
+  static constexpr std::size_t kMostTensors = 8;  // of a step
+
   Held& Of(const SharedTensor& tensor);
   void ReadRows(Held& held, long first, long count) const;
   [[nodiscard]] std::vector<std::byte> Read(const void* data, std::size_t bytes) const;
 
   Stream& stream_;
   std::chrono::milliseconds timeout_;
-  std::vector<Held> held_;  // a few
+  // What is read stays where it is, and is published once it is complete.
+  std::array<Held, kMostTensors> held_;
+  std::atomic<std::size_t> count_ = 0;
+  std::mutex reading_;
 };
 
 struct TensorStep {
