@@ -10,7 +10,7 @@ and each measurement by its own noise.
 import math
 import random
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -23,6 +23,7 @@ _KERNELS = ("sm_load", "sm_store", "sm_bulk")
 _TRANSPORTS = ("nccl", "nccl_ce", "nccl_sym", "copy", *_KERNELS)
 # Of the link's bandwidth, and how many SMs it takes to fill that.
 _FULL = {"nccl": (0.85, 24), "nccl_ce": (0.85, 0), "nccl_sym": (0.65, 16), "copy": (1.0, 0)}
+_FULL_OF_COPIES = {"copy": (1.0, 0), "sm": (0.95, 16)}
 _FULL_OF_OURS = {"sm_load": (0.86, 10), "sm_store": (0.88, 8), "sm_bulk": (0.95, 10)}
 
 
@@ -31,6 +32,7 @@ class Machine:
     """A pair on a made-up machine."""
 
     seed: int
+    copies: bool = False  # by an engine or a kernel, instead of a collective
     noise: float = 0.006  # of a measurement of one unit, relative
     evaluations: int = 0
     grid: Grid = field(init=False)
@@ -46,17 +48,22 @@ class Machine:
         self.disturbs = made.uniform(0.02, 0.15)  # what moving at full rate costs the computation
         self.waits = made.uniform(0.7, 1.0)  # of the computation, before a later kernel gets SMs
         self.rank_helps = made.uniform(0.0, 0.5)
-        self.tweak = {t: made.uniform(0.85, 1.1) for t in _TRANSPORTS}
-        self.grid = _grid(self.has_target, self.has_partition, self.reduces)
+        self.tweak = {t: made.uniform(0.85, 1.1) for t in (*_TRANSPORTS, "sm")}
+        self.grid = (
+            _grid_of_copies(self.has_target, self.has_partition)
+            if self.copies
+            else _grid(self.has_target, self.has_partition, self.reduces)
+        )
         self._noise = random.Random(self.seed + 1000)
 
     def true_ms(self, point: Point) -> float:
         one = dict(zip(self.grid.ladder, point, strict=True))
-        transport, comm_first = one["transport"], one["first"] == "comm"
-        share, full = {**_FULL, **_FULL_OF_OURS}[transport]
-        if transport == "copy" and self.reduces:
+        comm_first = one["first"] == "comm"
+        transport = one["engine" if self.copies else "transport"]
+        share, full = (_FULL_OF_COPIES if self.copies else {**_FULL, **_FULL_OF_OURS})[transport]
+        if transport == "copy" and self.reduces and not self.copies:
             full = 4
-        asked = int(one["comm_ctas"]) or int(one["comm_sms"])
+        asked = int(one.get("comm_ctas", "0")) or int(one.get("comm_sms", "0"))
         sms = asked or (24 if transport == "nccl" else 16 if full else 0)
         rate = share * self.tweak[transport] * (min(1.0, sms / full) if full else 1.0)
         rate *= 1 - 0.03 * max(0, sms - full) / SMS * bool(full)  # too many pile up
@@ -92,11 +99,29 @@ class Machine:
 
 
 @cache
+def _grid_of_copies(has_target: bool, has_partition: bool) -> Grid:
+    axes = {"engine": Axis(("copy",), ("copy", "sm"))}
+    return _grid_with(axes, has_target, has_partition, lambda _: True)
+
+
+@cache
 def _grid(has_target: bool, has_partition: bool, reduces: bool) -> Grid:
     axes = {
         "transport": Axis(("nccl",), _TRANSPORTS),
         "comm_ctas": Axis(("0",)),
         "comm_sms": Axis(("0",)),
+    }
+    return _grid_with(axes, has_target, has_partition, lambda one: _exists(one, reduces))
+
+
+def _grid_with(
+    axes: Mapping[str, Axis],
+    has_target: bool,
+    has_partition: bool,
+    exists: Callable[[Mapping[str, str]], bool],
+) -> Grid:
+    axes = {
+        **axes,
         "first": Axis(("comp",)),
         "comp_priority": Axis(("0",)),
         "comm_priority": Axis(("0",)),
@@ -109,7 +134,7 @@ def _grid(has_target: bool, has_partition: bool, reduces: bool) -> Grid:
     names = []
     for point in product(*ladder.values()):
         one = dict(zip(ladder, point, strict=True))
-        if _exists(one, reduces):
+        if exists(one) and not _limited_twice(one):
             changed = "".join(f"/{k}:{v}" for k, v in one.items() if v != ladder[k][0])
             names.append(f"Overlap/A+B/cache:cold{changed}")
     return Grid.of(ladder, names, SMS)
@@ -122,6 +147,8 @@ def _exists(one: Mapping[str, str], reduces: bool) -> bool:
     if one["comm_ctas"] != "0" and transport not in ("nccl", "nccl_sym"):
         return False
     takes_sms = transport in _KERNELS or (transport == "copy" and reduces)
-    if one["comm_sms"] != "0" and not takes_sms:
-        return False
-    return one.get("sm_target", "0") == "0" or one.get("comp_sms", "0") == "0"
+    return takes_sms or one["comm_sms"] == "0"
+
+
+def _limited_twice(one: Mapping[str, str]) -> bool:
+    return one.get("sm_target", "0") != "0" and one.get("comp_sms", "0") != "0"

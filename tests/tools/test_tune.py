@@ -324,10 +324,15 @@ def test_settings_become_variables_and_fields() -> None:
         "the communication's kernel takes 8 SMs",
         "the product",
     ]
+    (copy,) = advise({"engine": "sm"}).notes
+    assert copy.startswith("the copy: a kernel ")
     assert advise({}).notes == ()
 
 
 def test_values_come_from_the_device_and_the_listing() -> None:
+    copies = "HostToDevice: copy\n  engine = copy  (who copies)  of copy,sm\n"
+    found = ladders(parse_axes(copies, ["HostToDevice", "Gemm"]), {}, 132)
+    assert found == {"engine": ["copy", "sm"]}
     listing = (
         "AllGather: each\n"
         "  transport = nccl  (what (carries) it)  of nccl,copy\n"

@@ -22,19 +22,20 @@ class Raced(NamedTuple):
 
 
 @cache
-def best_ms(seed: int) -> float:
-    machine = Machine(seed)
+def best_ms(seed: int, copies: bool) -> float:
+    machine = Machine(seed, copies)
     return min(map(machine.true_ms, machine.grid.names))
 
 
-def race(seed: int) -> Raced:
-    machine = Machine(seed)
+def race(seed: int, copies: bool = False) -> Raced:
+    machine = Machine(seed, copies)
     raced = Race(machine.grid, machine.measure)
     winner = raced.run()
     assert winner is not None
     assert raced.spent == machine.evaluations
     return Raced(
-        machine.true_ms(winner) / best_ms(seed) - 1, machine.evaluations / len(machine.grid)
+        machine.true_ms(winner) / best_ms(seed, copies) - 1,
+        machine.evaluations / len(machine.grid),
     )
 
 
@@ -46,6 +47,22 @@ def test_nine_of_ten_pairs_are_within_2_percent_for_15_percent_of_the_grid() -> 
     raced = [race(seed) for seed in PAIRS]
     assert max(one.share for one in raced) <= MOST
     assert share_of_good(raced) >= 0.9
+
+
+def test_copies_are_tuned_for_15_percent_of_the_grid_too() -> None:
+    large = [seed for seed in range(3 * len(PAIRS)) if len(Machine(seed, copies=True).grid) >= 54]
+    raced = [race(seed, copies=True) for seed in large]
+    assert len(raced) > len(PAIRS)
+    assert max(one.share for one in raced) <= MOST
+    assert share_of_good(raced) >= 0.9
+
+
+def test_a_small_grid_gets_a_few_evaluations() -> None:
+    (small, *_) = (m for m in (Machine(seed, copies=True) for seed in PAIRS) if len(m.grid) < 54)
+    assert "engine" in small.grid.ladder
+    raced = Race(small.grid, small.measure)
+    assert raced.run() is not None
+    assert 4 <= raced.spent <= 8
 
 
 def _keep_the_slow(self: Race, points: Sequence[Point], margin: float) -> list[Point]:
@@ -97,6 +114,23 @@ def test_the_simplest_of_equal_settings_wins() -> None:
     assert Race(grid, measure).run() == ("a",)
     grid, measure = line_of({"a": Estimate(1.02, 1.0, 1.04), "b": Estimate(1, 0.98, 1.02)})
     assert Race(grid, measure).run() == ("b",)
+
+
+def test_a_grid_that_evaluations_reach_for_is_measured_whole_and_at_once() -> None:
+    ladder = {"engine": ["copy", "sm"], "comp_sms": ["0", "104", "112"]}
+    names = [
+        f"Overlap/A+B/engine:{engine}/comp_sms:{sms}"
+        for engine in ladder["engine"]
+        for sms in ladder["comp_sms"]
+    ]
+    batches: list[int] = []
+
+    def measure(_: str, points: Sequence[Point], __: int) -> dict[Point, Estimate]:
+        batches.append(len(points))
+        return {p: Estimate(ms, ms - 0.1, ms + 0.1) for p in points if (ms := float(len(p[1])))}
+
+    assert Race(Grid.of(ladder, names, 132), measure).run() == ("copy", "0")
+    assert batches[0] == len(names)
 
 
 def test_settings_that_cannot_be_as_fast_are_dropped() -> None:

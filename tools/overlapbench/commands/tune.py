@@ -4,10 +4,11 @@
     ./bench --tune AllGather+CublasGemm/bytes:64M AllReduce+CublasGemm/bytes:64M -- --timeout_s=120
     tools/tune.py --command './bench --no-build --ranks 2' AllReduce+Gemm/bytes:8M
 
-Varied are the transport, the SMs or CTAs that it takes, the SMs of the computation, which side
-starts first, and the priorities of the streams. What the pair's name sets stays as it is.
+Varied are the transport of a collective or the engine of a copy, the SMs or CTAs that it takes, the
+SMs of the computation, which side starts first, and the priorities of the streams. What the pair's
+name sets stays as it is.
 
-The search measures at most 15 % of all combinations (16 rows where there are few), and drops those
+The search measures at most 15 % of all combinations (8 rows where there are few), and drops those
 whose interval lies above that of the best. The best and the default are then launched in turn, and
 the gain has a 95 % interval. docs/laboratory.md explains what is printed.
 

@@ -51,6 +51,7 @@ _PRIORITY = "the {}'s stream: cudaStreamCreateWithPriority, {{}} above the lowes
 _NOTES: Mapping[str, str] = {
     "first": "order: {} starts first",
     "comm_sms": "the communication's kernel takes {} SMs",
+    "engine": "the copy: a kernel that reads and writes (comm/sm_copy.h has ours)",
     "sm_target": "the product: CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = {}",
     "comp_sms": "the computation's stream: a green context of {} SMs (cuGreenCtxCreate)",
     "comp_priority": _PRIORITY.format("computation"),

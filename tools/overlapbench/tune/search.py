@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from overlapbench.tune.space import (
-    CARRIER,
+    CARRIERS,
     OF_COMMUNICATION,
     OF_COMPUTATION,
     ORDER,
@@ -30,7 +30,7 @@ from overlapbench.tune.space import (
 )
 
 LIMIT = 0.15  # of the grid may be measured
-LEAST_LIMIT = 16  # evaluations; a grid that is hardly larger is measured whole
+LEAST_LIMIT = 8  # evaluations: 15 % of a grid of fewer than 54 settings are too few to choose from
 _FINALISTS = (4, 2)  # how many are measured again, and then again
 _UNITS = (2, 4)  # and for how long
 _SHARE_OF_FINALS = 5  # at most every fifth evaluation
@@ -111,7 +111,7 @@ class Race:
         """Return the best point of each transport and order that is still in, the fastest first."""
         leads: dict[Point, Point] = {}
         for point in self._fastest_first():
-            leads.setdefault(self.grid.part(point, (CARRIER, ORDER)), point)
+            leads.setdefault(self.grid.part(point, (*CARRIERS, ORDER)), point)
         return self.keep(list(leads.values()), margin)[:most]
 
     def keep(self, points: Sequence[Point], margin: float) -> list[Point]:
@@ -124,8 +124,12 @@ class Race:
 
         Where there are few evaluations, the limit alone tells transports apart: without one, those
         that take SMs wait for the computation, however fast they are.
+
+        A grid that needs no more evaluations than there are is measured whole.
         """
-        carriers = self.grid.varying(self.grid.default, (CARRIER, ORDER))
+        if len(self.grid) <= self.limit - self.reserve:
+            return list(self.grid.names)
+        carriers = self.grid.varying(self.grid.default, (*CARRIERS, ORDER))
         limited = [point for start in carriers for point in self._limited(start)]
         few = limited and 3 * len(carriers) > self.limit
         return [self.grid.default, *limited] if few else [*carriers, *limited]
@@ -142,7 +146,7 @@ class Race:
     def _near(self, point: Point) -> list[Point]:
         """Return all that differ from a point in one group of settings."""
         groups = dict.fromkeys(one.knobs for one in ROUNDS)
-        return _in_turn(self.grid.varying(point, knobs) for knobs in (*groups, (CARRIER,)))
+        return _in_turn(self.grid.varying(point, knobs) for knobs in (*groups, CARRIERS))
 
     def _differing(self, one: Point, other: Point) -> list[str]:
         return [k for k, a, b in zip(self.grid.ladder, one, other, strict=True) if a != b]
@@ -169,10 +173,11 @@ class Race:
         points = self._fastest_first()
         for finalists, units in zip(_FINALISTS, _UNITS, strict=True):
             affordable = max(0, self.limit - self.spent) // units
-            points = self.keep(points, 0)[: min(finalists, affordable)] or points[:1]
-            if len(points) < 2 or not self._measure("finals", points, units):
+            points = self.keep(points, 0)[:finalists]
+            again = points[:affordable]
+            if len(again) < 2 or not self._measure("finals", again, units):
                 break
-            points.sort(key=lambda point: self.known[point].ms)
+            points = sorted(again, key=lambda point: self.known[point].ms)
         return self._simplest(self.keep(points, 0))
 
     def _simplest(self, points: Sequence[Point]) -> Point | None:

@@ -13,7 +13,9 @@ from functools import cached_property
 from overlapbench.names import BenchmarkName
 from overlapbench.source import ResultError
 
-CARRIER, ORDER = "transport", "first"
+# What moves the data: of a collective, and of a copy.
+CARRIERS = ("transport", "engine")
+ORDER = "first"
 OF_COMMUNICATION = ("comm_ctas", "comm_sms")
 OF_COMPUTATION = ("sm_target", "comp_sms")
 PRIORITIES = ("comp_priority", "comm_priority")
@@ -37,6 +39,10 @@ class Axis:
         return self.values[0]
 
 
+def _choices(axis: Axis, _: int) -> Iterable[str]:
+    return (axis.standing, *axis.choices)
+
+
 def _orders(axis: Axis, _: int) -> Iterable[str]:
     return (axis.standing, "comp", "comm")
 
@@ -53,7 +59,7 @@ def _targets(_: Axis, sms: int) -> Iterable[str]:
 
 # The values of each setting, on a device with so many SMs; the standing value is the first.
 _LADDERS: Mapping[str, Callable[[Axis, int], Iterable[str]]] = {
-    CARRIER: lambda axis, _: (axis.standing, *axis.choices),
+    **dict.fromkeys(CARRIERS, _choices),
     ORDER: _orders,
     "comm_ctas": lambda *_: map(str, (0, 4, 8, 16, 32)),
     "comm_sms": lambda *_: map(str, (0, 4, 8, 12, 24, 32)),  # 0 stands for 16
