@@ -23,7 +23,7 @@ import samples
 import stand_ins
 import traces
 from overlapbench.commands import COMMANDS
-from overlapbench.tune import report as tune
+from overlapbench.tune import replay as tune
 
 STAND_INS = Path(stand_ins.__file__)
 TRACES = samples.TOOLS.parent / "docs/results/host/traces"

@@ -12,6 +12,9 @@ The search measures at most 15 % of all combinations (8 rows where there are few
 whose interval lies above that of the best. The best and the default are then launched in turn, and
 the gain has a 95 % interval. docs/laboratory.md explains what is printed.
 
+--exhaustive measures the whole grid as well, and --output keeps it. --replay runs the search on
+such files alone, and says how far from the best it ends, and after how many evaluations.
+
 Arguments after -- go to every launch of the program.
 
 Exit status: 0 if every search ended, whether or not a setting beats the default; 1 if one has no
@@ -32,10 +35,11 @@ from overlapbench.command_line import is_installed, manual_parser, refuse
 from overlapbench.commands import PROGRAM
 from overlapbench.gate.runner import Runner, parse_command
 from overlapbench.names import BenchmarkName
-from overlapbench.output import deliver, require_file
-from overlapbench.source import ResultError
+from overlapbench.output import deliver, print_text, require_file
+from overlapbench.source import ResultError, expand
 from overlapbench.tune.machine import COMMAND, Machine
-from overlapbench.tune.report import json_of, text_of
+from overlapbench.tune.replay import read_recorded, replay
+from overlapbench.tune.report import json_of, text_of, text_of_replay
 from overlapbench.tune.space import Wish
 from overlapbench.tune.study import Study, spell_time
 
@@ -55,6 +59,11 @@ def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
     options.flags = given[end + 1 :]
     studies: list[Study] = []
     try:
+        if options.replay:
+            _replay(options)
+            return _OK
+        if not options.pairs:
+            raise ResultError("no pair to tune; write for example AllGather+Gemm/bytes:64M")
         if options.launches < _LEAST_LAUNCHES:
             raise ResultError(f"--launches: at least {_LEAST_LAUNCHES} per side, or noise decides")
         for flag in options.flags:
@@ -69,6 +78,13 @@ def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
         return _UNANSWERED if any(study.problem for study in studies) else _OK
     except ResultError as error:
         return refuse(program, str(error))
+
+
+def _replay(options: argparse.Namespace) -> None:
+    if options.pairs or options.flags or options.output or options.exhaustive:
+        raise ResultError("--replay measures nothing: it goes with no pair and no other flag")
+    grids = [grid for path in expand(options.replay) for grid in read_recorded(path)]
+    print_text("\n".join(text_of_replay(replay(grid)) for grid in grids))
 
 
 def _tune(options: argparse.Namespace, studies: list[Study]) -> bool:
@@ -149,7 +165,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
     text = "what to tune, as Overlap/A+B/axis:value/...; every row that it stands for"
-    add("pairs", nargs="+", metavar="PAIR", help=text)
+    add("pairs", nargs="*", metavar="PAIR", help=text)
     run = f"{PROGRAM} run" if is_installed(program) else "./bench --no-build"
     text = f"launches the program (default {run})"
     add("--command", default=run, metavar="COMMAND", help=text)
@@ -161,6 +177,8 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--unit-ms", type=_number_from_1, default=100, metavar="MS", help=text)
     text = "also measure every combination, and say how far the choice is from the best"
     add("--exhaustive", action="store_true", help=text)
+    text = "measure nothing: run the search on the whole grid that --exhaustive --output wrote"
+    add("--replay", action="append", metavar="FILE.json", help=text)
     text = "timeout of a launch in seconds (default 3600)"
     add("--timeout-s", type=_number_from_1, default=3600, metavar="S", help=text)
     add("--output", type=Path, metavar="FILE.json", help="also write the result as JSON")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from overlapbench.source import Document, Fields, ResultError, harmless, load
-from overlapbench.tune.report import SCHEMA
+from overlapbench.tune.replay import SCHEMA
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from overlapbench.tune.advice import Advice, advise, command_of
-from overlapbench.tune.space import Point
+from overlapbench.tune.replay import SCHEMA, Replayed, measurement, record
+from overlapbench.tune.space import Grid, Point
 from overlapbench.tune.study import Study
 
-SCHEMA = "1"
 _CONTEXT = (
     *("date", "backend", "device", "device_multiprocessors", "ranks", "driver_version"),
     *("nccl_version", "mpi_version", "git_revision"),
@@ -28,6 +28,27 @@ def json_of(studies: Sequence[Study], interrupted: bool) -> bytes:
         "pairs": [_pair(study) for study in studies],
     }
     return (json.dumps(document, indent=1) + "\n").encode()
+
+
+def text_of_replay(replayed: Replayed) -> str:
+    """Say what a search found on a recorded grid."""
+    recorded, grid = replayed.recorded, replayed.recorded.grid
+    lines = [recorded.name]
+    if replayed.choice is None:
+        gap = "no setting that the search tried was measured"
+    elif replayed.gap == 0:
+        gap = "the choice is the best of all"
+    else:
+        gap = f"the choice takes {_percent(replayed.gap)} % longer than the best of all"
+    points = (("choice", replayed.choice), ("best", replayed.best))
+    for title, point in points:
+        if point is not None:
+            one = recorded.known[point]
+            interval = f"({one.low:.4g} to {one.high:.4g})"
+            lines.append(f"  {title:<{_WIDTH}}{one.ms:.4g} ms {interval}  {_of(grid, point)}")
+    lines.append(f"  {'replay':<{_WIDTH}}{gap}")
+    lines.append(f"  {'search':<{_WIDTH}}{_effort(replayed.evaluations, grid)}")
+    return "\n".join(lines) + "\n"
 
 
 def verdict_of(study: Study) -> str:
@@ -65,9 +86,7 @@ def _lines(study: Study) -> list[str]:
     if best is not None and best != grid.default:
         add("best", f"{times[1]}{_spell(grid.changed(best), tuple(grid.changed(best).values()))}")
     add("gain", verdict_of(study))
-    share = study.race.spent / len(grid)
-    of = f"{100 * share:.1f} % of {len(grid)}" if share < 1 else f"for {len(grid)}"
-    add("search", f"{study.race.spent} evaluations, {of} settings")
+    add("search", _effort(study.race.spent, grid))
     if study.exhaustive is not None:
         whole = study.exhaustive
         longer = f"takes {_percent(whole.gap)} % longer than {_of(grid, whole.best)}"
@@ -115,15 +134,7 @@ def _pair(study: Study) -> dict[str, object]:
             "command": command_of(study.machine.command, study.wish, {}),
         },
         "beats_default": gain is not None and gain.certain,
-        "measured": [
-            {
-                "name": grid.names[point],
-                "overlap_ms": one.ms,
-                "low_ms": one.low,
-                "high_ms": one.high,
-            }
-            for point, one in known.items()
-        ],
+        "measured": [measurement(grid.names[point], one) for point, one in known.items()],
     }
     if best is not None:
         advice = _advice(study, best)
@@ -153,6 +164,8 @@ def _pair(study: Study) -> dict[str, object]:
             "choice_ms": whole.choice_ms,
             "gap": whole.gap,
         }
+    if study.whole_grid:
+        found["whole_grid"] = record(grid, study.whole_grid)
     return found
 
 
@@ -165,13 +178,19 @@ def _context(context: Mapping[str, object]) -> dict[str, object]:
     return {key: context[key] for key in _CONTEXT if key in context}
 
 
-def _of(grid: Any, point: Point) -> str:
+def _of(grid: Grid, point: Point) -> str:
     changed = grid.changed(point)
     return _spell(changed, tuple(changed.values())) if changed else "the default"
 
 
 def _spell(knobs: Mapping[str, object], values: Point) -> str:
     return " ".join(f"{knob}:{value}" for knob, value in zip(knobs, values, strict=True))
+
+
+def _effort(evaluations: int, grid: Grid) -> str:
+    share = evaluations / len(grid)
+    of = f"{_percent(share)} % of {len(grid)}" if share < 1 else f"for {len(grid)}"
+    return f"{evaluations} evaluations, {of} settings"
 
 
 def _percent(share: float) -> str:

@@ -50,6 +50,7 @@ class Study:
     gain: Gain | None = None
     problem: str = ""  # why nothing is claimed, where that is not the gain
     exhaustive: Exhaustive | None = None
+    whole_grid: Mapping[Point, Estimate] | None = None  # if it was measured to its end
     spent_s: float = 0.0  # on the search
     launch_s: float = 3.0  # of one row in a process of its own; at first a guess
 
@@ -118,6 +119,7 @@ class Study:
                 return None
             self.say(f"{done}; the next {len(points)} take about {spell_time(expected_s)}")
             known |= self.machine.measure(self.wish, self.grid, points, 1, whole=True)
+        self.whole_grid = known
         best = sorted(known, key=lambda point: known[point].ms)[:_BEST_OF_GRID]
         together = list(dict.fromkeys([choice, *best]))
         self.say(f"the best of the whole grid again: {len(together)} rows")
