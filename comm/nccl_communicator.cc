@@ -10,14 +10,13 @@
 #include <fmt/core.h>
 #include <nccl.h>
 
-#include <array>
 #include <atomic>
-#include <cstdlib>
 #include <span>
 #include <thread>
 
 #include "comm/call_group.h"
 #include "comm/communicator.h"
+#include "comm/nccl_environment.h"
 #include "device/cuda/graph_capture.h"
 #include "device/cuda/sm_hold.h"
 
@@ -125,23 +124,6 @@ class Connection : public Link {
 
 void StartGroup() { NCCL_CHECK(ncclGroupStart()); }
 
-// Variables of NCCL's that decide what a row's name decides here.
-constexpr std::array kOverriding = {"NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",
-                                    "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
-                                    "NCCL_CTA_POLICY",    "NCCL_CGA_CLUSTER_SIZE"};
-
-std::string Overridden() {
-  for (const char* name : kOverriding) {
-    const char* const value = std::getenv(name);
-    if (value == nullptr) continue;
-    return fmt::format(
-        "{}={} in the environment overrides what the row's name says; unset it, and use --axis "
-        "transport or comm_ctas",
-        name, value);
-  }
-  return "";
-}
-
 class NcclCommunicator : public Communicator {
  public:
   // A step of Ranks::Together: afterwards either all ranks have a communicator or none has. A rank
@@ -210,7 +192,7 @@ class NcclCommunicator : public Communicator {
   }
 
   Proof Prove(const CollectiveCall& call) override {
-    if (std::string overridden = Overridden(); !overridden.empty()) return {{}, overridden};
+    if (std::string overridden = NcclOverride(); !overridden.empty()) return {{}, overridden};
     if (call.count == 0) return {};
     const auto enqueue = [&](Stream& stream) { Enqueue(stream, call); };
     if (options_.copy_engines &&
