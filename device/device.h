@@ -206,6 +206,8 @@ class Device {
   [[nodiscard]] virtual int priorities() const = 0;
   // Throws Error for a partition with a PartitionFault.
   virtual std::unique_ptr<Stream> CreateStream(const StreamOptions& options = {}) = 0;
+  // What a stream has, as the driver says: StreamOptions::priority, unless that was out of range.
+  [[nodiscard]] virtual int PriorityOf(Stream& stream) const = 0;
   virtual std::unique_ptr<Event> CreateEvent() = 0;
   // An event that orders streams and has no time, for which ElapsedMs throws Error. It costs a
   // stream less than one that takes the time.

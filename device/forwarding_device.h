@@ -23,6 +23,9 @@ class ForwardingDevice : public Device {
   std::unique_ptr<Stream> CreateStream(const StreamOptions& options) override {
     return device_->CreateStream(options);
   }
+  [[nodiscard]] int PriorityOf(Stream& stream) const override {
+    return device_->PriorityOf(stream);
+  }
   std::unique_ptr<Event> CreateEvent() override { return device_->CreateEvent(); }
   std::unique_ptr<Event> CreateUntimedEvent() override { return device_->CreateUntimedEvent(); }
   std::unique_ptr<Stream> CreateHostStream() override { return device_->CreateHostStream(); }

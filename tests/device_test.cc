@@ -272,6 +272,7 @@ TEST_P(DeviceTest, StreamsOfEveryPriorityWork) {
   const auto sent = Pattern(kBytes);
   for (int priority = 0; priority < device().priorities(); ++priority) {
     const auto stream = device().CreateStream({.priority = priority});
+    EXPECT_EQ(device().PriorityOf(*stream), priority);
     std::vector<std::uint8_t> received(kBytes);
     stream->Copy(received.data(), sent.data(), kBytes);
     Finish(*stream);
@@ -280,8 +281,16 @@ TEST_P(DeviceTest, StreamsOfEveryPriorityWork) {
 }
 
 TEST_P(DeviceTest, PrioritiesAreClamped) {
-  for (const int priority : {-1000, 0, 1, 1000})
-    Finish(*device().CreateStream({.priority = priority}));
+  const int highest = device().priorities() - 1;
+  for (const int priority : {-1000, 0, 1, 1000}) {
+    const auto stream = device().CreateStream({.priority = priority});
+    EXPECT_EQ(device().PriorityOf(*stream), std::clamp(priority, 0, highest)) << priority;
+    Finish(*stream);
+  }
+}
+
+TEST_P(DeviceTest, AStreamOnAHostThreadHasTheLowestPriority) {
+  EXPECT_EQ(device().PriorityOf(*device().CreateHostStream()), 0);
 }
 
 // A stream on a host thread is the same on every backend.

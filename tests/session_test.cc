@@ -388,6 +388,23 @@ TEST_P(SessionTest, APartitionIsCountedInsteadOfTheWorksOtherKnobs) {
   EXPECT_EQ(session->sms_used(1, 1), least);
 }
 
+// Nobody has a thousand priorities. What a device takes as the nearest is not what was asked for.
+TEST_P(SessionTest, AStreamWithAnotherPriorityIsReported) {
+  const int highest = device().priorities() - 1;
+  const auto with = [&](int priority) {
+    return Open([&] {
+             Run one{.name = "one"};
+             one.schedule.Add(one.schedule.AddLane({.name = "COMP"}), comp());
+             one.schedule.Add(one.schedule.AddLane({.name = "COMM", .priority = priority}), comm());
+             return Runs{one};
+           })
+        ->knob_fault();
+  };
+  for (int priority = 0; priority <= highest; ++priority) EXPECT_EQ(with(priority), "");
+  EXPECT_EQ(with(1000),
+            "the stream of COMM has priority " + std::to_string(highest) + " instead of 1000");
+}
+
 // C M T and T M C in turn. In T the communication is enqueued first.
 TEST_P(SessionTest, InterleavesSoloAndOverlappedSamples) {
   std::string order;

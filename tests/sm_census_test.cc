@@ -48,8 +48,11 @@ TEST_P(SmCensusTest, APartitionOfAllSmsLimitsNothing) {
 TEST_P(SmCensusTest, APartitionMayHaveAnyPriority) {
   if (Parts().empty()) GTEST_SKIP() << "this device has no partitions";
   const int size = Parts().front();
-  for (int priority = 0; priority < device().priorities(); ++priority)
-    EXPECT_EQ(CountSms({.priority = priority, .sms = size}), size) << priority;
+  for (int priority = 0; priority < device().priorities(); ++priority) {
+    const StreamOptions options{.priority = priority, .sms = size};
+    EXPECT_EQ(device().PriorityOf(*device().CreateStream(options)), priority);
+    EXPECT_EQ(CountSms(options), size) << priority;
+  }
 }
 
 // A GPU's two streams of one size: what is measured on one must hold for the other.

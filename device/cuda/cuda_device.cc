@@ -128,6 +128,9 @@ class CudaDevice : public Device {
     RequirePartition(info_, options.sms);
     return std::make_unique<CudaStream>(options.priority, PartitionOf(options.sms));
   }
+  [[nodiscard]] int PriorityOf(Stream& stream) const override {
+    return stream.host() != nullptr ? 0 : CudaPriority(stream);
+  }
   std::unique_ptr<Event> CreateEvent() override { return std::make_unique<CudaEvent>(); }
   std::unique_ptr<Event> CreateUntimedEvent() override {
     return std::make_unique<CudaEvent>(false);

@@ -50,6 +50,12 @@ std::pair<int, int> CudaPriorityRange() {
   return {lowest, highest};
 }
 
+int CudaPriority(Stream& stream) {
+  int native_priority = 0;
+  CUDA_CHECK(cudaStreamGetPriority(NativeStream(stream), &native_priority));
+  return CudaPriorityRange().first - native_priority;
+}
+
 CudaStream::CudaStream(int priority, std::shared_ptr<const SmPartition> partition)
     : partition_(std::move(partition)) {
   const auto [lowest, highest] = CudaPriorityRange();

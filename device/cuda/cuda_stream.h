@@ -80,6 +80,8 @@ class CudaGate : public Gate {
 
 // CUDA's numbers of the lowest and the highest priority; a smaller number is a higher priority.
 std::pair<int, int> CudaPriorityRange();
+// Of a CUDA stream, counted as in StreamOptions.
+int CudaPriority(Stream& stream);
 
 // Between two events of CUDA streams, or two of host streams.
 double CudaElapsedMs(const Event& from, const Event& to);

@@ -71,6 +71,7 @@ class HostDevice : public Device {
     return std::make_unique<HostStream>(pool_, options.sms == 0 ? pool_->cores() : options.sms,
                                         log_);
   }
+  [[nodiscard]] int PriorityOf(Stream& /*stream*/) const override { return 0; }
   std::unique_ptr<Event> CreateEvent() override { return std::make_unique<HostEvent>(); }
   std::unique_ptr<Event> CreateUntimedEvent() override {
     return std::make_unique<HostEvent>(false);
