@@ -50,6 +50,7 @@ struct StandInTask {
   const unsigned* words;            // HeldRegisters::kCount, of any value
 };
 
+// Past the L1 cache, which would keep the window of a block that is to stay in the last level.
 __device__ void CopyShare(const StandInTask& task) {
   constexpr int kInFlight = 4;
   const uint4* const from = task.from + task.window_words * blockIdx.x;
@@ -60,7 +61,7 @@ __device__ void CopyShare(const StandInTask& task) {
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
       const long at = first + static_cast<long>(i) * threads;
-      if (at < task.block_words) words[i] = from[at % task.window_words];
+      if (at < task.block_words) words[i] = __ldcg(from + at % task.window_words);
     }
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
