@@ -7,6 +7,9 @@
 // random whole numbers, small enough for every sum to be exact in the element type (CollectiveInput
 // in workload/data.h). Results are compared exactly, on the device, element by element.
 
+#include "comm/collectives.h"
+
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -59,6 +62,12 @@ constexpr std::array<CollectiveRow, 6> kCollectives = {{
      false},
 }};
 
+const CollectiveRow& RowOf(Operation operation) {
+  const auto* const row = std::ranges::find(kCollectives, operation, &CollectiveRow::operation);
+  if (row == kCollectives.end()) throw Error("no collective, but an operation of two ranks");
+  return *row;
+}
+
 class CollectiveWorkload : public Workload {
  public:
   CollectiveWorkload(const Machine& machine, const CollectiveRow& row,
@@ -71,7 +80,7 @@ class CollectiveWorkload : public Workload {
         count_(settings_.Integer("bytes") / static_cast<long>(SizeOf(element_))),
         segment_(count_ / machine.ranks.size()),
         in_place_(settings_.Text("place") == "in"),
-        input_{kSeed, machine.ranks.size(), row.source == ExpectedSegments::kSum} {}
+        input_(InputOf(row.operation, machine.ranks.size())) {}
 
   void Connect() override {
     communicator_ = transports_->Connect(settings_);
@@ -104,7 +113,9 @@ class CollectiveWorkload : public Workload {
   void Enqueue(Stream& stream) override { communicator_->Enqueue(stream, call()); }
 
   Verdict Verify(Stream& stream) override {
-    return FindFault(machine_, stream, receive(), receive_count(), element_, expected());
+    const auto& ranks = machine_.ranks;
+    const auto expected = ExpectedOf(row_.operation, ranks.size(), ranks.rank(), count_);
+    return FindFault(machine_, stream, receive(), receive_count(), element_, expected);
   }
 
   std::string IneffectiveKnob() override {
@@ -130,20 +141,6 @@ class CollectiveWorkload : public Workload {
   [[nodiscard]] void* Own(bool segment_only) const {
     const long offset = segment_only ? machine_.ranks.rank() * segment_ : 0;
     return static_cast<std::byte*>(shared_.data()) + offset * SizeOf(element_);
-  }
-
-  [[nodiscard]] ExpectedSegments expected() const {
-    const int ranks = machine_.ranks.size();
-    ExpectedSegments expected;
-    expected.source =
-        row_.source == kPrevious ? (machine_.ranks.rank() + ranks - 1) % ranks : row_.source;
-    expected.segment_count =
-        row_.source == ExpectedSegments::kEachSegment ? segment_ : receive_count();
-    expected.first_index = row_.starts_at_own_segment ? machine_.ranks.rank() * segment_ : 0;
-    expected.ranks = ranks;
-    expected.most = input_.most();
-    expected.seed = input_.seed;
-    return expected;
   }
 
   Machine machine_;
@@ -217,6 +214,25 @@ WorkloadSpec SpecOf(const CollectiveRow& row, const Machine& machine,
 }
 
 }  // namespace
+
+CollectiveInput InputOf(Operation operation, int ranks) {
+  return {kSeed, ranks, RowOf(operation).source == ExpectedSegments::kSum};
+}
+
+ExpectedSegments ExpectedOf(Operation operation, int ranks, int rank, long count) {
+  const CollectiveRow& row = RowOf(operation);
+  const long segment = count / ranks;
+  const CollectiveInput input = InputOf(operation, ranks);
+  ExpectedSegments expected;
+  expected.source = row.source == kPrevious ? (rank + ranks - 1) % ranks : row.source;
+  const bool by_segment = row.source == ExpectedSegments::kEachSegment || row.receives_segment;
+  expected.segment_count = by_segment ? segment : count;
+  expected.first_index = row.starts_at_own_segment ? rank * segment : 0;
+  expected.ranks = ranks;
+  expected.most = input.most();
+  expected.seed = input.seed;
+  return expected;
+}
 
 std::vector<WorkloadSpec> Collectives(Machine& machine) {
   const auto transports = std::make_shared<Transports>(machine);
