@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Compare the suite's training steps with PyTorch's, in the same processes.
 
-    mpirun -n 2 tools/torch_training.py -o DIR [--what tp,ddp,fsdp] [--models llama8b,llama70b]
+    mpirun -n 2 tools/torch_training.py -o DIR [--what tp,ddp,fsdp,pp] [--models llama8b,llama70b]
            [--tokens 1024,4096] [--transports nccl,copy] [--buckets 25M,256M] [--prefetch 0,1,2]
-           [--layers 24] [--width 4096] [--budget_ms 600] [--no-gate]
+           [--layers 24] [--microbatches 4,16] [--stage-layers 8] [--virtual 2] [--width 4096]
+           [--budget_ms 600] [--no-gate]
 
 For each shape the suite's rows and PyTorch's ways to do the same are measured one after the other,
 by the same gate, flush and statistics. Before a peer is timed, a sample of its result is compared
 with double precision. A peer that is wrong, or cannot run, gets no time and is named, and the
-others are measured. What each peer does is told in tools/overlapbench/peers/torch_layers.py and
-torch_steps.py. Steps of DistributedDataParallel and fully_shard are not gated (gate:off in names).
+others are measured. What each peer does is told in tools/overlapbench/peers/torch_layers.py,
+torch_steps.py and torch_pipelines.py. Steps of DistributedDataParallel and fully_shard, and
+pipelines, are not gated (gate:off in names).
 
 DIR gets training-peers.json, which the tools for ./bench's results read, and the table as
 training-peers.txt. Needs PyTorch, and liboverlapbench.so (./bench --build-only). srun starts it
@@ -36,15 +38,17 @@ from overlapbench.peers.training import (
     Case,
     Outcome,
     Stack,
+    Stages,
     measure_cases,
     plan_buckets,
     plan_layers,
+    plan_pipelines,
     plan_prefetch,
 )
 from overlapbench.peers.training_table import render_training
 from overlapbench.source import ResultError
 
-_WHAT = ("tp", "ddp", "fsdp")
+_WHAT = ("tp", "ddp", "fsdp", "pp")
 _PATIENCE = timedelta(minutes=2)  # of torch.distributed, with a rank that has failed
 
 
@@ -110,6 +114,12 @@ def _cases(options: argparse.Namespace, on_gpus: bool) -> Iterator[Case]:
         yield from plan_buckets(stack, options.buckets, transports)
     if "fsdp" in options.what:
         yield from plan_prefetch(stack, options.prefetch, transports)
+    if "pp" in options.what:
+        product, element_bytes = ("CublasGemm", 2) if on_gpus else ("Gemm", 4)
+        stages = Stages(
+            options.stage_layers, options.width, options.virtual, product, element_bytes
+        )
+        yield from plan_pipelines(stages, options.microbatches, transports)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -126,7 +136,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--buckets", type=list_of(size), default=[25 << 20, 64 << 20, 256 << 20], metavar="B,B")
     add("--prefetch", type=list_of(_depth), default=[0, 1, 2], metavar="N,N")
     add("--layers", type=size, default=24, metavar="N", help="of ddp and fsdp")
-    add("--width", type=size, default=4096, metavar="N", help="of each of them")
+    add("--microbatches", type=list_of(size), default=[4, 16], metavar="N,N", help="of pipelines")
+    add(
+        "--stage-layers", type=size, default=8, metavar="N", help="layers of one rank, of pipelines"
+    )
+    add("--virtual", type=size, default=2, metavar="N", help="stages of one rank, interleaved")
+    add("--width", type=size, default=4096, metavar="N",
+        help="of every layer but tp's; a micro-batch has as many tokens")  # fmt: skip
     add("--budget_ms", type=size, default=None, metavar="MS", help="measuring time a row")
     add("--no-gate", action="store_true",
         help="close no gate: the host's part is then in all times")  # fmt: skip

@@ -23,13 +23,16 @@ from overlapbench.names import BenchmarkName
 from overlapbench.peers import training
 from overlapbench.peers.training import (
     MODELS,
+    ORDERS,
     Case,
     Outcome,
     Peer,
     Stack,
+    Stages,
     measure_cases,
     plan_buckets,
     plan_layers,
+    plan_pipelines,
     plan_prefetch,
 )
 from overlapbench.peers.training_table import render_training
@@ -38,6 +41,7 @@ from overlapbench.result import State, read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK = Stack(24, 4096, 4096)
+STAGES = Stages(8, 4096, virtual=2, product="CublasGemm", element_bytes=2)
 TRANSPORTS = ["nccl", "copy"]
 
 
@@ -114,6 +118,18 @@ def test_steps_are_planned_over_buckets_and_depths() -> None:
     assert none.peers == ("computation", "fsdp")
 
 
+def test_pipelines_are_planned_in_every_order() -> None:
+    cases = list(plan_pipelines(STAGES, [4, 16], TRANSPORTS))
+    assert [str(case) for case in cases[::2]] == [
+        "Pp/GPipe/CublasGemm/microbatches:4/n:4096/layers:8/bytes:33554432",
+        "Pp/OneFOneB/CublasGemm/microbatches:4/n:4096/layers:8/bytes:33554432",
+        "Pp/Interleaved/CublasGemm/microbatches:4/virtual:2/n:4096/layers:8/bytes:33554432",
+    ]
+    last = cases[-1]
+    assert last.suite["copy"] == f"{last}/transport:copy"
+    assert (last.family, last.workload, last.peers) == ("Pp", "Interleaved", ("computation", "pp"))
+
+
 def test_models_are_those_of_the_suite() -> None:
     source = (ROOT / "benchmarks/training.cc").read_text()
     found = re.findall(r'\{"(\w+)", (\d+), (\d+), \d+\}', source)
@@ -154,6 +170,12 @@ def test_steps_are_not_gated(asked: list[Any]) -> None:
     assert [gated for _, gated, _ in asked] == [False, False]
 
 
+def test_peers_of_pipelines_are_named_by_their_order(asked: list[Any]) -> None:
+    outcomes_of(FakePeers(), list(plan_pipelines(STAGES, [4], []))[:1])
+    labels = {"microbatches": 4, "n": 4096, "layers": 8, "bytes": 33554432}
+    assert asked == [("GPipe", False, {"peer": peer} | labels) for peer in ("computation", "pp")]
+
+
 def layer_outcomes() -> list[Outcome]:
     """Make two shapes; in the second the operator is wrong, and nothing of the suite's is there."""
     small, large = list(plan_layers(["llama8b"], [256, 4096], TRANSPORTS))[:2]
@@ -179,8 +201,19 @@ def step_outcomes() -> list[Outcome]:
     ]
 
 
+def pipeline_outcomes() -> list[Outcome]:
+    small, large = list(plan_pipelines(STAGES, [4, 16], ["copy"]))[:2]
+    return [
+        Outcome(small, "suite copy", row("Pp/GPipe/CublasGemm", 12.5, exposed_comm_ms=2.5)),
+        Outcome(small, "computation", row("Compute/GPipe", 10.0)),
+        Outcome(small, "pp", row("Comm/GPipe", 15.0)),
+        Outcome(large, "suite copy", row("Pp/GPipe/CublasGemm", 45.0, exposed_comm_ms=5.0)),
+        Outcome(large, "pp", failure="cannot run: ValueError: no"),
+    ]
+
+
 def test_the_table_has_80_columns_and_names_unmeasured_peers() -> None:
-    table = render_training([*layer_outcomes(), *step_outcomes()])
+    table = render_training([*layer_outcomes(), *step_outcomes(), *pipeline_outcomes()])
     assert table.splitlines() == [
         "Tp/ColumnParallel/model:llama8b",
         "      tokens suite ms by       sequence  PyTorch operator  ratio (95 %)",
@@ -193,6 +226,12 @@ def test_the_table_has_80_columns_and_names_unmeasured_peers() -> None:
         "Ddp/Buckets/layers:24/width:4096/tokens:4096",
         "bucket_bytes suite ms by        added %  PyTorch  added %  ratio (95 %)",
         "    26214400  12.0000 nccl         20.0  13.0000     30.0  1.08 1.06-1.11",
+        "",
+        "Pp/GPipe/CublasGemm/n:4096/layers:8/bytes:33554432",
+        "microbatches suite ms by        added %  PyTorch  added %  ratio (95 %)",
+        "           4  12.5000 copy         25.0  15.0000     50.0  1.20 1.18-1.22",
+        "          16  45.0000 copy         12.5        -        -  -",
+        "  16 pp: cannot run: ValueError: no",
     ]
     assert max(map(len, table.splitlines())) <= 80
 
@@ -270,13 +309,17 @@ def test_only_requested_shapes_are_measured(
         return []
 
     monkeypatch.setattr(torch_training, "measure_cases", measure)
-    run("-o", tmp_path, "--what", "tp,fsdp", "--models", "small", "--tokens", "4K", "--prefetch",
-        "0,3", "--layers", 2, "--width", 16, "--step-tokens", 8)  # fmt: skip
+    run("-o", tmp_path, "--what", "tp,fsdp,pp", "--models", "small", "--tokens", "4K",
+        "--prefetch", "0,3", "--layers", 2, "--width", 16, "--step-tokens", 8,
+        "--microbatches", 6, "--stage-layers", 3, "--virtual", 3)  # fmt: skip
     assert asked == [
         "Tp/ColumnParallel/model:small/tokens:4096",
         "Tp/RowParallel/model:small/tokens:4096",
         "Fsdp/Prefetch/layers:2/width:16/tokens:8/prefetch:0",
         "Fsdp/Prefetch/layers:2/width:16/tokens:8/prefetch:3",
+        "Pp/GPipe/CublasGemm/microbatches:6/n:16/layers:3/bytes:512",
+        "Pp/OneFOneB/CublasGemm/microbatches:6/n:16/layers:3/bytes:512",
+        "Pp/Interleaved/CublasGemm/microbatches:6/virtual:3/n:16/layers:3/bytes:512",
     ]
 
 
@@ -284,7 +327,7 @@ def test_only_requested_shapes_are_measured(
     ("arguments", "complaint"),
     [
         ([], "the following arguments are required: -o/--output"),
-        (["-o", "x", "--what", "tp,pp"], "'pp' is not one of tp, ddp, fsdp"),
+        (["-o", "x", "--what", "tp,ep"], "'ep' is not one of tp, ddp, fsdp, pp"),
         (["-o", "x", "--models", "gpt"], "'gpt' is not one of llama8b, llama70b, small"),
         (["-o", "x", "--tokens", "0"], "'0' is no size from 1 to 2^31"),
     ],
@@ -314,7 +357,8 @@ def test_a_whole_run_on_the_host(tmp_path: Path) -> None:
     if mpirun is None or not library_path().is_file():
         pytest.skip("needs mpirun and the library")
     small = ["--models", "small", "--tokens", "128", "--layers", "3", "--width", "64",
-             "--step-tokens", "32", "--buckets", "16K", "--prefetch", "1"]  # fmt: skip
+             "--step-tokens", "32", "--buckets", "16K", "--prefetch", "1", "--stage-layers", "2",
+             "--microbatches", "4"]  # fmt: skip
     done = subprocess.run(
         [mpirun, *MPIRUN[1:], "-n", "2", sys.executable, torch_training.__file__, "-o", tmp_path,
          "--backend", "host", "--budget_ms", "20", *small],
@@ -322,6 +366,7 @@ def test_a_whole_run_on_the_host(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1, done.stderr  # the operators exist on GPUs only
     (result,) = read_results([str(tmp_path / "training-peers.json")])
-    good = {str(one.name.axis("peer")) for one in result.rows if one.state.comparable}
-    assert good == {"None", "sequence", "computation", "ddp", "fsdp"}
+    good = [str(one.name.axis("peer")) for one in result.rows if one.state.comparable]
+    assert set(good) == {"None", "sequence", "computation", "ddp", "fsdp", "pp"}
+    assert good.count("pp") == len(ORDERS)
     assert "NotImplementedError" in (tmp_path / "training-peers.txt").read_text()

@@ -19,4 +19,5 @@ training_table  the outcomes as text
 torch_peers     PyTorch's side on this process's device
 torch_layers    tensor-parallel layers: sequences, and the fused operators
 torch_steps     DistributedDataParallel and fully_shard
+torch_pipelines the schedules of torch.distributed.pipelining
 """

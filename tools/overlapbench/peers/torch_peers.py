@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 
 from overlapbench.peers.torch_layers import Ranks, make_layer
+from overlapbench.peers.torch_pipelines import make_pipeline
 from overlapbench.peers.torch_steps import make_step
 from overlapbench.peers.training import Case, Peer
 
@@ -21,7 +22,8 @@ class TorchPeers:
 
     def make(self, case: Case, peer: str) -> Peer:
         """Make the peer's tensors and its work."""
-        made = (make_layer if case.family == "Tp" else make_step)(case, peer, self.ranks)
+        make = {"Tp": make_layer, "Pp": make_pipeline}.get(case.family, make_step)
+        made = make(case, peer, self.ranks)
         self._finish()
         return made
 

@@ -129,7 +129,7 @@ def _ddp(model: Model, case: Case, alone: bool) -> Work:
 
     def verify() -> Verdict:
         got = [weight[rows][:, columns] for weight in updated]
-        return _worst(got, expected, model.tolerance)
+        return worst(got, expected, model.tolerance)
 
     return Work(run, verify=verify, reset=updated.clear, kind="comp" if alone else "comm")
 
@@ -154,7 +154,7 @@ def _fsdp(model: Model, case: Case, alone: bool) -> Work:
             else:  # this rank's share of the rows
                 own = weight.grad.to_local()
                 got.append(own[rows - rows.min()][:, columns])
-        return _worst(got, expected, model.tolerance)
+        return worst(got, expected, model.tolerance)
 
     kind = "comp" if alone else "comm"
     return Work(lambda: model.step(model.module, weights), verify=verify, reset=reset, kind=kind)
@@ -181,8 +181,9 @@ def _ranks_of(model: Model, alone: bool) -> Sequence[int]:
     return [model.ranks.rank] if alone else range(model.ranks.ranks)
 
 
-def _worst(
+def worst(
     got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], tolerance: float
 ) -> Verdict:
+    """Compare several tensors with what double precision gives; the largest error decides."""
     verdicts = [verdict(one, wanted, tolerance) for one, wanted in zip(got, expected, strict=True)]
     return max(verdicts, key=lambda one: one.max_rel_err)

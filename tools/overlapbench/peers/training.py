@@ -2,12 +2,15 @@
 
 A case is one shape. Its contestants are measured one after the other in one process, by the same
 gate, flush and statistics: the suite's rows over each transport (`ob.measure_row`), then PyTorch's
-ways to do the same (`ob.measure_alone`), which torch_layers.py and torch_steps.py make.
+ways to do the same (`ob.measure_alone`), which torch_layers.py, torch_steps.py and
+torch_pipelines.py make.
 
 A peer's row is named as the suite's, but for its family and the label `peer`:
 
     Tp/ColumnParallel/model:llama8b/tokens:4096/chunks:auto/transport:copy/cache:cold
     Comm/ColumnParallel/peer:fused/model:llama8b/tokens:4096/cache:cold
+    Pp/GPipe/CublasGemm/microbatches:4/n:4096/layers:8/bytes:33554432/transport:copy/cache:cold
+    Comm/GPipe/peer:pp/microbatches:4/n:4096/layers:8/bytes:33554432/cache:cold/gate:off
 
 What one contestant cannot do, or does wrongly, is its own problem, and the next one is measured.
 """
@@ -23,8 +26,9 @@ from overlapbench.measuring import Row, measure_alone, measure_row
 SUITE = "suite"
 SEQUENCE, FUSED = "sequence", "fused"  # of layers
 COMPUTATION = "computation"  # of steps: the same without communication
-DDP, FSDP = "ddp", "fsdp"
+DDP, FSDP, PP = "ddp", "fsdp", "pp"
 LAYERS = ("ColumnParallel", "RowParallel")
+ORDERS = ("GPipe", "OneFOneB", "Interleaved")
 # As benchmarks/training.cc has them: hidden and ffn.
 MODELS = {"llama8b": (4096, 14336), "llama70b": (8192, 28672), "small": (256, 768)}
 Labels = dict[str, str | int]
@@ -34,7 +38,7 @@ Labels = dict[str, str | int]
 class Case:
     """One shape: the suite's rows of it, and the labels that its peers' rows have."""
 
-    step: str  # "Tp/ColumnParallel"
+    step: str  # "Tp/ColumnParallel", or with what a stage computes, "Pp/GPipe/CublasGemm"
     labels: Labels
     peers: Sequence[str]
     suite: Mapping[str, str]  # names of rows, by transport
@@ -45,7 +49,7 @@ class Case:
 
     @property
     def workload(self) -> str:
-        return self.step.partition("/")[2]
+        return self.step.split("/")[1]
 
     def __str__(self) -> str:
         return "/".join([self.step, *(f"{key}:{value}" for key, value in self.labels.items())])
@@ -109,6 +113,22 @@ class Stack:
         return {"layers": self.layers, "width": self.width, "tokens": self.tokens}
 
 
+@dataclass(frozen=True)
+class Stages:
+    """The pipelines' stages, and the product that the suite's compute."""
+
+    layers: int  # of a rank
+    width: int  # of each, and tokens of a micro-batch
+    virtual: int  # stages of a rank, where it has several
+    product: str  # "CublasGemm"
+    element_bytes: int
+
+    @property
+    def labels(self) -> Labels:
+        activation_bytes = self.width * self.width * self.element_bytes
+        return {"n": self.width, "layers": self.layers, "bytes": activation_bytes}
+
+
 def plan_layers(
     models: Sequence[str], tokens: Sequence[int], transports: Sequence[str]
 ) -> Iterator[Case]:
@@ -134,6 +154,17 @@ def plan_prefetch(stack: Stack, depths: Sequence[int], transports: Sequence[str]
     for depth in depths:
         labels = stack.labels | {"prefetch": depth}
         yield _case("Fsdp/Prefetch", labels, (COMPUTATION, FSDP), transports)
+
+
+def plan_pipelines(
+    stages: Stages, microbatches: Sequence[int], transports: Sequence[str]
+) -> Iterator[Case]:
+    """Yield the pipeline in each order, with each number of micro-batches."""
+    for order in ORDERS:
+        virtual: Labels = {"virtual": stages.virtual} if order == "Interleaved" else {}
+        for count in microbatches:
+            labels: Labels = {"microbatches": count} | virtual | stages.labels
+            yield _case(f"Pp/{order}/{stages.product}", labels, (COMPUTATION, PP), transports)
 
 
 def _case(

@@ -12,10 +12,20 @@ from textwrap import wrap
 
 from overlapbench.counters import TIME
 from overlapbench.measuring import Row
-from overlapbench.peers.training import COMPUTATION, DDP, FSDP, FUSED, SEQUENCE, SUITE, Outcome
+from overlapbench.peers.training import (
+    COMPUTATION,
+    DDP,
+    FSDP,
+    FUSED,
+    PP,
+    SEQUENCE,
+    SUITE,
+    Outcome,
+)
 
-_GROUPED_BY = {"Tp": "tokens", "Ddp": "bucket_bytes", "Fsdp": "prefetch"}  # what differs in a table
-_PEER = {"Ddp": DDP, "Fsdp": FSDP}
+# What differs in a table.
+_GROUPED_BY = {"Tp": "tokens", "Ddp": "bucket_bytes", "Fsdp": "prefetch", "Pp": "microbatches"}
+_PEER = {"Ddp": DDP, "Fsdp": FSDP, "Pp": PP}
 _NONE = "-"
 _COLUMNS = 80
 _MOST_LINES = 3  # of what went wrong
@@ -49,7 +59,7 @@ def _table(title: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
     for case, members in groupby(outcomes, key=lambda outcome: outcome.case):
         rows = {one.contestant: one.row for one in members if one.row and not one.problem}
         cells = _layer_cells(rows) if family == "Tp" else _step_cells(rows, _PEER[family])
-        peers = [rows[name] for name in rows if name in (SEQUENCE, FUSED, DDP, FSDP)]
+        peers = [rows[name] for name in rows if name in (SEQUENCE, FUSED, *_PEER.values())]
         yield _line(str(case.labels[axis]), cells, _ratio(_fastest(peers), _suite(rows)))
     for outcome in outcomes:
         if outcome.problem:

@@ -1,0 +1,211 @@
+"""Pipelines as PyTorch runs them: the schedules of torch.distributed.pipelining.
+
+The stages are those of benchmarks/pipeline.cc with products: `layers` equal linear layers a rank,
+of width `n` and without bias, cut into `virtual` stages for the interleaved schedule. A micro-batch
+has `n` tokens, so that a layer is one product forward and two backward, as the suite's:
+
+    pp           the row's schedule: ScheduleGPipe, Schedule1F1B or ScheduleInterleaved1F1B
+    computation  this rank's layers, one micro-batch after the other, without the other ranks
+
+As in a model, and other than in the suite, a stage reads what the one before has made, and each
+weight's gradients add up over the micro-batches. The first layer computes the gradient of its
+input, too. There is no loss: the gradient of the last stage's output is given. Nothing is gated,
+since the host waits for shapes in the first step, and the order of its calls is PyTorch's own.
+
+The gradients of all of this rank's layers are compared with double precision at a sample of
+elements before anything is timed.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from overlapbench.callables import Verdict, Work
+from overlapbench.peers.torch_layers import Ranks, rounding
+from overlapbench.peers.torch_steps import worst
+from overlapbench.peers.training import COMPUTATION, Case, Peer
+
+_WEIGHTS_SEED, _INPUT_SEED, _GRADIENT_SEED = 10_000, 20_000, 30_000
+
+
+class _AskForGradient(torch.autograd.Function):  # type: ignore[misc]
+    """Passes a tensor on, and lets the first layer compute its gradient, which nobody keeps."""
+
+    @staticmethod
+    def forward(_context: Any, x: torch.Tensor, _anchor: torch.Tensor) -> torch.Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(_context: Any, *_gradients: torch.Tensor) -> tuple[None, None]:
+        return None, None
+
+
+class _GivenGradient(torch.autograd.Function):  # type: ignore[misc]
+    """Stands in for a loss whose gradient is known: it computes nothing."""
+
+    @staticmethod
+    def forward(context: Any, output: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        context.save_for_backward(gradient)
+        return output.new_empty(())
+
+    @staticmethod
+    def backward(context: Any, *_gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        (gradient,) = context.saved_tensors
+        return gradient, None
+
+
+class _Stage(nn.Sequential):  # type: ignore[misc]
+    """Linear layers, of which the first one computes the gradient of its input in any case."""
+
+    def __init__(self, layers: Sequence[nn.Module], device: torch.device) -> None:
+        super().__init__(*layers)
+        self.anchor = torch.zeros((), device=device, requires_grad=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not x.requires_grad:
+            x = _AskForGradient.apply(x, self.anchor)
+        y: torch.Tensor = super().forward(x)
+        return y
+
+
+class Pipeline:
+    """The model, this rank's stages of it, the micro-batches, and what the gradients should be.
+
+    If `alone`, the model is what this rank has of the whole one, in one stage.
+    """
+
+    def __init__(self, case: Case, ranks: Ranks, alone: bool) -> None:
+        self.ranks = ranks
+        self.width, self.microbatches, layers = (
+            int(case.labels[key]) for key in ("n", "microbatches", "layers")
+        )
+        virtual = int(case.labels.get("virtual", 1))
+        if layers % virtual != 0:
+            raise ValueError("layers must be a multiple of virtual")
+        self.stage_count = 1 if alone else virtual * ranks.ranks
+        if alone:
+            own = range(ranks.rank * layers, (ranks.rank + 1) * layers)
+            self.model, places = own, {0: own}
+        else:
+            each = layers // virtual
+            self.model = range(ranks.ranks * layers)
+            mine = range(ranks.rank, self.stage_count, ranks.ranks)
+            places = {stage: range(stage * each, (stage + 1) * each) for stage in mine}
+        self.stages = {
+            stage: _Stage([self._layer(place) for place in of_stage], ranks.device)
+            for stage, of_stage in places.items()
+        }
+        self.own = [place for of_stage in places.values() for place in of_stage]
+        self.weights = [weight for stage in self.stages.values() for weight in stage.parameters()]
+
+    def inputs(self) -> torch.Tensor:
+        return torch.cat([self._input(one) for one in range(self.microbatches)])
+
+    def output_gradients(self) -> torch.Tensor:
+        return torch.cat([self._output_gradient(one) for one in range(self.microbatches)])
+
+    def _layer(self, place: int) -> nn.Linear:
+        layer = nn.Linear(self.width, self.width, bias=False, device="meta")
+        layer.weight = nn.Parameter(self._weight(place))
+        return layer
+
+    def _weight(self, place: int) -> torch.Tensor:
+        scale = self.width**-0.5  # so that values stay as large as they are
+        return self.ranks.random(self.width, self.width, _WEIGHTS_SEED + place, scale)
+
+    def _input(self, microbatch: int) -> torch.Tensor:
+        return self.ranks.random(self.width, self.width, _INPUT_SEED + microbatch)
+
+    def _output_gradient(self, microbatch: int) -> torch.Tensor:
+        return self.ranks.random(self.width, self.width, _GRADIENT_SEED + microbatch)
+
+    @property
+    def tolerance(self) -> float:
+        """What a layer rounds, and every addition of a micro-batch's gradient: errors' squares."""
+        roundings = 2 * len(self.model) + self.microbatches
+        return math.sqrt(roundings) * rounding(self.ranks.dtype)
+
+    def sample(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose rows and columns of each weight."""
+        return self.ranks.sampled(self.width), self.ranks.sampled(self.width)
+
+    def expected_gradients(self) -> list[torch.Tensor]:
+        """Return the sampled elements of the gradient of each own layer."""
+        per_microbatch = [self._gradients_of(one) for one in range(self.microbatches)]
+        return [torch.stack(layer).sum(dim=0) for layer in zip(*per_microbatch, strict=True)]
+
+    def _gradients_of(self, microbatch: int) -> list[torch.Tensor]:
+        rows, columns = self.sample()
+        x = self._input(microbatch).double()
+        inputs = {}
+        for place in self.model:
+            inputs[place] = x[:, columns]
+            x = x @ self._weight(place).double().T
+        dy = self._output_gradient(microbatch).double()
+        gradients = {}
+        for place in reversed(self.model):
+            gradients[place] = dy[:, rows].T @ inputs[place]
+            dy = dy @ self._weight(place).double()
+        return [gradients[place] for place in self.own]
+
+
+def make_pipeline(case: Case, peer: str, ranks: Ranks) -> Peer:
+    """Make a peer's stages and its step."""
+    alone = peer == COMPUTATION
+    pipeline = Pipeline(case, ranks, alone)
+    step = _one_by_one(pipeline) if alone else _scheduled(pipeline, case.workload)
+    rows, columns = pipeline.sample()
+    expected = pipeline.expected_gradients()
+
+    def reset() -> None:
+        for weight in pipeline.weights:
+            weight.grad = None
+
+    def run() -> None:
+        reset()  # otherwise the gradients of all steps add up
+        step()
+
+    def verify() -> Verdict:
+        got = []
+        for weight in pipeline.weights:
+            assert weight.grad is not None, "a layer has no gradient"
+            got.append(weight.grad[rows][:, columns])
+        return worst(got, expected, pipeline.tolerance)
+
+    work = Work(run, verify=verify, reset=reset, kind="comp" if alone else "comm")
+    return Peer(work, gated=False)
+
+
+def _one_by_one(pipeline: Pipeline) -> Callable[[], None]:
+    (stage,) = pipeline.stages.values()
+    xs = pipeline.inputs().chunk(pipeline.microbatches)
+    dys = pipeline.output_gradients().chunk(pipeline.microbatches)
+
+    def step() -> None:
+        for x, dy in zip(xs, dys, strict=True):
+            stage(x).backward(dy)
+
+    return step
+
+
+def _scheduled(pipeline: Pipeline, order: str) -> Callable[[], None]:
+    from torch.distributed import pipelining
+
+    stages = [
+        pipelining.PipelineStage(module, stage, pipeline.stage_count, pipeline.ranks.device)
+        for stage, module in pipeline.stages.items()
+    ]
+    settings: dict[str, Any] = {"loss_fn": _GivenGradient.apply, "scale_grads": False}
+    schedule: Any
+    if order == "Interleaved":
+        schedule = pipelining.ScheduleInterleaved1F1B(stages, pipeline.microbatches, **settings)
+    else:
+        make = {"GPipe": pipelining.ScheduleGPipe, "OneFOneB": pipelining.Schedule1F1B}[order]
+        schedule = make(*stages, pipeline.microbatches, **settings)
+    inputs = [pipeline.inputs()] if 0 in pipeline.stages else []
+    last = pipeline.stage_count - 1 in pipeline.stages
+    target = pipeline.output_gradients() if last else None
+    return lambda: schedule.step(*inputs, target=target, return_outputs=False)
