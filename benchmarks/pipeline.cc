@@ -42,6 +42,7 @@ struct Layers {
   std::vector<Axis> axes = {};
   Values values = {};  // defaults of the scenario's axes
   std::string (*excluded)(const Settings&, long chunks) = nullptr;
+  const char* tokens_axis = nullptr;  // of a micro-batch; nullptr: it has none
 };
 
 // Delays of known length.
@@ -84,7 +85,8 @@ Layers Products(const Catalog& catalog) {
                       return std::string(settings.Integer("layers") % chunks == 0
                                              ? ""
                                              : "layers must be a multiple of virtual");
-                    }};
+                    },
+                .tokens_axis = "n"};
   layers.axes = layers.spec->axes;
   layers.axes.push_back(IntegerAxis("layers", "layers of a rank", 1, 64, "2"));
   if (catalog.on_host())
@@ -237,9 +239,11 @@ std::string Excluded(const Machine& machine, const Layers& layers, const Setting
   return reason.empty() ? NoTransport(machine, Operation::kSend, settings) : reason;
 }
 
-Remark ReportPipeline(PipelineOrder order, const PipelineShape& shape,
+// `tokens`: of a micro-batch. Each passes through all ranks.
+Remark ReportPipeline(PipelineOrder order, const PipelineShape& shape, long tokens,
                       const Measurement& measurement, benchmark::UserCounters& counters) {
-  Remark remark = ReportTraining(measurement, counters);
+  Remark remark = ReportTraining(
+      measurement, counters, static_cast<double>(shape.microbatches) * static_cast<double>(tokens));
   const Series computing = measurement.Total_ms("chunks") / measurement.Total_ms();
   Report(counters, "bubble_share",
          Series(std::vector<double>(measurement.groups().size(), 1)) - computing);
@@ -278,9 +282,11 @@ Scenario ScenarioOf(const Catalog& catalog, const std::string& family, PipelineO
         PipelineSchedule(shape, works, true).Of(OneAfterTheOther(shape)),
         PipelineSchedule(shape, works, false).Of(Play(ActionTable(order, shape), shape)));
   };
-  scenario.report = [machine, order](const Measurement& measurement,
-                                     benchmark::UserCounters& counters) {
-    return ReportPipeline(order, ShapeOf(machine, measurement.settings()), measurement, counters);
+  scenario.report = [machine, order, tokens_axis = layers.tokens_axis](
+                        const Measurement& measurement, benchmark::UserCounters& counters) {
+    const Settings& settings = measurement.settings();
+    const long tokens = tokens_axis == nullptr ? 0 : settings.Integer(tokens_axis);
+    return ReportPipeline(order, ShapeOf(machine, settings), tokens, measurement, counters);
   };
   return scenario;
 }
