@@ -18,6 +18,7 @@
 #include "backends.h"
 #include "device/forwarding_device.h"
 #include "fake_workload.h"
+#include "fixtures/patterns.h"
 #include "test_ranks.h"
 #include "workload/data.h"
 
@@ -203,6 +204,55 @@ TEST_P(RowTraceTest, ALateHostIsTheCauseOfIdleTime) {
   EXPECT_GE(row.idle_of_ms(IdleCause::kHost) / count, 20 + 20 - 2);
   EXPECT_LE(row.idle_of_ms(IdleCause::kOther) / count, 2);
   EXPECT_GE(row.With_ms(Breakdown::Bit(WorkClass::kCompute)) / count, 40);
+  EXPECT_NE(PatternsOf(row).find("a starving device"), std::string::npos) << PatternsOf(row);
+}
+
+// The host takes 0.4 ms between delays of 0.1 ms.
+TEST_P(RowTraceTest, LateLaunchesAreAPattern) {
+  const auto made = Delay("delay", WorkClass::kCompute, 100us)->make();
+  Behaviour slow;
+  slow.enqueue = [&](Stream& stream) {
+    for (int i = 0; i < 8; ++i) {
+      const auto until = std::chrono::steady_clock::now() + 400us;
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      made->Enqueue(stream);
+    }
+  };
+  Open(SoloRun(FakeWork("slow", WorkClass::kCompute, slow), false));
+  const auto is_late = [](const RowTrace& trace) {
+    return PatternsOf(trace.row_breakdown).find("gaps from late launches") != std::string::npos;
+  };
+  RowTrace trace = Trace();
+  for (int left = 20; left > 0 && !is_late(trace); --left) trace = Trace();
+  EXPECT_TRUE(is_late(trace)) << trace.row_breakdown.late_ms;
+  if (TestRanks().size() == 1) {
+    EXPECT_EQ(trace.row_breakdown.late_ms, trace.breakdown.late_ms);
+  }
+}
+
+TEST_P(RowTraceTest, ShortKernelsAreAPattern) {
+  const auto made = Delay("delay", WorkClass::kCompute, 4us)->make();
+  Behaviour shredded;
+  shredded.enqueue = [&](Stream& stream) {
+    for (int i = 0; i < 200; ++i) made->Enqueue(stream);
+  };
+  Open(SoloRun(FakeWork("shredded", WorkClass::kCompute, shredded), true));
+  const std::string shown = PatternsOf(Trace().row_breakdown);
+  EXPECT_NE(shown.find("many short kernels"), std::string::npos) << shown;
+}
+
+TEST_P(RowTraceTest, CopiesInTurnAreAPatternWhereTheyHaveAStream) {
+  for (const bool apart : {true, false}) {
+    Run run{.name = "copies"};
+    const auto kernels = run.schedule.AddLane({"kernels"});
+    const auto copies = apart ? run.schedule.AddLane({"copies"}) : kernels;
+    const auto copied = run.schedule.Add(copies, Delay("copy", WorkClass::kMemory, 2000us));
+    run.schedule.Add(kernels, Delay("kernel", WorkClass::kCompute, 4000us), {.after = {copied}});
+    Open(run);
+    const std::string shown = PatternsOf(Trace().row_breakdown);
+    EXPECT_EQ(shown.find("copies and kernels in turn") != std::string::npos, apart) << shown;
+  }
 }
 
 // The host takes 40 ms to enqueue a delay of 20 ms.

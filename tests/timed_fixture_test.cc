@@ -225,6 +225,17 @@ TEST_F(TimedFixtureTest, ARowIsTracedOnRequest) {
   EXPECT_EQ(row.reason.find("no breakdown"), std::string::npos) << row.reason;
 }
 
+TEST_F(TimedFixtureTest, ATracesPatternsAreSaidInItsRow) {
+  horse_.enqueue = [](Stream& stream) {
+    std::this_thread::sleep_for(10ms);  // the device starves
+    stream.host()->Enqueue([] {});
+  };
+  suite_.write_trace = [](const RowTrace&) {};
+  const Row row = Measure();
+  EXPECT_NE(row.reason.find("its trace shows a starving device"), std::string::npos) << row.reason;
+  EXPECT_EQ(row.Counter("valid"), 1);
+}
+
 TEST_F(TimedFixtureTest, ATraceFaultIsReportedInItsRow) {
   suite_.write_trace = [](const RowTrace&) {};
   const Row row = Measure();  // the horse enqueues nothing

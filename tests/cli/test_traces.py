@@ -219,6 +219,18 @@ def test_every_row_has_shares_that_add_up(traced: Traced) -> None:
         assert row["trace_cost_pct"] == pytest.approx(cost, abs=0.5), row
 
 
+def test_a_row_says_what_its_trace_shows_and_stays_valid(traced: Traced) -> None:
+    shown = {
+        row["name"]: row["reason"] for row in traced.rows if "its trace shows" in row["reason"]
+    }
+    (launches,) = (reason for name, reason in shown.items() if "/EmptyKernel/" in name)
+    assert "many short kernels" in launches or "gaps from late launches" in launches
+    assert "CUDA graph." in launches
+    # Delays of milliseconds, behind a gate, fill all of their time.
+    assert not any(name.startswith("Overlap/SecondDelay") for name in shown)
+    assert {row["valid"] for row in traced.rows if row["name"] in shown} == {1}
+
+
 def test_without_the_flag_nothing_is_written_or_said(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     done = launcher.run(
@@ -230,6 +242,7 @@ def test_without_the_flag_nothing_is_written_or_said(launcher: "Launcher", tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
     for row in json.loads(out.read_text())["benchmarks"]:
         assert not set(row) & {*SETS, "breakdown_valid", "traced_ms", "overlap_pct"}
+        assert "its trace shows" not in row["reason"]
 
 
 def test_a_folder_that_cannot_be_is_refused_before_anything_runs(

@@ -1,5 +1,6 @@
 """Why a device was idle: each cause in a trace where it is known by hand; and known patterns."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import traces
 from overlapbench.trace.breakdown import break_down
 from overlapbench.trace.files import read_traces
 from overlapbench.trace.idle import Cause
+from overlapbench.trace.patterns import HIDDEN_SHARE, LATE_NS, PATTERNS, SHORT_NS
 from overlapbench.trace.rules import Rules
 from traces import COPY, GEMM, NCCL, Json, broken_down, call, kineto, ours, percent, work
 
@@ -124,3 +126,22 @@ def test_copies_in_turn_with_kernels(tmp_path: Path) -> None:
     assert _found([work(COPY, 0, 20, 7), work(GEMM, 20, 80)], tmp_path) == {}  # on one stream
     assert _found([work(COPY, 0, 20, 8), work(GEMM, 15, 85)], tmp_path) == {}  # a part is hidden
     assert _found([work(COPY, 0, 20, 8)], tmp_path) == {}  # nothing to hide it
+
+
+def test_the_program_knows_the_same_patterns() -> None:
+    """Rows of --trace_out name them as the tool does, by the same limits."""
+    fixtures = Path(__file__).resolve().parents[2] / "fixtures"
+    source = (fixtures / "patterns.cc").read_text()
+    table = source[source.index("kPatterns = {") : source.index("}}};")]
+    texts = re.findall(r'"([^"]*)"', table)
+    leasts = [float(number) for number in re.findall(r", (\d+),\s*\"", table)]
+    assert list(zip(texts[::2], leasts, texts[1::2], strict=True)) == [
+        (pattern.name, pattern.least_pct, pattern.advice) for pattern in PATTERNS
+    ]
+    limits = dict(re.findall(r"constexpr double (k\w+) = ([\d.]+);", source))
+    limits |= dict(
+        re.findall(r"constexpr double (k\w+) = ([\d.]+);", (fixtures / "breakdown.h").read_text())
+    )
+    assert float(limits["kHiddenShare"]) == HIDDEN_SHARE
+    assert float(limits["kShort_ms"]) * 1e6 == SHORT_NS
+    assert float(limits["kLate_ms"]) * 1e6 == LATE_NS
