@@ -1,0 +1,87 @@
+"""The rules for traces, on traces of the cuda backend: a made-up one, and recorded ones."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from viewer_rules import COUNTERS, broken_rules
+
+Event = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[2]
+RECORDED = sorted((ROOT / "docs/results").glob("*/traces/*.json.gz"))
+ROW = "Overlap/AllReduce+CublasGemm/bytes:1048576"
+
+
+def cuda_trace() -> dict[str, Any]:
+    """Make a kernel, the call that launched it, an arrow to a copy, and counters of the device."""
+    about = {"row": ROW, "run": "overlap", "sample": 0, "rank": 0}
+    span = {"ph": "X", "pid": 0, "dur": 5.0, "args": about}
+    arrow = {"cat": "dependency", "name": "waits for", "id": 1, "pid": 0}
+    counters = [
+        {"ph": "C", "name": name, "pid": 0, "tid": 0, "ts": 12.5, "args": {"value": 1980.0}}
+        for name in sorted(COUNTERS)
+    ]
+    return {
+        "overlapbench": {"row": ROW, "backend": "cuda"},
+        "traceEvents": [
+            *(
+                {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": "n"}}
+                for pid, tid in [(0, 0), (0, 1), (0, 2), (1, 0)]
+            ),
+            span | {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 0, "ts": 1},
+            span | {"cat": "kernel", "name": "nvjet_hsh_256x128", "tid": 1, "ts": 10.0},
+            span | {"cat": "gpu_memcpy", "name": "Memcpy PtoP", "tid": 2, "ts": 15.5},
+            arrow | {"ph": "s", "tid": 1, "ts": 14.9},
+            arrow | {"ph": "f", "tid": 2, "ts": 15.5, "bp": "e"},
+            *counters,
+        ],
+    }
+
+
+def test_a_cuda_trace_with_counters_breaks_no_rule() -> None:
+    trace = cuda_trace()
+    assert broken_rules(trace) == []
+    assert {event["ph"] for event in trace["traceEvents"]} == set("XMsfC")
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        ({"args": {}}, "a counter must have one number"),
+        ({"args": {"value": "1980"}}, "a counter must have one number"),
+        ({"args": {"value": float("nan")}}, "a counter must have one number"),
+        ({"args": {"value": 1, "row": ROW}}, "a counter must have one number"),
+        ({"name": "temperature"}, "an unknown counter"),
+        ({"ts": 0}, "no time"),
+        ({"pid": 7}, "a track without a name"),
+        ({"ph": "I"}, "an unknown phase"),
+    ],
+)
+def test_a_wrong_counter_breaks_a_rule(change: Event, broken: str) -> None:
+    trace = cuda_trace()
+    trace["traceEvents"][-1] |= change
+    (line,) = broken_rules(trace)
+    assert line.startswith(f"{broken}: ")
+
+
+def test_counters_on_the_host_backend_break_a_rule() -> None:
+    trace = cuda_trace()
+    trace["overlapbench"]["backend"] = "host"
+    assert len(broken_rules(trace)) == len(COUNTERS)
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name[:40])
+def test_recorded_traces_break_no_rule(path: Path) -> None:
+    assert broken_rules(json.loads(gzip.decompress(path.read_bytes()))) == []
+
+
+def test_some_recorded_trace_has_counters() -> None:
+    phases = {
+        event["ph"]
+        for path in RECORDED
+        for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    }
+    assert phases == set("XMsfC")
