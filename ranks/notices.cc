@@ -16,23 +16,55 @@ constexpr std::chrono::milliseconds kBetweenLooks(1);
 Notices::Notices(MPI_Comm comm) : comm_(comm) {
   MPI_Comm_rank(comm, &rank_);
   MPI_Comm_size(comm, &size_);
+  questions_.assign(size_, kNone);
+  answered_.assign(size_, kNone);
 }
 
 void Notices::SendEnding(const std::string& text) {
   Message message;
   std::copy_n(text.begin(), std::min(text.size(), kTextBytes - 1), message.text.begin());
-  Send(message);
+  SendToOthers(message);
 }
 
-void Notices::SendFailure(std::int64_t step) { Send({step, {}}); }
+void Notices::SendFailure(std::int64_t step) { SendToOthers({Kind::kFailure, step, {}}); }
+
+void Notices::Ask(std::int64_t number) { SendToOthers({Kind::kQuestion, number, {}}); }
+
+void Notices::AnswerQuestions() {
+  if (!has_questions_.exchange(false)) return;
+  std::vector<std::int64_t> questions(size_, kNone);
+  {
+    const std::lock_guard lock(mutex_);
+    questions.swap(questions_);
+  }
+  for (int from = 0; from < size_; ++from) {
+    if (questions[from] != kNone) Send({Kind::kAnswer, questions[from], {}}, {from});
+  }
+}
+
+std::vector<int> Notices::Silent(std::int64_t number) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> silent;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && answered_[rank] != number) silent.push_back(rank);
+  }
+  return silent;
+}
+
+void Notices::SendToOthers(const Message& message) {
+  std::vector<int> others;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) others.push_back(rank);
+  }
+  Send(message, others);
+}
 
 // Short messages leave at once. Testing their requests drives them.
-void Notices::Send(const Message& message) {
+void Notices::Send(const Message& message, const std::vector<int>& receivers) {
   const std::lock_guard lock(sending_);
   std::erase_if(sent_, Done);
   Sent& sent = sent_.emplace_back(message);
-  for (int to = 0; to < size_; ++to) {
-    if (to == rank_) continue;
+  for (const int to : receivers) {
     MPI_Isend(&sent.message, sizeof(Message), MPI_BYTE, to, kTag, comm_,
               &sent.requests.emplace_back(MPI_REQUEST_NULL));
   }
@@ -62,7 +94,8 @@ bool Notices::Receive() {
 bool Notices::ReceiveOne() {
   int there = 0;
   MPI_Message handle = MPI_MESSAGE_NULL;
-  if (MPI_Improbe(MPI_ANY_SOURCE, kTag, comm_, &there, &handle, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+  MPI_Status status;
+  if (MPI_Improbe(MPI_ANY_SOURCE, kTag, comm_, &there, &handle, &status) != MPI_SUCCESS ||
       there == 0) {
     return false;
   }
@@ -70,14 +103,28 @@ bool Notices::ReceiveOne() {
   if (MPI_Mrecv(&message, sizeof(message), MPI_BYTE, &handle, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
     return false;
   }
-  const std::lock_guard lock(mutex_);
-  if (message.step != kEnding) {
-    failed_step_ = std::max(failed_step_.load(), message.step);
-  } else if (ending_.empty()) {
-    ending_ = message.text.data();
-    has_ending_ = true;
-  }
+  Note(message, status.MPI_SOURCE);
   return true;
+}
+
+void Notices::Note(const Message& message, int sender) {
+  const std::lock_guard lock(mutex_);
+  switch (message.kind) {
+    case Kind::kEnding:
+      if (ending_.empty()) ending_ = message.text.data();
+      has_ending_ = true;
+      return;
+    case Kind::kFailure:
+      failed_step_ = std::max(failed_step_.load(), message.number);
+      return;
+    case Kind::kQuestion:
+      questions_[sender] = message.number;
+      has_questions_ = true;
+      return;
+    case Kind::kAnswer:
+      answered_[sender] = message.number;
+      return;
+  }
 }
 
 std::string Notices::ending() const {

@@ -1,13 +1,16 @@
-// Notices: short messages by which a rank informs all others of an error, without waiting for them.
+// Notices: short messages between ranks, which wait for nobody: of errors, and of who is missing.
 //
 // A rank that has failed cannot report it by a collective call: that needs every rank, and the
 // others may be waiting in something else. Instead it sends each of them a notice, and ranks check
-// for notices whenever they wait. There are two kinds:
+// for notices whenever they wait. There are these kinds:
 //
 // - `ending`: the sender ends the job, and why. It has already printed the text.
 // - `failure`: the sender has failed in a step that all ranks take, and is about to agree on the
 //   error (Ranks::AgreeOnError). Steps are numbered, so that a late notice is not mistaken for a
 //   new one.
+// - `question` and `answer`: a rank whose meeting with all others takes long asks who else
+//   waits in one. Those that do not answer are missing. The answer has the question's number, so
+//   that it is not mistaken for that of a later question.
 //
 // Sending and receiving never wait for another rank. Any thread may do either.
 #pragma once
@@ -36,6 +39,10 @@ class Notices {
   // Never throws, and takes at most a tenth of a second.
   void SendEnding(const std::string& text);
   void SendFailure(std::int64_t step);
+  // Asks all others whether they wait, too. Each question needs a number of its own.
+  void Ask(std::int64_t number);
+  // Answers the questions that have been received. Called again and again by a rank that waits.
+  void AnswerQuestions();
 
   // Receives what has arrived. Returns true once another rank ends the job. It looks at most once a
   // millisecond, so that it does not lengthen measured waits.
@@ -44,20 +51,26 @@ class Notices {
   [[nodiscard]] std::string ending() const;
   // The latest step in which another rank has failed; -1 if there is none.
   [[nodiscard]] std::int64_t failed_step() const { return failed_step_; }
+  // The other ranks that have not answered this question.
+  [[nodiscard]] std::vector<int> Silent(std::int64_t number) const;
 
  private:
-  static constexpr std::int64_t kEnding = -1;  // instead of a step
+  enum class Kind : std::int64_t { kEnding, kFailure, kQuestion, kAnswer };
   struct Message {
-    std::int64_t step = kEnding;
+    Kind kind = Kind::kEnding;
+    std::int64_t number = 0;  // of the step or the question
     std::array<char, kTextBytes> text{};
   };
+  static constexpr std::int64_t kNone = -1;  // no number
   // MPI reads the message until its requests are complete.
   struct Sent {
     Message message;
     std::vector<MPI_Request> requests;
   };
 
-  void Send(const Message& message);
+  void SendToOthers(const Message& message);
+  void Send(const Message& message, const std::vector<int>& receivers);
+  void Note(const Message& message, int sender);
   static bool Done(Sent& sent);
   bool ReceiveOne();
 
@@ -66,10 +79,13 @@ class Notices {
   int size_ = 1;
   std::mutex sending_;
   std::list<Sent> sent_;
-  mutable std::mutex mutex_;  // guards ending_
+  mutable std::mutex mutex_;  // guards what has been received
   std::string ending_;
+  std::vector<std::int64_t> questions_;  // by rank, the number of its unanswered question; or kNone
+  std::vector<std::int64_t> answered_;  // by rank, the number of the last question that it answered
+  std::atomic<bool> has_questions_ = false;
   std::atomic<bool> has_ending_ = false;
-  std::atomic<std::int64_t> failed_step_ = -1;
+  std::atomic<std::int64_t> failed_step_ = kNone;
   std::atomic<std::chrono::steady_clock::time_point> next_look_{};
 };
 

@@ -45,6 +45,14 @@ std::string NameRanks(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + names;
 }
 
+std::string Missing(const std::vector<int>& ranks, std::chrono::milliseconds timeout) {
+  if (ranks.empty())
+    return fmt::format("all ranks have come, but it did not end within {} ms", timeout.count());
+  return fmt::format("{} did not come within {} ms; {} stopped or {} doing something else",
+                     NameRanks(ranks), timeout.count(), ranks.size() == 1 ? "it has" : "they have",
+                     ranks.size() == 1 ? "is" : "are");
+}
+
 }  // namespace
 
 Launched ByLauncher() {
@@ -149,33 +157,53 @@ std::string Ranks::HostName() {
 
 std::string Ranks::Prefix() const { return size_ > 1 ? fmt::format("rank {}: ", rank_) : ""; }
 
-void Ranks::Await(MPI_Request& request, const std::string& what) const {
+bool Ranks::EndsInTime(MPI_Request& request, const std::function<void()>& look) const {
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
   for (int done = 0;;) {
     MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    if (done != 0) return;
+    if (done != 0) return true;
     ThrowIfEnding();
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw FatalError(
-          fmt::format("{}{}: the other ranks did not come within {} ms; one of them has stopped or "
-                      "is doing something else",
-                      Prefix(), what, timeout_.count()));
-    }
+    look();
+    if (std::chrono::steady_clock::now() > deadline) return false;
     sched_yield();
   }
+}
+
+void Ranks::Await(MPI_Request& request, const std::string& what) const {
+  if (EndsInTime(request, [] {})) return;
+  throw FatalError(
+      fmt::format("{}{}: the other ranks did not come within {} ms; one of them has stopped or is "
+                  "doing something else",
+                  Prefix(), what, timeout_.count()));
+}
+
+// The question comes at half of the timeout, so that the others have the other half to answer it.
+// Most waits are over before, and cost nothing.
+void Ranks::Meet(MPI_Request& request, const std::string& what) {
+  const std::int64_t meeting = meetings_++;
+  const auto half = std::chrono::steady_clock::now() + timeout_ / 2;
+  bool has_asked = false;
+  const auto look = [&] {
+    notices_->AnswerQuestions();
+    if (has_asked || std::chrono::steady_clock::now() < half) return;
+    notices_->Ask(meeting);
+    has_asked = true;
+  };
+  if (EndsInTime(request, look)) return;
+  throw FatalError(Prefix() + what + ": " + Missing(notices_->Silent(meeting), timeout_));
 }
 
 void Ranks::Barrier(const std::string& what) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Ibarrier(control_, &request));
-  Await(request, what);
+  Meet(request, what);
 }
 
 void Ranks::Max(std::span<double> values, const std::string& what) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE,
                            MPI_MAX, control_, &request));
-  Await(request, what);
+  Meet(request, what);
 }
 
 std::vector<std::string> Ranks::Gather(const std::string& text, const std::string& what) {
@@ -185,7 +213,7 @@ std::vector<std::string> Ranks::Gather(const std::string& text, const std::strin
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Iallgather(sent.data(), kTextBytes, MPI_CHAR, received.data(), kTextBytes, MPI_CHAR,
                            control_, &request));
-  Await(request, what);
+  Meet(request, what);
   std::vector<std::string> texts;
   for (int rank = 0; rank < size_; ++rank) texts.emplace_back(&received[rank * kTextBytes]);
   return texts;
@@ -197,7 +225,7 @@ std::vector<double> Ranks::GatherNumbers(std::span<const double> numbers, const 
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Iallgather(numbers.data(), count, MPI_DOUBLE, received.data(), count, MPI_DOUBLE,
                            control_, &request));
-  Await(request, what);
+  Meet(request, what);
   return received;
 }
 
@@ -211,7 +239,7 @@ void Ranks::Broadcast(std::span<std::byte> bytes, const std::string& what) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(
       MPI_Ibcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, control_, &request));
-  Await(request, what);
+  Meet(request, what);
 }
 
 void Ranks::AgreeOnError(const std::string& local_error, const std::string& what) {

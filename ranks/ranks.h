@@ -3,9 +3,10 @@
 // Ranks starts MPI (also for a single process), knows which ranks are on this machine, and offers
 // the few collective calls that the suite needs. All ranks make every call, in the same order. A
 // call that waits longer than the timeout throws FatalError, which says which call of which rank is
-// waiting. To be able to time out, calls use MPI's non-blocking operations. Starting and ending
-// MPI, and making and freeing communicators, have no non-blocking form in all versions of MPI. Only
-// the watchdog bounds those. They happen at the start and at the end, never in between.
+// waiting, and for whom: the ranks that wait, too, say so when asked (notices.h). To be able to
+// time out, calls use MPI's non-blocking operations. Starting and ending MPI, and making and
+// freeing communicators, have no non-blocking form in all versions of MPI. Only the watchdog bounds
+// those. They happen at the start and at the end, never in between.
 //
 // A rank that fails does not leave the others waiting (notices.h):
 //
@@ -154,6 +155,10 @@ class Ranks {
 
  private:
   void MeasureClockOffset(MPI_Comm machine);
+  // Waits for the request of a call that all ranks make.
+  void Meet(MPI_Request& request, const std::string& what);
+  // Whether the request ends before the timeout. `look` is called while it does not.
+  bool EndsInTime(MPI_Request& request, const std::function<void()>& look) const;
 
   std::chrono::milliseconds timeout_;
   Progress& progress_;
@@ -163,7 +168,8 @@ class Ranks {
   MPI_Comm traffic_ = MPI_COMM_NULL;
   std::unique_ptr<Notices> notices_;  // made as soon as control_ is
   mutable std::atomic<bool> has_thrown_ending_ = false;
-  std::int64_t step_ = 0;  // agreements on errors so far; the same on all ranks
+  std::int64_t step_ = 0;      // agreements on errors so far; the same on all ranks
+  std::int64_t meetings_ = 0;  // calls so far that all ranks make
   int rank_ = 0;
   int size_ = 1;
   int local_rank_ = 0;

@@ -297,8 +297,31 @@ os._exit(0)
     assert (measured, alive, others) == ([True], ["alive"], [True])
     assert state == "error"
     assert reason.startswith("rank 0: agreeing on the next benchmark, Overlap/mineComm+mineComp/")
-    assert ": the other ranks did not come within 1000 ms; " in reason
+    assert ": rank 1 did not come within 1000 ms; it has stopped or " in reason
     assert refusal == f"an earlier row ended the measuring: {reason}"
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("missing", [0, 2])
+def test_a_rank_that_stops_measuring_is_named(program: Program, missing: int) -> None:
+    told = program(
+        f"""
+configure(timeout_s=2, budget_ms=20)
+missing = int(os.environ["OMPI_COMM_WORLD_RANK"]) == {missing}
+ob.measure(comp=sleep(1), comm=sleep(1))
+if missing:
+    time.sleep(6)
+else:
+    tell(*said(ob.measure(comp=sleep(1), comm=sleep(1))))
+os._exit(0)
+""",
+        ranks=3,
+        status=None,  # MPI is not ended, and mpirun says so
+    )
+    assert len(told) == 2  # one of them may say what the other has told it
+    for state, reason in told:
+        assert state == "error"
+        assert f": rank {missing} did not come within 2000 ms; it has stopped or " in reason
 
 
 def test_the_tools_read_the_file_of_results(program: Program, tmp_path: Path) -> None:

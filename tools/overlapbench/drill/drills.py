@@ -124,7 +124,7 @@ def _by_each_transport(drill: Drill) -> tuple[Drill, ...]:
 
 _TRANSPORTS = ("nccl", "nccl_ce", "nccl_sym", "copy", "sm_load", "sm_store", "sm_bulk")
 # Which of the two depends on the row.
-_LATE = "the other ranks did not come within|the stream .*did not finish within"
+_LATE = "ranks? .*did not come within|the stream .*did not finish within"
 _LAUNCHER = "ended by SIGTERM at rank 0 of"
 _STILL = "no progress for"
 _INJECTED = r"a call failed \(injected\)"
