@@ -153,10 +153,6 @@ void Check(const SoftmaxProblem& problem) {
   }
 }
 
-bool UsesWorkspace(std::optional<SoftmaxRegimeKind> regime) {
-  return regime == SoftmaxRegimeKind::kParts || regime == SoftmaxRegimeKind::kSpread;
-}
-
 }  // namespace
 
 SoftmaxNeeds SoftmaxNeedsOf(SoftmaxVariant variant, const SoftmaxProblem& problem,
@@ -173,7 +169,7 @@ SoftmaxNeeds SoftmaxNeedsOf(SoftmaxVariant variant, const SoftmaxProblem& proble
       return {3, 0};
     case SoftmaxVariant::kFused:
       return {regime == SoftmaxRegimeKind::kSpread ? 3 : 2,
-              UsesWorkspace(regime) ? kSoftmaxWorkspaceBytes : 0};
+              regime && UsesWorkspace(*regime) ? kSoftmaxWorkspaceBytes : 0};
   }
   return {};
 }

@@ -89,8 +89,8 @@ bool SoftmaxNeedsWorkspace(long columns, Element element) {
   constexpr SoftmaxTraits kWithParts;
   constexpr SoftmaxTraits kWithoutParts{true, 0};
   // Rows that are not aligned differ only where they are short.
-  return SoftmaxRegimeOf(columns, element, kWithParts).kind == kParts ||
-         SoftmaxRegimeOf(columns, element, kWithoutParts).kind == kSpread;
+  return UsesWorkspace(SoftmaxRegimeOf(columns, element, kWithParts).kind) ||
+         UsesWorkspace(SoftmaxRegimeOf(columns, element, kWithoutParts).kind);
 }
 
 std::string ToString(const SoftmaxRegime& regime) {

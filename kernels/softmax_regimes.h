@@ -45,8 +45,12 @@ struct SoftmaxTraits {
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits);
 
-// Whether there is a device on which SMs share such rows, and meet in the workspace: kParts,
-// kSpread.
+// Whether SMs share rows, and meet in the workspace.
+constexpr bool UsesWorkspace(SoftmaxRegimeKind kind) {
+  return kind == SoftmaxRegimeKind::kParts || kind == SoftmaxRegimeKind::kSpread;
+}
+
+// Whether there is a device on which such rows use the workspace.
 bool SoftmaxNeedsWorkspace(long columns, Element element);
 
 // "32 lanes, 2 vectors"
