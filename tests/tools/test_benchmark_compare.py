@@ -521,6 +521,26 @@ def test_a_vast_floor_has_no_figure(tmp_path: Path, capsys: Capture) -> None:
     assert not re.search(r"\d{5,}\.\d %", out)
 
 
+@pytest.mark.parametrize(
+    ("base", "new", "rows", "told"),
+    [(2, 1, 3, True), (1, 2, 3, True), (2, 2, 3, False), (1, 1, 3, False), (2, 1, 12, False)],
+)
+@pytest.mark.parametrize("noise", [0.1, 3])
+def test_two_launches_against_one_are_said_to_be_too_few(
+    base: int, new: int, rows: int, told: bool, noise: float, tmp_path: Path, capsys: Capture
+) -> None:
+    def side(count: int, seed: int) -> list[Json]:
+        made = json.dumps(launches.side(count, seed, noise=noise))
+        # Of one launch a side such rows have as few degrees of freedom.
+        documents: list[Json] = json.loads(made.replace("Compute/Gemm", "Launch/EmptyKernel"))
+        return [document | {"benchmarks": document["benchmarks"][:rows]} for document in documents]
+
+    run(*sides(tmp_path, side(base, 1), side(new, 2)))
+    out = " ".join(capsys.readouterr().out.split())
+    assert "above the limit of 10 %" in out
+    assert (": two launches against one do not show their spread; " in out) == told
+
+
 @pytest.mark.parametrize("made", [5, 2])
 def test_too_noisy_and_worse_than_the_limit_is_status_3(
     made: int, tmp_path: Path, capsys: Capture

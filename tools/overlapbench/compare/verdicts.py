@@ -28,6 +28,8 @@ ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # what may be compared in spite of
 OK, REGRESSION, USAGE, UNDECIDED = 0, 1, 2, 3
 _WORST_FIRST = tuple(Verdict)
 
+_TWO_AGAINST_ONE = "two launches against one do not show their spread; compare one a side, or five"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -205,7 +207,7 @@ def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> 
         name,
         worst.verdict,
         max((_fails(f, launches) for f in findings), key=(OK, UNDECIDED, REGRESSION).index),
-        _reason(worst),
+        _reason(worst, launches),
         launches,
         findings,
         tuple(shown),
@@ -226,7 +228,7 @@ def _fails(finding: Finding, launches: tuple[int, int]) -> int:
     return UNDECIDED if finding.verdict is Verdict.INVALID or unseen else OK
 
 
-def _reason(finding: Finding) -> str:
+def _reason(finding: Finding, launches: tuple[int, int]) -> str:
     if finding.verdict is Verdict.INVALID:
         return f"{finding.metric}: not in the new results"
     if finding.verdict is Verdict.SAME:
@@ -234,7 +236,9 @@ def _reason(finding: Finding) -> str:
     text = f"{finding.counter.name} {100 * finding.relative:+.1f} %"
     if finding.verdict is Verdict.TOO_NOISY:
         above = f"above the limit of {100 * finding.limit:g} %"
-        if finding.floor >= VAST:
-            return f"{text}; the smallest change seen is far {above}"
-        return f"{text}; the smallest change seen is {100 * finding.floor:.1f} %, {above}"
+        seen = "far" if finding.floor >= VAST else f"{100 * finding.floor:.1f} %,"
+        # One launch a side goes by what is known of the backend; two against one by their own.
+        alone = sum(launches) == 3 and finding.freedom <= 1
+        why = f": {_TWO_AGAINST_ONE}" if alone else ""
+        return f"{text}; the smallest change seen is {seen} {above}{why}"
     return f"{text}, floor {100 * finding.floor:.1f} %"
