@@ -103,11 +103,11 @@ def test_labels_omit_axes_that_all_rows_share() -> None:
         for size in (1 << 20, 1 << 30)
     ]
     assert shared_axes(rows) == {"cache": "cold"}
-    assert [series_label(row, shared_axes(rows), False) for row in rows] == [
+    assert [series_label(row, shared_axes(rows)) for row in rows] == [
         "AllReduce · 1 MiB",
         "AllReduce · 1 GiB",
     ]
-    assert series_label(rows[0], {"bytes", "cache"}, several_files=True) == "AllReduce · run"
+    assert series_label(rows[0], {"bytes", "cache"}, "run") == "AllReduce · run"
 
 
 def test_a_curve_is_named_by_its_differing_axes_including_defaults() -> None:
@@ -116,6 +116,6 @@ def test_a_curve_is_named_by_its_differing_axes_including_defaults() -> None:
         for axis in ("", "/memory:pageable")
     )
     defaults = {"memory": "pinned"}
-    assert axes_label(plain, {"bytes", "cache"}, False, defaults) == "pinned"
-    assert axes_label(written, {"bytes", "cache"}, True, defaults) == "pageable · run"
-    assert axes_label(plain, {"bytes", "cache"}, False) == "Bandwidth"
+    assert axes_label(plain, {"bytes", "cache"}, "", defaults) == "pinned"
+    assert axes_label(written, {"bytes", "cache"}, "run", defaults) == "pageable · run"
+    assert axes_label(plain, {"bytes", "cache"}) == "Bandwidth"

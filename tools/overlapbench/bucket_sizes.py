@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from overlapbench.result import Interval, Row
-from overlapbench.series import SEPARATOR, binary_size, label
+from overlapbench.series import binary_size, file_names, label
 
 _SIZE = "bucket_bytes"
 _BOUND = "bound_ms"
@@ -65,12 +65,11 @@ def _sweeps(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
         if _is_of_sweep(row):
             others = frozenset(axis for axis in row.name.axes if axis[0] != _SIZE)
             sweeps.setdefault((row.file, others), []).append(row)
-    several_files = len({row.file for row in rows}) > 1
+    file = file_names(rows)
     for of_sweep in sweeps.values():
         if len(of_sweep) > 1:
             first = of_sweep[0]
-            name = label("Ddp/Buckets", dict(first.name.axes), _UNTOLD)
-            yield f"{name}{SEPARATOR}{first.file}" if several_files else name, of_sweep
+            yield label("Ddp/Buckets", dict(first.name.axes), _UNTOLD, file(first)), of_sweep
 
 
 def _is_of_sweep(row: Row) -> bool:

@@ -19,7 +19,7 @@ from overlapbench import theme
 from overlapbench.charts.plot import specification
 from overlapbench.charts.table import CHARTS, ChartKind
 from overlapbench.result import Result, Row
-from overlapbench.series import SEPARATOR, describe, shared_axes
+from overlapbench.series import SEPARATOR, label, shared_axes
 
 __all__ = ["CHARTS", "Chart", "draw_charts", "pictures"]
 
@@ -106,7 +106,7 @@ def _notes(kind: ChartKind, rows: Sequence[Row], results: Sequence[Result]) -> l
     """Say whose figures these are, what all have in common, how to read them, and what is bad."""
     drawn_from = {row.file for row in rows}
     files = [_origin(result) for result in results if result.label in drawn_from]
-    common = SEPARATOR.join(describe(axis, value) for axis, value in shared_axes(rows).items())
+    common = label("", shared_axes(rows))
     return [*filter(None, [*files, common, kind.reading, _warning(rows)])]
 
 

@@ -1,6 +1,6 @@
 """Rows grouped into the curves of a chart: what to call a curve, and where its knee is."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from overlapbench.names import BenchmarkName
 from overlapbench.result import Row
@@ -52,10 +52,23 @@ def binary_count(count: int) -> str:
     return str(count)
 
 
-def label(head: str, axes: Mapping[str, str], leave_out: Collection[str]) -> str:
-    """Join a head and the axes that are not left out: `AllToAll · 64 MiB`."""
+def joined(*parts: str) -> str:
+    """Join what there is to say."""
+    return SEPARATOR.join(filter(None, parts))
+
+
+def label(
+    head: str, axes: Mapping[str, str], leave_out: Collection[str] = (), file: str = ""
+) -> str:
+    """Join a head, the axes that are not left out, and a file: `AllToAll · 64 MiB`."""
     parts = (describe(axis, value) for axis, value in axes.items() if axis not in leave_out)
-    return SEPARATOR.join((head, *parts))
+    return joined(head, *parts, file)
+
+
+def file_names(rows: Sequence[Row]) -> Callable[[Row], str]:
+    """Return what names a row's file; "" where all rows are of one."""
+    several = len({row.file for row in rows}) > 1
+    return lambda row: row.file if several else ""
 
 
 def shared_axes(rows: Sequence[Row]) -> dict[str, str]:
@@ -64,16 +77,15 @@ def shared_axes(rows: Sequence[Row]) -> dict[str, str]:
     return {axis: value for axis, value in rows[0].name.axes if (axis, value) in everywhere}
 
 
-def series_label(row: Row, leave_out: Collection[str], several_files: bool) -> str:
+def series_label(row: Row, leave_out: Collection[str], file: str = "") -> str:
     """Name the curve that a row belongs to."""
-    text = label("+".join(row.name.workloads), dict(row.name.axes), leave_out)
-    return f"{text}{SEPARATOR}{row.file}" if several_files else text
+    return label("+".join(row.name.workloads), dict(row.name.axes), leave_out, file)
 
 
 def axes_label(
     row: Row,
     leave_out: Collection[str],
-    several_files: bool,
+    file: str = "",
     defaults: Mapping[str, str] | None = None,
 ) -> str:
     """Name a curve among others of the same workload: by what sets it apart.
@@ -81,10 +93,7 @@ def axes_label(
     `defaults` are axes that a name does not write where they have this value.
     """
     axes = dict(defaults or {}) | dict(row.name.axes)
-    parts = [describe(axis, value) for axis, value in axes.items() if axis not in leave_out]
-    if several_files:
-        parts.append(row.file)
-    return SEPARATOR.join(parts) or "+".join(row.name.workloads)
+    return label("", axes, leave_out, file) or "+".join(row.name.workloads)
 
 
 def grid_of(name: BenchmarkName) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from overlapbench.charts.naming import order_title, orders_of, transport_names
 from overlapbench.charts.panels import Record, bounds, has_pair, identity, state_text
 from overlapbench.charts.stacks import draw_stacks, stack
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, describe
+from overlapbench.series import file_names, joined, label
 from overlapbench.theme import Drawing
 
 LEAST_SLOWDOWN = 1.1  # below, shares of the excess are shares of noise
@@ -69,7 +69,7 @@ def _bars(rows: Sequence[Row]) -> list[Record]:
 def _text(row: Row, explained: bool) -> str:
     figure = f"{row.counters['slowdown']:.2f}"
     if not row.trusted:
-        return f"{figure}{SEPARATOR}{state_text(row)}"
+        return joined(figure, state_text(row))
     return figure if explained else f"{figure}: no slowdown to explain"
 
 
@@ -85,9 +85,8 @@ def _parts(row: Row, bar: Record) -> list[Record]:
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
     """Return what names a row: its workloads, and what sets it apart from others of these."""
-    transport, order = transport_names(rows), orders_of(rows)
-    orders = {order(row) for row in rows}
-    files = {row.file for row in rows}
+    transport, order, file = transport_names(rows), orders_of(rows), file_names(rows)
+    several_orders = len({order(row) for row in rows}) > 1
     values: dict[tuple[tuple[str, ...], str], set[str]] = {}
     for row in rows:
         for axis, value in row.name.axes:
@@ -95,15 +94,10 @@ def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
 
     def name(row: Row) -> str:
         communication, computation = row.name.workloads
-        axes = [
-            describe(axis, value)
-            for axis, value in row.name.axes
-            if axis not in ("transport", "first") and len(values[row.name.workloads, axis]) > 1
-        ]
-        carried = [" ".join(filter(None, [communication, transport(row)]))]
-        started = [order_title(order(row))] if len(orders) > 1 else []
-        file = [row.file] if len(files) > 1 else []
-        apart = SEPARATOR.join([*carried, *axes, *started, *file])
+        carried = " ".join(filter(None, [communication, transport(row)]))
+        axes = {a: value for a, value in row.name.axes if len(values[row.name.workloads, a]) > 1}
+        started = order_title(order(row)) if several_orders else ""
+        apart = joined(label(carried, axes, ("transport", "first")), started, file(row))
         return f"{computation} beside {apart}"
 
     return name

@@ -9,11 +9,11 @@ from overlapbench import theme
 from overlapbench.charts.axes import count_axis, log_scale
 from overlapbench.charts.curve_chart import Curves, Rows, X, whole
 from overlapbench.charts.curves import Figures, draw_curves
-from overlapbench.charts.naming import Name, several_files
+from overlapbench.charts.naming import Name
 from overlapbench.charts.panels import FULL_WIDTH, Record, bounds, identity, panel_title, split
 from overlapbench.charts.plot import plot
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, axes_label, describe, series_label, shared_axes
+from overlapbench.series import axes_label, file_names, label, series_label, shared_axes
 from overlapbench.theme import Drawing
 
 _RULE_LABEL_STEP = 16  # in pixels, so that the labels of close rules do not meet
@@ -36,7 +36,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
     # In the legend a round trip comes last.
     costs = _COSTS.records(sorted(rows, key=lambda row: row.name.workloads == ("RoundTrip",)))
     cut = [row for row in rows if _PIECES.takes(row)]
-    pieces = _piece_records(cut, _by_call(cut, several_files(rows)))
+    pieces = _piece_records(cut, _by_call(cut, file_names(rows)))
     series = list(split([*costs, *pieces], "series"))
     drawings = [_COSTS.draw_records(costs, series)] if costs else []
     drawings += [_draw_pieces(pieces, series, _pieces_title(cut, rows))] if pieces else []
@@ -44,13 +44,13 @@ def draw(rows: Sequence[Row]) -> Drawing:
     return chart
 
 
-def _by_call(rows: Sequence[Row], several: bool) -> Name:
+def _by_call(rows: Sequence[Row], file: Name) -> Name:
     """Name rows of a kernel by how it is launched, also where all are launched alike."""
     said = {"launches", *(shared_axes(rows) if rows else ())} - {"call"}
 
     def name(row: Row) -> str:
         name = axes_label if row in rows else series_label
-        return name(row, said, several)
+        return name(row, said, file(row))
 
     return name
 
@@ -69,7 +69,7 @@ _COSTS = Curves(
     x=X("launches", "launches", count_axis, unwritten=1),
     figures=[Figures("us_per_launch", "µs per launch", log_scale)],
     series=lambda rows: _by_call(
-        [row for row in rows if row.name.workloads == ("EmptyKernel",)], several_files(rows)
+        [row for row in rows if row.name.workloads == ("EmptyKernel",)], file_names(rows)
     ),
 )
 
@@ -87,12 +87,7 @@ def _piece_records(rows: Sequence[Row], series: Name) -> list[Record]:
 def _pieces_title(pieces: Sequence[Row], rows: Sequence[Row]) -> str:
     """Say what all pieces have in common, unless the chart says it of all rows."""
     everywhere = shared_axes(rows)
-    common = [
-        describe(axis, value)
-        for axis, value in shared_axes(pieces).items()
-        if axis not in {*everywhere, "call"}
-    ]
-    return SEPARATOR.join(["one kernel's work cut into pieces", *common])
+    return label("one kernel's work cut into pieces", shared_axes(pieces), {*everywhere, "call"})
 
 
 def _draw_pieces(records: Sequence[Record], series: Sequence[str], title: str) -> Drawing:

@@ -10,7 +10,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.axes import count_axis
-from overlapbench.charts.naming import SM_AXES, several_files, transport_names
+from overlapbench.charts.naming import SM_AXES, transport_names
 from overlapbench.charts.panels import (
     Record,
     bounds,
@@ -22,7 +22,7 @@ from overlapbench.charts.panels import (
 )
 from overlapbench.charts.plot import plot, tooltip
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, axes_label, shared_axes
+from overlapbench.series import file_names, label, shared_axes
 from overlapbench.theme import Drawing
 
 KNEE_SHARE = 0.95
@@ -72,20 +72,18 @@ def _sms(row: Row) -> int:
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
-    transport = transport_names(rows)
+    transport, file = transport_names(rows), file_names(rows)
     leave_out = {"transport", *SM_AXES, *shared_axes(rows)}
-    several = several_files(rows)
     records = []
     for row in rows:
         (workload,) = row.name.workloads
-        others = axes_label(row, leave_out, several)
-        parts = [transport(row), "" if others == workload else others]
+        name = label(transport(row), dict(row.name.axes), leave_out, file(row))
         per_sm = {key: row.counters[key] for key in ("GBps_per_sm",) if key in row.counters}
         records.append(
             identity(row)
             | {
                 "way": _WAYS.get(workload, workload),
-                "series": SEPARATOR.join(filter(None, parts)) or workload,
+                "series": name or workload,
                 "sms": _sms(row),
                 "GBps": row.counters["GBps"],
             }

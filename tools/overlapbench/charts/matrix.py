@@ -14,7 +14,6 @@ from overlapbench.charts.naming import (
     in_order,
     order_title,
     orders_of,
-    several_files,
     transport_names,
 )
 from overlapbench.charts.panels import (
@@ -29,7 +28,7 @@ from overlapbench.charts.panels import (
 )
 from overlapbench.charts.plot import plot, tooltip
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, describe
+from overlapbench.series import file_names, joined, label
 from overlapbench.theme import Drawing
 
 _HALVES = ("comp_slowdown", "comm_slowdown")  # from above
@@ -84,12 +83,12 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     communication, computation = _labels(rows)
     order = orders_of(rows)
     orders = in_order([order(row) for row in rows])
-    several = several_files(rows)
+    file = file_names(rows)
     ordered = sorted(rows, key=lambda row: orders.index(order(row)))
     return [
         identity(row)
         | {
-            "panel": order_title(order(row)) + (SEPARATOR + row.file) * several,
+            "panel": joined(order_title(order(row)), file(row)),
             "communication": communication(row),
             "computation": computation(row),
             "half": half,
@@ -128,8 +127,8 @@ def _varying(rows: Sequence[Row], axes: Collection[str]) -> set[str]:
 
 
 def _label(row: Row, side: int, axes: Collection[str], transport: str = "") -> str:
-    told = [describe(axis, value) for axis, value in row.name.axes if axis in axes]
-    return SEPARATOR.join(filter(None, [row.name.workloads[side], transport, *told]))
+    told = {axis: value for axis, value in row.name.axes if axis in axes}
+    return label(joined(row.name.workloads[side], transport), told)
 
 
 def _whole(records: Sequence[Record], across: Sequence[str], down: Sequence[str]) -> list[Record]:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.naming import several_files
 from overlapbench.charts.panels import (
     Record,
     bounds,
@@ -24,7 +23,7 @@ from overlapbench.charts.panels import (
 from overlapbench.charts.plot import plot, tooltip
 from overlapbench.fit import Line, fit_line
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, describe, shared_axes
+from overlapbench.series import file_names, label, shared_axes
 from overlapbench.theme import Drawing
 
 _SWEPT = ("steps", "layers")
@@ -72,12 +71,13 @@ def _curves(rows: Sequence[Row], axis: str) -> list[list[Row]]:
 def _panel(axis: str, curves: Sequence[Sequence[Row]]) -> Drawing:
     every_row = [row for curve in curves for row in curve]
     leave_out = {axis, *shared_axes(every_row)}
-    several = several_files(every_row)
+    file = file_names(every_row)
     records: list[Record] = []
     for curve in curves:
         points = [_point(row, axis) for row in curve if row.trusted]
         line = fit_line(points)
-        series = _legend(curve[0], leave_out, several, line, axis.removesuffix("s"))
+        head = label("", dict(curve[0].name.axes), leave_out, file(curve[0]))
+        series = _legend(head, line, axis.removesuffix("s"))
         records += [
             identity(row)
             | {
@@ -97,9 +97,7 @@ def _point(row: Row, axis: str) -> tuple[float, float]:
     return float(row.name.axis(axis) or 0), row.counters["train_ms"]
 
 
-def _legend(row: Row, leave_out: set[str], several: bool, line: Line, unit: str) -> str:
-    axes = [describe(axis, value) for axis, value in row.name.axes if axis not in leave_out]
-    head = SEPARATOR.join([*axes, *([row.file] if several else [])])
+def _legend(head: str, line: Line, unit: str) -> str:
     slope, intercept, residual = (
         value * _MICROSECONDS for value in (line.slope, line.intercept, line.residual)
     )

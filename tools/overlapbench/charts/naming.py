@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TypeVar
 
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, axes_label, label, series_label, shared_axes
+from overlapbench.series import axes_label, file_names, joined, label, series_label, shared_axes
 
 Name = Callable[[Row], str]
 Naming = Callable[[Sequence[Row]], Name]
@@ -26,11 +26,6 @@ _ORDERS = {
     "comm": "communication first",
     "none": "neither side first",
 }
-
-
-def several_files(rows: Sequence[Row]) -> bool:
-    """Tell whether the rows are of more than one file, so that names must say which."""
-    return len({row.file for row in rows}) > 1
 
 
 def unnamed(_: Sequence[Row]) -> Name:
@@ -63,8 +58,8 @@ def by_axes(
 
     def naming(rows: Sequence[Row]) -> Name:
         said = {*leave_out, *shared_axes(rows)} - (defaults or {}).keys()
-        several = files and several_files(rows)
-        return lambda row: axes_label(row, said, several, defaults)
+        file = file_names(rows) if files else unnamed(rows)
+        return lambda row: axes_label(row, said, file(row), defaults)
 
     return naming
 
@@ -73,8 +68,8 @@ def by_workload_and_axes(*leave_out: str) -> Naming:
     """Name rows of several workloads by these and their axes."""
 
     def naming(rows: Sequence[Row]) -> Name:
-        said, several = {*leave_out, *shared_axes(rows)}, several_files(rows)
-        return lambda row: series_label(row, said, several)
+        said, file = {*leave_out, *shared_axes(rows)}, file_names(rows)
+        return lambda row: series_label(row, said, file(row))
 
     return naming
 
@@ -83,13 +78,12 @@ def by_transport(*leave_out: str, unnamed: str = "") -> Naming:
     """Name rows by their transport, else `unnamed` or their workload; then by their axes."""
 
     def naming(rows: Sequence[Row]) -> Name:
-        transport = transport_names(rows)
-        said, several = {"transport", *leave_out, *shared_axes(rows)}, several_files(rows)
+        transport, file = transport_names(rows), file_names(rows)
+        said = {"transport", *leave_out, *shared_axes(rows)}
 
         def name(row: Row) -> str:
             head = transport(row) or unnamed or row.name.workloads[0]
-            text = label(head, dict(row.name.axes), said)
-            return f"{text}{SEPARATOR}{row.file}" if several else text
+            return label(head, dict(row.name.axes), said, file(row))
 
         return name
 
@@ -100,14 +94,14 @@ def by_family_and_axes(*leave_out: str) -> Naming:
     """Name rows by their family's last word, and by what sets them apart in their workload."""
 
     def naming(rows: Sequence[Row]) -> Name:
-        several, workload = several_files(rows), by_workload(rows)
+        file, workload = file_names(rows), by_workload(rows)
         alike = split_rows(rows, workload)
 
         def name(row: Row) -> str:
             said = {*leave_out, *shared_axes(alike[workload(row)])}
-            apart = axes_label(row, said, several)
+            apart = axes_label(row, said, file(row))
             family = row.name.family.rpartition("/")[2]
-            return family if apart == workload(row) else f"{family}{SEPARATOR}{apart}"
+            return family if apart == workload(row) else joined(family, apart)
 
         return name
 

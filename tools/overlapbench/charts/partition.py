@@ -23,7 +23,7 @@ from overlapbench.charts.panels import (
 )
 from overlapbench.charts.plot import plot, tooltip
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, describe, shared_axes
+from overlapbench.series import file_names, joined, label, shared_axes
 from overlapbench.theme import Drawing
 
 _ALL_SMS = "all"
@@ -95,15 +95,13 @@ def _records(rows: Sequence[Row]) -> list[Record]:
 def _titles(rows: Sequence[Row]) -> Callable[[Row], str]:
     """Return what names a row's panel: the order, and what else sets panels apart."""
     cells = {"transport", "comp_sms", "first", *SM_AXES, *shared_axes(rows)}
-    order = orders_of(rows)
-    pairs = {row.name.workloads for row in rows}
-    files = {row.file for row in rows}
+    order, file = orders_of(rows), file_names(rows)
+    several_pairs = len({row.name.workloads for row in rows}) > 1
 
     def title(row: Row) -> str:
-        axes = [describe(axis, value) for axis, value in row.name.axes if axis not in cells]
-        pair = ["+".join(row.name.workloads)] if len(pairs) > 1 else []
-        file = [row.file] if len(files) > 1 else []
-        return SEPARATOR.join([order_title(order(row)), *pair, *axes, *file])
+        pair = "+".join(row.name.workloads) if several_pairs else ""
+        apart = label(pair, dict(row.name.axes), cells, file(row))
+        return joined(order_title(order(row)), apart)
 
     return title
 

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.naming import several_files
 from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
 from overlapbench.charts.plot import Plot, tooltip
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, axes_label, shared_axes
+from overlapbench.series import SEPARATOR, axes_label, file_names, shared_axes
 from overlapbench.theme import Drawing
 
 # The bars of a group, from above: what they are called, and their counter and colour.
@@ -104,13 +103,13 @@ def _groups(bars: alt.LayerChart | alt.FacetChart, records: Sequence[Record]) ->
 def _records(rows: Sequence[Row]) -> list[Record]:
     """Make one record of each bar; of several files, the same pairs follow each other."""
     leave_out = {"priority", *shared_axes(rows)}
-    several = several_files(rows)
-    pairs = list(dict.fromkeys(_group(row, leave_out, False) for row in rows))
-    ordered = sorted(rows, key=lambda row: pairs.index(_group(row, leave_out, False)))
+    file = file_names(rows)
+    pairs = list(dict.fromkeys(_group(row, leave_out) for row in rows))
+    ordered = sorted(rows, key=lambda row: pairs.index(_group(row, leave_out)))
     return [
         identity(row)
         | {
-            "group": _group(row, leave_out, several),
+            "group": _group(row, leave_out, file(row)),
             "column": _COLUMNS[row.name.axis("priority") or ""],
             "what": what,
             "latency_ms": row.counters[counter],
@@ -124,10 +123,10 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     ]
 
 
-def _group(row: Row, leave_out: set[str], several: bool) -> str:
+def _group(row: Row, leave_out: set[str], file: str = "") -> str:
     """Name a pair in words, and on a second line what sets it apart from others."""
     work, load = row.name.workloads
-    axes = axes_label(row, leave_out, several)
+    axes = axes_label(row, leave_out, file)
     pair = f"{work} beside a load of {load}"
     return pair if axes == "+".join(row.name.workloads) else f"{pair}\n{axes}"
 

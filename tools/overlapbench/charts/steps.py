@@ -13,11 +13,11 @@ The tick is where the plain form ends, in which nothing overlaps.
 from collections.abc import Sequence
 
 from overlapbench import theme
-from overlapbench.charts.naming import Name, several_files, split_rows, transport_names
+from overlapbench.charts.naming import Name, split_rows, transport_names
 from overlapbench.charts.panels import Record, identity, state_text
 from overlapbench.charts.stacks import draw_stacks, stack
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, label, shared_axes
+from overlapbench.series import file_names, joined, label, shared_axes
 from overlapbench.theme import Drawing
 
 # Layers against tokens and pipelines have charts of their own. Batches wait for the host or are
@@ -73,7 +73,7 @@ def _bars(rows: Sequence[Row]) -> list[Record]:
                 "tick": tick,
                 "parted": row.trusted,
                 "reach": max(tick, exposed),
-                "text": figure if row.trusted else f"{figure}{SEPARATOR}{state_text(row)}",
+                "text": figure if row.trusted else joined(figure, state_text(row)),
             }
         )
     return bars
@@ -94,14 +94,12 @@ def _family(row: Row) -> str:
 
 def _names(rows: Sequence[Row]) -> Name:
     """Return what names a step: its family, and what sets it apart from others of it."""
-    transport = transport_names(rows)
+    transport, file = transport_names(rows), file_names(rows)
     families = split_rows(rows, _family)
-    several = several_files(rows)
 
     def name(row: Row) -> str:
         said = {"transport", *shared_axes(families[_family(row)])}
-        head = SEPARATOR.join(filter(None, [_family(row), transport(row)]))
-        text = label(head, dict(row.name.axes), said)
-        return f"{text}{SEPARATOR}{row.file}" if several else text
+        head = joined(_family(row), transport(row))
+        return label(head, dict(row.name.axes), said, file(row))
 
     return name

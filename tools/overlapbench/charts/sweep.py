@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from overlapbench.charts.naming import several_files
 from overlapbench.charts.panels import Record, bounds, identity, split
 from overlapbench.result import Row
-from overlapbench.series import grid_of, series_label, shared_axes
+from overlapbench.series import file_names, grid_of, series_label, shared_axes
 
 TIMES = ("comp_ms", "comm_ms", "overlap_ms")
 _LEVEL_LABELS = 14  # labels as wide as `256×256` that fit side by side into a picture
@@ -26,13 +25,13 @@ def select_sweeps(rows: Sequence[Row]) -> list[Row]:
 def sweep_records(rows: Sequence[Row]) -> list[Record]:
     """Make one record of each row, ordered by grid."""
     leave_out = {"grid", *shared_axes(rows)}
-    several = several_files(rows)
+    file = file_names(rows)
     records = []
     for row in rows:
         gx, gy = grid_of(row.name) or (0, 0)
         names = identity(row) | {
             "pair": "+".join(row.name.workloads),
-            "series": series_label(row, leave_out, several),
+            "series": series_label(row, leave_out, file(row)),
             "grid": f"{gx}×{gy}",
             "grid_blocks": gx * gy,
         }
@@ -55,4 +54,4 @@ def grid_axis(records: Sequence[Record], columns: int) -> alt.X:
 
 
 def _curve(row: Row) -> tuple[str, str]:
-    return row.file, series_label(row, {"grid"}, several_files=False)
+    return row.file, series_label(row, {"grid"})

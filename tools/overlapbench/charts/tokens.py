@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from overlapbench.charts.axes import count_axis, log_scale
 from overlapbench.charts.curve_chart import Curves, Rows, X, whole
 from overlapbench.charts.curves import Figures
-from overlapbench.charts.naming import by_transport, several_files
+from overlapbench.charts.naming import by_transport
 from overlapbench.charts.panels import Record, bounds, identity
 from overlapbench.counters import TIME
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR
+from overlapbench.series import file_names, joined
 from overlapbench.theme import Drawing
 
 
@@ -45,16 +45,16 @@ def _peer(row: Row) -> str:
 
 
 def _panel_of(row: Row) -> str:
-    return SEPARATOR.join(filter(None, ["+".join(row.name.workloads), row.name.axis("model")]))
+    return joined("+".join(row.name.workloads), row.name.axis("model") or "")
 
 
 def _peer_records(rows: Sequence[Row]) -> list[Record]:
-    several = several_files(rows)
+    file = file_names(rows)
     return [
         identity(row)
         | {
             "panel": _panel_of(row),
-            "series": SEPARATOR.join([f"PyTorch {_peer(row)}", *([row.file] if several else [])]),
+            "series": joined(f"PyTorch {_peer(row)}", file(row)),
             "tokens": whole(row, "tokens"),
             "time_ms": row.time_ms,
         }
