@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench import torch_kernels
-from overlapbench.command_line import manual_parser
+from overlapbench.command_line import manual_parser, number_from
 from overlapbench.installation import kernels_path
 from overlapbench.output import deliver, require_file
 from overlapbench.packages import packages
@@ -252,7 +252,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("-o", "--output", required=True, type=Path, metavar="FILE.json")
     add("--grids", type=parse_grids, default=GRIDS, metavar="XxY,XxY")
     add("--first", choices=SIDES, default="comp", help="the side that starts first")
-    add("--rounds", type=_positive, default=11, metavar="N", help="two samples of T per round")
+    add("--rounds", type=number_from(1), default=11, metavar="N", help="two samples of T per round")
     add("--compare", type=Path, metavar="RESULT.json", help="a result of ./bench")
     add("--profile", type=Path, metavar="DIR", help="write traces of PyTorch's profiler here")
     return parser.parse_args(arguments)
@@ -267,12 +267,6 @@ def parse_grids(text: str) -> list[Grid]:
             raise argparse.ArgumentTypeError(f"{part!r} is no grid from 1x1 to {N // 16}x{N // 16}")
         grids.append((int(x), int(y)))
     return grids
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
 
 
 def suite_slowdowns(path: Path, first: str) -> dict[str, float]:

@@ -122,6 +122,15 @@ def test_usage_errors_have_status_2(arguments: list[str], complaint: str, capsys
     assert f"overlapbench: error: {complaint}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["0", "1", "-2", "2.5", "two", ""])
+def test_numbers_below_the_least_are_refused(text: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["drill", f"--ranks={text}"])
+    assert stopped.value.code == 2
+    refusal = f"argument --ranks: {text!r} is not a whole number of at least 2\n"
+    assert capsys.readouterr().err.endswith(refusal)
+
+
 def test_a_command_gets_its_arguments_and_names_itself(tmp_path: Path, capsys: Capture) -> None:
     good = samples.write(
         tmp_path / "good.json", samples.document([samples.row("Compute/Gemm/n:1")])

@@ -1,4 +1,4 @@
-"""What all command lines share: a parser from the manual, and a refusal in one line.
+"""What all command lines share: a parser from the manual, numbers, and a refusal in one line.
 
 The docstring of a command's module is its manual, with the commands that a checkout has. Where
 `overlapbench` runs it, the manual has the commands of `overlapbench`.
@@ -7,6 +7,7 @@ The docstring of a command's module is its manual, with the commands that a chec
 import argparse
 import re
 import sys
+from collections.abc import Callable
 
 from overlapbench.commands import COMMANDS, PROGRAM
 
@@ -38,6 +39,17 @@ def as_installed(manual: str) -> str:
         script = rf"(?<![\w./]){re.escape(command.script)}(?![\w/-])"
         manual = re.sub(script, f"{PROGRAM} {command.name}", manual)
     return manual
+
+
+def number_from(least: int) -> Callable[[str], int]:
+    """Return what reads a whole number of an argument, for argparse."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return read
 
 
 def refuse(program: str, line: str) -> int:

@@ -19,10 +19,10 @@ from overlapbench.charts.naming import (
 from overlapbench.charts.panels import (
     Record,
     bounds,
-    has_pair,
     identity,
     panel_title,
     parted,
+    select_pairs,
     split,
     state_text,
 )
@@ -39,8 +39,7 @@ _MARGINS = 60
 
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Matrix rows, failed ones too: their cells say so."""
-    found = [row for row in rows if has_pair(row, "Lab/Matrix", "slowdown")]
-    return found if any(row.counters for row in found) else []
+    return select_pairs(rows, "Lab/Matrix", "slowdown")
 
 
 def draw(rows: Sequence[Row]) -> Drawing:

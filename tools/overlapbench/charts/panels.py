@@ -39,6 +39,12 @@ def has_pair(row: Row, family: str, *counters: str) -> bool:
     )
 
 
+def select_pairs(rows: Sequence[Row], family: str, counter: str) -> list[Row]:
+    """Return a family's rows with a counter, and its failed ones; none if all have failed."""
+    found = [row for row in rows if has_pair(row, family, counter)]
+    return found if any(row.counters for row in found) else []
+
+
 def state_text(row: Row) -> str:
     """Write why a cell has no figure."""
     return "passed" if row.passed_control else row.state.value

@@ -15,9 +15,9 @@ from overlapbench.charts.naming import SM_AXES, in_order, order_title, orders_of
 from overlapbench.charts.panels import (
     Record,
     bounds,
-    has_pair,
     identity,
     panel_title,
+    select_pairs,
     split,
     state_text,
 )
@@ -36,8 +36,7 @@ _SIDES = ("comp_slowdown", "comm_slowdown")
 
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Partition rows, failed ones too: their cells say so."""
-    found = [row for row in rows if has_pair(row, "Lab/Partition", "overlap_ms")]
-    return found if any(row.counters for row in found) else []
+    return select_pairs(rows, "Lab/Partition", "overlap_ms")
 
 
 def draw(rows: Sequence[Row]) -> Drawing:

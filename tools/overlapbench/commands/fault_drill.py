@@ -24,7 +24,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import manual_parser, number_from, refuse
 from overlapbench.drill.drills import DRILLS, Drill
 from overlapbench.drill.run import Setup, choose, run_all
 from overlapbench.drill.table import markdown
@@ -105,34 +105,20 @@ def _teller(count: int) -> Callable[[Verdict], None]:
     return tell
 
 
-def _number_from_1(text: str) -> int:
-    return _number_from(1, text)
-
-
-def _number_from_2(text: str) -> int:
-    return _number_from(2, text)
-
-
-def _number_from(least: int, text: str) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
-    return int(text)
-
-
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
     add("--backend", choices=("host", "cuda"), default="host", help="default host")
     text = "2 (default) or more"
-    add("--ranks", type=_number_from_2, default=2, metavar="N", help=text)
+    add("--ranks", type=number_from(2), default=2, metavar="N", help=text)
     text = "default build/release/overlapbench"
     add("--binary", type=Path, default=binary_path(), help=text)
     text = "timeout of every wait in the jobs (default 3)"
-    add("--timeout-s", type=_number_from_1, default=3, metavar="N", help=text)
+    add("--timeout-s", type=number_from(1), default=3, metavar="N", help=text)
     text = "let ranks share GPUs: for drills of transports but NCCL's"
     add("--share-gpu", action="store_true", help=text)
     add("--filter", default="", metavar="REGEX", help="only drills whose line in --list matches")
-    add("--jobs", type=_number_from_1, default=1, metavar="N", help="drills at a time (default 1)")
+    add("--jobs", type=number_from(1), default=1, metavar="N", help="drills at a time (default 1)")
     add("--list", action="store_true", help="print the drills, and exit")
     add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
     return parser

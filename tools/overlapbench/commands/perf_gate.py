@@ -32,7 +32,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import manual_parser, number_from, refuse
 from overlapbench.compare.floors import format_spreads
 from overlapbench.compare.output import (
     FORMATS,
@@ -184,12 +184,6 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _number_from_1(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
-
-
 def _slower(text: str) -> tuple[str, list[float]]:
     pattern, _, percents = text.rpartition("=")
     try:
@@ -204,7 +198,7 @@ def _slower(text: str) -> tuple[str, list[float]]:
 
 def _add_number(parser: argparse.ArgumentParser, flag: str, default: int, meaning: str) -> None:
     text = f"{meaning} (default {default})"
-    parser.add_argument(flag, type=_number_from_1, default=default, metavar="N", help=text)
+    parser.add_argument(flag, type=number_from(1), default=default, metavar="N", help=text)
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
