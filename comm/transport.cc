@@ -81,10 +81,9 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
   if (IsPointToPoint(operation) && row.engine != PeerEngine::kCopy)
     return fmt::format("{} has no sends and receives between two ranks; use nccl or copy",
                        row.name);
-  if (row.engine == PeerEngine::kSmBulk && Adds(operation))
-    return "bulk copies cannot add; use sm_store";
-  if (row.engine == PeerEngine::kSmStore && operation == Operation::kReduceScatter)
-    return "sm_store would only read here; use sm_load";
+  const bool writes = row.engine == PeerEngine::kSmStore || row.engine == PeerEngine::kSmBulk;
+  if (writes && operation == Operation::kReduceScatter)
+    return fmt::format("{} would read, or write to scratch first; use sm_load", row.name);
   if (row.engine == PeerEngine::kCopy && !Adds(operation) && settings.Integer("comm_sms") != 0)
     return "copies take no SMs; comm_sms is for sums";
   // Behind a closed gate the driver queues a limited number of operations, and a sum by copy engine

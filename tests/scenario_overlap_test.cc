@@ -236,8 +236,8 @@ TEST(OverlapKnobs, RefuseATransportThatLacksTheOperation) {
             "comm_sms is for kernels of ours; with nccl, use comm_ctas");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "copy"}, {"comm_ctas", "8"}}),
             "comm_ctas is for NCCL only; copy does not take it");
-  EXPECT_EQ(excluded(all_reduce, {{"transport", "sm_bulk"}}),
-            "bulk copies cannot add; use sm_store");
+  EXPECT_EQ(ExcludedOnH200("Overlap/ReduceScatter+CublasGemm", {{"transport", "sm_bulk"}}),
+            "sm_bulk would read, or write to scratch first; use sm_load");
   EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"comm_sms", "8"}}),
             "copies take no SMs; comm_sms is for sums");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "nccl_ce"}}),

@@ -135,12 +135,14 @@ class PeerCommunicator : public Communicator, public Link {
       2 * kPeerFlagBytes + 2 * sizeof(std::uint32_t) * kMostPeerBlocks;
 
   // Pushing has the fewest waits: a rank's data is complete when the others have come once more.
-  // What a kernel adds it reads where it is, and writes wherever it is needed, in one pass.
+  // What a kernel adds it reads where it is, and writes wherever it is needed, in one pass. Not by
+  // bulk copies: the link carries more of what both sides write than of what they read.
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const {
     if (options_.engine == PeerEngine::kCopy) return Direction::kStore;
     if (options_.engine == PeerEngine::kSmLoad) return Direction::kLoad;
     const bool is_one_pass =
-        call.operation == Operation::kAllReduce || call.operation == Operation::kBroadcast;
+        call.operation == Operation::kBroadcast ||
+        (call.operation == Operation::kAllReduce && options_.engine == PeerEngine::kSmStore);
     return is_one_pass ? Direction::kBoth : Direction::kStore;
   }
   // The ring moves its whole buffer as one segment.

@@ -10,7 +10,8 @@
 // that an SM gets through.
 //
 // By bulk copies (PTX ISA, cp.async.bulk), one thread moves 16 KiB at a time through a ring in
-// shared memory, which loads and stores at the same time. It cannot add.
+// shared memory, which loads and stores at the same time. Where sources are added, half of the
+// block does that in shared memory between the load and the store.
 //
 // A wait in a meeting ends after the timeout, or when `stop` is set. The block then no longer
 // touches another rank's memory, and sets `failed`.
@@ -63,7 +64,7 @@ constexpr std::size_t kPeerFlagBytes = sizeof(std::uint32_t) * kMostPeers * kMos
 
 void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
-// Of plans whose moves have one source each, on GPUs of compute capability 9.0 and later.
+// On GPUs of compute capability 9.0 and later. All moves of a phase have as many sources.
 void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
 
