@@ -41,7 +41,7 @@ std::vector<long> BucketsOf(long layers, long layer_bytes, long first_bytes, lon
 struct Step {
   Step(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
        const Settings& settings)
-      : machine(catalog.machine),
+      : machine(Planned(catalog.machine, settings)),
         connection(std::make_shared<Connection>(transports, settings)),
         gradients(MakeTensor(
             connection, LayerStack::ShapeOfGradients(machine.device, settings.Integer("layers"),

@@ -28,7 +28,7 @@ constexpr std::uint32_t kSeed = 800;
 struct Batch {
   Batch(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
         const Settings& settings)
-      : machine(catalog.machine),
+      : machine(Planned(catalog.machine, settings)),
         connection(std::make_shared<Connection>(transports, settings)),
         element(LayerElement(machine.device)),
         tensors(settings.Integer("tensors")),

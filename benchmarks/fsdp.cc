@@ -182,8 +182,8 @@ Scenario PrefetchScenario(const Catalog& catalog, const std::string& transport,
        IntegerAxis("prefetch", "layers that are gathered ahead of their use", 0, 64, "0,1,2")});
   scenario.excluded = [catalog](const Settings& settings) { return Excluded(catalog, settings); };
   scenario.runs = [catalog, transports](const Settings& settings) {
-    const TensorWorks works(catalog.machine, std::make_shared<Connection>(transports, settings),
-                            kSeed);
+    const TensorWorks works(Planned(catalog.machine, settings),
+                            std::make_shared<Connection>(transports, settings), kSeed);
     return ShardedRuns(MakeStep(works, catalog.machine.ranks.size(), settings),
                        settings.Integer("prefetch"));
   };

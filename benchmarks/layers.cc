@@ -36,7 +36,7 @@ struct Step {
   // `buffers`: that outputs take turns in.
   Step(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
        const Settings& settings, long free_tokens, long buffers)
-      : machine(catalog.machine),
+      : machine(Planned(catalog.machine, settings)),
         connection(std::make_shared<Connection>(transports, settings)),
         layers(settings.Integer("layers")) {
     const long tokens = settings.Integer("tokens");

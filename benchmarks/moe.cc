@@ -203,9 +203,10 @@ Scenario DispatchCombine(const Catalog& catalog, const std::string& transport,
   const Machine& machine = catalog.machine;
   scenario.excluded = [machine](const Settings& settings) { return Excluded(machine, settings); };
   scenario.runs = [machine, transports](const Settings& settings) {
-    const TensorWorks works(machine, std::make_shared<Connection>(transports, settings), kSeed);
-    return MoeRuns(MoeStep(machine, works, settings, 1, " whole"),
-                   MoeStep(machine, works, settings, settings.Integer("microbatches"), ""));
+    const Machine planned = Planned(machine, settings);
+    const TensorWorks works(planned, std::make_shared<Connection>(transports, settings), kSeed);
+    return MoeRuns(MoeStep(planned, works, settings, 1, " whole"),
+                   MoeStep(planned, works, settings, settings.Integer("microbatches"), ""));
   };
   scenario.report = [machine](const Measurement& measurement, benchmark::UserCounters& counters) {
     return ReportMoe(machine, measurement, counters);

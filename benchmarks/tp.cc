@@ -44,7 +44,8 @@ constexpr std::uint32_t kSeed = 400;
 struct Layer : TensorWorks {
   Layer(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
         const Settings& settings)
-      : TensorWorks(catalog.machine, std::make_shared<Connection>(transports, settings), kSeed),
+      : TensorWorks(Planned(catalog.machine, settings),
+                    std::make_shared<Connection>(transports, settings), kSeed),
         ranks(catalog.machine.ranks.size()),
         tokens(settings.Integer("tokens")),
         chunks(settings.Integer("chunks")),

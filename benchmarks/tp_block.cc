@@ -77,7 +77,7 @@ class Blocks {
  public:
   Blocks(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
          const Settings& settings)
-      : machine_(catalog.machine),
+      : machine_(Planned(catalog.machine, settings)),
         settings_(settings),
         works_(machine_, std::make_shared<Connection>(transports, settings), kSeed),
         shape_(works_.Shape(settings.Integer("tokens"), ModelOf(settings).hidden)) {

@@ -16,6 +16,7 @@ constexpr const char* kCommunication = "communication";
 constexpr const char* kChunks = "chunks";
 constexpr const char* kSequential = "sequential";
 constexpr const char* kPattern = "pattern";
+constexpr const char* kSmTarget = "sm_target";
 constexpr double kPercent = 100;
 
 constexpr std::array<Model, 3> kModels = {
@@ -63,14 +64,25 @@ Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
   if (transport == "copy" && scenario.missing.empty())
     scenario.missing = PeersUnavailable(catalog.machine);
   AppendAxes(scenario.axes, TransportAxes(catalog.machine));
+  if (!catalog.on_host())
+    scenario.axes.push_back(IntegerAxis(
+        kSmTarget, "SMs that cuBLASLt should plan products for; 0: all", 0, 1024, "0", "0"));
   SetValues(scenario.axes, {{"transport", transport}});
   return scenario;
+}
+
+Machine Planned(Machine machine, const Settings& settings) {
+  if (settings.Has(kSmTarget)) machine.sm_target = static_cast<int>(settings.Integer(kSmTarget));
+  return machine;
 }
 
 Scenario WithPriority(const Catalog& catalog, Scenario scenario) {
   scenario.axes.push_back(PriorityAxis("comm", "of the communication's stream"));
   scenario.excluded = [device = &catalog.device,
                        excluded = std::move(scenario.excluded)](const Settings& settings) {
+    const int sms = device->info().multiprocessors;
+    if (settings.Has(kSmTarget) && settings.Integer(kSmTarget) >= sms)
+      return fmt::format("sm_target must be below the GPU's {} SMs", sms);
     const std::string reason = excluded(settings);
     return reason.empty() ? ExcludedPriority(*device, settings, "comm") : reason;
   };

@@ -35,13 +35,15 @@
 
 namespace overlapbench {
 
-// A scenario of these axes and the transport's, over `transport`. It is missing where `collective`
-// or the transport is, and on one rank.
+// A scenario of these axes, the transport's, and on GPUs sm_target, over `transport`. It is missing
+// where `collective` or the transport is, and on one rank.
 Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
                           const std::string& collective, const std::string& transport,
                           std::vector<Axis> axes);
 // The same with the axis comm_priority, of the lanes that only communicate.
 Scenario WithPriority(const Catalog& catalog, Scenario scenario);
+// The machine with the sm_target of these settings: a step's products are made on it.
+Machine Planned(Machine machine, const Settings& settings);
 // A scenario of each form over each transport that training steps are measured over by default,
 // with comm_priority; all of them share their connections.
 using MakeOver =

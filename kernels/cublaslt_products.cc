@@ -1,4 +1,12 @@
 // The products of layers by cuBLASLt: one handle and workspace for all sizes of a work.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/cuda/graph_capture.h"
 #include "kernels/cublaslt.h"
 #include "kernels/linear.h"
 
@@ -12,14 +20,15 @@ const Precision& PrecisionOf(Element element) {
 
 class CublasLinearProduct : public Product {
  public:
-  CublasLinearProduct(const CublasLt& library, Element element, const ProductSize& size)
+  CublasLinearProduct(const CublasLt& library, Element element, const ProductSize& size,
+                      int sm_target)
       : product_(library, PrecisionOf(element),
                  {.m = size.m,
                   .n = size.n,
                   .k = size.k,
                   .transpose_a = size.transposed == Transposed::kA,
                   .transpose_b = size.transposed == Transposed::kW},
-                 {}) {}
+                 {CUBLASLT_EPILOGUE_DEFAULT, sm_target}) {}
   void Enqueue(Stream& stream, const void* a, const void* w, const void* added,
                void* d) const override {
     product_.Enqueue(stream, a, w, d, {.added = added});
@@ -31,20 +40,46 @@ class CublasLinearProduct : public Product {
 
 class CublasProducts : public Products {
  public:
-  CublasProducts(Device& device, Element element) : library_(device), element_(element) {}
+  CublasProducts(const Machine& machine, Element element)
+      : device_(machine.device),
+        sm_target_(machine.sm_target),
+        library_(machine.device),
+        element_(element) {}
   std::unique_ptr<Product> Make(const ProductSize& size) override {
-    return std::make_unique<CublasLinearProduct>(library_, element_, size);
+    made_.insert(size);
+    return std::make_unique<CublasLinearProduct>(library_, element_, size, sm_target_);
+  }
+  [[nodiscard]] std::string IneffectiveKnob() const override {
+    if (sm_target_ == 0 || made_.empty()) return "";
+    const auto stream = device_.CreateStream();
+    const auto changed = [&](const ProductSize& size) {
+      return GridsOf(size, sm_target_, *stream) != GridsOf(size, 0, *stream);
+    };
+    return std::ranges::any_of(made_, changed)
+               ? ""
+               : fmt::format("sm_target:{} changed no grid", sm_target_);
   }
 
  private:
+  // A captured launch runs nothing, so that any memory will do.
+  [[nodiscard]] std::vector<long> GridsOf(const ProductSize& size, int sm_target,
+                                          Stream& stream) const {
+    const CublasLinearProduct product(library_, element_, size, sm_target);
+    void* const memory = library_.workspace().data();
+    return CapturedGrids(stream, [&] { product.Enqueue(stream, memory, memory, nullptr, memory); });
+  }
+
+  Device& device_;
+  int sm_target_;
   CublasLt library_;
   Element element_;
+  std::set<ProductSize> made_;
 };
 
 }  // namespace
 
-std::unique_ptr<Products> MakeCublasProducts(Device& device, Element element) {
-  return std::make_unique<CublasProducts>(device, element);
+std::unique_ptr<Products> MakeCublasProducts(const Machine& machine, Element element) {
+  return std::make_unique<CublasProducts>(machine, element);
 }
 
 }  // namespace overlapbench

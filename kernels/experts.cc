@@ -150,7 +150,7 @@ class Experts : public ExpertWork {
       : ExpertWork(machine, layer, seed,
                    {layer.sent, layer.received, layer.weights, layer.results}),
         padding_(machine.device, std::vector<std::int32_t>(layer.routing->rows(), -1)),
-        products_(MakeProducts(machine.device)) {
+        products_(MakeProducts(machine)) {
     for (long i = 0; i < routing().shape().microbatches; ++i)
       pieces_.push_back(routing().PiecesOf(rank(), i));
   }
@@ -183,6 +183,7 @@ class Experts : public ExpertWork {
     }
     return Keep(CheckLeft(machine_, stream, written));
   }
+  [[nodiscard]] std::string IneffectiveKnob() override { return products_->IneffectiveKnob(); }
 
  protected:
   void EnqueueMicrobatch(Stream& stream, long microbatch) override {

@@ -21,7 +21,7 @@ class PassWorkload : public Workload {
         stack_(std::move(stack)),
         is_backward_(pass == Pass::kBackward),
         seed_(seed),
-        products_(MakeProducts(machine.device)),
+        products_(MakeProducts(machine)),
         through_(products_->Make({stack_->tokens, stack_->width, stack_->width})),
         of_gradient_(products_->Make({stack_->width, stack_->width, stack_->tokens})) {}
 
@@ -72,6 +72,7 @@ class PassWorkload : public Workload {
     return stack_->gradients->Verify(machine_, stream);
   }
   [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
+  [[nodiscard]] std::string IneffectiveKnob() override { return products_->IneffectiveKnob(); }
 
  private:
   [[nodiscard]] const SharedTensor& outputs() const {

@@ -77,9 +77,7 @@ class HostProducts : public Products {
 class LinearWorkload : public Workload {
  public:
   LinearWorkload(const Machine& machine, std::vector<LinearProblem> problems)
-      : machine_(machine),
-        problems_(std::move(problems)),
-        products_(MakeProducts(machine.device)) {}
+      : machine_(machine), problems_(std::move(problems)), products_(MakeProducts(machine)) {}
 
   void Connect() override {
     for (const LinearProblem& problem : problems_) {
@@ -128,6 +126,7 @@ class LinearWorkload : public Workload {
     return result.verdict;
   }
   [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
+  [[nodiscard]] std::string IneffectiveKnob() override { return products_->IneffectiveKnob(); }
 
  private:
   static ProductSize SizeOfProduct(const LinearProblem& problem) {
@@ -200,7 +199,7 @@ TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const Shar
                          transposed == Transposed::kA ? left.rows : left.columns, transposed};
   step.cost.flops =
       2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
-  const std::shared_ptr<Products> products = MakeProducts(machine.device);
+  const std::shared_ptr<Products> products = MakeProducts(machine);
   step.enqueue = [a, w, d, size, products, of_rows = std::map<long, std::shared_ptr<Product>>()](
                      Stream& stream, long first, long rows) mutable {
     if (size.transposed == Transposed::kA && rows != size.m)
@@ -209,6 +208,7 @@ TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const Shar
     if (product == nullptr) product = products->Make({rows, size.n, size.k, size.transposed});
     product->Enqueue(stream, a->Row(first), w->Row(0), nullptr, d->Row(first));
   };
+  step.ineffective_knob = [products] { return products->IneffectiveKnob(); };
   step.expected = [a, w, transposed](HeldRows& held, long row, long column) {
     return ExactSumOfProducts(
         transposed == Transposed::kA ? held.Column(a, row) : held.Row(a, row),
@@ -217,10 +217,10 @@ TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const Shar
   return step;
 }
 
-std::unique_ptr<Products> MakeProducts(Device& device) {
-  if (device.backend() == Backend::kHost)
-    return std::make_unique<HostProducts>(device.info().multiprocessors);
-  return MakeCublasProducts(device, LayerElement(device));
+std::unique_ptr<Products> MakeProducts(const Machine& machine) {
+  if (machine.device.backend() == Backend::kHost)
+    return std::make_unique<HostProducts>(machine.device.info().multiprocessors);
+  return MakeCublasProducts(machine, LayerElement(machine.device));
 }
 
 std::size_t ProductWorkspaceBytes(const Device& device) {

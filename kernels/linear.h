@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "workload/tensor.h"
@@ -58,10 +59,12 @@ class Products {
  public:
   virtual ~Products() = default;
   virtual std::unique_ptr<Product> Make(const ProductSize& size) = 0;
+  // Why the machine's sm_target had no effect on what was made; "" if it had.
+  [[nodiscard]] virtual std::string IneffectiveKnob() const { return ""; }
 };
-std::unique_ptr<Products> MakeCublasProducts(Device& device, Element element);
-// Of LayerElement(device).
-std::unique_ptr<Products> MakeProducts(Device& device);
+std::unique_ptr<Products> MakeCublasProducts(const Machine& machine, Element element);
+// Of LayerElement(machine.device), planned for machine.sm_target SMs.
+std::unique_ptr<Products> MakeProducts(const Machine& machine);
 
 // The workspace that each set of products has of its own, since works run beside each other. By
 // cuBLASLt, what NVIDIA recommends for Hopper (cuBLAS documentation, cublasSetWorkspace).

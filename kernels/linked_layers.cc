@@ -23,7 +23,7 @@ class LinkedLayersWorkload : public Workload {
         rows_(is_tied_ ? layers_->tokens - layers_->free_tokens : layers_->free_tokens),
         seed_(seed),
         rate_(1.0F / static_cast<float>(kSmall * machine.ranks.size())),
-        products_(MakeProducts(machine.device)),
+        products_(MakeProducts(machine)),
         product_(products_->Make({rows_, layers_->width, layers_->width})) {}
 
   void Connect() override {
@@ -66,6 +66,7 @@ class LinkedLayersWorkload : public Workload {
     return layers_->outputs->Verify(machine_, stream, FirstRow(layers_->layers - 1), rows_);
   }
   [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
+  [[nodiscard]] std::string IneffectiveKnob() override { return products_->IneffectiveKnob(); }
 
  private:
   static constexpr int kSmall = 32;

@@ -3,7 +3,7 @@
 
 namespace overlapbench {
 
-std::unique_ptr<Products> MakeCublasProducts(Device& /*device*/, Element /*element*/) {
+std::unique_ptr<Products> MakeCublasProducts(const Machine& /*machine*/, Element /*element*/) {
   throw Error("this build has no cuBLASLt");
 }
 

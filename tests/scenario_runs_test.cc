@@ -357,9 +357,16 @@ std::vector<ExcludedRow> RowsOnTheHost() {
 }
 
 std::vector<ExcludedRow> RowsOnAnH200() {
+  const std::string few = "sm_target must be below the GPU's 132 SMs";
   return {{"Copy/Fragmented", {{"call", "graph"}}, ""},
           {"Copy/Fragmented", {{"call", "batch"}}, ""},
           {"Launch/Pieces", {{"call", "graph"}}, ""},
+          {"Ddp/Buckets", {{"sm_target", "132"}}, few},
+          {"Fsdp/Prefetch", {{"sm_target", "132"}}, few},
+          {"Moe/DispatchCombine", {{"sm_target", "132"}}, few},
+          {"Tp/Block/Forward", {{"sm_target", "132"}}, few},
+          {"Layers/DoubleBuffer", {{"sm_target", "132"}}, few},
+          {"Ddp/Batch/AllReduce", {{"sm_target", "132"}}, few},
           {"Copy/Pipelined", {{"memory", "pageable"}}, ""},
           {"Ddp/Batch/AllReduce",
            {{"batch", "grouped"}, {"transport", "nccl_sym"}},

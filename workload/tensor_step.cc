@@ -56,6 +56,9 @@ class TensorStepWorkload : public Workload {
     return verdict;
   }
   [[nodiscard]] std::optional<std::uint64_t> Fingerprint() const override { return fingerprint_; }
+  [[nodiscard]] std::string IneffectiveKnob() override {
+    return step_.ineffective_knob ? step_.ineffective_knob() : "";
+  }
 
  private:
   // A result that was found right.

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "workload/tensor.h"
@@ -66,6 +67,8 @@ struct TensorStep {
   std::function<void(Stream& stream, long first, long rows)> enqueue = {};
   std::function<double(HeldRows& held, long row, long column)> expected = {};
   double tolerance = 0;  // relative to the root mean square of the output
+  // Workload::IneffectiveKnob(), of those that have a knob.
+  std::function<std::string()> ineffective_knob = {};
 
   static constexpr std::uint32_t kSeedsApart = 1U << 16;
 };

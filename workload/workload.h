@@ -92,6 +92,8 @@ struct Machine {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   // Ranks may have the same GPU. What they compute is right; how long it takes means nothing.
   bool shares_gpus = false;
+  // How many SMs the library plans the products of layers for; 0: all.
+  int sm_target = 0;
 };
 
 struct Footprint {
