@@ -131,7 +131,8 @@ std::vector<Run> WithEmptyForms(const std::vector<Run>& runs, const Callable& no
       all.push_back({.name = EmptyFormOf(run.name),
                      .schedule = run.schedule.With(work, empty),
                      .gated = run.gated,
-                     .timed = run.timed});
+                     .timed = run.timed,
+                     .is_empty = true});
     }
     all.push_back(run);
   }

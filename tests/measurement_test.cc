@@ -125,6 +125,20 @@ TEST_F(MeasurementTest, TheMarginIsTheWiderOfTheTimesAndTheRatiosToTheLongestBas
   EXPECT_GT(noisy, 10 * drifting);
 }
 
+// A row of one callable is 10 ms long, and what nothing takes on the host varies by half.
+TEST_F(MeasurementTest, AnEmptyRunIsNoBaseline) {
+  const auto margin = [&](bool is_empty) {
+    std::vector<Run> runs = Pair();
+    runs.erase(runs.begin());
+    runs.front().is_empty = is_empty;
+    std::vector<Group> groups;
+    for (int i = 0; i < 11; ++i) groups.push_back({Took(i % 2 == 0 ? 0.02 : 0.03), Took(10)});
+    return Measure(runs, groups).Margin();
+  };
+  EXPECT_DOUBLE_EQ(margin(true), 0);
+  EXPECT_GT(margin(false), 0.1);
+}
+
 // Zeros would pass for measured times.
 TEST_F(MeasurementTest, ReadingTimesThatARunDoesNotRecordIsAnError) {
   const auto refusal = [](const auto& read) -> std::string {
