@@ -92,11 +92,7 @@ Layers Products(const Catalog& catalog) {
   if (catalog.on_host())
     layers.values = {{"n", "64"}, {"grid", "4x4"}, {"work", "full"}};
   else  // a micro-batch of 4096 tokens, whose activation in bf16 has as many bytes
-    layers.values = {{"microbatches", "4,16"},
-                     {"n", "4096"},
-                     {"layers", "8"},
-                     {"bytes", "32M"},
-                     {"transport", "nccl,copy"}};
+    layers.values = {{"n", "4096"}, {"layers", "8"}, {"bytes", "32M"}, {"transport", "nccl,copy"}};
   return layers;
 }
 
@@ -261,8 +257,7 @@ Scenario ScenarioOf(const Catalog& catalog, const std::string& family, PipelineO
     scenario.missing = "a pipeline needs at least 2 ranks, has 1 (--ranks 2)";
   else if (!catalog.on_host() && !NcclUnavailable().empty())
     scenario.missing = NcclUnavailable();
-  scenario.axes = {IntegerAxis("microbatches", "micro-batches of a step", 2, 32,
-                               catalog.on_host() ? "4,8" : "4,8,16")};
+  scenario.axes = {IntegerAxis("microbatches", "micro-batches of a step", 2, 32, "4,8")};
   if (order == PipelineOrder::kInterleaved)
     scenario.axes.push_back(IntegerAxis("virtual", "stages of each rank", 2, 8, "2"));
   scenario.axes.push_back(OrWord(IntegerAxis("stages", "of the model, on all ranks", 1, 4096, "1"),
