@@ -395,6 +395,33 @@ TEST_P(TensorTest, RowsReadInBatchesMatchMemory) {
   for (long row = 1; row < 300; ++row) EXPECT_NE(held.Row(tensor, row), first) << row;
 }
 
+// Rows in batches, from both ends, and whole columns. The last column is the last to be read.
+TEST_P(TensorTest, ThreadsReadAtOnce) {
+  constexpr long kRows = 300;
+  constexpr long kLast = 2047;
+  const SharedTensor tensor = Make({.rows = kRows, .columns = kLast + 1});
+  Fill(tensor, rank());
+  const auto stream = device().CreateStream();
+  for (int round = 0; round < 5; ++round) {
+    HeldRows held(*stream, kPatience);
+    const auto wrong = [&](int thread) {
+      int count = 0;
+      for (long i = 0; i < kRows; ++i) {
+        const long row = thread % 2 == 0 ? i : kRows - 1 - i;
+        const auto value = static_cast<float>(tensor->Expected(rank(), row, kLast));
+        const std::vector<float>& values = held.Row(tensor, row);
+        count += std::ssize(values) != kLast + 1 || values[kLast] != value;
+        if (i % 100 == 0) count += held.Column(tensor, kLast)[row] != value;
+      }
+      return count;
+    };
+    std::vector<std::future<int>> threads;
+    for (int thread = 0; thread < 4; ++thread)
+      threads.push_back(std::async(std::launch::async, wrong, thread));
+    for (auto& thread : threads) EXPECT_EQ(thread.get(), 0);
+  }
+}
+
 TEST_P(TensorTest, RowsAreReversed) {
   const SharedTensor from = Make({.rows = 5, .columns = 16});
   const SharedTensor to = Make({.rows = 5, .columns = 16});
