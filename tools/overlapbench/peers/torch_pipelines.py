@@ -7,10 +7,10 @@ has `n` tokens, so that a layer is one product forward and two backward, as the 
     pp           the row's schedule: ScheduleGPipe, Schedule1F1B or ScheduleInterleaved1F1B
     computation  this rank's layers, one micro-batch after the other, without the other ranks
 
-As in a model, and other than in the suite, a stage reads what the one before has made, and each
-weight's gradients add up over the micro-batches. The first layer computes the gradient of its
-input, too. There is no loss: the gradient of the last stage's output is given. Nothing is gated,
-since the host waits for shapes in the first step, and the order of its calls is PyTorch's own.
+As in a model, but not as in the suite, a stage reads what the one before it made, and each weight's
+gradients add up over the micro-batches. The first layer also computes the gradient of its input.
+There is no loss: the gradient of the last stage's output is given. Nothing is gated, since the host
+waits for shapes in the first step, and the order of its calls is PyTorch's own.
 
 The gradients of all of this rank's layers are compared with double precision at a sample of
 elements before anything is timed.
@@ -25,10 +25,8 @@ from torch import nn
 
 from overlapbench.callables import Verdict, Work
 from overlapbench.peers.torch_layers import Ranks, rounding
-from overlapbench.peers.torch_steps import worst
+from overlapbench.peers.torch_steps import LinearLayers, worst
 from overlapbench.peers.training import COMPUTATION, Case, Peer
-
-_WEIGHTS_SEED, _INPUT_SEED, _GRADIENT_SEED = 10_000, 20_000, 30_000
 
 
 class _AskForGradient(torch.autograd.Function):  # type: ignore[misc]
@@ -58,7 +56,7 @@ class _GivenGradient(torch.autograd.Function):  # type: ignore[misc]
 
 
 class _Stage(nn.Sequential):  # type: ignore[misc]
-    """Linear layers, of which the first one computes the gradient of its input in any case."""
+    """Linear layers. The first computes the gradient of its input even where nobody needs it."""
 
     def __init__(self, layers: Sequence[nn.Module], device: torch.device) -> None:
         super().__init__(*layers)
@@ -71,17 +69,18 @@ class _Stage(nn.Sequential):  # type: ignore[misc]
         return y
 
 
-class Pipeline:
+class Pipeline(LinearLayers):
     """The model, this rank's stages of it, the micro-batches, and what the gradients should be.
 
-    If `alone`, the model is what this rank has of the whole one, in one stage.
+    A batch is a micro-batch. If `alone`, the model is what this rank has of the whole one, in one
+    stage.
     """
 
     def __init__(self, case: Case, ranks: Ranks, alone: bool) -> None:
-        self.ranks = ranks
-        self.width, self.microbatches, layers = (
+        width, self.microbatches, layers = (
             int(case.labels[key]) for key in ("n", "microbatches", "layers")
         )
+        super().__init__(ranks, width, tokens=width)
         virtual = int(case.labels.get("virtual", 1))
         if layers % virtual != 0:
             raise ValueError("layers must be a multiple of virtual")
@@ -106,21 +105,6 @@ class Pipeline:
 
     def output_gradients(self) -> torch.Tensor:
         return torch.cat([self._output_gradient(one) for one in range(self.microbatches)])
-
-    def _layer(self, place: int) -> nn.Linear:
-        layer = nn.Linear(self.width, self.width, bias=False, device="meta")
-        layer.weight = nn.Parameter(self._weight(place))
-        return layer
-
-    def _weight(self, place: int) -> torch.Tensor:
-        scale = self.width**-0.5  # so that values stay as large as they are
-        return self.ranks.random(self.width, self.width, _WEIGHTS_SEED + place, scale)
-
-    def _input(self, microbatch: int) -> torch.Tensor:
-        return self.ranks.random(self.width, self.width, _INPUT_SEED + microbatch)
-
-    def _output_gradient(self, microbatch: int) -> torch.Tensor:
-        return self.ranks.random(self.width, self.width, _GRADIENT_SEED + microbatch)
 
     @property
     def tolerance(self) -> float:

@@ -31,20 +31,14 @@ from overlapbench.peers.torch_layers import Ranks, rounding, verdict
 from overlapbench.peers.training import COMPUTATION, Case, Peer
 
 _MIB = 1 << 20
-_WEIGHTS_SEED, _INPUT_SEED, _GRADIENT_SEED = 1000, 2000, 3000
+_WEIGHTS_SEED, _INPUT_SEED, _GRADIENT_SEED = 10_000, 20_000, 30_000
 
 
-class Model:
-    """Layers, this rank's tokens, and what the gradients should be."""
+class LinearLayers:
+    """Square linear layers, batches of `tokens` and gradients of outputs, all random from seeds."""
 
-    def __init__(self, case: Case, ranks: Ranks) -> None:
-        self.ranks = ranks
-        self.layers, self.width, self.tokens = (
-            int(case.labels[key]) for key in ("layers", "width", "tokens")
-        )
-        self.module = nn.Sequential(*(self._layer(place) for place in range(self.layers)))
-        self.x = self._input(ranks.rank).requires_grad_()  # the first layer's gradient is one, too
-        self.dy = self._output_gradient(ranks.rank)
+    def __init__(self, ranks: Ranks, width: int, tokens: int) -> None:
+        self.ranks, self.width, self.tokens = ranks, width, tokens
 
     def _layer(self, place: int) -> nn.Linear:
         layer = nn.Linear(self.width, self.width, bias=False, device="meta")
@@ -55,11 +49,24 @@ class Model:
         scale = self.width**-0.5  # so that values stay as large as they are
         return self.ranks.random(self.width, self.width, _WEIGHTS_SEED + place, scale)
 
-    def _input(self, rank: int) -> torch.Tensor:
-        return self.ranks.random(self.tokens, self.width, _INPUT_SEED + rank)
+    def _input(self, batch: int) -> torch.Tensor:
+        return self.ranks.random(self.tokens, self.width, _INPUT_SEED + batch)
 
-    def _output_gradient(self, rank: int) -> torch.Tensor:
-        return self.ranks.random(self.tokens, self.width, _GRADIENT_SEED + rank)
+    def _output_gradient(self, batch: int) -> torch.Tensor:
+        return self.ranks.random(self.tokens, self.width, _GRADIENT_SEED + batch)
+
+
+class Model(LinearLayers):
+    """Layers, this rank's tokens, and what the gradients should be. A batch is a rank's."""
+
+    def __init__(self, case: Case, ranks: Ranks) -> None:
+        self.layers, width, tokens = (
+            int(case.labels[key]) for key in ("layers", "width", "tokens")
+        )
+        super().__init__(ranks, width, tokens)
+        self.module = nn.Sequential(*(self._layer(place) for place in range(self.layers)))
+        self.x = self._input(ranks.rank).requires_grad_()  # the first layer's gradient is one, too
+        self.dy = self._output_gradient(ranks.rank)
 
     def step(self, module: nn.Module, parameters: Sequence[nn.Parameter]) -> None:
         """Go forward and backward, and leave new gradients."""
