@@ -64,9 +64,7 @@ Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
   if (transport == "copy" && scenario.missing.empty())
     scenario.missing = PeersUnavailable(catalog.machine);
   AppendAxes(scenario.axes, TransportAxes(catalog.machine));
-  if (!catalog.on_host())
-    scenario.axes.push_back(IntegerAxis(
-        kSmTarget, "SMs that cuBLASLt should plan products for; 0: all", 0, 1024, "0", "0"));
+  if (!catalog.on_host()) scenario.axes.push_back(SmTargetAxis());
   SetValues(scenario.axes, {{"transport", transport}});
   return scenario;
 }
@@ -80,10 +78,8 @@ Scenario WithPriority(const Catalog& catalog, Scenario scenario) {
   scenario.axes.push_back(PriorityAxis("comm", "of the communication's stream"));
   scenario.excluded = [device = &catalog.device,
                        excluded = std::move(scenario.excluded)](const Settings& settings) {
-    const int sms = device->info().multiprocessors;
-    if (settings.Has(kSmTarget) && settings.Integer(kSmTarget) >= sms)
-      return fmt::format("sm_target must be below the GPU's {} SMs", sms);
-    const std::string reason = excluded(settings);
+    std::string reason = settings.Has(kSmTarget) ? ExcludedSmTarget(device->info(), settings) : "";
+    if (reason.empty()) reason = excluded(settings);
     return reason.empty() ? ExcludedPriority(*device, settings, "comm") : reason;
   };
   scenario.runs = [runs = std::move(scenario.runs)](const Settings& settings) {

@@ -123,8 +123,7 @@ class CublasGemmWorkload : public Workload {
 
 std::string Excluded(const DeviceInfo& gpu, const Settings& settings) {
   if (settings.Integer("n") % 16 != 0) return "n must be a multiple of 16";
-  if (settings.Integer("sm_target") >= gpu.multiprocessors)
-    return "sm_target must be below the GPU's " + std::to_string(gpu.multiprocessors) + " SMs";
+  if (std::string fault = ExcludedSmTarget(gpu, settings); !fault.empty()) return fault;
   return NoSuchPrecision(settings.Text("precision"), gpu.compute_capability);
 }
 
@@ -147,8 +146,7 @@ std::vector<WorkloadSpec> CublasGemm(Machine& machine) {
       IntegerAxis("n", "rows and columns of the matrices, a multiple of 16", 16, 1 << 16, "8192"),
       ChoiceAxis("precision", "precision of the product", {"bf16", "fp16", "tf32", "fp32", "fp8"},
                  "bf16"),
-      IntegerAxis("repeat", "products back to back", 1, 10000, "1", "1"),
-      IntegerAxis("sm_target", "SMs that cuBLASLt should use; 0: all", 0, 1024, "0", "0")};
+      IntegerAxis("repeat", "products back to back", 1, 10000, "1", "1"), SmTargetAxis()};
   spec.excluded = [&device = machine.device](const Settings& settings) {
     return Excluded(device.info(), settings);
   };

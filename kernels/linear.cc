@@ -217,6 +217,16 @@ TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const Shar
   return step;
 }
 
+Axis SmTargetAxis() {
+  return IntegerAxis("sm_target", "SMs that cuBLASLt should use; 0: all", 0, 1024, "0", "0");
+}
+
+std::string ExcludedSmTarget(const DeviceInfo& gpu, const Settings& settings) {
+  return settings.Integer("sm_target") < gpu.multiprocessors
+             ? ""
+             : fmt::format("sm_target must be below the GPU's {} SMs", gpu.multiprocessors);
+}
+
 std::unique_ptr<Products> MakeProducts(const Machine& machine) {
   if (machine.device.backend() == Backend::kHost)
     return std::make_unique<HostProducts>(machine.device.info().multiprocessors);

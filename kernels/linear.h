@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "workload/axis.h"
 #include "workload/tensor.h"
 #include "workload/tensor_step.h"
 
@@ -53,6 +54,10 @@ struct ProductSize {
 // some rows of A and D; Aᵀ·W, whose rows are columns of A, is not cut.
 TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const SharedTensor& w,
                        const SharedTensor& d, Transposed transposed, std::uint32_t seed);
+
+// The axis of Machine::sm_target, and why a GPU cannot have its value; "" where it can.
+Axis SmTargetAxis();
+std::string ExcludedSmTarget(const DeviceInfo& gpu, const Settings& settings);
 
 // Products of one element type, by cuBLASLt; throws Error in builds without it.
 class Products {
