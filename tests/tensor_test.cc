@@ -405,6 +405,7 @@ TEST_P(TensorTest, ThreadsReadAtOnce) {
   for (int round = 0; round < 5; ++round) {
     HeldRows held(*stream, kPatience);
     const auto wrong = [&](int thread) {
+      device().UseInThisThread();
       int count = 0;
       for (long i = 0; i < kRows; ++i) {
         const long row = thread % 2 == 0 ? i : kRows - 1 - i;

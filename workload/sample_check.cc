@@ -24,8 +24,8 @@ Position SampleOf(const MatrixView& matrix, int sample) {
           Random(kSeed, 2L * sample + 1) % matrix.columns};
 }
 
-std::vector<double> Expected(const MatrixView& matrix, const ExpectedElement& expected,
-                             const SampleSize& size) {
+std::vector<double> Expected(Device& device, const MatrixView& matrix,
+                             const ExpectedElement& expected, const SampleSize& size) {
   std::vector<double> values(size.elements);
   const auto evaluate = [&](int first) {
     for (int sample = first; sample < size.elements; sample += size.threads) {
@@ -35,7 +35,10 @@ std::vector<double> Expected(const MatrixView& matrix, const ExpectedElement& ex
   };
   std::vector<std::future<void>> others;  // which throw what `expected` throws
   for (int thread = 1; thread < size.threads; ++thread)
-    others.push_back(std::async(std::launch::async, evaluate, thread));
+    others.push_back(std::async(std::launch::async, [&, thread] {
+      device.UseInThisThread();  // `expected` may read what the device holds
+      evaluate(thread);
+    }));
   evaluate(0);
   for (std::future<void>& other : others) other.get();
   return values;
@@ -78,7 +81,7 @@ Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
                     std::chrono::milliseconds timeout, const SampleSize& size) {
   Verdict verdict{0, tolerance, FindUnwritten(device, stream, matrix, timeout)};
   if (!verdict.fault.empty()) return verdict;
-  const std::vector<double> wanted = Expected(matrix, expected, size);
+  const std::vector<double> wanted = Expected(device, matrix, expected, size);
   Compare(SampledValues(stream, matrix, timeout, size.elements), wanted, verdict);
   return verdict;
 }

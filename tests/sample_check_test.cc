@@ -1,0 +1,89 @@
+// What the threads that compute expected values may rely on, and that none of them is left out.
+#include "workload/sample_check.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "device/forwarding_device.h"
+
+namespace overlapbench {
+namespace {
+
+using std::chrono_literals::operator""s;
+
+constexpr long kRows = 40;
+constexpr long kColumns = 30;
+
+// Remembers which threads it was made the device of.
+class ThreadsDevice : public ForwardingDevice {
+ public:
+  ThreadsDevice() : ForwardingDevice(OpenHostDevice(1)) {}
+  void UseInThisThread() override {
+    const std::scoped_lock lock(mutex_);
+    threads_.insert(std::this_thread::get_id());
+  }
+  bool IsUsedHere() {
+    const std::scoped_lock lock(mutex_);
+    return threads_.contains(std::this_thread::get_id());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::thread::id> threads_;
+};
+
+class SampleCheckTest : public testing::Test {
+ protected:
+  SampleCheckTest() {
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = ValueAt(static_cast<long>(i));
+  }
+  static float ValueAt(long index) { return static_cast<float>(1 + index % 7); }
+  static double Expected(long row, long column) { return ValueAt(row * kColumns + column); }
+  Verdict Check(const ExpectedElement& expected, int threads) {
+    const MatrixView matrix{values_.data(), Element::kFloat32, kRows, kColumns, kColumns};
+    return CheckSample(device_, *stream_, matrix, expected, 0, 10s, {.threads = threads});
+  }
+
+  ThreadsDevice device_;
+  std::unique_ptr<Stream> stream_ = device_.CreateStream({});
+  std::vector<float> values_ = std::vector<float>(kRows * kColumns);
+};
+
+TEST_F(SampleCheckTest, EveryOtherThreadUsesTheDevice) {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> elsewhere = 0;
+  std::atomic<int> without = 0;
+  const auto expected = [&](long row, long column) {
+    if (std::this_thread::get_id() != caller) {
+      ++elsewhere;
+      if (!device_.IsUsedHere()) ++without;
+    }
+    return Expected(row, column);
+  };
+  EXPECT_EQ(Check(expected, 4).fault, "");
+  EXPECT_EQ(elsewhere, kCheckedElements / 4 * 3);
+  EXPECT_EQ(without, 0);
+}
+
+TEST_F(SampleCheckTest, AWrongElementIsFoundWhicheverThreadHasIt) {
+  values_[kColumns - 1] += 1;  // a corner, sample 1
+  EXPECT_NE(Check(Expected, 1).fault, "");
+  EXPECT_NE(Check(Expected, 4).fault, "");
+}
+
+TEST_F(SampleCheckTest, WhatAThreadThrowsReachesTheCaller) {
+  const std::thread::id caller = std::this_thread::get_id();
+  const auto expected = [caller](long row, long column) {
+    if (std::this_thread::get_id() != caller) throw std::runtime_error("no such row");
+    return Expected(row, column);
+  };
+  EXPECT_THROW(Check(expected, 2), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace overlapbench
