@@ -95,10 +95,12 @@ class PeerCommunicator : public Communicator, public Link {
     const AddressedPlan plan = PlanOf(call);
     if (options_.engine == PeerEngine::kCopy)
       EnqueueCopies(stream, plan);
+    else if (options_.engine == PeerEngine::kSmBulk && Adds(call.operation))
+      EnqueueBulkSums(stream, options_.sms, NextMeetings(plan), plan);
     else if (options_.engine == PeerEngine::kSmBulk)
-      EnqueueBulkMoves(stream, options_.sms, Meeting(), plan);
+      EnqueueBulkMoves(stream, options_.sms, NextMeetings(plan), plan);
     else
-      EnqueuePeerMoves(stream, options_.sms, Meeting(), plan);
+      EnqueuePeerMoves(stream, options_.sms, NextMeetings(plan), plan);
   }
 
   Proof Prove(const CollectiveCall& call) override {
@@ -130,19 +132,18 @@ class PeerCommunicator : public Communicator, public Link {
   // Behind the phases' words in the flags of streams.
   static constexpr std::size_t kMayWrite = PackedMoves::kMostPhases;
   static constexpr std::size_t kHasWritten = kMayWrite + 1;
-  // Flags of kernels, then those of streams, then two words for each block of this rank's kernels.
+  // Flags of kernels, then those of streams, then a word for each block of this rank's kernels.
   static constexpr std::size_t kFlagsBytes =
-      2 * kPeerFlagBytes + 2 * sizeof(std::uint32_t) * kMostPeerBlocks;
+      2 * kPeerFlagBytes + sizeof(std::uint32_t) * kMostPeerBlocks;
 
   // Pushing has the fewest waits: a rank's data is complete when the others have come once more.
-  // What a kernel adds it reads where it is, and writes wherever it is needed, in one pass. Not by
-  // bulk copies: the link carries more of what both sides write than of what they read.
+  // What a kernel adds it reads where it is, and writes wherever it is needed, in one pass. Pushing
+  // alone would use the link better, but have SMs read and write half as much again.
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const {
     if (options_.engine == PeerEngine::kCopy) return Direction::kStore;
     if (options_.engine == PeerEngine::kSmLoad) return Direction::kLoad;
     const bool is_one_pass =
-        call.operation == Operation::kBroadcast ||
-        (call.operation == Operation::kAllReduce && options_.engine == PeerEngine::kSmStore);
+        call.operation == Operation::kBroadcast || call.operation == Operation::kAllReduce;
     return is_one_pass ? Direction::kBoth : Direction::kStore;
   }
   // The ring moves its whole buffer as one segment.
@@ -187,13 +188,21 @@ class PeerCommunicator : public Communicator, public Link {
     PeerMeeting meeting{};
     for (int peer = 0; peer < size(); ++peer)
       meeting.flags[peer] = reinterpret_cast<std::uint32_t*>(flags_.At(peer));
-    meeting.meetings = reinterpret_cast<std::uint32_t*>(flags_.At(rank()) + 2 * kPeerFlagBytes);
-    meeting.multiprocessors = meeting.meetings + kMostPeerBlocks;
+    meeting.multiprocessors =
+        reinterpret_cast<std::uint32_t*>(flags_.At(rank()) + 2 * kPeerFlagBytes);
     meeting.stop = stop_.on_device();
     meeting.failed = failed_.on_device();
     meeting.timeout_ns = std::chrono::nanoseconds(machine_.timeout).count();
     meeting.rank = rank();
     meeting.ranks = size();
+    return meeting;
+  }
+  // Of a kernel that all ranks launch: before each phase, and at the end. The host counts them, as
+  // it does those of streams: reading a count from the GPU's memory would delay every kernel.
+  [[nodiscard]] PeerMeeting NextMeetings(const AddressedPlan& plan) {
+    PeerMeeting meeting = Meeting();
+    meeting.number = kernel_meetings_ + 1;
+    kernel_meetings_ += static_cast<std::uint32_t>(plan.phases.size()) + 1;
     return meeting;
   }
 
@@ -382,7 +391,8 @@ class PeerCommunicator : public Communicator, public Link {
   PFN_cuStreamWriteValue32_v11070 write_value_;
   PFN_cuStreamWaitValue32_v11070 wait_value_;
   std::map<int, Lanes> lanes_;                                      // of each priority
-  std::array<std::uint32_t, PackedMoves::kMostPhases> meetings_{};  // of each phase
+  std::array<std::uint32_t, PackedMoves::kMostPhases> meetings_{};  // of each phase's streams
+  std::uint32_t kernel_meetings_ = 0;
   std::unique_ptr<Event> forked_;
   std::array<std::uint32_t, kMostPeers> sent_{};  // to each peer, and received from it
   std::array<std::uint32_t, kMostPeers> received_{};

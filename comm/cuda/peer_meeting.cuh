@@ -50,11 +50,13 @@ __device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
   }
 }
 
-// Returns whether all ranks have arrived. Called by all threads of a block. `publishes`: whether
+// Meeting `index` of this kernel. Returns whether all ranks have arrived. Called by all threads of
+// a block. `publishes`: whether
 // the other ranks must see this block's writes. Only then is a release needed, which waits until
 // earlier writes have arrived. Reads need none, since no thread leaves the barrier before its loads
 // have returned. Neither do the writes of earlier kernels, which became visible when those ended.
-__device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t number, bool publishes) {
+__device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t index, bool publishes) {
+  const std::uint32_t number = meeting.number + index;
   const int peer = static_cast<int>(threadIdx.x);
   const int first = static_cast<int>(blockIdx.x) * kMostPeers;
   bool arrived = true;
@@ -72,10 +74,8 @@ __device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t number, bo
   return __syncthreads_and(static_cast<int>(arrived)) != 0;
 }
 
-// After the last meeting: keeps its number for the next kernel, and says which SM this was.
-__device__ inline void Leave(const PeerMeeting& meeting, std::uint32_t number) {
+__device__ inline void SayWhereThisRan(const PeerMeeting& meeting) {
   if (threadIdx.x != 0) return;
-  meeting.meetings[blockIdx.x] = number;
   asm("mov.u32 %0, %%smid;" : "=r"(meeting.multiprocessors[blockIdx.x]));
 }
 

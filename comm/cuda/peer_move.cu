@@ -117,15 +117,14 @@ template <class Type, int kSources>
 __global__ __launch_bounds__(kMoveThreads,
                              1) void MovePeers(const __grid_constant__ PackedMoves plan,
                                                const __grid_constant__ PeerMeeting meeting) {
-  std::uint32_t number = meeting.meetings[blockIdx.x];
   int first = 0;
 #pragma unroll 1
   for (int phase = 0; phase < plan.phases; ++phase) {
-    if (!Meet(meeting, ++number, phase > 0)) return;
+    if (!Meet(meeting, phase, phase > 0)) return;
     DoPhase<Type, kSources>(plan.moves + first, plan.phase_ends[phase] - first, plan);
     first = plan.phase_ends[phase];
   }
-  if (Meet(meeting, ++number, plan.ends_at_peers)) Leave(meeting, number);
+  if (Meet(meeting, plan.phases, plan.ends_at_peers)) SayWhereThisRan(meeting);
 }
 
 // ---- Launching

@@ -10,8 +10,9 @@
 // that an SM gets through.
 //
 // By bulk copies (PTX ISA, cp.async.bulk), one thread moves 16 KiB at a time through a ring in
-// shared memory, which loads and stores at the same time. Where sources are added, half of the
-// block does that in shared memory between the load and the store.
+// shared memory, which loads and stores at the same time.
+//
+// To add, half of the block does so in shared memory, between the loads and the stores.
 //
 // A wait in a meeting ends after the timeout, or when `stop` is set. The block then no longer
 // touches another rank's memory, and sets `failed`.
@@ -51,11 +52,13 @@ struct AddressedPlan {
 // What blocks meet by. Each rank's `flags` hold kMostPeers words for each block.
 struct PeerMeeting {
   std::uint32_t* flags[kMostPeers];  // by rank; this rank's own among them
-  std::uint32_t* meetings;           // a word for each block: how many it has had
   const std::uint32_t* stop;         // on the host; not 0: give up
   std::uint32_t* failed;             // on the host; set when a meeting was given up
   std::uint32_t* multiprocessors;    // a word for each block: the SM that it ran on
   std::uint64_t timeout_ns;
+  // Of the first meeting; the next ones count on. All of a communicator's meetings have numbers of
+  // their own, so that a flag need not be cleared.
+  std::uint32_t number;
   int rank;
   int ranks;
 };
@@ -64,9 +67,11 @@ constexpr std::size_t kPeerFlagBytes = sizeof(std::uint32_t) * kMostPeers * kMos
 
 void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
-// On GPUs of compute capability 9.0 and later. All moves of a phase have as many sources.
+// On GPUs of compute capability 9.0 and later. Copies alone, or a single sum.
 void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
+void EnqueueBulkSums(Stream& stream, int blocks, const PeerMeeting& meeting,
+                     const AddressedPlan& plan);
 
 // A plan as its kernels take it.
 struct PackedMoves {

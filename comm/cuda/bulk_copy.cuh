@@ -1,0 +1,118 @@
+// Bulk copies between global and shared memory, and the chunks that a block's share of a plan is
+// moved in. For kernels of Hopper and later GPUs; whoever includes it guards its device code.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "comm/cuda/peer_move.h"
+
+namespace overlapbench {
+
+// ---- Instructions (PTX ISA, "Asynchronous copy" and "mbarrier")
+
+__device__ inline std::uint32_t SharedAddress(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+__device__ inline void InitBarrier(std::uint64_t* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(SharedAddress(barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+__device__ inline void Arrive(std::uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(SharedAddress(barrier)) : "memory");
+}
+__device__ inline void ExpectBytes(std::uint64_t* barrier, std::uint32_t bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+__device__ inline void AwaitBarrier(std::uint64_t* barrier, std::uint32_t parity) {
+  std::uint32_t done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{ .reg .pred done;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, done; }"
+        : "=r"(done)
+        : "r"(SharedAddress(barrier)), "r"(parity)
+        : "memory");
+  }
+}
+__device__ inline void BulkLoad(void* shared, const void* global, std::uint32_t bytes,
+                                std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(SharedAddress(shared)),
+      "l"(global), "r"(bytes), "r"(SharedAddress(barrier))
+      : "memory");
+}
+__device__ inline void BulkStore(void* global, const void* shared, std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global),
+               "r"(SharedAddress(shared)), "r"(bytes)
+               : "memory");
+}
+// Ends a group of stores, and waits until the memory of all groups but the last `kPending` can be
+// filled again.
+template <int kPending>
+__device__ void CommitStores() {
+  asm volatile("cp.async.bulk.commit_group;\n cp.async.bulk.wait_group.read %0;" ::"n"(kPending)
+               : "memory");
+}
+// What this thread has written to shared memory becomes visible to bulk copies.
+__device__ inline void FenceSharedWrites() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+__device__ inline void AwaitStores() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
+// ---- Chunks
+
+// Which tiles of a phase's moves are a block's: every `blocks`-th, beginning with `first`.
+struct Share {
+  const AddressedMove* moves;
+  int count;
+  int first;
+  int blocks;
+};
+
+// The steps of a block in a phase, one after the other: its tiles, in each all moves, in each its
+// chunks of at most `chunk_words`.
+struct Cursor {
+  int chunk_words;
+  long tile;
+  int move = 0;
+  int offset = 0;
+
+  __device__ Cursor(const PackedMoves& plan, const Share& share, int most_words)
+      : chunk_words(most_words),
+        tile(share.count > 0 ? share.first * plan.tile_words : plan.words) {}
+  [[nodiscard]] __device__ bool Valid(const PackedMoves& plan) const { return tile < plan.words; }
+  [[nodiscard]] __device__ int TileWords(const PackedMoves& plan) const {
+    return static_cast<int>(min(plan.tile_words, plan.words - tile));
+  }
+  [[nodiscard]] __device__ int Words(const PackedMoves& plan) const {
+    return min(chunk_words, TileWords(plan) - offset);
+  }
+  [[nodiscard]] __device__ std::uint32_t Bytes(const PackedMoves& plan) const {
+    return Words(plan) * sizeof(uint4);
+  }
+  // The chunk at an address of the move.
+  [[nodiscard]] __device__ const uint4* In(const void* move) const {
+    return static_cast<const uint4*>(move) + tile + offset;
+  }
+  [[nodiscard]] __device__ uint4* In(void* move) const {
+    return static_cast<uint4*>(move) + tile + offset;
+  }
+  __device__ void Next(const PackedMoves& plan, const Share& share) {
+    offset += chunk_words;
+    if (offset < TileWords(plan)) return;
+    offset = 0;
+    if (++move < share.count) return;
+    move = 0;
+    tile += share.blocks * plan.tile_words;
+  }
+};
+
+}  // namespace overlapbench

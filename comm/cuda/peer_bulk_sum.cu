@@ -1,0 +1,119 @@
+#include <cuda_runtime.h>
+
+#include "comm/cuda/bulk_copy.cuh"
+#include "comm/cuda/peer_meeting.cuh"
+#include "comm/cuda/peer_sum.cuh"
+#include "device/cuda/cuda_check.h"
+
+namespace overlapbench {
+namespace {
+
+// A build for earlier GPUs leaves this file's device code unused.
+#pragma nv_diag_suppress 177
+// One thread moves, half of the block adds, and all keep other kernels' blocks off the SM.
+constexpr int kSumThreads = 1024;
+constexpr int kAdders = 512;
+constexpr int kFirstAdder = kSumThreads - kAdders;
+constexpr int kSumWarp = 32;
+// Each slot takes a chunk of every source.
+constexpr int kSlots = 6;
+constexpr int kSlotsAhead = 4;
+constexpr int kSlotWords = 32 * 1024 / static_cast<int>(sizeof(uint4));
+constexpr std::size_t kSumTileBytes = 64 * 1024;
+
+struct SumRing {
+  uint4 words[kSlots * kSlotWords];
+  std::uint64_t filled[kSlots];  // an mbarrier for each
+  std::uint64_t added[kSlots];
+
+  __device__ uint4* Slot(std::uint32_t step) { return words + step % kSlots * kSlotWords; }
+};
+
+// What is to be added into the slots, and the sums from there to all destinations.
+__device__ void MoveSums(const PackedMoves& plan, const Share& share, int chunk_words,
+                         SumRing& ring) {
+  const AddressedMove& move = share.moves[0];
+  Cursor load(plan, share, chunk_words);
+  std::uint32_t loaded = 0;
+  const auto fill = [&] {
+    if (!load.Valid(plan)) return;
+    std::uint64_t* const filled = &ring.filled[loaded % kSlots];
+    ExpectBytes(filled, move.sources * load.Bytes(plan));
+    for (int source = 0; source < move.sources; ++source)
+      BulkLoad(ring.Slot(loaded) + source * chunk_words, load.In(move.from[source]),
+               load.Bytes(plan), filled);
+    ++loaded;
+    load.Next(plan, share);
+  };
+  for (int i = 0; i < kSlotsAhead; ++i) fill();
+  std::uint32_t step = 0;
+  for (Cursor store(plan, share, chunk_words); store.Valid(plan); store.Next(plan, share), ++step) {
+    AwaitBarrier(&ring.added[step % kSlots], step / kSlots % 2);
+    for (int to = 0; to < move.destinations; ++to)
+      BulkStore(store.In(move.to[to]), ring.Slot(step), store.Bytes(plan));
+    CommitStores<kSlots - kSlotsAhead - 1>();
+    fill();
+  }
+  AwaitStores();
+}
+
+// The sum of each slot's chunks, in place of the first. By all adders, each of its own words.
+template <class Type>
+__device__ void AddSlots(const PackedMoves& plan, const Share& share, int chunk_words,
+                         SumRing& ring) {
+  const int sources = share.moves[0].sources;
+  const int thread = static_cast<int>(threadIdx.x);
+  std::uint32_t step = 0;
+  for (Cursor sum(plan, share, chunk_words); sum.Valid(plan); sum.Next(plan, share), ++step) {
+    AwaitBarrier(&ring.filled[step % kSlots], step / kSlots % 2);
+    uint4* const slot = ring.Slot(step);
+    for (int i = thread - kFirstAdder; i < sum.Words(plan); i += kAdders) {
+      Sum<Type> added(slot[i]);
+      for (int source = 1; source < sources; ++source) added.Add(slot[source * chunk_words + i]);
+      slot[i] = added.Rounded();
+    }
+    FenceSharedWrites();
+    __syncwarp();
+    if (thread % kSumWarp == 0) Arrive(&ring.added[step % kSlots]);
+  }
+}
+
+template <class Type>
+__global__ __launch_bounds__(kSumThreads,
+                             1) void SumInBulk(const __grid_constant__ PackedMoves plan,
+                                               const __grid_constant__ PeerMeeting meeting) {
+#if __CUDA_ARCH__ >= 900  // earlier ones have no bulk copies
+  extern __shared__ __align__(128) unsigned char shared[];
+  SumRing& ring = *reinterpret_cast<SumRing*>(shared);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) {
+    for (auto& barrier : ring.filled) InitBarrier(&barrier, 1);
+    for (auto& barrier : ring.added) InitBarrier(&barrier, kAdders / kSumWarp);
+    FenceSharedWrites();
+  }
+  if (!Meet(meeting, 0, false)) return;
+  const Share share{plan.moves, 1, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)};
+  const int chunk_words = kSlotWords / plan.moves[0].sources / kSumWarp * kSumWarp;
+  if (thread == 0) MoveSums(plan, share, chunk_words, ring);
+  if (thread >= kFirstAdder) AddSlots<Type>(plan, share, chunk_words, ring);
+  if (Meet(meeting, 1, plan.ends_at_peers)) SayWhereThisRan(meeting);
+#endif
+}
+
+}  // namespace
+
+void EnqueueBulkSums(Stream& stream, int blocks, const PeerMeeting& meeting,
+                     const AddressedPlan& plan) {
+  if (plan.phases.size() != 1 || plan.phases[0].size() != 1)
+    throw Error("bulk copies add in one phase of one sum");
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  const PackedMoves packed = Packed(plan, blocks, kSumTileBytes);
+  ForSummedType(plan.element, [&]<class Type>() {
+    CUDA_CHECK(cudaFuncSetAttribute(SumInBulk<Type>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    sizeof(SumRing)));
+    SumInBulk<Type><<<blocks, kSumThreads, sizeof(SumRing), native>>>(packed, meeting);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace overlapbench
