@@ -1,21 +1,26 @@
-"""Starts the binary as a user would: under mpirun, on real ranks of the host backend.
+"""Starts the binary as a user would, under mpirun, on real ranks of the host backend.
 
-OVERLAPBENCH_BINARY names the binary; without it build/release/overlapbench is tested.
+And programs that measure with the Python package, alone or on such ranks. OVERLAPBENCH_BINARY names
+the binary; without it build/release/overlapbench is tested. The library is the one beside it.
 """
 
+import json
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 
 ROOT = Path(__file__).resolve().parents[2]
+Program = Callable[..., list[Any]]
 
 
 def pytest_configure() -> None:
@@ -122,3 +127,67 @@ def launcher() -> Launcher:
     if mpirun is None:
         pytest.skip("there is no mpirun")
     return Launcher(binary.resolve(), mpirun)
+
+
+# What programs begin with. `settled` measures a row up to five times, until it is known to 2 %.
+PREAMBLE = """
+import json, os, sys, time
+import overlapbench as ob
+
+folder = os.getcwd()
+
+def sleep(ms):
+    return lambda: time.sleep(ms / 1000)
+
+def settled(measure, **settings):
+    rows = []
+    while len(rows) < 5 and not (rows and rows[-1]["margin_pct"] <= 2):
+        rows.append(measure(cache="warm", **settings))
+    return min(rows, key=lambda row: row["margin_pct"])
+
+def tell(*values):
+    with open(f"{folder}/told-{os.environ.get('OMPI_COMM_WORLD_RANK', 0)}", "a") as file:
+        file.write(json.dumps(values) + "\\n")
+
+def said(row):
+    return [row.state.value, row.reason]
+
+def fail():
+    raise ValueError("no\\nway")
+
+def configure(**settings):
+    ob.configure(**{"backend": "host", "precision": 2, "self_test": False} | settings)
+"""
+
+
+@pytest.fixture
+def program(launcher: Launcher, tmp_path: Path) -> Program:
+    """Return a function that runs a program, and returns what its ranks tell, in their order.
+
+    Each test writes a program, since a process measures with one configuration.
+    """
+    library = launcher.binary.parent / "liboverlapbench.so"
+    if not library.exists():
+        pytest.skip(f"there is no {library}: a build with a sanitizer has none")
+
+    def run(text: str, *, ranks: int = 0, status: int | None = 0, **variables: str) -> list[Any]:
+        file = tmp_path / "program.py"
+        file.write_text(PREAMBLE + text)
+        mpirun = [launcher.mpirun, *MPIRUN[1:], "-n", str(ranks)] if ranks else []
+        done = subprocess.run(
+            [*mpirun, sys.executable, str(file)],
+            cwd=tmp_path,
+            env=launcher.environment()
+            | {"OVERLAPBENCH_LIBRARY": str(library), "PYTHONPATH": str(ROOT / "tools")}
+            | variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert status is None or done.returncode == status, done.stderr
+        told = (file.read_text().splitlines() for file in sorted(tmp_path.glob("told-*")))
+        return [json.loads(line) for lines in told for line in lines]
+
+    return run

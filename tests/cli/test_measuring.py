@@ -1,92 +1,27 @@
-"""Measuring callables from Python: programs that a user would write, on real ranks of the host.
+"""Measuring callables from Python: programs that a user would write, on the host backend.
 
-Each test writes a program, since a process measures with one configuration. What its ranks tell
-comes back in the order of the ranks. Known delays are the ground truth. They sleep, so that a busy
-machine disturbs them little: it makes them longer, alone and together alike, so times have a lower
-bound only as exact as ratios. A row that is not known to 2 % is measured again, up to five times.
+What rows say of times and failures, which arguments are refused, and the files that keep rows. What
+ranks owe each other is tested in test_measuring_ranks.py. Known delays are the ground truth. They
+sleep, so that a busy machine disturbs them little: it makes them longer, alone and together alike,
+so times have a lower bound only as exact as ratios.
 """
 
-import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.cli.conftest import ROOT
 
-from overlapbench.installation import MPIRUN
-from overlapbench.result import State, read_results
+from overlapbench.result import read_results
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Launcher
-
-ROOT = Path(__file__).resolve().parents[2]
-Program = Callable[..., list[Any]]
-
-PREAMBLE = """
-import json, os, sys, time
-import overlapbench as ob
-
-folder = os.getcwd()
-
-def sleep(ms):
-    return lambda: time.sleep(ms / 1000)
-
-def settled(measure, **settings):
-    rows = []
-    while len(rows) < 5 and not (rows and rows[-1]["margin_pct"] <= 2):
-        rows.append(measure(cache="warm", **settings))
-    return min(rows, key=lambda row: row["margin_pct"])
-
-def tell(*values):
-    with open(f"{folder}/told-{os.environ.get('OMPI_COMM_WORLD_RANK', 0)}", "a") as file:
-        file.write(json.dumps(values) + "\\n")
-
-def said(row):
-    return [row.state.value, row.reason]
-
-def fail():
-    raise ValueError("no\\nway")
-
-def configure(**settings):
-    ob.configure(**{"backend": "host", "precision": 2, "self_test": False} | settings)
-"""
-
-
-@pytest.fixture
-def program(launcher: "Launcher", tmp_path: Path) -> Program:
-    """Return a function that runs a program, and returns what its ranks tell."""
-    library = launcher.binary.parent / "liboverlapbench.so"
-    if not library.exists():
-        pytest.skip(f"there is no {library}: a build with a sanitizer has none")
-
-    def run(text: str, *, ranks: int = 0, status: int | None = 0, **variables: str) -> list[Any]:
-        file = tmp_path / "program.py"
-        file.write_text(PREAMBLE + text)
-        mpirun = [launcher.mpirun, *MPIRUN[1:], "-n", str(ranks)] if ranks else []
-        done = subprocess.run(
-            [*mpirun, sys.executable, str(file)],
-            cwd=tmp_path,
-            env=launcher.environment()
-            | {"OVERLAPBENCH_LIBRARY": str(library), "PYTHONPATH": str(ROOT / "tools")}
-            | variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert status is None or done.returncode == status, done.stderr
-        told = (file.read_text().splitlines() for file in sorted(tmp_path.glob("told-*")))
-        return [json.loads(line) for lines in told for line in lines]
-
-    return run
+    from tests.cli.conftest import Program
 
 
 @pytest.mark.alone
-def test_two_delays_overlap_on_two_lanes_and_not_on_one(program: Program) -> None:
+def test_two_delays_overlap_on_two_lanes_and_not_on_one(program: "Program") -> None:
     [[two, one]] = program("""
 configure()
 sides = dict(comp=sleep(4), comm=sleep(2), n=4096)
@@ -111,7 +46,7 @@ tell([two.name, two.state.value, *map(two.__getitem__, figures)],
 # gather0  gather1  gather2          2 + 3 * 4 ms: two of the gathers are hidden
 #          product0 product1 product2
 @pytest.mark.alone
-def test_a_schedule_takes_its_bound(program: Program) -> None:
+def test_a_schedule_takes_its_bound(program: "Program") -> None:
     [[name, state, sequential_ms, bound_ms, time_ms, share]] = program("""
 configure(precision=2)
 gather, product = ob.Work(sleep(2), kind="comm"), sleep(4)
@@ -132,7 +67,7 @@ tell(row.name, row.state.value, row["sequential_ms"], row["bound_ms"], row.T, ro
 
 
 @pytest.mark.alone
-def test_one_callable_is_timed_alone(program: Program) -> None:
+def test_one_callable_is_timed_alone(program: "Program") -> None:
     [[time_ms, name, bounds]] = program("""
 configure()
 row = settled(ob.measure_alone, run=sleep(3), name="nap")
@@ -143,7 +78,7 @@ tell(ob.do_bench(sleep(3), cache="warm"), row.name, row.interval("time"))
     assert 3 < bounds[0] <= bounds[1] < 5
 
 
-def test_a_failure_is_the_rows_error_and_the_next_row_is_measured(program: Program) -> None:
+def test_a_failure_is_the_rows_error_and_the_next_row_is_measured(program: "Program") -> None:
     raised, kept, wrong, off, nested, after, alone = program("""
 configure(budget_ms=20)
 row = ob.measure(comp=sleep(1), comm=fail)
@@ -173,7 +108,7 @@ except ob.MeasureError as error:
 
 
 @pytest.mark.alone
-def test_a_lane_that_stays_empty_is_noticed(program: Program) -> None:
+def test_a_lane_that_stays_empty_is_noticed(program: "Program") -> None:
     [empty, slept] = program("""
 configure()
 tell(*said(ob.measure(comp=sleep(1), comm=lambda: None, cache="warm")))
@@ -184,7 +119,7 @@ tell(ob.measure(comp=sleep(1), comm=sleep(0.5), cache="warm").state.comparable)
     assert slept == [True]
 
 
-def test_a_callable_that_hangs_is_named_and_the_process_goes_on(program: Program) -> None:
+def test_a_callable_that_hangs_is_named_and_the_process_goes_on(program: "Program") -> None:
     [hung, after] = program("""
 configure(timeout_s=1, budget_ms=20)
 tell(*said(ob.measure(comp=sleep(300_000), comm=sleep(1))))
@@ -196,135 +131,7 @@ tell(ob.measure(comp=sleep(1), comm=sleep(1)).state.comparable)
     assert after == [True]
 
 
-@pytest.mark.alone
-def test_two_ranks_have_the_times_of_the_slower_one(program: Program) -> None:
-    told = program(
-        """
-configure()
-rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
-row = settled(ob.measure, comp=sleep(4 if rank else 1), comm=sleep(1 if rank else 2))
-one_fails = ob.measure(comp=sleep(1), comm=fail if rank else sleep(1))
-again = ob.measure(comp=sleep(1), comm=sleep(1))
-tell(row.C, row.M, row.T, row.slowdown, said(one_fails), again.state.comparable)
-""",
-        ranks=2,
-    )
-    assert told[0] == told[1]
-    comp_ms, comm_ms, overlap_ms, slowdown, one_fails, again = told[0]
-    assert 4 < comp_ms < 6
-    assert 2 < comm_ms < 4
-    assert 4 < overlap_ms < 6
-    assert slowdown == pytest.approx(1, abs=0.04)
-    assert one_fails == ["error", "rank 1: comm: ValueError: no way"]
-    assert again is True
-
-
-def test_after_a_rank_has_timed_out_nothing_is_measured(program: Program) -> None:
-    told = program(
-        """
-configure(timeout_s=1, budget_ms=20)
-rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
-row = ob.measure(comp=sleep(300_000 if rank else 1), comm=sleep(1))
-try:
-    ob.measure(comp=sleep(1), comm=sleep(1))
-except ob.MeasureError as error:
-    tell(row.state.value, str(error))
-time.sleep(2.5)  # the other rank looks for a second whether what hangs ends
-os._exit(0)
-""",
-        ranks=2,
-        status=None,  # MPI is not ended, and mpirun says so
-    )
-    assert len(told) == 2
-    for state, error in told:
-        assert state == "error"
-        assert error.startswith("an earlier row ended the measuring: ")
-    assert any("'comp' has not returned for " in error for _, error in told)
-
-
-@pytest.mark.alone
-def test_a_rank_that_never_measures_is_named_and_the_others_go_on(program: Program) -> None:
-    told = program(
-        """
-configure(timeout_s=1, budget_ms=20)
-rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
-for attempt in range(2 if rank != 1 else 0):
-    start = time.monotonic()
-    try:
-        ob.measure(comp=sleep(1), comm=sleep(1))
-    except ob.MeasureError as error:
-        tell(str(error), time.monotonic() - start)
-if rank == 1:
-    time.sleep(4)  # and comes too late
-    try:
-        ob.measure(comp=sleep(1), comm=sleep(1))
-    except ob.MeasureError as error:
-        tell(str(error), 0)
-tell("alive")
-""",
-        ranks=3,
-    )
-    line = "rank 1 of 3 did not come to the first measurement within 1 s"
-    lines = [words[0] for words in told]
-    assert lines == [*(line, line, "alive"), *(line, "alive"), *(line, line, "alive")]
-    first, second = told[0][1], told[1][1]
-    assert 0.5 < first < 3  # the others may have begun to wait before
-    assert second < 0.5
-
-
-@pytest.mark.alone
-def test_a_rank_that_stops_measuring_ends_it_for_the_others(program: Program) -> None:
-    told = program(
-        """
-configure(timeout_s=1, budget_ms=20)
-rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
-tell(ob.measure(comp=sleep(1), comm=sleep(1)).state.comparable)
-if rank == 0:
-    tell(*said(ob.measure(comp=sleep(1), comm=sleep(1))))
-    try:
-        ob.measure(comp=sleep(1), comm=sleep(1))
-    except ob.MeasureError as error:
-        tell(str(error))
-    tell("alive")
-else:
-    time.sleep(5)
-os._exit(0)
-""",
-        ranks=2,
-        status=None,  # MPI is not ended, and mpirun says so
-    )
-    measured, (state, reason), (refusal,), alive, others = told
-    assert (measured, alive, others) == ([True], ["alive"], [True])
-    assert state == "error"
-    assert reason.startswith("rank 0: agreeing on the next benchmark, Overlap/mineComm+mineComp/")
-    assert ": rank 1 did not come within 1000 ms; it has stopped or " in reason
-    assert refusal == f"an earlier row ended the measuring: {reason}"
-
-
-@pytest.mark.alone
-@pytest.mark.parametrize("missing", [0, 2])
-def test_a_rank_that_stops_measuring_is_named(program: Program, missing: int) -> None:
-    told = program(
-        f"""
-configure(timeout_s=2, budget_ms=20)
-missing = int(os.environ["OMPI_COMM_WORLD_RANK"]) == {missing}
-ob.measure(comp=sleep(1), comm=sleep(1))
-if missing:
-    time.sleep(6)
-else:
-    tell(*said(ob.measure(comp=sleep(1), comm=sleep(1))))
-os._exit(0)
-""",
-        ranks=3,
-        status=None,  # MPI is not ended, and mpirun says so
-    )
-    assert len(told) == 2  # one of them may say what the other has told it
-    for state, reason in told:
-        assert state == "error"
-        assert f": rank {missing} did not come within 2000 ms; it has stopped or " in reason
-
-
-def test_the_tools_read_the_file_of_results(program: Program, tmp_path: Path) -> None:
+def test_the_tools_read_the_file_of_results(program: "Program", tmp_path: Path) -> None:
     program("""
 configure(budget_ms=50)
 with ob.results("mine.json") as rows:
@@ -361,7 +168,7 @@ with ob.results("mine.json") as rows:
     assert "mineComm+mineComp" in (tmp_path / "report.html").read_text()
 
 
-def test_an_interrupted_block_leaves_an_incomplete_file(program: Program, tmp_path: Path) -> None:
+def test_an_interrupted_block_leaves_an_incomplete_file(program: "Program", tmp_path: Path) -> None:
     program(
         """
 configure(budget_ms=20)
@@ -377,7 +184,7 @@ with ob.results("mine.json"):
 
 
 def test_rows_of_the_suites_own_are_measured_beside_callables(
-    program: Program, tmp_path: Path
+    program: "Program", tmp_path: Path
 ) -> None:
     told = program(
         """
@@ -405,7 +212,7 @@ with ob.results("mine.json"):
     assert result.rows[1].counters["chunks"] == 1
 
 
-def test_an_unknown_or_ambiguous_row_name_is_refused(program: Program) -> None:
+def test_an_unknown_or_ambiguous_row_name_is_refused(program: "Program") -> None:
     [told] = program("""
 configure(budget_ms=20)
 def refusal(name):
@@ -440,7 +247,7 @@ tell(*map(refusal, (
     assert told[8].startswith("not available: Comm/AllReduce: AllReduce needs at least 2 ranks")
 
 
-def test_the_example_runs(program: Program, tmp_path: Path) -> None:
+def test_the_example_runs(program: "Program", tmp_path: Path) -> None:
     program((ROOT / "docs/examples/measure_on_host.py").read_text())
     (result,) = read_results([str(tmp_path / "mine.json")])
     assert [row.name.family for row in result.rows] == ["Overlap", "Schedule", "Compute"]
@@ -448,32 +255,7 @@ def test_the_example_runs(program: Program, tmp_path: Path) -> None:
     assert all(row.counters["max_rel_err"] > 0 for row in result.rows)
 
 
-def test_rank_0_alone_writes_and_all_ranks_hear_that_it_cannot(
-    program: Program, tmp_path: Path
-) -> None:
-    told = program(
-        """
-rank = os.environ["OMPI_COMM_WORLD_RANK"]
-os.mkdir(rank)
-os.chdir(rank)
-configure(budget_ms=20)
-with ob.results("mine.json") as rows:
-    ob.measure_alone(sleep(1))
-try:
-    with ob.results("missing/mine.json"):
-        pass
-except Exception as error:
-    tell(len(rows), str(error))
-""",
-        ranks=2,
-    )
-    assert told == [[1, "missing/mine.json: cannot be written: No such file or directory"]] * 2
-    (result,) = read_results([str(tmp_path / "0/mine.json")])
-    assert result.rows[0].state is not State.ERROR
-    assert list((tmp_path / "1").iterdir()) == []
-
-
-def test_bad_arguments_are_refused(program: Program) -> None:
+def test_bad_arguments_are_refused(program: "Program") -> None:
     [told] = program("""
 configure(budget_ms=20)
 def refusal(measure, *arguments, **settings):
@@ -510,77 +292,7 @@ tell(
     ]
 
 
-# torch is a stand-in: what counts is which ranks it has.
-TORCH = """
-import types
-configure(budget_ms=20)
-asked = []
-torch = types.ModuleType("torch")
-torch.distributed = types.SimpleNamespace(
-    is_available=lambda: True,
-    is_initialized=lambda: bool(asked),
-    init_process_group=lambda backend, **options: asked.append((backend, options)),
-    get_rank=lambda: int(os.environ["RANK"]),
-    get_world_size=lambda: int(os.environ["WORLD_SIZE"]),
-)
-sys.modules["torch"] = torch
-"""
-
-
-def test_torch_distributed_gets_the_ranks_of_mpi(program: Program) -> None:
-    told = program(
-        TORCH
-        + """
-ob.init_torch_distributed(timeout=7)
-variables = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-tell(*map(os.environ.get, variables), asked, ob.measure_alone(sleep(1)).state.comparable)
-""",
-        ranks=2,
-    )
-    assert [rank[:3] for rank in told] == [["0", "2", "0"], ["1", "2", "1"]]
-    assert told[0][3:] == told[1][3:]
-    assert told[0][3] == os.uname().nodename
-    assert int(told[0][4]) > 0
-    assert told[0][5:] == [[["gloo", {"timeout": 7}]], True]
-
-
-def test_ranks_that_mpi_does_not_know_are_refused(program: Program) -> None:
-    [told] = program(
-        TORCH
-        + """
-torch.distributed.init_process_group("gloo")
-try:
-    ob.measure_alone(sleep(1))
-except ob.MeasureError as error:
-    tell(str(error))
-""",
-        RANK="1",
-        WORLD_SIZE="2",
-    )
-    assert told[0].startswith(
-        "torch.distributed has rank 1 of 2, but MPI has rank 0 of 1: start with `mpirun -n 2"
-        " python ...`, or with torchrun on one host, and call overlapbench.init_torch_distributed()"
-    )
-
-
-def test_an_mpi_that_the_program_has_started_is_joined_and_left_to_it(program: Program) -> None:
-    [told] = program("""
-import atexit, ctypes, ctypes.util
-mpi = ctypes.CDLL(ctypes.util.find_library("mpi"), mode=ctypes.RTLD_GLOBAL)
-provided, ended = ctypes.c_int(), ctypes.c_int()
-mpi.MPI_Init_thread(None, None, 3, ctypes.byref(provided))
-configure(budget_ms=20)
-def at_end():
-    mpi.MPI_Finalized(ctypes.byref(ended))
-    tell(comparable, ended.value)
-    mpi.MPI_Finalize()
-atexit.register(at_end)  # runs after what is registered later
-comparable = ob.measure_alone(sleep(1)).state.comparable
-""")
-    assert told == [True, 0]
-
-
-def test_a_device_that_is_not_there_is_refused_again_and_again(program: Program) -> None:
+def test_a_device_that_is_not_there_is_refused_again_and_again(program: "Program") -> None:
     [told] = program(
         """
 configure(backend="cuda")
@@ -598,7 +310,7 @@ tell(*errors)
     assert told[1] == "MPI has ended in this process, and cannot be started again"
 
 
-def test_importing_the_package_imports_nothing_that_measures(program: Program) -> None:
+def test_importing_the_package_imports_nothing_that_measures(program: "Program") -> None:
     [imported, missing] = program(
         """
 tell("overlapbench.measuring" in sys.modules, "ctypes" in sys.modules)

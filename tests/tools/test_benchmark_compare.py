@@ -1,8 +1,10 @@
-"""The command line: every verdict, every exit status, every output, and refusals in one line."""
+"""The command line: every verdict, every exit status, and refusals in one line.
+
+What it shows of them is tested in test_compare_output.py.
+"""
 
 import io
 import json
-import os
 import random
 import re
 import subprocess
@@ -16,25 +18,13 @@ import pytest
 
 import launches
 import samples
+from comparing import SLOW, A, B, Capture, one, run, sides
 from launches import NAMES, write_side
-from overlapbench.commands import benchmark_compare
-from overlapbench.compare.output import FORMATS
 from overlapbench.counters import stored_table
 from samples import Json
 
-SLOW = NAMES[4]
 
-
-def run(*arguments: str | Path) -> int:
-    return benchmark_compare.main([str(argument) for argument in arguments])
-
-
-def sides(folder: Path, base: list[Json], new: list[Json]) -> list[str]:
-    """Write two sides and return the arguments that name them."""
-    return ["--base", *write_side(folder, "b", base), "--new", *write_side(folder, "n", new)]
-
-
-def compared(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, Json]:
+def compared(capsys: Capture, *arguments: str | Path) -> tuple[int, Json]:
     """Run with JSON output; return the status and the document."""
     capsys.readouterr()
     status = run(*arguments, "--format", "json")
@@ -45,9 +35,6 @@ def compared(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tupl
 
 def verdicts(document: Json) -> dict[str, str]:
     return {row["name"]: row["verdict"] for row in document["rows"]}
-
-
-Capture = pytest.CaptureFixture[str]
 
 
 def test_five_launches_find_one_slow_benchmark(tmp_path: Path, capsys: Capture) -> None:
@@ -121,13 +108,8 @@ def test_efficiency_beside_a_short_side_is_noise(tmp_path: Path, capsys: Capture
     assert (status, document["counts"]["same"]) == (0, 1)
 
 
-def one(*rows: Json, **context: str) -> list[Json]:
-    return [samples.document(rows, **context)]
-
-
 WIDE = {"cv": 0.5, "samples": 9}
 BAD = {"valid": 0, "label": "invalid: hot"}
-A, B = (samples.row(f"Compute/Gemm/n:{n}") for n in (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -362,185 +344,6 @@ def test_a_floor_set_by_pattern_replaces_the_least(tmp_path: Path, capsys: Captu
     assert compared(capsys, *arguments, "--floors", floors)[0] == 1
 
 
-def test_explain_shows_samples_test_and_floor(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
-    assert run(*arguments, "--explain", "n:80/") == 1
-    text = capsys.readouterr().out
-    assert text.startswith(f"{SLOW}\n  slower: time +")
-    assert all(f"{tmp_path}/{side}{i}.json" in text for side in "bn" for i in range(5))
-    assert "floor     2.00 %: the least floor" in text
-    assert re.search(r"change    \+[45]\.\d %", text)
-    assert re.search(r"spread    0\.\d+ %: standard error of the change, with 16\.0 degrees", text)
-
-
-@pytest.mark.parametrize(
-    ("text", "noise", "reason"),
-    [
-        ("", 0.003, "2.00 %: the least floor; limit 10 %"),
-        ("", 0.02, r"\d\.\d\d %: the spread of launches; limit 10 %"),
-        (f'[spread."{SLOW}"]\ntime = 2', 0.003, r"\d\.\d\d %: the calibrated spread; limit 10 %"),
-        ('[[floor]]\npattern = "*/n:80/*"\npercent = 12', 0.003, r"12.00 %: set for \*/n:80/\*; "),
-    ],
-)
-def test_explain_says_where_a_floor_comes_from(
-    text: str, noise: float, reason: str, tmp_path: Path, capsys: Capture
-) -> None:
-    (tmp_path / "floors.toml").write_text(text)
-    documents = (launches.side(5, seed, noise=noise) for seed in (1, 2))
-    arguments = [*sides(tmp_path, *documents), "--floors", str(tmp_path / "floors.toml")]
-    assert run(*arguments, "--explain", "n:80/") == 0
-    assert re.search(f"  floor     {reason}", capsys.readouterr().out)
-
-
-@pytest.mark.parametrize("wanted", ["bytes:64M", "bytes:67108864"])
-def test_explain_takes_a_size_in_either_form(wanted: str, tmp_path: Path, capsys: Capture) -> None:
-    rows = [samples.row(f"Comm/AllToAll/bytes:{64 << shift}") for shift in (0, 10, 20)]
-    assert run(*sides(tmp_path, one(*rows), one(*rows)), "--explain", wanted) == 0
-    assert capsys.readouterr().out.startswith("Comm/AllToAll/bytes:67108864\n  same\n")
-
-
-# ---- outputs
-
-HOSTILE = "BM_<b>[red]x[/red]|`*_@me ::error::%0A,:"
-
-
-@pytest.fixture
-def hostile(tmp_path: Path) -> list[str]:
-    """Two files whose names and reasons try to break out of every format."""
-    row = {"run_name": HOSTILE, "name": HOSTILE, "run_type": "iteration", "real_time": 1.0}
-    bad = {"error_occurred": True, "error_message": f"{HOSTILE}\n::error::\x1b[31m</failure>"}
-    documents = [{"context": {}, "benchmarks": [row | extra]} for extra in ({}, bad)]
-    return [str(samples.write(tmp_path / f"h{i}.json", d)) for i, d in enumerate(documents)]
-
-
-def test_names_are_no_markup_in_any_format(hostile: list[str], capsys: Capture) -> None:
-    texts = {}
-    for form in FORMATS:
-        assert run(*hostile, "--format", form) == 3
-        texts[form] = capsys.readouterr().out
-        assert "\x1b" not in texts[form]
-    assert "[red]x[/red]" in texts["table"]
-    assert "<b>" not in texts["markdown"]
-    assert "@me" not in texts["markdown"]
-    (line,) = (line for line in texts["markdown"].splitlines() if "**invalid**" in line)
-    assert len(re.split(r"(?<!\\)\|", line)) == 2 + 8
-    assert re.search(r"(?<!\\)[`_\[]", line) is None
-    assert json.loads(texts["json"])["rows"][0]["name"] == HOSTILE
-    case = ElementTree.fromstring(texts["junit"]).find("testcase")
-    assert case is not None
-    assert case.get("name") == HOSTILE
-    lines = texts["github"].splitlines()
-    assert len(lines) == 2
-    assert all(line.startswith("::error title=") for line in lines)
-    assert lines[0].startswith("::error title=invalid::BM_")
-    assert "%250A" in lines[0]
-
-
-def test_every_format_names_the_slower_row(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
-    for form in FORMATS:
-        assert run(*arguments, "--format", form) == 1
-        text = capsys.readouterr().out
-        assert "slower" in text
-        assert SLOW.split("/")[2] in text
-
-
-def test_junit_counts_and_fails_with_the_comparison(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
-    assert run(*arguments, "--format", "junit") == 1
-    suite = ElementTree.fromstring(capsys.readouterr().out)
-    assert (suite.get("tests"), suite.get("failures")) == (str(len(NAMES)), "1")
-    (case,) = (case for case in suite if case.find("failure") is not None)
-    assert case.get("name") == SLOW
-    assert run(*sides(tmp_path, one(A), one(B)), "--format", "junit") == 3
-    assert ElementTree.fromstring(capsys.readouterr().out).find(".//failure") is not None
-
-
-def test_outputs_are_written_by_suffix(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, one(A), one(A))
-    files = [tmp_path / f"diff{suffix}" for suffix in (".txt", ".md", ".json", ".xml")]
-    outputs = [word for file in files for word in ("--output", str(file))]
-    assert run(*arguments, *outputs) == 0
-    text, markdown, document, junit = (file.read_text(encoding="utf-8") for file in files)
-    assert capsys.readouterr().out == text
-    assert markdown.startswith("- 1 benchmarks: 1 same")
-    assert json.loads(document)["counts"]["same"] == 1
-    assert ElementTree.fromstring(junit).tag == "testsuite"
-    assert not list(tmp_path.glob(".unfinished*"))
-
-
-def test_colour_is_for_terminals_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    arguments = sides(tmp_path, one(A, B), one(A))
-    for name in ("NO_COLOR", "TERM"):
-        monkeypatch.delenv(name, raising=False)
-    for stream, coloured in ((Terminal(), True), (io.StringIO(), False)):
-        monkeypatch.setattr(sys, "stdout", stream)
-        assert run(*arguments) == 3
-        assert ("\x1b[" in stream.getvalue()) == coloured
-
-
-def test_a_closed_pipe_is_reported_in_one_line(tmp_path: Path) -> None:
-    good = samples.write(tmp_path / "good.json", samples.document([A]))
-    reader, writer = os.pipe()
-    os.close(reader)
-    command: list[str | Path] = [sys.executable, samples.TOOLS / "benchmark_compare.py", good, good]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(writer)
-    assert done.returncode == 2
-    assert done.stderr == "benchmark_compare: standard output: closed before all was written\n"
-
-
-def test_a_long_table_counts_unchanged_rows(tmp_path: Path, capsys: Capture) -> None:
-    rows = [samples.row(f"Compute/Gemm/n:{n}") for n in range(300)]
-    assert run(*sides(tmp_path, one(*rows), one(*rows[1:]))) == 3
-    text = capsys.readouterr().out
-    assert "Compute/Gemm/n:0" in text
-    assert "Compute/Gemm/n:7" not in text
-    assert "299 rows are the same (--all lists)" in text
-    assert run(*sides(tmp_path, one(*rows), one(*rows[1:])), "--all") == 3
-    assert "Compute/Gemm/n:7" in capsys.readouterr().out
-
-
-def test_too_noisy_rows_are_named_and_guard_nothing(tmp_path: Path, capsys: Capture) -> None:
-    arguments = sides(tmp_path, launches.side(5, 1, noise=0.1), launches.side(5, 2, noise=0.1))
-    assert run(*arguments) == 0
-    assert "guards 0 of 12 rows\n" in capsys.readouterr().out
-    assert run(*arguments, "--max-floor", "90%") == 0
-    out = capsys.readouterr().out
-    assert re.search(r"guards 12 of 12 rows, smallest change it sees: \d\d\.\d %", out)
-
-
-def test_a_vast_floor_has_no_figure(tmp_path: Path, capsys: Capture) -> None:
-    run(*sides(tmp_path, launches.side(2, 1, noise=3), launches.side(2, 2, noise=3)))
-    out = " ".join(capsys.readouterr().out.split())
-    assert "the smallest change seen is far above the limit of 10 %" in out
-    assert not re.search(r"\d{5,}\.\d %", out)
-
-
-@pytest.mark.parametrize(
-    ("base", "new", "rows", "told"),
-    [(2, 1, 3, True), (1, 2, 3, True), (2, 2, 3, False), (1, 1, 3, False), (2, 1, 12, False)],
-)
-@pytest.mark.parametrize("noise", [0.1, 3])
-def test_two_launches_against_one_are_said_to_be_too_few(
-    base: int, new: int, rows: int, told: bool, noise: float, tmp_path: Path, capsys: Capture
-) -> None:
-    def side(count: int, seed: int) -> list[Json]:
-        made = json.dumps(launches.side(count, seed, noise=noise))
-        # Of one launch a side such rows have as few degrees of freedom.
-        documents: list[Json] = json.loads(made.replace("Compute/Gemm", "Launch/EmptyKernel"))
-        return [document | {"benchmarks": document["benchmarks"][:rows]} for document in documents]
-
-    run(*sides(tmp_path, side(base, 1), side(new, 2)))
-    out = " ".join(capsys.readouterr().out.split())
-    assert "above the limit of 10 %" in out
-    assert (": two launches against one do not show their spread; " in out) == told
-
-
 @pytest.mark.parametrize("made", [5, 2])
 def test_too_noisy_and_worse_than_the_limit_is_status_3(
     made: int, tmp_path: Path, capsys: Capture
@@ -554,31 +357,6 @@ def test_too_noisy_and_worse_than_the_limit_is_status_3(
         assert row["verdict"] == "too noisy"
         assert row["fails"] == (finding["change"] > 0.10)
         assert row["reason"].endswith(" %, above the limit of 10 %")
-
-
-def test_the_table_shows_judged_rows_worst_first_in_80_columns(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    slower = {SLOW: 1.05, NAMES[5]: 1.3, NAMES[2]: 0.8}
-    long = "/".join(f"axis{n}:value" for n in range(20))
-    documents = launches.side(5, 1), launches.side(5, 2, slower)
-    for made in documents:
-        for document in made:
-            for row in document["benchmarks"]:
-                row["run_name"] += f"/{long}"
-    assert run(*sides(tmp_path, *documents)) == 1
-    text = capsys.readouterr().out
-    assert max(map(len, text.splitlines())) <= 80
-    names = [f"{name}/{long}" for name in (NAMES[5], SLOW, NAMES[2])]
-    joined = "".join(line.strip() for line in text.splitlines())
-    places = [joined.index(name) for name in names]  # whole, only broken
-    assert places == sorted(places)
-    figures = re.findall(r"^ .*er +time ms +(\S+) +(\S+) +(\S+) % +(\S+) to (\S+) %", text, re.M)
-    assert len(figures) == 3
-    for base, new, change, low, high in (map(float, found) for found in figures):
-        assert change == pytest.approx(100 * (new / base - 1), abs=0.15)
-        assert low < change < high
-    assert "9 rows are the same (--all lists)" in text
 
 
 def test_one_launch_a_side_is_judged_by_row_intervals_and_known_spread(

@@ -1,0 +1,27 @@
+"""benchmark_compare as its tests run it, and the small sides of launches that it compares."""
+
+from pathlib import Path
+
+import pytest
+
+import samples
+from launches import NAMES, write_side
+from overlapbench.commands import benchmark_compare
+from samples import Json
+
+Capture = pytest.CaptureFixture[str]
+SLOW = NAMES[4]
+A, B = (samples.row(f"Compute/Gemm/n:{n}") for n in (1, 2))
+
+
+def run(*arguments: str | Path) -> int:
+    return benchmark_compare.main([str(argument) for argument in arguments])
+
+
+def one(*rows: Json, **context: str) -> list[Json]:
+    return [samples.document(rows, **context)]
+
+
+def sides(folder: Path, base: list[Json], new: list[Json]) -> list[str]:
+    """Write two sides and return the arguments that name them."""
+    return ["--base", *write_side(folder, "b", base), "--new", *write_side(folder, "n", new)]
