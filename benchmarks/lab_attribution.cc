@@ -21,9 +21,9 @@
 //
 // In some rows, the communication is itself a stand-in, so the cause is known. These rows are
 // controls, and invalid unless the cause's share is found to be 1 within 0.1. What goes to memory
-// crosses the cache as well, so by_l2 and by_hbm share that cause. Where the cause is the cache,
-// by_hbm is what the same bytes would have cost through memory, and the residual takes it back. No
-// control has lower clocks as its cause: what lowers them takes power, and so SMs too.
+// crosses the cache as well, so by_l2 and by_hbm share that cause. No control has the cache alone
+// as its cause: SMs that copy within it do not slow even L2Kernel down by as much as 10 %. Nor has
+// one lower clocks: what lowers them takes power, and so SMs too.
 //
 // A row also says what bounds each side alone. A computation is bound by memory if it moves 60 % of
 // what the memory could, by the cache if it reads as much from there; by arithmetic, or whatever
@@ -262,17 +262,6 @@ std::vector<Scenario> KnownCauses(const Catalog& catalog) {
       {{"by_sm"}, {{"stand_in_sms", "32"}, {"stand_in_us", "500"}}, "CublasGemm"},
       // Started first, since a computation that fills the GPU would make it wait for SMs.
       {{"by_l2", "by_hbm"}, {{"stand_in_bytes", "768M"}, {"first", "comm"}}, "StreamKernel"},
-      // A sixth of what the L2 of an H100 or H200 delivers, and what both sides read and write fits
-      // into half of it. 800 blocks are at most seven an SM on 132 SMs and on the 116 that are
-      // left, and in 1,600 passes each block reads as much.
-      {{"by_l2"},
-       {{"stand_in_bytes", "2000M"},
-        {"stand_in_span", "6M"},
-        {"first", "comm"},
-        {"l2_bytes", "8M"},
-        {"l2_passes", "1600"},
-        {"l2_blocks", "800"}},
-       "L2Kernel"},
   };
   const std::vector<PairSide> computations = MatrixComputations(catalog);
   std::vector<Scenario> scenarios;

@@ -7,10 +7,6 @@
 // tiles. The L2 of an H100 or H200 has two halves, which may both hold a line: the default of 24
 // MiB fits into one, of 25 or 30 MiB. With cache:cold the first pass reads device memory.
 //
-// There are as many blocks as the device holds at once, or l2_blocks. Fewer, which also fit beside
-// a kernel that holds some SMs, lose none of the cache's bandwidth while they are enough to take
-// it.
-//
 // Cost: cached_bytes, what all passes load. A thread's sum of what it read is exact.
 
 #include "device/launch.h"
@@ -92,9 +88,9 @@ struct ExpectedL2Sums {
   }
 };
 
-int L2Blocks(const Device& device, const Settings& settings) {
+// As many blocks as are on the device at once.
+int L2Blocks(const Device& device) {
   constexpr int kBlocksPerCore = 4;
-  if (const long asked = settings.Integer("l2_blocks"); asked > 0) return static_cast<int>(asked);
   const int blocks = device.backend() == Backend::kHost
                          ? kBlocksPerCore
                          : ResidentBlocksPerMultiprocessor<ReadTilesBody>();
@@ -111,7 +107,7 @@ class L2KernelWorkload : public Workload {
       : machine_(machine),
         bytes_(settings.Integer("l2_bytes")),
         passes_(static_cast<int>(settings.Integer("l2_passes"))),
-        blocks_(L2Blocks(machine.device, settings)),
+        blocks_(L2Blocks(machine.device)),
         threads_(ThreadsFor(machine.device)),
         sum_count_(static_cast<long>(blocks_) * threads_),
         data_(machine.device.Allocate(bytes_, MemoryKind::kDevice)),
@@ -162,16 +158,13 @@ std::vector<WorkloadSpec> L2Kernel(Machine& machine) {
   spec.summary = "all SMs read a buffer that stays in the last-level cache";
   spec.axes = {
       BytesAxis("l2_bytes", "size of the buffer, a multiple of 16K", host ? "1M" : "24M"),
-      IntegerAxis("l2_passes", "how often it is read", 1, 1'000'000, host ? "100" : "300"),
-      IntegerAxis("l2_blocks", "blocks that read it; 0: as many as the device holds at once", 0,
-                  1L << 20, "0", "0")};
+      IntegerAxis("l2_passes", "how often it is read", 1, 1'000'000, host ? "100" : "300")};
   spec.excluded = [](const Settings& settings) {
     return settings.Integer("l2_bytes") % kL2TileBytes == 0 ? ""
                                                             : "l2_bytes must be a multiple of 16K";
   };
   spec.footprint = [&device = machine.device](const Settings& settings) {
-    const std::size_t sums =
-        static_cast<std::size_t>(L2Blocks(device, settings)) * ThreadsFor(device);
+    const std::size_t sums = static_cast<std::size_t>(L2Blocks(device)) * ThreadsFor(device);
     return Footprint{settings.Integer("l2_bytes") + sums * sizeof(std::uint32_t), 0};
   };
   spec.make = [machine](const Settings& settings) {

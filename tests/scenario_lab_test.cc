@@ -210,12 +210,8 @@ TEST(AttributionControl, FailsUnlessItsCauseIsFound) {
   EXPECT_EQ(missed.reason, "by_sm of 1 found: 0.50");
 }
 
-// What the same bytes would cost through memory is of no account where they stay in the cache.
-TEST(AttributionControl, HasOneForTheCacheAndOneForMemory) {
-  AttributionReport cache("StandIn+L2Kernel", {{"l2_blocks", "800"}});
-  EXPECT_EQ(cache.Report(Slowed(4, 6.1, 9)).reason, "by_l2 of 1 found: 1.05");
-  EXPECT_EQ(cache.Report(Slowed(4, 6.1, 9)).state, RowState::kControl);
-  EXPECT_EQ(cache.Report(Slowed(4.4, 6, 6)).state, RowState::kInvalid);
+// What goes to memory crosses the cache: both shares together are the cause.
+TEST(AttributionControl, AddsTheCacheToMemory) {
   AttributionReport memory("StandIn+StreamKernel");
   EXPECT_EQ(memory.Report(Slowed(4, 4, 5.9)).reason, "by_l2 + by_hbm of 1 found: 0.95");
   EXPECT_EQ(memory.Report(Slowed(4, 4.4, 6)).reason, "by_l2 + by_hbm of 1 found: 1.00");

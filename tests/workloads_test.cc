@@ -48,7 +48,6 @@ const std::map<std::string, std::string> kValues = {
     {"fragments", "1,3,12,2049"},
     {"grid", "1x1,3x2,4x4"},
     {"heads", "1,3"},
-    {"l2_blocks", "0,1,7"},
     {"l2_bytes", "16K,48K,1M"},
     {"l2_passes", "1,5,17"},
     {"launches", "1,3,48"},
