@@ -22,8 +22,8 @@
 // In some rows, the communication is itself a stand-in, so the cause is known. These rows are
 // controls, and invalid unless the cause's share is found to be 1 within 0.1. What goes to memory
 // crosses the cache as well, so by_l2 and by_hbm share that cause. No control has the cache alone
-// as its cause: SMs that copy within it do not slow even L2Kernel down by as much as 10 %. Nor has
-// one lower clocks: what lowers them takes power, and so SMs too.
+// as its cause: SMs that copy within it slow even L2Kernel down too little. Nor has one lower
+// clocks: what lowers them takes power, and so SMs too.
 //
 // A row also says what bounds each side alone. A computation is bound by memory if it moves 60 % of
 // what the memory could, by the cache if it reads as much from there; by arithmetic, or whatever

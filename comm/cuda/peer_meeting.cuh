@@ -50,11 +50,11 @@ __device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
   }
 }
 
-// Meeting `index` of this kernel. Returns whether all ranks have arrived. Called by all threads of
-// a block. `publishes`: whether
-// the other ranks must see this block's writes. Only then is a release needed, which waits until
-// earlier writes have arrived. Reads need none, since no thread leaves the barrier before its loads
-// have returned. Neither do the writes of earlier kernels, which became visible when those ended.
+// Meeting `index` of this kernel. Returns whether all ranks have arrived. Called by all threads
+// of a block. `publishes`: whether the other ranks must see this block's writes. Only then is a
+// release needed, which waits until earlier writes have arrived. Reads need none, since no
+// thread leaves the barrier before its loads have returned. Neither do the writes of earlier
+// kernels, which became visible when those ended.
 __device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t index, bool publishes) {
   const std::uint32_t number = meeting.number + index;
   const int peer = static_cast<int>(threadIdx.x);
