@@ -133,13 +133,13 @@ std::vector<Counter> TraceCounters() {
        "with --trace_out: 0 when the trace has a fault; then there are no shares, and `reason` "
        "tells why"},
       {"traced_ms", "ms", kLower, Range::kPositive, "traced",
-       "mean time of the traced samples, on the rank where it is longest; the shares are of it"},
+       "mean time of the traced samples by their records, the maximum over the ranks; the shares "
+       "are of the rank whose samples took longest"},
       {"traced_events_ms", "ms", kLower, Range::kPositive, "by events",
        "mean time of the traced samples by their events, the maximum over the ranks; traced_ms "
        "should agree with it"},
       {"trace_cost_pct", "%", kLower, Range::kSigned, "trace costs",
-       "100 x (traced_ms / T - 1): by how much watching changed the row, from its gate's opening "
-       "on"},
+       "100 x (traced_events_ms / T - 1): by how much watching changed the row"},
       {"only_comp_pct", "%", kNeither, kShare, "only COMP",
        "share in which computation ran, and nothing else"},
       {"only_comm_pct", "%", kLower, kShare, "only COMM",

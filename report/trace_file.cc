@@ -209,6 +209,9 @@ class Events {
         Count("stream", track.thread),       Count("bytes", activity.bytes),
         Count("blocks", activity.blocks),    Count("correlation", activity.correlation)};
     const char* const of_gpu = activity.by_copy_engine ? "copy" : "SM";
+    // Tools know copies' bytes by "bytes", so a step's have a name of their own.
+    if (const auto& bytes = trace_.step_bytes.at(activity.mark - 1); bytes.has_value())
+      facts.push_back(Count("step_bytes", *bytes));
     facts.push_back(Text("engine", trace_.backend == Backend::kHost ? "core" : of_gpu));
     if (activity.peer.has_value()) facts.push_back(Count("peer", *activity.peer));
     if (const int sms = schedule_.lanes()[StepOf(activity.mark).lane].sms; sms > 0)

@@ -34,6 +34,7 @@ RowTrace TwoLanes() {
   const auto comm = schedule.AddLane({"comm"});
   const auto first = schedule.Add(comp, product);
   schedule.Add(comm, sum, {.after = {first}});
+  trace.step_bytes = {std::nullopt, 8192};
   TracedSample sample;
   sample.moments = {.begin_ms = 1, .enqueue = {1.5, 2}, .met_ms = 3, .end_ms = 10};
   sample.begin_ms = 3;
@@ -96,6 +97,7 @@ TEST(TraceFile, HasWorkWithItsStepLaneAndTimes) {
   EXPECT_EQ(args.At("run").text, "overlapped");
   EXPECT_EQ(args.At("blocks").number, 64);
   EXPECT_EQ(args.At("correlation").number, 11);
+  EXPECT_FALSE(args.Has("step_bytes")) << "not known";
   EXPECT_EQ(args.At("stream").number, kernels[0].At("tid").number);
   bool has_copy = false;
   for (const Json& event : events) {
@@ -105,6 +107,7 @@ TEST(TraceFile, HasWorkWithItsStepLaneAndTimes) {
     EXPECT_EQ(event.At("name").text, "sum") << "a copy without a name";
     EXPECT_EQ(event.At("args").At("class").text, "COMM");
     EXPECT_EQ(event.At("args").At("bytes").number, 4096);
+    EXPECT_EQ(event.At("args").At("step_bytes").number, 8192);
   }
   EXPECT_TRUE(has_copy);
 }
@@ -191,6 +194,7 @@ TEST(TraceFile, CommunicationsHaveNumbers) {
   const auto receiver = schedule.AddLane({.name = "in", .rank = 1});
   const auto sent = schedule.Add(sender, sum, {.name = "send"});
   schedule.Add(receiver, sum, {.meets = sent, .name = "receive"});
+  trace.step_bytes.resize(schedule.steps().size());
   for (const std::uint64_t mark : {3, 4})
     trace.samples[0].activities.push_back({.mark = mark, .stream = mark, .begin_ms = 4});
   trace.samples.resize(2, trace.samples[0]);

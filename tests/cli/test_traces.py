@@ -104,6 +104,17 @@ def test_work_says_where_it_belongs(traced: Traced) -> None:
             assert ("stream" in event["args"]) == (event["cat"] in WORK), event
 
 
+def test_work_says_what_its_step_moves(traced: Traced) -> None:
+    moved: dict[tuple[str, str], set[int | None]] = {}
+    for name, spans in traced.spans():
+        for work in (event for event in spans if event["cat"] in WORK):
+            key = (name.split(",bytes=")[0], work["args"]["class"])
+            moved.setdefault(key, set()).add(work["args"].get("step_bytes"))
+    assert moved["Overlap,AllReduce+Gemm", "COMM"] == {65536}
+    of_delays = [sizes for (row, _), sizes in moved.items() if "Delay" in row]
+    assert {None} in of_delays, "a delay moves nothing"
+
+
 def test_hta_finds_the_rank_and_keeps_all_samples(traced: Traced) -> None:
     for name, text in traced.texts.items():
         line = next(line for line in text.splitlines() if re.search(r'"rank":\s+(\d+)', line))
@@ -203,7 +214,7 @@ def test_every_row_has_shares_that_add_up(traced: Traced) -> None:
         assert causes == pytest.approx(row["idle_pct"], abs=0.001)
         assert row["traced_ms"] > 0
         median_ms = row["real_time"] / {"ns": 1e6, "us": 1e3, "ms": 1}[row["time_unit"]]
-        cost = 100 * (row["traced_ms"] / median_ms - 1)
+        cost = 100 * (row["traced_events_ms"] / median_ms - 1)
         assert row["trace_cost_pct"] == pytest.approx(cost, abs=0.5), row
 
 
