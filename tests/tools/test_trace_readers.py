@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -299,6 +300,23 @@ def test_tables_that_nothing_was_recorded_for_may_be_missing(tmp_path: Path) -> 
     drops = [f"DROP TABLE {name}" for name in gone]
     (one,) = read(traces.nsys(tmp_path / f"{kept}.sqlite", [kernel(1, 5, 9), *drops]))
     assert (one.spans[0].interval, one.common_clock, one.windows) == ((5, 9), False, ())
+
+
+def test_graphs_that_nsys_recorded_as_wholes_are_told(tmp_path: Path) -> None:
+    graphs = [
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER)",
+        "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (10, 20), (30, 40)",
+    ]
+    told = (
+        "2 launches of graphs are recorded as wholes, and their work is missing here: run nsys"
+        " profile with --cuda-graph-trace=node"
+    )
+    (one,) = read(traces.nsys(tmp_path / "some.sqlite", [kernel(1, 5, 9), *graphs]))
+    assert one.notes == (told,)
+    with pytest.raises(ResultError, match=f"empty: no device work; {re.escape(told)}$"):
+        read(traces.nsys(tmp_path / "all.sqlite", graphs))
+    (none,) = read(traces.nsys(tmp_path / "none.sqlite", [kernel(1, 5, 9), graphs[0]]))
+    assert none.notes == ()
 
 
 def test_ranks_are_stated_named_or_counted(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
     CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET   start, end, globalPid, deviceId, streamId,
                                                    correlationId
+    CUPTI_ACTIVITY_KIND_GRAPH_TRACE                whole graphs, without the work in them
     CUPTI_ACTIVITY_KIND_RUNTIME                    start, end, globalTid, correlationId: the calls
     NVTX_EVENTS                                    start, end, globalTid, text or textId: windows
     StringIds                                      id, value: kernels' names (demangledName)
@@ -32,6 +33,7 @@ _TABLES = {
     f"{_PREFIX}MEMSET": Category.MEMSET,
 }
 _CALLS, _STRINGS, _RANGES = f"{_PREFIX}RUNTIME", "StringIds", "NVTX_EVENTS"
+_GRAPHS = f"{_PREFIX}GRAPH_TRACE"
 _CLOCK = "TARGET_INFO_SESSION_START_TIME"
 _WORK = ("start", "end", "globalPid", "deviceId", "streamId", "correlationId")
 _GRID = ("gridX", "gridY", "gridZ")
@@ -40,6 +42,7 @@ _COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # needed, a
     f"{_PREFIX}MEMCPY": ((*_WORK, "copyKind"), ("srcDeviceId", "dstDeviceId", "bytes")),
     f"{_PREFIX}MEMSET": (_WORK, ("bytes",)),
     _CALLS: (("start", "end", "globalTid", "correlationId"), ()),
+    _GRAPHS: (("start", "end"), ()),
     _RANGES: (("start", "end", "globalTid"), ("text", "textId")),
     _STRINGS: (("id", "value"), ()),
     _CLOCK: (("utcEpochNs",), ()),
@@ -72,8 +75,10 @@ class _Reader:
         self.common_clock, self.base_ns = bool(clock), clock[0] if clock else 0
 
     def read(self) -> list[Trace]:
+        whole_graphs = self._whole_graphs()
+        why = f"; {whole_graphs}" if whole_graphs else ""
         if not any(self._columns(table) for table in _TABLES):
-            raise ResultError(f"{self.source}: no table {', '.join(_TABLES)}: no device work")
+            raise ResultError(f"{self.source}: no table {', '.join(_TABLES)}: no device work{why}")
         names = self._names()
         calls = {
             (self._process(_CALLS, row), self._integer(_CALLS, row, "correlationId")): self._times(
@@ -86,14 +91,25 @@ class _Reader:
             for where, span in self._spans(table, category, names, calls):
                 spans[where].append(span)
         if not spans:
-            raise ResultError(f"{self.source}: its tables are empty: no device work")
+            raise ResultError(f"{self.source}: its tables are empty: no device work{why}")
         ranges = self._ranges(names)
         traces = []
         for (process, _), found in sorted(spans.items()):
             of_rank = tuple(sorted(found, key=lambda span: span.interval))
             windows = place(of_rank, ranges.get(process, []), ())
-            traces.append(Trace(self.source, None, of_rank, windows, self.common_clock))
+            notes = (whole_graphs,) if whole_graphs else ()
+            traces.append(Trace(self.source, None, of_rank, windows, self.common_clock, notes))
         return traces
+
+    def _whole_graphs(self) -> str:
+        """Return what a reader of the figures must know of graphs; "" if there is nothing."""
+        count = sum(1 for _ in self._rows(_GRAPHS))
+        if count == 0:
+            return ""
+        return (
+            f"{count} launches of graphs are recorded as wholes, and their work is missing here:"
+            " run nsys profile with --cuda-graph-trace=node"
+        )
 
     def _spans(
         self,
