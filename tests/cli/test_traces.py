@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from overlapbench.trace.breakdown import break_down
 from overlapbench.trace.files import read_rows
+from overlapbench.trace.idle import Cause
 from overlapbench.trace.model import Trace
 from overlapbench.trace.rules import Rules
 from overlapbench.trace.timeline import make_timeline
@@ -228,6 +230,37 @@ def test_a_row_says_what_its_trace_shows_and_stays_valid(traced: Traced) -> None
     # Delays of milliseconds, behind a gate, fill all of their time.
     assert not any(name.startswith("Overlap/SecondDelay") for name in shown)
     assert {row["valid"] for row in traced.rows if row["name"] in shown} == {1}
+
+
+TOLERANCE_NS = 100  # of all samples together, whose times files round to nanoseconds
+
+
+def test_the_reader_finds_the_idle_time_that_the_row_reports(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    """Without a gate, samples begin before their first work.
+
+    All idle time is before it: one side lasts until the other one has begun, on a busy machine too.
+    """
+    out, folder = tmp_path / "out.json", tmp_path / "traces"
+    done = launcher.run(
+        *("--gate=off", "--budget_ms=1", "--axis", "launches=1", "--axis", "delay_us=20000"),
+        *("--axis", "second_delay_us=20000", "--axis", "streams=2", "--axis", "cache=warm"),
+        "--benchmark_filter=^(Overlap/SecondDelay|Launch/EmptyKernel)",
+        f"--benchmark_out={out}",
+        f"--trace_out={folder}",
+    )
+    assert done.returncode == 0, done.stderr
+    reported = {row["name"]: row for row in json.loads(out.read_text())["benchmarks"]}
+    rows = read_rows([str(folder)], Rules())
+    assert set(rows) == set(reported)
+    causes = {cause: f"idle_{cause}_pct" for cause in Cause} | {Cause.UNKNOWN: "idle_other_pct"}
+    for name, traces in rows.items():
+        row, slowest = reported[name], max(break_down(traces), key=lambda one: one.total_ns)
+        told_ns = {c: row[counter] / 100 * slowest.total_ns for c, counter in causes.items()}
+        found_ns = {cause: slowest.parts_ns[cause] for cause in Cause}
+        assert found_ns == pytest.approx(told_ns, abs=TOLERANCE_NS), name
+    assert max(row["idle_pct"] for row in reported.values()) > 0
 
 
 def test_without_the_flag_nothing_is_written_or_said(launcher: "Launcher", tmp_path: Path) -> None:

@@ -11,7 +11,20 @@ from overlapbench.trace.files import read_traces
 from overlapbench.trace.idle import Cause
 from overlapbench.trace.patterns import HIDDEN_SHARE, LATE_NS, PATTERNS, SHORT_NS
 from overlapbench.trace.rules import Rules
-from traces import COPY, GEMM, NCCL, Json, broken_down, call, kineto, ours, percent, work
+from traces import (
+    COPY,
+    GEMM,
+    NCCL,
+    Json,
+    broken_down,
+    call,
+    done,
+    kineto,
+    ours,
+    percent,
+    recorded,
+    work,
+)
 
 
 def pair(gap: float, returned: float) -> list[Json]:
@@ -75,6 +88,57 @@ def test_of_spans_that_end_a_gap_at_once_the_first_launched_counts(tmp_path: Pat
     for order in (events, events[::-1]):
         one = broken_down(order, tmp_path / "trace.json")
         assert "host" not in percent(one)
+
+
+def _before_the_first_work(
+    folder: Path, other_begins: float, returned: float, more: list[Json], states_waits: bool = True
+) -> dict[str, float]:
+    """Trace a sample whose first work begins 50 us after its gate opened.
+
+    Return rank 0's idle by cause, in us. Rank 1 works from its own begin on.
+    """
+    work_of = [done("gemm", "COMP", "gemm", 0.05, 0.05, correlation=1), call(returned - 5, 5, 1)]
+    own = recorded([*work_of, *more])
+    other = recorded([done("gemm", "COMP", "gemm", 0, 0.1)], rank=1)
+    for one in other["traceEvents"]:
+        one["ts"] = one.get("ts", 0) + other_begins
+    if not states_waits:
+        events = own["traceEvents"]
+        own["traceEvents"] = [e for e in events if e.get("args", {}).get("class") != "WAIT"]
+    traces.write(folder / "rank0.json", own)
+    traces.write(folder / "rank1.json", other)
+    (one, _) = break_down(read_traces([str(folder)], Rules()))
+    return {part: ns / 1000 for part, ns in one.parts_ns.items() if ns and isinstance(part, str)}
+
+
+@pytest.mark.parametrize(
+    ("other_begins", "returned", "causes"),
+    [
+        (0, -100, {"unknown": 50.0}),  # launching
+        (20, -100, {"ranks": 20.0, "unknown": 30.0}),
+        (20, 15, {"ranks": 20.0, "unknown": 30.0}),
+        (20, 35, {"ranks": 20.0, "host": 15.0, "unknown": 15.0}),
+        (0, 60, {"host": 50.0}),  # it may begin before its call returns
+        (80, 35, {"ranks": 50.0}),
+        (-80, 35, {"host": 35.0, "unknown": 15.0}),
+    ],
+)
+def test_before_the_first_work_of_a_sample_idle_is_as_the_rows_counters_say(
+    other_begins: float, returned: float, causes: dict[str, float], tmp_path: Path
+) -> None:
+    assert _before_the_first_work(tmp_path, other_begins, returned, []) == causes
+
+
+def test_a_leader_holds_the_first_work_back(tmp_path: Path) -> None:
+    gate = done("gate", "GATE", "gemm", -0.5, 0.53)
+    found = _before_the_first_work(tmp_path, 20, 35, [gate])
+    assert found == {"ranks": 20.0, "gate": 10.0, "host": 5.0, "unknown": 15.0}
+
+
+def test_what_waits_longer_than_a_launch_takes_waits_for_other_ranks(tmp_path: Path) -> None:
+    """Where the trace does not say what a stream waits for: a pipeline's first receive."""
+    found = _before_the_first_work(tmp_path, 5, -100, [], states_waits=False)
+    assert found == {"ranks": 40.0, "unknown": 10.0}
 
 
 def _two_ranks(folder: Path, base: int | None, shift: float = 0) -> tuple[list[float], list[str]]:

@@ -54,7 +54,11 @@ def recorded(
     Each sample is a list of `done` and `waits`, in milliseconds from the opening of its gate, for
     which the lanes waited `gate_ms`. Samples begin 100 ms apart.
     """
-    names = list(dict.fromkeys(e["args"]["lane"] for events in samples for e in events))
+    names = list(
+        dict.fromkeys(
+            e["args"]["lane"] for events in samples for e in events if "lane" in e["args"]
+        )
+    )
     threads = {name: place for place, name in enumerate(names, 1)}
     device, host = 2 * rank, 2 * rank + 1
     made: list[Json] = [

@@ -7,8 +7,9 @@ All are parts of T, the length of the window, and none overlap. So they add up t
 |COMM|. `named_overlap_pct` is the same as tools would say that classify by kernels' names.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 from overlapbench.trace.idle import Cause, explain_idle
@@ -18,6 +19,7 @@ from overlapbench.trace.patterns import Evidence, Finding, find_patterns
 from overlapbench.trace.rules import by_name
 from overlapbench.trace.windows import choose
 
+Explain = Callable[[Trace, Intervals], Mapping[Cause, Intervals]]  # of idle time, by cause
 Part = tuple[Class, ...] | Cause  # these classes and no other, or idle for a cause
 MIXES: tuple[tuple[Class, ...], ...] = tuple(
     mix for count in range(1, len(BUSY) + 1) for mix in combinations(BUSY, count)
@@ -86,13 +88,24 @@ def break_down(
     """Break down the chosen window of every rank; ResultError where a rank has none."""
     busy = [trace.of(*BUSY) for trace in traces]
     aligned = all(trace.common_clock for trace in traces)
+    began_ns = _all_began(traces) if aligned else {}
     found = []
     for place, trace in enumerate(traces):
         others = (*busy[:place], *busy[place + 1 :]) if aligned else ()
         if not aligned and len(traces) > 1:
             trace = replace(trace, notes=(*trace.notes, _NO_CLOCK))
-        found.append(_of_rank(trace, union(*others), step, pattern))
+        explain = partial(explain_idle, others=union(*others), began_ns=began_ns)
+        found.append(_of_rank(trace, explain, step, pattern))
     return found
+
+
+def _all_began(traces: Iterable[Trace]) -> Mapping[str, int]:
+    """Return when the last rank began each step or sample, by its name."""
+    began_ns: dict[str, int] = {}
+    for window in (window for trace in traces for window in trace.windows):
+        if window.number is not None:
+            began_ns[window.name] = max(window.begin_ns, began_ns.get(window.name, 0))
+    return began_ns
 
 
 def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
@@ -100,11 +113,11 @@ def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
     return max(breakdowns, key=lambda one: (one.not_computing, -one.rank))
 
 
-def _of_rank(trace: Trace, others: Intervals, step: int | None, pattern: str | None) -> Breakdown:
+def _of_rank(trace: Trace, explain: Explain, step: int | None, pattern: str | None) -> Breakdown:
     label, window = choose(trace, step, pattern)
     sets = {kind: trace.of(kind) for kind in BUSY}
     mixes = {mix: _only(mix, sets, window) for mix in MIXES}
-    causes = explain_idle(trace, _only((), sets, window), others)
+    causes = explain(trace, _only((), sets, window))
     parts = {part: length(mixes[part] if part in mixes else causes[part]) for part in PARTS}  # type: ignore[index]
     named = [(span, by_name(span.category, span.name)) for span in trace.spans]
     named_sets = {

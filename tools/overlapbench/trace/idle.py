@@ -10,15 +10,19 @@ host        a function of the host ran on a stream; or the call that launched wh
 ranks       what ends the gap was enqueued, and another rank was still at work
 unknown     anything else, and everything of a trace that has no launch calls
 
+Before the first work of a sample of our own there is nothing that could have been handed over, so
+that gap is divided as the row's own counters are (fixtures/breakdown.h): until the last rank had
+begun the sample, by a gate, by the host, and what launching takes is unknown.
+
 A device that has work and does not run it can wait for nothing of its own for longer than a
 hand-over, since nothing of its own runs. So beyond that it waits for others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from overlapbench.trace.intervals import Interval, Intervals, difference, intersection, union
-from overlapbench.trace.model import BUSY, Class, Span, Trace
+from overlapbench.trace.model import BUSY, Class, Span, Trace, Window
 
 # What an idle device takes from a launch, or from the end of a dependency, to the first
 # instruction; a few microseconds on current GPUs, more with many streams.
@@ -33,10 +37,17 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
 
 
-def explain_idle(trace: Trace, idle: Intervals, others: Intervals) -> Mapping[Cause, Intervals]:
-    """Part a rank's idle time by cause; `others` is when other ranks were busy, by its clock."""
+def explain_idle(
+    trace: Trace, idle: Intervals, others: Intervals, began_ns: Mapping[str, int]
+) -> Mapping[Cause, Intervals]:
+    """Part a rank's idle time by cause.
+
+    `others` is when other ranks were busy, and `began_ns` when the last rank began a window, by its
+    name; both by this rank's clock.
+    """
     causes: dict[Cause, Intervals] = {}
     known: list[tuple[Cause, Intervals]] = [
+        *_before_samples(trace, others, began_ns),
         (Cause.GATE, trace.of(Class.GATE)),
         (Cause.DEPENDENCY, trace.of(Class.WAIT)),
         (Cause.HOST, trace.of(Class.HOST)),
@@ -45,7 +56,48 @@ def explain_idle(trace: Trace, idle: Intervals, others: Intervals) -> Mapping[Ca
     for cause, when in known:
         causes[cause] = union(causes.get(cause, ()), intersection(idle, when))
         idle = difference(idle, when)
-    return causes | {Cause.UNKNOWN: idle}
+    return causes | {Cause.UNKNOWN: union(causes.get(Cause.UNKNOWN, ()), idle)}
+
+
+def _before_samples(
+    trace: Trace, others: Intervals, began_ns: Mapping[str, int]
+) -> Iterator[tuple[Cause, Intervals]]:
+    """Divide the gaps between the begins of samples of our own and their first works.
+
+    Where the trace has no waits, work that is held back beyond a launch waits for other ranks.
+    """
+    infers = not trace.of(Class.WAIT)
+    gates = trace.of(Class.GATE)
+    for window in trace.windows if trace.row else ():
+        first = _first_work(trace, window)
+        if window.number is None or first is None:
+            continue
+        reached, end = window.begin_ns, first.begin_ns
+        held = max((until for since, until in gates if since < end), default=reached)
+        returned = reached if first.launched_ns is None else first.launched_ns
+        for cause, limit in (
+            (Cause.RANKS, began_ns.get(window.name, reached)),
+            (Cause.GATE, held),
+            (Cause.HOST, returned),
+        ):
+            until = min(end, max(reached, limit))
+            yield cause, union([(reached, until)])
+            reached = until
+        launched = min(end, reached + HAND_OVER_NS)
+        yield Cause.UNKNOWN, union([(reached, launched)])
+        if infers and first.launched_ns is not None:
+            yield Cause.RANKS, intersection(union([(launched, end)]), others)
+        yield Cause.UNKNOWN, union([(launched, end)])
+
+
+def _first_work(trace: Trace, window: Window) -> Span | None:
+    """Return the busy span of a window that begins first."""
+    within = (
+        span
+        for span in trace.spans
+        if span.kind in BUSY and window.begin_ns <= span.begin_ns < window.end_ns
+    )
+    return next(within, None)
 
 
 def _by_launches(trace: Trace, others: Intervals) -> list[tuple[Cause, Intervals]]:
