@@ -99,6 +99,26 @@ def test_a_tooltip_shows_the_known_fields(tmp_path: Path) -> None:
     assert (first["blocks"], first["bytes"], second["bytes"]) == ("24", "", "4,096")
 
 
+def test_a_tooltip_shows_where_work_ran_if_its_record_says_so(tmp_path: Path) -> None:
+    copy = done("send", "COMM", "comm", 0, 2, engine="copy", peer=0)
+    product = done("gemm", "COMP", "comp", 0, 2, engine="SM", sms=108)
+    old = done("old", "COMP", "comp", 2, 1)
+    keys = ("engine", "peer", "SMs", "sample")
+    longer = done("longer", "COMP", "comp", 0, 9)
+    spec = spec_of(tmp_path, recorded([longer], [copy, product, old]))
+    found = {r["step"]: [r[key] for key in keys] for r in data(spec, 0, "bar", "edge")}
+    assert found == {
+        "send": ["copy", 0, "", 1],
+        "gemm": ["SM", "", 108, 1],
+        "old": ["", "", "", 1],
+    }
+    tooltips = [layer["encoding"].get("tooltip", []) for layer in spec["vconcat"][0]["layer"]]
+    assert any({*keys} <= {told["field"] for told in shown} for shown in tooltips)
+    (tmp_path / "p").mkdir()
+    (other,) = data(spec_of(tmp_path / "p", kineto([kernel_of(GEMM, 0, 5)])), 0, "bar", "edge")
+    assert [other[key] for key in keys] == [""] * 4
+
+
 def test_rows_share_a_scale_of_time_and_zoom_together(tmp_path: Path) -> None:
     short = recorded([done("x", "MEM", "m", 0, 1)], row="B")
     spec = spec_of(tmp_path, recorded(STEP), short)

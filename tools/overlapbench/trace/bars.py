@@ -31,8 +31,8 @@ LOOKS: Mapping[Class, tuple[str, str, str]] = {
     Class.WAIT: ("waits", "#B4B4B4", theme.ON_CELL),
     Class.GATE: ("held by a gate", theme.GREY, theme.ON_CELL),
 }
-TOLD = ("step", "work", "class", "begin (ms)", "duration (ms)", "bytes", "blocks", "lane", "rank",
-        "longest path")  # fmt: skip
+TOLD = ("step", "work", "class", "begin (ms)", "duration (ms)", "bytes", "blocks", "engine", "peer",
+        "SMs", "lane", "rank", "sample", "longest path")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,12 @@ class Scale:
             "duration (ms)": f"{bar.busy_ns / 1e6:.6f}",
             "bytes": f"{span.bytes:,}" if span.bytes and alone else "",
             "blocks": f"{span.blocks:,}" if span.blocks and alone else "",
+            "engine": harmless(span.engine) if alone else "",
+            "peer": span.peer if span.peer is not None and alone else "",
+            "SMs": span.sms if span.sms is not None and alone else "",
             "lane": harmless(bar.lane.name),
             "rank": bar.lane.rank,
+            "sample": span.sample if span.sample is not None else "",
             "longest path": "yes" if bar.on_path else "",
         }
 

@@ -22,6 +22,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 from overlapbench.source import Document, Fields, ResultError, decode_json, harmless, short
 from overlapbench.trace.arrows import Arrows, Track, track_of
@@ -45,6 +46,13 @@ _RELEVANT = {*_SPANS, *_CALLS, _HOST_RANGE, _DEVICE_RANGE}
 _LATEST_NS = 1 << 62  # as nanoseconds since 1970, the year 2116
 _HIGHEST_RANK = 99_999
 Sample = tuple[str, str, int]  # row, run and number
+
+
+class _Facts(TypedDict):
+    engine: str
+    peer: int | None
+    sms: int | None
+    sample: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +165,7 @@ class _Reader:
             communication=_count(args.get("communication")),
             bytes=_count(args.get("bytes")),
             blocks=_count(args.get("blocks", _product(args.get("grid")))),
+            **_facts(args),
         )
         device = self._device(fields.values, args)
         device.spans.append(_Found(span, _count(args.get("correlation")), track_of(fields.values)))
@@ -274,6 +283,17 @@ def _sample(args: Mapping[str, object]) -> Sample | None:
     if not isinstance(number, int):
         return None
     return (str(args.get("row", "")), str(args.get("run", "")), number)
+
+
+def _facts(args: Mapping[str, object]) -> _Facts:
+    """Return what only records of our own say of their work."""
+    engine = args.get("engine")
+    return {
+        "engine": engine if isinstance(engine, str) else "",
+        "peer": _count(args.get("peer")),
+        "sms": _count(args.get("sms")),
+        "sample": _count(args.get("sample")),
+    }
 
 
 def _count(value: object) -> int | None:
