@@ -73,6 +73,39 @@ def test_counters_on_the_host_backend_break_a_rule() -> None:
     assert len(broken_rules(trace)) == len(COUNTERS)
 
 
+@pytest.mark.parametrize(
+    ("begin", "duration", "nests"),
+    [
+        (10.0, 5.0, True),  # the kernel's own times are 10 to 15
+        (11.0, 2.0, True),
+        (9.0, 8.0, True),
+        (15.0, 3.0, True),
+        (4.0, 6.0, True),
+        (14.999, 3.0, True),  # as rounding makes of the next one
+        (14.998, 3.0, False),
+        (9.0, 1.002, False),
+        (12.0, 4.0, False),
+    ],
+)
+def test_spans_of_a_track_nest(begin: float, duration: float, nests: bool) -> None:
+    trace = cuda_trace()
+    kernel = trace["traceEvents"][5]
+    other = kernel | {"name": "other", "ts": begin, "dur": duration}
+    # Spans that have ended, on the same track or another one, are around nothing.
+    ended = [kernel | {"ts": 1.0, "dur": 2.0}, kernel | {"tid": 2, "ts": 9.5, "dur": 3.0}]
+    trace["traceEvents"] += [other, *ended]
+    broken = [line.partition(": ")[0] for line in broken_rules(trace)]
+    assert broken == ([] if nests else ["spans that do not nest"])
+
+
+def test_spans_nest_in_the_innermost_one_around_them() -> None:
+    trace = cuda_trace()
+    kernel = trace["traceEvents"][5]
+    trace["traceEvents"] += [kernel | {"dur": 3.0}, kernel | {"ts": 12.0, "dur": 2.0}]
+    (line,) = broken_rules(trace)
+    assert line.startswith("spans that do not nest: ")
+
+
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name[:40])
 def test_recorded_traces_break_no_rule(path: Path) -> None:
     assert broken_rules(json.loads(gzip.decompress(path.read_bytes()))) == []

@@ -5,7 +5,7 @@ arrows (`s` and `f`) and, in traces of the cuda backend, counters (`C`).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
@@ -13,6 +13,7 @@ WORK = {"kernel", "gpu_memcpy", "gpu_memset"}
 CATEGORIES = WORK | {"cuda_runtime", "user_annotation", "gpu_user_annotation"}
 COUNTERS = {"sm_clock_MHz", "power_W", "nvlink_sent_GBps", "nvlink_received_GBps"}
 _PHASES = "XMsfC"
+ROUNDED_NS = 1  # a file's begins and durations are each rounded to a nanosecond
 
 
 def broken_rules(trace: Mapping[str, Any]) -> list[str]:
@@ -25,7 +26,28 @@ def broken_rules(trace: Mapping[str, Any]) -> list[str]:
         broken.append("an arrow lacks an end")
     if not set(starts.values()) <= {1}:
         broken.append("two arrows have one id")
-    return broken
+    return [*broken, *_not_nested(events)]
+
+
+def _not_nested(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Tell of spans of one track that overlap, and neither is within the other.
+
+    Viewers draw a track as a stack: they cut such spans, or leave them out.
+    """
+    tracks: dict[tuple[int, int], list[tuple[int, int, Mapping[str, Any]]]] = {}
+    for event in events:
+        if event["ph"] == "X":
+            begin, duration = round(1000 * event["ts"]), round(1000 * event["dur"])
+            track = tracks.setdefault((event["pid"], event["tid"]), [])
+            track.append((begin, begin + duration, event))
+    for spans in tracks.values():
+        around: list[int] = []  # the ends of the spans that the next one may be within
+        for begin, end, event in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while around and around[-1] <= begin + ROUNDED_NS:
+                around.pop()
+            if around and end > around[-1] + ROUNDED_NS:
+                yield f"spans that do not nest: {event}"
+            around.append(end)
 
 
 def _broken_by(
