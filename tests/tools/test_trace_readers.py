@@ -392,6 +392,19 @@ def test_a_rule_of_the_user_comes_first(rule: str, changed: bool) -> None:
     assert kind is (Class.COMM if changed else Class.COMP)
 
 
+def test_waits_and_gates_of_our_own_traces_are_other_spans(tmp_path: Path) -> None:
+    file = traces.write(tmp_path / "a.json", recorded([done("x", "COMP", "a", 0, 1)]))
+    kinds = {span.kind for span in read(file, "other:gate=HOST", "other:x=COMM")[0].spans}
+    assert kinds == {Class.COMP, Class.WAIT, Class.HOST}
+
+
+def test_the_manual_names_every_class_and_what_a_rule_may_be_limited_to() -> None:
+    manual = (Path(__file__).resolve().parents[2] / "docs/timelines.md").read_text()
+    section = manual.partition("### Classes")[2].partition("### ")[0]
+    for name in [*Class, *(f"{category}:" for category in Category)]:
+        assert f"`{name}`" in section
+
+
 def test_a_namespace_is_no_category() -> None:
     rules = Rules([parse_rule("other::gemm=COMM")])
     assert rules.classify(Category.KERNEL, "void other::gemm()") is Class.COMM

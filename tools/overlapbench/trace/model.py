@@ -19,7 +19,7 @@ class Class(StrEnum):
     MEM = "MEM"  # moves data between this device and the host, or within the device
     GATE = "GATE"  # holds work back until all of a sample is enqueued
     WAIT = "WAIT"  # waits, on the device, for an event or a flag
-    HOST = "HOST"  # a function of the host, as work on a stream
+    HOST = "HOST"  # a function of the host, as work on a stream; only rules and `class` name one
 
 
 BUSY = (Class.COMP, Class.COMM, Class.MEM)  # the classes that a window's shares are of
