@@ -20,6 +20,23 @@ namespace {
 constexpr int kInsufficientPrivileges = 35;
 constexpr int kMultipleSubscribersNotSupported = 39;
 
+bool& FindsNoLibrary() {
+  static bool finds_none = false;
+  return finds_none;
+}
+
+}  // namespace
+
+// Takes the place of dlopen where this program calls it (the linker's --wrap), but not in libraries
+// such as MPI's.
+void* RealOpen(const char* name, int flags) asm("__real_dlopen");
+void* InsteadOfOpen(const char* name, int flags) asm("__wrap_dlopen");
+void* InsteadOfOpen(const char* name, int flags) {
+  return FindsNoLibrary() ? nullptr : RealOpen(name, flags);
+}
+
+namespace {
+
 class CuptiTest : public testing::Test {
  protected:
   void SetUp() override { TheFakeCupti() = {}; }
@@ -39,7 +56,16 @@ class CuptiTest : public testing::Test {
   std::shared_ptr<ActivityLog> log_ = std::make_shared<ActivityLog>();
 };
 
-// First: once it has been opened and set up, it stays so.
+// These two come first: once it has been opened and set up, it stays so.
+TEST_F(CuptiTest, OneThatIsNotThereIsNamed) {
+  FindsNoLibrary() = true;
+  const std::string refusal = Refusal();
+  FindsNoLibrary() = false;
+  EXPECT_EQ(refusal,
+            "there is no CUPTI: " FAKE_CUPTI_NAME
+            " was not found; install the toolkit's CUPTI, or name its folder in LD_LIBRARY_PATH");
+}
+
 TEST_F(CuptiTest, OneThatCannotBeSetUpIsTriedAgain) {
   TheFakeCupti().refused = {{"cuptiActivityRegisterCallbacks", kInsufficientPrivileges}};
   EXPECT_EQ(Refusal(),
@@ -55,6 +81,17 @@ TEST_F(CuptiTest, OneThatAProfilerHasIsInUse) {
   TheFakeCupti().refused.clear();
   EXPECT_EQ(Refusal(), "") << "the refused watches must have ended";
   EXPECT_EQ(TheFakeCupti().subscribers, 0);
+}
+
+// With CUPTI's text for the code, and without one.
+TEST_F(CuptiTest, OneThatCannotBeHadIsNotInUse) {
+  TheFakeCupti().refused = {{"cuptiSubscribe", kInsufficientPrivileges}};
+  EXPECT_EQ(Refusal(), "cuptiSubscribe failed: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES");
+  constexpr int kNotInitialized = 15;
+  TheFakeCupti().refused = {{"cuptiSubscribe", kNotInitialized}};
+  EXPECT_EQ(Refusal(), "cuptiSubscribe failed: 15");
+  TheFakeCupti().refused.clear();
+  EXPECT_EQ(Refusal(), "");
 }
 
 TEST_F(CuptiTest, ARefusedWatchLeavesItsPlace) {

@@ -305,8 +305,10 @@ class CuptiWatch : public ActivityWatch {
  public:
   explicit CuptiWatch(std::shared_ptr<ActivityLog> host) : host_(std::move(host)) {
     // Takes the one place that there is, which tells whether it is free.
-    if (cupti_.subscribe(&subscriber_, &Ignore, nullptr) != CUPTI_SUCCESS)
+    const CUptiResult place = cupti_.subscribe(&subscriber_, &Ignore, nullptr);
+    if (place == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
       throw Error("CUPTI is in use: does a profiler watch this process?");
+    cupti_.Check(place, "cuptiSubscribe");
     try {
       Collector::Only().Take();
       Collector::Only().TakeDropped();
