@@ -84,7 +84,7 @@ std::string FormatValue(const Counter& counter, double value);
 // "0.5600": the zeros tell how exactly the value is known, so they stay.
 std::string FourDigits(double value);
 
-// `text` as JSON has it between quotation marks.
+// `text` as JSON has it between quotation marks. What is no UTF-8 becomes U+FFFD.
 std::string EscapedJson(std::string_view text);
 
 }  // namespace overlapbench

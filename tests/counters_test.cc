@@ -263,5 +263,48 @@ TEST(EscapedJson, IsReadBackUnchanged) {
   EXPECT_EQ(EscapedJson("two\nlines\t"), "two lines ");
 }
 
+TEST(EscapedJson, LeavesAllOfUtf8) {
+  // The first and the last character of each length, and those beside the surrogates.
+  for (const std::string text :
+       {"\x7f", "\u0080", "é", "\u07ff", "\u0800", "€", "\ud7ff", "\ue000", "\uffff", "\U00010000",
+        "\U0001f600", "\U0010ffff", "\ufffd", "ein é, zwei €"}) {
+    EXPECT_EQ(EscapedJson(text), text);
+  }
+  EXPECT_EQ(EscapedJson(std::string(1, '\0')), " ");
+}
+
+TEST(EscapedJson, ReplacesWhatIsNoUtf8) {
+  struct Case {
+    std::string text;
+    std::string escaped;
+  };
+  // As Python decodes them with errors="replace".
+  const std::vector<Case> cases = {
+      {"\xff", "\ufffd"},
+      {"a\xff\xfez", "a\ufffd\ufffdz"},
+      {"caf\xc3", "caf\ufffd"},                          // a cut é
+      {"\xc3\"", "\ufffd\\\""},                          // what follows is still escaped
+      {"\xe2\x82", "\ufffd"},                            // two of three bytes
+      {"\xe2\x82\xe2\x82\xac", "\ufffd€"},               // and a whole one behind
+      {"\xf0\x9f\x98z", "\ufffdz"},                      // three of four
+      {"\xa9", "\ufffd"},                                // one that follows nothing
+      {"\xc0\xaf", "\ufffd\ufffd"},                      // overlong: a slash in two bytes
+      {"\xc1\xbf", "\ufffd\ufffd"},                      // overlong
+      {"\xe0\x9f\xbf", "\ufffd\ufffd\ufffd"},            // overlong
+      {"\xf0\x8f\xbf\xbf", "\ufffd\ufffd\ufffd\ufffd"},  // overlong
+      {"\xed\xa0\x80", "\ufffd\ufffd\ufffd"},            // a surrogate
+      {"\xf4\x90\x80\x80", "\ufffd\ufffd\ufffd\ufffd"},  // beyond U+10FFFF
+      {"\xf5\x80\x80\x80", "\ufffd\ufffd\ufffd\ufffd"},
+  };
+  for (const Case& one : cases) EXPECT_EQ(EscapedJson(one.text), one.escaped);
+}
+
+// As a kernel's name is, at a byte (device/cuda/cupti_watch.cc).
+TEST(EscapedJson, MakesACutNameReadable) {
+  const std::string name = std::string(299, 'x') + "é";
+  const Json document = JsonReader::Read("[\"" + EscapedJson(name.substr(0, 300)) + "\"]");
+  EXPECT_EQ(document.items.at(0).text, std::string(299, 'x') + "\ufffd");
+}
+
 }  // namespace
 }  // namespace overlapbench
