@@ -35,18 +35,19 @@ std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
   return file;
 }
 
-// Every rank writes its own traces, on its own machine.
-void OpenTraces(Suite& suite) {
+// Every rank writes its own traces, on its own machine. None if they are not asked for.
+std::shared_ptr<TraceFiles> OpenTraces(Suite& suite) {
   const std::string& folder = suite.options.trace_out;
-  if (folder.empty()) return;
-  std::shared_ptr<const TraceFiles> files;
+  if (folder.empty()) return nullptr;
+  std::shared_ptr<TraceFiles> files;
   try {
     suite.machine.ranks.Together("opening the folder of traces",
-                                 [&] { files = std::make_shared<const TraceFiles>(folder); });
+                                 [&] { files = std::make_shared<TraceFiles>(folder); });
   } catch (const AgreedError& error) {
     throw UsageError(error.what());
   }
   suite.write_trace = [files](const RowTrace& trace) { files->Write(trace); };
+  return files;
 }
 
 // The CSV files beside the result. They are opened with their headers and filled through the suite.
@@ -158,7 +159,7 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   InitializeGoogleBenchmark(options, flags);
   auto file = OpenOnRoot(ranks, options.out);
   LineFiles line_files(suite);
-  OpenTraces(suite);
+  const std::shared_ptr<TraceFiles> traces = OpenTraces(suite);
   RunReporter reporter(ranks.progress(), table, ReporterOptions(options, chosen.size()),
                        std::move(file));
   Console* const console = reporter.console();
@@ -169,6 +170,7 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     const std::string reason = own_reason + (told.empty() ? "" : "; a rank said: " + told);
     reporter.Abandon(reason);
     line_files.Abandon(reason);
+    if (traces != nullptr) traces->Abandon();
   });
   const std::string load = LoadBefore(suite.machine);
   const SelfTest self_test = TestItself(watchdog, suite, known);

@@ -407,10 +407,18 @@ TraceFiles::TraceFiles(std::string folder) : folder_(std::move(folder)) {
   unlink(trial.c_str());
 }
 
-void TraceFiles::Write(const RowTrace& trace) const {
+void TraceFiles::Write(const RowTrace& trace) {
+  const std::string text = TraceJson(trace);
+  const std::lock_guard lock(mutex_);
+  if (abandoned_) return;
   ResultFile file(folder_ + "/" + TraceFileName(trace.row, trace.rank));
-  file.Append(TraceJson(trace), "");
+  file.Append(text, "");
   file.Finish();
+}
+
+void TraceFiles::Abandon() {
+  const std::lock_guard lock(mutex_);
+  abandoned_ = true;
 }
 
 }  // namespace overlapbench

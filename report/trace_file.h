@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <string>
 
 #include "fixtures/row_trace.h"
@@ -24,11 +25,17 @@ class TraceFiles {
  public:
   // Makes the folder. Throws UsageError if no file can be written there.
   explicit TraceFiles(std::string folder);
-  // Replaces the file of the same row and rank, as a whole. Throws Error if that fails.
-  void Write(const RowTrace& trace) const;
+  // Replaces the file of the same row and rank, as a whole. Throws Error if that fails. Does
+  // nothing after Abandon.
+  void Write(const RowTrace& trace);
+  // The run ends early. Waits until a file that is being written is whole. May be called from any
+  // thread.
+  void Abandon();
 
  private:
   std::string folder_;
+  std::mutex mutex_;  // held while a file is partial
+  bool abandoned_ = false;
 };
 
 inline constexpr std::size_t kMostTraceBytes = 20'000'000;

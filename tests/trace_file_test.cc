@@ -4,9 +4,14 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <map>
 #include <regex>
 #include <set>
@@ -17,6 +22,23 @@
 #include "json.h"
 
 namespace overlapbench {
+namespace {
+
+// What a test does before an fsync: the file then has its text, but not its name.
+std::function<void()>& BeforeFlush() {
+  static std::function<void()> task;
+  return task;
+}
+
+}  // namespace
+
+// Takes the place of the C library's fsync in this program.
+int InsteadOfFsync(int descriptor) asm("fsync");
+int InsteadOfFsync(int descriptor) {
+  if (BeforeFlush()) BeforeFlush()();
+  return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
+
 namespace {
 
 // A product, and on two further lanes what waits for it.
@@ -303,7 +325,10 @@ TEST(TraceFileName, IsReadableAndSafe) {
 class TraceFilesTest : public testing::Test {
  protected:
   void SetUp() override { std::filesystem::remove_all(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override {
+    BeforeFlush() = {};
+    std::filesystem::remove_all(folder_);
+  }
   [[nodiscard]] std::vector<std::string> Listed() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder_))
@@ -315,7 +340,7 @@ class TraceFilesTest : public testing::Test {
 };
 
 TEST_F(TraceFilesTest, CreatesItsFolderAndReplacesWholeFiles) {
-  const TraceFiles files(folder_ / "deep");
+  TraceFiles files(folder_ / "deep");
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "deep"));
   RowTrace trace = TwoLanes();
   files.Write(trace);
@@ -328,6 +353,27 @@ TEST_F(TraceFilesTest, CreatesItsFolderAndReplacesWholeFiles) {
   text << file.rdbuf();
   EXPECT_EQ(text.str(), TraceJson(trace));
   folder_ = folder_.parent_path();
+}
+
+// As where one rank dies while another one writes.
+TEST_F(TraceFilesTest, ARunThatEndsWaitsForAWholeFileAndBeginsNone) {
+  TraceFiles files(folder_);
+  std::future<std::vector<std::string>> left;
+  BeforeFlush() = [&] {
+    left = std::async(std::launch::async, [&] {
+      files.Abandon();
+      return Listed();
+    });
+    left.wait_for(std::chrono::milliseconds(50));
+  };
+  RowTrace trace = TwoLanes();
+  files.Write(trace);
+  const std::vector<std::string> whole = {"Family,A+B,bytes=1024.rank0.json"};
+  EXPECT_EQ(left.get(), whole);
+  BeforeFlush() = {};
+  trace.row = "Family/Next";
+  files.Write(trace);
+  EXPECT_EQ(Listed(), whole);
 }
 
 TEST_F(TraceFilesTest, RefusesAFolderThatCannotBeCreated) {
