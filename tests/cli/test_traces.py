@@ -326,19 +326,88 @@ def test_a_file_that_cannot_be_written_ends_traces_but_no_row(
     assert not list(folder.glob("*.partial"))
 
 
-def test_a_rank_that_dies_leaves_whole_files(launcher: "Launcher", tmp_path: Path) -> None:
-    folder = tmp_path / "traces"
+# The samples of a row here, each of which begins `enqueue` once. The run takes empty ones as well.
+EMPTY = 11
+# A warm-up ends after 0.4 s, and rows of such long samples take five.
+WARM_UP = 1
+MEASURED = 5
+TRACED = 1 + SAMPLES  # the first is thrown away
+OF_A_ROW = EMPTY + WARM_UP + MEASURED + TRACED
+
+
+def visit(row: int, sample: int) -> int:
+    """Return how many samples there are up to this one of a row; both count from one."""
+    return EMPTY + OF_A_ROW * (row - 1) + sample
+
+
+def traced_rows(launcher: "Launcher", folder: Path, *faults: str) -> tuple[str, list[list[int]]]:
+    """Trace two rows on two ranks, and return stderr and the ranks whose files each row has.
+
+    Every file is whole, and there are no others.
+    """
     done = launcher.run(
-        "--benchmark_filter=^Comm/(AllReduce|AllGather)/",
-        *("--budget_ms=1", "--no-self-test", f"--trace_out={folder}"),
+        "--benchmark_filter=^Comm/AllReduce/",
+        *("--budget_ms=1", f"--trace_out={folder}"),
         *("--axis", "bytes=64K,128K", "--axis", "cache=warm"),
-        # In the third of four rows: each has 28 to 38 samples, and each of these two waits.
-        "--inject_fault=kill@wait,rank=1,visit=180",
+        # Slow warm-ups, after which the number of samples is known.
+        *(
+            f"--inject_fault=delay@enqueue,rank=1,visit={visit(row, EMPTY + WARM_UP)},ms=500"
+            for row in (1, 2)
+        ),
+        *(f"--inject_fault={fault}" for fault in faults),
     )
-    assert done.returncode != 0
-    names = [path.name for path in folder.iterdir() if path.suffix == ".json"]
-    rows = {name.rpartition(".rank")[0] for name in names}
-    assert 1 <= len(rows) < 4
-    for row in rows:
-        traces = [json.loads((folder / f"{row}.rank{rank}.json").read_text()) for rank in range(2)]
-        assert all(trace["overlapbench"]["fault"] == "" for trace in traces)
+    ranks: dict[str, list[int]] = {"bytes:65536": [], "bytes:131072": []}
+    for path in sorted(folder.iterdir()):
+        assert path.suffix == ".json"
+        trace = json.loads(path.read_text())
+        assert broken_rules(trace) == []
+        assert trace["overlapbench"]["samples"] == SAMPLES
+        assert trace["overlapbench"]["fault"] == ""
+        rank = trace["distributedInfo"]["rank"]
+        assert path.name.endswith(f".rank{rank}.json")
+        ranks[trace["overlapbench"]["row"].split("/")[2]].append(rank)
+    return done.stderr, list(ranks.values())
+
+
+@pytest.mark.parametrize(
+    ("phase", "number"), [("enqueue", 1), ("meet", 2), ("wait", 3), ("times", TRACED)]
+)
+def test_a_rank_that_dies_in_a_traced_sample_leaves_whole_files(
+    launcher: "Launcher", tmp_path: Path, phase: str, number: int
+) -> None:
+    sample = EMPTY + WARM_UP + MEASURED + number
+    waits = 2 if phase == "wait" else 1  # of a sample: for its lane, and for the stream that joins
+    fault = f"kill@{phase},rank=1,visit={waits * visit(2, sample)}"
+    stderr, ranks = traced_rows(launcher, tmp_path, fault)
+    assert f"/bytes:131072/cache:warm, sample {sample}, run 'AllReduce'" in stderr
+    assert ranks == [[0, 1], []]
+
+
+def test_a_rank_that_dies_after_its_file_leaves_whole_files(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    stderr, ranks = traced_rows(launcher, tmp_path, "kill@report,rank=1,visit=2")
+    # The last sample, so the four before are the traced ones.
+    assert f"/bytes:131072/cache:warm, sample {OF_A_ROW}, run 'AllReduce'" in stderr
+    assert ranks == [[0, 1], [0, 1]]
+
+
+# Rank 0 also writes the result of the first row.
+@pytest.mark.parametrize(("rank", "number"), [(0, 3), (1, 2)])
+def test_a_rank_that_dies_before_it_writes_leaves_whole_files(
+    launcher: "Launcher", tmp_path: Path, rank: int, number: int
+) -> None:
+    fault = f"kill@write,rank={rank},visit={number}"
+    stderr, (first, second) = traced_rows(launcher, tmp_path, fault)
+    assert (rank == 0) or "writing results" in stderr
+    assert first == [0, 1]
+    # The other rank may have written its own.
+    assert second in ([], [1 - rank])
+
+
+def test_a_disk_that_fills_while_a_trace_is_written_leaves_whole_files(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    stderr, ranks = traced_rows(launcher, tmp_path, "disk@write,rank=1,visit=2,bytes=4096")
+    assert re.search("without traces: rank 1: cannot write .*: File too large\n", stderr)
+    assert ranks == [[0, 1], [0]]
