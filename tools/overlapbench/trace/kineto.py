@@ -22,7 +22,6 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
 
 from overlapbench.source import Document, Fields, ResultError, decode_json, harmless, short
 from overlapbench.trace.arrows import Arrows, Track, track_of
@@ -46,13 +45,6 @@ _RELEVANT = {*_SPANS, *_CALLS, _HOST_RANGE, _DEVICE_RANGE}
 _LATEST_NS = 1 << 62  # as nanoseconds since 1970, the year 2116
 _HIGHEST_RANK = 99_999
 Sample = tuple[str, str, int]  # row, run and number
-
-
-class _Facts(TypedDict):
-    engine: str
-    peer: int | None
-    sms: int | None
-    sample: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +121,7 @@ class _Reader:
         return [self._trace(key[0], rank, found[key]) for key in sorted(found, key=_order)]
 
     def _read_event(self, index: int, event: Mapping[str, object]) -> None:
-        category, args = event.get("cat"), event.get("args")
-        category = category.lower() if isinstance(category, str) else ""
+        category, args = _text(event.get("cat")).lower(), event.get("args")
         args = args if isinstance(args, dict) else {}
         if category not in _RELEVANT and "class" not in args:
             return
@@ -165,7 +156,10 @@ class _Reader:
             communication=_count(args.get("communication")),
             bytes=_count(args.get("bytes")),
             blocks=_count(args.get("blocks", _product(args.get("grid")))),
-            **_facts(args),
+            engine=_text(args.get("engine")),
+            peer=_count(args.get("peer")),
+            sms=_count(args.get("sms")),
+            sample=_count(args.get("sample")),
         )
         device = self._device(fields.values, args)
         device.spans.append(_Found(span, _count(args.get("correlation")), track_of(fields.values)))
@@ -250,8 +244,7 @@ class _Reader:
 
     def _said(self, key: str) -> str:
         """Return what one of our own files says of itself."""
-        value = self.about.get(key)
-        return harmless(value) if isinstance(value, str) else ""
+        return harmless(_text(self.about.get(key)))
 
     def _completed(self, found: _Found) -> Span:
         """Return the span with what other events say of it."""
@@ -285,15 +278,8 @@ def _sample(args: Mapping[str, object]) -> Sample | None:
     return (str(args.get("row", "")), str(args.get("run", "")), number)
 
 
-def _facts(args: Mapping[str, object]) -> _Facts:
-    """Return what only records of our own say of their work."""
-    engine = args.get("engine")
-    return {
-        "engine": engine if isinstance(engine, str) else "",
-        "peer": _count(args.get("peer")),
-        "sms": _count(args.get("sms")),
-        "sample": _count(args.get("sample")),
-    }
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _count(value: object) -> int | None:
