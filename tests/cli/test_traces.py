@@ -326,7 +326,7 @@ def test_a_file_that_cannot_be_written_ends_traces_but_no_row(
     assert not list(folder.glob("*.partial"))
 
 
-# The samples of a row here, each of which begins `enqueue` once. The run takes empty ones as well.
+# The samples of a row here. Each begins `enqueue` once. The run takes empty ones as well.
 EMPTY = 11
 # A warm-up ends after 0.4 s, and rows of such long samples take five.
 WARM_UP = 1
