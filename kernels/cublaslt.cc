@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "device/cuda/graph_capture.h"
+
 namespace overlapbench {
 namespace {
 
@@ -117,6 +119,24 @@ void CublasProduct::ChooseAlgorithm(const ProductShape& shape, const Precision& 
               std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
               std::to_string(shape.k) + ", epilogue " + std::to_string(epilogue_) + " (" +
               cublasLtGetStatusName(status) + ")");
+}
+
+std::string IneffectiveSmTarget(const CublasLt& library, Device& device, const Precision& precision,
+                                const std::vector<ProductShape>& shapes, int sm_target) {
+  if (sm_target == 0 || shapes.empty()) return "";
+  const auto stream = device.CreateStream();
+  // A captured launch runs nothing, so that any memory will do.
+  void* const memory = library.workspace().data();
+  const auto grids = [&](const ProductShape& shape, int target) {
+    const CublasProduct product(library, precision, shape, {CUBLASLT_EPILOGUE_DEFAULT, target});
+    return CapturedGrids(*stream, [&] { product.Enqueue(*stream, memory, memory, memory, {}); });
+  };
+  const auto changed = [&](const ProductShape& shape) {
+    return grids(shape, sm_target) != grids(shape, 0);
+  };
+  return std::ranges::any_of(shapes, changed)
+             ? ""
+             : "sm_target:" + std::to_string(sm_target) + " changed no grid";
 }
 
 }  // namespace overlapbench

@@ -10,8 +10,10 @@
 #include <cublasLt.h>
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "device/device.h"
 #include "kernels/linear.h"
@@ -103,5 +105,10 @@ class CublasProduct {
   Layout d_;
   cublasLtMatmulHeuristicResult_t algorithm_{};
 };
+
+// Why `sm_target` has no effect on products of these shapes: no grid differs from that of a product
+// which may use all SMs. "" if one does, or if sm_target is 0.
+std::string IneffectiveSmTarget(const CublasLt& library, Device& device, const Precision& precision,
+                                const std::vector<ProductShape>& shapes, int sm_target);
 
 }  // namespace overlapbench

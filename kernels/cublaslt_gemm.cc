@@ -48,7 +48,7 @@ class CublasGemmWorkload : public Workload {
         b_(Allocate(precision_.input)),
         c_(Allocate(precision_.output)),
         library_(machine.device),
-        product_(MakeProduct(sm_target_)) {}
+        product_(library_, precision_, shape(), {CUBLASLT_EPILOGUE_DEFAULT, sm_target_}) {}
 
   [[nodiscard]] Cost cost() const override {
     const auto n = static_cast<double>(n_);
@@ -67,7 +67,8 @@ class CublasGemmWorkload : public Workload {
   }
 
   void Enqueue(Stream& stream) override {
-    for (long i = 0; i < repeat_; ++i) Enqueue(product_, stream);
+    for (long i = 0; i < repeat_; ++i)
+      product_.Enqueue(stream, a_.data(), b_.data(), c_.data(), {});
   }
 
   Verdict Verify(Stream& stream) override {
@@ -75,28 +76,14 @@ class CublasGemmWorkload : public Workload {
   }
 
   [[nodiscard]] std::string IneffectiveKnob() override {
-    if (sm_target_ == 0) return "";
-    const auto stream = machine_.device.CreateStream();
-    const CublasProduct unlimited = MakeProduct(0);
-    const auto limited_grids = CapturedGrids(*stream, [&] { Enqueue(product_, *stream); });
-    const auto free_grids = CapturedGrids(*stream, [&] { Enqueue(unlimited, *stream); });
-    if (limited_grids != free_grids) return "";
-    return "sm_target:" + std::to_string(sm_target_) + " changed no grid";
+    return IneffectiveSmTarget(library_, machine_.device, precision_, {shape()}, sm_target_);
   }
 
  private:
   Buffer Allocate(Element element) {
     return machine_.device.Allocate(n_ * n_ * SizeOf(element), MemoryKind::kDevice);
   }
-  [[nodiscard]] CublasProduct MakeProduct(int sm_target) const {
-    return {library_,
-            precision_,
-            {n_, n_, n_, false, b_transposed()},
-            {CUBLASLT_EPILOGUE_DEFAULT, sm_target}};
-  }
-  void Enqueue(const CublasProduct& product, Stream& stream) {
-    product.Enqueue(stream, a_.data(), b_.data(), c_.data(), {});
-  }
+  [[nodiscard]] ProductShape shape() const { return {n_, n_, n_, false, b_transposed()}; }
   [[nodiscard]] bool b_transposed() const { return precision_.input == Element::kFloat8; }
   [[nodiscard]] GemmProblem problem() const {
     GemmProblem problem;
