@@ -155,7 +155,7 @@ Scenario Buckets(const Catalog& catalog, const std::string& transport,
     if (settings.Integer("width") % 16 != 0) return "width must be a multiple of 16";
     const Settings call =
         settings.With("bytes", std::to_string(LayerBytes(catalog, settings))).With("place", "in");
-    return NoTransport(catalog.machine, Operation::kAllReduce, call);
+    return NoTransport(catalog.machine, {Operation::kAllReduce}, call);
   };
   scenario.runs = [catalog, transports](const Settings& settings) {
     return BucketRuns(

@@ -142,7 +142,7 @@ std::string Excluded(const Catalog& catalog, const Settings& settings) {
   // Each is a hundred operations, and behind a closed gate the driver queues a limited number.
   if (transport == "copy" && settings.Integer("tensors") > kMostQueued)
     return "transport:copy is measured with at most 10 tensors";
-  return NoTransport(catalog.machine, Operation::kAllReduce, settings.With("place", "out"));
+  return NoTransport(catalog.machine, {Operation::kAllReduce}, settings.With("place", "out"));
 }
 
 Scenario Batches(const Catalog& catalog, const std::string& transport,

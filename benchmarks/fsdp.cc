@@ -153,10 +153,7 @@ std::string Excluded(const Catalog& catalog, const Settings& settings) {
     return "prefetch must be less than layers";
   const Settings call =
       settings.With("bytes", std::to_string(LayerBytes(catalog, settings))).With("place", "out");
-  for (const Operation operation : {Operation::kAllGather, Operation::kReduceScatter}) {
-    if (std::string why = NoTransport(catalog.machine, operation, call); !why.empty()) return why;
-  }
-  return "";
+  return NoTransport(catalog.machine, {Operation::kAllGather, Operation::kReduceScatter}, call);
 }
 
 Remark ReportSharded(const Catalog& catalog, const Measurement& measurement,

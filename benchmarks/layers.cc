@@ -165,7 +165,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   if (settings.Has("independent") && tokens * settings.Integer("independent") % 100 != 0)
     return "independent must be a share of whole tokens";
   const long bytes = tokens * width * static_cast<long>(SizeOf(LayerElement(machine.device)));
-  return NoTransport(machine, Operation::kAllReduce,
+  return NoTransport(machine, {Operation::kAllReduce},
                      settings.With("bytes", std::to_string(bytes)).With("place", "out"));
 }
 

@@ -154,7 +154,8 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
     const long bytes = routing.rows() / parts * settings.Integer("hidden") *
                        static_cast<long>(SizeOf(LayerElement(machine.device)));
     const Settings call = settings.With("bytes", std::to_string(bytes)).With("place", "out");
-    if (std::string why = NoTransport(machine, Operation::kAllToAll, call, kOwnStays); !why.empty())
+    if (std::string why = NoTransport(machine, {Operation::kAllToAll}, call, kOwnStays);
+        !why.empty())
       return why;
   }
   return "";

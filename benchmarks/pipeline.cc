@@ -232,7 +232,7 @@ std::string Excluded(const Machine& machine, const Layers& layers, const Setting
   std::string reason = layers.excluded(settings, shape.chunks);
   if (reason.empty() && layers.spec->excluded)
     reason = layers.spec->excluded(layers.of_stage(settings, shape.chunks).front().settings);
-  return reason.empty() ? NoTransport(machine, Operation::kSend, settings) : reason;
+  return reason.empty() ? NoTransport(machine, {Operation::kSend}, settings) : reason;
 }
 
 // `tokens`: of a micro-batch. Each passes through all ranks.

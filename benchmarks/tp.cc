@@ -240,11 +240,8 @@ std::string Excluded(const Machine& machine, const Form& form, const Settings& s
   if (std::string why = ExcludedModel(settings, machine.ranks.size()); !why.empty()) return why;
   const long bytes =
       tokens * ModelOf(settings).hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
-  for (const Operation operation : operations) {
-    const Settings call = settings.With("bytes", std::to_string(bytes)).With("place", "in");
-    if (std::string why = NoTransport(machine, operation, call); !why.empty()) return why;
-  }
-  return "";
+  return NoTransport(machine, operations,
+                     settings.With("bytes", std::to_string(bytes)).With("place", "in"));
 }
 
 // What chunks:auto chooses from.

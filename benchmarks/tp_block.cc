@@ -283,7 +283,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
                        kAttentionTokens);
   const long bytes =
       tokens * ModelOf(settings).hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
-  return NoTransport(machine, Operation::kAllReduce,
+  return NoTransport(machine, {Operation::kAllReduce},
                      settings.With("bytes", std::to_string(bytes)).With("place", "out"));
 }
 

@@ -171,7 +171,7 @@ std::string Excluded(const Machine& machine, const CollectiveRow& row, const Set
   if (settings.Text("place") == "in" && !(host ? row.in_place_mpi : row.in_place_gpu)) {
     return std::string(host ? "MPI" : "NCCL") + " has no in-place form of it";
   }
-  return NoTransport(machine, row.operation, settings);
+  return NoTransport(machine, {row.operation}, settings);
 }
 
 std::string Missing(const Machine& machine) {

@@ -84,8 +84,6 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
   const bool writes = row.engine == PeerEngine::kSmStore || row.engine == PeerEngine::kSmBulk;
   if (writes && operation == Operation::kReduceScatter)
     return fmt::format("{} would read, or write to scratch first; use sm_load", row.name);
-  if (row.engine == PeerEngine::kCopy && !Adds(operation) && settings.Integer("comm_sms") != 0)
-    return "copies take no SMs; comm_sms is for sums";
   // Behind a closed gate the driver queues a limited number of operations, and a sum by copy engine
   // is a hundred of them.
   if (row.engine == PeerEngine::kCopy && settings.Has("cadence") &&
@@ -119,18 +117,26 @@ std::vector<Axis> TransportAxes(const Machine& machine) {
           IntegerAxis("comm_sms", "SMs that a kernel of ours takes; 0: 16", 0, 256, "0", "0")};
 }
 
-std::string NoTransport(const Machine& machine, Operation operation, const Settings& settings,
-                        bool own_stays) {
+std::string NoTransport(const Machine& machine, const std::vector<Operation>& operations,
+                        const Settings& settings, bool own_stays) {
   if (machine.device.backend() == Backend::kHost) return "";
   const TransportRow& row = RowOf(settings);
   if (settings.Integer("comm_ctas") != 0 && !row.takes_ctas)
     return fmt::format("comm_ctas is for NCCL only; {} does not take it", row.name);
   if (settings.Integer("comm_sms") != 0 && !row.takes_sms)
     return fmt::format("comm_sms is for kernels of ours; with {}, use comm_ctas", row.name);
-  if (row.carrier == Carrier::kPeers) return ExcludedOfPeers(machine, row, operation, settings);
-  if (machine.shares_gpus)
+  if (row.carrier == Carrier::kNccl && machine.shares_gpus)
     return "NCCL takes one rank per GPU; with --share_gpu use copy or sm_load";
-  return ExcludedOfNccl(row, operation, own_stays, settings);
+  if (row.carrier == Carrier::kPeers && row.engine == PeerEngine::kCopy &&
+      settings.Integer("comm_sms") != 0 && std::ranges::none_of(operations, Adds))
+    return "copies take no SMs; comm_sms is for sums";
+  for (const Operation operation : operations) {
+    std::string why = row.carrier == Carrier::kPeers
+                          ? ExcludedOfPeers(machine, row, operation, settings)
+                          : ExcludedOfNccl(row, operation, own_stays, settings);
+    if (!why.empty()) return why;
+  }
+  return "";
 }
 
 bool IsByCopyEngine(const Settings& settings) {

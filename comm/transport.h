@@ -26,10 +26,10 @@ namespace overlapbench {
 // The axes of every collective: transport, and on GPUs how many CTAs or SMs it takes.
 std::vector<Axis> TransportAxes(const Machine& machine);
 
-// Why a transport cannot carry the operation at these settings; "" if it can. Settings are those of
-// a collective. `own_stays`: see CollectiveCall.
-std::string NoTransport(const Machine& machine, Operation operation, const Settings& settings,
-                        bool own_stays = false);
+// Why a transport cannot carry the operations of one work at these settings; "" if it can. Settings
+// are those of a collective. `own_stays`: see CollectiveCall.
+std::string NoTransport(const Machine& machine, const std::vector<Operation>& operations,
+                        const Settings& settings, bool own_stays = false);
 
 // Whether the transport of these settings moves data by copy engine.
 bool IsByCopyEngine(const Settings& settings);

@@ -257,8 +257,23 @@ TEST(OverlapKnobs, RefuseStreamingCopies) {
                                 .With("comm_ctas", "0")
                                 .With("comm_sms", "0")
                                 .With("cadence", "streaming");
-  EXPECT_EQ(NoTransport({*device, TestRanks()}, Operation::kAllGather, settings),
+  EXPECT_EQ(NoTransport({*device, TestRanks()}, {Operation::kAllGather}, settings),
             "transport:copy is measured with cadence:isolated only");
+}
+
+TEST(OverlapKnobs, AllowSmsOfSumsBesideCopies) {
+  const auto device = PosingDevice::H200();
+  const auto refused = [&](const std::vector<Operation>& operations, const std::string& sms) {
+    return NoTransport({*device, TestRanks()}, operations,
+                       Settings()
+                           .With("transport", "copy")
+                           .With("comm_ctas", "0")
+                           .With("comm_sms", sms)
+                           .With("bytes", "4096"));
+  };
+  using enum Operation;
+  EXPECT_EQ(refused({kAllGather}, "8"), "copies take no SMs; comm_sms is for sums");
+  EXPECT_EQ(refused({kAllGather, kReduceScatter}, "8"), refused({kAllGather}, "0"));
 }
 
 TEST(OverlapKnobs, RefuseAPriorityThatTheDeviceLacks) {
