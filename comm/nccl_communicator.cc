@@ -16,9 +16,9 @@
 
 #include "comm/call_group.h"
 #include "comm/communicator.h"
+#include "comm/cuda/copy_proof.h"
 #include "comm/nccl_environment.h"
 #include "device/cuda/graph_capture.h"
-#include "device/cuda/sm_hold.h"
 
 namespace overlapbench {
 namespace {
@@ -195,12 +195,7 @@ class NcclCommunicator : public Communicator {
     if (std::string overridden = NcclOverride(); !overridden.empty()) return {{}, overridden};
     if (call.count == 0) return {};
     const auto enqueue = [&](Stream& stream) { Enqueue(stream, call); };
-    if (options_.copy_engines &&
-        FinishesWithoutSms(
-            device_,
-            {enqueue, [this](const auto& step) { ranks_.Together("holding all SMs", step); },
-             ranks_.timeout()}))
-      return {0, ""};
+    if (options_.copy_engines && TakesNoSms(device_, ranks_, enqueue)) return {0, ""};
     const auto stream = device_.CreateStream();
     const auto kernels = CapturedKernels(*stream, [&] { enqueue(*stream); });
     if (options_.copy_engines && kernels.size() == 1) {

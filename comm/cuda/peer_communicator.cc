@@ -22,13 +22,13 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/cuda/copy_proof.h"
 #include "comm/cuda/peer_memory.h"
 #include "comm/cuda/peer_move.h"
 #include "comm/peer_plan.h"
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
 #include "device/cuda/shared_memory.h"
-#include "device/cuda/sm_hold.h"
 
 namespace overlapbench {
 namespace {
@@ -370,14 +370,10 @@ class PeerCommunicator : public Communicator, public Link {
   Proof ProveCopies(const CollectiveCall& call) {
     if (scratch_bytes(call) > 0) return {options_.sms, ""};
     if (machine_.shares_gpus) return {};
-    const bool finished = FinishesWithoutSms(
-        machine_.device,
-        {[&](Stream& stream) {
-           if (call.count > 0) Enqueue(stream, call);
-         },
-         [this](const auto& step) { machine_.ranks.Together("holding all SMs", step); },
-         machine_.timeout});
-    if (finished) return {0, ""};
+    const auto enqueue = [&](Stream& stream) {
+      if (call.count > 0) Enqueue(stream, call);
+    };
+    if (TakesNoSms(machine_.device, machine_.ranks, enqueue)) return {0, ""};
     return {{}, "the copies waited for SMs, so that no copy engine made them"};
   }
 

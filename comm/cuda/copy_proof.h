@@ -1,0 +1,19 @@
+// Proof that copy engines carry a collective: it finishes while all SMs are held
+// (device/cuda/sm_hold.h).
+//
+// The proof is one-sided. Work that finishes took no SM. Work that does not may also have been
+// late, because the host enqueued it late on one rank. So it has several attempts.
+#pragma once
+
+#include <functional>
+
+#include "device/device.h"
+#include "ranks/ranks.h"
+
+namespace overlapbench {
+
+// Whether what `enqueue` enqueues finishes on all ranks without an SM of any. Called by all ranks
+// together; each gets the same answer.
+bool TakesNoSms(Device& device, Ranks& ranks, const std::function<void(Stream&)>& enqueue);
+
+}  // namespace overlapbench
