@@ -340,11 +340,8 @@ class PeerCommunicator : public Communicator, public Link {
     AddressedMove sum = move;
     sum.to[0] = move.to[std::countr_zero(move.within)];
     sum.destinations = 1;
-    PeerMeeting alone = Meeting();  // the streams have met
-    alone.ranks = 1;
-    alone.rank = 0;
-    EnqueuePeerMoves(*lane.here, options_.sms, alone,
-                     {{{sum}}, static_cast<long>(bytes / SizeOf(element)), element, false});
+    EnqueueOwnMoves(*lane.here, options_.sms,
+                    {{{sum}}, static_cast<long>(bytes / SizeOf(element)), element, false});
     lane.here->Record(*lane.here_done);
     lane.out->Wait(*lane.here_done);
     move.from[0] = sum.to[0];

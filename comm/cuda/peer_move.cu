@@ -127,24 +127,47 @@ __global__ __launch_bounds__(kMoveThreads,
   if (Meet(meeting, plan.phases, plan.ends_at_peers)) SayWhereThisRan(meeting);
 }
 
+// The only phase of a plan.
+template <class Type, int kSources>
+__global__ __launch_bounds__(kMoveThreads,
+                             1) void MoveAlone(const __grid_constant__ PackedMoves plan) {
+  DoPhase<Type, kSources>(plan.moves, plan.phase_ends[0], plan);
+}
+
 // ---- Launching
 
+// `meeting`: nullptr where this rank moves alone.
 template <class Type, int kSources>
 void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
-                 const PeerMeeting& meeting) {
-  MovePeers<Type, kSources><<<blocks, kMoveThreads, 0, stream>>>(plan, meeting);
+                 const PeerMeeting* meeting) {
+  if (meeting == nullptr)
+    MoveAlone<Type, kSources><<<blocks, kMoveThreads, 0, stream>>>(plan);
+  else
+    MovePeers<Type, kSources><<<blocks, kMoveThreads, 0, stream>>>(plan, *meeting);
   CUDA_CHECK(cudaGetLastError());
 }
 
 template <class Type>
 void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
-                 const PeerMeeting& meeting, int most_sources) {
+                 const PeerMeeting* meeting, int most_sources) {
   if (most_sources <= 2)
     LaunchMoves<Type, 2>(stream, blocks, plan, meeting);
   else if (most_sources <= 4)
     LaunchMoves<Type, 4>(stream, blocks, plan, meeting);
   else
     LaunchMoves<Type, kMostPeers>(stream, blocks, plan, meeting);
+}
+
+void LaunchMoves(Stream& stream, int blocks, const PeerMeeting* meeting,
+                 const AddressedPlan& plan) {
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  const PackedMoves packed = Packed(plan, blocks, kMoveThreads * kInFlight * sizeof(uint4));
+  int most_sources = 1;
+  for (const auto& phase : plan.phases)
+    for (const AddressedMove& move : phase) most_sources = std::max(most_sources, move.sources);
+  ForSummedType(plan.element, [&]<class Type>() {
+    LaunchMoves<Type>(native, blocks, packed, meeting, most_sources);
+  });
 }
 
 }  // namespace
@@ -169,14 +192,11 @@ PackedMoves Packed(const AddressedPlan& plan, int blocks, std::size_t tile_bytes
 
 void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan) {
-  const auto native = static_cast<cudaStream_t>(stream.native());
-  const PackedMoves packed = Packed(plan, blocks, kMoveThreads * kInFlight * sizeof(uint4));
-  int most_sources = 1;
-  for (const auto& phase : plan.phases)
-    for (const AddressedMove& move : phase) most_sources = std::max(most_sources, move.sources);
-  ForSummedType(plan.element, [&]<class Type>() {
-    LaunchMoves<Type>(native, blocks, packed, meeting, most_sources);
-  });
+  LaunchMoves(stream, blocks, &meeting, plan);
+}
+
+void EnqueueOwnMoves(Stream& stream, int blocks, const AddressedPlan& plan) {
+  LaunchMoves(stream, blocks, nullptr, plan);
 }
 
 }  // namespace overlapbench

@@ -67,6 +67,8 @@ constexpr std::size_t kPeerFlagBytes = sizeof(std::uint32_t) * kMostPeers * kMos
 
 void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
+// The same within this rank: meets nobody. The plan has one phase.
+void EnqueueOwnMoves(Stream& stream, int blocks, const AddressedPlan& plan);
 // On GPUs of compute capability 9.0 and later. Copies alone, or a single sum.
 void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
