@@ -10,6 +10,7 @@ class Planner {
       : problem_(problem), direction_(direction), rank_(rank) {}
 
   [[nodiscard]] std::vector<MovePhase> Plan() const {
+    if (direction_ == Direction::kMail) return Mail();
     switch (problem_.operation) {
       case Operation::kAllToAll:
         return {AllToAll()};
@@ -27,10 +28,12 @@ class Planner {
       case Operation::kReceive:
         break;
     }
-    throw Error("peers' memory carries collectives only");
+    throw Error(kCollectivesOnly);
   }
 
  private:
+  static constexpr const char* kCollectivesOnly = "peers' memory carries collectives only";
+
   [[nodiscard]] bool pushes() const { return direction_ != Direction::kLoad; }
   // The others in turn, beginning with the next, and this rank last: at any time all ranks use
   // different links.
@@ -41,7 +44,8 @@ class Planner {
     return turn;
   }
   [[nodiscard]] long Start(int segment) const { return segment * problem_.segment; }
-  [[nodiscard]] Move Copy(Place from, Place to) const { return {{from}, {to}, problem_.segment}; }
+  [[nodiscard]] long count() const { return MoveCount(problem_, direction_); }
+  [[nodiscard]] Move Copy(Place from, Place to) const { return {{from}, {to}, count()}; }
   static void AddUnlessIdle(MovePhase& phase, Move move) {
     if (move.from != move.to) phase.push_back(std::move(move));
   }
@@ -195,11 +199,75 @@ class Planner {
     return {scatter, gather};
   }
 
+  [[nodiscard]] int next() const { return (rank_ + problem_.shift) % problem_.ranks; }
+  [[nodiscard]] int previous() const {
+    return (rank_ + problem_.ranks - problem_.shift) % problem_.ranks;
+  }
   [[nodiscard]] MovePhase ShiftRing() const {
-    const int next = (rank_ + problem_.shift) % problem_.ranks;
-    const int previous = (rank_ + problem_.ranks - problem_.shift) % problem_.ranks;
-    return {pushes() ? Copy({rank_, PeerBuffer::kSend, 0}, {next, PeerBuffer::kReceive, 0})
-                     : Copy({previous, PeerBuffer::kSend, 0}, {rank_, PeerBuffer::kReceive, 0})};
+    return {pushes() ? Copy({rank_, PeerBuffer::kSend, 0}, {next(), PeerBuffer::kReceive, 0})
+                     : Copy({previous(), PeerBuffer::kSend, 0}, {rank_, PeerBuffer::kReceive, 0})};
+  }
+
+  // ---- Mail
+
+  [[nodiscard]] Place MailTo(int peer) const { return {peer, PeerBuffer::kMail, rank_ * count()}; }
+  [[nodiscard]] Place MailFrom(int peer) const {
+    return {rank_, PeerBuffer::kMail, peer * count()};
+  }
+
+  [[nodiscard]] std::vector<MovePhase> Mail() const {
+    const Place input{rank_, PeerBuffer::kSend, 0};
+    const Place own_segment{rank_, PeerBuffer::kSend, Start(rank_)};
+    const Place result{rank_, PeerBuffer::kReceive, 0};
+    switch (problem_.operation) {
+      case Operation::kAllToAll:
+        return {MailOfSegments(), TakeSegments(own_segment)};
+      case Operation::kAllGather:
+        return {MailToAll(own_part()), TakeSegments(own_part())};
+      case Operation::kReduceScatter:
+        return {MailOfSegments(), {SumOfMail(own_segment, reduced_part())}};
+      case Operation::kAllReduce:
+        return {MailToAll(input), {SumOfMail(input, result)}};
+      case Operation::kBroadcast:
+        if (rank_ != problem_.root) return {{}, {Copy(MailFrom(problem_.root), result)}};
+        return {MailToAll(input), problem_.in_place ? MovePhase{} : MovePhase{Copy(input, result)}};
+      case Operation::kShiftRing:
+        return {{Copy(input, MailTo(next()))}, {Copy(MailFrom(previous()), result)}};
+      case Operation::kSend:
+      case Operation::kReceive:
+        break;
+    }
+    throw Error(kCollectivesOnly);
+  }
+
+  [[nodiscard]] MovePhase MailToAll(Place from) const {
+    Move move{{from}, {}, count()};
+    for (const int peer : RanksInTurn())
+      if (peer != rank_) move.to.push_back(MailTo(peer));
+    return {move};
+  }
+  [[nodiscard]] MovePhase MailOfSegments() const {
+    MovePhase phase;
+    for (const int peer : RanksInTurn())
+      if (peer != rank_)
+        phase.push_back(Copy({rank_, PeerBuffer::kSend, Start(peer)}, MailTo(peer)));
+    return phase;
+  }
+  // `own`: where this rank's segment is.
+  [[nodiscard]] MovePhase TakeSegments(Place own) const {
+    MovePhase phase;
+    for (const int peer : RanksInTurn()) {
+      if (peer == rank_ && problem_.own_stays) continue;
+      AddUnlessIdle(phase, Copy(peer == rank_ ? own : MailFrom(peer),
+                                {rank_, PeerBuffer::kReceive, Start(peer)}));
+    }
+    return phase;
+  }
+  [[nodiscard]] Move SumOfMail(Place own, Place to) const {
+    Move sum{{}, {to}, count()};
+    for (int peer = 0; peer < problem_.ranks; ++peer)
+      sum.from.push_back(peer == rank_ ? own : MailFrom(peer));
+    return sum;
   }
 
   PeerProblem problem_;
@@ -211,6 +279,13 @@ class Planner {
 
 std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction, int rank) {
   return Planner(problem, direction, rank).Plan();
+}
+
+long MoveCount(const PeerProblem& problem, Direction direction) {
+  const bool is_whole =
+      problem.operation == Operation::kAllReduce || problem.operation == Operation::kBroadcast;
+  return direction == Direction::kMail && is_whole ? problem.ranks * problem.segment
+                                                   : problem.segment;
 }
 
 long ScratchCount(const PeerProblem& problem, Direction direction) {

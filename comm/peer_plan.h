@@ -3,18 +3,25 @@
 // On one node with peer access, every GPU can read and write the memory of every other one. A
 // collective is then a list of moves for each rank. A move adds up the elements at its sources and
 // writes the sum to all its destinations; with one source it is a copy. Moves are grouped into
-// phases. Before a phase, and after the last one, the ranks meet: a rank has arrived when all its
-// earlier work is done. What a phase reads of another rank, an earlier phase has written.
+// phases. Before a phase, and after the last one, the ranks meet (but see kMail): a rank has
+// arrived when all its earlier work is done. What a phase reads of another rank, an earlier phase
+// has written.
 //
-// The n-th element of a buffer is Place{rank, buffer, n}. All moves of a plan are segments of
-// count / ranks elements, so that a share of a move (every k-th tile, say) depends on the same
-// share of the moves before it alone: those who execute the same share need only wait for each
-// other.
+// The n-th element of a buffer is Place{rank, buffer, n}. All moves of a plan have the same number
+// of elements, so that a share of a move (every k-th tile, say) depends on the same share of the
+// moves before it alone: those who execute the same share need only wait for each other.
 //
 // Who reads and who writes over the link is the plan's `Direction`. Reads (kLoad) take the data
 // from the peers. Writes (kStore) push it to them. Reductions that push, and those by copy engine,
 // which cannot add, go through a scratch buffer on the rank that adds. kBoth reads, adds, and
 // writes in one pass where the operation has both halves (all-reduce, broadcast).
+//
+// kMail needs no meetings, because each word that a rank sends tells when it has arrived. A plan
+// has two phases. First a rank copies from its own send buffer to the others' mail. Then it copies
+// or adds, from its own mail and its own send buffer to its own receive buffer. Mail has a slot for
+// each rank that sends, as large as a move: element n of what rank r sent is r * MoveCount + n. All
+// ranks add in the same order, so all have the same bits. As each rank sends all that the others
+// need, this is for what is short.
 //
 // Source of the algorithms: two-shot all-reduce as reduce-scatter and all-gather (R. Rabenseifner,
 // Optimization of collective reduction operations, 2004); broadcast as scatter and all-gather (R.
@@ -28,9 +35,9 @@
 
 namespace overlapbench {
 
-enum class Direction : std::uint8_t { kLoad, kStore, kBoth };
+enum class Direction : std::uint8_t { kLoad, kStore, kBoth, kMail };
 
-enum class PeerBuffer : std::uint8_t { kSend, kReceive, kScratch };
+enum class PeerBuffer : std::uint8_t { kSend, kReceive, kScratch, kMail };
 
 struct Place {
   int rank = 0;
@@ -63,7 +70,13 @@ struct PeerProblem {
 // The phases of `rank`. All ranks have the same number of them. An empty phase only waits.
 std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction, int rank);
 
+// Elements of each of its moves: a segment, or by mail what one rank sends to another.
+long MoveCount(const PeerProblem& problem, Direction direction);
+
 // Elements of the scratch buffer that the plan needs.
 long ScratchCount(const PeerProblem& problem, Direction direction);
+
+// Of what one rank sends to another.
+constexpr long kMostMailBytes = 128L << 10;
 
 }  // namespace overlapbench

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "comm/peer_plan.h"
+
 namespace overlapbench {
 namespace {
 
@@ -81,9 +83,13 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
   if (IsPointToPoint(operation) && row.engine != PeerEngine::kCopy)
     return fmt::format("{} has no sends and receives between two ranks; use nccl or copy",
                        row.name);
-  const bool writes = row.engine == PeerEngine::kSmStore || row.engine == PeerEngine::kSmBulk;
-  if (writes && operation == Operation::kReduceScatter)
-    return fmt::format("{} would read, or write to scratch first; use sm_load", row.name);
+  if (operation == Operation::kReduceScatter) {
+    const long most = kMostMailBytes * machine.ranks.size();
+    if (row.engine == PeerEngine::kSmStore && settings.Integer("bytes") > most)
+      return fmt::format("{} scatters sums of up to {} bytes only; use sm_load", row.name, most);
+    if (row.engine == PeerEngine::kSmBulk)
+      return fmt::format("{} would read, or write to scratch first; use sm_load", row.name);
+  }
   // Behind a closed gate the driver queues a limited number of operations, and a sum by copy engine
   // is a hundred of them.
   if (row.engine == PeerEngine::kCopy && settings.Has("cadence") &&

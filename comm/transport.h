@@ -5,8 +5,9 @@
 //   nccl_sym  NCCL's kernels for symmetric memory
 //   copy      peer copies by copy engine
 //   sm_load   a kernel of ours that reads the peers' memory, with a number of SMs (comm_sms)
-//   sm_store  a kernel of ours that writes to the peers' memory
-//   sm_bulk   the same by bulk copies, which need fewer SMs
+//   sm_store  a kernel of ours that writes to the peers' memory; what is short, as mail
+//             (comm/cuda/peer_mail.h)
+//   sm_bulk   the same by bulk copies, which need fewer SMs; no mail
 //   mpi       on the host backend: OpenMPI
 //
 // All are communicators (comm/communicator.h). comm/peer_plan.h says who moves what in those of our

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -28,6 +29,8 @@ class Node {
       for (const PeerBuffer buffer :
            {PeerBuffer::kSend, PeerBuffer::kReceive, PeerBuffer::kScratch})
         arrays_[{rank, buffer}] = Array(count, kUnset);
+      arrays_[{rank, PeerBuffer::kMail}] =
+          Array(problem.ranks * MoveCount(problem, Direction::kMail), kUnset);
     }
   }
   Array& At(int rank, PeerBuffer buffer) {
@@ -37,11 +40,13 @@ class Node {
   long* Element(const Place& place) { return &At(place.rank, place.buffer).at(place.first); }
 
   void CarryOut(const Move& move) {
-    for (long i = 0; i < move.count; ++i) {
-      long sum = 0;
-      for (Place from : move.from) sum += *Element({from.rank, from.buffer, from.first + i});
-      for (Place to : move.to) *Element({to.rank, to.buffer, to.first + i}) = sum;
-    }
+    for (long i = 0; i < move.count; ++i) CarryOut(move, i);
+  }
+  // One element of a move.
+  void CarryOut(const Move& move, long i) {
+    long sum = 0;
+    for (Place from : move.from) sum += *Element({from.rank, from.buffer, from.first + i});
+    for (Place to : move.to) *Element({to.rank, to.buffer, to.first + i}) = sum;
   }
 
  private:
@@ -89,7 +94,7 @@ long Expected(const PeerProblem& problem, int rank, long index) {
     case Operation::kBroadcast:
       return Input(problem.root, index);
     case Operation::kShiftRing:
-      return Input((rank + problem.ranks - 1) % problem.ranks, index);
+      return Input((rank + problem.ranks - problem.shift) % problem.ranks, index);
     case Operation::kSend:
     case Operation::kReceive:
       break;
@@ -131,13 +136,20 @@ std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const Operation operation :
        {kAllToAll, kAllReduce, kAllGather, kReduceScatter, kBroadcast, kShiftRing}) {
-    for (const Direction direction : {Direction::kLoad, Direction::kStore, Direction::kBoth}) {
+    for (const Direction direction :
+         {Direction::kLoad, Direction::kStore, Direction::kBoth, Direction::kMail}) {
       for (int ranks = 2; ranks <= 8; ++ranks) {
         cases.push_back({{operation, ranks, kSegment, false, 0}, direction});
         if (operation != kAllToAll && operation != kShiftRing)
           cases.push_back({{operation, ranks, kSegment, true, 0}, direction});
         if (operation == kAllToAll)
           cases.push_back({{operation, ranks, kSegment, false, 0, 1, true}, direction});
+        if (operation == kBroadcast) {
+          cases.push_back({{operation, ranks, kSegment, false, ranks - 1}, direction});
+          cases.push_back({{operation, ranks, kSegment, true, ranks - 1}, direction});
+        }
+        if (operation == kShiftRing && ranks > 2)
+          cases.push_back({{operation, ranks, kSegment, false, 0, ranks - 1}, direction});
       }
     }
   }
@@ -147,11 +159,12 @@ std::vector<Case> Cases() {
 std::string NameOf(const testing::TestParamInfo<Case>& info) {
   constexpr std::array kOperations = {"AllToAll",      "AllReduce", "AllGather",
                                       "ReduceScatter", "Broadcast", "ShiftRing"};
-  constexpr std::array kDirections = {"Load", "Store", "Both"};
+  constexpr std::array kDirections = {"Load", "Store", "Both", "Mail"};
   const auto& [problem, direction] = info.param;
   return std::string(kOperations.at(static_cast<std::size_t>(problem.operation))) +
          kDirections.at(static_cast<std::size_t>(direction)) + std::to_string(problem.ranks) +
-         (problem.in_place ? "InPlace" : "") + (problem.own_stays ? "OwnStays" : "");
+         (problem.in_place ? "InPlace" : "") + (problem.own_stays ? "OwnStays" : "") +
+         (problem.root > 0 ? "FromTheLast" : "") + (problem.shift > 1 ? "ToThePrevious" : "");
 }
 
 class PeerPlanTest : public testing::TestWithParam<Case> {};
@@ -179,13 +192,36 @@ TEST_P(PeerPlanTest, GivesEveryRankTheResultOfTheOperation) {
   }
 }
 
-TEST_P(PeerPlanTest, HasTheSamePhasesOnEveryRankAndMovesWholeSegments) {
+// Those who execute the same share of all moves need only wait for each other: here a share is one
+// element, and one is done in all phases before the next is begun.
+TEST_P(PeerPlanTest, NeedsOfEarlierMovesTheSameShareOnly) {
+  const auto& [problem, direction] = GetParam();
+  const auto plans = PlansOf(problem, direction);
+  const long count = MoveCount(problem, direction);
+  for (const bool from_the_end : {false, true}) {
+    Node node(problem);
+    Fill(node, problem);
+    for (long i = 0; i < count; ++i) {
+      const long share = from_the_end ? count - 1 - i : i;
+      for (std::size_t phase = 0; phase < plans[0].size(); ++phase) {
+        for (const auto& plan : plans)
+          for (const Move& move : plan.at(phase)) node.CarryOut(move, share);
+      }
+    }
+    for (int rank = 0; rank < problem.ranks; ++rank) {
+      const Array received = Received(node, problem, rank);
+      EXPECT_EQ(received, AllExpected(problem, rank, received.size())) << "rank " << rank;
+    }
+  }
+}
+
+TEST_P(PeerPlanTest, HasTheSamePhasesOnEveryRankAndMovesOfOneLength) {
   const auto& [problem, direction] = GetParam();
   const auto plans = PlansOf(problem, direction);
   for (const auto& plan : plans) {
     EXPECT_EQ(plan.size(), plans[0].size());
     for (const auto& phase : plan)
-      for (const Move& move : phase) EXPECT_EQ(move.count, problem.segment);
+      for (const Move& move : phase) EXPECT_EQ(move.count, MoveCount(problem, direction));
   }
 }
 
@@ -204,11 +240,99 @@ TEST_P(PeerPlanTest, CrossesTheLinkInItsDirectionOnly) {
   }
 }
 
+class MailPlanTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(All, MailPlanTest, testing::ValuesIn([] {
+                           std::vector<Case> cases = Cases();
+                           std::erase_if(cases, [](const Case& one) {
+                             return one.direction != Direction::kMail;
+                           });
+                           return cases;
+                         }()),
+                         NameOf);
+
+// The ranks do not meet, so a rank may touch nothing of another's but its mail.
+TEST_P(MailPlanTest, SendsOnlyMailAndThenTakesOnlyItsOwn) {
+  const auto& [problem, direction] = GetParam();
+  const auto plans = PlansOf(problem, direction);
+  const auto is_own_input = [&](const Place& place, int rank) {
+    const bool is_input = place.buffer == PeerBuffer::kSend ||
+                          (problem.in_place && place.buffer == PeerBuffer::kReceive);
+    return place.rank == rank && is_input;
+  };
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    ASSERT_EQ(plans[rank].size(), 2);
+    for (const Move& sent : plans[rank][0]) {
+      ASSERT_EQ(sent.from.size(), 1);
+      EXPECT_TRUE(is_own_input(sent.from[0], rank));
+      for (const Place& to : sent.to)
+        EXPECT_TRUE(to.buffer == PeerBuffer::kMail && to.rank != rank);
+    }
+    for (const Move& taken : plans[rank][1]) {
+      ASSERT_EQ(taken.to.size(), 1);
+      EXPECT_TRUE(taken.to[0].rank == rank && taken.to[0].buffer != PeerBuffer::kMail);
+      for (const Place& from : taken.from)
+        EXPECT_TRUE(from == Place({rank, PeerBuffer::kMail, from.first}) ||
+                    is_own_input(from, rank));
+    }
+  }
+}
+
+// What nobody reads could still be on its way when the next call writes to the same place.
+TEST_P(MailPlanTest, TakesEachWordOnceThatIsSent) {
+  const auto& [problem, direction] = GetParam();
+  std::vector<Place> sent;
+  std::vector<Place> taken;
+  for (const auto& plan : PlansOf(problem, direction)) {
+    for (const Move& move : plan.at(0)) sent.insert(sent.end(), move.to.begin(), move.to.end());
+    for (const Move& move : plan.at(1)) {
+      std::ranges::copy_if(move.from, std::back_inserter(taken),
+                           [](const Place& place) { return place.buffer == PeerBuffer::kMail; });
+    }
+  }
+  std::ranges::sort(sent);
+  std::ranges::sort(taken);
+  EXPECT_EQ(sent, taken);
+  EXPECT_EQ(std::set(sent.begin(), sent.end()).size(), sent.size());
+}
+
+// Sums of floating-point numbers depend on the order.
+TEST_P(MailPlanTest, AddsInTheOrderOfTheRanks) {
+  const auto& [problem, direction] = GetParam();
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    std::vector<Place> in_order;
+    for (int peer = 0; peer < problem.ranks; ++peer)
+      in_order.push_back({rank, PeerBuffer::kMail, peer * MoveCount(problem, direction)});
+    const auto plan = PeerPlan(problem, direction, rank);
+    for (const Move& move : plan.at(1)) {
+      if (move.from.size() == 1) continue;
+      in_order.at(rank) = move.from.at(rank);  // its own, which is no mail
+      EXPECT_EQ(move.from, in_order);
+    }
+  }
+}
+
+TEST(PeerPlan, SendsByMailAllThatAnotherRankNeedsInOneMove) {
+  const auto count = [](Operation operation) {
+    return MoveCount({operation, 4, kSegment}, Direction::kMail);
+  };
+  EXPECT_EQ(count(Operation::kAllReduce), 4 * kSegment);
+  EXPECT_EQ(count(Operation::kBroadcast), 4 * kSegment);
+  EXPECT_EQ(count(Operation::kReduceScatter), kSegment);
+  EXPECT_EQ(count(Operation::kShiftRing), kSegment);
+  EXPECT_EQ(MoveCount({Operation::kAllReduce, 4, kSegment}, Direction::kBoth), kSegment);
+}
+
+TEST(PeerPlan, HasNoSendsAndReceives) {
+  for (const Direction direction : {Direction::kStore, Direction::kMail})
+    EXPECT_THROW(PeerPlan({Operation::kSend, 2, kSegment}, direction, 0), Error);
+}
+
 TEST(PeerPlan, NeedsScratchMemoryOnlyForReductionsByPush) {
   const PeerProblem all_reduce{Operation::kAllReduce, 4, kSegment, false, 0};
   const PeerProblem all_gather{Operation::kAllGather, 4, kSegment, false, 0};
   EXPECT_EQ(ScratchCount(all_reduce, Direction::kStore), 4 * kSegment);
   EXPECT_EQ(ScratchCount(all_reduce, Direction::kBoth), 0);
+  EXPECT_EQ(ScratchCount(all_reduce, Direction::kMail), 0);
   EXPECT_EQ(ScratchCount(all_gather, Direction::kStore), 0);
 }
 

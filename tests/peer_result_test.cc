@@ -42,6 +42,7 @@ class Node {
       for (const PeerBuffer buffer :
            {PeerBuffer::kSend, PeerBuffer::kReceive, PeerBuffer::kScratch})
         arrays_[{rank, buffer}].assign(ranks * kSegment, -1);
+      arrays_[{rank, PeerBuffer::kMail}].assign(ranks * MoveCount(problem_, Direction::kMail), -1);
       const bool is_part = one.operation == Operation::kAllGather;
       float* const to =
           At({rank, PeerBuffer::kSend, is_part && one.in_place ? rank * kSegment : 0});
@@ -106,7 +107,8 @@ INSTANTIATE_TEST_SUITE_P(Each, PeerResultTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(PeerResultTest, IsAcceptedAndRefusedWithOneWrongElement) {
-  for (const Direction direction : {Direction::kLoad, Direction::kStore, Direction::kBoth}) {
+  for (const Direction direction :
+       {Direction::kLoad, Direction::kStore, Direction::kBoth, Direction::kMail}) {
     for (const int ranks : {2, 3, 4}) {
       Node node(GetParam(), ranks);
       node.CarryOut(direction);

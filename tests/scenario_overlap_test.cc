@@ -238,6 +238,13 @@ TEST(OverlapKnobs, RefuseATransportThatLacksTheOperation) {
             "comm_ctas is for NCCL only; copy does not take it");
   EXPECT_EQ(ExcludedOnH200("Overlap/ReduceScatter+CublasGemm", {{"transport", "sm_bulk"}}),
             "sm_bulk would read, or write to scratch first; use sm_load");
+  const auto scattered = [](const std::string& bytes) {
+    return ExcludedOnH200("Overlap/ReduceScatter+CublasGemm",
+                          {{"transport", "sm_store"}, {"bytes", bytes}});
+  };
+  const std::string too_long = "sm_store scatters sums of up to 131072 bytes only; use sm_load";
+  EXPECT_NE(scattered("131072"), too_long);
+  EXPECT_EQ(scattered("131088"), too_long);
   EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"comm_sms", "8"}}),
             "copies take no SMs; comm_sms is for sums");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "nccl_ce"}}),

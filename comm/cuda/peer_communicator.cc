@@ -1,10 +1,10 @@
 // Collectives of our own, over the memory of the other GPUs on this node.
 //
 // Each rank has mapped the buffers of all others (comm/cuda/peer_memory.h) and carries out its part
-// of a plan (comm/peer_plan.h): by a kernel with a given number of SMs (comm/cuda/peer_move.h), or
-// by copy engines. Copies stand in the stream like any others. The ranks meet by words that one
-// stream writes to a peer's memory and another waits for (CUDA Driver API, "Stream Memory
-// Operations"), which takes no SM.
+// of a plan (comm/peer_plan.h): by a kernel with a given number of SMs (comm/cuda/peer_move.h, or
+// comm/cuda/peer_mail.h for what is short), or by copy engines. Copies stand in the stream like any
+// others. The ranks meet by words that one stream writes to a peer's memory and another waits for
+// (CUDA Driver API, "Stream Memory Operations"), which takes no SM.
 //
 // A wait of a kernel ends after the timeout. A wait of a stream does not end by itself; the host,
 // which waits for the stream with a timeout, then ends the job, and Abort lets the streams go.
@@ -23,6 +23,7 @@
 
 #include "comm/communicator.h"
 #include "comm/cuda/copy_proof.h"
+#include "comm/cuda/peer_mail.h"
 #include "comm/cuda/peer_memory.h"
 #include "comm/cuda/peer_move.h"
 #include "comm/peer_plan.h"
@@ -63,14 +64,15 @@ class PeerCommunicator : public Communicator, public Link {
       : machine_(machine),
         options_(options),
         memory_(std::move(memory)),
-        flags_(machine.ranks, kFlagsBytes),
+        flags_(machine.ranks, kFlagsBytes + kMailHalves * half_mailbox_bytes()),
         write_value_(reinterpret_cast<PFN_cuStreamWriteValue32_v11070>(
             DriverEntryPoint("cuStreamWriteValue32", 11070))),
         wait_value_(reinterpret_cast<PFN_cuStreamWaitValue32_v11070>(
             DriverEntryPoint("cuStreamWaitValue32", 11070))),
         forked_(machine.device.CreateUntimedEvent()) {
     CUDA_CHECK(cudaGetDevice(&ordinal_));
-    CUDA_CHECK(cudaMemset(flags_.At(machine.ranks.rank()), 0, kFlagsBytes));
+    CUDA_CHECK(cudaMemset(flags_.At(machine.ranks.rank()), 0,
+                          kFlagsBytes + kMailHalves * half_mailbox_bytes()));
     CUDA_CHECK(cudaDeviceSynchronize());
     // No rank may write to the flags of one that has not cleared them.
     machine.ranks.Together("sharing memory", [] {});
@@ -93,7 +95,9 @@ class PeerCommunicator : public Communicator, public Link {
     if (call.operation == Operation::kSend) return Send(stream, call);
     if (call.operation == Operation::kReceive) return Receive(stream, call);
     const AddressedPlan plan = PlanOf(call);
-    if (options_.engine == PeerEngine::kCopy)
+    if (DirectionOf(call) == Direction::kMail)
+      EnqueueByMail(stream, plan);
+    else if (options_.engine == PeerEngine::kCopy)
       EnqueueCopies(stream, plan);
     else if (options_.engine == PeerEngine::kSmBulk && Adds(call.operation))
       EnqueueBulkSums(stream, options_.sms, NextMeetings(plan), plan);
@@ -132,19 +136,35 @@ class PeerCommunicator : public Communicator, public Link {
   // Behind the phases' words in the flags of streams.
   static constexpr std::size_t kMayWrite = PackedMoves::kMostPhases;
   static constexpr std::size_t kHasWritten = kMayWrite + 1;
-  // Flags of kernels, then those of streams, then a word for each block of this rank's kernels.
+  // Flags of kernels, then those of streams, then a word for each block of this rank's kernels. The
+  // mailbox stands behind them.
   static constexpr std::size_t kFlagsBytes =
       2 * kPeerFlagBytes + sizeof(std::uint32_t) * kMostPeerBlocks;
+  static_assert(kFlagsBytes % kWordBytes == 0);
+
+  // A slot for each rank.
+  [[nodiscard]] std::size_t half_mailbox_bytes() const {
+    const bool has_mail = options_.engine == PeerEngine::kSmStore;
+    return has_mail ? machine_.ranks.size() * kMailFactor * kMostMailBytes : 0;
+  }
 
   // Pushing has the fewest waits: a rank's data is complete when the others have come once more.
-  // What a kernel adds it reads where it is, and writes wherever it is needed, in one pass. Pushing
-  // alone would use the link better, but have SMs read and write half as much again.
+  // What is short is pushed as mail, without any wait for the others to come. What a kernel adds it
+  // reads where it is, and writes wherever it is needed, in one pass. Pushing alone would use the
+  // link better, but have SMs read and write half as much again.
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const {
     if (options_.engine == PeerEngine::kCopy) return Direction::kStore;
     if (options_.engine == PeerEngine::kSmLoad) return Direction::kLoad;
+    if (MailHolds(call)) return Direction::kMail;
     const bool is_one_pass =
         call.operation == Operation::kBroadcast || call.operation == Operation::kAllReduce;
     return is_one_pass ? Direction::kBoth : Direction::kStore;
+  }
+  [[nodiscard]] bool MailHolds(const CollectiveCall& call) const {
+    const PeerProblem problem{call.operation, size(), SegmentOf(call)};
+    const long bytes =
+        MoveCount(problem, Direction::kMail) * static_cast<long>(SizeOf(call.element));
+    return options_.engine == PeerEngine::kSmStore && bytes <= kMostMailBytes;
   }
   // The ring moves its whole buffer as one segment.
   [[nodiscard]] static long SegmentOf(const CollectiveCall& call) {
@@ -164,16 +184,21 @@ class PeerCommunicator : public Communicator, public Link {
                                 memory_->Locate(problem.in_place ? larger : call.receive),
                                 memory_->Locate(call.scratch)};
     const auto address = [&](const Place& place) {
-      return buffers[static_cast<std::size_t>(place.buffer)].At(place.rank) +
-             place.first * static_cast<long>(SizeOf(call.element));
+      const std::size_t offset = place.first * SizeOf(call.element);
+      if (place.buffer == PeerBuffer::kMail) return MailOf(place.rank) + kMailFactor * offset;
+      return buffers[static_cast<std::size_t>(place.buffer)].At(place.rank) + offset;
     };
-    AddressedPlan plan{{}, SegmentOf(call), call.element, false};
-    for (const MovePhase& phase : PeerPlan(problem, DirectionOf(call), rank())) {
+    const Direction direction = DirectionOf(call);
+    AddressedPlan plan{{}, MoveCount(problem, direction), call.element, false};
+    for (const MovePhase& phase : PeerPlan(problem, direction, rank())) {
       plan.phases.emplace_back();
       plan.ends_at_peers = false;
       for (const Move& move : phase) {
         AddressedMove& addressed = plan.phases.back().emplace_back();
-        for (const Place& place : move.from) addressed.from[addressed.sources++] = address(place);
+        for (const Place& place : move.from) {
+          if (place.buffer == PeerBuffer::kMail) addressed.mail |= 1U << addressed.sources;
+          addressed.from[addressed.sources++] = address(place);
+        }
         for (const Place& place : move.to) {
           if (place.rank == rank()) addressed.within |= 1U << addressed.destinations;
           addressed.to[addressed.destinations++] = address(place);
@@ -204,6 +229,24 @@ class PeerCommunicator : public Communicator, public Link {
     meeting.number = kernel_meetings_ + 1;
     kernel_meetings_ += static_cast<std::uint32_t>(plan.phases.size()) + 1;
     return meeting;
+  }
+
+  // ---- By mail
+
+  // The half of a rank's mailbox that the next call uses.
+  [[nodiscard]] std::byte* MailOf(int rank) const {
+    return flags_.At(rank) + kFlagsBytes + mail_half_ * half_mailbox_bytes();
+  }
+  // A call's number is that of the one meeting that it takes, and never 0, as the words of an
+  // unused mailbox are.
+  void EnqueueByMail(Stream& stream, const AddressedPlan& plan) {
+    PeerMeeting meeting = Meeting();
+    if (++kernel_meetings_ == 0) ++kernel_meetings_;
+    meeting.number = kernel_meetings_;
+    std::uint32_t& free_at = mail_free_at_.at(mail_half_);
+    EnqueueMail(stream, options_.sms, meeting, plan, free_at);
+    free_at = meeting.number + 1;
+    mail_half_ = (mail_half_ + 1) % kMailHalves;
   }
 
   // ---- By copy engine
@@ -386,6 +429,8 @@ class PeerCommunicator : public Communicator, public Link {
   std::map<int, Lanes> lanes_;                                      // of each priority
   std::array<std::uint32_t, PackedMoves::kMostPhases> meetings_{};  // of each phase's streams
   std::uint32_t kernel_meetings_ = 0;
+  std::size_t mail_half_ = 0;
+  std::array<std::uint32_t, kMailHalves> mail_free_at_{};  // see EnqueueMail
   std::unique_ptr<Event> forked_;
   std::array<std::uint32_t, kMostPeers> sent_{};  // to each peer, and received from it
   std::array<std::uint32_t, kMostPeers> received_{};

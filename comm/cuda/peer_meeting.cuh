@@ -36,18 +36,26 @@ __device__ inline std::uint32_t LoadAcquired(const std::uint32_t* flag) {
   return value;
 }
 
-// Waits until `flag` is `number` or later; the difference tells, because numbers wrap around.
-__device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
-                               const PeerMeeting& meeting) {
+// Waits until `look` returns true. Returns false if the wait was given up.
+template <class Look>
+__device__ bool Await(const PeerMeeting& meeting, const Look& look) {
   constexpr int kSpins = 1000;  // between two looks at the host's memory, which are slow
   std::uint64_t deadline_ns = 0;
   for (;;) {
     for (int spin = 0; spin < kSpins; ++spin) {
-      if (static_cast<std::int32_t>(LoadAcquired(flag) - number) >= 0) return true;
+      if (look()) return true;
     }
     if (deadline_ns == 0) deadline_ns = GpuNow_ns() + meeting.timeout_ns;
     if (LoadAcquired(meeting.stop) != 0 || GpuNow_ns() > deadline_ns) return false;
   }
+}
+
+// Waits until `flag` is `number` or later; the difference tells, because numbers wrap around.
+__device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
+                               const PeerMeeting& meeting) {
+  return Await(meeting, [flag, number] {
+    return static_cast<std::int32_t>(LoadAcquired(flag) - number) >= 0;
+  });
 }
 
 // Meeting `index` of this kernel. Returns whether all ranks have arrived. Called by all threads

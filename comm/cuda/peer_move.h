@@ -36,6 +36,7 @@ struct AddressedMove {
   int sources;
   int destinations;
   unsigned within;  // a bit for each destination: whether it lies on this GPU
+  unsigned mail;    // a bit for each source: whether it is mail (comm/cuda/peer_mail.h)
 };
 
 struct AddressedPlan {

@@ -1,0 +1,281 @@
+#include <algorithm>
+#include <tuple>
+#include <type_traits>
+
+#include "comm/cuda/peer_mail.h"
+#include "comm/cuda/peer_meeting.cuh"
+#include "comm/cuda/peer_sum.cuh"
+#include "device/cuda/cuda_check.h"
+
+namespace overlapbench {
+namespace {
+
+// With more than 32 registers each, so that two blocks do not fit on an SM.
+constexpr int kMailThreads = 1024;
+constexpr int kMailWarp = 32;
+constexpr int kMailInFlight = 4;
+
+// A plan as the kernel takes it.
+struct PackedMail {
+  AddressedMove sent[kMostPeers];
+  int sent_moves;
+  int sources;
+  unsigned mail;                 // a bit for each source: whether it is mail
+  std::uint32_t free_at;         // see EnqueueMail
+  const void* from[kMostPeers];  // the sources of the only sum, or of all copies
+  void* to[kMostPeers];          // of the sum the first, or of each copy
+  int units;                     // of each move
+};
+
+// ---- Words
+
+__device__ uint2 LoadUnit(const void* from, int unit) {
+  uint2 value;
+  asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+               : "=r"(value.x), "=r"(value.y)
+               : "l"(static_cast<const uint2*>(from) + unit)
+               : "memory");
+  return value;
+}
+
+__device__ void StoreMail(void* mail, int unit, uint2 value, std::uint32_t number) {
+  const std::uint64_t numbered = static_cast<std::uint64_t>(number) << 32U;
+  asm volatile(
+      "st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(static_cast<uint4*>(mail) + unit),
+      "l"(numbered | value.x), "l"(numbered | value.y)
+      : "memory");
+}
+
+// Whether the word has arrived; only then is `value` its data.
+__device__ bool LoadMail(const void* mail, int unit, std::uint32_t number, uint2& value) {
+  std::uint64_t one;
+  std::uint64_t other;
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(one), "=l"(other)
+               : "l"(static_cast<const uint4*>(mail) + unit)
+               : "memory");
+  value = {static_cast<std::uint32_t>(one), static_cast<std::uint32_t>(other)};
+  return one >> 32U == number && other >> 32U == number;
+}
+
+// ---- Shares
+//
+// Each warp takes 32 units in a row. The blocks take them in turn, so that few units occupy all
+// blocks.
+
+__device__ int FirstUnit() {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int group = thread / kMailWarp * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
+  return group * kMailWarp + thread % kMailWarp;
+}
+__device__ int UnitStride() { return static_cast<int>(gridDim.x) * kMailThreads; }
+
+// ---- Sending
+
+// What a thread sends, one after the other: its units, in each all moves.
+struct MailCursor {
+  int unit;
+  int move;
+
+  [[nodiscard]] __device__ bool Valid(const PackedMail& plan) const { return unit < plan.units; }
+  __device__ void Next(const PackedMail& plan) {
+    if (++move < plan.sent_moves) return;
+    move = 0;
+    unit += UnitStride();
+  }
+};
+
+struct OutgoingMail {
+  uint2 value[kMailInFlight];
+  MailCursor at[kMailInFlight];
+
+  __device__ void Load(const PackedMail& plan, MailCursor& cursor) {
+#pragma unroll
+    for (int i = 0; i < kMailInFlight; ++i) {
+      at[i] = cursor;
+      if (!cursor.Valid(plan)) continue;
+      value[i] = LoadUnit(plan.sent[cursor.move].from[0], cursor.unit);
+      cursor.Next(plan);
+    }
+  }
+  __device__ void Send(const PackedMail& plan, std::uint32_t number) const {
+#pragma unroll
+    for (int i = 0; i < kMailInFlight; ++i) {
+      if (!at[i].Valid(plan)) continue;
+      const AddressedMove& move = plan.sent[at[i].move];
+#pragma unroll 1
+      for (int to = 0; to < move.destinations; ++to)
+        StoreMail(move.to[to], at[i].unit, value[i], number);
+    }
+  }
+};
+
+// By the first block, as any of its meetings would.
+__device__ void TellBegun(const PeerMeeting& meeting) {
+  const int peer = static_cast<int>(threadIdx.x);
+  if (blockIdx.x == 0 && peer < meeting.ranks && peer != meeting.rank)
+    StoreRelaxed(meeting.flags[peer] + meeting.rank, meeting.number);
+}
+
+// Waits until all mailboxes' half is free. Called by all threads of a block.
+__device__ bool AwaitFree(const PeerMeeting& meeting, std::uint32_t free_at) {
+  const int peer = static_cast<int>(threadIdx.x);
+  bool is_free = true;
+  if (peer < meeting.ranks && peer != meeting.rank) {
+    is_free = Arrived(meeting.flags[meeting.rank] + peer, free_at, meeting);
+    if (!is_free) *meeting.failed = 1;
+  }
+  return __syncthreads_and(static_cast<int>(is_free)) != 0;
+}
+
+// The first loads are under way while the thread looks at the flags.
+__device__ bool SendAll(const PackedMail& plan, const PeerMeeting& meeting) {
+  if (plan.sent_moves == 0) return true;
+  MailCursor cursor{FirstUnit(), 0};
+  OutgoingMail mail;
+  mail.Load(plan, cursor);
+  if (!AwaitFree(meeting, plan.free_at)) return false;
+  mail.Send(plan, meeting.number);
+#pragma unroll 1
+  while (cursor.Valid(plan)) {
+    mail.Load(plan, cursor);
+    mail.Send(plan, meeting.number);
+  }
+  return true;
+}
+
+// ---- Taking
+
+// kUnits units of a thread, UnitStride() apart, of all sources. kSources: at least the plan's.
+template <int kSources, int kUnits>
+struct IncomingMail {
+  uint2 value[kUnits][kSources];
+
+  template <class Visit>
+  __device__ void ForEach(const PackedMail& plan, int first, bool mail, const Visit& visit) {
+#pragma unroll
+    for (int i = 0; i < kUnits; ++i) {
+      const int unit = first + i * UnitStride();
+      if (unit >= plan.units) continue;
+#pragma unroll
+      for (int source = 0; source < kSources; ++source) {
+        if (source < plan.sources && ((plan.mail >> source & 1U) != 0) == mail)
+          visit(plan.from[source], unit, value[i][source]);
+      }
+    }
+  }
+  __device__ void LoadOwn(const PackedMail& plan, int first) {
+    ForEach(plan, first, false,
+            [](const void* from, int unit, uint2& into) { into = LoadUnit(from, unit); });
+  }
+  // Whether all have arrived.
+  __device__ bool LoadAll(const PackedMail& plan, int first, std::uint32_t number) {
+    bool all = true;
+    ForEach(plan, first, true, [&all, number](const void* from, int unit, uint2& into) {
+      all &= LoadMail(from, unit, number, into);
+    });
+    return all;
+  }
+};
+
+// A unit as a word to add, whose other half is not used.
+__device__ uint4 Widened(uint2 unit) { return {unit.x, unit.y, 0, 0}; }
+
+// Type: of the elements, which are added; void: the sources are copied.
+template <class Type, int kSources>
+__device__ void StoreUnit(const PackedMail& plan, const uint2 (&values)[kSources], int unit) {
+  if constexpr (std::is_void_v<Type>) {
+#pragma unroll
+    for (int i = 0; i < kSources; ++i)
+      if (i < plan.sources) static_cast<uint2*>(plan.to[i])[unit] = values[i];
+  } else {
+    Sum<Type> sum(Widened(values[0]));
+#pragma unroll
+    for (int i = 1; i < kSources; ++i)
+      if (i < plan.sources) sum.Add(Widened(values[i]));
+    const uint4 rounded = sum.Rounded();
+    static_cast<uint2*>(plan.to[0])[unit] = {rounded.x, rounded.y};
+  }
+}
+
+template <class Type, int kSources>
+__device__ bool TakeAll(const PackedMail& plan, const PeerMeeting& meeting) {
+  constexpr int kUnits = std::clamp(8 / kSources, 1, kMailInFlight);
+#pragma unroll 1
+  for (int first = FirstUnit(); first < plan.units; first += kUnits * UnitStride()) {
+    IncomingMail<kSources, kUnits> mail;
+    mail.LoadOwn(plan, first);
+    if (!Await(meeting, [&] { return mail.LoadAll(plan, first, meeting.number); })) {
+      *meeting.failed = 1;
+      return false;
+    }
+#pragma unroll
+    for (int i = 0; i < kUnits; ++i) {
+      const int unit = first + i * UnitStride();
+      if (unit < plan.units) StoreUnit<Type>(plan, mail.value[i], unit);
+    }
+  }
+  return true;
+}
+
+template <class Type, int kSources>
+__global__ __launch_bounds__(kMailThreads,
+                             1) void CarryMail(const __grid_constant__ PackedMail plan,
+                                               const __grid_constant__ PeerMeeting meeting) {
+  TellBegun(meeting);
+  if (SendAll(plan, meeting) && TakeAll<Type, kSources>(plan, meeting)) SayWhereThisRan(meeting);
+}
+
+// ---- Launching
+
+PackedMail PackedForMail(const AddressedPlan& plan, std::uint32_t free_at) {
+  if (plan.phases.size() != 2) throw Error("mail is sent in one phase and taken in another");
+  const auto& [sent, taken] = std::tie(plan.phases[0], plan.phases[1]);
+  const bool adds = !taken.empty() && taken[0].sources > 1;
+  if (sent.size() > kMostPeers || taken.size() > (adds ? 1 : kMostPeers))
+    throw Error("a plan has more moves than the kernel of mail takes");
+  PackedMail packed{};
+  std::ranges::copy(sent, packed.sent);
+  packed.sent_moves = static_cast<int>(sent.size());
+  packed.free_at = free_at;
+  packed.units = static_cast<int>(plan.bytes() / sizeof(uint2));
+  for (const AddressedMove& move : taken) {
+    packed.to[packed.sources] = move.to[0];
+    packed.mail |= move.mail << packed.sources;
+    std::copy_n(move.from, move.sources, packed.from + packed.sources);
+    packed.sources += move.sources;
+  }
+  return packed;
+}
+
+template <class Type, int kSources>
+void LaunchMail(cudaStream_t stream, int blocks, const PackedMail& plan,
+                const PeerMeeting& meeting) {
+  CarryMail<Type, kSources><<<blocks, kMailThreads, 0, stream>>>(plan, meeting);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Type>
+void LaunchMail(cudaStream_t stream, int blocks, const PackedMail& plan,
+                const PeerMeeting& meeting) {
+  if (plan.sources <= 2)
+    LaunchMail<Type, 2>(stream, blocks, plan, meeting);
+  else if (plan.sources <= 4)
+    LaunchMail<Type, 4>(stream, blocks, plan, meeting);
+  else
+    LaunchMail<Type, kMostPeers>(stream, blocks, plan, meeting);
+}
+
+}  // namespace
+
+void EnqueueMail(Stream& stream, int blocks, const PeerMeeting& meeting, const AddressedPlan& plan,
+                 std::uint32_t free_at) {
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  const PackedMail packed = PackedForMail(plan, free_at);
+  const bool adds = !plan.phases[1].empty() && plan.phases[1][0].sources > 1;
+  if (!adds) return LaunchMail<void>(native, blocks, packed, meeting);
+  ForSummedType(plan.element,
+                [&]<class Type>() { LaunchMail<Type>(native, blocks, packed, meeting); });
+}
+
+}  // namespace overlapbench
