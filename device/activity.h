@@ -48,7 +48,7 @@ struct Activity {
   std::uint64_t stream = 0;  // tells streams apart; of no meaning for calls
   // What one call enqueued has one number: a call and its work, or all copies of a batch.
   std::uint64_t correlation = 0;
-  double call_ms = 0;      // when the call that enqueued it began
+  double call_ms = 0;      // when the call that enqueued it began; 0: the call has no record
   double enqueued_ms = 0;  // and returned
   double begin_ms = 0;
   double end_ms = 0;

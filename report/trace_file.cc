@@ -86,8 +86,7 @@ class Events {
     OfHost(sample);
     AddSpan("gpu_user_annotation", fmt::format("sample {}", index), {device(), 0}, sample.begin_ms,
             sample.end_ms, About(0));
-    for (const Activity& activity : sample.activities)
-      if (IsShown(activity)) AddActivity(activity);
+    for (const Activity& activity : sample.activities) AddActivity(activity);
     AddCallsOf(sample);
     const StepRuns runs = RunsOf(sample);
     for (const auto& [key, run] : runs) {
@@ -141,12 +140,6 @@ class Events {
     if (first->second == activity.stream) return LaneTrack(lane);
     const int next = static_cast<int>(schedule_.lanes().size() + more_tracks_.size()) + 1;
     return more_tracks_.try_emplace({lane, activity.stream}, Track{device(), next}).first->second;
-  }
-
-  [[nodiscard]] static bool IsShown(const Activity& activity) {
-    const bool is_of_fork =
-        activity.kind == ActivityKind::kWait || activity.kind == ActivityKind::kGate;
-    return activity.mark > 0 || is_of_fork;  // else the flush
   }
 
   [[nodiscard]] double Microseconds(double own_ms) const {
@@ -203,42 +196,44 @@ class Events {
   }
   [[nodiscard]] std::vector<std::string> FactsOfWork(const Activity& activity,
                                                      const Track& track) const {
-    const WorkClass work_class = StepOf(activity.mark).work->work_class;
     std::vector<std::string> facts = {
-        Text("class", ToString(work_class)), Count("device", trace_.rank),
-        Count("stream", track.thread),       Count("bytes", activity.bytes),
-        Count("blocks", activity.blocks),    Count("correlation", activity.correlation)};
+        Count("device", trace_.rank), Count("stream", track.thread), Count("bytes", activity.bytes),
+        Count("blocks", activity.blocks), Count("correlation", activity.correlation)};
     const char* const of_gpu = activity.by_copy_engine ? "copy" : "SM";
-    // Tools know copies' bytes by "bytes", so a step's have a name of their own.
-    if (const auto& bytes = trace_.step_bytes.at(activity.mark - 1); bytes.has_value())
-      facts.push_back(Count("step_bytes", *bytes));
     facts.push_back(Text("engine", trace_.backend == Backend::kHost ? "core" : of_gpu));
     if (activity.peer.has_value()) facts.push_back(Count("peer", *activity.peer));
-    if (const int sms = schedule_.lanes()[StepOf(activity.mark).lane].sms; sms > 0)
-      facts.push_back(Count("sms", sms));
-    if (work_class == WorkClass::kComm) {
-      const std::size_t first = schedule_.CommunicationOf(activity.mark - 1);
-      facts.push_back(Count("communication", NumberOf(first + 1)));
-    }
+    if (activity.mark > 0) AddFactsOfStep(activity.mark, facts);  // else it is a fault
     return facts;
+  }
+  void AddFactsOfStep(std::uint64_t mark, std::vector<std::string>& facts) const {
+    const Schedule::Step& step = StepOf(mark);
+    facts.push_back(Text("class", ToString(step.work->work_class)));
+    // Tools know copies' bytes by "bytes", so a step's have a name of their own.
+    if (const auto& bytes = trace_.step_bytes.at(mark - 1); bytes.has_value())
+      facts.push_back(Count("step_bytes", *bytes));
+    if (const int sms = schedule_.lanes()[step.lane].sms; sms > 0)
+      facts.push_back(Count("sms", sms));
+    if (step.work->work_class == WorkClass::kComm)
+      facts.push_back(Count("communication", NumberOf(schedule_.CommunicationOf(mark - 1) + 1)));
   }
 
   void AddActivity(const Activity& activity) {
     const Track track = TrackOf(activity);
     std::string name = activity.name;
     if (name.empty())
-      name = IsWork(activity.kind) ? StepOf(activity.mark).name : ToString(activity.kind);
+      name = IsWork(activity.kind) && activity.mark > 0 ? StepOf(activity.mark).name
+                                                        : ToString(activity.kind);
     AddSpan(CategoryOf(activity.kind), name, track, activity.begin_ms, activity.end_ms,
             About(activity.mark, FactsOf(activity, track)));
   }
 
-  // Of work whose call was not recorded.
+  // Of the host backend's work. Of a call that was lost nothing is known.
   void AddCallsOf(const TracedSample& sample) {
     std::set<std::uint64_t> called;
     for (const Activity& activity : sample.activities)
       if (activity.kind == ActivityKind::kCall) called.insert(activity.correlation);
     for (const Activity& activity : sample.activities) {
-      if (activity.mark == 0 || !IsWork(activity.kind) ||
+      if (!IsWork(activity.kind) || activity.call_ms <= 0 ||
           !called.insert(activity.correlation).second)
         continue;
       AddActivity({.name = "enqueue",

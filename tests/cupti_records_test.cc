@@ -272,6 +272,16 @@ TEST_F(CuptiRecordsTest, WithoutAMarkOfItsOwnACallHasTheLatestOne) {
   EXPECT_EQ(marks, (std::vector<std::uint64_t>{0, 3, 4, 3, 4}));
 }
 
+// FaultOf (fixtures/row_trace.h) refuses it.
+TEST_F(CuptiRecordsTest, AKernelWhoseCallWasLostHasNoTimeOfOne) {
+  AddKernel(1);
+  AddMark(1, 5);
+  const Activity kernel = OnlyRecord();
+  EXPECT_EQ(kernel.mark, 5U);
+  EXPECT_EQ(kernel.call_ms, 0);
+  EXPECT_EQ(kernel.enqueued_ms, 0);
+}
+
 TEST_F(CuptiRecordsTest, LongNamesAreCut) {
   const std::string name(1000, 'x');
   AddKernel(1, name.c_str());

@@ -52,13 +52,14 @@ class RowTraceTest : public RanksOnEachBackend {
     return std::make_shared<const WorkPlan>(std::move(plan));
   }
 
-  void Open(const Run& run, const std::string& cadence = "isolated") {
+  void Open(const Run& run, const std::string& cadence = "isolated",
+            const std::string& cache = "warm") {
     const std::vector<Axis> axes = {
-        ChoiceAxis("cache", "", {"warm"}, "warm"),
+        ChoiceAxis("cache", "", {"warm", "cold"}, "warm"),
         ChoiceAxis("cadence", "", {"isolated", "streaming"}, "isolated")};
     session_ = std::make_unique<Session>(
         *machine_, Benchmark{.name = "Family/Row",
-                             .settings = SettingsOf(axes, {{"cadence", cadence}}),
+                             .settings = SettingsOf(axes, {{"cadence", cadence}, {"cache", cache}}),
                              .runs = [run] { return std::vector{run}; },
                              .report = {}});
     session_->SetUp(true);
@@ -167,7 +168,8 @@ class NamingWatch : public ActivityWatch {
   Activities Stop() override {
     Activities activities = watch_->Stop();
     for (Activity& record : activities.records)
-      if (record.mark % 3 == step_ + 1) record.name = "ncclDevKernel_AllReduce_Sum_f32";
+      if (record.mark % 4 == step_ + 1)  // no step, two steps, the flush
+        record.name = "ncclDevKernel_AllReduce_Sum_f32";
     return activities;
   }
 
@@ -474,6 +476,83 @@ TEST_P(RowTraceTest, AStepThatEnqueuesNothingIsAFaultOnAllRanks) {
   EXPECT_EQ(SharesOf(trace), (Shares{{"breakdown_valid", 0}}));
 }
 
+// Loses the call of the last kernel to begin, and the mark that came with it.
+class LosingWatch : public ActivityWatch {
+ public:
+  explicit LosingWatch(std::unique_ptr<ActivityWatch> watch) : watch_(std::move(watch)) {}
+  void Mark(std::uint64_t mark) override { watch_->Mark(mark); }
+  Activities Stop() override {
+    Activities all = watch_->Stop();
+    std::erase_if(all.records, [](const Activity& one) { return one.kind == ActivityKind::kCall; });
+    const auto last = std::ranges::max_element(all.records, [](const auto& one, const auto& other) {
+      return std::pair(IsWork(one.kind), one.begin_ms) <
+             std::pair(IsWork(other.kind), other.begin_ms);
+    });
+    last->mark = 0;
+    last->call_ms = last->enqueued_ms = 0;
+    return all;
+  }
+
+ private:
+  std::unique_ptr<ActivityWatch> watch_;
+};
+
+TEST_P(RowTraceTest, AKernelWithoutItsCallIsAFaultOfTheSampleInWhichItRan) {
+  Run run{.name = "two"};
+  const auto lane = run.schedule.AddLane({"lane"});
+  const Work delay = Delay("delay", WorkClass::kCompute, 100us);
+  run.schedule.Add(lane, delay);
+  run.schedule.Add(lane, delay, {.name = "again"});
+  Open(run);
+  LosingWatch watch(device().WatchActivities());
+  const RowTrace trace = TraceRow(session(), watch);
+  EXPECT_NE(trace.fault.find("has no record of its call"), std::string::npos) << trace.fault;
+  EXPECT_EQ(SharesOf(trace), (Shares{{"breakdown_valid", 0}}));
+}
+
+// Enqueues something when the last sample begins, as a thread that nobody knows of may.
+class StrayWatch : public ActivityWatch {
+ public:
+  StrayWatch(std::unique_ptr<ActivityWatch> watch, std::function<void()> enqueue)
+      : watch_(std::move(watch)), enqueue_(std::move(enqueue)) {}
+  void Mark(std::uint64_t mark) override {
+    constexpr std::uint64_t kMarks = 3;  // of a sample: no step, the step, the flush
+    watch_->Mark(mark);
+    if (mark == kTracedSamples * kMarks && enqueue_) std::exchange(enqueue_, {})();
+  }
+  Activities Stop() override { return watch_->Stop(); }
+
+ private:
+  std::unique_ptr<ActivityWatch> watch_;
+  std::function<void()> enqueue_;
+};
+
+TEST_P(RowTraceTest, WorkOfNoStepIsAFault) {
+  const Work delay = Delay("delay", WorkClass::kCompute, 100us);
+  const auto stray = delay->make();
+  const auto aside = device().CreateStream();
+  Open(SoloRun(delay));
+  StrayWatch watch(device().WatchActivities(), [&] { stray->Enqueue(*aside); });
+  const RowTrace trace = TraceRow(session(), watch);
+  EXPECT_NE(trace.fault.find("belongs to no step"), std::string::npos) << trace.fault;
+  EXPECT_EQ(SharesOf(trace), (Shares{{"breakdown_valid", 0}}));
+}
+
+TEST_P(RowTraceTest, TheCacheFlushIsNoStepAndNoFault) {
+  Open(SoloRun(Delay("delay", WorkClass::kCompute, 1000us)), "isolated", "cold");
+  const RowTrace trace = Trace();
+  EXPECT_EQ(trace.fault, "");
+  for (const TracedSample& sample : trace.samples) {
+    EXPECT_EQ(
+        std::ranges::count_if(sample.flush, [](const Activity& one) { return IsWork(one.kind); }),
+        1);
+    EXPECT_EQ(std::ranges::count_if(sample.activities,
+                                    [](const Activity& one) { return IsWork(one.kind); }),
+              1);
+    EXPECT_EQ(sample.enqueues.size(), 1U);
+  }
+}
+
 // ---- Faults of records that are made up
 
 class FaultTest : public testing::Test {
@@ -512,6 +591,11 @@ TEST_F(FaultTest, RejectsAnEndBeforeItsBegin) {
 TEST_F(FaultTest, RejectsABeginBeforeItsCall) {
   second().call_ms = 3.5;
   EXPECT_EQ(Fault(), "kernel of step 'second' began before it was enqueued");
+}
+
+TEST_F(FaultTest, RejectsARecordWhoseCallWasLost) {
+  second().call_ms = 0;
+  EXPECT_EQ(Fault(), "kernel of step 'second' has no record of its call");
 }
 
 TEST_F(FaultTest, RejectsOverlappingRecordsOnOneStream) {

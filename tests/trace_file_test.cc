@@ -62,8 +62,8 @@ RowTrace TwoLanes() {
   sample.begin_ms = 3;
   sample.end_ms = 9;
   sample.enqueues = {{0, 1.6, 1.7}, {1, 1.7, 1.8}};
+  sample.flush = {{.kind = ActivityKind::kCopy, .begin_ms = 1.1, .end_ms = 1.2}};
   sample.activities = {
-      {.kind = ActivityKind::kCopy, .begin_ms = 1.1, .end_ms = 1.2},  // the flush
       {.kind = ActivityKind::kGate, .begin_ms = 1.5, .end_ms = 3},
       {.name = "gemm<float>",
        .mark = 1,
@@ -171,6 +171,33 @@ TEST(TraceFile, NamesTheEngineOfTheWork) {
   EXPECT_EQ(told(trace), (std::vector<std::string>{"SM sms:16", "copy peer:1"}));
 }
 
+// What is a fault is shown all the same, as work of no class.
+TEST(TraceFile, WorkOfNoStepIsOnTheForksTrack) {
+  RowTrace trace = TwoLanes();
+  trace.samples[0].activities.push_back({.name = "stray",
+                                         .stream = 9,
+                                         .correlation = 13,
+                                         .call_ms = 2,
+                                         .enqueued_ms = 2.1,
+                                         .begin_ms = 4,
+                                         .end_ms = 5});
+  const auto strays = Named(EventsOf(trace), "stray");
+  ASSERT_EQ(strays.size(), 1U);
+  EXPECT_EQ(strays[0].At("tid").number, 0);
+  EXPECT_FALSE(strays[0].At("args").Has("class"));
+  EXPECT_FALSE(strays[0].At("args").Has("step"));
+}
+
+// Of a call that was lost, none is made up.
+TEST(TraceFile, WorkWithoutItsCallHasNone) {
+  RowTrace trace = TwoLanes();
+  trace.samples[0].activities[1].call_ms = trace.samples[0].activities[1].enqueued_ms = 0;
+  for (const Json& event : EventsOf(trace)) {
+    if (event.At("ph").text != "X" || event.At("cat").text != "cuda_runtime") continue;
+    EXPECT_NE(event.At("args").At("correlation").number, 11);
+  }
+}
+
 // HTA takes what has a stream for a kernel, and leaves out what no call has enqueued.
 TEST(TraceFile, OnlyWorkHasAStreamAndEachHasItsCall) {
   std::set<double> works;
@@ -260,7 +287,7 @@ TEST(TraceFile, AProfilerStepFollowsTheLastSample) {
 
 TEST(TraceFile, ASecondStreamOfALaneHasItsOwnTrack) {
   RowTrace trace = TwoLanes();
-  trace.samples[0].activities[4].stream = 9;
+  trace.samples[0].activities[3].stream = 9;
   trace.samples[0].activities.push_back({.mark = 2, .stream = 10, .begin_ms = 7, .end_ms = 8});
   const auto threads = Named(EventsOf(trace), "thread_name");
   std::set<double> tids;
@@ -284,7 +311,7 @@ TEST(TraceFile, IsValidJsonForAnyNames) {
   RowTrace trace = TwoLanes();
   const std::string hostile = "a\"b\\c\n\t\x01</script>{{}}%s\xc3\xa9";
   trace.row = trace.run.name = trace.fault = hostile;
-  trace.samples[0].activities[2].name = hostile;
+  trace.samples[0].activities[1].name = hostile;
   const auto events = EventsOf(trace);
   EXPECT_EQ(Named(events, "a\"b\\c   </script>{{}}%s\xc3\xa9").size(), 1U);
 }
