@@ -58,6 +58,7 @@ struct Activity {
   // it, as seen on H200s (driver 580) by every call, hint and priority.
   bool by_copy_engine = false;
   std::optional<int> peer = {};  // of a copy between two devices, the other one
+  bool is_derived = false;       // from other records and the host's times: nobody recorded it
 };
 
 struct Activities {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "fixtures/row_waits.h"
 #include "report/counters.h"
 #include "report/result_file.h"
 
@@ -66,14 +67,6 @@ const char* CategoryOf(ActivityKind kind) {
   return "";
 }
 
-// A step as one sample enqueued it; with cadence:streaming it does so several times.
-struct StepRun {
-  Track track;
-  double begin_ms = 0;
-  double end_ms = 0;
-};
-using StepRuns = std::map<std::pair<std::size_t, std::ptrdiff_t>, StepRun>;  // by step, and which
-
 class Events {
  public:
   explicit Events(const RowTrace& trace) : trace_(trace), schedule_(trace.run.schedule) {}
@@ -83,15 +76,17 @@ class Events {
     text_.clear();
     sample_ = index;
     const TracedSample& sample = trace_.samples[index];
+    const StepRuns runs = RunsOf(sample);
+    waiting_ = WaitingWorks(schedule_, runs);
     OfHost(sample);
     AddSpan("gpu_user_annotation", fmt::format("sample {}", index), {device(), 0}, sample.begin_ms,
             sample.end_ms, About(0));
     for (const Activity& activity : sample.activities) AddActivity(activity);
     AddCallsOf(sample);
-    const StepRuns runs = RunsOf(sample);
     for (const auto& [key, run] : runs) {
-      AddSpan("gpu_user_annotation", schedule_.steps()[key.first].name, run.track, run.begin_ms,
-              run.end_ms, About(key.first + 1));
+      const Schedule::Step& step = schedule_.steps()[key.first];
+      AddSpan("gpu_user_annotation", step.name, LaneTrack(step.lane), run.begin_ms, run.end_ms,
+              About(key.first + 1));
     }
     AddFlows(runs);
     for (const GaugeReading& reading : sample.gauges) AddGauge(reading);
@@ -185,14 +180,20 @@ class Events {
                                                  const Track& track) const {
     switch (activity.kind) {
       case ActivityKind::kGate:
-        return {Text("class", "GATE")};
+        return FactsOfWait("GATE", activity);
       case ActivityKind::kWait:
-        return {Text("class", "WAIT")};
+        return FactsOfWait("WAIT", activity);
       case ActivityKind::kCall:
         return {Count("correlation", activity.correlation)};
       default:
         return FactsOfWork(activity, track);
     }
+  }
+  [[nodiscard]] static std::vector<std::string> FactsOfWait(const char* name,
+                                                            const Activity& activity) {
+    std::vector<std::string> facts = {Text("class", name)};
+    if (activity.is_derived) facts.push_back(Count("derived", 1));
+    return facts;
   }
   [[nodiscard]] std::vector<std::string> FactsOfWork(const Activity& activity,
                                                      const Track& track) const {
@@ -202,7 +203,9 @@ class Events {
     const char* const of_gpu = activity.by_copy_engine ? "copy" : "SM";
     facts.push_back(Text("engine", trace_.backend == Backend::kHost ? "core" : of_gpu));
     if (activity.peer.has_value()) facts.push_back(Count("peer", *activity.peer));
-    if (activity.mark > 0) AddFactsOfStep(activity.mark, facts);  // else it is a fault
+    if (activity.mark == 0) return facts;  // a fault
+    facts.push_back(Count("waits", waiting_.contains(&activity) ? 1 : 0));
+    AddFactsOfStep(activity.mark, facts);
     return facts;
   }
   void AddFactsOfStep(std::uint64_t mark, std::vector<std::string>& facts) const {
@@ -264,24 +267,6 @@ class Events {
     add("wait", moments.gated() ? moments.met_ms : moments.enqueue.end_ms, moments.end_ms);
   }
 
-  // When each step's work ran. Work belongs to the last enqueueing of its step that began before.
-  [[nodiscard]] StepRuns RunsOf(const TracedSample& sample) {
-    std::map<std::size_t, std::vector<double>> enqueued_ms;
-    for (const StepEnqueue& one : sample.enqueues) enqueued_ms[one.step].push_back(one.begin_ms);
-    StepRuns runs;
-    for (const Activity& activity : sample.activities) {
-      if (activity.mark == 0 || !IsWork(activity.kind)) continue;
-      const std::size_t step = activity.mark - 1;
-      const auto& times_ms = enqueued_ms[step];
-      const auto which = std::ranges::upper_bound(times_ms, activity.call_ms) - times_ms.begin();
-      const StepRun own{LaneTrack(schedule_.steps()[step].lane), activity.begin_ms,
-                        activity.end_ms};
-      StepRun& run = runs.try_emplace({step, which}, own).first->second;
-      run.end_ms = std::max(run.end_ms, activity.end_ms);
-    }
-    return runs;
-  }
-
   // From a step to each that waits for it. An arrow starts inside the work that it comes from.
   void AddFlows(const StepRuns& runs) {
     constexpr double kInside_ms = 1e-6;
@@ -291,8 +276,8 @@ class Events {
         if (from == runs.end()) continue;
         const double from_ms = std::max(from->second.begin_ms, from->second.end_ms - kInside_ms);
         ++flows_;
-        AddFlowEnd("s", from->second.track, from_ms);
-        AddFlowEnd("f", run.track, run.begin_ms);
+        AddFlowEnd("s", LaneTrack(schedule_.steps()[earlier].lane), from_ms);
+        AddFlowEnd("f", LaneTrack(schedule_.steps()[key.first].lane), run.begin_ms);
       }
     }
   }
@@ -330,6 +315,7 @@ class Events {
   const RowTrace& trace_;
   const Schedule& schedule_;
   std::size_t sample_ = 0;
+  std::set<const Activity*> waiting_;  // of this sample
   std::string text_;
   std::map<std::size_t, std::uint64_t> first_stream_;                   // by lane
   std::map<std::pair<std::size_t, std::uint64_t>, Track> more_tracks_;  // by lane and stream
@@ -344,11 +330,22 @@ std::uint64_t HashOf(const std::string& text) {
 }
 
 // What stands before the events.
+// Of this rank, in all samples: its part in the row's counters.
+std::string Idle_ms(const Breakdown& breakdown) {
+  std::vector<std::string> causes;
+  for (std::size_t i = 0; i < breakdown.idle_ms.size(); ++i) {
+    causes.push_back(Member(ToString(static_cast<IdleCause>(i)),
+                            fmt::format("{:.6f}", breakdown.idle_ms.at(i))));
+  }
+  return Object(causes);
+}
+
 std::string Beginning(const RowTrace& trace, std::size_t written) {
-  const std::string about = Object(
-      {Text("row", trace.row), Text("run", trace.run.name),
-       Text("backend", ToString(trace.backend)), Count("samples", written),
-       Count("left_out_samples", trace.samples.size() - written), Text("fault", trace.fault)});
+  const std::string about =
+      Object({Text("row", trace.row), Text("run", trace.run.name),
+              Text("backend", ToString(trace.backend)), Count("samples", written),
+              Count("left_out_samples", trace.samples.size() - written), Text("fault", trace.fault),
+              Member("idle_ms", Idle_ms(trace.breakdown))});
   return fmt::format(
       "{{\n\"schemaVersion\": 1,\n\"distributedInfo\": {{\"rank\": {}, \"world_size\": {}}},\n"
       "\"displayTimeUnit\": \"ms\",\n\"overlapbench\": {},\n\"traceEvents\": [\n",

@@ -92,6 +92,16 @@ TEST(Breakdown, EachGapHasItsOwnCause) {
   EXPECT_EQ(Idle_ms(breakdown, IdleCause::kDependency), 2);
 }
 
+// Whichever of them is listed first.
+TEST(Breakdown, OfWorksThatEndAGapTheFirstEnqueuedCounts) {
+  LaneWork early = Ran(kComp, 5, 6);
+  early.enqueued_ms = 1;
+  LaneWork late = Ran(kComm, 5, 6);
+  late.enqueued_ms = 4;
+  for (const auto& works : {std::vector{early, late}, std::vector{late, early}})
+    EXPECT_EQ(Idle_ms(BreakdownOf(0, 0, works), IdleCause::kHost), 1);
+}
+
 TEST(Breakdown, SharesAddUp) {
   Breakdown sum = BreakdownOf(0, 0, {Ran(kComp, 1, 2)});
   sum.Add(BreakdownOf(0, 0, {Ran(kComm, 2, 5)}));

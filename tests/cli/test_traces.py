@@ -263,6 +263,21 @@ def test_the_reader_finds_the_idle_time_that_the_row_reports(
     assert max(row["idle_pct"] for row in reported.values()) > 0
 
 
+def test_the_reader_finds_the_idle_time_that_each_file_states(traced: Traced) -> None:
+    """Behind gates and in the middle of samples as well, for each rank."""
+    found_any: set[str] = set()
+    for row, traces in read_rows([str(traced.folder)], Rules()).items():
+        for one in break_down(traces):
+            name = Path(one.source).name
+            stated_ms = traced.traces[name]["overlapbench"]["idle_ms"]
+            found_ms = {cause.value: one.parts_ns[cause] / 1e6 for cause in Cause}
+            found_ms["other"] = found_ms.pop("unknown")
+            events = len(traced.traces[name]["traceEvents"])  # each may be rounded by a nanosecond
+            assert found_ms == pytest.approx(stated_ms, abs=2e-6 * events), (row, name)
+            found_any |= {cause for cause, idle_ms in stated_ms.items() if idle_ms > 0}
+    assert {"ranks", "host", "other"} & found_any
+
+
 def test_without_the_flag_nothing_is_written_or_said(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     done = launcher.run(

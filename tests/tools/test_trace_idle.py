@@ -1,12 +1,13 @@
 """Why a device was idle: each cause in a trace where it is known by hand; and known patterns."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 import traces
-from overlapbench.trace.breakdown import break_down
+from overlapbench.trace.breakdown import Breakdown, break_down
 from overlapbench.trace.files import read_traces
 from overlapbench.trace.idle import Cause
 from overlapbench.trace.patterns import HIDDEN_SHARE, LATE_NS, PATTERNS, SHORT_NS
@@ -16,6 +17,7 @@ from traces import (
     GEMM,
     NCCL,
     Json,
+    arrow,
     broken_down,
     call,
     done,
@@ -23,6 +25,7 @@ from traces import (
     ours,
     percent,
     recorded,
+    waits,
     work,
 )
 
@@ -91,7 +94,7 @@ def test_of_spans_that_end_a_gap_at_once_the_first_launched_counts(tmp_path: Pat
 
 
 def _before_the_first_work(
-    folder: Path, other_begins: float, returned: float, more: list[Json], states_waits: bool = True
+    folder: Path, other_begins: float, returned: float, more: list[Json]
 ) -> dict[str, float]:
     """Trace a sample whose first work begins 50 us after its gate opened.
 
@@ -102,9 +105,6 @@ def _before_the_first_work(
     other = recorded([done("gemm", "COMP", "gemm", 0, 0.1)], rank=1)
     for one in other["traceEvents"]:
         one["ts"] = one.get("ts", 0) + other_begins
-    if not states_waits:
-        events = own["traceEvents"]
-        own["traceEvents"] = [e for e in events if e.get("args", {}).get("class") != "WAIT"]
     traces.write(folder / "rank0.json", own)
     traces.write(folder / "rank1.json", other)
     (one, _) = break_down(read_traces([str(folder)], Rules()))
@@ -135,10 +135,57 @@ def test_a_leader_holds_the_first_work_back(tmp_path: Path) -> None:
     assert found == {"ranks": 20.0, "gate": 10.0, "host": 5.0, "unknown": 15.0}
 
 
-def test_what_waits_longer_than_a_launch_takes_waits_for_other_ranks(tmp_path: Path) -> None:
-    """Where the trace does not say what a stream waits for: a pipeline's first receive."""
-    found = _before_the_first_work(tmp_path, 5, -100, [], states_waits=False)
-    assert found == {"ranks": 40.0, "unknown": 10.0}
+DATA = Path(__file__).resolve().parents[1] / "data" / "idle"
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results" / "h200x2"
+IN_ROWS = {Cause.UNKNOWN: "other"}  # causes with another name in rows
+
+
+def _idle_ms(one: Breakdown) -> dict[str, float]:
+    return {IN_ROWS.get(cause, cause.value): one.parts_ns[cause] / 1e6 for cause in Cause}
+
+
+@pytest.mark.parametrize("row", sorted({path.name.split(".")[0] for path in DATA.iterdir()}))
+def test_idle_is_as_the_program_says_of_the_same_spans(row: str) -> None:
+    """tests/row_waits_test.cc wrote the files, with what it expects of each."""
+    files = sorted(DATA.glob(f"{row}.rank*.json"))
+    broken = break_down(read_traces([str(path) for path in files], Rules()))
+    assert len(broken) == len(files)
+    for path, one in zip(files, broken, strict=True):
+        said = json.loads(path.read_text())["overlapbench"]["idle_ms"]
+        assert _idle_ms(one) == pytest.approx(said, abs=1e-5)
+        assert sum(said.values()) > 0
+
+
+@pytest.mark.parametrize("axes", ["", ",first=comm"])
+def test_idle_is_as_the_counters_of_recorded_rows(axes: str) -> None:
+    """Of two H200, recorded before files said which work waits."""
+    name = f"Overlap,AllToAll+Gemm,bytes=67108864,n=4096,grid=16x16,work=tile,cache=cold{axes}"
+    files = [str(RESULTS / "traces" / f"{name}.rank{rank}.json.gz") for rank in (0, 1)]
+    row_name = name.replace(",", "/").replace("=", ":")
+    rows = json.loads((RESULTS / "traced.json").read_text())["benchmarks"]
+    (row,) = [row for row in rows if row["name"] == row_name]
+    slowest = max(break_down(read_traces(files, Rules())), key=lambda one: one.total_ns)
+    for cause, idle_ms in _idle_ms(slowest).items():
+        share = 100 * idle_ms / (slowest.total_ns / 1e6)
+        assert share == pytest.approx(row[f"idle_{cause}_pct"], abs=0.01), cause
+
+
+def test_a_wait_of_another_lane_is_not_the_cause(tmp_path: Path) -> None:
+    """The stream that joins the lanes waits all the time, and so may lanes that end no gap."""
+    late = [done("gemm", "COMP", "gemm", 0, 1), call(1995, 5, 2)]
+    late += [done("gemm", "COMP", "gemm", 2, 1, correlation=2), waits("comm", 0, 3)]
+    traces.write(tmp_path / "trace.json", recorded(late))
+    (one,) = break_down(read_traces([str(tmp_path)], Rules()))
+    assert percent(one) == {"COMP": 66.7, "host": 33.3}
+    assert one.differences == []  # tools by name see no waits, and nothing runs in them
+
+
+def test_arrows_tell_what_waits_in_older_files(tmp_path: Path) -> None:
+    events = [done("gemm", "COMP", "gemm", 0, 1), done("sum", "COMM", "comm", 2, 1)]
+    events += arrow(1, "gemm", 1, "comm", 2)
+    traces.write(tmp_path / "trace.json", recorded(events))
+    (one,) = break_down(read_traces([str(tmp_path)], Rules()))
+    assert percent(one) == {"COMP": 33.4, "COMM": 33.3, "dependency": 33.3}
 
 
 def _two_ranks(folder: Path, base: int | None, shift: float = 0) -> tuple[list[float], list[str]]:

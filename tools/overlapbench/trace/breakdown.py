@@ -155,7 +155,7 @@ def _differences(named: Iterable[tuple[Span, Class | None]], window: Intervals) 
     """Return what tools by name see otherwise, the longest first."""
     found: dict[tuple[str, Class, Class | None], Difference] = {}
     for span, said in named:
-        if said is span.kind:
+        if said is span.kind or (said is None and span.kind not in BUSY):
             continue
         if within := length(intersection(union([span.interval]), window)):
             key = (span.name, span.kind, said)

@@ -10,15 +10,15 @@ host        a function of the host ran on a stream; or the call that launched wh
 ranks       what ends the gap was enqueued, and another rank was still at work
 unknown     anything else, and everything of a trace that has no launch calls
 
-Before the first work of a sample of our own there is nothing that could have been handed over, so
-that gap is divided as the row's own counters are (fixtures/breakdown.h): until the last rank had
-begun the sample, by a gate, by the host, and what launching takes is unknown.
+Files of our own say more: when each sample began on each rank, which gate is whose, and which work
+waits for a step of another lane or rank. So in a sample idle is divided as the row's own counters
+are, by the same rule (fixtures/breakdown.h); their `other` is `unknown` here.
 
-A device that has work and does not run it can wait for nothing of its own for longer than a
-hand-over, since nothing of its own runs. So beyond that it waits for others.
+In traces of other tools, a device that has work and does not run it can wait for nothing of its own
+for longer than a hand-over, since nothing of its own runs. So beyond that it waits for others.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 
 from overlapbench.trace.intervals import Interval, Intervals, difference, intersection, union
@@ -47,7 +47,7 @@ def explain_idle(
     """
     causes: dict[Cause, Intervals] = {}
     known: list[tuple[Cause, Intervals]] = [
-        *_before_samples(trace, others, began_ns),
+        *_as_the_row(trace, began_ns),
         (Cause.GATE, trace.of(Class.GATE)),
         (Cause.DEPENDENCY, trace.of(Class.WAIT)),
         (Cause.HOST, trace.of(Class.HOST)),
@@ -59,45 +59,44 @@ def explain_idle(
     return causes | {Cause.UNKNOWN: union(causes.get(Cause.UNKNOWN, ()), idle)}
 
 
-def _before_samples(
-    trace: Trace, others: Intervals, began_ns: Mapping[str, int]
-) -> Iterator[tuple[Cause, Intervals]]:
-    """Divide the gaps between the begins of samples of our own and their first works.
+def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cause, Intervals]]:
+    """Divide the gaps in samples of our own by the rule of fixtures/breakdown.h."""
+    if not trace.row:
+        return
+    yield Cause.HOST, trace.of(Class.HOST)  # which the rule does not know: --class names it
+    gates = [span for span in trace.spans if span.kind is Class.GATE and span.step]
+    waiting = _waiting(trace)
+    for window in (window for window in trace.windows if window.number is not None):
+        all_began = began_ns.get(window.name, window.begin_ns)
+        for reached, end, place in _gaps(trace, window):
+            span = trace.spans[place]
+            held = (gate.end_ns for gate in gates if _holds(gate, span))
+            limits = (
+                (Cause.RANKS, all_began),
+                (Cause.GATE, max(held, default=reached)),
+                (Cause.HOST, reached if span.launched_ns is None else span.launched_ns),
+                (Cause.DEPENDENCY if place in waiting else Cause.UNKNOWN, end),
+            )
+            for cause, limit in limits:
+                until = min(end, max(reached, limit))
+                yield cause, union([(reached, until)])
+                reached = until
 
-    Where the trace has no waits, work that is held back beyond a launch waits for other ranks.
+
+def _waiting(trace: Trace) -> Collection[int]:
+    """Return the places of work that waits for a step of another lane or rank.
+
+    Older files of ours do not say it. Their arrows do, as far as the other step is of this rank.
     """
-    infers = not trace.of(Class.WAIT)
-    gates = trace.of(Class.GATE)
-    for window in trace.windows if trace.row else ():
-        first = _first_work(trace, window)
-        if window.number is None or first is None:
-            continue
-        reached, end = window.begin_ns, first.begin_ns
-        held = max((until for since, until in gates if since < end), default=reached)
-        returned = reached if first.launched_ns is None else first.launched_ns
-        for cause, limit in (
-            (Cause.RANKS, began_ns.get(window.name, reached)),
-            (Cause.GATE, held),
-            (Cause.HOST, returned),
-        ):
-            until = min(end, max(reached, limit))
-            yield cause, union([(reached, until)])
-            reached = until
-        launched = min(end, reached + HAND_OVER_NS)
-        yield Cause.UNKNOWN, union([(reached, launched)])
-        if infers and first.launched_ns is not None:
-            yield Cause.RANKS, intersection(union([(launched, end)]), others)
-        yield Cause.UNKNOWN, union([(launched, end)])
+    if any(span.waits is not None for span in trace.spans):
+        return {place for place, span in enumerate(trace.spans) if span.waits}
+    return {target for _, target in trace.arrows or ()}
 
 
-def _first_work(trace: Trace, window: Window) -> Span | None:
-    """Return the busy span of a window that begins first."""
-    within = (
-        span
-        for span in trace.spans
-        if span.kind in BUSY and window.begin_ns <= span.begin_ns < window.end_ns
-    )
-    return next(within, None)
+def _holds(gate: Span, span: Span) -> bool:
+    """Tell whether a gate is on the span's lane, which may have several tracks, in its sample."""
+    is_on_lane = span.lane == gate.lane or span.lane.startswith(f"{gate.lane}, stream ")
+    return is_on_lane and gate.sample == span.sample
 
 
 def _by_launches(trace: Trace, others: Intervals) -> list[tuple[Cause, Intervals]]:
@@ -105,8 +104,8 @@ def _by_launches(trace: Trace, others: Intervals) -> list[tuple[Cause, Intervals
     host: list[Interval] = []
     dependency: list[Interval] = []
     enqueued: list[Interval] = []
-    for begin, end, span in _gaps(trace):
-        returned = span.launched_ns
+    for begin, end, place in _gaps(trace):
+        returned = trace.spans[place].launched_ns
         if returned is None:
             continue
         passed = min(end, max(begin, returned) + HAND_OVER_NS)
@@ -120,22 +119,27 @@ def _by_launches(trace: Trace, others: Intervals) -> list[tuple[Cause, Intervals
     ]
 
 
-def _gaps(trace: Trace) -> list[tuple[int, int, Span]]:
-    """Return the gaps between busy spans, each with the span that ends it.
+def _gaps(trace: Trace, window: Window | None = None) -> list[tuple[int, int, int]]:
+    """Return the gaps between busy spans, each with the place of the span that ends it.
 
-    Of several that begin at once, the one that was launched first.
+    Of several that begin at once, the one that was launched first. In a window, what is before its
+    first span is a gap as well.
     """
-    gaps: list[tuple[int, int, Span]] = []
-    reached: int | None = None
-    for span in trace.spans:
-        if span.kind not in BUSY:
+    gaps: list[tuple[int, int, int]] = []
+    reached = None if window is None else window.begin_ns
+    for place, span in enumerate(trace.spans):
+        if span.kind not in BUSY or (window and not _is_within(span, window)):
             continue
         if reached is not None and span.begin_ns > reached:
-            gaps.append((reached, span.begin_ns, span))
-        elif gaps and gaps[-1][1] == span.begin_ns and _earlier(span, gaps[-1][2]):
-            gaps[-1] = (*gaps[-1][:2], span)
+            gaps.append((reached, span.begin_ns, place))
+        elif gaps and gaps[-1][1] == span.begin_ns and _earlier(span, trace.spans[gaps[-1][2]]):
+            gaps[-1] = (*gaps[-1][:2], place)
         reached = span.end_ns if reached is None else max(reached, span.end_ns)
     return gaps
+
+
+def _is_within(span: Span, window: Window) -> bool:
+    return window.begin_ns < span.end_ns and span.begin_ns < window.end_ns
 
 
 def _earlier(span: Span, other: Span) -> bool:

@@ -1,0 +1,284 @@
+// What held steps back: waits and gates that are derived where nobody recorded them, and the causes
+// of idle time, for which the tools that read the files must find the same (tests/data/idle, which
+// tests/tools/test_trace_idle.py reads).
+#include "fixtures/row_waits.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "report/trace_file.h"
+
+namespace overlapbench {
+namespace {
+
+Work Named(const std::string& name, WorkClass work_class) {
+  return std::make_shared<const WorkPlan>(WorkPlan{.name = name, .work_class = work_class});
+}
+
+// One sample that is behind a gate, which opened after 3 ms.
+class Made {
+ public:
+  Made(const std::string& name, Backend backend) {
+    trace.row = "Idle/" + name;
+    trace.run.name = "run";
+    trace.backend = backend;
+    TracedSample& sample = trace.samples.emplace_back();
+    sample.moments = {.begin_ms = 1, .enqueue = {1.5, 2}, .met_ms = 3, .end_ms = 20};
+    sample.begin_ms = 3;
+  }
+  std::size_t Lane(const std::string& name, std::optional<int> rank = {}) {
+    return trace.run.schedule.AddLane({.name = name, .rank = rank});
+  }
+  std::size_t Step(std::size_t lane, const Work& work, StepOptions options = {}) {
+    trace.step_bytes.emplace_back();
+    return trace.run.schedule.Add(lane, work, std::move(options));
+  }
+  // Of a step, which the host had enqueued at `called_ms`.
+  void Ran(std::size_t step, double called_ms, double begin_ms, double end_ms) {
+    const std::uint64_t lane = trace.run.schedule.steps()[step].lane;
+    sample().enqueues.push_back({step, called_ms - 0.1, called_ms});
+    sample().activities.push_back({.mark = step + 1,
+                                   .stream = 10 + lane,
+                                   .correlation = ++calls_,
+                                   .call_ms = called_ms - 0.05,
+                                   .enqueued_ms = called_ms,
+                                   .begin_ms = begin_ms,
+                                   .end_ms = end_ms});
+    sample().end_ms = std::max(sample().end_ms, end_ms);
+  }
+  // As the host backend's streams record it.
+  void Waited(ActivityKind kind, std::uint64_t mark, std::uint64_t stream, double begin_ms,
+              double end_ms) {
+    sample().activities.push_back({.kind = kind,
+                                   .mark = mark,
+                                   .stream = stream,
+                                   .call_ms = 1.6,
+                                   .begin_ms = begin_ms,
+                                   .end_ms = end_ms});
+  }
+  // Its idle time by cause. All ranks had begun at `all_began_ms`.
+  std::array<double, 5> Idle_ms(double all_began_ms = 3) {
+    EXPECT_EQ(FaultOf(trace, 0), "");
+    if (trace.backend == Backend::kCuda) DeriveWaits(trace, sample());
+    trace.breakdown = BreakDown(trace, {all_began_ms});
+    return trace.breakdown.idle_ms;
+  }
+  TracedSample& sample() { return trace.samples.front(); }
+
+  RowTrace trace;
+
+ private:
+  std::uint64_t calls_ = 0;
+};
+
+const Work& Product() {
+  static const Work work = Named("product", WorkClass::kCompute);
+  return work;
+}
+const Work& Sum() {
+  static const Work work = Named("sum", WorkClass::kComm);
+  return work;
+}
+
+void ExpectNear(const std::array<double, 5>& found, const std::array<double, 5>& expected) {
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found.at(i), expected.at(i), 1e-9) << ToString(static_cast<IdleCause>(i));
+}
+
+// The files are committed, for the test of the tools.
+void ExpectFile(const RowTrace& trace) {
+  const std::string name = TraceFileName(trace.row, trace.rank);
+  std::ifstream file(std::string(TEST_DATA) + "/idle/" + name);
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string made = testing::TempDir() + name;
+  std::ofstream(made) << TraceJson(trace);
+  EXPECT_EQ(text.str(), TraceJson(trace)) << "if it should be so, copy " << made;
+}
+
+TEST(IdleCauses, ALateLaunchInTheMiddle) {
+  Made made("launch", Backend::kCuda);
+  const auto lane = made.Lane("comp");
+  made.Ran(made.Step(lane, Product()), 1.8, 3.25, 4);
+  made.Ran(made.Step(lane, Product(), {.name = "next"}), 5.5, 6, 7);
+  ExpectNear(made.Idle_ms(), {0, 0, 1.5, 0, 0.25 + 0.5});
+  ExpectFile(made.trace);
+}
+
+TEST(IdleCauses, WaitsForAnotherLaneAndForAnotherRank) {
+  Made made("dependency", Backend::kCuda);
+  made.trace.ranks = 3;
+  const auto comp = made.Lane("comp");
+  const auto comm = made.Lane("comm");
+  const auto first = made.Step(comp, Product());
+  const auto sum = made.Step(comm, Sum(), {.after = {first}});
+  const auto elsewhere = made.Step(made.Lane("out", 1), Sum(), {.name = "send"});
+  const auto received = made.Step(made.Lane("in", 0), Sum(), {.after = {elsewhere}, .name = "in"});
+  made.Ran(first, 1.8, 3, 5);
+  made.Ran(sum, 1.9, 5.25, 6);
+  made.Ran(received, 6.5, 8, 9);
+  // What follows work of its own lane waits for nothing else.
+  made.Ran(made.Step(comm, Sum(), {.name = "last"}), 1.95, 9.5, 10);
+  ExpectNear(made.Idle_ms(), {0, 0, 0.5, 0.25 + 1.5, 0.5});
+  ExpectFile(made.trace);
+}
+
+// The other lane waits as well, but does not end the gap.
+TEST(IdleCauses, OfTheWorkThatEndsTheGap) {
+  Made made("whose", Backend::kCuda);
+  const auto comp = made.Lane("comp");
+  const auto comm = made.Lane("comm");
+  const auto first = made.Step(comp, Product());
+  const auto late = made.Step(comp, Product(), {.name = "late"});
+  const auto sum = made.Step(comm, Sum(), {.after = {late}});
+  made.Ran(first, 1.8, 3, 4);
+  made.Ran(late, 5, 5, 6);
+  made.Ran(sum, 1.9, 6, 7);
+  ExpectNear(made.Idle_ms(), {0, 0, 1, 0, 0});
+  ExpectFile(made.trace);
+}
+
+// Rank 1's clock is 0.5 ms behind, and its sample begins 0.5 ms later.
+TEST(IdleCauses, TheLastRankToBegin) {
+  for (const int rank : {0, 1}) {
+    Made made("skew", Backend::kCuda);
+    made.trace.rank = rank;
+    made.trace.ranks = 2;
+    made.trace.clock_offset_ms = rank == 0 ? 10 : 10.5;
+    made.Ran(made.Step(made.Lane("comp"), Product()), 1.8, rank == 0 ? 4 : 3.25, 5);
+    const std::array<double, 5> late = {0, 0, 0, 0, 0.25};
+    ExpectNear(made.Idle_ms(rank == 0 ? 3.5 : 3),
+               rank == 0 ? std::array{0.5, 0., 0., 0., 0.5} : late);
+    ExpectFile(made.trace);
+  }
+}
+
+// The leader's work ends before the other lane may begin.
+TEST(IdleCauses, AGateOfALaneThatAnotherOneLeads) {
+  for (const Backend backend : {Backend::kCuda, Backend::kHost}) {
+    Made made(backend == Backend::kCuda ? "gate" : "gate_host", backend);
+    const auto comp = made.Lane("comp");
+    const auto comm = made.Lane("comm");
+    made.trace.run.schedule.leader = comm;
+    made.sample().moments.followers_ms = 3.5;
+    const auto sum = made.Step(comm, Sum());
+    const auto product = made.Step(comp, Product());
+    if (backend == Backend::kHost) {
+      made.Waited(ActivityKind::kGate, 0, 9, 1.7, 3);
+      made.Waited(ActivityKind::kWait, 0, 9, 3, 5);  // the fork's, for all lanes
+      made.Waited(ActivityKind::kGate, product + 1, 10, 3, 3.5);
+    }
+    made.Ran(sum, 1.8, 3, 3.25);
+    made.Ran(product, 1.9, 3.75, 5);
+    ExpectNear(made.Idle_ms(), {0, 0.25, 0, 0, 0.25});
+    ExpectFile(made.trace);
+  }
+}
+
+// ---- What is derived
+
+using Spans = std::vector<std::tuple<ActivityKind, std::uint64_t, double, double>>;
+
+Spans DerivedOf(Made& made) {
+  DeriveWaits(made.trace, made.sample());
+  Spans spans;
+  for (const Activity& one : made.sample().activities)
+    if (one.is_derived) spans.emplace_back(one.kind, one.mark, one.begin_ms, one.end_ms);
+  return spans;
+}
+
+TEST(DerivedWaits, TheGateIsFromTheFlushToItsOpening) {
+  Made made("gate", Backend::kCuda);
+  made.Ran(made.Step(made.Lane("comp"), Product()), 1.8, 3.1, 4);
+  made.sample().flush = {{.stream = 9, .call_ms = 1.2, .begin_ms = 1.3, .end_ms = 2.5}};
+  EXPECT_EQ(DerivedOf(made), (Spans{{ActivityKind::kGate, 0, 2.5, 3}}));
+}
+
+TEST(DerivedWaits, WithoutAGateThereIsNone) {
+  Made made("open", Backend::kCuda);
+  made.sample().moments.enqueue = {3, 3.5};
+  made.Ran(made.Step(made.Lane("comp"), Product()), 3.2, 3.3, 4);
+  EXPECT_EQ(DerivedOf(made), Spans{});
+}
+
+// From when its stream had nothing else to do, at the earliest when the host enqueued the wait.
+TEST(DerivedWaits, AWaitEndsWithWhatIsWaitedFor) {
+  Made made("wait", Backend::kCuda);
+  const auto comp = made.Lane("comp");
+  const auto comm = made.Lane("comm");
+  const auto before = made.Step(comm, Sum(), {.name = "before"});
+  const auto product = made.Step(comp, Product());
+  const auto sum = made.Step(comm, Sum(), {.after = {product}});
+  made.sample().moments.enqueue = {3, 3.5};
+  made.Ran(before, 3.1, 3.5, 4);
+  made.Ran(product, 3.2, 3.5, 6);
+  made.Ran(sum, 3.3, 6.25, 7);
+  EXPECT_EQ(DerivedOf(made), (Spans{{ActivityKind::kWait, sum + 1, 4, 6}}));
+}
+
+TEST(DerivedWaits, WhatHadEndedIsNotWaitedFor) {
+  Made made("passed", Backend::kCuda);
+  const auto product = made.Step(made.Lane("comp"), Product());
+  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  made.sample().moments.enqueue = {3, 6};
+  made.Ran(product, 3.1, 3.5, 4);
+  made.Ran(sum, 5.5, 5.6, 6);
+  EXPECT_EQ(DerivedOf(made), Spans{});
+}
+
+// ---- Runs of steps
+
+// Twice over, each waits for its own.
+TEST(StepRuns, EachRepetitionWaits) {
+  Made made("streaming", Backend::kCuda);
+  const auto product = made.Step(made.Lane("comp"), Product());
+  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  made.Ran(product, 1.6, 3, 4);
+  made.Ran(sum, 1.7, 4.5, 5);
+  made.Ran(product, 1.8, 6, 7);
+  made.Ran(sum, 1.9, 7.5, 8);
+  const StepRuns runs = RunsOf(made.sample());
+  EXPECT_EQ(runs.size(), 4U);
+  EXPECT_EQ(WaitingWorks(made.trace.run.schedule, runs).size(), 2U);
+  ExpectNear(made.Idle_ms(), {0, 0, 0, 0.5 + 0.5, 1});
+}
+
+// On its stream. What the step has on another one waits as well.
+TEST(StepRuns, TheFirstWorkOfAStepWaits) {
+  Made made("parts", Backend::kCuda);
+  const auto product = made.Step(made.Lane("comp"), Product());
+  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  made.Ran(product, 1.6, 3, 4);
+  made.Ran(sum, 1.9, 4.5, 5);
+  Activity more = made.sample().activities.back();
+  for (const double begin_ms : {6., 8.}) {
+    more.begin_ms = begin_ms;
+    more.end_ms = begin_ms + 1;
+    made.sample().activities.push_back(more);
+    more.stream = 12;
+  }
+  made.sample().end_ms = 9;
+  EXPECT_EQ(RunsOf(made.sample()).size(), 2U);
+  ExpectNear(made.Idle_ms(), {0, 0, 0, 0.5 + 1, 1});
+}
+
+TEST(StepRuns, OneThatBeginsBeforeWhatItWaitsForIsAFault) {
+  Made made("order", Backend::kCuda);
+  const auto product = made.Step(made.Lane("comp"), Product());
+  const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
+  made.Ran(product, 1.6, 3, 4);
+  made.Ran(sum, 1.7, 3.9985, 5);
+  EXPECT_EQ(FaultOf(made.trace, 0),
+            "step 'sum' began before step 'product' had ended, for which it waits");
+  made.sample().activities[1].begin_ms = 3.9995;  // within what the clock may be off
+  EXPECT_EQ(FaultOf(made.trace, 0), "");
+}
+
+}  // namespace
+}  // namespace overlapbench
