@@ -202,11 +202,24 @@ class Events {
         Count("blocks", activity.blocks), Count("correlation", activity.correlation)};
     const char* const of_gpu = activity.by_copy_engine ? "copy" : "SM";
     facts.push_back(Text("engine", trace_.backend == Backend::kHost ? "core" : of_gpu));
-    if (activity.peer.has_value()) facts.push_back(Count("peer", *activity.peer));
+    if (const std::string peer = PeerOf(activity); !peer.empty())
+      facts.push_back(Member("peer", peer));
     if (activity.mark == 0) return facts;  // a fault
     facts.push_back(Count("waits", waiting_.contains(&activity) ? 1 : 0));
     AddFactsOfStep(activity.mark, facts);
     return facts;
+  }
+  // The rank at the other end where the schedule says it, else the GPU that a copy's record names;
+  // "all" of a communication among more than two ranks; "" where there is no other end.
+  [[nodiscard]] std::string PeerOf(const Activity& activity) const {
+    const bool communicates =
+        activity.mark > 0 && StepOf(activity.mark).work->work_class == WorkClass::kComm;
+    if (communicates && trace_.ranks == 2) return fmt::format("{}", 1 - trace_.rank);
+    if (communicates)
+      if (const auto rank = schedule_.OtherEndOf(activity.mark - 1))
+        return fmt::format("{}", *rank);
+    if (activity.peer.has_value()) return fmt::format("{}", *activity.peer);
+    return communicates && trace_.ranks > 2 ? Quoted("all") : "";
   }
   void AddFactsOfStep(std::uint64_t mark, std::vector<std::string>& facts) const {
     const Schedule::Step& step = StepOf(mark);

@@ -171,6 +171,43 @@ TEST(TraceFile, NamesTheEngineOfTheWork) {
   EXPECT_EQ(told(trace), (std::vector<std::string>{"SM sms:16", "copy peer:1"}));
 }
 
+// With two ranks the other one; with more the one that a send and its receive have, or all.
+TEST(TraceFile, CommunicationsNameTheirPeer) {
+  RowTrace trace = TwoLanes();
+  trace.rank = 1;
+  trace.ranks = 4;
+  Schedule& schedule = trace.run.schedule;
+  const Work sum = schedule.steps()[1].work;
+  const auto sender = schedule.AddLane({.name = "out", .rank = 1});
+  const auto receiver = schedule.AddLane({.name = "in", .rank = 3});
+  const auto sent = schedule.Add(sender, sum, {.name = "send"});
+  schedule.Add(receiver, sum, {.meets = sent, .name = "receive"});
+  trace.step_bytes.resize(schedule.steps().size());
+  for (const std::uint64_t mark : {3, 4})
+    trace.samples[0].activities.push_back({.mark = mark, .stream = mark, .begin_ms = 4});
+  const auto peers_of = [](const RowTrace& told) {
+    std::map<std::string, std::string> peers;  // by step
+    for (const Json& event : EventsOf(told)) {
+      if (event.At("ph").text != "X" || !event.At("args").Has("engine")) continue;
+      const Json& args = event.At("args");
+      if (!args.Has("peer")) continue;
+      const Json& peer = args.At("peer");
+      peers[args.At("step").text] = peer.text.empty() ? fmt::format("{}", peer.number) : peer.text;
+    }
+    return peers;
+  };
+  using Peers = std::map<std::string, std::string>;
+  EXPECT_EQ(peers_of(trace), (Peers{{"sum", "all"}, {"send", "3"}, {"receive", "1"}}));
+  trace.samples[0].activities[3].peer = 2;  // a copy of the sum, as its record says
+  EXPECT_EQ(peers_of(trace)["sum"], "2");
+  trace.ranks = 2;
+  EXPECT_EQ(peers_of(trace), (Peers{{"sum", "0"}, {"send", "0"}, {"receive", "0"}}));
+  trace.ranks = 1;
+  trace.rank = 0;
+  trace.samples[0].activities[3].peer.reset();
+  EXPECT_EQ(peers_of(trace), (Peers{{"send", "3"}, {"receive", "1"}}));
+}
+
 // What is a fault is shown all the same, as work of no class.
 TEST(TraceFile, WorkOfNoStepIsOnTheForksTrack) {
   RowTrace trace = TwoLanes();

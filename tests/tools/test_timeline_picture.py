@@ -103,14 +103,16 @@ def test_a_tooltip_shows_where_work_ran_if_its_record_says_so(tmp_path: Path) ->
     copy = done("send", "COMM", "comm", 0, 2, engine="copy", peer=0)
     product = done("gemm", "COMP", "comp", 0, 2, engine="SM", sms=108)
     old = done("old", "COMP", "comp", 2, 1)
+    everyone = done("sum", "COMM", "comm", 2, 1, peer="all")
     keys = ("engine", "peer", "SMs", "sample")
     longer = done("longer", "COMP", "comp", 0, 9)
-    spec = spec_of(tmp_path, recorded([longer], [copy, product, old]))
+    spec = spec_of(tmp_path, recorded([longer], [copy, product, old, everyone]))
     found = {r["step"]: [r[key] for key in keys] for r in data(spec, 0, "bar", "edge")}
     assert found == {
         "send": ["copy", 0, "", 1],
         "gemm": ["SM", "", 108, 1],
         "old": ["", "", "", 1],
+        "sum": ["", "all", "", 1],
     }
     tooltips = [layer["encoding"].get("tooltip", []) for layer in spec["vconcat"][0]["layer"]]
     assert any({*keys} <= {told["field"] for told in shown} for shown in tooltips)

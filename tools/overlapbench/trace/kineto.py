@@ -157,7 +157,7 @@ class _Reader:
             bytes=_count(args.get("bytes")),
             blocks=_count(args.get("blocks", _product(args.get("grid")))),
             engine=_text(args.get("engine")),
-            peer=_count(args.get("peer")),
+            peer=_all_or_count(args.get("peer")),
             sms=_count(args.get("sms")),
             sample=_count(args.get("sample")),
             waits=bool(args["waits"]) if "waits" in args else None,
@@ -285,6 +285,10 @@ def _text(value: object) -> str:
 
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) else None
+
+
+def _all_or_count(value: object) -> int | str | None:
+    return value if value == "all" and isinstance(value, str) else _count(value)
 
 
 def _product(grid: object) -> int | None:

@@ -53,7 +53,7 @@ class Span:
     bytes: int | None = None  # that a copy or fill writes
     blocks: int | None = None  # of a kernel's grid
     engine: str = ""  # what it runs on: SM, copy or core; this and the next four are ours alone
-    peer: int | None = None  # the other GPU of a copy between two
+    peer: int | str | None = None  # the rank at the other end, or "all"
     sms: int | None = None  # that its lane is limited to
     sample: int | None = None
     waits: bool | None = None  # for a step of another lane or rank; None where ours do not tell
