@@ -593,6 +593,13 @@ TEST_F(FaultTest, RejectsABeginBeforeItsCall) {
   EXPECT_EQ(Fault(), "kernel of step 'second' began before it was enqueued");
 }
 
+TEST_F(FaultTest, RejectsWorkBeforeItsSample) {
+  trace_.samples[0].begin_ms = 2.04;  // within what two clocks may differ
+  EXPECT_EQ(Fault(), "");
+  trace_.samples[0].begin_ms = 2.1;
+  EXPECT_EQ(Fault(), "kernel of step 'first' began before its sample");
+}
+
 TEST_F(FaultTest, RejectsARecordWhoseCallWasLost) {
   second().call_ms = 0;
   EXPECT_EQ(Fault(), "kernel of step 'second' has no record of its call");
