@@ -177,8 +177,11 @@ std::vector<Counter> TraceCounters() {
       {"traced_events_ms", "ms", kLower, Range::kPositive, "by events",
        "mean time of the traced samples by their events, the maximum over the ranks; traced_ms "
        "should agree with it"},
+      {"untraced_events_ms", "ms", kLower, Range::kPositive, "untraced",
+       "the same of as many samples just before, taken in the same way without records"},
       {"trace_cost_pct", "%", kLower, Range::kSigned, "trace costs",
-       "100 x (traced_events_ms / T - 1): by how much watching changed the row"},
+       "how much longer a traced sample took by its events than an untraced one: the median over "
+       "the pairs"},
       {"only_comp_pct", "%", kNeither, kShare, "only COMP",
        "share in which computation ran, and nothing else"},
       {"only_comm_pct", "%", kLower, kShare, "only COMM",

@@ -131,6 +131,27 @@ def test_hta_finds_the_rank_and_keeps_all_samples(traced: Traced) -> None:
         assert all(e["ts"] + e["dur"] <= last_ts + 0.01 for e in spans if e["cat"] in WORK)
 
 
+def test_a_trace_has_as_many_samples_as_asked_for(launcher: "Launcher", tmp_path: Path) -> None:
+    out, folder = tmp_path / "out.json", tmp_path / "traces"
+    flags = ("--benchmark_filter=Overlap/SecondDelay", "--budget_ms=1", "--axis", "streams=2")
+    done = launcher.run(
+        *(*flags, f"--benchmark_out={out}", f"--trace_out={folder}", "--trace_samples=9")
+    )
+    assert done.returncode == 0, done.stderr
+    for path in folder.iterdir():
+        names = [event["name"] for event in json.loads(path.read_text())["traceEvents"]]
+        assert sum(name.startswith("ProfilerStep#") for name in names) == 9 + 1
+    (row,) = json.loads(out.read_text())["benchmarks"]
+    assert row["trace_cost_pct_low"] <= row["trace_cost_pct"] <= row["trace_cost_pct_high"]
+
+
+def test_no_samples_are_refused(launcher: "Launcher", tmp_path: Path) -> None:
+    done = launcher.run(f"--trace_out={tmp_path / 'traces'}", "--trace_samples=0")
+    assert done.returncode == USAGE
+    assert "--trace_samples" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ranks_share_a_clock(traced: Traced) -> None:
     (pair,) = [
         {e["name"]: e for _, spans in [(name, spans)] for e in spans if e["name"] == "sample 0"}
@@ -215,9 +236,8 @@ def test_every_row_has_shares_that_add_up(traced: Traced) -> None:
         )
         assert causes == pytest.approx(row["idle_pct"], abs=0.001)
         assert row["traced_ms"] > 0
-        median_ms = row["real_time"] / {"ns": 1e6, "us": 1e3, "ms": 1}[row["time_unit"]]
-        cost = 100 * (row["traced_events_ms"] / median_ms - 1)
-        assert row["trace_cost_pct"] == pytest.approx(cost, abs=0.5), row
+        assert row["untraced_events_ms"] > 0
+        assert row["trace_cost_pct"] > -100
 
 
 def test_a_row_says_what_its_trace_shows_and_stays_valid(traced: Traced) -> None:
@@ -347,7 +367,8 @@ EMPTY = 11
 WARM_UP = 1
 MEASURED = 5
 TRACED = 1 + SAMPLES  # the first is thrown away
-OF_A_ROW = EMPTY + WARM_UP + MEASURED + TRACED
+UNTRACED = TRACED  # before them, to tell what tracing costs
+OF_A_ROW = EMPTY + WARM_UP + MEASURED + UNTRACED + TRACED
 
 
 def visit(row: int, sample: int) -> int:
@@ -390,7 +411,7 @@ def traced_rows(launcher: "Launcher", folder: Path, *faults: str) -> tuple[str, 
 def test_a_rank_that_dies_in_a_traced_sample_leaves_whole_files(
     launcher: "Launcher", tmp_path: Path, phase: str, number: int
 ) -> None:
-    sample = EMPTY + WARM_UP + MEASURED + number
+    sample = EMPTY + WARM_UP + MEASURED + UNTRACED + number
     waits = 2 if phase == "wait" else 1  # of a sample: for its lane, and for the stream that joins
     fault = f"kill@{phase},rank=1,visit={waits * visit(2, sample)}"
     stderr, ranks = traced_rows(launcher, tmp_path, fault)
