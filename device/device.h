@@ -229,6 +229,10 @@ class Device {
   [[nodiscard]] virtual std::string NoBatchCopy() const = 0;
   // Checks free memory first; the Error says how much is needed and how much is free.
   virtual Buffer Allocate(std::size_t bytes, MemoryKind kind) = 0;
+  // Waits, at most for `timeout`, until this process has no work left on streams that the device
+  // did not make, and returns whether it has none. CUDA can wait for all streams only, so none may
+  // stand behind a closed gate.
+  [[nodiscard]] virtual bool AwaitIdle(std::chrono::milliseconds timeout) = 0;
 
   [[nodiscard]] virtual double ElapsedMs(const Event& from, const Event& to) const = 0;
   // Watches are independent of each other: none reports what happened before it was made.

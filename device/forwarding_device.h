@@ -42,6 +42,9 @@ class ForwardingDevice : public Device {
   Buffer Allocate(std::size_t bytes, MemoryKind kind) override {
     return device_->Allocate(bytes, kind);
   }
+  [[nodiscard]] bool AwaitIdle(std::chrono::milliseconds timeout) override {
+    return device_->AwaitIdle(timeout);
+  }
   [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
     return device_->ElapsedMs(from, to);
   }

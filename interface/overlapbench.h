@@ -102,7 +102,8 @@ typedef struct {
   const char* const* axes; /* "cache=warm": of the suite's own axes, one value each */
   int64_t axis_count;
   /* A callback that enqueues nothing, called in the same way as the works'. A work that takes no
-   * longer alone has left its stream empty, and the row is invalid. NULL: nobody looks. */
+   * longer alone, or when what it enqueued elsewhere has ended, has left its stream empty, and the
+   * row is invalid. NULL: nobody looks. */
   overlapbench_callback nothing;
   void* nothing_context;
 } overlapbench_row;

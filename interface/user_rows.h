@@ -4,8 +4,9 @@
 // Schedule is new: any lanes and steps, against the same steps in sequence, and against their
 // bound.
 //
-// Each callable is also compared with one that enqueues nothing, in runs of the same form. If it
-// takes no longer, whatever it did was not on its lane, and the row is invalid.
+// Each callable is also compared with one that enqueues nothing, in runs of the same form, and once
+// more when what it has enqueued elsewhere has ended (Session::quiet). If it takes no longer,
+// whatever it did was not on its lane, and the row is invalid.
 #pragma once
 
 #include <string>

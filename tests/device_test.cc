@@ -250,6 +250,15 @@ TEST_P(DeviceTest, SynchronizeThrowsAfterItsTimeout) {
   Finish(*held.stream);
 }
 
+TEST_P(DeviceTest, ADeviceIsIdleUnlessAGateHoldsAStream) {
+  EXPECT_TRUE(device().AwaitIdle(kPatience));
+  if (device().backend() == Backend::kHost) return;  // which waits for no stream of its own
+  const HeldStream held(device());
+  EXPECT_FALSE(device().AwaitIdle(50ms));
+  held.gate->Release();
+  EXPECT_TRUE(device().AwaitIdle(kPatience));
+}
+
 TEST_P(DeviceTest, AFailedAllocationReportsTheNeededAndFreeBytes) {
   try {
     device().Allocate(1UL << 50, MemoryKind::kDevice);

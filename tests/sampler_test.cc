@@ -322,6 +322,48 @@ GateLog GatesOf(Backend backend, int ordinal, const std::optional<std::size_t>& 
   return log;
 }
 
+TEST_P(SamplerTest, AHeldSampleKeepsItsGateClosedAndIsNoLonger) {
+  Sampler sampler(machine(), kGate);
+  const Sample sample = sampler.TakeHeld(Prepare(RunOf({&quick_}, true)), kLong);
+  EXPECT_LT(sample.total_ms, kShort_ms);
+  EXPECT_GE(sampler.moments().met_ms - sampler.moments().enqueue.end_ms, kLong_ms);
+}
+
+TEST_P(SamplerTest, AnErrorOfAnotherRankEndsTheHold) {
+  if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
+  Behaviour failing;
+  failing.enqueue = [](Stream&) {
+    if (OnLastRank()) throw Error("no way");
+  };
+  Sampler sampler(machine(), kGate);
+  PreparedRun& run = Prepare(RunOf({&failing}, true));
+  const auto started = std::chrono::steady_clock::now();
+  EXPECT_EQ(Fatal([&] { sampler.TakeHeld(run, 10'000ms); }), LastRank() + "no way");
+  EXPECT_LT(std::chrono::steady_clock::now() - started, 5000ms);
+}
+
+// What is on no stream of the suite's ends later, and on one rank alone.
+class BusyDevice : public ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  [[nodiscard]] bool AwaitIdle(std::chrono::milliseconds timeout) override {
+    longest_ = timeout;
+    std::this_thread::sleep_for(busy_);
+    return true;
+  }
+  std::chrono::milliseconds busy_{};
+  std::chrono::milliseconds longest_{};
+};
+
+TEST_P(SamplerTest, TheDeviceIsBusyUntilAllWorkOfAllRanksHasEnded) {
+  BusyDevice busy(GetParam() == Backend::kHost ? OpenHostDevice(2) : OpenCudaDevice(ordinal()));
+  if (OnLastRank()) busy.busy_ = kLong;
+  const Machine machine{busy, TestRanks()};
+  Sampler sampler(machine, kGate);
+  EXPECT_GE(sampler.BusyTime_ms(Prepare(DelayedRun(kLong))), 2 * kLong_ms);
+  EXPECT_LT(busy.longest_, TestRanks().timeout() / 2);
+}
+
 TEST_P(SamplerTest, FollowersAreHeldUntilTheLeaderHasStarted) {
   const GateLog log = GatesOf(GetParam(), ordinal(), 1);
   ASSERT_EQ(log.gates.size(), 2U);

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <future>
 #include <set>
+#include <thread>
 
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
@@ -167,6 +169,19 @@ class CudaDevice : public Device {
         return {data, bytes, [](void* memory) { ::operator delete(memory); }};
     }
     throw Error("Allocate: unknown kind of memory");
+  }
+  // cudaDeviceSynchronize has no timeout, so a thread makes the call. Where it never returns, the
+  // thread is left behind.
+  [[nodiscard]] bool AwaitIdle(std::chrono::milliseconds timeout) override {
+    std::promise<cudaError_t> ended;
+    auto synchronized = ended.get_future();
+    std::thread([ordinal = ordinal_, ended = std::move(ended)]() mutable {
+      const cudaError_t chosen = cudaSetDevice(ordinal);
+      ended.set_value(chosen == cudaSuccess ? cudaDeviceSynchronize() : chosen);
+    }).detach();
+    if (synchronized.wait_for(timeout) != std::future_status::ready) return false;
+    ThrowIfCudaFailed(synchronized.get(), "cudaDeviceSynchronize()");
+    return true;
   }
 
   [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {

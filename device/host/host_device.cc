@@ -105,6 +105,8 @@ class HostDevice : public Device {
     }
     return {data, bytes, [](void* memory) { std::free(memory); }};
   }
+  // It has no streams but those that it made.
+  [[nodiscard]] bool AwaitIdle(std::chrono::milliseconds /*timeout*/) override { return true; }
 
   [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
     return HostElapsedMs(from, to);

@@ -125,6 +125,32 @@ tell(ob.do_bench(copy), ob.do_bench(lambda: cupy.copyto(target, source)))
     assert cupy_ms == pytest.approx(torch_ms, rel=0.1)
 
 
+def test_an_empty_lane_is_noticed_while_work_elsewhere_keeps_the_memory_busy(
+    program: Program,
+) -> None:
+    told = program("""
+other = torch.cuda.Stream()
+few = torch.zeros(1024, device="cuda")
+def away():
+    with torch.cuda.stream(other):
+        copy()
+
+tell(*said(ob.measure_alone(away)))
+tell(*said(ob.measure(comp=lambda: few.add_(1), comm=away)))
+tell(*said(ob.measure_schedule([ob.Step("away", "lane", away)])))
+try:
+    ob.do_bench(away)
+except ob.MeasureError as error:
+    tell("invalid", str(error).partition(": ")[2])
+tell(ob.measure_alone(lambda: few.add_(1)).state.comparable)
+tell(ob.measure_alone(copy).state.comparable)
+""")
+    for state, reason in told[:4]:
+        assert state == "invalid"
+        assert " left its lane empty: alone it took " in reason
+    assert told[4:] == [[True], [True]]
+
+
 def test_what_goes_wrong_is_the_rows_and_the_gpu_stays_usable(program: Program) -> None:
     elsewhere, raised, waits, ungated, after = program("""
 other = torch.cuda.Stream()

@@ -1,0 +1,137 @@
+// Rows of callables: one whose work is elsewhere leaves its lane empty, and the row says so,
+// however long that work lasts.
+#include "interface/user_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/catalog.h"
+#include "fake_gpu.h"
+#include "fixtures/measurement.h"
+#include "test_ranks.h"
+
+namespace overlapbench {
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+// Longer than all of a sample behind its open gate takes.
+constexpr auto kElsewhere = 25ms;
+constexpr const char* kEmpty =
+    "' left its lane empty: alone it took 0.0 us, and a callable that enqueues nothing 0.0 us; it "
+    "must enqueue on the stream that it is given";
+
+using Enqueueing = std::function<void(HostStream& stream)>;
+
+int32_t Call(void* context, void* stream, overlapbench_answer* /*answer*/) {
+  (*static_cast<Enqueueing*>(context))(static_cast<FakeGpuStream*>(stream)->inner());
+  return 0;
+}
+
+class UserRowsTest : public testing::Test {
+ protected:
+  static Callable Make(const std::string& name, WorkClass work_class, Enqueueing& enqueueing) {
+    return {.name = name,
+            .work_class = work_class,
+            .callbacks = {Call, nullptr, nullptr},
+            .context = &enqueueing};
+  }
+  // What the row is. Its callables are `works`, of which a pair has two.
+  Remark Measure(overlapbench_kind kind, const std::vector<Callable>& works,
+                 const std::vector<AxisOverride>& axes = {{"cache", "warm"}}) {
+    UserRow row;
+    row.kind = kind;
+    row.name = "mine";
+    row.works = works;
+    row.axes = axes;
+    if (kind == OVERLAPBENCH_SCHEDULE) row.steps = {{"lane", works.front().name, 0, {}}};
+    row.nothing = Make("nothing", WorkClass::kCompute, nothing_);
+    FakeGpu device(elsewhere_);
+    const Machine machine{device, TestRanks()};
+    const Registry registry = RegistryOf(row, log_);
+    const Catalog catalog{registry, device, machine};
+    Session session(machine, BenchmarkOf(row, catalog, table_, log_));
+    session.SetUp(true);
+    session.WarmUp();
+    compared_in_quiet_ = session.quiet(session.runs().size() - 1).has_value();
+    const std::vector<Group> groups = {session.Measure(), session.Measure(), session.Measure()};
+    benchmark::UserCounters counters;
+    return session.benchmark().report(Measurement(session, groups), counters);
+  }
+
+  WorkElsewhere elsewhere_;
+  Enqueueing away_ = [this](HostStream&) { elsewhere_.Enqueue(kElsewhere); };
+  Enqueueing here_ = [](HostStream& stream) {
+    stream.Enqueue([] { std::this_thread::sleep_for(5ms); });
+  };
+  // It begins when the sample before has ended elsewhere too, as after a rest: no other sample is
+  // disturbed by that work.
+  Enqueueing nothing_ = [this](HostStream&) { elsewhere_.Await(kRanksPatience); };
+  CallLog log_;
+  CounterTable table_ = AllCounters();
+  bool compared_in_quiet_ = false;  // of the last row, its own run
+};
+
+TEST_F(UserRowsTest, WorkThatKeepsTheDeviceBusyElsewhereLeavesTheLaneEmpty) {
+  const Callable comp = Make("comp", WorkClass::kCompute, here_);
+  const Callable comm = Make("comm", WorkClass::kComm, away_);
+  const Callable mine = Make("mine", WorkClass::kCompute, away_);
+  struct Row {
+    overlapbench_kind kind;
+    std::vector<Callable> works;
+  };
+  for (const Row& row : {Row{OVERLAPBENCH_PAIR, {comp, comm}}, Row{OVERLAPBENCH_ALONE, {mine}},
+                         Row{OVERLAPBENCH_SCHEDULE, {mine}}}) {
+    const Remark remark = Measure(row.kind, row.works);
+    EXPECT_EQ(remark.state, RowState::kInvalid) << row.kind;
+    EXPECT_EQ(remark.reason, "'" + row.works.back().name + kEmpty);
+  }
+}
+
+// All calls of a sample are made before its gate opens.
+TEST_F(UserRowsTest, AGateStaysClosedUntilTheWorkOfAllCallsHasEnded) {
+  away_ = [this](HostStream&) { elsewhere_.Enqueue(3ms); };
+  const Remark remark = Measure(OVERLAPBENCH_ALONE, {Make("mine", WorkClass::kCompute, away_)},
+                                {{"cache", "warm"}, {"cadence", "streaming"}});
+  EXPECT_EQ(remark.reason, std::string("'mine") + kEmpty);
+}
+
+TEST_F(UserRowsTest, WorkOnItsLaneIsMeasuredWhateverIsElsewhere) {
+  Enqueueing both = [this](HostStream& stream) {
+    here_(stream);
+    away_(stream);
+  };
+  for (Enqueueing* enqueueing : {&here_, &both}) {
+    const Remark remark =
+        Measure(OVERLAPBENCH_ALONE, {Make("mine", WorkClass::kCompute, *enqueueing)});
+    EXPECT_EQ(remark.state, RowState::kOk) << remark.reason;
+  }
+}
+
+// The fifth of five comparisons is disturbed. Before them, the callable is verified and its time is
+// taken.
+TEST_F(UserRowsTest, OneDisturbedComparisonChangesNothing) {
+  int calls = 0;
+  Enqueueing once = [&](HostStream&) {
+    if (++calls == 2 + 5) elsewhere_.Enqueue(100ms);
+  };
+  Measure(OVERLAPBENCH_ALONE, {Make("mine", WorkClass::kCompute, once)});
+  EXPECT_TRUE(compared_in_quiet_);
+}
+
+// There is no gate to keep closed.
+TEST_F(UserRowsTest, AnUngatedCallableIsNotComparedInQuiet) {
+  Enqueueing idle = [](HostStream&) {};
+  Callable work = Make("mine", WorkClass::kCompute, idle);
+  Measure(OVERLAPBENCH_ALONE, {work});
+  EXPECT_TRUE(compared_in_quiet_);
+  work.waits = true;
+  Measure(OVERLAPBENCH_ALONE, {work});
+  EXPECT_FALSE(compared_in_quiet_);
+}
+
+}  // namespace
+}  // namespace overlapbench
