@@ -76,7 +76,7 @@ long MoveCount(const PeerProblem& problem, Direction direction);
 // Elements of the scratch buffer that the plan needs.
 long ScratchCount(const PeerProblem& problem, Direction direction);
 
-// Of what one rank sends to another.
+// The largest message from one rank to another that is sent as mail; chosen for two ranks.
 constexpr long kMostMailBytes = 128L << 10;
 
 }  // namespace overlapbench

@@ -86,7 +86,8 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
   if (operation == Operation::kReduceScatter) {
     const long most = kMostMailBytes * machine.ranks.size();
     if (row.engine == PeerEngine::kSmStore && settings.Integer("bytes") > most)
-      return fmt::format("{} scatters sums of up to {} bytes only; use sm_load", row.name, most);
+      return fmt::format("{} supports reduce-scatters of at most {} bytes; use sm_load", row.name,
+                         most);
     if (row.engine == PeerEngine::kSmBulk)
       return fmt::format("{} would read, or write to scratch first; use sm_load", row.name);
   }

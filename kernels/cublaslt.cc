@@ -122,7 +122,7 @@ void CublasProduct::ChooseAlgorithm(const ProductShape& shape, const Precision& 
 }
 
 std::string IneffectiveSmTarget(const CublasLt& library, Device& device, const Precision& precision,
-                                const std::vector<ProductShape>& shapes, int sm_target) {
+                                const std::set<ProductShape>& shapes, int sm_target) {
   if (sm_target == 0 || shapes.empty()) return "";
   const auto stream = device.CreateStream();
   // A captured launch runs nothing, so that any memory will do.

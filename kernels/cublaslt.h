@@ -10,10 +10,10 @@
 #include <cublasLt.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "device/device.h"
 #include "kernels/linear.h"
@@ -43,6 +43,7 @@ struct ProductShape {
   long k = 0;
   bool transpose_a = false;
   bool transpose_b = false;
+  auto operator<=>(const ProductShape&) const = default;
 };
 
 // A handle to the library on one device, and its workspace.
@@ -109,6 +110,6 @@ class CublasProduct {
 // Why `sm_target` has no effect on products of these shapes: no grid differs from that of a product
 // which may use all SMs. "" if one does, or if sm_target is 0.
 std::string IneffectiveSmTarget(const CublasLt& library, Device& device, const Precision& precision,
-                                const std::vector<ProductShape>& shapes, int sm_target);
+                                const std::set<ProductShape>& shapes, int sm_target);
 
 }  // namespace overlapbench

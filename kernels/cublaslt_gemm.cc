@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 
-#include "device/cuda/graph_capture.h"
 #include "kernels/cublaslt.h"
 #include "kernels/gemm_oracle.h"
 #include "workload/registry.h"

@@ -1,6 +1,6 @@
 // The products of layers by cuBLASLt: one handle and workspace for all sizes of a work.
+#include <set>
 #include <string>
-#include <vector>
 
 #include "kernels/cublaslt.h"
 #include "kernels/linear.h"
@@ -44,7 +44,7 @@ class CublasProducts : public Products {
         library_(machine.device),
         element_(element) {}
   std::unique_ptr<Product> Make(const ProductSize& size) override {
-    made_.push_back(ShapeOf(size));
+    made_.insert(ShapeOf(size));
     return std::make_unique<CublasLinearProduct>(library_, element_, size, sm_target_);
   }
   [[nodiscard]] std::string IneffectiveKnob() const override {
@@ -56,7 +56,7 @@ class CublasProducts : public Products {
   int sm_target_;
   CublasLt library_;
   Element element_;
-  std::vector<ProductShape> made_;
+  std::set<ProductShape> made_;
 };
 
 }  // namespace

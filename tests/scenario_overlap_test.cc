@@ -242,7 +242,8 @@ TEST(OverlapKnobs, RefuseATransportThatLacksTheOperation) {
     return ExcludedOnH200("Overlap/ReduceScatter+CublasGemm",
                           {{"transport", "sm_store"}, {"bytes", bytes}});
   };
-  const std::string too_long = "sm_store scatters sums of up to 131072 bytes only; use sm_load";
+  const std::string too_long =
+      "sm_store supports reduce-scatters of at most 131072 bytes; use sm_load";
   EXPECT_NE(scattered("131072"), too_long);
   EXPECT_EQ(scattered("131088"), too_long);
   EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"comm_sms", "8"}}),

@@ -9,10 +9,12 @@ namespace overlapbench {
 bool TakesNoSms(Device& device, Ranks& ranks, const std::function<void(Stream&)>& enqueue) {
   constexpr int kAttempts = 3;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const bool finished = FinishesWithoutSms(
-        device, {enqueue, [&](const auto& step) { ranks.Together("holding all SMs", step); },
-                 ranks.timeout()});
-    std::array<double, 1> unfinished = {finished ? 0.0 : 1.0};
+    std::array<double, 1> unfinished = {1};
+    // A step, so that an error on one rank ends it on all before they compare what they found.
+    ranks.Together("proving that copies take no SM", [&] {
+      const auto hold = [&](const auto& step) { ranks.Together("holding all SMs", step); };
+      if (FinishesWithoutSms(device, {enqueue, hold, ranks.timeout()})) unfinished[0] = 0;
+    });
     ranks.Max(unfinished, "agreeing on whether copies took SMs");
     if (unfinished[0] == 0) return true;
   }

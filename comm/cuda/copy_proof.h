@@ -1,8 +1,8 @@
 // Proof that copy engines carry a collective: it finishes while all SMs are held
 // (device/cuda/sm_hold.h).
 //
-// The proof is one-sided. Work that finishes took no SM. Work that does not may also have been
-// late, because the host enqueued it late on one rank. So it has several attempts.
+// The proof is one-sided. Work that finishes took no SM. Work that does not finish may only have
+// been enqueued late on one rank, so there are several attempts.
 #pragma once
 
 #include <functional>

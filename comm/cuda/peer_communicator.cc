@@ -26,6 +26,7 @@
 #include "comm/cuda/peer_mail.h"
 #include "comm/cuda/peer_memory.h"
 #include "comm/cuda/peer_move.h"
+#include "comm/mail_numbers.h"
 #include "comm/peer_plan.h"
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
@@ -92,6 +93,7 @@ class PeerCommunicator : public Communicator, public Link {
   }
 
   void Enqueue(Stream& stream, const CollectiveCall& call) override {
+    ThrowIfRecorded(stream);
     if (call.operation == Operation::kSend) return Send(stream, call);
     if (call.operation == Operation::kReceive) return Receive(stream, call);
     const AddressedPlan plan = PlanOf(call);
@@ -132,6 +134,14 @@ class PeerCommunicator : public Communicator, public Link {
   }
 
  private:
+  // A graph would repeat the numbers of the calls, by which the ranks know each other's data.
+  static void ThrowIfRecorded(Stream& stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    CUDA_CHECK(cudaStreamIsCapturing(NativeStream(stream), &status));
+    if (status != cudaStreamCaptureStatusNone)
+      throw Error("collectives of our own cannot be recorded into a graph: use transport:nccl");
+  }
+
   static constexpr std::size_t kWordBytes = 16;  // that the kernels move
   // Behind the phases' words in the flags of streams.
   static constexpr std::size_t kMayWrite = PackedMoves::kMostPhases;
@@ -235,18 +245,13 @@ class PeerCommunicator : public Communicator, public Link {
 
   // The half of a rank's mailbox that the next call uses.
   [[nodiscard]] std::byte* MailOf(int rank) const {
-    return flags_.At(rank) + kFlagsBytes + mail_half_ * half_mailbox_bytes();
+    return flags_.At(rank) + kFlagsBytes + mail_.half() * half_mailbox_bytes();
   }
-  // A call's number is that of the one meeting that it takes, and never 0, as the words of an
-  // unused mailbox are.
   void EnqueueByMail(Stream& stream, const AddressedPlan& plan) {
+    const MailNumbers::Call call = mail_.Next(kernel_meetings_);
     PeerMeeting meeting = Meeting();
-    if (++kernel_meetings_ == 0) ++kernel_meetings_;
-    meeting.number = kernel_meetings_;
-    std::uint32_t& free_at = mail_free_at_.at(mail_half_);
-    EnqueueMail(stream, options_.sms, meeting, plan, free_at);
-    free_at = meeting.number + 1;
-    mail_half_ = (mail_half_ + 1) % kMailHalves;
+    meeting.number = call.number;
+    EnqueueMail(stream, options_.sms, meeting, plan, call.free_at);
   }
 
   // ---- By copy engine
@@ -429,8 +434,7 @@ class PeerCommunicator : public Communicator, public Link {
   std::map<int, Lanes> lanes_;                                      // of each priority
   std::array<std::uint32_t, PackedMoves::kMostPhases> meetings_{};  // of each phase's streams
   std::uint32_t kernel_meetings_ = 0;
-  std::size_t mail_half_ = 0;
-  std::array<std::uint32_t, kMailHalves> mail_free_at_{};  // see EnqueueMail
+  MailNumbers mail_;
   std::unique_ptr<Event> forked_;
   std::array<std::uint32_t, kMostPeers> sent_{};  // to each peer, and received from it
   std::array<std::uint32_t, kMostPeers> received_{};

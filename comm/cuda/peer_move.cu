@@ -196,6 +196,7 @@ void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
 }
 
 void EnqueueOwnMoves(Stream& stream, int blocks, const AddressedPlan& plan) {
+  if (plan.phases.size() != 1) throw Error("a rank alone moves in one phase");
   LaunchMoves(stream, blocks, nullptr, plan);
 }
 
