@@ -178,7 +178,8 @@ std::vector<Counter> TraceCounters() {
        "mean time of the traced samples by their events, the maximum over the ranks; traced_ms "
        "should agree with it"},
       {"untraced_events_ms", "ms", kLower, Range::kPositive, "untraced",
-       "the same of as many samples just before, taken in the same way without records"},
+       "mean time by events of as many samples that were taken just before, in the same way but "
+       "untraced"},
       {"trace_cost_pct", "%", kLower, Range::kSigned, "trace costs",
        "how much longer a traced sample took by its events than an untraced one: the median over "
        "the pairs"},
@@ -206,7 +207,8 @@ std::vector<Counter> TraceCounters() {
       {"idle_dependency_pct", "%", kLower, kShare, "idle: dependency",
        "share in which nothing ran, and the next work waited for a step of another lane or rank"},
       {"idle_other_pct", "%", kLower, kShare, "idle: other",
-       "share in which nothing ran for no cause of these, as while a kernel is launched"},
+       "share in which nothing ran for none of these causes: while a kernel is launched, or a copy "
+       "engine waits for another rank within its step"},
       {"overlap_pct", "%", kHigher, kShare, "overlap",
        "100 x time in which computation and communication ran / time in which communication ran"},
       {"overlap_by_name_pct", "%", kNeither, kShare, "overlap by name",

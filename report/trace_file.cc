@@ -342,7 +342,6 @@ std::uint64_t HashOf(const std::string& text) {
   return hash;
 }
 
-// What stands before the events.
 // Of this rank, in all samples: its part in the row's counters.
 std::string Idle_ms(const Breakdown& breakdown) {
   std::vector<std::string> causes;

@@ -679,6 +679,21 @@ TEST_F(FaultTest, RejectsAStepThatOnlyWaited) {
   EXPECT_EQ(Fault(), "step 'second' has no record");
 }
 
+TEST_F(FaultTest, OnGpusACommunicationMayOnlyWait) {
+  trace_.backend = Backend::kCuda;
+  trace_.samples[0].activities.pop_back();
+  EXPECT_EQ(Fault(), "");
+  trace_.samples[0].activities.clear();
+  EXPECT_EQ(Fault(), "step 'first' has no record");
+}
+
+TEST_F(FaultTest, TwoClocksMayDisagreeABit) {
+  second().call_ms = 3.04;
+  EXPECT_EQ(Fault(), "");
+  second().call_ms = 3.06;
+  EXPECT_EQ(Fault(), "kernel of step 'second' began before it was enqueued");
+}
+
 TEST_F(FaultTest, StepsOfOtherRanksNeedNoRecord) {
   const auto elsewhere = trace_.run.schedule.AddLane({.name = "elsewhere", .rank = 1});
   trace_.run.schedule.Add(elsewhere, FakeWork("third", WorkClass::kComm, behaviour_));

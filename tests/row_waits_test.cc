@@ -274,7 +274,7 @@ TEST(StepRuns, OneThatBeginsBeforeWhatItWaitsForIsAFault) {
   const auto product = made.Step(made.Lane("comp"), Product());
   const auto sum = made.Step(made.Lane("comm"), Sum(), {.after = {product}});
   made.Ran(product, 1.6, 3, 4);
-  made.Ran(sum, 1.7, 3.9985, 5);
+  made.Ran(sum, 1.7, 3.9945, 5);
   EXPECT_EQ(FaultOf(made.trace, 0),
             "step 'sum' began before step 'product' had ended, for which it waits");
   made.trace.operations = 2;

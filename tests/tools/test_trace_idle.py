@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,29 @@ def test_launches_tell_who_was_late(
     found = {part: ns / 1000 for part, ns in one.parts_ns.items() if ns and isinstance(part, str)}
     assert found == causes
     assert one.notes == ()
+
+
+def test_many_gaps_take_little_time(tmp_path: Path) -> None:
+    """30 samples of 300 kernels; a time that is quadratic in gaps would be over a minute."""
+    samples, kernels = 30, 300
+    events: list[Json] = []
+    for sample in range(samples):
+        begin = sample * 10 * kernels
+        about = {"row": "R", "run": "r", "sample": sample, "rank": 0}
+        span = {"ph": "X", "cat": "gpu_user_annotation", "pid": 0, "tid": 0, "ts": begin}
+        events.append({**span, "name": f"sample {sample}", "dur": 10 * kernels, "args": about})
+        for place in range(kernels):
+            facts = {"class": "COMP", "step": "x", "lane": "a", "waits": 0, "correlation": place}
+            kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 1, "dur": 5}
+            events.append({**kernel, "ts": begin + 10 * place + 6, "args": {**about, **facts}})
+    path = tmp_path / "trace.json"
+    about_file = {"row": "R", "backend": "cuda", "fault": ""}
+    path.write_text(json.dumps({"overlapbench": about_file, "traceEvents": events}))
+    traces_read = read_traces([str(path)], Rules())
+    begun = time.process_time()
+    (one,) = break_down(traces_read)
+    assert time.process_time() - begun < 10
+    assert one.parts_ns[Cause.UNKNOWN] > 0
 
 
 def test_a_late_launch_is_blamed_for_its_own_gap_only(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cau
     yield Cause.HOST, trace.of(Class.HOST)  # which the rule does not know: --class names it
     gates = [span for span in trace.spans if span.kind is Class.GATE and span.step]
     waiting = _waiting(trace)
+    parts: dict[Cause, list[Interval]] = {cause: [] for cause in Cause}
     for window in (window for window in trace.windows if window.number is not None):
         all_began = began_ns.get(window.name, window.begin_ns)
         for reached, end, place in _gaps(trace, window):
@@ -79,8 +80,9 @@ def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cau
             )
             for cause, limit in limits:
                 until = min(end, max(reached, limit))
-                yield cause, union([(reached, until)])
+                parts[cause].append((reached, until))
                 reached = until
+    yield from ((cause, union(when)) for cause, when in parts.items())
 
 
 def _waiting(trace: Trace) -> Collection[int]:
