@@ -45,7 +45,7 @@ bool HasCome(std::uint32_t told, std::uint32_t number) {
 // A number of another rank's flag frees the half exactly if that rank has begun a later call than
 // the one that used the half last.
 void ExpectFreeAfterTheLastUse(const std::vector<Told>& calls) {
-  constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  constexpr auto kNone = static_cast<std::size_t>(-1);
   std::array<std::size_t, kMailHalves> last_use = {kNone, kNone};
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (!calls[i].by_mail) continue;

@@ -384,7 +384,7 @@ class PeerCommunicator : public Communicator, public Link {
 
   // Engines cannot add: a kernel of ours does, into the destination on this GPU, from where the sum
   // is then copied to the others.
-  void EnqueueSum(Lane& lane, AddressedMove& move, std::size_t bytes, Element element) {
+  void EnqueueSum(Lane& lane, AddressedMove& move, std::size_t bytes, Element element) const {
     AddressedMove sum = move;
     sum.to[0] = move.to[std::countr_zero(move.within)];
     sum.destinations = 1;
