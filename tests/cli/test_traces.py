@@ -240,16 +240,33 @@ def test_every_row_has_shares_that_add_up(traced: Traced) -> None:
         assert row["trace_cost_pct"] > -100
 
 
-def test_a_row_says_what_its_trace_shows_and_stays_valid(traced: Traced) -> None:
-    shown = {
-        row["name"]: row["reason"] for row in traced.rows if "its trace shows" in row["reason"]
-    }
-    (launches,) = (reason for name, reason in shown.items() if "/EmptyKernel/" in name)
-    assert "many short kernels" in launches or "gaps from late launches" in launches
-    assert "CUDA graph." in launches
-    # Delays of milliseconds, behind a gate, fill all of their time.
-    assert not any(name.startswith("Overlap/SecondDelay") for name in shown)
-    assert {row["valid"] for row in traced.rows if row["name"] in shown} == {1}
+def test_a_row_says_what_its_trace_shows_and_stays_valid(
+    launcher: "Launcher", tmp_path: Path
+) -> None:
+    """On a busy machine a kernel may be stopped, which then takes most of the time: try again."""
+    flags = ("--benchmark_filter=^Launch/EmptyKernel", "--budget_ms=1", "--axis", "launches=4")
+    reason = ""
+    for attempt in range(6):
+        out, folder = tmp_path / f"{attempt}.json", tmp_path / f"traces{attempt}"
+        done = launcher.run(
+            *(*flags, "--axis", "cache=warm", "--axis", "call=loop"),
+            *(f"--benchmark_out={out}", f"--trace_out={folder}"),
+        )
+        assert done.returncode == 0, done.stderr
+        (row,) = json.loads(out.read_text())["benchmarks"]
+        assert row["valid"] == 1
+        reason = row["reason"]
+        if "its trace shows" in reason:
+            break
+    assert "many short kernels" in reason or "gaps from late launches" in reason
+    assert "CUDA graph." in reason
+
+
+def test_delays_that_fill_their_time_show_nothing(traced: Traced) -> None:
+    """Delays of milliseconds, behind a gate."""
+    delays = [row for row in traced.rows if row["name"].startswith("Overlap/SecondDelay")]
+    assert delays
+    assert not any("its trace shows" in row["reason"] for row in delays)
 
 
 TOLERANCE_NS = 100  # of all samples together, whose times files round to nanoseconds
