@@ -39,7 +39,7 @@ class UserRowsTest : public testing::Test {
             .callbacks = {Call, nullptr, nullptr},
             .context = &enqueueing};
   }
-  // What the row is. Its callables are `works`, of which a pair has two.
+  // What the row is. Its callables are `works`; a pair has two.
   Remark Measure(overlapbench_kind kind, const std::vector<Callable>& works,
                  const std::vector<AxisOverride>& axes = {{"cache", "warm"}}) {
     UserRow row;
