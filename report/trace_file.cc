@@ -352,6 +352,7 @@ std::string Idle_ms(const Breakdown& breakdown) {
   return Object(causes);
 }
 
+// What stands before the events.
 std::string Beginning(const RowTrace& trace, std::size_t written) {
   const std::string about =
       Object({Text("row", trace.row), Text("run", trace.run.name),
