@@ -300,6 +300,16 @@ def test_the_whole_grid_is_left_out_when_the_budget_is_over() -> None:
     assert not study.problem
 
 
+def test_without_launches_nothing_is_confirmed_and_nothing_claimed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("A+B", "--launches=0") == 0
+    printed = capsys.readouterr().out
+    assert "not confirmed: --launches 0 asks for none; " in printed
+    assert "saves" not in printed
+    assert "again" not in printed
+
+
 def test_an_exhaustive_run_of_everything_needs_no_filter(tmp_path: Path) -> None:
     out = tmp_path / "tuned.json"
     log = tmp_path / "log"
@@ -331,7 +341,10 @@ def test_a_program_that_fails_loses_nothing_that_is_known(
         (["Comm/AllGather"], "'Comm/AllGather' is not a pair; write for"),
         (["A+B/first:comp,comm"], "A+B/first:comp,comm: first takes one value, which then stays"),
         (["A+B/bytes"], "'bytes' is not axis:value; write for example"),
-        (["A+B", "--launches=2"], "--launches: at least 3 per side, or"),
+        (
+            ["A+B", "--launches=2"],
+            "--launches: at least 3 per side, or noise decides (0: confirm nothing)",
+        ),
         (["A+B", "--", "--axis=n=1"], "--axis=n=1: the tuner sets it; write axes as A+B/"),
         (["A+B", "--output", "/nowhere/x.json"], "/nowhere/x.json: cannot be written: "),
     ],

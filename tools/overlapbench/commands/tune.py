@@ -31,7 +31,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.command_line import is_installed, manual_parser, refuse
+from overlapbench.command_line import is_installed, manual_parser, number_from, refuse
 from overlapbench.commands import PROGRAM
 from overlapbench.gate.runner import Runner, parse_command
 from overlapbench.names import BenchmarkName
@@ -64,8 +64,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
             return _OK
         if not options.pairs:
             raise ResultError("no pair to tune; write for example AllGather+Gemm/bytes:64M")
-        if options.launches < _LEAST_LAUNCHES:
-            raise ResultError(f"--launches: at least {_LEAST_LAUNCHES} per side, or noise decides")
+        if options.launches != 0 and options.launches < _LEAST_LAUNCHES:
+            least = f"at least {_LEAST_LAUNCHES} per side, or noise decides"
+            raise ResultError(f"--launches: {least} (0: confirm nothing)")
         for flag in options.flags:
             if flag.startswith(_OWN):
                 raise ResultError(f"{flag}: the tuner sets it; write axes as A+B/bytes:1M/n:4096")
@@ -145,12 +146,6 @@ def _say(line: str) -> None:
     print(f"tune: {line}", file=sys.stderr, flush=True)
 
 
-def _number_from_1(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
-
-
 def _minutes(text: str) -> float:
     try:
         minutes = float(text)
@@ -169,17 +164,17 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     run = f"{PROGRAM} run" if is_installed(program) else "./bench --no-build"
     text = f"launches the program (default {run})"
     add("--command", default=run, metavar="COMMAND", help=text)
-    text = "launches of default and best, each, to confirm the gain (default 5)"
-    add("--launches", type=_number_from_1, default=5, metavar="N", help=text)
+    text = "launches of default and best, each, to confirm the gain; 0: claim none (default 5)"
+    add("--launches", type=number_from(0), default=5, metavar="N", help=text)
     text = "total minutes; the search then decides with its results so far (default: no limit)"
     add("--budget-minutes", type=_minutes, default=math.inf, metavar="M", help=text)
     text = "milliseconds of measuring per evaluation (default 100)"
-    add("--unit-ms", type=_number_from_1, default=100, metavar="MS", help=text)
+    add("--unit-ms", type=number_from(1), default=100, metavar="MS", help=text)
     text = "also measure every combination, and say how far the choice is from the best"
     add("--exhaustive", action="store_true", help=text)
     text = "measure nothing: run the search on the whole grid that --exhaustive --output wrote"
     add("--replay", action="append", metavar="FILE.json", help=text)
     text = "timeout of a launch in seconds (default 3600)"
-    add("--timeout-s", type=_number_from_1, default=3600, metavar="S", help=text)
+    add("--timeout-s", type=number_from(1), default=3600, metavar="S", help=text)
     add("--output", type=Path, metavar="FILE.json", help="also write the result as JSON")
     return parser

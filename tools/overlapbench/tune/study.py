@@ -42,7 +42,7 @@ class Study:
     row: BenchmarkName
     context: Mapping[str, object]
     grid: Grid
-    launches: int
+    launches: int  # a side, to confirm the gain; 0: claim none
     say: Callable[[str], None]
     deadline: float = math.inf  # by time.monotonic
     race: Race = field(init=False)
@@ -70,7 +70,7 @@ class Study:
                 tried = "no row could be measured; ./bench says why"
                 self.problem = tried if self.race.tried else "no time: the budget is over"
                 return
-            if self.choice != self.grid.default:
+            if self.launches > 0 and self.choice != self.grid.default:
                 self.gain = self._confirm(self.choice)
             if exhaustive:
                 self.exhaustive = self._measure_all(self.choice)
