@@ -115,6 +115,21 @@ def test_without_launches_the_device_s_annotation_stands_else_the_host_s(tmp_pat
     ]
 
 
+def test_a_range_that_launched_nothing_is_no_time_of_the_device(tmp_path: Path) -> None:
+    """Of several ranges of one name. If none launched anything, the host's times stand."""
+    events = [work(GEMM, 100, 10, correlation=1), work(GEMM, 200, 10, correlation=2)]
+    events += [call(11, 1, 1), call(31, 1, 2)]
+    for ts in (0, 10, 20, 30):
+        events.append(event("user_annotation", "sample", ts, 5))
+        events.append(event("user_annotation", "wait", ts + 5, 1))
+    one = read_events(events, tmp_path)
+    (samples,) = break_down([one], pattern="sample")
+    assert (samples.window, samples.total_ns) == ("2 × sample", 20_000)
+    assert traces.percent(samples) == {"COMP": 100.0}
+    (waits,) = break_down([one], pattern="wait")
+    assert (waits.window, waits.total_ns) == ("4 × wait", 4_000)
+
+
 def test_windows_are_chosen_by_name_and_number(tmp_path: Path) -> None:
     events = [work(GEMM, 0, 100), event("user_annotation", "forward", 10, 20)]
     events += [event("user_annotation", "forward", 50, 5), event("user_annotation", "loss", 60, 1)]

@@ -2,8 +2,8 @@
 
 The host annotates what it launches, and the device runs it later. So a range of the host stands for
 the spans that were launched in it: from the begin of the first to the end of the last. A step ends
-where the next one begins, so that steps leave no time out and share none. Where no launch is known,
-the device's own annotation of that name stands, or the host's times do.
+where the next one begins, so that steps leave no time out and share none. Where no launch is known
+in any range of a name, the device's own annotation of that name stands, or the host's times do.
 """
 
 import re
@@ -32,7 +32,8 @@ def place(
     launched = sorted((s for s in spans if s.launched_ns is not None), key=_launched_ns)
     moments = [_launched_ns(span) for span in launched]
     annotated = _hulls(device)
-    placed = []
+    placed: list[Window] = []
+    without_work: list[Window] = []
     for window in host:
         first, last = bisect_left(moments, window.begin_ns), bisect_right(moments, window.end_ns)
         if first < last:
@@ -40,9 +41,10 @@ def place(
             begin = min(span.begin_ns for span in within)
             end = max(span.end_ns for span in within)
             placed.append(replace(window, begin_ns=begin, end_ns=end))
-        elif window.name not in annotated:
-            placed.append(window)
+        else:
+            without_work.append(window)
     names = {window.name for window in placed}
+    placed += [w for w in without_work if w.name not in names and w.name not in annotated]
     placed += [w for name, found in annotated.items() if name not in names for w in found]
     return _join_steps(placed)
 
