@@ -9,8 +9,9 @@
     TARGET_INFO_SESSION_START_TIME                 utcEpochNs: the clock that files share
 
 A table is there only if something was recorded for it. Some columns came with later versions
-(textId, srcDeviceId), so a column that a figure can do without may be missing. One file
-may hold several processes and devices: each pair of them is a rank.
+(textId, srcDeviceId), so a column that a figure can do without may be missing. A correlationId may
+be NULL; then no call is known. One file may hold several processes and devices: each pair of them
+is a rank.
 """
 
 import math
@@ -48,11 +49,12 @@ _COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # needed, a
     _CLOCK: (("utcEpochNs",), ()),
 }
 _PROCESS = 1 << 24  # a globalTid is its process's globalPid and a thread's number below this
-# CUpti_ActivityMemcpyKind
+# CUpti_ActivityMemcpyKind, and what nsys adds to it: ENUM_CUDA_MEMCPY_OPER of an export
 _COPIES = {1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD"}
-_COPIES |= {9: "HtoH", 10: "PtoP"}
+_COPIES |= {9: "HtoH", 10: "PtoP", 11: "unified HtoD", 12: "unified DtoH", 13: "unified DtoD"}
 _PEER = 10
 Place = tuple[int, int]  # process and device
+Call = tuple[int, int]  # process and correlation
 Row = Mapping[str, object]
 
 
@@ -81,10 +83,9 @@ class _Reader:
             raise ResultError(f"{self.source}: no table {', '.join(_TABLES)}: no device work{why}")
         names = self._names()
         calls = {
-            (self._process(_CALLS, row), self._integer(_CALLS, row, "correlationId")): self._times(
-                _CALLS, row
-            )
+            call: self._times(_CALLS, row)
             for row in self._rows(_CALLS)
+            if (call := self._call(_CALLS, row)) is not None
         }
         spans: dict[Place, list[Span]] = defaultdict(list)
         for table, category in _TABLES.items():
@@ -116,7 +117,7 @@ class _Reader:
         table: str,
         category: Category,
         names: Mapping[int, str],
-        calls: Mapping[tuple[int, int], tuple[int, int]],
+        calls: Mapping[Call, tuple[int, int]],
     ) -> Iterator[tuple[Place, Span]]:
         for row in self._rows(table):
             if row["start"] == row["end"] == 0:
@@ -129,8 +130,8 @@ class _Reader:
                 kind = self._integer(table, row, "copyKind")
                 name = f"Memcpy {_COPIES.get(kind, kind)}"
                 found = Category.PEER if kind == _PEER or _is_peer(row) else category
-            process = self._process(table, row)
-            call = calls.get((process, self._integer(table, row, "correlationId")))
+            key = self._call(table, row)
+            call = None if key is None else calls.get(key)
             span = Span(
                 name,
                 self.rules.classify(found, name),
@@ -142,7 +143,7 @@ class _Reader:
                 bytes=_count(row.get("bytes")),
                 blocks=_blocks(row),
             )
-            yield (process, self._integer(table, row, "deviceId")), span
+            yield (self._process(table, row), self._integer(table, row, "deviceId")), span
 
     def _ranges(self, names: Mapping[int, str]) -> Mapping[int, list[Window]]:
         """Return each process's annotations; a mark, which has no end, is none."""
@@ -188,6 +189,11 @@ class _Reader:
                 " begins"
             )
         return self.base_ns + begin, self.base_ns + end
+
+    def _call(self, table: str, row: Row) -> Call | None:
+        if row["correlationId"] is None:
+            return None
+        return self._process(table, row), self._integer(table, row, "correlationId")
 
     def _process(self, table: str, row: Row) -> int:
         key = "globalPid" if "globalPid" in row else "globalTid"
