@@ -400,6 +400,8 @@ def test_ranks_are_stated_named_or_counted(tmp_path: Path) -> None:
         ("spinKernel(volatile int*, unsigned long long)", "GATE"),
         ("at::cuda::(anonymous namespace)::spin_kernel(long)", "GATE"),
         ("nvbench::detail::blocking_kernel", "GATE"),
+        ("overlapbench::<unnamed>::Hold(overlapbench::<unnamed>::Words *)", "GATE"),
+        ("overlapbench::<unnamed>::HoldAndCopy(overlapbench::<unnamed>::StandInTask)", "COMP"),
         ("sm90_xmma_gemm_bf16bf16_bf16f32", "COMP"),
         ("void at::native::reduce_kernel<512, 1>(int)", "COMP"),
     ],

@@ -17,7 +17,8 @@ from overlapbench.source import ResultError, load
 from overlapbench.trace.model import Category, Class, glob
 
 # Peer copies are what a copy engine does for a collective, a pipeline or a prefetch between GPUs.
-# A kernel that only waits for a flag neither computes nor communicates.
+# A kernel that only waits for a flag neither computes nor communicates. Nor does Hold, which fills
+# the SMs while copies prove that they need none (device/cuda/sm_hold.h).
 DEFAULTS = """
 peer:=COMM
 memcpy:=MEM
@@ -27,6 +28,7 @@ kernel:wait_until=WAIT
 kernel:blocking_kernel=GATE
 kernel:spinKernel=GATE
 kernel:spin_kernel=GATE
+kernel:overlapbench::*::Hold(=GATE
 kernel:nccl=COMM
 kernel:nvshmem=COMM
 kernel:mscclpp=COMM
