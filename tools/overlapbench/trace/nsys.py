@@ -11,7 +11,7 @@
 A table is there only if something was recorded for it. Some columns came with later versions
 (textId, srcDeviceId), so a column that a figure can do without may be missing. A correlationId may
 be NULL; then no call is known. One file may hold several processes and devices: each pair of them
-is a rank.
+is a rank. tests/data/nsys has exports of Nsight Systems 2025.5.2.
 """
 
 import math
