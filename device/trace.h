@@ -6,9 +6,8 @@
 // recommends, they are in a domain of their own, "overlapbench", so that tools can tell them from
 // those of NCCL and cuBLAS; each has a category, which is its kind; names are registered strings,
 // since the same few come again and again; and a number is a payload, not a part of the name.
-// nsys can start a capture by name, and ncu choose kernels by it (docs/timelines.md):
-//
-//   nsys profile --capture-range=nvtx --nvtx-capture=sample@overlapbench ...
+// nsys shows them above the work that they enqueue, and ncu can choose kernels by them
+// (docs/timelines.md).
 //
 // Without a tool, a range costs some nanoseconds: NVTX creates no domain, and no name is looked up.
 #pragma once
