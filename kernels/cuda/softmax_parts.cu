@@ -20,7 +20,8 @@
 // or about to be, and are summed up whether or not other rows are complete. The oldest incomplete
 // row could only wait for a part that nobody takes if all slots held parts of that row. So a launch
 // ends if the slots of the blocks that run together have room for a row. LongestSoftmaxParts_bytes
-// leaves room for four, on the SMs that the stream may use: other kernels may hold most of them.
+// leaves half as much again on the SMs that the stream may use: other kernels may hold a third of
+// them. The rest also lets memory be read while a long row's sum is made.
 //
 // Alignment: copies keep the row's position relative to 128-byte boundaries, and parts are cut at
 // them; shifted copies are slower. The loader takes its first parts one after another. Taken at
@@ -343,16 +344,36 @@ __device__ __forceinline__ void Publish(SoftmaxWorkspace::Sum* sum, const Partia
                "l"(Tagged(partial.max, tag)), "l"(Tagged(partial.sum, tag))
                : "memory");
 }
-__device__ __forceinline__ Partial Await(const SoftmaxWorkspace::Sum* sum, unsigned tag) {
-  std::uint64_t max = 0;
-  std::uint64_t total = 0;
-  do {
-    asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];"
-                 : "=l"(max), "=l"(total)
-                 : "l"(sum)
-                 : "memory");
-  } while (!HasTag(max, tag) || !HasTag(total, tag));
-  return {ValueOf(max), ValueOf(total)};
+__device__ __forceinline__ SoftmaxWorkspace::Sum Look(const SoftmaxWorkspace::Sum* sum) {
+  SoftmaxWorkspace::Sum seen;
+  asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];"
+               : "=l"(seen.max), "=l"(seen.sum)
+               : "l"(sum)
+               : "memory");
+  return seen;
+}
+
+// Waits for the sums of all parts of a row, and merges them. By a warp. A lane looks at several of
+// them before it waits for the first, since a trip to memory for each would delay long rows.
+__device__ __forceinline__ Partial Collect(const SoftmaxWorkspace::Sum* sums, unsigned parts,
+                                           unsigned tag) {
+  constexpr unsigned kLooks = 8;
+  Partial merged = NoPartial();
+  for (unsigned first = threadIdx.x % 32; first < parts; first += 32 * kLooks) {
+    SoftmaxWorkspace::Sum seen[kLooks];
+#pragma unroll
+    for (unsigned i = 0; i < kLooks; ++i)
+      if (first + 32 * i < parts) seen[i] = Look(sums + first + 32 * i);
+#pragma unroll
+    for (unsigned i = 0; i < kLooks; ++i) {
+      if (first + 32 * i >= parts) break;
+      while (!HasTag(seen[i].max, tag) || !HasTag(seen[i].sum, tag))
+        seen[i] = Look(sums + first + 32 * i);
+      merged = Merge(merged, {ValueOf(seen[i].max), ValueOf(seen[i].sum)});
+    }
+  }
+  __syncwarp();
+  return MergeOverWarp(merged);
 }
 
 // Calls visit(row, cursor) for each part of the block, once it has arrived.
@@ -383,14 +404,13 @@ __device__ void PublishParts(const Plan<T>& plan, Shared<Shape, T>& shared, unsi
 template <class Shape, class T>
 __device__ void CollectRows(const Plan<T>& plan, Shared<Shape, T>& shared, unsigned tag) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  unsigned collected = plan.parts;  // the row of `sum`; no row has this number
+  Partial sum = NoPartial();
   VisitParts(plan, shared, [&](const Row<T>& row, const Cursor& at) {
     const int edge = row.Edge(lane);
     const float edge_value = LoadEdge(row.start, edge);
-    Partial sum = NoPartial();
-    for (unsigned part = lane; part < plan.parts_of_row; part += 32)
-      sum = Merge(sum, Await(row.Sums(plan) + part, tag));
-    __syncwarp();
-    sum = MergeOverWarp(sum);
+    if (row.number != collected) sum = Collect(row.Sums(plan), plan.parts_of_row, tag);
+    collected = row.number;
     if (lane == 0) {
       shared.of_row[at.slot] = sum;
       shared.collected[at.slot].Arrive();
@@ -530,7 +550,6 @@ long LongestSoftmaxParts_bytes(cudaStream_t stream) {
   using Largest = softmax::Shape<5, 16>;
   using Smallest = softmax::Shape<6, 10>;
   constexpr int kFewestProcessors = 16;
-  constexpr long kRoomForRows = 4;
   constexpr long kAlways = 1L << 20;  // what the slots of five SMs hold
   if (DeviceAttribute(cudaDevAttrComputeCapabilityMajor) < 9 ||
       DeviceAttribute(cudaDevAttrMultiProcessorCount) < kFewestProcessors ||
@@ -539,7 +558,7 @@ long LongestSoftmaxParts_bytes(cudaStream_t stream) {
   }
   const long lost = 16L * Smallest::kMostVectors;  // of a ring, at most: less than a slot
   const long room = softmax::ProcessorsOf(stream) * (softmax::MostRingBytes() - lost);
-  return std::max(kAlways, room / kRoomForRows);
+  return std::max(kAlways, room * 2 / 3);
 }
 
 }  // namespace overlapbench
