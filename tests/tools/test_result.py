@@ -12,7 +12,7 @@ import pytest
 
 import samples
 from overlapbench.result import ResultError, Row, parse_result, read_results
-from overlapbench.source import Document, short
+from overlapbench.source import Document, expand, short
 from samples import Json
 
 COMM = "Comm/AllReduce/bytes:1024"
@@ -251,6 +251,13 @@ def test_globs_and_plain_files_are_read_in_order(tmp_path: Path) -> None:
         samples.write(tmp_path / f"{name}.json", samples.document([samples.row(COMM)]))
     results = read_results([str(tmp_path / "[ab].json"), str(tmp_path / "c.json")])
     assert [result.label[0] for result in results] == ["a", "b", "c"]
+
+
+def test_a_glob_orders_files_by_their_numbers(tmp_path: Path) -> None:
+    names = ["rank2.json", "rank10.json", "rank10a.json"]
+    for name in reversed(names):
+        (tmp_path / name).touch()
+    assert [Path(path).name for path in expand([str(tmp_path / "*.json")])] == names
 
 
 def test_a_file_may_be_named_like_a_glob(tmp_path: Path) -> None:

@@ -51,10 +51,17 @@ def expand(arguments: Sequence[str]) -> list[str]:
 def _expand(argument: str) -> list[str]:
     if argument == "-" or not glob.has_magic(argument) or Path(argument).exists():
         return [argument]
-    matches = sorted(glob.glob(argument))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    matches = sorted(glob.glob(argument), key=numerically)  # noqa: PTH207 (absolute patterns)
     if not matches:
         raise ResultError(f"{argument}: no file matches")
     return matches
+
+
+def numerically(path: str) -> tuple[str, ...]:
+    """Order `rank.10` behind `rank.2`."""
+    most_digits = 20
+    parts = re.split(r"(\d+)", path)
+    return tuple(part.zfill(most_digits) if part.isdecimal() else part for part in parts)
 
 
 def load(source: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from overlapbench.source import ResultError, expand, read_bytes
+from overlapbench.source import ResultError, expand, numerically, read_bytes
 from overlapbench.trace.kineto import read_kineto
 from overlapbench.trace.model import Trace
 from overlapbench.trace.nsys import read_nsys
@@ -57,7 +57,7 @@ def _files_of(source: str) -> list[str]:
     if not Path(source).is_dir():
         return [source]
     try:
-        found = sorted(Path(source).iterdir())
+        found = sorted(Path(source).iterdir(), key=lambda file: numerically(file.name))
     except OSError as error:
         raise ResultError(f"{source}: cannot be read: {error.strerror}") from None
     files = [str(file) for file in found if file.name.endswith(_IN_FOLDERS)]
