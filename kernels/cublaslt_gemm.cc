@@ -17,6 +17,7 @@
 #include "kernels/cublaslt.h"
 #include "kernels/gemm_oracle.h"
 #include "workload/registry.h"
+#include "workload/sample_check.h"
 
 namespace overlapbench {
 namespace {
@@ -71,7 +72,8 @@ class CublasGemmWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    return VerifyGemm(machine_.device, stream, c_.data(), problem(), machine_.timeout);
+    return VerifyGemm(machine_.device, stream, c_.data(), problem(), machine_.timeout,
+                      CheckingThreads(machine_.ranks));
   }
 
   [[nodiscard]] std::string IneffectiveKnob() override {

@@ -21,10 +21,11 @@ double Oracle(const GemmProblem& problem, long row, long column) {
 }  // namespace
 
 Verdict VerifyGemm(Device& device, Stream& stream, const void* c, const GemmProblem& problem,
-                   std::chrono::milliseconds timeout) {
+                   std::chrono::milliseconds timeout, int threads) {
   const MatrixView computed{c, problem.element_c, problem.m, problem.n, problem.c_columns};
   const auto expected = [&](long row, long column) { return Oracle(problem, row, column); };
-  return CheckSample(device, stream, computed, expected, problem.tolerance, timeout);
+  return CheckSample(device, stream, computed, expected, problem.tolerance, timeout,
+                     {.threads = threads});
 }
 
 }  // namespace overlapbench

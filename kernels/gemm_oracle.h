@@ -28,8 +28,8 @@ struct GemmProblem {
 };
 
 // Checks that every computed element was written, and compares a random sample of them, including
-// the corners, with the oracle (workload/sample_check.h).
+// the corners, with the oracle (workload/sample_check.h), which so many `threads` compute.
 Verdict VerifyGemm(Device& device, Stream& stream, const void* c, const GemmProblem& problem,
-                   std::chrono::milliseconds timeout);
+                   std::chrono::milliseconds timeout, int threads = 1);
 
 }  // namespace overlapbench

@@ -17,6 +17,7 @@
 #include "kernels/gemm_oracle.h"
 #include "kernels/grid_gemm_body.h"
 #include "workload/registry.h"
+#include "workload/sample_check.h"
 
 namespace overlapbench {
 namespace {
@@ -61,7 +62,8 @@ class GridGemmWorkload : public Workload {
   }
 
   Verdict Verify(Stream& stream) override {
-    return VerifyGemm(machine_.device, stream, c_.data(), problem(), machine_.timeout);
+    return VerifyGemm(machine_.device, stream, c_.data(), problem(), machine_.timeout,
+                      CheckingThreads(machine_.ranks));
   }
 
  private:

@@ -57,7 +57,8 @@ class GemmOracleTest : public OnEachBackend {
     }
     const Buffer buffer = device().Allocate(stored.size(), MemoryKind::kDevice);
     stream->Copy(buffer.data(), stored.data(), stored.size());
-    return VerifyGemm(device(), *stream, buffer.data(), problem, kPatience);
+    constexpr int kThreads = 3;
+    return VerifyGemm(device(), *stream, buffer.data(), problem, kPatience, kThreads);
   }
 
   const GemmProblem problem_ = SmallProblem();

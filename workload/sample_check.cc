@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <future>
+#include <thread>
 #include <vector>
 
 namespace overlapbench {
@@ -59,6 +60,10 @@ void Compare(std::span<const double> values, std::span<const double> expected, V
 }
 
 }  // namespace
+
+int CheckingThreads(const Ranks& ranks) {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks.local_size());
+}
 
 std::vector<double> SampledValues(Stream& stream, const MatrixView& matrix,
                                   std::chrono::milliseconds timeout, int samples) {

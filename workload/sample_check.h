@@ -9,11 +9,15 @@
 #include <span>
 #include <vector>
 
+#include "ranks/ranks.h"
 #include "workload/data.h"
 
 namespace overlapbench {
 
 constexpr int kCheckedElements = 256;
+
+// How many threads of a rank compute oracles: its share of the machine's cores.
+int CheckingThreads(const Ranks& ranks);
 
 // Waits for `stream`. `expected` is called by so many `threads` at once.
 using ExpectedElement = std::function<double(long row, long column)>;

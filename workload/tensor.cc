@@ -1,7 +1,6 @@
 #include "workload/tensor.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "ranks/ranks.h"
 #include "workload/data.h"
@@ -17,10 +16,6 @@ std::uint32_t SeedOf(const TensorShape& shape, std::uint32_t seed, int rank, int
 }
 
 }  // namespace
-
-int CheckingThreads(const Ranks& ranks) {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks.local_size());
-}
 
 double RoundingOf(Element element) {
   constexpr double kOfFloat32 = 1e-4;

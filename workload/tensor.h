@@ -50,9 +50,6 @@ struct TensorShape {
 // times the mean; of float32, what adding some ten thousand products costs.
 double RoundingOf(Element element);
 
-// How many threads of a rank compute oracles: its share of the machine's cores.
-int CheckingThreads(const Ranks& ranks);
-
 class Tensor {
  public:
   // Several threads ask it at once.
