@@ -33,7 +33,7 @@ struct SoftmaxProblem {
   void* output = nullptr;       // likewise; must not overlap the input
   // SoftmaxNeeds::workspace_bytes bytes, aligned to 16. For kFused it must be zero before the first
   // launch and left alone between launches. Launches that may run at the same time must not share
-  // it.
+  // it, and of those with rows above 6 MiB no more than two may.
   void* workspace = nullptr;
   long rows = 0;
   long columns = 0;

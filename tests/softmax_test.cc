@@ -450,7 +450,7 @@ TEST_P(SoftmaxTest, MatchesTheOracle) {
 TEST_P(SoftmaxTest, FusedTakesTheLongestRowsOfTwoBytes) {
   if (GetParam() == Backend::kHost) GTEST_SKIP() << "there are no regimes";
   for (const Element element : {Element::kFloat16, Element::kBfloat16}) {
-    // The last are too long for parts, even on the largest GPU.
+    // The last is too long for parts, even on the largest GPU.
     for (const long columns : {300001L, 2 * kMostColumns, 1000003L, 6000001L, 10000001L}) {
       CheckColumns(columns, element, {}, std::array{SoftmaxVariant::kFused});
       if (HasFailure()) return;
@@ -476,7 +476,7 @@ TEST_P(SoftmaxTest, AcceptsAddressesAlignedToOneElement) {
 TEST_P(SoftmaxTest, TakesManyRows) {
   const bool host = GetParam() == Backend::kHost;
   for (const long columns : {33L, 100L, 1000L, 5000L, 42000L, 50257L, 70000L, 100003L, 230000L,
-                             600001L, 1000003L, 4000001L, 8000000L, 20000000L}) {
+                             600001L, 1000003L, 4000001L, 6000000L, 20000000L}) {
     const long elements = host ? 1L << 17 : columns == 42000 ? 1L << 30 : 1L << 26;
     const long rows = elements / columns;
     if (rows == 0) continue;

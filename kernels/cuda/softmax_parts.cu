@@ -7,9 +7,8 @@
 // pace:
 //
 //   the loader     takes a part for every slot that becomes free and starts copying it there
-//   the workers    sum up a part that has arrived, a piece each; and, once the collector has the
-//   sum
-//                  of its row, write the results of their pieces, which is more urgent
+//   the workers    sum up a part that has arrived, a piece each; and, once the collector has its
+//                  row's sum, write the results of their pieces, which is more urgent
 //   the publisher  writes a part's maximum and sum to device memory
 //   the collector  waits for those of all parts of the row
 //
@@ -20,8 +19,8 @@
 // or about to be, and are summed up whether or not other rows are complete. The oldest incomplete
 // row could only wait for a part that nobody takes if all slots held parts of that row. So a launch
 // ends if the slots of the blocks that run together have room for a row. LongestSoftmaxParts_bytes
-// leaves half as much again on the SMs that the stream may use: other kernels may hold a third of
-// them. The rest also lets memory be read while a long row's sum is made.
+// lets a row take half of the room on the SMs that the stream may use. Another kernel may hold the
+// other half, and so may another launch: two at once end, whatever SMs each of them gets.
 //
 // Alignment: copies keep the row's position relative to 128-byte boundaries, and parts are cut at
 // them; shifted copies are slower. The loader takes its first parts one after another. Taken at
@@ -288,9 +287,10 @@ __device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
 }
 
 // If the workspace was not zero at first, or another launch changes it, a launch could wait for
-// ever for sums that nobody writes. Instead it fails once a worker has rested for seconds in all;
-// the longest launch takes milliseconds. The workers do the counting because they have the time:
-// they rest where all others poll.
+// ever for sums that nobody writes; so it could for SMs, if other kernels never let go of most of
+// them. Instead it fails once a worker has rested for seconds in all; the longest launch takes
+// milliseconds. The workers do the counting because they have the time: they rest where all others
+// poll.
 constexpr unsigned kMostRests = 1U << 25;
 
 template <class Shape, class T>
@@ -404,7 +404,7 @@ __device__ void PublishParts(const Plan<T>& plan, Shared<Shape, T>& shared, unsi
 template <class Shape, class T>
 __device__ void CollectRows(const Plan<T>& plan, Shared<Shape, T>& shared, unsigned tag) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  unsigned collected = plan.parts;  // the row of `sum`; no row has this number
+  unsigned collected = plan.parts;  // the row of `sum`; at first a number that no row has
   Partial sum = NoPartial();
   VisitParts(plan, shared, [&](const Row<T>& row, const Cursor& at) {
     const int edge = row.Edge(lane);
@@ -558,7 +558,7 @@ long LongestSoftmaxParts_bytes(cudaStream_t stream) {
   }
   const long lost = 16L * Smallest::kMostVectors;  // of a ring, at most: less than a slot
   const long room = softmax::ProcessorsOf(stream) * (softmax::MostRingBytes() - lost);
-  return std::max(kAlways, room * 2 / 3);
+  return std::max(kAlways, room / 2);
 }
 
 }  // namespace overlapbench
