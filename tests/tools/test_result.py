@@ -254,7 +254,7 @@ def test_globs_and_plain_files_are_read_in_order(tmp_path: Path) -> None:
 
 
 def test_a_glob_orders_files_by_their_numbers(tmp_path: Path) -> None:
-    names = ["rank2.json", "rank10.json", "rank10a.json"]
+    names = ["rank2.json", "rank010.json", "rank10.json", "rank10a.json"]
     for name in reversed(names):
         (tmp_path / name).touch()
     assert [Path(path).name for path in expand([str(tmp_path / "*.json")])] == names

@@ -309,14 +309,15 @@ def test_later_versions_of_nsys_tell_grids_and_bytes(tmp_path: Path) -> None:
 
 
 def test_what_nsys_ties_to_no_call_is_read_without_one(tmp_path: Path) -> None:
-    """The columns correlationId of an export may be NULL, and globalTid with them."""
+    """The columns correlationId and globalTid of an export may be NULL."""
     copies, at = "CUPTI_ACTIVITY_KIND_MEMCPY", f"{traces.PROCESS}"
     statements = [kernel(1, 100, 200, call=5), kernel(1, 300, 400, call=6)]
     statements += ["UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = NULL WHERE start = 100"]
     statements += [f"INSERT INTO {copies} VALUES (5, 6, 0, 7, NULL, {at}, 11, NULL, NULL)"]
     statements += [f"INSERT INTO {copies} VALUES (7, 8, 0, 7, NULL, {at}, 13, 0, 1)"]
-    calls = f"(10, 20, {at}, 6, 1), (30, 40, NULL, NULL, 1)"
+    calls = f"(10, 20, {at}, 6, 1), (30, 40, {at}, NULL, 1), (50, 60, NULL, 6, 1)"
     statements += [f"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES {calls}"]
+    statements += ["INSERT INTO NVTX_EVENTS VALUES (1, 500, 59, NULL, 'step 1', NULL)"]
     (one,) = read(traces.nsys(tmp_path / "report.sqlite", statements))
     assert [(span.name, span.kind, span.launched_ns) for span in one.spans] == [
         ("Memcpy unified HtoD", Class.MEM, None),
@@ -324,6 +325,7 @@ def test_what_nsys_ties_to_no_call_is_read_without_one(tmp_path: Path) -> None:
         (GEMM, Class.COMP, None),
         (GEMM, Class.COMP, BASE + 20),
     ]
+    assert one.windows == ()
 
 
 def test_tables_that_nothing_was_recorded_for_may_be_missing(tmp_path: Path) -> None:

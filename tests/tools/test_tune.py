@@ -305,7 +305,7 @@ def test_without_launches_nothing_is_confirmed_and_nothing_claimed(
 ) -> None:
     assert run("A+B", "--launches=0") == 0
     printed = capsys.readouterr().out
-    assert "not confirmed: --launches 0 asks for none; " in printed
+    assert "not confirmed: with --launches 0, none is claimed; " in printed
     assert "saves" not in printed
     assert "again" not in printed
 

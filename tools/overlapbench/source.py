@@ -58,10 +58,10 @@ def _expand(argument: str) -> list[str]:
 
 
 def numerically(path: str) -> tuple[str, ...]:
-    """Order `rank.10` behind `rank.2`."""
+    """Return a key that sorts `rank.10` after `rank.2`."""
     most_digits = 20
     parts = re.split(r"(\d+)", path)
-    return tuple(part.zfill(most_digits) if part.isdecimal() else part for part in parts)
+    return *(part.zfill(most_digits) if part.isdecimal() else part for part in parts), path
 
 
 def load(source: str) -> str:

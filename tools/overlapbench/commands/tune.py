@@ -9,8 +9,9 @@ SMs of the computation, which side starts first, and the priorities of the strea
 name sets stays as it is.
 
 The search measures at most 15 % of all combinations (8 rows where there are few), and drops those
-whose interval lies above that of the best. The best and the default are then launched in turn, and
-the gain has a 95 % interval. docs/laboratory.md explains what is printed.
+whose interval lies above that of the best. The best and the default are then launched in turn
+(unless --launches is 0), and the gain has a 95 % interval. docs/laboratory.md explains what is
+printed.
 
 --exhaustive measures the whole grid as well, and --output keeps it. --replay runs the search on
 such files alone, and says how far from the best it ends, and after how many evaluations.

@@ -151,7 +151,7 @@ class _Reader:
         for row in self._rows(_RANGES):
             text, key = row.get("text"), row.get("textId")
             name = text if isinstance(text, str) else names.get(key if isinstance(key, int) else -1)
-            if name and row["end"] is not None:
+            if name and row["end"] is not None and row[_owner(row)] is not None:
                 window = Window(name, *self._times(_RANGES, row), number_of(name))
                 ranges[self._process(_RANGES, row)].append(window)
         return ranges
@@ -191,13 +191,12 @@ class _Reader:
         return self.base_ns + begin, self.base_ns + end
 
     def _call(self, table: str, row: Row) -> Call | None:
-        if row["correlationId"] is None:
+        if row["correlationId"] is None or row[_owner(row)] is None:
             return None
         return self._process(table, row), self._integer(table, row, "correlationId")
 
     def _process(self, table: str, row: Row) -> int:
-        key = "globalPid" if "globalPid" in row else "globalTid"
-        return self._integer(table, row, key) // _PROCESS
+        return self._integer(table, row, _owner(row)) // _PROCESS
 
     def _integer(self, table: str, row: Row, key: str) -> int:
         value = row[key]
@@ -205,6 +204,10 @@ class _Reader:
             what = short(value) if not isinstance(value, bytes) else "bytes"
             raise ResultError(f"{self.source}: {table}.{key}: {what} is not a whole number")
         return value
+
+
+def _owner(row: Row) -> str:
+    return "globalPid" if "globalPid" in row else "globalTid"
 
 
 def _count(value: object) -> int | None:

@@ -62,7 +62,7 @@ def verdict_of(study: Study) -> str:
     if study.choice == study.grid.default:
         return f"no setting beats the default on this machine; {tried}"
     if gain is None:
-        why = "the search ended early" if study.launches else "--launches 0 asks for none"
+        why = "the search ended early" if study.launches else "with --launches 0, none is claimed"
         return f"not confirmed: {why}; {tried}"
     interval = f"({_percent(gain.low)} % to {_percent(gain.high)} %; 95 % interval,"
     interval += f" {gain.launches} launches a side)"
