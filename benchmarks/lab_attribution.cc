@@ -21,9 +21,9 @@
 //
 // In some rows, the communication is itself a stand-in, so the cause is known. These rows are
 // controls, and invalid unless the cause's share is found to be 1 within 0.1. What goes to memory
-// crosses the cache as well, so by_l2 and by_hbm share that cause. No control has the cache alone
-// as its cause: SMs that copy within it slow even L2Kernel down too little. Nor has one lower
-// clocks: what lowers them takes power, and so SMs too.
+// crosses the cache as well, and is copied by SMs, so all three share that cause. No control has
+// the cache alone as its cause: SMs that copy within it slow even L2Kernel down too little. Nor has
+// one lower clocks: what lowers them takes power, and so SMs too.
 //
 // A row also says what bounds each side alone. A computation is bound by memory if it moves 60 % of
 // what the memory could, by the cache if it reads as much from there; by arithmetic, or whatever
@@ -261,7 +261,9 @@ std::vector<Scenario> KnownCauses(const Catalog& catalog) {
   const std::vector<Known> all = {
       {{"by_sm"}, {{"stand_in_sms", "32"}, {"stand_in_us", "500"}}, "CublasGemm"},
       // Started first, since a computation that fills the GPU would make it wait for SMs.
-      {{"by_l2", "by_hbm"}, {{"stand_in_bytes", "768M"}, {"first", "comm"}}, "StreamKernel"},
+      {{"by_sm", "by_l2", "by_hbm"},
+       {{"stand_in_bytes", "768M"}, {"first", "comm"}},
+       "StreamKernel"},
   };
   const std::vector<PairSide> computations = MatrixComputations(catalog);
   std::vector<Scenario> scenarios;

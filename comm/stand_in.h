@@ -11,9 +11,9 @@
 // launch and its end add is measured once, and the kernel holds the SMs for so much less.
 //
 // A block holds a whole SM, by all of its shared memory. As many of its warps copy as take the time
-// that was asked for, and no more; they wait for the memory, and as long again as the link would
-// take. By Little's law, the same rate then needs as many bytes in flight as over the link, and
-// other traffic slows them down as it slows down a communication. Copy engines could not
+// that was asked for, and no more. Between copies they sleep for as long as the link would take. By
+// Little's law, the same rate then needs as many bytes in flight as over the link, and other
+// traffic slows them down as it slows down a communication. Copy engines could not
 // make these copies: within one GPU they wait for kernels that fill it (docs/laboratory.md).
 #pragma once
 

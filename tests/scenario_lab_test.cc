@@ -210,11 +210,12 @@ TEST(AttributionControl, FailsUnlessItsCauseIsFound) {
   EXPECT_EQ(missed.reason, "by_sm of 1 found: 0.50");
 }
 
-// What goes to memory crosses the cache: both shares together are the cause.
-TEST(AttributionControl, AddsTheCacheToMemory) {
+// What goes to memory crosses the cache, and SMs copy it: all shares together are the cause.
+TEST(AttributionControl, AddsSmsAndTheCacheToMemory) {
   AttributionReport memory("StandIn+StreamKernel");
-  EXPECT_EQ(memory.Report(Slowed(4, 4, 5.9)).reason, "by_l2 + by_hbm of 1 found: 0.95");
-  EXPECT_EQ(memory.Report(Slowed(4, 4.4, 6)).reason, "by_l2 + by_hbm of 1 found: 1.00");
+  EXPECT_EQ(memory.Report(Slowed(4, 4, 5.9)).reason, "by_sm + by_l2 + by_hbm of 1 found: 0.95");
+  EXPECT_EQ(memory.Report(Slowed(4, 4.4, 6)).reason, "by_sm + by_l2 + by_hbm of 1 found: 1.00");
+  EXPECT_EQ(memory.Report(Slowed(4.4, 5, 6)).reason, "by_sm + by_l2 + by_hbm of 1 found: 1.00");
   EXPECT_EQ(memory.Report(Slowed(4, 4.4, 6)).state, RowState::kControl);
   EXPECT_EQ(memory.Report(Slowed(4, 4.4, 5)).state, RowState::kInvalid);
   EXPECT_EQ(memory.Report(Slowed(4, 6, 8)).state, RowState::kInvalid);

@@ -31,7 +31,7 @@ struct StandInTask {
 };
 
 // Past the L1 cache, which would keep the window of a block that is to stay in the last level. A
-// transfer waits for the link beside the memory, so each round waits as much longer.
+// transfer also waits for the link, so each round sleeps for that time.
 __device__ void CopyShare(const StandInTask& task) {
   constexpr int kInFlight = 4;
   constexpr unsigned kLink_ns = 700;  // what NVLink adds to a read: half of 1.4 us (peer_move.h)
@@ -61,7 +61,8 @@ __global__ __launch_bounds__(kThreads, 1) void HoldAndCopy(StandInTask task) {
   if (threadIdx.x == 0) atomicMin(task.shortest_ns, GpuNow_ns() - started_ns);
 }
 
-// All that a block can have: as every block takes some, no other one finds room on its SM.
+// The most that a block may have. Every block reserves 1 KiB (CUDA C++ Programming Guide, "Compute
+// Capability 8.x"), so that no other one fits.
 int WholeSharedMemory_bytes() {
   int device = 0;
   int bytes = 0;
