@@ -47,7 +47,7 @@ std::vector<Counter> SharedCounters() {
        "largest relative error that verification found, on rank 0; 0 where results are compared "
        "exactly"},
       {"comm_sms", "count", kNeither, Range::kNotNegative, "comm SMs",
-       "SMs (NCCL: CTAs) that the communication's kernel takes, as found before sampling; 0: it is "
+       "SMs (NCCL: CTAs) that the communication takes at most, as found before sampling; 0: it is "
        "carried by copy engines"},
       {"valid", "bool", kHigher, Range::kFlag, "valid",
        "0 when the row does not measure what its name says; `reason` tells why"},

@@ -30,6 +30,7 @@ struct Behaviour {
   std::optional<std::uint64_t> fingerprint;
   bool enqueue_waits = false;
   std::string knob_fault;
+  std::optional<long> sms;
   Footprint footprint;
 };
 
@@ -53,6 +54,7 @@ class FakeWorkload : public Workload {
     return behaviour_.fingerprint;
   }
   std::string IneffectiveKnob() override { return behaviour_.knob_fault; }
+  [[nodiscard]] std::optional<long> sms() const override { return behaviour_.sms; }
 
  private:
   const Behaviour& behaviour_;

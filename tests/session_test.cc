@@ -370,6 +370,26 @@ TEST_P(SessionTest, AKnobWithoutEffectIsReported) {
   EXPECT_EQ(OpenPair()->knob_fault(), "sm_target:8 changed no grid");
 }
 
+TEST_P(SessionTest, CommunicationsOfALaneTakeTheirSmsInTurn) {
+  EXPECT_EQ(OpenPair()->comm_sms(), std::nullopt);
+  work_.sms = 100;
+  talk_.sms = 16;
+  Behaviour short_talk;
+  short_talk.sms = 8;
+  const auto session = Open([&] {
+    Run run{.name = "run"};
+    run.schedule.Add(run.schedule.AddLane({"COMP"}), comp());
+    const std::size_t lane = run.schedule.AddLane({"COMM"});
+    run.schedule.Add(lane, comm());
+    run.schedule.Add(lane, FakeWork("short", WorkClass::kComm, short_talk));
+    run.schedule.Add(lane, comm());
+    run.schedule.Add(run.schedule.AddLane({"other"}),
+                     FakeWork("short", WorkClass::kComm, short_talk));
+    return Runs{run};
+  });
+  EXPECT_EQ(session->comm_sms(), 16 + 8);
+}
+
 // What is limited, by the name of the row's axis; and only that, since the target is advice then.
 TEST_P(SessionTest, APartitionIsCountedInsteadOfTheWorksOtherKnobs) {
   const int least = device().info().partitions.least;
