@@ -88,7 +88,7 @@ function(overlapbench_share_kernels list)
   endif()
   set(shared ${${list}})
   list(FILTER shared INCLUDE REGEX
-    "kernels/cuda/.*\\.cu$|kernels/softmax_regimes\\.cc$|workload/element\\.cc$")
+    "kernels/cuda/.*\\.cu$|kernels/softmax_(cut|regimes)\\.cc$|workload/element\\.cc$")
   list(REMOVE_ITEM ${list} ${shared})
   add_library(overlapbench_kernel_objects OBJECT ${shared})
   overlapbench_compile_for_library(overlapbench_kernel_objects)

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backends.h"
+#include "kernels/softmax_cut.h"
 #include "kernels/softmax_oracle.h"
 #include "kernels/softmax_regimes.h"
 #include "workload/data.h"
@@ -93,6 +94,55 @@ TEST(SoftmaxRegimes, SpreadLongRowsWithoutParts) {
   EXPECT_EQ(NameOf(32768, Element::kFloat32, old), "elements, 8 vectors");
   EXPECT_EQ(NameOf(32769, Element::kFloat32, old), "spread");
   EXPECT_EQ(NameOf(50257, Element::kBfloat16, old), "elements, 8 vectors");
+}
+
+// ---- how long rows are cut
+
+constexpr int kHopperRing_bytes = (227 - 2) * 1024;  // and of data-center GPUs since
+
+// Two launches at once, each with half of the SMs, or one beside a kernel that holds the other
+// half: the slots must have room for a row, or all would wait for ever.
+TEST(SoftmaxCut, HalfOfTheSmsHaveRoomForTheLongestRow) {
+  for (const long processors : {8L, 16L, 64L, 108L, 114L, 132L, 148L, 160L}) {
+    const long longest = LongestSoftmaxParts_bytes(processors, kHopperRing_bytes);
+    // On few SMs a row may take all slots of five of them.
+    const long holding = longest > 1L << 20 ? processors / 2 : 5;
+    for (const Element element : {Element::kBfloat16, Element::kFloat32}) {
+      for (const bool on_lines : {true, false}) {
+        for (long bytes = longest; bytes > longest / 3; bytes -= 997) {
+          const long columns = bytes / static_cast<long>(SizeOf(element));
+          const SoftmaxRegime regime = SoftmaxRegimeOf(columns, element, {true, longest});
+          ASSERT_EQ(regime.kind, SoftmaxRegimeKind::kParts) << columns;
+          const auto* const shape =
+              std::ranges::find(kSoftmaxPartShapes, 32 * regime.units, &SoftmaxPartShape::piece);
+          const SoftmaxCut cut = CutSoftmaxRow(bytes, on_lines, *shape, kHopperRing_bytes);
+          ASSERT_LE(cut.parts_of_row, holding * cut.slots)
+              << bytes << " bytes, " << processors << " SMs, " << ToString(regime);
+        }
+      }
+    }
+  }
+}
+
+TEST(SoftmaxCut, TakesHalfOfTheRoom) {
+  EXPECT_EQ(LongestSoftmaxParts_bytes(132, kHopperRing_bytes),
+            132L * (kHopperRing_bytes - 30720) / 2);
+  EXPECT_EQ(LongestSoftmaxParts_bytes(8, kHopperRing_bytes), 1L << 20);
+  EXPECT_EQ(LongestSoftmaxParts_bytes(132, 3 * 40960 - 1), 0);
+}
+
+TEST(SoftmaxCut, PartsCoverTheRow) {
+  for (const SoftmaxPartShape& shape : kSoftmaxPartShapes) {
+    for (long bytes = 100'000; bytes < 13'000'000; bytes += 77'777) {
+      const SoftmaxCut cut = CutSoftmaxRow(bytes, true, shape, kHopperRing_bytes);
+      EXPECT_GE(cut.vectors * long{cut.parts_of_row}, bytes / 16);
+      EXPECT_LT(cut.vectors * (long{cut.parts_of_row} - 1), bytes / 16);
+      EXPECT_EQ(cut.vectors % shape.piece, 0);
+      EXPECT_LE(cut.vectors, shape.piece * shape.workers);
+      EXPECT_LE(16 * cut.vectors * cut.slots, kHopperRing_bytes);
+      EXPECT_LE(cut.slots, kMostSoftmaxSlots);
+    }
+  }
 }
 
 // ---- what a softmax moves and takes

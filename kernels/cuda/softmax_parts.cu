@@ -18,9 +18,8 @@
 // Deadlock: a row waits only for its own parts. Parts are taken in order, for slots that are free
 // or about to be, and are summed up whether or not other rows are complete. The oldest incomplete
 // row could only wait for a part that nobody takes if all slots held parts of that row. So a launch
-// ends if the slots of the blocks that run together have room for a row. LongestSoftmaxParts_bytes
-// lets a row take half of the room on the SMs that the stream may use. Another kernel may hold the
-// other half, and so may another launch: two at once end, whatever SMs each of them gets.
+// ends if the slots of the blocks that run together have room for a row, which its length ensures
+// (kernels/softmax_cut.h).
 //
 // Alignment: copies keep the row's position relative to 128-byte boundaries, and parts are cut at
 // them; shifted copies are slower. The loader takes its first parts one after another. Taken at
@@ -35,6 +34,7 @@
 
 #include "kernels/cuda/softmax_fused.h"
 #include "kernels/cuda/softmax_row.cuh"
+#include "kernels/softmax_cut.h"
 
 namespace overlapbench {
 namespace softmax {
@@ -45,14 +45,10 @@ template <int kVectorsOfShape, int kWorkersOfShape>
 struct Shape {
   static constexpr int kVectors = kVectorsOfShape;
   static constexpr int kWorkers = kWorkersOfShape;
-  static constexpr int kPiece = 32 * kVectors;            // vectors
-  static constexpr int kMostVectors = kWorkers * kPiece;  // of a part
-  static constexpr int kThreads = 32 * (kWorkers + 3);    // a loader, a publisher, a collector
+  static constexpr int kPiece = 32 * kVectors;          // vectors
+  static constexpr int kThreads = 32 * (kWorkers + 3);  // a loader, a publisher, a collector
 };
 
-constexpr int kMostSlots = 8;
-constexpr int kFewestSlots = 3;
-constexpr int kLineVectors = 8;         // 128 bytes
 constexpr int kBesideRingBytes = 2048;  // at most, of shared memory
 
 // The beginning of kFused's workspace.
@@ -162,13 +158,13 @@ struct Part {
 
 template <class Shape, class T>
 struct Shared {
-  Barrier filled[kMostSlots];     // by the loader
-  Barrier summed[kMostSlots];     // by all workers
-  Barrier collected[kMostSlots];  // by the collector
-  Barrier emptied[kMostSlots];    // by all workers
-  Part<T> parts[kMostSlots];
-  Partial of_workers[kMostSlots][Shape::kWorkers];
-  Partial of_row[kMostSlots];
+  Barrier filled[kMostSoftmaxSlots];     // by the loader
+  Barrier summed[kMostSoftmaxSlots];     // by all workers
+  Barrier collected[kMostSoftmaxSlots];  // by the collector
+  Barrier emptied[kMostSoftmaxSlots];    // by all workers
+  Part<T> parts[kMostSoftmaxSlots];
+  Partial of_workers[kMostSoftmaxSlots][Shape::kWorkers];
+  Partial of_row[kMostSoftmaxSlots];
 };
 
 // A place in the ring, and the parity of its barriers' current phase.
@@ -218,7 +214,8 @@ __device__ bool Load(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* ring,
   }
   const Row<T> row(plan, number);
   const auto* vectors = reinterpret_cast<const uint4*>(row.start + row.span.head);
-  const int line = static_cast<int>(reinterpret_cast<std::uintptr_t>(vectors) / 16 % kLineVectors);
+  const auto address = reinterpret_cast<std::uintptr_t>(vectors);
+  const int line = static_cast<int>(address / 16 % kSoftmaxLineVectors);
   const int start = static_cast<int>(row.part) * plan.vectors - line;  // vector 0 in the row's
   const int first = row.part == 0 ? line : 0;
   const int count = min(plan.vectors, row.span.vectors - start);
@@ -492,19 +489,20 @@ int MostRingBytes() {
   return DeviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBesideRingBytes;
 }
 
-// Cuts a row into the fewest possible parts of one size.
+template <class Shape>
+constexpr SoftmaxPartShape kShapeOf = {Shape::kPiece, Shape::kWorkers};
+
 template <class Shape, class T>
 Plan<T> PlanOf(const FusedLaunch<T>& launch) {
+  static_assert(std::ranges::count(kSoftmaxPartShapes, kShapeOf<Shape>) == 1);
   Plan<T> plan{launch.in, launch.out, launch.columns};
   const long row_bytes = launch.columns * static_cast<long>(sizeof(T));
   const bool on_lines =
-      (reinterpret_cast<std::uintptr_t>(launch.in) | row_bytes) % (16 * kLineVectors) == 0;
-  const int vectors = static_cast<int>(row_bytes / 16) + (on_lines ? 0 : kLineVectors - 1);
-  const auto over = [](int count, int size) { return (count - 1) / size + 1; };
-  plan.vectors =
-      over(over(vectors, over(vectors, Shape::kMostVectors)), Shape::kPiece) * Shape::kPiece;
-  plan.parts_of_row = static_cast<unsigned>(over(vectors, plan.vectors));
-  plan.slots = std::min(kMostSlots, MostRingBytes() / (16 * plan.vectors));
+      (reinterpret_cast<std::uintptr_t>(launch.in) | row_bytes) % (16 * kSoftmaxLineVectors) == 0;
+  const SoftmaxCut cut = CutSoftmaxRow(row_bytes, on_lines, kShapeOf<Shape>, MostRingBytes());
+  plan.vectors = cut.vectors;
+  plan.parts_of_row = cut.parts_of_row;
+  plan.slots = cut.slots;
   plan.workspace = static_cast<SoftmaxWorkspace*>(launch.workspace);
   return plan;
 }
@@ -547,18 +545,11 @@ template void LaunchParts(const FusedLaunch<__nv_bfloat16>&, const SoftmaxRegime
 }  // namespace softmax
 
 long LongestSoftmaxParts_bytes(cudaStream_t stream) {
-  using Largest = softmax::Shape<5, 16>;
-  using Smallest = softmax::Shape<6, 10>;
   constexpr int kFewestProcessors = 16;
-  constexpr long kAlways = 1L << 20;  // what the slots of five SMs hold
   if (DeviceAttribute(cudaDevAttrComputeCapabilityMajor) < 9 ||
-      DeviceAttribute(cudaDevAttrMultiProcessorCount) < kFewestProcessors ||
-      softmax::MostRingBytes() < softmax::kFewestSlots * 16 * Largest::kMostVectors) {
+      DeviceAttribute(cudaDevAttrMultiProcessorCount) < kFewestProcessors)
     return 0;
-  }
-  const long lost = 16L * Smallest::kMostVectors;  // of a ring, at most: less than a slot
-  const long room = softmax::ProcessorsOf(stream) * (softmax::MostRingBytes() - lost);
-  return std::max(kAlways, room / 2);
+  return LongestSoftmaxParts_bytes(softmax::ProcessorsOf(stream), softmax::MostRingBytes());
 }
 
 }  // namespace overlapbench
