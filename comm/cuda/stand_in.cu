@@ -6,6 +6,7 @@
 #include "comm/stand_in.h"
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
+#include "device/cuda/device_attribute.h"
 #include "device/cuda/gpu_clock.h"
 #include "workload/data.h"
 #include "workload/own_time.h"
@@ -63,13 +64,7 @@ __global__ __launch_bounds__(kThreads, 1) void HoldAndCopy(StandInTask task) {
 
 // The most that a block may have. Every block reserves 1 KiB (CUDA C++ Programming Guide, "Compute
 // Capability 8.x"), so that no other one fits.
-int WholeSharedMemory_bytes() {
-  int device = 0;
-  int bytes = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return bytes;
-}
+int WholeSharedMemory_bytes() { return DeviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin); }
 
 class StandIn : public Workload {
  public:
@@ -78,10 +73,9 @@ class StandIn : public Workload {
       : machine_(machine),
         ask_(std::move(options)),
         memory_(machine.device.Allocate(most_span_bytes, MemoryKind::kDevice)),
-        shortest_ns_(machine.device.Allocate(sizeof(unsigned long long), MemoryKind::kDevice)),
-        shared_bytes_(WholeSharedMemory_bytes()) {
+        shortest_ns_(machine.device.Allocate(sizeof(unsigned long long), MemoryKind::kDevice)) {
     CUDA_CHECK(cudaFuncSetAttribute(HoldAndCopy, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    shared_bytes_));
+                                    WholeSharedMemory_bytes()));
   }
 
   void Connect() override {
@@ -162,7 +156,7 @@ class StandIn : public Workload {
                            warps * kWarp,
                            Nanoseconds(held_us),
                            static_cast<unsigned long long*>(shortest_ns_.data())};
-    HoldAndCopy<<<options_.sms, kThreads, shared_bytes_, NativeStream(stream)>>>(task);
+    HoldAndCopy<<<options_.sms, kThreads, WholeSharedMemory_bytes(), NativeStream(stream)>>>(task);
     CUDA_CHECK(cudaGetLastError());
   }
 
@@ -194,7 +188,6 @@ class StandIn : public Workload {
   StandInOptions options_;
   Buffer memory_;
   Buffer shortest_ns_;
-  int shared_bytes_;
   int copying_warps_ = 0;
   double held_us_ = 0;  // by the kernel; with its launch and end it takes options_.duration_us
 };

@@ -5,6 +5,7 @@
 
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
+#include "device/cuda/device_attribute.h"
 #include "device/cuda/gpu_clock.h"
 #include "device/cuda/sm_hold.h"
 #include "device/wait.h"
@@ -42,10 +43,7 @@ class Holder {
         running_(device.Allocate(sizeof(unsigned), MemoryKind::kDevice)) {
     CUDA_CHECK(cudaHostAlloc(&words_, sizeof(*words_), cudaHostAllocMapped));
     *words_ = {};
-    int threads = 0;
-    int ordinal = 0;
-    CUDA_CHECK(cudaGetDevice(&ordinal));
-    CUDA_CHECK(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, ordinal));
+    const int threads = DeviceAttribute(cudaDevAttrMaxThreadsPerMultiProcessor);
     blocks_ = device.info().multiprocessors * (threads / kHoldThreads);
   }
   ~Holder() {

@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "device/cuda/cuda_check.h"
+#include "device/cuda/device_attribute.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/gelu_math.h"
 

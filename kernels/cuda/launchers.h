@@ -4,10 +4,6 @@
 
 #include <cuda_runtime.h>
 
-#include <map>
-#include <utility>
-
-#include "device/cuda/cuda_check.h"
 #include "kernels/gelu.h"
 #include "kernels/softmax.h"
 
@@ -25,19 +21,5 @@ void LaunchTwoPassSoftmax(cudaStream_t stream, const SoftmaxProblem& problem);
 // The longest rows that the softmax's regime kParts takes on this stream of the current device. 0
 // if the device lacks what it needs: bulk copies, and enough shared memory and SMs.
 long LongestSoftmaxParts_bytes(cudaStream_t stream);
-
-// An attribute of the current device. Each thread asks for it once, and not at every launch.
-inline int DeviceAttribute(cudaDeviceAttr attribute) {
-  thread_local std::map<std::pair<int, cudaDeviceAttr>, int> known;
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  const auto [place, is_new] = known.try_emplace({device, attribute}, 0);
-  if (is_new) {
-    const cudaError_t code = cudaDeviceGetAttribute(&place->second, attribute, device);
-    if (code != cudaSuccess) known.erase(place);
-    CUDA_CHECK(code);
-  }
-  return place->second;
-}
 
 }  // namespace overlapbench

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "device/cuda/cuda_check.h"
 #include "kernels/cuda/launchers.h"
 
 namespace overlapbench::softmax {

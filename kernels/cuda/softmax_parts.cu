@@ -32,6 +32,7 @@
 
 #include <algorithm>
 
+#include "device/cuda/device_attribute.h"
 #include "kernels/cuda/softmax_fused.h"
 #include "kernels/cuda/softmax_row.cuh"
 #include "kernels/softmax_cut.h"

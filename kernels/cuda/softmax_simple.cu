@@ -1,5 +1,6 @@
 // The softmax variants that the fused one is compared with: unfused, one block per row, two passes.
 
+#include "device/cuda/cuda_check.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/softmax_row.cuh"
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "device/cuda/cuda_check.h"
 #include "device/launch.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/grid_gemm_body.h"
