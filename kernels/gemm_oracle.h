@@ -28,8 +28,8 @@ struct GemmProblem {
 };
 
 // Checks that every computed element was written, and compares a random sample of them, including
-// the corners, with the oracle (workload/sample_check.h), which so many `threads` compute.
+// the corners, with the oracle (workload/sample_check.h), in so many `threads`.
 Verdict VerifyGemm(Device& device, Stream& stream, const void* c, const GemmProblem& problem,
-                   std::chrono::milliseconds timeout, int threads = 1);
+                   std::chrono::milliseconds timeout, int threads);
 
 }  // namespace overlapbench

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kVectorBytes = 16;
 
-int MostPartBytes(const SoftmaxPartShape& shape) {
+int MostPart_bytes(const SoftmaxPartShape& shape) {
   return kVectorBytes * shape.piece * shape.workers;
 }
 
@@ -29,11 +29,10 @@ SoftmaxCut CutSoftmaxRow(long row_bytes, bool on_lines, const SoftmaxPartShape& 
 long LongestSoftmaxParts_bytes(long processors, int ring_bytes) {
   constexpr int kFewestSlots = 3;
   constexpr long kAlways = 1L << 20;  // what the slots of five SMs hold
-  const auto [smallest, largest] = std::ranges::minmax(
-      kSoftmaxPartShapes, {}, [](const SoftmaxPartShape& shape) { return MostPartBytes(shape); });
-  if (ring_bytes < kFewestSlots * MostPartBytes(largest)) return 0;
+  const auto [smallest, largest] = std::ranges::minmax(kSoftmaxPartShapes, {}, MostPart_bytes);
+  if (ring_bytes < kFewestSlots * MostPart_bytes(largest)) return 0;
   // Of a ring, less than a slot is left over.
-  const long room = processors * (ring_bytes - MostPartBytes(smallest));
+  const long room = processors * (ring_bytes - MostPart_bytes(smallest));
   return std::max(kAlways, room / 2);
 }
 
