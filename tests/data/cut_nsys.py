@@ -16,8 +16,8 @@ The files in tests/data/nsys are of Nsight Systems 2025.5.2, CUDA 13 and two H10
                                            SMs, and 15 samples: 11 empty ones, then as above
 
 Tables keep their schema and columns. A row is kept if it is within the time. Left out are the
-tables of the machine and its processes, other records of the host, and the calls of cudaEventQuery,
-of which there are thousands.
+tables of the machine and its processes, other records of the host, and thousands of calls of
+cudaEventQuery.
 """
 
 import argparse

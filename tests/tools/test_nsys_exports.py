@@ -1,7 +1,7 @@
 """Exports of Nsight Systems 2025.5.2 of two rows on H100, cut by tests/data/cut_nsys.py.
 
-All figures here are of a program of its own: queries of the tables, and a sweep over the begins and
-ends of the records.
+A separate program computed the expected figures: by queries of the tables, and by a sweep over the
+begins and ends of the records.
 """
 
 from collections import defaultdict

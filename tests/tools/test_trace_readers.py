@@ -308,6 +308,13 @@ def test_later_versions_of_nsys_tell_grids_and_bytes(tmp_path: Path) -> None:
     ]
 
 
+def test_a_folder_orders_files_by_their_numbers(tmp_path: Path) -> None:
+    names = ["report.2.sqlite", "report.10.sqlite"]
+    for name in names:
+        traces.nsys(tmp_path / name, [kernel(1, 100, 200)])
+    assert [Path(trace.source).name for trace in read_traces([str(tmp_path)], Rules())] == names
+
+
 def test_what_nsys_ties_to_no_call_is_read_without_one(tmp_path: Path) -> None:
     """The columns correlationId and globalTid of an export may be NULL."""
     copies, at = "CUPTI_ACTIVITY_KIND_MEMCPY", f"{traces.PROCESS}"
