@@ -56,7 +56,7 @@ class CuptiTest : public testing::Test {
   std::shared_ptr<ActivityLog> log_ = std::make_shared<ActivityLog>();
 };
 
-// These two come first: once it has been opened and set up, it stays so.
+// These three come first: once it has been opened and set up, it stays so.
 TEST_F(CuptiTest, OneThatIsNotThereIsNamed) {
   FindsNoLibrary() = true;
   const std::string refusal = Refusal();
@@ -66,10 +66,18 @@ TEST_F(CuptiTest, OneThatIsNotThereIsNamed) {
             " was not found; install the toolkit's CUPTI, or name its folder in LD_LIBRARY_PATH");
 }
 
+// Nsight Systems loses its buffers to whoever registers callbacks after it, and crashes.
+TEST_F(CuptiTest, OneThatAProfilerHasIsLeftAlone) {
+  TheFakeCupti().refused = {{"cuptiSubscribe", kMultipleSubscribersNotSupported}};
+  EXPECT_EQ(Refusal(), "CUPTI is in use: does a profiler watch this process?");
+  EXPECT_EQ(TheFakeCupti().registrations, 0);
+}
+
 TEST_F(CuptiTest, OneThatCannotBeSetUpIsTriedAgain) {
   TheFakeCupti().refused = {{"cuptiActivityRegisterCallbacks", kInsufficientPrivileges}};
   EXPECT_EQ(Refusal(),
             "cuptiActivityRegisterCallbacks failed: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES");
+  EXPECT_EQ(TheFakeCupti().subscribers, 0);
   TheFakeCupti().refused.clear();
   EXPECT_EQ(Refusal(), "");
 }

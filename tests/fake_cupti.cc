@@ -71,6 +71,7 @@ int cuptiUnsubscribe(void* /*subscriber*/) {
 
 int cuptiActivityRegisterCallbacks(decltype(Callbacks::request) request,
                                    decltype(Callbacks::complete) complete) {
+  ++TheFakeCupti().registrations;
   TheCallbacks() = {request, complete};
   return ResultOf("cuptiActivityRegisterCallbacks");
 }

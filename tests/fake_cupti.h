@@ -30,6 +30,7 @@ struct FakeCupti {
 
   std::map<std::string, int> refused;  // by function: what it returns in place of success
   int subscribers = 0;                 // that are there now
+  int registrations = 0;               // of callbacks for buffers
   std::vector<Record> records;         // since the last flush
   std::size_t dropped = 0;             // that the next buffer had no room for
   std::map<std::pair<int, std::uint32_t>, std::string> calls;  // names, by domain and id

@@ -29,16 +29,21 @@ constexpr auto kKinds = std::to_array<CUpti_ActivityKind>(
      CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
 constexpr auto kMarks = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
+// Opened by the first watch.
+const Cupti& TheCupti() {
+  static const Cupti cupti;
+  return cupti;
+}
+
 // The buffers that CUPTI fills. Its callbacks take no argument of ours and come on threads of its
-// own, so a process has one of these. The library is opened by the first watch.
+// own, so a process has one of these. Whoever calls Only() must have CUPTI's one place: a profiler
+// that has it has callbacks of its own, and would never see its buffers again.
 class Collector {
  public:
   static Collector& Only() {
     static Collector collector;
     return collector;
   }
-
-  const Cupti cupti;
 
   // What was filled since the last call, in the order of its completion.
   std::vector<std::vector<std::uint8_t>> Take() {
@@ -53,8 +58,8 @@ class Collector {
 
  private:
   Collector() {
-    cupti.Check(cupti.register_callbacks(&Collector::Request, &Collector::Complete),
-                "cuptiActivityRegisterCallbacks");
+    TheCupti().Check(TheCupti().register_callbacks(&Collector::Request, &Collector::Complete),
+                     "cuptiActivityRegisterCallbacks");
   }
 
   static constexpr std::size_t kBytes = 1 << 20;
@@ -76,7 +81,7 @@ class Collector {
                                 std::size_t /*size*/, std::size_t valid_size) {
     Collector& self = Only();
     std::size_t dropped = 0;
-    self.cupti.get_dropped(context, stream, &dropped);
+    TheCupti().get_dropped(context, stream, &dropped);
     const std::lock_guard lock(self.mutex_);
     self.dropped_ += static_cast<long>(dropped);
     if (buffer == nullptr) return;
@@ -368,7 +373,7 @@ class CuptiWatch : public ActivityWatch {
   }
 
   HostActivityWatch host_;  // first: it refuses a second watch
-  const Cupti& cupti_ = Collector::Only().cupti;
+  const Cupti& cupti_ = TheCupti();
   CUpti_SubscriberHandle subscriber_ = nullptr;
   Moment begin_;
   std::vector<MarkTime> marked_;
