@@ -86,7 +86,7 @@ def test_the_best_is_found_confirmed_and_explained(
     assert tune.main(["--replay", str(out)]) == 0
     replayed = capsys.readouterr()
     assert replayed.err == ""
-    assert replayed.out.startswith(f"{NAME}\n  choice ")
+    assert replayed.out.startswith(f"{NAME}\n  default ")
     assert f" % of {len(machine.grid)} settings\n" in replayed.out
     assert not any(temporary.iterdir())
 
@@ -517,7 +517,7 @@ def test_sides_that_fit_share_all_sms() -> None:
         "transport": ["nccl", "copy", "sm_load"],
         "comm_ctas": ["0", "16"],
         "comm_sms": ["0", "12", "24"],
-        "comp_sms": ["0", "104", "112", "128"],
+        "comp_sms": ["0", "104", "112", "120", "128"],
     }
     names = [
         f"Overlap/A+B/transport:{transport}/comm_sms:{taken}/comp_sms:{limit}"
@@ -528,16 +528,32 @@ def test_sides_that_fit_share_all_sms() -> None:
     names.append("Overlap/A+B/transport:nccl/comm_ctas:16/comp_sms:112")
     grid = Grid.of(ladder, names, 132)
 
-    def fitting(transport: str) -> list[dict[str, str]]:
+    def fitting(transport: str) -> list[list[dict[str, str]]]:
         start = next(point for point in grid.names if point[0] == transport)
-        return [grid.changed(point) for point in grid.fitting(start)]
+        return [[grid.changed(point) for point in path] for path in grid.fitting(start)]
 
     assert fitting("sm_load") == [
-        {"transport": "sm_load", "comm_sms": "24", "comp_sms": "104"},
-        {"transport": "sm_load", "comm_sms": "12", "comp_sms": "112"},
-    ]
-    assert fitting("nccl") == [{"comm_ctas": "16", "comp_sms": "112"}]
+        [
+            {"transport": "sm_load", "comm_sms": "24", "comp_sms": "104"},
+            {"transport": "sm_load", "comm_sms": "12", "comp_sms": "120"},
+        ]
+    ], "a limit of 112 leaves the communication no more than one of 120"
+    assert fitting("nccl") == [[{"comm_ctas": "16", "comp_sms": "112"}]]
     assert fitting("copy") == [], "a copy takes no SMs that could be shared"
+
+
+def test_a_line_goes_from_few_sms_to_many() -> None:
+    ladder = {"comm_sms": ["0", "12", "24"], "comp_sms": ["0", "104", "112"]}
+    names = [
+        f"Overlap/A+B/comm_sms:{a}/comp_sms:{b}"
+        for a in ["0", "12", "24"]
+        for b in ["0", "104", "112"]
+    ]
+    grid = Grid.of(ladder, names, 132)
+    assert grid.line(("0", "104"), "comm_sms") == [("12", "104"), ("0", "104"), ("24", "104")]
+    assert grid.line(("12", "0"), "comp_sms") == [("12", "104"), ("12", "112"), ("12", "0")]
+    assert grid.unlimited(("12", "104")) == ("12", "0")
+    assert grid.takes_sms(grid.default)
 
 
 def test_a_pair_keeps_the_settings_in_its_name() -> None:

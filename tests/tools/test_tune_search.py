@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from overlapbench.commands import tune
 from overlapbench.tune import search
+from overlapbench.tune.replay import read_recorded, replay
 from overlapbench.tune.search import Estimate, Race
 from overlapbench.tune.space import Grid, Point
 from simulated_pairs import Machine
 
 PAIRS = range(40)
+RECORDED = Path(__file__).parents[2] / "docs/results/h100x2/tuned.json"
 GOOD = 0.02  # from the best
 MOST = 0.15  # of the grid
 
@@ -57,6 +61,20 @@ def test_copies_are_tuned_for_15_percent_of_the_grid_too() -> None:
     assert share_of_good(raced) >= 0.9
 
 
+def test_grids_of_two_gpus_are_tuned_for_15_percent_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    replays = [replay(grid) for grid in read_recorded(str(RECORDED))]
+    assert len(replays) == 29
+    assert max(one.evaluations / len(one.recorded.grid) for one in replays) <= MOST
+    good = sum(one.gap <= GOOD for one in replays)
+    assert good >= 0.9 * len(replays)
+    assert tune.main(["--replay", str(RECORDED)]) == 0
+    printed = capsys.readouterr().out
+    assert f"\n{good} of 29 choices take at most 2 % longer than the best of all.\n" in printed
+    assert printed.endswith("\nWhen the grids were measured, 26 of 29 did.\n")
+
+
 def test_a_small_grid_gets_a_few_evaluations() -> None:
     (small, *_) = (m for m in (Machine(seed, copies=True) for seed in PAIRS) if len(m.grid) < 54)
     assert "engine" in small.grid.ladder
@@ -89,6 +107,7 @@ def test_a_broken_search_does_not_keep_the_promise(
     monkeypatch.setattr(Race, method, broken)
     if method == "survivors":
         monkeypatch.setattr(Race, "_near", _decide_at_once)
+        monkeypatch.setattr(Race, "_from", _decide_at_once)
     assert share_of_good([race(seed) for seed in PAIRS]) < 0.9
 
 
@@ -100,6 +119,32 @@ def line_of(times: dict[str, Estimate]) -> tuple[Grid, search.Measure]:
         132,
     )
     return grid, lambda _, points, __: {point: times[point[0]] for point in points}
+
+
+def test_a_path_ends_where_it_has_become_worse() -> None:
+    """Fewer SMs of the communication are tried as long as they do, and stricter limits too."""
+    taken, limits = ["0", "4", "8", "12", "24", "32"], ["0", "104", "112", "120", "128"]
+    ladder = {"transport": ["a", "b", "c", "d"], "comm_sms": taken, "comp_sms": limits}
+    names = {
+        (t, c, limit): f"Overlap/A+B/transport:{t}/comm_sms:{c}/comp_sms:{limit}"
+        for t in ladder["transport"]
+        for c in taken
+        for limit in limits
+    }
+
+    def ms(point: Point) -> float:
+        transport, sms, limit = point[0], int(point[1]) or 16, int(point[2]) or 132
+        waits = 1.0 if limit + sms > 132 else 0.0
+        return "abcd".index(transport) + max(132 / limit, 18 / sms) + waits
+
+    def measure(_: str, points: Sequence[Point], __: int) -> dict[Point, Estimate]:
+        return {point: Estimate(ms(point), ms(point) - 0.01, ms(point) + 0.01) for point in points}
+
+    grid = Grid.of(ladder, names.values(), 132)
+    raced = Race(grid, measure)
+    assert ms(raced.run() or grid.default) == min(map(ms, names))
+    starved = {point for point in raced.tried if point[1] == "4" and point[2] == "128"}
+    assert not starved, "8 SMs beside 120 were already worse"
 
 
 def test_an_unmeasurable_setting_does_not_win() -> None:

@@ -40,7 +40,7 @@ from overlapbench.output import deliver, print_text, require_file
 from overlapbench.source import ResultError, expand
 from overlapbench.tune.machine import COMMAND, Machine
 from overlapbench.tune.replay import read_recorded, replay
-from overlapbench.tune.report import json_of, text_of, text_of_replay
+from overlapbench.tune.report import json_of, text_of, text_of_replays
 from overlapbench.tune.space import Wish
 from overlapbench.tune.study import Study, spell_time
 
@@ -86,7 +86,7 @@ def _replay(options: argparse.Namespace) -> None:
     if options.pairs or options.flags or options.output or options.exhaustive:
         raise ResultError("--replay measures nothing: it goes with no pair and no other flag")
     grids = [grid for path in expand(options.replay) for grid in read_recorded(path)]
-    print_text("\n".join(text_of_replay(replay(grid)) for grid in grids))
+    print_text(text_of_replays([replay(grid) for grid in grids]))
 
 
 def _tune(options: argparse.Namespace, studies: list[Study]) -> bool:

@@ -25,6 +25,7 @@ class Recorded:
     name: str
     grid: Grid
     known: Mapping[Point, Estimate]
+    gap_then: float | None = None  # of the search that was run on the machine
 
     def __post_init__(self) -> None:
         assert self.known
@@ -99,7 +100,8 @@ def _recorded(fields: Fields) -> Recorded:
     known = {p: _estimate(one) for p, one in times.items() if "overlap_ms" in one.values}
     if not known:
         raise whole.error("settings", "none has a time")
-    return Recorded(fields.printable("name"), grid, known)
+    then = fields.inner("exhaustive").number("gap") if "exhaustive" in fields.values else None
+    return Recorded(fields.printable("name"), grid, known, then)
 
 
 def _ladder(whole: Fields) -> dict[str, Sequence[str]]:

@@ -14,6 +14,7 @@ _CONTEXT = (
     *("nccl_version", "mpi_version", "git_revision"),
 )
 _WIDTH = 11
+_GOOD = 0.02  # how much longer than the best of all a choice may take: what the search promises
 
 
 def text_of(studies: Sequence[Study]) -> str:
@@ -30,8 +31,26 @@ def json_of(studies: Sequence[Study], interrupted: bool) -> bytes:
     return (json.dumps(document, indent=1) + "\n").encode()
 
 
-def text_of_replay(replayed: Replayed) -> str:
-    """Say what a search found on a recorded grid."""
+def text_of_replays(replays: Sequence[Replayed]) -> str:
+    """Say what the search found on each recorded grid; of several, how often that was good."""
+    texts = [_text_of_replay(replayed) for replayed in replays]
+    if len(replays) > 1:
+        good = sum(replayed.gap <= _GOOD for replayed in replays)
+        most = max(replayed.evaluations / len(replayed.recorded.grid) for replayed in replays)
+        summary = (
+            f"{good} of {len(replays)} choices take at most {100 * _GOOD:.0f} % longer than "
+            "the best of all.\n"
+            f"The most evaluations were {_percent(most)} % of a grid.\n"
+        )
+        then = [r.recorded.gap_then for r in replays if r.recorded.gap_then is not None]
+        if then:
+            good_then = sum(gap <= _GOOD for gap in then)
+            summary += f"When the grids were measured, {good_then} of {len(then)} did.\n"
+        texts.append(summary)
+    return "\n".join(texts)
+
+
+def _text_of_replay(replayed: Replayed) -> str:
     recorded, grid = replayed.recorded, replayed.recorded.grid
     lines = [recorded.name]
     if replayed.choice is None:
@@ -40,7 +59,8 @@ def text_of_replay(replayed: Replayed) -> str:
         gap = "the choice is the best of all"
     else:
         gap = f"the choice takes {_percent(replayed.gap)} % longer than the best of all"
-    points = (("choice", replayed.choice), ("best", replayed.best))
+    default = grid.default if grid.default in recorded.known else None
+    points = (("default", default), ("choice", replayed.choice), ("best", replayed.best))
     for title, point in points:
         if point is not None:
             one = recorded.known[point]

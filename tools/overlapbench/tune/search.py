@@ -2,10 +2,14 @@
 
 A grid of settings has hundreds or thousands of points; LIMIT of them are measured. The settings are
 not independent: how many SMs a collective should take depends on what carries it, and whether the
-order matters depends on the SMs that the computation leaves free. So the race goes in rounds. After
-the transports, the SMs are shared out: for each limit of the computation, the communication gets as
-many as are left. Each later round varies one group of settings around every candidate that is still
-in. All of a round are measured in one process, so that they are compared under the same clocks.
+order matters depends on the SMs that the computation leaves free. So the race goes in rounds: every
+transport; then, for the best of them, the SMs of both sides; then the same around the best of all;
+then the order and priorities.
+
+SMs are varied along paths: from many SMs of the communication to few, from mild limits of the
+computation to strict ones. A path ends where it has become clearly worse, so that few evaluations
+go to settings that starve one side. A step of all paths is measured in one process, so that they
+are compared under the same clocks.
 
 A candidate is out when even the low end of its interval is above the high end of the best one's, by
 more than the round's margin: what the settings that are still to be varied may gain. Margins
@@ -15,6 +19,7 @@ the one with the fewest settings wins.
 An evaluation is one row measured once for a unit of time; a measurement of four units counts four.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -30,6 +35,7 @@ from overlapbench.tune.space import (
 )
 
 LIMIT = 0.15  # of the grid may be measured
+_FEW = 4  # evaluations for each transport in each order: one is not tried in two ways with fewer
 LEAST_LIMIT = 8  # evaluations: 15 % of a grid of fewer than 54 settings are too few to choose from
 _FINALISTS = (4, 2)  # how many are measured again, and then again
 _UNITS = (2, 4)  # and for how long
@@ -56,12 +62,15 @@ class Round(NamedTuple):
 
 
 SHARES = Round("shares of the SMs", (*OF_COMPUTATION, *OF_COMMUNICATION), 3, 0.35)
+AROUND_THE_BEST = "around the best"
 ROUNDS = (
-    Round("limits of the computation", OF_COMPUTATION, 1, 0),
-    Round("SMs of the communication", OF_COMMUNICATION, 1, 0),
     Round("order", (ORDER,), 3, 0.06),
     Round("priorities", PRIORITIES, 2, 0.03),
 )
+_GROUPS = (OF_COMPUTATION, OF_COMMUNICATION, (ORDER,), PRIORITIES, CARRIERS)
+# A path ends where it is worse than its best by more: among the first candidates, and the best.
+_WORSE = 0.05
+_WORSE_THAN_THE_BEST = 0.03
 
 # Measures points for so many units of time; what cannot be measured is missing from the answer.
 Measure = Callable[[str, Sequence[Point], int], Mapping[Point, Estimate]]
@@ -98,11 +107,17 @@ class Race:
         """Race, and return the winner; None if nothing could be measured."""
         self._try("transports and orders", self._first())
         around = self.survivors(SHARES.candidates, SHARES.margin)
-        self._try(SHARES.title, _in_turn(map(self.grid.fitting, around)))
+        paths = [(point, path) for point in around for path in self._sharing(point)]
+        self._walk(SHARES.title, paths, _WORSE)
+        walked: set[Point] = set()
+        while (best := self.best) is not None and best not in walked:
+            walked.add(best)
+            paths = [(best, path) for path in self._from(best)]
+            self._walk(AROUND_THE_BEST, paths, _WORSE_THAN_THE_BEST)
         for one in ROUNDS:
             around = self.survivors(one.candidates, one.margin)
             self._try(one.title, _in_turn(self.grid.varying(p, one.knobs) for p in around))
-        while (best := self.best) is not None and self._try("around the best", self._near(best)):
+        while (best := self.best) is not None and self._try(AROUND_THE_BEST, self._near(best)):
             if best == self.best:
                 break
         return self._decide()
@@ -122,17 +137,21 @@ class Race:
     def _first(self) -> list[Point]:
         """Return every transport in every order: without a limit, and with one that leaves SMs.
 
-        Where there are few evaluations, the limit alone tells transports apart: without one, those
-        that take SMs wait for the computation, however fast they are.
+        Where there are few evaluations, one tells transports apart: the limit, without which those
+        that take SMs wait for the computation, however fast they are; none for the others.
 
         A grid that needs no more evaluations than there are is measured whole.
         """
         if len(self.grid) <= self.limit - self.reserve:
             return list(self.grid.names)
         carriers = self.grid.varying(self.grid.default, (*CARRIERS, ORDER))
-        limited = [point for start in carriers for point in self._limited(start)]
-        few = limited and 3 * len(carriers) > self.limit
-        return [self.grid.default, *limited] if few else [*carriers, *limited]
+        few = _FEW * len(carriers) > self.limit
+        both = [point for point in carriers if not few or self.grid.takes_sms(point)]
+        limited = [point for start in both for point in self._limited(start)]
+        if few and limited:
+            takes_none = [point for point in carriers if not self.grid.takes_sms(point)]
+            carriers = list(dict.fromkeys([self.grid.default, *takes_none]))
+        return [*carriers, *limited]
 
     def _limited(self, start: Point) -> list[Point]:
         """Return the point whose computation leaves the most SMs."""
@@ -143,16 +162,58 @@ class Race:
                 return [alone[0]]
         return []
 
+    def _sharing(self, point: Point) -> list[list[Point]]:
+        """Return paths of ways to share the SMs out, around the best of a transport and order.
+
+        If the computation is limited, the sides share all SMs: the communication takes many at
+        first. If not, its SMs and the limits are varied alone.
+        """
+        takes_sms = self.grid.takes_sms(point)
+        if takes_sms and self.grid.sms_named(point, OF_COMPUTATION):
+            return self.grid.fitting(point)
+        base = point if takes_sms else self.grid.unlimited(point)
+        lines = (self.grid.line(base, knob) for knob in SHARES.knobs)
+        return [[other for other in reversed(line) if other != base] for line in lines]
+
+    def _from(self, point: Point) -> list[list[Point]]:
+        """Return a path each way along each of the settings of SMs."""
+        paths = []
+        for knob in SHARES.knobs:
+            line = self.grid.line(point, knob)
+            place = line.index(point)
+            paths += [line[place + 1 :], line[:place][::-1]]
+        return paths
+
     def _near(self, point: Point) -> list[Point]:
         """Return all that differ from a point in one group of settings."""
-        groups = dict.fromkeys(one.knobs for one in ROUNDS)
-        return _in_turn(self.grid.varying(point, knobs) for knobs in (*groups, CARRIERS))
+        return _in_turn(self.grid.varying(point, knobs) for knobs in _GROUPS)
 
     def _differing(self, one: Point, other: Point) -> list[str]:
         return [k for k, a, b in zip(self.grid.ladder, one, other, strict=True) if a != b]
 
     def _fastest_first(self) -> list[Point]:
         return sorted(self.known, key=lambda point: self.known[point].ms)
+
+    def _walk(
+        self, title: str, paths: Sequence[tuple[Point, Sequence[Point]]], worse: float
+    ) -> None:
+        """Measure paths, given with where they start, step by step as long as they are good."""
+        going = [(self.known[start].ms, list(path)) for start, path in paths if path]
+        while going:
+            step = [path.pop(0) for _, path in going]
+            if not self._try(title, step) and not self.tried.issuperset(step):
+                return
+            going = [
+                (min(bar, ms), path)
+                for (bar, path), point in zip(going, step, strict=True)
+                if path and (ms := self._ms(point, bar)) <= bar * (1 + worse)
+            ]
+
+    def _ms(self, point: Point, unmeasurable: float) -> float:
+        """Return a point's time; infinity if it was not tried."""
+        if point in self.known:
+            return self.known[point].ms
+        return unmeasurable if point in self.tried else math.inf
 
     def _try(self, title: str, points: Iterable[Point]) -> bool:
         """Measure those that were not yet, as far as evaluations reach; tell whether any was."""

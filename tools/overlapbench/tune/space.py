@@ -70,6 +70,9 @@ _LADDERS: Mapping[str, Callable[[Axis, int], Iterable[str]]] = {
     "comm_priority": lambda *_: ("0", "1"),
 }
 
+# What a communication takes at the standing value: our kernels, and about what NCCL chooses.
+_STANDING_SMS = {"comm_sms": 16, "comm_ctas": 24}
+
 Point = tuple[str, ...]  # a value for each setting of a grid
 
 
@@ -202,23 +205,45 @@ class Grid:
         kept = [point[place] for place in fixed]
         return [other for other in self.names if [other[place] for place in fixed] == kept]
 
-    def fitting(self, point: Point) -> list[Point]:
-        """Return the points that share the SMs out: all that differ in the SMs of both sides alone.
+    def takes_sms(self, point: Point) -> bool:
+        """Tell whether its communication has a number of SMs that can be varied."""
+        return len(self.varying(point, OF_COMMUNICATION)) > 1
 
-        For each limit of the computation, the one whose communication has the most of the rest.
+    def unlimited(self, point: Point) -> Point:
+        """Return the same without a limit of the computation, if that exists."""
+        others = self.varying(point, OF_COMPUTATION)
+        free = [other for other in others if not self.sms_named(other, OF_COMPUTATION)]
+        return free[0] if free else point
+
+    def line(self, point: Point, knob: str) -> list[Point]:
+        """Return the points that differ in one setting of SMs alone, from few SMs to many."""
+        standing = _STANDING_SMS.get(knob, self.sms)
+        return sorted(
+            self.varying(point, (knob,)),
+            key=lambda other: self.sms_named(other, (knob,)) or standing,
+        )
+
+    def fitting(self, point: Point) -> list[list[Point]]:
+        """Return the points that share the SMs out, and differ in the SMs of both sides alone.
+
+        A list for each way to limit the computation, from many SMs of the communication to few.
+        The computation has as much of the rest as a limit allows.
         """
-        most: dict[int, tuple[int, Point]] = {}
-        for other in self.varying(point, (*OF_COMPUTATION, *OF_COMMUNICATION)):
-            limit, taken = (self._sms(other, side) for side in (OF_COMPUTATION, OF_COMMUNICATION))
-            if (
-                limit
-                and 0 < taken <= self.sms - limit
-                and (taken, other) > most.get(limit, (0, ()))
-            ):
-                most[limit] = (taken, other)
-        return [other for _, other in most.values()]
+        return [path for knob in OF_COMPUTATION if (path := self._fitting(point, knob))]
 
-    def _sms(self, point: Point, knobs: Iterable[str]) -> int:
+    def _fitting(self, point: Point, limit: str) -> list[Point]:
+        others = self.varying(self.unlimited(point), (limit, *OF_COMMUNICATION))
+        shares = [
+            (self.sms_named(p, (limit,)), self.sms_named(p, OF_COMMUNICATION), p) for p in others
+        ]
+        most: dict[int, tuple[int, Point]] = {}  # by limit: the most that fits beside it
+        for limited, taken, other in sorted(shares):
+            if limited and 0 < taken <= self.sms - limited:
+                most[limited] = (taken, other)
+        widest = {taken: other for _, (taken, other) in sorted(most.items())}
+        return [widest[taken] for taken in sorted(widest, reverse=True)]
+
+    def sms_named(self, point: Point, knobs: Iterable[str]) -> int:
         """Return how many SMs one of these settings names; 0 where none does."""
         return max(map(int, self.part(point, knobs)), default=0)
 
