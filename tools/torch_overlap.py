@@ -2,15 +2,17 @@
 """Measure in PyTorch how an all-to-all and a grid-controlled matrix product slow each other down.
 
     torchrun --nproc-per-node 2 tools/torch_overlap.py -o FILE.json [--grids 1x1,16x16]
-             [--first comp|comm] [--rounds N] [--compare RESULT.json] [--profile DIR]
+             [--first comp|comm] [--rounds N] [--compare RESULT.json]
+             [--profile DIR] [--profile-samples N]
 
 This repeats the central experiment on PyTorch's streams and its NCCL: C = A·B of 4096×4096 float
 matrices on a grid of thread blocks (one 16×16 tile per block), beside an all-to-all of a matrix of
 that size. Each is timed alone (C and M) and both together (T); slowdown is T / max(C, M). The
 results of both are verified, alone and together. `--compare` takes a result of `./bench` and shows
 the slowdowns of `Overlap/AllToAll+Gemm/bytes:67108864/n:4096/work:tile/cache:cold` beside these.
-`--profile` then has PyTorch's profiler watch some more samples of both together, and writes a trace
-of each grid and rank, in which they are the ranges `overlapped` (docs/timelines.md).
+`--profile` then has PyTorch's profiler watch more samples of both together (`--profile-samples`),
+and writes a trace of each grid and rank, in which they are the ranges `overlapped`
+(docs/timelines.md).
 
 What is the same as in `./bench`: samples of C, M and T alternate. L2 is flushed by reading before
 each. The computation is enqueued first and leads by about 10 µs (`--first comm`: the
@@ -53,7 +55,6 @@ SIDES = ("comp", "comm")
 _SPIN_CYCLES = 2_000_000  # about a millisecond
 _LEAD_CYCLES = 20_000  # about 10 µs
 _WARMUP_ROUNDS = 3
-_PROFILED_SAMPLES = 5
 _PROFILED_SPIN_CYCLES = 10 * _SPIN_CYCLES  # a profiler makes enqueueing slower
 OVERLAPPED = "overlapped"  # the range around what a profiled sample enqueues for both sides
 # Of the products' magnitudes: float32 rounding errors of 4096 terms add up as a random walk, of
@@ -170,13 +171,12 @@ class Experiment:
         comp, comm, both = (statistics.median(good[s]) for s in (("comp",), ("comm",), SIDES))
         return Row(f"{grid[0]}x{grid[1]}", comp, comm, both, len(good[SIDES]))
 
-    def profile(self, file: Path) -> None:
-        """Write a trace of samples of both sides; the first pays for the start, and is unmarked."""
+    def profile(self, file: Path, samples: int) -> None:
+        """Write a trace of samples of both sides, after an unmarked one that pays for the start."""
         with self.torch.profiler.profile() as profile:
             self.sample_ms(SIDES, _PROFILED_SPIN_CYCLES)
             times_ms = [
-                self.sample_ms(SIDES, _PROFILED_SPIN_CYCLES, OVERLAPPED)
-                for _ in range(_PROFILED_SAMPLES)
+                self.sample_ms(SIDES, _PROFILED_SPIN_CYCLES, OVERLAPPED) for _ in range(samples)
             ]
         if len(self._of_slowest_rank(times_ms)) < len(times_ms):
             raise OverlapError("the host is too slow to be watched by PyTorch's profiler")
@@ -255,6 +255,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--rounds", type=number_from(1), default=11, metavar="N", help="two samples of T per round")
     add("--compare", type=Path, metavar="RESULT.json", help="a result of ./bench")
     add("--profile", type=Path, metavar="DIR", help="write traces of PyTorch's profiler here")
+    text = "samples in each of these traces"
+    add("--profile-samples", type=number_from(1), default=5, metavar="N", help=text)
     return parser.parse_args(arguments)
 
 
@@ -323,7 +325,8 @@ def _run(options: argparse.Namespace, speaks: bool) -> tuple[list[Row], dict[str
             row = experiment.measure(grid, options.rounds)
             rows.append(row)
             if options.profile is not None:
-                experiment.profile(options.profile / f"torch.{row.grid}.rank{experiment.rank}.json")
+                file = options.profile / f"torch.{row.grid}.rank{experiment.rank}.json"
+                experiment.profile(file, options.profile_samples)
             if speaks:
                 line = f"[{number}/{len(options.grids)}] {row.grid}: slowdown {row.slowdown:.2f}"
                 print(line, file=sys.stderr, flush=True)

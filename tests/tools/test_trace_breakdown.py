@@ -1,6 +1,9 @@
 """Breakdowns that are known by hand, and what holds for any: they add up, in any order."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +11,8 @@ from hypothesis import strategies as st
 
 import traces
 from overlapbench.trace.breakdown import MIXES, apportion, break_down, worst_of
+from overlapbench.trace.intervals import intersection, length, union
+from overlapbench.trace.margins import half_width, lengths_within
 from overlapbench.trace.model import BUSY, Class
 from traces import COPY, GEMM, NCCL, PEER, broken_down, call, ours, percent, work
 
@@ -75,6 +80,54 @@ def test_work_outside_the_window_is_not_counted(tmp_path: Path) -> None:
     one = broken_down(events, tmp_path / "trace.json", step=1)
     assert (one.window, percent(one), one.overlap_pct) == ("ProfilerStep#1", {"COMP": 100.0}, None)
     assert one.differences == []
+
+
+def _steps(comp_us: Sequence[float]) -> list[dict[str, Any]]:
+    """Steps of 10 µs, each with computation at its begin and a communication of 1 µs at its end."""
+    events = []
+    for i, busy in enumerate(comp_us):
+        events += [work(GEMM, 10 * i, busy, 1, correlation=2 * i), call(i, 0.1, 2 * i)]
+        events += [work(NCCL, 10 * i + 9, 1, 2, correlation=2 * i + 1)]
+        events += [call(i + 0.2, 0.1, 2 * i + 1), traces.step(i, i, 0.9)]
+    return events
+
+
+def test_shares_of_several_windows_have_a_margin(tmp_path: Path) -> None:
+    """By hand: 50 % on average, a standard deviation of 10.95 points, and t(5) = 2.571."""
+    one = broken_down(_steps([4, 6, 4, 6, 4, 6]), tmp_path / "trace.json")
+    assert percent(one)["COMP"] == 50
+    assert one.margin_pct([(Class.COMP,)]) == pytest.approx(2.571 * 10.954 / 6**0.5, rel=1e-3)
+    assert one.margin_pct([(Class.COMM,)]) == 0
+    assert one.margin_pct([(Class.COMP,), (Class.COMM,)]) == one.margin_pct([(Class.COMP,)])
+    few = broken_down(_steps([4, 6, 4, 6, 4]), tmp_path / "few.json")
+    assert few.margin_pct([(Class.COMP,)]) is None
+
+
+@given(st.lists(st.integers(1, 99), min_size=6, max_size=30), st.integers(1, 5))
+@settings(max_examples=100, deadline=None)
+def test_margins_do_not_depend_on_units_or_other_parts(parts: list[int], factor: int) -> None:
+    wholes = [100] * len(parts)
+    margin = half_width(parts, wholes)
+    assert margin is not None
+    assert half_width([100 - part for part in parts], wholes) == pytest.approx(margin)
+    scaled = half_width([factor * p for p in parts], [factor * w for w in wholes])
+    assert scaled == pytest.approx(margin)
+    assert (margin < 1e-12) == (len(set(parts)) == 1)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 90), st.integers(0, 9)), max_size=12),
+    st.lists(st.integers(0, 99), min_size=2, max_size=8),
+)
+def test_a_set_is_as_long_in_each_window_as_its_intersection(
+    made: list[tuple[int, int]], cuts: list[int]
+) -> None:
+    moments = union((begin, begin + size) for begin, size in made)
+    edges = sorted(set(cuts))
+    windows = list(pairwise(edges))
+    assert lengths_within(moments, windows) == [
+        length(intersection(moments, (window,))) for window in windows
+    ]
 
 
 @given(_spans)

@@ -7,17 +7,25 @@ All are parts of T, the length of the window, and none overlap. So they add up t
 |COMM|. `named_overlap_pct` is the same as tools would say that classify by kernels' names.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
 from overlapbench.trace.idle import Cause, explain_idle
-from overlapbench.trace.intervals import Intervals, difference, intersection, length, union
+from overlapbench.trace.intervals import (
+    Interval,
+    Intervals,
+    difference,
+    intersection,
+    length,
+    union,
+)
+from overlapbench.trace.margins import half_width, lengths_within
 from overlapbench.trace.model import BUSY, Class, Span, Trace
 from overlapbench.trace.patterns import Evidence, Finding, find_patterns
 from overlapbench.trace.rules import by_name
-from overlapbench.trace.windows import choose
+from overlapbench.trace.windows import candidates, choose
 
 Explain = Callable[[Trace, Intervals], Mapping[Cause, Intervals]]  # of idle time, by cause
 Part = tuple[Class, ...] | Cause  # these classes and no other, or idle for a cause
@@ -47,6 +55,7 @@ class Breakdown:
     source: str
     window: str
     parts_ns: Mapping[Part, int]
+    each_ns: Sequence[Mapping[Part, int]]  # of each window; none where they overlap
     overlap_pct: float | None  # None without communication
     named_overlap_pct: float | None
     differences: Sequence[Difference]
@@ -61,6 +70,15 @@ class Breakdown:
     def tenths(self) -> Mapping[Part, int]:
         """The parts in tenths of a percent, which add up to 1000."""
         return dict(zip(PARTS, apportion([self.parts_ns[p] for p in PARTS], 1000), strict=True))
+
+    def margin_pct(self, parts: Collection[Part], of: Collection[Part] = PARTS) -> float | None:
+        """Return half the 95 % interval of the share that these parts have of others.
+
+        None where there are too few windows, or nothing of the others.
+        """
+        sums = [[sum(one[p] for p in chosen) for one in self.each_ns] for chosen in (parts, of)]
+        share = half_width(*sums)
+        return None if share is None else 100 * share
 
     @property
     def not_computing(self) -> float:
@@ -115,10 +133,12 @@ def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
 
 def _of_rank(trace: Trace, explain: Explain, step: int | None, pattern: str | None) -> Breakdown:
     label, window = choose(trace, step, pattern)
+    windows = [(one.begin_ns, one.end_ns) for one in candidates(trace, step, pattern)]
     sets = {kind: trace.of(kind) for kind in BUSY}
     mixes = {mix: _only(mix, sets, window) for mix in MIXES}
     causes = explain(trace, _only((), sets, window))
-    parts = {part: length(mixes[part] if part in mixes else causes[part]) for part in PARTS}  # type: ignore[index]
+    when = {part: mixes[part] if part in mixes else causes[part] for part in PARTS}  # type: ignore[index]
+    parts = {part: length(when[part]) for part in PARTS}
     named = [(span, by_name(span.category, span.name)) for span in trace.spans]
     named_sets = {
         kind: union(span.interval for span, said in named if said is kind) for kind in BUSY
@@ -129,12 +149,20 @@ def _of_rank(trace: Trace, explain: Explain, step: int | None, pattern: str | No
         trace.source,
         label,
         parts,
+        _of_each(when, windows) if length(window) == sum(e - b for b, e in windows) else [],
         _overlap_pct(sets, window),
         _overlap_pct(named_sets, window),
         _differences(named, window),
         find_patterns(Evidence(trace.spans, window, mixes, causes)),
         (*trace.notes, *_missing(trace, parts)),
     )
+
+
+def _of_each(
+    when: Mapping[Part, Intervals], windows: Sequence[Interval]
+) -> list[Mapping[Part, int]]:
+    lengths = [lengths_within(when[part], windows) for part in PARTS]
+    return [dict(zip(PARTS, of_window, strict=True)) for of_window in zip(*lengths, strict=True)]
 
 
 def _only(mix: Sequence[Class], sets: Mapping[Class, Intervals], window: Intervals) -> Intervals:

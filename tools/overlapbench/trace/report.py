@@ -11,6 +11,7 @@ from typing import Any
 from overlapbench.source import harmless
 from overlapbench.trace.breakdown import MIXES, PARTS, Breakdown, Part, apportion, worst_of
 from overlapbench.trace.idle import Cause
+from overlapbench.trace.model import Class
 
 SCHEMA = "1"
 _WIDTH = 80
@@ -60,6 +61,8 @@ def _table(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
     for one in breakdowns:
         rank, total, *shares = cells(one)
         yield f"{rank:>5} {total:>10}{''.join(f'{share:>7}' for share in shares)}"
+        if margins := _margins(one):
+            yield f"{'±':>16}{''.join(f'{margin:>7}' for margin in margins)}".rstrip()
 
 
 def cells(one: Breakdown) -> list[str]:
@@ -68,6 +71,17 @@ def cells(one: Breakdown) -> list[str]:
     shares = [tenths[mix] for mix in MIXES] + [sum(tenths[cause] for cause in Cause)]
     figures = [f"{share / 10:.1f}" for share in shares]
     return [str(one.rank), _ms(one.total_ns), *figures, _pct(one.overlap_pct)]
+
+
+def _margins(one: Breakdown) -> list[str]:
+    """Return how far each share of a rank may be off; nothing where that is not known."""
+    columns: list[Sequence[Part]] = [*([mix] for mix in MIXES), list(Cause)]
+    of_parts = [one.margin_pct(column) for column in columns]
+    if any(margin is None for margin in of_parts):
+        return []
+    comm = [mix for mix in MIXES if Class.COMM in mix]
+    overlap = one.margin_pct([mix for mix in comm if Class.COMP in mix], comm)
+    return ["" if margin is None else f"{margin:.1f}" for margin in (*of_parts, overlap)]
 
 
 def _bars(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
@@ -139,6 +153,7 @@ def _record(one: Breakdown) -> dict[str, Any]:
         "window": one.window,
         "T_ms": one.total_ns / 1e6,
         "pct": {_key(part): tenths[part] / 10 for part in PARTS},
+        "pct_margin": {_key(part): one.margin_pct([part]) for part in PARTS},
         "ms": {_key(part): one.parts_ns[part] / 1e6 for part in PARTS},
         "overlap_pct": one.overlap_pct,
         "overlap_pct_by_name": one.named_overlap_pct,
