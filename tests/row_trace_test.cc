@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "backends.h"
 #include "device/forwarding_device.h"
+#include "drawn_schedule.h"
 #include "fake_workload.h"
 #include "fixtures/patterns.h"
 #include "test_ranks.h"
@@ -372,31 +374,23 @@ TEST_P(RowTraceTest, TheHostHasNoGauges) {
   for (const TracedSample& sample : Trace().samples) EXPECT_TRUE(sample.gauges.empty());
 }
 
-// Up to 4 lanes and 15 steps of delays of all classes, the same on all ranks.
-struct DrawnSchedule {
-  template <class MakeDelay>
-  DrawnSchedule(std::uint32_t seed, const MakeDelay& delay) {
-    const auto below = [&](std::size_t limit) { return Random(seed, draws++) % limit; };
-    const std::size_t lanes = 1 + below(4);
-    const std::size_t steps = 1 + below(15);
-    for (std::size_t i = 0; i < lanes; ++i) run.schedule.AddLane({fmt::format("lane {}", i)});
-    for (std::size_t i = 0; i < steps; ++i) {
-      delay_ms.push_back(0.5 + 0.1 * static_cast<double>(below(20)));
-      Schedule::StepOptions options;
-      while (i > 0 && below(2) == 0) options.after.push_back(below(i));
-      if (i > 0 && below(4) == 0) options.host_after.push_back(below(i));
-      run.schedule.Add(below(lanes),
-                       delay(fmt::format("step {}", i), static_cast<WorkClass>(below(3)),
-                             std::chrono::microseconds(std::lround(delay_ms.back() * 1000))),
-                       options);
+// Of a rank's samples, how many milliseconds each set of classes ran, by a look every microsecond.
+std::array<double, 8> LookedAt_ms(const RowTrace& trace) {
+  constexpr double kLook_ms = 1e-3;
+  std::array<double, 8> sets_ms{};
+  for (const TracedSample& sample : trace.samples) {
+    for (double now_ms = sample.begin_ms; now_ms < sample.end_ms; now_ms += kLook_ms) {
+      std::size_t set = 0;
+      for (const Activity& one : sample.activities) {
+        if (one.mark == 0 || !IsWork(one.kind)) continue;
+        if (one.begin_ms <= now_ms && now_ms < one.end_ms)
+          set |= Breakdown::Bit(trace.run.schedule.steps()[one.mark - 1].work->work_class);
+      }
+      sets_ms.at(set) += kLook_ms;
     }
-    if (below(3) == 0) run.schedule.leader = below(lanes);
   }
-
-  Run run{.name = "random"};
-  std::vector<double> delay_ms;
-  long draws = 0;
-};
+  return sets_ms;
+}
 
 TEST_P(RowTraceTest, RecordsMatchEnqueuedWork) {
   for (std::uint32_t seed = 0; seed < 12; ++seed) {
@@ -434,9 +428,14 @@ TEST_P(RowTraceTest, RecordsMatchEnqueuedWork) {
     const Shares shares = SharesOf(trace);
     EXPECT_NEAR(Sum(shares, kSets), 100, 1e-9);
     EXPECT_NEAR(Sum(shares, kCauses), shares.at("idle_pct"), 1e-9);
+    const std::size_t steps = drawn.run.schedule.steps().size();
     double total_ms = 0;
     for (const TracedSample& sample : trace.samples) total_ms += sample.end_ms - sample.begin_ms;
     EXPECT_NEAR(trace.breakdown.total_ms(), total_ms, 1e-6);
+    const auto looked_at_ms = LookedAt_ms(trace);
+    const double within_ms = 2e-3 * static_cast<double>(trace.samples.size() * (steps + 1));
+    for (std::size_t set = 0; set < looked_at_ms.size(); ++set)
+      EXPECT_NEAR(trace.breakdown.sets_ms.at(set), looked_at_ms.at(set), within_ms) << set;
   }
 }
 
