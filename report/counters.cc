@@ -199,16 +199,18 @@ std::vector<Counter> TraceCounters() {
        "share in which computation, communication and copies ran"},
       {"idle_pct", "%", kLower, kShare, "idle", "share in which nothing ran"},
       {"idle_ranks_pct", "%", kLower, kShare, "idle: ranks",
-       "share in which nothing ran because another rank had yet to begin the sample"},
+       "share in which nothing ran because another rank had yet to begin the sample, or the next "
+       "copy of a communication met the other ranks"},
       {"idle_gate_pct", "%", kLower, kShare, "idle: gate",
-       "share in which nothing ran because the next work was held back for the lane that leads"},
+       "share in which nothing ran because the next work was held back for the lane that leads, or "
+       "was the first to come through its gate"},
       {"idle_host_pct", "%", kLower, kShare, "idle: host",
        "share in which nothing ran because the host had yet to enqueue the next work"},
       {"idle_dependency_pct", "%", kLower, kShare, "idle: dependency",
        "share in which nothing ran, and the next work waited for a step of another lane or rank"},
       {"idle_other_pct", "%", kLower, kShare, "idle: other",
-       "share in which nothing ran for none of these causes: while a kernel is launched, or a copy "
-       "engine waits for another rank within its step"},
+       "share in which nothing ran for none of these causes: while a kernel is launched behind "
+       "another one of its lane"},
       {"overlap_pct", "%", kHigher, kShare, "overlap",
        "100 x time in which computation and communication ran / time in which communication ran"},
       {"overlap_by_name_pct", "%", kNeither, kShare, "overlap by name",

@@ -67,6 +67,20 @@ const char* CategoryOf(ActivityKind kind) {
   return "";
 }
 
+// As "0-103,128".
+std::string RangesOf(const std::set<long>& numbers) {
+  std::string text;
+  for (auto first = numbers.begin(); first != numbers.end();) {
+    auto last = first;
+    auto next = std::next(first);
+    while (next != numbers.end() && *next == *last + 1) last = next++;
+    if (!text.empty()) text += ",";
+    text += first == last ? fmt::format("{}", *first) : fmt::format("{}-{}", *first, *last);
+    first = next;
+  }
+  return text;
+}
+
 class Events {
  public:
   explicit Events(const RowTrace& trace) : trace_(trace), schedule_(trace.run.schedule) {}
@@ -76,8 +90,8 @@ class Events {
     text_.clear();
     sample_ = index;
     const TracedSample& sample = trace_.samples[index];
-    const StepRuns runs = RunsOf(sample);
-    waiting_ = WaitingWorks(schedule_, runs);
+    const StepRuns runs = RunsOf(schedule_, sample);
+    awaited_ = AwaitedBy(trace_, sample, runs);
     OfHost(sample);
     AddSpan("gpu_user_annotation", fmt::format("sample {}", index), {device(), 0}, sample.begin_ms,
             sample.end_ms, About(0));
@@ -205,7 +219,8 @@ class Events {
     if (const std::string peer = PeerOf(activity); !peer.empty())
       facts.push_back(Member("peer", peer));
     if (activity.mark == 0) return facts;  // a fault
-    facts.push_back(Count("waits", waiting_.contains(&activity) ? 1 : 0));
+    if (const auto cause = awaited_.find(&activity); cause != awaited_.end())
+      facts.push_back(Text("awaits", ToString(cause->second)));
     AddFactsOfStep(activity.mark, facts);
     return facts;
   }
@@ -229,6 +244,8 @@ class Events {
       facts.push_back(Count("step_bytes", *bytes));
     if (const int sms = schedule_.lanes()[step.lane].sms; sms > 0)
       facts.push_back(Count("sms", sms));
+    if (const auto set = trace_.sm_sets.find(step.lane); set != trace_.sm_sets.end())
+      facts.push_back(Text("sm_set", RangesOf(set->second)));
     if (step.work->work_class == WorkClass::kComm)
       facts.push_back(Count("communication", NumberOf(schedule_.CommunicationOf(mark - 1) + 1)));
   }
@@ -328,7 +345,7 @@ class Events {
   const RowTrace& trace_;
   const Schedule& schedule_;
   std::size_t sample_ = 0;
-  std::set<const Activity*> waiting_;  // of this sample
+  Awaited awaited_;  // in this sample
   std::string text_;
   std::map<std::size_t, std::uint64_t> first_stream_;                   // by lane
   std::map<std::pair<std::size_t, std::uint64_t>, Track> more_tracks_;  // by lane and stream

@@ -76,7 +76,7 @@ TEST(Breakdown, AGapIsDividedAmongItsCauses) {
   };
   using Causes = std::array<double, 5>;  // ranks, gate, host, dependency, other
   EXPECT_EQ(causes_of(late), (Causes{1, 2, 3, 0, 4}));
-  late.waits = true;
+  late.awaits = IdleCause::kDependency;
   EXPECT_EQ(causes_of(late), (Causes{1, 2, 3, 4, 0}));
   late.enqueued_ms = 2;  // before the gate opened
   EXPECT_EQ(causes_of(late), (Causes{1, 2, 0, 7, 0}));
@@ -86,7 +86,7 @@ TEST(Breakdown, AGapIsDividedAmongItsCauses) {
 
 TEST(Breakdown, EachGapHasItsOwnCause) {
   LaneWork waiting = Ran(kComm, 5, 6);
-  waiting.waits = true;
+  waiting.awaits = IdleCause::kDependency;
   const Breakdown breakdown = BreakdownOf(0, 0, {Ran(kComp, 1, 3), waiting});
   EXPECT_EQ(Idle_ms(breakdown, IdleCause::kOther), 1);
   EXPECT_EQ(Idle_ms(breakdown, IdleCause::kDependency), 2);
@@ -127,7 +127,7 @@ TEST(Breakdown, SharesOfRandomWorkAddUpToTheTime) {
       LaneWork work = Ran(static_cast<WorkClass>(below(3)), at, at + below(20));
       work.enqueued_ms = below(50);
       work.held_until_ms = below(50);
-      work.waits = below(2) == 0;
+      work.awaits = static_cast<IdleCause>(below(5));
       works.push_back(work);
       end = std::max(end, static_cast<int>(work.end_ms));
       for (int t = std::max(at, kBegin); t < work.end_ms; ++t)

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <sstream>
@@ -107,7 +108,7 @@ TEST(IdleCauses, ALateLaunchInTheMiddle) {
   const auto lane = made.Lane("comp");
   made.Ran(made.Step(lane, Product()), 1.8, 3.25, 4);
   made.Ran(made.Step(lane, Product(), {.name = "next"}), 5.5, 6, 7);
-  ExpectNear(made.Idle_ms(), {0, 0, 1.5, 0, 0.25 + 0.5});
+  ExpectNear(made.Idle_ms(), {0, 0.25, 1.5, 0, 0.5});
   ExpectFile(made.trace);
 }
 
@@ -152,9 +153,9 @@ TEST(IdleCauses, TheLastRankToBegin) {
     made.trace.ranks = 2;
     made.trace.clock_offset_ms = rank == 0 ? 10 : 10.5;
     made.Ran(made.Step(made.Lane("comp"), Product()), 1.8, rank == 0 ? 4 : 3.25, 5);
-    const std::array<double, 5> late = {0, 0, 0, 0, 0.25};
+    const std::array<double, 5> late = {0, 0.25, 0, 0, 0};
     ExpectNear(made.Idle_ms(rank == 0 ? 3.5 : 3),
-               rank == 0 ? std::array{0.5, 0., 0., 0., 0.5} : late);
+               rank == 0 ? std::array{0.5, 0.5, 0., 0., 0.} : late);
     ExpectFile(made.trace);
   }
 }
@@ -176,8 +177,32 @@ TEST(IdleCauses, AGateOfALaneThatAnotherOneLeads) {
     }
     made.Ran(sum, 1.8, 3, 3.25);
     made.Ran(product, 1.9, 3.75, 5);
-    ExpectNear(made.Idle_ms(), {0, 0.25, 0, 0, 0.25});
+    ExpectNear(made.Idle_ms(), {0, 0.25 + 0.25, 0, 0, 0});
     ExpectFile(made.trace);
+  }
+}
+
+// On the streams of two phases, and between them. Its kernel takes part. With one rank there is
+// nobody to meet.
+TEST(IdleCauses, CopiesOfACommunicationMeetTheOtherRanks) {
+  for (const int ranks : {1, 2}) {
+    Made made("meeting", Backend::kCuda);
+    made.trace.ranks = ranks;
+    const auto product = made.Step(made.Lane("comp"), Product());
+    const auto sum = made.Step(made.Lane("comm"), Sum());
+    made.Ran(product, 1.7, 3, 4);
+    made.Ran(sum, 1.8, 4.5, 5);
+    Activity copy = made.sample().activities.back();
+    copy.kind = ActivityKind::kCopy;
+    copy.by_copy_engine = true;
+    copy.peer = 1;
+    copy.stream = 20;
+    copy.begin_ms = 5.75;
+    copy.end_ms = made.sample().end_ms = 6;
+    made.sample().activities.push_back(copy);
+    ExpectNear(made.Idle_ms(), ranks == 2 ? std::array{0.5 + 0.75, 0., 0., 0., 0.}
+                                          : std::array{0., 0.5, 0., 0., 0.75});
+    if (ranks == 2) ExpectFile(made.trace);
   }
 }
 
@@ -198,6 +223,18 @@ TEST(DerivedWaits, TheGateIsFromTheFlushToItsOpening) {
   made.Ran(made.Step(made.Lane("comp"), Product()), 1.8, 3.1, 4);
   made.sample().flush = {{.stream = 9, .call_ms = 1.2, .begin_ms = 1.3, .end_ms = 2.5}};
   EXPECT_EQ(DerivedOf(made), (Spans{{ActivityKind::kGate, 0, 2.5, 3}}));
+}
+
+// The host notes a moment after it has opened the gate. By then, the lane may be at work.
+TEST(DerivedWaits, AGateEndsBeforeTheWorkThatItHeld) {
+  Made made("held", Backend::kCuda);
+  const auto comp = made.Lane("comp");
+  made.trace.run.schedule.leader = made.Lane("comm");
+  made.sample().moments.followers_ms = 3.5;
+  const auto product = made.Step(comp, Product());
+  made.Ran(product, 1.9, 3.25, 5);
+  EXPECT_EQ(DerivedOf(made),
+            (Spans{{ActivityKind::kGate, 0, 1.5, 3}, {ActivityKind::kGate, product + 1, 3, 3.25}}));
 }
 
 TEST(DerivedWaits, WithoutAGateThereIsNone) {
@@ -222,6 +259,22 @@ TEST(DerivedWaits, AWaitEndsWithWhatIsWaitedFor) {
   EXPECT_EQ(DerivedOf(made), (Spans{{ActivityKind::kWait, sum + 1, 4, 6}}));
 }
 
+// Whatever stream of its lane that was on: the lane's steps are spans of one track.
+TEST(DerivedWaits, AWaitBeginsBehindTheStepBeforeIt) {
+  Made made("streams", Backend::kCuda);
+  const auto comp = made.Lane("comp");
+  const auto comm = made.Lane("comm");
+  const auto before = made.Step(comm, Sum(), {.name = "before"});
+  const auto product = made.Step(comp, Product());
+  const auto sum = made.Step(comm, Sum(), {.after = {product}});
+  made.sample().moments.enqueue = {3, 3.5};
+  made.Ran(before, 3.1, 3.5, 5);
+  made.sample().activities.back().stream = 20;
+  made.Ran(product, 3.2, 3.5, 6);
+  made.Ran(sum, 3.3, 6.25, 7);
+  EXPECT_EQ(DerivedOf(made), (Spans{{ActivityKind::kWait, sum + 1, 5, 6}}));
+}
+
 TEST(DerivedWaits, WhatHadEndedIsNotWaitedFor) {
   Made made("passed", Backend::kCuda);
   const auto product = made.Step(made.Lane("comp"), Product());
@@ -244,9 +297,11 @@ TEST(StepRuns, EachRepetitionWaits) {
   made.Ran(product, 1.8, 6, 7);
   made.Ran(sum, 1.9, 7.5, 8);
   made.sample().activities[2].call_ms = made.sample().enqueues[2].begin_ms - 0.01;  // clocks
-  const StepRuns runs = RunsOf(made.sample());
+  const StepRuns runs = RunsOf(made.trace.run.schedule, made.sample());
   EXPECT_EQ(runs.size(), 4U);
-  EXPECT_EQ(WaitingWorks(made.trace.run.schedule, runs).size(), 2U);
+  const Awaited awaited = AwaitedBy(made.trace, made.sample(), runs);
+  const auto dependent = [](const auto& one) { return one.second == IdleCause::kDependency; };
+  EXPECT_EQ(std::ranges::count_if(awaited, dependent), 2);
   ExpectNear(made.Idle_ms(), {0, 0, 0, 0.5 + 0.5, 1});
 }
 
@@ -265,7 +320,7 @@ TEST(StepRuns, TheFirstWorkOfAStepWaits) {
     more.stream = 12;
   }
   made.sample().end_ms = 9;
-  EXPECT_EQ(RunsOf(made.sample()).size(), 2U);
+  EXPECT_EQ(RunsOf(made.trace.run.schedule, made.sample()).size(), 2U);
   ExpectNear(made.Idle_ms(), {0, 0, 0, 0.5 + 1, 1});
 }
 

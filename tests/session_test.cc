@@ -403,9 +403,9 @@ TEST_P(SessionTest, APartitionIsCountedInsteadOfTheWorksOtherKnobs) {
     return Runs{{.name = "alone", .schedule = limited.schedule.Alone(comp)}, limited};
   });
   EXPECT_EQ(session->knob_fault(), "");
-  EXPECT_EQ(session->sms_used(0, 0), least);
-  EXPECT_EQ(session->sms_used(1, 0), 0);
-  EXPECT_EQ(session->sms_used(1, 1), least);
+  EXPECT_EQ(session->sms_used(0, 0).size(), least);
+  EXPECT_EQ(session->sms_used(1, 0).size(), 0U);
+  EXPECT_EQ(session->sms_used(1, 1).size(), least);
 }
 
 // Nobody has a thousand priorities. What a device takes as the nearest is not what was asked for.

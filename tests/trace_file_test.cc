@@ -57,6 +57,7 @@ RowTrace TwoLanes() {
   const auto first = schedule.Add(comp, product);
   schedule.Add(comm, sum, {.after = {first}});
   trace.step_bytes = {std::nullopt, 8192};
+  trace.sm_sets = {{comp, {0, 1, 2, 5, 7, 8}}};
   TracedSample sample;
   sample.moments = {.begin_ms = 1, .enqueue = {1.5, 2}, .met_ms = 3, .end_ms = 10};
   sample.begin_ms = 3;
@@ -120,6 +121,7 @@ TEST(TraceFile, HasWorkWithItsStepLaneAndTimes) {
   EXPECT_EQ(args.At("blocks").number, 64);
   EXPECT_EQ(args.At("correlation").number, 11);
   EXPECT_FALSE(args.Has("step_bytes")) << "not known";
+  EXPECT_EQ(args.At("sm_set").text, "0-2,5,7-8");
   EXPECT_EQ(args.At("stream").number, kernels[0].At("tid").number);
   bool has_copy = false;
   for (const Json& event : events) {
@@ -130,6 +132,7 @@ TEST(TraceFile, HasWorkWithItsStepLaneAndTimes) {
     EXPECT_EQ(event.At("args").At("class").text, "COMM");
     EXPECT_EQ(event.At("args").At("bytes").number, 4096);
     EXPECT_EQ(event.At("args").At("step_bytes").number, 8192);
+    EXPECT_FALSE(event.At("args").Has("sm_set")) << "its lane is not limited";
   }
   EXPECT_TRUE(has_copy);
 }

@@ -70,7 +70,7 @@ def test_many_gaps_take_little_time(tmp_path: Path) -> None:
         span = {"ph": "X", "cat": "gpu_user_annotation", "pid": 0, "tid": 0, "ts": begin}
         events.append({**span, "name": f"sample {sample}", "dur": 10 * kernels, "args": about})
         for place in range(kernels):
-            facts = {"class": "COMP", "step": "x", "lane": "a", "waits": 0, "correlation": place}
+            facts = {"class": "COMP", "step": "x", "lane": "a", "correlation": place}
             kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 1, "dur": 5}
             events.append({**kernel, "ts": begin + 10 * place + 6, "args": {**about, **facts}})
     path = tmp_path / "trace.json"

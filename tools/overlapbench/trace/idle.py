@@ -10,15 +10,15 @@ host        a function of the host ran on a stream; or the call that launched wh
 ranks       what ends the gap was enqueued, and another rank was still at work
 unknown     anything else, and everything of a trace that has no launch calls
 
-Files of our own say more: when each sample began on each rank, which gate is whose, and which work
-waits for a step of another lane or rank. So in a sample idle is divided as the row's own counters
-are, by the same rule (fixtures/breakdown.h); their `other` is `unknown` here.
+Files of our own say more: when each sample began on each rank, which gate is whose, and what work
+awaits on its stream. So in a sample idle is divided as the row's own counters are, by the same rule
+(fixtures/breakdown.h); their `other` is `unknown` here.
 
 In traces of other tools, a device that has work and does not run it can wait for nothing of its own
 for longer than a hand-over, since nothing of its own runs. So beyond that it waits for others.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from overlapbench.trace.intervals import Interval, Intervals, difference, intersection, union
@@ -35,6 +35,9 @@ class Cause(StrEnum):
     HOST = "host"
     GATE = "gate"
     UNKNOWN = "unknown"
+
+
+_AWAITED = {cause.value: cause for cause in (Cause.DEPENDENCY, Cause.RANKS, Cause.GATE)}
 
 
 def explain_idle(
@@ -65,7 +68,7 @@ def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cau
         return
     yield Cause.HOST, trace.of(Class.HOST)  # which the rule does not know: --class names it
     gates = [span for span in trace.spans if span.kind is Class.GATE and span.step]
-    waiting = _waiting(trace)
+    awaited = _awaited(trace)
     parts: dict[Cause, list[Interval]] = {cause: [] for cause in Cause}
     for window in (window for window in trace.windows if window.number is not None):
         all_began = began_ns.get(window.name, window.begin_ns)
@@ -76,7 +79,7 @@ def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cau
                 (Cause.RANKS, all_began),
                 (Cause.GATE, max(held, default=reached)),
                 (Cause.HOST, reached if span.launched_ns is None else span.launched_ns),
-                (Cause.DEPENDENCY if place in waiting else Cause.UNKNOWN, end),
+                (awaited.get(place, Cause.UNKNOWN), end),
             )
             for cause, limit in limits:
                 until = min(end, max(reached, limit))
@@ -85,14 +88,15 @@ def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cau
     yield from ((cause, union(when)) for cause, when in parts.items())
 
 
-def _waiting(trace: Trace) -> Collection[int]:
-    """Return the places of work that waits for a step of another lane or rank.
+def _awaited(trace: Trace) -> Mapping[int, Cause]:
+    """Return what work awaits on its stream, by its place.
 
-    Older files of ours do not say it. Their arrows do, as far as the other step is of this rank.
+    Older files of ours do not say it. Their arrows do, as far as that is a step of this rank.
     """
-    if any(span.waits is not None for span in trace.spans):
-        return {place for place, span in enumerate(trace.spans) if span.waits}
-    return {target for _, target in trace.arrows or ()}
+    said = {
+        place: _AWAITED[s.awaits] for place, s in enumerate(trace.spans) if s.awaits in _AWAITED
+    }
+    return said or dict.fromkeys((target for _, target in trace.arrows or ()), Cause.DEPENDENCY)
 
 
 def _holds(gate: Span, span: Span) -> bool:

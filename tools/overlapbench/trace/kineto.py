@@ -160,7 +160,7 @@ class _Reader:
             peer=_all_or_count(args.get("peer")),
             sms=_count(args.get("sms")),
             sample=_count(args.get("sample")),
-            waits=bool(args["waits"]) if "waits" in args else None,
+            awaits=_text(args.get("awaits")),
         )
         device = self._device(fields.values, args)
         device.spans.append(_Found(span, _count(args.get("correlation")), track_of(fields.values)))

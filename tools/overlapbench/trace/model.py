@@ -56,7 +56,7 @@ class Span:
     peer: int | str | None = None  # the rank at the other end, or "all"
     sms: int | None = None  # that its lane is limited to
     sample: int | None = None
-    waits: bool | None = None  # for a step of another lane or rank; None where ours do not tell
+    awaits: str = ""  # what held it back on its stream, as far as ours tell
 
     @property
     def interval(self) -> Interval:
