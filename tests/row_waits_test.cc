@@ -125,7 +125,7 @@ TEST(IdleCauses, WaitsForAnotherLaneAndForAnotherRank) {
   made.Ran(sum, 1.9, 5.25, 6);
   made.Ran(received, 6.5, 8, 9);
   // What follows work of its own lane waits for nothing else.
-  made.Ran(made.Step(comm, Sum(), {.name = "last"}), 1.95, 9.5, 10);
+  made.Ran(made.Step(comm, Sum(), {.name = "last"}), 2, 9.5, 10);
   ExpectNear(made.Idle_ms(), {0, 0, 0.5, 0.25 + 1.5, 0.5});
   ExpectFile(made.trace);
 }

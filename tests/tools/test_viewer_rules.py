@@ -12,6 +12,8 @@ from viewer_rules import COUNTERS, broken_rules
 Event = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = sorted((ROOT / "docs/results").glob("*/traces/*.json.gz"))
+# What C++ makes of records made by hand (tests/row_waits_test.cc), with derived waits and gates.
+DERIVED = sorted((ROOT / "tests/data/idle").glob("*.json"))
 ROW = "Overlap/AllReduce+CublasGemm/bytes:1048576"
 
 
@@ -109,6 +111,14 @@ def test_spans_nest_in_the_innermost_one_around_them() -> None:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name[:40])
 def test_recorded_traces_break_no_rule(path: Path) -> None:
     assert broken_rules(json.loads(gzip.decompress(path.read_bytes()))) == []
+
+
+@pytest.mark.parametrize("path", DERIVED, ids=lambda path: path.name)
+def test_traces_with_derived_spans_break_no_rule(path: Path) -> None:
+    trace = json.loads(path.read_text())
+    assert broken_rules(trace) == []
+    derived = [e for e in trace["traceEvents"] if e.get("args", {}).get("derived") == 1]
+    assert derived or trace["overlapbench"]["backend"] == "host"
 
 
 def test_some_recorded_trace_has_counters() -> None:
