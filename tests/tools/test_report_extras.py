@@ -80,7 +80,7 @@ def test_traced_rows_have_pictures_and_shares(tmp_path: Path) -> None:
     (text,) = re.findall(r'id="chart-timeline-1">(.*)</script>', page.html)
     specification = json.loads(text)
     assert "title" not in specification
-    assert "title" not in specification["vconcat"][0]
+    assert "title" not in specification["concat"][0]
     assert '"sum"' not in text
     (policy,) = page.values("meta", "content")[:1]
     assert "unsafe" not in policy

@@ -16,7 +16,7 @@ from overlapbench.commands import timeline
 from overlapbench.trace.bars import MOST_BARS, merged, with_strokes
 from overlapbench.trace.files import read_rows
 from overlapbench.trace.model import Class, Span
-from overlapbench.trace.picture import draw_timelines
+from overlapbench.trace.picture import BELOW, BESIDE, Layout, draw_timelines
 from overlapbench.trace.rules import Rules
 from overlapbench.trace.timeline import Bar, Lane, Timeline, make_timelines
 from test_timeline import STEP
@@ -32,14 +32,14 @@ def rows_of(folder: Path, *documents: Json) -> list[Timeline]:
     return make_timelines(read_rows([str(folder)], Rules()))[0]
 
 
-def spec_of(folder: Path, *documents: Json) -> dict[str, Any]:
-    return draw_timelines(rows_of(folder, *documents), "").spec
+def spec_of(folder: Path, *documents: Json, layout: Layout = BELOW) -> dict[str, Any]:
+    return draw_timelines(rows_of(folder, *documents), "", layout).spec
 
 
 def data(spec: dict[str, Any], panel: int, mark: str, style: str | None = None) -> list[Json]:
     """Return the records of a panel's layers of a mark, or of one with a style."""
     found = []
-    for layer in spec["vconcat"][panel]["layer"]:
+    for layer in spec["concat"][panel]["layer"]:
         if layer["mark"]["type"] == mark and layer["mark"].get("style") == style:
             found += layer["data"].get("values") or spec.get("datasets", {}).get(
                 layer["data"].get("name"), []
@@ -67,7 +67,7 @@ def test_every_bar_is_a_span_at_its_times(tmp_path: Path) -> None:
         {"from": 6.5, "track": "comm", "reach": 6.75, "into": "comp"},
     ]
     assert {r["label"] for r in data(spec, 0, "text")} == {"sum", "one", "two", "three"}
-    alt.VConcatChart.from_dict(spec)  # which checks it against the schema
+    alt.ConcatChart.from_dict(spec)  # which checks it against the schema
 
 
 def test_an_arrow_between_ranks_is_at_the_moment_at_which_the_wait_ended(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_tooltip_shows_where_work_ran_if_its_record_says_so(tmp_path: Path) ->
         "old": ["", "", "", 1],
         "sum": ["", "all", "", 1],
     }
-    tooltips = [layer["encoding"].get("tooltip", []) for layer in spec["vconcat"][0]["layer"]]
+    tooltips = [layer["encoding"].get("tooltip", []) for layer in spec["concat"][0]["layer"]]
     assert any({*keys} <= {told["field"] for told in shown} for shown in tooltips)
     (tmp_path / "p").mkdir()
     (other,) = data(spec_of(tmp_path / "p", kineto([kernel_of(GEMM, 0, 5)])), 0, "bar", "edge")
@@ -125,7 +125,7 @@ def test_rows_share_a_scale_of_time_and_zoom_together(tmp_path: Path) -> None:
     short = recorded([done("x", "MEM", "m", 0, 1)], row="B")
     spec = spec_of(tmp_path, recorded(STEP), short)
     domains = set()
-    for panel in spec["vconcat"]:
+    for panel in spec["concat"]:
         for layer in panel["layer"]:
             x = layer["encoding"]["x"]
             if "scale" in x:
@@ -133,9 +133,9 @@ def test_rows_share_a_scale_of_time_and_zoom_together(tmp_path: Path) -> None:
     assert domains == {(0, 7.75)}
     (pan,) = spec["params"]
     assert (pan["bind"], pan["select"]["encodings"]) == ("scales", ["x"])
-    assert pan["views"] == [panel["layer"][0]["name"] for panel in spec["vconcat"]]
+    assert pan["views"] == [panel["layer"][0]["name"] for panel in spec["concat"]]
     assert spec["resolve"] == {"scale": {"x": "shared"}}
-    titles = [panel["title"] for panel in spec["vconcat"]]
+    titles = [panel["title"] for panel in spec["concat"]]
     assert [title["text"] for title in titles] == [[ROW], ["B"]]
     assert titles[0]["subtitle"] == [
         "T 7.75 ms · sample 0 · 1 rank · backend: host",
@@ -144,13 +144,44 @@ def test_rows_share_a_scale_of_time_and_zoom_together(tmp_path: Path) -> None:
     # Colours are those of other charts, and the same in all panels, whatever is in them.
     scales = [
         layer["encoding"]["color"]["scale"]
-        for panel in spec["vconcat"]
+        for panel in spec["concat"]
         for layer in panel["layer"]
         if "legend" in layer["encoding"].get("color", {})
     ]
     assert all(scale == scales[0] for scale in scales)
     assert scales[0]["domain"] == ["computation", "communication", "copy", "waits"]
     assert scales[0]["range"][:3] == [theme.BLUE, theme.GREEN, theme.ORANGE]
+
+
+@pytest.mark.parametrize(
+    ("layout", "columns", "titles"),
+    [(BELOW, 1, [None, None, "time (ms)"]), (BESIDE, 2, [None, "time (ms)", "time (ms)"])],
+)
+def test_columns_have_one_scale_of_time_and_say_so_below(
+    layout: Layout, columns: int, titles: list[str | None], tmp_path: Path
+) -> None:
+    rows = [recorded(STEP, row="A")]
+    rows += [recorded([done("x", "MEM", "m", 0, 1)], row=row) for row in ("B", "C")]
+    spec = spec_of(tmp_path, *rows, layout=layout)
+    assert spec["columns"] == columns
+    axes = [panel["layer"][0]["encoding"]["x"] for panel in spec["concat"]]
+    assert [x["title"] for x in axes] == titles
+    assert {tuple(x["scale"]["domain"]) for x in axes} == {(0, 7.75)}
+    alt.ConcatChart.from_dict(spec)
+
+
+def test_text_beside_another_row_fits_its_panel(tmp_path: Path) -> None:
+    name = "Overlap/AllToAll+Gemm/bytes:67108864/n:4096/grid:16x16/work:tile/cache:cold"
+    events = [done("twelve_chars", "COMP", f"{'x' * 30}{i}", 9 * i, 9) for i in (0, 1)]
+    events.append(done("end", "COMP", "c", 18, 31))
+    rows = [recorded(events, row=f"{name}/first:{row}", backend="word " * 20) for row in "ab"]
+    spec = spec_of(tmp_path, *rows, layout=BESIDE)
+    title = spec["concat"][0]["title"]
+    assert title["text"] == [name[:44], f"{name[44:]}/first:a"]
+    assert max(map(len, title["subtitle"])) <= 66
+    tracks = spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert tracks == ["c", f"{'x' * 17}…", f"{'x' * 13}…#2"]
+    assert [r["label"] for r in data(spec, 0, "text")] == ["end", "twel…", "twel…"]
 
 
 def test_a_short_step_neither_vanishes_nor_lies(tmp_path: Path) -> None:
@@ -184,14 +215,14 @@ def test_lanes_have_names_unlike_each_other(tmp_path: Path) -> None:
     names = ["x" * 30 + tail for tail in ("1", "2", "3")] + ["a", "a\x07", "a\x08"]
     events = [done("s", "COMP", name, 0, 1) for name in names]
     spec = spec_of(tmp_path, recorded(events))
-    tracks = spec["vconcat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    tracks = spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"]
     assert len(set(tracks)) == 6
     assert max(map(len, tracks)) <= 26
     assert all(track.isprintable() for track in tracks)
     two = [recorded([done("s", "COMP", "rank 1 c", 0, 1)], rank=rank) for rank in (0, 1)]
     (tmp_path / "two").mkdir()
     spec = spec_of(tmp_path / "two", *two)
-    tracks = spec["vconcat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    tracks = spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"]
     assert tracks == ["rank 0 rank 1 c", "rank 1 c"]
 
 
@@ -303,6 +334,7 @@ def test_a_file_s_name_is_text(tmp_path: Path) -> None:
         (["0.json", "-o", "a.svg", "--window", "x"], "0.json: no window x: there are "),
         (["lanes.json", "-o", "a.svg"], "Overlap/A+B/cache:cold: 130 lanes with 130 bars cannot"),
         (["0.json", "0.json", "-o", "a.svg"], "0.json: rank 0 occurs twice"),
+        (["0.json", "-o", "a.svg", "--beside"], "--beside: there is only one row, and none"),
     ],
 )
 def test_a_refusal_is_one_line_and_writes_nothing(
@@ -329,16 +361,35 @@ def test_classes_can_be_changed(tmp_path: Path) -> None:
     assert '"kind": "copy"' in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
-def test_the_manual_s_picture_is_that_of_the_recorded_traces(tmp_path: Path) -> None:
-    recorded = Path(__file__).parents[2] / "docs/results/host"
-    output = tmp_path / "timeline.svg"
-    assert run(recorded / "traces", "-o", output, "--title", "Two pipelines") == 0
-    drawn, kept = (
-        [text for text in ElementTree.parse(path).getroot().itertext() if text.strip()]
-        for path in (output, recorded / "timeline.svg")
-    )
-    assert drawn == kept
-    assert "T 23.05 ms · sample 1, the median of 3 · 2 ranks · backend: host" in drawn
+@pytest.mark.parametrize(
+    ("picture", "files", "flags", "line"),
+    [
+        (
+            "host/timeline.svg",
+            ["*"],
+            ["--title", "Two pipelines"],
+            "T 23.05 ms · sample 1, the median of 3 · 2 ranks · backend: host",
+        ),
+        (
+            "h200x2/knee.svg",
+            ["Overlap*cold.rank?.json.gz", "Overlap*first=comm.rank?.json.gz"],
+            ["--beside", "--title", "The 16x16 grid beside an all-to-all, two H200"],
+            "T 0.4365 ms · sample 1, the median of 3 · 2 ranks · backend: cuda",
+        ),
+    ],
+)
+def test_a_picture_of_the_documents_is_that_of_the_recorded_traces(
+    picture: str, files: list[str], flags: list[str], line: str, tmp_path: Path
+) -> None:
+    kept = Path(__file__).parents[2] / "docs/results" / picture
+    output = tmp_path / "drawn.svg"
+    assert run(*(kept.parent / "traces" / name for name in files), "-o", output, *flags) == 0
+    now, then = (ElementTree.parse(path).getroot() for path in (output, kept))
+    assert now.get("width") == then.get("width")
+    drawn, recorded = ([t for t in root.itertext() if t.strip()] for root in (now, then))
+    assert drawn == recorded
+    assert line in drawn
+    assert int(now.get("width", "0")) <= theme.WIDTH
 
 
 def test_the_same_trace_gives_the_same_picture(tmp_path: Path) -> None:

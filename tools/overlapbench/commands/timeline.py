@@ -3,18 +3,20 @@
     ./bench --benchmark_filter=Overlap --trace_out=traces
     tools/timeline.py traces -o step.svg
     tools/timeline.py 'traces/Pp*.json' -o pipelines.html
+    tools/timeline.py 'traces/Pp*.json' --beside -o pipelines.svg
     tools/timeline.py 'rank*.json.gz' --step 12 -o step.png
     tools/timeline.py report.sqlite --window forward -o forward.svg
 
 A file is a trace of overlapbench, of PyTorch's profiler (.json, .json.gz), or what `nsys export
---type sqlite` wrote; a folder stands for the traces in it. Rows are drawn one above the other, with
-one scale of time. Of a row's samples, or of steps, the one of median length is drawn, unless --step
-or --window choose. The name of the output says what it is: .svg and .png are pictures, .html is a
-page that works offline, where pointing at a step tells its figures, and time can be zoomed.
-docs/timelines.md explains the picture.
+--type sqlite` wrote; a folder stands for the traces in it. Rows are drawn one above the other, or
+with --beside in two columns, with one scale of time. Of a row's samples, or of steps, the one of
+median length is drawn, unless --step or --window choose. The name of the output says what it is:
+.svg and .png are pictures, .html is a page that works offline, where pointing at a step tells its
+figures, and time can be zoomed. docs/timelines.md explains the picture.
 
 Exit status: 0, or 2 if a file is no trace, has no such step or window, or too much of it to be
-seen, and if an argument is bad or the output is not writable. Then one line says what and where.
+seen, if an argument is bad or the output is not writable, and if --beside has only one row. Then
+one line says what and where.
 """
 
 import argparse
@@ -27,7 +29,7 @@ from overlapbench.picture import RENDERERS, render, require_suffix
 from overlapbench.source import ResultError
 from overlapbench.trace.arguments import add_choices, rules_of
 from overlapbench.trace.files import read_rows
-from overlapbench.trace.picture import HINT, draw_timelines
+from overlapbench.trace.picture import BELOW, BESIDE, HINT, draw_timelines
 from overlapbench.trace.timeline import make_timelines
 
 
@@ -38,7 +40,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "timeline") -> i
         require_file(options.output)
         rows = read_rows(options.files, rules_of(options))
         timelines, left_out = make_timelines(rows, options.step, options.window)
-        picture = draw_timelines(timelines, options.title)
+        if options.beside and len(timelines) == 1:
+            raise ResultError("--beside: there is only one row, and none to stand beside it")
+        picture = draw_timelines(timelines, options.title, BESIDE if options.beside else BELOW)
         file = render(picture.spec, picture.title, options.output.suffix, HINT)
         replace_file(options.output, file)
         lines = [f"wrote {options.output}: {len(timelines)} of {len(rows)} rows"]
@@ -56,5 +60,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("-o", "--output", required=True, type=Path, metavar="FILE",
         help=f"the picture, as one of {', '.join(RENDERERS)}")  # fmt: skip
     add("--title", default="", help="title of the picture")
+    add("--beside", action="store_true", help="rows side by side, in two columns")
     add_choices(parser)
     return parser

@@ -16,7 +16,6 @@ from overlapbench.trace.model import Class
 from overlapbench.trace.timeline import Bar, Lane, Timeline
 
 MOST_BARS = 6000  # of a panel, that are drawn each: a browser takes a second
-LABEL_LETTERS = 26  # of a lane
 _SHORT = 3  # pixels, below which a bar is hard to see
 _APART = 4  # pixels between strokes
 _CELLS = 4  # of a pixel
@@ -87,15 +86,15 @@ class Scale:
         }
 
 
-def name_tracks(timeline: Timeline) -> dict[Lane, str]:
-    """Name the lanes, each unlike the others."""
+def name_tracks(timeline: Timeline, letters: int) -> dict[Lane, str]:
+    """Name the lanes in so many letters, each unlike the others."""
     tracks: dict[Lane, str] = {}
     for lane in timeline.lanes:
         whose = f"rank {lane.rank} " if timeline.ranks > 1 else ""
-        name = shortened(f"{whose}{harmless(lane.name)}", LABEL_LETTERS)
+        name = shortened(f"{whose}{harmless(lane.name)}", letters)
         number = 2
         while name in tracks.values():
-            name = f"{shortened(name.partition('#')[0], LABEL_LETTERS - 4)}#{number}"
+            name = f"{shortened(name.partition('#')[0], letters - 4)}#{number}"
             number += 1
         tracks[lane] = name
     return tracks

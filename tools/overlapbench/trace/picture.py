@@ -1,10 +1,11 @@
-"""The picture of timelines: a panel each, one above the other, all at one scale of time.
+"""The picture of timelines: a panel each, one above the other or in two columns, on one time scale.
 
 A panel has a track for each lane of each rank. Work is a bar in the colour of its class; what holds
 a lane back is a thin grey one. Arrows lead to what waited for another lane, and the longest path is
 outlined. The names of steps stand where there is room; tooltips tell all.
 """
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,11 +29,31 @@ _PATH = "Outlined is the longest path: the chain of work that decides when the l
 READING = (_WAITS, _PATH, HINT)
 _MOST_LANES, _MOST_DRAWN = 128, 30_000  # of a panel
 _MOST_LINKS = 400  # beyond, only those of the longest path
-_LABELS, _LANE = 180, 24  # pixels beside a panel, and of a lane in it
-_PLOT = theme.WIDTH - _LABELS - 50
+_LANE = 24  # pixels
 _BAR, _HELD = 0.85, 0.3  # of a lane's height
-_LETTERS = 118  # of a line of text
+_LETTERS = 118  # of a line of text as wide as the picture
 _ZOOM = "wheel![event.ctrlKey]"  # else a page with pictures could not be scrolled
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How panels stand, and the room that each of them has."""
+
+    columns: int
+    labels: int  # pixels beside a panel, for the names of its lanes
+    lane_letters: int  # of such a name
+    row_letters: int  # of a line of the row's name, which is bold
+    line_letters: int  # of other lines above a panel
+    ticks: int
+
+    @property
+    def plot(self) -> int:
+        return theme.WIDTH // self.columns - self.labels - 50
+
+
+BELOW = Layout(1, labels=180, lane_letters=26, row_letters=108, line_letters=_LETTERS, ticks=12)
+# Neighbours do not touch even in DejaVu Sans, which some browsers take for want of narrower fonts.
+BESIDE = Layout(2, labels=120, lane_letters=18, row_letters=50, line_letters=66, ticks=6)
 
 
 @dataclass(frozen=True)
@@ -51,10 +72,17 @@ class Picture:
         return {key: value for key, value in self.spec.items() if key != "title"}
 
 
-def draw_timelines(timelines: Sequence[Timeline], title: str) -> Picture:
+class _NameWrapper(textwrap.TextWrapper):
+    """Breaks a row's name after a slash."""
+
+    wordsep_re = re.compile(r"(\s+|(?<=/))")
+
+
+def draw_timelines(timelines: Sequence[Timeline], title: str, layout: Layout = BELOW) -> Picture:
     """Draw them in one picture; ResultError where there is too much of one to be seen."""
     title, notes = harmless(title) or TITLE, _reading(timelines)
-    made = _draw(timelines, [_heading(timeline) for timeline in timelines])
+    headings = [_heading(timeline, layout) for timeline in timelines]
+    made = _draw(timelines, headings, layout)
     made["title"] = {"text": title}
     if notes:
         made["title"]["subtitle"] = textwrap.wrap(" ".join(notes), _LETTERS)
@@ -63,7 +91,7 @@ def draw_timelines(timelines: Sequence[Timeline], title: str) -> Picture:
 
 def draw_for_page(timeline: Timeline, name: str) -> Picture:
     """Draw one without the words about it, which the page writes itself."""
-    made = _draw([timeline], [None])
+    made = _draw([timeline], [None], BELOW)
     return Picture(name, harmless(timeline.row), [timeline], describe(timeline), made)
 
 
@@ -91,40 +119,43 @@ def _reading(timelines: Sequence[Timeline]) -> list[str]:
     return [*waits, _PATH] if any(timeline.path for timeline in timelines) else waits
 
 
-def _heading(timeline: Timeline) -> alt.TitleParams:
-    lines = [line for text in describe(timeline) for line in textwrap.wrap(text, _LETTERS)]
-    title = textwrap.wrap(harmless(timeline.row), _LETTERS - 10)
+def _heading(timeline: Timeline, layout: Layout) -> alt.TitleParams:
+    texts = [textwrap.wrap(text, layout.line_letters) for text in describe(timeline)]
+    lines = [line for text in texts for line in text]
+    title = _NameWrapper(layout.row_letters).wrap(harmless(timeline.row))
     return alt.TitleParams(title, subtitle=lines, fontSize=13, subtitlePadding=3, offset=8)
 
 
 def _draw(
-    timelines: Sequence[Timeline], headings: Sequence[alt.TitleParams | None]
+    timelines: Sequence[Timeline], headings: Sequence[alt.TitleParams | None], layout: Layout
 ) -> dict[str, Any]:
     longest_ns = max(timeline.length_ns for timeline in timelines)
-    views = [f"row{place}" for place in range(len(timelines))]
     kinds = {bar.span.kind for timeline in timelines for bar in timeline.bars}
     colour = _legend([kind for kind in LOOKS if kind in kinds])
-    panels = [
-        _panel(timeline, view, _time(longest_ns / 1e6, view == views[-1]), colour, longest_ns)
-        for timeline, view in zip(timelines, views, strict=True)
-    ]
+    first_lowest = len(timelines) - layout.columns  # from here on, a panel is its column's lowest
+    panels = []
+    for place, timeline in enumerate(timelines):
+        time = _time(longest_ns / 1e6, place >= first_lowest, layout.ticks)
+        panels.append(_panel(timeline, f"row{place}", time, colour, longest_ns, layout))
     panels = [
         panel.properties(title=heading) if heading else panel
         for panel, heading in zip(panels, headings, strict=True)
     ]
-    made = specification(lambda: alt.vconcat(*panels, spacing=26).resolve_scale(x="shared"))
+    made = specification(
+        lambda: alt.concat(*panels, columns=layout.columns, spacing=26).resolve_scale(x="shared")
+    )
     # Altair adds to our names. Where it writes this itself, it makes up new ones each time.
-    views = [panel["layer"][0]["name"] for panel in made["vconcat"]]
+    views = [panel["layer"][0]["name"] for panel in made["concat"]]
     select = alt.IntervalSelectionConfig(type="interval", encodings=["x"], zoom=_ZOOM)
     pan = alt.TopLevelSelectionParameter(name="time", bind="scales", select=select, views=views)
     made["params"] = [pan.to_dict()]
     return made
 
 
-def _time(longest_ms: float, is_last: bool) -> alt.X:
+def _time(longest_ms: float, is_lowest: bool, ticks: int) -> alt.X:
     scale = alt.Scale(domain=[0, longest_ms], nice=False)
-    title = "time (ms)" if is_last else None
-    return alt.X("from:Q", title=title, scale=scale, axis=alt.Axis(tickCount=12))
+    title = "time (ms)" if is_lowest else None
+    return alt.X("from:Q", title=title, scale=scale, axis=alt.Axis(tickCount=ticks))
 
 
 def _legend(kinds: Sequence[Class]) -> alt.Color:
@@ -135,9 +166,9 @@ def _legend(kinds: Sequence[Class]) -> alt.Color:
 
 
 def _panel(
-    timeline: Timeline, view: str, x: alt.X, colour: alt.Color, longest_ns: int
+    timeline: Timeline, view: str, x: alt.X, colour: alt.Color, longest_ns: int, layout: Layout
 ) -> theme.Drawing:
-    scale = Scale(name_tracks(timeline), longest_ns / _PLOT)
+    scale = Scale(name_tracks(timeline, layout.lane_letters), longest_ns / layout.plot)
     bars = merged(timeline.bars, scale.pixel_ns)
     if len(scale.tracks) > _MOST_LANES or len(bars) > _MOST_DRAWN:
         what = f"{len(scale.tracks)} lanes with {len(bars)} bars"
@@ -146,7 +177,7 @@ def _panel(
     work = [bar for bar in bars if bar.span.kind in WORK]
     short = [bar for bar in work if is_short(bar, scale.pixel_ns)]
     wide = [bar for bar in work if not is_short(bar, scale.pixel_ns)]
-    look = _Look(scale, x, _lanes(scale), colour)
+    look = _Look(scale, x, _lanes(scale, layout.labels), colour)
     layers = [
         look.bars(held, _HELD).properties(name=view),
         look.bars(short, _BAR).encode(opacity=alt.Opacity("share:Q", scale=None, legend=None)),
@@ -158,14 +189,14 @@ def _panel(
         *look.links(_shown(_arrows(timeline)), style="arrow"),
     ]
     panel: theme.Drawing = alt.layer(*layers).properties(
-        width=_PLOT, height=_LANE * len(scale.tracks)
+        width=layout.plot, height=_LANE * len(scale.tracks)
     )
     return panel
 
 
-def _lanes(scale: Scale) -> alt.Y:
+def _lanes(scale: Scale, labels: int) -> alt.Y:
     # As wide in all panels, so that their times stand in line.
-    extent: dict[str, Any] = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), _LABELS)
+    extent: dict[str, Any] = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), labels)
     axis = alt.Axis(domain=False, ticks=False, **extent)
     return alt.Y(
         "track:N", title=None, scale=alt.Scale(domain=list(scale.tracks.values())), axis=axis
