@@ -8,9 +8,12 @@
 namespace overlapbench {
 namespace {
 
-constexpr std::array kOverriding = {"NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",
-                                    "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
-                                    "NCCL_CTA_POLICY",    "NCCL_CGA_CLUSTER_SIZE"};
+// The numbers of P2P channels are those of all-to-alls, sends and receives; NCCL_SYM_CTAS is of its
+// symmetric kernels.
+constexpr std::array kOverriding = {
+    "NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",          "NCCL_MIN_NCHANNELS",
+    "NCCL_MAX_NCHANNELS", "NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS",
+    "NCCL_SYM_CTAS",      "NCCL_CTA_POLICY",        "NCCL_CGA_CLUSTER_SIZE"};
 
 }  // namespace
 

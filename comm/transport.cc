@@ -51,6 +51,18 @@ const TransportRow& RowOf(const Settings& settings) {
   return *std::ranges::find(Rows(), settings.Text("transport"), &TransportRow::name);
 }
 
+constexpr const char* kMpi = "mpi";
+
+std::string NotOnTheHost(const Settings& settings) {
+  if (settings.Text("transport") != kMpi)
+    return fmt::format("transport:{} needs GPUs; the host backend has {}",
+                       settings.Text("transport"), kMpi);
+  for (const char* axis : {"comm_ctas", "comm_sms"})
+    if (settings.Integer(axis) != 0)
+      return fmt::format("{} is for kernels on GPUs; on the host backend MPI communicates", axis);
+  return "";
+}
+
 std::string ExcludedOfNccl(const TransportRow& row, Operation operation, bool own_stays,
                            const Settings& settings) {
   if (std::ranges::find(row.operations, operation) == row.operations.end())
@@ -114,19 +126,21 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
 }  // namespace
 
 std::vector<Axis> TransportAxes(const Machine& machine) {
-  if (machine.device.backend() == Backend::kHost)
-    return {ChoiceAxis("transport", "what carries it", {"mpi"}, "mpi", "mpi")};
+  // The host backend has one, but the axes of all: a row of another one says why it is not there.
+  const bool host = machine.device.backend() == Backend::kHost;
+  const std::string standing = host ? kMpi : "nccl";
   std::vector<std::string> names;
+  if (host) names.emplace_back(kMpi);
   for (const TransportRow& row : Rows()) names.emplace_back(row.name);
   return {ChoiceAxis("transport", "what carries it: NCCL, copy engines, or a kernel of ours", names,
-                     "nccl", "nccl"),
+                     standing, standing),
           IntegerAxis("comm_ctas", "CTAs that NCCL takes; 0: its choice", 0, 64, "0", "0"),
           IntegerAxis("comm_sms", "SMs that a kernel of ours takes; 0: 16", 0, 256, "0", "0")};
 }
 
 std::string NoTransport(const Machine& machine, const std::vector<Operation>& operations,
                         const Settings& settings, bool own_stays) {
-  if (machine.device.backend() == Backend::kHost) return "";
+  if (machine.device.backend() == Backend::kHost) return NotOnTheHost(settings);
   const TransportRow& row = RowOf(settings);
   if (settings.Integer("comm_ctas") != 0 && !row.takes_ctas)
     return fmt::format("comm_ctas is for NCCL only; {} does not take it", row.name);

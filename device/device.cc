@@ -37,6 +37,8 @@ std::string PartitionFault(const DeviceInfo& info, int sms) {
   else if (least < most)
     parts = fmt::format("{}from {} to {}, or ",
                         step == 1 ? "" : fmt::format("a multiple of {} ", step), least, most);
+  if (parts.empty())
+    return fmt::format("must be 0: this device has {}, and no smaller part", info.multiprocessors);
   return fmt::format("must be {}{}: all", parts, info.multiprocessors);
 }
 

@@ -18,14 +18,16 @@ class NcclEnvironmentTest : public testing::TestWithParam<const char*> {
   static void UnsetAll() {
     for (const char* name :
          {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
-          "NCCL_CTA_POLICY", "NCCL_CGA_CLUSTER_SIZE", "NCCL_ALGO", "NCCL_DEBUG"})
+          "NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS", "NCCL_SYM_CTAS", "NCCL_CTA_POLICY",
+          "NCCL_CGA_CLUSTER_SIZE", "NCCL_ALGO", "NCCL_DEBUG"})
       unsetenv(name);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Each, NcclEnvironmentTest,
                          testing::Values("NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_MIN_NCHANNELS",
-                                         "NCCL_MAX_NCHANNELS", "NCCL_CTA_POLICY",
-                                         "NCCL_CGA_CLUSTER_SIZE"));
+                                         "NCCL_MAX_NCHANNELS", "NCCL_MIN_P2P_NCHANNELS",
+                                         "NCCL_MAX_P2P_NCHANNELS", "NCCL_SYM_CTAS",
+                                         "NCCL_CTA_POLICY", "NCCL_CGA_CLUSTER_SIZE"));
 
 TEST_P(NcclEnvironmentTest, AVariableThatDecidesForTheRowIsNamedWithItsValue) {
   for (const std::string value : {"8", "0", "-1", "x"}) {

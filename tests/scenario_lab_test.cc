@@ -196,7 +196,7 @@ TEST(Attribution, SaysWhatBoundsEachSideAlone) {
   EXPECT_EQ(reason(moving, 8, 300),
             "alone, memory bandwidth bounds the computation and the link the communication");
   EXPECT_EQ(reason(caching, 8, 300),
-            "alone, cache bandwidth bounds the computation and the link the communication");
+            "alone, bandwidth within the chip bounds the computation and the link the communication");
 }
 
 // A stand-in whose one cause is known.

@@ -72,3 +72,19 @@ def test_bad_pairs_are_refused(launcher: "Launcher", flags: list[str], says: str
     assert done.returncode == 2
     assert done.stderr.startswith(f"overlapbench: {says}")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("axis", "says"),
+    [
+        ("transport=copy", "transport:copy needs GPUs; the host backend has mpi"),
+        ("comm_sms=8", "comm_sms is for kernels on GPUs; on the host backend MPI communicates"),
+        ("comm_ctas=8", "comm_ctas is for kernels on GPUs; on the host backend MPI communicates"),
+    ],
+)
+def test_what_only_gpus_have_is_refused(launcher: "Launcher", axis: str, says: str) -> None:
+    done = launcher.run("--pair=AllGather+Gemm", "--axis", axis)
+    assert done.returncode == 2
+    assert done.stderr.startswith("overlapbench: no benchmark can run here; not available: Overl")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -340,6 +340,12 @@ def test_a_program_that_fails_loses_nothing_that_is_known(
         (["Gemm"], "'Gemm' is not a pair; write for example AllGather+Gemm/bytes:64M"),
         (["Comm/AllGather"], "'Comm/AllGather' is not a pair; write for"),
         (["A+B/first:comp,comm"], "A+B/first:comp,comm: first takes one value, which then stays"),
+        (["Lab/Matrix/A+B"], "Lab/Matrix/A+B: only rows of Overlap are tuned; write A+B/"),
+        (["A+B", "A+B"], "A+B: this pair is given twice"),
+        (["A+B/streams:1"], "A+B/streams:1: on one stream nothing overlaps"),
+        (["A+B", "--axis", "n=3"], "--axis: write an axis as part of the pair: A+B/n:4096"),
+        (["A+B", "--benchmark_out=x.json"], "--benchmark_out=x.json: --output writes the result"),
+        (["A+B", "--odd"], "--odd: no flag of the tuner; flags of the program stand behind --"),
         (["A+B/bytes"], "'bytes' is not axis:value; write for example"),
         (
             ["A+B", "--launches=2"],

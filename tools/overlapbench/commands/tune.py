@@ -56,13 +56,17 @@ def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     end = given.index("--") if "--" in given else len(given)
     # Flags may stand between pairs.
-    options = make_parser(program).parse_intermixed_args(given[:end])
+    options, unknown = make_parser(program).parse_known_intermixed_args(given[:end])
     options.flags = given[end + 1 :]
     studies: list[Study] = []
     try:
+        if unknown:
+            raise ResultError(f"{unknown[0]}: {_hint_at(unknown[0])}")
         if options.replay:
             _replay(options)
             return _OK
+        if twice := [pair for pair in options.pairs if options.pairs.count(pair) > 1]:
+            raise ResultError(f"{twice[0]}: this pair is given twice")
         if not options.pairs:
             raise ResultError("no pair to tune; write for example AllGather+Gemm/bytes:64M")
         if options.launches != 0 and options.launches < _LEAST_LAUNCHES:
@@ -80,6 +84,14 @@ def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
         return _UNANSWERED if any(study.problem for study in studies) else _OK
     except ResultError as error:
         return refuse(program, str(error))
+
+
+def _hint_at(flag: str) -> str:
+    if flag.startswith("--axis"):
+        return "write an axis as part of the pair: A+B/n:4096"
+    if flag.startswith("--benchmark_out"):
+        return "--output writes the result"
+    return "no flag of the tuner; flags of the program stand behind --"
 
 
 def _replay(options: argparse.Namespace) -> None:

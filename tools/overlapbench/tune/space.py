@@ -87,6 +87,8 @@ class Wish:
     def parse(cls, text: str) -> "Wish":
         """Read `Overlap/A+B/axis:value/...`, or the same without the family."""
         pair = text.removeprefix(_FAMILY)
+        if "+" not in pair.partition("/")[0] and "+" in pair:
+            raise ResultError(f"{text}: only rows of Overlap are tuned; write A+B/axis:value/...")
         try:
             if "+" not in pair.partition("/")[0]:
                 raise ValueError(f"{text!r} is not a pair")
@@ -98,7 +100,12 @@ class Wish:
                 raise ResultError(
                     f"{text}: {axis} takes one value, which then stays; without it, it is varied"
                 )
-        return cls("+".join(name.workloads), dict(name.axes))
+        axes = dict(name.axes)
+        if axes.get("streams") == "1":
+            raise ResultError(
+                f"{text}: on one stream nothing overlaps, so there is nothing to tune"
+            )
+        return cls("+".join(name.workloads), axes)
 
     @property
     def flags(self) -> list[str]:
