@@ -53,7 +53,7 @@ struct Step {
 
   [[nodiscard]] Work Compute(const char* name, Pass pass, std::size_t bytes) const {
     return WorkOf(
-        name, WorkClass::kCompute, bytes + ProductWorkspaceBytes(machine.device),
+        name, WorkClass::kCompute, {.own_bytes = bytes + ProductWorkspaceBytes(machine.device)},
         [machine = machine, stack = stack, pass] { return MakePass(machine, stack, pass, kSeed); });
   }
   [[nodiscard]] Work Update() const {

@@ -47,8 +47,8 @@ struct Batch {
     const LinearProblem problem{
         .a = make(tokens), .w = make(width), .d = make(tokens), .seed = kSeed};
     return WorkOf("multiply", WorkClass::kCompute,
-                  2 * problem.a->shape().bytes() + problem.w->shape().bytes() +
-                      ProductWorkspaceBytes(machine.device),
+                  {.tensors = {problem.a, problem.w, problem.d},
+                   .own_bytes = ProductWorkspaceBytes(machine.device)},
                   [machine = machine, problem] { return MakeLinear(machine, {problem}); });
   }
   // The sums of all rows, by one call or by one for each.
@@ -58,14 +58,14 @@ struct Batch {
     const long rows = tensors / calls;
     for (long call = 0; call < calls; ++call)
       all.push_back({Operation::kAllReduce, from, to, call * rows, call * rows, rows});
-    return WorkOf(name, WorkClass::kComm, 2 * shape.bytes(),
+    return WorkOf(name, WorkClass::kComm, {.tensors = {from, to}},
                   [machine = machine, connection = connection, all, grouping] {
                     return MakeTensorCollective(machine, connection, all, kSeed, grouping);
                   });
   }
   [[nodiscard]] Work Copy(const char* name, const SharedTensor& from,
                           const SharedTensor& to) const {
-    return WorkOf(name, WorkClass::kMemory, 0, [machine = machine, from, to] {
+    return WorkOf(name, WorkClass::kMemory, {.tensors = {from, to}}, [machine = machine, from, to] {
       return MakeReversedRows(machine, from, to, kSeed);
     });
   }

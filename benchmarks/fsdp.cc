@@ -87,15 +87,8 @@ ShardedStep MakeStep(const TensorWorks& works, int ranks, const Settings& settin
                         .send = gradient,
                         .receive = works.Reached(works.Shape(width / ranks, width))});
   }
-  const std::size_t bytes = layers * activation.bytes();
-  return {layers,
-          works.Move("gather", gathers, {shards->shape().bytes() + buffers * layer.bytes()}),
-          works.Multiply("forward", forward, {activation.bytes() + bytes, true}),
-          works.Multiply("backward", backward,
-                         {activation.bytes() + bytes + transposed->shape().bytes() +
-                              kGradientBuffers * layer.bytes(),
-                          true}),
-          works.Move("scatter", scatters, {shards->shape().bytes(), true})};
+  return {layers, works.Move("gather", gathers), works.Multiply("forward", forward, true),
+          works.Multiply("backward", backward, true), works.Move("scatter", scatters, true)};
 }
 
 // On two lanes that wait for each other, which may be one.

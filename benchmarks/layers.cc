@@ -52,11 +52,12 @@ struct Step {
   [[nodiscard]] Work Compute(const char* name, LayerRows rows) const {
     // What both kinds of rows share is counted once: layers have tied rows, or free ones only.
     const bool counts = rows == LayerRows::kTied || stack->free_tokens == stack->tokens;
-    return WorkOf(name, WorkClass::kCompute,
-                  (counts ? stack->bytes() : 0) + ProductWorkspaceBytes(machine.device),
-                  [machine = machine, stack = stack, rows] {
-                    return MakeLinkedLayers(machine, stack, rows, kSeed);
-                  });
+    return WorkOf(
+        name, WorkClass::kCompute,
+        {.own_bytes = (counts ? stack->bytes() : 0) + ProductWorkspaceBytes(machine.device)},
+        [machine = machine, stack = stack, rows] {
+          return MakeLinkedLayers(machine, stack, rows, kSeed);
+        });
   }
   [[nodiscard]] Work Sum() const {
     std::vector<TensorCall> calls;
@@ -65,8 +66,7 @@ struct Step {
       calls.push_back(
           {Operation::kAllReduce, stack->outputs, stack->sums, row, row, stack->tokens});
     }
-    return WorkOf("sum", WorkClass::kComm,
-                  stack->outputs->shape().bytes() + stack->sums->shape().bytes(),
+    return WorkOf("sum", WorkClass::kComm, {.tensors = {stack->outputs, stack->sums}},
                   [machine = machine, connection = connection, calls] {
                     return MakeTensorCollective(machine, connection, calls, kSeed);
                   });

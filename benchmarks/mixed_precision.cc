@@ -40,14 +40,15 @@ Works WorksOf(const Machine& machine, const Settings& settings) {
   const auto master =
       std::make_shared<MasterWeights>(machine.device, layers, gradients, stack->updated);
   const auto pass = [&](const char* name, Pass which, std::size_t bytes) {
-    return WorkOf(name, WorkClass::kCompute, bytes + ProductWorkspaceBytes(machine.device),
+    return WorkOf(name, WorkClass::kCompute,
+                  {.own_bytes = bytes + ProductWorkspaceBytes(machine.device)},
                   [=] { return MakePass(machine, stack, which, kSeed); });
   };
   return {pass("forward", Pass::kForward, stack->bytes()),
           pass("backward", Pass::kBackward, gradients->shape().bytes()),
-          WorkOf("update", WorkClass::kMemory, master->bytes(),
+          WorkOf("update", WorkClass::kMemory, {.own_bytes = master->bytes()},
                  [=] { return MakeMasterUpdate(machine, master, kSeed); }),
-          WorkOf("convert", WorkClass::kMemory, 0,
+          WorkOf("convert", WorkClass::kMemory, {},
                  [=] { return MakeConversion(machine, master, kSeed); })};
 }
 

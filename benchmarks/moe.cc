@@ -73,7 +73,7 @@ MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Setting
       .sums = works.Own(tokens)};
   const auto compute = [&](const char* name, auto make, std::size_t bytes, bool is_result) {
     return WorkOf(
-        name + suffix, WorkClass::kCompute, bytes,
+        name + suffix, WorkClass::kCompute, {.own_bytes = bytes},
         [machine, layer, make] { return make(machine, layer, kSeed); }, is_result);
   };
   // One micro-batch is a call.
@@ -88,14 +88,14 @@ MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Setting
                        .receive_row = i * rows,
                        .rows = rows,
                        .own_stays = kOwnStays});
-    return works.Move(name + suffix, calls, {2 * copies.bytes()});
+    return works.Move(name + suffix, calls);
   };
   constexpr std::size_t kTableEntry = sizeof(std::int32_t) + sizeof(float);
   const std::size_t tables =
       kTableEntry * (routing->rows() + routing->shape().tokens * routing->shape().topk);
   dense = works.Multiply("dense" + suffix,
                          {{.a = works.Own(tokens), .w = works.Own(square), .d = works.Own(tokens)}},
-                         {2 * tokens.bytes() + square.bytes(), true});
+                         true);
   permute = compute("permute", MakePermutation, tokens.bytes() + tables, false);
   dispatch = move("dispatch", layer.sent, layer.received);
   experts = compute("experts", MakeExperts,

@@ -98,9 +98,8 @@ std::vector<Run> ColumnParallelRuns(const Layer& layer, const Model& model) {
 
   const SharedTensor x = layer.Reached(plain);
   const SharedTensor d = layer.Own(result);
-  const Work gather = layer.Move("gather whole", {{Operation::kAllGather, x, x}}, {plain.bytes()});
-  const Work whole = layer.Multiply("multiply whole", {{.a = x, .w = w, .d = d}},
-                                    {w->shape().bytes() + result.bytes()});
+  const Work gather = layer.Move("gather whole", {{Operation::kAllGather, x, x}});
+  const Work whole = layer.Multiply("multiply whole", {{.a = x, .w = w, .d = d}});
   if (layer.chunks == 1) return TrainingRuns(InTurn(gather, whole), InTurn(gather, whole));
 
   const SharedTensor parts_x = layer.Reached(rotated);
@@ -109,9 +108,8 @@ std::vector<Run> ColumnParallelRuns(const Layer& layer, const Model& model) {
   for (int distance = 1; distance < layer.ranks; ++distance)
     calls.push_back({Operation::kShiftRing, parts_x, parts_x, 0, distance * layer.block,
                      layer.block, distance});
-  const Work get = layer.Move("gather", calls, {plain.bytes()});
-  const Work multiply =
-      layer.Multiply("multiply", {{.a = parts_x, .w = w, .d = parts_d}}, {result.bytes()});
+  const Work get = layer.Move("gather", calls);
+  const Work multiply = layer.Multiply("multiply", {{.a = parts_x, .w = w, .d = parts_d}});
 
   Schedule pattern;
   const std::size_t comm = pattern.AddLane({.name = "comm"});
@@ -134,18 +132,18 @@ std::vector<Run> SumEverywhereRuns(const Layer& layer, const Model& model) {
   const SharedTensor a = layer.Own(input);
   const SharedTensor w = layer.Own(layer.Shape(input.columns, model.hidden));
   const auto product = [&] { return layer.Reached(layer.Shape(layer.tokens, model.hidden)); };
-  const auto multiply = [&](const char* name, const SharedTensor& d, std::size_t more_bytes) {
-    return layer.Multiply(name, {{.a = a, .w = w, .d = d}}, {d->shape().bytes() + more_bytes});
+  const auto multiply = [&](const char* name, const SharedTensor& d) {
+    return layer.Multiply(name, {{.a = a, .w = w, .d = d}});
   };
   const auto sum = [&](const char* name, const SharedTensor& d) {
-    return layer.Move(name, {{Operation::kAllReduce, d, d->Alias(), 0, 0, layer.tokens}}, {});
+    return layer.Move(name, {{Operation::kAllReduce, d, d->Alias(), 0, 0, layer.tokens}});
   };
   const SharedTensor whole_d = product();
-  const Work whole = multiply("multiply whole", whole_d, input.bytes() + w->shape().bytes());
+  const Work whole = multiply("multiply whole", whole_d);
   const Work sum_whole = sum("sum whole", whole_d);
   if (layer.chunks == 1) return TrainingRuns(InTurn(whole, sum_whole), InTurn(whole, sum_whole));
   const SharedTensor d = product();
-  return TrainingRuns(InTurn(whole, sum_whole), InChunks(multiply("multiply", d, 0), "comp",
+  return TrainingRuns(InTurn(whole, sum_whole), InChunks(multiply("multiply", d), "comp",
                                                          sum("sum", d), "comm", layer.chunks));
 }
 
@@ -162,10 +160,8 @@ std::vector<Run> RowParallelRuns(const Layer& layer, const Model& model) {
   const SharedTensor a = layer.Own(plain);
   const SharedTensor sums = layer.Reached(layer.Shape(layer.tokens, model.hidden));
   const SharedTensor out = layer.Reached(block);
-  const Work whole = layer.Multiply("multiply whole", {{.a = a, .w = w, .d = sums}},
-                                    {plain.bytes() + w->shape().bytes()});
-  const Work scatter = layer.Move("scatter whole", {{Operation::kReduceScatter, sums, out}},
-                                  {sums->shape().bytes() + block.bytes()});
+  const Work whole = layer.Multiply("multiply whole", {{.a = a, .w = w, .d = sums}});
+  const Work scatter = layer.Move("scatter whole", {{Operation::kReduceScatter, sums, out}});
   if (layer.chunks == 1) return TrainingRuns(InTurn(whole, scatter), InTurn(whole, scatter));
 
   const SharedTensor parts_a = layer.Own(rotated);
@@ -181,12 +177,10 @@ std::vector<Run> RowParallelRuns(const Layer& layer, const Model& model) {
     const SharedTensor d = layer.Reached(block);
     const Work multiply = layer.Multiply(
         fmt::format("multiply {}", hop),
-        {{.a = parts_a, .w = w, .added = received, .d = d, .a_row = place * layer.block}},
-        {block.bytes() + (hop == 1 ? plain.bytes() : 0)});
+        {{.a = parts_a, .w = w, .added = received, .d = d, .a_row = place * layer.block}});
     const SharedTensor next = layer.Reached(block);
-    const Work send =
-        layer.Move(fmt::format("send {}", hop),
-                   {{Operation::kShiftRing, d, next, 0, 0, layer.block, 1}}, {block.bytes()});
+    const Work send = layer.Move(fmt::format("send {}", hop),
+                                 {{Operation::kShiftRing, d, next, 0, 0, layer.block, 1}});
     for (long slice = 0; slice < layer.slices; ++slice) {
       const Part part{slice, layer.slices};
       StepOptions options{.part = part};

@@ -87,7 +87,7 @@ class Blocks {
   // Each half reads the result of the one before it.
   std::vector<Half> Forward() {
     std::vector<Half> made;
-    SharedTensor x = NewInput();
+    SharedTensor x = works_.Own(shape_);
     for (long i = 0; i < 2 * settings_.Integer("layers"); ++i) {
       halves_.push_back(MakeBlockHalf(machine_.device, ShapeOf(machine_, settings_, i % 2 == 0), x,
                                       works_.Reached(OfRank()), works_.Reached(shape_), Seed()));
@@ -99,7 +99,7 @@ class Blocks {
   // The last half first: it has the gradient that the one before it reads.
   std::vector<Half> Backward() {
     std::vector<Half> made;
-    SharedTensor dy = NewInput();
+    SharedTensor dy = works_.Own(shape_);
     for (long i = std::ssize(halves_) - 1; i >= 0; --i) {
       const BlockGradients gradients =
           MakeBlockGradients(machine_.device, halves_[i], dy, works_.Reached(OfRank()),
@@ -116,20 +116,16 @@ class Blocks {
     shape.is_shared = false;
     return shape;
   }
-  SharedTensor NewInput() {
-    input_bytes_ = shape_.bytes();
-    return works_.Own(shape_);
-  }
   std::uint32_t Seed() { return std::exchange(seed_, seed_ + kHalvesApart); }
   [[nodiscard]] std::string NameOf(long half) const {
     return fmt::format("{} {}", halves_[half].attends ? "attention" : "ffn", half / 2 + 1);
   }
 
-  // The first step after an input takes the input's memory too.
-  Work StepOf(const std::string& name, std::size_t bytes,
-              std::function<std::unique_ptr<Workload>()> make) {
-    return WorkOf(name, WorkClass::kCompute, bytes + std::exchange(input_bytes_, 0),
-                  std::move(make), true);
+  // A product has a workspace of its own.
+  [[nodiscard]] Work StepOf(const std::string& name, const StepTensors& tensors,
+                            std::function<std::unique_ptr<Workload>()> make) const {
+    const std::size_t own_bytes = tensors.multiplies ? ProductWorkspaceBytes(machine_.device) : 0;
+    return WorkOf(name, WorkClass::kCompute, {tensors.all, own_bytes}, std::move(make), true);
   }
   [[nodiscard]] Work SumOf(const std::string& name, const SharedTensor& from,
                            const SharedTensor& to) const {
@@ -139,7 +135,7 @@ class Blocks {
                          .receive = to,
                          .rows = shape_.rows,
                          .of_held = true}},
-                       {.memory_bytes = shape_.bytes(), .is_result = true});
+                       true);
   }
 
   // From memory of the host.
@@ -157,7 +153,7 @@ class Blocks {
 
   Half Forward(const BlockHalf& half, const std::string& name) {
     const auto step = [&](HalfStep one) {
-      return StepOf(name + " " + ToString(one), BytesOf(machine_.device, half, one),
+      return StepOf(name + " " + ToString(one), TensorsOf(half, one),
                     [machine = machine_, half, one] { return MakeHalfStep(machine, half, one); });
     };
     Half made;
@@ -174,7 +170,7 @@ class Blocks {
   }
   Half Backward(const BlockGradients& gradients, const std::string& name) {
     const auto step = [&](GradientStep one) {
-      return StepOf(name + " " + ToString(one), BytesOf(machine_.device, gradients, one),
+      return StepOf(name + " " + ToString(one), TensorsOf(gradients, one),
                     [machine = machine_, gradients, one] {
                       return MakeGradientStep(machine, gradients, one);
                     });
@@ -193,7 +189,6 @@ class Blocks {
   TensorWorks works_;
   TensorShape shape_;  // of what all ranks have
   std::vector<BlockHalf> halves_ = {};
-  std::size_t input_bytes_ = 0;
   std::uint32_t seed_ = kSeed;
 };
 

@@ -139,34 +139,44 @@ std::string ExcludedModel(const Settings& settings, int ranks) {
   return "";
 }
 
-Work WorkOf(std::string name, WorkClass work_class, std::size_t device_bytes,
+Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
             std::function<std::unique_ptr<Workload>()> make, bool is_result) {
-  return std::make_shared<const WorkPlan>(WorkPlan{.name = std::move(name),
-                                                   .work_class = work_class,
-                                                   .footprint = {device_bytes, 0},
-                                                   .make = std::move(make),
-                                                   .is_result = is_result});
+  WorkPlan plan{.name = std::move(name),
+                .work_class = work_class,
+                .footprint = {memory.own_bytes, 0},
+                .make = std::move(make),
+                .is_result = is_result};
+  for (const SharedTensor& tensor : memory.tensors)
+    if (tensor != nullptr) plan.shared.push_back({tensor->memory(), tensor->shape().bytes()});
+  return std::make_shared<const WorkPlan>(std::move(plan));
 }
 
 Work TensorWorks::Multiply(const std::string& name, std::vector<LinearProblem> problems,
-                           const Options& options) const {
-  for (LinearProblem& problem : problems) problem.seed = seed_;
+                           bool is_result) const {
+  WorkMemory memory{.own_bytes = ProductWorkspaceBytes(machine_.device)};
+  for (LinearProblem& problem : problems) {
+    problem.seed = seed_;
+    memory.tensors.insert(memory.tensors.end(), {problem.a, problem.w, problem.added, problem.d});
+  }
   return WorkOf(
-      name, WorkClass::kCompute, options.memory_bytes + ProductWorkspaceBytes(machine_.device),
+      name, WorkClass::kCompute, memory,
       [machine = machine_, problems = std::move(problems)] {
         return MakeLinear(machine, problems);
       },
-      options.is_result);
+      is_result);
 }
 
 Work TensorWorks::Move(const std::string& name, std::vector<TensorCall> calls,
-                       const Options& options) const {
+                       bool is_result) const {
+  WorkMemory memory;
+  for (const TensorCall& call : calls)
+    memory.tensors.insert(memory.tensors.end(), {call.send, call.receive});
   return WorkOf(
-      name, WorkClass::kComm, options.memory_bytes,
+      name, WorkClass::kComm, memory,
       [machine = machine_, connection = connection_, calls = std::move(calls), seed = seed_] {
         return MakeTensorCollective(machine, connection, calls, seed);
       },
-      options.is_result);
+      is_result);
 }
 
 std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern) {

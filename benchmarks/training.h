@@ -82,14 +82,11 @@ class TensorWorks {
   [[nodiscard]] SharedTensor Reached(const TensorShape& shape) const {
     return MakeTensor(connection_, shape);
   }
-  struct Options {
-    std::size_t memory_bytes = 0;  // of the tensors that the work adds to the step's
-    bool is_result = false;        // WorkPlan::is_result
-  };
+  // `is_result`: WorkPlan::is_result.
   [[nodiscard]] Work Multiply(const std::string& name, std::vector<LinearProblem> problems,
-                              const Options& options) const;
+                              bool is_result = false) const;
   [[nodiscard]] Work Move(const std::string& name, std::vector<TensorCall> calls,
-                          const Options& options) const;
+                          bool is_result = false) const;
 
  private:
   Machine machine_;
@@ -97,8 +94,12 @@ class TensorWorks {
   std::uint32_t seed_;
 };
 
-// A work of a step that takes this much memory on the device.
-Work WorkOf(std::string name, WorkClass work_class, std::size_t device_bytes,
+// What a work of a step uses on the device.
+struct WorkMemory {
+  std::vector<SharedTensor> tensors = {};  // as other works may too
+  std::size_t own_bytes = 0;
+};
+Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
             std::function<std::unique_ptr<Workload>()> make, bool is_result = false);
 
 std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern);

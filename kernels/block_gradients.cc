@@ -311,13 +311,12 @@ SharedTensor ResultOf(const BlockGradients& gradients, GradientStep step) {
   return results[static_cast<std::size_t>(step)];
 }
 
-std::size_t BytesOf(const Device& device, const BlockGradients& gradients, GradientStep step) {
+StepTensors TensorsOf(const BlockGradients& gradients, GradientStep step) {
   using enum GradientStep;
   static constexpr std::array kProductSteps = {kNarrowInput, kWidenInput, kNarrowWeight,
                                                kWidenWeight};
   const bool multiplies = std::ranges::find(kProductSteps, step) != kProductSteps.end();
-  return ResultOf(gradients, step)->shape().bytes() +
-         (multiplies ? ProductWorkspaceBytes(device) : 0);
+  return {{ResultOf(gradients, step), gradients.dy}, multiplies};
 }
 
 std::unique_ptr<Workload> MakeGradientStep(const Machine& machine, const BlockGradients& gradients,

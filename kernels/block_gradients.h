@@ -66,8 +66,7 @@ BlockGradients MakeBlockGradients(Device& device, const BlockHalf& half, SharedT
 std::span<const GradientStep> StepsBeforeSum(const BlockHalf& half);
 
 SharedTensor ResultOf(const BlockGradients& gradients, GradientStep step);
-// What a step's result and workspace take.
-std::size_t BytesOf(const Device& device, const BlockGradients& gradients, GradientStep step);
+StepTensors TensorsOf(const BlockGradients& gradients, GradientStep step);
 std::unique_ptr<Workload> MakeGradientStep(const Machine& machine, const BlockGradients& gradients,
                                            GradientStep step);
 

@@ -1,6 +1,7 @@
 #include "kernels/block_half.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <tuple>
 #include <utility>
@@ -193,15 +194,14 @@ BlockHalf MakeBlockHalf(Device& device, const HalfShape& shape, SharedTensor x,
           .y = make(shape.tokens, shape.hidden, true)};
 }
 
-std::size_t BytesOf(const Device& device, const BlockHalf& half, HalfStep step) {
-  const SharedTensor* const of_step[kSteps][2] = {
-      {&half.normed, nullptr},       {&half.widened, &half.widen}, {&half.activated, nullptr},
-      {&half.partial, &half.narrow}, {&half.mask, nullptr},        {&half.y, nullptr}};
-  const bool multiplies = step == HalfStep::kWiden || step == HalfStep::kNarrow;
-  std::size_t bytes = multiplies ? ProductWorkspaceBytes(device) : 0;
-  for (const SharedTensor* tensor : of_step[static_cast<int>(step)])
-    if (tensor != nullptr) bytes += (*tensor)->shape().bytes();
-  return bytes;
+StepTensors TensorsOf(const BlockHalf& half, HalfStep step) {
+  const std::array<StepTensors, kSteps> of_steps = {{{{half.x, half.normed}},
+                                                     {{half.widened, half.widen}, true},
+                                                     {{half.activated}},
+                                                     {{half.partial, half.narrow}, true},
+                                                     {{half.mask}},
+                                                     {{half.y}}}};
+  return of_steps.at(static_cast<std::size_t>(step));
 }
 
 std::unique_ptr<Workload> MakeHalfStep(const Machine& machine, const BlockHalf& half,

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "workload/tensor.h"
 
@@ -58,8 +59,12 @@ BlockHalf MakeBlockHalf(Device& device, const HalfShape& shape, SharedTensor x,
 // have a variance near 1.
 float NormGain(long columns);
 
-// What a step's result, weights and workspace take.
-std::size_t BytesOf(const Device& device, const BlockHalf& half, HalfStep step);
+// The tensors of a step that no step before it has, and whether it is a product, with a workspace.
+struct StepTensors {
+  std::vector<SharedTensor> all;
+  bool multiplies = false;
+};
+StepTensors TensorsOf(const BlockHalf& half, HalfStep step);
 std::unique_ptr<Workload> MakeHalfStep(const Machine& machine, const BlockHalf& half,
                                        HalfStep step);
 

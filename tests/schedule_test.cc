@@ -191,6 +191,19 @@ TEST(Schedule, SharedWorkTakesItsMemoryOnce) {
   EXPECT_EQ(FootprintOf({}).device_bytes, 0U);
 }
 
+TEST(Schedule, MemoryThatWorksShareIsCountedOnce) {
+  const int one = 0;
+  const int other = 0;
+  const auto sharing = [](const char* name, std::vector<SharedMemory> shared) {
+    return std::make_shared<const WorkPlan>(
+        WorkPlan{.name = name, .footprint = {.device_bytes = 1}, .shared = std::move(shared)});
+  };
+  const Work a = sharing("a", {{&one, 20}, {&one, 20}});
+  const Work b = sharing("b", {{&one, 20}, {&other, 300}});
+  EXPECT_EQ(FootprintOf(std::array{a}).device_bytes, 21U);
+  EXPECT_EQ(FootprintOf(std::array{a, b}).device_bytes, 322U);
+}
+
 TEST(Sinks, AreTheWorksThatNothingWaitsFor) {
   ScheduleBuilder built;
   const std::size_t a = built.Add("a");

@@ -155,6 +155,20 @@ TEST(LayerSizes, AreTheModelsUnlessTheyAreGiven) {
   check({{"model", "llama8b"}, {"hidden", "model"}, {"ffn", "64"}}, 4096, 64);
 }
 
+// Chunks use the same weights as the plain form, though no work of the pattern is its own.
+TEST(LayerSizes, ChunksTakeAsMuchAsTheWhole) {
+  if (TestRanks().size() < 2) GTEST_SKIP() << "one rank exchanges nothing";
+  for (const char* scenario : {"Tp/ColumnParallel", "Tp/RowParallel"}) {
+    const auto elements = [&](const char* chunks, const char* hidden) {
+      return ElementsOf(scenario, {{"tokens", "64"}, {"chunks", chunks}, {"hidden", hidden}});
+    };
+    EXPECT_GE(elements("2", "512"), elements("1", "512")) << scenario;
+    EXPECT_GE(elements("2", "512") - elements("2", "256"),
+              elements("1", "512") - elements("1", "256"))
+        << scenario;
+  }
+}
+
 // The step `attention 1 widen` has its weights and the queries, keys and values.
 TEST(LayerSizes, SetTheWidthOfAttentionByItsHeads) {
   const auto widen = [](const Values& values) {

@@ -75,6 +75,8 @@ class Tensor {
 
   [[nodiscard]] const TensorShape& shape() const { return shape_; }
   [[nodiscard]] bool Shares(const Tensor& other) const { return memory_ == other.memory_; }
+  // Tells its memory from that of others, also before it has been taken.
+  [[nodiscard]] const void* memory() const { return memory_.get(); }
   [[nodiscard]] long count() const { return shape_.rows * shape_.columns; }
   [[nodiscard]] std::byte* Row(long row) const {
     return static_cast<std::byte*>(memory_->buffer.data()) +
