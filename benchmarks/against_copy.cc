@@ -47,7 +47,8 @@ std::vector<Counter> FormCounters() {
       {"sync_cost_ms", "ms", kLower, Range::kSigned, "cost of waiting",
        "with tie:host: T - the same tied by events"},
       {"identical", "bool", kHigher, Range::kFlag, "identical",
-       "whether the result is the sequential run's to the bit; 0 makes the row invalid"},
+       "whether the result is the sequential run's to the bit; 0 makes the row invalid unless the "
+       "arithmetic differs, as between micro-batches of another size"},
   };
 }
 

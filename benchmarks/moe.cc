@@ -149,6 +149,10 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   const long microbatches = settings.Integer("microbatches");
   if (settings.Integer("tokens") % microbatches != 0)
     return "tokens must be a multiple of microbatches";
+  // Before the routing is made, since it takes the host's memory.
+  constexpr long kMostCopies = 1L << 24;
+  if (settings.Integer("tokens") > kMostCopies / (ranks * settings.Integer("topk")))
+    return fmt::format("the {} ranks' tokens x topk must be at most {}", ranks, kMostCopies);
   for (const long parts : {1L, microbatches}) {  // of the plain form, and of the pattern
     const Routing routing(RoutingShapeOf(machine, settings, parts));
     const long bytes = routing.rows() / parts * settings.Integer("hidden") *

@@ -240,9 +240,6 @@ Remark ReportPipeline(PipelineOrder order, const PipelineShape& shape, long toke
                       const Measurement& measurement, benchmark::UserCounters& counters) {
   Remark remark = ReportTraining(
       measurement, counters, static_cast<double>(shape.microbatches) * static_cast<double>(tokens));
-  const Series computing = measurement.Total_ms("chunks") / measurement.Total_ms();
-  Report(counters, "bubble_share",
-         Series(std::vector<double>(measurement.groups().size(), 1)) - computing);
   counters["formula_bubble_share"] = BubbleShare(shape);
   counters["in_flight"] = MostInFlight(ActionTable(order, shape).front());
   return remark;

@@ -50,6 +50,7 @@ void ReportEstimate(const Measurement& measurement, benchmark::UserCounters& cou
   const double measured_ms = measurement.Total_ms().median();
   counters["estimate_ms"] = total_ms;
   counters["estimate_efficiency"] = efficiency;
+  counters["estimate_speedup"] = speedup;
   counters["estimate_error_pct"] = kPercent * (total_ms - measured_ms) / measured_ms;
 }
 
@@ -208,13 +209,15 @@ std::vector<Counter> TrainingCounters() {
       {"in_flight", "count", kLower, Range::kPositive, "in flight",
        "most passes through a stage whose activations a rank keeps at a time"},
       {"tokens_per_s", "1/s", kHigher, Range::kPositive, "tokens/s",
-       "tokens that all ranks process in a second", true},
+       "tokens that all ranks process in a second, in steps that have tokens", true},
       {"memory_bytes", "B", kLower, Range::kNotNegative, "memory",
        "device memory that the pattern takes, on one rank"},
       {"estimate_ms", "ms", kLower, Range::kNotNegative, "estimate",
        "the classical estimate: C + max(0, M - overlappable computation)"},
       {"estimate_efficiency", "", kHigher, Range::kNotNegative, "estimated efficiency",
        "the classical estimate: min(M, overlappable computation) / M"},
+      {"estimate_speedup", "", kHigher, Range::kNotNegative, "estimated speedup",
+       "the classical estimate: (C + M) / estimate_ms"},
       {"estimate_error_pct", "%", kNeither, Range::kSigned, "estimate's error",
        "100 x (estimate - T) / T"},
   };
@@ -230,7 +233,9 @@ Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& c
   Report(counters, "sequential_ms", sequential_ms);
   Report(counters, "speedup", sequential_ms / T);
   Report(counters, "exposed_comm_ms", T - C);
-  Report(counters, "chunking_cost_ms", TimeOf(measurement, kChunks) - C);
+  const Series chunks_ms = TimeOf(measurement, kChunks);
+  Report(counters, "chunking_cost_ms", chunks_ms - C);
+  Report(counters, "bubble_share", (T - chunks_ms) / T);
   Report(counters, "interference_ms", T - measurement.Bound_ms(kPattern));
   if (tokens > 0) Report(counters, "tokens_per_s", kMsInSecond * tokens / T);
   counters["memory_bytes"] =

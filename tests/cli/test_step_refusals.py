@@ -42,6 +42,12 @@ REFUSALS = {
     ),
     "width": Refusal(2, "Fsdp", "width=100", "width must be a multiple of 16"),
     "experts by ranks": Refusal(2, "Moe", "experts=5", "5 experts cannot be shared by 2 ranks"),
+    "copies of tokens": Refusal(
+        2,
+        "Moe",
+        "tokens=4M topk=8 experts=8",
+        "the 2 ranks' tokens x topk must be at most 16777216",
+    ),
     "more stages than ranks": Refusal(
         2, "Pp/OneFOneB", "stages=4", "stages must be 2, one on each of 2 ranks, not 4"
     ),
