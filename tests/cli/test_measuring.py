@@ -168,6 +168,73 @@ with ob.results("mine.json") as rows:
     assert "mineComm+mineComp" in (tmp_path / "report.html").read_text()
 
 
+def test_a_name_that_the_file_has_is_refused_before_anything_runs(
+    program: "Program", tmp_path: Path
+) -> None:
+    told = program("""
+configure(budget_ms=20)
+calls = []
+def nap():
+    calls.append(time.sleep(0.001))
+def again(measure, *arguments, spelled={}, **settings):
+    name = measure(*arguments, **settings).name
+    calls.clear()
+    try:
+        measure(*arguments, **settings, **spelled)
+    except ValueError as error:
+        tell(name, str(error), len(calls))
+sides = dict(comp=nap, comm=sleep(1))
+standing = dict(first="none", streams=2, cadence="isolated", comp_sms=0, cache="cold",
+                comp_priority=0, comm_priority=0)
+with ob.results("mine.json"):
+    again(ob.measure, **sides, spelled=standing)
+    again(ob.measure, **sides, n=1, gated=False, streams=1, cadence="streaming", cache="warm")
+    again(ob.measure_schedule, [ob.Step("a", "x", nap)], gated=False, spelled={"cache": "cold"})
+    again(ob.measure_alone, nap, a="x", b=2)
+    again(ob.measure_alone, ob.Work(nap, kind="copy"), cache="warm")
+ob.measure_alone(nap, a="x", b=2)
+with ob.results("other.json"):
+    ob.measure_alone(nap, a="x", b=2)
+""")
+    names = [
+        "Overlap/mineComm+mineComp/cache:cold",
+        "Overlap/mineComm+mineComp/n:1/gate:off/cache:warm/cadence:streaming/streams:1",
+        "Schedule/mine/gate:off/cache:cold",
+        "Compute/mine/a:x/b:2/cache:cold",
+        "Comm/mine/cache:warm",
+    ]
+    advice = "give another name= or a label, as nth=2"
+    assert told == [[name, f"mine.json already has a row {name}: {advice}", 0] for name in names]
+    (result,) = read_results([str(tmp_path / "mine.json")])
+    assert [str(row.name) for row in result.rows] == names
+    assert not result.incomplete
+
+
+def test_a_row_of_the_suites_own_stands_once_in_a_file(program: "Program", tmp_path: Path) -> None:
+    name = "Compute/StreamKernel/array_bytes:8388608/blocks:4/cache:cold"
+    told = program(f"""
+configure(budget_ms=20)
+import overlapbench.interface as interface
+measured = []
+measure_own = interface.Suite.measure_own
+interface.Suite.measure_own = lambda suite, name: measured.append(name) or measure_own(suite, name)
+with ob.results("mine.json"):
+    ob.measure_row({name!r})
+    for asked in ({name!r}, "Compute/StreamKernel", "Compute/StreamKernel"):
+        measured.clear()
+        try:
+            ob.measure_row(asked)
+        except ValueError as error:
+            tell(str(error), len(measured))
+""")
+    refusal = f"mine.json already has a row {name}: "
+    assert [text.startswith(refusal) for text, _ in told] == [True] * 3
+    # The first time that it is asked for in short, nobody knows which row that is.
+    assert [measured for _, measured in told] == [0, 1, 0]
+    (result,) = read_results([str(tmp_path / "mine.json")])
+    assert [str(row.name) for row in result.rows] == [name]
+
+
 def test_an_interrupted_block_leaves_an_incomplete_file(program: "Program", tmp_path: Path) -> None:
     program(
         """

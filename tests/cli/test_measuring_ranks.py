@@ -169,6 +169,27 @@ except Exception as error:
     assert list((tmp_path / "1").iterdir()) == []
 
 
+def test_all_ranks_refuse_a_name_that_the_file_has(program: "Program", tmp_path: Path) -> None:
+    told = program(
+        """
+configure(budget_ms=20)
+with ob.results("mine.json"):
+    ob.measure_alone(sleep(1))
+    try:
+        ob.measure_alone(sleep(1))
+    except ValueError as error:
+        tell(str(error))
+    ob.measure_alone(sleep(1), nth=2)
+""",
+        ranks=2,
+    )
+    assert told[0] == told[1]
+    assert told[0][0].startswith("mine.json already has a row Compute/mine/cache:cold: ")
+    (result,) = read_results([str(tmp_path / "mine.json")])
+    names = [str(row.name) for row in result.rows]
+    assert names == ["Compute/mine/cache:cold", "Compute/mine/nth:2/cache:cold"]
+
+
 # torch is a stand-in: what counts is which ranks it has.
 TORCH = """
 import types

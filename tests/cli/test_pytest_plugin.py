@@ -1,5 +1,7 @@
 """The pytest plugin, in repositories that use it: each test of pytester's is one of theirs."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,20 +83,115 @@ def test_cases(overlap_benchmark, shape):
         [
             "E * assert 1.* < 1.2",
             "*Captured rows call*",
-            "Overlap/OneLaneDoesNotComm+OneLaneDoesNotComp/cache:warm/streams:1  control: *",
+            "Overlap/OneLaneDoesNotComm+OneLaneDoesNotComp/test:*/cache:warm/streams:1  control: *",
             "  slowdown * 1.* to *",
             "FAILED *::test_one_lane_does_not*",
         ]
     )
     (result,) = read_results([str(measuring.path / "rows.json")])
     assert not result.incomplete
+    module = "test_a_slowdown_is_asserted_and_the_rows_are_kept"
     assert [str(row.name).partition("/cache")[0] for row in result.rows] == [
-        "Overlap/TwoLanesOverlapComm+TwoLanesOverlapComp",
-        "Overlap/OneLaneDoesNotComm+OneLaneDoesNotComp",
-        "Compute/Cases/case:2-x-3/n:7",
-        "Schedule/mine/case:2-x-3",
+        f"Overlap/TwoLanesOverlapComm+TwoLanesOverlapComp/test:{module}.test_two_lanes_overlap",
+        f"Overlap/OneLaneDoesNotComm+OneLaneDoesNotComp/test:{module}.test_one_lane_does_not",
+        f"Compute/Cases/test:{module}.test_cases/case:2-x-3/n:7",
+        f"Schedule/mine/test:{module}.test_cases/case:2-x-3",
     ]
     assert result.rows[1].state is State.CONTROL
+
+
+HIDES = (
+    TESTS
+    + """
+def test_hides(overlap_benchmark):
+    overlap_benchmark.alone(sleep(1))
+
+class TestSums:
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_hides(self, overlap_benchmark, n):
+        overlap_benchmark.alone(sleep(1))
+        overlap_benchmark.alone(sleep(1))
+        overlap_benchmark.alone(sleep(1), n=n)
+        overlap_benchmark.alone(sleep(1), name="mine")
+
+def test_2_lanes(overlap_benchmark):
+    overlap_benchmark.alone(sleep(1), name="mine", cache="cold")
+    overlap_benchmark.alone(sleep(1), name="mine", cache="warm")
+
+def test_2__lanes(overlap_benchmark):
+    overlap_benchmark.alone(sleep(1))
+"""
+)
+
+
+def names_in(file: Path) -> list[str]:
+    (result,) = read_results([str(file)])
+    assert not result.incomplete
+    return [str(row.name) for row in result.rows]
+
+
+def test_rows_of_tests_with_one_name_are_told_apart(measuring: pytest.Pytester) -> None:
+    folder = measuring.mkpydir("lanes")
+    for module in ("test_a.py", "test_b.py"):
+        (folder / module).write_text(HIDES)
+    done = measuring.runpytest_subprocess("--overlapbench-out=rows.json")
+    done.assert_outcomes(passed=10)
+    names = names_in(measuring.path / "rows.json")
+    assert names[12:] == [name.replace("test_a", "test_b") for name in names[:12]]
+    sums = "test:lanes.test_a.TestSums.test_hides"
+    assert names[:12] == [
+        "Compute/Hides/test:lanes.test_a.test_hides/cache:cold",
+        *(
+            f"Compute/{name}/{sums}/case:{n}{more}/cache:cold"
+            for n in (1, 2)
+            for name, more in (
+                ("Hides", ""),
+                ("Hides", "/nth:2"),
+                ("Hides", f"/n:{n}"),
+                ("mine", ""),
+            )
+        ),
+        "Compute/mine/test:lanes.test_a.test_2_lanes/cache:cold",
+        "Compute/mine/test:lanes.test_a.test_2_lanes/nth:2/cache:warm",
+        "Compute/Test2Lanes/test:lanes.test_a.test_2__lanes/cache:cold",
+    ]
+    # A run of other tests changes no name.
+    measuring.runpytest_subprocess("lanes/test_b.py", "-k", "2", "--overlapbench-out=few.json")
+    few = names_in(measuring.path / "few.json")
+    assert few == [name for name in names[12:] if "/case:1" not in name][1:]
+    shutil.copy(measuring.path / "rows.json", measuring.path / "again.json")
+    command = ("-m", "overlapbench", "compare", "rows.json", "again.json")
+    compared = measuring.run(sys.executable, *command)
+    assert compared.ret == 0
+    compared.stdout.fnmatch_lines(["24 benchmarks: *"])
+
+
+def test_a_test_that_runs_again_adds_its_rows(measuring: pytest.Pytester) -> None:
+    measuring.makeconftest(
+        CONFTEST
+        + """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    if nextitem:
+        runtestprotocol(item, log=False, nextitem=nextitem)
+"""
+    )
+    measuring.makepyfile(
+        test_it=TESTS
+        + """
+def test_it(overlap_benchmark):
+    overlap_benchmark.alone(sleep(1))
+
+def test_last():
+    pass
+"""
+    )
+    done = measuring.runpytest_subprocess("--overlapbench-out=rows.json")
+    done.assert_outcomes(passed=2)
+    first = "Compute/It/test:test_it.test_it"
+    names = names_in(measuring.path / "rows.json")
+    assert names == [f"{first}/cache:cold", f"{first}/nth:2/cache:cold"]
 
 
 def test_an_invalid_measurement_fails_the_test(measuring: pytest.Pytester) -> None:

@@ -10,9 +10,10 @@ verified, and are then sampled in turn, alone and together, cold, behind the sta
 All ranks make the same calls. The first one starts MPI, opens the device, and measures known
 delays, which takes a second; `configure` can be called before it.
 
-Errors. ValueError for what no rank can measure: a bad name, an unknown value. MeasureError where
-the library is missing, the launcher does not fit, or an earlier row has ended the measuring. What
-goes wrong in a row is the row's own: its `state` and `reason`, and what a callable raised.
+Errors. ValueError for what no rank can measure: a bad name, an unknown value, a row that the file
+of `results` has already. MeasureError where the library is missing, the launcher does not fit, or
+an earlier row has ended the measuring. What goes wrong in a row is the row's own: its `state` and
+`reason`, and what a callable raised.
 """
 
 import atexit
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench import callables, meeting, torch_ranks, torchrun
-from overlapbench.callables import Verdict, Work
+from overlapbench.callables import HOST, Verdict, Work
 from overlapbench.interface import ALONE, PAIR, SCHEDULE, MeasureError, Suite
 from overlapbench.interface import Step as StepPlace
 from overlapbench.output import replace_file, require_file
@@ -52,6 +53,14 @@ Function = Callable[..., object]
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*")
 _VALUE = re.compile(r"[^\s/,=:]+")
+# The values that names leave out. `first` has one too, which the backend decides.
+_UNWRITTEN = {
+    "cadence": "isolated",
+    "streams": "2",
+    "comp_sms": "0",
+    "comp_priority": "0",
+    "comm_priority": "0",
+}
 _SHOWN = (
     *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "coverage", "comp_slowdown"),
     *("comm_slowdown", "sequential_ms", "bound_ms", "pct_of_bound", "speedup", "exposed_comm_ms"),
@@ -158,14 +167,25 @@ class Row:
 
 @dataclass(eq=False)
 class _ResultFile:
-    """The rows that go to one file; `path` is None on other ranks than 0."""
+    """The rows that go to one file, which rank 0 alone writes."""
 
-    path: Path | None
+    path: Path
+    is_written_here: bool
     rows: list[Row] = field(default_factory=list)
+
+    def require_new(self, name: str) -> None:
+        """Refuse a name that the file has: no tool reads a file with two rows of the same name.
+
+        All ranks have the same rows, so all of them refuse it.
+        """
+        if any(row.name == name for row in self.rows):
+            raise ValueError(
+                f"{self.path} already has a row {name}: give another name= or a label, as nth=2"
+            )
 
     def write(self, incomplete: str) -> None:
         """Write what is there, and why it is not all; "": it is."""
-        if self.path is None or not self.rows:
+        if not self.is_written_here or not self.rows:
             return
         entries = [entry for row in self.rows for entry in row.document["benchmarks"]]
         document = dict(self.rows[0].document) | {"benchmarks": entries}
@@ -183,6 +203,7 @@ class _Process:
     suite: Suite | None = None
     files: list[_ResultFile] = field(default_factory=list)
     kept: list[callables.Wrapped] = field(default_factory=list)  # of rows that may still run
+    own_names: dict[str, str] = field(default_factory=dict)  # by what measure_row was asked for
 
     def open(self) -> Suite:
         if self.suite is None:
@@ -191,6 +212,11 @@ class _Process:
                 self.suite = Suite(self.flags)
             atexit.register(self.suite.close)
         return self.suite
+
+    def require_new(self, name: str) -> None:
+        """Refuse a name that one of the files has."""
+        for file in self.files:
+            file.require_new(name)
 
 
 _process = _Process()
@@ -290,16 +316,17 @@ def measure(
     The settings are axes of Overlap (docs/method.md). What goes wrong in a callable raises nothing,
     but makes a row whose `state` is `error` or `invalid`.
 
-    ValueError    a name, label or setting is none; no rank has measured
+    ValueError    a name, label or setting is none, or the file of `results` has a row of this
+                  name; no rank has measured
     TypeError     `comp` or `comm` cannot be called
     MeasureError  the library is missing, the launcher does not fit, torch.distributed has other
                   ranks, a rank does not come, or an earlier row has ended the measuring
     """
     axes = {
-        "first": first,
-        "streams": streams,
         "cache": cache,
         "cadence": cadence,
+        "first": first,
+        "streams": streams,
         "comp_sms": comp_sms,
         "comp_priority": comp_priority,
         "comm_priority": comm_priority,
@@ -386,12 +413,16 @@ def measure_row(name: str) -> Row:
     `name` is what `./bench --benchmark_list_tests` prints. Its axes may have other values, as by
     --axis, and may be left out where only one row is left: measure_row("Comm/AllReduce/bytes:64M").
 
-    ValueError    there is no such row here, or there are several
+    ValueError    there is no such row here, there are several, or the file of `results` has it
     MeasureError  as `measure`
     """
     suite = _process.open()
     torch_ranks.require_same(suite.place)
-    return _keep(suite.measure_own(name), callables.Wrapped(suite.place.device))
+    _process.require_new(_process.own_names.get(name, name))
+    row = _row(suite.measure_own(name), callables.Wrapped(suite.place.device))
+    _process.own_names[name] = row.name
+    _keep(row)
+    return row
 
 
 def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> float:
@@ -419,7 +450,8 @@ def results(path: str | Path) -> Iterator[list[Row]]:
     """Write the rows that are measured inside to a result file, as ./bench does.
 
     A context manager, which gives the list of rows. Rank 0 writes the file, anew after every row,
-    and says that it is incomplete until the block ends.
+    and says that it is incomplete until the block ends. No two rows of a file have the same name:
+    measuring one again raises ValueError on all ranks, and leaves the file's rows as they are.
 
     path  of the file; an older one is replaced by the first row
 
@@ -427,9 +459,9 @@ def results(path: str | Path) -> Iterator[list[Row]]:
     MeasureError  as `measure`
     """
     suite = _process.open()
-    file = _ResultFile(Path(path) if suite.place.rank == 0 else None)
+    file = _ResultFile(Path(path), is_written_here=suite.place.rank == 0)
     # The other ranks would wait for one that raises alone.
-    if refusal := suite.broadcast(_refusal(file.path)):
+    if refusal := suite.broadcast(_refusal(file)):
         raise ResultError(refusal)
     _process.files.append(file)
     try:
@@ -443,10 +475,10 @@ def results(path: str | Path) -> Iterator[list[Row]]:
         _process.files.remove(file)
 
 
-def _refusal(path: Path | None) -> str:
+def _refusal(file: _ResultFile) -> str:
     try:
-        if path is not None:
-            require_file(path)
+        if file.is_written_here:
+            require_file(file.path)
     except ResultError as error:
         return str(error)
     return ""
@@ -469,6 +501,10 @@ def _measure(
     _check_names(name, labels)
     suite = _process.open()
     torch_ranks.require_same(suite.place)
+    given = {axis: str(value) for axis, value in axes.items() if value is not None}
+    shown = {**labels, **({} if gated else {"gate": "off"}), **_shown(given, suite.place.device)}
+    parts = [f"{axis}:{value}" for axis, value in shown.items()]
+    _process.require_new("/".join([_subject(kind, name, kinds), *parts]))
     wrapped = callables.Wrapped(suite.place.device)
     entries = [wrapped.entry(one, work, kinds[one], gated) for one, work in works.items()]
     text = suite.measure(
@@ -478,21 +514,40 @@ def _measure(
         wrapped.callback(lambda: None),
         steps,
         [f"{label}={value}" for label, value in labels.items()],
-        [f"{axis}={value}" for axis, value in axes.items() if value is not None],
+        [f"{axis}={value}" for axis, value in given.items()],
     )
-    return _keep(text, wrapped)
-
-
-def _keep(text: str, wrapped: callables.Wrapped) -> Row:
-    """Return the row, and write it to the files."""
     row = _row(text, wrapped)
-    for file in _process.files:
-        file.rows.append(row)
-        file.write("the run goes on, or was ended without a word")
+    _keep(row)
     for error in wrapped.raised:
         if not isinstance(error, Exception):  # Ctrl-C
             raise error
     return row
+
+
+def _subject(kind: int, name: str, kinds: Mapping[str, str]) -> str:
+    """Return what stands before the axes of a row's name, as interface/user_rows.cc makes it."""
+    if kind == PAIR:
+        return f"Overlap/{name}Comm+{name}Comp"
+    if kind == SCHEDULE:
+        return f"Schedule/{name}"
+    return f"{'Compute' if kinds[name] == 'comp' else 'Comm'}/{name}"
+
+
+def _shown(given: Mapping[str, str], device: int) -> dict[str, str]:
+    """Return the axes that a row's name shows, in its order, which is that of `measure`."""
+    unwritten = _UNWRITTEN | {"first": "none" if device == HOST else "comp"}
+    return {"cache": "cold"} | {
+        axis: value for axis, value in given.items() if value != unwritten.get(axis)
+    }
+
+
+def _keep(row: Row) -> None:
+    """Write the row to the files."""
+    # A short name of one of the suite's own rows is known in full only now.
+    _process.require_new(row.name)
+    for file in _process.files:
+        file.rows.append(row)
+        file.write("the run goes on, or was ended without a word")
 
 
 def _row(text: str, wrapped: callables.Wrapped) -> Row:

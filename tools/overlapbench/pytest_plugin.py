@@ -7,12 +7,19 @@
 pytest finds this plugin where the package is installed. --overlapbench-out=FILE keeps all rows in a
 result file. Settings such as ob.configure(backend="host") belong in conftest.py.
 
-Rows get their names from the test, and those of a parametrized test the label `case`. A test that
-fails shows its rows. A row that is no measurement fails its test; a noisy one does not, but has
-`row.ok` False. Tests are skipped where the library is missing, and beside others of pytest-xdist.
+Rows get their names from the test's function. The label `test` says where that is, from pytest's
+root directory on (`test:tests.test_lanes.TestSums.test_hides`), and the label `case` has the
+parameters. If a test measures again with the same name and labels, its second row gets `nth:2`. So
+no two rows have the same name, and each keeps its name from run to run.
+
+A test that fails shows its rows. A row that is no measurement fails its test; a noisy one does not,
+but has `row.ok` False. Tests are skipped where the library is missing, and beside others of
+pytest-xdist.
 """
 
+import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -25,17 +32,22 @@ if TYPE_CHECKING:
     from overlapbench.measuring import Row, Step, Work
 
 _OUTPUT = "overlapbench_out"
+_BETWEEN_VALUES = re.compile(r"[\s/,=:]")  # what no value of a label has
+_Names = Counter[tuple[str, ...]]
+# Kept with the test, since plugins that run one again do so with another fixture.
+_NAMES = pytest.StashKey[_Names]()
 
 
 class OverlapBenchmark:
     """What the fixture gives to a test: it measures, and fails the test where nothing was measured.
 
-    Rows are named after the test, unless `name` is among the settings.
+    Rows are named after the test, unless `name` is among the settings; the labels `test` and `case`
+    say which test that is. A second row of the test with the same name and labels gets `nth:2`.
     """
 
-    def __init__(self, name: str, case: str, show: Callable[[str], None]) -> None:
-        self._name = name
-        self._case = {"case": case} if case else {}
+    def __init__(self, named: dict[str, str], names: _Names, show: Callable[[str], None]) -> None:
+        self._named_after = named
+        self._names = names
         self._show = show
 
     def __call__(self, **settings: Any) -> "Row":
@@ -48,22 +60,28 @@ class OverlapBenchmark:
         """
         from overlapbench.measuring import measure
 
-        return self._checked(measure(**self._named(settings)))
+        return self._checked(measure(**self._named(measure, settings)))
 
     def alone(self, run: "Callable[..., object] | Work", **settings: Any) -> "Row":
         """Measure one callable `run`, as overlapbench.measure_alone, with its `settings`."""
         from overlapbench.measuring import measure_alone
 
-        return self._checked(measure_alone(run, **self._named(settings)))
+        return self._checked(measure_alone(run, **self._named(measure_alone, settings)))
 
     def schedule(self, steps: "Sequence[Step]", **settings: Any) -> "Row":
         """Measure `steps` on lanes, as overlapbench.measure_schedule, with its `settings`."""
         from overlapbench.measuring import measure_schedule
 
-        return self._checked(measure_schedule(steps, **self._named(settings)))
+        return self._checked(measure_schedule(steps, **self._named(measure_schedule, settings)))
 
-    def _named(self, settings: dict[str, Any]) -> dict[str, Any]:
-        return {"name": self._name} | self._case | settings
+    def _named(self, measure: "Callable[..., Row]", settings: dict[str, Any]) -> dict[str, Any]:
+        named = self._named_after | settings
+        labels = named.keys() - inspect.signature(measure).parameters.keys()
+        parts = [f"{label}:{named[label]}" for label in sorted(labels)]
+        key = (measure.__name__, named["name"], *parts)
+        self._names[key] += 1
+        nth = self._names[key]
+        return named if nth == 1 else named | {"nth": nth}
 
     def _checked(self, row: "Row") -> "Row":
         self._show(str(row))
@@ -109,8 +127,22 @@ def _overlap_results(pytestconfig: pytest.Config) -> Iterator[None]:
 @pytest.fixture
 def overlap_benchmark(_overlap_results: None, request: pytest.FixtureRequest) -> OverlapBenchmark:
     """Measure callables as overlapbench measures its workloads; returns rows."""
-    words = re.findall("[A-Za-z0-9]+", request.function.__name__.removeprefix("test"))
-    name = "".join(word[0].upper() + word[1:] for word in words)
-    case = getattr(getattr(request.node, "callspec", None), "id", "")
+    names = request.node.stash.setdefault(_NAMES, Counter())
     show = partial(request.node.add_report_section, "call", "rows")  # where the test fails
-    return OverlapBenchmark(name, re.sub(r"[\s/,=:]", "-", case), show)
+    return OverlapBenchmark(_named_after(request.node), names, show)
+
+
+def _named_after(test: pytest.Function) -> dict[str, str]:
+    """Return the name and the labels of a test's rows."""
+    words = re.findall("[A-Za-z0-9]+", test.originalname.removeprefix("test"))
+    name = "".join(word[0].upper() + word[1:] for word in words)
+    if not name[:1].isalpha():  # as of test_2_lanes
+        name = f"Test{name}"
+    module, *classes = test.parent.nodeid.split("::") if test.parent else [""]
+    place = [*Path(module.removesuffix(".py")).parts, *classes, test.originalname]
+    labels = {"test": ".".join(place)}
+    if case := getattr(getattr(test, "callspec", None), "id", ""):
+        labels["case"] = case
+    return {"name": name} | {
+        label: _BETWEEN_VALUES.sub("-", text) for label, text in labels.items()
+    }
