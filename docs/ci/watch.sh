@@ -21,8 +21,8 @@
 #
 #   LAUNCHES=5   how often COMMAND is run
 #   ACROSS=      what may differ from the baseline: GPU, driver, NCCL, ranks
-#   KEEP=false   true: the measurement is added to the history, and becomes the baseline unless
-#                something got worse
+#   KEEP=false   true: the measurement is added to the history, under the commit that is checked
+#                out in the current folder, and becomes the baseline unless something got worse
 #
 # Exit status: that of `overlapbench compare`: 0 if nothing is worse, 1 for a regression, 3 if it
 # cannot be told; 2 if COMMAND failed, or an argument is missing.
@@ -35,6 +35,10 @@ readonly baseline=$state/baseline
 across=()
 for what in ${ACROSS:-}; do across+=(--across "$what"); done
 readonly across
+
+# Prints the commit of your repository, with -dirty if a file of it was changed. The results name
+# that of overlapbench, which is not what this history is about.
+revision() { git describe --always --exclude='*' --abbrev=40 --dirty || echo unknown; }
 
 measure() {
   local number
@@ -65,17 +69,19 @@ report() {
   overlapbench report launches/*.json "${base[@]}" -o dashboard/index.html
 }
 
+# keep STATUS REVISION
 keep() {
-  overlapbench history add --database "$state/history.sqlite" launches/*.json
+  overlapbench history add --database "$state/history.sqlite" --revision "$2" launches/*.json
   [[ $1 != 0 ]] || { rm -rf "$baseline" && cp -r launches "$baseline"; }
 }
 
 main() {
-  local status=0
+  local status=0 measured
+  measured=$(revision)
   measure "$@"
   compare || status=$?
   report
-  if [[ ${KEEP:-false} == true ]]; then keep "$status"; fi
+  if [[ ${KEEP:-false} == true ]]; then keep "$status" "$measured"; fi
   if [[ -f $state/history.sqlite ]]; then
     overlapbench history trend --database "$state/history.sqlite" -o dashboard/trend.html
   fi

@@ -9,9 +9,11 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,38 @@ def test_a_regression_is_told_and_does_not_become_the_baseline(repository: Path)
     assert {path: path.read_bytes() for path in (repository / "state").rglob("*.*")} == before
     assert watch(KEEP="true", TIME_MS="0.8").returncode == 0
     assert (repository / "state/baseline/1.json").read_text() != kept
+
+
+def git(*words: str) -> str:
+    author = ("-c", "user.name=Someone", "-c", "user.email=someone@example.org")
+    return subprocess.check_output(["git", *author, *words], text=True).strip()
+
+
+def commit(*files: str) -> str:
+    """Commit files of the example; return the commit's name."""
+    git("init", "--quiet")
+    git("add", *files)
+    git("commit", "--quiet", "--message", "A change")
+    return git("rev-parse", "HEAD")
+
+
+def revisions(state: Path) -> list[str]:
+    """Return the revisions in a history, by run."""
+    with closing(sqlite3.connect(state / "history.sqlite")) as history:
+        return [revision for (revision,) in history.execute("SELECT revision FROM run ORDER BY id")]
+
+
+def test_the_history_names_the_commit_of_the_repository(repository: Path) -> None:
+    above = {"KEEP": "true", "GIT_CEILING_DIRECTORIES": str(repository.parent)}
+    assert watch(**above, TIME_MS="1").returncode == 0
+    first = commit("watch.sh")  # what the first run has left stays untracked
+    git("tag", "--annotate", "--message=It has a name, too", "v1")
+    assert watch(**above, TIME_MS="1.01").returncode == 0
+    with (repository / "watch.sh").open("a") as script:
+        script.write("# changed\n")
+    assert watch(**above, TIME_MS="1.02").returncode == 0
+    names = ["unknown", first, f"{first}-dirty"]
+    assert revisions(repository / "state") == [name for name in names for _ in range(2)]
 
 
 def test_another_nccl_is_compared_where_that_is_wanted(
