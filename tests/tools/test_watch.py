@@ -1,7 +1,8 @@
 """The jobs for other repositories, docs/ci: their scripts run on an example, with watch.sh itself.
 
-What measures is a stand-in for pytest, which writes results whose times a variable sets. What reads
-the jobs is a stand-in, too: it knows the few expressions that they have.
+What measures is a stand-in for pytest, which writes results whose times a variable sets. In one
+test it is pytest with the plugin, on the host backend. What reads the jobs is a stand-in, too: it
+knows the few expressions that they have.
 """
 
 import json
@@ -21,6 +22,7 @@ import pytest
 import yaml
 
 import samples
+from overlapbench.installation import MPI_ENVIRONMENT, library_path
 
 CI = samples.TOOLS.parent / "docs/ci"
 # By job: where watch.sh lies, and what the result is told with.
@@ -40,6 +42,26 @@ for row in document["benchmarks"]:
     row["real_time"] = float(os.environ["{time}"]) * (1 + 0.001 * number)
 if os.environ["{time}"] != "0":
     open(out, "w").write(json.dumps(document))
+"""
+# pytest, where the package is not installed: its plugin is found and named.
+REAL_PYTEST = """#!/bin/sh
+PYTHONPATH={tools} exec {python} -m pytest -p overlapbench.pytest_plugin "$@"
+"""
+CONFTEST = """
+import overlapbench as ob
+ob.configure(backend="host", self_test=False, precision=0, budget_ms=100)
+"""
+TESTS = """
+import time
+
+def sleep(ms):
+    return lambda: time.sleep(ms / 1000)
+
+def test_the_kernel(overlap_benchmark):
+    overlap_benchmark.alone(sleep(2), cache="warm", n=1)
+
+def test_both(overlap_benchmark):
+    overlap_benchmark(comp=sleep(4), comm=sleep(2), cache="warm")
 """
 # The dashboard takes seconds, so it is drawn where DRAW says so.
 PACKAGE = """#!/bin/sh
@@ -254,6 +276,7 @@ def run_job(name: str, repository: Path, branch: str, time_ms: str) -> tuple[int
     notes.unlink(missing_ok=True)
     first, *others = SCRIPTS[name](branch)
     done = bash(first, **environment)
+    print(done.stdout, done.stderr)  # where the test fails
     for script in others:
         told = bash(script, **environment)
         assert told.returncode == 0, told.stderr
@@ -277,6 +300,41 @@ def test_the_ready_jobs_measure_compare_and_tell(name: str, repository: Path) ->
 
     (repository / "comparison.md").unlink()
     assert run_job(name, repository, "change", "0") == (2, "")
+
+
+@pytest.fixture
+def measuring(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example with tests that measure, and the real pytest."""
+    library = library_path()
+    if not library.is_file():
+        pytest.skip(f"there is no {library}: ./bench --build-only builds it")
+    for name, value in MPI_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # ./check's, such as -n
+    program = REAL_PYTEST.format(tools=samples.TOOLS, python=sys.executable)
+    (repository.parent / "programs/pytest").write_text(program)
+    tests = repository / "tests/performance"
+    tests.mkdir(parents=True)
+    (tests / "conftest.py").write_text(CONFTEST)
+    (tests / "test_overlap.py").write_text(TESTS)
+    return repository
+
+
+def test_a_kernel_that_got_slower_is_told_by_the_real_plugin(measuring: Path) -> None:
+    base = commit("tests")
+    assert run_job("action.yml", measuring, "main", "") == (0, "")
+    tests = measuring / "tests/performance/test_overlap.py"
+    # So much that it is seen on a busy machine.
+    tests.write_text(TESTS.replace("alone(sleep(2)", "alone(sleep(20)"))
+    commit("tests")
+    status, told = run_job("action.yml", measuring, "change", "")
+    assert status == 1
+    assert "--body-file\ncomparison.md\n" in told
+    comparison = (measuring / "comparison.md").read_text()
+    assert "\n- 2 benchmarks: 1 slower, " in f"\n{comparison}"
+    assert re.search(r"\*\*slower\*\* \| Compute/\w*TheKernel/n:1/", comparison)
+    assert (measuring / "summary").read_text().endswith(comparison)
+    assert revisions(measuring / "state") == [base, base]
 
 
 def test_a_merge_request_does_not_replace_the_page(repository: Path) -> None:
