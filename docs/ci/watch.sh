@@ -38,7 +38,7 @@ readonly across
 
 # Prints the commit of your repository, with -dirty if a file of it was changed. The results name
 # that of overlapbench, which is not what this history is about.
-revision() { git describe --always --exclude='*' --abbrev=40 --dirty || echo unknown; }
+revision() { git describe --always --exclude='*' --abbrev=12 --dirty || echo unknown; }
 
 measure() {
   local number
