@@ -379,7 +379,9 @@ std::array<double, 8> LookedAt_ms(const RowTrace& trace) {
   constexpr double kLook_ms = 1e-3;
   std::array<double, 8> sets_ms{};
   for (const TracedSample& sample : trace.samples) {
-    for (double now_ms = sample.begin_ms; now_ms < sample.end_ms; now_ms += kLook_ms) {
+    const long looks = std::lround((sample.end_ms - sample.begin_ms) / kLook_ms);
+    for (long look = 0; look < looks; ++look) {
+      const double now_ms = sample.begin_ms + kLook_ms * static_cast<double>(look);
       std::size_t set = 0;
       for (const Activity& one : sample.activities) {
         if (one.mark == 0 || !IsWork(one.kind)) continue;
