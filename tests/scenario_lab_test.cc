@@ -195,8 +195,9 @@ TEST(Attribution, SaysWhatBoundsEachSideAlone) {
             "alone, latency bounds the computation and latency the communication");
   EXPECT_EQ(reason(moving, 8, 300),
             "alone, memory bandwidth bounds the computation and the link the communication");
-  EXPECT_EQ(reason(caching, 8, 300),
-            "alone, bandwidth within the chip bounds the computation and the link the communication");
+  EXPECT_EQ(
+      reason(caching, 8, 300),
+      "alone, bandwidth within the chip bounds the computation and the link the communication");
 }
 
 // A stand-in whose one cause is known.

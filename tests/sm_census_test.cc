@@ -130,7 +130,8 @@ TEST(PartitionFault, ListsTheSizesThatTheDeviceHas) {
 TEST(PartitionFault, IsReadableForSmallDevices) {
   EXPECT_EQ(PartitionFault(Gpu(64, {1, 1, 63}), 65), "must be from 1 to 63, or 64: all");
   EXPECT_EQ(PartitionFault(Gpu(2, {1, 1, 1}), 3), "must be 1, or 2: all");
-  EXPECT_EQ(PartitionFault(Gpu(1, {1, 1, 0}), 2), "must be 0: this device has 1, and no smaller part");
+  EXPECT_EQ(PartitionFault(Gpu(1, {1, 1, 0}), 2),
+            "must be 0: this device has 1, and no smaller part");
 }
 
 TEST(PartitionFault, SaysIfADeviceHasNoPartitions) {
