@@ -15,7 +15,7 @@ from overlapbench.tune.space import Grid, Point
 from simulated_pairs import Machine
 
 PAIRS = range(40)
-RECORDED = Path(__file__).parents[2] / "docs/results/h100x2/tuned.json"
+RECORDED = Path(__file__).parents[2] / "docs/results/h100x2/tuned/pairs.json"
 GOOD = 0.02  # from the best
 MOST = 0.15  # of the grid
 
