@@ -152,7 +152,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   // Before the routing is made, since it takes the host's memory.
   constexpr long kMostCopies = 1L << 24;
   if (settings.Integer("tokens") > kMostCopies / (ranks * settings.Integer("topk")))
-    return fmt::format("the {} ranks' tokens x topk must be at most {}", ranks, kMostCopies);
+    return fmt::format("tokens x topk x ranks must be at most {}", kMostCopies);
   for (const long parts : {1L, microbatches}) {  // of the plain form, and of the pattern
     const Routing routing(RoutingShapeOf(machine, settings, parts));
     const long bytes = routing.rows() / parts * settings.Integer("hidden") *

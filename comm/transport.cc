@@ -132,8 +132,8 @@ std::vector<Axis> TransportAxes(const Machine& machine) {
   std::vector<std::string> names;
   if (host) names.emplace_back(kMpi);
   for (const TransportRow& row : Rows()) names.emplace_back(row.name);
-  return {ChoiceAxis("transport", "what carries it: NCCL, copy engines, or a kernel of ours", names,
-                     standing, standing),
+  return {ChoiceAxis("transport", "what carries it: NCCL, copy engines, a kernel of ours, or MPI",
+                     names, standing, standing),
           IntegerAxis("comm_ctas", "CTAs that NCCL takes; 0: its choice", 0, 64, "0", "0"),
           IntegerAxis("comm_sms", "SMs that a kernel of ours takes; 0: 16", 0, 256, "0", "0")};
 }

@@ -130,6 +130,13 @@ TEST(IdleCauses, WaitsForAnotherLaneAndForAnotherRank) {
   ExpectFile(made.trace);
 }
 
+// Its gate opened at 3 ms.
+TEST(IdleCauses, AFirstWorkThatComesAfterItsGateAwaitsNone) {
+  Made made("after", Backend::kCuda);
+  made.Ran(made.Step(made.Lane("comp"), Product()), 4, 4.5, 5);
+  ExpectNear(made.Idle_ms(), {0, 0, 1, 0, 0.5});
+}
+
 // The other lane waits as well, but does not end the gap.
 TEST(IdleCauses, OfTheWorkThatEndsTheGap) {
   Made made("whose", Backend::kCuda);

@@ -203,7 +203,7 @@ with ob.results("other.json"):
         "Compute/mine/a:x/b:2/cache:cold",
         "Comm/mine/cache:warm",
     ]
-    advice = "give another name= or a label, as nth=2"
+    advice = "give this one another name, or a label such as nth=2 where it takes labels"
     assert told == [[name, f"mine.json already has a row {name}: {advice}", 0] for name in names]
     (result,) = read_results([str(tmp_path / "mine.json")])
     assert [str(row.name) for row in result.rows] == names

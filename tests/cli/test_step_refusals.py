@@ -46,7 +46,7 @@ REFUSALS = {
         2,
         "Moe",
         "tokens=4M topk=8 experts=8",
-        "the 2 ranks' tokens x topk must be at most 16777216",
+        "tokens x topk x ranks must be at most 16777216",
     ),
     "more stages than ranks": Refusal(
         2, "Pp/OneFOneB", "stages=4", "stages must be 2, one on each of 2 ranks, not 4"

@@ -180,7 +180,8 @@ class _ResultFile:
         """
         if any(row.name == name for row in self.rows):
             raise ValueError(
-                f"{self.path} already has a row {name}: give another name= or a label, as nth=2"
+                f"{self.path} already has a row {name}: give this one another name, or a label "
+                "such as nth=2 where it takes labels"
             )
 
     def write(self, incomplete: str) -> None:

@@ -81,7 +81,9 @@ class OverlapBenchmark:
         key = (measure.__name__, named["name"], *parts)
         self._names[key] += 1
         nth = self._names[key]
-        return named if nth == 1 else named | {"nth": nth}
+        if nth == 1:
+            return named
+        return self._named(measure, settings | {"nth": nth})  # which may have been taken by hand
 
     def _checked(self, row: "Row") -> "Row":
         self._show(str(row))

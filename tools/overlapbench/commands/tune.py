@@ -65,8 +65,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
         if options.replay:
             _replay(options)
             return _OK
-        if twice := [pair for pair in options.pairs if options.pairs.count(pair) > 1]:
-            raise ResultError(f"{twice[0]}: this pair is given twice")
+        wishes = [Wish.parse(pair) for pair in options.pairs]
+        if twice := [i for i, wish in enumerate(wishes) if wish in wishes[:i]]:
+            raise ResultError(f"{options.pairs[twice[0]]}: this pair is given twice")
         if not options.pairs:
             raise ResultError("no pair to tune; write for example AllGather+Gemm/bytes:64M")
         if options.launches != 0 and options.launches < _LEAST_LAUNCHES:

@@ -22,11 +22,11 @@ LEAST = 6  # windows: as many as an interval of the suite's medians needs
 
 def half_width(parts: Sequence[int], wholes: Sequence[int]) -> float | None:
     """Return it for Σparts / Σwholes; None for too few windows, or nothing to share."""
-    from scipy import special  # here: it is slow to import, and few traces have many windows
-
     count, total = len(wholes), sum(wholes)
     if count < LEAST or total == 0:
         return None
+    from scipy import special  # here: it is slow to import, and few traces have many windows
+
     share = sum(parts) / total
     squares = sum((part - share * whole) ** 2 for part, whole in zip(parts, wholes, strict=True))
     error = math.sqrt(count / (count - 1) * squares) / total

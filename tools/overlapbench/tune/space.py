@@ -101,7 +101,7 @@ class Wish:
                     f"{text}: {axis} takes one value, which then stays; without it, it is varied"
                 )
         axes = dict(name.axes)
-        if axes.get("streams") == "1":
+        if "1" in axes.get("streams", "").split(","):
             raise ResultError(
                 f"{text}: on one stream nothing overlaps, so there is nothing to tune"
             )
