@@ -194,7 +194,7 @@ TEST(Schedule, SharedWorkTakesItsMemoryOnce) {
 TEST(Schedule, MemoryThatWorksShareIsCountedOnce) {
   const int one = 0;
   const int other = 0;
-  const auto sharing = [](const char* name, std::vector<SharedMemory> shared) {
+  const auto sharing = [](const char* name, std::vector<UsedMemory> shared) {
     return std::make_shared<const WorkPlan>(
         WorkPlan{.name = name, .footprint = {.device_bytes = 1}, .shared = std::move(shared)});
   };
