@@ -251,8 +251,8 @@ TEST(DerivedWaits, WithoutAGateThereIsNone) {
   EXPECT_EQ(DerivedOf(made), Spans{});
 }
 
-// From when its stream had nothing else to do, at the earliest when the host enqueued the wait.
-TEST(DerivedWaits, AWaitEndsWithWhatIsWaitedFor) {
+// Of a sum that waits for a product until 6 ms, behind a step of its lane.
+Spans DerivedBehind(double before_end_ms, std::uint64_t before_stream) {
   Made made("wait", Backend::kCuda);
   const auto comp = made.Lane("comp");
   const auto comm = made.Lane("comm");
@@ -260,26 +260,23 @@ TEST(DerivedWaits, AWaitEndsWithWhatIsWaitedFor) {
   const auto product = made.Step(comp, Product());
   const auto sum = made.Step(comm, Sum(), {.after = {product}});
   made.sample().moments.enqueue = {3, 3.5};
-  made.Ran(before, 3.1, 3.5, 4);
+  made.Ran(before, 3.1, 3.5, before_end_ms);
+  made.sample().activities.back().stream = before_stream;
   made.Ran(product, 3.2, 3.5, 6);
   made.Ran(sum, 3.3, 6.25, 7);
-  EXPECT_EQ(DerivedOf(made), (Spans{{ActivityKind::kWait, sum + 1, 4, 6}}));
+  return DerivedOf(made);
+}
+constexpr std::uint64_t kMarkOfSum = 3;
+constexpr std::uint64_t kStreamOfSum = 11;
+
+// From when its stream had nothing else to do, at the earliest when the host enqueued the wait.
+TEST(DerivedWaits, AWaitEndsWithWhatIsWaitedFor) {
+  EXPECT_EQ(DerivedBehind(4, kStreamOfSum), (Spans{{ActivityKind::kWait, kMarkOfSum, 4, 6}}));
 }
 
 // Whatever stream of its lane that was on: the lane's steps are spans of one track.
 TEST(DerivedWaits, AWaitBeginsBehindTheStepBeforeIt) {
-  Made made("streams", Backend::kCuda);
-  const auto comp = made.Lane("comp");
-  const auto comm = made.Lane("comm");
-  const auto before = made.Step(comm, Sum(), {.name = "before"});
-  const auto product = made.Step(comp, Product());
-  const auto sum = made.Step(comm, Sum(), {.after = {product}});
-  made.sample().moments.enqueue = {3, 3.5};
-  made.Ran(before, 3.1, 3.5, 5);
-  made.sample().activities.back().stream = 20;
-  made.Ran(product, 3.2, 3.5, 6);
-  made.Ran(sum, 3.3, 6.25, 7);
-  EXPECT_EQ(DerivedOf(made), (Spans{{ActivityKind::kWait, sum + 1, 5, 6}}));
+  EXPECT_EQ(DerivedBehind(5, kStreamOfSum + 1), (Spans{{ActivityKind::kWait, kMarkOfSum, 5, 6}}));
 }
 
 TEST(DerivedWaits, WhatHadEndedIsNotWaitedFor) {

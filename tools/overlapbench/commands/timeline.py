@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "timeline") -> i
         rows = read_rows(options.files, rules_of(options))
         timelines, left_out = make_timelines(rows, options.step, options.window)
         if options.beside and len(timelines) == 1:
-            raise ResultError("--beside: there is only one row, and none to stand beside it")
+            raise ResultError("--beside: there is only one row; leave the flag out")
         picture = draw_timelines(timelines, options.title, BESIDE if options.beside else BELOW)
         file = render(picture.spec, picture.title, options.output.suffix, HINT)
         replace_file(options.output, file)

@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
                 raise ResultError(f"{flag}: the tuner sets it; write axes as A+B/bytes:1M/n:4096")
         if options.output:
             require_file(options.output)
-        ended = _tune(options, studies)
+        ended = _tune(options, wishes, studies)
         _show(studies, options, interrupted=not ended)
         if not ended:
             return _INTERRUPTED
@@ -102,7 +102,7 @@ def _replay(options: argparse.Namespace) -> None:
     print_text(text_of_replays([replay(grid) for grid in grids]))
 
 
-def _tune(options: argparse.Namespace, studies: list[Study]) -> bool:
+def _tune(options: argparse.Namespace, wishes: Sequence[Wish], studies: list[Study]) -> bool:
     """Run a study of every row; tell whether all came to their end."""
     ends = time.monotonic() + 60 * options.budget_minutes
     command = {COMMAND: parse_command(options.command)}
@@ -111,7 +111,7 @@ def _tune(options: argparse.Namespace, studies: list[Study]) -> bool:
     try:
         planned = [
             _study(machine, wish.of_row(row), row, options)
-            for wish in map(Wish.parse, options.pairs)
+            for wish in wishes
             for row in machine.rows_of(wish)
         ]
         most = sum(study.race.limit for study in planned)

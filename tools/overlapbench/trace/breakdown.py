@@ -25,7 +25,7 @@ from overlapbench.trace.margins import half_width, lengths_within
 from overlapbench.trace.model import BUSY, Class, Span, Trace
 from overlapbench.trace.patterns import Evidence, Finding, find_patterns
 from overlapbench.trace.rules import by_name
-from overlapbench.trace.windows import candidates, choose
+from overlapbench.trace.windows import choose
 
 Explain = Callable[[Trace, Intervals], Mapping[Cause, Intervals]]  # of idle time, by cause
 Part = tuple[Class, ...] | Cause  # these classes and no other, or idle for a cause
@@ -132,8 +132,8 @@ def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
 
 
 def _of_rank(trace: Trace, explain: Explain, step: int | None, pattern: str | None) -> Breakdown:
-    label, window = choose(trace, step, pattern)
-    windows = [(one.begin_ns, one.end_ns) for one in candidates(trace, step, pattern)]
+    label, window, chosen = choose(trace, step, pattern)
+    windows = [(one.begin_ns, one.end_ns) for one in chosen]
     sets = {kind: trace.of(kind) for kind in BUSY}
     mixes = {mix: _only(mix, sets, window) for mix in MIXES}
     causes = explain(trace, _only((), sets, window))

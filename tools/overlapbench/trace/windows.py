@@ -81,17 +81,19 @@ def _join_steps(windows: Sequence[Window]) -> tuple[Window, ...]:
     return tuple(sorted(joined, key=lambda window: (window.begin_ns, window.end_ns)))
 
 
-def choose(trace: Trace, step: int | None, pattern: str | None) -> tuple[str, Intervals]:
-    """Return what the user asks for, with its name: all steps where nothing is asked.
+def choose(
+    trace: Trace, step: int | None, pattern: str | None
+) -> tuple[str, Intervals, tuple[Window, ...]]:
+    """Return the name of what the user asks for, its moments, and its windows, each by itself.
 
-    ResultError where a rank has none of it.
+    All steps where nothing is asked. ResultError where a rank has none of it.
     """
     chosen = candidates(trace, step, pattern)
     moments = union((window.begin_ns, window.end_ns) for window in chosen)
     name = _label(chosen)
     if not moments:
         raise ResultError(f"{trace.source}: {name} takes no time")
-    return name, moments
+    return name, moments, chosen
 
 
 def candidates(trace: Trace, step: int | None, pattern: str | None) -> tuple[Window, ...]:
