@@ -334,7 +334,10 @@ def test_a_file_s_name_is_text(tmp_path: Path) -> None:
         (["0.json", "-o", "a.svg", "--window", "x"], "0.json: no window x: there are "),
         (["lanes.json", "-o", "a.svg"], "Overlap/A+B/cache:cold: 130 lanes with 130 bars cannot"),
         (["0.json", "0.json", "-o", "a.svg"], "0.json: rank 0 occurs twice"),
-        (["0.json", "-o", "a.svg", "--beside"], "--beside: there is only one row; leave the flag out"),
+        (
+            ["0.json", "-o", "a.svg", "--beside"],
+            "--beside: there is only one row; leave the flag out",
+        ),
     ],
 )
 def test_a_refusal_is_one_line_and_writes_nothing(
