@@ -1,5 +1,7 @@
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "comm/cuda/bulk_copy.cuh"
 #include "comm/cuda/peer_meeting.cuh"
 #include "comm/cuda/peer_sum.cuh"
@@ -16,10 +18,19 @@ constexpr int kAdders = 512;
 constexpr int kFirstAdder = kSumThreads - kAdders;
 constexpr int kSumWarp = 32;
 // Each slot takes a chunk of every source.
-constexpr int kSlots = 6;
-constexpr int kSlotsAhead = 4;
-constexpr int kSlotWords = 32 * 1024 / static_cast<int>(sizeof(uint4));
+constexpr int kSlots = 12;
+constexpr int kMostAhead = 8;  // slots that are being filled
+constexpr int kSlotWords = 16 * 1024 / static_cast<int>(sizeof(uint4));
 constexpr std::size_t kSumTileBytes = 64 * 1024;
+
+// How many slots a block fills ahead. Where sums go to the peers, what all blocks read over the
+// link meets what the peers write there. To fill the link, 72 slots are enough, and more of them
+// delay the writes: sums are fastest with 9 blocks that fill 8 each, 10 that fill 7, or 12 that
+// fill 6.
+constexpr int kSlotsOfAllBlocks = 72;
+int SlotsAhead(int blocks, int destinations) {
+  return destinations == 1 ? kMostAhead : std::clamp(kSlotsOfAllBlocks / blocks, 1, kMostAhead);
+}
 
 struct SumRing {
   uint4 words[kSlots * kSlotWords];
@@ -30,7 +41,7 @@ struct SumRing {
 };
 
 // What is to be added into the slots, and the sums from there to all destinations.
-__device__ void MoveSums(const PackedMoves& plan, const Share& share, int chunk_words,
+__device__ void MoveSums(const PackedMoves& plan, const Share& share, int chunk_words, int ahead,
                          SumRing& ring) {
   const AddressedMove& move = share.moves[0];
   Cursor load(plan, share, chunk_words);
@@ -45,13 +56,13 @@ __device__ void MoveSums(const PackedMoves& plan, const Share& share, int chunk_
     ++loaded;
     load.Next(plan, share);
   };
-  for (int i = 0; i < kSlotsAhead; ++i) fill();
+  for (int i = 0; i < ahead; ++i) fill();
   std::uint32_t step = 0;
   for (Cursor store(plan, share, chunk_words); store.Valid(plan); store.Next(plan, share), ++step) {
     AwaitBarrier(&ring.added[step % kSlots], step / kSlots % 2);
     for (int to = 0; to < move.destinations; ++to)
       BulkStore(store.In(move.to[to]), ring.Slot(step), store.Bytes(plan));
-    CommitStores<kSlots - kSlotsAhead - 1>();
+    CommitStores<kSlots - kMostAhead - 1>();
     fill();
   }
   AwaitStores();
@@ -81,7 +92,8 @@ __device__ void AddSlots(const PackedMoves& plan, const Share& share, int chunk_
 template <class Type>
 __global__ __launch_bounds__(kSumThreads,
                              1) void SumInBulk(const __grid_constant__ PackedMoves plan,
-                                               const __grid_constant__ PeerMeeting meeting) {
+                                               const __grid_constant__ PeerMeeting meeting,
+                                               int ahead) {
 #if __CUDA_ARCH__ >= 900  // earlier ones have no bulk copies
   extern __shared__ __align__(128) unsigned char shared[];
   SumRing& ring = *reinterpret_cast<SumRing*>(shared);
@@ -94,7 +106,7 @@ __global__ __launch_bounds__(kSumThreads,
   if (!Meet(meeting, 0, false)) return;
   const Share share{plan.moves, 1, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)};
   const int chunk_words = kSlotWords / plan.moves[0].sources / kSumWarp * kSumWarp;
-  if (thread == 0) MoveSums(plan, share, chunk_words, ring);
+  if (thread == 0) MoveSums(plan, share, chunk_words, ahead, ring);
   if (thread >= kFirstAdder) AddSlots<Type>(plan, share, chunk_words, ring);
   if (Meet(meeting, 1, plan.ends_at_peers)) SayWhereThisRan(meeting);
 #endif
@@ -108,10 +120,11 @@ void EnqueueBulkSums(Stream& stream, int blocks, const PeerMeeting& meeting,
     throw Error("bulk copies add in one phase of one sum");
   const auto native = static_cast<cudaStream_t>(stream.native());
   const PackedMoves packed = Packed(plan, blocks, kSumTileBytes);
+  const int ahead = SlotsAhead(blocks, plan.phases[0][0].destinations);
   ForSummedType(plan.element, [&]<class Type>() {
     CUDA_CHECK(cudaFuncSetAttribute(SumInBulk<Type>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     sizeof(SumRing)));
-    SumInBulk<Type><<<blocks, kSumThreads, sizeof(SumRing), native>>>(packed, meeting);
+    SumInBulk<Type><<<blocks, kSumThreads, sizeof(SumRing), native>>>(packed, meeting, ahead);
   });
   CUDA_CHECK(cudaGetLastError());
 }
