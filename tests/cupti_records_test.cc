@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device/cuda/cupti_watch.h"
@@ -66,8 +68,10 @@ class CuptiRecordsTest : public testing::Test {
     record.end = times.end.cupti_ns();
     return record;
   }
-  static void AddKernel(std::uint32_t correlation, const char* name = "kernel") {
-    auto kernel = Work<CUpti_ActivityKernel9>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, correlation);
+  static void AddKernel(std::uint32_t correlation, const char* name = "kernel",
+                        const Times& times = Pass()) {
+    auto kernel =
+        Work<CUpti_ActivityKernel9>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, correlation, times);
     kernel.name = name;
     TheFakeCupti().Add(kernel);
   }
@@ -147,6 +151,27 @@ TEST_F(CuptiRecordsTest, AKernelHasItsCallItsMarkAndItsTimes) {
   EXPECT_EQ(call.mark, 5U);
   EXPECT_EQ(call.begin_ms, kernel.call_ms);
   EXPECT_EQ(call.end_ms, kernel.enqueued_ms);
+}
+
+// Or they would leave no room for the records of a thousand samples.
+TEST_F(CuptiRecordsTest, CallsThatPollAreNotRecorded) {
+  const std::set<std::pair<int, std::uint32_t>> polls = {
+      {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020},
+      {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaStreamQuery_v3020},
+      {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuEventQuery},
+      {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery}};
+  EXPECT_EQ(TheFakeCupti().silenced, polls);
+}
+
+// CUPTI gives buffers back at its own times, many of them nearly empty.
+TEST_F(CuptiRecordsTest, EmptyRoomInBuffersIsGivenBack) {
+  constexpr std::uint32_t kBuffers = 600;  // of a megabyte, where 512 full ones are kept
+  const Times times = Pass();
+  for (std::uint32_t i = 0; i < kBuffers; ++i) {
+    AddKernel(i, "kernel", times);
+    cuptiActivityFlushAll(0);
+  }
+  EXPECT_EQ(Records().size(), kBuffers);
 }
 
 TEST_F(CuptiRecordsTest, ACopyBetweenDevicesNamesTheOtherOne) {

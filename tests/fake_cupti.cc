@@ -19,6 +19,10 @@ namespace {
 // The numbers of CUPTI's API reference.
 constexpr int kSuccess = 0;
 constexpr int kMaxLimitReached = 12;
+constexpr int kDriverApi = 1;  // domains of calls
+constexpr int kRuntimeApi = 2;
+constexpr int kDriverCalls = 4;  // kinds of records
+constexpr int kRuntimeCalls = 5;
 
 using overlapbench::FakeCupti;
 using overlapbench::TheFakeCupti;
@@ -52,6 +56,15 @@ int ResultOf(const char* function) {
   return found == refused.end() ? kSuccess : found->second;
 }
 
+int KindOf(int domain) { return domain == kDriverApi ? kDriverCalls : kRuntimeCalls; }
+int Silence(int domain, std::uint32_t id, std::uint8_t enable) {
+  if (enable == 0)
+    TheFakeCupti().silenced.insert({domain, id});
+  else
+    TheFakeCupti().silenced.erase({domain, id});
+  return kSuccess;
+}
+
 }  // namespace
 
 // By the C interface alone: neither the toolkit nor its headers are needed.
@@ -75,7 +88,18 @@ int cuptiActivityRegisterCallbacks(decltype(Callbacks::request) request,
   TheCallbacks() = {request, complete};
   return ResultOf("cuptiActivityRegisterCallbacks");
 }
-int cuptiActivityEnable(int /*kind*/) { return ResultOf("cuptiActivityEnable"); }
+// Of a kind of calls: all of them, whatever was said of single ones before.
+int cuptiActivityEnable(int kind) {
+  std::erase_if(TheFakeCupti().silenced,
+                [&](const auto& call) { return KindOf(call.first) == kind; });
+  return ResultOf("cuptiActivityEnable");
+}
+int cuptiActivityEnableRuntimeApi(std::uint32_t id, std::uint8_t enable) {
+  return Silence(kRuntimeApi, id, enable);
+}
+int cuptiActivityEnableDriverApi(std::uint32_t id, std::uint8_t enable) {
+  return Silence(kDriverApi, id, enable);
+}
 int cuptiActivityDisable(int /*kind*/) { return kSuccess; }
 int cuptiActivityFlushAll(std::uint32_t /*flag*/) {
   const auto records = std::exchange(TheFakeCupti().records, {});

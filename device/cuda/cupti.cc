@@ -44,6 +44,8 @@ Cupti::Cupti()
       register_callbacks(FIND(cuptiActivityRegisterCallbacks)),
       enable(FIND(cuptiActivityEnable)),
       disable(FIND(cuptiActivityDisable)),
+      enable_runtime_call(FIND(cuptiActivityEnableRuntimeApi)),
+      enable_driver_call(FIND(cuptiActivityEnableDriverApi)),
       flush_all(FIND(cuptiActivityFlushAll)),
       get_next_record(FIND(cuptiActivityGetNextRecord)),
       get_dropped(FIND(cuptiActivityGetNumDroppedRecords)),

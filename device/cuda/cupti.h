@@ -29,6 +29,8 @@ class Cupti {
   decltype(&cuptiActivityRegisterCallbacks) const register_callbacks;
   decltype(&cuptiActivityEnable) const enable;
   decltype(&cuptiActivityDisable) const disable;
+  decltype(&cuptiActivityEnableRuntimeApi) const enable_runtime_call;
+  decltype(&cuptiActivityEnableDriverApi) const enable_driver_call;
   decltype(&cuptiActivityFlushAll) const flush_all;
   decltype(&cuptiActivityGetNextRecord) const get_next_record;
   decltype(&cuptiActivityGetNumDroppedRecords) const get_dropped;

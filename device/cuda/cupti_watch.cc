@@ -27,6 +27,12 @@ constexpr auto kKinds = std::to_array<CUpti_ActivityKind>(
     {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
      CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
      CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
+// Whoever waits asks these thousands of times, which would leave no room for other records.
+constexpr auto kRuntimePolls =
+    std::to_array<CUpti_CallbackId>({CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
+                                     CUPTI_RUNTIME_TRACE_CBID_cudaStreamQuery_v3020});
+constexpr auto kDriverPolls = std::to_array<CUpti_CallbackId>(
+    {CUPTI_DRIVER_TRACE_CBID_cuEventQuery, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery});
 constexpr auto kMarks = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
 // Opened by the first watch.
@@ -62,7 +68,7 @@ class Collector {
                      "cuptiActivityRegisterCallbacks");
   }
 
-  static constexpr std::size_t kBytes = 1 << 20;
+  static constexpr std::size_t kBytes = 1 << 20;  // of a buffer, which need not come back full
   static constexpr std::size_t kMostBytes = 512 << 20;  // of a watch; more records are dropped
   static constexpr std::align_val_t kAlignment{8};
 
@@ -85,6 +91,7 @@ class Collector {
     const std::lock_guard lock(self.mutex_);
     self.dropped_ += static_cast<long>(dropped);
     if (buffer == nullptr) return;
+    self.left_bytes_ += kBytes - valid_size;
     self.filled_.emplace_back(buffer, buffer + valid_size);
     ::operator delete(buffer, kAlignment);
   }
@@ -317,8 +324,7 @@ class CuptiWatch : public ActivityWatch {
     try {
       Collector::Only().Take();
       Collector::Only().TakeDropped();
-      for (const CUpti_ActivityKind kind : kKinds)
-        cupti_.Check(cupti_.enable(kind), "cuptiActivityEnable");
+      Begin();
       begin_ = CompareClocks(cupti_);
       cupti_.Check(cupti_.push_external(kMarks, 0), "cuptiActivityPushExternalCorrelationId");
     } catch (const Error&) {
@@ -365,6 +371,14 @@ class CuptiWatch : public ActivityWatch {
   }
 
  private:
+  void Begin() {
+    for (const CUpti_ActivityKind kind : kKinds)
+      cupti_.Check(cupti_.enable(kind), "cuptiActivityEnable");
+    for (const CUpti_CallbackId call : kRuntimePolls)
+      cupti_.Check(cupti_.enable_runtime_call(call, 0), "cuptiActivityEnableRuntimeApi");
+    for (const CUpti_CallbackId call : kDriverPolls)
+      cupti_.Check(cupti_.enable_driver_call(call, 0), "cuptiActivityEnableDriverApi");
+  }
   // Also gives back the buffers that are not full.
   void End() {
     for (const CUpti_ActivityKind kind : kKinds) cupti_.disable(kind);
