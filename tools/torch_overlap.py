@@ -12,7 +12,7 @@ results of both are verified, alone and together. `--compare` takes a result of 
 the slowdowns of `Overlap/AllToAll+Gemm/bytes:67108864/n:4096/work:tile/cache:cold` beside these.
 `--profile` then has PyTorch's profiler watch more samples of both together (`--profile-samples`),
 and writes a trace of each grid and rank, in which they are the ranges `overlapped`
-(docs/timelines.md).
+(docs/timelines.md). Dropped samples are the ranges `late`.
 
 What is the same as in `./bench`: samples of C, M and T alternate. L2 is flushed by reading before
 each. The computation is enqueued first and leads by about 10 µs (`--first comm`: the
@@ -57,6 +57,7 @@ _LEAD_CYCLES = 20_000  # about 10 µs
 _WARMUP_ROUNDS = 3
 _PROFILED_SPIN_CYCLES = 10 * _SPIN_CYCLES  # a profiler makes enqueueing slower
 OVERLAPPED = "overlapped"  # the range around what a profiled sample enqueues for both sides
+LATE = "late"  # that of a sample whose work the host enqueued too late
 # Of the products' magnitudes: float32 rounding errors of 4096 terms add up as a random walk, of
 # about 2^-24·√4096/4096 of these, and the largest of 16 million elements is some times that.
 _TOLERANCE = 2e-6
@@ -92,6 +93,22 @@ class Row:
         """Return (C + M - T) / min(C, M)."""
         hidden_ms = self.comp_ms + self.comm_ms - self.overlap_ms
         return hidden_ms / min(self.comp_ms, self.comm_ms)
+
+
+def _good(times_ms: Sequence[float]) -> list[float]:
+    return [time for time in times_ms if time != float("inf")]
+
+
+def rename_late(events: Sequence[dict[str, Any]], late: Sequence[bool]) -> None:
+    """Give the ranges of late samples another name in a trace's events, so that they do not count.
+
+    `late` has one entry for each sample, in the order in which the samples were taken.
+    """
+    ranges = [event for event in events if event.get("cat") == "user_annotation"]
+    samples = sorted((r for r in ranges if r["name"] == OVERLAPPED), key=lambda r: r["ts"])
+    for event, was_late in zip(samples, late, strict=True):
+        if was_late:
+            event["name"] = LATE
 
 
 class Experiment:
@@ -167,7 +184,7 @@ class Experiment:
                 if number >= _WARMUP_ROUNDS:
                     times[sides].append(time_ms)
         self._verify(SIDES)
-        good = {sides: self._of_slowest_rank(taken) for sides, taken in times.items()}
+        good = {sides: _good(self._of_slowest_rank(taken)) for sides, taken in times.items()}
         comp, comm, both = (statistics.median(good[s]) for s in (("comp",), ("comm",), SIDES))
         return Row(f"{grid[0]}x{grid[1]}", comp, comm, both, len(good[SIDES]))
 
@@ -178,17 +195,20 @@ class Experiment:
             times_ms = [
                 self.sample_ms(SIDES, _PROFILED_SPIN_CYCLES, OVERLAPPED) for _ in range(samples)
             ]
-        if len(self._of_slowest_rank(times_ms)) < len(times_ms):
-            raise OverlapError("the host is too slow to be watched by PyTorch's profiler")
+        times_ms = self._of_slowest_rank(times_ms)
         profile.export_chrome_trace(str(file))
+        trace = json.loads(file.read_text())
+        rename_late(trace["traceEvents"], [time == float("inf") for time in times_ms])
+        file.write_text(json.dumps(trace))
 
     def _of_slowest_rank(self, times_ms: Sequence[float]) -> list[float]:
+        """Return all samples' times: infinity where the host of any rank was late."""
         times = self.torch.tensor(times_ms, dtype=self.torch.float64, device="cuda")
         self.torch.distributed.all_reduce(times, op=self.torch.distributed.ReduceOp.MAX)
-        good = [time for time in times.tolist() if time != float("inf")]
-        if len(good) < len(times_ms) / 2:
+        slowest: list[float] = times.tolist()
+        if len(_good(slowest)) < len(slowest) / 2:
             raise OverlapError("the host is too slow or too busy to keep the GPUs supplied")
-        return good
+        return slowest
 
     def _verify(self, sides: Sequence[str]) -> None:
         """Run the sides over poisoned results; every rank raises if one found a wrong one."""

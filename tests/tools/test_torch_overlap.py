@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -154,3 +155,23 @@ def test_the_script_runs_in_a_bare_python(tmp_path: Path) -> None:
     bare = subprocess.run(arguments, capture_output=True, text=True, env=environment)
     assert bare.returncode == 2
     assert bare.stderr == "torch_overlap: Python has no torch: pip install torch\n"
+
+
+def test_late_samples_of_a_profile_get_another_name() -> None:
+    def event(category: str, name: str, ts: float) -> dict[str, Any]:
+        return {"cat": category, "name": name, "ts": ts}
+
+    # As PyTorch writes them: in no order, beside others of the same name.
+    events = [
+        event("user_annotation", "overlapped", 30.0),
+        event("gpu_user_annotation", "overlapped", 11.0),
+        event("user_annotation", "enqueue", 5.0),
+        event("user_annotation", "overlapped", 10.0),
+        {"ph": "M", "name": "overlapped"},
+        event("user_annotation", "overlapped", 20.0),
+    ]
+    torch_overlap.rename_late(events, [False, True, False])
+    names = [event["name"] for event in events]
+    assert names == ["overlapped", "overlapped", "enqueue", "overlapped", "overlapped", "late"]
+    with pytest.raises(ValueError, match="zip"):
+        torch_overlap.rename_late(events, [False] * 3)
