@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """`overlapbench merge` in a checkout: commands/merge_results.py there."""
 
-import sys
-
 from overlapbench.script import run_script
 
 if __name__ == "__main__":
-    sys.exit(run_script(__file__))
+    run_script(__file__)

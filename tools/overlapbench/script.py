@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from overlapbench import installation
 from overlapbench.command_line import refuse
@@ -16,12 +17,12 @@ from overlapbench.commands import load
 from overlapbench.packages import PackageError, packages
 
 
-def run_script(file: str) -> int:
-    """Run the command of a script in tools/, which has its module's name."""
+def run_script(file: str) -> NoReturn:
+    """Run the command of a script in tools/, which has its module's name, and exit."""
     name = Path(file).stem
     with needed_by(name):
         command = load(name)
-    return int(command.main())
+    sys.exit(command.main())
 
 
 @contextmanager
