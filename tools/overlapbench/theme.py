@@ -7,7 +7,7 @@ apart, without the black and the yellow that vanish on one of the two background
 dash and point shape as well.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -49,9 +49,7 @@ SERIES_SHAPES = ["circle", "square", "triangle-up", "diamond", "triangle-down"]
 
 def series_style(curves: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
     """Tell curves apart by colour and dash, in one legend below the chart."""
-    legend = alt.Legend(
-        orient="bottom", columns=1, title=None, symbolType="stroke", symbolSize=600, rowPadding=0
-    )
+    legend = key(symbolType="stroke", symbolSize=600)
     return (
         alt.Color("series:N", scale=_cycled(curves, SERIES_COLOURS), legend=legend),
         alt.StrokeDash("series:N", scale=_cycled(curves, SERIES_DASHES), legend=legend),
@@ -60,17 +58,30 @@ def series_style(curves: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
 
 def curve_style(curves: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
     """Tell curves apart by colour and point shape, where dashes mean something else."""
-    legend = alt.Legend(orient="bottom", columns=1, title=None, rowPadding=0)
     return (
-        alt.Color("series:N", scale=_cycled(curves, SERIES_COLOURS), legend=legend),
-        alt.Shape("series:N", scale=_cycled(curves, SERIES_SHAPES), legend=legend),
+        alt.Color("series:N", scale=_cycled(curves, SERIES_COLOURS), legend=key()),
+        alt.Shape("series:N", scale=_cycled(curves, SERIES_SHAPES), legend=key()),
     )
+
+
+def key(**looks: Any) -> alt.Legend:
+    """Return a legend below the chart, with a line for each curve."""
+    return alt.Legend(orient="bottom", columns=1, title=None, rowPadding=0, **looks)
+
+
+def coloured(field: str, colours: Mapping[str, str], legend: alt.Legend) -> alt.Color:
+    """Give each value of a field its colour; the legend is in the order of `colours`."""
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    return alt.Color(f"{field}:N", scale=scale, legend=legend)
+
+
+def cycle(curves: Sequence[str], styles: Sequence[Any]) -> dict[str, Any]:
+    """Return the style of each curve; the styles begin again where there are more curves."""
+    return {curve: styles[i % len(styles)] for i, curve in enumerate(curves)}
 
 
 def _cycled(curves: Sequence[str], styles: Sequence[Any]) -> alt.Scale:
-    return alt.Scale(
-        domain=list(curves), range=[styles[i % len(styles)] for i in range(len(curves))]
-    )
+    return alt.Scale(domain=list(curves), range=list(cycle(curves, styles).values()))
 
 
 def _config(background: str, text: str, faint: str, grid: str) -> dict[str, Any]:

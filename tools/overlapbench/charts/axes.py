@@ -17,17 +17,17 @@ _LEAST_MARGIN = 1.1  # a factor
 
 def count_axis(field: str, counts: Collection[int], title: str) -> alt.X:
     """Place whole numbers from 1 on by their logarithm."""
-    return _log_axis(field, counts, title, str)
+    return log_axis(field, counts, title, str)
 
 
 def elements_axis(field: str, counts: Collection[int], title: str) -> alt.X:
     """Place numbers of elements by their logarithm, and label them as `64 Mi` or `50257`."""
-    return _log_axis(field, counts, title, binary_count)
+    return log_axis(field, counts, title, binary_count)
 
 
 def size_axis(field: str, sizes: Collection[int], title: str) -> alt.X:
     """Place sizes by their logarithm and label them as people write them."""
-    return _log_axis(field, sizes, title, binary_size)
+    return log_axis(field, sizes, title, binary_size)
 
 
 def level_axis(field: str, counts: Collection[int], title: str) -> alt.X:
@@ -42,9 +42,8 @@ def linear_axis(field: str, counts: Collection[int], title: str) -> alt.X:
     return alt.X(f"{field}:Q", title=title, axis=ticks)
 
 
-def _log_axis(
-    field: str, values: Collection[int], title: str, write: Callable[[int], str]
-) -> alt.X:
+def log_axis(field: str, values: Collection[int], title: str, write: Callable[[int], str]) -> alt.X:
+    """Place whole numbers by their logarithm, and label them as `write` does."""
     ticks = sorted(set(values))
     labels = json.dumps({value: write(value) for value in ticks}, ensure_ascii=False)
     return alt.X(

@@ -14,7 +14,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, interval_bars, parted
-from overlapbench.charts.plot import plot, tooltip
+from overlapbench.charts.plot import haloed, plot, told
 from overlapbench.theme import Drawing
 
 _REFERENCE_DASH = [4, 4]
@@ -83,8 +83,7 @@ def _measured(
     colour, other = figures.style(series)
     dashed = isinstance(other, alt.StrokeDash)
     dash, shape = ({"strokeDash": other}, {}) if dashed else ({}, {"shape": other})
-    told = ["name:N", "file:N", *(f"{field}:Q" for field in figures.told), "problem:N"]
-    base = plot(records).encode(x=x, tooltip=tooltip(told))
+    base = plot(records).encode(x=x, tooltip=told(*(f"{field}:Q" for field in figures.told)))
     good, bad = parted(base)
     y = _y(figures, figures.measured, scale)
     layers: list[alt.Chart] = [
@@ -125,8 +124,7 @@ def _labels(
 ) -> list[alt.Chart]:
     good, _ = parted(plot(records))
     label = good.encode(x=x, y=_y(figures, figures.measured, scale), text=f"{figures.label}:N")
-    place: dict[str, Any] = {"dy": figures.label_dy, "fontSize": 11}
-    return [label.mark_text(style="halo", **place), label.mark_text(**place)]
+    return haloed(label, dy=figures.label_dy, fontSize=11)
 
 
 def _y(figures: Figures, field: str, scale: alt.Scale) -> alt.Y:

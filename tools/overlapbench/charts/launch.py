@@ -1,7 +1,6 @@
 """What launching costs: of kernels that do nothing, and of work cut into ever shorter kernels."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -11,7 +10,7 @@ from overlapbench.charts.curve_chart import Curves, Rows, X, whole
 from overlapbench.charts.curves import Figures, draw_curves
 from overlapbench.charts.naming import Name
 from overlapbench.charts.panels import FULL_WIDTH, Record, bounds, identity, panel_title, split
-from overlapbench.charts.plot import plot
+from overlapbench.charts.plot import haloed, plot
 from overlapbench.result import Row
 from overlapbench.series import axes_label, file_names, label, series_label, shared_axes
 from overlapbench.theme import Drawing
@@ -40,8 +39,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
     series = list(split([*costs, *pieces], "series"))
     drawings = [_COSTS.draw_records(costs, series)] if costs else []
     drawings += [_draw_pieces(pieces, series, _pieces_title(cut, rows))] if pieces else []
-    chart: alt.VConcatChart = alt.vconcat(*drawings)
-    return chart
+    return alt.vconcat(*drawings)
 
 
 def _by_call(rows: Sequence[Row], file: Name) -> Name:
@@ -122,7 +120,4 @@ def _domination(records: Sequence[Record], x: alt.X, series: Sequence[str]) -> D
     colour, _ = theme.curve_style(series)
     base = plot(rules).encode(x=x, color=colour)
     label = base.encode(y=alt.Y("label_y:Q", scale=None, axis=None), text="label:N")
-    beside: dict[str, Any] = {"align": "left", "dx": 5}
-    return alt.layer(
-        base.mark_rule(), label.mark_text(style="halo", **beside), label.mark_text(**beside)
-    )
+    return alt.layer(base.mark_rule(), *haloed(label, align="left", dx=5))

@@ -20,7 +20,7 @@ from overlapbench.charts.panels import (
     parted,
     split,
 )
-from overlapbench.charts.plot import plot, tooltip
+from overlapbench.charts.plot import plot, ring_area, rings, told
 from overlapbench.result import Row
 from overlapbench.series import file_names, label, shared_axes
 from overlapbench.theme import Drawing
@@ -28,10 +28,9 @@ from overlapbench.theme import Drawing
 KNEE_SHARE = 0.95
 _WAYS = {"Broadcast": "Broadcast: one way", "SendRecv": "SendRecv: both ways at once"}
 _X_TITLE = "SMs (NCCL: CTAs) that the transport takes"
-_TOLD = ("name:N", "file:N", "sms:Q", "GBps:Q", "GBps_per_sm:Q", "problem:N")
+_TOLD = ("sms:Q", "GBps:Q", "GBps_per_sm:Q")
 _HEADROOM = 1.08  # of the highest bandwidth
 _LABEL_GAP = 0.06  # between names of dashed lines, as a share of the axis
-_RING, _RING_STEP = 15, 6  # across, in pixels: of a knee's ring, and of one round another
 _DASH = [6, 4]
 
 
@@ -50,19 +49,12 @@ def draw(rows: Sequence[Row]) -> Drawing:
     x = count_axis("sms", [record["sms"] for record in records if record["sms"]], _X_TITLE)
     reach = max(record["GBps_high" if "GBps_high" in record else "GBps"] for record in records)
     scale = alt.Scale(domain=[0, _HEADROOM * reach], nice=False)
-    colours = dict(zip(split(records, "series"), _cycle(len(records)), strict=False))
-    return lay_out(
-        parts,
-        lambda part: _panel(part, x, scale, colours),
-        2,
-        300,
-        color="independent",
-        shape="independent",
-    )
+    colours = theme.cycle(list(split(records, "series")), theme.SERIES_COLOURS)
 
+    def draw_panel(part: Sequence[Record]) -> Drawing:
+        return _panel(part, x, scale, colours)
 
-def _cycle(count: int) -> list[str]:
-    return [theme.SERIES_COLOURS[i % len(theme.SERIES_COLOURS)] for i in range(count)]
+    return lay_out(parts, draw_panel, 2, 300, color="independent", shape="independent")
 
 
 def _sms(row: Row) -> int:
@@ -103,16 +95,13 @@ def _panel(
     knees = [mark | {"curve": legend[mark["series"]]} for mark in knees]
     colour, shape = _style(legend, colours)
     y = alt.Y("GBps:Q", title="GB/s", scale=scale)
-    base = plot(points).encode(x=x, y=y, tooltip=tooltip(_TOLD))
+    base = plot(points).encode(x=x, y=y, tooltip=told(*_TOLD))
     good, bad = parted(base)
-    ring = plot(knees).encode(x=x, y=y, color=colour, tooltip=tooltip(_TOLD))
     return alt.layer(
         *_references([record for record in records if not record["sms"]], scale, colours),
         *interval_bars(base, points, y, colour),
         good.mark_line(strokeWidth=2).encode(color=colour),
-        ring.mark_point(strokeWidth=2, opacity=1).encode(
-            size=alt.Size("ring:Q", scale=None, legend=None)
-        ),
+        rings(plot(knees).encode(x=x, y=y, color=colour, tooltip=told(*_TOLD))),
         bad.mark_point(**theme.UNTRUSTED_POINT).encode(shape=shape),
         good.mark_point(filled=True, size=50, opacity=1).encode(color=colour, shape=shape),
     )
@@ -132,7 +121,7 @@ def _knees(points: Sequence[Record], top: float) -> list[Record]:
             for other in knees
             if other["sms"] == knee["sms"] and abs(other["GBps"] - knee["GBps"]) < 0.03 * top
         ]
-        knees.append(knee | {"plateau": plateau, "ring": (_RING + _RING_STEP * len(near)) ** 2})
+        knees.append(knee | {"plateau": plateau, "ring": ring_area(len(near))})
     return knees
 
 
@@ -145,21 +134,11 @@ def _legend(series: str, knees: Sequence[Record]) -> str:
 
 def _style(legend: dict[str, str], colours: dict[str, str]) -> tuple[alt.Color, alt.Shape]:
     """Give a transport one colour and point shape in all panels."""
-    shapes = dict(zip(colours, theme.SERIES_SHAPES * len(colours), strict=False))
-    domain = list(legend.values())
-    key = alt.Legend(orient="bottom", columns=1, title=None, rowPadding=0)
-    return (
-        alt.Color(
-            "curve:N",
-            scale=alt.Scale(domain=domain, range=[colours[series] for series in legend]),
-            legend=key,
-        ),
-        alt.Shape(
-            "curve:N",
-            scale=alt.Scale(domain=domain, range=[shapes[series] for series in legend]),
-            legend=key,
-        ),
-    )
+    shapes = theme.cycle(list(colours), theme.SERIES_SHAPES)
+    colour = {curve: colours[series] for series, curve in legend.items()}
+    scale = alt.Scale(domain=list(colour), range=[shapes[series] for series in legend])
+    key = theme.key()
+    return theme.coloured("curve", colour, key), alt.Shape("curve:N", scale=scale, legend=key)
 
 
 def _references(
@@ -179,7 +158,7 @@ def _references(
         highest_free = at - gap
         colour = colours[record["series"]] if record["trusted"] else theme.GREY
         text = f"{record['series']}, no SMs: {record['GBps']:.0f} GB/s"
-        base = plot([record | {"label": text, "label_at": at}]).encode(tooltip=tooltip(_TOLD))
+        base = plot([record | {"label": text, "label_at": at}]).encode(tooltip=told(*_TOLD))
         label = base.encode(x=alt.value(6), y=alt.Y("label_at:Q", scale=scale), text="label:N")
         layers += [
             base.mark_rule(strokeDash=_DASH, strokeWidth=2, color=colour).encode(y=y),

@@ -26,7 +26,7 @@ from overlapbench.charts.panels import (
     split,
     state_text,
 )
-from overlapbench.charts.plot import plot, tooltip
+from overlapbench.charts.plot import plot, told
 from overlapbench.result import Row
 from overlapbench.series import file_names, joined, label
 from overlapbench.theme import Drawing
@@ -73,8 +73,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
         )
         for place, (title, part) in enumerate(parts.items())
     )
-    chart: alt.ConcatChart = alt.concat(*panels, columns=columns, spacing=14)
-    return chart
+    return alt.concat(*panels, columns=columns, spacing=14)
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
@@ -162,11 +161,9 @@ def _panel(
             "computation", lines, None, labelled=labelled, paddingInner=0.08, paddingOuter=0.04
         ),
         yOffset=alt.YOffset("half:N", sort=list(_HALVES), scale=alt.Scale(domain=list(_HALVES))),
-        tooltip=tooltip(
-            [
-                *("name:N", "file:N", "communication:N", "computation:N", "half:N"),
-                *("loss:Q", "loss_low:Q", "loss_high:Q", "slowdown:Q", "problem:N"),
-            ]
+        tooltip=told(
+            *("communication:N", "computation:N", "half:N"),
+            *("loss:Q", "loss_low:Q", "loss_high:Q", "slowdown:Q"),
         ),
     )
     good, bad = parted(base)

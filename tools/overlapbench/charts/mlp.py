@@ -20,7 +20,7 @@ from overlapbench.charts.panels import (
     parted,
     split,
 )
-from overlapbench.charts.plot import plot, tooltip
+from overlapbench.charts.plot import plot, told
 from overlapbench.fit import Line, fit_line
 from overlapbench.result import Row
 from overlapbench.series import file_names, label, shared_axes
@@ -80,12 +80,7 @@ def _panel(axis: str, curves: Sequence[Sequence[Row]]) -> Drawing:
         series = _legend(head, line, axis.removesuffix("s"))
         records += [
             identity(row)
-            | {
-                "series": series,
-                "count": x,
-                "train_ms": y,
-                "fitted_ms": line.at(x),
-            }
+            | {"series": series, "count": x, "train_ms": y, "fitted_ms": line.at(x)}
             | bounds(row, "train_ms")
             for row in curve
             for x, y in [_point(row, axis)]
@@ -108,13 +103,11 @@ def _legend(head: str, line: Line, unit: str) -> str:
 
 def _draw(records: Sequence[Record], axis: str) -> Drawing:
     series = list(split(records, "series"))
-    legend = alt.Legend(orient="bottom", columns=1, title=None, rowPadding=0)
-    colours = [theme.SERIES_COLOURS[i % len(theme.SERIES_COLOURS)] for i in range(len(series))]
-    colour = alt.Color("series:N", scale=alt.Scale(domain=series, range=colours), legend=legend)
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=series), legend=legend)
+    colour, _ = theme.curve_style(series)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=series), legend=theme.key())
     base = plot(records).encode(
         x=alt.X("count:Q", title=axis, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(zero=False)),
-        tooltip=tooltip(["name:N", "file:N", "train_ms:Q", "fitted_ms:Q", "problem:N"]),
+        tooltip=told("train_ms:Q", "fitted_ms:Q"),
     )
     good, bad = parted(base)
     measured = alt.Y("train_ms:Q", title="time (ms)")

@@ -11,7 +11,7 @@ import altair as alt
 from overlapbench import theme
 from overlapbench.charts import heat_map
 from overlapbench.charts.panels import Record, bounds, identity, split, state_text
-from overlapbench.charts.plot import Plot, tooltip
+from overlapbench.charts.plot import Plot, told
 from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
 from overlapbench.theme import Drawing
@@ -39,7 +39,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
     base = Plot().encode(
         x=heat_map.across("communication", communications, "communication", -35),
         y=heat_map.down("computation", computations, "computation"),
-        tooltip=tooltip(["name:N", "file:N", "slowdown:Q", *interval, "grid:N", "problem:N"]),
+        tooltip=told("slowdown:Q", *interval, "grid:N"),
     )
     panel = alt.layer(
         *heat_map.filled(base, _slowdown_colour(cells)),

@@ -21,7 +21,7 @@ from overlapbench.charts.panels import (
     split,
     state_text,
 )
-from overlapbench.charts.plot import plot, tooltip
+from overlapbench.charts.plot import plot, told
 from overlapbench.result import Row
 from overlapbench.series import file_names, joined, label, shared_axes
 from overlapbench.theme import Drawing
@@ -61,8 +61,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
         )
         for title, part in split(records, "panel").items()
     )
-    chart: alt.ConcatChart = alt.concat(*panels, columns=columns)
-    return chart
+    return alt.concat(*panels, columns=columns)
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
@@ -136,9 +135,7 @@ def _panel(
     base = plot(records).encode(
         x=heat_map.across("comp_sms", columns, "SMs of the computation", 0),
         y=heat_map.down("down", lines, None),
-        tooltip=tooltip(
-            ["name:N", "file:N", *(f"{field}:Q" for field in (*_TOLD, *_SIDES)), "problem:N"]
-        ),
+        tooltip=told(*(f"{field}:Q" for field in (*_TOLD, *_SIDES))),
     )
     best = base.transform_filter("datum.best")
     return alt.layer(

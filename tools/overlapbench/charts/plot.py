@@ -17,6 +17,8 @@ from altair.utils.schemapi import debug_mode
 from overlapbench.charts.panels import Record
 from overlapbench.theme import Drawing
 
+_RING, _RING_STEP = 15, 6  # across, in pixels: of a ring, and of one round another
+
 
 class Plot(alt.Chart):
     """One kind of mark, as Altair's Chart; of the given records, or of those of a chart around."""
@@ -34,6 +36,28 @@ def plot(records: Sequence[Record]) -> Plot:
 def tooltip(fields: Iterable[str]) -> list[alt.Tooltip]:
     """Return what is told of a mark; Altair would take a hundred times as long to make the same."""
     return [alt.Tooltip(field) for field in fields]
+
+
+def told(*fields: str) -> list[alt.Tooltip]:
+    """Return what is told of a row's mark: which row it is, the fields, and what is wrong."""
+    return tooltip(["name:N", "file:N", *fields, "problem:N"])
+
+
+def haloed(label: alt.Chart, **looks: Any) -> list[alt.Chart]:
+    """Write labels that can be read over any line."""
+    return [label.mark_text(style="halo", **looks), label.mark_text(**looks)]
+
+
+def rings(base: alt.Chart) -> alt.Chart:
+    """Ring each record; its field `ring` is of ring_area."""
+    size = alt.Size("ring:Q", scale=None, legend=None)
+    ring: alt.Chart = base.mark_point(strokeWidth=2, opacity=1).encode(size=size)
+    return ring
+
+
+def ring_area(inside: int) -> int:
+    """Return the area of a ring round so many others."""
+    return (_RING + _RING_STEP * inside) ** 2
 
 
 def specification(draw: Callable[[], Drawing]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
-from overlapbench.charts.plot import Plot, tooltip
+from overlapbench.charts.plot import Plot, told
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, axes_label, file_names, shared_axes
 from overlapbench.theme import Drawing
@@ -42,19 +42,15 @@ def draw(rows: Sequence[Row]) -> Drawing:
     records = _records(rows)
     parts = split(records, "column")
     longest = max(record["reach"] for record in records)
-    kinds = [what for what, _, _ in _BARS]
-    colours = [colour for _, _, colour in _BARS]
+    colours = {what: colour for what, _, colour in _BARS}
     base = Plot().encode(
         x=_x("latency_ms", longest),
-        y=alt.Y("what:N", title=None, axis=None, scale=alt.Scale(domain=kinds)),
-        tooltip=tooltip(["name:N", "file:N", "what:N", "latency_ms:Q", "gain:Q", "problem:N"]),
+        y=alt.Y("what:N", title=None, axis=None, scale=alt.Scale(domain=list(colours))),
+        tooltip=told("what:N", "latency_ms:Q", "gain:Q"),
     )
     good, bad = parted(base)
-    colour = alt.Color(
-        "what:N",
-        scale=alt.Scale(domain=kinds, range=colours),
-        legend=alt.Legend(orient="bottom", title=None, columns=len(kinds)),
-    )
+    legend = alt.Legend(orient="bottom", title=None, columns=len(colours))
+    colour = theme.coloured("what", colours, legend)
     bars = alt.layer(
         good.mark_bar().encode(color=colour),
         bad.mark_bar(**theme.UNTRUSTED_BAR),
@@ -63,15 +59,12 @@ def draw(rows: Sequence[Row]) -> Drawing:
         width=(theme.WIDTH - 20) // len(parts) - 20,
         height=_BAR_STEP * len(_BARS),
     )
-    chart: alt.HConcatChart = alt.hconcat(
-        *(
-            _groups(bars, parts[title]).properties(title=panel_title(title, len(parts)))
-            for title in _COLUMNS.values()
-            if title in parts
-        ),
-        spacing=20,
+    panels = (
+        _groups(bars, parts[title]).properties(title=panel_title(title, len(parts)))
+        for title in _COLUMNS.values()
+        if title in parts
     )
-    return chart
+    return alt.hconcat(*panels, spacing=20)
 
 
 def _x(field: str, longest: float) -> alt.X:

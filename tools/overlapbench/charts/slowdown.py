@@ -6,7 +6,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, interval_bars, lay_out, panel_size, parted, split
-from overlapbench.charts.plot import plot, tooltip
+from overlapbench.charts.plot import haloed, plot, ring_area, rings, tooltip
 from overlapbench.charts.sweep import grid_axis, select_sweeps, sweep_records
 from overlapbench.result import Row
 from overlapbench.series import knee
@@ -15,7 +15,6 @@ from overlapbench.theme import Drawing
 _CURVES_A_PANEL = 6  # that can be told apart; more are split into a panel for each pair
 _TOLD = ("name", "file", "grid", "problem")  # in tooltips, beside the slowdown
 _LABEL_HEIGHT = 0.05  # of a knee's label, as a share of the plot
-_RING, _RING_STEP = 15, 6  # across, in pixels: of a knee's ring, and of one round another
 _TITLE = "slowdown T / max(C, M): 1 is perfect overlap"
 select = select_sweeps
 
@@ -64,7 +63,7 @@ def _knees(records: Sequence[Record], gap: float) -> list[Record]:
     rings: dict[str, list[float]] = {}
     for mark in sorted(found, key=lambda mark: mark["slowdown"]):
         inside = [ring for ring in rings.get(mark["grid"], []) if mark["slowdown"] - ring < gap]
-        mark["ring"] = (_RING + _RING_STEP * len(inside)) ** 2
+        mark["ring"] = ring_area(len(inside))
         rings.setdefault(mark["grid"], []).append(mark["slowdown"])
         mark["label"] = f"knee {mark['slowdown']:.2f}"
         mark["label_at"] = max(mark["above"] + 0.8 * gap, lowest_free.get(mark["grid"], 0.0))
@@ -77,15 +76,11 @@ def _panel(
 ) -> Drawing:
     colour, dash = theme.series_style(list(split(records, "series")))
     y = alt.Y("slowdown:Q", title=_TITLE, scale=scale)
-    base = plot(records).encode(
-        x=x,
-        y=y,
-        tooltip=_tooltip(),
-    )
+    base = plot(records).encode(x=x, y=y, tooltip=_tooltip())
     good, bad = parted(base)
     # Points come last: no ring and no label hides one, or takes its tooltip.
     return alt.layer(
-        _perfect_overlap(scale),
+        plot([{"perfect": 1.0}]).mark_rule().encode(y=alt.Y("perfect:Q", scale=scale)),
         *interval_bars(base, records, y, colour),
         good.mark_line(strokeWidth=2).encode(color=colour, strokeDash=dash),
         *_knee_marks(knees, scale, colour),
@@ -98,22 +93,10 @@ def _tooltip() -> list[alt.Tooltip]:
     return tooltip([*(f"{field}:N" for field in _TOLD), "slowdown:Q"])
 
 
-def _perfect_overlap(scale: alt.Scale) -> alt.Chart:
-    base = plot([{"perfect": 1.0}])
-    rule: alt.Chart = base.mark_rule().encode(y=alt.Y("perfect:Q", scale=scale))
-    return rule
-
-
-def _knee_marks(
-    knees: Sequence[Record], scale: alt.Scale, colour: alt.Color
-) -> tuple[alt.Chart, alt.Chart, alt.Chart]:
+def _knee_marks(knees: Sequence[Record], scale: alt.Scale, colour: alt.Color) -> list[alt.Chart]:
     """Ring each knee, wider round another's ring, and write its slowdown above it over any line."""
     base = plot(knees).encode(x="grid:O", tooltip=_tooltip())
-    size = alt.Size("ring:Q", scale=None, legend=None)
-    ring = base.mark_point(strokeWidth=2, opacity=1).encode(size=size)
+    ring = rings(base).encode(y=alt.Y("slowdown:Q", scale=scale), color=colour)
     label = base.encode(y=alt.Y("label_at:Q", scale=scale), text="label:N")
-    return (
-        ring.encode(y=alt.Y("slowdown:Q", scale=scale), color=colour),
-        label.mark_text(style="halo", fontWeight="bold"),
-        label.mark_text(fontWeight="bold").encode(color=colour),
-    )
+    halo, text = haloed(label, fontWeight="bold")
+    return [ring, halo, text.encode(color=colour)]

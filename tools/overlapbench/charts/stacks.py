@@ -16,7 +16,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, parted, split
-from overlapbench.charts.plot import Plot, tooltip
+from overlapbench.charts.plot import plot, told, tooltip
 from overlapbench.theme import Drawing
 
 _STEP = 22  # of a bar
@@ -42,12 +42,12 @@ def draw_stacks(
     parts: Sequence[Record],
     colours: Mapping[str, str],
     title: str,
-    told: Sequence[str],
+    shares: Sequence[str],
 ) -> Drawing:
     """Draw the bars from top to bottom.
 
     `colours` are those of the parts by their names, in the legend's order; `title` is the x axis's;
-    `told` are further fields of parts that hovering tells.
+    `shares` are further fields of parts that hovering tells.
     """
     low = 1.1 * min([0.0, *(part["from"] for part in parts), *(part["to"] for part in parts)])
     high = max([_LEAST, *(bar["reach"] for bar in bars)])
@@ -56,7 +56,7 @@ def draw_stacks(
     y = alt.Y("bar:N", title=None, scale=alt.Scale(domain=names), axis=alt.Axis(**theme.CELL_AXIS))
     letters = max(map(len, names))
     return alt.layer(
-        *_stacks(parts, x, y, colours, told),
+        *_stacks(parts, x, y, colours, shares),
         *_ends(bars, x, y),
         width=theme.WIDTH - _MARGINS - _LETTER_WIDTH * letters,
         height=_STEP * len(names),
@@ -64,26 +64,19 @@ def draw_stacks(
 
 
 def _stacks(
-    parts: Sequence[Record], x: alt.X, y: alt.Y, colours: Mapping[str, str], told: Sequence[str]
+    parts: Sequence[Record], x: alt.X, y: alt.Y, colours: Mapping[str, str], shares: Sequence[str]
 ) -> list[alt.Chart]:
     if not parts:
         return []
-    colour = alt.Color(
-        "part:N",
-        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-        legend=alt.Legend(orient="bottom", title=None, columns=len(colours)),
-    )
-    fields = ["name:N", "file:N", "part:N", "adds:Q", *(f"{field}:Q" for field in told)]
-    base = Plot(alt.InlineData(values=list(parts))).encode(
-        x=x, x2="to", y=y, color=colour, tooltip=tooltip(fields)
-    )
+    legend = alt.Legend(orient="bottom", title=None, columns=len(colours))
+    colour = theme.coloured("part", colours, legend)
+    fields = tooltip(["name:N", "file:N", "part:N", "adds:Q", *(f"{field}:Q" for field in shares)])
+    base = plot(parts).encode(x=x, x2="to", y=y, color=colour, tooltip=fields)
     return [base.mark_bar(height=_STEP * 0.6)]
 
 
 def _ends(bars: Sequence[Record], x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    base = Plot(alt.InlineData(values=list(bars))).encode(
-        y=y, tooltip=tooltip(["name:N", "file:N", "text:N", "problem:N"])
-    )
+    base = plot(bars).encode(y=y, tooltip=told("text:N"))
     good, bad = parted(base)
     at = {}
     for field in ("tick", "reach"):

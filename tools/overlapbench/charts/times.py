@@ -6,7 +6,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, interval_bars, lay_out, parted, split
-from overlapbench.charts.plot import plot, tooltip
+from overlapbench.charts.plot import plot, told
 from overlapbench.charts.sweep import TIMES, grid_axis, select_sweeps, sweep_records
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
@@ -43,16 +43,11 @@ def _one_time_each(records: Sequence[Record]) -> list[Record]:
 
 
 def _panel(records: Sequence[Record], x: alt.X) -> Drawing:
-    kinds, colours = list(_STYLES), list(_STYLES.values())
     legend = alt.Legend(orient="top", title=None)
-    colour = alt.Color("what:N", scale=alt.Scale(domain=kinds, range=colours), legend=legend)
-    shape = alt.Shape("what:N", scale=alt.Scale(domain=kinds), legend=legend)
+    colour = theme.coloured("what", _STYLES, legend)
+    shape = alt.Shape("what:N", scale=alt.Scale(domain=list(_STYLES)), legend=legend)
     y = alt.Y("time_ms:Q", title="time (ms)", scale=alt.Scale(type="log"))
-    base = plot(records).encode(
-        x=x,
-        y=y,
-        tooltip=tooltip(["name:N", "file:N", "what:N", "time_ms:Q", "problem:N"]),
-    )
+    base = plot(records).encode(x=x, y=y, tooltip=told("what:N", "time_ms:Q"))
     good, bad = parted(base)
     return alt.layer(
         *interval_bars(base, records, y, colour),

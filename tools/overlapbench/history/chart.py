@@ -14,6 +14,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record, panel_size, panel_title
+from overlapbench.charts.plot import haloed, plot
 from overlapbench.compare.table import percent
 from overlapbench.counters import Counter
 from overlapbench.history.changes import LEAST_CHANGE, Change
@@ -84,20 +85,17 @@ def _panel(
     if len(machines) == 1:
         colour = colour.legend(None)
     tooltip = ["date:T", "value:Q", "revision:N", "run:Q", "series:N"]
-    curve = alt.Chart(alt.InlineData(values=points)).encode(x=x, y=y, color=colour, tooltip=tooltip)
-    rule = alt.Chart(alt.InlineData(values=marks)).encode(
+    curve = plot(points).encode(x=x, y=y, color=colour, tooltip=tooltip)
+    rule = plot(marks).encode(
         x=x, color=alt.Color("colour:N", scale=None), tooltip=["date:T", "revision:N", "label:N"]
     )
-    label: dict[str, Any] = {"align": "right", "dx": -4, "fontWeight": "bold"}
     text = rule.encode(text="label:N", y=alt.Y("label_y:Q", scale=None, axis=None))
-    panel: theme.Drawing = alt.layer(
+    return alt.layer(
         rule.mark_rule(strokeDash=[4, 3], strokeWidth=1.5),
         curve.mark_line(strokeWidth=1, opacity=0.5),
         curve.mark_point(filled=True, size=25, opacity=1),
-        text.mark_text(style="halo", **label),
-        text.mark_text(**label),
+        *haloed(text, align="right", dx=-4, fontWeight="bold"),
     )
-    return panel
 
 
 def _points(series: Series) -> list[Record]:

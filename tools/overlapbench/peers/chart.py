@@ -1,7 +1,6 @@
 """Share of a device copy's bandwidth against row length (softmax) or size (GELU)."""
 
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -11,7 +10,7 @@ import altair as alt
 from overlapbench import theme
 from overlapbench.chart import pictures
 from overlapbench.charts import plot
-from overlapbench.charts.axes import log_scale
+from overlapbench.charts.axes import log_axis
 from overlapbench.peers.cases import COPY, Case, Figure, What, write_size
 from overlapbench.peers.report import share_of_copy
 
@@ -60,8 +59,7 @@ def _panels(records: Sequence[dict[str, Any]], look: _Look) -> theme.Drawing:
         _panel(series, list(members), peers, look)
         for series, members in groupby(records, key=lambda record: str(record["panel"]))
     ]
-    drawing: theme.Drawing = alt.concat(*panels, columns=look.panels_a_row)
-    return drawing
+    return alt.concat(*panels, columns=look.panels_a_row)
 
 
 def _by_case(figures: Sequence[Figure]) -> list[dict[str, Figure]]:
@@ -85,8 +83,8 @@ def _panel(
     series: str, records: Sequence[dict[str, Any]], peers: Sequence[str], look: _Look
 ) -> theme.Drawing:
     colour, shape = theme.curve_style(peers)
-    base = alt.Chart(alt.InlineData(values=list(records))).encode(
-        x=_size_axis({record["size"] for record in records}, look.x_title),
+    base = plot.plot(records).encode(
+        x=log_axis("size", [record["size"] for record in records], look.x_title, write_size),
         y=alt.Y("percent:Q", title="% of copy", scale=alt.Scale(domainMin=0)),
         color=colour,
         tooltip=["series:N", "size:Q", "percent:Q"],
@@ -95,14 +93,3 @@ def _panel(
         base.mark_line(strokeWidth=2),
         base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape),
     ).properties(title=alt.TitleParams(series, fontSize=13), width=look.panel_width, height=200)
-
-
-def _size_axis(sizes: Collection[int], title: str) -> alt.X:
-    ticks = sorted(sizes)
-    labels = json.dumps({size: write_size(size) for size in ticks})
-    return alt.X(
-        "size:Q",
-        title=title,
-        scale=log_scale(ticks),
-        axis=alt.Axis(values=ticks, labelExpr=f"({labels})[datum.value]", labelOverlap=True),
-    )

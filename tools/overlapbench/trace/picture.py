@@ -159,10 +159,8 @@ def _time(longest_ms: float, is_lowest: bool, ticks: int) -> alt.X:
 
 
 def _legend(kinds: Sequence[Class]) -> alt.Color:
-    names, colours = zip(*(LOOKS[kind][:2] for kind in kinds), strict=True)
-    scale = alt.Scale(domain=list(names), range=list(colours))
     legend = alt.Legend(orient="top", title=None, symbolType="square")
-    return alt.Color("kind:N", scale=scale, legend=legend)
+    return theme.coloured("kind", dict(LOOKS[kind][:2] for kind in kinds), legend)
 
 
 def _panel(
