@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from overlapbench import theme
 from overlapbench.charts.naming import order_title, orders_of, transport_names
-from overlapbench.charts.panels import Record, bounds, has_pair, identity, state_text
+from overlapbench.charts.panels import Record, bounds, has_pair, state_text
 from overlapbench.charts.stacks import draw_stacks, stack
 from overlapbench.result import Row
 from overlapbench.series import file_names, joined, label
@@ -38,32 +38,22 @@ def select(rows: Sequence[Row]) -> list[Row]:
 
 def draw(rows: Sequence[Row]) -> Drawing:
     """Draw the bars; a pair without a slowdown worth explaining has a line that says so."""
-    bars = _bars(rows)
-    parts = [part for row, bar in zip(rows, bars, strict=True) for part in _parts(row, bar)]
     colours = {cause: colour for _, cause, colour in _CAUSES}
-    return draw_stacks(bars, parts, colours, _TITLE, ("share", "share_low", "share_high"))
+    shares = ("share", "share_low", "share_high")
+    return draw_stacks(rows, _names(rows), _bar, _parts, colours, _TITLE, shares)
 
 
-def _bars(rows: Sequence[Row]) -> list[Record]:
-    """Make the record of each row's whole bar, and what stands at its end."""
-    name = _names(rows)
-    bars = []
-    for row in rows:
-        excess = row.counters["slowdown"] - 1
-        parts = [excess * row.counters[counter] for counter, _, _ in _CAUSES]
-        explained = row.trusted and row.counters["slowdown"] > LEAST_SLOWDOWN
-        reach = sum(part for part in parts if part > 0) if explained else max(0.0, excess)
-        bars.append(
-            identity(row)
-            | {
-                "bar": name(row),
-                "tick": max(0.0, excess),
-                "parted": explained,
-                "reach": reach if explained or not row.trusted else 0.0,
-                "text": _text(row, explained),
-            }
-        )
-    return bars
+def _bar(row: Row) -> Record:
+    excess = row.counters["slowdown"] - 1
+    parts = [excess * row.counters[counter] for counter, _, _ in _CAUSES]
+    explained = row.trusted and row.counters["slowdown"] > LEAST_SLOWDOWN
+    reach = sum(part for part in parts if part > 0) if explained else max(0.0, excess)
+    return {
+        "tick": max(0.0, excess),
+        "parted": explained,
+        "reach": reach if explained or not row.trusted else 0.0,
+        "text": _text(row, explained),
+    }
 
 
 def _text(row: Row, explained: bool) -> str:
@@ -74,8 +64,6 @@ def _text(row: Row, explained: bool) -> str:
 
 
 def _parts(row: Row, bar: Record) -> list[Record]:
-    if not bar["parted"]:
-        return []
     adds = {cause: row.counters[counter] * bar["tick"] for counter, cause, _ in _CAUSES}
     return [
         part | {"share": row.counters[counter]} | bounds(row, counter, "share")

@@ -1,22 +1,23 @@
 """Bars whose parts add up, one a row, with a tick and a text at their ends.
 
 A part may be negative by noise: it then stands left of zero, and the others reach beyond the sum.
-A bar is a record with these fields, besides those of panels.identity:
+A chart tells of each row's bar, besides those fields that all records have:
 
-  bar      its name on the y axis
-  tick     where the tick stands; a bar of `identity` that is not trusted ends there, hollow
+  tick     where the tick stands; a bar that is not trusted ends there, hollow
   parted   whether it has parts and a tick
   reach    where the text begins
   text     what is written there
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, parted, split
+from overlapbench.charts.naming import Name
+from overlapbench.charts.panels import Record, identity, parted, split
 from overlapbench.charts.plot import plot, told, tooltip
+from overlapbench.result import Row
 from overlapbench.theme import Drawing
 
 _STEP = 22  # of a bar
@@ -38,17 +39,22 @@ def stack(bar: Record, lengths: Mapping[str, float]) -> list[Record]:
 
 
 def draw_stacks(
-    bars: Sequence[Record],
-    parts: Sequence[Record],
+    rows: Sequence[Row],
+    name: Name,
+    bar: Callable[[Row], Record],
+    parts_of: Callable[[Row, Record], list[Record]],
     colours: Mapping[str, str],
     title: str,
-    shares: Sequence[str],
+    shares: Sequence[str] = (),
 ) -> Drawing:
     """Draw the bars from top to bottom.
 
     `colours` are those of the parts by their names, in the legend's order; `title` is the x axis's;
     `shares` are further fields of parts that hovering tells.
     """
+    bars = [identity(row) | {"bar": name(row)} | bar(row) for row in rows]
+    whole = [pair for pair in zip(rows, bars, strict=True) if pair[1]["parted"]]
+    parts = [part for pair in whole for part in parts_of(*pair)]
     low = 1.1 * min([0.0, *(part["from"] for part in parts), *(part["to"] for part in parts)])
     high = max([_LEAST, *(bar["reach"] for bar in bars)])
     x = alt.X("from:Q", title=title, scale=alt.Scale(domain=[low, _TEXT_ROOM * high], nice=False))

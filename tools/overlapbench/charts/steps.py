@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from overlapbench import theme
 from overlapbench.charts.naming import Name, split_rows, transport_names
-from overlapbench.charts.panels import Record, identity, state_text
+from overlapbench.charts.panels import Record, state_text
 from overlapbench.charts.stacks import draw_stacks, stack
 from overlapbench.result import Row
 from overlapbench.series import file_names, joined, label, shared_axes
@@ -48,40 +48,28 @@ def select(rows: Sequence[Row]) -> list[Row]:
 
 def draw(rows: Sequence[Row]) -> Drawing:
     """Draw the bars, those of a family together."""
-    bars = _bars(rows)
-    parts = [part for row, bar in zip(rows, bars, strict=True) for part in _parts(row, bar)]
-    return draw_stacks(bars, parts, _COLOURS, _TITLE, ())
+    return draw_stacks(rows, _names(rows), _bar, _parts, _COLOURS, _TITLE)
 
 
 def _computation_ms(row: Row) -> float:
     return row.time_ms - row.counters["exposed_comm_ms"]
 
 
-def _bars(rows: Sequence[Row]) -> list[Record]:
-    name = _names(rows)
-    bars = []
-    for row in rows:
-        computation_ms = _computation_ms(row)
-        exposed = _PERCENT * row.counters["exposed_comm_ms"] / computation_ms
-        plain = _PERCENT * (row.counters["sequential_ms"] / computation_ms - 1)
-        tick = max(0.0, plain if row.trusted else exposed)
-        figure = f"{exposed:.0f} %" if abs(exposed) >= 10 else f"{exposed:.1f} %"
-        bars.append(
-            identity(row)
-            | {
-                "bar": name(row),
-                "tick": tick,
-                "parted": row.trusted,
-                "reach": max(tick, exposed),
-                "text": figure if row.trusted else joined(figure, state_text(row)),
-            }
-        )
-    return bars
+def _bar(row: Row) -> Record:
+    computation_ms = _computation_ms(row)
+    exposed = _PERCENT * row.counters["exposed_comm_ms"] / computation_ms
+    plain = _PERCENT * (row.counters["sequential_ms"] / computation_ms - 1)
+    tick = max(0.0, plain if row.trusted else exposed)
+    figure = f"{exposed:.0f} %" if abs(exposed) >= 10 else f"{exposed:.1f} %"
+    return {
+        "tick": tick,
+        "parted": row.trusted,
+        "reach": max(tick, exposed),
+        "text": figure if row.trusted else joined(figure, state_text(row)),
+    }
 
 
 def _parts(row: Row, bar: Record) -> list[Record]:
-    if not bar["parted"]:
-        return []
     cutting, interference = row.counters["chunking_cost_ms"], row.counters["interference_ms"]
     alone = row.counters["exposed_comm_ms"] - cutting - interference
     shares = (_PERCENT * ms / _computation_ms(row) for ms in (alone, cutting, interference))
