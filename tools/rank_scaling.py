@@ -34,6 +34,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from overlapbench.growth import Reading, read
+from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 from overlapbench.output import deliver, require_file
 from overlapbench.scaling import fit
 from overlapbench.source import ResultError
@@ -41,11 +42,6 @@ from overlapbench.source import ResultError
 _ROOT = Path(__file__).resolve().parents[1]
 _FEW, _MANY = 5, 85  # rows
 _PREDICTED = 1024
-_ENVIRONMENT = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-}
 
 
 class RunError(RuntimeError):
@@ -175,7 +171,7 @@ def _launch(binary: Path, ranks: int, *flags: str) -> _Run:
     with tempfile.TemporaryDirectory(prefix="overlapbench-scaling-") as folder:
         path = Path(folder) / "resources.csv"
         command = [
-            *("mpirun", "--quiet", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)),
+            *(*MPIRUN, "-n", str(ranks)),
             *(str(binary), "--backend=host", "--host_cores=1", "--timeout_s=600"),
             *("--benchmark_filter=^Comm/AllReduce/", "--axis", f"bytes={64 * ranks}"),
             *("--axis", "cache=warm", f"--resources_out={path}", *flags),
@@ -184,7 +180,7 @@ def _launch(binary: Path, ranks: int, *flags: str) -> _Run:
         try:
             done = subprocess.run(
                 command,
-                env=os.environ | _ENVIRONMENT,
+                env=os.environ | MPI_ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -6,7 +6,6 @@ Figures of rows that are not `trusted` are grey and hollow in every chart, and a
 line, of a knee or of a worst value.
 """
 
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import altair as alt
 import vl_convert
 
 from overlapbench import theme
+from overlapbench.charts.panels import chart_title
 from overlapbench.charts.plot import specification
 from overlapbench.charts.table import CHARTS, ChartKind
 from overlapbench.result import Result, Row
@@ -24,7 +24,6 @@ from overlapbench.series import SEPARATOR, label, shared_axes
 __all__ = ["CHARTS", "Chart", "draw_charts", "pictures"]
 
 VEGA_LITE_VERSION = "6.4"  # what the pinned Altair writes
-_SUBTITLE_LETTERS = 135  # that fit into a picture's width
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def draw_charts(
             parts = {kind.name: selected} if selected else {}
         for name, part in parts.items():
             notes = _notes(kind, part, results)
-            heading = _title(kind, [title, *notes])
+            heading = chart_title(kind.title, [title, *notes])
             charts.append(Chart(kind, name, part, notes, _specification(kind, part, heading)))
     return charts
 
@@ -95,11 +94,6 @@ def _specification(
     kind: ChartKind, rows: Sequence[Row], heading: alt.TitleParams
 ) -> dict[str, Any]:
     return specification(lambda: kind.shape.draw(rows).properties(title=heading))
-
-
-def _title(kind: ChartKind, lines: Sequence[str]) -> alt.TitleParams:
-    subtitle = [part for line in lines for part in textwrap.wrap(line, _SUBTITLE_LETTERS)]
-    return alt.TitleParams(kind.title, subtitle=subtitle)
 
 
 def _notes(kind: ChartKind, rows: Sequence[Row], results: Sequence[Result]) -> list[str]:

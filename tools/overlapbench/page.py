@@ -19,7 +19,7 @@ from overlapbench.series import KNEE_MEANING
 
 _TEMPLATES = Path(__file__).parent
 # Of Google Benchmark's own context, what tells a reader nothing about the figures.
-_LEFT_OUT = frozenset({"caches", "executable", "json_schema_version", "load_avg"})
+LEFT_OUT = frozenset({"caches", "executable", "json_schema_version", "load_avg"})
 _FIGURES_IN_TOOLTIPS = {"numberFormat": ".4~r"}
 
 
@@ -66,7 +66,7 @@ def charts_script() -> Markup:
 
 
 def _context_entries(context: Mapping[str, object]) -> list[tuple[str, object]]:
-    return sorted((key, value) for key, value in context.items() if key not in _LEFT_OUT)
+    return sorted((key, value) for key, value in context.items() if key not in LEFT_OUT)
 
 
 @functools.cache

@@ -19,17 +19,13 @@ Record = dict[str, Any]
 
 FULL_WIDTH = theme.WIDTH - 90  # of a panel that fills the picture
 _TITLE_LETTER_WIDTH = 7  # on average, in pixels
+_SUBTITLE_LETTERS = 135  # that fit into a picture's width
 _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
 
 
 def identity(row: Row) -> Record:
     """Return the fields that tell where a record comes from, and whether it can be trusted."""
-    return {
-        "name": str(row.name),
-        "file": row.file,
-        "trusted": row.trusted,
-        "problem": row.problem,
-    }
+    return {"name": str(row.name), "file": row.file, "trusted": row.trusted, "problem": row.problem}
 
 
 def has_pair(row: Row, family: str, *counters: str) -> bool:
@@ -93,6 +89,12 @@ def split(records: Sequence[Record], key: str) -> dict[str, list[Record]]:
 def panel_size(columns: int, height: int) -> dict[str, int]:
     """Return the size of one of so many panels side by side."""
     return {"width": theme.WIDTH // columns - _AXIS_WIDTH, "height": height}
+
+
+def chart_title(title: str, lines: Sequence[str]) -> alt.TitleParams:
+    """Return the title of a chart, with lines below it, which are wrapped to its width."""
+    subtitle = [part for line in lines for part in textwrap.wrap(line, _SUBTITLE_LETTERS)]
+    return alt.TitleParams(title, subtitle=subtitle)
 
 
 def panel_title(text: str, columns: int) -> alt.TitleParams:

@@ -6,14 +6,13 @@ seen; they are not narrower than what counts as a change, so that noise does not
 """
 
 import statistics
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, panel_size, panel_title
+from overlapbench.charts.panels import Record, chart_title, panel_size, panel_title
 from overlapbench.charts.plot import haloed, plot
 from overlapbench.compare.table import percent
 from overlapbench.counters import Counter
@@ -30,7 +29,6 @@ _HEIGHT = 150
 _LABEL_STEP = 15
 # By their axes, not by what sticks out of them: panels stand in line.
 _GRID: Mapping[str, Any] = {"bounds": "flush", "spacing": {"column": 80, "row": 75}}
-_SUBTITLE_LETTERS = 135
 _VERDICT_COLOURS = {"worse": theme.VERMILION, "better": theme.GREEN, "changed": theme.GREY}
 
 
@@ -63,8 +61,7 @@ def draw_trend(counter: Counter, found: Found, title: str) -> dict[str, Any]:
         for name, part in parts.items()
     ]
     lines = [title, *machines * (len(machines) == 1), common, _reading(found)]
-    subtitle = [part for line in lines for part in textwrap.wrap(line, _SUBTITLE_LETTERS)]
-    heading = alt.TitleParams(f"Trend of {counter.label}", subtitle=subtitle)
+    heading = chart_title(f"Trend of {counter.label}", lines)
     chart = alt.concat(*panels, columns=columns, **_GRID).properties(title=heading)
     specification: dict[str, Any] = chart.to_dict()
     return specification

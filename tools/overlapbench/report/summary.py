@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from overlapbench.compare.findings import Finding, Verdict
 from overlapbench.compare.table import cells, summary
 from overlapbench.compare.verdicts import Comparison
+from overlapbench.page import LEFT_OUT
 from overlapbench.report.runs import Run, join_titles
 from overlapbench.report.tables import Anchors, Line, Rows, figure, split_axes
 from overlapbench.result import failed_self_test
@@ -25,8 +26,6 @@ _RUN_COLUMNS = {
     "git_revision": "revision",
     "date": "date",
 }
-# Of Google Benchmark's own context, what tells a reader nothing about the figures.
-_LEFT_OUT = frozenset({"caches", "executable", "json_schema_version", "load_avg"})
 
 
 @dataclass(frozen=True)
@@ -193,7 +192,7 @@ def compared(comparison: Comparison) -> tuple[Mapping[Verdict, int], Sequence[st
 def machine(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Return the context that all runs share, and what differs, a value for each run."""
     contexts = [run.result.context for run in runs]
-    keys = sorted({key for context in contexts for key in context} - _LEFT_OUT)
+    keys = sorted({key for context in contexts for key in context} - LEFT_OUT)
     table = {key: [_text(context.get(key, "")) for context in contexts] for key in keys}
     shared = {key: values[0] for key, values in table.items() if len(set(values)) == 1}
     return shared, {key: values for key, values in table.items() if key not in shared}

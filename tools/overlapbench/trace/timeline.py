@@ -6,13 +6,12 @@ begins with the first rank's step; where their files have none in common, each r
 its own step, and a note says so.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from overlapbench.source import ResultError
+from overlapbench.source import ResultError, numerically
 from overlapbench.trace.breakdown import Breakdown, break_down
 from overlapbench.trace.model import WORK, Class, Span, Trace, Window
 from overlapbench.trace.path import longest_path, waits_for_ranks
@@ -21,7 +20,6 @@ from overlapbench.trace.windows import candidates
 MOST_ROWS = 12  # of a picture, or a page
 _NO_CLOCK = "The ranks' files have no clock in common: each rank begins at 0."
 _NO_ARROWS = "The trace does not tell who waits for whom, so there is no longest path."
-_DIGITS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True)
@@ -199,10 +197,8 @@ def _bar(trace: Trace, index: int, window: Window, origin_ns: int) -> Bar:
     )
 
 
-def _natural(lane: Lane) -> tuple[int, list[tuple[bool, int, str]]]:
-    """Sort by rank, and numbers in names by their size."""
-    parts = _DIGITS.split(lane.name)
-    return lane.rank, [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
+def _natural(lane: Lane) -> tuple[int, tuple[str, ...]]:
+    return lane.rank, numerically(lane.name)
 
 
 def _links(
