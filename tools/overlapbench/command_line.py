@@ -6,12 +6,14 @@ The docstring of a command's module is its manual, with the commands that a chec
 
 import argparse
 import re
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from overlapbench.commands import COMMANDS, PROGRAM
 
 USAGE = 2
+_TERMINATED = 128 + signal.SIGTERM
 
 
 def manual_parser(program: str, manual: str | None) -> argparse.ArgumentParser:
@@ -50,6 +52,18 @@ def number_from(least: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def split_at_dashes(arguments: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Return the arguments before `--` and those behind it; None is the process's command line."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    end = given.index("--") if "--" in given else len(given)
+    return given[:end], given[end + 1 :]
+
+
+def exit_if_terminated() -> None:
+    """End by an exception, so that what was launched is ended and its files are removed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
 
 
 def refuse(program: str, line: str) -> int:

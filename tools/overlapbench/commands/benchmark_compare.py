@@ -21,7 +21,7 @@ from pathlib import Path
 from overlapbench.command_line import manual_parser, refuse
 from overlapbench.compare.explain import explain
 from overlapbench.compare.floors import Floors, read_floors
-from overlapbench.compare.output import FORMATS, SUFFIXES, add_max_floor, require_outputs, show
+from overlapbench.compare.output import add_max_floor, add_outputs, require_outputs, show
 from overlapbench.compare.side import Side
 from overlapbench.compare.verdicts import ACROSS, compare
 from overlapbench.launch import read_launches
@@ -64,15 +64,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add_max_floor(parser)
     add("--all", action="store_true", help="also list unchanged rows")
     add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")
-    add("--format", choices=FORMATS, default="table", help="what to print (default table)")
-    add(
-        "--output",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help=f"also write the comparison, in the format of the suffix: {SUFFIXES}; repeatable",
-    )
+    add_outputs(parser)
     return parser
 
 

@@ -19,12 +19,10 @@ import os
 import platform
 import re
 import shutil
-import signal
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser, number_from, refuse
+from overlapbench.command_line import exit_if_terminated, manual_parser, number_from, refuse
 from overlapbench.drill.drills import DRILLS, Drill
 from overlapbench.drill.run import Setup, choose, run_all
 from overlapbench.drill.table import markdown
@@ -33,13 +31,11 @@ from overlapbench.installation import binary_path
 from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.source import ResultError
 
-_TERMINATED = 128 + signal.SIGTERM
 _OK, _BROKEN = 0, 1
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "fault_drill") -> int:
-    # As an exception, so that the jobs are ended and their folders removed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    exit_if_terminated()
     options = make_parser(program).parse_args(arguments)
     if options.share_gpu and options.backend != "cuda":
         return refuse(program, "--share-gpu needs --backend cuda")

@@ -25,19 +25,23 @@ if every gate was right, 1 if one was not, 2 as above.
 import argparse
 import re
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser, number_from, refuse
+from overlapbench.command_line import (
+    exit_if_terminated,
+    manual_parser,
+    number_from,
+    refuse,
+    split_at_dashes,
+)
 from overlapbench.compare.floors import format_spreads
 from overlapbench.compare.output import (
-    FORMATS,
-    SUFFIXES,
     add_max_floor,
+    add_outputs,
     percentage,
     require_outputs,
     show,
@@ -47,27 +51,18 @@ from overlapbench.gate import baseline, trials
 from overlapbench.gate.runner import Runner, parse_command
 from overlapbench.gate.session import BASE, CANDIDATE, MIN_GUARDED, Session
 from overlapbench.launch import Launch
-from overlapbench.output import (
-    deliver,
-    replace_file,
-    replace_files,
-    require_file,
-    require_folder,
-)
+from overlapbench.output import deliver, replace_file, replace_files, require_file, require_folder
 from overlapbench.source import ResultError
 
 # With 2, one of 20 gates of a build against itself failed on a GPU (docs/comparing.md).
 _LEAST_LAUNCHES = 3
-_TERMINATED = 128 + signal.SIGTERM
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "perf_gate") -> int:
-    # As an exception, so that what was launched is ended and its files are removed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    end = given.index("--") if "--" in given else len(given)
-    options = make_parser(program).parse_args(given[:end])
-    options.flags = [f"--benchmark_repetitions={options.repetitions}", *given[end + 1 :]]
+    exit_if_terminated()
+    given, flags = split_at_dashes(arguments)
+    options = make_parser(program).parse_args(given)
+    options.flags = [f"--benchmark_repetitions={options.repetitions}", *flags]
     try:
         return int(options.action(options))
     except ResultError as error:
@@ -222,9 +217,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     )
     add("--all", action="store_true", help="also list unchanged rows")
     add("--keep", type=Path, metavar="DIR", help="keep the results of all launches here")
-    add("--format", choices=FORMATS, default="table", help="what to print (default table)")
-    text = f"also write the comparison, in the format of the suffix: {SUFFIXES}; repeatable"
-    add("--output", action="append", default=[], type=Path, metavar="FILE", help=text)
+    add_outputs(run)
     record = actions.add_parser("baseline", help="record launches to compare with later")
     record.add_argument("--output", required=True, type=Path, metavar="DIR")
     measure = actions.add_parser("calibrate", help="measure how far launches of one build differ")

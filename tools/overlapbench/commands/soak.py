@@ -24,17 +24,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from overlapbench.command_line import is_installed, manual_parser, refuse
+from overlapbench.command_line import is_installed, manual_parser, refuse, split_at_dashes
 from overlapbench.commands import PROGRAM
-from overlapbench.growth import (
-    SHORTEST,
-    Growth,
-    Reading,
-    groups_of,
-    growths,
-    read,
-    worst,
-)
+from overlapbench.growth import SHORTEST, Growth, Reading, groups_of, growths, read, worst
 from overlapbench.installation import bench_path, binary_path
 from overlapbench.output import print_text
 from overlapbench.source import ResultError, harmless, read_bytes
@@ -44,10 +36,9 @@ _GREW, _UNKNOWN = 1, 3
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "soak") -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    end = given.index("--") if "--" in given else len(given)
-    options = _parse(given[:end], program)
-    command = given[end + 1 :] or _bench(program)
+    given, command = split_at_dashes(arguments)
+    options = _parse(given, program)
+    command = command or _bench(program)
     pieces = _read(options.read) if options.read else _run(options, command)
     found: list[Growth] = []
     try:

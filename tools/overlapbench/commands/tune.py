@@ -32,7 +32,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.command_line import is_installed, manual_parser, number_from, refuse
+from overlapbench.command_line import (
+    exit_if_terminated,
+    is_installed,
+    manual_parser,
+    number_from,
+    refuse,
+    split_at_dashes,
+)
 from overlapbench.commands import PROGRAM
 from overlapbench.gate.runner import Runner, parse_command
 from overlapbench.names import BenchmarkName
@@ -45,19 +52,16 @@ from overlapbench.tune.space import Wish
 from overlapbench.tune.study import Study, spell_time
 
 _OK, _UNANSWERED, _INTERRUPTED = 0, 1, 128 + signal.SIGINT
-_TERMINATED = 128 + signal.SIGTERM
 _OWN = ("--axis", "--pair", "--benchmark_")  # flags that the search gives to launches
 _LEAST_LAUNCHES = 3  # a side: fewer say nothing of what differs between processes
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
-    # As an exception, so that what was launched is ended and its files are removed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    end = given.index("--") if "--" in given else len(given)
+    exit_if_terminated()
+    given, flags = split_at_dashes(arguments)
     # Flags may stand between pairs.
-    options, unknown = make_parser(program).parse_known_intermixed_args(given[:end])
-    options.flags = given[end + 1 :]
+    options, unknown = make_parser(program).parse_known_intermixed_args(given)
+    options.flags = flags
     studies: list[Study] = []
     try:
         if unknown:

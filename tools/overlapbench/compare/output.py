@@ -25,14 +25,14 @@ FORMATS: Mapping[str, _Format] = {
     "github": format_github,
 }
 _BY_SUFFIX = {".txt": "table", ".md": "markdown", ".json": "json", ".xml": "junit"}
-SUFFIXES = ", ".join(_BY_SUFFIX)
+_SUFFIXES = ", ".join(_BY_SUFFIX)
 
 
 def require_outputs(files: Sequence[Path]) -> None:
     """Refuse an output of no known format, or in no usable place, before anything is measured."""
     for file in files:
         if file.suffix not in _BY_SUFFIX:
-            raise ResultError(f"--output {file}: the name must end in one of {SUFFIXES}")
+            raise ResultError(f"--output {file}: the name must end in one of {_SUFFIXES}")
         require_file(file)
 
 
@@ -55,6 +55,13 @@ def add_max_floor(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help=f"the limit: a row with a larger floor is too noisy (default {100 * MAX_FLOOR:g} %%)",
     )
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--format", choices=FORMATS, default="table", help="what to print (default table)")
+    text = f"also write the comparison, in the format of the suffix: {_SUFFIXES}; repeatable"
+    add("--output", action="append", default=[], type=Path, metavar="FILE", help=text)
 
 
 def show(comparison: Comparison, form: str, files: Sequence[Path], every: bool = False) -> None:
