@@ -134,10 +134,7 @@ class Experiment:
         return self.torch.rand((N, N), generator=generator, device="cuda") - 0.5
 
     def sample_ms(
-        self,
-        sides: Sequence[str],
-        spin_cycles: int = _SPIN_CYCLES,
-        range_name: str = "enqueue",
+        self, sides: Sequence[str], spin_cycles: int = _SPIN_CYCLES, range_name: str = "enqueue"
     ) -> float:
         """Run the sides once; return the time from start to stop, or infinity if the host was late.
 

@@ -81,7 +81,7 @@ def _measure(options: argparse.Namespace) -> int:
     try:
         with ob.results(options.output / "training-peers.json"):
             cases = list(_cases(options, dist.get_backend() == "nccl"))
-            tell = _tell if first else _say_nothing
+            tell = _tell if first else lambda _: None  # rank 0 tells for all
             for outcome in measure_cases(cases, TorchPeers(), tell):
                 outcomes.append(outcome)
     except ob.MeasureError as error:
@@ -94,10 +94,6 @@ def _measure(options: argparse.Namespace) -> int:
         dist.barrier()  # mpirun ends the others where one ends with another status than 0
         dist.destroy_process_group()
     return 1 if first and (ended or any(outcome.problem for outcome in outcomes)) else 0
-
-
-def _say_nothing(_outcome: Outcome) -> None:
-    """Rank 0 tells for all."""
 
 
 def _tell(outcome: Outcome) -> None:

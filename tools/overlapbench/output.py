@@ -86,10 +86,7 @@ def _require_replaceable(path: Path) -> None:
 @contextmanager
 def _unfinished(path: Path, directory: Path) -> Iterator[Path]:
     """Make a folder for the parts of what was asked for as `path`, and remove it."""
-    with (
-        _naming(path),
-        tempfile.TemporaryDirectory(dir=directory, prefix=".unfinished-") as folder,
-    ):
+    with _naming(path), tempfile.TemporaryDirectory(dir=directory, prefix=".unfinished-") as folder:
         yield Path(folder)
 
 

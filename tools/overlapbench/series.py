@@ -83,10 +83,7 @@ def series_label(row: Row, leave_out: Collection[str], file: str = "") -> str:
 
 
 def axes_label(
-    row: Row,
-    leave_out: Collection[str],
-    file: str = "",
-    defaults: Mapping[str, str] | None = None,
+    row: Row, leave_out: Collection[str], file: str = "", defaults: Mapping[str, str] | None = None
 ) -> str:
     """Name a curve among others of the same workload: by what sets it apart.
 

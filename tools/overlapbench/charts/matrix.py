@@ -10,12 +10,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts import heat_map
-from overlapbench.charts.naming import (
-    in_order,
-    order_title,
-    orders_of,
-    transport_names,
-)
+from overlapbench.charts.naming import in_order, order_title, orders_of, transport_names
 from overlapbench.charts.panels import (
     Record,
     bounds,

@@ -168,11 +168,7 @@ def plan_pipelines(
 
 
 def _case(
-    step: str,
-    labels: Labels,
-    peers: Sequence[str],
-    transports: Sequence[str],
-    **more: str,
+    step: str, labels: Labels, peers: Sequence[str], transports: Sequence[str], **more: str
 ) -> Case:
     axes = [step, *(f"{key}:{value}" for key, value in (labels | more).items())]
     names = {one: "/".join([*axes, f"transport:{one}"]) for one in transports}

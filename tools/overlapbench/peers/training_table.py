@@ -12,16 +12,7 @@ from textwrap import wrap
 
 from overlapbench.counters import TIME
 from overlapbench.measuring import Row
-from overlapbench.peers.training import (
-    COMPUTATION,
-    DDP,
-    FSDP,
-    FUSED,
-    PP,
-    SEQUENCE,
-    SUITE,
-    Outcome,
-)
+from overlapbench.peers.training import COMPUTATION, DDP, FSDP, FUSED, PP, SEQUENCE, SUITE, Outcome
 
 # What differs in a table.
 _GROUPED_BY = {"Tp": "tokens", "Ddp": "bucket_bytes", "Fsdp": "prefetch", "Pp": "microbatches"}

@@ -46,11 +46,7 @@ class Scale:
 
     def place(self, bar: Bar) -> Record:
         """Return where a bar is."""
-        return {
-            "track": self.tracks[bar.lane],
-            "from": bar.begin_ns / 1e6,
-            "to": bar.end_ns / 1e6,
-        }
+        return {"track": self.tracks[bar.lane], "from": bar.begin_ns / 1e6, "to": bar.end_ns / 1e6}
 
     def name(self, bar: Bar) -> Record:
         """Return what is written on a bar."""

@@ -118,11 +118,7 @@ def _by_launches(trace: Trace, others: Intervals) -> list[tuple[Cause, Intervals
         (host if returned > begin else dependency).append((begin, passed))
         enqueued.append((passed, end))
     ranks = intersection(union(enqueued), others)
-    return [
-        (Cause.HOST, union(host)),
-        (Cause.DEPENDENCY, union(dependency)),
-        (Cause.RANKS, ranks),
-    ]
+    return [(Cause.HOST, union(host)), (Cause.DEPENDENCY, union(dependency)), (Cause.RANKS, ranks)]
 
 
 def _gaps(trace: Trace, window: Window | None = None) -> list[tuple[int, int, int]]:
