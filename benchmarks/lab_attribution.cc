@@ -9,15 +9,18 @@
 //   sm_hbm   the same, and the bytes go through memory, which also displaces what the computation
 //            has in the cache
 //
-// A cause's share of T - max(C, M) is the increase in time from one stand-in to the next. The share
-// of the clocks compares two clock rates seen by a probe: beside both sides, which start together
+// A cause's share of T - max(C, M) is the increase in time from one stand-in to the next: in the
+// computation's end where it ends last beside the communication itself, since a stand-in's own end
+// then tells nothing, and in the end of both where the communication does. The share of the clocks
+// compares two clock rates seen by a probe: beside both sides, which start together
 // after it, and beside the computation alone. It is the time that the computation would lose at the
 // lower clock. The residual is the rest: the link, and any difference between the stand-ins and the
 // communication.
 //
 // Copy engines take no SMs, but nothing else can generate their traffic without any. Their
 // stand-ins therefore take 16 SMs and start first, and only what the traffic adds to the 16 SMs is
-// counted.
+// counted. How late the side that ends last was started, to let the other lead, is a share of its
+// own there (by_lead); elsewhere, stand-ins are started as late, and it is within by_sm.
 //
 // In some rows, the communication is itself a stand-in, so the cause is known. These rows are
 // controls, and invalid unless the cause's share is found to be 1 within 0.1. What goes to memory
@@ -28,7 +31,7 @@
 // A row also says what bounds each side alone. A computation is bound by memory if it moves 60 % of
 // what the memory could, by the cache if it reads as much from there; by arithmetic, or whatever
 // else SMs do, if half of the SMs take 1.6 times as long; by latency otherwise. A communication is
-// bound by a link if it is a copy or reaches 60 % of the link's bandwidth.
+// bound by a link if it is a copy or reaches half of the link's bandwidth.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -178,12 +181,22 @@ void ReportShares(bool by_engine, const Measurement& measurement,
   const Series C = measurement.Total_ms("comp");
   const Series longer = LongerOf(C, measurement.Total_ms("comm"));
   const Series excess = measurement.Total_ms("overlap") - longer;
-  const Series sm = LongerOf(measurement.Total_ms("sm"), longer);
-  const Series sm_l2 = LongerOf(measurement.Total_ms("sm_l2"), longer);
-  const Series sm_hbm = LongerOf(measurement.Total_ms("sm_hbm"), longer);
+  const TimeSpan comp = measurement.Step("overlap", "comp");
+  const TimeSpan comm = measurement.Step("overlap", "comm");
+  const bool comp_is_last = comp.end_ms >= comm.end_ms;
+  const auto beside = [&](const std::string& stand_in) {
+    return LongerOf(
+        comp_is_last ? measurement.StepEnd_ms(stand_in, "comp") : measurement.Total_ms(stand_in),
+        longer);
+  };
+  const Series sm = beside("sm");
+  const Series sm_l2 = beside("sm_l2");
+  const Series sm_hbm = beside("sm_hbm");
   const double clocks = measurement.Observed("clock_alone", "clock_alone") /
                         measurement.Observed("clock_beside", "clock_beside");
   const Series sm_ms = (by_engine ? 0.0 : 1.0) * (sm - longer);
+  const Series lead_ms =
+      (by_engine ? 1.0 : 0.0) * measurement.StepBegin_ms("overlap", comp_is_last ? "comp" : "comm");
   const Series l2_ms = sm_l2 - sm;
   const Series hbm_ms = sm_hbm - sm_l2;
   const Series clock_ms = (clocks - 1) * C;
@@ -191,7 +204,8 @@ void ReportShares(bool by_engine, const Measurement& measurement,
   Report(counters, "by_l2", l2_ms / excess);
   Report(counters, "by_hbm", hbm_ms / excess);
   Report(counters, "by_clock", clock_ms / excess);
-  Report(counters, "residual", (excess - sm_ms - l2_ms - hbm_ms - clock_ms) / excess);
+  Report(counters, "by_lead", lead_ms / excess);
+  Report(counters, "residual", (excess - sm_ms - l2_ms - hbm_ms - clock_ms - lead_ms) / excess);
 }
 
 Remark ReportAttribution(bool by_engine, const Measurement& measurement,
@@ -309,7 +323,7 @@ Family LabAttribution() {
   };
   return {.name = kFamily,
           .about = "What a slowdown is made of, by stand-ins for the communication.",
-          .lead = {"slowdown", "by_sm", "by_hbm", "by_l2", "by_clock", "residual"},
+          .lead = {"slowdown", "by_sm", "by_hbm", "by_l2", "by_clock", "by_lead", "residual"},
           .counters = {share("by_sm", "by SMs",
                              "share of T - max(C, M) that holding as many SMs takes"),
                        share("by_hbm", "by memory",
@@ -318,6 +332,9 @@ Family LabAttribution() {
                        share("by_l2", "by L2",
                              "share that as much traffic in the last-level cache takes"),
                        share("by_clock", "by clocks", "share that lower SM clocks take, on rank 0"),
+                       share("by_lead", "by the lead",
+                             "share that the late start of the side that ends last takes, beside "
+                             "copy engines; elsewhere part of by_sm"),
                        share("residual", "residual", "share that none of these explains")},
           .scenarios = &Scenarios};
 }

@@ -108,13 +108,13 @@ TEST(Partition, LimitsOnlyTheComputation) {
 
 // ---- Attribution
 
-// C = 4, M = 3, T = 6: 2 to explain.
+// C = 4, M = 3, T = 6: 2 to explain. The computation ends last, at these times beside stand-ins.
 Timings Slowed(double sm, double sm_l2, double sm_hbm) {
   return {{"comp", Took(4)},
           {"comm", Took(3)},
-          {"sm", Took(sm)},
-          {"sm_l2", Took(sm_l2)},
-          {"sm_hbm", Took(sm_hbm)},
+          {"sm", Ran({{"comp", {0, sm}}, {"sm", {0, 3}}})},
+          {"sm_l2", Ran({{"comp", {0, sm_l2}}, {"sm_l2", {0, 3}}})},
+          {"sm_hbm", Ran({{"comp", {0, sm_hbm}}, {"sm_hbm", {0, 3}}})},
           {"clock_alone", Took(4)},
           {"clock_beside", Took(6)},
           {"half", Took(8)},
@@ -138,6 +138,29 @@ TEST(Attribution, AttributesToEachCauseItsAddedTime) {
   EXPECT_NEAR(row.counters.at("by_hbm"), 0.2, 1e-9);
   EXPECT_DOUBLE_EQ(row.counters.at("by_clock"), 0);
   EXPECT_NEAR(row.counters.at("residual"), 0.2, 1e-9);
+}
+
+// A stand-in may itself end later than the communication does.
+TEST(Attribution, AsksWhatStandInsDoToTheSideThatEndsLast) {
+  Timings timings = Slowed(5, 5.2, 5.6);
+  timings["sm_hbm"] = Ran({{"comp", {0, 5.6}}, {"sm_hbm", {0, 9}}});
+  AttributionReport row;
+  EXPECT_NEAR(row.Report(timings).counters.at("by_hbm"), 0.2, 1e-9);
+  timings["overlap"] = Ran({{"comp", {0, 5}}, {"comm", {0, 6}}});
+  EXPECT_NEAR(row.Report(timings).counters.at("by_hbm"), 1.9, 1e-9);
+}
+
+// The leads of copies and of their stand-ins differ.
+TEST(Attribution, TellsOfTheLeadBesideCopyEngines) {
+  Timings timings = Slowed(5, 5, 5.4);
+  timings["overlap"] = Ran({{"comp", {0.2, 6}}, {"comm", {0, 4}}});
+  const Reported copy =
+      AttributionReport("AllGather+StreamKernel", {{"transport", "copy"}}).Report(timings);
+  EXPECT_NEAR(copy.counters.at("by_lead"), 0.1, 1e-9);
+  EXPECT_NEAR(copy.counters.at("residual"), 0.7, 1e-9);
+  const Reported kernel = AttributionReport().Report(timings);
+  EXPECT_DOUBLE_EQ(kernel.counters.at("by_lead"), 0);
+  EXPECT_NEAR(kernel.counters.at("residual"), 0.3, 1e-9);
 }
 
 // At 10 % less clock the computation takes 0.4 of the 2 longer.

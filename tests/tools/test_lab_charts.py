@@ -276,6 +276,14 @@ def test_shares_are_stacked_to_the_excess() -> None:
             assert [part["from"] for part in side] == ends[:-1]
 
 
+def test_the_late_start_of_a_side_is_a_part_where_it_was_measured() -> None:
+    rows = samples.attributions()[:2]
+    rows[0] |= {"by_lead": 0.03}
+    causes = {name: [part["part"] for part in mine] for name, mine in parts_of(rows).items()}
+    assert "late start" in causes[rows[0]["name"]]
+    assert "late start" not in causes[rows[1]["name"]]
+
+
 def test_a_pair_without_slowdown_has_no_bar_but_a_note() -> None:
     rows = samples.attributions()
     rows[0] |= {"slowdown": 1.1}

@@ -15,12 +15,13 @@ from overlapbench.series import file_names, joined, label
 from overlapbench.theme import Drawing
 
 LEAST_SLOWDOWN = 1.1  # below, shares of the excess are shares of noise
-# Counter, what it is called, and its colour.
+# Counter, what it is called, and its colour. Results of earlier versions lack by_lead.
 _CAUSES = (
     ("by_sm", "SMs", theme.BLUE),
     ("by_hbm", "device memory", theme.ORANGE),
     ("by_l2", "L2", theme.GREEN),
     ("by_clock", "clock", theme.PURPLE),
+    ("by_lead", "late start", theme.VERMILION),
     ("residual", "unexplained", theme.SKY),
 )
 _TITLE = "slowdown - 1: what both together cost beyond the longer side"
@@ -28,11 +29,10 @@ _TITLE = "slowdown - 1: what both together cost beyond the longer side"
 
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Attribution rows with shares: those with a slowdown worth explaining."""
-    shares = {counter for counter, _, _ in _CAUSES}
     return [
         row
         for row in rows
-        if has_pair(row, "Lab/Attribution", "slowdown") and shares <= row.counters.keys()
+        if has_pair(row, "Lab/Attribution", "slowdown") and "residual" in row.counters
     ]
 
 
@@ -45,7 +45,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 def _bar(row: Row) -> Record:
     excess = row.counters["slowdown"] - 1
-    parts = [excess * row.counters[counter] for counter, _, _ in _CAUSES]
+    parts = [excess * share for share in _shares(row).values()]
     explained = row.trusted and row.counters["slowdown"] > LEAST_SLOWDOWN
     reach = sum(part for part in parts if part > 0) if explained else max(0.0, excess)
     return {
@@ -64,11 +64,17 @@ def _text(row: Row, explained: bool) -> str:
 
 
 def _parts(row: Row, bar: Record) -> list[Record]:
-    adds = {cause: row.counters[counter] * bar["tick"] for counter, cause, _ in _CAUSES}
+    shares = _shares(row)
+    names = {counter: cause for counter, cause, _ in _CAUSES}
+    adds = {names[counter]: share * bar["tick"] for counter, share in shares.items()}
     return [
-        part | {"share": row.counters[counter]} | bounds(row, counter, "share")
-        for (counter, _, _), part in zip(_CAUSES, stack(bar, adds), strict=True)
+        part | {"share": share} | bounds(row, counter, "share")
+        for (counter, share), part in zip(shares.items(), stack(bar, adds), strict=True)
     ]
+
+
+def _shares(row: Row) -> dict[str, float]:
+    return {c: row.counters[c] for c, _, _ in _CAUSES if c in row.counters}
 
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
