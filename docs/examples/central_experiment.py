@@ -17,7 +17,7 @@ import overlapbench as ob
 from overlapbench import torch_kernels
 
 N = 4096
-GRIDS = (1, 4, 8, 16, 32, 40, 64)
+GRIDS = (1, 4, 8, 16, 32, 40, 64, 128, 256)
 
 ob.configure(backend="cuda")
 ob.init_torch_distributed()
