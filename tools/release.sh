@@ -68,7 +68,7 @@ build_files() {
   trap "rm -rf '$source'" EXIT
   tar -xzf "$dist/$name.tar.gz" -C "$source"
   "$venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps \
-    --wheel-dir "$dist" "$source/$name"
+    --config-settings wheel.cmake=false --wheel-dir "$dist" "$source/$name"
   (cd "$dist" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
   build_image "$version" "$revision" "$source/$name"
 }
