@@ -102,6 +102,21 @@ TEST_F(TimedFixtureTest, AWideIntervalMakesARowNoisy) {
   EXPECT_GT(row.Counter("time_high_ms"), row.time_ms);
 }
 
+TEST_F(TimedFixtureTest, ANoisyRowKeepsWhatWasFound) {
+  row_.report = [](const Measurement&, benchmark::UserCounters&) {
+    return Remark::Finding("the horse limps");
+  };
+  benchmark::ClearRegisteredBenchmarks();
+  Register(suite_, row_);
+  horse_.enqueue = [count = 0](Stream&) mutable {
+    std::this_thread::sleep_for(++count % 2 == 0 ? 1ms : 8ms);
+  };
+  const Row row = Measure();
+  EXPECT_EQ(row.state, RowState::kNoisy);
+  EXPECT_EQ(row.reason.find("known to ±"), 0U) << row.reason;
+  EXPECT_TRUE(row.reason.ends_with("; the horse limps")) << row.reason;
+}
+
 // Which order statistics bound, as they do not bound the median of fewer.
 TEST_F(TimedFixtureTest, ALongRowTakesFiveSamplesWhateverTheBudget) {
   options_.budget = 20ms;
