@@ -25,8 +25,8 @@ constexpr std::size_t kSumTileBytes = 64 * 1024;
 
 // How many slots a block fills ahead. Where sums go to the peers, what all blocks read over the
 // link meets what the peers write there. To fill the link, 72 slots are enough, and more of them
-// delay the writes: sums are fastest with 9 blocks that fill 8 each, 10 that fill 7, or 12 that
-// fill 6.
+// delay the writes: sums of two ranks are fastest with 9 blocks that fill 8 each, 10 that fill 7,
+// or 12 that fill 6.
 constexpr int kSlotsOfAllBlocks = 72;
 int SlotsAhead(int blocks, int destinations) {
   return destinations == 1 ? kMostAhead : std::clamp(kSlotsOfAllBlocks / blocks, 1, kMostAhead);
