@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from overlapbench.result import Interval, Row
-from overlapbench.series import binary_size, file_names, label
+from overlapbench.series import binary_size, curves_along, file_names, label
 
 _SIZE = "bucket_bytes"
 _BOUND = "bound_ms"
@@ -60,13 +60,8 @@ def predict(sweep: Sequence[Row]) -> Row:
 
 
 def _sweeps(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    sweeps: dict[tuple[str, frozenset[tuple[str, str]]], list[Row]] = {}
-    for row in rows:
-        if _is_of_sweep(row):
-            others = frozenset(axis for axis in row.name.axes if axis[0] != _SIZE)
-            sweeps.setdefault((row.file, others), []).append(row)
     file = file_names(rows)
-    for of_sweep in sweeps.values():
+    for of_sweep in curves_along([row for row in rows if _is_of_sweep(row)], _SIZE):
         if len(of_sweep) > 1:
             first = of_sweep[0]
             yield label("Ddp/Buckets", dict(first.name.axes), _UNTOLD, file(first)), of_sweep

@@ -17,6 +17,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from overlapbench.grouping import grouped
 from overlapbench.source import ResultError, can_be_measured
 
 SHORTEST = 16  # lines: four a quarter
@@ -96,12 +97,9 @@ def groups_of(readings: Iterable[Reading]) -> dict[str, int]:
 
 def growths(readings: Iterable[Reading]) -> list[Growth]:
     """Judge every resource of every series of one process that is long enough."""
-    series: dict[str, list[Reading]] = {}
-    for reading in readings:
-        series.setdefault(reading.benchmark, []).append(reading)
     return [
         _judge(resource, benchmark, members)
-        for benchmark, members in series.items()
+        for benchmark, members in grouped(readings, lambda one: one.benchmark).items()
         if len(members) >= SHORTEST
         for resource in members[0].held
     ]

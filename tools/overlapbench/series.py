@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from overlapbench.grouping import grouped
 from overlapbench.names import BenchmarkName
 from overlapbench.result import Row
 
@@ -75,6 +76,14 @@ def shared_axes(rows: Sequence[Row]) -> dict[str, str]:
     """Return the axes that have one value in all rows: said once, they need not be in labels."""
     everywhere = set.intersection(*(set(row.name.axes) for row in rows))
     return {axis: value for axis, value in rows[0].name.axes if (axis, value) in everywhere}
+
+
+def curves_along(rows: Sequence[Row], axis: str) -> list[list[Row]]:
+    """Part rows into those of one file that differ in this axis alone."""
+    curves = grouped(
+        rows, lambda row: (row.file, frozenset(row.name.axes) - {(axis, row.name.axis(axis))})
+    )
+    return list(curves.values())
 
 
 def series_label(row: Row, leave_out: Collection[str], file: str = "") -> str:

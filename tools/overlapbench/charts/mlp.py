@@ -23,7 +23,7 @@ from overlapbench.charts.panels import (
 from overlapbench.charts.plot import plot, told
 from overlapbench.fit import Line, fit_line
 from overlapbench.result import Row
-from overlapbench.series import file_names, label, shared_axes
+from overlapbench.series import curves_along, file_names, label, shared_axes
 from overlapbench.theme import Drawing
 
 _SWEPT = ("steps", "layers")
@@ -56,14 +56,9 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 def _curves(rows: Sequence[Row], axis: str) -> list[list[Row]]:
     """Part rows into those that differ in the axis only, and keep what is long enough for a fit."""
-    curves: dict[tuple[str, tuple[tuple[str, str], ...]], list[Row]] = {}
-    for row in rows:
-        others = tuple(item for item in row.name.axes if item[0] != axis)
-        if row.name.axis(axis) is not None:
-            curves.setdefault((row.file, others), []).append(row)
     return [
         curve
-        for curve in curves.values()
+        for curve in curves_along([row for row in rows if row.name.axis(axis)], axis)
         if len({row.name.axis(axis) for row in curve if row.trusted}) >= _LEAST_POINTS
     ]
 

@@ -8,15 +8,14 @@ others are carried by NCCL; what has no choice (a copy to the host, a collective
 backend) has no transport to tell.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+from overlapbench.grouping import grouped
 from overlapbench.result import Row
 from overlapbench.series import axes_label, file_names, joined, label, series_label, shared_axes
 
 Name = Callable[[Row], str]
 Naming = Callable[[Sequence[Row]], Name]
-Key = TypeVar("Key", bound=Hashable)
 
 SM_AXES = ("comm_sms", "comm_ctas")  # what a transport takes
 _STANDING_TRANSPORT = "nccl"
@@ -95,7 +94,7 @@ def by_family_and_axes(*leave_out: str) -> Naming:
 
     def naming(rows: Sequence[Row]) -> Name:
         file, workload = file_names(rows), by_workload(rows)
-        alike = split_rows(rows, workload)
+        alike = grouped(rows, workload)
 
         def name(row: Row) -> str:
             said = {*leave_out, *shared_axes(alike[workload(row)])}
@@ -116,14 +115,6 @@ def where_transports_differ(naming: Naming, otherwise: Naming) -> Naming:
         return (naming if several else otherwise)(rows)
 
     return chosen
-
-
-def split_rows(rows: Sequence[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
-    """Part rows by a key, in the order in which its values appear."""
-    parts: dict[Key, list[Row]] = {}
-    for row in rows:
-        parts.setdefault(key(row), []).append(row)
-    return parts
 
 
 def transport_names(rows: Sequence[Row]) -> Name:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import altair as alt
 
 from overlapbench import theme
+from overlapbench.grouping import grouped
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
 
@@ -80,10 +81,7 @@ def parted(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
 
 def split(records: Sequence[Record], key: str) -> dict[str, list[Record]]:
     """Part records by the value of a key, in the order in which the values appear."""
-    parts: dict[str, list[Record]] = {}
-    for record in records:
-        parts.setdefault(record[key], []).append(record)
-    return parts
+    return grouped(records, lambda record: record[key])
 
 
 def panel_size(columns: int, height: int) -> dict[str, int]:

@@ -13,9 +13,10 @@ The tick is where the plain form ends, in which nothing overlaps.
 from collections.abc import Sequence
 
 from overlapbench import theme
-from overlapbench.charts.naming import Name, split_rows, transport_names
+from overlapbench.charts.naming import Name, transport_names
 from overlapbench.charts.panels import Record, state_text
 from overlapbench.charts.stacks import draw_stacks, stack
+from overlapbench.grouping import grouped
 from overlapbench.result import Row
 from overlapbench.series import file_names, joined, label, shared_axes
 from overlapbench.theme import Drawing
@@ -83,7 +84,7 @@ def _family(row: Row) -> str:
 def _names(rows: Sequence[Row]) -> Name:
     """Return what names a step: its family, and what sets it apart from others of it."""
     transport, file = transport_names(rows), file_names(rows)
-    families = split_rows(rows, _family)
+    families = grouped(rows, _family)
 
     def name(row: Row) -> str:
         said = {"transport", *shared_axes(families[_family(row)])}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench.charts.panels import Record, bounds, identity, split
+from overlapbench.grouping import grouped
 from overlapbench.result import Row
 from overlapbench.series import file_names, grid_of, series_label, shared_axes
 
@@ -16,10 +17,8 @@ def select_sweeps(rows: Sequence[Row]) -> list[Row]:
     """Return the Overlap rows with figures, of curves with at least two grids."""
     pairs = [row for row in rows if row.name.family == "Overlap" and row.counters]
     candidates = [row for row in pairs if grid_of(row.name)]
-    grids: dict[tuple[str, str], int] = {}
-    for row in candidates:
-        grids[_curve(row)] = grids.get(_curve(row), 0) + 1
-    return [row for row in candidates if grids[_curve(row)] > 1]
+    curves = grouped(candidates, _curve)
+    return [row for row in candidates if len(curves[_curve(row)]) > 1]
 
 
 def sweep_records(rows: Sequence[Row]) -> list[Record]:

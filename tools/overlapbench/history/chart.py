@@ -16,6 +16,7 @@ from overlapbench.charts.panels import Record, chart_title, panel_size, panel_ti
 from overlapbench.charts.plot import haloed, plot
 from overlapbench.compare.table import percent
 from overlapbench.counters import Counter
+from overlapbench.grouping import grouped
 from overlapbench.history.changes import LEAST_CHANGE, Change
 from overlapbench.history.series import Series
 from overlapbench.history.tables import Found
@@ -34,9 +35,7 @@ _VERDICT_COLOURS = {"worse": theme.VERMILION, "better": theme.GREEN, "changed": 
 
 def draw_trend(counter: Counter, found: Found, title: str) -> dict[str, Any]:
     """Return the specification; ResultError when there is nothing to draw, or too much."""
-    parts: dict[str, list[tuple[Series, Sequence[Change] | None]]] = {}
-    for series, changes in found:
-        parts.setdefault(series.benchmark, []).append((series, changes))
+    parts = grouped(found, lambda one: one[0].benchmark)
     if not parts:
         name = counter.name
         raise ResultError(f"no benchmark that is chosen has {name}: see --benchmark, --metric")

@@ -11,7 +11,8 @@ from overlapbench import theme
 from overlapbench.chart import pictures
 from overlapbench.charts import plot
 from overlapbench.charts.axes import log_axis
-from overlapbench.peers.cases import COPY, Case, Figure, What, write_size
+from overlapbench.grouping import grouped
+from overlapbench.peers.cases import COPY, Figure, What, write_size
 from overlapbench.peers.report import share_of_copy
 
 
@@ -43,7 +44,9 @@ def specification(
     what: What, figures: Sequence[Figure], context: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the Vega-Lite of one operation: a panel a series, a curve a peer."""
-    records = [record for row in _by_case(figures) for record in _records(row)]
+    cases = grouped(figures, lambda figure: figure.case).values()
+    rows = ({figure.peer: figure for figure in of_case} for of_case in cases)
+    records = [record for row in rows for record in _records(row)]
     look = _LOOKS[what]
     subtitle = [
         " · ".join(filter(None, [context.get(key, "") for key in ("device", "torch", "date")])),
@@ -60,13 +63,6 @@ def _panels(records: Sequence[dict[str, Any]], look: _Look) -> theme.Drawing:
         for series, members in groupby(records, key=lambda record: str(record["panel"]))
     ]
     return alt.concat(*panels, columns=look.panels_a_row)
-
-
-def _by_case(figures: Sequence[Figure]) -> list[dict[str, Figure]]:
-    by_case: dict[Case, dict[str, Figure]] = {}
-    for figure in figures:
-        by_case.setdefault(figure.case, {})[figure.peer] = figure
-    return list(by_case.values())
 
 
 def _records(row: Mapping[str, Figure]) -> list[dict[str, Any]]:

@@ -8,10 +8,10 @@ other; their median is what a comparison looks at, too.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from overlapbench.grouping import grouped
 from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
 from overlapbench.result import (
     Result,
-    Row,
     failed_self_test,
     parse_result,
     source_titles,
@@ -59,21 +59,19 @@ def read_runs(
 
 def merge_launches(runs: Sequence[Run]) -> list[Run]:
     """Make one run of all launches that belong together."""
-    groups: dict[object, list[Run]] = {}
-    for run in runs:
-        context = tuple(str(run.result.context.get(key, "")) for key in _SAME)
-        names = frozenset(row.name for row in run.result.rows)
-        groups.setdefault((context, names), []).append(run)
-    return [_merge(group) if len(group) > 1 else group[0] for group in groups.values()]
+
+    def measured(run: Run) -> tuple[object, ...]:
+        context = (str(run.result.context.get(key, "")) for key in _SAME)
+        return *context, frozenset(row.name for row in run.result.rows)
+
+    groups = grouped(runs, measured).values()
+    return [_merge(group) if len(group) > 1 else group[0] for group in groups]
 
 
 def _merge(group: Sequence[Run]) -> Run:
     first = group[0]
     titles = tuple(title for run in group for title in run.titles)
-    rows: dict[object, list[Row]] = {row.name: [] for row in first.result.rows}
-    for run in group:
-        for row in run.result.rows:
-            rows[row.name].append(row)
+    rows = grouped((row for run in group for row in run.result.rows), lambda row: row.name)
     context = dict(first.result.context)
     for launch in group:
         other = launch.result.context

@@ -133,7 +133,7 @@ def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
 
 def _of_rank(trace: Trace, explain: Explain, step: int | None, pattern: str | None) -> Breakdown:
     label, window, chosen = choose(trace, step, pattern)
-    windows = [(one.begin_ns, one.end_ns) for one in chosen]
+    windows = [one.interval for one in chosen]
     sets = {kind: trace.of(kind) for kind in BUSY}
     mixes = {mix: _only(mix, sets, window) for mix in MIXES}
     causes = explain(trace, _only((), sets, window))

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from overlapbench.grouping import grouped
 from overlapbench.source import ResultError, expand, numerically, read_bytes
 from overlapbench.trace.kineto import read_kineto
 from overlapbench.trace.model import Trace
@@ -43,13 +44,11 @@ def read_traces(arguments: Sequence[str], rules: Rules) -> list[Trace]:
 
 def read_rows(arguments: Sequence[str], rules: Rules) -> dict[str, list[Trace]]:
     """Read the files of any rows, in their order; the traces of other tools are the row ""."""
-    rows: dict[str, list[Trace]] = {}
-    for source in (file for argument in expand(arguments) for file in _files_of(argument)):
-        for trace in _read(source, rules):
-            rows.setdefault(trace.row, []).append(trace)
+    sources = (file for argument in expand(arguments) for file in _files_of(argument))
+    traces = (trace for source in sources for trace in _read(source, rules))
     return {
         row: [replace(one, notes=(*one.notes, *_overlaps(one))) for one in _numbered(traces)]
-        for row, traces in rows.items()
+        for row, traces in grouped(traces, lambda trace: trace.row).items()
     }
 
 

@@ -71,7 +71,7 @@ class _Device:
             begin, end = min(s.begin_ns for s in spans), max(s.end_ns for s in spans)
             window = self.stated.get((row, run, number), Window("", begin, end))
             windows.append(replace(window, name=f"{row} {run} sample {number}", number=number))
-        return tuple(sorted(windows, key=lambda window: (window.begin_ns, window.end_ns)))
+        return tuple(sorted(windows, key=lambda window: window.interval))
 
 
 def read_kineto(source: str, text: str, rules: Rules) -> list[Trace]:

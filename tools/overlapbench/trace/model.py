@@ -72,6 +72,10 @@ class Window:
     end_ns: int
     number: int | None = None  # of a step or a sample
 
+    @property
+    def interval(self) -> Interval:
+        return (self.begin_ns, self.end_ns)
+
 
 Arrow = tuple[int, int]  # places of spans: the second waited for the first
 

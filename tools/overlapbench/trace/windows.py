@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from overlapbench.grouping import grouped
 from overlapbench.source import ResultError
 from overlapbench.trace.intervals import Intervals, union
 from overlapbench.trace.model import Span, Trace, Window, glob
@@ -70,15 +71,13 @@ def _hulls(device: Iterable[Window]) -> dict[str, list[Window]]:
 
 def _join_steps(windows: Sequence[Window]) -> tuple[Window, ...]:
     """Let each step end where the next one of that name begins."""
-    series: dict[str, list[Window]] = {}
-    for window in sorted(windows, key=lambda window: (window.begin_ns, window.end_ns)):
-        kind = window.name.rstrip("0123456789") if window.number is not None else "\0"
-        series.setdefault(kind, []).append(window)
-    joined = series.pop("\0", [])
-    for steps in series.values():
+    ordered = sorted(windows, key=lambda window: window.interval)
+    joined = [window for window in ordered if window.number is None]
+    steps_alone = (window for window in ordered if window.number is not None)
+    for steps in grouped(steps_alone, lambda step: step.name.rstrip("0123456789")).values():
         nexts = [*(step.begin_ns for step in steps[1:]), steps[-1].end_ns]
         joined += [replace(s, end_ns=end) for s, end in zip(steps, nexts, strict=True)]
-    return tuple(sorted(joined, key=lambda window: (window.begin_ns, window.end_ns)))
+    return tuple(sorted(joined, key=lambda window: window.interval))
 
 
 def choose(
@@ -89,7 +88,7 @@ def choose(
     All steps where nothing is asked. ResultError where a rank has none of it.
     """
     chosen = candidates(trace, step, pattern)
-    moments = union((window.begin_ns, window.end_ns) for window in chosen)
+    moments = union(window.interval for window in chosen)
     name = _label(chosen)
     if not moments:
         raise ResultError(f"{trace.source}: {name} takes no time")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from overlapbench.gate.session import BASE, schedule
+from overlapbench.grouping import grouped
 from overlapbench.launch import Launch
 from overlapbench.names import BenchmarkName
 from overlapbench.result import ResultError
@@ -134,9 +135,7 @@ class Study:
 
         Of two priorities the grid leaves out those that are equal but not 0.
         """
-        groups: dict[Point, list[Point]] = {}
-        for point in self.grid.names:
-            groups.setdefault(self.grid.part(point, PRIORITIES), []).append(point)
+        groups = grouped(self.grid.names, lambda point: self.grid.part(point, PRIORITIES))
         return list(groups.values())
 
     def _evaluation_s(self) -> float:
