@@ -44,10 +44,6 @@ class Chart:
     def wide(self) -> bool:
         return self.kind.wide
 
-    def untitled(self) -> dict[str, Any]:
-        """Return the specification for a page that writes title and notes itself."""
-        return {key: value for key, value in self.spec.items() if key != "title"}
-
     def pictures(self) -> dict[str, bytes]:
         """Render the files `NAME.png` and `NAME.svg`."""
         return pictures(self.name, self.spec)

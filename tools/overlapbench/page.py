@@ -49,7 +49,13 @@ def page_environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.trim_blocks = environment.lstrip_blocks = True
+    environment.filters["untitled"] = _untitled
     return environment
+
+
+def _untitled(specification: Mapping[str, object]) -> dict[str, object]:
+    """Return a chart's specification for a page that writes title and notes itself."""
+    return {key: value for key, value in specification.items() if key != "title"}
 
 
 def chart_looks() -> dict[str, dict[str, object]]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from overlapbench.counters import PARTS, TIME, VALID
 from overlapbench.entries import Names
 from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
-from overlapbench.result import Contract, read_contract, read_counters, read_failure, read_time_ms
+from overlapbench.result import Contract, State, read_contract, read_run
 from overlapbench.source import Document, Fields, ResultError, expand, harmless, load
 
 _NO_HISTORY = ("injected_delay", "injected_fault")
@@ -113,22 +113,18 @@ def _measurements(document: Document, launch: Launch, contract: Contract) -> Ite
     runs: dict[str, list[Mapping[str, float]]] = {name: [] for name in launch.rows}
     for index in range(len(document.entries)):
         fields = document.fields(index)
-        if fields.values.get("run_type") != "aggregate" and not read_failure(fields, contract):
-            name, _ = names.resolve(fields, contract)
-            runs[name].append(_figures(fields, contract))
+        if fields.values.get("run_type") == "aggregate":
+            continue
+        name, required = names.resolve(fields, contract)
+        run = read_run(fields, contract, required, all_intervals=False)
+        if run.state is not State.ERROR:
+            runs[name].append({TIME: run.time_ms, **run.counters})
     for name, found in runs.items():
         row = launch.rows[name]
         yield Measurement(name, row.repetitions, row.problem, json.dumps(_medians(found)))
 
 
-def _figures(fields: Fields, contract: Contract) -> Mapping[str, float]:
-    table = contract.table
-    counters = read_counters(fields, contract.keys_of(fields.values.keys()), table)
-    counters.pop(VALID, None)
-    return {TIME: read_time_ms(fields, table)} | counters
-
-
 def _medians(runs: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
     """Return the median of each figure that all repetitions have."""
-    shared = set.intersection(*map(set, runs)) if runs else set()
+    shared = set.intersection(*map(set, runs)) - {VALID} if runs else set()
     return {key: statistics.median(run[key] for run in runs) for key in sorted(shared)}

@@ -67,10 +67,6 @@ class Picture:
     spec: dict[str, Any]
     wide: bool = True
 
-    def untitled(self) -> dict[str, Any]:
-        """Return the specification for a page that writes title and notes itself."""
-        return {key: value for key, value in self.spec.items() if key != "title"}
-
 
 class _NameWrapper(textwrap.TextWrapper):
     """Breaks a row's name after a slash."""

@@ -1,8 +1,7 @@
 """What a search found, as text and as JSON."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from overlapbench.tune.advice import Advice, advise, command_of
 from overlapbench.tune.replay import SCHEMA, Replayed, measurement, record
@@ -65,10 +64,13 @@ def _text_of_replay(replayed: Replayed) -> str:
         if point is not None:
             one = recorded.known[point]
             interval = f"({one.low:.4g} to {one.high:.4g})"
-            lines.append(f"  {title:<{_WIDTH}}{one.ms:.4g} ms {interval}  {_of(grid, point)}")
-    lines.append(f"  {'replay':<{_WIDTH}}{gap}")
-    lines.append(f"  {'search':<{_WIDTH}}{_effort(replayed.evaluations, grid)}")
+            lines.append(_entry(title, f"{one.ms:.4g} ms {interval}  {_of(grid, point)}"))
+    lines += [_entry("replay", gap), _entry("search", _effort(replayed.evaluations, grid))]
     return "\n".join(lines) + "\n"
+
+
+def _entry(title: str, what: str) -> str:
+    return f"  {title:<{_WIDTH}}{what}"
 
 
 def verdict_of(study: Study) -> str:
@@ -95,37 +97,33 @@ def verdict_of(study: Study) -> str:
     return f"saves {_percent(gain.gain)} % of the time {interval}, speed-up {ratio:.2f}"
 
 
-def _lines(study: Study) -> list[str]:
+def _lines(study: Study) -> Iterator[str]:
     grid, best = study.grid, study.best
-    lines = [str(study.row)]
-
-    def add(title: str, what: str) -> None:
-        lines.append(f"  {title:<{_WIDTH}}{what}")
-
+    yield str(study.row)
     times = _times(study)
-    add("default", f"{times[0]}{_spell(grid.ladder, grid.default)}")
+    yield _entry("default", f"{times[0]}{_spell(grid.ladder, grid.default)}")
     if best is not None and best != grid.default:
-        add("best", f"{times[1]}{_spell(grid.changed(best), tuple(grid.changed(best).values()))}")
-    add("gain", verdict_of(study))
-    add("search", _effort(study.race.spent, grid))
+        yield _entry("best", f"{times[1]}{_of(grid, best)}")
+    yield _entry("gain", verdict_of(study))
+    yield _entry("search", _effort(study.race.spent, grid))
     if study.exhaustive is not None:
         whole = study.exhaustive
         longer = f"takes {_percent(whole.gap)} % longer than {_of(grid, whole.best)}"
-        add("whole grid", f"the choice {'is the best of all' if whole.gap == 0 else longer}")
+        took = "is the best of all" if whole.gap == 0 else longer
+        yield _entry("whole grid", f"the choice {took}")
     if study.gain is not None and study.gain.certain and best is not None:
-        add("again", command_of(study.machine.command, study.wish, grid.changed(best)))
-        _add_advice(_advice(study, best), add)
-    return lines
+        again = command_of(study.machine.command, study.wish, grid.changed(best))
+        yield _entry("again", again)
+        yield from _advice_lines(_advice(study, best))
 
 
-def _add_advice(advice: Advice, add: Any) -> None:
+def _advice_lines(advice: Advice) -> Iterator[str]:
     if advice.variables:
-        add("variables", " ".join(f"{k}={v}" for k, v in advice.variables.items()))
+        yield _entry("variables", " ".join(f"{k}={v}" for k, v in advice.variables.items()))
     if advice.config:
         fields = "; ".join(f"config.{k} = {v}" for k, v in advice.config.items())
-        add("NCCL", f"ncclConfig_t: {fields}")
-    for note in advice.notes:
-        add("to do", note)
+        yield _entry("NCCL", f"ncclConfig_t: {fields}")
+    yield from (_entry("to do", note) for note in advice.notes)
 
 
 def _times(study: Study) -> tuple[str, str]:
