@@ -5,6 +5,7 @@ The docstring of a command's module is its manual, with the commands that a chec
 """
 
 import argparse
+import functools
 import re
 import signal
 import sys
@@ -14,6 +15,25 @@ from overlapbench.commands import COMMANDS, PROGRAM
 
 USAGE = 2
 _TERMINATED = 128 + signal.SIGTERM
+
+
+def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[..., int]:
+    """Make a command's `main`: what it refuses is one line, and else its exit status is 0.
+
+    Unless `overlapbench` runs it, the program is a script, which has its module's name.
+    """
+    from overlapbench.source import ResultError  # imports more than the help of all commands needs
+
+    @functools.wraps(run)
+    def main(
+        arguments: Sequence[str] | None = None, program: str = run.__module__.rpartition(".")[2]
+    ) -> int:
+        try:
+            return run(arguments, program) or 0
+        except ResultError as error:
+            return refuse(program, str(error))
+
+    return main
 
 
 def manual_parser(program: str, manual: str | None) -> argparse.ArgumentParser:

@@ -18,7 +18,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import command, manual_parser
 from overlapbench.compare.explain import explain
 from overlapbench.compare.floors import Floors, read_floors
 from overlapbench.compare.output import add_max_floor, add_outputs, require_outputs, show
@@ -29,11 +29,9 @@ from overlapbench.output import print_text
 from overlapbench.source import ResultError
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "benchmark_compare") -> int:
-    try:
-        return _compare(_parse(arguments, program))
-    except ResultError as error:
-        return refuse(program, str(error))
+@command
+def main(arguments: Sequence[str] | None, program: str) -> int:
+    return _compare(_parse(arguments, program))
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -25,27 +25,24 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import command, manual_parser
 from overlapbench.export import FORMATS, figures_of
 from overlapbench.output import print_text, replace_file
 from overlapbench.result import read_results
 from overlapbench.source import ResultError
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "export") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    try:
-        exported = _export(options)
-        content = exported.encode() if isinstance(exported, str) else exported
-        if options.output:
-            replace_file(options.output, content)
-        elif isinstance(exported, str):
-            print_text(exported)
-        else:
-            raise ResultError(f"--format {options.format}: not text: name a file with -o")
-    except ResultError as error:
-        return refuse(program, str(error))
-    return 0
+    exported = _export(options)
+    content = exported.encode() if isinstance(exported, str) else exported
+    if options.output:
+        replace_file(options.output, content)
+    elif isinstance(exported, str):
+        print_text(exported)
+    else:
+        raise ResultError(f"--format {options.format}: not text: name a file with -o")
 
 
 def _export(options: argparse.Namespace) -> str | bytes:

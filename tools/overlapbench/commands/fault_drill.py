@@ -22,7 +22,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from overlapbench.command_line import exit_if_terminated, manual_parser, number_from, refuse
+from overlapbench.command_line import command, exit_if_terminated, manual_parser, number_from
 from overlapbench.drill.drills import DRILLS, Drill
 from overlapbench.drill.run import Setup, choose, run_all
 from overlapbench.drill.table import markdown
@@ -34,24 +34,22 @@ from overlapbench.source import ResultError
 _OK, _BROKEN = 0, 1
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "fault_drill") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> int:
     exit_if_terminated()
     options = make_parser(program).parse_args(arguments)
     if options.share_gpu and options.backend != "cuda":
-        return refuse(program, "--share-gpu needs --backend cuda")
+        raise ResultError("--share-gpu needs --backend cuda")
     setup = Setup(
         options.binary, options.backend, options.ranks, options.timeout_s, options.share_gpu
     )
     try:
         drills = choose(setup, re.compile(options.filter).search)
     except re.error:
-        return refuse(program, f"--filter: {options.filter!r} is not a regular expression")
+        raise ResultError(f"--filter: {options.filter!r} is not a regular expression") from None
     if not drills:
-        return refuse(program, f"none of the {len(DRILLS)} drills fits --filter and --backend")
-    try:
-        return (_list if options.list else _strike)(setup, drills, options)
-    except ResultError as error:
-        return refuse(program, str(error))
+        raise ResultError(f"none of the {len(DRILLS)} drills fits --filter and --backend")
+    return (_list if options.list else _strike)(setup, drills, options)
 
 
 def _list(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:

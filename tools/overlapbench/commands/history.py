@@ -22,7 +22,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import command, manual_parser
 from overlapbench.counters import TIME, Counter
 from overlapbench.history.changes import LEAST_CHANGE, find_changes
 from overlapbench.history.chart import draw_trend
@@ -37,15 +37,13 @@ from overlapbench.picture import RENDERERS, render, require_suffix
 from overlapbench.source import ResultError
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "history") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     try:
         options.action(options)
-    except ResultError as error:
-        return refuse(program, str(error))
     except OSError as error:
-        return refuse(program, f"{error.filename}: cannot be written: {error.strerror}")
-    return 0
+        raise ResultError(f"{error.filename}: cannot be written: {error.strerror}") from None
 
 
 def _add(options: argparse.Namespace) -> None:

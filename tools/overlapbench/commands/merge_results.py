@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import command, manual_parser
 from overlapbench.output import replace_file, require_file
 from overlapbench.result import failed_self_test, parse_result, read_incomplete
 from overlapbench.source import Document, ResultError, load
@@ -31,19 +31,16 @@ _TABLES = ("counters", "families", "workloads")
 _OF_ENVIRONMENT = "env_"
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "merge_results") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    try:
-        require_file(options.output)
-        if options.results:
-            merged, again = merge(options.results)
-            replace_file(options.output, (json.dumps(merged, indent=2) + "\n").encode())
-            if again:
-                line = f"{again} benchmarks are in several runs, and taken from the first"
-                print(f"{program}: {line}", file=sys.stderr)
-    except ResultError as error:
-        return refuse(program, str(error))
-    return 0
+    require_file(options.output)
+    if options.results:
+        merged, again = merge(options.results)
+        replace_file(options.output, (json.dumps(merged, indent=2) + "\n").encode())
+        if again:
+            line = f"{again} benchmarks are in several runs, and taken from the first"
+            print(f"{program}: {line}", file=sys.stderr)
 
 
 def merge(paths: Sequence[Path]) -> tuple[dict[str, Any], int]:

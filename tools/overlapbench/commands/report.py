@@ -28,7 +28,7 @@ from pathlib import Path
 from rich.console import Console
 
 from overlapbench.chart import draw_charts
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import command, manual_parser
 from overlapbench.compare.floors import Floors, read_floors
 from overlapbench.compare.side import Side
 from overlapbench.compare.verdicts import ACROSS, Comparison, compare
@@ -41,17 +41,14 @@ from overlapbench.report.tuned import read_tuned
 from overlapbench.source import ResultError
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "report") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    try:
-        # Seen in terminals only, so that a refusal stays one line in a log.
-        with Console(stderr=True).status("starting") as status:
-            page = _make(options, lambda step: status.update(_plain(step)))
-        replace_file(options.output, page)
-        print_text(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)\n")
-    except ResultError as error:
-        return refuse(program, str(error))
-    return 0
+    # Seen in terminals only, so that a refusal stays one line in a log.
+    with Console(stderr=True).status("starting") as status:
+        page = _make(options, lambda step: status.update(_plain(step)))
+    replace_file(options.output, page)
+    print_text(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)\n")
 
 
 def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes:

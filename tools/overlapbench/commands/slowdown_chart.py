@@ -24,29 +24,26 @@ from pathlib import Path
 
 from overlapbench.bucket_sizes import predict_bucket_sizes
 from overlapbench.chart import CHARTS, Chart, draw_charts
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import command, manual_parser
 from overlapbench.output import print_text, replace_files
 from overlapbench.page import render_page
 from overlapbench.result import Result, ResultError, read_results
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "slowdown_chart") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    try:
-        results = read_results(options.results)
-        charts = draw_charts(results, options.title)
-        if not charts:
-            raise ResultError(f"{', '.join(options.results)}: benchmarks: {_not_drawn(charts)}")
-        files = {name: data for chart in charts for name, data in chart.pictures().items()}
-        title = options.title or "What overlap costs"
-        files["index.html"] = render_page(title, results, charts)
-        possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
-        replace_files(options.output, files, outdated=possible - files.keys())
-        lines = _report(options.output, files, results, charts)
-        print_text("".join(f"{line}\n" for line in lines))
-    except ResultError as error:
-        return refuse(program, str(error))
-    return 0
+    results = read_results(options.results)
+    charts = draw_charts(results, options.title)
+    if not charts:
+        raise ResultError(f"{', '.join(options.results)}: benchmarks: {_not_drawn(charts)}")
+    files = {name: data for chart in charts for name, data in chart.pictures().items()}
+    title = options.title or "What overlap costs"
+    files["index.html"] = render_page(title, results, charts)
+    possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
+    replace_files(options.output, files, outdated=possible - files.keys())
+    lines = _report(options.output, files, results, charts)
+    print_text("".join(f"{line}\n" for line in lines))
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

@@ -23,7 +23,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import command, manual_parser
 from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.picture import RENDERERS, render, require_suffix
 from overlapbench.source import ResultError
@@ -33,24 +33,21 @@ from overlapbench.trace.picture import BELOW, BESIDE, HINT, draw_timelines
 from overlapbench.trace.timeline import make_timelines
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "timeline") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    try:
-        require_suffix(options.output)
-        require_file(options.output)
-        rows = read_rows(options.files, rules_of(options))
-        timelines, left_out = make_timelines(rows, options.step, options.window)
-        if options.beside and len(timelines) == 1:
-            raise ResultError("--beside: there is only one row; leave the flag out")
-        picture = draw_timelines(timelines, options.title, BESIDE if options.beside else BELOW)
-        file = render(picture.spec, picture.title, options.output.suffix, HINT)
-        replace_file(options.output, file)
-        lines = [f"wrote {options.output}: {len(timelines)} of {len(rows)} rows"]
-        lines += [f"left out: {row}" for row in left_out]
-        print_text("".join(f"{line}\n" for line in lines))
-    except ResultError as error:
-        return refuse(program, str(error))
-    return 0
+    require_suffix(options.output)
+    require_file(options.output)
+    rows = read_rows(options.files, rules_of(options))
+    timelines, left_out = make_timelines(rows, options.step, options.window)
+    if options.beside and len(timelines) == 1:
+        raise ResultError("--beside: there is only one row; leave the flag out")
+    picture = draw_timelines(timelines, options.title, BESIDE if options.beside else BELOW)
+    file = render(picture.spec, picture.title, options.output.suffix, HINT)
+    replace_file(options.output, file)
+    lines = [f"wrote {options.output}: {len(timelines)} of {len(rows)} rows"]
+    lines += [f"left out: {row}" for row in left_out]
+    print_text("".join(f"{line}\n" for line in lines))
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

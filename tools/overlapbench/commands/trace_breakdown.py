@@ -19,26 +19,22 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.command_line import command, manual_parser
 from overlapbench.output import deliver, require_file
-from overlapbench.source import ResultError
 from overlapbench.trace.arguments import add_choices, rules_of
 from overlapbench.trace.breakdown import break_down
 from overlapbench.trace.files import read_traces
 from overlapbench.trace.report import render, to_json
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "trace_breakdown") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    try:
-        if options.json:
-            require_file(options.json)
-        traces = read_traces(options.files, rules_of(options))
-        breakdowns = break_down(traces, options.step, options.window)
-        deliver(render(breakdowns), {options.json: to_json(breakdowns)} if options.json else {})
-    except ResultError as error:
-        return refuse(program, str(error))
-    return 0
+    if options.json:
+        require_file(options.json)
+    traces = read_traces(options.files, rules_of(options))
+    breakdowns = break_down(traces, options.step, options.window)
+    deliver(render(breakdowns), {options.json: to_json(breakdowns)} if options.json else {})
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

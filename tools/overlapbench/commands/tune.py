@@ -33,11 +33,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.command_line import (
+    command,
     exit_if_terminated,
     is_installed,
     manual_parser,
     number_from,
-    refuse,
     split_at_dashes,
 )
 from overlapbench.commands import PROGRAM
@@ -56,39 +56,37 @@ _OWN = ("--axis", "--pair", "--benchmark_")  # flags that the search gives to la
 _LEAST_LAUNCHES = 3  # a side: fewer say nothing of what differs between processes
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "tune") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> int:
     exit_if_terminated()
     given, flags = split_at_dashes(arguments)
     # Flags may stand between pairs.
     options, unknown = make_parser(program).parse_known_intermixed_args(given)
     options.flags = flags
     studies: list[Study] = []
-    try:
-        if unknown:
-            raise ResultError(f"{unknown[0]}: {_hint_at(unknown[0])}")
-        if options.replay:
-            _replay(options)
-            return _OK
-        wishes = [Wish.parse(pair) for pair in options.pairs]
-        if twice := [i for i, wish in enumerate(wishes) if wish in wishes[:i]]:
-            raise ResultError(f"{options.pairs[twice[0]]}: this pair is given twice")
-        if not options.pairs:
-            raise ResultError("no pair to tune; write for example AllGather+Gemm/bytes:64M")
-        if options.launches != 0 and options.launches < _LEAST_LAUNCHES:
-            least = f"at least {_LEAST_LAUNCHES} per side, or noise decides"
-            raise ResultError(f"--launches: {least} (0: confirm nothing)")
-        for flag in options.flags:
-            if flag.startswith(_OWN):
-                raise ResultError(f"{flag}: the tuner sets it; write axes as A+B/bytes:1M/n:4096")
-        if options.output:
-            require_file(options.output)
-        ended = _tune(options, wishes, studies)
-        _show(studies, options, interrupted=not ended)
-        if not ended:
-            return _INTERRUPTED
-        return _UNANSWERED if any(study.problem for study in studies) else _OK
-    except ResultError as error:
-        return refuse(program, str(error))
+    if unknown:
+        raise ResultError(f"{unknown[0]}: {_hint_at(unknown[0])}")
+    if options.replay:
+        _replay(options)
+        return _OK
+    wishes = [Wish.parse(pair) for pair in options.pairs]
+    if twice := [i for i, wish in enumerate(wishes) if wish in wishes[:i]]:
+        raise ResultError(f"{options.pairs[twice[0]]}: this pair is given twice")
+    if not options.pairs:
+        raise ResultError("no pair to tune; write for example AllGather+Gemm/bytes:64M")
+    if options.launches != 0 and options.launches < _LEAST_LAUNCHES:
+        least = f"at least {_LEAST_LAUNCHES} per side, or noise decides"
+        raise ResultError(f"--launches: {least} (0: confirm nothing)")
+    for flag in options.flags:
+        if flag.startswith(_OWN):
+            raise ResultError(f"{flag}: the tuner sets it; write axes as A+B/bytes:1M/n:4096")
+    if options.output:
+        require_file(options.output)
+    ended = _tune(options, wishes, studies)
+    _show(studies, options, interrupted=not ended)
+    if not ended:
+        return _INTERRUPTED
+    return _UNANSWERED if any(study.problem for study in studies) else _OK
 
 
 def _hint_at(flag: str) -> str:
