@@ -2,7 +2,7 @@
 
 COMMANDS lists those that `overlapbench` offers. In a checkout, where no package is installed, a
 script runs each of them. A module is imported when its command is run, not before: what draws
-charts takes most of a second to import.
+charts takes most of a second to import. `@command` (command_line.py) writes what `main` refuses.
 """
 
 import importlib
