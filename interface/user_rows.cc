@@ -166,9 +166,13 @@ Remark JudgeEmptiness(const Measurement& measurement, const Remark& otherwise) {
     for (const auto& [took_ms, empty_ms] : TimesToCompare(measurement, work->name)) {
       if (took_ms > LongestEmpty_ms(measurement.device(), empty_ms)) continue;
       return Remark::Invalid(fmt::format(
-          "'{}' left its lane empty: alone it took {:.1f} us, and a callable that enqueues nothing "
-          "{:.1f} us; it must enqueue on the stream that it is given",
-          work->name, took_ms * kMicrosecondsInMillisecond, empty_ms * kMicrosecondsInMillisecond));
+          "'{}' left its lane empty: alone it took {:.1f} us, and a callable that does nothing "
+          "{:.1f} "
+          "us; {}",
+          work->name, took_ms * kMicrosecondsInMillisecond, empty_ms * kMicrosecondsInMillisecond,
+          measurement.device().backend() == Backend::kHost
+              ? "what is so short cannot be measured"
+              : "it must enqueue on the stream that it is given"));
     }
   }
   return otherwise;

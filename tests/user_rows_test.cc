@@ -21,7 +21,7 @@ using std::chrono_literals::operator""ms;
 // Longer than all of a sample behind its open gate takes.
 constexpr auto kElsewhere = 25ms;
 constexpr const char* kEmpty =
-    "' left its lane empty: alone it took 0.0 us, and a callable that enqueues nothing 0.0 us; it "
+    "' left its lane empty: alone it took 0.0 us, and a callable that does nothing 0.0 us; it "
     "must enqueue on the stream that it is given";
 
 using Enqueueing = std::function<void(HostStream& stream)>;

@@ -57,6 +57,7 @@ for i in range(3):
 row = settled(ob.measure_schedule, steps=steps, name="layers")
 print_of_row = str(row)
 assert "of the bound" in print_of_row and row.name in print_of_row
+assert repr(row).startswith(f"<Row {row.name}: ok, ") and repr(row).endswith(" ms>"), repr(row)
 tell(row.name, row.state.value, row["sequential_ms"], row["bound_ms"], row.T, row["pct_of_bound"])
 """)
     assert (name, state) == ("Schedule/layers/cache:warm", "ok")
@@ -337,22 +338,42 @@ tell(
     refusal(ob.measure_alone, nap, cadence="streaming"),
     refusal(ob.measure_alone, nap, N=3),
     refusal(ob.measure_alone, nap, n="1/2"),
+    refusal(ob.measure_alone, nap, n="\\x1b[31m"),
+    refusal(ob.measure_alone, nap, name=5),
+    refusal(ob.measure_alone, nap, gate="off"),
+    refusal(ob.measure_alone, nap, cach="warm"),
+    refusal(ob.do_bench, nap, warmup=25, rep=100),
     refusal(ob.measure_alone, "nap"),
     refusal(ob.measure_schedule, []),
+    refusal(ob.measure_schedule, [nap]).replace(repr(nap), "a nap"),
+    refusal(ob.measure_schedule, [ob.Step("a", "x y", nap)]),
+    refusal(ob.measure_schedule, [ob.Step("a", "x", nap), ob.Step("b", "x", nap, after="a")]),
+    refusal(ob.measure_schedule, iter([ob.Step("a", "x", nap), ob.Step("a", "y", nap)])),
     refusal(ob.measure_schedule, [ob.Step("a", "x", nap, after=["b"]), ob.Step("b", "x", nap)]),
     refusal(ob.configure, backend="cuda"),
     ob.measure_alone(nap, gated=False).name,
 )
 """)
     assert told == [
-        "ValueError: name is 'my gemm', must be letters and digits, the first a letter",
+        "ValueError: name is 'my gemm': use letters and digits, a letter first",
         "ValueError: axis cache: 'hot' is not one of cold, warm",
         "ValueError: Compute/mine/cache:cold/cadence:streaming: cadence:streaming needs a warm"
         " cache (--axis cache=warm)",
         "ValueError: 'N' is not a label: use lowercase letters, digits and _, as in n=4096",
-        "ValueError: n is '1/2', must have no space and none of / , = :",
+        "ValueError: n is '1/2': use printable characters but spaces and / , = :",
+        "ValueError: n is '\\x1b[31m': use printable characters but spaces and / , = :",
+        "ValueError: name is 5: use letters and digits, a letter first",
+        "ValueError: gate is a setting that this call does not have, and no label",
+        "ValueError: cach cannot be a label: did you mean the setting cache?",
+        "TypeError: do_bench has no warmup: it warms up itself, samples as long as"
+        " configure(budget_ms=) says, and measure_alone has the intervals",
         "TypeError: 'nap' cannot be called",
         "ValueError: mine: it has no steps",
+        "TypeError: steps[0] is a nap, must be a Step",
+        "ValueError: the lane of steps[0] is 'x y': use printable characters but spaces and"
+        " / , = :",
+        "TypeError: `after` of step 'b' is 'a', must be a list",
+        "ValueError: two steps have the name 'a'",
         "ValueError: step 'a' comes after 'b', which is not an earlier step",
         "MeasureError: configure() comes before the first measurement",
         "Compute/mine/gate:off/cache:cold",

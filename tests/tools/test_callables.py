@@ -113,3 +113,34 @@ def test_a_verdict_has_its_numbers() -> None:
 def test_a_work_is_of_a_known_kind() -> None:
     with pytest.raises(ValueError, match="kind is 'both', must be one of comp, comm, copy"):
         Work(lambda: None, kind="both")
+
+
+class OneBool:
+    """As a tensor of one bool is."""
+
+    def item(self) -> bool:
+        return False
+
+
+def test_a_verdict_of_another_type_is_none() -> None:
+    assert ask(lambda: OneBool(), judges=True)[:2] == (0, "the result is wrong")
+    for result in ("wrong", (0.5, 0.1), 1):
+        status, text, _ = ask(lambda result=result: result, judges=True)
+        assert status == 1
+        assert text == (
+            f"TypeError: verify returned {result!r}, must return True, False, None or a Verdict"
+        )
+    with pytest.raises(ValueError, match="max_rel_err is -1, must not be negative"):
+        Verdict(-1, 0.1)
+
+
+def test_what_does_nothing_when_it_is_called_is_refused() -> None:
+    async def later() -> None:
+        pass
+
+    def step_by_step() -> Iterator[int]:
+        yield 1
+
+    for function in (later, step_by_step):
+        with pytest.raises(TypeError, match="does nothing when it is called: it is async or a gen"):
+            Wrapped(HOST).callback(function)

@@ -40,6 +40,11 @@ class Verdict:
     tolerance: float = 0.0
     fault: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("max_rel_err", "tolerance"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, must not be negative")
+
 
 @dataclass(frozen=True)
 class Work:
@@ -47,8 +52,8 @@ class Work:
 
     run      enqueues the work on the current stream and returns without waiting for it; it may be
              called any number of times
-    verify   checks the result of one `run` after one `reset`: True, None or a Verdict; False is a
-             wrong result. It may wait
+    verify   checks the result of one `run` after one `reset`: True or None if it is right, False if
+             it is wrong, or a Verdict. It may wait
     reset    before that: fills the inputs, and poisons the outputs
     kind     "comp", "comm" or "copy"; a communication may wait for other ranks
 
@@ -113,6 +118,8 @@ def on_stream(function: Callable[..., object], device: int) -> Callable[[int], o
     """Return what calls the function with a stream as the current one."""
     if not callable(function):
         raise TypeError(f"{function!r} cannot be called")
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise TypeError(f"{function!r} does nothing when it is called: it is async or a generator")
     takes_stream = _takes_stream(function)
     contexts: dict[int, list[Any]] = {}
 
@@ -147,13 +154,16 @@ def _contexts(stream: int, device: int) -> Iterator[Any]:
 
 
 def _verdict(result: object) -> Verdict:
-    match result:
+    # The bool of NumPy, or a tensor of one.
+    is_right = getattr(result, "item", lambda: result)()
+    match is_right:
         case Verdict():
-            return result
-        case None:
+            return is_right
+        case None | True:
             return Verdict()
-        case _:
-            return Verdict(fault="" if result else "the result is wrong")
+        case False:
+            return Verdict(fault="the result is wrong")
+    raise TypeError(f"verify returned {result!r}, must return True, False, None or a Verdict")
 
 
 def _write(answer: Answer, verdict: Verdict) -> None:

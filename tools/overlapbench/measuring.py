@@ -18,6 +18,7 @@ an earlier row has ended the measuring. What goes wrong in a row is the row's ow
 
 import atexit
 import contextlib
+import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,6 +54,14 @@ Function = Callable[..., object]
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*")
 _VALUE = re.compile(r"[^\s/,=:]+")
+# What is set for a call or by configure(), and would be believed to be if it were a label.
+_SETTINGS = (
+    *("cache", "cadence", "first", "streams", "comp_sms", "comp_priority", "comm_priority"),
+    *("gate", "gated", "kind", "budget_ms", "timeout_s", "host_cores", "self_test"),
+)
+_ALIKE = 0.85  # of 1: a label that is likely to be a setting with a slip
+# Arguments of triton.testing.do_bench that do_bench has no use for.
+_OF_TRITON = ("warmup", "rep", "grad_to_none", "quantiles", "return_mode", "fast_flush")
 # The values that names leave out. `first` has one too, which the backend decides.
 _UNWRITTEN = {
     "cadence": "isolated",
@@ -87,7 +96,7 @@ class Step:
     after: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Row:
     """A measured row; times are in milliseconds, and the maximum over the ranks.
 
@@ -97,9 +106,9 @@ class Row:
     exception  what a callable raised, if one did
     """
 
-    read: ReadRow = field(repr=False)
-    document: Mapping[str, Any] = field(repr=False)  # as ./bench writes it for this row alone
-    titles: Mapping[str, tuple[str, str]] = field(repr=False)  # by counter, with its unit
+    read: ReadRow
+    document: Mapping[str, Any]  # as ./bench writes it for this row alone
+    titles: Mapping[str, tuple[str, str]]  # by counter, with its unit
     exception: BaseException | None = None  # that a callable raised
 
     @property
@@ -148,6 +157,9 @@ class Row:
     slowdown = property(lambda self: self["slowdown"], doc="T / max(C, M); 1 is perfect.")
     efficiency = property(lambda self: self["efficiency"], doc="(C + M - T) / min(C, M).")
     coverage = property(lambda self: self["coverage"], doc="How much the sides ran together.")
+
+    def __repr__(self) -> str:
+        return f"<Row {self.name}: {self.state.value}, {self.time_ms:.4g} ms>"
 
     def __str__(self) -> str:
         lines = [f"{self.name}  {self.state.value}{self.reason and ': '}{self.reason}"]
@@ -355,14 +367,13 @@ def measure_schedule(
 
     `name`, `cache`, `cadence`, `gated` and `labels` are those of `measure`.
 
-    ValueError    two steps have one name, a step comes after one that is not before it, or as
-                  `measure`
-    TypeError     the `run` of a step cannot be called
+    ValueError    a step's name or lane is none, two steps have one name, a step comes after one
+                  that is not before it, or as `measure`
+    TypeError     a step is none, or its `run` cannot be called
     MeasureError  as `measure`
     """
-    places = {step.name: place for place, step in enumerate(steps)}
-    if len(places) != len(steps):
-        raise ValueError("two steps have the same name")
+    steps = list(steps)
+    places = _places(steps)
     works: dict[str, Work] = {}
     names: dict[int, str] = {}  # by callable
     made = []
@@ -379,6 +390,21 @@ def measure_schedule(
     kinds = {name: work.kind for name, work in works.items()}
     axes = {"cache": cache, "cadence": cadence}
     return _measure(SCHEDULE, name, works, kinds, gated, labels, axes, made)
+
+
+def _places(steps: Sequence[Step]) -> dict[str, int]:
+    """Return where each step stands, by its name."""
+    places: dict[str, int] = {}
+    for place, step in enumerate(steps):
+        if not isinstance(step, Step):
+            raise TypeError(f"steps[{place}] is {step!r}, must be a Step")
+        for what, word in (("name", step.name), ("lane", step.lane)):
+            _check_word(f"the {what} of steps[{place}]", word)
+        if isinstance(step.after, str):
+            raise TypeError(f"`after` of step {step.name!r} is {step.after!r}, must be a list")
+        if places.setdefault(step.name, place) != place:
+            raise ValueError(f"two steps have the name {step.name!r}")
+    return places
 
 
 def measure_alone(
@@ -440,6 +466,11 @@ def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> fl
     MeasureError  the row is `invalid` or an `error`; its __cause__ is what the callable raised; or
                   as `measure`
     """
+    if unknown := [name for name in _OF_TRITON if name in settings]:
+        raise TypeError(
+            f"do_bench has no {unknown[0]}: it warms up itself, samples as long as "
+            "configure(budget_ms=) says, and measure_alone has the intervals"
+        )
     row = measure_alone(run, name=name, **settings)
     if not row.state.comparable:
         raise MeasureError(f"{row.name}: {row.reason}") from row.exception
@@ -561,12 +592,20 @@ def _row(text: str, wrapped: callables.Wrapped) -> Row:
 
 
 def _check_names(name: str, labels: Mapping[str, str | int]) -> None:
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"name is {name!r}, must be letters and digits, the first a letter")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"name is {name!r}: use letters and digits, a letter first")
     for label, value in labels.items():
         if not _LABEL.fullmatch(label):
             raise ValueError(
                 f"{label!r} is not a label: use lowercase letters, digits and _, as in n=4096"
             )
-        if not _VALUE.fullmatch(str(value)):
-            raise ValueError(f"{label} is {value!r}, must have no space and none of / , = :")
+        if label in _SETTINGS:
+            raise ValueError(f"{label} is a setting that this call does not have, and no label")
+        if meant := difflib.get_close_matches(label, _SETTINGS, n=1, cutoff=_ALIKE):
+            raise ValueError(f"{label} cannot be a label: did you mean the setting {meant[0]}?")
+        _check_word(label, str(value))
+
+
+def _check_word(what: str, word: str) -> None:
+    if not isinstance(word, str) or not word.isprintable() or not _VALUE.fullmatch(word):
+        raise ValueError(f"{what} is {word!r}: use printable characters but spaces and / , = :")
