@@ -153,6 +153,28 @@ def test_a_link_in_the_page_finds_a_row_that_a_search_hides(tab: Tab, full: Path
     expect(page.get_by_role("searchbox")).to_have_value("")
 
 
+def test_a_mark_leads_to_a_row_that_a_search_hides(tab: Tab, full: Path) -> None:
+    page = tab.open(full, "?search=Softmax")
+    chart = drawn(page.locator("figure[data-chart=slowdown]"))
+    mark = chart.locator(".mark-symbol.role-mark path").last
+    mark.scroll_into_view_if_needed()
+    mark.click()
+    expect(page.locator("#Overlap tr:target")).to_be_in_viewport()
+    expect(page.get_by_role("searchbox")).to_have_value("")
+
+
+def test_a_row_stays_marked_when_its_table_is_sorted_and_searched(tab: Tab, full: Path) -> None:
+    page = tab.open(full, f"#{quote(GRID.format(16))}")
+    marked = page.locator("#Overlap tr:target")
+    expect(marked).to_be_in_viewport()
+    sort_by(page.locator("#Overlap .table th[data-counter='slowdown']"), "descending")
+    expect(marked).to_have_attribute("id", GRID.format(16))
+    for words in ("grid:1x1", "grid:16x16"):
+        page.get_by_role("searchbox").fill(words)
+        expect(page.locator("#found")).to_have_text(re.compile("^[1-9]"))
+    expect(marked).to_have_attribute("id", GRID.format(16))
+
+
 def test_an_address_without_a_row_is_reported(tab: Tab, full: Path) -> None:
     page = tab.open(full, "#Comm/Nothing")
     expect(page.locator("#found")).to_have_text("no row is called Comm/Nothing")
@@ -168,6 +190,20 @@ def test_all_counters_are_shown_when_asked_for(tab: Tab, large: Path) -> None:
     assert column(page, "Comm", "cv") == [0.1234] * 800
     page.get_by_label("all counters").uncheck()
     expect(cell).to_have_count(few)
+
+
+def test_more_counters_keep_the_order_and_the_search(tab: Tab, full: Path) -> None:
+    page = tab.open(full, "?search=tile")
+    sort_by(page.locator("#Overlap .table th[data-counter='slowdown']"), "descending")
+    before = names(page, "Overlap")
+    page.get_by_label("all counters").check()
+    header = page.locator("#Overlap .table th[data-counter='time']")
+    expect(header).to_be_visible()
+    assert names(page, "Overlap") == before
+    sort_by(header, "descending")
+    times = column(page, "Overlap", "time")
+    assert times == sorted(times, reverse=True)
+    assert len(times) == len(before)
 
 
 def test_a_mark_tells_its_values_and_leads_to_its_row(tab: Tab, full: Path) -> None:

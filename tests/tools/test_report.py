@@ -30,10 +30,12 @@ from overlapbench.counters import stored_table
 from overlapbench.launch import read_launches
 from overlapbench.names import family_of
 from overlapbench.page import charts_script, render_page, vega_libraries
+from overlapbench.report.datatables import as_script, datatables
 from overlapbench.report.runs import LARGEST_ROWS, merge_launches, read_runs
 from overlapbench.report.tables import figure, measured
 from overlapbench.result import parse_result
 from overlapbench.series import KNEE_MEANING
+from overlapbench.source import ResultError
 
 REPOSITORY = Path(__file__).parents[2]
 COMM = "Comm/AllReduce/bytes:1048576/cache:cold"
@@ -167,7 +169,7 @@ def test_the_policy_allows_only_the_pages_own_content(full: Page) -> None:
         for text in inline
     }
     assert hashes == allowed
-    assert len(hashes) == 4
+    assert len(hashes) == 5
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
 
@@ -290,15 +292,28 @@ def test_libraries_cannot_end_their_element(monkeypatch: pytest.MonkeyPatch) -> 
 
     def bundle(*arguments: str) -> str:
         asked.append(arguments)
-        return "a</script>b</script c"
+        return "a</script>b</SCRIPT c<!--<script/d<p><"
 
     monkeypatch.setattr("overlapbench.page.vl_convert.javascript_bundle", bundle)
     vega_libraries.cache_clear()
     try:
-        assert vega_libraries() == r"a<\/script>b<\/script c"
+        assert vega_libraries() == r"a\x3C/script>b\x3C/SCRIPT c\x3C!--\x3Cscript/d<p><"
     finally:
         vega_libraries.cache_clear()
     assert asked == [("window.vegaEmbed = vegaEmbed;", VEGA_LITE_VERSION)]
+
+
+def test_datatables_is_made_a_script() -> None:
+    module = "var a=1,$b=2;export{a as ITable,$b as default,a as jQuery};"
+    script = as_script(module)
+    assert "var a=1,$b=2;globalThis.DataTable = $b;" in script
+    assert "export" not in script
+    for foreign in ("var a=1;", "export{a as jQuery};", module + module):
+        with pytest.raises(ResultError, match=r"^itables: .* install itables 2\.9\.1$"):
+            as_script(foreign)
+    embedded = datatables()
+    assert "globalThis.DataTable = " in embedded
+    assert not re.search("<(!--|/?script)", embedded, flags=re.IGNORECASE)
 
 
 def test_launches_of_one_run_are_shown_by_their_medians(tmp_path: Path) -> None:

@@ -77,12 +77,12 @@ async function draw(figure) {
   }
 }
 
-// A mark of one benchmark leads to its row.
+// A mark of one benchmark leads to its row, where the page has tables (report/tables.js).
 function openRowOf(item) {
   const {name, file} = item?.datum ?? {};
   if (!name || item.mark.marktype === "line") return;
-  const row = document.getElementById(`${name}@${file}`) ?? document.getElementById(name);
-  if (row) location.hash = encodeURIComponent(row.id);
+  const row = [`${name}@${file}`, name].find(id => globalThis.rowNames?.has(id));
+  if (row) location.hash = encodeURIComponent(row);
 }
 
 // A button in the place of a chart that would keep the page busy.

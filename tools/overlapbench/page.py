@@ -5,6 +5,7 @@ or dark system theme. The layout is in page.html; what comes from result files i
 """
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -79,4 +80,9 @@ def _context_entries(context: Mapping[str, object]) -> list[tuple[str, object]]:
 def vega_libraries() -> Markup:
     """Return Vega, Vega-Lite and Vega-Embed as a script that cannot end its own element."""
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE_VERSION)
-    return Markup(script.replace("</script", r"<\/script"))
+    return inside_element(script)
+
+
+def inside_element(script: str) -> Markup:
+    """Return a script for an element that nothing in its texts and patterns can end."""
+    return Markup(re.sub("<(?=!--|/?script)", r"\\x3C", script, flags=re.IGNORECASE))

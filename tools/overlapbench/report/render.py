@@ -1,4 +1,4 @@
-"""The report's page: the template filled, with its style, its scripts and Vega inside.
+"""The report's page: the template filled, with its style, scripts and libraries inside.
 
 Whatever comes from a result file is untrusted. The template escapes it; what the script needs is a
 block of JSON, in which no character can end an element. A Content-Security-Policy allows the
@@ -19,6 +19,7 @@ from overlapbench.chart import Chart
 from overlapbench.compare.verdicts import Comparison
 from overlapbench.page import chart_looks, charts_script, page_environment, vega_libraries
 from overlapbench.report import summary
+from overlapbench.report.datatables import datatables
 from overlapbench.report.runs import Run
 from overlapbench.report.tables import Anchors, Rows, figure, make_tables
 from overlapbench.report.timelines import NONE, Timelines
@@ -66,7 +67,12 @@ def render_report(report: Report) -> bytes:
         knee=KNEE_MEANING,
         looks=chart_looks(),
         style=_style(environment),
-        scripts=[_tables_script(), _Inline(vega_libraries()), _Inline(charts_script())],
+        scripts=[
+            _Inline(datatables()),
+            _tables_script(),
+            _Inline(vega_libraries()),
+            _Inline(charts_script()),
+        ],
         **_about_runs(report.runs, tables),
         **_about_changes(comparison, anchors),
     )

@@ -1,4 +1,5 @@
-// The tables of a report: sorting, searching, more columns, and links to rows.
+// The tables of a report. DataTables sorts and searches them and shows their columns. Here is what it
+// does not know: figures and sizes, folded tables, and the addresses of rows and searches.
 //
 // A folded table is opened by a search that finds something in it, or by a link to one of its rows.
 // What is searched for stands in the address, as ?search=WORDS, so that it can be passed on.
@@ -8,39 +9,62 @@ const NARROW_SCREEN = matchMedia("(max-width: 40rem)");
 const MOST_UNFOLDED = 20;  // rows on a narrow screen
 const search = document.getElementById("search");
 const found = document.getElementById("found");
-const tables = [...document.querySelectorAll("table.rows")];
+const elements = [...document.querySelectorAll("table.rows")];
+globalThis.rowNames = new Set([...document.querySelectorAll("table.rows tr[id]")].map(row => row.id));
 
-// ---- sorting
+// ---- the tables
 
 const collator = new Intl.Collator("en", {numeric: true});
+const textOf = cell => DataTable.util.stripHtml(cell).trim();
 
 // Numbers by size, other texts by their letters and numbers, empty cells last either way.
-function compareCells(a, b, direction) {
-  if (a === "" || b === "") return (a === "") - (b === "");
+const cellOrder = direction => (a, b) => {
+  if (!a || !b) return !a - !b;
   const [x, y] = [parseFloat(a), parseFloat(b)];
-  const order = isNaN(x) || isNaN(y) ? collator.compare(a, b) : x - y;
-  return direction * order;
+  return direction * (isNaN(x) || isNaN(y) ? collator.compare(a, b) : x - y);
+};
+
+DataTable.ext.errMode = "throw";
+DataTable.type("cell", {
+  order: {pre: textOf, asc: cellOrder(1), desc: cellOrder(-1)},
+  search: cell => textOf(cell).toLowerCase(),
+});
+
+const OPTIONS = {
+  autoWidth: false, info: false, order: [], orderClasses: false, paging: false, retrieve: true,
+  layout: {topStart: null, topEnd: null, bottomStart: null, bottomEnd: null},
+  columnDefs: [  // the first that says something of a column decides
+    {targets: ".extra", searchable: false},
+    {targets: ".number", className: "number", orderSequence: ["desc", "asc"]},
+    {targets: "_all", type: "cell", orderSequence: ["asc", "desc"]},
+  ],
+};
+const tableOf = element => new DataTable(element, OPTIONS);
+
+// When a long page can already be read.
+addEventListener("load", () => elements.forEach(tableOf));
+
+// Two of three columns are extra. They join a table when they are first asked for.
+function addColumns(element) {
+  const extra = element.querySelector("template");
+  if (!extra) return;
+  const order = tableOf(element).order();
+  tableOf(element).destroy();
+  element.tHead.rows[0].append(extra.content);
+  extra.remove();
+  for (const row of element.tBodies[0].rows) {
+    for (const figure of row.dataset.more.split("|").slice(1)) row.insertCell().textContent = figure;
+  }
+  new DataTable(element, {...OPTIONS, order});
 }
 
-// The first click on a figure shows the largest first, on a text the first of the alphabet.
-function sortBy(header) {
-  const numeric = header.classList.contains("number");
-  const current = header.getAttribute("aria-sort") ?? (numeric ? "ascending" : "descending");
-  const next = current === "ascending" ? "descending" : "ascending";
-  for (const other of header.parentElement.children) other.removeAttribute("aria-sort");
-  header.setAttribute("aria-sort", next);
-  const body = header.closest("table").tBodies[0];
-  const keyed = [...body.rows].map(row => [row.cells[header.cellIndex].textContent.trim(), row]);
-  const direction = next === "ascending" ? 1 : -1;
-  keyed.sort((a, b) => compareCells(a[0], b[0], direction));
-  body.append(...keyed.map(([, row]) => row));
-}
-
-for (const table of tables) {
-  table.tHead.addEventListener("click", event => {
-    if (event.target.tagName === "BUTTON") sortBy(event.target.closest("th"));
-  });
-}
+document.getElementById("all-counters").addEventListener("change", event => {
+  for (const element of elements) {
+    addColumns(element);
+    tableOf(element).columns(".extra").visible(event.target.checked, false);
+  }
+  if (search.value) filterRows();
+});
 
 // ---- bringing a row into sight
 
@@ -59,13 +83,6 @@ for (const act of ["wheel", "touchmove", "pointerdown", "keydown"]) {
 
 // ---- searching
 
-const texts = new Map();
-
-function textOf(row) {
-  if (!texts.has(row)) texts.set(row, row.textContent.toLowerCase());
-  return texts.get(row);
-}
-
 const UNITS = {k: 2 ** 10, m: 2 ** 20, g: 2 ** 30};
 
 // A size may be searched for as 64M too: names write it out.
@@ -77,16 +94,13 @@ function written(word) {
 function filterRows() {
   writeAddress();
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = row => words.every(word => row.includes(word) || row.includes(written(word)));
   let hits = 0, all = 0;
-  for (const table of tables) {
-    let matching = 0;
-    const rows = [...table.tBodies[0].rows];
-    for (const row of rows) {
-      const has = word => textOf(row).includes(word) || textOf(row).includes(written(word));
-      row.hidden = !words.every(has);
-      matching += !row.hidden;
-    }
-    const fold = table.closest("details");
+  for (const element of elements) {
+    const table = tableOf(element);
+    table.search(words.length ? matches : "").draw();
+    const {recordsDisplay: matching, recordsTotal} = table.page.info();
+    const fold = element.closest("details");
     fold.dataset.unsearched ??= fold.open;
     fold.open = words.length ? matching > 0 : fold.dataset.unsearched === "true";
     if (!words.length) delete fold.dataset.unsearched;
@@ -94,7 +108,7 @@ function filterRows() {
     if (!note) continue;  // the changes, whose benchmarks are rows of another table
     note.textContent = words.length ? `· ${matching} found` : "";
     hits += matching;
-    all += rows.length;
+    all += recordsTotal;
   }
   found.textContent = words.length ? `${hits} of ${all} rows` : "";
 }
@@ -109,7 +123,7 @@ function writeAddress() {
 function searchRows() {
   filterRows();
   if (!search.value.trim()) return;
-  show(document.querySelector("table.rows tbody tr:not([hidden])"));
+  show(document.querySelector("details[open] table.rows tbody tr"));
 }
 
 let waiting;
@@ -126,25 +140,6 @@ addEventListener("keydown", event => {
   search.select();
 });
 
-// ---- all counters
-
-// Their cells are made when they are first asked for: two of three in a table are among them.
-function addCells() {
-  for (const row of document.querySelectorAll("tr[data-more]")) {
-    for (const figure of row.dataset.more.split("|").slice(1)) {
-      const cell = row.insertCell();
-      cell.className = "number extra";
-      cell.textContent = figure;
-    }
-    delete row.dataset.more;
-  }
-}
-
-document.getElementById("all-counters").addEventListener("change", event => {
-  addCells();
-  document.body.classList.toggle("all-counters", event.target.checked);
-});
-
 // ---- links to rows
 
 // Brings the row that the address names into sight; the style marks it.
@@ -155,18 +150,18 @@ function showTarget() {
   } catch {
     return;  // not an address that this page wrote
   }
-  const target = document.getElementById(name);
-  if (!target) {
-    found.textContent = name ? `no row is called ${name}` : "";
+  if (!rowNames.has(name)) {
+    if (!document.getElementById(name)) found.textContent = name && `no row is called ${name}`;
     return;
   }
-  if (target.tagName !== "TR") return;
-  if (target.hidden) {
+  if (!document.getElementById(name)) {  // a search left it out
     search.value = "";
     filterRows();
+    location.replace(location.href);  // tells the browser its target, which the style marks
   }
-  target.closest("details").open = true;
-  show(target);
+  const row = document.getElementById(name);
+  row.closest("details").open = true;
+  show(row);
 }
 
 addEventListener("hashchange", showTarget);
@@ -176,8 +171,8 @@ document.addEventListener("click", event => {
 });
 
 if (NARROW_SCREEN.matches) {
-  for (const table of tables) {
-    if (table.tBodies[0].rows.length > MOST_UNFOLDED) table.closest("details").open = false;
+  for (const element of elements) {
+    if (element.tBodies[0].rows.length > MOST_UNFOLDED) element.closest("details").open = false;
   }
 }
 search.value = new URLSearchParams(location.search).get("search") ?? "";
