@@ -44,6 +44,13 @@ const tableOf = element => new DataTable(element, OPTIONS);
 // When a long page can already be read.
 addEventListener("load", () => elements.forEach(tableOf));
 
+// DataTables sorts at Enter, and buttons are pressed with the space bar too.
+addEventListener("keydown", event => {
+  if (event.key !== " " || !event.target.matches(".dt-column-order")) return;
+  event.preventDefault();
+  event.target.click();
+});
+
 // Two of three columns are extra. They join a table when they are first asked for.
 function addColumns(element) {
   const extra = element.querySelector("template");
