@@ -15,6 +15,7 @@
 # baseline, which is the last measurement that was kept. Written to the current folder:
 #
 #   comparison.md          what changed, for a comment
+#   comparison.json        the same, for programs
 #   dashboard/index.html   the report of this measurement, beside the baseline
 #   dashboard/trend.html   the times of all benchmarks since the beginning
 #   launches/              the results
@@ -22,19 +23,33 @@
 #   LAUNCHES=5   how often COMMAND is run
 #   ACROSS=      what may differ from the baseline: GPU, driver, NCCL, ranks
 #   KEEP=false   true: the measurement is added to the history, under the commit that is checked
-#                out in the current folder, and becomes the baseline unless something got worse
+#                out in the current folder, and may become the baseline
+#   ACCEPT=false true, with KEEP=true: it becomes the baseline, whatever the comparison says
+#
+# A measurement becomes the baseline if nothing got worse, and also where it cannot be compared: a
+# benchmark is gone or renamed, or the machine or the libraries are others. That run still ends with
+# status 3, and says so; the next one has a baseline again. The baseline stays after a regression,
+# where a benchmark is newly invalid or too noisy, and where a launch is incomplete or not to be
+# trusted. To accept such a measurement, run once with ACCEPT=true.
 #
 # Exit status: that of `overlapbench compare`: 0 if nothing is worse, 1 for a regression, 3 if it
-# cannot be told; 2 if COMMAND failed, or an argument is missing.
+# cannot be told; 0 also where ACCEPT has replaced the baseline. 2 if COMMAND failed, an argument is
+# missing or wrong, or a result cannot be read.
 set -euo pipefail
 
 (($# >= 2)) || { echo "usage: watch.sh STATE COMMAND..." >&2 && exit 2; }
 readonly state=$1
 shift
 readonly baseline=$state/baseline
+readonly launches=${LAUNCHES:-5}
+[[ $launches =~ ^[1-9][0-9]{0,3}$ ]] ||
+  { echo "watch.sh: LAUNCHES: must be a number from 1 to 9999, not $launches" >&2 && exit 2; }
 across=()
 for what in ${ACROSS:-}; do across+=(--across "$what"); done
 readonly across
+accept=false
+if [[ ${KEEP:-false} == true && ${ACCEPT:-false} == true ]]; then accept=true; fi
+readonly accept
 
 # Prints the commit of your repository, with -dirty if a file of it was changed. The results name
 # that of overlapbench, which is not what this history is about.
@@ -42,10 +57,10 @@ revision() { git describe --always --exclude='*' --abbrev=12 --dirty || echo unk
 
 measure() {
   local number
-  rm -rf launches dashboard comparison.md
+  rm -rf launches dashboard comparison.md comparison.json
   mkdir -p launches dashboard "$state"
-  for ((number = 1; number <= ${LAUNCHES:-5}; ++number)); do
-    echo "launch $number of ${LAUNCHES:-5}" >&2
+  for ((number = 1; number <= launches; ++number)); do
+    echo "launch $number of $launches" >&2
     OUT=$PWD/launches/$number.json "$@" ||
       { echo "watch.sh: $1 failed with status $?" >&2 && exit 2; }
     [[ -s launches/$number.json ]] ||
@@ -60,19 +75,46 @@ compare() {
     return
   fi
   overlapbench compare --base "$baseline"/*.json --new launches/*.json "${across[@]}" \
-    --output comparison.md
+    --output comparison.md --output comparison.json
 }
 
+# report STATUS
 report() {
   local base=()
-  [[ ! -d $baseline ]] || base=(--base "$baseline"/*.json "${across[@]}")
+  [[ ! -d $baseline || $1 == 2 ]] || base=(--base "$baseline"/*.json "${across[@]}")
   overlapbench report launches/*.json "${base[@]}" -o dashboard/index.html
+}
+
+# Prints why the comparison's status is 3, a line each: the verdicts of the rows that fail, and
+# "doubt" for a launch of this measurement that is incomplete or not to be trusted.
+undecided() {
+  sed -n '/^      "verdict": /{N;s/.*"verdict": "\([a-z ]*\)",\n *"fails": true,$/\1/p;}' comparison.json
+  sed -n '/^  "doubts": \[$/,/^  \]/s|^    "launches/.*|doubt|p' comparison.json
+}
+
+# advances STATUS: tells whether this measurement becomes the baseline.
+advances() {
+  local others
+  [[ $1 != 0 ]] || return 0
+  [[ $1 == 3 ]] || return 1
+  others=$(undecided | sed '/^missing$/d;/^incomparable$/d') && [[ -z $others ]]
 }
 
 # keep STATUS REVISION
 keep() {
+  local told="The baseline stays as it was. ACCEPT=true would make this measurement the baseline."
   overlapbench history add --database "$state/history.sqlite" --revision "$2" launches/*.json
-  [[ $1 != 0 ]] || { rm -rf "$baseline" && cp -r launches "$baseline"; }
+  if [[ $accept == true ]] || advances "$1"; then
+    rm -rf "$baseline"
+    cp -r launches "$baseline"
+    told="This measurement is the new baseline"
+    if [[ $accept == true ]]; then
+      told+=", because ACCEPT is true."
+    else
+      told+=", because the old one cannot be compared with it."
+    fi
+  fi
+  [[ $1 == 0 ]] || printf '\n%s\n' "$told" | tee -a comparison.md
 }
 
 main() {
@@ -80,12 +122,16 @@ main() {
   measured=$(revision)
   measure "$@"
   compare || status=$?
-  report
+  if [[ $status != [013] && $accept != true ]]; then
+    echo "watch.sh: the comparison failed; where the baseline is why, ACCEPT=true replaces it" >&2
+    return 2
+  fi
+  report "$status"
   if [[ ${KEEP:-false} == true ]]; then keep "$status" "$measured"; fi
   if [[ -f $state/history.sqlite ]]; then
     overlapbench history trend --database "$state/history.sqlite" -o dashboard/trend.html
   fi
-  return "$status"
+  [[ $accept == true ]] || return "$status"
 }
 
 main "$@"

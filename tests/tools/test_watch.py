@@ -33,6 +33,8 @@ JOBS = {
 }
 BRANCHES = {"main": "push", "change": "merge_request_event"}
 TIME_MS = "TIME_MS"  # what the stand-in measures
+# JSON that takes the place of what the stand-in writes: of the context, and of a row by its place.
+CONTEXT, ROWS = "CONTEXT", "ROWS"
 MEASURES = """#!{python}
 import json, os, sys
 (out,) = [word.partition("=")[2] for word in sys.argv if word.startswith("--overlapbench-out=")]
@@ -40,6 +42,9 @@ document = json.loads({document!r})
 number = int(os.path.basename(out).removesuffix(".json"))
 for row in document["benchmarks"]:
     row["real_time"] = float(os.environ["{time}"]) * (1 + 0.001 * number)
+document["context"] |= json.loads(os.environ.get("{context}", "{{}}"))
+for place, fields in json.loads(os.environ.get("{rows}", "{{}}")).items():
+    document["benchmarks"][int(place)] |= fields
 if os.environ["{time}"] != "0":
     open(out, "w").write(json.dumps(document))
 """
@@ -82,7 +87,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     document = json.dumps(samples.document(rows))
     package = PACKAGE.format(tools=samples.TOOLS, python=sys.executable)
     texts = {
-        "pytest": MEASURES.format(python=sys.executable, document=document, time=TIME_MS),
+        "pytest": MEASURES.format(
+            python=sys.executable, document=document, time=TIME_MS, context=CONTEXT, rows=ROWS
+        ),
         "overlapbench": package,
         **dict.fromkeys(("gh", "curl", "buildkite-agent"), NOTES),
     }
@@ -136,6 +143,81 @@ def test_a_regression_is_told_and_does_not_become_the_baseline(repository: Path)
     assert {path: path.read_bytes() for path in (repository / "state").rglob("*.*")} == before
     assert watch(KEEP="true", TIME_MS="0.8").returncode == 0
     assert (repository / "state/baseline/1.json").read_text() != kept
+
+
+RENAMED = json.dumps({"1": {"run_name": "Compute/mine/n:3/cache:cold"}})
+NOISY = json.dumps({place: {"cv": 0.5, "samples": 4} for place in "01"})
+INVALID = json.dumps({"1": {"error_occurred": True, "error_message": "it failed"}})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({ROWS: RENAMED}, id="a benchmark was renamed"),
+        pytest.param({CONTEXT: json.dumps({"device": "NVIDIA B200"})}, id="another GPU"),
+    ],
+)
+def test_what_cannot_be_compared_becomes_the_baseline(
+    changed: dict[str, str], repository: Path
+) -> None:
+    watch(KEEP="true")
+    assert watch(**changed).returncode == 3
+    assert "baseline" not in (repository / "comparison.md").read_text()  # which is not kept
+    done = watch(KEEP="true", **changed)
+    assert done.returncode == 3, done.stdout + done.stderr
+    told = (
+        "\nThis measurement is the new baseline, because the old one cannot be compared with it.\n"
+    )
+    assert told in done.stdout
+    assert (repository / "comparison.md").read_text().endswith(told)
+    assert watch(KEEP="true", **changed).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        pytest.param({TIME_MS: "1.5", ROWS: RENAMED}, 1, id="one was renamed, another is slower"),
+        pytest.param({ROWS: INVALID}, 3, id="newly invalid"),
+        pytest.param({ROWS: NOISY, TIME_MS: "1.5"}, 3, id="too noisy"),
+        pytest.param({CONTEXT: json.dumps({"self_test": "failed"})}, 3, id="not to be trusted"),
+    ],
+)
+def test_the_baseline_stays_until_a_measurement_is_accepted(
+    changed: dict[str, str], status: int, repository: Path
+) -> None:
+    watch(KEEP="true")
+    kept = (repository / "state/baseline/1.json").read_text()
+    assert watch(ACCEPT="true", **changed).returncode == status  # which is not kept
+    done = watch(KEEP="true", **changed)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "\nThe baseline stays as it was. ACCEPT=true would make " in done.stdout
+    assert (repository / "state/baseline/1.json").read_text() == kept
+    done = watch(KEEP="true", ACCEPT="true", **changed)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\nThis measurement is the new baseline, because ACCEPT is true.\n" in done.stdout
+    assert (repository / "state/baseline/1.json").read_text() != kept
+
+
+def test_a_baseline_that_cannot_be_read_is_replaced_where_that_is_accepted(
+    repository: Path,
+) -> None:
+    watch(KEEP="true")
+    (repository / "state/baseline/1.json").write_text("{}")
+    done = watch(KEEP="true")
+    assert done.returncode == 2
+    assert done.stderr.endswith("ACCEPT=true replaces it\n")
+    assert watch(KEEP="true", ACCEPT="true", DRAW="true").returncode == 0
+    assert watch(KEEP="true").returncode == 0
+
+
+@pytest.mark.parametrize("launches", ["x", "0", "-1", "1.5", "launches", "08"])
+def test_a_number_of_launches_that_is_none_is_refused_in_one_line(
+    launches: str, repository: Path
+) -> None:
+    done = watch(LAUNCHES=launches)
+    assert done.returncode == 2
+    told = f"watch.sh: LAUNCHES: must be a number from 1 to 9999, not {launches}\n"
+    assert done.stderr == told
 
 
 def git(*words: str) -> str:
@@ -197,14 +279,20 @@ def loaded(name: str) -> Any:
 
 
 def of_github(branch: str) -> Iterator[str]:
-    """Return the action's steps that run on a branch, as scripts with their variables."""
+    """Return the action's steps that run on a branch, as scripts with their variables.
+
+    That which tells the branch is part of the next one, which measures.
+    """
     action, pull = loaded("action.yml"), branch != "main"
+    keep = keeps(*(("pull_request", "refs/pull/7/merge") if pull else ("push", "refs/heads/main")))
     values = {f"inputs.{name}": entry["default"] for name, entry in action["inputs"].items()} | {
         "inputs.launches": "2",
-        "github.event_name != 'pull_request'": str(not pull).lower(),
+        keeping(): str(keep).lower(),
+        "steps.branch.outputs.keep": str(keep).lower(),
         "github.token": "secret",
         "github.event.number": "7",
     }
+    before = ""
     conditions = {
         "": True,
         "always()": True,
@@ -218,7 +306,54 @@ def of_github(branch: str) -> Iterator[str]:
                 for name, text in step.get("env", {}).items()
             }
             exports = [f"export {name}={shlex.quote(text)}" for name, text in given.items()]
-            yield "\n".join([*exports, step["run"]])
+            script = "\n".join([before, *exports, step["run"]])
+            before = script if step.get("id") == "branch" else ""
+            if not before:
+                yield script
+
+
+def keeping() -> str:
+    """Return the expression of the action that says whether a measurement is kept."""
+    (step,) = [step for step in loaded("action.yml")["runs"]["steps"] if step.get("id") == "branch"]
+    return str(step["env"]["KEEP"]).removeprefix("${{ ").removesuffix(" }}")
+
+
+def keeps(event: str, ref: str) -> bool:
+    """Tell what that expression comes to; the default branch is main."""
+    values = {
+        "github.event_name": repr(event),
+        "github.ref": repr(ref),
+        "github.event.repository.default_branch": "'main'",
+    }
+    text = keeping()
+    for name, value in values.items():
+        text = text.replace(name, value)
+    text = text.replace("&&", "and").replace("||", "or").replace("!", "not ")
+    functions = {
+        "startsWith": str.startswith,
+        "format": lambda pattern, *words: pattern.format(*words),
+    }
+    return bool(eval(text, {"__builtins__": {}}, functions))
+
+
+@pytest.mark.parametrize(
+    ("event", "ref", "kept"),
+    [
+        ("push", "refs/heads/main", True),
+        ("push", "refs/heads/main-2", False),
+        ("push", "refs/heads/feature", False),
+        ("push", "refs/tags/main", False),
+        ("schedule", "refs/heads/main", True),
+        ("workflow_dispatch", "refs/heads/main", True),
+        ("workflow_dispatch", "refs/heads/feature", False),
+        ("pull_request", "refs/pull/7/merge", False),
+        ("pull_request_target", "refs/heads/main", False),
+    ],
+)
+def test_the_action_keeps_what_the_default_branch_measures(
+    event: str, ref: str, kept: bool
+) -> None:
+    assert keeps(event, ref) == kept
 
 
 def of_gitlab(branch: str, job: str = "overlap") -> Iterator[str]:
@@ -265,6 +400,7 @@ def run_job(name: str, repository: Path, branch: str, time_ms: str) -> tuple[int
         "HOME": str(repository),
         "GITHUB_ACTION_PATH": str(repository / ".github/actions/overlap"),
         "GITHUB_STEP_SUMMARY": str(repository / "summary"),
+        "GITHUB_OUTPUT": str(repository / "outputs"),
         "BUILDKITE_PIPELINE_DEFAULT_BRANCH": "main",
         "BUILDKITE_PIPELINE_SLUG": "example",
         "CI_PROJECT_ID": "3",
@@ -362,4 +498,6 @@ def test_the_workflow_uses_the_action(repository: Path) -> None:
     assert repository / step["uses"] == repository / JOBS["action.yml"][0]
     assert step["with"].keys() <= action["inputs"].keys()
     saved = [step for step in action["runs"]["steps"] if "cache/save" in step.get("uses", "")]
-    assert [step["if"] for step in saved] == ["always() && github.event_name != 'pull_request'"]
+    assert [step["if"] for step in saved] == ["always() && steps.branch.outputs.keep == 'true'"]
+    (measure,) = [step for step in action["runs"]["steps"] if step.get("env", {}).get("LAUNCHES")]
+    assert measure["env"]["KEEP"] == "${{ steps.branch.outputs.keep }}"
