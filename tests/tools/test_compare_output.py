@@ -118,7 +118,7 @@ def test_outputs_are_written_by_suffix(tmp_path: Path, capsys: Capture) -> None:
     assert run(*arguments, *outputs) == 0
     text, markdown, document, junit = (file.read_text(encoding="utf-8") for file in files)
     assert capsys.readouterr().out == text
-    assert markdown.startswith("- 1 benchmarks: 1 same")
+    assert markdown.startswith("- 1 benchmark: 1 same")
     assert json.loads(document)["counts"]["same"] == 1
     assert ElementTree.fromstring(junit).tag == "testsuite"
     assert not list(tmp_path.glob(".unfinished*"))
@@ -174,6 +174,24 @@ def test_a_vast_floor_has_no_figure(tmp_path: Path, capsys: Capture) -> None:
     out = " ".join(capsys.readouterr().out.split())
     assert "the smallest change seen is far above the limit of 10 %" in out
     assert not re.search(r"\d{5,}\.\d %", out)
+
+
+@pytest.mark.parametrize("scale", [1, 1e-5])
+def test_a_table_of_vast_changes_is_80_columns_wide(
+    scale: float, tmp_path: Path, capsys: Capture
+) -> None:
+    made = launches.side(2, 1, noise=3), launches.side(2, 2, {SLOW: 3e4}, noise=3)
+    for documents in made:
+        for document in documents:
+            document["context"]["driver_version"] = "580.159.04" * 9
+            for row in document["benchmarks"]:
+                row["real_time"] *= scale
+                row["busbw_GBps"] = row["pct_of_bound"] = 1e5 / row["real_time"]
+    run(*sides(tmp_path, *made))
+    out = capsys.readouterr().out
+    assert "vast" in out
+    assert " to >1000 %" in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ _COLOURS = {
     Verdict.FASTER: "green",
 }
 _WIDTH = 80
+_ABOVE = f">{100 * VAST:.0f}"  # an end of an interval, in percent
 _PLAIN = frozenset({Verdict.SLOWER, Verdict.FASTER})  # the figures say why
 
 
@@ -34,16 +35,17 @@ def format_table(comparison: Comparison, terminal: bool = False, every: bool = F
     lines = {row.name: [(f.verdict.value, *cells(f)) for f in shown(row, every)] for row in rows}
     figures = [("", *TITLES), *(line for row in lines.values() for line in row)]
     widths = [max(map(len, column)) for column in zip(*figures, strict=True)]
+    gap = "  " if sum(widths) + 2 * len(widths) <= _WIDTH else " "
     blocks: list[tuple[str, str]] = []  # text and its colour
     if any(lines.values()):
-        blocks.append((_aligned(("verdict", *TITLES), widths), ""))
+        blocks.append((_aligned(("verdict", *TITLES), widths, gap), ""))
     for row in rows:
-        block = [*_broken(row.name), *(_aligned(line, widths) for line in lines[row.name])]
+        block = [*broken(row.name), *(_aligned(line, widths, gap) for line in lines[row.name])]
         blocks.append(("\n".join(block + _reason(row)), _COLOURS.get(row.verdict, "")))
     if hidden := len(comparison.rows) - len(rows):
         told = f"{hidden} {'row is' if hidden == 1 else 'rows are'} the same (--all lists)"
         blocks.append((told, ""))
-    blocks += [(sentence, "") for sentence in summary(comparison)]
+    blocks += [(_folded(sentence), "") for sentence in summary(comparison)]
     if not terminal:
         return "".join(f"{text}\n" for text, _ in blocks)
     coloured = io.StringIO()
@@ -62,6 +64,13 @@ def _reason(row: Row) -> list[str]:
     return textwrap.wrap(reason, _WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
+def _folded(sentence: str) -> str:
+    """Break a sentence at its spaces, and no path in it."""
+    return textwrap.fill(
+        sentence, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
 def listed(comparison: Comparison, every: bool = False) -> list[Row]:
     """Return the rows worth a line: all but those that are the same and have no reason to show."""
     return [
@@ -78,7 +87,8 @@ def shown(row: Row, every: bool = False) -> list[Finding]:
 def summary(comparison: Comparison) -> list[str]:
     """Say in sentences what it comes to."""
     counts = [f"{n} {verdict.value}" for verdict, n in comparison.counts.items() if n]
-    sentences = [f"{len(comparison.rows)} benchmarks: {', '.join(counts)}"]
+    many = len(comparison.rows)
+    sentences = [f"{many} {'benchmark' if many == 1 else 'benchmarks'}: {', '.join(counts)}"]
     if not comparison.matched:
         sentences.append("nothing matched: no benchmark is in both")
     sentences += comparison.doubts
@@ -111,6 +121,14 @@ def percent(value: float) -> str:
     return "" if math.isnan(value) else f"{100 * value:+.1f} %"
 
 
+def _change(value: float) -> str:
+    """Write a relative change in ten characters or less, unless it is beyond all measure."""
+    pct = 100 * value
+    if math.isnan(value) or value < VAST:
+        return percent(value)
+    return f"{pct:+.0f} %" if pct < 1e6 else f"{pct:+.0e} %"
+
+
 def figure(value: float) -> str:
     """Write a figure of a benchmark."""
     return "" if math.isnan(value) else f"{value:#.4g}".removesuffix(".")
@@ -121,7 +139,7 @@ def interval(finding: Finding) -> str:
     low, high = finding.interval
     if math.isnan(low):
         return ""
-    ends = (f"{100 * end:+.1f}" if end < VAST else "far above" for end in (low, high))
+    ends = (f"{100 * end:+.1f}" if end < VAST else _ABOVE for end in (low, high))
     return f"{' to '.join(ends)} %"
 
 
@@ -131,25 +149,25 @@ def cells(finding: Finding) -> tuple[str, ...]:
         finding.counter.label,
         figure(finding.base),
         figure(finding.new),
-        percent(finding.relative),
+        _change(finding.relative),
         interval(finding),
         f"{100 * finding.floor:.1f} %" if finding.floor < VAST else "vast",
     )
 
 
-def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
+def _aligned(line: Sequence[str], widths: Sequence[int], gap: str) -> str:
     """Align a line of figures: verdict and metric to the left, figures to the right."""
     left = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
     right = [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
-    return ("  " + "  ".join((*left, *right))).rstrip()
+    return ("  " + gap.join((*left, *right))).rstrip()
 
 
-def _broken(name: str) -> list[str]:
+def broken(name: str, width: int = _WIDTH, indented: str = "    ") -> list[str]:
     """Break a name into lines, after a / where there is one."""
     lines: list[str] = []
     while name or not lines:
-        indent = "    " if lines else ""
-        room = _WIDTH - len(indent)
+        indent = indented if lines and len(indented) < width else ""
+        room = width - len(indent)
         end = len(name) if len(name) <= room else name.rfind("/", 0, room) + 1 or room
         lines.append(indent + name[:end])
         name = name[end:]
