@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -264,6 +265,33 @@ def test_show_has_context_and_rows(folder: Path, capsys: Capture) -> None:
     assert "2.5" in text
     assert "invalid: �[31mthrottled" in text
     assert "\x1b" not in text
+
+
+def test_a_terminal_of_80_columns_is_wide_enough(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "Overlap/AllReduce+CublasGemm/bytes:67108864/n:8192/precision:bf16/grid:16x16/cache:cold"
+    row = samples.overlap(name.removeprefix("Overlap/"), busbw_GBps=1.0)
+    caches = [{"type": "Unified", "level": level, "size": 1 << 20} for level in range(9)]
+    other = name.replace("n:8192", "n:4096")
+    document = dated(1, row, row | {"run_name": other, "valid": 0.0, "label": "a b " * 40})
+    document["context"] |= {"caches": caches, "driver_version": "580.159.04", "nccl_version": "2.2"}
+    add(document)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = {}
+    for words in (("list",), ("show", "1")):
+        capsys.readouterr()
+        assert run(*words) == 0
+        text = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
+        shown[words[0]] = text.splitlines()
+    assert max(map(len, [*shown["list"], *shown["show"]])) <= 80
+    assert any(re.match(r"1 +2026-03-01T12:00:00\+00:00 ", line) for line in shown["list"])
+    first = next(i for i, line in enumerate(shown["show"]) if line.startswith("benchmark"))
+    begun = [line.split()[0] for line in shown["show"][first + 1 :] if line.strip()]
+    parts = [word for word in begun if "/" in word or word == "cache:cold"]
+    assert "".join(parts) == name + other
+    assert all(part.endswith(("/", "cache:cold")) for part in parts)
 
 
 # ---- once, and for good

@@ -4,13 +4,15 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
+from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
-from overlapbench.compare.table import figure, percent
+from overlapbench.compare.table import broken, figure, percent
 from overlapbench.counters import SHOWN, Counter, Table
 from overlapbench.history.changes import LEAST_RUNS, LEAST_SEGMENT, Change
 from overlapbench.history.database import Measured, Run
@@ -18,16 +20,36 @@ from overlapbench.history.series import Series
 from overlapbench.source import Document, harmless
 
 _WIDTH = 140  # where the output is no terminal
+_INDENT = " "
 _COLOURS = {"worse": "bold red", "better": "green"}
 Found = Sequence[tuple[Series, Sequence[Change] | None]]
+
+
+class _Name:
+    """A name in a cell, broken at a /; and below it what there is to say of it."""
+
+    def __init__(self, name: str, note: str = "", style: str = "") -> None:
+        self._name, self._note, self._style = name, note, style
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        pieces = [f"{_INDENT}{piece}/" for piece in self._name.split("/")]
+        whole = max(len(self._name), len(_INDENT + self._note))
+        return Measurement(max(map(len, pieces)), whole).with_maximum(options.max_width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        lines = broken(self._name, options.max_width, _INDENT)
+        lines += _folded(self._note, options.max_width, _INDENT)
+        yield Text("\n".join(lines), self._style, overflow="fold")
 
 
 def list_runs(runs: Sequence[Run]) -> str:
     """Return a line for each run."""
     table = _table("run", "date", "revision", "host", "machine", "file", right=("rows", "bad"))
+    table.columns[1].no_wrap = True
     for run in runs:
-        words = (str(run.id), run.date, run.revision, run.host, str(run.machine), run.source)
-        table.add_row(*map(Text, (*words, str(run.benchmarks), str(run.problems or ""))))
+        words = (str(run.id), run.date, run.revision, run.host, str(run.machine))
+        counts = (str(run.benchmarks), str(run.problems or ""))
+        table.add_row(*map(Text, words), _Name(run.source), *map(Text, counts))
     return _print(table)
 
 
@@ -35,14 +57,16 @@ def show_run(run: Run, document: bytes, measured: Iterable[Measured], counters: 
     """Return where a run comes from, its context, and its rows."""
     context = Document.parse(f"run {run.id}", document.decode()).context.values
     head = {"run": run.id, "added": run.added, "revision": run.revision, "file": run.source}
-    lines = [f"{key}: {_word(value)}" for key, value in (head | dict(context)).items()]
+    told = [f"{key}: {_word(value)}" for key, value in (head | dict(context)).items()]
+    # A program that reads them finds each on one line.
+    lines = [line for one in told for line in _folded(one, _width())] if _terminal() else told
     rows = list(measured)
     shown = [counters.find(name) for name in dict.fromkeys((*counters.judged, *SHOWN))]
     columns = [c for c in shown if c and any(_figure(c, row) for row in rows)]
     table = _table("benchmark", right=[counter.label for counter in columns])
     for row in rows:
-        name = row.benchmark + (f"\n  {row.problem}" if row.problem else "")
-        table.add_row(*map(Text, (name, *(_figure(counter, row) for counter in columns))))
+        name = _Name(row.benchmark, row.problem)
+        table.add_row(name, *(Text(_figure(counter, row)) for counter in columns))
     return "\n".join(lines) + "\n\n" + _print(table)
 
 
@@ -58,11 +82,15 @@ def list_changes(counter: Counter, found: Found) -> str:
     table = _table("verdict", *titles, right=("change", f"before {counter.label}", "after", "runs"))
     for series, changes in found:
         for change in changes or ():
-            cells = (change.direction, series.benchmark, str(series.machine), *_between(change))
+            cells = (str(series.machine), *_between(change))
             figures = (percent(change.natural), figure(change.before), figure(change.after))
             counts = "{} / {}".format(*change.runs)
             style = _COLOURS.get(change.direction, "")
-            table.add_row(*(Text(cell, style=style) for cell in (*cells, *figures, counts)))
+            table.add_row(
+                Text(change.direction, style),
+                _Name(series.benchmark, style=style),
+                *(Text(cell, style) for cell in (*cells, *figures, counts)),
+            )
     return (_print(table) if table.rows else "") + "\n".join(_summary(found)) + "\n"
 
 
@@ -95,8 +123,27 @@ def _table(*titles: str, right: Sequence[str]) -> Grid:
     return table
 
 
+def _folded(text: str, width: int, indent: str = "") -> list[str]:
+    """Break text at its spaces, and a longer word anywhere."""
+    wrapped = textwrap.TextWrapper(
+        max(width, 8),
+        initial_indent=indent,
+        subsequent_indent=indent or _INDENT,
+        break_on_hyphens=False,
+    )
+    return wrapped.wrap(text)
+
+
 def _print(table: Grid) -> str:
-    text, terminal = io.StringIO(), sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else _WIDTH
-    Console(file=text, width=width, force_terminal=terminal, highlight=False).print(table)
+    text = io.StringIO()
+    console = Console(file=text, width=_width(), force_terminal=_terminal(), highlight=False)
+    console.print(table)
     return text.getvalue()
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if _terminal() else _WIDTH
+
+
+def _terminal() -> bool:
+    return sys.stdout.isatty()
