@@ -115,6 +115,17 @@ def test_an_endless_file_is_refused(
     assert capsys.readouterr().err == "soak: /dev/zero: above 1 MiB: too large for a result\n"
 
 
+def test_the_table_is_80_columns_wide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "Overlap/AllReduce+CublasGemm/bytes:67108864/n:8192/precision:bf16/grid:16x16/cache:cold"
+    path = tmp_path / "r.csv"
+    held = (f"{i},{name},100,{150e9 + 1e8 * i:.0f},{i}" for i in range(40))
+    path.write_text("\n".join([HEADER.rstrip(), *held]))
+    assert soak.main(["--read", str(path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert f"GROWS: {name}, 40 lines" in "".join(line.strip() for line in lines)
+
+
 def command(folder: Path, body: str) -> list[str]:
     """Make a command that answers as the suite does: `body` sees `path`, of --resources_out."""
     script = folder / "command.py"

@@ -26,11 +26,13 @@ from pathlib import Path
 
 from overlapbench.command_line import is_installed, manual_parser, refuse, split_at_dashes
 from overlapbench.commands import PROGRAM
+from overlapbench.compare.table import broken
 from overlapbench.growth import SHORTEST, Growth, Reading, groups_of, growths, read, worst
 from overlapbench.installation import bench_path, binary_path
 from overlapbench.output import print_text
 from overlapbench.source import ResultError, harmless, read_bytes
 
+_WIDTH = 80
 _GROUPS = 100  # the most that a repetition takes
 _GREW, _UNKNOWN = 1, 3
 
@@ -132,17 +134,14 @@ def _piece(command: Sequence[str], repetitions: int, path: Path) -> list[Reading
 
 
 def _table(rows: Sequence[Growth]) -> str:
-    """Show the worst series of each resource."""
-    lines = [
-        f"{'resource':<17} {'before':>13} {'after':>13} {'an hour':>12} {'allowed':>9}  verdict"
-    ]
+    """Show the worst series of each resource, and below it the verdict, and which one it is."""
+    lines = [f"{'resource':<17} {'before':>15} {'after':>15} {'an hour':>16} {'allowed':>13}"]
     for row in rows:
-        figures = f"{row.before:>13,.0f} {row.after:>13,.0f} {row.per_hour:>+12,.0f}"
+        figures = f"{row.before:>15,.0f} {row.after:>15,.0f} {row.per_hour:>+16,.0f}"
         verdict = "GROWS" if row.found else "holds"
         where = f"{harmless(row.benchmark) or 'nothing set up'}, {row.lines} lines"
-        lines.append(
-            f"{harmless(row.resource):<17} {figures} {row.allowance:>9,.0f}  {verdict}: {where}"
-        )
+        lines.append(f"{harmless(row.resource):<17} {figures} {row.allowance:>13,.0f}")
+        lines += (f"  {line}" for line in broken(f"{verdict}: {where}", _WIDTH - 2))
     return "\n".join(lines)
 
 
