@@ -330,7 +330,7 @@ def test_a_file_s_name_is_text(tmp_path: Path) -> None:
         (["none.json", "-o", "a.svg"], "none.json: cannot be read: No such file or directory"),
         (["0.json", "-o", "a.pdf"], "-o a.pdf: the name must end in .png, .svg, .html"),
         (["0.json", "-o", "no/a.svg"], "no/a.svg: cannot be written: No such file or directory"),
-        (["0.json", "-o", "a.svg", "--step", "9"], "0.json: no step 9: there are "),
+        (["0.json", "-o", "a.svg", "--step", "9"], "0.json: no step 9: the "),
         (["0.json", "-o", "a.svg", "--window", "x"], "0.json: no window x: there are "),
         (["lanes.json", "-o", "a.svg"], "Overlap/A+B/cache:cold: 130 lanes with 130 bars cannot"),
         (["0.json", "0.json", "-o", "a.svg"], "0.json: rank 0 occurs twice"),

@@ -54,6 +54,16 @@ Tools that go by kernels' names say there is none. They differ in
     assert capsys.readouterr().out == expected
 
 
+def test_a_row_is_named_once_and_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = "Overlap/AllReduce+CublasGemm/bytes:67108864/n:8192/precision:bf16/grid:16x16/cache:cold"
+    events = [ours("COMP", 9000 * n, 4000, sample=n, row=row) for n in range(3)]
+    assert run(traces.write(tmp_path / "a.json", kineto(events, None))) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    head = " ".join(lines[:2])
+    assert head.replace("/ ", "/").startswith(f"T is {row} overlap sample 0 to 2, 3 in all. Shares")
+
+
 def test_the_manual_s_example_is_real(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

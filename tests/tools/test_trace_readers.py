@@ -139,6 +139,12 @@ def test_windows_are_chosen_by_name_and_number(tmp_path: Path) -> None:
     assert (forward.window, forward.total_ns) == ("2 × forward", 25_000)
     with pytest.raises(ResultError, match=r"trace.json: no step 3: there are forward, loss$"):
         break_down([one], 3)
+    steps = [step(number, 10 * number, 5) for number in (0, 1, 2, 5, 7)]
+    numbered = read_events([*events, *steps], tmp_path)
+    with pytest.raises(ResultError, match=r": no step 99: the steps are 0 to 2, 5, 7$"):
+        break_down([numbered], 99)
+    with pytest.raises(ResultError, match=r": no step 5 window x: there are .*ProfilerStep#5"):
+        break_down([numbered], 5, "x")
     with pytest.raises(ResultError, match=r"trace.json: no window x: there are forward, loss$"):
         break_down([one], pattern="x")
     bare = read_events([work(GEMM, 0, 1)], tmp_path)
@@ -200,7 +206,7 @@ def test_the_steps_of_our_own_files_are_their_samples(tmp_path: Path) -> None:
     assert (one.row, one.backend, one.common_clock, one.notes) == (ROW, "host", True, ())
     (whole,) = break_down([one])
     assert (whole.window, whole.total_ns) == (
-        f"{ROW} overlap sample 0 to {ROW} overlap sample 1, 2 in all",
+        f"{ROW} overlap sample 0 to 1, 2 in all",
         10_000_000,
     )
     assert traces.percent(whole) == {"COMP": 60, "COMM": 20, "COMP+COMM": 20}

@@ -5,6 +5,7 @@ the smallest share of its time.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ _WIDTH = 80
 _BAR = 64
 _LISTED = 5  # names that other tools see otherwise
 _IDLE = "."
+_PARTS = re.compile("[^/]*/|[^/]+")
 # In the order of MIXES: a mark of the bar, and the column's title in two lines.
 _MARKS = "#~=%+-@"
 _TITLES = (
@@ -198,11 +200,14 @@ def _shortened(name: str, width: int) -> str:
 
 
 def _fold(text: str, indent: str) -> Iterator[str]:
-    """Break text at spaces; a word that is longer than a line is cut."""
+    """Break text at spaces, and a word that is longer than a line after each / of it, or cut it."""
     line = indent
     for word in harmless(text).split():
-        if len(line) + len(word) >= _WIDTH and line.strip():
-            yield line.rstrip()
-            line = indent
-        line += _shortened(word, _WIDTH - len(line) - 1) + " "
+        long = len(indent) + len(word) >= _WIDTH
+        for part in _PARTS.findall(word) if long else [word]:
+            if len(line) + len(part) >= _WIDTH and line.strip():
+                yield line.rstrip()
+                line = indent
+            line += _shortened(part, _WIDTH - len(line) - 1)
+        line += " "
     yield line.rstrip()

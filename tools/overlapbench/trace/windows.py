@@ -17,7 +17,7 @@ from overlapbench.trace.intervals import Intervals, union
 from overlapbench.trace.model import Span, Trace, Window, glob
 
 _STEP = re.compile(r"(?:ProfilerStep|step|iteration|iter)[ _:#]*(\d{1,15})", re.I)
-_LISTED = 6  # names of a refusal
+_LISTED = 6  # names or steps of a refusal
 
 
 def number_of(name: str) -> int | None:
@@ -120,8 +120,14 @@ def candidates(trace: Trace, step: int | None, pattern: str | None) -> tuple[Win
 def _label(chosen: Sequence[Window]) -> str:
     names = list(dict.fromkeys(window.name for window in chosen))
     if len(names) > 1:
-        return f"{names[0]} to {names[-1]}, {len(chosen)} in all"
+        return f"{names[0]} to {_told_after(names[0], names[-1])}, {len(chosen)} in all"
     return f"{len(chosen)} × {names[0]}" if len(chosen) > 1 else names[0]
+
+
+def _told_after(first: str, last: str) -> str:
+    """Return what tells the last name from the first: of samples of one row their number alone."""
+    (row, _, one), (other, _, number) = first.rpartition(" "), last.rpartition(" ")
+    return number if row and row == other and one.isdigit() and number.isdigit() else last
 
 
 def _refusal(trace: Trace, step: int | None, pattern: str | None) -> str:
@@ -131,7 +137,26 @@ def _refusal(trace: Trace, step: int | None, pattern: str | None) -> str:
             *([f"window {pattern}"] if pattern else []),
         ]
     )
-    names = list(dict.fromkeys(window.name for window in trace.windows))
+    numbers = {window.number for window in trace.windows if window.number is not None}
+    if step is not None and numbers and step not in numbers:
+        return f"no {asked}: {_steps(sorted(numbers))}"
+    within = (w for w in trace.windows if step is None or w.number in (step, None))
+    names = list(dict.fromkeys(window.name for window in within))
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     known = ", ".join(names[:_LISTED]) + more
     return f"no {asked}: there {f'are {known}' if known else 'are no windows in it'}"
+
+
+def _steps(numbers: Sequence[int]) -> str:
+    """Say which steps there are, those that follow one another as the first and the last."""
+    if len(numbers) == 1:
+        return f"the only step is {numbers[0]}"
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    told = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
+    return f"the steps are {', '.join(told[:_LISTED])}{more}"
