@@ -209,17 +209,9 @@ def test_the_output_lists_written_files_bad_rows_and_undrawn_rows(
     assert run(source, "-o", tmp_path / "charts") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"wrote index.html, pairs.png, pairs.svg to {tmp_path / 'charts'}",
-        "not drawn: slowdown (needs Overlap rows at two grids or more), times (needs Overlap rows"
-        " at two grids or more), bandwidth (needs Comm rows with bytes and busbw_GBps),"
-        " copy_bandwidth (needs Copy/Bandwidth rows), pipeline (needs Copy/Pipelined rows),"
-        " compute_transfer (needs Copy/ComputeTransfer rows), fragments (needs Copy/Fragmented"
-        " rows), priority (needs Priority rows), supply (needs Supply/Batches rows), launch (needs"
-        " Launch rows), copy_share (needs Gelu or Softmax rows), mlp (needs"
-        " Mlp rows at three steps or three layers), bubbles (needs Pp rows), tokens"
-        " (needs Tp rows), buckets (needs Ddp/Buckets rows), steps"
-        " (needs rows of training steps), link (needs Lab/Link rows that take SMs),"
-        " partition (needs Lab/Partition rows), matrix (needs Lab/Matrix rows), attribution (needs"
-        " Lab/Attribution rows)",
+        "20 of 21 charts are not drawn: slowdown (needs Overlap rows at two grids or",
+        "  more), times (needs Overlap rows at two grids or more), bandwidth (needs Comm",
+        "  rows with bytes and busbw_GBps) and 17 more",
         "in no chart: 2 Compute/Gemm",
         "not to be trusted: run (cuda, NVIDIA H200): Overlap/A+B/n:1: invalid: throttled",
     ]
@@ -264,6 +256,11 @@ def _bad_slowdown() -> samples.Json:
     return samples.document(rows)
 
 
+def _failed() -> samples.Json:
+    name = "Overlap/A+B/n:1"
+    return samples.row(name, error_occurred=True, error_message="no memory")
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -276,8 +273,13 @@ def _bad_slowdown() -> samples.Json:
         ),
         pytest.param(
             json.dumps(samples.document([samples.row("Compute/Gemm/n:64")])),
-            "benchmarks: not drawn: slowdown (needs",
+            "benchmarks: nothing to draw: 21 of 21 charts are not drawn: slowdown (needs",
             id="nothing to draw",
+        ),
+        pytest.param(
+            json.dumps(samples.document([_failed(), samples.row("Compute/Gemm/n:1")])),
+            "benchmarks: nothing to draw: no row of a chart was measured; Overlap/A+B/n:1: ",
+            id="only an error",
         ),
     ],
 )
@@ -287,7 +289,7 @@ def test_a_refusal_is_one_line_with_status_2_and_writes_nothing(
     good = samples.write(tmp_path / "good.json", samples.document(samples.sweep()))
     bad = tmp_path / "bad.json"
     bad.write_text(text)
-    sources: Sequence[Path] = [bad] if "not drawn" in complaint else [good, bad]
+    sources: Sequence[Path] = [bad] if "nothing to draw" in complaint else [good, bad]
     assert run(*sources, "-o", tmp_path / "charts") == 2
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()

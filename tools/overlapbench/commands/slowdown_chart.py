@@ -18,6 +18,7 @@ not writable. Then one line says what and where, and no file is changed.
 """
 
 import argparse
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,10 @@ from overlapbench.chart import CHARTS, Chart, draw_charts
 from overlapbench.command_line import command, manual_parser
 from overlapbench.output import print_text, replace_files
 from overlapbench.page import render_page
-from overlapbench.result import Result, ResultError, read_results
+from overlapbench.result import Result, ResultError, State, read_results
+
+_WIDTH = 80
+_LISTED = 3  # charts that are not drawn
 
 
 @command
@@ -35,8 +39,9 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     results = read_results(options.results)
     charts = draw_charts(results, options.title)
-    if not charts:
-        raise ResultError(f"{', '.join(options.results)}: benchmarks: {_not_drawn(charts)}")
+    if reason := _nothing(charts):
+        names = ", ".join(options.results)
+        raise ResultError(f"{names}: benchmarks: nothing to draw: {reason}")
     files = {name: data for chart in charts for name, data in chart.pictures().items()}
     title = options.title or "What overlap costs"
     files["index.html"] = render_page(title, results, charts)
@@ -59,7 +64,7 @@ def _report(
 ) -> Iterator[str]:
     yield f"wrote {', '.join(sorted(files))} to {directory}"
     if len(charts) < len(CHARTS):
-        yield _not_drawn(charts)
+        yield from textwrap.wrap(_not_drawn(charts), _WIDTH, subsequent_indent="  ")
     rows = [row for result in results for row in result.rows]
     shown = {(row.file, row.name) for chart in charts for row in chart.rows}
     hidden = Counter(
@@ -81,5 +86,17 @@ def _report(
 
 def _not_drawn(charts: Sequence[Chart]) -> str:
     drawn = {chart.kind.name for chart in charts}
-    missing = (f"{kind.name} (needs {kind.needs})" for kind in CHARTS if kind.name not in drawn)
-    return f"not drawn: {', '.join(missing)}"
+    missing = [f"{kind.name} (needs {kind.needs})" for kind in CHARTS if kind.name not in drawn]
+    more = f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else ""
+    told = f"{len(missing)} of {len(CHARTS)} charts are"
+    return f"{told} not drawn: {', '.join(missing[:_LISTED])}{more}"
+
+
+def _nothing(charts: Sequence[Chart]) -> str:
+    """Say why there is nothing to draw; empty where there is."""
+    if not charts:
+        return _not_drawn(charts)
+    failed = [row for chart in charts for row in chart.rows if row.state is State.ERROR]
+    if len(failed) < sum(len(chart.rows) for chart in charts):
+        return ""
+    return f"no row of a chart was measured; {failed[0].name}: {failed[0].problem}"
