@@ -15,7 +15,7 @@ from overlapbench.series import file_names, joined, label
 from overlapbench.theme import Drawing
 
 LEAST_SLOWDOWN = 1.1  # below, shares of the excess are shares of noise
-# Counter, what it is called, and its colour. Results of earlier versions lack by_lead.
+# Counter, what it is called, and its colour.
 _CAUSES = (
     ("by_sm", "SMs", theme.BLUE),
     ("by_hbm", "device memory", theme.ORANGE),
@@ -24,15 +24,17 @@ _CAUSES = (
     ("by_lead", "late start", theme.VERMILION),
     ("residual", "unexplained", theme.SKY),
 )
+_MAY_LACK = {"by_lead"}  # results of earlier versions do
 _TITLE = "slowdown - 1: what both together cost beyond the longer side"
 
 
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Attribution rows with shares: those with a slowdown worth explaining."""
+    shares = {counter for counter, _, _ in _CAUSES} - _MAY_LACK
     return [
         row
         for row in rows
-        if has_pair(row, "Lab/Attribution", "slowdown") and "residual" in row.counters
+        if has_pair(row, "Lab/Attribution", "slowdown") and shares <= row.counters.keys()
     ]
 
 
