@@ -7,17 +7,40 @@ long to measure calls require_file or require_folder before, and deliver after.
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from overlapbench.source import ResultError
+from overlapbench.source import ResultError, expand
+
+_STDIN = "/dev/stdin"
 
 
-def require_file(path: Path) -> None:
-    """Refuse a file that could not be written, before anything is measured."""
+def require_file(path: Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Refuse a file that could not be written, or is an input, before anything is measured."""
+    require_no_input([path], inputs)
     with _unfinished(path, path.parent):
         _require_replaceable(path)
+
+
+def require_no_input(outputs: Iterable[Path], inputs: Iterable[str | Path]) -> None:
+    """Refuse outputs that would replace what is read: files, and as text also globs and `-`."""
+    sources = [Path(_STDIN if source == "-" else source) for source in _expanded(inputs)]
+    for output in outputs:
+        if any(_are_same(output, source) for source in sources):
+            raise ResultError(f"{output}: cannot be written: it is an input; name another file")
+
+
+def _expanded(inputs: Iterable[str | Path]) -> Iterator[str | Path]:
+    for one in inputs:
+        yield from expand([one]) if isinstance(one, str) else [one]
+
+
+def _are_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False  # one is missing, or will be refused where it is read
 
 
 def require_folder(path: Path) -> None:

@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    require_outputs(options.output)
+    read = [options.floors] if options.floors else []
+    require_outputs(options.output, [*options.base, *options.new, *read])
     floors = read_floors(options.floors) if options.floors else Floors()
     if options.base.count("-") + options.new.count("-") > 1:
         raise ResultError("-: standard input can be read only once")

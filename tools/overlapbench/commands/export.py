@@ -27,7 +27,7 @@ from pathlib import Path
 
 from overlapbench.command_line import command, manual_parser
 from overlapbench.export import FORMATS, figures_of
-from overlapbench.output import print_text, replace_file
+from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.result import read_results
 from overlapbench.source import ResultError
 
@@ -35,6 +35,8 @@ from overlapbench.source import ResultError
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
+    if options.output:
+        require_file(options.output, [options.result])
     exported = _export(options)
     content = exported.encode() if isinstance(exported, str) else exported
     if options.output:

@@ -32,7 +32,13 @@ from overlapbench.history.record import read_records, utc
 from overlapbench.history.series import Selection, find_counter, read_series
 from overlapbench.history.tables import Found, list_changes, list_runs, show_run
 from overlapbench.launch import CONTEXT_FIELDS
-from overlapbench.output import print_text, replace_file, replace_files
+from overlapbench.output import (
+    print_text,
+    replace_file,
+    replace_files,
+    require_file,
+    require_no_input,
+)
 from overlapbench.picture import RENDERERS, render, require_suffix
 from overlapbench.source import ResultError
 
@@ -68,12 +74,15 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
+    if options.format == "csv" and options.output:
+        require_file(options.output, [options.database])
     with open_history(options.database) as database:
         runs = _chosen(database, options, options.runs)
         if options.format == "csv":
             _write(options.output, export_csv(database, runs))
         elif options.output:
             files = export_files(database, runs)
+            require_no_input((options.output / name for name in files), [options.database])
             replace_files(options.output, files, outdated=())
             print_text(f"wrote {', '.join(files)} to {options.output}\n")
         elif len(runs) == 1:
@@ -84,6 +93,7 @@ def _export(options: argparse.Namespace) -> None:
 
 def _trend(options: argparse.Namespace) -> None:
     require_suffix(options.output)
+    require_file(options.output, [options.database])
     specification = draw_trend(*_found(options), options.title)
     page = render(specification, options.title or "Trend", options.output.suffix)
     replace_file(options.output, page)

@@ -34,7 +34,7 @@ _OF_ENVIRONMENT = "env_"
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    require_file(options.output)
+    require_file(options.output, filter(None, map(_there, options.results)))
     if options.results:
         merged, again = merge(options.results)
         replace_file(options.output, (json.dumps(merged, indent=2) + "\n").encode())

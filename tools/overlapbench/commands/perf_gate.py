@@ -74,7 +74,8 @@ def main(arguments: Sequence[str] | None = None, program: str = "perf_gate") -> 
 
 
 def _run(options: argparse.Namespace) -> int:
-    require_outputs(options.output)
+    stored_files = baseline.files_of(options.baseline) if options.baseline else []
+    require_outputs(options.output, [*options.floors, *stored_files])
     if options.keep:
         require_folder(options.keep)
     _require_launches(options)

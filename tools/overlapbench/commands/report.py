@@ -33,7 +33,7 @@ from overlapbench.compare.floors import Floors, read_floors
 from overlapbench.compare.side import Side
 from overlapbench.compare.verdicts import ACROSS, Comparison, compare
 from overlapbench.launch import Launch, read_launches
-from overlapbench.output import print_text, replace_file
+from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.report.render import Report, render_report
 from overlapbench.report.runs import read_runs
 from overlapbench.report.timelines import read_timelines
@@ -44,6 +44,11 @@ from overlapbench.source import ResultError
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
+    if options.output.suffix != ".html":
+        raise ResultError(f"-o {options.output}: the name must end in .html")
+    floors = [options.floors] if options.floors else []
+    read = (*options.results, *options.base, *options.tuned, *options.traces, *floors)
+    require_file(options.output, read)
     # Seen in terminals only, so that a refusal stays one line in a log.
     with Console(stderr=True).status("starting") as status:
         page = _make(options, lambda step: status.update(_plain(step)))

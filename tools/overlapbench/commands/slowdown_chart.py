@@ -26,17 +26,21 @@ from pathlib import Path
 from overlapbench.bucket_sizes import predict_bucket_sizes
 from overlapbench.chart import CHARTS, Chart, draw_charts
 from overlapbench.command_line import command, manual_parser
-from overlapbench.output import print_text, replace_files
+from overlapbench.output import print_text, replace_files, require_no_input
 from overlapbench.page import render_page
 from overlapbench.result import Result, ResultError, State, read_results
 
 _WIDTH = 80
 _LISTED = 3  # charts that are not drawn
 
+_PAGE = "index.html"
+
 
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
+    possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
+    require_no_input((options.output / name for name in {*possible, _PAGE}), options.results)
     results = read_results(options.results)
     charts = draw_charts(results, options.title)
     if reason := _nothing(charts):
@@ -44,8 +48,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
         raise ResultError(f"{names}: benchmarks: nothing to draw: {reason}")
     files = {name: data for chart in charts for name, data in chart.pictures().items()}
     title = options.title or "What overlap costs"
-    files["index.html"] = render_page(title, results, charts)
-    possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
+    files[_PAGE] = render_page(title, results, charts)
     replace_files(options.output, files, outdated=possible - files.keys())
     lines = _report(options.output, files, results, charts)
     print_text("".join(f"{line}\n" for line in lines))

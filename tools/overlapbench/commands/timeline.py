@@ -37,7 +37,7 @@ from overlapbench.trace.timeline import make_timelines
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     require_suffix(options.output)
-    require_file(options.output)
+    require_file(options.output, [*options.files, *options.rules])
     rows = read_rows(options.files, rules_of(options))
     timelines, left_out = make_timelines(rows, options.step, options.window)
     if options.beside and len(timelines) == 1:

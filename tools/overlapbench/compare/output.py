@@ -28,12 +28,15 @@ _BY_SUFFIX = {".txt": "table", ".md": "markdown", ".json": "json", ".xml": "juni
 _SUFFIXES = ", ".join(_BY_SUFFIX)
 
 
-def require_outputs(files: Sequence[Path]) -> None:
-    """Refuse an output of no known format, or in no usable place, before anything is measured."""
+def require_outputs(files: Sequence[Path], inputs: Sequence[str | Path]) -> None:
+    """Refuse an output of no known format, or in no usable place, before anything is measured.
+
+    The inputs are no usable places.
+    """
     for file in files:
         if file.suffix not in _BY_SUFFIX:
             raise ResultError(f"--output {file}: the name must end in one of {_SUFFIXES}")
-        require_file(file)
+        require_file(file, inputs)
 
 
 def percentage(text: str) -> float:

@@ -30,6 +30,11 @@ def store(folder: Path, results: Sequence[bytes]) -> None:
     replace_files(folder, files, outdated=before - files.keys())
 
 
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a baseline, launches and spreads."""
+    return [*folder.glob(_LAUNCHES), folder / SPREADS]
+
+
 def read_baseline(folder: Path) -> list[Launch]:
     """Read the launches of a folder; ResultError when there is none."""
     paths = sorted(folder.glob(_LAUNCHES))
