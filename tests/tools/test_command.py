@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -15,6 +16,7 @@ import samples
 from overlapbench import cli, commands, installation
 from overlapbench.command_line import as_installed
 from overlapbench.commands import COMMANDS, Command
+from overlapbench.script import run_script
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,6 +143,33 @@ def test_a_command_gets_its_arguments_and_names_itself(tmp_path: Path, capsys: C
     assert (
         error == "overlapbench compare: missing.json: cannot be read: No such file or directory\n"
     )
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_an_interruption_is_one_line(
+    command: Command, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands.load(command.module), "make_parser", interrupt)
+    monkeypatch.setattr("subprocess.run", interrupt)  # what `run --help` begins with
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([command.name, "--help"])
+    assert stopped.value.code == 130
+    assert capsys.readouterr().err == f"overlapbench {command.name}: interrupted\n"
+
+
+@pytest.mark.parametrize("name", ["benchmark_compare", "soak"])
+def test_an_interruption_of_a_script_is_one_line(
+    name: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overlapbench.script.load", interrupt)
+    with pytest.raises(SystemExit) as stopped:
+        run_script(f"/tools/{name}.py")
+    assert stopped.value.code == 130
+    assert capsys.readouterr().err == f"{name}: interrupted\n"
+
+
+def interrupt(*_: object, **__: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def test_the_version_is_that_of_cmake(capsys: Capture) -> None:

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Sequence
 
 from overlapbench import installation
+from overlapbench.command_line import ending_if_interrupted
 from overlapbench.commands import COMMANDS, PROGRAM, load
 from overlapbench.script import needed_by
 
@@ -23,9 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] not in modules:
         make_parser().parse_args(given)  # ends here: with help, the version, or a refusal
     program = f"{PROGRAM} {given[0]}"
-    with needed_by(program):
-        module = load(modules[given[0]])
-    return int(module.main(given[1:], program))
+    with ending_if_interrupted(program):
+        with needed_by(program):
+            module = load(modules[given[0]])
+        return int(module.main(given[1:], program))
 
 
 def make_parser() -> argparse.ArgumentParser:

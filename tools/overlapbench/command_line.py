@@ -5,15 +5,17 @@ The docstring of a command's module is its manual, with the commands that a chec
 """
 
 import argparse
+import contextlib
 import functools
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from overlapbench.commands import COMMANDS, PROGRAM
 
 USAGE = 2
+INTERRUPTED = 128 + signal.SIGINT
 _TERMINATED = 128 + signal.SIGTERM
 
 
@@ -84,6 +86,16 @@ def split_at_dashes(arguments: Sequence[str] | None) -> tuple[list[str], list[st
 def exit_if_terminated() -> None:
     """End by an exception, so that what was launched is ended and its files are removed."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+
+
+@contextlib.contextmanager
+def ending_if_interrupted(program: str) -> Iterator[None]:
+    """Run a whole program in this context: Ctrl-C is one line, and the exit status of a shell."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 def refuse(program: str, line: str) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from overlapbench import installation
-from overlapbench.command_line import refuse
+from overlapbench.command_line import ending_if_interrupted, refuse
 from overlapbench.commands import load
 from overlapbench.packages import PackageError, packages
 
@@ -20,9 +20,10 @@ from overlapbench.packages import PackageError, packages
 def run_script(file: str) -> NoReturn:
     """Run the command of a script in tools/, which has its module's name, and exit."""
     name = Path(file).stem
-    with needed_by(name):
-        command = load(name)
-    sys.exit(command.main())
+    with ending_if_interrupted(name):
+        with needed_by(name):
+            command = load(name)
+        sys.exit(command.main())
 
 
 @contextmanager

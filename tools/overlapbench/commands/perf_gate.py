@@ -69,8 +69,6 @@ def main(arguments: Sequence[str] | None = None, program: str = "perf_gate") -> 
         return refuse(program, str(error))
     except OSError as error:
         return refuse(program, f"{error.filename}: cannot be written: {error.strerror}")
-    except KeyboardInterrupt:
-        return refuse(program, "interrupted")
 
 
 def _run(options: argparse.Namespace) -> int:

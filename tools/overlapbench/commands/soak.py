@@ -13,7 +13,7 @@ tools/overlapbench/growth.py: the median of the last quarter against that of the
 --read judges files that --resources_out wrote earlier.
 
 Exit status: 0 if nothing grows; 1 if something does; 2 for bad usage, an unusable file, or a failed
-command; 3 if there are too few lines to decide.
+command; 3 if there are too few lines to decide; 130 if interrupted.
 """
 
 import argparse
@@ -54,8 +54,6 @@ def main(arguments: Sequence[str] | None = None, program: str = "soak") -> int:
         return refuse(program, str(error))
     except OSError as error:
         return refuse(program, f"{error.filename}: {error.strerror}")
-    except KeyboardInterrupt:
-        return refuse(program, "interrupted")
     return _GREW if any(growth.found for growth in found) else 0
 
 

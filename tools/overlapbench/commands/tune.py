@@ -26,13 +26,13 @@ is printed.
 
 import argparse
 import math
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.command_line import (
+    INTERRUPTED,
     command,
     exit_if_terminated,
     is_installed,
@@ -51,7 +51,7 @@ from overlapbench.tune.report import json_of, text_of, text_of_replays
 from overlapbench.tune.space import Wish
 from overlapbench.tune.study import Study, spell_time
 
-_OK, _UNANSWERED, _INTERRUPTED = 0, 1, 128 + signal.SIGINT
+_OK, _UNANSWERED = 0, 1
 _OWN = ("--axis", "--pair", "--benchmark_")  # flags that the search gives to launches
 _LEAST_LAUNCHES = 3  # a side: fewer say nothing of what differs between processes
 
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     ended = _tune(options, wishes, studies)
     _show(studies, options, interrupted=not ended)
     if not ended:
-        return _INTERRUPTED
+        return INTERRUPTED
     return _UNANSWERED if any(study.problem for study in studies) else _OK
 
 
