@@ -27,7 +27,7 @@ GIT = """case $1 in
   merge-base) [[ ${CHANGED+set} ]] && echo base ;;
   diff) printf '%s\\n' $CHANGED ;;
 esac"""
-MPIRUN = """while [[ $1 != */overlapbench ]]; do shift; done; exec "$@" """
+MPIRUN = """while [[ $1 != */* || ! -x $1 ]]; do shift; done; exec "$@" """
 BINARY = """case $1 in
   --query=gpus) echo "$GPUS" ;;
   --query=flags) [[ $* != *--bogus* ]] || { echo "overlapbench: unknown flag" >&2; exit 2; } ;;

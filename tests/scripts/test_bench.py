@@ -488,6 +488,20 @@ def test_tuning_builds_and_starts_the_tuner(world: World) -> None:
     )
 
 
+def test_a_named_program_is_run_and_tuned_without_a_build(world: World) -> None:
+    mine = world.binary.with_name("mine")
+    world.binary.rename(mine)
+    outcome = world.run("bench", "--binary", str(mine), "--backend=host", "--x")
+    assert (outcome.status, outcome.output) == (0, "[--backend=host][--x]")
+    assert not outcome.calls("cmake")
+    (call,) = world.run("bench", f"--binary={mine}", "--tune", "A+B").calls("python")
+    assert f"--command '{world.repository}/bench' '--no-build' '--binary={mine}' A+B" in call
+    outcome = world.run("bench", f"--binary={mine.parent}")
+    assert outcome.status == 1
+    assert outcome.lines == [f"bench: --binary: {mine.parent} is missing or not executable"]
+    assert world.run("bench", f"--binary={mine}", "--build-only").status == 2
+
+
 def test_without_a_build_nothing_is_built_or_installed(world: World) -> None:
     outcome = world.run("bench", "--no-build", "--backend=host", "--x")
     assert outcome.status == 0

@@ -1,5 +1,6 @@
 """`overlapbench run`: ./bench with what is built, from an installed package."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,38 @@ def test_a_named_program_is_run_anywhere(
     assert (outcome.status, outcome.output) == (0, "[--backend=host]")
 
 
+@pytest.mark.parametrize("name", ["myprog", "./build/release/myprog"])
+def test_a_named_program_may_have_any_name(
+    name: str, world: World, package: Path, checkout: Path
+) -> None:
+    mine = world.binary.with_name("myprog")
+    world.binary.rename(mine)
+    place = mine.parent if name == "myprog" else checkout
+    outcome = run(world, package, place, "--ranks=3", "--x", OVERLAPBENCH_BINARY=name)
+    assert (outcome.status, outcome.output) == (0, "[--x]")
+    (call,) = outcome.calls("mpirun")
+    assert f" {mine} " in call
+    help_of_mine = run(world, package, place, "--help", OVERLAPBENCH_BINARY=name)
+    assert help_of_mine.output.endswith("the flags of the binary\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "lack"),
+    [
+        ("none", "is missing"),
+        ("CMakeLists.txt", "is not an executable file"),
+        ("build", "is not an executable file"),
+    ],
+)
+def test_a_named_program_that_cannot_run_is_refused(
+    name: str, lack: str, world: World, package: Path, checkout: Path
+) -> None:
+    outcome = run(world, package, checkout, "--x", OVERLAPBENCH_BINARY=name)
+    assert outcome.status == 2
+    refusal = f"overlapbench run: OVERLAPBENCH_BINARY: {checkout / name} {lack}"
+    assert outcome.lines == [refusal]
+
+
 def test_charts_are_drawn_by_the_python_that_runs_it(
     world: World, package: Path, checkout: Path, tmp_path: Path
 ) -> None:
@@ -88,3 +121,25 @@ def test_help_needs_no_program(world: World, package: Path, checkout: Path) -> N
     assert (outcome.status, outcome.lines) == (0, [])
     assert outcome.output.startswith("usage: overlapbench run [flags]\n")
     assert "./bench" not in outcome.output
+
+
+def test_help_and_flags_tell_of_no_building(world: World, package: Path, checkout: Path) -> None:
+    outcome = run(world, package, checkout, "--help")
+    assert not re.search("install|--build|--no-|--binary", outcome.output)
+    for flag in ("--build-only", "--build-dir=x", "--build-dir"):
+        outcome = run(world, package, checkout, "--backend=host", flag, "x")
+        refusal = f"overlapbench run: {flag}: nothing is built here; use ./bench in a checkout"
+        assert (outcome.status, outcome.lines) == (2, [refusal])
+
+
+def test_help_in_an_ascii_locale_is_no_traceback(
+    world: World, package: Path, checkout: Path
+) -> None:
+    world.fake(world.binary, "echo µs")
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    outcome = run(world, package, checkout, "--help", **ascii_only)
+    assert outcome.status == 2
+    (line,) = outcome.lines
+    assert line.endswith("cannot write all of it: set PYTHONIOENCODING=utf-8")
+    outcome = run(world, package, checkout, "--help", **ascii_only, PYTHONIOENCODING="utf-8")
+    assert (outcome.status, outcome.output.endswith("µs\n")) == (0, True)
