@@ -434,10 +434,13 @@ def make_newer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda path: path.write_text("no database\n" * 100), "file is not a database"),
+        (
+            lambda path: path.write_text("no database\n" * 100),
+            "no history: it is no SQLite database; name one with --database",
+        ),
         (make_foreign, "an SQLite database, but no history of overlapbench"),
         (make_newer, "tables of version 2, known here is 1: use the history.py that made it"),
-        (lambda path: path.mkdir(), "unable to open database file"),
+        (lambda path: path.mkdir(), "cannot be opened: it is a folder; name a file in it"),
     ],
 )
 def test_a_file_that_is_no_history_is_refused(
@@ -451,6 +454,20 @@ def test_a_file_that_is_no_history_is_refused(
         line = refusal(capsys, *words, "--database", path)
         assert line == f"other.sqlite: {complaint}"
     assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_a_history_that_cannot_be_made_says_why(folder: Path, capsys: Capture) -> None:
+    samples.write(Path("run.json"), dated(1))
+    line = refusal(capsys, "add", "run.json", "--database", "no/h.sqlite")
+    assert line == "no/h.sqlite: cannot be opened: there is no folder no; make it first"
+
+
+def test_a_read_only_history_says_so(folder: Path) -> None:
+    add(dated(1))
+    path = Path("history.sqlite")
+    refused = "^history.sqlite: cannot be written: it or its folder is read-only$"
+    with pytest.raises(ResultError, match=refused), open_history(path) as database:
+        database.add(read_records([str(samples.write(Path("new.json"), dated(2)))], ""))
 
 
 def test_bad_selections_are_reported_in_one_line(folder: Path, capsys: Capture) -> None:

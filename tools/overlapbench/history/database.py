@@ -19,6 +19,13 @@ from overlapbench.history.record import Record
 from overlapbench.source import LARGEST_BYTES, Document, ResultError
 
 _PATIENCE_S = 60.0  # how long to wait for another that writes
+_ERRORS = {  # by what SQLite says of them
+    "file is not a database": "no history: it is no SQLite database; name one with --database",
+    "attempt to write a readonly database": "cannot be written: it or its folder is read-only",
+    "database is locked": f"another process has kept it for {_PATIENCE_S:g} s; try again",
+    "database disk image is malformed": "damaged; put a copy in its place",
+}
+_NOT_OPENED = "unable to open database file"
 
 
 @dataclass(frozen=True)
@@ -205,7 +212,18 @@ def open_history(path: Path, create: bool = False) -> Iterator[Database]:
             _prepare(connection, path, create)
             yield Database(connection)
     except (sqlite3.Error, zlib.error) as error:
-        raise ResultError(f"{path}: {error}") from None
+        raise ResultError(f"{path}: {_explain(path, str(error))}") from None
+
+
+def _explain(path: Path, error: str) -> str:
+    """Say what to do about an error of SQLite."""
+    if error != _NOT_OPENED:
+        return _ERRORS.get(error, error)
+    if path.is_dir():
+        return "cannot be opened: it is a folder; name a file in it"
+    if not path.parent.is_dir():
+        return f"cannot be opened: there is no folder {path.parent}; make it first"
+    return "cannot be opened: it or its folder may not be read or written by you"
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
