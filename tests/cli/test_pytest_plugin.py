@@ -213,7 +213,8 @@ def test_without_the_library_it_is_skipped(
     repository.makepyfile(USES)
     done = repository.runpytest_subprocess("-rs", "--overlapbench-out=rows.json")
     done.assert_outcomes(skipped=1)
-    done.stdout.fnmatch_lines(["SKIPPED * /missing.so is missing: ./bench --build-only builds it*"])
+    missing = "/missing.so is missing: `./bench --build-only` builds it"
+    done.stdout.fnmatch_lines([f"SKIPPED * {missing}*"])
     assert not (repository.path / "rows.json").exists()
 
 

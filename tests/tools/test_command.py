@@ -16,7 +16,11 @@ import samples
 from overlapbench import cli, commands, installation
 from overlapbench.command_line import as_installed
 from overlapbench.commands import COMMANDS, Command
+from overlapbench.gate.baseline import read_baseline
+from overlapbench.history.database import open_history
+from overlapbench.interface import MeasureError, load_library
 from overlapbench.script import run_script
+from overlapbench.source import ResultError
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
@@ -155,6 +159,24 @@ def test_an_interruption_is_one_line(
         cli.main([command.name, "--help"])
     assert stopped.value.code == 130
     assert capsys.readouterr().err == f"overlapbench {command.name}: interrupted\n"
+
+
+def test_advice_names_what_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout has scripts and ./bench, an installed package `overlapbench` alone."""
+    assert installation.as_called("tools/history.py add") == "tools/history.py add"
+    assert installation.way_to_build() == "`./bench --build-only` builds it"
+    monkeypatch.setattr(installation, "_PACKAGE", tmp_path / "site-packages/overlapbench")
+    assert installation.as_called("tools/history.py add") == "overlapbench history add"
+    assert "bench" not in installation.way_to_build()
+    with (
+        pytest.raises(ResultError, match=r"yet: overlapbench history add makes it$"),
+        open_history(tmp_path / "none"),
+    ):
+        pass
+    with pytest.raises(ResultError, match=r"json; overlapbench gate baseline records one$"):
+        read_baseline(tmp_path)
+    with pytest.raises(MeasureError, match=r"is missing: `pip install CHECKOUT .*` installs it;"):
+        load_library(tmp_path / "none.so")
 
 
 @pytest.mark.parametrize("name", ["benchmark_compare", "soak"])

@@ -439,7 +439,7 @@ def make_newer(path: Path) -> None:
             "no history: it is no SQLite database; name one with --database",
         ),
         (make_foreign, "an SQLite database, but no history of overlapbench"),
-        (make_newer, "tables of version 2, known here is 1: use the history.py that made it"),
+        (make_newer, "tables of version 2, known here is 1: use the overlapbench that made it"),
         (lambda path: path.mkdir(), "cannot be opened: it is a folder; name a file in it"),
     ],
 )
@@ -471,7 +471,7 @@ def test_a_read_only_history_says_so(folder: Path) -> None:
 
 
 def test_bad_selections_are_reported_in_one_line(folder: Path, capsys: Capture) -> None:
-    assert refusal(capsys, "list").startswith("history.sqlite: there is no history yet")
+    assert refusal(capsys, "list").endswith("no history yet: tools/history.py add makes it")
     assert not Path("history.sqlite").exists()
     add(dated(1, samples.row("Compute/Gemm/n:1")), dated(2))
     for words, complaint in (

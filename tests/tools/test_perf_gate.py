@@ -207,7 +207,10 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "--base", "a b'", "--candidate", "a"], "not a command: No closing quotation"),
         (["run", "--base", "", "--candidate", ""], "perf_gate: a command is empty"),
         (["run", "--base", "/no/such", "--candidate", "a"], "/no/such: cannot be started: No such"),
-        (["run", "--baseline", str(tmp_path), "--candidate", "a"], "no baseline: there is no"),
+        (
+            ["run", "--baseline", str(tmp_path), "--candidate", "a"],
+            "launch-*.json; tools/perf_gate.py baseline records one",
+        ),
         (["run", "--base", "a", "--candidate", "a", "--output", "x.pdf"], "the name must end in"),
         (
             ["run", "--base", "a", "--candidate", "a", "--launches", "2"],

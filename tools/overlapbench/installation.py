@@ -16,6 +16,7 @@ import os
 import re
 from pathlib import Path
 
+from overlapbench.command_line import as_installed
 from overlapbench.commands import PROGRAM
 
 # As ./bench does: for root, for containers, and for more ranks than cores.
@@ -35,6 +36,18 @@ def checkout() -> Path | None:
     """Return the checkout that the package is a part of."""
     root = _PACKAGE.parents[1]
     return root if _is_checkout(root) else None
+
+
+def as_called(line: str) -> str:
+    """Spell commands as they are called here: by scripts in a checkout, else by `overlapbench`."""
+    return line if checkout() else as_installed(line)
+
+
+def way_to_build() -> str:
+    """Return what makes a program or a library that is missing."""
+    if checkout():
+        return "`./bench --build-only` builds it"
+    return "`pip install CHECKOUT -C wheel.cmake=true` installs it"
 
 
 def version() -> str:

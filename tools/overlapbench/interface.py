@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overlapbench.installation import library_path
+from overlapbench.installation import library_path, way_to_build
 
 _REFUSED = 1  # the status of wrong arguments
 _INT, _LONG, _TEXT, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p
@@ -116,8 +116,7 @@ def load_library(path: Path) -> ctypes.CDLL:
     """Load the library and declare its functions; MeasureError says what to do where it is not."""
     if not path.is_file():
         raise MeasureError(
-            f"{path} is missing: `./bench --build-only` builds it; or set OVERLAPBENCH_LIBRARY"
-            " to it"
+            f"{path} is missing: {way_to_build()}; or set OVERLAPBENCH_LIBRARY to it"
         )
     try:
         library = ctypes.CDLL(str(path))

@@ -114,13 +114,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def _overlap_results(pytestconfig: pytest.Config) -> Iterator[None]:
     """Keep the rows of all tests; the file is complete when the last one has ended."""
     from overlapbench import measuring
-    from overlapbench.installation import library_path
+    from overlapbench.installation import library_path, way_to_build
 
     if hasattr(pytestconfig, "workerinput"):
         pytest.skip("overlap_benchmark measures, so nothing may run beside it: leave out -n")
     library = library_path()
     if not library.is_file():
-        pytest.skip(f"{library} is missing: ./bench --build-only builds it (OVERLAPBENCH_LIBRARY)")
+        pytest.skip(f"{library} is missing: {way_to_build()} (OVERLAPBENCH_LIBRARY)")
     output = pytestconfig.getoption(_OUTPUT)
     with measuring.results(output) if output else nullcontext():
         yield

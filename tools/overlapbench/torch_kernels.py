@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from overlapbench.installation import kernels_path
+from overlapbench.installation import kernels_path, way_to_build
 from overlapbench.packages import packages
 
 Tensor = Any  # torch.Tensor: PyTorch is not needed to import this module or to check its types
@@ -56,8 +56,7 @@ def load_library(path: Path) -> ctypes.CDLL:
     """Load the library and declare its functions; KernelsError says what to do where it is not."""
     if not path.is_file():
         raise KernelsError(
-            f"{path} is missing: where nvcc is, `./bench --build-only` builds it; or set"
-            " OVERLAPBENCH_KERNELS to it"
+            f"{path} is missing: where nvcc is, {way_to_build()}; or set OVERLAPBENCH_KERNELS to it"
         )
     try:
         library = ctypes.CDLL(str(path))

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overlapbench.installation import kernels_path, source_path
+from overlapbench.installation import kernels_path, source_path, way_to_build
 from overlapbench.torch_kernels import KernelsError, import_torch
 
 _OPERATORS = "kernels/library/torch_operators.cc"
@@ -67,7 +67,7 @@ def load() -> Operators:
         raise KernelsError(f"PyTorch {torch.__version__} is built without CUDA")
     kernels = kernels_path()
     if not kernels.is_file():
-        raise KernelsError(f"{kernels} is missing: where nvcc is, `./bench --build-only` builds it")
+        raise KernelsError(f"{kernels} is missing: where nvcc is, {way_to_build()}")
     has_calls = (_python_headers() / "Python.h").is_file()
     sources = [source_path(name) for name in ((_OPERATORS, _CALLS) if has_calls else (_OPERATORS,))]
     for source in sources:

@@ -27,7 +27,7 @@ from overlapbench.drill.drills import DRILLS, Drill
 from overlapbench.drill.run import Setup, choose, run_all
 from overlapbench.drill.table import markdown
 from overlapbench.drill.verdict import Verdict
-from overlapbench.installation import binary_path
+from overlapbench.installation import binary_path, way_to_build
 from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.source import ResultError
 
@@ -60,7 +60,7 @@ def _list(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int
 def _strike(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
     if not os.access(options.binary, os.X_OK):
         raise ResultError(
-            f"{options.binary} is not built: run ./bench --build-only, or name --binary"
+            f"{options.binary} is missing or cannot be run: {way_to_build()}; or name --binary"
         )
     if shutil.which("mpirun") is None:
         raise ResultError("there is no mpirun")

@@ -15,6 +15,7 @@ from overlapbench.compare.known import known_prior, typical_ms
 from overlapbench.compare.side import Side, within_of
 from overlapbench.compare.statistics import Samples
 from overlapbench.counters import TIME
+from overlapbench.installation import as_called
 from overlapbench.launch import Launch, read_launches
 from overlapbench.output import replace_files
 from overlapbench.source import ResultError
@@ -39,7 +40,8 @@ def read_baseline(folder: Path) -> list[Launch]:
     """Read the launches of a folder; ResultError when there is none."""
     paths = sorted(folder.glob(_LAUNCHES))
     if not paths:
-        raise ResultError(f"{folder}: no baseline: there is no {_LAUNCHES}; perf_gate baseline")
+        records = as_called("tools/perf_gate.py baseline")
+        raise ResultError(f"{folder}: no baseline: there is no {_LAUNCHES}; {records} records one")
     return read_launches(map(str, paths))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from overlapbench.counters import Table, merge_tables, parse_table, stored_table
 from overlapbench.history import schema
 from overlapbench.history.record import Record
+from overlapbench.installation import as_called
 from overlapbench.source import LARGEST_BYTES, Document, ResultError
 
 _PATIENCE_S = 60.0  # how long to wait for another that writes
@@ -198,7 +199,8 @@ class Database:
 def open_history(path: Path, create: bool = False) -> Iterator[Database]:
     """Open a history, making it first if `create`; ResultError when it is none, or SQLite fails."""
     if not create and not path.exists():
-        raise ResultError(f"{path}: there is no history yet: history.py add makes it")
+        makes = as_called("tools/history.py add")
+        raise ResultError(f"{path}: there is no history yet: {makes} makes it")
     mode = "rwc" if create else "rw"
     try:
         with contextlib.closing(
@@ -240,7 +242,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
     if version != schema.VERSION:
         raise ResultError(
             f"{path}: tables of version {version}, known here is {schema.VERSION}:"
-            " use the history.py that made it"
+            " use the overlapbench that made it"
         )
     if create and not ask(f"SELECT count(*) FROM sqlite_schema WHERE name = '{schema.YOUNGEST}'"):
         connection.executescript(schema.script())

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from overlapbench.installation import as_called
 from overlapbench.source import Document, Fields, ResultError, harmless, load
 from overlapbench.tune.replay import SCHEMA
 
@@ -26,7 +27,8 @@ def read_tuned(paths: Sequence[str]) -> list[Tuned]:
 def _read(path: str) -> list[Tuned]:
     document = Document.parse(path, load(path), "pairs")
     if document.values.get("tune_schema") != SCHEMA:
-        raise ResultError(f"{path}: tune_schema: not {SCHEMA!r}: not a result of tools/tune.py")
+        tuner = as_called("tools/tune.py")
+        raise ResultError(f"{path}: tune_schema: not {SCHEMA!r}: not a result of {tuner}")
     return [_tuned(document.fields(i)) for i in range(len(document.entries))]
 
 
