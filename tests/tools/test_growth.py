@@ -141,7 +141,8 @@ def test_the_command_line_runs_pieces_until_there_are_enough_iterations(
     words = command(tmp_path, f"open(path, 'w').write({text!r})")
     assert soak.main(["--iterations=3500", *words]) == status
     captured = capsys.readouterr()
-    assert "2 pieces" in captured.err
+    assert "soak: 1 piece, " in captured.err
+    assert "soak: 2 pieces, " in captured.err
     assert "at least 4000 iterations" in captured.err
     verdict = "GROWS" if leak else "holds"
     assert f"{verdict}: A/B, 20 lines" in captured.out.splitlines()[-1]

@@ -456,6 +456,12 @@ def test_a_file_that_is_no_history_is_refused(
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
+@pytest.mark.parametrize(("names", "counted"), [("A", "1 benchmark"), ("AB", "2 benchmarks")])
+def test_adding_counts_benchmarks(names: str, counted: str, folder: Path, capsys: Capture) -> None:
+    add(dated(1, *(samples.row(f"Compute/{name}/n:1") for name in names)))
+    assert capsys.readouterr().out == f"run 1: 0.json: added, {counted}\n"
+
+
 def test_a_history_that_cannot_be_made_says_why(folder: Path, capsys: Capture) -> None:
     samples.write(Path("run.json"), dated(1))
     line = refusal(capsys, "add", "run.json", "--database", "no/h.sqlite")

@@ -81,7 +81,7 @@ def test_a_benchmark_of_several_runs_is_the_firsts(
     )
     times = [row["real_time"] for row in merged["benchmarks"] if row["name"] == name]
     assert times == [1.0, 1.0]
-    said = "1 benchmarks are in several runs, and taken from the first"
+    said = "1 benchmark is in several runs, and taken from the first"
     assert capsys.readouterr().err == f"merge_results: {said}\n"
     families = [row["family_index"] for row in merged["benchmarks"] if "Overlap" in row["name"]]
     assert families == [0, 1, 2]

@@ -58,6 +58,11 @@ def deliver(text: str, files: Mapping[Path, bytes]) -> None:
         print_text(text)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things: 1 benchmark, 2 benchmarks."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def print_text(text: str) -> None:
     """Print to standard output; ResultError when it cannot be written to the end."""
     try:

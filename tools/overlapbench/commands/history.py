@@ -33,6 +33,7 @@ from overlapbench.history.series import Selection, find_counter, read_series
 from overlapbench.history.tables import Found, list_changes, list_runs, show_run
 from overlapbench.launch import CONTEXT_FIELDS
 from overlapbench.output import (
+    counted,
     print_text,
     replace_file,
     replace_files,
@@ -57,7 +58,8 @@ def _add(options: argparse.Namespace) -> None:
     with open_history(options.database, create=True) as database:
         outcomes = database.add(records)
     for record, (run, new) in zip(records, outcomes, strict=True):
-        what = f"added, {len(record.measurements)} benchmarks" if new else "is there already"
+        count = counted(len(record.measurements), "benchmark")
+        what = f"added, {count}" if new else "is there already"
         print_text(f"run {run}: {record.source}: {what}\n")
 
 

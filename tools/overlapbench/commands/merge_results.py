@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench.command_line import command, manual_parser
-from overlapbench.output import replace_file, require_file
+from overlapbench.output import counted, replace_file, require_file
 from overlapbench.result import failed_self_test, parse_result, read_incomplete
 from overlapbench.source import Document, ResultError, load
 
@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
         merged, again = merge(options.results)
         replace_file(options.output, (json.dumps(merged, indent=2) + "\n").encode())
         if again:
-            line = f"{again} benchmarks are in several runs, and taken from the first"
+            are = "is" if again == 1 else "are"
+            line = f"{counted(again, 'benchmark')} {are} in several runs, and taken from the first"
             print(f"{program}: {line}", file=sys.stderr)
 
 

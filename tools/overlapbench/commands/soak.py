@@ -29,7 +29,7 @@ from overlapbench.commands import PROGRAM
 from overlapbench.compare.table import broken
 from overlapbench.growth import SHORTEST, Growth, Reading, groups_of, growths, read, worst
 from overlapbench.installation import bench_path, binary_path
-from overlapbench.output import print_text
+from overlapbench.output import counted, print_text
 from overlapbench.source import ResultError, harmless, read_bytes
 
 _WIDTH = 80
@@ -106,7 +106,8 @@ def _run(options: argparse.Namespace, command: Sequence[str]) -> Iterator[list[R
             pieces += 1
             minutes = (time.monotonic() - started) / 60
             fewest = min(groups.values(), default=0)
-            _say(f"{pieces} pieces, {minutes:.1f} min, at least {fewest} iterations of a benchmark")
+            done, least = counted(pieces, "piece"), counted(fewest, "iteration")
+            _say(f"{done}, {minutes:.1f} min, at least {least} of a benchmark")
             yield readings
             if minutes >= options.minutes if options.minutes else fewest >= options.iterations:
                 return
