@@ -136,6 +136,12 @@ def test_colour_is_for_terminals_only(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr(sys, "stdout", stream)
         assert run(*arguments) == 3
         assert ("\x1b[" in stream.getvalue()) == coloured
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            patch.setattr(sys, "stdout", stream := Terminal())
+            assert run(*arguments) == 3
+        assert "\x1b" not in stream.getvalue()
 
 
 def test_a_closed_pipe_is_reported_in_one_line(tmp_path: Path) -> None:

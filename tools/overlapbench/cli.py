@@ -6,14 +6,13 @@ python -m overlapbench --version
 """
 
 import argparse
-import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
 
 from overlapbench import installation
-from overlapbench.command_line import ending_if_interrupted
+from overlapbench.command_line import ending_if_interrupted, has_colours
 from overlapbench.commands import COMMANDS, PROGRAM, load
 from overlapbench.script import needed_by
 
@@ -57,7 +56,7 @@ class _Version(argparse.Action):
 
 
 def _commands() -> str:
-    begin, end = ("\x1b[1m", "\x1b[0m") if _has_colours() else ("", "")
+    begin, end = ("\x1b[1m", "\x1b[0m") if has_colours() else ("", "")
     width = max(len(command.name) for command in COMMANDS)
     screen = shutil.get_terminal_size().columns
     lines = ["commands:"]
@@ -66,9 +65,3 @@ def _commands() -> str:
         text = textwrap.fill(one.summary, screen, initial_indent=indent, subsequent_indent=indent)
         lines.append(f"  {begin}{one.name:{width}}{end}{text[width + 2 :]}")
     return "\n".join(lines)
-
-
-def _has_colours() -> bool:
-    """Tell whether standard output is a terminal that wants them (no-color.org)."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not plain

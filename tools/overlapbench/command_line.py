@@ -7,6 +7,7 @@ The docstring of a command's module is its manual, with the commands that a chec
 import argparse
 import contextlib
 import functools
+import os
 import re
 import signal
 import sys
@@ -86,6 +87,12 @@ def split_at_dashes(arguments: Sequence[str] | None) -> tuple[list[str], list[st
 def exit_if_terminated() -> None:
     """End by an exception, so that what was launched is ended and its files are removed."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+
+
+def has_colours() -> bool:
+    """Tell whether standard output is a terminal that wants them (no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not plain
 
 
 @contextlib.contextmanager

@@ -1,11 +1,11 @@
 """The outputs of a comparison: the table of formats, what is printed, and what is written."""
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from overlapbench.command_line import has_colours
 from overlapbench.compare.data import format_json
 from overlapbench.compare.findings import MAX_FLOOR
 from overlapbench.compare.github import format_github
@@ -76,6 +76,6 @@ def show(comparison: Comparison, form: str, files: Sequence[Path], every: bool =
         "table": partial(format_table, every=every),
         "markdown": partial(format_markdown, every=every),
     }
-    colour = form == "table" and sys.stdout.isatty()
+    colour = form == "table" and has_colours()
     text = format_table(comparison, True, every) if colour else texts[form](comparison)
     deliver(text, {file: texts[_BY_SUFFIX[file.suffix]](comparison).encode() for file in files})
