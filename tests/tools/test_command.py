@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import pytest
 
+import overlapbench
 import samples
 from overlapbench import cli, commands, installation
 from overlapbench.command_line import as_installed
@@ -200,6 +201,7 @@ def test_the_version_is_that_of_cmake(capsys: Capture) -> None:
     assert stopped.value.code == 0
     (version,) = re.findall(r"project\(\w+ VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
     assert capsys.readouterr().out == f"overlapbench {version}\n"
+    assert overlapbench.__version__ == version
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@
 
     print(ob.measure(comp=lambda: torch.mm(a, b, out=c), comm=lambda: dist.all_reduce(g), n=4096))
 
-What this package exports is measuring's, which is imported by its first use. The rest is shared by
-the command lines:
+What this package exports is measuring's, which is imported by its first use. `__version__` is found
+when it is asked for. The rest is shared by the command lines:
 
 commands      a module each, and the table of those that `overlapbench` offers
 cli           the command `overlapbench`
@@ -52,6 +52,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from overlapbench.measuring import (
         MeasureError,
         Row,
@@ -88,4 +89,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return getattr(importlib.import_module("overlapbench.measuring"), name)
+    if name == "__version__":
+        from overlapbench import installation
+
+        return installation.version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
