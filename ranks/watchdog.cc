@@ -155,6 +155,10 @@ void Watchdog::End(int status, const std::string& reason, bool show) {
       std::cerr << "overlapbench: while ending: " << error.what() << "\n" << std::flush;
     }
   }
+  // After Ctrl-C, which all ranks receive, rank 0 prints what was measured. The first rank that
+  // leaves ends the job.
+  if (status == kSignalled + SIGINT && progress_.rank() != 0)
+    std::this_thread::sleep_for(kTimeForRoot);
   AbortMpi(status);
   _exit(status);
 }
