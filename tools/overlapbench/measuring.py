@@ -18,9 +18,7 @@ an earlier row has ended the measuring. What goes wrong in a row is the row's ow
 
 import atexit
 import contextlib
-import difflib
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +31,7 @@ from overlapbench.interface import Step as StepPlace
 from overlapbench.output import replace_file, require_file
 from overlapbench.result import Result, ResultError, State, parse_result
 from overlapbench.result import Row as ReadRow
+from overlapbench.user_names import check_names, check_word
 
 __all__ = [
     "MeasureError",
@@ -51,15 +50,6 @@ __all__ = [
 ]
 
 Function = Callable[..., object]
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_LABEL = re.compile(r"[a-z][a-z0-9_]*")
-_VALUE = re.compile(r"[^\s/,=:]+")
-# What is set for a call or by configure(), and would be believed to be if it were a label.
-_SETTINGS = (
-    *("cache", "cadence", "first", "streams", "comp_sms", "comp_priority", "comm_priority"),
-    *("gate", "gated", "kind", "budget_ms", "timeout_s", "host_cores", "self_test"),
-)
-_ALIKE = 0.85  # of 1: a label that is likely to be a setting with a slip
 # Arguments of triton.testing.do_bench that do_bench has no use for.
 _OF_TRITON = ("warmup", "rep", "grad_to_none", "quantiles", "return_mode", "fast_flush")
 # The values that names leave out. `first` has one too, which the backend decides.
@@ -399,7 +389,7 @@ def _places(steps: Sequence[Step]) -> dict[str, int]:
         if not isinstance(step, Step):
             raise TypeError(f"steps[{place}] is {step!r}, must be a Step")
         for what, word in (("name", step.name), ("lane", step.lane)):
-            _check_word(f"the {what} of steps[{place}]", word)
+            check_word(f"the {what} of steps[{place}]", word)
         if isinstance(step.after, str):
             raise TypeError(f"`after` of step {step.name!r} is {step.after!r}, must be a list")
         if places.setdefault(step.name, place) != place:
@@ -530,7 +520,7 @@ def _measure(
     axes: Mapping[str, str | int | None],
     steps: Sequence[StepPlace] = (),
 ) -> Row:
-    _check_names(name, labels)
+    check_names(name, labels)
     suite = _process.open()
     torch_ranks.require_same(suite.place)
     given = {axis: str(value) for axis, value in axes.items() if value is not None}
@@ -589,23 +579,3 @@ def _row(text: str, wrapped: callables.Wrapped) -> Row:
     if row.state is State.ERROR:
         _process.kept.append(wrapped)  # what hangs may still call them
     return row
-
-
-def _check_names(name: str, labels: Mapping[str, str | int]) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"name is {name!r}: use letters and digits, a letter first")
-    for label, value in labels.items():
-        if not _LABEL.fullmatch(label):
-            raise ValueError(
-                f"{label!r} is not a label: use lowercase letters, digits and _, as in n=4096"
-            )
-        if label in _SETTINGS:
-            raise ValueError(f"{label} is a setting that this call does not have, and no label")
-        if meant := difflib.get_close_matches(label, _SETTINGS, n=1, cutoff=_ALIKE):
-            raise ValueError(f"{label} cannot be a label: did you mean the setting {meant[0]}?")
-        _check_word(label, str(value))
-
-
-def _check_word(what: str, word: str) -> None:
-    if not isinstance(word, str) or not word.isprintable() or not _VALUE.fullmatch(word):
-        raise ValueError(f"{what} is {word!r}: use printable characters but spaces and / , = :")
