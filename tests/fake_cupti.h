@@ -35,7 +35,7 @@ struct FakeCupti {
   std::vector<Record> records;         // since the last flush
   std::size_t dropped = 0;             // that the next buffer had no room for
   std::map<std::pair<int, std::uint32_t>, std::string> calls;  // names, by domain and id
-  std::set<std::pair<int, std::uint32_t>> silenced;  // calls of which no records are wanted
+  std::set<std::pair<int, std::uint32_t>> silenced;            // calls that are not to be recorded
 };
 
 // What the library answers from, and what it has seen.
