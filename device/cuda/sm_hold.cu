@@ -15,6 +15,10 @@ namespace {
 
 constexpr int kHoldThreads = 512;  // divides the number of threads that any SM holds
 constexpr auto kHold = std::chrono::seconds(1);
+// Between two looks at the host's memory, the longest nap there is. A thousand blocks that look all
+// the time fill PCIe, by which commands come to the GPU too: an all-reduce's copies of 5 ms took
+// 1500 (1 GiB, two H100).
+constexpr unsigned kNap_ns = 1'000'000;
 
 // Words on the host, which the device sees too. It cannot count in them: a GPU has no atomics on
 // host memory over PCIe.
@@ -23,17 +27,21 @@ struct Words {
   unsigned free;  // not 0: they may end
 };
 
-// Ends by itself too, should the host die.
+// Ends by itself too, should the host die. All threads loop, and meet at one barrier: at a barrier
+// in a branch, which only some threads of a warp take, the others do not wait, and leave room for
+// blocks of other kernels (CUDA C++ Programming Guide, "Synchronization Functions").
 __global__ __launch_bounds__(kHoldThreads) void Hold(Words* words, unsigned* running,
                                                      unsigned long long most_ns) {
-  if (threadIdx.x != 0) return __syncthreads();
   const std::uint64_t started_ns = GpuNow_ns();
-  if (atomicAdd(running, 1) + 1 == gridDim.x) *static_cast<volatile unsigned*>(&words->held) = 1;
+  const bool looks = threadIdx.x == 0;
+  if (looks && atomicAdd(running, 1) + 1 == gridDim.x)
+    *static_cast<volatile unsigned*>(&words->held) = 1;
+  bool ends = false;
   do {
-    __nanosleep(1000);
-  } while (*static_cast<volatile unsigned*>(&words->free) == 0 &&
-           GpuNow_ns() - started_ns < most_ns);
-  __syncthreads();
+    __nanosleep(kNap_ns);
+    ends = looks && (*static_cast<volatile unsigned*>(&words->free) != 0 ||
+                     GpuNow_ns() - started_ns >= most_ns);
+  } while (__syncthreads_or(ends) == 0);
 }
 
 class Holder {
@@ -64,6 +72,11 @@ class Holder {
     const auto all_run = [this] { return std::atomic_ref(words_->held).load() != 0; };
     if (!WaitUntil(all_run, kHold)) throw Error("other work holds SMs, so not all can be held");
   }
+  // Not for ever, since a call of CUDA's that waits for an idle GPU would never return. The first
+  // launch of a kernel is one: it loads the kernel.
+  [[nodiscard]] bool Holds() const {
+    return cudaStreamQuery(NativeStream(*stream_)) == cudaErrorNotReady;
+  }
   void Free() { std::atomic_ref(words_->free).store(1); }
 
  private:
@@ -82,7 +95,7 @@ bool FinishesWithoutSms(Device& device, const HeldWork& work) {
   work.together([&] { holder.Take(); });
   work.enqueue(*stream);
   stream->Record(*done);
-  const bool finished = done->Await(kHold);
+  const bool finished = done->Await(kHold) && holder.Holds();
   holder.Free();
   stream->Synchronize(work.timeout, "work that should need no SM");
   return finished;
