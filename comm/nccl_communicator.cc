@@ -16,7 +16,6 @@
 
 #include "comm/call_group.h"
 #include "comm/communicator.h"
-#include "comm/cuda/copy_proof.h"
 #include "comm/nccl_environment.h"
 #include "device/cuda/graph_capture.h"
 
@@ -194,10 +193,9 @@ class NcclCommunicator : public Communicator {
   Proof Prove(const CollectiveCall& call) override {
     if (std::string overridden = NcclOverride(); !overridden.empty()) return {{}, overridden};
     if (call.count == 0) return {};
-    const auto enqueue = [&](Stream& stream) { Enqueue(stream, call); };
-    if (options_.copy_engines && TakesNoSms(device_, ranks_, enqueue)) return {0, ""};
     const auto stream = device_.CreateStream();
-    const auto kernels = CapturedKernels(*stream, [&] { enqueue(*stream); });
+    const auto kernels = CapturedKernels(*stream, [&] { Enqueue(*stream, call); });
+    if (options_.copy_engines && kernels.empty()) return {0, ""};
     if (options_.copy_engines && kernels.size() == 1) {
       return {kernels[0].blocks,
               fmt::format("NCCL took a kernel of {} CTAs, {}, and no copy engine",

@@ -100,7 +100,7 @@ class PeerCommunicator : public Communicator, public Link {
     if (DirectionOf(call) == Direction::kMail)
       EnqueueByMail(stream, plan);
     else if (options_.engine == PeerEngine::kCopy)
-      EnqueueCopies(stream, plan);
+      EnqueueCopies(stream, plan, Part::kWhole);
     else if (options_.engine == PeerEngine::kSmBulk && Adds(call.operation))
       EnqueueBulkSums(stream, options_.sms, NextMeetings(plan), plan);
     else if (options_.engine == PeerEngine::kSmBulk)
@@ -335,7 +335,10 @@ class PeerCommunicator : public Communicator, public Link {
                     std::clamp<std::size_t>(plan.bytes() / kLeastBytesOfMany, 1, 8));
   }
 
-  void EnqueueCopies(Stream& stream, const AddressedPlan& plan) {
+  // kToPeers: without sums and copies within the GPU, which CUDA makes by kernels.
+  enum class Part { kWhole, kToPeers };
+
+  void EnqueueCopies(Stream& stream, const AddressedPlan& plan, Part part) {
     const std::size_t pieces = PiecesOf(plan);
     const std::size_t words = plan.bytes() / kWordBytes;
     Lanes& lanes = LanesFor(stream);
@@ -346,7 +349,7 @@ class PeerCommunicator : public Communicator, public Link {
       const std::size_t end = words * (i + 1) / pieces * kWordBytes;
       for (std::size_t phase = 0; phase < plan.phases.size(); ++phase) {
         if (phase > 0) Follow(lanes[phase], lanes[phase - 1]);
-        EnqueuePiece(lanes[phase], phase, plan, begin, end - begin);
+        EnqueuePiece(lanes[phase], phase, plan, begin, end - begin, part);
       }
     }
     Lane& last = lanes[plan.phases.size() - 1];
@@ -362,7 +365,7 @@ class PeerCommunicator : public Communicator, public Link {
   }
 
   void EnqueuePiece(Lane& lane, std::size_t phase, const AddressedPlan& plan,
-                    std::size_t first_byte, std::size_t bytes) {
+                    std::size_t first_byte, std::size_t bytes, Part part) {
     if (phase > 0 || first_byte == 0) MeetInStream(*lane.here, phase);  // once is enough to begin
     lane.here->Record(*lane.here_done);
     lane.out->Wait(*lane.here_done);
@@ -371,11 +374,15 @@ class PeerCommunicator : public Communicator, public Link {
         move.from[i] = static_cast<const std::byte*>(move.from[i]) + first_byte;
       for (int i = 0; i < move.destinations; ++i)
         move.to[i] = static_cast<std::byte*>(move.to[i]) + first_byte;
-      if (move.sources > 1) EnqueueSum(lane, move, bytes, plan.element);
+      if (move.sources > 1) {
+        const AddressedMove sum = SumOf(move);
+        if (part == Part::kWhole) EnqueueSum(lane, sum, bytes, plan.element);
+        move.from[0] = sum.to[0];
+      }
       for (int i = 0; i < move.destinations; ++i) {
-        if (move.to[i] == move.from[0]) continue;
-        EnqueueEngineCopy((move.within >> i & 1U) != 0 ? *lane.here : *lane.out,
-                          {move.to[i], move.from[0], bytes});
+        const bool is_within = (move.within >> i & 1U) != 0;
+        if (move.to[i] == move.from[0] || (is_within && part == Part::kToPeers)) continue;
+        EnqueueEngineCopy(is_within ? *lane.here : *lane.out, {move.to[i], move.from[0], bytes});
       }
     }
     lane.here->Record(*lane.here_done);
@@ -384,15 +391,18 @@ class PeerCommunicator : public Communicator, public Link {
 
   // Engines cannot add: a kernel of ours does, into the destination on this GPU, from where the sum
   // is then copied to the others.
-  void EnqueueSum(Lane& lane, AddressedMove& move, std::size_t bytes, Element element) const {
+  static AddressedMove SumOf(const AddressedMove& move) {
     AddressedMove sum = move;
     sum.to[0] = move.to[std::countr_zero(move.within)];
     sum.destinations = 1;
+    return sum;
+  }
+
+  void EnqueueSum(Lane& lane, const AddressedMove& sum, std::size_t bytes, Element element) const {
     EnqueueOwnMoves(*lane.here, options_.sms,
                     {{{sum}}, static_cast<long>(bytes / SizeOf(element)), element, false});
     lane.here->Record(*lane.here_done);
     lane.out->Wait(*lane.here_done);
-    move.from[0] = sum.to[0];
   }
 
   // ---- Proof
@@ -410,15 +420,17 @@ class PeerCommunicator : public Communicator, public Link {
     return {used, fmt::format("comm_sms:{} ran on {} SMs", options_.sms, used)};
   }
 
-  // Sums do take SMs, so there is nothing to prove. Nor is there of ranks that share a GPU: copies
-  // within one are made by its SMs.
+  // Nothing is proven of ranks that share a GPU: all their copies are within it.
   Proof ProveCopies(const CollectiveCall& call) {
-    if (scratch_bytes(call) > 0) return {options_.sms, ""};
-    if (machine_.shares_gpus) return {};
+    const Proof proven{scratch_bytes(call) > 0 ? options_.sms : 0, ""};
+    if (machine_.shares_gpus) return proven.sms > 0 ? proven : Proof{};
     const auto enqueue = [&](Stream& stream) {
-      if (call.count > 0) Enqueue(stream, call);
+      if (call.count == 0) return;
+      if (call.operation == Operation::kSend || call.operation == Operation::kReceive)
+        return Enqueue(stream, call);
+      EnqueueCopies(stream, PlanOf(call), Part::kToPeers);
     };
-    if (TakesNoSms(machine_.device, machine_.ranks, enqueue)) return {0, ""};
+    if (TakesNoSms(machine_.device, machine_.ranks, enqueue)) return proven;
     return {{}, "the copies waited for SMs, so that no copy engine made them"};
   }
 

@@ -85,15 +85,17 @@ std::vector<CapturedKernel> CapturedKernels(Stream& stream, const std::function<
   std::vector<cudaGraphNode_t> nodes(count);
   CUDA_CHECK(cudaGraphGetNodes(captured.native(), nodes.data(), &count));
 
-  // The driver's call: the runtime's does not know kernels that a library launched through the
-  // driver.
+  // The driver's calls: the runtime's know neither kernels that a library launched through the
+  // driver nor operations on memory.
+  const auto get_type = reinterpret_cast<PFN_cuGraphNodeGetType_v10000>(
+      DriverEntryPoint("cuGraphNodeGetType", 10000));
   const auto get_params = reinterpret_cast<PFN_cuGraphKernelNodeGetParams_v12000>(
       DriverEntryPoint("cuGraphKernelNodeGetParams", 12000));
   std::vector<CapturedKernel> kernels;
   for (const cudaGraphNode_t node : nodes) {
-    cudaGraphNodeType type{};
-    CUDA_CHECK(cudaGraphNodeGetType(node, &type));
-    if (type != cudaGraphNodeTypeKernel) continue;
+    CUgraphNodeType type{};
+    ThrowIfDriverFailed(get_type(node, &type), "cuGraphNodeGetType");
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
     CUDA_KERNEL_NODE_PARAMS params{};
     ThrowIfDriverFailed(get_params(node, &params), "cuGraphKernelNodeGetParams");
     kernels.push_back(
