@@ -422,7 +422,7 @@ class PeerCommunicator : public Communicator, public Link {
 
   // Nothing is proven of ranks that share a GPU: all their copies are within it.
   Proof ProveCopies(const CollectiveCall& call) {
-    const Proof proven{scratch_bytes(call) > 0 ? options_.sms : 0, ""};
+    Proof proven{scratch_bytes(call) > 0 ? options_.sms : 0, ""};
     if (machine_.shares_gpus) return proven.sms > 0 ? proven : Proof{};
     const auto enqueue = [&](Stream& stream) {
       if (call.count == 0) return;
