@@ -3,8 +3,8 @@
 // engine need ncclAlltoAll.
 //
 // NCCL takes its options as limits and hints, and environment variables override them. What it made
-// of them is read off a captured launch: the kernel's name, and its grid. Work by copy engine also
-// finishes while all SMs are held.
+// of them is read off a captured launch: the kernel's name and its grid. By copy engine there is no
+// kernel.
 
 #include <cuda_runtime.h>
 #include <fmt/core.h>

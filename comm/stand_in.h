@@ -14,7 +14,7 @@
 // that was asked for, and no more. Between copies they sleep for as long as the link would take. By
 // Little's law, the same rate then needs as many bytes in flight as over the link, and other
 // traffic slows them down as it slows down a communication. Copy engines could not make these
-// copies: within one GPU they wait for kernels that fill it (docs/laboratory.md).
+// copies: within one GPU, kernels make them (docs/laboratory.md).
 #pragma once
 
 #include <cstddef>

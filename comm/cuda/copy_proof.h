@@ -1,5 +1,5 @@
-// Proof that copy engines carry a collective: it finishes while all SMs are held
-// (device/cuda/sm_hold.h).
+// Proof that copy engines make a collective's copies between GPUs: they finish while all SMs are
+// held (device/cuda/sm_hold.h).
 //
 // The proof is one-sided. Work that finishes took no SM. Work that does not finish may only have
 // been enqueued late on one rank, so there are several attempts.

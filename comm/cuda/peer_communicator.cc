@@ -257,7 +257,7 @@ class PeerCommunicator : public Communicator, public Link {
   // ---- By copy engine
 
   // The streams that carry a phase, piece by piece. `here` meets the other ranks, then adds and
-  // copies within this GPU; `out` copies to the peers meanwhile, which takes another engine.
+  // copies within this GPU, which takes SMs; `out` copies to the peers meanwhile by copy engine.
   struct Lane {
     std::unique_ptr<Stream> here;
     std::unique_ptr<Stream> out;
@@ -431,7 +431,7 @@ class PeerCommunicator : public Communicator, public Link {
       EnqueueCopies(stream, PlanOf(call), Part::kToPeers);
     };
     if (TakesNoSms(machine_.device, machine_.ranks, enqueue)) return proven;
-    return {{}, "the copies waited for SMs, so that no copy engine made them"};
+    return {{}, "the copies did not finish while all SMs were held, so no copy engine made them"};
   }
 
   Machine machine_;

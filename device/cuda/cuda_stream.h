@@ -87,7 +87,8 @@ int CudaPriority(Stream& stream);
 double CudaElapsedMs(const Event& from, const Event& to);
 
 // A copy for which the driver is asked to take a copy engine and leave the SMs alone
-// (cudaMemcpyFlagPreferOverlapWithCompute). Within a GPU it would otherwise take SMs.
+// (cudaMemcpyFlagPreferOverlapWithCompute). Within a GPU it takes SMs all the same (CUDA 13.0,
+// H100).
 void EnqueueEngineCopy(Stream& stream, const CopyPiece& piece);
 
 // Many copies by one call, cudaMemcpyBatchAsync, whose present form came with CUDA 13.0.

@@ -86,7 +86,7 @@ std::vector<CapturedKernel> CapturedKernels(Stream& stream, const std::function<
   CUDA_CHECK(cudaGraphGetNodes(captured.native(), nodes.data(), &count));
 
   // The driver's calls: the runtime's know neither kernels that a library launched through the
-  // driver nor operations on memory.
+  // driver nor waits and writes of a stream (cuStreamWaitValue32).
   const auto get_type = reinterpret_cast<PFN_cuGraphNodeGetType_v10000>(
       DriverEntryPoint("cuGraphNodeGetType", 10000));
   const auto get_params = reinterpret_cast<PFN_cuGraphKernelNodeGetParams_v12000>(

@@ -13,8 +13,11 @@
 namespace overlapbench {
 namespace {
 
+using HoldClock = std::chrono::steady_clock;
+
 constexpr int kHoldThreads = 512;  // divides the number of threads that any SM holds
 constexpr auto kHold = std::chrono::seconds(1);
+constexpr auto kMostHold = 4 * kHold;  // then the blocks end by themselves
 // Between two looks at the host's memory, the longest nap there is. A thousand blocks that look all
 // the time fill PCIe, by which commands come to the GPU too: an all-reduce's copies of 5 ms took
 // 1500 (1 GiB, two H100).
@@ -33,15 +36,15 @@ struct Words {
 __global__ __launch_bounds__(kHoldThreads) void Hold(Words* words, unsigned* running,
                                                      unsigned long long most_ns) {
   const std::uint64_t started_ns = GpuNow_ns();
-  const bool looks = threadIdx.x == 0;
-  if (looks && atomicAdd(running, 1) + 1 == gridDim.x)
+  const bool is_leader = threadIdx.x == 0;
+  if (is_leader && atomicAdd(running, 1) + 1 == gridDim.x)
     *static_cast<volatile unsigned*>(&words->held) = 1;
-  bool ends = false;
+  bool is_released = false;
   do {
     __nanosleep(kNap_ns);
-    ends = looks && (*static_cast<volatile unsigned*>(&words->free) != 0 ||
-                     GpuNow_ns() - started_ns >= most_ns);
-  } while (__syncthreads_or(ends) == 0);
+    is_released = is_leader && (*static_cast<volatile unsigned*>(&words->free) != 0 ||
+                                GpuNow_ns() - started_ns >= most_ns);
+  } while (__syncthreads_or(is_released) == 0);
 }
 
 class Holder {
@@ -64,24 +67,24 @@ class Holder {
 
   // Returns when every SM is full; throws Error if that does not come about.
   void Take() {
-    constexpr auto kMost = std::chrono::nanoseconds(4 * kHold);
+    launched_ = HoldClock::now();
     CUDA_CHECK(cudaMemsetAsync(running_.data(), 0, sizeof(unsigned), NativeStream(*stream_)));
     Hold<<<blocks_, kHoldThreads, 0, NativeStream(*stream_)>>>(
-        words_, static_cast<unsigned*>(running_.data()), kMost.count());
+        words_, static_cast<unsigned*>(running_.data()),
+        std::chrono::nanoseconds(kMostHold).count());
     CUDA_CHECK(cudaGetLastError());
     const auto all_run = [this] { return std::atomic_ref(words_->held).load() != 0; };
     if (!WaitUntil(all_run, kHold)) throw Error("other work holds SMs, so not all can be held");
   }
-  // Not for ever, since a call of CUDA's that waits for an idle GPU would never return. The first
-  // launch of a kernel is one: it loads the kernel.
-  [[nodiscard]] bool Holds() const {
-    return cudaStreamQuery(NativeStream(*stream_)) == cudaErrorNotReady;
-  }
+  // Whether no block can have ended by itself yet. They do end: a call of CUDA's that waits for an
+  // idle GPU, such as the first launch of a kernel, which loads it, would never return.
+  [[nodiscard]] bool StillHolds() const { return HoldClock::now() - launched_ < kMostHold; }
   void Free() { std::atomic_ref(words_->free).store(1); }
 
  private:
   std::unique_ptr<Stream> stream_;
   Buffer running_;
+  HoldClock::time_point launched_;
   Words* words_ = nullptr;
   int blocks_ = 0;
 };
@@ -95,7 +98,7 @@ bool FinishesWithoutSms(Device& device, const HeldWork& work) {
   work.together([&] { holder.Take(); });
   work.enqueue(*stream);
   stream->Record(*done);
-  const bool finished = done->Await(kHold) && holder.Holds();
+  const bool finished = done->Await(kHold) && holder.StillHolds();
   holder.Free();
   stream->Synchronize(work.timeout, "work that should need no SM");
   return finished;

@@ -1,8 +1,8 @@
 // Proves that work needs no SM: runs it while all SMs are occupied.
 //
-// A library may silently move data by a kernel although copy engines were requested. Here idle
-// threads fill every SM until they are released, so no block of another kernel can start. Work that
-// finishes nevertheless took no SM.
+// The driver may silently move data by a kernel although copy engines were requested, as it does
+// within a GPU. Here idle threads fill every SM until they are released, so no block of another
+// kernel can start. Work that finishes nevertheless took no SM.
 #pragma once
 
 #include <chrono>
