@@ -33,6 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from overlapbench.command_line import manual_parser
 from overlapbench.growth import Reading, read
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 from overlapbench.output import deliver, require_file
@@ -93,11 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="rank_scaling.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = manual_parser("rank_scaling", __doc__)
     parser.add_argument("--ranks", type=_counts, default="2,4,8,16,32,64,128", metavar="N,N,...")
     parser.add_argument(
         "--binary", type=Path, default=_ROOT / "build/release/overlapbench", metavar="FILE"

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 #
-# Makes the files of a release. The version is written in CMakeLists.txt, from where the program, its
-# CMake package and the Python package have it, and in the headings of CHANGELOG.md.
+# Makes the files of a release. The version is written in CMakeLists.txt, from
+# where the program, its CMake package and the Python package have it, and in the
+# headings of CHANGELOG.md.
 #
-#   tools/release.sh name 0.2.0   write the version in both places, with today's date
-#   tools/release.sh build        from HEAD: the source archive, the wheel without the program, and
-#                                 their checksums, in build/dist/; and where docker or podman runs,
+#   tools/release.sh name 0.2.0   write the version in both places, with today's
+#                                 date
+#   tools/release.sh build        from HEAD: the source archive, the wheel without
+#                                 the program, and their checksums, in
+#                                 build/dist/; and where docker or podman runs,
 #                                 the image overlapbench:0.2.0
 #
-# Between the two, run ./check, commit, and tag the commit v0.2.0. The archive has the revision in a
-# file, because it has no history. Wheel and image are built from the archive, so they have nothing
-# that it lacks. Nothing is uploaded.
+# Between the two, run ./check, commit, and tag the commit v0.2.0. The archive has
+# the revision in a file, because it has no history. Wheel and image are built
+# from the archive, so they have nothing that it lacks. Nothing is uploaded.
 set -euo pipefail
 # shellcheck source=tools/setup.sh
 source "$(dirname "$(realpath -- "${BASH_SOURCE[0]}")")/setup.sh"

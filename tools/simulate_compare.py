@@ -14,12 +14,12 @@ Prints the table of docs/comparing.md. Exit status: 0 if the promises there are 
 broken, 2 for bad usage.
 """
 
-import argparse
 import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from overlapbench.command_line import manual_parser
 from overlapbench.script import needed_by
 
 with needed_by("simulate_compare"):
@@ -135,12 +135,7 @@ class Suite:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="simulate_compare",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = manual_parser("simulate_compare", __doc__)
     parser.add_argument("--trials", type=int, default=1000, help="suites (default 1000)")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measure in PyTorch how an all-to-all and a grid-controlled matrix product slow each other down.
 
-    torchrun --nproc-per-node 2 tools/torch_overlap.py -o FILE.json [--grids 1x1,16x16]
-             [--first comp|comm] [--rounds N] [--compare RESULT.json]
-             [--profile DIR] [--profile-samples N]
+    torchrun --nproc-per-node 2 tools/torch_overlap.py -o FILE.json
+             [--grids 1x1,16x16] [--first comp|comm] [--rounds N]
+             [--compare RESULT.json] [--profile DIR] [--profile-samples N]
 
 This repeats the central experiment on PyTorch's streams and its NCCL: C = A·B of 4096×4096 float
 matrices on a grid of thread blocks (one 16×16 tile per block), beside an all-to-all of a matrix of

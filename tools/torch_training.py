@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compare the suite's training steps with PyTorch's, in the same processes.
 
-    mpirun -n 2 tools/torch_training.py -o DIR [--what tp,ddp,fsdp,pp] [--models llama8b,llama70b]
-           [--tokens 1024,4096] [--transports nccl,copy] [--buckets 25M,256M] [--prefetch 0,1,2]
-           [--layers 24] [--microbatches 4,16] [--stage-layers 8] [--virtual 2] [--width 4096]
-           [--budget_ms 600] [--no-gate]
+    mpirun -n 2 tools/torch_training.py -o DIR [--what tp,ddp,fsdp,pp]
+           [--models llama8b,llama70b] [--tokens 1024,4096]
+           [--transports nccl,copy] [--buckets 25M,256M] [--prefetch 0,1,2]
+           [--layers 24] [--microbatches 4,16] [--stage-layers 8] [--virtual 2]
+           [--width 4096] [--budget_ms 600] [--no-gate]
 
 For each shape the suite's rows and PyTorch's ways to do the same are measured one after the other,
 by the same gate, flush and statistics. Before a peer is timed, a sample of its result is compared

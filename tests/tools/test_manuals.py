@@ -1,10 +1,12 @@
-"""Every example in `overlapbench COMMAND --help` runs as it is printed.
+"""Every help fits a terminal, and every example in it runs as it is printed.
 
-An example is a line of the help that is indented as a block of commands. They run in the order of
-the help, typed into bash, in a folder with the files that a user would have. A few programs on the
+An example is a line of the help that is indented as a block of commands, with those behind a
+backslash. They run in the order of the help, typed into bash, in a folder with the files that a
+user would have. A few programs on the
 PATH are stand-ins (stand_ins.py): those that need a GPU, what is built, real ranks, or minutes.
 """
 
+import argparse
 import gzip
 import json
 import os
@@ -22,17 +24,26 @@ import histories
 import samples
 import stand_ins
 import traces
-from overlapbench.commands import COMMANDS
+from overlapbench.commands import COMMANDS, Command, load
+from overlapbench.manual import fitted
 from overlapbench.tune import replay as tune
 
+ROOT = samples.TOOLS.parent
+COLUMNS = 80
+SCRIPTS = sorted(
+    path
+    for path in (ROOT / "bench", ROOT / "check", *samples.TOOLS.iterdir())
+    if path.is_file() and os.access(path, os.X_OK)
+)
 STAND_INS = Path(stand_ins.__file__)
-TRACES = samples.TOOLS.parent / "docs/results/host/traces"
+TRACES = ROOT / "docs/results/host/traces"
 EXPLAINED = "AllReduce+CublasGemm/bytes:67108864"
 
 
 def examples_in(text: str) -> Iterator[str]:
     """Return the commands of a help, the lines of blocks in which every line is one."""
     text = text.replace("\nExamples:\n", "\n\n")
+    text = re.sub(r" \\\n +", " ", text)
     for paragraph in re.split(r"\n\n+", text.strip("\n")):
         lines = paragraph.splitlines()
         indent = min(len(line) - len(line.lstrip()) for line in lines)
@@ -140,3 +151,74 @@ def test_the_examples_run_as_printed(name: str, folder: Path) -> None:
     for example in examples:
         done = typed(example, folder, **real)
         assert done.returncode == 0, f"{example}\n{done.stdout}{done.stderr}"
+
+
+def helps_of(parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield parser.format_help()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for own in action.choices.values():
+                yield from helps_of(own)
+
+
+def require_fit(text: str) -> None:
+    assert text
+    assert [line for line in text.splitlines() if len(line) > COLUMNS] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_help_of_a_command_fits(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    for program in (command.module, f"overlapbench {command.name}"):
+        for text in helps_of(load(command.module).make_parser(program)):
+            require_fit(text)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_the_help_of_a_script_fits(script: Path, folder: Path) -> None:
+    done = typed(f"{script} --help", folder, COLUMNS=str(COLUMNS))
+    assert done.returncode == 0, done.stderr
+    require_fit(done.stdout)
+
+
+def test_the_help_of_run_fits(folder: Path) -> None:
+    require_fit(typed("overlapbench run --help", folder, REAL_RUN="1").stdout)
+
+
+MANUAL = """What it does.
+
+    tools/it.py --first 'one word' --second -- --third=3 word
+    tools/it.py
+
+- `first` is an item that
+  goes on
+- `second` is none
+Prose that goes
+on.
+
+    fits    a row that
+            goes on
+"""
+NARROW = """What it does.
+
+    tools/it.py \\
+        --first 'one word' \\
+        --second \\
+        -- --third=3 word
+    tools/it.py
+
+- `first` is an item that
+  goes on
+- `second` is none
+Prose that goes on.
+
+    fits    a row that goes
+            on"""
+
+
+def test_lines_of_manuals_are_broken_where_they_may_be() -> None:
+    assert fitted(MANUAL, 29) == NARROW
+
+
+def test_on_a_wide_screen_manuals_have_lines_that_are_easily_read() -> None:
+    assert fitted("word " * 40, 1000).index("\n") == 99

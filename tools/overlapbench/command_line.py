@@ -9,11 +9,13 @@ import contextlib
 import functools
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from overlapbench.commands import COMMANDS, PROGRAM
+from overlapbench.manual import fitted
 
 USAGE = 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -44,7 +46,7 @@ def manual_parser(program: str, manual: str | None) -> argparse.ArgumentParser:
     assert manual
     if is_installed(program):
         manual = as_installed(manual)
-    summary, _, epilog = manual.partition("\n\n")
+    summary, _, epilog = fitted(manual, shutil.get_terminal_size().columns).partition("\n\n")
     return argparse.ArgumentParser(
         prog=program,
         description=summary,

@@ -59,7 +59,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
     add("result", metavar="RESULT.json", help="a result; - is standard input")
-    add("--format", choices=FORMATS, required=True)
+    add("--format", choices=FORMATS, required=True, metavar="FORMAT", help="one of those below")
     text = "a counter (docs/metrics.md), or time; repeatable"
     add("--metric", action="append", default=[], metavar="NAME", help=text)
     add("-o", "--output", type=Path, metavar="FILE", help="default standard output")

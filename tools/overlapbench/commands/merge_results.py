@@ -1,7 +1,7 @@
 """Merge the results of several runs on one machine into one file.
 
     tools/merge_results.py -o result.json first.json second.json third.json
-    tools/merge_results.py -o result.json    # only checks that the file could be written
+    tools/merge_results.py -o result.json    # only checks that it is writable
 
 ./bench calls it for `--axis connections=1,8,32`, which takes a run for each value. The context is
 the first run's; of the environment it has the values of all. A benchmark that several runs have is

@@ -60,9 +60,13 @@ def main(arguments: Sequence[str] | None = None, program: str = "soak") -> int:
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     length = parser.add_mutually_exclusive_group(required=True)
-    length.add_argument("--minutes", type=_positive, help="start new launches for so long")
-    length.add_argument("--iterations", type=_positive, help="least number per benchmark")
-    length.add_argument("--read", type=Path, nargs="+", metavar="FILE.csv")
+    length.add_argument(
+        "--minutes", type=_positive, metavar="N", help="start new launches for so long"
+    )
+    length.add_argument(
+        "--iterations", type=_positive, metavar="N", help="least number per benchmark"
+    )
+    length.add_argument("--read", type=Path, nargs="+", metavar="FILE")
     parser.add_argument(
         "--repetitions",
         type=int,
