@@ -294,6 +294,25 @@ def test_a_terminal_of_80_columns_is_wide_enough(
     assert all(part.endswith(("/", "cache:cold")) for part in parts)
 
 
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_a_terminal_that_wants_no_colours_gets_none(
+    variables: dict[str, str], coloured: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    add(dated(1, samples.overlap("AllToAll+Gemm/n:1")))
+    for name, value in ({"NO_COLOR": "", "TERM": "xterm"} | variables).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", stream := Terminal())
+    assert run("list") == 0
+    assert ("\x1b[" in stream.getvalue()) == coloured
+
+
 # ---- once, and for good
 
 

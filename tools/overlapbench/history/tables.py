@@ -12,6 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
+from overlapbench.command_line import has_colours
 from overlapbench.compare.table import broken, figure, percent
 from overlapbench.counters import SHOWN, Counter, Table
 from overlapbench.history.changes import LEAST_RUNS, LEAST_SEGMENT, Change
@@ -136,7 +137,7 @@ def _folded(text: str, width: int, indent: str = "") -> list[str]:
 
 def _print(table: Grid) -> str:
     text = io.StringIO()
-    console = Console(file=text, width=_width(), force_terminal=_terminal(), highlight=False)
+    console = Console(file=text, width=_width(), force_terminal=has_colours(), highlight=False)
     console.print(table)
     return text.getvalue()
 
