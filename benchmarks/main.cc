@@ -67,7 +67,7 @@ void CompareFlags(Ranks& ranks, const CommandLine& line) {
 void ShowPlan(const Options& options, const Registry& registry, const Plan& plan,
               const Selection& selection) {
   if (options.format == ConsoleFormat::kText) {
-    for (const auto& line : selection.unavailable) std::cerr << line << "\n";
+    std::cerr << ShownUnavailable(selection, FindScreen(options.columns, options.colour));
   }
   if (options.list_axes) PrintAxes(registry, plan);
   if (options.dry_run) PrintDryRun(options, selection.benchmarks);

@@ -148,6 +148,19 @@ Selection Select(const Plan& plan, const std::string& filter_text) {
   return selection;
 }
 
+std::string ShownUnavailable(const Selection& selection, const Screen& screen) {
+  constexpr std::size_t kIndent = 4;
+  std::string text;
+  for (const std::string& line : selection.unavailable) {
+    std::vector<std::string> pieces;
+    for (const std::string& word : SplitBehind(line, ' ')) {
+      for (std::string& part : SplitBehind(word, '/')) pieces.push_back(std::move(part));
+    }
+    text += (screen.is_terminal ? Filled(pieces, screen.columns, kIndent) : line) + "\n";
+  }
+  return text;
+}
+
 void RequireSomething(const Plan& plan, const Selection& selection, const std::string& filter) {
   if (!selection.benchmarks.empty()) return;
   const auto& lines = selection.unavailable;

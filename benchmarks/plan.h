@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "benchmarks/scenario.h"
+#include "report/screen.h"
 
 namespace overlapbench {
 
@@ -64,6 +65,9 @@ struct Selection {
 
 // `filter`: as name_filter.h has it. Throws UsageError if it is no regular expression.
 Selection Select(const Plan& plan, const std::string& filter);
+
+// The lines of what cannot run. Like those of rows they are broken on a terminal only.
+std::string ShownUnavailable(const Selection& selection, const Screen& screen);
 
 // Throws UsageError, saying why, if nothing was selected.
 void RequireSomething(const Plan& plan, const Selection& selection, const std::string& filter);

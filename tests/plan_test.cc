@@ -320,6 +320,20 @@ TEST_F(SelectTest, GivesTheReasonOnceForSelectedRowsThatCannotRun) {
   EXPECT_TRUE(Select(plan_, "Compute").unavailable.empty());
 }
 
+TEST_F(SelectTest, BreaksTheLinesOfWhatCannotRunOnATerminalOnly) {
+  const std::string line =
+      "not available: Comm/Lost/bytes:1024/cache:cold and 1 more: Lost needs at least 2 GPUs";
+  const Selection selection{.benchmarks = {}, .unavailable = {line, "not available: Comm/Late"}};
+  EXPECT_EQ(ShownUnavailable(selection, {.columns = 40, .is_terminal = false}),
+            line + "\nnot available: Comm/Late\n");
+  EXPECT_EQ(ShownUnavailable(selection, {.columns = 40, .is_terminal = true}),
+            "not available: Comm/Lost/bytes:1024/\n"
+            "    cache:cold and 1 more: Lost needs at\n"
+            "    least 2 GPUs\n"
+            "not available: Comm/Late\n");
+  EXPECT_EQ(ShownUnavailable({}, {}), "");
+}
+
 TEST_F(SelectTest, RefusesAFilterThatSelectsNothing) {
   EXPECT_EQ(RefusalOf("Comm/Lost"),
             "no benchmark matches --benchmark_filter=Comm/Lost; not available: Comm/Lost: Lost "

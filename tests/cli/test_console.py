@@ -128,6 +128,18 @@ def test_the_screen_fits_the_terminal(launcher: "Launcher", columns: int, no_col
     assert ("\x1b[32mcontrol\x1b[0m" in terminal.raw) == (not no_color)
 
 
+def test_what_cannot_run_is_broken_on_a_terminal_only(launcher: "Launcher") -> None:
+    flags = ("--backend=host", "--list_axes", "--benchmark_filter=Softmax/Cudnn")
+    line = "not available: Softmax/Cudnn: SoftmaxCudnn exists on the cuda backend only"
+    assert launcher.alone(*flags).stderr == f"{line}\n"
+    with on_a_terminal([str(launcher.binary), *flags], 60) as terminal:
+        assert terminal.end() == 0
+        screen = terminal.screen()
+    begin = next(i for i, text in enumerate(screen) if text.startswith("not available: Softmax"))
+    head, tail = line.split(" cuda ")
+    assert screen[begin : begin + 2] == [head, f"    cuda {tail}"]
+
+
 # mpirun hides the terminal from its ranks; ./bench tells them.
 @pytest.mark.alone  # the ranks have little time to print their table before mpirun ends them
 def test_bench_on_a_terminal_has_colour_and_reports_ctrl_c(launcher: "Launcher") -> None:
