@@ -13,6 +13,7 @@
 
 #include "benchmarks/catalog.h"
 #include "benchmarks/help.h"
+#include "benchmarks/name_filter.h"
 #include "benchmarks/plan.h"
 #include "benchmarks/prologue.h"
 #include "benchmarks/run.h"
@@ -37,6 +38,7 @@ CommandLine Read(const std::vector<std::string>& arguments) {
   try {
     CommandLine line{ParseOptions(arguments), ""};
     for (const auto& fault : line.options.inject_faults) ParseFault(fault);
+    const NameFilter filter("--benchmark_filter", line.options.filter);  // throws
     return line;
   } catch (const Error& error) {
     return {{}, error.what()};

@@ -125,7 +125,15 @@ def test_a_refusal_is_one_line(launcher: "Launcher", tmp_path: Path, name: str) 
 
 
 # MPI could not start here.
-@pytest.mark.parametrize("name", ["unknown flag", "unknown backend", "axis that is given twice"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "unknown flag",
+        "unknown backend",
+        "axis that is given twice",
+        "filter that is no expression",
+    ],
+)
 def test_a_bad_flag_is_refused_before_mpi_starts(launcher: "Launcher", name: str) -> None:
     flags, says = REFUSALS[name]
     without_mpi = {"OMPI_MCA_pml": "none_of_this_name"}
