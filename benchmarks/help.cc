@@ -67,13 +67,8 @@ void PrintHelp() {
       "  --benchmark_filter=Copy/Pipelined --axis pipeline_streams=1,4\n"
       "  --benchmark_filter=Comm --axis cache=warm --axis cadence=streaming\n"
       "      as nccl-tests measures\n"
-      "  --benchmark_out=result.json --benchmark_repetitions=3\n\nFlags:\n" +
-      OptionsHelp() +
-      "\n"
-      "Google Benchmark's flags, such as --benchmark_filter=REGEX, --benchmark_list_tests, "
-      "--benchmark_out=FILE.json, --benchmark_min_time= and --benchmark_repetitions=, work as they "
-      "do there.\n\nCounters:\n" +
-      CounterHelp(table);
+      "  --benchmark_out=result.json --benchmark_repetitions=3\n\n" +
+      OptionsHelp() + "\nCounters:\n" + CounterHelp(table);
   std::cout << Wrapped(text);
 }
 

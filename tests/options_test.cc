@@ -244,7 +244,8 @@ TEST_F(OptionsTest, FlagsOfRank0AloneAreNotShared) {
 TEST_F(OptionsTest, HelpListsEveryFlagOfTheSuite) {
   const std::string help = OptionsHelp();
   for (const auto* flag : {"--backend=", "--axis=", "--list_axes", "--budget_ms=", "--timeout_s=",
-                           "--gate=", "--host_cores=", "--samples_out="}) {
+                           "--gate=", "--host_cores=", "--samples_out=", "--benchmark_filter=",
+                           "--benchmark_list_tests", "--v="}) {
     EXPECT_NE(help.find(std::string("  ") + flag), std::string::npos) << flag;
   }
 }

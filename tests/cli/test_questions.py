@@ -3,12 +3,19 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from overlapbench.commands import run
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_version_names_the_revision_and_the_backends(launcher: "Launcher") -> None:
@@ -29,6 +36,36 @@ def test_checking_flags_says_nothing_of_good_ones(launcher: "Launcher") -> None:
     done = launcher.alone("--query=flags", "--axis", "grid")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+def test_completion_offers_every_flag(
+    launcher: "Launcher", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVERLAPBENCH_BINARY", str(launcher.binary))
+    actions = run.make_parser("overlapbench run")._actions
+    offered = {flag for action in actions for flag in action.option_strings}
+    # Without those that are refused, and those that are only for a checkout.
+    options = (ROOT / "fixtures/options.cc").read_text(encoding="utf-8")
+    taken = {*re.findall(r'^    \{"(--[\w-]+)", (?:true|false), "', options, re.MULTILINE)}
+    script = (ROOT / "bench").read_text(encoding="utf-8").partition("  while (($#)); do\n")[2]
+    cases = re.findall(r"^      (--[^)]+)\)", script.partition("    esac")[0], re.MULTILINE)
+    building = {"--build-dir", "--build-only", "--no-build", "--no-install", "--binary"}
+    taken |= {*re.findall(r"--[a-z][\w-]*", " ".join(cases))} - building
+    assert len(taken) > 40
+    assert offered == taken | {"-h"}
+
+
+def test_the_help_of_run_fits_a_terminal(launcher: "Launcher") -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "overlapbench", "run", "--help"],
+        env=launcher.environment()
+        | {"OVERLAPBENCH_BINARY": str(launcher.binary), "PYTHONPATH": str(ROOT / "tools")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "\nCounters:\n" in done.stdout
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_the_examples_of_help_name_rows(launcher: "Launcher") -> None:

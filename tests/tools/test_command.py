@@ -228,6 +228,22 @@ def test_only_a_terminal_gets_colours(
     assert ("\x1b[1m" in output.getvalue()) == coloured
 
 
+# Its help, which ./bench prints behind its own.
+PROGRAM = """#!/bin/sh
+cat <<'HELP'
+Flags:
+  --backend=auto|cuda|host   auto takes cuda if a GPU is visible
+  --budget_ms=N              measuring time per row (a share of 1 % is for
+                             --nothing)
+  --trace_out=DIR            write a timeline of every row
+
+Flags of Google Benchmark:
+  --benchmark_format=console|json|csv
+
+Counters:
+  --counter                  is none
+HELP
+"""
 COMPLETE = """
 source "$1"
 COMP_WORDS=("${@:2}") COMP_CWORD=$(($# - 2))
@@ -244,13 +260,30 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["compare", "--form"], {"--format"}),
         (["compare", "--format", "j"], {"json", "junit"}),
         (["chart", "res"], {"result.json"}),
+        (["run", "--host"], {"--hostfile"}),
+        (["run", "--hostfile", "res"], {"result.json"}),
+        (["run", "--b"], {"--backend", "--budget_ms", "--benchmark_format"}),
+        (["run", "--backend", "h"], {"host"}),
+        (["run", "--benchmark_format", "c"], {"console", "csv"}),
+        (["run", "--trace_out", "tra"], {"traces"}),
     ],
 )
-def test_bash_completes(words: list[str], found: set[str], tmp_path: Path, capsys: Capture) -> None:
+def test_bash_completes(
+    words: list[str],
+    found: set[str],
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    monkeypatch.setenv("OVERLAPBENCH_BINARY", str(program))
     assert cli.main(["completion", "bash"]) == 0
     script = tmp_path / "completion"
     script.write_text(capsys.readouterr().out)
     (tmp_path / "result.json").touch()
+    (tmp_path / "traces").mkdir()
     done = subprocess.run(
         ["bash", "-c", COMPLETE, "bash", str(script), "overlapbench", *words],
         cwd=tmp_path,

@@ -5,7 +5,8 @@
     overlapbench completion bash >~/.local/share/bash-completion/completions/overlapbench
     overlapbench completion zsh >~/.zfunc/_overlapbench
 
-The script is static: the shell starts no Python to complete a word.
+The script is static: the shell starts no Python to complete a word. Of the flags of ./bench it
+has those that ./bench --help lists now.
 
 Exit status: 0, or 2 for bad usage.
 """

@@ -10,6 +10,7 @@ Exit status: that of ./bench; 2 if no program is built, or if it is to be built.
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,30 +23,49 @@ from overlapbench.source import ResultError
 
 _HELP = {"-h", "--help"}
 _BUILDING = ("--build-only", "--build-dir")
+# In the help of ./bench and of the program: a list of flags, and one with its value and its text.
+_FLAGS = re.compile(r"^Flags.*:\n((?: .*\n)+)", re.MULTILINE)
+_FLAG = re.compile(r"^  (--[\w-]+)(?:[= ](\S+))?(?: +(.*(?:\n   .*)*))?$", re.MULTILINE)
+# Of a value that is one of these words.
+_CHOICES = re.compile(r"[a-z]+(\|[a-z]+)*")
 
 
 @command
 def main(arguments: Sequence[str] | None, program: str) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     binary = binary_path().absolute()
-    start = ["bash", str(bench_path(binary)), f"--binary={binary}"]
-    environment = os.environ | {"OVERLAPBENCH_PYTHON": sys.executable}
     for flag in given:
         if flag.startswith(_BUILDING):
             raise ResultError(f"{flag}: nothing is built here; use ./bench in a checkout")
     if _HELP & {*given}:
-        done = subprocess.run(
-            [*start, *given],
-            env=environment,
-            stdout=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
-        print_text(as_installed(done.stdout) if is_installed(program) else done.stdout)
+        done = _help(binary, program, given)
+        print_text(done.stdout)
         return done.returncode
     _require_program(binary)
-    return os.execvpe(start[0], [*start, *given], environment)
+    start = _start(binary)
+    return os.execvpe(start[0], [*start, *given], _environment())
+
+
+def _start(binary: Path) -> list[str]:
+    return ["bash", str(bench_path(binary)), f"--binary={binary}"]
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"OVERLAPBENCH_PYTHON": sys.executable}
+
+
+def _help(binary: Path, program: str, given: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    done = subprocess.run(
+        [*_start(binary), *given],
+        env=_environment(),
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    if is_installed(program):
+        done.stdout = as_installed(done.stdout)
+    return done
 
 
 def _require_program(binary: Path) -> None:
@@ -62,7 +82,26 @@ def _require_program(binary: Path) -> None:
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
-    """Make what completion needs; ./bench and the program know their flags."""
+    """Make what completion needs: a parser of the flags that the help lists."""
     parser = manual_parser(program, __doc__)
-    parser.add_argument("flags", nargs=argparse.REMAINDER, help="see --help")
+    for flag, (value, text) in _flags(program).items():
+        if value is None:
+            parser.add_argument(flag, action="store_true", help=text)
+        else:
+            choices = value.split("|") if _CHOICES.fullmatch(value) else None
+            # Some can be given again, as --axis. A colon would end the name in zsh.
+            name = value.replace(":", r"\:")
+            parser.add_argument(flag, action="append", metavar=name, choices=choices, help=text)
     return parser
+
+
+def _flags(program: str) -> dict[str, tuple[str | None, str]]:
+    """Return what may be the value of each flag, and its help.
+
+    The program tells more of a flag that ./bench passes on, and comes last.
+    """
+    told = _help(binary_path().absolute(), program, ["--help"]).stdout
+    rows = (row for rows in _FLAGS.findall(told) for row in _FLAG.finditer(rows))
+    found = {row[1]: (row[2], " ".join((row[3] or "").split())) for row in rows}
+    found.pop("--help", None)  # each parser has it
+    return {flag: (value, text.replace("%", "%%")) for flag, (value, text) in found.items()}
