@@ -88,7 +88,7 @@ def test_arguments_of_the_binary(
         (["--ranks=two"], "--ranks takes a whole number from 1 on, not 'two'"),
         (["--ranks", "0"], "--ranks takes a whole number from 1 on, not '0'"),
         (["--ranks", "-1"], "--ranks takes a whole number from 1 on, not '-1'"),
-        (["--ranks"], "--ranks needs a value; see ./bench --help"),
+        (["--ranks"], "--ranks needs a value; see --help"),
         (["--backend", "metal"], "unknown backend 'metal' (auto, cuda or host)"),
         (["--backend="], "unknown backend '' (auto, cuda or host)"),
     ],

@@ -20,6 +20,7 @@ from overlapbench.commands import COMMANDS, Command
 from overlapbench.gate.baseline import read_baseline
 from overlapbench.history.database import open_history
 from overlapbench.interface import MeasureError, load_library
+from overlapbench.peers.reader import read_figures
 from overlapbench.script import run_script
 from overlapbench.source import ResultError
 
@@ -54,6 +55,18 @@ def test_help_tells_of_each_command_within_the_screen(
     assert commands_told.split() == expected.split()
     for command in COMMANDS:
         assert re.fullmatch(r"[A-Z].*\.", command.summary), command
+
+
+def test_documents_name_commands_in_one_form() -> None:
+    """Those of a checkout, without the Python that they find; one table has both forms."""
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    texts = {path: path.read_text(encoding="utf-8") for path in documents}
+    assert [path for path in texts if ".venv/bin/python tools/" in texts[path]] == []
+    table = texts[ROOT / "docs/package.md"]
+    rows = re.findall(r"^\| `overlapbench (\w+)` \| (.*?) \|", table, re.MULTILINE)
+    assert [name for name, _ in rows] == [command.name for command in COMMANDS]
+    for command, (_, scripts) in zip(COMMANDS, rows, strict=True):
+        assert command not in SCRIPTS or f"`{command.script}`" in scripts
 
 
 def test_the_table_has_all_modules() -> None:
@@ -176,6 +189,8 @@ def test_advice_names_what_is_installed(tmp_path: Path, monkeypatch: pytest.Monk
         pass
     with pytest.raises(ResultError, match=r"json; overlapbench gate baseline records one$"):
         read_baseline(tmp_path)
+    with pytest.raises(ResultError, match=r": overlapbench peers writes it$"):
+        read_figures("x.json", '{"context": {}, "figures": []}')
     with pytest.raises(MeasureError, match=r"is missing: `pip install CHECKOUT .*` installs it;"):
         load_library(tmp_path / "none.so")
 

@@ -174,6 +174,13 @@ def test_the_help_of_a_command_fits(command: Command, monkeypatch: pytest.Monkey
             require_fit(text)
 
 
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_help_of_an_installed_command_names_no_script(command: Command) -> None:
+    parser = load(command.module).make_parser(f"overlapbench {command.name}")
+    for text in helps_of(parser):
+        assert re.findall(r"(?<![\w./])(?:\./bench|tools/\w+\.py|benchmark_compare)", text) == []
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_the_help_of_a_script_fits(script: Path, folder: Path) -> None:
     done = typed(f"{script} --help", folder, COLUMNS=str(COLUMNS))

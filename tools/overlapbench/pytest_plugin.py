@@ -94,7 +94,7 @@ class OverlapBenchmark:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("overlapbench")
-    text = "write the rows that overlap_benchmark measures, as ./bench --benchmark_out does"
+    text = "write the rows that overlap_benchmark measures into a result file"
     group.addoption("--overlapbench-out", type=Path, dest=_OUTPUT, metavar="FILE", help=text)
 
 

@@ -91,10 +91,10 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("-o", "--output", required=True, type=Path, metavar="FILE.html")
     add("--title", default="What overlap costs", help="title of the page")
     add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
-    text = "what ./bench --tune --output wrote"
+    text = "what the tuner wrote with --output"
     add("--tuned", nargs="+", action="extend", default=[], metavar="FILE.json", help=text)
-    text = "what ./bench --trace_out wrote, or other traces: files, globs, folders"
+    text = "what a run wrote with --trace_out, or other traces: files, globs, folders"
     add("--traces", nargs="+", action="extend", default=[], metavar="TRACE", help=text)
-    add("--floors", type=Path, metavar="FILE.toml", help="floors, as benchmark_compare takes them")
+    add("--floors", type=Path, metavar="FILE.toml", help="floors (docs/comparing.md)")
     add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
     return parser

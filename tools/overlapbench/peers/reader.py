@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import TypeVar
 
+from overlapbench.installation import as_called
 from overlapbench.peers.cases import (
     COPY,
     DIRECTIONS,
@@ -31,8 +32,9 @@ def read_figures(source: str, text: str) -> tuple[dict[str, str], list[Figure]]:
     document = Document.parse(source, text, "figures")
     version = document.values.get("overlapbench_peers")
     if version != SCHEMA:
+        writer = as_called("tools/peers.py")
         what = f"{short(version)} is not {short(SCHEMA)}, known here"
-        raise ResultError(f"{source}: overlapbench_peers: {what}: tools/peers.py writes it")
+        raise ResultError(f"{source}: overlapbench_peers: {what}: {writer} writes it")
     figures = [_figure(document.fields(index)) for index in range(len(document.entries))]
     _require_copies(source, figures)
     context = document.context
