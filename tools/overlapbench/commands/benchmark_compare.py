@@ -21,9 +21,9 @@ from pathlib import Path
 from overlapbench.command_line import command, manual_parser
 from overlapbench.compare.explain import explain
 from overlapbench.compare.floors import Floors, read_floors
-from overlapbench.compare.output import add_max_floor, add_outputs, require_outputs, show
+from overlapbench.compare.output import add_judging, add_outputs, require_outputs, show
 from overlapbench.compare.side import Side
-from overlapbench.compare.verdicts import ACROSS, compare
+from overlapbench.compare.verdicts import compare
 from overlapbench.launch import read_launches
 from overlapbench.output import print_text
 from overlapbench.source import ResultError
@@ -31,10 +31,7 @@ from overlapbench.source import ResultError
 
 @command
 def main(arguments: Sequence[str] | None, program: str) -> int:
-    return _compare(_parse(arguments, program))
-
-
-def _compare(options: argparse.Namespace) -> int:
+    options = _parse(arguments, program)
     read = [options.floors] if options.floors else []
     require_outputs(options.output, [*options.base, *options.new, *read])
     floors = read_floors(options.floors) if options.floors else Floors()
@@ -59,8 +56,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
     add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new launches")
     add("--floors", type=Path, metavar="FILE.toml", help="floors by pattern, measured spreads")
-    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
-    add_max_floor(parser)
+    add_judging(parser)
     add("--all", action="store_true", help="also list unchanged rows")
     add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")
     add_outputs(parser)
@@ -70,10 +66,10 @@ def make_parser(program: str) -> argparse.ArgumentParser:
 def _parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
     parser = make_parser(program)
     options = parser.parse_args(arguments)
-    if options.files:
-        if len(options.files) != 2 or options.base or options.new:
-            parser.error("give BASE.json and NEW.json, or --base FILE... and --new FILE...")
-        options.base, options.new = options.files[:1], options.files[1:]
-    if not options.base or not options.new:
+    paired = len(options.files) == 2 and not options.base and not options.new
+    named = options.base and options.new and not options.files
+    if not paired and not named:
         parser.error("give BASE.json and NEW.json, or --base FILE... and --new FILE...")
+    if paired:
+        options.base, options.new = options.files[:1], options.files[1:]
     return options

@@ -40,13 +40,13 @@ from overlapbench.command_line import (
 )
 from overlapbench.compare.floors import format_spreads
 from overlapbench.compare.output import (
-    add_max_floor,
+    add_judging,
     add_outputs,
     percentage,
     require_outputs,
     show,
 )
-from overlapbench.compare.verdicts import ACROSS, OK, REGRESSION, Comparison
+from overlapbench.compare.verdicts import OK, REGRESSION, Comparison
 from overlapbench.gate import baseline, trials
 from overlapbench.gate.runner import Runner, parse_command
 from overlapbench.gate.session import BASE, CANDIDATE, MIN_GUARDED, Session
@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.base is not None:
         commands[BASE] = options.base
     runner = _runner(options, commands)
-    session = Session(
+    comparison = Session(
         runner.launch,
         options.launches,
         baseline.merge_floors(options.floors, options.baseline),
@@ -91,8 +91,7 @@ def _run(options: argparse.Namespace) -> int:
         options.max_floor,
         options.min_guarded,
         _say,
-    )
-    comparison = session.run()
+    ).run()
     with ExitStack() as rest:
         if options.keep:
             rest.callback(replace_files, options.keep, runner.files, outdated=())
@@ -113,8 +112,8 @@ def _calibrate(options: argparse.Namespace) -> int:
     if options.launches < 3:
         raise ResultError("--launches: a spread takes at least 3 launches; 10 is a good number")
     require_file(options.output)
-    runner = _runner(options, {BASE: options.command})
-    spreads = baseline.calibrate(_measure(runner, options.launches))
+    launches = _measure(_runner(options, {BASE: options.command}), options.launches)
+    spreads = baseline.calibrate(launches)
     replace_file(options.output, format_spreads(spreads).encode())
     _say(f"wrote the spreads of {len(spreads)} benchmarks to {options.output}")
     return OK
@@ -198,6 +197,7 @@ def _add_number(parser: argparse.ArgumentParser, flag: str, default: int, meanin
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     actions = parser.add_subparsers(required=True, metavar="ACTION")
+
     run = actions.add_parser("run", help="compare a candidate with a base; fail if it is worse")
     base = run.add_mutually_exclusive_group(required=True)
     base.add_argument("--base", metavar="COMMAND", help="launches the base")
@@ -205,48 +205,34 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add = run.add_argument
     add("--candidate", required=True, metavar="COMMAND", help="launches the candidate")
     add("--floors", action="append", default=[], type=Path, metavar="FILE.toml", help="floors")
-    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
-    add_max_floor(run)
-    add(
-        "--min-guarded",
-        type=percentage,
-        default=MIN_GUARDED,
-        metavar="PERCENT",
-        help=f"fail if fewer rows are guarded (default {100 * MIN_GUARDED:g} %% of rows)",
-    )
+    add_judging(run)
+    text = f"fail if fewer rows are guarded (default {100 * MIN_GUARDED:g} %% of rows)"
+    add("--min-guarded", type=percentage, default=MIN_GUARDED, metavar="PERCENT", help=text)
     add("--all", action="store_true", help="also list unchanged rows")
     add("--keep", type=Path, metavar="DIR", help="keep the results of all launches here")
     add_outputs(run)
+
     record = actions.add_parser("baseline", help="record launches to compare with later")
     record.add_argument("--output", required=True, type=Path, metavar="DIR")
+
     measure = actions.add_parser("calibrate", help="measure how far launches of one build differ")
     measure.add_argument("--output", required=True, type=Path, metavar="FILE.toml")
+
     trial = actions.add_parser("trial", help="count how often the gate is right on this machine")
     _add_number(trial, "--gates", 20, "gates of the command against itself")
+    add = trial.add_argument
     text = "also gate with the matching benchmark slowed by each percentage; repeatable"
-    trial.add_argument(
-        "--slower",
-        action="append",
-        default=[],
-        type=_slower,
-        metavar="REGEX=PERCENT,...",
-        help=text,
-    )
+    percents = "REGEX=PERCENT,..."
+    add("--slower", action="append", default=[], type=_slower, metavar=percents, help=text)
     _add_number(trial, "--minutes", 24 * 60, "minutes after which no new gate is started")
-    trial.add_argument(
-        "--output", type=Path, metavar="FILE.md", help="write the table, in Markdown"
-    )
-    defaults = (
-        (run, _run, 5),
-        (record, _baseline, 5),
-        (measure, _calibrate, 10),
-        (trial, _trial, 5),
-    )
-    for action, function, launches in defaults:
+    add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
+
+    functions = {run: _run, record: _baseline, measure: _calibrate, trial: _trial}
+    for action, function in functions.items():
         action.set_defaults(action=function)
         if action is not run:
             action.add_argument("--command", required=True, metavar="COMMAND")
-        _add_number(action, "--launches", launches, "launches per side")
+        _add_number(action, "--launches", 10 if action is measure else 5, "launches per side")
         _add_number(action, "--repetitions", 3, "repetitions per launch")
         _add_number(action, "--timeout-s", 3600, "timeout of a launch in seconds")
     return parser

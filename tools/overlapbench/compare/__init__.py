@@ -5,6 +5,7 @@ side        the launches of a side as arrays
 floors      the TOML file that sets floors and stores calibrated spreads
 verdicts    the verdict of every benchmark, and the exit status
 explain     one benchmark in full
-table, markdown, data, junit, github
-            the outputs, one a file; output is the table of them
+table       the comparison for people
+formats     the comparison for programs: JSON, JUnit XML, GitHub's annotations, Markdown
+output      the table of all formats, what is printed, and what is written
 """

@@ -31,9 +31,10 @@ def explain(comparison: Comparison, wanted: str) -> str:
 
 def _explain(finding: Finding, name: str, comparison: Comparison) -> list[str]:
     counter = finding.counter
+    unit = f", in {counter.printed_unit}" if counter.printed_unit else ""
     lines = [
         f"{counter.name}: {finding.verdict.value}",
-        f"  {counter.better.value} is better{_in(counter.printed_unit)}: {counter.definition}",
+        f"  {counter.better.value} is better{unit}: {counter.definition}",
     ]
     for label, side in (("base", comparison.base), ("new", comparison.new)):
         lines += _samples(label, side, name, finding)
@@ -49,10 +50,6 @@ def _explain(finding: Finding, name: str, comparison: Comparison) -> list[str]:
         f"  floor     {100 * finding.floor:.2f} %: {finding.floor_reason}; limit"
         f" {100 * finding.limit:g} %",
     ]
-
-
-def _in(unit: str) -> str:
-    return f", in {unit}" if unit else ""
 
 
 def _samples(label: str, side: Side, name: str, finding: Finding) -> list[str]:

@@ -96,11 +96,11 @@ def find(
     backends = base.context["backend"] | new.context["backend"]
     known = known_prior(backends, names, typical_ms(*times))
     metrics = {m: _estimate(m, base, new, places, known) for m in base.table.judged}
-    figures = max(1, sum(int(found.measured.sum()) for _, found in metrics.values()))
+    figures = max(1, sum(int(found.measured.sum()) for found in metrics.values()))
     rows: list[list[Finding]] = [[] for _ in names]
-    for metric, (samples, found) in metrics.items():
+    for metric, found in metrics.items():
         spreads = np.array([floors.spread(name, metric) for name in names])
-        calibrated = spreads * statistics.error_share(samples.base, samples.new)
+        calibrated = spreads * found.share
         counter = _counter_of(base.table.counters[metric])
         error = np.fmax(found.error, calibrated)
         reach = statistics.reach(error, found.freedom, figures)
@@ -130,15 +130,15 @@ def find(
 
 def _estimate(
     metric: str, base: Side, new: Side, places: Sequence[Sequence[int]], known: Prior
-) -> tuple[Samples, Estimate]:
+) -> Estimate:
     before, now = (s.badness(metric)[i] for s, i in zip((base, new), places, strict=True))
     errors = [side.errors[i] for side, i in zip((base, new), places, strict=True)]
-    samples = Samples(before, now, within_of(np.concatenate(errors, axis=1)))
     if metric != TIME:
         lone = np.isfinite(before).sum(axis=1) + np.isfinite(now).sum(axis=1) == 2
         both = np.isfinite(before).any(axis=1) & np.isfinite(now).any(axis=1)
         before[lone & both] = now[lone & both] = np.nan
-    return samples, statistics.estimate(samples, known)
+    samples = Samples(before, now, within_of(np.concatenate(errors, axis=1)))
+    return statistics.estimate(samples, known)
 
 
 def _counter_of(judged: Counter) -> Counter:

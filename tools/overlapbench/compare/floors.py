@@ -14,6 +14,7 @@ say: `require_known` is asked when they are at hand. Earlier names are read as t
 """
 
 import fnmatch
+import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -96,7 +97,8 @@ def format_spreads(spreads: Mapping[str, Mapping[str, float]]) -> str:
     """Write what calibration measured; names are printable, as the reader has checked."""
     lines = ["# Standard deviation between launches of one build, in percent: perf_gate calibrate."]
     for name, metrics in spreads.items():
-        lines.append(f"\n[spread.{_quoted(name)}]")
+        quoted = json.dumps(name, ensure_ascii=False)  # TOML's basic strings are JSON's
+        lines.append(f"\n[spread.{quoted}]")
         lines += [f"{metric} = {100 * value:.4f}" for metric, value in metrics.items()]
     return "\n".join(lines) + "\n"
 
@@ -143,9 +145,3 @@ def _percent(place: str, value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST:
         return value / 100
     raise ResultError(f"{place}: {value!r} is not a number of at least 0")
-
-
-def _quoted(text: str) -> str:
-    """Write a basic string of TOML."""
-    special = {'"': '\\"', "\\": "\\\\"}
-    return f'"{"".join(special.get(c, c) for c in text)}"'

@@ -6,13 +6,15 @@ from functools import partial
 from pathlib import Path
 
 from overlapbench.command_line import has_colours
-from overlapbench.compare.data import format_json
 from overlapbench.compare.findings import MAX_FLOOR
-from overlapbench.compare.github import format_github
-from overlapbench.compare.junit import format_junit
-from overlapbench.compare.markdown import format_markdown
+from overlapbench.compare.formats import (
+    format_github,
+    format_json,
+    format_junit,
+    format_markdown,
+)
 from overlapbench.compare.table import format_table
-from overlapbench.compare.verdicts import Comparison
+from overlapbench.compare.verdicts import ACROSS, Comparison
 from overlapbench.output import deliver, require_file
 from overlapbench.source import ResultError
 
@@ -50,14 +52,11 @@ def percentage(text: str) -> float:
     return value / 100
 
 
-def add_max_floor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-floor",
-        type=percentage,
-        default=MAX_FLOOR,
-        metavar="PERCENT",
-        help=f"the limit: a row with a larger floor is too noisy (default {100 * MAX_FLOOR:g} %%)",
-    )
+def add_judging(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
+    text = f"the limit: a row with a larger floor is too noisy (default {100 * MAX_FLOOR:g} %%)"
+    add("--max-floor", type=percentage, default=MAX_FLOOR, metavar="PERCENT", help=text)
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +71,8 @@ def show(comparison: Comparison, form: str, files: Sequence[Path], every: bool =
 
     `every` lists, where rows are for people, also those that are the same.
     """
-    texts: Mapping[str, _Format] = dict(FORMATS) | {
+    texts: Mapping[str, _Format] = {
+        **FORMATS,
         "table": partial(format_table, every=every),
         "markdown": partial(format_markdown, every=every),
     }

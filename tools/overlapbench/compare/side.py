@@ -1,7 +1,7 @@
 """A side of a comparison: its launches, as arrays instead of a million small objects."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -46,7 +46,8 @@ class Side:
 
     def badness(self, metric: str) -> Array:
         """Return the badness of a judged counter."""
-        return badness(self.table.counters[metric], self.values[_judged_by(metric)])
+        column = SAVED if metric == EFFICIENCY else metric
+        return badness(self.table.counters[metric], self.values[column])
 
     def under(self, table: Table) -> "Side":
         """Return the side as a table has it, which is merged from its own and another's."""
@@ -69,15 +70,16 @@ class Side:
         names = tuple(dict.fromkeys(name for launch in launches for name in launch.names))
         index = {name: row for row, name in enumerate(names)}
         table = merge_tables((launch.source, launch.table) for launch in launches)
-        columns = columns_of(table)
-        shape = (len(columns), len(names), len(launches))
-        values, errors = np.full(shape, np.nan), np.full(shape[1:], np.nan)
+        shape = (len(names), len(launches))
+        values = {column: np.full(shape, np.nan) for column in columns_of(table)}
+        errors = np.full(shape, np.nan)
         units: list[set[str]] = [set() for _ in names]
         problems: list[list[str]] = [[] for _ in names]
         for place, launch in enumerate(launches):
             rows = [index[row] for row in launch.names]
-            taken, places = _shared_columns(columns, map(table.canonical, launch.columns))
-            values[np.ix_(places, rows, [place])] = launch.values.T[taken, :, np.newaxis]
+            for column, figures in zip(launch.columns, launch.values.T, strict=True):
+                if (known := table.canonical(column)) in values:
+                    values[known][rows, place] = figures
             errors[rows, place] = launch.errors
             for row, unit, problem in zip(rows, launch.units, launch.problems, strict=True):
                 units[row].add(unit)
@@ -90,16 +92,10 @@ class Side:
             tuple(frozenset(found - {""}) for found in units),
             tuple(map(_problem, problems)),
             tuple(map(len, problems)),
-            dict(zip(columns, values, strict=True)),
+            values,
             errors,
             tuple(f"{harmless(run.source)}: {run.doubt}" for run in launches if run.doubt),
         )
-
-
-def _shared_columns(wanted: Sequence[str], given: Iterable[str]) -> tuple[list[int], list[int]]:
-    """Return the places of the columns that are wanted and given: among the given, and wanted."""
-    pairs = [(i, wanted.index(name)) for i, name in enumerate(given) if name in wanted]
-    return [i for i, _ in pairs], [place for _, place in pairs]
 
 
 def badness(counter: Counter, values: Array) -> Array:
@@ -128,11 +124,6 @@ def within_of(errors: Array) -> Array:
     known = np.isfinite(errors).sum(axis=1)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sqrt(np.nansum(errors**2, axis=1) / known))
-
-
-def _judged_by(metric: str) -> str:
-    """Return the column that a metric is judged by."""
-    return SAVED if metric == EFFICIENCY else metric
 
 
 def _problem(launches: Sequence[str]) -> str:

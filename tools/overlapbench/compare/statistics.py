@@ -86,14 +86,19 @@ class Estimate:
 
     base: Array  # mean badness
     new: Array
-    error: Array  # standard error of the change: the spread that A/A runs of such sides would show
-    freedom: Array  # degrees of freedom of the error, borrowed ones among them
     deviation: Array  # between launches of one side
+    share: Array  # the standard error of the change over that deviation
+    freedom: Array  # degrees of freedom of the error, borrowed ones among them
 
     @property
     def change(self) -> Array:
         """Positive: worse."""
         return self.new - self.base
+
+    @property
+    def error(self) -> Array:
+        """The standard error of the change: the spread that A/A runs of such sides would show."""
+        return self.deviation * self.share
 
     @property
     def measured(self) -> NDArray[np.bool_]:
@@ -122,20 +127,14 @@ def estimate(samples: Samples, known: Prior) -> Estimate:
     with np.errstate(invalid="ignore", divide="ignore"):
         own = (_squares(base) + _squares(new)) / freedom
     variance, total = _moderate(own, freedom, within, measured, known)
-    deviation = np.sqrt(variance)
-    return Estimate(mean(base), mean(new), deviation * error_share(base, new), total, deviation)
+    with np.errstate(divide="ignore"):
+        share = np.sqrt(1 / base_count + 1 / new_count)
+    return Estimate(mean(base), mean(new), np.sqrt(variance), share, total)
 
 
 def reach(error: Array, freedom: Array, figures: int, false_alarms: float = FALSE_ALARMS) -> Array:
     """Return half of each interval, so that those of so many figures hold at once."""
     return np.asarray(-error * special.stdtrit(freedom, false_alarms / (2 * figures)))
-
-
-def error_share(base: Array, new: Array) -> Array:
-    """Return a change's standard error over the deviation between launches of one side."""
-    base_count, new_count = (np.isfinite(side).sum(axis=1) for side in (base, new))
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.sqrt(1 / base_count + 1 / new_count))
 
 
 def fit_prior(variance: Array, freedom: Array, within: Array) -> Prior:

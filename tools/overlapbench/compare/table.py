@@ -14,6 +14,7 @@ from rich.text import Text
 
 from overlapbench.compare.findings import VAST, Finding, Verdict
 from overlapbench.compare.verdicts import Comparison, Row
+from overlapbench.output import counted
 
 TITLES = ("metric", "base", "new", "change", "interval", "floor")
 _COLOURS = {
@@ -87,8 +88,7 @@ def shown(row: Row, every: bool = False) -> list[Finding]:
 def summary(comparison: Comparison) -> list[str]:
     """Say in sentences what it comes to."""
     counts = [f"{n} {verdict.value}" for verdict, n in comparison.counts.items() if n]
-    many = len(comparison.rows)
-    sentences = [f"{many} {'benchmark' if many == 1 else 'benchmarks'}: {', '.join(counts)}"]
+    sentences = [f"{counted(len(comparison.rows), 'benchmark')}: {', '.join(counts)}"]
     if not comparison.matched:
         sentences.append("nothing matched: no benchmark is in both")
     sentences += comparison.doubts

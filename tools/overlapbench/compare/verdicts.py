@@ -200,7 +200,7 @@ def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> 
     for metric in SHOWN:
         if metric in base.table.judged:
             continue
-        before, now = (_typical(s.values[metric][s.index[name]]) for s in (base, new))
+        before, now = (_typical(side.values[metric][side.index[name]]) for side in (base, new))
         if not math.isnan(before) and not math.isnan(now):
             shown.append((metric, before, now))
     return Row(

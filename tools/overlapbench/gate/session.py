@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from overlapbench.compare.findings import MAX_FLOOR, Finding, Verdict
+from overlapbench.compare.findings import MAX_FLOOR, Verdict
 from overlapbench.compare.floors import Floors
 from overlapbench.compare.side import Side
 from overlapbench.compare.verdicts import OK, UNDECIDED, Comparison, Row, compare
@@ -31,7 +31,7 @@ MARGIN = math.log1p(0.01)
 MIN_GUARDED = 0.9
 
 
-@dataclass
+@dataclass(frozen=True)
 class Session:
     """One run of the gate. `stored` are base's launches where it is not launched itself."""
 
@@ -43,39 +43,36 @@ class Session:
     max_floor: float = MAX_FLOOR
     min_guarded: float = MIN_GUARDED
     say: Callable[[str], None] = print
-    made: int = 0  # launches so far, of each side
 
     def run(self) -> Comparison:
         """Measure, compare, and look again at what failed."""
-        first = self._round("")
+        first = self._round("", 1)
         found = self._compare(first)
         names = [row.name for row in found.rows if _needs_second_look(row, found.blind)]
         if not names:
             return found
         self.say(f"{len(names)} measured again: {', '.join(names[:3])}{' …' * (len(names) > 3)}")
-        second = self._round(filter_of(names))
+        second = self._round(filter_of(names), 1 + self.launches)
         again = {row.name: row for row in self._compare(second).rows}
         pooled = self._compare({side: first[side] + second[side] for side in first})
         together = {row.name: row for row in pooled.rows}
-        rows = [
-            _confirm(row, again.get(row.name), together[row.name])
-            if row.name in set(names)
-            else row
+        confirmed = {
+            row.name: _confirm(row, again.get(row.name), together[row.name])
             for row in found.rows
-        ]
-        return dataclasses.replace(pooled, rows=tuple(rows))
+            if row.name in names
+        }
+        rows = tuple(confirmed.get(row.name, row) for row in found.rows)
+        return dataclasses.replace(pooled, rows=rows)
 
-    def _round(self, names: str) -> dict[str, list[Launch]]:
-        """Launch both sides in turn."""
+    def _round(self, names: str, first: int) -> dict[str, list[Launch]]:
+        """Launch both sides in turn; `first` is the number of each side's first launch."""
         results: dict[str, list[Launch]] = {BASE: [], CANDIDATE: []}
         sides = [CANDIDATE] * self.launches if self.stored else schedule(self.launches)
         for i, side in enumerate(sides):
-            number = self.made + len(results[side]) + 1
             self.say(f"launch {i + 1} of {len(sides)}: {side}")
-            launch = self.measure(side, number, names)
+            launch = self.measure(side, first + len(results[side]), names)
             self.floors.require_known(launch.table)  # before more is measured
             results[side].append(launch)
-        self.made += self.launches
         return results
 
     def _compare(self, results: dict[str, list[Launch]]) -> Comparison:
@@ -108,24 +105,16 @@ def _confirm(found: Row, again: Row | None, together: Row) -> Row:
         return again
     if again.verdict is Verdict.INVALID:  # of base alone, it proves nothing of the candidate
         return again if again.fails else found
-    if together.verdict is Verdict.SLOWER and not _worse(again.findings):
-        return _disagreeing(found, together)
+    worse = any(finding.change > MARGIN for finding in again.findings)
+    if together.verdict is Verdict.SLOWER and not worse:  # the two looks disagree
+        beyond = any(finding.beyond_limit for finding in together.findings)
+        return dataclasses.replace(
+            together,
+            verdict=Verdict.TOO_NOISY,
+            fails=UNDECIDED if beyond else OK,
+            reason=f"not slower when measured again; at first {found.reason}",
+        )
     if found.verdict is Verdict.SLOWER and together.verdict is not Verdict.SLOWER:
         reason = f"not confirmed when measured again; at first {found.reason}"
         return dataclasses.replace(together, reason=reason)
     return together
-
-
-def _worse(findings: Sequence[Finding]) -> bool:
-    return any(finding.change > MARGIN for finding in findings)
-
-
-def _disagreeing(found: Row, together: Row) -> Row:
-    """Return a row that is slower in all launches together, but not in the second look alone."""
-    beyond = any(finding.beyond_limit for finding in together.findings)
-    return dataclasses.replace(
-        together,
-        verdict=Verdict.TOO_NOISY,
-        fails=UNDECIDED if beyond else OK,
-        reason=f"not slower when measured again; at first {found.reason}",
-    )
