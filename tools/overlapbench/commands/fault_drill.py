@@ -15,11 +15,12 @@ Exit status: 0 if all promises were kept, 1 if one was broken, 2 for bad usage.
 """
 
 import argparse
+import itertools
 import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.command_line import command, exit_if_terminated, manual_parser, number_from
@@ -49,12 +50,10 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
         raise ResultError(f"--filter: {options.filter!r} is not a regular expression") from None
     if not drills:
         raise ResultError(f"none of the {len(DRILLS)} drills fits --filter and --backend")
-    return (_list if options.list else _strike)(setup, drills, options)
-
-
-def _list(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
-    print_text("".join(f"{drill.title:60} {drill.outcome.value}\n" for drill in drills))
-    return _OK
+    if options.list:
+        print_text("".join(f"{drill.title:60} {drill.outcome.value}\n" for drill in drills))
+        return _OK
+    return _strike(setup, drills, options)
 
 
 def _strike(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
@@ -66,47 +65,36 @@ def _strike(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> i
         raise ResultError("there is no mpirun")
     if options.output:
         require_file(options.output)
-    verdicts = run_all(setup, drills, options.jobs, _teller(len(drills)))
-    return _conclude(setup, verdicts, options.output)
-
-
-def _conclude(setup: Setup, verdicts: list[Verdict], output: Path | None) -> int:
+    numbers = itertools.count(1)
+    verdicts = run_all(
+        setup, drills, options.jobs, lambda one: _tell(f"[{next(numbers)}/{len(drills)}]", one)
+    )
     broken = [verdict for verdict in verdicts if verdict.broken]
-    if output is not None:
+    if options.output:
         machine = (
             f"{setup.ranks} ranks, backend {setup.backend}"
             f"{', sharing GPUs' if setup.share_gpu else ''}, {os.cpu_count()} cores, "
             f"{platform.system()} {platform.machine()}, --timeout_s={setup.timeout_s}"
         )
-        replace_file(output, markdown(verdicts, machine).encode())
+        replace_file(options.output, markdown(verdicts, machine).encode())
     print_text(f"{len(verdicts)} drills, {len(broken)} broke a promise\n")
     return _BROKEN if broken else _OK
 
 
-def _teller(count: int) -> Callable[[Verdict], None]:
-    """Return what tells of each drill when it has ended, with its number."""
-    told = 0
-
-    def tell(verdict: Verdict) -> None:
-        nonlocal told
-        told += 1
-        ended = verdict.ended
-        held = "BROKEN" if verdict.broken else "kept"
-        facts = f"{ended.seconds:5.1f} s, status {ended.status}, rows {verdict.kept}"
-        print_text(f"[{told}/{count}] {held:6} {verdict.drill.title}: {facts}\n")
-        print_text("".join(f"        {promise}\n" for promise in verdict.broken))
-
-    return tell
+def _tell(number: str, verdict: Verdict) -> None:
+    ended, held = verdict.ended, "BROKEN" if verdict.broken else "kept"
+    facts = f"{ended.seconds:5.1f} s, status {ended.status}, rows {verdict.kept}"
+    print_text(f"{number} {held:6} {verdict.drill.title}: {facts}\n")
+    print_text("".join(f"        {promise}\n" for promise in verdict.broken))
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
     add("--backend", choices=("host", "cuda"), default="host", help="default host")
-    text = "2 (default) or more"
-    add("--ranks", type=number_from(2), default=2, metavar="N", help=text)
-    text = "default build/release/overlapbench"
-    add("--binary", type=Path, default=binary_path(), help=text)
+    add("--ranks", type=number_from(2), default=2, metavar="N", help="2 (default) or more")
+    default = "default build/release/overlapbench"
+    add("--binary", type=Path, default=binary_path(), help=default)
     text = "timeout of every wait in the jobs (default 3)"
     add("--timeout-s", type=number_from(1), default=3, metavar="N", help=text)
     text = "let ranks share GPUs: for drills of transports but NCCL's"

@@ -15,6 +15,7 @@ A drill of a transport measures an all-gather by it, at several sizes.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 _ROWS = (
     "Compute/(Gemm|StreamKernel)|Comm/(AllReduce|AllGather|Broadcast|HostToDevice|DeviceToHost)/"
@@ -72,7 +73,6 @@ class Drill:
     outcome: Outcome
     says: str = ""  # a part of our line on stderr, or of the row's reason
     kept: Kept = Kept.WHOLE
-    status: int | None = None  # None: any but 0
     backends: tuple[str, ...] = ("host", "cuda")
     rows: str = _ROWS  # --benchmark_filter's value
     transport: str = ""  # of the collective; the default where there is none
@@ -99,35 +99,28 @@ class Drill:
         return (*_quick(self.rows, axes), *faults)
 
 
-def _ends(fault: str, says: str, kept: Kept = Kept.MARKED, status: int | None = None) -> Drill:
-    return Drill(fault, Outcome.ENDS, says, kept, status)
+def _ends(fault: str, says: str, kept: Kept = Kept.MARKED, **more: Any) -> Drill:
+    return Drill(fault, Outcome.ENDS, says, kept, **more)
 
 
-def _at_once(drill: Drill) -> Drill:
-    return replace(drill, at_once=True)
-
-
-def _host(drill: Drill) -> Drill:
-    return replace(drill, backends=("host",))
-
-
-def _cuda(drill: Drill) -> Drill:
-    return replace(drill, backends=("cuda",))
+def _row_fails(fault: str, says: str, **more: Any) -> Drill:
+    return Drill(fault, Outcome.ROW_FAILS, says, **more)
 
 
 def _by_each_transport(drill: Drill) -> tuple[Drill, ...]:
-    return tuple(
-        _cuda(replace(drill, rows="Comm/AllGather/", transport=transport))
-        for transport in _TRANSPORTS
-    )
+    carried = replace(drill, backends=_CUDA, rows="Comm/AllGather/")
+    return tuple(replace(carried, transport=transport) for transport in _TRANSPORTS)
 
 
+_HOST, _CUDA = ("host",), ("cuda",)
 _TRANSPORTS = ("nccl", "nccl_ce", "nccl_sym", "copy", "sm_load", "sm_store", "sm_bulk")
 # Which of the two depends on the row.
 _LATE = "ranks? .*did not come within|the stream .*did not finish within"
 _LAUNCHER = "ended by SIGTERM at rank 0 of"
 _STILL = "no progress for"
 _INJECTED = r"a call failed \(injected\)"
+_BY_RANK_1 = f"{_INJECTED} .rank 1 of"
+_RANK_0_FAILED, _RANK_1_FAILED = (f"rank {rank}: {_INJECTED}" for rank in (0, 1))
 
 DRILLS: tuple[Drill, ...] = (
     Drill("delay@between,visit=99999", Outcome.UNHARMED),
@@ -164,52 +157,48 @@ DRILLS: tuple[Drill, ...] = (
     _ends("hangup@write,rank=0,visit=3", "ended by SIGHUP at rank 0"),
     # A call that fails.
     # By rank 1 alone, while the job starts: its own text is shown, and nobody waits for it.
-    _at_once(_ends("fail@start,rank=1", f"{_INJECTED} .rank 1 of", Kept.NOTHING)),
-    _at_once(_ends("fail@agree,rank=1", f"^overlapbench: {_INJECTED} .rank 1 of", Kept.NOTHING)),
-    _at_once(_ends("fail@enqueue,rank=1", f"rank 1: {_INJECTED}", Kept.NOTHING)),
-    _at_once(_ends("fail@meet,rank=1", f"{_INJECTED} .rank 1 of", Kept.NOTHING)),
-    _at_once(_ends("fail@wait,rank=1", f"rank 1: {_INJECTED}", Kept.NOTHING)),
-    _at_once(_ends("fail@times,rank=1", f"{_INJECTED} .rank 1 of", Kept.NOTHING)),
+    _ends("fail@start,rank=1", _BY_RANK_1, Kept.NOTHING, at_once=True),
+    _ends("fail@agree,rank=1", f"^overlapbench: {_BY_RANK_1}", Kept.NOTHING, at_once=True),
+    _ends("fail@enqueue,rank=1", _RANK_1_FAILED, Kept.NOTHING, at_once=True),
+    _ends("fail@meet,rank=1", _BY_RANK_1, Kept.NOTHING, at_once=True),
+    _ends("fail@wait,rank=1", _RANK_1_FAILED, Kept.NOTHING, at_once=True),
+    _ends("fail@times,rank=1", _BY_RANK_1, Kept.NOTHING, at_once=True),
     # While the others make the communicator.
-    _at_once(
-        Drill("fail@connect,rank=1", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}", rows=_CONNECTING)
-    ),
-    _at_once(
-        Drill("fail@connect,rank=0", Outcome.ROW_FAILS, f"rank 0: {_INJECTED}", rows=_CONNECTING)
-    ),
-    Drill("fail@make,rank=0,visit=2", Outcome.ROW_FAILS, f"rank 0: {_INJECTED}"),
-    Drill("fail@fill,rank=1,visit=3", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}"),
-    Drill("fail@verify,rank=0,visit=2", Outcome.ROW_FAILS, f"rank 0: {_INJECTED}"),
-    _ends(f"fail@enqueue,rank=1,visit={_SAMPLE}", f"rank 1: {_INJECTED}"),
-    _at_once(_ends(f"fail@meet,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of")),
-    Drill(f"fail@wait,rank=1,visit={_WAIT}", Outcome.ROW_FAILS, f"rank 1: {_INJECTED}"),
-    _at_once(_ends(f"fail@times,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of")),
-    _at_once(_ends("fail@report,rank=1,visit=2", f"{_INJECTED}.*rank 1 of")),
+    _row_fails("fail@connect,rank=1", _RANK_1_FAILED, rows=_CONNECTING, at_once=True),
+    _row_fails("fail@connect,rank=0", _RANK_0_FAILED, rows=_CONNECTING, at_once=True),
+    _row_fails("fail@make,rank=0,visit=2", _RANK_0_FAILED),
+    _row_fails("fail@fill,rank=1,visit=3", _RANK_1_FAILED),
+    _row_fails("fail@verify,rank=0,visit=2", _RANK_0_FAILED),
+    _ends(f"fail@enqueue,rank=1,visit={_SAMPLE}", _RANK_1_FAILED),
+    _ends(f"fail@meet,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of", at_once=True),
+    _row_fails(f"fail@wait,rank=1,visit={_WAIT}", _RANK_1_FAILED),
+    _ends(f"fail@times,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of", at_once=True),
+    _ends("fail@report,rank=1,visit=2", f"{_INJECTED}.*rank 1 of", at_once=True),
     _ends("fail@write,rank=0,visit=3", f"{_INJECTED}.*rank 0 of"),
     # A full disk, at once and in the middle of a row: a result has about 18 kB before its rows.
     _ends("disk@write,rank=0,visit=3,bytes=1", "cannot write .*File too large"),
     _ends("disk@report,rank=0,visit=3,bytes=21200", "cannot write .*File too large"),
     # Memory and kernels.
-    Drill("memory@make,rank=1,visit=2", Outcome.ROW_FAILS, "rank 1: "),
-    Drill("memory@fill,rank=0,visit=3", Outcome.ROW_FAILS, "rank 0: "),
-    _host(Drill("kernel@verify,rank=1,visit=2", Outcome.ROW_FAILS, "rank 1: a kernel failed")),
-    _cuda(Drill("kernel@verify,rank=1,visit=2", Outcome.ROWS_FAIL, "rank 1: ")),
+    _row_fails("memory@make,rank=1,visit=2", "rank 1: "),
+    _row_fails("memory@fill,rank=0,visit=3", "rank 0: "),
+    _row_fails("kernel@verify,rank=1,visit=2", "rank 1: a kernel failed", backends=_HOST),
+    Drill("kernel@verify,rank=1,visit=2", Outcome.ROWS_FAIL, "rank 1: ", backends=_CUDA),
     # On cuda its stream may share a hardware queue with one that waits behind the gate.
-    _host(_ends(f"kernel@enqueue,rank=0,visit={_SAMPLE}", "rank 0: ")),
-    _cuda(_ends(f"kernel@enqueue,rank=0,visit={_SAMPLE}", f"rank 0: |{_LATE}")),
+    _ends(f"kernel@enqueue,rank=0,visit={_SAMPLE}", "rank 0: ", backends=_HOST),
+    _ends(f"kernel@enqueue,rank=0,visit={_SAMPLE}", f"rank 0: |{_LATE}", backends=_CUDA),
     # Numbers that are wrong, or cannot be trusted.
-    Drill("corrupt@verify,rank=1,visit=5", Outcome.ROW_FAILS, "rank 1: wrong result of COMM"),
-    Drill("corrupt@verify,rank=0,visit=2", Outcome.ROW_FAILS, "rank 0: wrong result of COMP"),
-    Drill("corrupt@first,rank=0,visit=9", Outcome.ROW_FAILS, "wrong result of COMM"),
+    _row_fails("corrupt@verify,rank=1,visit=5", "rank 1: wrong result of COMM"),
+    _row_fails("corrupt@verify,rank=0,visit=2", "rank 0: wrong result of COMP"),
+    _row_fails("corrupt@first,rank=0,visit=9", "wrong result of COMM"),
     Drill("corrupt@fill,rank=1,visit=2", Outcome.UNHARMED),
     Drill("throttle@report,rank=1,visit=2", Outcome.INVALID, "clocks were throttled: injected"),
     # The connections beside MPI's: NCCL's.
-    _host(Drill(f"link@wait,rank=1,visit={_WAIT}", Outcome.UNHARMED)),
-    _cuda(_ends("link@first,rank=1,visit=11", "")),
+    Drill(f"link@wait,rank=1,visit={_WAIT}", Outcome.UNHARMED, backends=_HOST),
+    _ends("link@first,rank=1,visit=11", "", backends=_CUDA),
     # Whatever carries a collective, the others must not wait for ever for a rank that is gone.
     *_by_each_transport(_ends(f"kill@wait,rank=1,visit={_WAIT}", _LAUNCHER)),
     *_by_each_transport(_ends(f"stop@wait,rank=0,visit={_WAIT}", f"rank 1: .*({_LATE})")),
-    *_by_each_transport(_ends(f"fail@enqueue,rank=1,visit={_SAMPLE}", f"rank 1: {_INJECTED}")),
+    *_by_each_transport(_ends(f"fail@enqueue,rank=1,visit={_SAMPLE}", _RANK_1_FAILED)),
     # Two at once.
     _ends(f"stop@wait,rank=1,visit={_WAIT} stall@wait,rank=0,visit={_WAIT}", _STILL),
 )

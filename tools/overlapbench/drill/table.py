@@ -1,16 +1,13 @@
 """The table of drills in Markdown: what was done, what happened, how long it took."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from overlapbench.drill.drills import Drill
 from overlapbench.drill.verdict import Verdict
 
 _HEADER = (
     "| Fault | Phase | Rank | What happened | Seconds | Status | Rows kept |\n"
     "|---|---|---|---|---:|---:|---|\n"
 )
-_FAULT = re.compile(r"(?P<kind>\w+)@(?P<phase>\w+)(?P<fields>.*)")
 
 
 def markdown(verdicts: Sequence[Verdict], machine: str) -> str:
@@ -21,38 +18,32 @@ def markdown(verdicts: Sequence[Verdict], machine: str) -> str:
 
 
 def _row(verdict: Verdict) -> str:
-    parts = [_FAULT.fullmatch(fault) for fault in verdict.drill.faults]
+    drill, ended = verdict.drill, verdict.ended
+    faults = [_parse(fault) for fault in drill.faults]
+    carrier = f", `transport:{drill.transport}`" if drill.transport else ""
+    broken = "**broken**: " + "; ".join(verdict.broken)
     cells = [
-        " and ".join(_kind(part) for part in parts if part) + _carrier(verdict.drill),
-        " and ".join(f"`{part['phase']}`" for part in parts if part),
-        " and ".join(str(_field(part, "rank") or 0) for part in parts if part),
-        _happened(verdict),
-        f"{verdict.ended.seconds:.1f}",
-        "none" if verdict.ended.status is None else str(verdict.ended.status),
+        " and ".join(map(_kind, faults)) + carrier,
+        " and ".join(f"`{fault['phase']}`" for fault in faults),
+        " and ".join(fault["rank"] for fault in faults),
+        broken if verdict.broken else drill.outcome.value,
+        f"{ended.seconds:.1f}",
+        "none" if ended.status is None else str(ended.status),
         verdict.kept,
     ]
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |\n"
 
 
-def _carrier(drill: Drill) -> str:
-    return f", `transport:{drill.transport}`" if drill.transport else ""
+def _parse(fault: str) -> Mapping[str, str]:
+    """Take kind@phase,field=value,... apart."""
+    struck, *fields = fault.split(",")
+    kind, _, phase = struck.partition("@")
+    given = dict(field.split("=") for field in fields)
+    return {"kind": kind, "phase": phase, "rank": "0", **given}
 
 
-def _kind(part: "re.Match[str]") -> str:
-    amount = ""
-    if ms := _field(part, "ms"):
-        amount = f" of {ms / 1000:g} s"
-    if size := _field(part, "bytes"):
-        amount = f" at {size} bytes"
-    return f"`{part['kind']}`{amount}"
-
-
-def _field(part: "re.Match[str]", name: str) -> int | None:
-    found = re.search(rf",{name}=(\d+)", part["fields"])
-    return int(found[1]) if found else None
-
-
-def _happened(verdict: Verdict) -> str:
-    if verdict.broken:
-        return "**broken**: " + "; ".join(verdict.broken)
-    return verdict.drill.outcome.value
+def _kind(fault: Mapping[str, str]) -> str:
+    amount = f" of {int(fault['ms']) / 1000:g} s" if "ms" in fault else ""
+    if "bytes" in fault:
+        amount = f" at {fault['bytes']} bytes"
+    return f"`{fault['kind']}`{amount}"

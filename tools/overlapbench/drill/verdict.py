@@ -24,7 +24,7 @@ _FILE = {
     Kept.PARTIAL: f"{RESULT}.partial",
     Kept.NOTHING: "",
 }
-_STATUS = {
+_STATUS = {  # of any other outcome it is any but 0
     Outcome.ROW_FAILS: 1,
     Outcome.ROWS_FAIL: 1,
     Outcome.INVALID: 0,
@@ -73,7 +73,7 @@ def _wrong_end(drill: Drill, ended: Ended) -> list[str]:
     if ended.status is None:
         return ["it did not end"]
     wrong = []
-    promised = drill.status if drill.status is not None else _STATUS.get(drill.outcome)
+    promised = _STATUS.get(drill.outcome)
     if promised is None and ended.status == 0:
         wrong.append("exit status 0")
     if promised is not None and ended.status != promised:
