@@ -8,10 +8,12 @@ is better all come from the file's own table.
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from overlapbench.counters import TIME, Better, Counter, Table
+from overlapbench.grouping import grouped
 from overlapbench.packages import packages
 from overlapbench.result import Interval, Result, Row, State
 from overlapbench.source import ResultError
@@ -92,16 +94,14 @@ def to_parquet(result: Result, figures: Sequence[Figure]) -> bytes:
 
 def _lines(result: Result, figures: Sequence[Figure]) -> list[Sequence[str | float | None]]:
     """Return a line for each figure, and one for each row without any, in COLUMNS."""
-    by_row: dict[str, list[Figure]] = {str(row.name): [] for row in result.rows}
-    for figure in figures:
-        by_row[figure.benchmark].append(figure)
+    by_row = grouped(figures, lambda figure: figure.benchmark)
     lines: list[Sequence[str | float | None]] = []
     for row in result.rows:
         origin = (str(row.name), row.state.value, row.reason)
-        for one in by_row[str(row.name)]:
+        for one in by_row.get(str(row.name), ()):
             bounds = one.interval or (None, None)
             lines.append((*origin, one.counter.name, one.counter.unit, one.value, *bounds))
-        if not by_row[str(row.name)]:
+        if str(row.name) not in by_row:
             lines.append((*origin, *[None] * (len(COLUMNS) - len(origin))))
     return lines
 
@@ -120,12 +120,13 @@ def to_openmetrics(result: Result, figures: Sequence[Figure]) -> str:
         for state in State:
             labels = {"benchmark": str(row.name), f"{_PREFIX}_state": state.value}
             lines.append(f"{_PREFIX}_state{_labels(labels)} {int(row.state is state)}")
-    for name, family in _families(result.table, figures).items():
+    for family, samples in grouped(_samples(result.table, figures), lambda one: one.family).items():
+        name, unit, definition = family
         lines.append(f"# TYPE {name} gauge")
-        lines += [f"# UNIT {name} {family.unit}"] if family.unit else []
-        lines.append(f"# HELP {name} {_escaped(family.help)}")
-        for benchmark, value in family.samples:
-            lines.append(f"{name}{_labels({'benchmark': benchmark})} {value!r}")
+        lines += [f"# UNIT {name} {unit}"] if unit else []
+        lines.append(f"# HELP {name} {_escaped(definition)}")
+        for sample in samples:
+            lines.append(f"{name}{_labels({'benchmark': sample.benchmark})} {sample.value!r}")
     return "\n".join((*lines, "# EOF", ""))
 
 
@@ -212,18 +213,16 @@ def _harmless(value: object) -> object:
     return f"'{value}" if formula else value
 
 
-@dataclass
-class _Family:
-    """What OpenMetrics says of one figure, with its value of each benchmark."""
+class _Sample(NamedTuple):
+    """A value of a benchmark, in an OpenMetrics family: its name, base unit and definition."""
 
-    unit: str
-    help: str
-    samples: list[tuple[str, float]] = field(default_factory=list)
+    family: tuple[str, str, str]
+    benchmark: str
+    value: float
 
 
-def _families(table: Table, figures: Sequence[Figure]) -> dict[str, _Family]:
-    """Return the families of all figures, by name."""
-    families: dict[str, _Family] = {}
+def _samples(table: Table, figures: Sequence[Figure]) -> Iterator[_Sample]:
+    """Yield each figure, and the ends of its interval, which are families of their own."""
     stems = family_stems(table)
     for one in figures:
         unit, scale, _ = _base_unit(one.counter)
@@ -232,9 +231,8 @@ def _families(table: Table, figures: Sequence[Figure]) -> dict[str, _Family]:
             if value is not None:
                 name = "_".join(filter(None, (stems[one.counter.name], end, unit)))
                 about = f"{end} end of the 95 % interval: " if end else ""
-                new = _Family(unit, about + one.counter.definition)
-                families.setdefault(name, new).samples.append((one.benchmark, value * scale))
-    return families
+                family = name, unit, about + one.counter.definition
+                yield _Sample(family, one.benchmark, value * scale)
 
 
 def family_stems(table: Table) -> dict[str, str]:
