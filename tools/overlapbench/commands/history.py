@@ -19,15 +19,15 @@ use tools/perf_gate.py.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from overlapbench.command_line import command, manual_parser
 from overlapbench.counters import TIME, Counter
+from overlapbench.export import csv_text
 from overlapbench.history.changes import LEAST_CHANGE, find_changes
 from overlapbench.history.chart import draw_trend
 from overlapbench.history.database import Database, Run, open_history
-from overlapbench.history.export import export_csv, export_files
 from overlapbench.history.record import read_records, utc
 from overlapbench.history.series import Selection, find_counter, read_series
 from overlapbench.history.tables import Found, list_changes, list_runs, show_run
@@ -42,6 +42,9 @@ from overlapbench.output import (
 )
 from overlapbench.picture import RENDERERS, render, require_suffix
 from overlapbench.source import ResultError
+
+# Of the CSV: a figure is a line.
+_COLUMNS = ("run", "date", "revision", "host", "machine", "benchmark", "metric", "value", "problem")
 
 
 @command
@@ -81,9 +84,14 @@ def _export(options: argparse.Namespace) -> None:
     with open_history(options.database) as database:
         runs = _chosen(database, options, options.runs)
         if options.format == "csv":
-            _write(options.output, export_csv(database, runs))
+            text = csv_text(_COLUMNS, _lines(database, runs))
+            if not options.output:
+                print_text(text)
+                return
+            replace_file(options.output, text.encode())
+            print_text(f"wrote {options.output}\n")
         elif options.output:
-            files = export_files(database, runs)
+            files = {f"run-{run.id}.json": database.document(run.id) for run in runs}
             require_no_input((options.output / name for name in files), [options.database])
             replace_files(options.output, files, outdated=())
             print_text(f"wrote {', '.join(files)} to {options.output}\n")
@@ -91,6 +99,15 @@ def _export(options: argparse.Namespace) -> None:
             print_text(database.document(runs[0].id).decode())
         else:
             raise ResultError(f"{len(runs)} runs are {len(runs)} files: name a folder with -o")
+
+
+def _lines(database: Database, runs: Sequence[Run]) -> Iterator[Sequence[object]]:
+    """Yield a line of _COLUMNS for each figure, and one for each row that was not measured."""
+    for run in runs:
+        origin = (run.id, run.date, run.revision, run.host, str(run.machine))
+        for measured in database.measured_in(run.id):
+            for metric, value in measured.figures.items() or (("", ""),):
+                yield (*origin, measured.benchmark, metric, value, measured.problem)
 
 
 def _trend(options: argparse.Namespace) -> None:
@@ -136,14 +153,6 @@ def _chosen(database: Database, options: argparse.Namespace, numbers: Sequence[i
     return [runs[number] for number in dict.fromkeys(numbers)]
 
 
-def _write(path: Path | None, text: str) -> None:
-    if path is None:
-        print_text(text)
-    else:
-        replace_file(path, text.encode())
-        print_text(f"wrote {path}\n")
-
-
 def _date(text: str) -> str:
     try:
         return utc(text)
@@ -174,19 +183,18 @@ def make_parser(program: str) -> argparse.ArgumentParser:
         made.set_defaults(action=function)
         return made
 
-    add = action("add", _add, "add results")
-    add.add_argument("results", nargs="+", metavar="RESULT.json", help="a file, a glob, or -")
-    add.add_argument("--revision", default="", help="overrides the revision in the files")
+    add = action("add", _add, "add results").add_argument
+    add("results", nargs="+", metavar="RESULT.json", help="a file, a glob, or -")
+    add("--revision", default="", help="overrides the revision in the files")
     _add_filters(action("list", _list, "list the runs"))
     show = action("show", _show, "show one run: its context and its rows")
     show.add_argument("run", type=int, metavar="RUN", help="its number, as list shows it")
     export = action("export", _export, "write runs as their original files, or figures as CSV")
-    export.add_argument(
-        "runs", nargs="*", type=int, metavar="RUN", help="default: all selected runs"
-    )
-    export.add_argument("--format", choices=("json", "csv"), default="json")
+    add = export.add_argument
+    add("runs", nargs="*", type=int, metavar="RUN", help="default: all selected runs")
+    add("--format", choices=("json", "csv"), default="json")
     text = "a folder, or for CSV a file; default standard output"
-    export.add_argument("-o", "--output", type=Path, metavar="PATH", help=text)
+    add("-o", "--output", type=Path, metavar="PATH", help=text)
     _add_filters(export)
     trend = action("trend", _trend, "draw a metric over time, with its changes")
     text = f"the chart, as one of {', '.join(RENDERERS)}"
@@ -208,12 +216,8 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
 
 def _add_series(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "--benchmark",
-        default="*",
-        metavar="PATTERN",
-        help="only benchmarks that match this shell glob",
-    )
+    text = "only benchmarks that match this shell glob"
+    add("--benchmark", default="*", metavar="PATTERN", help=text)
     add("--metric", default=TIME, metavar="NAME", help="a counter of the runs; default time, in ms")
     text = "let a series continue across a change of"
     fields = tuple(CONTEXT_FIELDS.values())

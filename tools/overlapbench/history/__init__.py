@@ -6,6 +6,5 @@ database  the file: opened, added to, asked
 series    a benchmark's figures on one machine, in the order of time
 changes   where the level of a series changed
 tables    runs, one run and changes as text
-export    runs as JSON and CSV again
 chart     series drawn, with their changes
 """

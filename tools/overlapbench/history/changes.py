@@ -27,7 +27,6 @@ A change counts from LEAST_CHANGE on. This is for looking at a history; it is no
 import itertools
 import math
 import statistics
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +36,7 @@ from overlapbench.compare.side import badness, natural
 from overlapbench.compare.statistics import LEAST_FLOOR, LIMIT, Array
 from overlapbench.counters import Better, Counter
 from overlapbench.history.database import Run
-from overlapbench.history.series import Point, Series
+from overlapbench.history.series import Series
 from overlapbench.packages import packages
 from overlapbench.source import ResultError
 
@@ -84,7 +83,22 @@ def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | 
         return None
     ends = [0, *_segment(judged[kept])]
     levels = [slice(*ends) for ends in itertools.pairwise(ends)]
-    return list(_changes(series.counter, points, judged[kept], levels, least))
+    changes = []
+    for old, new in itertools.pairwise(levels):
+        change = float(np.median(judged[kept][new]) - np.median(judged[kept][old]))
+        if abs(change) >= math.log1p(least):
+            changes.append(
+                Change(
+                    last=points[old][-1].run,
+                    first=points[new][0].run,
+                    before=statistics.median(point.value for point in points[old]),
+                    after=statistics.median(point.value for point in points[new]),
+                    runs=(len(points[old]), len(points[new])),
+                    badness=change,
+                    counter=series.counter,
+                )
+            )
+    return changes
 
 
 def _segment(values: Array) -> list[int]:
@@ -101,21 +115,3 @@ def _segment(values: Array) -> list[int]:
     search = ruptures.KernelCPD(kernel="linear", min_size=LEAST_SEGMENT)
     ends: list[int] = search.fit(scaled[:, np.newaxis]).predict(pen=penalty)
     return ends
-
-
-def _changes(
-    counter: Counter, points: list[Point], judged: Array, levels: list[slice], least: float
-) -> Iterator[Change]:
-    """Yield the changes between neighbouring levels that are large enough."""
-    for old, new in itertools.pairwise(levels):
-        change = float(np.median(judged[new]) - np.median(judged[old]))
-        if abs(change) >= math.log1p(least):
-            yield Change(
-                last=points[old][-1].run,
-                first=points[new][0].run,
-                before=statistics.median(point.value for point in points[old]),
-                after=statistics.median(point.value for point in points[new]),
-                runs=(len(points[old]), len(points[new])),
-                badness=change,
-                counter=counter,
-            )

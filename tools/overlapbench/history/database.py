@@ -12,10 +12,10 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from overlapbench.counters import Table, merge_tables, parse_table, stored_table
 from overlapbench.history import schema
-from overlapbench.history.record import Record
 from overlapbench.installation import as_called
 from overlapbench.source import LARGEST_BYTES, Document, ResultError
 
@@ -61,15 +61,28 @@ class Run:
     problems: int
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """One benchmark of one run."""
 
-    run: int
     benchmark: str
     repetitions: int
-    problem: str
-    figures: Mapping[str, float]
+    problem: str  # why the figures are not to be trusted; empty for a good row
+    figures: Mapping[str, float]  # by metric, the median of the repetitions
+
+
+@dataclass(frozen=True)
+class Record:
+    """One result file, as it is added."""
+
+    source: str
+    digest: str  # of the file's content
+    date: str  # as `utc` writes it
+    revision: str  # "" where unknown
+    host: str
+    machine: str  # JSON: field to value
+    table: str  # JSON: the parts of the file that are its table of counters; "" where it has none
+    document: bytes  # the file, compressed
+    measurements: tuple[Measured, ...]
 
 
 class Database:
@@ -88,11 +101,16 @@ class Database:
         known = self._find("SELECT id FROM run WHERE digest = ?", record.digest)
         if known is not None:
             return known, False
-        machine = self._number("machine", "fields", record.machine)
-        bad = sum(bool(measurement.problem) for measurement in record.measurements)
         values = (
-            *(record.digest, record.date, record.revision, record.host, machine),
-            *(record.source, len(record.measurements), bad, record.document),
+            record.digest,
+            record.date,
+            record.revision,
+            record.host,
+            self._number("machine", "fields", record.machine),
+            record.source,
+            len(record.measurements),
+            sum(bool(measured.problem) for measured in record.measurements),
+            record.document,
         )
         cursor = self._connection.execute(
             "INSERT INTO run (digest, date, revision, host, machine, source, benchmarks, problems,"
@@ -109,8 +127,8 @@ class Database:
             "INSERT INTO measurement (run, benchmark, repetitions, problem, figures)"
             " VALUES (?, ?, ?, ?, ?)",
             (
-                (run, self._number("benchmark", "name", name), *rest)
-                for name, *rest in record.measurements
+                (run, self._number("benchmark", "name", name), *rest, json.dumps(figures))
+                for name, *rest, figures in record.measurements
             ),
         )
         return run, True
@@ -140,18 +158,12 @@ class Database:
 
     def table(self, runs: Sequence[Run]) -> Table:
         """Return the table of counters of runs; ResultError where theirs contradict."""
-        read: dict[int, Table] = {}
-        tables = []
         known = self._tables_of_runs()
-        for run in runs:
-            number = known.get(run.id)
-            if number is None:
-                tables.append((f"run {run.id}", stored_table()))
-                continue
-            if number not in read:
-                read[number] = self._read_table(number)
-            tables.append((f"run {run.id}", read[number]))
-        return merge_tables(tables)
+        own = {known[run.id]: self._read_table(known[run.id]) for run in runs if run.id in known}
+        return merge_tables(
+            (f"run {run.id}", own[known[run.id]] if run.id in known else stored_table())
+            for run in runs
+        )
 
     def _tables_of_runs(self) -> Mapping[int, int]:
         """Return which table of counters each run has that has its own."""
@@ -179,20 +191,22 @@ class Database:
 
     def measured_in(self, run: int) -> Iterator[Measured]:
         """Return a run's benchmarks."""
-        return self._measured("m.run = ? ORDER BY m.rowid", run)
-
-    def measured_as(self, benchmark: str) -> Iterator[Measured]:
-        """Return a benchmark's figures in all runs."""
-        return self._measured("b.name = ?", benchmark)
-
-    def _measured(self, condition: str, value: int | str) -> Iterator[Measured]:
         rows = self._connection.execute(
-            "SELECT m.run, b.name, m.repetitions, m.problem, m.figures FROM measurement m"
-            f" JOIN benchmark b ON b.id = m.benchmark WHERE {condition}",
-            (value,),
+            "SELECT name, repetitions, problem, figures FROM measurement m"
+            " JOIN benchmark b ON b.id = m.benchmark WHERE run = ? ORDER BY m.rowid",
+            (run,),
         )
-        for run, name, repetitions, problem, figures in rows:
-            yield Measured(run, name, repetitions, problem, json.loads(figures))
+        for name, repetitions, problem, figures in rows:
+            yield Measured(name, repetitions, problem, json.loads(figures))
+
+    def figures_of(self, benchmark: str) -> Mapping[int, Mapping[str, float]]:
+        """Return a benchmark's figures in the runs that measured it well."""
+        rows = self._connection.execute(
+            "SELECT run, figures FROM measurement m JOIN benchmark b ON b.id = m.benchmark"
+            " WHERE name = ? AND problem = ''",
+            (benchmark,),
+        )
+        return {run: json.loads(figures) for run, figures in rows}
 
 
 @contextlib.contextmanager

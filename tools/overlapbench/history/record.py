@@ -13,42 +13,17 @@ import hashlib
 import json
 import statistics
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from overlapbench.counters import PARTS, TIME, VALID
 from overlapbench.entries import Names
+from overlapbench.history.database import Measured, Record
 from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
 from overlapbench.result import Contract, State, read_contract, read_run
 from overlapbench.source import Document, Fields, ResultError, expand, harmless, load
 
 _NO_HISTORY = ("injected_delay", "injected_fault")
-
-
-class Measurement(NamedTuple):
-    """One benchmark of one run."""
-
-    benchmark: str
-    repetitions: int
-    problem: str  # why the figures are not to be trusted; empty for a good row
-    figures: str  # JSON: metric to median
-
-
-@dataclass(frozen=True)
-class Record:
-    """One result file."""
-
-    source: str
-    digest: str  # of the file's content
-    date: str  # as `utc` writes it
-    revision: str  # "" where unknown
-    host: str
-    machine: str  # JSON: field to value
-    table: str  # JSON: the parts of the file that are its table of counters; "" where it has none
-    document: bytes  # the file, compressed
-    measurements: tuple[Measurement, ...]
 
 
 def read_records(arguments: Sequence[str], revision: str = "") -> list[Record]:
@@ -67,24 +42,21 @@ def parse_record(source: str, text: str, revision: str = "") -> Record:
     for key in _NO_HISTORY:
         if key in context.values:
             raise context.error(key, "slowed down on purpose: not part of a history")
-    content = text.encode()
     contract = read_contract(document)
+    table = {part: document.values[part] for part in PARTS if part in document.values}
+    machine = {label: launch.context[key] for key, label in CONTEXT_FIELDS.items()}
+    machine["host"] = "" if machine["backend"] else context.line("host_name")
     return Record(
         source="standard input" if source == "-" else harmless(source),
-        digest=hashlib.sha256(content).hexdigest(),
+        digest=hashlib.sha256(text.encode()).hexdigest(),
         date=_date(context),
         revision=harmless(revision) or context.line("git_revision"),
         host=context.line("host_name"),
-        machine=json.dumps(_machine(launch.context, context)),
-        table=_table(document) if contract.stated else "",
-        document=zlib.compress(content),
+        machine=json.dumps(machine),
+        table=json.dumps(table, sort_keys=True) if contract.stated else "",
+        document=zlib.compress(text.encode()),
         measurements=tuple(_measurements(document, launch, contract)),
     )
-
-
-def _table(document: Document) -> str:
-    parts = {part: document.values[part] for part in PARTS if part in document.values}
-    return json.dumps(parts, sort_keys=True)
 
 
 def utc(text: str) -> str:
@@ -102,12 +74,7 @@ def _date(context: Fields) -> str:
         raise context.error("date", f"{text!r} is not a date such as 2026-03-01T12:00:00") from None
 
 
-def _machine(compared: Mapping[str, str], context: Fields) -> Mapping[str, str]:
-    fields = {label: compared[key] for key, label in CONTEXT_FIELDS.items()}
-    return fields | {"host": "" if fields["backend"] else context.line("host_name")}
-
-
-def _measurements(document: Document, launch: Launch, contract: Contract) -> Iterable[Measurement]:
+def _measurements(document: Document, launch: Launch, contract: Contract) -> Iterator[Measured]:
     """Reduce the repetitions of each benchmark; `launch` has checked the document."""
     names = Names()
     runs: dict[str, list[Mapping[str, float]]] = {name: [] for name in launch.rows}
@@ -121,10 +88,7 @@ def _measurements(document: Document, launch: Launch, contract: Contract) -> Ite
             runs[name].append({TIME: run.time_ms, **run.counters})
     for name, found in runs.items():
         row = launch.rows[name]
-        yield Measurement(name, row.repetitions, row.problem, json.dumps(_medians(found)))
-
-
-def _medians(runs: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
-    """Return the median of each figure that all repetitions have."""
-    shared = set.intersection(*map(set, runs)) - {VALID} if runs else set()
-    return {key: statistics.median(run[key] for run in runs) for key in sorted(shared)}
+        # Of the figures that all repetitions have.
+        shared = set.intersection(*map(set, found)) - {VALID} if found else set()
+        medians = {key: statistics.median(run[key] for run in found) for key in sorted(shared)}
+        yield Measured(name, row.repetitions, row.problem, medians)

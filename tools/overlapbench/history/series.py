@@ -70,7 +70,7 @@ def read_series(
     for name in database.benchmarks():
         if not fnmatch.fnmatch(spell_sizes(name), sized):
             continue
-        measured = {m.run: m.figures for m in database.measured_as(name) if not m.problem}
+        measured = database.figures_of(name)
         parts: dict[Machine, list[Point]] = {}
         for run in runs:
             figures = measured.get(run.id, {})
