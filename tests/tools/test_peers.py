@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import time
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,12 +17,12 @@ import pytest
 import samples
 from overlapbench.commands import peers
 from overlapbench.installation import kernels_path
+from overlapbench.peers.arguments import size as size_of
 from overlapbench.peers.cases import (
     COPY,
     OURS,
     Case,
     Figure,
-    parse_size,
     plan_gelu,
     plan_softmax,
     write_size,
@@ -67,8 +68,8 @@ def run(*arguments: object) -> int:
     ],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert parse_size(text) == size
-    assert parse_size(write_size(size)) == size
+    assert size_of(text) == size
+    assert size_of(write_size(size)) == size
 
 
 def test_sizes_are_written_short() -> None:
@@ -79,8 +80,8 @@ def test_sizes_are_written_short() -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "4k", "2^32", "3G", "2^", "9" * 13, "²"])
 def test_malformed_sizes_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no size from 1 to"):
-        parse_size(text)
+    with pytest.raises(ArgumentTypeError, match="is no size from 1 to"):
+        size_of(text)
 
 
 def test_softmax_fills_the_bytes_it_is_given() -> None:

@@ -26,7 +26,6 @@ from overlapbench.peers.training import (
     ORDERS,
     Case,
     Outcome,
-    Peer,
     Stack,
     Stages,
     measure_cases,
@@ -63,11 +62,11 @@ class FakePeers:
         self.failing, self.others = failing, others
         self.said: list[str] = []
 
-    def make(self, case: Case, peer: str) -> Peer:
+    def make(self, _case: Case, peer: str) -> Work:
         self.said.append(peer)
         if peer == self.failing:
             raise NotImplementedError("no\nsuch operator")
-        return Peer(Work(lambda: None), gated=case.family == "Tp")
+        return Work(lambda: None)
 
     def agree(self, problem: str) -> str:
         self.said.append("agree")

@@ -5,10 +5,11 @@ what is allowed instead.
 """
 
 import argparse
+import re
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from overlapbench.peers.cases import parse_size
+from overlapbench.peers.cases import LARGEST_SIZE, SUFFIXES
 
 _T = TypeVar("_T")
 
@@ -34,8 +35,15 @@ def one_of(choices: Collection[str]) -> Callable[[str], str]:
 
 
 def size(text: str) -> int:
-    """Read a size from 1 to 2^31, as `parse_size` does."""
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    """Read a size from 1 to 2^31: 4096, 4K, 64M, 1G or 2^26."""
+    power = re.fullmatch(r"2\^([0-9]{1,2})", text)
+    plain = re.fullmatch(r"([0-9]{1,12})([KMG]?)", text)
+    size = 0
+    if power:
+        size = 1 << int(power[1])
+    elif plain:
+        size = int(plain[1]) << SUFFIXES[plain[2]]
+    if not 1 <= size <= LARGEST_SIZE:
+        allowed = "no size from 1 to 2^31, such as 4096, 64M or 2^26"
+        raise argparse.ArgumentTypeError(f"{text!r} is {allowed}")
+    return size

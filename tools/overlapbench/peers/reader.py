@@ -7,7 +7,7 @@ the copy that all are measured against.
 
 from collections.abc import Collection, Sequence
 from itertools import groupby
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from overlapbench.installation import as_called
 from overlapbench.peers.cases import (
@@ -64,10 +64,9 @@ def _case(fields: Fields) -> Case:
 
 def _choice(fields: Fields, key: str, choices: Collection[_T]) -> _T:
     value = fields.text(key)
-    for choice in choices:
-        if choice == value:
-            return choice
-    raise fields.error(key, f"{short(value)} is not one of {', '.join(map(short, choices))}")
+    if value not in choices:
+        raise fields.error(key, f"{short(value)} is not one of {', '.join(map(short, choices))}")
+    return cast(_T, value)
 
 
 def _whole(fields: Fields, key: str) -> int:

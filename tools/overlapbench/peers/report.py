@@ -12,9 +12,8 @@ SCHEMA = "1"
 
 def render_table(figures: Sequence[Figure]) -> str:
     """Write a table a series: the copy's bandwidth, our time, each peer's share of the copy."""
-    blocks = []
-    for series, members in groupby(figures, key=lambda figure: figure.case.series):
-        blocks.append("\n".join(_table(series, list(members))))
+    tables = groupby(figures, key=lambda figure: figure.case.series)
+    blocks = ["\n".join(_table(series, list(members))) for series, members in tables]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -29,7 +28,8 @@ def _table(series: str, figures: Sequence[Figure]) -> Iterator[str]:
         cells = "".join(f"{_cell(row, peer):>14}" for peer in peers)
         ours = f"{row[OURS].ms:.4f}" if not row[OURS].problem else "-"
         copy = f"{case.columns:>10} {_GBps(row[COPY]):>10.0f}"
-        yield f"{copy} {ours:>9}{cells}  {_fastest(row, peers)}"
+        fastest = max(peers, key=lambda peer: share_of_copy(row, peer) or 0)
+        yield f"{copy} {ours:>9}{cells}  {fastest}"
     for figure in figures:
         if figure.problem:
             yield f"  {figure.case.columns} {figure.peer}: {figure.problem}"
@@ -38,11 +38,6 @@ def _table(series: str, figures: Sequence[Figure]) -> Iterator[str]:
 def _cell(row: Mapping[str, Figure], peer: str) -> str:
     share = share_of_copy(row, peer)
     return "-" if share is None else f"{100 * share:.1f}"
-
-
-def _fastest(row: Mapping[str, Figure], peers: Sequence[str]) -> str:
-    shares = {peer: share_of_copy(row, peer) or 0 for peer in peers}
-    return max(peers, key=lambda peer: shares[peer])
 
 
 def share_of_copy(row: Mapping[str, Figure], peer: str) -> float | None:

@@ -24,7 +24,7 @@ import torch
 import torch.distributed as dist
 
 from overlapbench.callables import Verdict, Work
-from overlapbench.peers.training import FUSED, MODELS, SEQUENCE, Case, Peer
+from overlapbench.peers.training import FUSED, MODELS, SEQUENCE, Case
 
 _SAMPLED = 64  # rows, and columns, of a result
 # The largest of some thousand values is about four times their mean, and half a unit in its last
@@ -69,12 +69,12 @@ class Ranks:
         return torch.cat([torch.tensor([0, count - 1]), some]).to(self.device)
 
 
-def make_layer(case: Case, peer: str, ranks: Ranks) -> Peer:
+def make_layer(case: Case, peer: str, ranks: Ranks) -> Work:
     """Make a peer's tensors and work."""
     hidden, ffn = MODELS[str(case.labels["model"])]
     tokens = int(case.labels["tokens"])
     make = {"ColumnParallel": _column_parallel, "RowParallel": _row_parallel}[case.workload]
-    return Peer(make(ranks, tokens, hidden, ffn // ranks.ranks, peer))
+    return make(ranks, tokens, hidden, ffn // ranks.ranks, peer)
 
 
 def _column_parallel(ranks: Ranks, tokens: int, hidden: int, ffn: int, peer: str) -> Work:

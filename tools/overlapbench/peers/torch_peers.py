@@ -3,10 +3,11 @@
 import torch
 import torch.distributed as dist
 
+from overlapbench.callables import Work
 from overlapbench.peers.torch_layers import Ranks, make_layer
 from overlapbench.peers.torch_pipelines import make_pipeline
 from overlapbench.peers.torch_steps import make_step
-from overlapbench.peers.training import Case, Peer
+from overlapbench.peers.training import Case
 
 
 class TorchPeers:
@@ -20,7 +21,7 @@ class TorchPeers:
         else:  # as the host backend's layers
             self.ranks = Ranks(torch.device("cpu"), torch.float32, rank, ranks)
 
-    def make(self, case: Case, peer: str) -> Peer:
+    def make(self, case: Case, peer: str) -> Work:
         """Make the peer's tensors and its work."""
         make = {"Tp": make_layer, "Pp": make_pipeline}.get(case.family, make_step)
         made = make(case, peer, self.ranks)

@@ -26,7 +26,7 @@ from torch import nn
 from overlapbench.callables import Verdict, Work
 from overlapbench.peers.torch_layers import Ranks, rounding
 from overlapbench.peers.torch_steps import LinearLayers, worst
-from overlapbench.peers.training import COMPUTATION, Case, Peer
+from overlapbench.peers.training import COMPUTATION, Case
 
 
 class _AskForGradient(torch.autograd.Function):  # type: ignore[misc]
@@ -118,25 +118,12 @@ class Pipeline(LinearLayers):
 
     def expected_gradients(self) -> list[torch.Tensor]:
         """Return the sampled elements of the gradient of each own layer."""
-        per_microbatch = [self._gradients_of(one) for one in range(self.microbatches)]
-        return [torch.stack(layer).sum(dim=0) for layer in zip(*per_microbatch, strict=True)]
-
-    def _gradients_of(self, microbatch: int) -> list[torch.Tensor]:
-        rows, columns = self.sample()
-        x = self._input(microbatch).double()
-        inputs = {}
-        for place in self.model:
-            inputs[place] = x[:, columns]
-            x = x @ self._weight(place).double().T
-        dy = self._output_gradient(microbatch).double()
-        gradients = {}
-        for place in reversed(self.model):
-            gradients[place] = dy[:, rows].T @ inputs[place]
-            dy = dy @ self._weight(place).double()
-        return [gradients[place] for place in self.own]
+        batches = range(self.microbatches)
+        found = [self._gradients(one, self.model, *self.sample()) for one in batches]
+        return [torch.stack([one[place] for one in found]).sum(dim=0) for place in self.own]
 
 
-def make_pipeline(case: Case, peer: str, ranks: Ranks) -> Peer:
+def make_pipeline(case: Case, peer: str, ranks: Ranks) -> Work:
     """Make a peer's stages and its step."""
     alone = peer == COMPUTATION
     pipeline = Pipeline(case, ranks, alone)
@@ -145,8 +132,8 @@ def make_pipeline(case: Case, peer: str, ranks: Ranks) -> Peer:
     expected = pipeline.expected_gradients()
 
     def reset() -> None:
-        for weight in pipeline.weights:
-            weight.grad = None
+        for stage in pipeline.stages.values():
+            stage.zero_grad()
 
     def run() -> None:
         reset()  # otherwise the gradients of all steps add up
@@ -159,8 +146,7 @@ def make_pipeline(case: Case, peer: str, ranks: Ranks) -> Peer:
             got.append(weight.grad[rows][:, columns])
         return worst(got, expected, pipeline.tolerance)
 
-    work = Work(run, verify=verify, reset=reset, kind="comp" if alone else "comm")
-    return Peer(work, gated=False)
+    return Work(run, verify=verify, reset=reset, kind="comp" if alone else "comm")
 
 
 def _one_by_one(pipeline: Pipeline) -> Callable[[], None]:

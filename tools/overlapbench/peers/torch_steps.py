@@ -20,7 +20,7 @@ up as their squares do.
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
@@ -28,7 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from overlapbench.callables import Verdict, Work
 from overlapbench.peers.torch_layers import Ranks, rounding, verdict
-from overlapbench.peers.training import COMPUTATION, Case, Peer
+from overlapbench.peers.training import COMPUTATION, Case
 
 _MIB = 1 << 20
 _WEIGHTS_SEED, _INPUT_SEED, _GRADIENT_SEED = 10_000, 20_000, 30_000
@@ -55,6 +55,23 @@ class LinearLayers:
     def _output_gradient(self, batch: int) -> torch.Tensor:
         return self.ranks.random(self.tokens, self.width, _GRADIENT_SEED + batch)
 
+    def _gradients(
+        self, batch: int, places: Sequence[int], rows: torch.Tensor, columns: torch.Tensor
+    ) -> Mapping[int, torch.Tensor]:
+        """Return these elements of each layer's gradient, in double precision.
+
+        The layers at `places` are all of the model.
+        """
+        x, dy = self._input(batch).double(), self._output_gradient(batch).double()
+        inputs, gradients = {}, {}
+        for place in places:
+            inputs[place] = x[:, columns]
+            x = x @ self._weight(place).double().T
+        for place in reversed(places):
+            gradients[place] = dy[:, rows].T @ inputs[place]
+            dy = dy @ self._weight(place).double()
+        return gradients
+
 
 class Model(LinearLayers):
     """Layers, this rank's tokens, and what the gradients should be. A batch is a rank's."""
@@ -68,10 +85,10 @@ class Model(LinearLayers):
         self.x = self._input(ranks.rank).requires_grad_()  # the first layer's gradient is one, too
         self.dy = self._output_gradient(ranks.rank)
 
-    def step(self, module: nn.Module, parameters: Sequence[nn.Parameter]) -> None:
+    def step(self, module: nn.Module) -> None:
         """Go forward and backward, and leave new gradients."""
-        for tensor in (self.x, *parameters):
-            tensor.grad = None
+        self.x.grad = None
+        module.zero_grad()
         module(self.x).backward(self.dy)
 
     @property
@@ -85,28 +102,16 @@ class Model(LinearLayers):
 
     def expected_gradients(self, of: Sequence[int]) -> list[torch.Tensor]:
         """Return the sampled elements of each layer's gradient, averaged over ranks."""
-        gradients = [self._gradients_of(rank) for rank in of]
-        return [torch.stack(layer).mean(dim=0) for layer in zip(*gradients, strict=True)]
-
-    def _gradients_of(self, rank: int) -> list[torch.Tensor]:
-        rows, columns = self.sample()
-        x, dy = self._input(rank).double(), self._output_gradient(rank).double()
-        inputs = []
-        for place in range(self.layers):
-            inputs.append(x[:, columns])
-            x = x @ self._weight(place).double().T
-        gradients: list[torch.Tensor] = []
-        for place in reversed(range(self.layers)):
-            gradients.insert(0, dy[:, rows].T @ inputs[place])
-            dy = dy @ self._weight(place).double()
-        return gradients
+        places = range(self.layers)
+        found = [self._gradients(rank, places, *self.sample()) for rank in of]
+        return [torch.stack([one[place] for one in found]).mean(dim=0) for place in places]
 
 
-def make_step(case: Case, peer: str, ranks: Ranks) -> Peer:
+def make_step(case: Case, peer: str, ranks: Ranks) -> Work:
     """Make a peer's model and its step."""
     make = {"Buckets": _ddp, "Prefetch": _fsdp}[case.workload]
     model = Model(case, ranks)
-    return Peer(make(model, case, peer == COMPUTATION), gated=False)
+    return make(model, case, peer == COMPUTATION)
 
 
 def _ddp(model: Model, case: Case, alone: bool) -> Work:
@@ -123,7 +128,7 @@ def _ddp(model: Model, case: Case, alone: bool) -> Work:
     def run() -> None:
         updated.clear()
         with module.no_sync() if alone else contextlib.nullcontext():
-            model.step(module, weights)
+            model.step(module)
         with torch.no_grad():
             updated[:] = torch._foreach_sub([*weights], [one.grad for one in weights])
 
@@ -148,23 +153,18 @@ def _fsdp(model: Model, case: Case, alone: bool) -> Work:
     rows, columns = model.sample()
     expected = model.expected_gradients(_ranks_of(model, alone))
 
-    def reset() -> None:
-        for weight in weights:
-            weight.grad = None
+    mine = rows if alone else rows - rows.min()  # in this rank's share of the rows
 
     def verify() -> Verdict:
         got = []
         for weight in weights:
             assert weight.grad is not None, "a layer has no gradient"
-            if alone:
-                got.append(weight.grad[rows][:, columns])
-            else:  # this rank's share of the rows
-                own = weight.grad.to_local()
-                got.append(own[rows - rows.min()][:, columns])
+            gradient = weight.grad if alone else weight.grad.to_local()
+            got.append(gradient[mine][:, columns])
         return worst(got, expected, model.tolerance)
 
-    kind = "comp" if alone else "comm"
-    return Work(lambda: model.step(model.module, weights), verify=verify, reset=reset, kind=kind)
+    module, kind = model.module, "comp" if alone else "comm"
+    return Work(lambda: model.step(module), verify=verify, reset=module.zero_grad, kind=kind)
 
 
 def _shard(model: Model, depth: int) -> None:

@@ -48,6 +48,11 @@ class Case:
         return self.step.partition("/")[0]
 
     @property
+    def gated(self) -> bool:
+        """Tell whether its peers may be enqueued behind a closed gate: no step's may."""
+        return self.family == "Tp"
+
+    @property
     def workload(self) -> str:
         return self.step.split("/")[1]
 
@@ -76,18 +81,10 @@ class Outcome:
         return "" if self.row.state.comparable else f"{self.row.state.value}: {self.row.reason}"
 
 
-@dataclass(frozen=True)
-class Peer:
-    """One of PyTorch's ways: its work, and whether it may be enqueued behind a closed gate."""
-
-    work: Work
-    gated: bool = True
-
-
 class Peers(Protocol):
     """Makes PyTorch's side of cases."""
 
-    def make(self, case: Case, peer: str) -> Peer:
+    def make(self, case: Case, peer: str) -> Work:
         """Make the peer's tensors and its work; raises what stops it."""
         ...
 
@@ -203,18 +200,14 @@ def _measure_suite(case: Case, transport: str, name: str) -> Outcome:
 
 
 def _measure_peer(case: Case, name: str, peers: Peers) -> Outcome:
-    made, problem = _make(case, name, peers)
+    work, problem = None, ""
+    try:
+        work = peers.make(case, name)
+    except Exception as error:  # whatever stops a peer is that peer's problem alone
+        problem = f"cannot run: {describe(error)}"
     # The others would wait for a rank that measures nothing.
     problem = peers.agree(problem)
-    if made is None or problem:
+    if work is None or problem:
         return Outcome(case, name, failure=problem)
     labels: dict[str, Any] = {"peer": name, **case.labels}
-    row = measure_alone(made.work, name=case.workload, gated=made.gated, **labels)
-    return Outcome(case, name, row)
-
-
-def _make(case: Case, name: str, peers: Peers) -> tuple[Peer | None, str]:
-    try:
-        return peers.make(case, name), ""
-    except Exception as error:  # whatever stops a peer is that peer's problem alone
-        return None, f"cannot run: {describe(error)}"
+    return Outcome(case, name, measure_alone(work, name=case.workload, gated=case.gated, **labels))

@@ -25,9 +25,8 @@ _Rows = Mapping[str, Row]  # of one case that have figures, by contestant
 
 def render_training(outcomes: Sequence[Outcome]) -> str:
     """Write a table for every shape but for one axis, and below it what was not measured."""
-    blocks = []
-    for title, members in groupby(outcomes, key=_title):
-        blocks.append("\n".join(_table(title, list(members))))
+    tables = groupby(outcomes, key=_title)
+    blocks = ["\n".join(_table(title, list(members))) for title, members in tables]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -41,17 +40,16 @@ def _table(title: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
     family = outcomes[0].case.family
     axis = _GROUPED_BY[family]
     yield title
-    columns = (
-        ("suite ms", "by", "sequence", "PyTorch", "operator")
-        if family == "Tp"
-        else ("suite ms", "by", "added %", "PyTorch", "added %")
-    )
-    yield _line(axis, columns, "ratio (95 %)")
+    adds = ("added %", "PyTorch", "added %")
+    others = ("sequence", "PyTorch", "operator") if family == "Tp" else adds
+    yield _line(axis, ("suite ms", "by", *others), "ratio (95 %)")
     for case, members in groupby(outcomes, key=lambda outcome: outcome.case):
         rows = {one.contestant: one.row for one in members if one.row and not one.problem}
-        cells = _layer_cells(rows) if family == "Tp" else _step_cells(rows, _PEER[family])
+        by, suite = _fastest_of_suite(rows)
+        cells = _layer_cells(rows, suite) if family == "Tp" else _step_cells(rows, suite, family)
         peers = [rows[name] for name in rows if name in (SEQUENCE, FUSED, *_PEER.values())]
-        yield _line(str(case.labels[axis]), cells, _ratio(_fastest(peers), _suite(rows)))
+        torch = min(peers, key=lambda row: row.time_ms, default=None)
+        yield _line(str(case.labels[axis]), (_ms(suite), by, *cells), _ratio(torch, suite))
     for outcome in outcomes:
         if outcome.problem:
             line = f"{outcome.case.labels[axis]} {outcome.contestant}: {outcome.problem}"
@@ -70,42 +68,29 @@ def _line(first: str, cells: Sequence[str], ratio: str) -> str:
     return f"{first:>12}{suite:>9} {by:<8}{''.join(f'{cell:>9}' for cell in others)}  {ratio}"
 
 
-def _layer_cells(rows: _Rows) -> list[str]:
-    suite = _suite(rows)
+def _fastest_of_suite(rows: _Rows) -> tuple[str, Row | None]:
+    """Return the suite's fastest row, and before it its transport and its chunks."""
+    suite = {name.split()[1]: row for name, row in rows.items() if name.startswith(SUITE)}
+    if not suite:
+        return _NONE, None
+    transport, row = min(suite.items(), key=lambda item: item[1].time_ms)
+    return f"{transport} {row['chunks']:.0f}" if "chunks" in row.counters else transport, row
+
+
+def _layer_cells(rows: _Rows, suite: Row | None) -> list[str]:
     plain = _NONE if suite is None else f"{suite['sequential_ms']:.4f}"
-    return [_ms(suite), _by(rows), plain, _ms(rows.get(SEQUENCE)), _ms(rows.get(FUSED))]
+    return [plain, _ms(rows.get(SEQUENCE)), _ms(rows.get(FUSED))]
 
 
-def _step_cells(rows: _Rows, peer: str) -> list[str]:
-    suite, torch, alone = _suite(rows), rows.get(peer), rows.get(COMPUTATION)
+def _step_cells(rows: _Rows, suite: Row | None, family: str) -> list[str]:
+    torch, alone = rows.get(_PEER[family]), rows.get(COMPUTATION)
     of_suite = suite and _added(suite.time_ms, suite.time_ms - suite["exposed_comm_ms"])
     of_torch = torch and alone and _added(torch.time_ms, alone.time_ms)
-    return [_ms(suite), _by(rows), of_suite or _NONE, _ms(torch), of_torch or _NONE]
+    return [of_suite or _NONE, _ms(torch), of_torch or _NONE]
 
 
 def _added(time_ms: float, computation_ms: float) -> str:
     return f"{100 * (time_ms / computation_ms - 1):.1f}"
-
-
-def _suites(rows: _Rows) -> dict[str, Row]:
-    return {name.split()[1]: row for name, row in rows.items() if name.startswith(SUITE)}
-
-
-def _suite(rows: _Rows) -> Row | None:
-    return _fastest(list(_suites(rows).values()))
-
-
-def _by(rows: _Rows) -> str:
-    """Return the transport of the suite's fastest row, and its chunks."""
-    fastest = _suite(rows)
-    for transport, row in _suites(rows).items():
-        if row is fastest:
-            return f"{transport} {row['chunks']:.0f}" if "chunks" in row.counters else transport
-    return _NONE
-
-
-def _fastest(rows: Sequence[Row]) -> Row | None:
-    return min(rows, key=lambda row: row.time_ms, default=None)
 
 
 def _ms(row: Row | None) -> str:
