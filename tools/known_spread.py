@@ -12,7 +12,7 @@ Exit status: 0, or 2 for bad usage, unreadable files, and a backend with a singl
 import sys
 from collections.abc import Sequence
 
-from overlapbench.command_line import manual_parser
+from overlapbench.command_line import manual_parser, refuse
 from overlapbench.script import needed_by
 
 with needed_by("known_spread"):
@@ -30,8 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         print_text(_measure(options.files))
     except ResultError as error:
-        print(f"known_spread: {error}", file=sys.stderr)
-        return 2
+        return refuse("known_spread", str(error))
     return 0
 
 

@@ -34,7 +34,7 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -213,10 +213,7 @@ class Experiment:
         self.received.fill_(float("nan"))
         self.torch.cuda.synchronize()
         self.sample_ms(sides)
-        checks: Mapping[str, Callable[[], bool]] = {
-            "comp": self._product_is_right,
-            "comm": self._received_is_right,
-        }
+        checks = {"comp": self._product_is_right, "comm": self._received_is_right}
         wrong = [float(side in sides and not checks[side]()) for side in SIDES]
         found = self.torch.tensor(wrong, device="cuda")
         self.torch.distributed.all_reduce(found)
@@ -255,12 +252,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             document = _document(rows, context | {"first": options.first})
             deliver(render_table(rows, suite), {options.output: document})
     except (OverlapError, ResultError, torch_kernels.KernelsError) as error:
-        return _refuse(str(error), 2, speaks)
+        line, status = str(error), 2
     except OSError as error:
-        return _refuse(f"{error.filename or options.output}: {error.strerror}", 2, speaks)
+        line, status = f"{error.filename or options.output}: {error.strerror}", 2
     except WrongResultError as error:
-        return _refuse(str(error), 1, speaks)
-    return 0
+        line, status = str(error), 1
+    else:
+        return 0
+    if speaks:
+        print(f"torch_overlap: {line}", file=sys.stderr)
+    return status
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -364,12 +365,6 @@ def _document(rows: Sequence[Row], context: Mapping[str, str]) -> bytes:
     ]
     document = {"overlapbench_torch_overlap": "1", "context": dict(context), "rows": figures}
     return (json.dumps(document, indent=1) + "\n").encode()
-
-
-def _refuse(line: str, status: int, speaks: bool) -> int:
-    if speaks:
-        print(f"torch_overlap: {line}", file=sys.stderr)
-    return status
 
 
 if __name__ == "__main__":

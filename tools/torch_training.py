@@ -56,13 +56,12 @@ _PATIENCE = timedelta(minutes=2)  # of torch.distributed, with a rank that has f
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     try:
-        _require_torch()
+        with packages(ResultError):
+            import torch  # before the suite: PyTorch needs its own NCCL  # noqa: F401
         require_folder(options.output)
         options.output.mkdir(parents=True, exist_ok=True)
         # Where multicast is off for NCCL, nobody else may use it.
         os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
-        import torch  # before the suite: PyTorch needs its own NCCL  # noqa: F401
-
         ob.configure(backend=options.backend, budget_ms=options.budget_ms, gate=not options.no_gate)
         ob.init_torch_distributed(timeout=_PATIENCE)
         return _measure(options)
@@ -113,9 +112,8 @@ def _cases(options: argparse.Namespace, on_gpus: bool) -> Iterator[Case]:
         yield from plan_prefetch(stack, options.prefetch, transports)
     if "pp" in options.what:
         product, element_bytes = ("CublasGemm", 2) if on_gpus else ("Gemm", 4)
-        stages = Stages(
-            options.stage_layers, options.width, options.virtual, product, element_bytes
-        )
+        shape = options.stage_layers, options.width, options.virtual
+        stages = Stages(*shape, product, element_bytes)
         yield from plan_pipelines(stages, options.microbatches, transports)
 
 
@@ -134,9 +132,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--prefetch", type=list_of(_depth), default=[0, 1, 2], metavar="N,N")
     add("--layers", type=size, default=24, metavar="N", help="of ddp and fsdp")
     add("--microbatches", type=list_of(size), default=[4, 16], metavar="N,N", help="of pipelines")
-    add(
-        "--stage-layers", type=size, default=8, metavar="N", help="layers of one rank, of pipelines"
-    )
+    text = "layers of one rank, of pipelines"
+    add("--stage-layers", type=size, default=8, metavar="N", help=text)
     add("--virtual", type=size, default=2, metavar="N", help="stages of one rank, interleaved")
     add("--width", type=size, default=4096, metavar="N",
         help="of every layer but tp's; a micro-batch has as many tokens")  # fmt: skip
@@ -149,11 +146,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _depth(text: str) -> int:
     return 0 if text == "0" else size(text)
-
-
-def _require_torch() -> None:
-    with packages(ResultError):
-        import torch  # noqa: F401
 
 
 if __name__ == "__main__":

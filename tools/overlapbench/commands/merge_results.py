@@ -54,8 +54,7 @@ def merge(paths: Sequence[Path]) -> tuple[dict[str, Any], int]:
         _require_alike(first, other)
     merged: dict[str, Any] = {"context": _context([*documents.values()])}
     merged |= {name: first.values[name] for name in _TABLES if name in first.values}
-    rows = [list(_rows(document)) for document in documents.values()]
-    merged["benchmarks"], again = _united(rows)
+    merged["benchmarks"], again = _united([one.entries for one in documents.values()])
     if reasons := [*_incomplete(paths, documents)]:
         merged["incomplete"] = "; ".join(reasons)
     return merged, again
@@ -96,11 +95,7 @@ def _context(documents: Sequence[Document]) -> dict[str, object]:
     return context
 
 
-def _rows(document: Document) -> Iterator[Mapping[str, Any]]:
-    return (document.fields(index).values for index in range(len(document.entries)))
-
-
-def _united(runs: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[list[dict[str, Any]], int]:
+def _united(runs: Sequence[Sequence[Any]]) -> tuple[list[dict[str, Any]], int]:
     """Return the rows of all runs, each benchmark's of one of them."""
     rows: list[dict[str, Any]] = []
     known: set[str] = set()

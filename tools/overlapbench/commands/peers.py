@@ -145,13 +145,9 @@ def _measure(cases: Sequence[Case], rounds: int) -> list[Figure]:
         of_case = list(_measure_case(case, sampler, rounds))
         figures += of_case
         line = f"[{number}/{len(cases)}] {case.series} {case.rows}×{case.columns}:"
-        print(line, ", ".join(_progress(of_case)), file=sys.stderr, flush=True)
+        told = (f"{one.peer} {one.problem or f'{one.ms:.4f} ms'}" for one in of_case)
+        print(line, ", ".join(told), file=sys.stderr, flush=True)
     return figures
-
-
-def _progress(figures: Sequence[Figure]) -> Iterator[str]:
-    for figure in figures:
-        yield f"{figure.peer} {figure.problem or f'{figure.ms:.4f} ms'}"
 
 
 def _measure_case(case: Case, sampler: Any, rounds: int) -> Iterator[Figure]:

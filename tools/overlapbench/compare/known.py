@@ -23,6 +23,7 @@ from overlapbench.compare import statistics
 from overlapbench.compare.side import Side, within_of
 from overlapbench.compare.statistics import Array, Prior
 from overlapbench.counters import TIME
+from overlapbench.grouping import grouped
 from overlapbench.names import family_of
 
 
@@ -75,14 +76,12 @@ def measure_spreads(backend: str, side: Side) -> Mapping[str, tuple[Spread, int]
     own = KNOWN.get(backend, ASSUMED)
     good = [i for i, problem in enumerate(side.problems) if not problem]
     values, within = side.badness(TIME), within_of(side.errors)
-    rows: dict[str, list[int]] = {family: [] for family in own}
-    for i in good:
-        family = family_of(side.names[i])
-        rows[family if family in own else ""].append(i)
+    families = [family if family in own else "" for family in map(family_of, side.names)]
+    rows = grouped(good, lambda i: families[i])
     return {
-        family: (_fit(values[places], within[places], not family), len(places))
-        for family, places in rows.items()
-        if places
+        family: (_fit(values[rows[family]], within[rows[family]], not family), len(rows[family]))
+        for family in own
+        if family in rows
     }
 
 

@@ -38,10 +38,52 @@ class Contest:
         self.out = torch.empty_like(self.x)
         backward = case.direction == "backward"
         self.grad = torch.empty_like(self.x).normal_(generator=generator) if backward else None
+        self.inputs = (self.x,) if self.grad is None else (self.grad, self.x)
+        self.definition = self._definition()
+
+    def _definition(self) -> Callable[..., torch.Tensor]:
+        """Return what is computed, as a function of the inputs."""
+        if self.case.what == "softmax":
+            return lambda x: torch.softmax(x, dim=-1)
+        approximate = _APPROXIMATE[self.case.form]
+        if self.grad is None:
+            return lambda x: torch.nn.functional.gelu(x, approximate=approximate)
+        return lambda grad, x: torch.ops.aten.gelu_backward(grad, x, approximate=approximate)
 
     def works(self) -> dict[str, Work]:
         """Return the peers by name, ours first."""
-        return self._softmax_works() if self.case.what == "softmax" else self._gelu_works()
+        compiled = torch.compile(self.definition, dynamic=False)
+        ours, eager, in_triton = self._softmax() if self.case.what == "softmax" else self._gelu()
+        return {
+            OURS: ours,
+            "PyTorch": eager,
+            "torch.compile": lambda: compiled(*self.inputs),
+            "Triton": in_triton,
+        }
+
+    def _softmax(self) -> tuple[Work, Work, Work]:
+        x, out = self.x, self.out
+        return (
+            lambda: torch_kernels.softmax(x, out=out),
+            lambda: torch.ops.aten._softmax.out(x, -1, False, out=out),
+            lambda: triton_kernels.softmax(x, out),
+        )
+
+    def _gelu(self) -> tuple[Work, Work, Work]:
+        x, grad, out = self.x, self.grad, self.out
+        form, approximate = self.case.form, _APPROXIMATE[self.case.form]
+        aten = torch.ops.aten
+        if grad is None:
+            return (
+                lambda: torch_kernels.gelu(x, form, out=out),
+                lambda: aten.gelu.out(x, approximate=approximate, out=out),
+                lambda: triton_kernels.gelu(x, None, form, out),
+            )
+        return (
+            lambda: torch_kernels.gelu_backward(grad, x, form, out=out),
+            lambda: aten.gelu_backward.grad_input(grad, x, approximate=approximate, grad_input=out),
+            lambda: triton_kernels.gelu(x, grad, form, out),
+        )
 
     def copy(self) -> Work:
         """Return the copy that moves as many bytes as the case must."""
@@ -60,7 +102,7 @@ class Contest:
         absolute = 2e-6 if self.case.what == "gelu" else finfo.tiny * finfo.eps
         worst = 0.0
         for part in self._parts():
-            expected = self._expected(part)
+            expected = self.definition(*(one[part].double() for one in self.inputs))
             off = (result[part].double() - expected).abs()
             scale = 0.0 if self.grad is None else 0.1 * self.grad[part].double().abs()
             allowed = absolute + relative * (expected.abs() + scale)
@@ -75,48 +117,3 @@ class Contest:
         for row in range(0, rows, rows_at_once):
             for column in range(0, columns, columns_at_once):
                 yield slice(row, row + rows_at_once), slice(column, column + columns_at_once)
-
-    def _expected(self, part: tuple[slice, slice]) -> torch.Tensor:
-        x = self.x[part].double()
-        if self.case.what == "softmax":
-            return torch.softmax(x, dim=-1)
-        approximate = _APPROXIMATE[self.case.form]
-        if self.grad is None:
-            return torch.nn.functional.gelu(x, approximate=approximate)
-        return torch.ops.aten.gelu_backward(self.grad[part].double(), x, approximate=approximate)
-
-    def _softmax_works(self) -> dict[str, Work]:
-        x, out = self.x, self.out
-        compiled = torch.compile(lambda a: torch.softmax(a, dim=-1), dynamic=False)
-        return {
-            OURS: lambda: torch_kernels.softmax(x, out=out),
-            "PyTorch": lambda: torch.ops.aten._softmax.out(x, -1, False, out=out),
-            "torch.compile": lambda: compiled(x),
-            "Triton": lambda: triton_kernels.softmax(x, out),
-        }
-
-    def _gelu_works(self) -> dict[str, Work]:
-        x, grad, out = self.x, self.grad, self.out
-        form, approximate = self.case.form, _APPROXIMATE[self.case.form]
-        aten = torch.ops.aten
-        if grad is None:
-            compiled = torch.compile(
-                lambda a: torch.nn.functional.gelu(a, approximate=approximate), dynamic=False
-            )
-            return {
-                OURS: lambda: torch_kernels.gelu(x, form, out=out),
-                "PyTorch": lambda: aten.gelu.out(x, approximate=approximate, out=out),
-                "torch.compile": lambda: compiled(x),
-                "Triton": lambda: triton_kernels.gelu(x, None, form, out),
-            }
-        compiled = torch.compile(
-            lambda g, a: aten.gelu_backward(g, a, approximate=approximate), dynamic=False
-        )
-        return {
-            OURS: lambda: torch_kernels.gelu_backward(grad, x, form, out=out),
-            "PyTorch": lambda: aten.gelu_backward.grad_input(
-                grad, x, approximate=approximate, grad_input=out
-            ),
-            "torch.compile": lambda: compiled(grad, x),
-            "Triton": lambda: triton_kernels.gelu(x, grad, form, out),
-        }
