@@ -29,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -63,16 +63,16 @@ class Costs:
     resident_mib: float
 
 
-# Heading, and the costs shown: of which the second is fitted.
-_COLUMNS: Sequence[tuple[str, Callable[[Costs], float]]] = (
-    ("start s", lambda c: c.start_s),
-    ("start CPU ms", lambda c: c.start_cpu_ms),
-    ("sample ms", lambda c: c.sample_ms),
-    ("sample CPU us", lambda c: c.sample_cpu_us),
-    ("row ms", lambda c: c.row_ms),
-    ("row CPU us", lambda c: c.row_cpu_us),
-    ("resident MiB", lambda c: c.resident_mib),
-)
+# The costs shown, by heading.
+_COLUMNS = {
+    "start s": "start_s",
+    "start CPU ms": "start_cpu_ms",
+    "sample ms": "sample_ms",
+    "sample CPU us": "sample_cpu_us",
+    "row ms": "row_ms",
+    "row CPU us": "row_cpu_us",
+    "resident MiB": "resident_mib",
+}
 _FITTED = ("start CPU ms", "sample CPU us", "row CPU us", "resident MiB")
 
 
@@ -121,16 +121,17 @@ class _Run:
         """From before setting up to the end of the last row."""
         return self.readings[-1].seconds - self.readings[0].seconds
 
+    @property
+    def samples(self) -> int:
+        return sum(reading.groups for reading in self.readings)
+
 
 def measure(binary: Path, ranks: int) -> Costs:
     """Start it four times; RunError where a run fails."""
 
     def rows(count: int, budget_ms: int) -> _Run:
-        flags = (
-            *("--no-self-test", "--precision=0"),
-            *(f"--benchmark_repetitions={count}", f"--budget_ms={budget_ms}"),
-        )
-        return _launch(binary, ranks, *flags)
+        lengths = f"--benchmark_repetitions={count}", f"--budget_ms={budget_ms}"
+        return _launch(binary, ranks, "--no-self-test", "--precision=0", *lengths)
 
     start = _launch(binary, ranks, "--benchmark_list_tests")
     # The shortest rows have 3 or 10 groups, the longest 100.
@@ -139,9 +140,8 @@ def measure(binary: Path, ranks: int) -> Costs:
 
 def reduce(ranks: int, start: _Run, few: _Run, many: _Run, long: _Run) -> Costs:
     """Take the runs apart: `many` has more rows than `few`, `long` more samples in as many."""
-    samples = _samples(long) - _samples(few)
+    samples, extra = long.samples - few.samples, many.samples - few.samples
     rows = _MANY - _FEW
-    extra = _samples(many) - _samples(few)
     if samples <= 0:
         raise RunError(f"{ranks} ranks: the long rows have no more samples than the short ones")
     sample_s = (long.measuring_s - few.measuring_s) / samples
@@ -158,10 +158,6 @@ def reduce(ranks: int, start: _Run, few: _Run, many: _Run, long: _Run) -> Costs:
         row_cpu_us=1e6 * row_cpu_s / ranks,
         resident_mib=many.readings[-1].held["resident_bytes"] / (1 << 20),
     )
-
-
-def _samples(run: _Run) -> int:
-    return sum(reading.groups for reading in run.readings)
 
 
 def _launch(binary: Path, ranks: int, *flags: str) -> _Run:
@@ -202,14 +198,12 @@ def _cpu_s() -> float:
 
 def table(costs: Sequence[Costs]) -> str:
     """Show the costs, the laws that fit them, and what those predict."""
-    lines = ["ranks " + " ".join(f"{heading:>13}" for heading, _ in _COLUMNS)]
+    lines = ["ranks " + " ".join(f"{heading:>13}" for heading in _COLUMNS)]
     for one in costs:
-        lines.append(f"{one.ranks:>5} " + " ".join(f"{_short(of(one)):>13}" for _, of in _COLUMNS))
-    for heading, of in _COLUMNS:
-        if heading not in _FITTED:
-            continue
-        by_ranks: Mapping[int, float] = {one.ranks: of(one) for one in costs}
-        law = fit(by_ranks)
+        cells = (_short(getattr(one, column)) for column in _COLUMNS.values())
+        lines.append(f"{one.ranks:>5} " + " ".join(f"{cell:>13}" for cell in cells))
+    for heading in _FITTED:
+        law = fit({one.ranks: getattr(one, _COLUMNS[heading]) for one in costs})
         lines.append(
             f"{heading}: {law} (scatter {_short(law.scatter)});"
             f" {_PREDICTED} ranks: {_short(law.at(_PREDICTED))}"

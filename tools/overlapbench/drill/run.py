@@ -42,24 +42,19 @@ class Setup:
         ]
 
 
-def run(setup: Setup, drill: Drill) -> Verdict:
-    """Run one drill to its end."""
-    with job.start(job.mpirun(setup.binary, setup.ranks, setup.flags(drill))) as started:
-        return judge(drill, started.end(setup.limit_s(drill)))
-
-
 def run_all(
     setup: Setup, drills: Iterable[Drill], jobs: int, tell: Callable[[Verdict], None]
 ) -> list[Verdict]:
     """Run `jobs` drills at a time; each is told of when it has ended. In the order of the table."""
 
-    def one(drill: Drill) -> Verdict:
-        verdict = run(setup, drill)
+    def run(drill: Drill) -> Verdict:
+        with job.start(job.mpirun(setup.binary, setup.ranks, setup.flags(drill))) as started:
+            verdict = judge(drill, started.end(setup.limit_s(drill)))
         tell(verdict)
         return verdict
 
     with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, drills))
+        return list(pool.map(run, drills))
 
 
 def choose(setup: Setup, wanted: Callable[[str], object]) -> list[Drill]:

@@ -5,6 +5,7 @@ second look, `--benchmark_filter=`. It runs in a process group of its own, so th
 interruption ends its ranks too. Exit status 1 with a result is taken: rows that failed are in it.
 """
 
+import contextlib
 import os
 import shlex
 import signal
@@ -108,10 +109,8 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         if process.poll() is not None:
             return
         os.killpg(process.pid, how)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_TIME_TO_END_S)
-        except subprocess.TimeoutExpired:
-            continue
 
 
 def _complaint(status: int, log: Path) -> str:
