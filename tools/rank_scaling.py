@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from overlapbench.command_line import manual_parser
+from overlapbench.command_line import manual_parser, refuse
 from overlapbench.growth import Reading, read
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 from overlapbench.output import deliver, require_file
@@ -88,8 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         document = json.dumps([asdict(one) for one in costs], indent=1).encode()
         deliver(table(costs) + "\n", {options.json: document} if options.json else {})
     except (RunError, ResultError) as error:
-        print(f"rank_scaling: {error}", file=sys.stderr)
-        return 2
+        return refuse("rank_scaling", str(error))
     return 0
 
 

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from overlapbench.command_line import manual_parser
+from overlapbench.command_line import manual_parser, refuse
 from overlapbench.script import needed_by
 
 with needed_by("simulate_compare"):
@@ -29,7 +29,7 @@ with needed_by("simulate_compare"):
 
     from overlapbench.compare import statistics
     from overlapbench.compare.findings import MAX_FLOOR
-    from overlapbench.compare.statistics import LEAST_FLOOR, Array, Prior, Samples
+    from overlapbench.compare.statistics import LEAST_FLOOR, Array, Prior
     from overlapbench.gate.session import BASE, schedule
     from overlapbench.output import print_text
     from overlapbench.source import ResultError
@@ -151,8 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         print_text(table(outcomes, options.trials, options.seed))
     except ResultError as error:
-        print(f"simulate_compare: {error}", file=sys.stderr)
-        return 2
+        return refuse("simulate_compare", str(error))
     broken = [promise for outcome in outcomes for promise in outcome.broken()]
     for promise in broken:
         print(f"simulate_compare: {promise}", file=sys.stderr)
@@ -169,25 +168,27 @@ def simulate(machine: Machine, launches: int, trials: int, seed: int) -> Outcome
         known = statistics.recorded_prior(*suite.measure(RECORDED, random))
         times, within = suite.measure(2 * launches, random)
         base, new = times[:, sides], times[:, ~sides]
-        slower, undecided, floor = decide(Samples(base, new, within), known)
+        slower, undecided, floor = decide(base, new, within, known)
         false_alarms += bool((slower | undecided).any())
         floors.append(float(np.median(floor)))
         places = random.choice(BENCHMARKS, len(SLOWDOWNS), replace=False)
         new[places] += np.log1p(SLOWDOWNS)[:, np.newaxis]
-        found += decide(Samples(base, new, within), known)[0][places]
+        found += decide(base, new, within, known)[0][places]
     shares = tuple(float(share) for share in found / trials)
     floor_of_all = float(np.median(floors))
     return Outcome(machine.name, launches, false_alarms / trials, shares, floor_of_all)
 
 
-def decide(samples: Samples, known: Prior) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Array]:
+def decide(
+    base: Array, new: Array, within: Array, known: Prior
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Array]:
     """Decide as benchmark_compare does: what is slower, what else would fail, and the floors."""
-    found = statistics.estimate(samples, known)
+    found = statistics.estimate(base, new, within, known)
     reach = statistics.reach(found.error, found.freedom, len(found.change))
     floor = np.maximum(LEAST_FLOOR, np.expm1(reach))
     slower = found.change > np.log1p(floor)
     undecided = ~slower & (floor > MAX_FLOOR) & (found.change > np.log1p(MAX_FLOOR))
-    return slower, undecided & (samples.base.shape[1] > 1), floor
+    return slower, undecided & (base.shape[1] > 1), floor
 
 
 def table(outcomes: Sequence[Outcome], trials: int, seed: int) -> str:

@@ -30,7 +30,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import overlapbench as ob
-from overlapbench.command_line import manual_parser
+from overlapbench.command_line import manual_parser, refuse
 from overlapbench.output import print_text, replace_file, require_folder
 from overlapbench.packages import packages
 from overlapbench.peers.arguments import list_of, one_of, size
@@ -66,8 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ob.init_torch_distributed(timeout=_PATIENCE)
         return _measure(options)
     except (ResultError, OSError, ValueError, ob.MeasureError) as error:
-        print(f"torch_training: {error}", file=sys.stderr)
-        return 2
+        return refuse("torch_training", str(error))
 
 
 def _measure(options: argparse.Namespace) -> int:

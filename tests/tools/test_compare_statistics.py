@@ -22,7 +22,6 @@ from overlapbench.compare.statistics import (
     Array,
     Estimate,
     Prior,
-    Samples,
     estimate,
     fit_prior,
     own_variance,
@@ -52,7 +51,7 @@ def slower(found: Estimate) -> NDArray[np.bool_]:
 
 def test_a_lone_benchmark_has_students_interval() -> None:
     base, new = np.array([[0.0, 0.02, 0.04]]), np.array([[0.10, 0.12, 0.14]])
-    found = estimate(Samples(base, new, UNKNOWN), PRIOR)
+    found = estimate(base, new, UNKNOWN, PRIOR)
     assert found.change[0] == pytest.approx(0.10)
     assert found.freedom[0] == 4
     expected = 0.02 * math.sqrt(2 / 3) * stats.t.isf(statistics.FALSE_ALARMS / 2, 4)
@@ -60,14 +59,14 @@ def test_a_lone_benchmark_has_students_interval() -> None:
 
 
 def test_more_figures_widen_every_interval() -> None:
-    found = estimate(Samples(normal(1, 1, 5, 0.01), normal(2, 1, 5, 0.01), UNKNOWN), PRIOR)
+    found = estimate(normal(1, 1, 5, 0.01), normal(2, 1, 5, 0.01), UNKNOWN, PRIOR)
     one, many = (reach(found.error, found.freedom, figures)[0] for figures in (1, 300))
     quantiles = (stats.t.isf(statistics.FALSE_ALARMS / (2 * n), 8) for n in (1, 300))
     assert one / many == pytest.approx(next(quantiles) / next(quantiles))
 
 
 def test_equal_noise_is_recognised_and_borrowed() -> None:
-    found = estimate(Samples(normal(1, 300, 5, 0.01), normal(2, 300, 5, 0.01), without(300)), PRIOR)
+    found = estimate(normal(1, 300, 5, 0.01), normal(2, 300, 5, 0.01), without(300), PRIOR)
     assert found.deviation == pytest.approx(np.full(300, 0.01), rel=0.4)
     assert (found.freedom == 8 + 8).all()
 
@@ -75,15 +74,15 @@ def test_equal_noise_is_recognised_and_borrowed() -> None:
 def test_unlike_noise_is_hardly_borrowed() -> None:
     deviations = np.exp(np.linspace(math.log(1e-3), math.log(1e-1), 300))[:, np.newaxis]
     base, new = (deviations * normal(seed, 300, 5, 1.0) for seed in (1, 2))
-    found = estimate(Samples(base, new, without(300)), PRIOR)
+    found = estimate(base, new, without(300), PRIOR)
     assert (found.freedom < 8 + 2).all()
 
 
 def test_the_spread_inside_launches_predicts_the_noise() -> None:
     deviations = np.exp(np.linspace(math.log(3e-3), math.log(3e-2), 300))
     base, new = (deviations[:, np.newaxis] * normal(seed, 300, 3, 1.0) for seed in (1, 2))
-    blind = estimate(Samples(base, new, without(300)), PRIOR)
-    seeing = estimate(Samples(base, new, deviations), PRIOR)
+    blind = estimate(base, new, without(300), PRIOR)
+    seeing = estimate(base, new, deviations, PRIOR)
     errors = [np.abs(np.log(found.deviation / deviations)).mean() for found in (blind, seeing)]
     assert errors[1] < 0.7 * errors[0]
 
@@ -91,7 +90,7 @@ def test_the_spread_inside_launches_predicts_the_noise() -> None:
 def test_a_launch_is_never_more_precise_than_its_own_spread() -> None:
     """Launches of two modes may agree by chance."""
     within = np.full(50, 0.03)
-    found = estimate(Samples(normal(1, 50, 3, 1e-4), normal(2, 50, 3, 1e-4), within), PRIOR)
+    found = estimate(normal(1, 50, 3, 1e-4), normal(2, 50, 3, 1e-4), within, PRIOR)
     assert (found.deviation >= 0.03).all()
 
 
@@ -125,7 +124,7 @@ def test_an_outlier_launch_neither_makes_a_regression_nor_hides_one() -> None:
     new[7, 2] += 0.5
     new[9] += 0.05
     base[9, 0] += 0.5
-    found = estimate(Samples(base, new, without(100)), PRIOR)
+    found = estimate(base, new, without(100), PRIOR)
     assert np.flatnonzero(slower(found)).tolist() == [9]
     assert abs(found.change[7]) < 0.01
 
@@ -133,7 +132,7 @@ def test_an_outlier_launch_neither_makes_a_regression_nor_hides_one() -> None:
 def test_one_launch_a_side_is_judged_by_the_known_spread() -> None:
     base, new = np.zeros((3, 1)), np.array([[0.005], [0.1], [0.47]])
     within = np.array([0.001, 0.1, 0.001])
-    found = estimate(Samples(base, new, within), PRIOR)
+    found = estimate(base, new, within, PRIOR)
     assert (found.freedom == PRIOR.freedom).all()
     assert found.deviation**2 == pytest.approx(np.maximum(PRIOR.variance(within), within**2))
     assert slower(found).tolist() == [False, False, True]
@@ -223,12 +222,12 @@ def test_one_launch_a_side_finds_changes_beyond_the_known_spread(
     name: str, time_ms: float, share: float, expected: bool
 ) -> None:
     known = known_prior(CUDA, [name], np.array([time_ms]))
-    samples = Samples(np.log([[time_ms]]), np.log([[time_ms * share]]), np.array([0.001]))
-    assert bool(slower(estimate(samples, known))[0]) == expected
+    base, new = np.log([[time_ms]]), np.log([[time_ms * share]])
+    assert bool(slower(estimate(base, new, np.array([0.001]), known))[0]) == expected
 
 
 def test_one_launch_against_many_is_tested() -> None:
-    found = estimate(Samples(normal(1, 50, 8, 0.003), np.full((50, 1), 0.2), without(50)), PRIOR)
+    found = estimate(normal(1, 50, 8, 0.003), np.full((50, 1), 0.2), without(50), PRIOR)
     assert slower(found).all()
 
 
@@ -236,7 +235,7 @@ def test_benchmarks_without_figures_on_a_side_are_left_out() -> None:
     base, new = normal(1, 20, 5, 0.01), normal(2, 20, 5, 0.01)
     new[3] = math.nan
     base[4, 1:] = math.nan
-    found = estimate(Samples(base, new, without(20)), PRIOR)
+    found = estimate(base, new, without(20), PRIOR)
     assert np.isnan(found.change[3])
     assert found.gone.tolist() == [i == 3 for i in range(20)]
     assert np.isfinite(found.error[4])
@@ -256,8 +255,8 @@ def test_exchanging_the_sides_exchanges_worse_and_better(
 ) -> None:
     base = normal(seed, benchmarks, base_launches, deviation)
     new = normal(seed + 1, benchmarks, new_launches, deviation) + 0.03
-    there = estimate(Samples(base, new, without(benchmarks)), PRIOR)
-    back = estimate(Samples(new, base, without(benchmarks)), PRIOR)
+    there = estimate(base, new, without(benchmarks), PRIOR)
+    back = estimate(new, base, without(benchmarks), PRIOR)
     np.testing.assert_array_equal(there.change, -back.change)
     np.testing.assert_array_equal(there.error, back.error)
 
@@ -268,7 +267,7 @@ def test_the_order_of_launches_does_not_matter(
     seed: int, benchmarks: int, order: list[int]
 ) -> None:
     base, new = normal(seed, benchmarks, 6, 0.01), normal(seed + 1, benchmarks, 6, 0.01)
-    one = estimate(Samples(base, new, without(benchmarks)), PRIOR)
-    other = estimate(Samples(base[:, order], new[:, order[::-1]], without(benchmarks)), PRIOR)
+    one = estimate(base, new, without(benchmarks), PRIOR)
+    other = estimate(base[:, order], new[:, order[::-1]], without(benchmarks), PRIOR)
     np.testing.assert_array_equal(one.error, other.error)
     np.testing.assert_array_equal(one.change, other.change)

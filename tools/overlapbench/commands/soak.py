@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -100,13 +101,12 @@ def _read(paths: Sequence[Path]) -> Iterator[list[Reading]]:
 def _run(options: argparse.Namespace, command: Sequence[str]) -> Iterator[list[Reading]]:
     """Yield each piece's readings until it is enough."""
     started = time.monotonic()
-    groups: dict[str, int] = {}
+    groups: Counter[str] = Counter()
     pieces = 0
     with tempfile.TemporaryDirectory(prefix="overlapbench-soak-") as folder:
         while True:
             readings = _piece(command, options.repetitions, Path(folder) / "resources.csv")
-            for name, count in groups_of(readings).items():
-                groups[name] = groups.get(name, 0) + count
+            groups.update(groups_of(readings))
             pieces += 1
             minutes = (time.monotonic() - started) / 60
             fewest = min(groups.values(), default=0)

@@ -15,7 +15,7 @@ from overlapbench.compare import statistics
 from overlapbench.compare.floors import Floors, SetFloor
 from overlapbench.compare.known import known_prior, typical_ms
 from overlapbench.compare.side import Side, figure_of, natural, within_of
-from overlapbench.compare.statistics import Estimate, Prior, Samples
+from overlapbench.compare.statistics import Estimate, Prior
 from overlapbench.counters import EFFICIENCY, TIME, Counter, Range
 
 VAST = (
@@ -91,11 +91,10 @@ def find(
     """
     if not names:
         return []
-    places = [[side.index[name] for name in names] for side in (base, new)]
-    times = (side.badness(TIME)[i] for side, i in zip((base, new), places, strict=True))
+    base, new = base.of(names), new.of(names)
     backends = base.context["backend"] | new.context["backend"]
-    known = known_prior(backends, names, typical_ms(*times))
-    metrics = {m: _estimate(m, base, new, places, known) for m in base.table.judged}
+    known = known_prior(backends, names, typical_ms(base.badness(TIME), new.badness(TIME)))
+    metrics = {metric: _estimate(metric, base, new, known) for metric in base.table.judged}
     figures = max(1, sum(int(found.measured.sum()) for found in metrics.values()))
     rows: list[list[Finding]] = [[] for _ in names]
     for metric, found in metrics.items():
@@ -128,17 +127,14 @@ def find(
     return [tuple(row) for row in rows]
 
 
-def _estimate(
-    metric: str, base: Side, new: Side, places: Sequence[Sequence[int]], known: Prior
-) -> Estimate:
-    before, now = (s.badness(metric)[i] for s, i in zip((base, new), places, strict=True))
-    errors = [side.errors[i] for side, i in zip((base, new), places, strict=True)]
+def _estimate(metric: str, base: Side, new: Side, known: Prior) -> Estimate:
+    before, now = base.badness(metric), new.badness(metric)
     if metric != TIME:
         lone = np.isfinite(before).sum(axis=1) + np.isfinite(now).sum(axis=1) == 2
         both = np.isfinite(before).any(axis=1) & np.isfinite(now).any(axis=1)
         before[lone & both] = now[lone & both] = np.nan
-    samples = Samples(before, now, within_of(np.concatenate(errors, axis=1)))
-    return statistics.estimate(samples, known)
+    within = within_of(np.concatenate([base.errors, new.errors], axis=1))
+    return statistics.estimate(before, now, within, known)
 
 
 def _counter_of(judged: Counter) -> Counter:

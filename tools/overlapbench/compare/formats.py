@@ -7,6 +7,7 @@
   that are the same are counted, and listed only where asked for.
 """
 
+import html
 import re
 from xml.etree import ElementTree
 
@@ -133,8 +134,6 @@ def format_markdown(comparison: Comparison, every: bool = False) -> str:
 
 def _plain(text: str) -> str:
     """Make text stand for itself: no link, no HTML, no end of a cell, no mention of a person."""
-    text = (
-        text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;")
-    )
+    text = html.escape(text, quote=False).replace("@", "&#64;")
     text = text.replace("://", "&#58;//").replace("www.", "www&#46;")
     return re.sub(r"([\\`*_{}\[\]()#|~!])", r"\\\1", text)

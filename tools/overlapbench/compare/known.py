@@ -74,15 +74,14 @@ def typical_ms(*badness: Array) -> Array:
 def measure_spreads(backend: str, side: Side) -> Mapping[str, tuple[Spread, int]]:
     """Fit the spreads to the times of one build's launches; also return of how many rows."""
     own = KNOWN.get(backend, ASSUMED)
-    good = [i for i, problem in enumerate(side.problems) if not problem]
-    values, within = side.badness(TIME), within_of(side.errors)
-    families = [family if family in own else "" for family in map(family_of, side.names)]
-    rows = grouped(good, lambda i: families[i])
-    return {
-        family: (_fit(values[rows[family]], within[rows[family]], not family), len(rows[family]))
-        for family in own
-        if family in rows
-    }
+    good = [name for name, row in side.benchmarks.items() if not row.problem]
+    rows = grouped(good, lambda name: family_of(name) if family_of(name) in own else "")
+    spreads = {}
+    for family in filter(rows.__contains__, own):
+        chosen = side.of(rows[family])
+        spread = _fit(chosen.badness(TIME), within_of(chosen.errors), not family)
+        spreads[family] = spread, len(rows[family])
+    return spreads
 
 
 def _fit(values: Array, within: Array, has_absolute: bool) -> Spread:

@@ -17,32 +17,42 @@ _LARGEST = 700.0  # an interval may end beyond all numbers; the exponential of m
 
 
 @dataclass(frozen=True)
+class Benchmark:
+    """What a side's launches say of a benchmark besides its figures."""
+
+    units: frozenset[str]
+    problem: str  # "" when it is good in every launch that has it
+    launches: int  # how many have it
+
+
+@dataclass(frozen=True)
 class Side:
-    """Base or new. Arrays are benchmarks x launches, in the order of `names` and of `sources`."""
+    """Base or new. Arrays are benchmarks x launches, in the order of `benchmarks` and `sources`."""
 
     sources: tuple[str, ...]
     context: Mapping[str, frozenset[str]]  # the values of CONTEXT_FIELDS in all launches
     table: Table  # of all launches
-    names: tuple[str, ...]  # in the order of the files
-    units: tuple[frozenset[str], ...]
-    problems: tuple[str, ...]  # of a benchmark; "" when it is good in every launch that has it
-    launches: tuple[int, ...]  # how many have the benchmark
+    benchmarks: Mapping[str, Benchmark]  # in the order of the files
     values: Mapping[str, Array]  # by column
     errors: Array  # standard errors of the times inside the launches
     doubts: tuple[str, ...]  # a line for each launch that ended early, or failed its self-test
 
     @cached_property
     def index(self) -> Mapping[str, int]:
-        return {name: i for i, name in enumerate(self.names)}
-
-    def launches_of(self, name: str) -> int:
-        return self.launches[self.index[name]] if name in self.index else 0
+        return {name: i for i, name in enumerate(self.benchmarks)}
 
     def problem(self, name: str) -> str:
-        return self.problems[self.index[name]]
+        return self.benchmarks[name].problem
 
-    def unit(self, name: str) -> frozenset[str]:
-        return self.units[self.index[name]]
+    def of(self, names: Sequence[str]) -> "Side":
+        """Return the side with these benchmarks alone, in this order."""
+        places = [self.index[name] for name in names]
+        return replace(
+            self,
+            benchmarks={name: self.benchmarks[name] for name in names},
+            values={column: array[places] for column, array in self.values.items()},
+            errors=self.errors[places],
+        )
 
     def badness(self, metric: str) -> Array:
         """Return the badness of a judged counter."""
@@ -53,7 +63,7 @@ class Side:
         """Return the side as a table has it, which is merged from its own and another's."""
         if table == self.table:
             return self
-        nothing = np.full((len(self.names), len(self.sources)), np.nan)
+        nothing = np.full_like(self.errors, np.nan)
         known = {table.canonical(column): array for column, array in self.values.items()}
         values = {column: known.get(column, nothing) for column in columns_of(table)}
         return replace(self, table=table, values=values)
@@ -67,31 +77,30 @@ class Side:
         for source in sources:
             if sources.count(source) > 1:
                 raise ResultError(f"{source}: given twice as {name}: a launch counts once")
-        names = tuple(dict.fromkeys(name for launch in launches for name in launch.names))
+        names = dict.fromkeys(name for launch in launches for name in launch.names)
         index = {name: row for row, name in enumerate(names)}
         table = merge_tables((launch.source, launch.table) for launch in launches)
-        shape = (len(names), len(launches))
-        values = {column: np.full(shape, np.nan) for column in columns_of(table)}
-        errors = np.full(shape, np.nan)
-        units: list[set[str]] = [set() for _ in names]
-        problems: list[list[str]] = [[] for _ in names]
+        errors = np.full((len(names), len(launches)), np.nan)
+        values = {column: np.full_like(errors, np.nan) for column in columns_of(table)}
+        units: dict[str, set[str]] = {name: set() for name in names}
+        problems: dict[str, list[str]] = {name: [] for name in names}
         for place, launch in enumerate(launches):
             rows = [index[row] for row in launch.names]
             for column, figures in zip(launch.columns, launch.values.T, strict=True):
                 if (known := table.canonical(column)) in values:
                     values[known][rows, place] = figures
             errors[rows, place] = launch.errors
-            for row, unit, problem in zip(rows, launch.units, launch.problems, strict=True):
+            for row, unit, problem in zip(launch.names, launch.units, launch.problems, strict=True):
                 units[row].add(unit)
                 problems[row].append(problem)
         return cls(
             sources,
             {key: frozenset(launch.context[key] for launch in launches) for key in CONTEXT_FIELDS},
             table,
-            names,
-            tuple(frozenset(found - {""}) for found in units),
-            tuple(map(_problem, problems)),
-            tuple(map(len, problems)),
+            {
+                name: Benchmark(frozenset(units[name] - {""}), _problem(told), len(told))
+                for name, told in problems.items()
+            },
             values,
             errors,
             tuple(f"{harmless(run.source)}: {run.doubt}" for run in launches if run.doubt),

@@ -72,15 +72,6 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class Samples:
-    """One metric: a row a benchmark, a column a launch, NaN where a launch has no figure."""
-
-    base: Array
-    new: Array
-    within: Array  # a benchmark's standard error inside a launch; NaN where it is not known
-
-
-@dataclass(frozen=True)
 class Estimate:
     """One metric, an entry a benchmark; NaN where a side has no figure."""
 
@@ -111,11 +102,15 @@ class Estimate:
         return np.isfinite(self.base) & np.isnan(self.new)
 
 
-def estimate(samples: Samples, known: Prior) -> Estimate:
-    """Estimate every benchmark's change and how sure it is."""
+def estimate(base: Array, new: Array, within: Array, known: Prior) -> Estimate:
+    """Estimate every benchmark's change of one metric, and how sure it is.
+
+    base, new  a row a benchmark, a column a launch, NaN where a launch has no figure
+    within     each benchmark's standard error inside a launch; NaN where it is not known
+    """
     # Sorted, so that sums do not depend on the order of the files, not even in the last bit.
-    base, new = (np.sort(side, axis=1) for side in (samples.base, samples.new))
-    within = np.nan_to_num(samples.within)
+    base, new = np.sort(base, axis=1), np.sort(new, axis=1)
+    within = np.nan_to_num(within)
     base_count, new_count = (np.isfinite(side).sum(axis=1) for side in (base, new))
     measured = (base_count > 0) & (new_count > 0)
     freedom = np.where(measured, base_count + new_count - 2.0, 0.0)

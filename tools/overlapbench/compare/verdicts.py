@@ -140,7 +140,7 @@ def compare(
         if len(base.context[key] | new.context[key]) > 1
     }
     blocking = "; ".join(text for label, text in differences.items() if label not in across)
-    names = [*base.names, *(name for name in new.names if name not in base.index)]
+    names = dict.fromkeys([*base.benchmarks, *new.benchmarks])
     rows = {name: _unjudged(name, base, new, blocking, across) for name in names}
     # In one order, whatever that of the files: sums over benchmarks depend on it in the last bit.
     judged = sorted(name for name, row in rows.items() if row is None)
@@ -172,30 +172,29 @@ def _unjudged(
     name: str, base: Side, new: Side, blocking: str, across: Collection[str]
 ) -> Row | None:
     """Return the row of a benchmark whose figures cannot be compared; None for any other."""
-    launches = base.launches_of(name), new.launches_of(name)
-    if not launches[1]:
+    before, now = base.benchmarks.get(name), new.benchmarks.get(name)
+    launches = before.launches if before else 0, now.launches if now else 0
+    if not now:
         return Row(name, Verdict.MISSING, UNDECIDED, "not in the new results", launches)
-    now = new.problem(name)
-    if not launches[0]:
-        reason = now or "not in the base results"
+    if not before:
+        reason = now.problem or "not in the base results"
         return Row(name, Verdict.NEW, OK, reason, launches, expected=False)
-    before = base.problem(name)
-    if now:
-        fails = OK if before else UNDECIDED
-        reason = now + " (as in base)" * bool(before)
-        return Row(name, Verdict.INVALID, fails, reason, launches, expected=not before)
-    if before:
-        return Row(name, Verdict.INVALID, OK, f"in base: {before}", launches, expected=False)
-    units = base.unit(name), new.unit(name)
-    if len(units[0] | units[1]) > 1 and UNIT not in across:
-        blocking = f"{UNIT}: {_list(units[0])} / {_list(units[1])}"
+    if now.problem:
+        fails = OK if before.problem else UNDECIDED
+        reason = now.problem + " (as in base)" * bool(before.problem)
+        return Row(name, Verdict.INVALID, fails, reason, launches, expected=not before.problem)
+    if before.problem:
+        reason = f"in base: {before.problem}"
+        return Row(name, Verdict.INVALID, OK, reason, launches, expected=False)
+    if len(before.units | now.units) > 1 and UNIT not in across:
+        blocking = f"{UNIT}: {_list(before.units)} / {_list(now.units)}"
     return Row(name, Verdict.INCOMPARABLE, UNDECIDED, blocking, launches) if blocking else None
 
 
 def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> Row:
     """Sum up the findings of a benchmark by the worst."""
     worst = min(findings, key=_severity)
-    launches = base.launches_of(name), new.launches_of(name)
+    launches = base.benchmarks[name].launches, new.benchmarks[name].launches
     shown = []
     for metric in SHOWN:
         if metric in base.table.judged:

@@ -13,7 +13,6 @@ from overlapbench.compare import statistics
 from overlapbench.compare.floors import Floors, read_floors
 from overlapbench.compare.known import known_prior, typical_ms
 from overlapbench.compare.side import Side, within_of
-from overlapbench.compare.statistics import Samples
 from overlapbench.counters import TIME
 from overlapbench.installation import as_called
 from overlapbench.launch import Launch, read_launches
@@ -62,15 +61,13 @@ def calibrate(launches: Sequence[Launch]) -> Mapping[str, Mapping[str, float]]:
     left out.
     """
     side = Side.collect("calibration", launches)
-    known = known_prior(side.context["backend"], side.names, typical_ms(side.badness(TIME)))
+    known = known_prior(side.context["backend"], [*side.benchmarks], typical_ms(side.badness(TIME)))
     spreads: dict[str, dict[str, float]] = {}
     for metric in side.table.judged:
         values = side.badness(metric)
-        samples = Samples(values[:, ::2], values[:, 1::2], within_of(side.errors))
-        found = statistics.estimate(samples, known)
-        for name, deviation, problem in zip(
-            side.names, found.deviation, side.problems, strict=True
-        ):
-            if np.isfinite(deviation) and not problem:
+        within = within_of(side.errors)
+        found = statistics.estimate(values[:, ::2], values[:, 1::2], within, known)
+        for name, deviation in zip(side.benchmarks, found.deviation, strict=True):
+            if np.isfinite(deviation) and not side.problem(name):
                 spreads.setdefault(name, {})[metric] = float(deviation)
     return spreads

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from overlapbench.compare.verdicts import OK, REGRESSION, Comparison
 from overlapbench.gate.session import filter_of
+from overlapbench.grouping import grouped
 from overlapbench.launch import Launch
 from overlapbench.names import spell_sizes
 from overlapbench.source import ResultError
@@ -88,14 +89,9 @@ def delays(wanted: Sequence[tuple[str, Sequence[float]]], measured: Launch) -> l
 def table(ended: Sequence[Ended]) -> str:
     """Return, in Markdown, how many gates of each kind there were, and how many were right."""
     lines = ["| Gates | how many | right | failed without cause |", "|---|---:|---:|---|"]
-    for trial in dict.fromkeys(one.trial for one in ended):
-        those = [one for one in ended if one.trial == trial]
+    for trial, those in grouped(ended, lambda one: one.trial).items():
         wrong = [name for one in those for name in one.failed if name != trial.slower]
-        cells = (
-            str(trial),
-            len(those),
-            sum(one.right for one in those),
-            ", ".join(wrong) or "none",
-        )
-        lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
+        right = sum(one.right for one in those)
+        cells = (str(trial), str(len(those)), str(right), ", ".join(wrong) or "none")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
