@@ -35,16 +35,17 @@ from overlapbench.output import print_text, replace_file, require_folder
 from overlapbench.packages import packages
 from overlapbench.peers.arguments import list_of, one_of, size
 from overlapbench.peers.training import (
+    DDP,
+    FSDP,
     MODELS,
     Case,
+    Labels,
     Outcome,
-    Stack,
     Stages,
     measure_cases,
-    plan_buckets,
     plan_layers,
     plan_pipelines,
-    plan_prefetch,
+    plan_steps,
 )
 from overlapbench.peers.training_table import render_training
 from overlapbench.source import ResultError
@@ -102,13 +103,17 @@ def _tell(outcome: Outcome) -> None:
 
 def _cases(options: argparse.Namespace, on_gpus: bool) -> Iterator[Case]:
     transports = options.transports or (["nccl", "copy"] if on_gpus else ["mpi"])
-    stack = Stack(options.layers, options.width, options.step_tokens)
+    stack: Labels = {
+        "layers": options.layers,
+        "width": options.width,
+        "tokens": options.step_tokens,
+    }
     if "tp" in options.what:
         yield from plan_layers(options.models, options.tokens, transports)
-    if "ddp" in options.what:
-        yield from plan_buckets(stack, options.buckets, transports)
-    if "fsdp" in options.what:
-        yield from plan_prefetch(stack, options.prefetch, transports)
+    if DDP in options.what:
+        yield from plan_steps(DDP, stack, options.buckets, transports)
+    if FSDP in options.what:
+        yield from plan_steps(FSDP, stack, options.prefetch, transports)
     if "pp" in options.what:
         product, element_bytes = ("CublasGemm", 2) if on_gpus else ("Gemm", 4)
         shape = options.stage_layers, options.width, options.virtual

@@ -22,24 +22,25 @@ from overlapbench.measuring import Row
 from overlapbench.names import BenchmarkName
 from overlapbench.peers import training
 from overlapbench.peers.training import (
+    DDP,
+    FSDP,
     MODELS,
     ORDERS,
     Case,
+    Labels,
     Outcome,
-    Stack,
     Stages,
     measure_cases,
-    plan_buckets,
     plan_layers,
     plan_pipelines,
-    plan_prefetch,
+    plan_steps,
 )
 from overlapbench.peers.training_table import render_training
 from overlapbench.result import Row as ReadRow
 from overlapbench.result import State, read_results
 
 ROOT = Path(__file__).resolve().parents[2]
-STACK = Stack(24, 4096, 4096)
+STACK: Labels = {"layers": 24, "width": 4096, "tokens": 4096}
 STAGES = Stages(8, 4096, virtual=2, product="CublasGemm", element_bytes=2)
 TRANSPORTS = ["nccl", "copy"]
 
@@ -108,11 +109,11 @@ def test_layers_are_planned_over_models_and_tokens() -> None:
 
 
 def test_steps_are_planned_over_buckets_and_depths() -> None:
-    [small, _] = plan_buckets(STACK, [1 << 20, 1 << 25], TRANSPORTS)
+    [small, _] = plan_steps(DDP, STACK, [1 << 20, 1 << 25], TRANSPORTS)
     step = "layers:24/width:4096/tokens:4096"
     assert small.suite["copy"] == f"Ddp/Buckets/{step}/bucket_bytes:1048576/transport:copy"
     assert small.peers == ("computation", "ddp")
-    [none, _] = plan_prefetch(STACK, [0, 2], TRANSPORTS)
+    [none, _] = plan_steps(FSDP, STACK, [0, 2], TRANSPORTS)
     assert none.suite["nccl"] == f"Fsdp/Prefetch/{step}/prefetch:0/transport:nccl"
     assert none.peers == ("computation", "fsdp")
 
@@ -158,14 +159,14 @@ def test_contestants_are_measured_in_turn_and_each_has_its_own_problem(asked: li
 
 
 def test_an_error_on_one_rank_stops_all(asked: list[Any]) -> None:
-    cases = list(plan_buckets(STACK, [1 << 20], ["nccl"]))
+    cases = list(plan_steps(DDP, STACK, [1 << 20], ["nccl"]))
     outcomes = outcomes_of(FakePeers(others="cannot run: elsewhere"), cases)
     assert [one.problem for one in outcomes] == ["", *["cannot run: elsewhere"] * 2]
     assert asked == [cases[0].suite["nccl"]]
 
 
 def test_steps_are_not_gated(asked: list[Any]) -> None:
-    outcomes_of(FakePeers(), list(plan_prefetch(STACK, [1], [])))
+    outcomes_of(FakePeers(), list(plan_steps(FSDP, STACK, [1], [])))
     assert [gated for _, gated, _ in asked] == [False, False]
 
 
@@ -192,7 +193,7 @@ def layer_outcomes() -> list[Outcome]:
 
 
 def step_outcomes() -> list[Outcome]:
-    (case,) = plan_buckets(STACK, [25 << 20], ["nccl"])
+    (case,) = plan_steps(DDP, STACK, [25 << 20], ["nccl"])
     return [
         Outcome(case, "suite nccl", row("Ddp/Buckets", 12.0, exposed_comm_ms=2.0)),
         Outcome(case, "computation", row("Compute/Buckets", 10.0)),

@@ -1,5 +1,6 @@
 """What is compared: cases of GELU and softmax, and the figures measured for each peer."""
 
+import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -74,19 +75,15 @@ def plan_gelu(
     types: Sequence[str], sizes: Sequence[int], directions: Sequence[Direction]
 ) -> Iterator[Case]:
     """Yield every type, form, direction and size."""
-    for type_name in types:
-        for form in FORMS:
-            for direction in directions:
-                for size in sizes:
-                    yield Case("gelu", type_name, 1, size, form, direction)
+    for type_name, form, direction, size in itertools.product(types, FORMS, directions, sizes):
+        yield Case("gelu", type_name, 1, size, form, direction)
 
 
 def plan_softmax(types: Sequence[str], columns: Sequence[int], matrix_bytes: int) -> Iterator[Case]:
     """Yield every type and row length, each with as many rows as `matrix_bytes` hold."""
-    for type_name in types:
-        for length in columns:
-            rows = max(1, matrix_bytes // (length * ELEMENT_BYTES[type_name]))
-            yield Case("softmax", type_name, rows, length)
+    for type_name, length in itertools.product(types, columns):
+        rows = max(1, matrix_bytes // (length * ELEMENT_BYTES[type_name]))
+        yield Case("softmax", type_name, rows, length)
 
 
 def write_size(size: int) -> str:

@@ -15,6 +15,7 @@ A peer's row is named as the suite's, but for its family and the label `peer`:
 What one contestant cannot do, or does wrongly, is its own problem, and the next one is measured.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ SUITE = "suite"
 SEQUENCE, FUSED = "sequence", "fused"  # of layers
 COMPUTATION = "computation"  # of steps: the same without communication
 DDP, FSDP, PP = "ddp", "fsdp", "pp"
+# The suite's row that PyTorch's step corresponds to, and what it is measured over.
+STEPS = {DDP: ("Ddp/Buckets", "bucket_bytes"), FSDP: ("Fsdp/Prefetch", "prefetch")}
 LAYERS = ("ColumnParallel", "RowParallel")
 ORDERS = ("GPipe", "OneFOneB", "Interleaved")
 # As benchmarks/training.cc has them: hidden and ffn.
@@ -98,19 +101,6 @@ class Peers(Protocol):
 
 
 @dataclass(frozen=True)
-class Stack:
-    """The equal linear layers of the data-parallel steps."""
-
-    layers: int
-    width: int
-    tokens: int  # of one rank
-
-    @property
-    def labels(self) -> Labels:
-        return {"layers": self.layers, "width": self.width, "tokens": self.tokens}
-
-
-@dataclass(frozen=True)
 class Stages:
     """The pipelines' stages, and the product that the suite's compute."""
 
@@ -130,38 +120,31 @@ def plan_layers(
     models: Sequence[str], tokens: Sequence[int], transports: Sequence[str]
 ) -> Iterator[Case]:
     """Yield the two products of tensor-parallel layers."""
-    for layer in LAYERS:
-        for model in models:
-            for count in tokens:
-                labels: Labels = {"model": model, "tokens": count}
-                yield _case(f"Tp/{layer}", labels, (SEQUENCE, FUSED), transports, chunks="auto")
+    for layer, model, count in itertools.product(LAYERS, models, tokens):
+        labels: Labels = {"model": model, "tokens": count}
+        yield _case(f"Tp/{layer}", labels, (SEQUENCE, FUSED), transports, chunks="auto")
 
 
-def plan_buckets(
-    stack: Stack, bucket_bytes: Sequence[int], transports: Sequence[str]
+def plan_steps(
+    peer: str, stack: Labels, values: Sequence[int], transports: Sequence[str]
 ) -> Iterator[Case]:
-    """Yield the data-parallel step with buckets of each size."""
-    for size in bucket_bytes:
-        labels = stack.labels | {"bucket_bytes": size}
-        yield _case("Ddp/Buckets", labels, (COMPUTATION, DDP), transports)
+    """Yield a data-parallel step of equal linear layers, with each value of what STEPS names.
 
-
-def plan_prefetch(stack: Stack, depths: Sequence[int], transports: Sequence[str]) -> Iterator[Case]:
-    """Yield the sharded step with layers gathered ahead by each depth."""
-    for depth in depths:
-        labels = stack.labels | {"prefetch": depth}
-        yield _case("Fsdp/Prefetch", labels, (COMPUTATION, FSDP), transports)
+    The labels of a `stack` are its layers, their width, and the tokens of one rank.
+    """
+    step, axis = STEPS[peer]
+    for value in values:
+        yield _case(step, stack | {axis: value}, (COMPUTATION, peer), transports)
 
 
 def plan_pipelines(
     stages: Stages, microbatches: Sequence[int], transports: Sequence[str]
 ) -> Iterator[Case]:
     """Yield the pipeline in each order, with each number of micro-batches."""
-    for order in ORDERS:
+    for order, count in itertools.product(ORDERS, microbatches):
         virtual: Labels = {"virtual": stages.virtual} if order == "Interleaved" else {}
-        for count in microbatches:
-            labels: Labels = {"microbatches": count} | virtual | stages.labels
-            yield _case(f"Pp/{order}/{stages.product}", labels, (COMPUTATION, PP), transports)
+        labels: Labels = {"microbatches": count} | virtual | stages.labels
+        yield _case(f"Pp/{order}/{stages.product}", labels, (COMPUTATION, PP), transports)
 
 
 def _case(
