@@ -52,7 +52,7 @@ def test_a_broken_promise_is_named_and_fails(
 
 
 def test_kept_promises_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert KEPT.broken() == []
+    assert list(KEPT.broken()) == []
     monkeypatch.setattr(simulate_compare, "simulate", lambda *_: KEPT)
     assert simulate_compare.main([]) == 0
 

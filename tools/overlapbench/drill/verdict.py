@@ -7,6 +7,7 @@ has a number that was not verified; and it leaves nothing behind. The rest is th
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,38 +53,42 @@ def judge(drill: Drill, ended: Ended) -> Verdict:
     """Hold what happened against the promise."""
     found = _PLANNED.search(ended.stdout)
     planned = int(found[1]) if found else None
-    broken = [f"left behind: {thing}" for thing in ended.left]
-    broken += _wrong_end(drill, ended)
     result, wrong_files = _read_result(drill, ended)
-    broken += wrong_files
     rows: list[dict[str, Any]] = result.get("benchmarks", [])
-    names = {row["name"] for row in rows}
-    lost = [name for name in _ANNOUNCED.findall(ended.stdout) if name not in names]
-    broken += [f"lost row: {name}" for name in lost]
-    if drill.kept is Kept.WHOLE and len(rows) != planned:
-        broken.append(f"{len(rows)} rows of {planned}")
-    if drill.kept in (Kept.MARKED, Kept.PARTIAL) and not 0 < len(rows) < (planned or 0):
-        broken.append(f"{len(rows)} rows of {planned}: the fault did not strike in the middle")
+    broken = [f"left behind: {thing}" for thing in ended.left]
+    broken += [*_wrong_end(drill, ended), *wrong_files, *_lost_rows(drill, ended, rows, planned)]
     broken += [f"wrong number: {fault}" for row in rows if (fault := _wrong_number(row))]
     broken += _wrong_rows(drill, rows)
     return Verdict(drill, ended, len(rows), planned, broken)
 
 
-def _wrong_end(drill: Drill, ended: Ended) -> list[str]:
+def _wrong_end(drill: Drill, ended: Ended) -> Iterator[str]:
     if ended.status is None:
-        return ["it did not end"]
-    wrong = []
+        yield "it did not end"
+        return
     promised = _STATUS.get(drill.outcome)
     if promised is None and ended.status == 0:
-        wrong.append("exit status 0")
+        yield "exit status 0"
     if promised is not None and ended.status != promised:
-        wrong.append(f"exit status {ended.status}, not {promised}")
+        yield f"exit status {ended.status}, not {promised}"
     if drill.at_once and ended.seconds > AT_ONCE_S:
-        wrong.append(f"ended after {ended.seconds:.1f} s, not within {AT_ONCE_S} s")
+        yield f"ended after {ended.seconds:.1f} s, not within {AT_ONCE_S} s"
     ours = "\n".join(ended.ours)
     if drill.outcome is Outcome.ENDS and not re.search(drill.says, ours, re.MULTILINE):
-        wrong.append(f"no line of ours says {drill.says!r}: {ended.ours}")
-    return wrong
+        yield f"no line of ours says {drill.says!r}: {ended.ours}"
+
+
+def _lost_rows(
+    drill: Drill, ended: Ended, rows: list[dict[str, Any]], planned: int | None
+) -> Iterator[str]:
+    names = {row["name"] for row in rows}
+    for name in _ANNOUNCED.findall(ended.stdout):
+        if name not in names:
+            yield f"lost row: {name}"
+    if drill.kept is Kept.WHOLE and len(rows) != planned:
+        yield f"{len(rows)} rows of {planned}"
+    if drill.kept in (Kept.MARKED, Kept.PARTIAL) and not 0 < len(rows) < (planned or 0):
+        yield f"{len(rows)} rows of {planned}: the fault did not strike in the middle"
 
 
 def _read_result(drill: Drill, ended: Ended) -> tuple[dict[str, Any], list[str]]:
@@ -115,24 +120,19 @@ def _wrong_number(row: dict[str, Any]) -> str:
     return "" if sound else f"{row['name']}: {row['real_time']}, error {row['max_rel_err']}"
 
 
-def _wrong_rows(drill: Drill, rows: list[dict[str, Any]]) -> list[str]:
+def _wrong_rows(drill: Drill, rows: list[dict[str, Any]]) -> Iterator[str]:
     errors = [row["reason"] for row in rows if row["state"] == "error"]
     invalid = [row["reason"] for row in rows if row["state"] == "invalid"]
-    wrong = []
     if errors and drill.outcome not in (Outcome.ROW_FAILS, Outcome.ROWS_FAIL):
-        wrong.append(f"error rows: {errors}")
+        yield f"error rows: {errors}"
     if invalid and drill.outcome is not Outcome.INVALID:
-        wrong.append(f"invalid rows: {invalid}")
+        yield f"invalid rows: {invalid}"
     if drill.outcome is Outcome.ROW_FAILS and len(errors) != 1:
-        wrong.append(f"{len(errors)} error rows, not 1: {errors}")
+        yield f"{len(errors)} error rows, not 1: {errors}"
     if drill.outcome is Outcome.ROWS_FAIL and not 0 < len(errors) < len(rows):
-        wrong.append(f"{len(errors)} error rows of {len(rows)}")
+        yield f"{len(errors)} error rows of {len(rows)}"
     if drill.outcome is Outcome.INVALID and not 0 < len(invalid) < len(rows):
-        wrong.append(f"{len(invalid)} invalid rows of {len(rows)}")
-    texts = invalid if drill.outcome is Outcome.INVALID else errors
-    wrong += [
-        f"{text!r} does not say {drill.says!r}"
-        for text in texts[:1]
-        if not re.search(drill.says, text)
-    ]
-    return wrong
+        yield f"{len(invalid)} invalid rows of {len(rows)}"
+    for text in (invalid if drill.outcome is Outcome.INVALID else errors)[:1]:
+        if not re.search(drill.says, text):
+            yield f"{text!r} does not say {drill.says!r}"
