@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.command_line import command, manual_parser
-from overlapbench.compare.explain import explain
 from overlapbench.compare.floors import Floors, read_floors
 from overlapbench.compare.output import add_judging, add_outputs, require_outputs, show
 from overlapbench.compare.side import Side
+from overlapbench.compare.table import explain
 from overlapbench.compare.verdicts import compare
 from overlapbench.launch import read_launches
 from overlapbench.output import print_text

@@ -4,8 +4,7 @@ statistics  what the figures say: changes, their errors, tests, floors
 side        the launches of a side as arrays
 floors      the TOML file that sets floors and stores calibrated spreads
 verdicts    the verdict of every benchmark, and the exit status
-explain     one benchmark in full
-table       the comparison for people
+table       the comparison for people, and one benchmark in full
 formats     the comparison for programs: JSON, JUnit XML, GitHub's annotations, Markdown
 output      the table of all formats, what is printed, and what is written
 """

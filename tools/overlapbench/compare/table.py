@@ -1,4 +1,6 @@
-"""The comparison as a table for people, 80 columns wide: worst first, and what is the same folded.
+"""The comparison for people: a table 80 columns wide, and one benchmark in full.
+
+The worst rows are first, and those that are the same are folded.
 
 A benchmark's name has lines of its own and is broken at a /, never cut. Colour only where the
 output is a terminal.
@@ -9,12 +11,17 @@ import math
 import textwrap
 from collections.abc import Sequence
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from overlapbench.compare import statistics
 from overlapbench.compare.findings import VAST, Finding, Verdict
+from overlapbench.compare.side import Side, figure_of
 from overlapbench.compare.verdicts import Comparison, Row
+from overlapbench.names import spell_sizes
 from overlapbench.output import counted
+from overlapbench.source import ResultError, harmless
 
 TITLES = ("metric", "base", "new", "change", "interval", "floor")
 _COLOURS = {
@@ -172,3 +179,57 @@ def broken(name: str, width: int = _WIDTH, indented: str = "    ") -> list[str]:
         lines.append(indent + name[:end])
         name = name[end:]
     return lines
+
+
+# ---- one benchmark in full: its samples, the test, and the floor
+
+
+def explain(comparison: Comparison, wanted: str) -> str:
+    """Explain the benchmark of this name, or the only one whose name contains it."""
+    rows = [row for row in comparison.rows if row.name == wanted]
+    sized = spell_sizes(wanted)
+    rows = rows or [row for row in comparison.rows if sized in spell_sizes(row.name)]
+    if len(rows) != 1:
+        found = "no benchmark has" if not rows else f"{len(rows)} benchmarks have"
+        example = f", for example {rows[0].name}" if rows else ""
+        raise ResultError(f"--explain: {found} {wanted!r} in the name{example}")
+    (row,) = rows
+    lines = [row.name, f"  {row.verdict.value}{f': {row.reason}' if row.reason else ''}"]
+    for finding in row.findings:
+        lines += ["", *_explain(finding, row.name, comparison)]
+    for metric, base, new in row.shown:
+        lines += ["", f"{metric}: {figure(base)} and {figure(new)}, not judged"]
+    return "\n".join(lines) + "\n"
+
+
+def _explain(finding: Finding, name: str, comparison: Comparison) -> list[str]:
+    counter = finding.counter
+    unit = f", in {counter.printed_unit}" if counter.printed_unit else ""
+    lines = [
+        f"{counter.name}: {finding.verdict.value}",
+        f"  {counter.better.value} is better{unit}: {counter.definition}",
+    ]
+    for label, side in (("base", comparison.base), ("new", comparison.new)):
+        lines += _samples(label, side, name, finding)
+    return [
+        *lines,
+        f"  mean      {figure(finding.base)} and {figure(finding.new)}: geometric means, outlying"
+        " launches pulled in",
+        f"  change    {percent(finding.relative)}",
+        f"  interval  {interval(finding)}: all intervals of a comparison hold at once in"
+        f" {100 * (1 - statistics.FALSE_ALARMS):g} %",
+        f"  spread    {100 * finding.error:.2f} %: standard error of the change, with"
+        f" {finding.freedom:.1f} degrees of freedom, borrowed ones among them",
+        f"  floor     {100 * finding.floor:.2f} %: {finding.floor_reason}; limit"
+        f" {100 * finding.limit:g} %",
+    ]
+
+
+def _samples(label: str, side: Side, name: str, finding: Finding) -> list[str]:
+    """List a side's figures, one a launch."""
+    values = side.badness(finding.metric)[side.index[name]]
+    return [
+        f"  {label:<8}  {figure(figure_of(finding.counter, float(value))):>10}  {harmless(source)}"
+        for value, source in zip(values, side.sources, strict=True)
+        if np.isfinite(value)
+    ]
