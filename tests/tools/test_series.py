@@ -1,19 +1,20 @@
 """The knee, and how axes and sizes read in labels."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from overlapbench.charts.naming import by_workload, named
 from overlapbench.names import BenchmarkName
 from overlapbench.result import Row
 from overlapbench.series import (
     KNEE_RISE,
-    axes_label,
     binary_size,
     describe,
     grid_of,
     knee,
-    series_label,
     shared_axes,
 )
 
@@ -103,19 +104,24 @@ def test_labels_omit_axes_that_all_rows_share() -> None:
         for size in (1 << 20, 1 << 30)
     ]
     assert shared_axes(rows) == {"cache": "cold"}
-    assert [series_label(row, shared_axes(rows)) for row in rows] == [
+    assert [named(head=by_workload)(rows)(row) for row in rows] == [
         "AllReduce · 1 MiB",
         "AllReduce · 1 GiB",
     ]
-    assert series_label(rows[0], {"bytes", "cache"}, "run") == "AllReduce · run"
+    other = replace(rows[0], file="other")
+    assert named("bytes", head=by_workload)([*rows, other])(other) == "AllReduce · other"
 
 
 def test_a_curve_is_named_by_its_differing_axes_including_defaults() -> None:
     plain, written = (
-        Row("run", BenchmarkName.parse(f"Copy/Bandwidth/bytes:1024{axis}/cache:cold"), {})
-        for axis in ("", "/memory:pageable")
+        Row(file, BenchmarkName.parse(f"Copy/Bandwidth/bytes:1024{axis}/cache:cold"), {})
+        for file, axis in (("plain", ""), ("run", "/memory:pageable"))
     )
     defaults = {"memory": "pinned"}
-    assert axes_label(plain, {"bytes", "cache"}, "", defaults) == "pinned"
-    assert axes_label(written, {"bytes", "cache"}, "run", defaults) == "pageable · run"
-    assert axes_label(plain, {"bytes", "cache"}) == "Bandwidth"
+    told = named("bytes", defaults=defaults)
+    assert [told([plain, written])(row) for row in (plain, written)] == [
+        "pinned · plain",
+        "pageable · run",
+    ]
+    assert told([written])(written) == "pageable"
+    assert named("bytes")([plain])(plain) == "Bandwidth"

@@ -86,22 +86,6 @@ def curves_along(rows: Sequence[Row], axis: str) -> list[list[Row]]:
     return list(curves.values())
 
 
-def series_label(row: Row, leave_out: Collection[str], file: str = "") -> str:
-    """Name the curve that a row belongs to."""
-    return label("+".join(row.name.workloads), dict(row.name.axes), leave_out, file)
-
-
-def axes_label(
-    row: Row, leave_out: Collection[str], file: str = "", defaults: Mapping[str, str] | None = None
-) -> str:
-    """Name a curve among others of the same workload: by what sets it apart.
-
-    `defaults` are axes that a name does not write where they have this value.
-    """
-    axes = dict(defaults or {}) | dict(row.name.axes)
-    return label("", axes, leave_out, file) or "+".join(row.name.workloads)
-
-
 def grid_of(name: BenchmarkName) -> tuple[int, int] | None:
     """Return (gx, gy) of `grid:gxXgy`, or None where the name has no such axis."""
     sides = (name.axis("grid") or "").split("x")

@@ -7,10 +7,10 @@ direction has a panel of its own, for they need not share evenly.
 from collections.abc import Sequence
 
 from overlapbench.charts.curve_chart import Rows
-from overlapbench.charts.naming import Name
+from overlapbench.charts.naming import Name, named
 from overlapbench.charts.panels import Record
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, axes_label, file_names, shared_axes
+from overlapbench.series import SEPARATOR
 
 
 def _route(direction: str, panel: str, group: str, counter: str = "GBps") -> Rows:
@@ -39,14 +39,10 @@ _DEFAULTS = {"memory": "pinned", "engine": "copy"}  # that a name does not write
 
 def by_kind_of_copy(rows: Sequence[Row]) -> Name:
     """Name a copy by its memory and engine, and what else sets it apart."""
-    said = {"direction", "bytes", *shared_axes(rows)} - _DEFAULTS.keys()
-    file = file_names(rows)
-
-    def name(row: Row) -> str:
-        within = row.name.axis("direction") in _WITHIN_DEVICES
-        return axes_label(row, said | {"memory"} if within else said, file(row), _DEFAULTS)
-
-    return name
+    told = ("direction", "bytes")
+    host = named(*told, defaults=_DEFAULTS)(rows)
+    within = named(*told, "memory", defaults=_DEFAULTS)(rows)
+    return lambda row: (within if row.name.axis("direction") in _WITHIN_DEVICES else host)(row)
 
 
 def with_peak(records: Sequence[Record]) -> str:

@@ -8,11 +8,11 @@ from overlapbench import theme
 from overlapbench.charts.axes import count_axis, log_scale
 from overlapbench.charts.curve_chart import Curves, Rows, X, whole
 from overlapbench.charts.curves import Figures, draw_curves
-from overlapbench.charts.naming import Name
+from overlapbench.charts.naming import Name, by_workload
 from overlapbench.charts.panels import FULL_WIDTH, Record, bounds, identity, panel_title, split
 from overlapbench.charts.plot import haloed, plot
 from overlapbench.result import Row
-from overlapbench.series import axes_label, file_names, label, series_label, shared_axes
+from overlapbench.series import file_names, label, shared_axes
 from overlapbench.theme import Drawing
 
 _RULE_LABEL_STEP = 16  # in pixels, so that the labels of close rules do not meet
@@ -45,10 +45,11 @@ def draw(rows: Sequence[Row]) -> Drawing:
 def _by_call(rows: Sequence[Row], file: Name) -> Name:
     """Name rows of a kernel by how it is launched, also where all are launched alike."""
     said = {"launches", *(shared_axes(rows) if rows else ())} - {"call"}
+    workload = by_workload(rows)
 
     def name(row: Row) -> str:
-        name = axes_label if row in rows else series_label
-        return name(row, said, file(row))
+        head = "" if row in rows else workload(row)
+        return label(head, dict(row.name.axes), said, file(row)) or workload(row)
 
     return name
 

@@ -10,7 +10,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.axes import count_axis
-from overlapbench.charts.naming import SM_AXES, transport_names
+from overlapbench.charts.naming import SM_AXES, named, transport_names
 from overlapbench.charts.panels import (
     Record,
     bounds,
@@ -22,7 +22,6 @@ from overlapbench.charts.panels import (
 )
 from overlapbench.charts.plot import plot, ring_area, rings, told
 from overlapbench.result import Row
-from overlapbench.series import file_names, label, shared_axes
 from overlapbench.theme import Drawing
 
 KNEE_SHARE = 0.95
@@ -64,18 +63,16 @@ def _sms(row: Row) -> int:
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
-    transport, file = transport_names(rows), file_names(rows)
-    leave_out = {"transport", *SM_AXES, *shared_axes(rows)}
+    series = named("transport", *SM_AXES, head=transport_names)(rows)
     records = []
     for row in rows:
         (workload,) = row.name.workloads
-        name = label(transport(row), dict(row.name.axes), leave_out, file(row))
         per_sm = {key: row.counters[key] for key in ("GBps_per_sm",) if key in row.counters}
         records.append(
             identity(row)
             | {
                 "way": _WAYS.get(workload, workload),
-                "series": name or workload,
+                "series": series(row),
                 "sms": _sms(row),
                 "GBps": row.counters["GBps"],
             }

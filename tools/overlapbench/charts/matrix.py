@@ -4,13 +4,12 @@ Each pair has a cell of two halves: above what the computation loses, below what
 does, each half with its own figure and colour. So it is seen at once who takes from whom.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts import heat_map
-from overlapbench.charts.naming import in_order, order_title, orders_of, transport_names
+from overlapbench.charts import heat_map, naming
 from overlapbench.charts.panels import (
     Record,
     bounds,
@@ -23,7 +22,7 @@ from overlapbench.charts.panels import (
 )
 from overlapbench.charts.plot import plot, told
 from overlapbench.result import Row
-from overlapbench.series import file_names, joined, label
+from overlapbench.series import file_names, joined
 from overlapbench.theme import Drawing
 
 _HALVES = ("comp_slowdown", "comm_slowdown")  # from above
@@ -73,15 +72,15 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 def _records(rows: Sequence[Row]) -> list[Record]:
     """Make two records of each row, one a half."""
-    communication, computation = _labels(rows)
-    order = orders_of(rows)
-    orders = in_order([order(row) for row in rows])
+    communication, computation = _COMMUNICATION(rows), _COMPUTATION(rows)
+    order = naming.orders_of(rows)
+    orders = naming.in_order([order(row) for row in rows])
     file = file_names(rows)
     ordered = sorted(rows, key=lambda row: orders.index(order(row)))
     return [
         identity(row)
         | {
-            "panel": joined(order_title(order(row)), file(row)),
+            "panel": joined(naming.order_title(order(row)), file(row)),
             "communication": communication(row),
             "computation": computation(row),
             "half": half,
@@ -95,33 +94,24 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     ]
 
 
-def _labels(rows: Sequence[Row]) -> tuple[Callable[[Row], str], Callable[[Row], str]]:
-    """Return what names the communication and the computation of a row.
-
-    By workload, transport, and axes that set rows of the same workload apart.
-    """
-    transport = transport_names(rows)
-
-    def communication(row: Row) -> str:
-        alike = [one for one in rows if one.name.workloads[0] == row.name.workloads[0]]
-        theirs = _varying(alike, row.first_axes - {"transport", "first"})
-        return _label(row, 0, theirs, transport(row))
-
-    def computation(row: Row) -> str:
-        alike = [one for one in rows if one.name.workloads[1] == row.name.workloads[1]]
-        axes = {axis for axis, _ in row.name.axes} - row.first_axes - {"transport", "first"}
-        return _label(row, 1, _varying(alike, axes))
-
-    return communication, computation
+def _side(side: int, head: naming.Naming) -> naming.Naming:
+    """Name a side of a pair by what sets it apart from others of its workload."""
+    return naming.named(
+        *("transport", "first"),
+        head=head,
+        alike=lambda row: row.name.workloads[side],
+        axes=naming.axes_of_side(side),
+        file=naming.unnamed,
+    )
 
 
-def _varying(rows: Sequence[Row], axes: Collection[str]) -> set[str]:
-    return {axis for axis in axes if len({row.name.axis(axis) for row in rows}) > 1}
+def _carried(rows: Sequence[Row]) -> naming.Name:
+    transport = naming.transport_names(rows)
+    return lambda row: joined(row.name.workloads[0], transport(row))
 
 
-def _label(row: Row, side: int, axes: Collection[str], transport: str = "") -> str:
-    told = {axis: value for axis, value in row.name.axes if axis in axes}
-    return label(joined(row.name.workloads[side], transport), told)
+_COMMUNICATION = _side(0, _carried)
+_COMPUTATION = _side(1, lambda _: lambda row: row.name.workloads[1])
 
 
 def _whole(records: Sequence[Record], across: Sequence[str], down: Sequence[str]) -> list[Record]:

@@ -8,11 +8,11 @@ others are carried by NCCL; what has no choice (a copy to the host, a collective
 backend) has no transport to tell.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from overlapbench.grouping import grouped
 from overlapbench.result import Row
-from overlapbench.series import axes_label, file_names, joined, label, series_label, shared_axes
+from overlapbench.series import file_names, label, shared_axes
 
 Name = Callable[[Row], str]
 Naming = Callable[[Sequence[Row]], Name]
@@ -42,69 +42,63 @@ def by_workload(_: Sequence[Row]) -> Name:
     return lambda row: "+".join(row.name.workloads)
 
 
+def by_schedule(_: Sequence[Row]) -> Name:
+    """Name a row by its family's last word alone: `GPipe` of `Pp/GPipe`."""
+    return lambda row: row.name.family.rpartition("/")[2]
+
+
 def by_family_and(axis: str) -> Naming:
     """Name a row by its family and the value of an axis."""
     return lambda _: lambda row: " ".join(filter(None, [row.name.family, row.name.axis(axis)]))
 
 
-def by_axes(
-    *leave_out: str, defaults: Mapping[str, str] | None = None, files: bool = True
+def by_transport(unnamed: str = "") -> Naming:
+    """Name rows by their transport, else `unnamed` or their workload."""
+
+    def naming(rows: Sequence[Row]) -> Name:
+        transport = transport_names(rows)
+        return lambda row: transport(row) or unnamed or row.name.workloads[0]
+
+    return naming
+
+
+def named(
+    *leave_out: str,
+    head: Naming = unnamed,
+    alike: Callable[[Row], Hashable] = lambda _: None,
+    axes: Callable[[Row], Mapping[str, str]] = lambda row: dict(row.name.axes),
+    defaults: Mapping[str, str] | None = None,
+    file: Naming = file_names,
 ) -> Naming:
-    """Name rows of one workload by their axes.
+    """Name rows by a head, by what sets them apart from others `alike`, and by their file.
 
-    `defaults` are axes that a name does not write where they have this value: they are told always.
+    `axes` are what may set a row apart; those that all rows share are left out. `defaults` are axes
+    that a name does not write where they have this value: they are told always. A row that nothing
+    sets apart is named by its workloads.
     """
+    told = defaults or {}
 
     def naming(rows: Sequence[Row]) -> Name:
-        said = {*leave_out, *shared_axes(rows)} - (defaults or {}).keys()
-        file = file_names(rows) if files else unnamed(rows)
-        return lambda row: axes_label(row, said, file(row), defaults)
-
-    return naming
-
-
-def by_workload_and_axes(*leave_out: str) -> Naming:
-    """Name rows of several workloads by these and their axes."""
-
-    def naming(rows: Sequence[Row]) -> Name:
-        said, file = {*leave_out, *shared_axes(rows)}, file_names(rows)
-        return lambda row: series_label(row, said, file(row))
-
-    return naming
-
-
-def by_transport(*leave_out: str, unnamed: str = "") -> Naming:
-    """Name rows by their transport, else `unnamed` or their workload; then by their axes."""
-
-    def naming(rows: Sequence[Row]) -> Name:
-        transport, file = transport_names(rows), file_names(rows)
-        said = {"transport", *leave_out, *shared_axes(rows)}
+        said = {
+            kind: {*leave_out, *(shared_axes(members).keys() - told.keys())}
+            for kind, members in grouped(rows, alike).items()
+        }
+        first, last, workloads = head(rows), file(rows), by_workload(rows)
 
         def name(row: Row) -> str:
-            head = transport(row) or unnamed or row.name.workloads[0]
-            return label(head, dict(row.name.axes), said, file(row))
+            apart = {**told, **axes(row)}
+            return label(first(row), apart, said[alike(row)], last(row)) or workloads(row)
 
         return name
 
     return naming
 
 
-def by_family_and_axes(*leave_out: str) -> Naming:
-    """Name rows by their family's last word, and by what sets them apart in their workload."""
-
-    def naming(rows: Sequence[Row]) -> Name:
-        file, workload = file_names(rows), by_workload(rows)
-        alike = grouped(rows, workload)
-
-        def name(row: Row) -> str:
-            said = {*leave_out, *shared_axes(alike[workload(row)])}
-            apart = axes_label(row, said, file(row))
-            family = row.name.family.rpartition("/")[2]
-            return family if apart == workload(row) else joined(family, apart)
-
-        return name
-
-    return naming
+def axes_of_side(side: int) -> Callable[[Row], Mapping[str, str]]:
+    """Return what tells the axes of the first workload of a pair, 0, or all others, 1."""
+    return lambda row: {
+        axis: value for axis, value in row.name.axes if (axis not in row.first_axes) == side
+    }
 
 
 def where_transports_differ(naming: Naming, otherwise: Naming) -> Naming:

@@ -10,6 +10,7 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts import heat_map
+from overlapbench.charts.naming import axes_of_side
 from overlapbench.charts.panels import Record, bounds, identity, split, state_text
 from overlapbench.charts.plot import Plot, told
 from overlapbench.result import Row
@@ -81,15 +82,13 @@ def _cells(rows: Sequence[Row]) -> list[Record]:
 def _cell(row: Row, leave_out: set[str]) -> Record:
     communication, computation = row.name.workloads
     axes = dict(row.name.axes)
-    theirs = {axis: axes[axis] for axis in axes if axis in row.first_axes}
-    others = {axis: axes[axis] for axis in axes if axis not in row.first_axes}
     return (
         identity(row)
         | {
             "workload": communication,
             "bytes": int(size) if (size := axes.get("bytes", "")).isdecimal() else 0,
-            "communication": label(communication, theirs, leave_out),
-            "computation": label(computation, others, leave_out),
+            "communication": label(communication, axes_of_side(0)(row), leave_out),
+            "computation": label(computation, axes_of_side(1)(row), leave_out),
             "slowdown": row.counters.get("slowdown"),
             "grid": axes.get("grid", "").replace("x", "×"),
             "text": heat_map.two_digits(row, "slowdown") if row.trusted else state_text(row),

@@ -4,14 +4,13 @@ The SMs of the computation stand across, the transport and what it takes down. A
 and below it what each side loses: the slowdown of the computation, then that of the communication.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts import heat_map
+from overlapbench.charts import heat_map, naming
 from overlapbench.charts.curve_chart import whole
-from overlapbench.charts.naming import SM_AXES, in_order, order_title, orders_of, transport_names
 from overlapbench.charts.panels import (
     Record,
     bounds,
@@ -23,7 +22,7 @@ from overlapbench.charts.panels import (
 )
 from overlapbench.charts.plot import plot, told
 from overlapbench.result import Row
-from overlapbench.series import file_names, joined, label, shared_axes
+from overlapbench.series import joined
 from overlapbench.theme import Drawing
 
 _ALL_SMS = "all"
@@ -65,11 +64,11 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
-    transport = transport_names(rows)
+    transport = naming.transport_names(rows)
     names = list(dict.fromkeys(map(transport, rows)))
-    order = orders_of(rows)
-    orders = in_order([order(row) for row in rows])
-    title = _titles(rows)
+    order = naming.orders_of(rows)
+    orders = naming.in_order([order(row) for row in rows])
+    title = _TITLES(rows)
     records = [
         identity(row)
         | {
@@ -90,22 +89,18 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     return sorted(records, key=lambda record: int(record["order"]))
 
 
-def _titles(rows: Sequence[Row]) -> Callable[[Row], str]:
-    """Return what names a row's panel: the order, and what else sets panels apart."""
-    cells = {"transport", "comp_sms", "first", *SM_AXES, *shared_axes(rows)}
-    order, file = orders_of(rows), file_names(rows)
-    several_pairs = len({row.name.workloads for row in rows}) > 1
+def _order_and_pair(rows: Sequence[Row]) -> naming.Name:
+    order, pair = naming.orders_of(rows), naming.by_workload(rows)
+    several = len({row.name.workloads for row in rows}) > 1
+    return lambda row: joined(naming.order_title(order(row)), pair(row) if several else "")
 
-    def title(row: Row) -> str:
-        pair = "+".join(row.name.workloads) if several_pairs else ""
-        apart = label(pair, dict(row.name.axes), cells, file(row))
-        return joined(order_title(order(row)), apart)
 
-    return title
+# Of a panel: the order, and what else sets panels apart.
+_TITLES = naming.named("transport", "comp_sms", "first", *naming.SM_AXES, head=_order_and_pair)
 
 
 def _sms(row: Row) -> int:
-    return next((sms for axis in SM_AXES if (sms := whole(row, axis))), 0)
+    return next((sms for axis in naming.SM_AXES if (sms := whole(row, axis))), 0)
 
 
 def _taken(row: Row, transport: str) -> str:

@@ -8,7 +8,7 @@ from overlapbench import theme
 from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
 from overlapbench.charts.plot import Plot, told
 from overlapbench.result import Row
-from overlapbench.series import SEPARATOR, axes_label, file_names, shared_axes
+from overlapbench.series import SEPARATOR, file_names, label, shared_axes
 from overlapbench.theme import Drawing
 
 # The bars of a group, from above: what they are called, and their counter and colour.
@@ -119,9 +119,8 @@ def _records(rows: Sequence[Row]) -> list[Record]:
 def _group(row: Row, leave_out: set[str], file: str = "") -> str:
     """Name a pair in words, and on a second line what sets it apart from others."""
     work, load = row.name.workloads
-    axes = axes_label(row, leave_out, file)
-    pair = f"{work} beside a load of {load}"
-    return pair if axes == "+".join(row.name.workloads) else f"{pair}\n{axes}"
+    apart = label("", dict(row.name.axes), leave_out, file)
+    return "\n".join(filter(None, [f"{work} beside a load of {load}", apart]))
 
 
 def _text(row: Row, counter: str) -> str:

@@ -13,12 +13,11 @@ The tick is where the plain form ends, in which nothing overlaps.
 from collections.abc import Sequence
 
 from overlapbench import theme
-from overlapbench.charts.naming import Name, transport_names
+from overlapbench.charts.naming import Name, named, transport_names
 from overlapbench.charts.panels import Record, state_text
 from overlapbench.charts.stacks import draw_stacks, stack
-from overlapbench.grouping import grouped
 from overlapbench.result import Row
-from overlapbench.series import file_names, joined, label, shared_axes
+from overlapbench.series import joined
 from overlapbench.theme import Drawing
 
 # Layers against tokens and pipelines have charts of their own. Batches wait for the host or are
@@ -49,7 +48,7 @@ def select(rows: Sequence[Row]) -> list[Row]:
 
 def draw(rows: Sequence[Row]) -> Drawing:
     """Draw the bars, those of a family together."""
-    return draw_stacks(rows, _names(rows), _bar, _parts, _COLOURS, _TITLE)
+    return draw_stacks(rows, _NAMES(rows), _bar, _parts, _COLOURS, _TITLE)
 
 
 def _computation_ms(row: Row) -> float:
@@ -81,14 +80,9 @@ def _family(row: Row) -> str:
     return "/".join((row.name.family, *row.name.workloads))
 
 
-def _names(rows: Sequence[Row]) -> Name:
-    """Return what names a step: its family, and what sets it apart from others of it."""
-    transport, file = transport_names(rows), file_names(rows)
-    families = grouped(rows, _family)
+def _family_and_transport(rows: Sequence[Row]) -> Name:
+    transport = transport_names(rows)
+    return lambda row: joined(_family(row), transport(row))
 
-    def name(row: Row) -> str:
-        said = {"transport", *shared_axes(families[_family(row)])}
-        head = joined(_family(row), transport(row))
-        return label(head, dict(row.name.axes), said, file(row))
 
-    return name
+_NAMES = named("transport", head=_family_and_transport, alike=_family)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from overlapbench.charts.naming import by_workload, named
 from overlapbench.charts.panels import Record, bounds, identity, split
 from overlapbench.grouping import grouped
 from overlapbench.result import Row
-from overlapbench.series import file_names, grid_of, series_label, shared_axes
+from overlapbench.series import grid_of, label
 
 TIMES = ("comp_ms", "comm_ms", "overlap_ms")
 _LEVEL_LABELS = 14  # labels as wide as `256×256` that fit side by side into a picture
@@ -23,14 +24,13 @@ def select_sweeps(rows: Sequence[Row]) -> list[Row]:
 
 def sweep_records(rows: Sequence[Row]) -> list[Record]:
     """Make one record of each row, ordered by grid."""
-    leave_out = {"grid", *shared_axes(rows)}
-    file = file_names(rows)
+    series = named("grid", head=by_workload)(rows)
     records = []
     for row in rows:
         gx, gy = grid_of(row.name) or (0, 0)
         names = identity(row) | {
             "pair": "+".join(row.name.workloads),
-            "series": series_label(row, leave_out, file(row)),
+            "series": series(row),
             "grid": f"{gx}×{gy}",
             "grid_blocks": gx * gy,
         }
@@ -53,4 +53,4 @@ def grid_axis(records: Sequence[Record], columns: int) -> alt.X:
 
 
 def _curve(row: Row) -> tuple[str, str]:
-    return row.file, series_label(row, {"grid"})
+    return row.file, label("+".join(row.name.workloads), dict(row.name.axes), {"grid"})

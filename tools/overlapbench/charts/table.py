@@ -71,7 +71,7 @@ def _copy_share(family: str, axis: str, title: str) -> Curves:
             )
         ],
         panel=naming.by_family_and("precision"),
-        series=naming.by_workload_and_axes("count", "columns", "precision"),
+        series=naming.named("count", "columns", "precision", head=naming.by_workload),
         columns=6,
     )
 
@@ -119,7 +119,8 @@ CHARTS = (
             ],
             panel=naming.where_transports_differ(naming.by_workload, naming.unnamed),
             series=naming.where_transports_differ(
-                naming.by_transport("bytes"), naming.by_workload_and_axes("bytes")
+                naming.named("transport", "bytes", head=naming.by_transport()),
+                naming.named("bytes", head=naming.by_workload),
             ),
         ),
     ),
@@ -165,7 +166,7 @@ CHARTS = (
                 ),
                 "share": lambda row: f"{row.counters['pct_of_bound']:.0f} %",
             },
-            panel=naming.by_axes("pipeline_streams", files=False),
+            panel=naming.named("pipeline_streams", file=naming.unnamed),
             series=naming.by_file,
             columns=3,
         ),
@@ -193,7 +194,7 @@ CHARTS = (
             derived={
                 "time_ms": lambda row: row.counters["sequential_ms"] / row.counters["speedup"]
             },
-            series=naming.by_axes("buffers", defaults={"tie": "events"}),
+            series=naming.named("buffers", defaults={"tie": "events"}),
         ),
     ),
     ChartKind(
@@ -220,7 +221,7 @@ CHARTS = (
                     row.counters["one_transfer_ms"] * row.counters["fragmented_slowdown"]
                 )
             },
-            series=naming.by_axes("fragments"),
+            series=naming.named("fragments"),
         ),
     ),
     ChartKind(
@@ -260,7 +261,7 @@ CHARTS = (
                     alone=150,
                 ),
             ],
-            series=naming.by_axes("workers"),
+            series=naming.named("workers"),
         ),
     ),
     ChartKind(
@@ -307,7 +308,11 @@ CHARTS = (
                 )
             ],
             panel=naming.by_workload,
-            series=naming.by_family_and_axes("microbatches"),
+            series=naming.named(
+                "microbatches",
+                head=naming.by_schedule,
+                alike=lambda row: row.name.workloads,
+            ),
             columns=0,
             panel_by_panel=True,
         ),
@@ -346,7 +351,9 @@ CHARTS = (
                     row.counters["bound_ms"] - (row.time_ms - row.counters["exposed_comm_ms"])
                 )
             },
-            series=naming.by_transport("bucket_bytes", unnamed="in buckets"),
+            series=naming.named(
+                "transport", "bucket_bytes", head=naming.by_transport("in buckets")
+            ),
         ),
     ),
     ChartKind(

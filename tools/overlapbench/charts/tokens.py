@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from overlapbench.charts.axes import count_axis, log_scale
 from overlapbench.charts.curve_chart import Curves, Rows, X, whole
 from overlapbench.charts.curves import Figures
-from overlapbench.charts.naming import by_transport
+from overlapbench.charts.naming import by_transport, named
 from overlapbench.charts.panels import Record, bounds, identity
 from overlapbench.counters import TIME
 from overlapbench.result import Row
@@ -104,5 +104,5 @@ _LAYERS = Curves(
     },
     panel=lambda _: _panel_of,
     scale_of_each="panel",
-    series=by_transport("tokens", "model", "chunks", unnamed="in chunks"),
+    series=named(*("transport", "tokens", "model", "chunks"), head=by_transport("in chunks")),
 )
