@@ -4,12 +4,13 @@ A bar is as long as the excess, slowdown - 1, and its parts are the measured sha
 may be negative by noise: it then stands left of zero, and the others reach beyond the excess.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from overlapbench import theme
-from overlapbench.charts.naming import order_title, orders_of, transport_names
-from overlapbench.charts.panels import Record, bounds, has_pair, state_text
-from overlapbench.charts.stacks import draw_stacks, stack
+from overlapbench.charts.curve_chart import Rows
+from overlapbench.charts.naming import Name, by_order, transport_names
+from overlapbench.charts.panels import Record, bounds, state_text
+from overlapbench.charts.stacks import Bar, draw_stacks
 from overlapbench.result import Row
 from overlapbench.series import file_names, joined, label
 from overlapbench.theme import Drawing
@@ -31,57 +32,36 @@ _TITLE = "slowdown - 1: what both together cost beyond the longer side"
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Attribution rows with shares: those with a slowdown worth explaining."""
     shares = {counter for counter, _, _ in _CAUSES} - _MAY_LACK
-    return [
-        row
-        for row in rows
-        if has_pair(row, "Lab/Attribution", "slowdown") and shares <= row.counters.keys()
-    ]
+    explained = Rows("Lab/Attribution/*", above_zero=["slowdown"], known=[*shares])
+    return [row for row in rows if explained.takes(row)]
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
     """Draw the bars; a pair without a slowdown worth explaining has a line that says so."""
     colours = {cause: colour for _, cause, colour in _CAUSES}
     shares = ("share", "share_low", "share_high")
-    return draw_stacks(rows, _names(rows), _bar, _parts, colours, _TITLE, shares)
+    return draw_stacks(rows, _names(rows), _bar, colours, _TITLE, shares)
 
 
-def _bar(row: Row) -> Record:
+def _bar(row: Row) -> Bar:
     excess = row.counters["slowdown"] - 1
-    parts = [excess * share for share in _shares(row).values()]
-    explained = row.trusted and row.counters["slowdown"] > LEAST_SLOWDOWN
-    reach = sum(part for part in parts if part > 0) if explained else max(0.0, excess)
-    return {
-        "tick": max(0.0, excess),
-        "parted": explained,
-        "reach": reach if explained or not row.trusted else 0.0,
-        "text": _text(row, explained),
-    }
-
-
-def _text(row: Row, explained: bool) -> str:
+    tick = max(0.0, excess)
+    parts: list[Record] = [
+        {"part": cause, "adds": share * tick, "share": share} | bounds(row, counter, "share")
+        for counter, cause, _ in _CAUSES
+        if (share := row.counters.get(counter)) is not None
+    ]
     figure = f"{row.counters['slowdown']:.2f}"
     if not row.trusted:
-        return joined(figure, state_text(row))
-    return figure if explained else f"{figure}: no slowdown to explain"
+        return Bar(tick, tick, joined(figure, state_text(row)))
+    if row.counters["slowdown"] <= LEAST_SLOWDOWN:
+        return Bar(tick, 0.0, f"{figure}: no slowdown to explain")
+    return Bar(tick, sum(part["adds"] for part in parts if part["adds"] > 0), figure, parts)
 
 
-def _parts(row: Row, bar: Record) -> list[Record]:
-    shares = _shares(row)
-    names = {counter: cause for counter, cause, _ in _CAUSES}
-    adds = {names[counter]: share * bar["tick"] for counter, share in shares.items()}
-    return [
-        part | {"share": share} | bounds(row, counter, "share")
-        for (counter, share), part in zip(shares.items(), stack(bar, adds), strict=True)
-    ]
-
-
-def _shares(row: Row) -> dict[str, float]:
-    return {c: row.counters[c] for c, _, _ in _CAUSES if c in row.counters}
-
-
-def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
+def _names(rows: Sequence[Row]) -> Name:
     """Return what names a row: its workloads, and what sets it apart from others of these."""
-    transport, order, file = transport_names(rows), orders_of(rows), file_names(rows)
+    transport, order, file = transport_names(rows), by_order(rows), file_names(rows)
     several_orders = len({order(row) for row in rows}) > 1
     values: dict[tuple[tuple[str, ...], str], set[str]] = {}
     for row in rows:
@@ -92,7 +72,7 @@ def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
         communication, computation = row.name.workloads
         carried = " ".join(filter(None, [communication, transport(row)]))
         axes = {a: value for a, value in row.name.axes if len(values[row.name.workloads, a]) > 1}
-        started = order_title(order(row)) if several_orders else ""
+        started = order(row) if several_orders else ""
         apart = joined(label(carried, axes, ("transport", "first")), started, file(row))
         return f"{computation} beside {apart}"
 

@@ -1,6 +1,6 @@
 """Charts of curves, as data: which rows are points, what stands on the axes, what curves are.
 
-A row becomes a record of what `identity` returns (panels.py), `series`, `panel`, its number on the
+A row becomes a record (panels.py) of `series`, `panel`, its number on the
 x axis, and each field of the Figures: computed as `derived` says, or else the counter of that name.
 """
 
@@ -13,7 +13,7 @@ import altair as alt
 
 from overlapbench.charts.curves import Figures, draw_curves
 from overlapbench.charts.naming import Naming
-from overlapbench.charts.panels import FULL_WIDTH, Record, bounds, identity, lay_out, split
+from overlapbench.charts.panels import FULL_WIDTH, Record, bounds, lay_out, record_of, split
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
 
@@ -101,8 +101,7 @@ class Curves:
         series = self.series(rows)
         panel = self.panel(rows) if self.panel else None
         records = [
-            identity(row)
-            | {"series": series(row), self.x.name: self.x.of(row)}
+            record_of(row, series=series(row), **{self.x.name: self.x.of(row)})
             | ({"panel": panel(row)} if panel else {})
             | {**taking.told}
             | self._figures_of(row, taking)
@@ -113,24 +112,16 @@ class Curves:
         return list(chain(*split(records, "panel").values())) if self.panel_by_panel else records
 
     def _figures_of(self, row: Row, taking: Rows) -> Record:
-        record: Record = {}
+        told: Record = {}
         for figures in self.figures:
             for name in figures.fields:
                 derived = self.derived.get(name)
-                record[name] = derived(row) if derived else row.counters.get(name)
+                told[name] = derived(row) if derived else row.counters.get(name)
             if taking.measured:
-                record[figures.measured] = row.counters[taking.measured]
+                told[figures.measured] = row.counters[taking.measured]
             counter = taking.measured or figures.interval or figures.measured
-            record |= bounds(row, counter, figures.measured)
-        return record
-
-    def _parted(self, records: Sequence[Record]) -> dict[str, list[Record]]:
-        """Part records into panels, in the order of `rows` where these tell them."""
-        if "panel" not in records[0]:
-            return {"": list(records)}
-        panels = split(records, "panel")
-        told = [rows.told["panel"] for rows in self.rows if "panel" in rows.told]
-        return {panel: panels[panel] for panel in [*told, *panels] if panel in panels}
+            told |= bounds(row, counter, figures.measured)
+        return told
 
     def draw_records(
         self, records: Sequence[Record], series: Sequence[str] | None = None
@@ -142,20 +133,20 @@ class Curves:
 
     def _draw(self, figures: Figures, records: Sequence[Record], series: Sequence[str]) -> Drawing:
         x, key = self.x.encoded(records), self.scale_of_each
-        scales = {
-            value: figures.scale_of(part)
-            for value, part in (split(records, key) if key else {"": records}).items()
-        }
+        scales = {value: figures.scale_of(part) for value, part in split(records, key).items()}
 
         def draw(part: Sequence[Record]) -> Drawing:
-            scale = scales[part[0][key] if key else ""]
-            return draw_curves(part, x, figures, scale, series)
+            return draw_curves(part, x, figures, scales[part[0].get(key, "")], series)
 
-        panels = self._parted(records)
+        panels = split(records, "panel")
         if len(panels) == 1 and figures.alone:
             return draw(records).properties(width=FULL_WIDTH, height=figures.alone)
-        title = self.panel_title
-        titled = {title(part) if title else panel: part for panel, part in panels.items()}
+        told = [rows.told["panel"] for rows in self.rows if "panel" in rows.told]
+        titled = {
+            self.panel_title(panels[panel]) if self.panel_title else panel: panels[panel]
+            for panel in [*told, *panels]  # in the order of `rows` where these tell them
+            if panel in panels
+        }
         return lay_out(titled, draw, self.columns, figures.height)
 
 
@@ -169,9 +160,9 @@ class Stacked:
         return [row for row in rows if any(chart.takes(row) for chart in self.charts)]
 
     def draw(self, rows: Sequence[Row]) -> Drawing:
-        made = [(chart, chart.records(rows)) for chart in self.charts]
+        made = ((chart, chart.records(rows)) for chart in self.charts)
         drawn = (chart.draw_records(records) for chart, records in made if records)
-        stacked: alt.VConcatChart = alt.vconcat(*drawn).resolve_scale(
+        stacked: Drawing = alt.vconcat(*drawn).resolve_scale(
             color="independent", shape="independent"
         )
         return stacked

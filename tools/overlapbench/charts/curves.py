@@ -1,8 +1,8 @@
 """Curves of measured figures, each beside what it is compared with: drawn alike everywhere.
 
 Measured figures are points joined by a line, references short strokes joined by a dashed line,
-bounds dotted lines, all in the colour of the series. A record holds what `identity` returns
-(panels.py), `series` and the figures; one that is not trusted is a grey, hollow point, and neither
+bounds dotted lines, all in the colour of the series. A record (panels.py) holds `series` and
+the figures; one that is not trusted is a grey, hollow point, and neither
 its reference nor its bound is drawn. A record may lack the reference: then it has no bound either.
 """
 
@@ -17,8 +17,7 @@ from overlapbench.charts.panels import Record, interval_bars, parted
 from overlapbench.charts.plot import haloed, plot, told
 from overlapbench.theme import Drawing
 
-_REFERENCE_DASH = [4, 4]
-_BOUND: dict[str, Any] = {"strokeWidth": 1.5, "strokeDash": [1, 3]}
+_REFERENCE_DASH, _BOUND_DASH = [4, 4], [1, 3]
 
 # What tells curves apart: colour, and point shape or dash.
 Style = Callable[[Sequence[str]], tuple[alt.Color, alt.Shape | alt.StrokeDash]]
@@ -58,21 +57,35 @@ class Figures:
         drawn = [self.measured, self.reference, self.bound, *ends]
         return self.scale([record[key] for record in records for key in drawn if key in record])
 
+    def y(self, field: str, scale: alt.Scale) -> alt.Y:
+        return alt.Y(f"{field}:Q", title=self.title, scale=scale)
+
 
 def draw_curves(
     records: Sequence[Record], x: alt.X, figures: Figures, scale: alt.Scale, series: Sequence[str]
 ) -> Drawing:
     """Draw the curves of one panel; `series` are those of all panels, for one legend."""
-    compared = [r for r in records if not figures.reference or figures.reference in r]
-    others = [r for r in records if figures.reference and figures.reference not in r]
-    curves = _measured(compared, x, figures, scale, series)
-    below = [*_level(figures, scale), *_bound(compared, x, figures, scale, series)]
+    reference = figures.reference
+    compared = [record for record in records if not reference or reference in record]
+    others = [record for record in records if reference and reference not in record]
+    good, _ = parted(plot(compared).encode(x=x))
+    below: list[alt.Chart] = []
     above: list[Drawing | alt.Chart] = []
+    if figures.level is not None:
+        level = plot([{"level": figures.level}]).encode(y=alt.Y("level:Q", scale=scale))
+        below.append(level.mark_rule(**figures.level_style))
+    if figures.bound:
+        colour, _ = figures.style(series)
+        bound = good.encode(y=figures.y(figures.bound, scale), color=colour)
+        below.append(bound.mark_line(strokeWidth=1.5, strokeDash=_BOUND_DASH))
     if others:
-        plain = replace(figures, reference="", tooltip=())
-        above.append(_measured(others, x, plain, scale, series))
+        above.append(
+            _measured(others, x, replace(figures, reference="", tooltip=()), scale, series)
+        )
     if figures.label and len(series) == 1:  # of several curves the labels would lie on each other
-        above += _labels(compared, x, figures, scale)
+        label = good.encode(y=figures.y(figures.measured, scale), text=f"{figures.label}:N")
+        above += haloed(label, dy=figures.label_dy, fontSize=11)
+    curves = _measured(compared, x, figures, scale, series)
     return alt.layer(*below, curves, *above) if below or above else curves
 
 
@@ -85,7 +98,7 @@ def _measured(
     dash, shape = ({"strokeDash": other}, {}) if dashed else ({}, {"shape": other})
     base = plot(records).encode(x=x, tooltip=told(*(f"{field}:Q" for field in figures.told)))
     good, bad = parted(base)
-    y = _y(figures, figures.measured, scale)
+    y = figures.y(figures.measured, scale)
     layers: list[alt.Chart] = [
         *interval_bars(base, records, y, colour),
         good.mark_line(strokeWidth=2).encode(y=y, color=colour, **dash),
@@ -93,39 +106,9 @@ def _measured(
         bad.mark_point(**theme.UNTRUSTED_POINT).encode(y=y, **shape),
     ]
     if figures.reference:
-        reference = good.encode(y=_y(figures, figures.reference, scale), color=colour)
+        reference = good.encode(y=figures.y(figures.reference, scale), color=colour)
         layers[:0] = [
             reference.mark_line(strokeWidth=1.5, strokeDash=_REFERENCE_DASH),
             reference.mark_point(shape="stroke", size=120, strokeWidth=2, opacity=1),
         ]
     return alt.layer(*layers)
-
-
-def _level(figures: Figures, scale: alt.Scale) -> list[alt.Chart]:
-    if figures.level is None:
-        return []
-    base = plot([{"level": figures.level}]).encode(y=alt.Y("level:Q", scale=scale))
-    return [base.mark_rule(**figures.level_style)]
-
-
-def _bound(
-    records: Sequence[Record], x: alt.X, figures: Figures, scale: alt.Scale, series: Sequence[str]
-) -> list[alt.Chart]:
-    if not figures.bound:
-        return []
-    good, _ = parted(plot(records))
-    colour, _ = figures.style(series)
-    y = _y(figures, figures.bound, scale)
-    return [good.mark_line(**_BOUND).encode(x=x, y=y, color=colour)]
-
-
-def _labels(
-    records: Sequence[Record], x: alt.X, figures: Figures, scale: alt.Scale
-) -> list[alt.Chart]:
-    good, _ = parted(plot(records))
-    label = good.encode(x=x, y=_y(figures, figures.measured, scale), text=f"{figures.label}:N")
-    return haloed(label, dy=figures.label_dy, fontSize=11)
-
-
-def _y(figures: Figures, field: str, scale: alt.Scale) -> alt.Y:
-    return alt.Y(f"{field}:Q", title=figures.title, scale=scale)

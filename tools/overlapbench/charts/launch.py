@@ -9,7 +9,7 @@ from overlapbench.charts.axes import count_axis, log_scale
 from overlapbench.charts.curve_chart import Curves, Rows, X, whole
 from overlapbench.charts.curves import Figures, draw_curves
 from overlapbench.charts.naming import Name, by_workload
-from overlapbench.charts.panels import FULL_WIDTH, Record, bounds, identity, panel_title, split
+from overlapbench.charts.panels import FULL_WIDTH, Record, bounds, panel_title, record_of, split
 from overlapbench.charts.plot import haloed, plot
 from overlapbench.result import Row
 from overlapbench.series import file_names, label, shared_axes
@@ -75,9 +75,7 @@ _COSTS = Curves(
 
 def _piece_records(rows: Sequence[Row], series: Name) -> list[Record]:
     return [
-        identity(row)
-        | {"series": series(row), "launches": whole(row, "launches")}
-        | {key: row.counters[key] for key in _PIECES.above_zero}
+        record_of(row, *_PIECES.above_zero, series=series(row), launches=whole(row, "launches"))
         | bounds(row, "pieces_slowdown")
         for row in rows
     ]

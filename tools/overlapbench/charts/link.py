@@ -10,14 +10,15 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.axes import count_axis
-from overlapbench.charts.naming import SM_AXES, named, transport_names
+from overlapbench.charts.curve_chart import Rows
+from overlapbench.charts.naming import SM_AXES, by_workload, named, transport_names
 from overlapbench.charts.panels import (
     Record,
     bounds,
-    identity,
     interval_bars,
     lay_out,
     parted,
+    record_of,
     split,
 )
 from overlapbench.charts.plot import plot, ring_area, rings, told
@@ -25,6 +26,7 @@ from overlapbench.result import Row
 from overlapbench.theme import Drawing
 
 KNEE_SHARE = 0.95
+_LINK = Rows("Lab/Link/*", above_zero=["GBps"])
 _WAYS = {"Broadcast": "Broadcast: one way", "SendRecv": "SendRecv: both ways at once"}
 _X_TITLE = "SMs (NCCL: CTAs) that the transport takes"
 _TOLD = ("sms:Q", "GBps:Q", "GBps_per_sm:Q")
@@ -35,9 +37,7 @@ _DASH = [6, 4]
 
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Link rows with a bandwidth, if any of them takes SMs."""
-    found = [
-        row for row in rows if row.name.family == "Lab/Link" and row.counters.get("GBps", 0.0) > 0
-    ]
+    found = [row for row in rows if _LINK.takes(row)]
     return found if any(_sms(row) for row in found) else []
 
 
@@ -64,22 +64,17 @@ def _sms(row: Row) -> int:
 
 def _records(rows: Sequence[Row]) -> list[Record]:
     series = named("transport", *SM_AXES, head=transport_names)(rows)
-    records = []
-    for row in rows:
-        (workload,) = row.name.workloads
-        per_sm = {key: row.counters[key] for key in ("GBps_per_sm",) if key in row.counters}
-        records.append(
-            identity(row)
-            | {
-                "way": _WAYS.get(workload, workload),
-                "series": series(row),
-                "sms": _sms(row),
-                "GBps": row.counters["GBps"],
-            }
-            | per_sm
-            | bounds(row, "GBps")
+    way = by_workload(rows)
+    return [
+        record_of(
+            *(row, "GBps", "GBps_per_sm"),
+            way=_WAYS.get(way(row), way(row)),
+            series=series(row),
+            sms=_sms(row),
         )
-    return records
+        | bounds(row, "GBps")
+        for row in rows
+    ]
 
 
 def _panel(
@@ -87,8 +82,12 @@ def _panel(
 ) -> Drawing:
     points = [record for record in records if record["sms"]]
     knees = _knees(points, scale.domain[1])
-    legend = {series: _legend(series, knees) for series in split(points, "series")}
-    points = [record | {"curve": legend[record["series"]]} for record in points]
+    legend = {series: series for series in split(points, "series")} | {
+        knee["series"]: f"{knee['series']}: knee at {knee['sms']}, plateau"
+        f" {knee['plateau']:.0f} GB/s"
+        for knee in knees
+    }
+    points = [point | {"curve": legend[point["series"]]} for point in points]
     knees = [mark | {"curve": legend[mark["series"]]} for mark in knees]
     colour, shape = _style(legend, colours)
     y = alt.Y("GBps:Q", title="GB/s", scale=scale)
@@ -120,13 +119,6 @@ def _knees(points: Sequence[Record], top: float) -> list[Record]:
         ]
         knees.append(knee | {"plateau": plateau, "ring": ring_area(len(near))})
     return knees
-
-
-def _legend(series: str, knees: Sequence[Record]) -> str:
-    for knee in knees:
-        if knee["series"] == series:
-            return f"{series}: knee at {knee['sms']}, plateau {knee['plateau']:.0f} GB/s"
-    return series
 
 
 def _style(legend: dict[str, str], colours: dict[str, str]) -> tuple[alt.Color, alt.Shape]:

@@ -13,9 +13,9 @@ from overlapbench.charts import heat_map, naming
 from overlapbench.charts.panels import (
     Record,
     bounds,
-    identity,
-    panel_title,
+    lay_out,
     parted,
+    record_of,
     select_pairs,
     split,
     state_text,
@@ -53,43 +53,34 @@ def draw(rows: Sequence[Row]) -> Drawing:
         [0.9, 1.0, heat_map.highest_loss(records, "loss")],
         clamp=True,
     )
-    panels = (
-        _panel(
-            _whole(part, communications, computations),
-            communications,
-            computations,
-            colour,
-            labelled=place % columns == 0,
-        ).properties(
-            title=panel_title(title, columns),
-            width=min(_MOST_WIDTH, width) * len(communications),
-            height=2 * _HALF_HEIGHT * len(computations),
-        )
-        for place, (title, part) in enumerate(parts.items())
-    )
-    return alt.concat(*panels, columns=columns, spacing=14)
+    leftmost = list(parts)[::columns]
+
+    def draw_panel(part: Sequence[Record]) -> Drawing:
+        cells = _whole(part, communications, computations)
+        labelled = part[0]["panel"] in leftmost
+        return _panel(cells, communications, computations, colour, labelled=labelled)
+
+    height = 2 * _HALF_HEIGHT * len(computations)
+    width = min(_MOST_WIDTH, width) * len(communications)
+    return lay_out(parts, draw_panel, columns, height, width).properties(spacing=14)
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
     """Make two records of each row, one a half."""
     communication, computation = _COMMUNICATION(rows), _COMPUTATION(rows)
-    order = naming.orders_of(rows)
-    orders = naming.in_order([order(row) for row in rows])
-    file = file_names(rows)
-    ordered = sorted(rows, key=lambda row: orders.index(order(row)))
+    order, file = naming.by_order(rows), file_names(rows)
     return [
-        identity(row)
-        | {
-            "panel": joined(naming.order_title(order(row)), file(row)),
-            "communication": communication(row),
-            "computation": computation(row),
-            "half": half,
-            "text": heat_map.two_digits(row, half) if row.trusted else state_text(row),
-            "loss": row.counters.get(half),
-        }
-        | {key: row.counters[key] for key in (*_HALVES, "slowdown") if key in row.counters}
+        record_of(
+            *(row, *_HALVES, "slowdown"),
+            panel=joined(order(row), file(row)),
+            communication=communication(row),
+            computation=computation(row),
+            half=half,
+            text=heat_map.two_digits(row, half) if row.trusted else state_text(row),
+            loss=row.counters.get(half),
+        )
         | bounds(row, half, "loss")
-        for row in ordered
+        for row in sorted(rows, key=naming.places_of(rows))
         for half in _HALVES
     ]
 
@@ -116,7 +107,7 @@ _COMPUTATION = _side(1, lambda _: lambda row: row.name.workloads[1])
 
 def _whole(records: Sequence[Record], across: Sequence[str], down: Sequence[str]) -> list[Record]:
     """Add the cells that no row fills: they are grey, and say so."""
-    there = {(record["communication"], record["computation"]) for record in records}
+    there = {(cell["communication"], cell["computation"]) for cell in records}
     missing = {"trusted": False, "problem": "not measured", "text": ""}
     return [
         *records,

@@ -13,11 +13,10 @@ from overlapbench import theme
 from overlapbench.charts.panels import (
     Record,
     bounds,
-    identity,
     interval_bars,
-    panel_size,
-    panel_title,
+    lay_out,
     parted,
+    record_of,
     split,
 )
 from overlapbench.charts.plot import plot, told
@@ -40,18 +39,14 @@ def select(rows: Sequence[Row]) -> list[Row]:
 
 def draw(rows: Sequence[Row]) -> Drawing:
     """Draw a panel for each axis that has curves."""
-    panels = [(axis, _curves(rows, axis)) for axis in _SWEPT]
-    drawn = [(axis, curves) for axis, curves in panels if curves]
-    chart: alt.ConcatChart = alt.concat(
-        *(
-            _panel(axis, curves).properties(
-                title=panel_title(f"Time against {axis}", len(drawn)), **panel_size(len(drawn), 300)
-            )
-            for axis, curves in drawn
-        ),
-        columns=len(drawn),
-    ).resolve_scale(color="independent", shape="independent")
-    return chart
+    panels = {
+        f"Time against {axis}": (axis, _records(axis, curves))
+        for axis in _SWEPT
+        if (curves := _curves(rows, axis))
+    }
+    return lay_out(
+        panels, lambda panel: _draw(*panel), 2, 300, color="independent", shape="independent"
+    )
 
 
 def _curves(rows: Sequence[Row], axis: str) -> list[list[Row]]:
@@ -63,24 +58,20 @@ def _curves(rows: Sequence[Row], axis: str) -> list[list[Row]]:
     ]
 
 
-def _panel(axis: str, curves: Sequence[Sequence[Row]]) -> Drawing:
+def _records(axis: str, curves: Sequence[Sequence[Row]]) -> list[Record]:
     every_row = [row for curve in curves for row in curve]
-    leave_out = {axis, *shared_axes(every_row)}
-    file = file_names(every_row)
+    leave_out, file = {axis, *shared_axes(every_row)}, file_names(every_row)
     records: list[Record] = []
     for curve in curves:
-        points = [_point(row, axis) for row in curve if row.trusted]
-        line = fit_line(points)
+        line = fit_line([_point(row, axis) for row in curve if row.trusted])
         head = label("", dict(curve[0].name.axes), leave_out, file(curve[0]))
-        series = _legend(head, line, axis.removesuffix("s"))
-        records += [
-            identity(row)
-            | {"series": series, "count": x, "train_ms": y, "fitted_ms": line.at(x)}
-            | bounds(row, "train_ms")
-            for row in curve
-            for x, y in [_point(row, axis)]
-        ]
-    return _draw(records, axis)
+        legend = _legend(head, line, axis.removesuffix("s"))
+        for row in curve:
+            count, _ = _point(row, axis)
+            fitted_ms = line.at(count)
+            point = record_of(row, "train_ms", series=legend, count=count, fitted_ms=fitted_ms)
+            records.append(point | bounds(row, "train_ms"))
+    return records
 
 
 def _point(row: Row, axis: str) -> tuple[float, float]:
@@ -96,7 +87,7 @@ def _legend(head: str, line: Line, unit: str) -> str:
     return f"{head}: {fitted}" if head else fitted
 
 
-def _draw(records: Sequence[Record], axis: str) -> Drawing:
+def _draw(axis: str, records: Sequence[Record]) -> Drawing:
     series = list(split(records, "series"))
     colour, _ = theme.curve_style(series)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=series), legend=theme.key())

@@ -8,7 +8,7 @@ others are carried by NCCL; what has no choice (a copy to the host, a collective
 backend) has no transport to tell.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from overlapbench.grouping import grouped
 from overlapbench.result import Row
@@ -126,8 +126,8 @@ def _communication(row: Row) -> tuple[str, str]:
     return row.file, row.name.workloads[0]
 
 
-def orders_of(rows: Sequence[Row]) -> Name:
-    """Return what tells the side that starts first: the axis `first`, or what it leaves unwritten.
+def by_order(rows: Sequence[Row]) -> Name:
+    """Name a row by the side that starts first: by its axis `first`, or what this leaves unwritten.
 
     That is `comp` on GPUs and `none` on the host backend, where nothing decides it. A file whose
     rows write `comm` or `none`, and never `comp`, is of GPUs.
@@ -136,19 +136,18 @@ def orders_of(rows: Sequence[Row]) -> Name:
     for row in rows:
         written.setdefault(row.file, set()).update(filter(None, [row.name.axis("first")]))
 
-    def order(row: Row) -> str:
+    def name(row: Row) -> str:
         others = written[row.file]
-        return row.name.axis("first") or ("comp" if others and "comp" not in others else "none")
+        unwritten = "comp" if others and "comp" not in others else "none"
+        order = row.name.axis("first") or unwritten
+        return _ORDERS.get(order, f"first {order}")
 
-    return order
-
-
-def order_title(order: str) -> str:
-    """Write the axis `first` for a reader."""
-    return _ORDERS.get(order, f"first {order}")
+    return name
 
 
-def in_order(orders: Collection[str]) -> list[str]:
-    """Sort values of the axis `first` as panels stand."""
-    known = list(_ORDERS)
-    return sorted(set(orders), key=lambda order: (order not in known, [*known, order].index(order)))
+def places_of(rows: Sequence[Row]) -> Callable[[Row], int]:
+    """Return at which place the panel of a row's order stands."""
+    order, known = by_order(rows), _ORDERS.values()
+    present = {order(row) for row in rows}
+    orders = [*(one for one in known if one in present), *sorted(present - {*known})]
+    return lambda row: orders.index(order(row))

@@ -10,8 +10,9 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts import heat_map
+from overlapbench.charts.curve_chart import whole
 from overlapbench.charts.naming import axes_of_side
-from overlapbench.charts.panels import Record, bounds, identity, split, state_text
+from overlapbench.charts.panels import Record, bounds, record_of, split, state_text
 from overlapbench.charts.plot import Plot, told
 from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
@@ -81,21 +82,18 @@ def _cells(rows: Sequence[Row]) -> list[Record]:
 
 def _cell(row: Row, leave_out: set[str]) -> Record:
     communication, computation = row.name.workloads
-    axes = dict(row.name.axes)
-    return (
-        identity(row)
-        | {
-            "workload": communication,
-            "bytes": int(size) if (size := axes.get("bytes", "")).isdecimal() else 0,
-            "communication": label(communication, axes_of_side(0)(row), leave_out),
-            "computation": label(computation, axes_of_side(1)(row), leave_out),
-            "slowdown": row.counters.get("slowdown"),
-            "grid": axes.get("grid", "").replace("x", "×"),
-            "text": heat_map.two_digits(row, "slowdown") if row.trusted else state_text(row),
-            "spread": _spread(row),
-        }
-        | bounds(row, "slowdown")
+    cell = record_of(
+        row,
+        workload=communication,
+        bytes=whole(row, "bytes") or 0,
+        communication=label(communication, axes_of_side(0)(row), leave_out),
+        computation=label(computation, axes_of_side(1)(row), leave_out),
+        slowdown=row.counters.get("slowdown"),
+        grid=(row.name.axis("grid") or "").replace("x", "×"),
+        text=heat_map.two_digits(row, "slowdown") if row.trusted else state_text(row),
+        spread=_spread(row),
     )
+    return cell | bounds(row, "slowdown")
 
 
 def _spread(row: Row) -> str:

@@ -7,7 +7,7 @@ FIELD_high; it is drawn as a bar through the point.
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import altair as alt
 
@@ -17,6 +17,7 @@ from overlapbench.result import Row
 from overlapbench.theme import Drawing
 
 Record = dict[str, Any]
+_Part = TypeVar("_Part")  # what a panel is drawn of
 
 FULL_WIDTH = theme.WIDTH - 90  # of a panel that fills the picture
 _TITLE_LETTER_WIDTH = 7  # on average, in pixels
@@ -24,21 +25,20 @@ _SUBTITLE_LETTERS = 135  # that fit into a picture's width
 _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
 
 
-def identity(row: Row) -> Record:
-    """Return the fields that tell where a record comes from, and whether it can be trusted."""
-    return {"name": str(row.name), "file": row.file, "trusted": row.trusted, "problem": row.problem}
+def record_of(row: Row, *counters: str, **fields: Any) -> Record:
+    """Return where a record comes from, whether it can be trusted, and what else it says.
 
-
-def has_pair(row: Row, family: str, *counters: str) -> bool:
-    """Tell whether a row is of the family and has the counters, or failed: its cell says so."""
-    return row.name.family == family and (
-        not row.counters or all(row.counters.get(key, 0.0) > 0 for key in counters)
-    )
+    That are the counters, as far as the row has them, and the fields.
+    """
+    origin = {"name": str(row.name), "file": row.file}
+    figures = {key: row.counters[key] for key in counters if key in row.counters}
+    return {**origin, "trusted": row.trusted, "problem": row.problem, **figures, **fields}
 
 
 def select_pairs(rows: Sequence[Row], family: str, counter: str) -> list[Row]:
     """Return a family's rows with a counter, and its failed ones; none if all have failed."""
-    found = [row for row in rows if has_pair(row, family, counter)]
+    members = [row for row in rows if row.name.family == family]
+    found = [row for row in members if not row.counters or row.counters.get(counter, 0.0) > 0]
     return found if any(row.counters for row in found) else []
 
 
@@ -80,8 +80,8 @@ def parted(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
 
 
 def split(records: Sequence[Record], key: str) -> dict[str, list[Record]]:
-    """Part records by the value of a key, in the order in which the values appear."""
-    return grouped(records, lambda record: record[key])
+    """Part records by the value of a key, "" of those without, in the order of appearance."""
+    return grouped(records, lambda record: record.get(key, ""))
 
 
 def panel_size(columns: int, height: int) -> dict[str, int]:
@@ -102,18 +102,22 @@ def panel_title(text: str, columns: int) -> alt.TitleParams:
 
 
 def lay_out(
-    parts: Mapping[str, Sequence[Record]],
-    draw: Callable[[Sequence[Record]], Drawing],
+    parts: Mapping[str, _Part],
+    draw: Callable[[_Part], Drawing],
     most_columns: int,
     height: int,
+    width: float | None = None,
     **resolve: Literal["independent", "shared"],
 ) -> alt.ConcatChart | alt.VConcatChart:
     """Draw a panel of each part below its title; in 0 columns each fills the picture.
 
-    `resolve` are scales that all panels share, or that each has of its own.
+    Without a width the columns fill it, too. `resolve` are scales that all panels share, or that
+    each has of its own.
     """
     columns = min(most_columns, len(parts))
-    size = panel_size(columns, height) if columns else {"width": FULL_WIDTH, "height": height}
+    size: dict[str, Any] = {"width": width or FULL_WIDTH, "height": height}
+    if columns and width is None:
+        size = panel_size(columns, height)
     panels = [
         draw(part).properties(title=panel_title(title, columns or 1), **size)
         for title, part in parts.items()

@@ -14,8 +14,8 @@ from overlapbench.charts.curve_chart import whole
 from overlapbench.charts.panels import (
     Record,
     bounds,
-    identity,
-    panel_title,
+    lay_out,
+    record_of,
     select_pairs,
     split,
     state_text,
@@ -40,59 +40,52 @@ def select(rows: Sequence[Row]) -> list[Row]:
 
 def draw(rows: Sequence[Row]) -> Drawing:
     """Draw a panel for each side that may start first; each marks its best cell."""
-    parts = split(_records(rows), "panel")
-    records = [record for part in parts.values() for record in _compared(part)]
-    sms = list(dict.fromkeys(record["comp_sms"] for record in records))
+    parts = {title: _compared(part) for title, part in split(_records(rows), "panel").items()}
+    records = [cell for part in parts.values() for cell in part]
+    sms = list(split(records, "comp_sms"))
     sms.sort(key=lambda text: (text == _ALL_SMS, 0 if text == _ALL_SMS else int(text)))
-    ordered = sorted(records, key=lambda record: record["place"])
-    lines = list(dict.fromkeys(record["down"] for record in ordered))
+    lines = list(split(sorted(records, key=lambda cell: cell["place"]), "down"))
     beside = heat_map.label_width(lines) + _MARGIN
     fitting = theme.WIDTH // (_LEAST_WIDTH * len(sms) + beside)
     columns = min(len(parts), max(1, int(fitting)))
     width = (theme.WIDTH / columns - beside) / len(sms)
     worst = heat_map.highest_loss(records, "to_best")
     colour = heat_map.colour("to_best", "T / the panel's best", [1.0, worst], clamp=True)
-    panels = (
-        _panel(part, sms, lines, colour).properties(
-            title=panel_title(title, columns),
-            width=max(_LEAST_WIDTH, min(_MOST_WIDTH, width)) * len(sms),
-            height=_CELL_HEIGHT * len(lines),
-        )
-        for title, part in split(records, "panel").items()
+    return lay_out(
+        parts,
+        lambda part: _panel(part, sms, lines, colour),
+        columns,
+        _CELL_HEIGHT * len(lines),
+        max(_LEAST_WIDTH, min(_MOST_WIDTH, width)) * len(sms),
     )
-    return alt.concat(*panels, columns=columns)
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
     transport = naming.transport_names(rows)
     names = list(dict.fromkeys(map(transport, rows)))
-    order = naming.orders_of(rows)
-    orders = naming.in_order([order(row) for row in rows])
-    title = _TITLES(rows)
-    records = [
-        identity(row)
-        | {
-            "panel": title(row),
-            "order": orders.index(order(row)),
-            "comp_sms": str(whole(row, "comp_sms") or _ALL_SMS),
-            "down": _taken(row, transport(row)),
-            "place": (names.index(transport(row)), _sms(row)),
-            "text": f"{row.counters['overlap_ms']:.3g} ms" if row.trusted else state_text(row),
-            "sides": " | ".join(heat_map.two_digits(row, side) for side in _SIDES)
+    order, title = naming.places_of(rows), _TITLES(rows)
+    return [
+        record_of(
+            *(row, "overlap_ms", *_SIDES),
+            panel=title(row),
+            order=order(row),
+            comp_sms=str(whole(row, "comp_sms") or _ALL_SMS),
+            down=_taken(row, transport(row)),
+            place=(names.index(transport(row)), _sms(row)),
+            text=f"{row.counters['overlap_ms']:.3g} ms" if row.trusted else state_text(row),
+            sides=" | ".join(heat_map.two_digits(row, side) for side in _SIDES)
             if row.trusted
             else "",
-        }
-        | {key: row.counters[key] for key in ("overlap_ms", *_SIDES) if key in row.counters}
+        )
         | bounds(row, "overlap_ms")
-        for row in rows
+        for row in sorted(rows, key=order)
     ]
-    return sorted(records, key=lambda record: int(record["order"]))
 
 
 def _order_and_pair(rows: Sequence[Row]) -> naming.Name:
-    order, pair = naming.orders_of(rows), naming.by_workload(rows)
+    order, pair = naming.by_order(rows), naming.by_workload(rows)
     several = len({row.name.workloads for row in rows}) > 1
-    return lambda row: joined(naming.order_title(order(row)), pair(row) if several else "")
+    return lambda row: joined(order(row), pair(row) if several else "")
 
 
 # Of a panel: the order, and what else sets panels apart.
@@ -112,15 +105,15 @@ def _taken(row: Row, transport: str) -> str:
 
 def _compared(records: Sequence[Record]) -> list[Record]:
     """Add to each cell of a panel how its T compares with the panel's best."""
-    good = [record["overlap_ms"] for record in records if record["trusted"]]
+    best_ms = min((cell["overlap_ms"] for cell in records if cell["trusted"]), default=0.0)
     return [
-        record
+        cell
         | (
-            {"to_best": record["overlap_ms"] / min(good), "best": record["overlap_ms"] == min(good)}
-            if record["trusted"]
+            {"to_best": cell["overlap_ms"] / best_ms, "best": cell["overlap_ms"] == best_ms}
+            if cell["trusted"]
             else {"best": False}
         )
-        for record in records
+        for cell in records
     ]
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, bounds, identity, panel_title, parted, split
+from overlapbench.charts.curve_chart import Rows
+from overlapbench.charts.panels import Record, bounds, panel_title, parted, record_of, split
 from overlapbench.charts.plot import Plot, told
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, file_names, label, shared_axes
@@ -27,14 +28,8 @@ _GAIN_ROOM = 1.5  # of the longest bar: what is written beside bars must fit
 
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Priority rows with the three latencies and the gain."""
-    needed = {"gain", *(counter for _, counter, _ in _BARS)}
-    return [
-        row
-        for row in rows
-        if row.name.family == "Priority"
-        and row.name.axis("priority") in _COLUMNS
-        and needed <= row.counters.keys()
-    ]
+    measured = Rows("Priority/*", known=["gain", *(counter for _, counter, _ in _BARS)])
+    return [row for row in rows if measured.takes(row) and row.name.axis("priority") in _COLUMNS]
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
@@ -100,16 +95,15 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     pairs = list(dict.fromkeys(_group(row, leave_out) for row in rows))
     ordered = sorted(rows, key=lambda row: pairs.index(_group(row, leave_out)))
     return [
-        identity(row)
-        | {
-            "group": _group(row, leave_out, file(row)),
-            "column": _COLUMNS[row.name.axis("priority") or ""],
-            "what": what,
-            "latency_ms": row.counters[counter],
-            "reach": row.intervals.get(counter, (0.0, row.counters[counter]))[1],
-            "gain": row.counters["gain"],
-            "text": _text(row, counter),
-        }
+        record_of(
+            *(row, "gain"),
+            group=_group(row, leave_out, file(row)),
+            column=_COLUMNS[row.name.axis("priority") or ""],
+            what=what,
+            latency_ms=row.counters[counter],
+            reach=row.intervals.get(counter, (0.0, row.counters[counter]))[1],
+            text=_text(row, counter),
+        )
         | bounds(row, counter, "latency_ms")
         for row in ordered
         for what, counter, _ in _BARS

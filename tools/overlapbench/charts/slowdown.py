@@ -31,8 +31,9 @@ def draw(rows: Sequence[Row]) -> Drawing:
     labels = [mark["label_at"] + gap for marks in knees.values() for mark in marks]
     scale = alt.Scale(domain=[low, max([high, *labels])], nice=False, zero=False)
 
+    grids = grid_axis(records, columns)
+
     def draw_panel(part: Sequence[Record]) -> Drawing:
-        grids = grid_axis(records, columns)
         return _panel(part, knees[part[0]["pair"] if many else ""], grids, scale)
 
     if not many:

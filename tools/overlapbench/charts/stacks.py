@@ -1,21 +1,16 @@
 """Bars whose parts add up, one a row, with a tick and a text at their ends.
 
 A part may be negative by noise: it then stands left of zero, and the others reach beyond the sum.
-A chart tells of each row's bar, besides those fields that all records have:
-
-  tick     where the tick stands; a bar that is not trusted ends there, hollow
-  parted   whether it has parts and a tick
-  reach    where the text begins
-  text     what is written there
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.naming import Name
-from overlapbench.charts.panels import Record, identity, parted, split
+from overlapbench.charts.panels import Record, parted, record_of, split
 from overlapbench.charts.plot import plot, told, tooltip
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
@@ -27,22 +22,20 @@ _TEXT_ROOM = 1.3  # of the longest bar: what is written beside it must fit
 _LEAST = 0.1  # that the axis holds
 
 
-def stack(bar: Record, lengths: Mapping[str, float]) -> list[Record]:
-    """Return the parts of a bar, each after the other: negative ones leftwards from zero."""
-    ends = {True: 0.0, False: 0.0}  # by whether a part is positive
-    parts = []
-    for part, length in lengths.items():
-        start = ends[length >= 0]
-        ends[length >= 0] = start + length
-        parts.append(bar | {"part": part, "adds": length, "from": start, "to": start + length})
-    return parts
+@dataclass(frozen=True)
+class Bar:
+    """One row's bar."""
+
+    tick: float  # where the tick stands; a bar that is not trusted ends there, hollow
+    reach: float  # where the text begins
+    text: str
+    parts: Sequence[Record] = ()  # of each `part` what it `adds`; without, there is no tick either
 
 
 def draw_stacks(
     rows: Sequence[Row],
     name: Name,
-    bar: Callable[[Row], Record],
-    parts_of: Callable[[Row, Record], list[Record]],
+    bar_of: Callable[[Row], Bar],
     colours: Mapping[str, str],
     title: str,
     shares: Sequence[str] = (),
@@ -52,9 +45,13 @@ def draw_stacks(
     `colours` are those of the parts by their names, in the legend's order; `title` is the x axis's;
     `shares` are further fields of parts that hovering tells.
     """
-    bars = [identity(row) | {"bar": name(row)} | bar(row) for row in rows]
-    whole = [pair for pair in zip(rows, bars, strict=True) if pair[1]["parted"]]
-    parts = [part for pair in whole for part in parts_of(*pair)]
+    bars, parts = [], []
+    for row in rows:
+        bar = bar_of(row)
+        told = record_of(row, bar=name(row), parted=bool(bar.parts))
+        told |= {"tick": bar.tick, "reach": bar.reach, "text": bar.text}
+        bars.append(told)
+        parts += [told | part for part in _stacked(bar.parts)]
     low = 1.1 * min([0.0, *(part["from"] for part in parts), *(part["to"] for part in parts)])
     high = max([_LEAST, *(bar["reach"] for bar in bars)])
     x = alt.X("from:Q", title=title, scale=alt.Scale(domain=[low, _TEXT_ROOM * high], nice=False))
@@ -67,6 +64,15 @@ def draw_stacks(
         width=theme.WIDTH - _MARGINS - _LETTER_WIDTH * letters,
         height=_STEP * len(names),
     )
+
+
+def _stacked(parts: Sequence[Record]) -> Iterator[Record]:
+    """Place parts each after the other: negative ones leftwards from zero."""
+    ends = {True: 0.0, False: 0.0}  # by whether a part is positive
+    for part in parts:
+        start = ends[part["adds"] >= 0]
+        ends[part["adds"] >= 0] = end = start + part["adds"]
+        yield part | {"from": start, "to": end}
 
 
 def _stacks(

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from overlapbench import theme
 from overlapbench.charts.naming import Name, named, transport_names
-from overlapbench.charts.panels import Record, state_text
-from overlapbench.charts.stacks import draw_stacks, stack
+from overlapbench.charts.panels import state_text
+from overlapbench.charts.stacks import Bar, draw_stacks
 from overlapbench.result import Row
 from overlapbench.series import joined
 from overlapbench.theme import Drawing
@@ -48,32 +48,28 @@ def select(rows: Sequence[Row]) -> list[Row]:
 
 def draw(rows: Sequence[Row]) -> Drawing:
     """Draw the bars, those of a family together."""
-    return draw_stacks(rows, _NAMES(rows), _bar, _parts, _COLOURS, _TITLE)
+    return draw_stacks(rows, _NAMES(rows), _bar, _COLOURS, _TITLE)
 
 
 def _computation_ms(row: Row) -> float:
     return row.time_ms - row.counters["exposed_comm_ms"]
 
 
-def _bar(row: Row) -> Record:
-    computation_ms = _computation_ms(row)
-    exposed = _PERCENT * row.counters["exposed_comm_ms"] / computation_ms
-    plain = _PERCENT * (row.counters["sequential_ms"] / computation_ms - 1)
-    tick = max(0.0, plain if row.trusted else exposed)
+def _bar(row: Row) -> Bar:
+    computation_ms, exposed_ms = _computation_ms(row), row.counters["exposed_comm_ms"]
+    exposed = _PERCENT * exposed_ms / computation_ms
     figure = f"{exposed:.0f} %" if abs(exposed) >= 10 else f"{exposed:.1f} %"
-    return {
-        "tick": tick,
-        "parted": row.trusted,
-        "reach": max(tick, exposed),
-        "text": figure if row.trusted else joined(figure, state_text(row)),
-    }
-
-
-def _parts(row: Row, bar: Record) -> list[Record]:
+    if not row.trusted:
+        tick = max(0.0, exposed)
+        return Bar(tick, tick, joined(figure, state_text(row)))
+    tick = max(0.0, _PERCENT * (row.counters["sequential_ms"] / computation_ms - 1))
     cutting, interference = row.counters["chunking_cost_ms"], row.counters["interference_ms"]
-    alone = row.counters["exposed_comm_ms"] - cutting - interference
-    shares = (_PERCENT * ms / _computation_ms(row) for ms in (alone, cutting, interference))
-    return stack(bar, dict(zip(_COLOURS, shares, strict=True)))
+    lengths = (exposed_ms - cutting - interference, cutting, interference)
+    parts = [
+        {"part": part, "adds": _PERCENT * ms / computation_ms}
+        for part, ms in zip(_COLOURS, lengths, strict=True)
+    ]
+    return Bar(tick, max(tick, exposed), figure, parts)
 
 
 def _family(row: Row) -> str:

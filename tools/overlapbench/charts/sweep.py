@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench.charts.naming import by_workload, named
-from overlapbench.charts.panels import Record, bounds, identity, split
+from overlapbench.charts.panels import Record, bounds, record_of, split
 from overlapbench.grouping import grouped
 from overlapbench.result import Row
 from overlapbench.series import grid_of, label
@@ -28,16 +28,17 @@ def sweep_records(rows: Sequence[Row]) -> list[Record]:
     records = []
     for row in rows:
         gx, gy = grid_of(row.name) or (0, 0)
-        names = identity(row) | {
-            "pair": "+".join(row.name.workloads),
-            "series": series(row),
-            "grid": f"{gx}×{gy}",
-            "grid_blocks": gx * gy,
-        }
+        point = record_of(
+            *(row, "slowdown", *TIMES),
+            pair="+".join(row.name.workloads),
+            series=series(row),
+            grid=f"{gx}×{gy}",
+            grid_blocks=gx * gy,
+        )
         for key in ("slowdown", *TIMES):
-            names |= {key: row.counters[key]} | bounds(row, key)
-        records.append(names)
-    return sorted(records, key=lambda record: (record["grid_blocks"], record["grid"]))
+            point |= bounds(row, key)
+        records.append(point)
+    return sorted(records, key=lambda point: (point["grid_blocks"], point["grid"]))
 
 
 def grid_axis(records: Sequence[Record], columns: int) -> alt.X:

@@ -11,7 +11,7 @@ from overlapbench.charts.axes import count_axis, log_scale
 from overlapbench.charts.curve_chart import Curves, Rows, X, whole
 from overlapbench.charts.curves import Figures
 from overlapbench.charts.naming import by_transport, named
-from overlapbench.charts.panels import Record, bounds, identity
+from overlapbench.charts.panels import Record, bounds, record_of
 from overlapbench.counters import TIME
 from overlapbench.result import Row
 from overlapbench.series import file_names, joined
@@ -51,13 +51,13 @@ def _panel_of(row: Row) -> str:
 def _peer_records(rows: Sequence[Row]) -> list[Record]:
     file = file_names(rows)
     return [
-        identity(row)
-        | {
-            "panel": _panel_of(row),
-            "series": joined(f"PyTorch {_peer(row)}", file(row)),
-            "tokens": whole(row, "tokens"),
-            "time_ms": row.time_ms,
-        }
+        record_of(
+            row,
+            panel=_panel_of(row),
+            series=joined(f"PyTorch {_peer(row)}", file(row)),
+            tokens=whole(row, "tokens"),
+            time_ms=row.time_ms,
+        )
         | bounds(row, TIME, "time_ms")
         for row in rows
     ]
