@@ -26,45 +26,47 @@ _FIGURES_IN_TOOLTIPS = {"numberFormat": ".4~r"}
 
 def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) -> bytes:
     """Return the page as UTF-8."""
-    environment = page_environment()
-    environment.filters["context_entries"] = _context_entries
-    page = environment.get_template("page.html").render(
+    return render_template(
+        "page.html",
         title=title,
         results=results,
         charts=charts,
         bad_rows=[row for result in results for row in result.rows if row.bad],
         host_figures=", ".join(result.label for result in results if result.backend == "host"),
         knee=KNEE_MEANING,
-        looks=chart_looks(),
         vega=vega_libraries(),
         charts_script=charts_script(),
     )
+
+
+def render_template(template: str, **values: object) -> bytes:
+    """Return a filled template of this folder as UTF-8."""
+    page = page_environment().get_template(template).render(values)
     return page.encode(errors="replace")  # halves of characters, which JSON can hold
 
 
 def page_environment() -> jinja2.Environment:
-    """Return what reads the templates of this folder; all that they insert is escaped."""
+    """Return what reads the templates of this folder; all that they insert is escaped.
+
+    `looks` are what charts.css and figures.html take from the theme.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
     )
     environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters["untitled"] = _untitled
+    environment.filters |= {"untitled": _untitled, "context_entries": _context_entries}
+    environment.globals["looks"] = {
+        name: {**config, "tooltipFormat": _FIGURES_IN_TOOLTIPS}
+        for name, config in (("light", theme.LIGHT), ("dark", theme.DARK))
+    }
     return environment
 
 
 def _untitled(specification: Mapping[str, object]) -> dict[str, object]:
     """Return a chart's specification for a page that writes title and notes itself."""
     return {key: value for key, value in specification.items() if key != "title"}
-
-
-def chart_looks() -> dict[str, dict[str, object]]:
-    """Return what charts.css and figures.html take from the theme."""
-    return {
-        name: {**config, "tooltipFormat": _FIGURES_IN_TOOLTIPS}
-        for name, config in (("light", theme.LIGHT), ("dark", theme.DARK))
-    }
 
 
 def charts_script() -> Markup:

@@ -40,7 +40,7 @@ from overlapbench.output import (
     require_file,
     require_no_input,
 )
-from overlapbench.picture import RENDERERS, render, require_suffix
+from overlapbench.picture import SUFFIXES, render, require_suffix
 from overlapbench.source import ResultError
 
 # Of the CSV: a figure is a line.
@@ -197,7 +197,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("-o", "--output", type=Path, metavar="PATH", help=text)
     _add_filters(export)
     trend = action("trend", _trend, "draw a metric over time, with its changes")
-    text = f"the chart, as one of {', '.join(RENDERERS)}"
+    text = f"the chart, as one of {', '.join(SUFFIXES)}"
     trend.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help=text)
     trend.add_argument("--title", default="", help="below the chart's own")
     for parts in (trend, action("changes", _changes, "list where the level of a metric changed")):

@@ -34,7 +34,7 @@ from overlapbench.compare.side import Side
 from overlapbench.compare.verdicts import ACROSS, Comparison, compare
 from overlapbench.launch import Launch, read_launches
 from overlapbench.output import print_text, replace_file, require_file
-from overlapbench.report.render import Report, render_report
+from overlapbench.report.render import render_report
 from overlapbench.report.runs import read_runs
 from overlapbench.report.timelines import read_timelines
 from overlapbench.report.tuned import read_tuned
@@ -70,7 +70,7 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
     announce("drawing timelines")
     timelines = read_timelines(options.traces)
     announce("writing the page")
-    return render_report(Report(options.title, runs, charts, comparison, tuned, timelines))
+    return render_report(options.title, runs, charts, comparison, tuned, timelines)
 
 
 def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from overlapbench.command_line import command, manual_parser
 from overlapbench.output import print_text, replace_file, require_file
-from overlapbench.picture import RENDERERS, render, require_suffix
+from overlapbench.picture import SUFFIXES, render, require_suffix
 from overlapbench.source import ResultError
 from overlapbench.trace.arguments import add_choices, rules_of
 from overlapbench.trace.files import read_rows
@@ -55,7 +55,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("files", nargs="+", metavar="TRACE", help="one rank or more each; a folder; a glob")
     add("-o", "--output", required=True, type=Path, metavar="FILE",
-        help=f"the picture, as one of {', '.join(RENDERERS)}")  # fmt: skip
+        help=f"the picture, as one of {', '.join(SUFFIXES)}")  # fmt: skip
     add("--title", default="", help="title of the picture")
     add("--beside", action="store_true", help="rows side by side, in two columns")
     add_choices(parser)

@@ -24,6 +24,18 @@ LARGEST_ROWS = 20_000  # that a browser still shows, in a page of some 20 MB
 _SHOWN_TITLES = 3
 _SAME = (*CONTEXT_FIELDS, "git_revision", "injected_delay", "gate")
 
+# Columns of the table of runs, by keys of the context.
+COLUMNS = {
+    "device": "device",
+    "ranks": "ranks",
+    "driver_version": "driver",
+    "cuda_runtime": "CUDA",
+    "nccl_version": "NCCL",
+    "mpi_version": "MPI",
+    "git_revision": "revision",
+    "date": "date",
+}
+
 
 @dataclass(frozen=True)
 class Run:
@@ -31,6 +43,42 @@ class Run:
 
     result: Result
     titles: tuple[str, ...]  # of the files
+
+    @property
+    def name(self) -> str:
+        """A few titles written out, and of many the first and the last."""
+        shown = len(self.titles) <= _SHOWN_TITLES
+        return ", ".join(self.titles) if shown else f"{self.titles[0]} … {self.titles[-1]}"
+
+    def cell(self, key: str) -> str:
+        """Write what the table of runs says: the minute of a date, and no version's own title."""
+        text = str(self.result.context.get(key, ""))
+        return text[:16].replace("T", " ") if key == "date" else text.removeprefix("Open MPI v")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes figures something else than they look like."""
+        context = self.result.context
+        warnings = []
+        if self.result.backend == "host":
+            warnings.append(
+                "backend: host. These figures are those of a CPU and its MPI; they say nothing"
+                " about a GPU."
+            )
+        if delay := context.get("injected_delay"):
+            warnings.append(f"A delay was injected on purpose: {delay}.")
+        if self.result.incomplete:
+            warnings.append(f"Not all was measured: {self.result.incomplete}.")
+        if context.get("gate") == "off":
+            warnings.append("The start gate was off: launch times of the host are in the figures.")
+        if failed_self_test(context):
+            warnings.append(
+                f"Do not trust these figures: the self-test {context['self_test']}. Something else"
+                " disturbed the machine."
+            )
+        if busy := context.get("busy"):
+            warnings.append(f"The machine was busy before the run: {busy}.")
+        return warnings
 
 
 def read_runs(
@@ -45,9 +93,8 @@ def read_runs(
     for source, title in source_titles(expand(arguments)).items():
         announce(f"reading {title}")
         text = load(source)
-        result = _labelled(parse_result(source, text, title), title)
-        runs.append(Run(result, (title,)))
-        count += len(result.rows)
+        runs.append(_labelled(Run(parse_result(source, text, title), (title,))))
+        count += len(runs[-1].result.rows)
         if count > LARGEST_ROWS:
             raise ResultError(f"{source}: benchmarks: above {LARGEST_ROWS} rows in all: give fewer")
         if compared:
@@ -83,21 +130,14 @@ def _merge(group: Sequence[Run]) -> Run:
         rows=tuple(sum_up(launches, "launches") for launches in rows.values()),
         incomplete=next((run.result.incomplete for run in group if run.result.incomplete), ""),
     )
-    return Run(_labelled(merged, join_titles(titles)), titles)
+    return _labelled(Run(merged, titles))
 
 
-def _labelled(result: Result, title: str) -> Result:
+def _labelled(run: Run) -> Run:
     """Call a result by its files alone: the page says on what it was measured.
 
     Only figures of a CPU are called so wherever they stand.
     """
-    label = f"{title} (backend: host)" if result.backend == "host" else title
-    rows = tuple(replace(row, file=label) for row in result.rows)
-    return replace(result, label=label, rows=rows)
-
-
-def join_titles(titles: Sequence[str]) -> str:
-    """Write a few titles out, and of many the first and the last."""
-    if len(titles) <= _SHOWN_TITLES:
-        return ", ".join(titles)
-    return f"{titles[0]} … {titles[-1]}"
+    label = f"{run.name} (backend: host)" if run.result.backend == "host" else run.name
+    rows = tuple(replace(row, file=label) for row in run.result.rows)
+    return replace(run, result=replace(run.result, label=label, rows=rows))

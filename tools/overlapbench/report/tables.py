@@ -1,7 +1,11 @@
-"""A section's rows as the page shows them: what stands in a cell, which cells stand out.
+"""The sections of a report: one for each family that the files define, in their order.
 
-Every counter that a row has is in its table; those that the family does not lead with are shown on
-request. A figure with a 95 % interval ends where the interval begins to tell, `1.45 ±0.01`. Others
+The family's `lead` counters are the columns that a section's table shows at once, as far as its
+rows have them; all others are shown on request. What stands out in a section, and is named in the
+summary, is the largest figure of the first of them that is no time: times depend on sizes that
+somebody chose.
+
+A figure with a 95 % interval ends where the interval begins to tell, `1.45 ±0.01`. Others
 have four digits, as nothing measured here is known better.
 """
 
@@ -11,27 +15,19 @@ from dataclasses import dataclass
 
 from overlapbench.compare.table import percent
 from overlapbench.compare.verdicts import Row as Judged
-from overlapbench.counters import TIME, Better, Counter, Table
+from overlapbench.counters import TIME, Better, Counter, Family, Table
+from overlapbench.grouping import grouped
 from overlapbench.names import part_name
-from overlapbench.report.sections import OTHER, Section, section_of
 from overlapbench.result import Row, State
 
 _DIGITS = 4
 _MOST_DECIMALS = 6
 _SLOWDOWN = "slowdown"
+_TIMES = ("ms", "us")  # units
+_WORDS = {Better.LOWER: "worst", Better.HIGHER: "highest", Better.NEITHER: "largest"}
+_OTHER = Family("Other families", "Families that these results do not describe.", ())
 _HEAT = (1.05, 1.15, 1.3, 1.6)  # a slowdown above the first is tinted, above the last most
 _BAD = {State.NOISY: "noisy", State.INVALID: "invalid", State.ERROR: "failed"}
-
-
-@dataclass(frozen=True)
-class Column:
-    """A counter; `extra` columns are shown on request."""
-
-    key: str
-    heading: str
-    unit: str
-    meaning: str
-    extra: bool
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,6 @@ class Line:
     head: str  # `Overlap/AllToAll+Gemm`
     axes: Sequence[str]  # each with its slash
     row: Row
-    ambiguous: bool  # several files have this name
     state: str  # "", or why it is not to be trusted: "noisy", "invalid" or "failed"
     cells: Sequence[Cell]  # of the section's own columns
     more: str  # figures of the extra columns, each behind a |
@@ -58,16 +53,38 @@ class Line:
 
 @dataclass(frozen=True)
 class Rows:
-    """A section with its rows."""
+    """The section of a family: its rows, and the counters that are their columns."""
 
-    section: Section
-    columns: Sequence[Column]
+    family: Family
+    columns: Sequence[Counter]
+    extra: Sequence[Counter]  # shown on request
     lines: Sequence[Line]
+    notable: Counter | None  # whose largest figure stands out
+
+    @property
+    def fragment(self) -> str:
+        """The part of the page's address that leads here."""
+        return self.family.name.replace(" ", "-")
 
     @property
     def several(self) -> bool:
         """Tell whether the rows come from several runs."""
         return len({line.row.file for line in self.lines}) > 1
+
+    @property
+    def stands_out(self) -> tuple[str, str, Line] | None:
+        """What is notable, its largest figure, and the row that it is of."""
+        largest = self.largest(self.notable.name) if self.notable else []
+        if not self.notable or not largest:
+            return None
+        value = figure(largest[0].row.counters[self.notable.name])
+        words = f"{_WORDS[self.notable.better]} {self.notable.title}"
+        return words, f"{value} {self.notable.printed_unit}".strip(), largest[0]
+
+    def largest(self, counter: str) -> list[Line]:
+        """Return the good rows that have a counter, those with the largest figures first."""
+        good = [line for line in self.lines if line.row.trusted and counter in line.row.counters]
+        return sorted(good, key=lambda line: -line.row.counters[counter])
 
 
 class Anchors:
@@ -97,51 +114,58 @@ def make_tables(
     rows: Sequence[Row], table: Table, anchors: Anchors, judged: Mapping[str, Judged]
 ) -> list[Rows]:
     """Part the rows into the sections that have any, in the order of the table's families."""
-    sections = {row.name.family: section_of(row.name.family, table) for row in rows}
-    families = [family.name for family in table.families if family.name in sections]
-    made = []
-    for section in (*(sections[family] for family in families), OTHER):
-        members = [row for row in rows if sections[row.name.family] is section]
-        if members:
-            columns = _columns(section, table, members)
-            lines = [_line(row, columns, anchors, judged) for row in members]
-            made.append(Rows(section, columns, lines))
-    return made
-
-
-def _columns(section: Section, table: Table, rows: Sequence[Row]) -> list[Column]:
-    """Return the section's own counters, then all others that a row has."""
-    present = {key for row in rows for key in row.counters} | {TIME}
-    named = [key for key in section.counters or (TIME,) if key in present]
-    others = [key for key in table.counters if key in present and key not in named]
+    known = {family.name for family in table.families}
+    members = grouped(
+        rows, lambda row: row.name.family if row.name.family in known else _OTHER.name
+    )
     return [
-        Column(one.name, one.title, one.printed_unit, _meaning(one), one.name in others)
-        for one in (table.counters[key] for key in (*named, *others))
+        _section(family, members[family.name], table, anchors, judged)
+        for family in (*table.families, _OTHER)
+        if family.name in members
     ]
 
 
-def _meaning(counter: Counter) -> str:
+def _section(
+    family: Family,
+    rows: Sequence[Row],
+    table: Table,
+    anchors: Anchors,
+    judged: Mapping[str, Judged],
+) -> Rows:
+    """Show the counters that the family leads with, as far as rows have them, then all others."""
+    lead = [counter for counter in map(table.find, family.lead) if counter]
+    present = {key for row in rows for key in row.counters} | {TIME}
+    columns = [one for one in lead or [table.counters[TIME]] if one.name in present]
+    extra = [one for one in table.counters.values() if one.name in present and one not in columns]
+    lines = [_line(row, columns, extra, anchors, judged.get(str(row.name))) for row in rows]
+    notable = next((one for one in lead if one.unit not in _TIMES), None)
+    return Rows(family, columns, extra, lines, notable)
+
+
+def meaning(counter: Counter) -> str:
     """Write what a reader of the page can ask for."""
     better = "" if counter.better is Better.NEITHER else f" ({counter.better.value} is better)"
     return f"{counter.name}: {counter.definition}{better}" if counter.definition else counter.name
 
 
 def _line(
-    row: Row, columns: Sequence[Column], anchors: Anchors, judged: Mapping[str, Judged]
+    row: Row,
+    columns: Sequence[Counter],
+    extra: Sequence[Counter],
+    anchors: Anchors,
+    judged: Judged | None,
 ) -> Line:
     head, axes = split_axes(str(row.name))
-    verdict = judged.get(str(row.name))
     return Line(
         anchors.of(row),
         head,
         axes,
         row,
-        anchors.ambiguous(row),
         _BAD[row.state] if row.bad else "",
-        [_cell(row, column.key) for column in columns if not column.extra],
-        "".join(f"|{_cell(row, column.key).text}" for column in columns if column.extra),
-        verdict,
-        _time_change(verdict),
+        [_cell(row, counter.name) for counter in columns],
+        "".join(f"|{_cell(row, counter.name).text}" for counter in extra),
+        judged,
+        _time_change(judged),
     )
 
 
