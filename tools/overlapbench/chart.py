@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
 import vl_convert
 
 from overlapbench import theme
@@ -73,23 +72,23 @@ def draw_charts(
         if len(families) > 1 and one_family_each:
             parts = {
                 f"{kind.name}-{family.replace('/', '-')}": [
-                    row for row in selected if row not in own or row.name.family == family
+                    row for row in selected if row.name.family == family or row.name.axis("peer")
                 ]
                 for family in families
             }
         else:
             parts = {kind.name: selected} if selected else {}
-        for name, part in parts.items():
-            notes = _notes(kind, part, results)
-            heading = chart_title(kind.title, [title, *notes])
-            charts.append(Chart(kind, name, part, notes, _specification(kind, part, heading)))
+        charts += [_draw(kind, name, part, results, title) for name, part in parts.items()]
     return charts
 
 
-def _specification(
-    kind: ChartKind, rows: Sequence[Row], heading: alt.TitleParams
-) -> dict[str, Any]:
-    return specification(lambda: kind.shape.draw(rows).properties(title=heading))
+def _draw(
+    kind: ChartKind, name: str, rows: Sequence[Row], results: Sequence[Result], title: str
+) -> Chart:
+    notes = _notes(kind, rows, results)
+    heading = chart_title(kind.title, [title, *notes])
+    spec = specification(lambda: kind.shape.draw(rows).properties(title=heading))
+    return Chart(kind, name, rows, notes, spec)
 
 
 def _notes(kind: ChartKind, rows: Sequence[Row], results: Sequence[Result]) -> list[str]:

@@ -3,7 +3,6 @@
 curve_chart  charts of curves, as data; drawn by curves.py, on the axes of axes.py
 heat_map     what charts of cells share: pairs, partition and matrix
 stacks       bars whose parts add up: attribution and steps
-sweep        what both grid charts stand on: slowdown and times
 naming       what curves, panels and bars are called
 panels       what all records have, and panels side by side
 

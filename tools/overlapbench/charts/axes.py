@@ -6,6 +6,7 @@ the values that it must hold.
 
 import json
 from collections.abc import Callable, Collection
+from functools import partial
 
 import altair as alt
 
@@ -13,21 +14,6 @@ from overlapbench.series import binary_count, binary_size
 
 _MARGIN = 0.08  # on each side, as a share of a logarithmic axis
 _LEAST_MARGIN = 1.1  # a factor
-
-
-def count_axis(field: str, counts: Collection[int], title: str) -> alt.X:
-    """Place whole numbers from 1 on by their logarithm."""
-    return log_axis(field, counts, title, str)
-
-
-def elements_axis(field: str, counts: Collection[int], title: str) -> alt.X:
-    """Place numbers of elements by their logarithm, and label them as `64 Mi` or `50257`."""
-    return log_axis(field, counts, title, binary_count)
-
-
-def size_axis(field: str, sizes: Collection[int], title: str) -> alt.X:
-    """Place sizes by their logarithm and label them as people write them."""
-    return log_axis(field, sizes, title, binary_size)
 
 
 def level_axis(field: str, counts: Collection[int], title: str) -> alt.X:
@@ -52,6 +38,11 @@ def log_axis(field: str, values: Collection[int], title: str, write: Callable[[i
         scale=log_scale(ticks),
         axis=alt.Axis(values=ticks, labelExpr=f"({labels})[datum.value]", labelOverlap=True),
     )
+
+
+count_axis = partial(log_axis, write=str)  # whole numbers from 1 on
+elements_axis = partial(log_axis, write=binary_count)  # `64 Mi` or `50257`
+size_axis = partial(log_axis, write=binary_size)  # as people write sizes
 
 
 def log_scale(values: Collection[float]) -> alt.Scale:

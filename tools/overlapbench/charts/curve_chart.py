@@ -1,7 +1,7 @@
 """Charts of curves, as data: which rows are points, what stands on the axes, what curves are.
 
-A row becomes a record (panels.py) of `series`, `panel`, its number on the
-x axis, and each field of the Figures: computed as `derived` says, or else the counter of that name.
+A row becomes a record (panels.py) of `series`, `panel`, its number on the x axis, and each field of
+the Figures: computed as `derived` says, or else the counter of that name.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -101,7 +101,8 @@ class Curves:
         series = self.series(rows)
         panel = self.panel(rows) if self.panel else None
         records = [
-            record_of(row, series=series(row), **{self.x.name: self.x.of(row)})
+            record_of(row, series=series(row))
+            | {self.x.name: self.x.of(row)}
             | ({"panel": panel(row)} if panel else {})
             | {**taking.told}
             | self._figures_of(row, taking)
@@ -112,11 +113,10 @@ class Curves:
         return list(chain(*split(records, "panel").values())) if self.panel_by_panel else records
 
     def _figures_of(self, row: Row, taking: Rows) -> Record:
-        told: Record = {}
+        fields = chain(*(figures.fields for figures in self.figures))
+        told: Record = {name: row.counters.get(name) for name in fields}
+        told |= {name: derived(row) for name, derived in self.derived.items()}
         for figures in self.figures:
-            for name in figures.fields:
-                derived = self.derived.get(name)
-                told[name] = derived(row) if derived else row.counters.get(name)
             if taking.measured:
                 told[figures.measured] = row.counters[taking.measured]
             counter = taking.measured or figures.interval or figures.measured

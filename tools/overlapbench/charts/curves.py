@@ -13,8 +13,8 @@ from typing import Any
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, interval_bars, parted
-from overlapbench.charts.plot import haloed, plot, told
+from overlapbench.charts.panels import Record
+from overlapbench.charts.plot import haloed, interval_bars, parted, plot, told
 from overlapbench.theme import Drawing
 
 _REFERENCE_DASH, _BOUND_DASH = [4, 4], [1, 3]

@@ -9,12 +9,20 @@ from typing import Any
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, parted
+from overlapbench.charts.panels import Record
+from overlapbench.charts.plot import parted
 from overlapbench.result import Row
 
 _LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
 _FULL_COLOUR = (1.5, 3.0)  # a loss: the colour is full at the highest one, within these
 _UNKNOWN = "?"
+
+
+def select_pairs(rows: Sequence[Row], family: str, counter: str) -> list[Row]:
+    """Return a family's rows with a counter, and its failed ones; none if all have failed."""
+    members = [row for row in rows if row.name.family == family]
+    found = [row for row in members if not row.counters or row.counters.get(counter, 0.0) > 0]
+    return found if any(row.counters for row in found) else []
 
 
 def two_digits(row: Row, counter: str) -> str:

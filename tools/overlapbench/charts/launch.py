@@ -35,10 +35,18 @@ def draw(rows: Sequence[Row]) -> Drawing:
     # In the legend a round trip comes last.
     costs = _COSTS.records(sorted(rows, key=lambda row: row.name.workloads == ("RoundTrip",)))
     cut = [row for row in rows if _PIECES.takes(row)]
-    pieces = _piece_records(cut, _by_call(cut, file_names(rows)))
+    call = _by_call(cut, file_names(rows))
+    pieces = [
+        record_of(row, _PIECES.above_zero, series=call(row), launches=whole(row, "launches"))
+        | bounds(row, "pieces_slowdown")
+        for row in cut
+    ]
     series = list(split([*costs, *pieces], "series"))
     drawings = [_COSTS.draw_records(costs, series)] if costs else []
-    drawings += [_draw_pieces(pieces, series, _pieces_title(cut, rows))] if pieces else []
+    if pieces:
+        said = {*shared_axes(rows), "call"}  # of all rows, by the chart, and by the legend
+        title = label("one kernel's work cut into pieces", shared_axes(cut), said)
+        drawings.append(_draw_pieces(pieces, series, title))
     return alt.vconcat(*drawings)
 
 
@@ -71,20 +79,6 @@ _COSTS = Curves(
         [row for row in rows if row.name.workloads == ("EmptyKernel",)], file_names(rows)
     ),
 )
-
-
-def _piece_records(rows: Sequence[Row], series: Name) -> list[Record]:
-    return [
-        record_of(row, *_PIECES.above_zero, series=series(row), launches=whole(row, "launches"))
-        | bounds(row, "pieces_slowdown")
-        for row in rows
-    ]
-
-
-def _pieces_title(pieces: Sequence[Row], rows: Sequence[Row]) -> str:
-    """Say what all pieces have in common, unless the chart says it of all rows."""
-    everywhere = shared_axes(rows)
-    return label("one kernel's work cut into pieces", shared_axes(pieces), {*everywhere, "call"})
 
 
 def _draw_pieces(records: Sequence[Record], series: Sequence[str], title: str) -> Drawing:

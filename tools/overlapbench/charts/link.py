@@ -12,16 +12,8 @@ from overlapbench import theme
 from overlapbench.charts.axes import count_axis
 from overlapbench.charts.curve_chart import Rows
 from overlapbench.charts.naming import SM_AXES, by_workload, named, transport_names
-from overlapbench.charts.panels import (
-    Record,
-    bounds,
-    interval_bars,
-    lay_out,
-    parted,
-    record_of,
-    split,
-)
-from overlapbench.charts.plot import plot, ring_area, rings, told
+from overlapbench.charts.panels import Record, bounds, lay_out, record_of, split
+from overlapbench.charts.plot import interval_bars, parted, plot, ring_area, rings, told
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
 
@@ -67,7 +59,8 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     way = by_workload(rows)
     return [
         record_of(
-            *(row, "GBps", "GBps_per_sm"),
+            row,
+            ["GBps", "GBps_per_sm"],
             way=_WAYS.get(way(row), way(row)),
             series=series(row),
             sms=_sms(row),

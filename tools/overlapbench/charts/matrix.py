@@ -10,19 +10,10 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts import heat_map, naming
-from overlapbench.charts.panels import (
-    Record,
-    bounds,
-    lay_out,
-    parted,
-    record_of,
-    select_pairs,
-    split,
-    state_text,
-)
-from overlapbench.charts.plot import plot, told
+from overlapbench.charts.panels import Record, bounds, lay_out, record_of, split, state_text
+from overlapbench.charts.plot import parted, plot, told
 from overlapbench.result import Row
-from overlapbench.series import file_names, joined
+from overlapbench.series import file_names
 from overlapbench.theme import Drawing
 
 _HALVES = ("comp_slowdown", "comm_slowdown")  # from above
@@ -33,7 +24,7 @@ _MARGINS = 60
 
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Matrix rows, failed ones too: their cells say so."""
-    return select_pairs(rows, "Lab/Matrix", "slowdown")
+    return heat_map.select_pairs(rows, "Lab/Matrix", "slowdown")
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
@@ -68,11 +59,12 @@ def draw(rows: Sequence[Row]) -> Drawing:
 def _records(rows: Sequence[Row]) -> list[Record]:
     """Make two records of each row, one a half."""
     communication, computation = _COMMUNICATION(rows), _COMPUTATION(rows)
-    order, file = naming.by_order(rows), file_names(rows)
+    panel = _PANEL(rows)
     return [
         record_of(
-            *(row, *_HALVES, "slowdown"),
-            panel=joined(order(row), file(row)),
+            row,
+            [*_HALVES, "slowdown"],
+            panel=panel(row),
             communication=communication(row),
             computation=computation(row),
             half=half,
@@ -85,24 +77,20 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     ]
 
 
-def _side(side: int, head: naming.Naming) -> naming.Naming:
+def _side(side: int, transport: naming.Naming) -> naming.Naming:
     """Name a side of a pair by what sets it apart from others of its workload."""
     return naming.named(
         *("transport", "first"),
-        head=head,
+        head=naming.together(naming.by(lambda row: row.name.workloads[side]), transport),
         alike=lambda row: row.name.workloads[side],
         axes=naming.axes_of_side(side),
         file=naming.unnamed,
     )
 
 
-def _carried(rows: Sequence[Row]) -> naming.Name:
-    transport = naming.transport_names(rows)
-    return lambda row: joined(row.name.workloads[0], transport(row))
-
-
-_COMMUNICATION = _side(0, _carried)
-_COMPUTATION = _side(1, lambda _: lambda row: row.name.workloads[1])
+_PANEL = naming.together(naming.by_order, file_names)
+_COMMUNICATION = _side(0, naming.transport_names)
+_COMPUTATION = _side(1, naming.unnamed)
 
 
 def _whole(records: Sequence[Record], across: Sequence[str], down: Sequence[str]) -> list[Record]:

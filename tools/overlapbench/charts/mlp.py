@@ -10,16 +10,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import (
-    Record,
-    bounds,
-    interval_bars,
-    lay_out,
-    parted,
-    record_of,
-    split,
-)
-from overlapbench.charts.plot import plot, told
+from overlapbench.charts.panels import Record, bounds, lay_out, record_of, split
+from overlapbench.charts.plot import interval_bars, parted, plot, told
 from overlapbench.fit import Line, fit_line
 from overlapbench.result import Row
 from overlapbench.series import curves_along, file_names, label, shared_axes
@@ -69,7 +61,7 @@ def _records(axis: str, curves: Sequence[Sequence[Row]]) -> list[Record]:
         for row in curve:
             count, _ = _point(row, axis)
             fitted_ms = line.at(count)
-            point = record_of(row, "train_ms", series=legend, count=count, fitted_ms=fitted_ms)
+            point = record_of(row, ["train_ms"], series=legend, count=count, fitted_ms=fitted_ms)
             records.append(point | bounds(row, "train_ms"))
     return records
 

@@ -9,10 +9,11 @@ backend) has no transport to tell.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 
 from overlapbench.grouping import grouped
 from overlapbench.result import Row
-from overlapbench.series import file_names, label, shared_axes
+from overlapbench.series import file_names, joined, label, shared_axes
 
 Name = Callable[[Row], str]
 Naming = Callable[[Sequence[Row]], Name]
@@ -27,29 +28,24 @@ _ORDERS = {
 }
 
 
-def unnamed(_: Sequence[Row]) -> Name:
-    """Name no row."""
-    return lambda _: ""
+def by(name: Name) -> Naming:
+    """Name a row by itself alone, whatever the others are."""
+    return lambda _: name
 
 
-def by_file(_: Sequence[Row]) -> Name:
-    """Name a row by its file alone."""
-    return lambda row: row.file
+unnamed = by(lambda _: "")
+by_file = by(lambda row: row.file)
+by_workload = by(lambda row: "+".join(row.name.workloads))
 
 
-def by_workload(_: Sequence[Row]) -> Name:
-    """Name a row by its workloads alone."""
-    return lambda row: "+".join(row.name.workloads)
+def together(*namings: Naming) -> Naming:
+    """Name rows by what several Namings say."""
 
+    def naming(rows: Sequence[Row]) -> Name:
+        names = [one(rows) for one in namings]
+        return lambda row: joined(*(name(row) for name in names))
 
-def by_schedule(_: Sequence[Row]) -> Name:
-    """Name a row by its family's last word alone: `GPipe` of `Pp/GPipe`."""
-    return lambda row: row.name.family.rpartition("/")[2]
-
-
-def by_family_and(axis: str) -> Naming:
-    """Name a row by its family and the value of an axis."""
-    return lambda _: lambda row: " ".join(filter(None, [row.name.family, row.name.axis(axis)]))
+    return naming
 
 
 def by_transport(unnamed: str = "") -> Naming:
@@ -101,14 +97,17 @@ def axes_of_side(side: int) -> Callable[[Row], Mapping[str, str]]:
     }
 
 
-def where_transports_differ(naming: Naming, otherwise: Naming) -> Naming:
-    """Name rows in the one way or the other."""
+def where_several(of: Naming, naming: Naming, otherwise: Naming = unnamed) -> Naming:
+    """Name rows in the one way where the first Naming tells several apart, else in the other."""
 
     def chosen(rows: Sequence[Row]) -> Name:
-        several = len({row.name.axis("transport") for row in rows}) > 1
+        several = len(set(map(of(rows), rows))) > 1
         return (naming if several else otherwise)(rows)
 
     return chosen
+
+
+where_transports_differ = partial(where_several, by(lambda row: row.name.axis("transport") or ""))
 
 
 def transport_names(rows: Sequence[Row]) -> Name:

@@ -25,7 +25,7 @@ _SUBTITLE_LETTERS = 135  # that fit into a picture's width
 _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
 
 
-def record_of(row: Row, *counters: str, **fields: Any) -> Record:
+def record_of(row: Row, counters: Sequence[str] = (), **fields: Any) -> Record:
     """Return where a record comes from, whether it can be trusted, and what else it says.
 
     That are the counters, as far as the row has them, and the fields.
@@ -33,13 +33,6 @@ def record_of(row: Row, *counters: str, **fields: Any) -> Record:
     origin = {"name": str(row.name), "file": row.file}
     figures = {key: row.counters[key] for key in counters if key in row.counters}
     return {**origin, "trusted": row.trusted, "problem": row.problem, **figures, **fields}
-
-
-def select_pairs(rows: Sequence[Row], family: str, counter: str) -> list[Row]:
-    """Return a family's rows with a counter, and its failed ones; none if all have failed."""
-    members = [row for row in rows if row.name.family == family]
-    found = [row for row in members if not row.counters or row.counters.get(counter, 0.0) > 0]
-    return found if any(row.counters for row in found) else []
 
 
 def state_text(row: Row) -> str:
@@ -53,30 +46,6 @@ def bounds(row: Row, counter: str, field: str = "") -> Record:
         return {}
     low, high = row.intervals[counter]
     return {f"{field or counter}_low": low, f"{field or counter}_high": high}
-
-
-def interval_bars(
-    base: alt.Chart, records: Sequence[Record], y: alt.Y, colour: alt.Color
-) -> list[alt.Chart]:
-    """Draw a bar for each interval of what stands on the y axis, if there are any."""
-    field = y.shorthand.removesuffix(":Q")
-    if not any(f"{field}_low" in record for record in records):
-        return []
-    lower = y.copy()
-    lower.shorthand = f"{field}_low:Q"
-    known = base.transform_filter(f"isValid(datum.{field}_low)").encode(y=lower, y2=f"{field}_high")
-    good, bad = parted(known)
-    return [
-        good.mark_rule(**theme.INTERVAL).encode(color=colour),
-        bad.mark_rule(**theme.INTERVAL, color=theme.GREY),
-    ]
-
-
-def parted(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
-    """Return the chart of the records that can be trusted, and that of the others."""
-    good: alt.Chart = base.transform_filter("datum.trusted")
-    bad: alt.Chart = base.transform_filter("!datum.trusted")
-    return good, bad
 
 
 def split(records: Sequence[Record], key: str) -> dict[str, list[Record]]:

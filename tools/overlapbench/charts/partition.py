@@ -4,6 +4,7 @@ The SMs of the computation stand across, the transport and what it takes down. A
 and below it what each side loses: the slowdown of the computation, then that of the communication.
 """
 
+import math
 from collections.abc import Sequence
 
 import altair as alt
@@ -11,18 +12,9 @@ import altair as alt
 from overlapbench import theme
 from overlapbench.charts import heat_map, naming
 from overlapbench.charts.curve_chart import whole
-from overlapbench.charts.panels import (
-    Record,
-    bounds,
-    lay_out,
-    record_of,
-    select_pairs,
-    split,
-    state_text,
-)
+from overlapbench.charts.panels import Record, bounds, lay_out, record_of, split, state_text
 from overlapbench.charts.plot import plot, told
 from overlapbench.result import Row
-from overlapbench.series import joined
 from overlapbench.theme import Drawing
 
 _ALL_SMS = "all"
@@ -35,7 +27,7 @@ _SIDES = ("comp_slowdown", "comm_slowdown")
 
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Partition rows, failed ones too: their cells say so."""
-    return select_pairs(rows, "Lab/Partition", "overlap_ms")
+    return heat_map.select_pairs(rows, "Lab/Partition", "overlap_ms")
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
@@ -43,7 +35,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
     parts = {title: _compared(part) for title, part in split(_records(rows), "panel").items()}
     records = [cell for part in parts.values() for cell in part]
     sms = list(split(records, "comp_sms"))
-    sms.sort(key=lambda text: (text == _ALL_SMS, 0 if text == _ALL_SMS else int(text)))
+    sms.sort(key=lambda text: math.inf if text == _ALL_SMS else int(text))
     lines = list(split(sorted(records, key=lambda cell: cell["place"]), "down"))
     beside = heat_map.label_width(lines) + _MARGIN
     fitting = theme.WIDTH // (_LEAST_WIDTH * len(sms) + beside)
@@ -66,7 +58,8 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     order, title = naming.places_of(rows), _TITLES(rows)
     return [
         record_of(
-            *(row, "overlap_ms", *_SIDES),
+            row,
+            ["overlap_ms", *_SIDES],
             panel=title(row),
             order=order(row),
             comp_sms=str(whole(row, "comp_sms") or _ALL_SMS),
@@ -82,14 +75,14 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     ]
 
 
-def _order_and_pair(rows: Sequence[Row]) -> naming.Name:
-    order, pair = naming.by_order(rows), naming.by_workload(rows)
-    several = len({row.name.workloads for row in rows}) > 1
-    return lambda row: joined(order(row), pair(row) if several else "")
-
-
 # Of a panel: the order, and what else sets panels apart.
-_TITLES = naming.named("transport", "comp_sms", "first", *naming.SM_AXES, head=_order_and_pair)
+_TITLES = naming.named(
+    *("transport", "comp_sms", "first"),
+    *naming.SM_AXES,
+    head=naming.together(
+        naming.by_order, naming.where_several(naming.by_workload, naming.by_workload)
+    ),
+)
 
 
 def _sms(row: Row) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Self
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
+from overlapbench import theme
 from overlapbench.charts.panels import Record
 from overlapbench.theme import Drawing
 
@@ -41,6 +42,30 @@ def tooltip(fields: Iterable[str]) -> list[alt.Tooltip]:
 def told(*fields: str) -> list[alt.Tooltip]:
     """Return what is told of a row's mark: which row it is, the fields, and what is wrong."""
     return tooltip(["name:N", "file:N", *fields, "problem:N"])
+
+
+def parted(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
+    """Return the chart of the records that can be trusted, and that of the others."""
+    good: alt.Chart = base.transform_filter("datum.trusted")
+    bad: alt.Chart = base.transform_filter("!datum.trusted")
+    return good, bad
+
+
+def interval_bars(
+    base: alt.Chart, records: Sequence[Record], y: alt.Y, colour: alt.Color
+) -> list[alt.Chart]:
+    """Draw a bar for each interval of what stands on the y axis, if there are any."""
+    field = y.shorthand.removesuffix(":Q")
+    if not any(f"{field}_low" in record for record in records):
+        return []
+    lower = y.copy()
+    lower.shorthand = f"{field}_low:Q"
+    known = base.transform_filter(f"isValid(datum.{field}_low)").encode(y=lower, y2=f"{field}_high")
+    good, bad = parted(known)
+    return [
+        good.mark_rule(**theme.INTERVAL).encode(color=colour),
+        bad.mark_rule(**theme.INTERVAL, color=theme.GREY),
+    ]
 
 
 def haloed(label: alt.Chart, **looks: Any) -> list[alt.Chart]:

@@ -6,8 +6,8 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.curve_chart import Rows
-from overlapbench.charts.panels import Record, bounds, panel_title, parted, record_of, split
-from overlapbench.charts.plot import Plot, told
+from overlapbench.charts.panels import Record, bounds, panel_title, record_of, split
+from overlapbench.charts.plot import Plot, parted, told
 from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, file_names, label, shared_axes
 from overlapbench.theme import Drawing
@@ -96,7 +96,8 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     ordered = sorted(rows, key=lambda row: pairs.index(_group(row, leave_out)))
     return [
         record_of(
-            *(row, "gain"),
+            row,
+            ["gain"],
             group=_group(row, leave_out, file(row)),
             column=_COLUMNS[row.name.axis("priority") or ""],
             what=what,

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import altair as alt
 
 from overlapbench import theme
-from overlapbench.charts.panels import Record, interval_bars, lay_out, panel_size, parted, split
-from overlapbench.charts.plot import haloed, plot, ring_area, rings, tooltip
-from overlapbench.charts.sweep import grid_axis, select_sweeps, sweep_records
+from overlapbench.charts.panels import Record, lay_out, panel_size, split
+from overlapbench.charts.plot import haloed, interval_bars, parted, plot, ring_area, rings, tooltip
+from overlapbench.charts.times import grid_axis, grid_records, select
 from overlapbench.result import Row
 from overlapbench.series import knee
 from overlapbench.theme import Drawing
@@ -16,12 +16,13 @@ _CURVES_A_PANEL = 6  # that can be told apart; more are split into a panel for e
 _TOLD = ("name", "file", "grid", "problem")  # in tooltips, beside the slowdown
 _LABEL_HEIGHT = 0.05  # of a knee's label, as a share of the plot
 _TITLE = "slowdown T / max(C, M): 1 is perfect overlap"
-select = select_sweeps
+
+__all__ = ["draw", "select"]
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
     """Draw slowdown against grid, one curve a series, all panels at one scale."""
-    records = sweep_records(rows)
+    records = grid_records(rows)
     many = len(split(records, "series")) > _CURVES_A_PANEL
     parts = split(records, "pair") if many else {"": records}
     columns = min(2, len(parts))

@@ -10,8 +10,8 @@ import altair as alt
 
 from overlapbench import theme
 from overlapbench.charts.naming import Name
-from overlapbench.charts.panels import Record, parted, record_of, split
-from overlapbench.charts.plot import plot, told, tooltip
+from overlapbench.charts.panels import Record, record_of, split
+from overlapbench.charts.plot import parted, plot, told, tooltip
 from overlapbench.result import Row
 from overlapbench.theme import Drawing
 

@@ -13,7 +13,7 @@ The tick is where the plain form ends, in which nothing overlaps.
 from collections.abc import Sequence
 
 from overlapbench import theme
-from overlapbench.charts.naming import Name, named, transport_names
+from overlapbench.charts.naming import by, named, together, transport_names
 from overlapbench.charts.panels import state_text
 from overlapbench.charts.stacks import Bar, draw_stacks
 from overlapbench.result import Row
@@ -76,9 +76,4 @@ def _family(row: Row) -> str:
     return "/".join((row.name.family, *row.name.workloads))
 
 
-def _family_and_transport(rows: Sequence[Row]) -> Name:
-    transport = transport_names(rows)
-    return lambda row: joined(_family(row), transport(row))
-
-
-_NAMES = named("transport", head=_family_and_transport, alike=_family)
+_NAMES = named("transport", head=together(by(_family), transport_names), alike=_family)

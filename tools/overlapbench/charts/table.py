@@ -5,7 +5,7 @@ in words, and its shape. Most are Curves (curve_chart.py), which are data. What 
 a module of its own, which selects the rows and draws them with Altair.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,6 +56,10 @@ class ChartKind:
     wide: bool = False  # cannot be drawn narrower on a narrow screen
 
 
+def _ratio(dividend: str, divisor: str) -> Callable[[Row], float]:
+    return lambda row: row.counters[dividend] / row.counters[divisor]
+
+
 def _copy_share(family: str, axis: str, title: str) -> Curves:
     return Curves(
         rows=[Rows(f"{family}/*", ("pct_of_copy",), told={"family": family})],
@@ -70,7 +74,9 @@ def _copy_share(family: str, axis: str, title: str) -> Curves:
                 level_style={"color": theme.GREY, "strokeDash": [4, 4]},
             )
         ],
-        panel=naming.by_family_and("precision"),
+        panel=naming.by(
+            lambda row: f"{row.name.family} {row.name.axis('precision') or ''}".strip()
+        ),
         series=naming.named("count", "columns", "precision", head=naming.by_workload),
         columns=6,
     )
@@ -161,9 +167,7 @@ CHARTS = (
                 )
             ],
             derived={
-                "bound_speedup": lambda row: (
-                    row.counters["sequential_ms"] / row.counters["bound_ms"]
-                ),
+                "bound_speedup": _ratio("sequential_ms", "bound_ms"),
                 "share": lambda row: f"{row.counters['pct_of_bound']:.0f} %",
             },
             panel=naming.named("pipeline_streams", file=naming.unnamed),
@@ -191,9 +195,7 @@ CHARTS = (
                     alone=300,
                 )
             ],
-            derived={
-                "time_ms": lambda row: row.counters["sequential_ms"] / row.counters["speedup"]
-            },
+            derived={"time_ms": _ratio("sequential_ms", "speedup")},
             series=naming.named("buffers", defaults={"tie": "events"}),
         ),
     ),
@@ -310,7 +312,7 @@ CHARTS = (
             panel=naming.by_workload,
             series=naming.named(
                 "microbatches",
-                head=naming.by_schedule,
+                head=naming.by(lambda row: row.name.family.removeprefix("Pp/")),
                 alike=lambda row: row.name.workloads,
             ),
             columns=0,

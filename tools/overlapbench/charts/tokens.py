@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from overlapbench.charts.axes import count_axis, log_scale
 from overlapbench.charts.curve_chart import Curves, Rows, X, whole
 from overlapbench.charts.curves import Figures
-from overlapbench.charts.naming import by_transport, named
+from overlapbench.charts.naming import by, by_transport, named, together
 from overlapbench.charts.panels import Record, bounds, record_of
 from overlapbench.counters import TIME
 from overlapbench.result import Row
@@ -49,12 +49,12 @@ def _panel_of(row: Row) -> str:
 
 
 def _peer_records(rows: Sequence[Row]) -> list[Record]:
-    file = file_names(rows)
+    series = together(by(lambda row: f"PyTorch {_peer(row)}"), file_names)(rows)
     return [
         record_of(
             row,
             panel=_panel_of(row),
-            series=joined(f"PyTorch {_peer(row)}", file(row)),
+            series=series(row),
             tokens=whole(row, "tokens"),
             time_ms=row.time_ms,
         )

@@ -14,13 +14,14 @@ from pathlib import Path
 from markupsafe import Markup
 
 from overlapbench.chart import Chart
+from overlapbench.compare.table import cells
 from overlapbench.compare.table import summary as comparison_summary
 from overlapbench.compare.verdicts import Comparison
 from overlapbench.page import charts_script, page_environment, render_template, vega_libraries
 from overlapbench.report import summary
 from overlapbench.report.datatables import datatables
 from overlapbench.report.runs import COLUMNS, Run
-from overlapbench.report.tables import Anchors, Rows, figure, make_tables, meaning
+from overlapbench.report.tables import Anchors, Rows, figure, make_tables, meaning, split_axes
 from overlapbench.report.timelines import NONE, Timelines
 from overlapbench.report.tuned import Tuned
 from overlapbench.series import KNEE_MEANING
@@ -57,6 +58,8 @@ def render_report(
         figure=figure,
         hash_of=_hash_of,
         meaning=meaning,
+        cells=cells,
+        split_axes=split_axes,
         charts_of=lambda table: _charts_of(table, charts),
         tables=tables,
         tuned=tuned,
@@ -86,7 +89,7 @@ def render_report(
         compared=comparison,
         counts=comparison.counts if comparison else {},
         sentences=comparison_summary(comparison)[1:] if comparison else [],
-        changes=summary.list_changes(comparison, anchors) if comparison else [],
+        changes=summary.list_changes(comparison) if comparison else [],
     )
 
 

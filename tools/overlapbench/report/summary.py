@@ -1,30 +1,17 @@
 """What stands at the top of a report and at its end: notable figures, changes, machines."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from overlapbench.compare.findings import Finding, Verdict
-from overlapbench.compare.table import cells
-from overlapbench.compare.verdicts import Comparison
+from overlapbench.compare.verdicts import Comparison, Row
+from overlapbench.grouping import grouped
 from overlapbench.page import LEFT_OUT
 from overlapbench.report.runs import Run
-from overlapbench.report.tables import Anchors, Line, Rows, split_axes
+from overlapbench.report.tables import Line, Rows
 
 MOST_NOTABLE = 5
 _FIGURE = re.compile(r"[-+]?\d[\d.,]*")
-
-
-@dataclass(frozen=True)
-class ChangeLine:
-    """One metric of a benchmark that is not the same as in base."""
-
-    name: tuple[str, Sequence[str]]
-    anchor: str
-    verdict: Verdict
-    reason: str
-    cells: Sequence[str]
 
 
 def worst_slowdowns(tables: Sequence[Rows]) -> list[Line]:
@@ -37,37 +24,26 @@ def causes(bad: Sequence[Line]) -> list[str]:
 
     Reasons that differ in their figures only are one, told by its first row.
     """
-    first: dict[tuple[str, str], str] = {}
-    for line in bad:
-        first.setdefault((line.state, _FIGURE.sub("", line.row.reason)), line.row.reason)
-    counts = Counter((line.state, _FIGURE.sub("", line.row.reason)) for line in bad)
+    kinds = grouped(bad, lambda line: (line.state, _FIGURE.sub("", line.row.reason)))
+    ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
     return [
-        f"{count} {kind[0]}: {first[kind] or 'no reason is given'}"
-        for kind, count in counts.most_common()
+        f"{len(lines)} {state}: {lines[0].row.reason or 'no reason is given'}"
+        for (state, _), lines in ordered
     ]
 
 
-def list_changes(comparison: Comparison, anchors: Anchors) -> list[ChangeLine]:
-    """Make lines of the benchmarks that are not the same, the worst verdicts first."""
+def list_changes(comparison: Comparison) -> list[tuple[Row, Finding | None]]:
+    """Return the benchmarks that are not the same, the worst verdicts first.
+
+    Each stands beside every finding that is not the same, or beside None where there is no such.
+    """
     order = list(Verdict)
-    rows = [row for row in comparison.rows if row.verdict is not Verdict.SAME]
-    lines = []
-    for row in sorted(rows, key=lambda row: order.index(row.verdict)):
-        place = split_axes(row.name), anchors.find(row.name)
-        changed = [finding for finding in row.findings if finding.verdict is not Verdict.SAME]
-        if not changed:
-            lines.append(ChangeLine(*place, row.verdict, row.reason, [""] * 6))
-        lines += [
-            ChangeLine(*place, finding.verdict, _doubt(finding), cells(finding))
-            for finding in changed
-        ]
+    lines: list[tuple[Row, Finding | None]] = []
+    for row in sorted(comparison.rows, key=lambda row: order.index(row.verdict)):
+        if row.verdict is not Verdict.SAME:
+            changed = [one for one in row.findings if one.verdict is not Verdict.SAME]
+            lines += [(row, finding) for finding in changed] or [(row, None)]
     return lines
-
-
-def _doubt(finding: Finding) -> str:
-    if finding.verdict is not Verdict.TOO_NOISY:
-        return ""
-    return f"the limit is {100 * finding.limit:g} %"
 
 
 def machine(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, list[str]]]:

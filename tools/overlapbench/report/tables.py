@@ -31,24 +31,26 @@ _BAD = {State.NOISY: "noisy", State.INVALID: "invalid", State.ERROR: "failed"}
 
 
 @dataclass(frozen=True)
-class Cell:
-    text: str
-    heat: int = 0  # 0 to 4
-
-
-@dataclass(frozen=True)
 class Line:
     """One row of a table."""
 
     anchor: str  # the page's fragment that leads here
-    head: str  # `Overlap/AllToAll+Gemm`
-    axes: Sequence[str]  # each with its slash
     row: Row
-    state: str  # "", or why it is not to be trusted: "noisy", "invalid" or "failed"
-    cells: Sequence[Cell]  # of the section's own columns
+    cells: Sequence[tuple[str, int]]  # of the columns: a figure, and its heat, 0 to 4
     more: str  # figures of the extra columns, each behind a |
     judged: Judged | None
-    change: str  # of the time
+
+    @property
+    def state(self) -> str:
+        """Why the row is not to be trusted: "noisy", "invalid" or "failed"; "" of another."""
+        return _BAD[self.row.state] if self.row.bad else ""
+
+    @property
+    def change(self) -> str:
+        """How the time changed."""
+        findings = self.judged.findings if self.judged else ()
+        times = (percent(finding.relative) for finding in findings if finding.metric == TIME)
+        return next(times, "")
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,16 @@ def _section(
     present = {key for row in rows for key in row.counters} | {TIME}
     columns = [one for one in lead or [table.counters[TIME]] if one.name in present]
     extra = [one for one in table.counters.values() if one.name in present and one not in columns]
-    lines = [_line(row, columns, extra, anchors, judged.get(str(row.name))) for row in rows]
+    lines = [
+        Line(
+            anchors.of(row),
+            row,
+            [_cell(row, counter.name) for counter in columns],
+            "".join(f"|{_cell(row, counter.name)[0]}" for counter in extra),
+            judged.get(str(row.name)),
+        )
+        for row in rows
+    ]
     notable = next((one for one in lead if one.unit not in _TIMES), None)
     return Rows(family, columns, extra, lines, notable)
 
@@ -148,38 +159,17 @@ def meaning(counter: Counter) -> str:
     return f"{counter.name}: {counter.definition}{better}" if counter.definition else counter.name
 
 
-def _line(
-    row: Row,
-    columns: Sequence[Counter],
-    extra: Sequence[Counter],
-    anchors: Anchors,
-    judged: Judged | None,
-) -> Line:
-    head, axes = split_axes(str(row.name))
-    return Line(
-        anchors.of(row),
-        head,
-        axes,
-        row,
-        _BAD[row.state] if row.bad else "",
-        [_cell(row, counter.name) for counter in columns],
-        "".join(f"|{_cell(row, counter.name).text}" for counter in extra),
-        judged,
-        _time_change(judged),
-    )
-
-
 def split_axes(name: str) -> tuple[str, Sequence[str]]:
     """Part a name into `Family/Workloads` and its axes, each with its slash."""
     words, axes = part_name(name)
     return "/".join(words), [f"/{axis}" for axis in axes]
 
 
-def _cell(row: Row, key: str) -> Cell:
+def _cell(row: Row, key: str) -> tuple[str, int]:
     value = row.time_ms if key == TIME else row.counters.get(key, math.nan)
     heated = key == _SLOWDOWN and row.trusted
     text = measured(value, *row.intervals[key]) if key in row.intervals else figure(value)
-    return Cell(text, sum(value > limit for limit in _HEAT) if heated else 0)
+    return text, sum(value > limit for limit in _HEAT) if heated else 0
 
 
 def figure(value: float) -> str:
@@ -203,10 +193,3 @@ def measured(value: float, low: float, high: float) -> str:
     if decimals > _MOST_DECIMALS:
         return f"{value:.{_DIGITS - 1}e} ±{reach:.0e}"
     return f"{value:.{decimals}f} ±{reach:.{decimals}f}"
-
-
-def _time_change(judged: Judged | None) -> str:
-    for finding in judged.findings if judged else ():
-        if finding.metric == TIME:
-            return percent(finding.relative)
-    return ""
