@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlapbench.charts.naming import by_workload, named
+from overlapbench.charts.naming import (
+    by_file,
+    by_order,
+    by_workload,
+    named,
+    places_of,
+    together,
+    where_several,
+)
 from overlapbench.names import BenchmarkName
 from overlapbench.result import Row
 from overlapbench.series import (
@@ -125,3 +133,27 @@ def test_a_curve_is_named_by_its_differing_axes_including_defaults() -> None:
     ]
     assert told([written])(written) == "pageable"
     assert named("bytes")([plain])(plain) == "Bandwidth"
+
+
+def test_names_are_joined_and_told_where_they_differ() -> None:
+    rows = [Row(file, BenchmarkName.parse("Comm/AllReduce"), {}) for file in ("new", "base")]
+    assert together(by_workload, by_file)(rows)(rows[0]) == "AllReduce · new"
+    files, workloads = (where_several(one, one)(rows) for one in (by_file, by_workload))
+    assert [files(row) for row in rows] == ["new", "base"]
+    assert [workloads(row) for row in rows] == ["", ""]
+    assert where_several(by_workload, by_workload, by_file)(rows)(rows[1]) == "base"
+
+
+def test_panels_stand_by_what_starts_first_and_unknown_sides_come_last() -> None:
+    rows = [
+        Row("run", BenchmarkName.parse(f"Lab/Matrix/AllReduce+Gemm{first}"), {})
+        for first in ("/first:zero", "/first:none", "/first:half", "/first:comm", "")
+    ]
+    ordered = sorted(rows, key=places_of(rows))
+    assert [by_order(rows)(row) for row in ordered] == [
+        "computation first",
+        "communication first",
+        "neither side first",
+        "first half",
+        "first zero",
+    ]

@@ -48,12 +48,12 @@ def together(*namings: Naming) -> Naming:
     return naming
 
 
-def by_transport(unnamed: str = "") -> Naming:
-    """Name rows by their transport, else `unnamed` or their workload."""
+def by_transport(otherwise: str = "") -> Naming:
+    """Name rows by their transport, else `otherwise` or their workload."""
 
     def naming(rows: Sequence[Row]) -> Name:
         transport = transport_names(rows)
-        return lambda row: transport(row) or unnamed or row.name.workloads[0]
+        return lambda row: transport(row) or otherwise or row.name.workloads[0]
 
     return naming
 
