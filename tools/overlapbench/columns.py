@@ -7,13 +7,16 @@ reader has to go from row to row, to see what is meant or to refuse it by field 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from overlapbench.grouping import grouped
 from overlapbench.source import SMALLEST
 
 Array = NDArray[np.float64]
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
@@ -28,17 +31,14 @@ class Block:
         column = self.columns.get(key, (None,))
         return column[0] if column.count(column[0]) == len(column) else None
 
-    def texts(self, key: str) -> Sequence[str] | None:
-        """Return a column that holds nothing but text."""
-        return self._of(key, str)  # type: ignore[return-value]
-
-    def integers(self, key: str) -> Sequence[int] | None:
-        """Return a column that holds nothing but whole numbers."""
-        return self._of(key, int)  # type: ignore[return-value]
+    def only(self, kind: type[_Kind], key: str) -> Sequence[_Kind] | None:
+        """Return a column that holds nothing but values of this very type."""
+        column = self.columns.get(key, ())
+        return cast(Sequence[_Kind], column) if set(map(type, column)) == {kind} else None
 
     def floats(self, key: str, low: float, high: float) -> Array | None:
         """Return a column of nothing but floats from `low` to `high`, none too small to be told."""
-        column = self._of(key, float)
+        column = self.only(float, key)
         if column is None:
             return None
         values = np.array(column, dtype=np.float64)
@@ -46,21 +46,17 @@ class Block:
         fine = (values >= low) & (values <= high) & ((size >= SMALLEST) | (size == 0))
         return values if fine.all() else None
 
-    def _of(self, key: str, kind: type) -> Sequence[object] | None:
-        column = self.columns.get(key, ())
-        return column if set(map(type, column)) == {kind} else None
-
 
 def split_blocks(entries: Sequence[object]) -> list[Block]:
     """Part the entries that are objects by keys and state; a block is in the order of the file."""
-    layouts: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     rows: list[Mapping[str, object]] = [e if isinstance(e, dict) else {} for e in entries]
-    for place, row in enumerate(rows):
-        state = row.get("state")
-        text = state if isinstance(state, str) else ""
-        layouts.setdefault((text, tuple(row)), []).append(place)
+
+    def layout(place: int) -> tuple[str, tuple[str, ...]]:
+        state = rows[place].get("state")
+        return state if isinstance(state, str) else "", tuple(rows[place])
+
     blocks = []
-    for (_, keys), places in layouts.items():
+    for (_, keys), places in grouped(range(len(rows)), layout).items():
         columns = zip(*(rows[place].values() for place in places), strict=True)
         blocks.append(Block(places, dict(zip(keys, columns, strict=True))))
     return blocks

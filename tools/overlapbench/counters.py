@@ -203,7 +203,7 @@ def parse_table(document: Document) -> Table:
     given = "workloads" in document.values
     workloads = _objects(document, "workloads") if given else []
     axes = {_name(fields): _names(fields, "axes") for fields in workloads}
-    return Table(counters, families, axes if given else _axes_of_workloads())
+    return Table(counters, families, axes if given else stored_table().workloads)
 
 
 @functools.cache
@@ -211,10 +211,6 @@ def stored_table() -> Table:
     """Return the table of files that have none."""
     text = _STORED.read_text(encoding="utf-8")
     return parse_table(Document(str(_STORED), text, json.loads(text)))
-
-
-def _axes_of_workloads() -> Mapping[str, tuple[str, ...]]:
-    return stored_table().workloads
 
 
 def _objects(document: Document, part: str) -> list[Fields]:

@@ -95,7 +95,7 @@ class _Reader:
 
     def _read_block(self, block: Block, entries: Entries) -> bool:
         """Read a block; False, and nothing is read, where a row is not plainly good."""
-        texts, numbers = block.texts("run_name"), block.integers("repetition_index")
+        texts, numbers = block.only(str, "run_name"), block.only(int, "repetition_index")
         unit = block.always("time_unit")
         if texts is None or numbers is None or not isinstance(unit, str) or unit not in TO_MS:
             return False
@@ -167,7 +167,7 @@ def _plainly_good(block: Block) -> bool:
     state = block.always("state")
     if not isinstance(state, str) or state not in _COMPARABLE:
         return False
-    return "reason" not in block.columns or block.texts("reason") is not None
+    return "reason" not in block.columns or block.only(str, "reason") is not None
 
 
 def saved_share(counters: Mapping[str, Figure]) -> Figure | float:
