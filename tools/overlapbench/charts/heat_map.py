@@ -41,6 +41,13 @@ def filled(base: alt.Chart, fill: alt.Color) -> list[alt.Chart]:
     return [good.mark_rect().encode(color=fill), bad.mark_rect(**theme.UNTRUSTED_CELL)]
 
 
+def written(base: alt.Chart, field: str = "text", small: bool = True, **looks: Any) -> alt.Chart:
+    """Write a field into the cells."""
+    font = theme.CELL_DETAIL if small else {}
+    text: alt.Chart = base.mark_text(color=theme.ON_CELL, **font, **looks)
+    return text.encode(text=f"{field}:N")
+
+
 def across(field: str, values: Sequence[str], title: str | None, angle: int, **scale: Any) -> alt.X:
     """Place cells side by side, and their labels above them."""
     axis = alt.Axis(orient="top", labelAngle=angle, **theme.CELL_AXIS)

@@ -5,6 +5,7 @@ does, each half with its own figure and colour. So it is seen at once who takes 
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import altair as alt
 
@@ -101,10 +102,8 @@ def _whole(records: Sequence[Record], across: Sequence[str], down: Sequence[str]
         *records,
         *(
             missing | {"communication": column, "computation": line, "half": half}
-            for column in across
-            for line in down
+            for column, line, half in product(across, down, _HALVES)
             if (column, line) not in there
-            for half in _HALVES
         ),
     ]
 
@@ -133,8 +132,8 @@ def _panel(
     good, bad = parted(base)
     return alt.layer(
         *heat_map.filled(base, colour),
-        good.mark_text(color=theme.ON_CELL, **theme.CELL_DETAIL).encode(text="text:N"),
-        bad.transform_filter(f"datum.half === '{_HALVES[0]}'")
-        .mark_text(color=theme.ON_CELL, dy=_HALF_HEIGHT / 2, **theme.CELL_DETAIL)
-        .encode(text="text:N"),
+        heat_map.written(good),
+        heat_map.written(
+            bad.transform_filter(f"datum.half === '{_HALVES[0]}'"), dy=_HALF_HEIGHT / 2
+        ),
     )

@@ -14,6 +14,7 @@ from overlapbench.charts.curve_chart import whole
 from overlapbench.charts.naming import axes_of_side
 from overlapbench.charts.panels import Record, bounds, record_of, split, state_text
 from overlapbench.charts.plot import Plot, told
+from overlapbench.grouping import grouped
 from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
 from overlapbench.theme import Drawing
@@ -63,21 +64,17 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 def _across(cells: Sequence[Record]) -> list[str]:
     """Order communications as they first appear, and each one's sizes from small to large."""
-    appeared = list(dict.fromkeys(cell["workload"] for cell in cells))
+    appeared = list(split(cells, "workload"))
     ordered = sorted(cells, key=lambda cell: (appeared.index(cell["workload"]), cell["bytes"]))
-    return list(dict.fromkeys(cell["communication"] for cell in ordered))
+    return list(split(ordered, "communication"))
 
 
 def _cells(rows: Sequence[Row]) -> list[Record]:
     """Make one cell of each pair; of a sweep over grids, the worst grid stands for all."""
     leave_out = {"grid", *shared_axes(rows)}
-    cells: dict[tuple[str, str, str], Record] = {}
-    for row in rows:
-        cell = _cell(row, leave_out)
-        place = (row.file, cell["communication"], cell["computation"])
-        if place not in cells or _badness(cell) > _badness(cells[place]):
-            cells[place] = cell
-    return list(cells.values())
+    cells = [_cell(row, leave_out) for row in rows]
+    places = grouped(cells, lambda cell: (cell["file"], cell["communication"], cell["computation"]))
+    return [max(grids, key=_badness) for grids in places.values()]
 
 
 def _cell(row: Row, leave_out: set[str]) -> Record:
@@ -123,10 +120,6 @@ def _cell_texts(base: alt.Chart) -> list[alt.Chart]:
         "grid": "datum.spread ? 15 : 8",
     }
     return [
-        base.mark_text(
-            color=theme.ON_CELL,
-            dy=alt.expr(middle),
-            **({} if field == "text" else theme.CELL_DETAIL),
-        ).encode(text=f"{field}:N")
+        heat_map.written(base, field, small=field != "text", dy=alt.expr(middle))
         for field, middle in lines.items()
     ]

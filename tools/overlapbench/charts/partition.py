@@ -118,13 +118,11 @@ def _panel(
         y=heat_map.down("down", lines, None),
         tooltip=told(*(f"{field}:Q" for field in (*_TOLD, *_SIDES))),
     )
-    best = base.transform_filter("datum.best")
+    best, others = base.transform_filter("datum.best"), base.transform_filter("!datum.best")
     return alt.layer(
         *heat_map.filled(base, colour),
         best.mark_rect(filled=False, stroke=theme.GREEN, strokeWidth=3),
-        best.mark_text(color=theme.ON_CELL, dy=-7, fontWeight="bold").encode(text="text:N"),
-        base.transform_filter("!datum.best")
-        .mark_text(color=theme.ON_CELL, dy=alt.expr("datum.sides ? -7 : 0"))
-        .encode(text="text:N"),
-        base.mark_text(color=theme.ON_CELL, dy=8, **theme.CELL_DETAIL).encode(text="sides:N"),
+        heat_map.written(best, small=False, dy=-7, fontWeight="bold"),
+        heat_map.written(others, small=False, dy=alt.expr("datum.sides ? -7 : 0")),
+        heat_map.written(base, "sides", dy=8),
     )

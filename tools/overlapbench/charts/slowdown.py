@@ -14,6 +14,7 @@ from overlapbench.theme import Drawing
 
 _CURVES_A_PANEL = 6  # that can be told apart; more are split into a panel for each pair
 _TOLD = ("name", "file", "grid", "problem")  # in tooltips, beside the slowdown
+_TOOLTIP = tooltip([*(f"{field}:N" for field in _TOLD), "slowdown:Q"])
 _LABEL_HEIGHT = 0.05  # of a knee's label, as a share of the plot
 _TITLE = "slowdown T / max(C, M): 1 is perfect overlap"
 
@@ -31,7 +32,6 @@ def draw(rows: Sequence[Row]) -> Drawing:
     knees = {title: _knees(part, gap) for title, part in parts.items()}
     labels = [mark["label_at"] + gap for marks in knees.values() for mark in marks]
     scale = alt.Scale(domain=[low, max([high, *labels])], nice=False, zero=False)
-
     grids = grid_axis(records, columns)
 
     def draw_panel(part: Sequence[Record]) -> Drawing:
@@ -61,15 +61,14 @@ def _knees(records: Sequence[Record], gap: float) -> list[Record]:
             at = good[index]
             above = {"above": at.get("slowdown_high", at["slowdown"])}
             found.append({key: at[key] for key in ("series", "slowdown", *_TOLD)} | above)
-    lowest_free: dict[str, float] = {}
-    rings: dict[str, list[float]] = {}
-    for mark in sorted(found, key=lambda mark: mark["slowdown"]):
-        inside = [ring for ring in rings.get(mark["grid"], []) if mark["slowdown"] - ring < gap]
-        mark["ring"] = ring_area(len(inside))
-        rings.setdefault(mark["grid"], []).append(mark["slowdown"])
-        mark["label"] = f"knee {mark['slowdown']:.2f}"
-        mark["label_at"] = max(mark["above"] + 0.8 * gap, lowest_free.get(mark["grid"], 0.0))
-        lowest_free[mark["grid"]] = mark["label_at"] + gap
+    for marks in split(sorted(found, key=lambda mark: mark["slowdown"]), "grid").values():
+        lowest_free = 0.0
+        for place, mark in enumerate(marks):
+            inside = [one for one in marks[:place] if mark["slowdown"] - one["slowdown"] < gap]
+            mark["ring"] = ring_area(len(inside))
+            mark["label"] = f"knee {mark['slowdown']:.2f}"
+            mark["label_at"] = max(mark["above"] + 0.8 * gap, lowest_free)
+            lowest_free = mark["label_at"] + gap
     return found
 
 
@@ -78,7 +77,7 @@ def _panel(
 ) -> Drawing:
     colour, dash = theme.series_style(list(split(records, "series")))
     y = alt.Y("slowdown:Q", title=_TITLE, scale=scale)
-    base = plot(records).encode(x=x, y=y, tooltip=_tooltip())
+    base = plot(records).encode(x=x, y=y, tooltip=_TOOLTIP)
     good, bad = parted(base)
     # Points come last: no ring and no label hides one, or takes its tooltip.
     return alt.layer(
@@ -91,13 +90,9 @@ def _panel(
     )
 
 
-def _tooltip() -> list[alt.Tooltip]:
-    return tooltip([*(f"{field}:N" for field in _TOLD), "slowdown:Q"])
-
-
 def _knee_marks(knees: Sequence[Record], scale: alt.Scale, colour: alt.Color) -> list[alt.Chart]:
     """Ring each knee, wider round another's ring, and write its slowdown above it over any line."""
-    base = plot(knees).encode(x="grid:O", tooltip=_tooltip())
+    base = plot(knees).encode(x="grid:O", tooltip=_TOOLTIP)
     ring = rings(base).encode(y=alt.Y("slowdown:Q", scale=scale), color=colour)
     label = base.encode(y=alt.Y("label_at:Q", scale=scale), text="label:N")
     halo, text = haloed(label, fontWeight="bold")

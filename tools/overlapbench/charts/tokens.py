@@ -13,6 +13,7 @@ from overlapbench.charts.curves import Figures
 from overlapbench.charts.naming import by, by_transport, named, together
 from overlapbench.charts.panels import Record, bounds, record_of
 from overlapbench.counters import TIME
+from overlapbench.grouping import grouped
 from overlapbench.result import Row
 from overlapbench.series import file_names, joined
 from overlapbench.theme import Drawing
@@ -71,12 +72,9 @@ def _chunks(row: Row) -> str:
 
 def _fastest(records: Sequence[Record]) -> list[Record]:
     """Leave out what is slower than another number of chunks; what is not trusted stays."""
-    best: dict[tuple[str, str, int], Record] = {}
-    for record in filter(lambda record: record["trusted"], records):
-        place = (record["panel"], record["series"], record["tokens"])
-        if place not in best or record["time_ms"] < best[place]["time_ms"]:
-            best[place] = record
-    kept = list(best.values())
+    trusted = [record for record in records if record["trusted"]]
+    places = grouped(trusted, lambda point: (point["panel"], point["series"], point["tokens"]))
+    kept = [min(points, key=lambda point: float(point["time_ms"])) for points in places.values()]
     return [record for record in records if not record["trusted"] or record in kept]
 
 

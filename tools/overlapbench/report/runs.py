@@ -58,27 +58,21 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """What makes figures something else than they look like."""
-        context = self.result.context
-        warnings = []
-        if self.result.backend == "host":
-            warnings.append(
-                "backend: host. These figures are those of a CPU and its MPI; they say nothing"
-                " about a GPU."
-            )
-        if delay := context.get("injected_delay"):
-            warnings.append(f"A delay was injected on purpose: {delay}.")
-        if self.result.incomplete:
-            warnings.append(f"Not all was measured: {self.result.incomplete}.")
-        if context.get("gate") == "off":
-            warnings.append("The start gate was off: launch times of the host are in the figures.")
-        if failed_self_test(context):
-            warnings.append(
-                f"Do not trust these figures: the self-test {context['self_test']}. Something else"
-                " disturbed the machine."
-            )
-        if busy := context.get("busy"):
-            warnings.append(f"The machine was busy before the run: {busy}.")
-        return warnings
+        context, incomplete = self.result.context, self.result.incomplete
+        delay, busy, self_test = map(context.get, ("injected_delay", "busy", "self_test"))
+        warnings = {
+            "backend: host. These figures are those of a CPU and its MPI; they say nothing about"
+            " a GPU.": self.result.backend == "host",
+            f"A delay was injected on purpose: {delay}.": delay,
+            f"Not all was measured: {incomplete}.": incomplete,
+            "The start gate was off: launch times of the host are in the figures.": (
+                context.get("gate") == "off"
+            ),
+            f"Do not trust these figures: the self-test {self_test}. Something else disturbed the"
+            " machine.": failed_self_test(context),
+            f"The machine was busy before the run: {busy}.": busy,
+        }
+        return [warning for warning, applies in warnings.items() if applies]
 
 
 def read_runs(

@@ -93,23 +93,20 @@ class Anchors:
     """Fragments that name a row: its name, or where several files have it, its name and file."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self._first: dict[str, str] = {}
-        self._several: set[str] = set()
-        for row in rows:
-            if self._first.setdefault(str(row.name), row.file) != row.file:
-                self._several.add(str(row.name))
+        named = grouped(rows, lambda row: str(row.name))
+        self._files = {name: [row.file for row in rows] for name, rows in named.items()}
 
     def of(self, row: Row) -> str:
         name = str(row.name)
-        return name if self._first[name] == row.file else f"{name}@{row.file}"
+        return name if self._files[name][0] == row.file else f"{name}@{row.file}"
 
     def ambiguous(self, row: Row) -> bool:
         """Tell whether several files have the row's name."""
-        return str(row.name) in self._several
+        return len(set(self._files[str(row.name)])) > 1
 
     def find(self, name: str) -> str:
         """Return the anchor of the first row of a name; "" where there is none."""
-        return name if name in self._first else ""
+        return name if name in self._files else ""
 
 
 def make_tables(
