@@ -1,5 +1,6 @@
 """What a comparison shows: the table, the explanation of a row, and every format of output."""
 
+import html
 import io
 import json
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from markdown_it import MarkdownIt
 
 import launches
 import samples
@@ -89,6 +91,16 @@ def test_names_are_no_markup_in_any_format(hostile: list[str], capsys: Capture) 
     assert all(line.startswith("::error title=") for line in lines)
     assert lines[0].startswith("::error title=invalid::BM_")
     assert "%250A" in lines[0]
+
+
+def test_markdown_shows_a_name_as_it_is(tmp_path: Path, capsys: Capture) -> None:
+    name = "a@b/c#d_e*f|<b>https://x/www.y`z`"
+    bad = {"run_name": name, "name": name, "error_occurred": True, "error_message": name}
+    file = str(samples.write(tmp_path / "a.json", {"context": {}, "benchmarks": [bad]}))
+    run(file, file, "--format", "markdown")
+    page = MarkdownIt("commonmark").enable("table").render(capsys.readouterr().out)
+    assert "<a" not in page
+    assert html.unescape(page).count(name) == 2
 
 
 def test_every_format_names_the_slower_row(tmp_path: Path, capsys: Capture) -> None:

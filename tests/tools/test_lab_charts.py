@@ -284,6 +284,13 @@ def test_the_late_start_of_a_side_is_a_part_where_it_was_measured() -> None:
     assert "late start" not in causes[rows[1]["name"]]
 
 
+def test_an_axis_that_only_some_rows_write_sets_bars_apart() -> None:
+    row = samples.attributions()[0]
+    other = samples.row(row["name"].replace("/cache", "/streams:1/cache"))
+    rows = [row, row | {key: other[key] for key in ("name", "run_name")}]
+    assert len({part["bar"] for part in drawn("attribution", rows, "part")}) == 2
+
+
 def test_a_pair_without_slowdown_has_no_bar_but_a_note() -> None:
     rows = samples.attributions()
     rows[0] |= {"slowdown": 1.1}

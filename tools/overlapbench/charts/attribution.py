@@ -8,11 +8,18 @@ from collections.abc import Sequence
 
 from overlapbench import theme
 from overlapbench.charts.curve_chart import Rows
-from overlapbench.charts.naming import Name, by_order, transport_names
+from overlapbench.charts.naming import (
+    Name,
+    by_order,
+    named,
+    together,
+    transport_names,
+    where_several,
+)
 from overlapbench.charts.panels import Record, bounds, state_text
 from overlapbench.charts.stacks import Bar, draw_stacks
 from overlapbench.result import Row
-from overlapbench.series import file_names, joined, label
+from overlapbench.series import file_names, joined
 from overlapbench.theme import Drawing
 
 LEAST_SLOWDOWN = 1.1  # below, shares of the excess are shares of noise
@@ -29,6 +36,24 @@ _MAY_LACK = {"by_lead"}  # results of earlier versions do
 _TITLE = "slowdown - 1: what both together cost beyond the longer side"
 
 
+def _pair(rows: Sequence[Row]) -> Name:
+    transport = transport_names(rows)
+
+    def name(row: Row) -> str:
+        communication, computation = row.name.workloads
+        return " ".join(filter(None, [computation, "beside", communication, transport(row)]))
+
+    return name
+
+
+_NAMES = named(
+    *("transport", "first"),
+    head=_pair,
+    alike=lambda row: row.name.workloads,
+    file=together(where_several(by_order, by_order), file_names),
+)
+
+
 def select(rows: Sequence[Row]) -> list[Row]:
     """Return the Lab/Attribution rows with shares: those with a slowdown worth explaining."""
     shares = {counter for counter, _, _ in _CAUSES} - _MAY_LACK
@@ -40,7 +65,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
     """Draw the bars; a pair without a slowdown worth explaining has a line that says so."""
     colours = {cause: colour for _, cause, colour in _CAUSES}
     shares = ("share", "share_low", "share_high")
-    return draw_stacks(rows, _names(rows), _bar, colours, _TITLE, shares)
+    return draw_stacks(rows, _NAMES(rows), _bar, colours, _TITLE, shares)
 
 
 def _bar(row: Row) -> Bar:
@@ -57,23 +82,3 @@ def _bar(row: Row) -> Bar:
     if row.counters["slowdown"] <= LEAST_SLOWDOWN:
         return Bar(tick, 0.0, f"{figure}: no slowdown to explain")
     return Bar(tick, sum(part["adds"] for part in parts if part["adds"] > 0), figure, parts)
-
-
-def _names(rows: Sequence[Row]) -> Name:
-    """Return what names a row: its workloads, and what sets it apart from others of these."""
-    transport, order, file = transport_names(rows), by_order(rows), file_names(rows)
-    several_orders = len({order(row) for row in rows}) > 1
-    values: dict[tuple[tuple[str, ...], str], set[str]] = {}
-    for row in rows:
-        for axis, value in row.name.axes:
-            values.setdefault((row.name.workloads, axis), set()).add(value)
-
-    def name(row: Row) -> str:
-        communication, computation = row.name.workloads
-        carried = " ".join(filter(None, [communication, transport(row)]))
-        axes = {a: value for a, value in row.name.axes if len(values[row.name.workloads, a]) > 1}
-        started = order(row) if several_orders else ""
-        apart = joined(label(carried, axes, ("transport", "first")), started, file(row))
-        return f"{computation} beside {apart}"
-
-    return name

@@ -134,6 +134,6 @@ def format_markdown(comparison: Comparison, every: bool = False) -> str:
 
 def _plain(text: str) -> str:
     """Make text stand for itself: no link, no HTML, no end of a cell, no mention of a person."""
-    text = html.escape(text, quote=False).replace("@", "&#64;")
-    text = text.replace("://", "&#58;//").replace("www.", "www&#46;")
-    return re.sub(r"([\\`*_{}\[\]()#|~!])", r"\\\1", text)
+    text = re.sub(r"([\\`*_{}\[\]()#|~!])", r"\\\1", html.escape(text, quote=False))
+    text = text.replace("@", "&#64;")  # after the backslashes, which would show the entities
+    return text.replace("://", "&#58;//").replace("www.", "www&#46;")
