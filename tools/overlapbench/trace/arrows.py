@@ -26,25 +26,23 @@ def track_of(event: Mapping[str, object]) -> Track | None:
 class Arrows:
     """What a file says of its tracks and arrows, as far as it is read."""
 
-    names: dict[Track, str] = field(default_factory=dict)
+    names: dict[Track | None, str] = field(default_factory=dict)
     sources: dict[int, tuple[Track, int]] = field(default_factory=dict)  # by the arrow's number
     targets: dict[int, tuple[Track, int]] = field(default_factory=dict)
 
-    def between(self, spans: Sequence[Span]) -> tuple[Arrow, ...]:
-        """Return the arrows between spans, whose lanes are without their tracks."""
+    def between(self, spans: Sequence[Span], lanes: Sequence[str]) -> tuple[Arrow, ...]:
+        """Return the arrows between spans, with the lane of each, whatever its track."""
         begins: dict[str, list[tuple[int, int]]] = {}
         ends: dict[str, list[tuple[int, int]]] = {}
-        for place, span in enumerate(spans):
+        for place, (span, lane) in enumerate(zip(spans, lanes, strict=True)):
             if span.kind in WORK:
-                begins.setdefault(span.lane, []).append((span.begin_ns, place))
-                ends.setdefault(span.lane, []).append((span.end_ns, place))
+                begins.setdefault(lane, []).append((span.begin_ns, place))
+                ends.setdefault(lane, []).append((span.end_ns, place))
         for moments in ends.values():
             moments.sort()
         found = set()
-        for number, (track, left_ns) in self.sources.items():
-            if number not in self.targets:
-                continue
-            into, reached_ns = self.targets[number]
+        for number in self.sources.keys() & self.targets.keys():
+            (track, left_ns), (into, reached_ns) = self.sources[number], self.targets[number]
             source = _nearest(ends.get(self.names.get(track, ""), ()), left_ns + _INSIDE_NS)
             target = _nearest(begins.get(self.names.get(into, ""), ()), reached_ns)
             if source is not None and target is not None and source != target:

@@ -5,6 +5,7 @@ a common clock, their times are that clock's.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -75,6 +76,12 @@ class Window:
     @property
     def interval(self) -> Interval:
         return (self.begin_ns, self.end_ns)
+
+
+def hull(parts: Iterable[Span | Window]) -> Interval:
+    """Return from when the first of the parts begins until the last one has ended."""
+    begins, ends = zip(*(part.interval for part in parts), strict=True)
+    return min(begins), max(ends)
 
 
 Arrow = tuple[int, int]  # places of spans: the second waited for the first
