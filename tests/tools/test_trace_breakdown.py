@@ -1,7 +1,6 @@
 """Breakdowns that are known by hand, and what holds for any: they add up, in any order."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import traces
-from overlapbench.trace.breakdown import MIXES, apportion, break_down, worst_of
-from overlapbench.trace.intervals import intersection, length, union
-from overlapbench.trace.margins import half_width, lengths_within
+from overlapbench.trace.breakdown import MIXES, apportion, break_down, half_width, worst_of
 from overlapbench.trace.model import BUSY, Class
 from traces import COPY, GEMM, NCCL, PEER, broken_down, call, ours, percent, work
 
@@ -113,21 +110,6 @@ def test_margins_do_not_depend_on_units_or_other_parts(parts: list[int], factor:
     scaled = half_width([factor * p for p in parts], [factor * w for w in wholes])
     assert scaled == pytest.approx(margin)
     assert (margin < 1e-12) == (len(set(parts)) == 1)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 90), st.integers(0, 9)), max_size=12),
-    st.lists(st.integers(0, 99), min_size=2, max_size=8),
-)
-def test_a_set_is_as_long_in_each_window_as_its_intersection(
-    made: list[tuple[int, int]], cuts: list[int]
-) -> None:
-    moments = union((begin, begin + size) for begin, size in made)
-    edges = sorted(set(cuts))
-    windows = list(pairwise(edges))
-    assert lengths_within(moments, windows) == [
-        length(intersection(moments, (window,))) for window in windows
-    ]
 
 
 @given(_spans)

@@ -5,14 +5,25 @@ All are parts of T, the length of the window, and none overlap. So they add up t
 
 `overlap_pct` is the share of communication during which something was computed, |COMP and COMM| /
 |COMM|. `named_overlap_pct` is the same as tools would say that classify by kernels' names.
+
+A share of several windows may be off by half the width of its 95 % interval. It is a ratio of sums,
+Σx / Σt, whose standard error is that of a ratio estimator (W. G. Cochran, Sampling Techniques, 3rd
+edition 1977, section 2.11):
+
+    √(n / (n - 1) · Σ(x - share·t)²) / Σt
+
+Student's t for n - 1 degrees of freedom makes it half an interval. That takes the windows for
+independent samples of one distribution, as samples of one experiment are, and steps of a training
+that has settled.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 
-from overlapbench.trace.idle import Cause, explain_idle
+from overlapbench.trace.idle import Cause, Part, explain_idle
 from overlapbench.trace.intervals import (
     Interval,
     Intervals,
@@ -21,19 +32,18 @@ from overlapbench.trace.intervals import (
     length,
     union,
 )
-from overlapbench.trace.margins import half_width, lengths_within
 from overlapbench.trace.model import BUSY, Class, Span, Trace
 from overlapbench.trace.patterns import Evidence, Finding, find_patterns
 from overlapbench.trace.rules import by_name
 from overlapbench.trace.windows import choose
 
-Explain = Callable[[Trace, Intervals], Mapping[Cause, Intervals]]  # of idle time, by cause
-Part = tuple[Class, ...] | Cause  # these classes and no other, or idle for a cause
 MIXES: tuple[tuple[Class, ...], ...] = tuple(
     mix for count in range(1, len(BUSY) + 1) for mix in combinations(BUSY, count)
 )
+_NO_CALLS = "the trace has no launch calls, so most causes of idle time are unknown"
 _NO_CLOCK = "the files have no clock in common, so waiting for other ranks is not told"
 PARTS: tuple[Part, ...] = (*MIXES, *Cause)
+_LEAST = 6  # windows: as many as an interval of the suite's medians needs
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,19 @@ class Breakdown:
         return 1 - comp / self.total_ns
 
 
+def half_width(parts: Sequence[int], wholes: Sequence[int]) -> float | None:
+    """Return half the interval of Σparts / Σwholes; None for too few windows, or an empty whole."""
+    count, total = len(wholes), sum(wholes)
+    if count < _LEAST or total == 0:
+        return None
+    from scipy import special  # here: it is slow to import, and few traces have many windows
+
+    share = sum(parts) / total
+    squares = sum((part - share * whole) ** 2 for part, whole in zip(parts, wholes, strict=True))
+    error = math.sqrt(count / (count - 1) * squares) / total
+    return float(special.stdtrit(count - 1, 0.975)) * error
+
+
 def apportion(parts: Sequence[int], units: int) -> list[int]:
     """Share out units by size: each part gets its share rounded down, the largest remainders more.
 
@@ -104,26 +127,22 @@ def break_down(
     traces: Sequence[Trace], step: int | None = None, pattern: str | None = None
 ) -> list[Breakdown]:
     """Break down the chosen window of every rank; ResultError where a rank has none."""
-    busy = [trace.of(*BUSY) for trace in traces]
     aligned = all(trace.common_clock for trace in traces)
+    busy = [trace.of(*BUSY) for trace in traces] if aligned else []
     began_ns = _all_began(traces) if aligned else {}
     found = []
     for place, trace in enumerate(traces):
-        others = (*busy[:place], *busy[place + 1 :]) if aligned else ()
+        others = union(*busy[:place], *busy[place + 1 :])
         if not aligned and len(traces) > 1:
             trace = replace(trace, notes=(*trace.notes, _NO_CLOCK))
-        explain = partial(explain_idle, others=union(*others), began_ns=began_ns)
-        found.append(_of_rank(trace, explain, step, pattern))
+        found.append(_of_rank(trace, others, began_ns, step, pattern))
     return found
 
 
 def _all_began(traces: Iterable[Trace]) -> Mapping[str, int]:
     """Return when the last rank began each step or sample, by its name."""
-    began_ns: dict[str, int] = {}
-    for window in (window for trace in traces for window in trace.windows):
-        if window.number is not None:
-            began_ns[window.name] = max(window.begin_ns, began_ns.get(window.name, 0))
-    return began_ns
+    steps = [w for trace in traces for w in trace.windows if w.number is not None]
+    return {step.name: step.begin_ns for step in sorted(steps, key=lambda step: step.begin_ns)}
 
 
 def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
@@ -131,38 +150,41 @@ def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
     return max(breakdowns, key=lambda one: (one.not_computing, -one.rank))
 
 
-def _of_rank(trace: Trace, explain: Explain, step: int | None, pattern: str | None) -> Breakdown:
+def _of_rank(
+    trace: Trace,
+    others: Intervals,
+    began_ns: Mapping[str, int],
+    step: int | None,
+    pattern: str | None,
+) -> Breakdown:
     label, window, chosen = choose(trace, step, pattern)
-    windows = [one.interval for one in chosen]
     sets = {kind: trace.of(kind) for kind in BUSY}
-    mixes = {mix: _only(mix, sets, window) for mix in MIXES}
-    causes = explain(trace, _only((), sets, window))
-    when = {part: mixes[part] if part in mixes else causes[part] for part in PARTS}  # type: ignore[index]
-    parts = {part: length(when[part]) for part in PARTS}
+    when: dict[Part, Intervals] = {mix: _only(mix, sets, window) for mix in MIXES}
+    when.update(explain_idle(trace, _only((), sets, window), others, began_ns))
     named = [(span, by_name(span.category, span.name)) for span in trace.spans]
     named_sets = {
         kind: union(span.interval for span, said in named if said is kind) for kind in BUSY
     }
+    has_no_calls = all(span.launched_ns is None for span in trace.spans)
+    notes = (_NO_CALLS,) if when[Cause.UNKNOWN] and has_no_calls else ()
+    overlap = length(window) < sum(one.end_ns - one.begin_ns for one in chosen)
     assert trace.rank is not None
     return Breakdown(
         trace.rank,
         trace.source,
         label,
-        parts,
-        _of_each(when, windows) if length(window) == sum(e - b for b, e in windows) else [],
+        {part: length(when[part]) for part in PARTS},
+        [] if overlap else [_within(one.interval, when) for one in chosen],
         _overlap_pct(sets, window),
         _overlap_pct(named_sets, window),
         _differences(named, window),
-        find_patterns(Evidence(trace.spans, window, mixes, causes)),
-        (*trace.notes, *_missing(trace, parts)),
+        find_patterns(Evidence(trace.spans, window, when)),
+        (*trace.notes, *notes),
     )
 
 
-def _of_each(
-    when: Mapping[Part, Intervals], windows: Sequence[Interval]
-) -> list[Mapping[Part, int]]:
-    lengths = [lengths_within(when[part], windows) for part in PARTS]
-    return [dict(zip(PARTS, of_window, strict=True)) for of_window in zip(*lengths, strict=True)]
+def _within(window: Interval, when: Mapping[Part, Intervals]) -> dict[Part, int]:
+    return {part: length(intersection((window,), when[part])) for part in PARTS}
 
 
 def _only(mix: Sequence[Class], sets: Mapping[Class, Intervals], window: Intervals) -> Intervals:
@@ -181,17 +203,11 @@ def _overlap_pct(sets: Mapping[Class, Intervals], window: Intervals) -> float | 
 
 def _differences(named: Iterable[tuple[Span, Class | None]], window: Intervals) -> list[Difference]:
     """Return what tools by name see otherwise, the longest first."""
-    found: dict[tuple[str, Class, Class | None], Difference] = {}
+    found: dict[tuple[str, Class, Class | None], list[int]] = defaultdict(list)
     for span, said in named:
         if said is span.kind or (said is None and span.kind not in BUSY):
             continue
         if within := length(intersection(union([span.interval]), window)):
-            key = (span.name, span.kind, said)
-            one = found.get(key, Difference(*key, 0, 0))
-            found[key] = replace(one, count=one.count + 1, total_ns=one.total_ns + within)
-    return sorted(found.values(), key=lambda one: (-one.total_ns, one.name))
-
-
-def _missing(trace: Trace, parts: Mapping[Part, int]) -> Iterable[str]:
-    if parts[Cause.UNKNOWN] and all(span.launched_ns is None for span in trace.spans):
-        yield "the trace has no launch calls, so most causes of idle time are unknown"
+            found[span.name, span.kind, said].append(within)
+    differences = [Difference(*key, len(each), sum(each)) for key, each in found.items()]
+    return sorted(differences, key=lambda one: (-one.total_ns, one.name))

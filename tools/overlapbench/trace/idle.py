@@ -18,6 +18,7 @@ In traces of other tools, a device that has work and does not run it can wait fo
 for longer than a hand-over, since nothing of its own runs. So beyond that it waits for others.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
@@ -37,18 +38,19 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
 
 
+Part = tuple[Class, ...] | Cause  # of a window: these classes and no other, or idle for a cause
 _AWAITED = {cause.value: cause for cause in (Cause.DEPENDENCY, Cause.RANKS, Cause.GATE)}
 
 
 def explain_idle(
     trace: Trace, idle: Intervals, others: Intervals, began_ns: Mapping[str, int]
-) -> Mapping[Cause, Intervals]:
+) -> Mapping[Part, Intervals]:
     """Part a rank's idle time by cause.
 
     `others` is when other ranks were busy, and `began_ns` when the last rank began a window, by its
     name; both by this rank's clock.
     """
-    causes: dict[Cause, Intervals] = {}
+    causes: dict[Part, Intervals] = {}
     known: list[tuple[Cause, Intervals]] = [
         *_as_the_row(trace, began_ns),
         (Cause.GATE, trace.of(Class.GATE)),
@@ -134,8 +136,9 @@ def _gaps(trace: Trace, window: Window | None = None) -> list[tuple[int, int, in
             continue
         if reached is not None and span.begin_ns > reached:
             gaps.append((reached, span.begin_ns, place))
-        elif gaps and gaps[-1][1] == span.begin_ns and _earlier(span, trace.spans[gaps[-1][2]]):
-            gaps[-1] = (*gaps[-1][:2], place)
+        elif gaps and gaps[-1][1] == span.begin_ns:
+            begin, end, other = gaps[-1]
+            gaps[-1] = (begin, end, min(other, place, key=lambda i: _launched(trace.spans[i])))
         reached = span.end_ns if reached is None else max(reached, span.end_ns)
     return gaps
 
@@ -144,7 +147,5 @@ def _is_within(span: Span, window: Window) -> bool:
     return window.begin_ns < span.end_ns and span.begin_ns < window.end_ns
 
 
-def _earlier(span: Span, other: Span) -> bool:
-    if span.launched_ns is None or other.launched_ns is None:
-        return other.launched_ns is None and span.launched_ns is not None
-    return span.launched_ns < other.launched_ns
+def _launched(span: Span) -> float:
+    return math.inf if span.launched_ns is None else span.launched_ns

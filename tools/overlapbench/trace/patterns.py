@@ -6,7 +6,7 @@ A pattern measures how much of the window it is about. It is reported from its l
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from overlapbench.trace.idle import Cause
+from overlapbench.trace.idle import Cause, Part
 from overlapbench.trace.intervals import Intervals, intersection, length, union
 from overlapbench.trace.model import Category, Class, Span
 
@@ -21,8 +21,7 @@ class Evidence:
 
     spans: Sequence[Span]
     window: Intervals
-    mixes: Mapping[tuple[Class, ...], Intervals]  # these classes and no other
-    causes: Mapping[Cause, Intervals]
+    when: Mapping[Part, Intervals]
 
 
 @dataclass(frozen=True)
@@ -51,19 +50,19 @@ def _short_kernels(evidence: Evidence) -> int:
 
 
 def _late_launches(evidence: Evidence) -> int:
-    return sum(e - b for b, e in evidence.causes[Cause.HOST] if e - b < LATE_NS)
+    return sum(e - b for b, e in evidence.when[Cause.HOST] if e - b < LATE_NS)
 
 
 def _starving(evidence: Evidence) -> int:
-    return sum(e - b for b, e in evidence.causes[Cause.HOST] if e - b >= LATE_NS)
+    return sum(e - b for b, e in evidence.when[Cause.HOST] if e - b >= LATE_NS)
 
 
 def _copies_alone(evidence: Evidence) -> int:
     """Return how long copies ran alone, where they have streams of their own and hide nothing."""
     copies = {s.lane for s in evidence.spans if s.kind is Class.MEM}
     others = {s.lane for s in evidence.spans if s.kind in (Class.COMP, Class.COMM)}
-    alone = length(evidence.mixes[Class.MEM,])
-    hidden = sum(length(when) for mix, when in evidence.mixes.items() if Class.MEM in mix) - alone
+    alone = length(evidence.when[Class.MEM,])
+    hidden = sum(length(when) for part, when in evidence.when.items() if Class.MEM in part) - alone
     if not copies - others or not others or hidden >= HIDDEN_SHARE * (alone + hidden):
         return 0
     return alone

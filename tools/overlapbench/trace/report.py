@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from overlapbench.source import harmless
-from overlapbench.trace.breakdown import MIXES, PARTS, Breakdown, Part, apportion, worst_of
-from overlapbench.trace.idle import Cause
+from overlapbench.trace.breakdown import MIXES, PARTS, Breakdown, apportion, worst_of
+from overlapbench.trace.idle import Cause, Part
 from overlapbench.trace.model import Class
 
 SCHEMA = "1"
