@@ -13,7 +13,7 @@ from overlapbench import theme
 from overlapbench.charts.panels import Record
 from overlapbench.source import harmless
 from overlapbench.trace.model import Class
-from overlapbench.trace.timeline import Bar, Lane, Timeline
+from overlapbench.trace.timeline import Bar, Lane, Link, Timeline
 
 MOST_BARS = 6000  # of a panel, that are drawn each: a browser takes a second
 _SHORT = 3  # pixels, below which a bar is hard to see
@@ -79,6 +79,15 @@ class Scale:
             "rank": bar.lane.rank,
             "sample": span.sample if span.sample is not None else "",
             "longest path": "yes" if bar.on_path else "",
+        }
+
+    def link(self, link: Link) -> Record:
+        """Return where an arrow leaves, and what it reaches."""
+        return {
+            "from": link.leaves_ns / 1e6,
+            "track": self.tracks[link.source.lane],
+            "reach": link.reaches_ns / 1e6,
+            "into": self.tracks[link.target.lane],
         }
 
 

@@ -21,14 +21,13 @@ Work = tuple[int, int]  # the place of a trace, and of a span in it
 _PAIR = 2
 
 
-def longest_path(traces: Sequence[Trace], chosen: Sequence[Sequence[int]]) -> list[Work]:
-    """Return the path through the chosen spans of each trace, from its begin.
+def longest_path(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> list[Work]:
+    """Return the path through spans of the traces, from its begin.
 
     Empty where a trace does not tell who waits for whom. Traces that do have a clock in common.
     """
-    if any(trace.arrows is None for trace in traces) or not any(chosen):
+    if any(trace.arrows is None for trace in traces):
         return []
-    spans = _spans(traces, chosen)
     earlier = _waited_for(traces, spans)
     parts = _communications(spans)
     path: dict[Work, Span] = {}
@@ -40,14 +39,11 @@ def longest_path(traces: Sequence[Trace], chosen: Sequence[Sequence[int]]) -> li
     return [*path][::-1]
 
 
-def waits_for_ranks(
-    traces: Sequence[Trace], chosen: Sequence[Sequence[int]]
-) -> list[tuple[Work, Work]]:
+def waits_for_ranks(spans: Mapping[Work, Span]) -> list[tuple[Work, Work]]:
     """Return who kept whom waiting within a communication: the part that began last, and another.
 
     Ranks that come within a hand-over of each other have not waited.
     """
-    spans = _spans(traces, chosen)
     parts = _communications(spans)
     found = []
     for work, span in spans.items():
@@ -55,14 +51,6 @@ def waits_for_ranks(
         if spans[last].begin_ns - span.begin_ns > HAND_OVER_NS:
             found.append((last, work))
     return found
-
-
-def _spans(traces: Sequence[Trace], chosen: Sequence[Sequence[int]]) -> dict[Work, Span]:
-    return {
-        (rank, place): traces[rank].spans[place]
-        for rank, places in enumerate(chosen)
-        for place in places
-    }
 
 
 def _waited_for(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> dict[Work, list[Work]]:

@@ -7,7 +7,7 @@ outlined. The names of steps stand where there is room; tooltips tell all.
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ _LANE = 24  # pixels
 _BAR, _HELD = 0.85, 0.3  # of a lane's height
 _LETTERS = 118  # of a line of text as wide as the picture
 _ZOOM = "wheel![event.ctrlKey]"  # else a page with pictures could not be scrolled
+Encoding = dict[str, Any]  # of a mark: the fields of its records, by channel
 
 
 @dataclass(frozen=True)
@@ -167,24 +168,15 @@ def _panel(
     if len(scale.tracks) > _MOST_LANES or len(bars) > _MOST_DRAWN:
         what = f"{len(scale.tracks)} lanes with {len(bars)} bars"
         raise ResultError(f"{timeline.row}: {what} cannot be seen: choose --step or --window")
-    held = [bar for bar in bars if bar.span.kind not in WORK]
-    work = [bar for bar in bars if bar.span.kind in WORK]
-    short = [bar for bar in work if is_short(bar, scale.pixel_ns)]
-    wide = [bar for bar in work if not is_short(bar, scale.pixel_ns)]
-    look = _Look(scale, x, _lanes(scale, layout.labels), colour)
+    at = {"x": x, "y": _lanes(scale, layout.labels)}
+    path = [link for link in timeline.links if link.on_path]
     layers = [
-        look.bars(held, _HELD).properties(name=view),
-        look.bars(short, _BAR).encode(opacity=alt.Opacity("share:Q", scale=None, legend=None)),
-        look.bars(wide, _BAR, style="edge"),
-        look.strokes(with_strokes(short, scale.pixel_ns)),
-        look.names(wide),
-        look.outlines([bar for bar in work if bar.on_path]),
-        *look.links([link for link in timeline.links if link.on_path], style="outline"),
-        *look.links(_shown(_arrows(timeline)), style="arrow"),
+        *_bars(bars, scale, at, colour, view),
+        *_links(path, scale, at, style="outline"),
+        *_links(_shown(_arrows(timeline)), scale, at, style="arrow"),
     ]
-    panel: theme.Drawing = alt.layer(*layers).properties(
-        width=layout.plot, height=_LANE * len(scale.tracks)
-    )
+    height = _LANE * len(scale.tracks)
+    panel: theme.Drawing = alt.layer(*layers).properties(width=layout.plot, height=height)
     return panel
 
 
@@ -192,76 +184,51 @@ def _lanes(scale: Scale, labels: int) -> alt.Y:
     # As wide in all panels, so that their times stand in line.
     extent: dict[str, Any] = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), labels)
     axis = alt.Axis(domain=False, ticks=False, **extent)
-    return alt.Y(
-        "track:N", title=None, scale=alt.Scale(domain=list(scale.tracks.values())), axis=axis
-    )
+    tracks = alt.Scale(domain=list(scale.tracks.values()))
+    return alt.Y("track:N", title=None, scale=tracks, axis=axis)
 
 
-@dataclass(frozen=True)
-class _Look:
-    """What the layers of a panel have in common."""
-
-    scale: Scale
-    x: alt.X
-    y: alt.Y
-    colour: alt.Color
-
-    def bars(self, bars: Sequence[Bar], height: float, **mark: Any) -> alt.Chart:
-        made: alt.Chart = self._marks(bars).mark_bar(
-            clip=True, height=alt.RelativeBandSize(height), **mark
-        )
-        return made.encode(x2="to:Q", color=self.colour, tooltip=_told())
-
-    def strokes(self, bars: Sequence[Bar]) -> alt.Chart:
-        made: alt.Chart = self._marks(bars).mark_tick(clip=True, thickness=1, size=_LANE * _BAR)
-        return made.encode(color=self.colour, tooltip=_told())
-
-    def names(self, bars: Sequence[Bar]) -> alt.Chart:
-        named = [self.scale.name(bar) for bar in bars]
-        made: alt.Chart = plot([name for name in named if name["label"]]).mark_text(
-            clip=True, fontSize=11
-        )
-        ink = alt.Color("ink:N", scale=None)
-        return made.encode(x="middle:Q", y=self.y, text="label:N", color=ink)
-
-    def outlines(self, bars: Sequence[Bar]) -> alt.Chart:
-        made: alt.Chart = plot([self.scale.place(bar) for bar in bars]).mark_bar(
-            clip=True, fill=None, style="outline", height=alt.RelativeBandSize(_BAR)
-        )
-        return made.encode(x=self.x, x2="to:Q", y=self.y)
-
-    def links(self, links: Sequence[Link], style: str) -> list[alt.Chart]:
-        base = plot([self._link(link) for link in links])
-        return [
-            base.mark_rule(clip=True, style=style).encode(
-                x=self.x, x2="reach:Q", y=self.y, y2="into:N"
-            ),
-            base.mark_point(
-                clip=True,
-                style="arrowhead",
-                filled=True,
-                opacity=1,
-                shape="triangle-right",
-                size=70,
-                xOffset=-4,
-            ).encode(x="reach:Q", y="into:N"),
-        ]
-
-    def _link(self, link: Link) -> Record:
-        return {
-            "from": link.leaves_ns / 1e6,
-            "track": self.scale.tracks[link.source.lane],
-            "reach": link.reaches_ns / 1e6,
-            "into": self.scale.tracks[link.target.lane],
-        }
-
-    def _marks(self, bars: Sequence[Bar]) -> alt.Chart:
-        made: alt.Chart = plot([self.scale.record(bar) for bar in bars])
-        return made.encode(x=self.x, y=self.y)
+def _bars(
+    bars: Sequence[Bar], scale: Scale, at: Encoding, colour: alt.Color, view: str
+) -> list[alt.Chart]:
+    """Draw bars, with a stroke where one is too short, names where they fit, and the path."""
+    held = [bar for bar in bars if bar.span.kind not in WORK]
+    work = [bar for bar in bars if bar.span.kind in WORK]
+    short = [bar for bar in work if is_short(bar, scale.pixel_ns)]
+    wide = [bar for bar in work if not is_short(bar, scale.pixel_ns)]
+    strokes = with_strokes(short, scale.pixel_ns)
+    on_path = [scale.place(bar) for bar in work if bar.on_path]
+    names = [name for name in map(scale.name, wide) if name["label"]]
+    low, high = (alt.RelativeBandSize(share) for share in (_HELD, _BAR))
+    told = {"color": colour, "tooltip": tooltip(f"{field}:N" for field in TOLD)}
+    outlined, stroked = at | {"x2": "to:Q"}, at | told
+    filled = outlined | told
+    pale = {"opacity": alt.Opacity("share:Q", scale=None, legend=None)}
+    name = {"text": "label:N", "color": alt.Color("ink:N", scale=None)}
+    return [
+        _drawn(map(scale.record, held), "bar", filled, height=low).properties(name=view),
+        _drawn(map(scale.record, short), "bar", filled | pale, height=high),
+        _drawn(map(scale.record, wide), "bar", filled, height=high, style="edge"),
+        _drawn(map(scale.record, strokes), "tick", stroked, thickness=1, size=_LANE * _BAR),
+        _drawn(names, "text", at | {"x": "middle:Q"} | name, fontSize=11),
+        _drawn(on_path, "bar", outlined, fill=None, style="outline", height=high),
+    ]
 
 
-def _told() -> list[alt.Tooltip]:
-    return tooltip(f"{field}:N" for field in TOLD)
+def _links(links: Sequence[Link], scale: Scale, at: Encoding, style: str) -> list[alt.Chart]:
+    records = [scale.link(link) for link in links]
+    head = {"style": "arrowhead", "filled": True, "opacity": 1, "shape": "triangle-right"}
+    reaches = {"x": "reach:Q", "y": "into:N"}
+    return [
+        _drawn(records, "rule", at | {"x2": "reach:Q", "y2": "into:N"}, style=style),
+        _drawn(records, "point", reaches, **head, size=70, xOffset=-4),
+    ]
+
+
+def _drawn(records: Iterable[Record], mark: str, encoding: Encoding, **look: Any) -> alt.Chart:
+    marked = getattr(plot(list(records)), f"mark_{mark}")(clip=True, **look)
+    made: alt.Chart = marked.encode(**encoding)
+    return made
 
 
 def _arrows(timeline: Timeline) -> list[Link]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from overlapbench.source import ResultError, numerically
 from overlapbench.trace.breakdown import Breakdown, break_down
 from overlapbench.trace.model import WORK, Class, Span, Trace, Window
-from overlapbench.trace.path import longest_path, waits_for_ranks
+from overlapbench.trace.path import Work, longest_path, waits_for_ranks
 from overlapbench.trace.windows import candidates
 
 MOST_ROWS = 12  # of a picture, or a page
@@ -104,28 +104,33 @@ def make_timeline(
     joint = all(trace.common_clock for trace in ranks)
     first_ns = min(window.begin_ns for window in windows)
     origins = [first_ns if joint else window.begin_ns for window in windows]
-    chosen = [_within(trace, window) for trace, window in zip(ranks, windows, strict=True)]
     bars = {
-        (place, index): _bar(ranks[place], index, windows[place], origins[place])
-        for place, indices in enumerate(chosen)
-        for index in indices
+        (place, index): _bar(trace, index, window, origin)
+        for place, (trace, window, origin) in enumerate(zip(ranks, windows, origins, strict=True))
+        for index in _within(trace, window)
     }
     if not bars:
         raise ResultError(f"{ranks[0].source}: {name}: no device work")
-    works = [[i for i in part if ranks[p].spans[i].kind in WORK] for p, part in enumerate(chosen)]
+    works = {work: bar.span for work, bar in bars.items() if bar.span.kind in WORK}
     path = longest_path(ranks, works)
     for work in path:
         bars[work] = replace(bars[work], on_path=True)
-    lanes = sorted({bar.lane for bar in bars.values()}, key=_natural)
+    links = _links(ranks, bars, path)
+    if joint:
+        links += [
+            Link(bars[last], bars[other], on_path=False, in_communication=True)
+            for last, other in waits_for_ranks(works)
+        ]
+    in_lanes = sorted(bars.values(), key=lambda bar: (_natural(bar.lane), bar.begin_ns))
     return Timeline(
         ranks[0].row or _files(ranks),
         name,
         max(window.end_ns - window.begin_ns for window in windows),
         max(w.end_ns - origin for w, origin in zip(windows, origins, strict=True)),
         ranks[0].backend,
-        lanes,
-        sorted(bars.values(), key=lambda bar: (_natural(bar.lane), bar.begin_ns)),
-        [*_links(ranks, bars, path), *(_joint_links(ranks, works, bars) if joint else ())],
+        list(dict.fromkeys(bar.lane for bar in in_lanes)),
+        in_lanes,
+        links,
         [bars[work] for work in path],
         _breakdowns(ranks, windows),
         _notes(ranks, joint),
@@ -201,9 +206,7 @@ def _natural(lane: Lane) -> tuple[int, tuple[str, ...]]:
     return lane.rank, numerically(lane.name)
 
 
-def _links(
-    ranks: Sequence[Trace], bars: Mapping[tuple[int, int], Bar], path: Sequence[tuple[int, int]]
-) -> list[Link]:
+def _links(ranks: Sequence[Trace], bars: Mapping[Work, Bar], path: Sequence[Work]) -> list[Link]:
     """Return the arrows between lanes, and where the path changes its lane."""
     steps = set(pairwise(path))
     arrows = {
@@ -216,16 +219,6 @@ def _links(
         Link(bars[source], bars[target], (source, target) in steps)
         for source, target in sorted(arrows | steps)
         if bars[source].lane != bars[target].lane
-    ]
-
-
-def _joint_links(
-    ranks: Sequence[Trace], works: Sequence[Sequence[int]], bars: Mapping[tuple[int, int], Bar]
-) -> list[Link]:
-    """Return who kept whom waiting within communications of several ranks."""
-    return [
-        Link(bars[last], bars[other], on_path=False, in_communication=True)
-        for last, other in waits_for_ranks(ranks, works)
     ]
 
 
