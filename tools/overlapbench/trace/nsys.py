@@ -19,6 +19,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -55,7 +56,6 @@ _COPIES |= {9: "HtoH", 10: "PtoP", 11: "unified HtoD", 12: "unified DtoH", 13: "
 _PEER = 10
 Place = tuple[int, int]  # process and device
 Call = tuple[int, int]  # process and correlation
-Row = Mapping[str, object]
 
 
 def read_nsys(source: str, rules: Rules) -> list[Trace]:
@@ -70,27 +70,78 @@ def read_nsys(source: str, rules: Rules) -> list[Trace]:
         raise ResultError(f"{source}: damaged, or cut short: {error}") from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A row of a table."""
+
+    table: str  # with its file
+    values: Mapping[str, object]
+
+    def integer(self, key: str) -> int:
+        value = self.values[key]
+        if not isinstance(value, int):
+            what = short(value) if not isinstance(value, bytes) else "bytes"
+            raise ResultError(f"{self.table}.{key}: {what} is not a whole number")
+        return value
+
+    def count(self, key: str) -> int | None:
+        """Return what some records do not tell."""
+        value = self.values.get(key)
+        return value if isinstance(value, int) else None
+
+    @property
+    def owner(self) -> str:
+        return "globalPid" if "globalPid" in self.values else "globalTid"
+
+    @property
+    def process(self) -> int:
+        return self.integer(self.owner) // _PROCESS
+
+    @property
+    def call(self) -> Call | None:
+        if self.values["correlationId"] is None or self.values[self.owner] is None:
+            return None
+        return self.process, self.integer("correlationId")
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        begin, end = self.integer("start"), self.integer("end")
+        if end < begin:
+            raise ResultError(
+                f"{self.table}: end {end} is before start {begin}: it ends before it begins"
+            )
+        return begin, end
+
+
 class _Reader:
     def __init__(self, source: str, connection: sqlite3.Connection, rules: Rules) -> None:
         self.source, self.connection, self.rules = source, connection, rules
-        clock = [self._integer(_CLOCK, row, "utcEpochNs") for row in self._rows(_CLOCK)]
+        clock = [record.integer("utcEpochNs") for record in self._records(_CLOCK)]
         self.common_clock, self.base_ns = bool(clock), clock[0] if clock else 0
 
     def read(self) -> list[Trace]:
-        whole_graphs = self._whole_graphs()
-        why = f"; {whole_graphs}" if whole_graphs else ""
+        graphs = sum(1 for _ in self._records(_GRAPHS))
+        whole_graphs = (
+            f"{graphs} launches of graphs are recorded as wholes, and their work is missing here:"
+            " run nsys profile with --cuda-graph-trace=node"
+        )
+        notes = (whole_graphs,) if graphs else ()
+        why = f"; {whole_graphs}" if graphs else ""
         if not any(self._columns(table) for table in _TABLES):
             raise ResultError(f"{self.source}: no table {', '.join(_TABLES)}: no device work{why}")
-        names = self._names()
-        calls = {
-            call: self._times(_CALLS, row)
-            for row in self._rows(_CALLS)
-            if (call := self._call(_CALLS, row)) is not None
+        names = {one.integer("id"): str(one.values["value"]) for one in self._records(_STRINGS)}
+        returned = {
+            call: self._times(record)[1]
+            for record in self._records(_CALLS)
+            if (call := record.call) is not None
         }
         spans: dict[Place, list[Span]] = defaultdict(list)
         for table, category in _TABLES.items():
-            for where, span in self._spans(table, category, names, calls):
-                spans[where].append(span)
+            for record in self._records(table):
+                # CUPTI's way to say that it has no times of a record is that both are 0.
+                if record.values["start"] != 0 or record.values["end"] != 0:
+                    span = self._span(record, category, names, returned)
+                    spans[record.process, record.integer("deviceId")].append(span)
         if not spans:
             raise ResultError(f"{self.source}: its tables are empty: no device work{why}")
         ranges = self._ranges(names)
@@ -98,70 +149,55 @@ class _Reader:
         for (process, _), found in sorted(spans.items()):
             of_rank = tuple(sorted(found, key=lambda span: span.interval))
             windows = place(of_rank, ranges.get(process, []), ())
-            notes = (whole_graphs,) if whole_graphs else ()
             traces.append(Trace(self.source, None, of_rank, windows, self.common_clock, notes))
         return traces
 
-    def _whole_graphs(self) -> str:
-        """Return what a reader of the figures must know of graphs; "" if there is nothing."""
-        count = sum(1 for _ in self._rows(_GRAPHS))
-        if count == 0:
-            return ""
-        return (
-            f"{count} launches of graphs are recorded as wholes, and their work is missing here:"
-            " run nsys profile with --cuda-graph-trace=node"
-        )
-
-    def _spans(
+    def _span(
         self,
-        table: str,
+        record: _Record,
         category: Category,
         names: Mapping[int, str],
-        calls: Mapping[Call, tuple[int, int]],
-    ) -> Iterator[tuple[Place, Span]]:
-        for row in self._rows(table):
-            if row["start"] == row["end"] == 0:
-                continue  # CUPTI's way to say that it has no times of a record
-            begin, end = self._times(table, row)
-            found, name = category, "Memset"
-            if category is Category.KERNEL:
-                name = names.get(self._integer(table, row, "demangledName"), "a kernel of no name")
-            elif category is Category.MEMCPY:
-                kind = self._integer(table, row, "copyKind")
-                name = f"Memcpy {_COPIES.get(kind, kind)}"
-                found = Category.PEER if kind == _PEER or _is_peer(row) else category
-            key = self._call(table, row)
-            call = None if key is None else calls.get(key)
-            span = Span(
-                name,
-                self.rules.classify(found, name),
-                begin,
-                end,
-                str(self._integer(table, row, "streamId")),
-                found,
-                call[1] if call else None,
-                bytes=_count(row.get("bytes")),
-                blocks=_blocks(row),
-            )
-            yield (self._process(table, row), self._integer(table, row, "deviceId")), span
+        returned: Mapping[Call, int],
+    ) -> Span:
+        begin, end = self._times(record)
+        name = "Memset"
+        if category is Category.KERNEL:
+            name = names.get(record.integer("demangledName"), "a kernel of no name")
+        elif category is Category.MEMCPY:
+            kind = record.integer("copyKind")
+            name = f"Memcpy {_COPIES.get(kind, kind)}"
+            if kind == _PEER or _is_between_devices(record):
+                category = Category.PEER
+        sizes = [size for column in _GRID if (size := record.count(column)) is not None]
+        call = record.call
+        return Span(
+            name,
+            self.rules.classify(category, name),
+            begin,
+            end,
+            str(record.integer("streamId")),
+            category,
+            returned.get(call) if call else None,
+            bytes=record.count("bytes"),
+            blocks=math.prod(sizes) if len(sizes) == len(_GRID) else None,
+        )
 
     def _ranges(self, names: Mapping[int, str]) -> Mapping[int, list[Window]]:
         """Return each process's annotations; a mark, which has no end, is none."""
         ranges: dict[int, list[Window]] = defaultdict(list)
-        for row in self._rows(_RANGES):
-            text, key = row.get("text"), row.get("textId")
-            name = text if isinstance(text, str) else names.get(key if isinstance(key, int) else -1)
-            if name and row["end"] is not None and row[_owner(row)] is not None:
-                window = Window(name, *self._times(_RANGES, row), number_of(name))
-                ranges[self._process(_RANGES, row)].append(window)
+        for record in self._records(_RANGES):
+            text, key = record.values.get("text"), record.count("textId")
+            name = text if isinstance(text, str) else names.get(-1 if key is None else key)
+            if name and record.values["end"] is not None and record.values["globalTid"] is not None:
+                window = Window(name, *self._times(record), number_of(name))
+                ranges[record.process].append(window)
         return ranges
 
-    def _names(self) -> dict[int, str]:
-        return {
-            self._integer(_STRINGS, row, "id"): str(row["value"]) for row in self._rows(_STRINGS)
-        }
+    def _times(self, record: _Record) -> tuple[int, int]:
+        begin, end = record.interval
+        return self.base_ns + begin, self.base_ns + end
 
-    def _rows(self, table: str) -> Iterator[Row]:
+    def _records(self, table: str) -> Iterator[_Record]:
         """Return the rows of a table; none where there is no such table."""
         columns = self._columns(table)
         if not columns:
@@ -172,54 +208,17 @@ class _Reader:
         chosen = [*needed, *(column for column in optional if column in columns)]
         names = ", ".join(f'"{column}"' for column in chosen)
         for row in self.connection.execute(f'SELECT {names} FROM "{table}"'):
-            yield dict(row)
+            yield _Record(f"{self.source}: {table}", dict(row))
 
     def _columns(self, table: str) -> set[str]:
         """Return the columns of a table; a view, which could run for ever, is none."""
-        known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        if self.connection.execute(known, (table,)).fetchone() is None:
-            return set()
-        return {row["name"] for row in self.connection.execute(f'PRAGMA table_info("{table}")')}
-
-    def _times(self, table: str, row: Row) -> tuple[int, int]:
-        begin, end = (self._integer(table, row, key) for key in ("start", "end"))
-        if end < begin:
-            raise ResultError(
-                f"{self.source}: {table}: end {end} is before start {begin}: it ends before it"
-                " begins"
-            )
-        return self.base_ns + begin, self.base_ns + end
-
-    def _call(self, table: str, row: Row) -> Call | None:
-        if row["correlationId"] is None or row[_owner(row)] is None:
-            return None
-        return self._process(table, row), self._integer(table, row, "correlationId")
-
-    def _process(self, table: str, row: Row) -> int:
-        return self._integer(table, row, _owner(row)) // _PROCESS
-
-    def _integer(self, table: str, row: Row, key: str) -> int:
-        value = row[key]
-        if not isinstance(value, int):
-            what = short(value) if not isinstance(value, bytes) else "bytes"
-            raise ResultError(f"{self.source}: {table}.{key}: {what} is not a whole number")
-        return value
+        query = (
+            "SELECT columns.name FROM sqlite_master AS tables, pragma_table_info(?1) AS columns"
+            " WHERE tables.type = 'table' AND tables.name = ?1"
+        )
+        return {row["name"] for row in self.connection.execute(query, (table,))}
 
 
-def _owner(row: Row) -> str:
-    return "globalPid" if "globalPid" in row else "globalTid"
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) else None
-
-
-def _blocks(row: Row) -> int | None:
-    sizes = [_count(row.get(column)) for column in _GRID]
-    known = [size for size in sizes if size is not None]
-    return math.prod(known) if len(known) == len(_GRID) else None
-
-
-def _is_peer(row: Row) -> bool:
-    devices = row.get("srcDeviceId"), row.get("dstDeviceId")
+def _is_between_devices(copy: _Record) -> bool:
+    devices = copy.values.get("srcDeviceId"), copy.values.get("dstDeviceId")
     return None not in devices and devices[0] != devices[1]
