@@ -22,10 +22,8 @@ from overlapbench.packages import optional
 
 orjson = optional("orjson")  # a Python that PyTorch came with has none: slower, and as good
 LARGEST_BYTES = 256 << 20
-SMALLEST, LARGEST = (
-    1e-100,
-    1e100,
-)  # of a number that is not 0: beyond, ratios leave what can be told
+# Of a number that is not 0: beyond, ratios leave what can be told.
+SMALLEST, LARGEST = 1e-100, 1e100
 _DEEPEST = 16  # of a context; Google Benchmark's has 3 levels
 _BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
 
@@ -55,6 +53,12 @@ def _expand(argument: str) -> list[str]:
     if not matches:
         raise ResultError(f"{argument}: no file matches")
     return matches
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """List names in a refusal: the first ones, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def numerically(path: str) -> tuple[str, ...]:

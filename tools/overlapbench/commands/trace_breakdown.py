@@ -16,15 +16,14 @@ argument is bad or the output cannot be written. Then one line says what.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.command_line import command, manual_parser
 from overlapbench.output import deliver, require_file
-from overlapbench.source import expand
 from overlapbench.trace.arguments import add_choices, rules_of
 from overlapbench.trace.breakdown import break_down
-from overlapbench.trace.files import read_traces
+from overlapbench.trace.files import files_of, read_traces
 from overlapbench.trace.report import render, to_json
 
 
@@ -32,29 +31,17 @@ from overlapbench.trace.report import render, to_json
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     if options.json:
-        require_file(options.json, [*_files(options.files), *options.rules])
+        require_file(options.json, [*files_of(options.files), *options.rules])
     traces = read_traces(options.files, rules_of(options))
     breakdowns = break_down(traces, options.step, options.window)
     deliver(render(breakdowns), {options.json: to_json(breakdowns)} if options.json else {})
 
 
-def _files(arguments: Sequence[str]) -> Iterator[str | Path]:
-    """Return the files that are read, with those in folders."""
-    for source in expand(arguments):
-        yield source
-        for pattern in ("*.json", "*.json.gz", "*.sqlite"):
-            yield from Path(source).glob(pattern)
-
-
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
-    add(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="one rank or more each; a glob, a folder; - is stdin",
-    )
+    text = "one rank or more each; a glob, a folder; - is stdin"
+    add("files", nargs="+", metavar="FILE", help=text)
     add_choices(parser)
     add("--json", type=Path, metavar="FILE", help="also write all figures")
     return parser

@@ -10,12 +10,12 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from overlapbench.grouping import grouped
-from overlapbench.source import ResultError, expand, numerically, read_bytes
+from overlapbench.source import ResultError, expand, listed, numerically, read_bytes
 from overlapbench.trace.kineto import read_kineto
 from overlapbench.trace.model import Trace
 from overlapbench.trace.nsys import read_nsys
@@ -35,24 +35,28 @@ def read_traces(arguments: Sequence[str], rules: Rules) -> list[Trace]:
     """Read the files of one run and return its ranks in order. ResultError for a bad file."""
     rows = read_rows(arguments, rules)
     if len(rows) > 1:
-        more = f" and {len(rows) - _NAMED_ROWS} more" if len(rows) > _NAMED_ROWS else ""
-        names = ", ".join(row or "another tool's" for row in [*rows][:_NAMED_ROWS])
-        raise ResultError(f"traces of {len(rows)} rows: give those of one: {names}{more}")
+        names = listed([row or "another tool's" for row in rows], _NAMED_ROWS)
+        raise ResultError(f"traces of {len(rows)} rows: give those of one: {names}")
     (ranks,) = rows.values()
     return ranks
 
 
 def read_rows(arguments: Sequence[str], rules: Rules) -> dict[str, list[Trace]]:
     """Read the files of any rows, in their order; the traces of other tools are the row ""."""
-    sources = (file for argument in expand(arguments) for file in _files_of(argument))
-    traces = (trace for source in sources for trace in _read(source, rules))
+    traces = (trace for source in files_of(arguments) for trace in _read(source, rules))
     return {
         row: [replace(one, notes=(*one.notes, *_overlaps(one))) for one in _numbered(traces)]
         for row, traces in grouped(traces, lambda trace: trace.row).items()
     }
 
 
-def _files_of(source: str) -> list[str]:
+def files_of(arguments: Sequence[str]) -> Iterator[str]:
+    """Return the files that are read: those of globs, and those in folders."""
+    for source in expand(arguments):
+        yield from _within(source)
+
+
+def _within(source: str) -> list[str]:
     if not Path(source).is_dir():
         return [source]
     try:

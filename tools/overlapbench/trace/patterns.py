@@ -50,7 +50,7 @@ def _short_kernels(evidence: Evidence) -> int:
 
 
 def _late_launches(evidence: Evidence) -> int:
-    return sum(e - b for b, e in evidence.when[Cause.HOST] if e - b < LATE_NS)
+    return length(evidence.when[Cause.HOST]) - _starving(evidence)
 
 
 def _starving(evidence: Evidence) -> int:

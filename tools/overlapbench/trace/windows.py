@@ -10,11 +10,12 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from overlapbench.grouping import grouped
-from overlapbench.source import ResultError
+from overlapbench.source import ResultError, listed
 from overlapbench.trace.intervals import Intervals, union
-from overlapbench.trace.model import Span, Trace, Window, glob
+from overlapbench.trace.model import Span, Trace, Window, glob, hull
 
 _STEP = re.compile(r"(?:ProfilerStep|step|iteration|iter)[ _:#]*(\d{1,15})", re.I)
 _LISTED = 6  # names or steps of a refusal
@@ -30,18 +31,17 @@ def place(
     spans: Sequence[Span], host: Sequence[Window], device: Iterable[Window]
 ) -> tuple[Window, ...]:
     """Return the windows on the device of the host's ranges, and of the device's annotations."""
-    launched = sorted((s for s in spans if s.launched_ns is not None), key=_launched_ns)
-    moments = [_launched_ns(span) for span in launched]
+    pairs = ((span.launched_ns, span) for span in spans if span.launched_ns is not None)
+    launched = sorted(pairs, key=itemgetter(0))
     annotated = _hulls(device)
     placed: list[Window] = []
     without_work: list[Window] = []
     for window in host:
-        first, last = bisect_left(moments, window.begin_ns), bisect_right(moments, window.end_ns)
+        first = bisect_left(launched, window.begin_ns, key=itemgetter(0))
+        last = bisect_right(launched, window.end_ns, key=itemgetter(0))
         if first < last:
-            within = launched[first:last]
-            begin = min(span.begin_ns for span in within)
-            end = max(span.end_ns for span in within)
-            placed.append(replace(window, begin_ns=begin, end_ns=end))
+            within = (span for _, span in launched[first:last])
+            placed.append(Window(window.name, *hull(within), window.number))
         else:
             without_work.append(window)
     names = {window.name for window in placed}
@@ -50,23 +50,12 @@ def place(
     return _join_steps(placed)
 
 
-def _launched_ns(span: Span) -> int:
-    assert span.launched_ns is not None
-    return span.launched_ns
-
-
 def _hulls(device: Iterable[Window]) -> dict[str, list[Window]]:
     """Return the device's annotations by name: one of a step, whose parts are one for each lane."""
-    named: dict[str, list[Window]] = {}
-    for window in device:
-        found = named.setdefault(window.name, [])
-        if found and window.number is not None:
-            begin = min(found[0].begin_ns, window.begin_ns)
-            end = max(found[0].end_ns, window.end_ns)
-            found[0] = replace(window, begin_ns=begin, end_ns=end)
-        else:
-            found.append(window)
-    return named
+    return {
+        name: found if found[0].number is None else [Window(name, *hull(found), found[0].number)]
+        for name, found in grouped(device, lambda window: window.name).items()
+    }
 
 
 def _join_steps(windows: Sequence[Window]) -> tuple[Window, ...]:
@@ -110,8 +99,7 @@ def candidates(trace: Trace, step: int | None, pattern: str | None) -> tuple[Win
     if step is None and pattern is None:
         chosen = tuple(window for window in chosen if window.number is not None)
         if not chosen:
-            begin, end = trace.spans[0].begin_ns, max(span.end_ns for span in trace.spans)
-            chosen = (Window("the whole trace", begin, end),)
+            chosen = (Window("the whole trace", *hull(trace.spans)),)
     if not chosen:
         raise ResultError(f"{trace.source}: {_refusal(trace, step, pattern)}")
     return chosen
@@ -131,19 +119,13 @@ def _told_after(first: str, last: str) -> str:
 
 
 def _refusal(trace: Trace, step: int | None, pattern: str | None) -> str:
-    asked = " ".join(
-        [
-            *([f"step {step}"] if step is not None else []),
-            *([f"window {pattern}"] if pattern else []),
-        ]
-    )
+    what = {"step": step, "window": pattern or None}
+    asked = " ".join(f"{key} {value}" for key, value in what.items() if value is not None)
     numbers = {window.number for window in trace.windows if window.number is not None}
     if step is not None and numbers and step not in numbers:
         return f"no {asked}: {_steps(sorted(numbers))}"
     within = (w for w in trace.windows if step is None or w.number in (step, None))
-    names = list(dict.fromkeys(window.name for window in within))
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    known = ", ".join(names[:_LISTED]) + more
+    known = listed(list(dict.fromkeys(window.name for window in within)), _LISTED)
     return f"no {asked}: there {f'are {known}' if known else 'are no windows in it'}"
 
 
@@ -158,5 +140,4 @@ def _steps(numbers: Sequence[int]) -> str:
         else:
             runs.append([number])
     told = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
-    more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
-    return f"the steps are {', '.join(told[:_LISTED])}{more}"
+    return f"the steps are {listed(told, _LISTED)}"
