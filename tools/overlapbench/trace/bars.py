@@ -6,11 +6,12 @@ many bars, those that begin within the same quarter of a pixel and are no longer
 they leave time between them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from overlapbench import theme
 from overlapbench.charts.panels import Record
+from overlapbench.grouping import grouped
 from overlapbench.source import harmless
 from overlapbench.trace.model import Class
 from overlapbench.trace.timeline import Bar, Lane, Link, Timeline
@@ -110,22 +111,21 @@ def merged(bars: Sequence[Bar], pixel_ns: float) -> list[Bar]:
     if len(bars) <= MOST_BARS:
         return list(bars)
     cell_ns = pixel_ns / _CELLS
-    groups: dict[object, list[Bar]] = {}
-    for place, bar in enumerate(bars):
-        is_shorter = bar.end_ns - bar.begin_ns < cell_ns
-        cell = (bar.lane, bar.span.kind, bar.on_path, bar.begin_ns // cell_ns)
-        key = cell if is_shorter else place
-        groups.setdefault(key, []).append(bar)
-    return [_joined(group) for group in groups.values()]
 
+    def cell(bar: Bar) -> Hashable:
+        if bar.end_ns - bar.begin_ns >= cell_ns:
+            return id(bar)
+        return (bar.lane, bar.span.kind, bar.on_path, bar.begin_ns // cell_ns)
 
-def _joined(group: Sequence[Bar]) -> Bar:
-    return replace(
-        group[0],
-        end_ns=max(bar.end_ns for bar in group),
-        count=len(group),
-        busy_ns=sum(bar.busy_ns for bar in group),
-    )
+    return [
+        replace(
+            group[0],
+            end_ns=max(bar.end_ns for bar in group),
+            count=len(group),
+            busy_ns=sum(bar.busy_ns for bar in group),
+        )
+        for group in grouped(bars, cell).values()
+    ]
 
 
 def with_strokes(bars: Iterable[Bar], pixel_ns: float) -> list[Bar]:

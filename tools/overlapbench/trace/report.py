@@ -44,27 +44,26 @@ _CAUSES: Mapping[Cause, str] = {
 def render(breakdowns: Sequence[Breakdown]) -> str:
     """Write the table, the bars, and what there is to say of the worst rank."""
     worst = worst_of(breakdowns)
-    lines = [
-        *_fold(f"T is {worst.window}. Shares of T in percent.", ""),
-        "",
-        *_table(breakdowns),
-        "",
-        *_bars(breakdowns),
-        "",
-        *_details(worst, len(breakdowns) > 1),
-    ]
-    return "\n".join(lines) + "\n"
+    parts = (
+        _fold(f"T is {worst.window}. Shares of T in percent.", ""),
+        _table(breakdowns),
+        _bars(breakdowns),
+        _details(worst, len(breakdowns) > 1),
+    )
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
 def _table(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
-    for place in range(2):
-        rank, total, *titles = (heading[place] for heading in HEADINGS)
-        yield f"{rank:>5} {total:>10}{''.join(f'{title:>7}' for title in titles)}"
+    yield from map(_line, zip(*HEADINGS, strict=True))
     for one in breakdowns:
-        rank, total, *shares = cells(one)
-        yield f"{rank:>5} {total:>10}{''.join(f'{share:>7}' for share in shares)}"
+        yield _line(cells(one))
         if margins := _margins(one):
-            yield f"{'±':>16}{''.join(f'{margin:>7}' for margin in margins)}".rstrip()
+            yield _line(["", "±", *margins]).rstrip()
+
+
+def _line(columns: Sequence[str]) -> str:
+    rank, total, *shares = columns
+    return f"{rank:>5} {total:>10}{''.join(f'{share:>7}' for share in shares)}"
 
 
 def cells(one: Breakdown) -> list[str]:
@@ -72,7 +71,8 @@ def cells(one: Breakdown) -> list[str]:
     tenths = one.tenths
     shares = [tenths[mix] for mix in MIXES] + [sum(tenths[cause] for cause in Cause)]
     figures = [f"{share / 10:.1f}" for share in shares]
-    return [str(one.rank), _ms(one.total_ns), *figures, _pct(one.overlap_pct)]
+    overlap = "-" if one.overlap_pct is None else f"{one.overlap_pct:.1f}"
+    return [str(one.rank), _ms(one.total_ns), *figures, overlap]
 
 
 def _margins(one: Breakdown) -> list[str]:
@@ -92,8 +92,11 @@ def _bars(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
         marks = _MARKS + _IDLE * len(Cause)
         bar = "".join(m * n for m, n in zip(marks, apportion(parts, _BAR), strict=True))
         yield f"{one.rank:>5} |{bar}|"
-    seen = [p for p, mix in enumerate(MIXES) if any(one.parts_ns[mix] for one in breakdowns)]
-    legend = [f"{_MARKS[place]} {''.join(_TITLES[place]).replace('only', '')}" for place in seen]
+    legend = [
+        f"{mark} {''.join(title).replace('only', '')}"
+        for mark, title, mix in zip(_MARKS, _TITLES, MIXES, strict=True)
+        if any(one.parts_ns[mix] for one in breakdowns)
+    ]
     yield f"{'':>6} {'   '.join([*legend, f'{_IDLE} idle'])}"
 
 
@@ -124,16 +127,15 @@ def _overlap(one: Breakdown) -> Iterator[str]:
         yield "There is no communication."
         return
     yield f"Of the communication, {_share(one.overlap_pct)} ran beside computation."
-    total = _ms(sum(difference.total_ns for difference in one.differences))
-    if not one.differences:
-        return
-    yield f"Tools that go by kernels' names say {_share(one.named_overlap_pct)}. They differ in"
+    if one.differences:
+        yield f"Tools that go by kernels' names say {_share(one.named_overlap_pct)}. They differ in"
     for difference in one.differences[:_LISTED]:
         named = difference.named or "nothing"
         counted = f"{difference.count:>5} × {_ms(difference.total_ns):>9} ms in all"
         start = f"  {counted}  {difference.kind}, not {named}  "
         yield start + _shortened(harmless(difference.name), _WIDTH - len(start))
     if len(one.differences) > _LISTED:
+        total = _ms(sum(difference.total_ns for difference in one.differences))
         yield f"  and {len(one.differences) - _LISTED} more names; {total} ms together"
 
 
@@ -185,10 +187,6 @@ def _ms(ns: int) -> str:
     """Write milliseconds in at most ten characters."""
     ms = ns / 1e6
     return f"{ms:.3f}" if ms < 1e6 else f"{ms:.3e}"
-
-
-def _pct(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1f}"
 
 
 def _share(share: float | None) -> str:

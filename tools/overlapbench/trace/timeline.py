@@ -125,7 +125,7 @@ def make_timeline(
     return Timeline(
         ranks[0].row or _files(ranks),
         name,
-        max(window.end_ns - window.begin_ns for window in windows),
+        _longest_ns(windows),
         max(w.end_ns - origin for w, origin in zip(windows, origins, strict=True)),
         ranks[0].backend,
         list(dict.fromkeys(bar.lane for bar in in_lanes)),
@@ -147,19 +147,19 @@ def _median(
 ) -> tuple[str, list[Window]]:
     """Return what a picture is of, and its window on each rank."""
     found = [_keyed(candidates(trace, step, pattern)) for trace in ranks]
-    common = [key for key in found[0] if all(key in windows for windows in found)]
+    common = [[one[key] for one in found] for key in found[0] if all(key in one for one in found)]
     if not common:
         raise ResultError(f"{ranks[0].source}: the ranks have no step in common")
-    by_length = sorted(
-        common, key=lambda key: max(one[key].end_ns - one[key].begin_ns for one in found)
-    )
-    chosen = by_length[(len(common) - 1) // 2]
-    windows = [one[chosen] for one in found]
+    windows = sorted(common, key=_longest_ns)[(len(common) - 1) // 2]
     own, number = bool(ranks[0].row), windows[0].number
     name = f"sample {number}" if own and number is not None else windows[0].name
-    if all(window.end_ns == window.begin_ns for window in windows):
+    if _longest_ns(windows) == 0:
         raise ResultError(f"{ranks[0].source}: {name} takes no time")
     return (f"{name}, the median of {len(common)}" if len(common) > 1 else name), windows
+
+
+def _longest_ns(windows: Iterable[Window]) -> int:
+    return max(window.end_ns - window.begin_ns for window in windows)
 
 
 def _keyed(windows: Iterable[Window]) -> Mapping[object, Window]:
