@@ -259,12 +259,12 @@ class Simulated:
         times = {point: self.made.true_ms(point) for point in points}
         return {point: Estimate(ms, 0.99 * ms, 1.01 * ms) for point, ms in times.items()}
 
-    def launch(self, _: Wish, grid: Grid, point: Point) -> tuple[Launch, None]:
+    def launch(self, _: Wish, grid: Grid, point: Point) -> Launch:
         self.after_a_launch()
         self.launches += 1  # no two are the same to the last digit
         name, ms = grid.names[point], self.made.true_ms(point) * (1 + 1e-4 * self.launches)
         row = samples.overlap(name.removeprefix("Overlap/")) | {"real_time": ms, "overlap_ms": ms}
-        return parse_launch(f"{self.launches}", json.dumps(samples.document([row]))), None
+        return parse_launch(f"{self.launches}", json.dumps(samples.document([row])))
 
     def study(self) -> Study:
         row = BenchmarkName.parse(NAME)
@@ -425,8 +425,8 @@ def sides(base: Sequence[float], new: Sequence[float]) -> tuple[list[Launch], li
 def test_a_gain_is_certain_when_its_interval_is_above_zero() -> None:
     gain = compare_rows(*sides((2.0, 2.01, 1.99), (1.0, 1.01, 0.99)), launches.NAMES[0])
     assert gain.certain
-    assert gain.gain == pytest.approx(0.5, abs=0.005)
-    assert 0.48 < gain.low < gain.gain < gain.high < 0.52
+    assert gain.share == pytest.approx(0.5, abs=0.005)
+    assert 0.48 < gain.low < gain.share < gain.high < 0.52
     worse = compare_rows(*sides((1.0, 1.01, 0.99), (2.0, 2.01, 1.99)), launches.NAMES[0])
     assert not worse.certain
     assert worse.high < 0

@@ -80,14 +80,14 @@ class Wrapped:
     raised: list[BaseException] = field(default_factory=list)
     kept: list[Any] = field(default_factory=list)
 
-    def entry(self, name: str, work: Work, kind: str, gated: bool) -> WorkEntry:
+    def entry(self, name: str, work: Work, gated: bool) -> WorkEntry:
         """Return a work as the interface takes it."""
         callbacks = Callbacks(
             self.callback(work.run),
             self.callback(work.reset) if work.reset else NO_CALLBACK,
             self.callback(work.verify, judges=True) if work.verify else NO_CALLBACK,
         )
-        return WorkEntry(name.encode(), CLASSES[kind], not gated, callbacks, None)
+        return WorkEntry(name.encode(), CLASSES[work.kind], not gated, callbacks, None)
 
     def callback(self, function: Callable[..., object], judges: bool = False) -> Any:
         """Return a callback that never raises; `judges`: what the function returns is a verdict."""

@@ -88,11 +88,8 @@ def _read(source: str, lines: Iterator[list[str]]) -> list[Reading]:
 
 def groups_of(readings: Iterable[Reading]) -> dict[str, int]:
     """Count the groups of samples that each benchmark took."""
-    counts: dict[str, int] = {}
-    for reading in readings:
-        if reading.benchmark:
-            counts[reading.benchmark] = counts.get(reading.benchmark, 0) + reading.groups
-    return counts
+    named = grouped(readings, lambda reading: reading.benchmark)
+    return {name: sum(one.groups for one in members) for name, members in named.items() if name}
 
 
 def growths(readings: Iterable[Reading]) -> list[Growth]:
@@ -107,12 +104,10 @@ def growths(readings: Iterable[Reading]) -> list[Growth]:
 
 def worst(found: Iterable[Growth]) -> dict[str, Growth]:
     """Return for each resource the growth that is nearest to its allowance, or furthest above."""
-    by_resource: dict[str, Growth] = {}
-    for growth in found:
-        other = by_resource.get(growth.resource)
-        if other is None or growth.amount - growth.allowance > other.amount - other.allowance:
-            by_resource[growth.resource] = growth
-    return by_resource
+    return {
+        resource: max(growths, key=lambda growth: growth.amount - growth.allowance)
+        for resource, growths in grouped(found, lambda growth: growth.resource).items()
+    }
 
 
 def _judge(resource: str, benchmark: str, members: Sequence[Reading]) -> Growth:

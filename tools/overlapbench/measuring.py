@@ -20,7 +20,7 @@ import atexit
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from overlapbench.callables import HOST, Verdict, Work
 from overlapbench.interface import ALONE, PAIR, SCHEDULE, MeasureError, Suite
 from overlapbench.interface import Step as StepPlace
 from overlapbench.output import replace_file, require_file
-from overlapbench.result import Result, ResultError, State, parse_result
+from overlapbench.result import ResultError, State, parse_result
 from overlapbench.result import Row as ReadRow
 from overlapbench.user_names import check_names, check_word
 
@@ -259,15 +259,13 @@ def configure(
         "precision": precision,
         "timeout_s": timeout_s,
         "host_cores": host_cores,
+        "gate": None if gate else "off",
     }
     if timeout_s is not None:
         _process.timeout_s = timeout_s
-    flags = [f"--{name}={value}" for name, value in values.items() if value is not None]
-    _process.flags = [
-        *flags,
-        *([] if gate else ["--gate=off"]),
-        *([] if self_test else ["--no-self-test"]),
-    ]
+    _process.flags = [f"--{name}={value}" for name, value in values.items() if value is not None]
+    if not self_test:
+        _process.flags.append("--no-self-test")
 
 
 def init_torch_distributed(backend: str | None = None, **options: Any) -> None:
@@ -334,9 +332,10 @@ def measure(
         "comp_priority": comp_priority,
         "comm_priority": comm_priority,
     }
-    works = {"comp": _work(comp), "comm": _work(comm)}
-    kinds = {"comp": "comp", "comm": "copy" if works["comm"].kind == "copy" else "comm"}
-    return _measure(PAIR, name, works, kinds, gated, labels, axes)
+    computation, communication = _work(comp), _work(comm)
+    moves = "copy" if communication.kind == "copy" else "comm"
+    works = {"comp": replace(computation, kind="comp"), "comm": replace(communication, kind=moves)}
+    return _measure(PAIR, name, works, gated, labels, axes)
 
 
 def measure_schedule(
@@ -377,9 +376,8 @@ def measure_schedule(
                 )
         after = [places[earlier] for earlier in step.after]
         made.append(StepPlace(step.lane, step.name, list(works).index(work_name), after))
-    kinds = {name: work.kind for name, work in works.items()}
     axes = {"cache": cache, "cadence": cadence}
-    return _measure(SCHEDULE, name, works, kinds, gated, labels, axes, made)
+    return _measure(SCHEDULE, name, works, gated, labels, axes, made)
 
 
 def _places(steps: Sequence[Step]) -> dict[str, int]:
@@ -419,9 +417,8 @@ def measure_alone(
     TypeError     `run` cannot be called
     MeasureError  as `measure`
     """
-    work = _work(run)
     axes = {"cache": cache, "cadence": cadence}
-    return _measure(ALONE, name, {name: work}, {name: work.kind}, gated, labels, axes)
+    return _measure(ALONE, name, {name: _work(run)}, gated, labels, axes)
 
 
 def measure_row(name: str) -> Row:
@@ -514,7 +511,6 @@ def _measure(
     kind: int,
     name: str,
     works: Mapping[str, Work],
-    kinds: Mapping[str, str],
     gated: bool,
     labels: Mapping[str, str | int],
     axes: Mapping[str, str | int | None],
@@ -526,9 +522,9 @@ def _measure(
     given = {axis: str(value) for axis, value in axes.items() if value is not None}
     shown = {**labels, **({} if gated else {"gate": "off"}), **_shown(given, suite.place.device)}
     parts = [f"{axis}:{value}" for axis, value in shown.items()]
-    _process.require_new("/".join([_subject(kind, name, kinds), *parts]))
+    _process.require_new("/".join([_subject(kind, name, works), *parts]))
     wrapped = callables.Wrapped(suite.place.device)
-    entries = [wrapped.entry(one, work, kinds[one], gated) for one, work in works.items()]
+    entries = [wrapped.entry(one, work, gated) for one, work in works.items()]
     text = suite.measure(
         kind,
         name,
@@ -546,13 +542,13 @@ def _measure(
     return row
 
 
-def _subject(kind: int, name: str, kinds: Mapping[str, str]) -> str:
+def _subject(kind: int, name: str, works: Mapping[str, Work]) -> str:
     """Return what stands before the axes of a row's name, as interface/user_rows.cc makes it."""
     if kind == PAIR:
         return f"Overlap/{name}Comm+{name}Comp"
     if kind == SCHEDULE:
         return f"Schedule/{name}"
-    return f"{'Compute' if kinds[name] == 'comp' else 'Comm'}/{name}"
+    return f"{'Compute' if works[name].kind == 'comp' else 'Comm'}/{name}"
 
 
 def _shown(given: Mapping[str, str], device: int) -> dict[str, str]:
@@ -573,7 +569,7 @@ def _keep(row: Row) -> None:
 
 
 def _row(text: str, wrapped: callables.Wrapped) -> Row:
-    result: Result = parse_result("the row", text)
+    result = parse_result("the row", text)
     titles = {name: (one.title, one.unit) for name, one in result.table.counters.items()}
     row = Row(result.rows[0], json.loads(text), titles, next(iter(wrapped.raised), None))
     if row.state is State.ERROR:

@@ -16,6 +16,7 @@ Schema "2" has the table of counters and each row's `state` and `reason` in the 
 neither: the stored table stands for its own (counters.py), and `state_of_label` reads its labels.
 """
 
+import itertools
 import math
 import os
 import statistics
@@ -120,11 +121,8 @@ class Row:
         """Why the figures are not to be trusted; empty for a good row."""
         if self.trusted:
             return ""
-        return (
-            f"control passed: {self.reason}"
-            if self.passed_control
-            else self.state.line(self.reason)
-        )
+        passed = f"control passed: {self.reason}"
+        return passed if self.passed_control else self.state.line(self.reason)
 
     @property
     def remark(self) -> str:
@@ -238,10 +236,8 @@ def _distinct_end(source: str, names: Mapping[str, tuple[str, ...]]) -> tuple[st
     """Return the fewest last parts of a name that no other name ends in."""
     mine = names[source]
     others = [name for other, name in names.items() if other != source]
-    length = 1
-    while any(other[-length:] == mine[-length:] for other in others):
-        length += 1
-    return mine[-length:]
+    ends = (mine[-length:] for length in itertools.count(1))
+    return next(end for end in ends if all(other[-len(end) :] != end for other in others))
 
 
 def _path(source: str) -> Path:
@@ -459,8 +455,7 @@ def sum_up(runs: Sequence[Row], what: str) -> Row:
     """Return the medians over runs of one benchmark; `what` they are is said of their problems."""
     measured = [run for run in runs if not math.isnan(run.time_ms)]
     shared = set.intersection(*(set(run.counters) for run in measured)) if measured else set()
-    states = list(State)
-    state = max((run.state for run in runs), key=states.index)
+    state = max((run.state for run in runs), key=list(State).index)
     if state is State.ERROR and measured:
         state = State.INVALID
     alike = [run.state is state or not (run.trusted or state.trusted) for run in runs]
@@ -488,7 +483,6 @@ def _hulls(runs: Sequence[Mapping[str, Interval]]) -> dict[str, Interval]:
 def _common(texts: Sequence[str], what: str) -> str:
     """Return the first text, and how many have one where not all do."""
     given = [text for text in texts if text]
-    if not given:
-        return ""
-    share = f"{len(given)} of {len(texts)} {what}: " if len(given) < len(texts) else ""
-    return share + given[0]
+    if not given or len(given) == len(texts):
+        return given[0] if given else ""
+    return f"{len(given)} of {len(texts)} {what}: {given[0]}"

@@ -83,7 +83,8 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     if options.output:
         require_file(options.output)
     ended = _tune(options, wishes, studies)
-    _show(studies, options, interrupted=not ended)
+    files = {options.output: json_of(studies, interrupted=not ended)} if options.output else {}
+    deliver(text_of(studies), files)
     if not ended:
         return INTERRUPTED
     return _UNANSWERED if any(study.problem for study in studies) else _OK
@@ -137,24 +138,8 @@ def _study(machine: Machine, wish: Wish, row: BenchmarkName, options: argparse.N
     context = machine.context_of(wish, row)
     launch_s = time.monotonic() - started
     grid = machine.grid_of(wish, int(str(context.get("device_multiprocessors", 0))))
-    study = Study(
-        machine,
-        wish,
-        row,
-        context,
-        grid,
-        options.launches,
-        lambda line: _say(f"{wish.pair}: {line}"),
-    )
-    study.launch_s = launch_s
-    return study
-
-
-def _show(studies: Sequence[Study], options: argparse.Namespace, interrupted: bool) -> None:
-    files = {}
-    if options.output:
-        files[options.output] = json_of(studies, interrupted)
-    deliver(text_of(studies), files)
+    launches, say = options.launches, lambda line: _say(f"{wish.pair}: {line}")
+    return Study(machine, wish, row, context, grid, launches, say, launch_s=launch_s)
 
 
 def _say(line: str) -> None:

@@ -27,8 +27,6 @@ class Advice:
 
 
 _TRANSPORTS: Mapping[str, Advice] = {
-    "nccl": Advice(),
-    "mpi": Advice(),
     "nccl_ce": Advice(
         {"NCCL_CTA_POLICY": "2"},
         {"CTAPolicy": "NCCL_CTA_POLICY_ZERO"},
@@ -63,8 +61,7 @@ _ORDERS = {"comp": "the computation", "comm": "the communication", "none": "eith
 
 def advise(settings: Mapping[str, str]) -> Advice:
     """Return what the settings mean; those that are the default's are not mentioned."""
-    transport = settings.get("transport", "")
-    of_transport = _TRANSPORTS.get(transport, Advice())
+    of_transport = _TRANSPORTS.get(settings.get("transport", ""), Advice())
     variables, config = dict(of_transport.variables), dict(of_transport.config)
     notes = list(of_transport.notes)
     if ctas := settings.get("comm_ctas"):

@@ -28,7 +28,7 @@ class Gain:
 
     default_ms: float
     best_ms: float
-    gain: float
+    share: float
     low: float
     high: float
     launches: int  # a side

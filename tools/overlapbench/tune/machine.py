@@ -12,7 +12,7 @@ from overlapbench.names import BenchmarkName
 from overlapbench.result import Result, parse_result
 from overlapbench.source import ResultError
 from overlapbench.tune.search import Estimate
-from overlapbench.tune.space import Axis, Grid, Point, Wish, axis_flags, ladders, parse_axes
+from overlapbench.tune.space import Grid, Point, Wish, axis_flags, ladders, parse_axes
 
 COMMAND = "tune"  # the one side of the runner
 NO_BUILD = "--no-build"
@@ -42,7 +42,8 @@ class Machine:
 
     def grid_of(self, wish: Wish, sms: int) -> Grid:
         """Return the settings that exist; ResultError where there is nothing to vary."""
-        ladder = ladders(self._axes(wish), wish.fixed, sms)
+        listing = self.runner.ask(COMMAND, [f"--pair={wish.pair}", "--list_axes"])
+        ladder = ladders(parse_axes(listing, wish.pair.split("+")), wish.fixed, sms)
         if not ladder:
             raise ResultError(f"{wish.pair}: nothing to vary here: every setting has one value")
         flags = axis_flags({knob: ",".join(values) for knob, values in ladder.items()})
@@ -70,10 +71,9 @@ class Machine:
                 found[point] = Estimate(ms, *row.intervals.get(TIME, (0.0, math.inf)))
         return found
 
-    def launch(self, wish: Wish, grid: Grid, point: Point) -> tuple[Launch, Result]:
+    def launch(self, wish: Wish, grid: Grid, point: Point) -> Launch:
         """Measure one point in a process of its own, as ./bench would."""
-        result, launch = self._launch(wish, grid, [point], ["--no-self-test"])
-        return launch, result
+        return self._launch(wish, grid, [point], ["--no-self-test"])[1]
 
     def context_of(self, wish: Wish, row: BenchmarkName) -> Mapping[str, object]:
         """Measure a row as briefly as can be, and return what the result says of the machine."""
@@ -103,10 +103,6 @@ class Machine:
             raise ResultError(_LONG_FILTER.sub("--benchmark_filter=...", str(error))) from None
         text = self.runner.files.pop(launch.source).decode()
         return parse_result(launch.source, text), launch
-
-    def _axes(self, wish: Wish) -> dict[str, Axis]:
-        listing = self.runner.ask(COMMAND, [f"--pair={wish.pair}", "--list_axes"])
-        return parse_axes(listing, wish.pair.split("+"))
 
     def _list(self, flags: Iterable[str]) -> list[str]:
         printed = self.runner.ask(COMMAND, [*flags, "--benchmark_list_tests"])

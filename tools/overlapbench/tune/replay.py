@@ -27,9 +27,6 @@ class Recorded:
     known: Mapping[Point, Estimate]
     gap_then: float | None = None  # of the search that was run on the machine
 
-    def __post_init__(self) -> None:
-        assert self.known
-
 
 @dataclass(frozen=True)
 class Replayed:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from overlapbench.tune.advice import Advice, advise, command_of
 from overlapbench.tune.replay import SCHEMA, Replayed, measurement, record
@@ -37,8 +38,8 @@ def text_of_replays(replays: Sequence[Replayed]) -> str:
         good = sum(replayed.gap <= _GOOD for replayed in replays)
         most = max(replayed.evaluations / len(replayed.recorded.grid) for replayed in replays)
         summary = (
-            f"{good} of {len(replays)} choices take at most {100 * _GOOD:.0f} % longer than "
-            "the best of all.\n"
+            f"{good} of {len(replays)} choices take at most {100 * _GOOD:.0f} % longer than"
+            " the best of all.\n"
             f"The most evaluations were {_percent(most)} % of a grid.\n"
         )
         then = [r.recorded.gap_then for r in replays if r.recorded.gap_then is not None]
@@ -91,19 +92,20 @@ def verdict_of(study: Study) -> str:
     if not gain.certain:
         return (
             "no setting beats the default on this machine: the best saves"
-            f" {_percent(gain.gain)} % {interval}; {tried}"
+            f" {_percent(gain.share)} % {interval}; {tried}"
         )
     ratio = gain.default_ms / gain.best_ms
-    return f"saves {_percent(gain.gain)} % of the time {interval}, speed-up {ratio:.2f}"
+    return f"saves {_percent(gain.share)} % of the time {interval}, speed-up {ratio:.2f}"
 
 
 def _lines(study: Study) -> Iterator[str]:
-    grid, best = study.grid, study.best
+    grid, best, gain = study.grid, study.best, study.gain
     yield str(study.row)
-    times = _times(study)
-    yield _entry("default", f"{times[0]}{_spell(grid.ladder, grid.default)}")
+    time = _time(study, grid.default, gain.default_ms if gain else None)
+    yield _entry("default", f"{time}{_spell(grid.settings(grid.default))}")
     if best is not None and best != grid.default:
-        yield _entry("best", f"{times[1]}{_of(grid, best)}")
+        time = _time(study, best, gain.best_ms if gain else None)
+        yield _entry("best", f"{time}{_of(grid, best)}")
     yield _entry("gain", verdict_of(study))
     yield _entry("search", _effort(study.race.spent, grid))
     if study.exhaustive is not None:
@@ -111,7 +113,7 @@ def _lines(study: Study) -> Iterator[str]:
         longer = f"takes {_percent(whole.gap)} % longer than {_of(grid, whole.best)}"
         took = "is the best of all" if whole.gap == 0 else longer
         yield _entry("whole grid", f"the choice {took}")
-    if study.gain is not None and study.gain.certain and best is not None:
+    if gain is not None and gain.certain and best is not None:
         again = command_of(study.machine.command, study.wish, grid.changed(best))
         yield _entry("again", again)
         yield from _advice_lines(_advice(study, best))
@@ -126,15 +128,11 @@ def _advice_lines(advice: Advice) -> Iterator[str]:
     yield from (_entry("to do", note) for note in advice.notes)
 
 
-def _times(study: Study) -> tuple[str, str]:
-    """Return the times of default and best, of the confirmation where there was one."""
-    if study.gain is not None:
-        return f"{study.gain.default_ms:.4g} ms  ", f"{study.gain.best_ms:.4g} ms  "
+def _time(study: Study, point: Point, confirmed_ms: float | None) -> str:
+    """Write a point's time: of the confirmation where there was one, or else of the search."""
     known = study.race.known
-    return tuple(  # type: ignore[return-value]
-        f"{known[point].ms:.4g} ms  " if point in known else ""
-        for point in (study.grid.default, study.best)
-    )
+    ms = known[point].ms if confirmed_ms is None and point in known else confirmed_ms
+    return "" if ms is None else f"{ms:.4g} ms  "
 
 
 def _pair(study: Study) -> dict[str, object]:
@@ -149,7 +147,7 @@ def _pair(study: Study) -> dict[str, object]:
         "verdict": verdict_of(study),
         "default": {
             "name": grid.names[grid.default],
-            "settings": dict(zip(grid.ladder, grid.default, strict=True)),
+            "settings": grid.settings(grid.default),
             "command": command_of(study.machine.command, study.wish, {}),
         },
         "beats_default": gain is not None and gain.certain,
@@ -161,28 +159,15 @@ def _pair(study: Study) -> dict[str, object]:
             "name": grid.names[best],
             "settings": grid.changed(best),
             "command": command_of(study.machine.command, study.wish, grid.changed(best)),
-            "variables": dict(advice.variables),
-            "ncclConfig_t": dict(advice.config),
-            "notes": list(advice.notes),
+            "variables": advice.variables,
+            "ncclConfig_t": advice.config,
+            "notes": advice.notes,
         }
     if gain is not None:
-        found["gain"] = {
-            "default_ms": gain.default_ms,
-            "best_ms": gain.best_ms,
-            "share": gain.gain,
-            "low": gain.low,
-            "high": gain.high,
-            "launches": gain.launches,
-        }
+        found["gain"] = asdict(gain)
     if study.exhaustive is not None:
         whole = study.exhaustive
-        found["exhaustive"] = {
-            "measured": whole.measured,
-            "best": grid.names[whole.best],
-            "best_ms": whole.best_ms,
-            "choice_ms": whole.choice_ms,
-            "gap": whole.gap,
-        }
+        found["exhaustive"] = asdict(whole) | {"best": grid.names[whole.best], "gap": whole.gap}
     if study.whole_grid:
         found["whole_grid"] = record(grid, study.whole_grid)
     return found
@@ -199,11 +184,11 @@ def _context(context: Mapping[str, object]) -> dict[str, object]:
 
 def _of(grid: Grid, point: Point) -> str:
     changed = grid.changed(point)
-    return _spell(changed, tuple(changed.values())) if changed else "the default"
+    return _spell(changed) if changed else "the default"
 
 
-def _spell(knobs: Mapping[str, object], values: Point) -> str:
-    return " ".join(f"{knob}:{value}" for knob, value in zip(knobs, values, strict=True))
+def _spell(settings: Mapping[str, str]) -> str:
+    return " ".join(f"{knob}:{value}" for knob, value in settings.items())
 
 
 def _effort(evaluations: int, grid: Grid) -> str:

@@ -116,7 +116,9 @@ class Race:
             self._walk(AROUND_THE_BEST, paths, _WORSE_THAN_THE_BEST)
         for one in ROUNDS:
             around = self.survivors(one.candidates, one.margin)
-            self._try(one.title, _in_turn(self.grid.varying(p, one.knobs) for p in around))
+            self._try(
+                one.title, (other for p in around for other in self.grid.varying(p, one.knobs))
+            )
         while (best := self.best) is not None and self._try(AROUND_THE_BEST, self._near(best)):
             if best == self.best:
                 break
@@ -155,12 +157,8 @@ class Race:
 
     def _limited(self, start: Point) -> list[Point]:
         """Return the point whose computation leaves the most SMs."""
-        others = [p for p in self.grid.varying(start, OF_COMPUTATION) if p != start]
-        for knob in OF_COMPUTATION:
-            alone = [p for p in others if set(self._differing(start, p)) == {knob}]
-            if alone:
-                return [alone[0]]
-        return []
+        others = (p for knob in OF_COMPUTATION for p in self.grid.varying(start, (knob,)))
+        return [point for point in others if point != start][:1]
 
     def _sharing(self, point: Point) -> list[list[Point]]:
         """Return paths of ways to share the SMs out, around the best of a transport and order.
@@ -186,10 +184,7 @@ class Race:
 
     def _near(self, point: Point) -> list[Point]:
         """Return all that differ from a point in one group of settings."""
-        return _in_turn(self.grid.varying(point, knobs) for knobs in _GROUPS)
-
-    def _differing(self, one: Point, other: Point) -> list[str]:
-        return [k for k, a, b in zip(self.grid.ladder, one, other, strict=True) if a != b]
+        return [other for knobs in _GROUPS for other in self.grid.varying(point, knobs)]
 
     def _fastest_first(self) -> list[Point]:
         return sorted(self.known, key=lambda point: self.known[point].ms)
@@ -248,8 +243,3 @@ class Race:
         bar = min(self.known[point].ms for point in points) * (1 + _NEGLIGIBLE)
         good = [point for point in points if self.known[point].ms <= bar]
         return min(good, key=lambda point: (len(self.grid.changed(point)), self.known[point].ms))
-
-
-def _in_turn(lists: Iterable[Sequence[Point]]) -> list[Point]:
-    """Return what several lists hold, the first list first."""
-    return [point for points in lists for point in points]

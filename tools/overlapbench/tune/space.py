@@ -87,10 +87,11 @@ class Wish:
     def parse(cls, text: str) -> "Wish":
         """Read `Overlap/A+B/axis:value/...`, or the same without the family."""
         pair = text.removeprefix(_FAMILY)
-        if "+" not in pair.partition("/")[0] and "+" in pair:
+        is_pair = "+" in pair.partition("/")[0]
+        if not is_pair and "+" in pair:
             raise ResultError(f"{text}: only rows of Overlap are tuned; write A+B/axis:value/...")
         try:
-            if "+" not in pair.partition("/")[0]:
+            if not is_pair:
                 raise ValueError(f"{text!r} is not a pair")
             name = BenchmarkName.parse(_FAMILY + pair)
         except ValueError as error:
@@ -162,11 +163,10 @@ class Grid:
         points: dict[Point, str] = {}
         for text in names:
             axes = dict(BenchmarkName.parse(text).axes)
-            point = tuple(axes.get(knob) or values[0] for knob, values in ladder.items())
-            settings = dict(zip(ladder, point, strict=True))
+            settings = {knob: axes.get(knob) or values[0] for knob, values in ladder.items()}
             ranks = [settings.get(priority, "0") for priority in PRIORITIES]
             if ranks[0] != ranks[1] or ranks[0] == "0":
-                points.setdefault(point, text)
+                points.setdefault(tuple(settings.values()), text)
         return cls._pruned(ladder, points, sms)
 
     @classmethod
@@ -194,13 +194,13 @@ class Grid:
     def __len__(self) -> int:
         return len(self.names)
 
+    def settings(self, point: Point) -> dict[str, str]:
+        return dict(zip(self.ladder, point, strict=True))
+
     def changed(self, point: Point) -> dict[str, str]:
         """Return the settings of a point that are not the default's."""
-        return {
-            knob: value
-            for (knob, values), value in zip(self.ladder.items(), point, strict=True)
-            if value != values[0]
-        }
+        settings = self.settings(point).items()
+        return {knob: value for knob, value in settings if value != self.ladder[knob][0]}
 
     def part(self, point: Point, knobs: Iterable[str]) -> Point:
         """Return the values of some settings."""
@@ -225,10 +225,8 @@ class Grid:
     def line(self, point: Point, knob: str) -> list[Point]:
         """Return the points that differ in one setting of SMs alone, from few SMs to many."""
         standing = _STANDING_SMS.get(knob, self.sms)
-        return sorted(
-            self.varying(point, (knob,)),
-            key=lambda other: self.sms_named(other, (knob,)) or standing,
-        )
+        others = self.varying(point, (knob,))
+        return sorted(others, key=lambda other: self.sms_named(other, (knob,)) or standing)
 
     def fitting(self, point: Point) -> list[list[Point]]:
         """Return the points that share the SMs out, and differ in the SMs of both sides alone.

@@ -102,17 +102,19 @@ class Study:
         order = schedule(self.launches)
         for number, side in enumerate(order):
             left = spell_time((len(order) - number) * self.launch_s)
-            what = "default" if side == BASE else "best"
+            what, point = ("default", self.grid.default) if side == BASE else ("best", choice)
             self.say(f"confirming: launch {number + 1} of {len(order)}: {what}, about {left} left")
-            point = self.grid.default if side == BASE else choice
             started = time.monotonic()
-            made[point].append(self.machine.launch(self.wish, self.grid, point)[0])
+            made[point].append(self.machine.launch(self.wish, self.grid, point))
             self.launch_s = time.monotonic() - started
         return compare_rows(made[self.grid.default], made[choice], str(self.row))
 
     def _measure_all(self, choice: Point) -> Exhaustive | None:
         known: dict[Point, Estimate] = {}
-        for points in self._whole_groups():
+        # Of two priorities the grid leaves out those that are equal but not 0. So this parts it
+        # into few groups, each all that exists at its values of the settings.
+        groups = grouped(self.grid.names, lambda point: self.grid.part(point, PRIORITIES))
+        for points in groups.values():
             expected_s = self._evaluation_s() * len(points)
             done = f"the whole grid: {len(known)} of {len(self.grid)} rows"
             if time.monotonic() + expected_s > self.deadline:
@@ -129,14 +131,6 @@ class Study:
             return None
         winner = min(again, key=lambda point: again[point].ms)
         return Exhaustive(len(self.grid), winner, again[winner].ms, again[choice].ms)
-
-    def _whole_groups(self) -> list[list[Point]]:
-        """Return the grid in few groups, each all that exists at its values of the settings.
-
-        Of two priorities the grid leaves out those that are equal but not 0.
-        """
-        groups = grouped(self.grid.names, lambda point: self.grid.part(point, PRIORITIES))
-        return list(groups.values())
 
     def _evaluation_s(self) -> float:
         """Return how long an evaluation has taken, its share of the launch included."""
