@@ -58,21 +58,25 @@ class OverlapBenchmark:
         pytest.fail.Exception                the row is `invalid` or an `error`
         ValueError, TypeError, MeasureError  as `measure`
         """
-        from overlapbench.measuring import measure
-
-        return self._checked(measure(**self._named(measure, settings)))
+        return self._measured("measure", **settings)
 
     def alone(self, run: "Callable[..., object] | Work", **settings: Any) -> "Row":
         """Measure one callable `run`, as overlapbench.measure_alone, with its `settings`."""
-        from overlapbench.measuring import measure_alone
-
-        return self._checked(measure_alone(run, **self._named(measure_alone, settings)))
+        return self._measured("measure_alone", run, **settings)
 
     def schedule(self, steps: "Sequence[Step]", **settings: Any) -> "Row":
         """Measure `steps` on lanes, as overlapbench.measure_schedule, with its `settings`."""
-        from overlapbench.measuring import measure_schedule
+        return self._measured("measure_schedule", steps, **settings)
 
-        return self._checked(measure_schedule(steps, **self._named(measure_schedule, settings)))
+    def _measured(self, function: str, /, *given: object, **settings: Any) -> "Row":
+        from overlapbench import measuring
+
+        measure: Callable[..., Row] = getattr(measuring, function)
+        row = measure(*given, **self._named(measure, settings))
+        self._show(str(row))
+        if not row.state.comparable:
+            pytest.fail(f"{row.name}: {row.state.value}: {row.reason}")
+        return row
 
     def _named(self, measure: "Callable[..., Row]", settings: dict[str, Any]) -> dict[str, Any]:
         named = self._named_after | settings
@@ -84,12 +88,6 @@ class OverlapBenchmark:
         if nth == 1:
             return named
         return self._named(measure, settings | {"nth": nth})  # which may have been taken by hand
-
-    def _checked(self, row: "Row") -> "Row":
-        self._show(str(row))
-        if not row.state.comparable:
-            pytest.fail(f"{row.name}: {row.state.value}: {row.reason}")
-        return row
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
