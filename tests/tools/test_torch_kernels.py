@@ -70,7 +70,7 @@ def test_every_function_passes_the_declared_arguments(calls: Calls) -> None:
         ("grid_gemm", 0, 0x1000, 0x2000, 0x5000, 32, 1, 2, 1, 77),
     ]
     assert [len(call) - 1 for call in calls] == [
-        len(kernels._PARAMETERS[str(call[0])]) for call in calls
+        len(kernels._FUNCTIONS[str(call[0])][0]) for call in calls
     ]
 
 

@@ -193,6 +193,7 @@ def test_an_interval_without_an_end_is_valid_json(tmp_path: Path) -> None:
 
 
 NAMED = {"name": f"{NAME}/first:comm"}
+OTHER = {"name": f"{NAME}/first:none"}  # which the ladder of these tests does not have
 TIMED = {"name": NAME, "overlap_ms": 2.0, "low_ms": 1.0, "high_ms": 3.0}
 
 
@@ -207,6 +208,7 @@ TIMED = {"name": NAME, "overlap_ms": 2.0, "low_ms": 1.0, "high_ms": 3.0}
         ({"settings": [2]}, "whole_grid.settings: 2 is not an object"),
         ({"settings": [{"name": "A/"}]}, "whole_grid.settings: "),
         ({"settings": [NAMED]}, "whole_grid.settings: not the settings that the ladder has"),
+        ({"settings": [TIMED, NAMED, OTHER]}, "whole_grid.settings: not the settings that the"),
         ({"settings": [TIMED, TIMED]}, "whole_grid.settings: not the settings that the ladder"),
         ({"settings": [{"name": NAME}, NAMED]}, "whole_grid.settings: none has a time"),
         (

@@ -105,8 +105,8 @@ def growths(readings: Iterable[Reading]) -> list[Growth]:
 def worst(found: Iterable[Growth]) -> dict[str, Growth]:
     """Return for each resource the growth that is nearest to its allowance, or furthest above."""
     return {
-        resource: max(growths, key=lambda growth: growth.amount - growth.allowance)
-        for resource, growths in grouped(found, lambda growth: growth.resource).items()
+        resource: max(members, key=lambda growth: growth.amount - growth.allowance)
+        for resource, members in grouped(found, lambda growth: growth.resource).items()
     }
 
 

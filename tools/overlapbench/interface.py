@@ -6,7 +6,7 @@ takes it again for a callback, whichever thread calls it.
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,9 @@ class Place(ctypes.Structure):
     _fields_ = (("rank", _INT), ("ranks", _INT), ("local_rank", _INT), ("device", _INT))
 
 
-_FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
+# Of a library, without `overlapbench_`: the types of their parameters, and of their result.
+Functions = Mapping[str, tuple[list[Any], Any]]
+_FUNCTIONS: Functions = {
     "open": ([_LONG, ctypes.POINTER(_TEXT), ctypes.POINTER(_POINTER)], _INT),
     "where": ([_POINTER, ctypes.POINTER(Place)], _INT),
     "broadcast": ([_POINTER, _POINTER, _LONG], _INT),
@@ -112,20 +114,29 @@ class Step:
     after: Sequence[int]
 
 
-def load_library(path: Path) -> ctypes.CDLL:
-    """Load the library and declare its functions; MeasureError says what to do where it is not."""
+def open_library(
+    path: Path, functions: Functions, lack: str, error: Callable[[str], Exception]
+) -> ctypes.CDLL:
+    """Load a library and declare its functions.
+
+    Where it is not there, or is another, the `error` is one line; `lack` says what to do.
+    """
     if not path.is_file():
-        raise MeasureError(
-            f"{path} is missing: {way_to_build()}; or set OVERLAPBENCH_LIBRARY to it"
-        )
+        raise error(f"{path} is missing: {lack} to it")
     try:
         library = ctypes.CDLL(str(path))
-        for name, (parameters, result) in _FUNCTIONS.items():
+        for name, (parameters, result) in functions.items():
             function = getattr(library, f"overlapbench_{name}")
             function.argtypes, function.restype = parameters, result
-    except (OSError, AttributeError) as error:
-        raise MeasureError(f"{path} is not the library of this version: {error}") from error
+    except (OSError, AttributeError) as cause:
+        raise error(f"{path} is not the library of this version: {cause}") from cause
     return library
+
+
+def load_library(path: Path) -> ctypes.CDLL:
+    """Load the library of the measuring; MeasureError says what to do where it is not."""
+    lack = f"{way_to_build()}; or set OVERLAPBENCH_LIBRARY"
+    return open_library(path, _FUNCTIONS, lack, MeasureError)
 
 
 class Suite:

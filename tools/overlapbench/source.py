@@ -70,8 +70,12 @@ def numerically(path: str) -> tuple[str, ...]:
 
 def load(source: str) -> str:
     """Read the text of a file, or of standard input for `-`."""
+    return decode_text(source, read_bytes(source))
+
+
+def decode_text(source: str, data: bytes) -> str:
     try:
-        return read_bytes(source).decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ResultError(f"{source}: not JSON: byte {error.start} is not UTF-8") from None
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench.installation import kernels_path, way_to_build
+from overlapbench.interface import Functions, open_library
 from overlapbench.packages import packages
 
 Tensor = Any  # torch.Tensor: PyTorch is not needed to import this module or to check its types
@@ -39,11 +40,12 @@ _WORKSPACE_BYTES = 1 << 21  # of a softmax
 _CUDA_FAILED = 6  # the status of a failed CUDA call; the others are bad arguments
 
 _INT, _LONG, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
-_PARAMETERS: Mapping[str, list[Any]] = {
-    "gelu_forward": [_INT, _INT, _INT, _POINTER, _POINTER, _LONG, _POINTER],
-    "gelu_backward": [_INT, _INT, _INT, _POINTER, _POINTER, _POINTER, _LONG, _POINTER],
-    "softmax_forward": [_INT, _INT, _POINTER, _POINTER, _LONG, _LONG, _POINTER, _POINTER],
-    "grid_gemm": [_INT, _POINTER, _POINTER, _POINTER, _LONG, _INT, _INT, _INT, _POINTER],
+_FUNCTIONS: Functions = {
+    "gelu_forward": ([_INT, _INT, _INT, _POINTER, _POINTER, _LONG, _POINTER], _INT),
+    "gelu_backward": ([_INT, _INT, _INT, _POINTER, _POINTER, _POINTER, _LONG, _POINTER], _INT),
+    "softmax_forward": ([_INT, _INT, _POINTER, _POINTER, _LONG, _LONG, _POINTER, _POINTER], _INT),
+    "grid_gemm": ([_INT, _POINTER, _POINTER, _POINTER, _LONG, _INT, _INT, _INT, _POINTER], _INT),
+    "last_error": ([], ctypes.c_char_p),
 }
 
 
@@ -53,20 +55,9 @@ class KernelsError(RuntimeError):
 
 @functools.cache
 def load_library(path: Path) -> ctypes.CDLL:
-    """Load the library and declare its functions; KernelsError says what to do where it is not."""
-    if not path.is_file():
-        raise KernelsError(
-            f"{path} is missing: where nvcc is, {way_to_build()}; or set OVERLAPBENCH_KERNELS to it"
-        )
-    try:
-        library = ctypes.CDLL(str(path))
-        for name, parameters in _PARAMETERS.items():
-            function = getattr(library, f"overlapbench_{name}")
-            function.argtypes, function.restype = parameters, _INT
-        library.overlapbench_last_error.restype = ctypes.c_char_p
-    except (OSError, AttributeError) as error:
-        raise KernelsError(f"{path} is not the library of this version: {error}") from error
-    return library
+    """Load the library of the kernels; KernelsError says what to do where it is not."""
+    lack = f"where nvcc is, {way_to_build()}; or set OVERLAPBENCH_KERNELS"
+    return open_library(path, _FUNCTIONS, lack, KernelsError)
 
 
 def gelu(x: Tensor, form: str = "tanh", out: Tensor | None = None) -> Tensor:
@@ -82,7 +73,7 @@ def gelu(x: Tensor, form: str = "tanh", out: Tensor | None = None) -> Tensor:
     KernelsError  the library or PyTorch is missing, or the launch failed
     """
     _check_choice("form", form, FORMS)
-    _check(x=x)
+    _check("x", x)
     out = _result(x, out)
     _call("gelu_forward", x, _TYPES[str(x.dtype)], FORMS[form], x, out, x.numel())
     return out
@@ -101,8 +92,8 @@ def gelu_backward(
     TypeError, ValueError, KernelsError  as gelu
     """
     _check_choice("form", form, FORMS)
-    _check(x=x)
-    _check_like(x, grad_output=grad_output)
+    _check("x", x)
+    _check_like(x, "grad_output", grad_output)
     out = _result(x, out)
     type_code = _TYPES[str(x.dtype)]
     _call("gelu_backward", x, type_code, FORMS[form], x, grad_output, out, x.numel())
@@ -118,7 +109,7 @@ def softmax(x: Tensor, out: Tensor | None = None) -> Tensor:
     ValueError               as gelu; or `x` has no dimension
     TypeError, KernelsError  as gelu
     """
-    _check(x=x)
+    _check("x", x)
     if x.dim() == 0:
         raise ValueError("x has no dimension to take the softmax over")
     out = _result(x, out)
@@ -149,12 +140,12 @@ def grid_gemm(
     KernelsError  as gelu
     """
     _check_choice("work", work, WORKS)
-    _check(a=a)
+    _check("a", a)
     if str(a.dtype) != "torch.float32":
         raise TypeError(f"a is {a.dtype}, must be torch.float32")
     if a.dim() != 2 or a.shape[0] != a.shape[1] or a.shape[0] % _TILE:
         raise ValueError(f"a is {_shape(a)}, must be n×n with n a multiple of {_TILE}")
-    _check_like(a, b=b)
+    _check_like(a, "b", b)
     n = int(a.shape[0])
     grid_x, grid_y = _checked_grid(grid, n // _TILE if work == "tile" else 32768)
     if out is None and work == "tile":
@@ -170,33 +161,30 @@ def import_torch() -> Any:
         return importlib.import_module("torch")
 
 
-def _check(**tensors: Tensor) -> None:
-    for name, tensor in tensors.items():
-        if not isinstance(tensor, import_torch().Tensor):
-            raise TypeError(f"{name} is a {type(tensor).__name__}, must be a torch.Tensor")
-        if str(tensor.dtype) not in _TYPES:
-            choices = ", ".join(_TYPES)
-            raise TypeError(f"{name} is {tensor.dtype}, must be one of {choices}")
-        if tensor.device.type != "cuda":
-            raise ValueError(f"{name} is on {tensor.device}, must be on a CUDA device")
-        if not tensor.is_contiguous():
-            raise ValueError(f"{name} is not contiguous: pass {name}.contiguous()")
-        if tensor.numel() == 0:
-            raise ValueError(f"{name} is empty, of shape {_shape(tensor)}")
-        if tensor.requires_grad and import_torch().is_grad_enabled():
-            raise ValueError(f"{name} requires a gradient, which is not recorded: {name}.detach()")
+def _check(name: str, tensor: Tensor) -> None:
+    if not isinstance(tensor, import_torch().Tensor):
+        raise TypeError(f"{name} is a {type(tensor).__name__}, must be a torch.Tensor")
+    if str(tensor.dtype) not in _TYPES:
+        raise TypeError(f"{name} is {tensor.dtype}, must be one of {', '.join(_TYPES)}")
+    if tensor.device.type != "cuda":
+        raise ValueError(f"{name} is on {tensor.device}, must be on a CUDA device")
+    if not tensor.is_contiguous():
+        raise ValueError(f"{name} is not contiguous: pass {name}.contiguous()")
+    if tensor.numel() == 0:
+        raise ValueError(f"{name} is empty, of shape {_shape(tensor)}")
+    if tensor.requires_grad and import_torch().is_grad_enabled():
+        raise ValueError(f"{name} requires a gradient, which is not recorded: {name}.detach()")
 
 
-def _check_like(model: Tensor, **tensors: Tensor) -> None:
+def _check_like(model: Tensor, name: str, tensor: Tensor) -> None:
     """Refuse what has not the type, device and shape of `model`, which was checked."""
-    _check(**tensors)
-    for name, tensor in tensors.items():
-        if tensor.dtype != model.dtype:
-            raise TypeError(f"{name} is {tensor.dtype}, must be {model.dtype} as the other tensor")
-        if tensor.device != model.device:
-            raise ValueError(f"{name} is on {tensor.device}, the other tensor on {model.device}")
-        if tensor.shape != model.shape:
-            raise ValueError(f"{name} is {_shape(tensor)}, must be {_shape(model)}")
+    _check(name, tensor)
+    if tensor.dtype != model.dtype:
+        raise TypeError(f"{name} is {tensor.dtype}, must be {model.dtype} as the other tensor")
+    if tensor.device != model.device:
+        raise ValueError(f"{name} is on {tensor.device}, the other tensor on {model.device}")
+    if tensor.shape != model.shape:
+        raise ValueError(f"{name} is {_shape(tensor)}, must be {_shape(model)}")
 
 
 def _check_choice(name: str, value: object, choices: Mapping[str, int]) -> None:
@@ -218,7 +206,7 @@ def _shape(tensor: Tensor) -> str:
 def _result(like: Tensor, out: Tensor | None) -> Tensor:
     if out is None:
         return import_torch().empty_like(like)
-    _check_like(like, out=out)
+    _check_like(like, "out", out)
     return out
 
 

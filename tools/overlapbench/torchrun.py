@@ -86,13 +86,11 @@ def _variables_for(rank: int, ranks: int, folder: Path) -> dict[str, str]:
     me = f"rank {rank} of {ranks}"
     _write(folder / f"pid.{rank}", os.getpid())
     mine = folder / f"variables.{rank}"
-    if rank > 0:
-        if not _await(mine, folder):
-            raise MeasureError(f"{me}: rank 0 did not come within {TIMEOUT_S:.0f} s")
-    else:
-        for other in range(ranks):
-            if not _await(folder / f"pid.{other}", folder):
-                raise MeasureError(f"{me}: rank {other} did not come within {TIMEOUT_S:.0f} s")
+    awaited = {other: folder / f"pid.{other}" for other in range(ranks)}
+    for other, file in awaited.items() if rank == 0 else [(0, mine)]:
+        if not _await(file, folder):
+            raise MeasureError(f"{me}: rank {other} did not come within {TIMEOUT_S:.0f} s")
+    if rank == 0:
         launched = _start_placeholders(folder, ranks)
         if not _await(mine, folder, launched):
             launched.terminate()

@@ -5,6 +5,7 @@ rank that no file states is taken from a file's name (`rank3`), else it is the l
 free. Of our own traces, each row is a run; all others are of one run.
 """
 
+import contextlib
 import gzip
 import io
 import re
@@ -15,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from overlapbench.grouping import grouped
-from overlapbench.source import ResultError, expand, listed, numerically, read_bytes
+from overlapbench.source import ResultError, decode_text, expand, listed, numerically, read_bytes
 from overlapbench.trace.kineto import read_kineto
 from overlapbench.trace.model import Trace
 from overlapbench.trace.nsys import read_nsys
@@ -87,13 +88,11 @@ def _is_sqlite(source: str) -> bool:
 
     What cannot be read is refused by who reads it.
     """
-    try:
-        if not Path(source).is_file():
-            return False
-        with Path(source).open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
-    except OSError:
-        return False
+    with contextlib.suppress(OSError):
+        if Path(source).is_file():
+            with Path(source).open("rb") as file:
+                return file.read(len(_SQLITE)) == _SQLITE
+    return False
 
 
 def _text(source: str, data: bytes) -> str:
@@ -105,10 +104,7 @@ def _text(source: str, data: bytes) -> str:
             raise ResultError(f"{source}: not gzip, or cut short: {error}") from None
         if len(data) > LARGEST_TEXT_BYTES:
             raise ResultError(f"{source}: above {LARGEST_TEXT_BYTES >> 20} MiB when unpacked")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ResultError(f"{source}: not JSON: byte {error.start} is not UTF-8") from None
+    return decode_text(source, data)
 
 
 def _numbered(traces: Sequence[Trace]) -> list[Trace]:

@@ -30,21 +30,8 @@ _FEW_SMS = 16  # a device with fewer is cut SM by SM
 class Axis:
     """An axis as --list_axes shows it."""
 
-    values: tuple[str, ...]
+    values: tuple[str, ...]  # the standing one first, which names leave out
     choices: tuple[str, ...] = ()
-
-    @property
-    def standing(self) -> str:
-        """The value that names leave out."""
-        return self.values[0]
-
-
-def _choices(axis: Axis, _: int) -> Iterable[str]:
-    return (axis.standing, *axis.choices)
-
-
-def _orders(axis: Axis, _: int) -> Iterable[str]:
-    return (axis.standing, "comp", "comm")
 
 
 def _partitions(_: Axis, sms: int) -> Iterable[str]:
@@ -57,10 +44,10 @@ def _targets(_: Axis, sms: int) -> Iterable[str]:
     return map(str, (0, *(sms - free for free in (24, 16, 12, 8) if sms > free)))
 
 
-# The values of each setting, on a device with so many SMs; the standing value is the first.
+# The values of each setting beside the standing one, on a device with so many SMs.
 _LADDERS: Mapping[str, Callable[[Axis, int], Iterable[str]]] = {
-    **dict.fromkeys(CARRIERS, _choices),
-    ORDER: _orders,
+    **dict.fromkeys(CARRIERS, lambda axis, _: axis.choices),
+    ORDER: lambda *_: ("comp", "comm"),
     "comm_ctas": lambda *_: map(str, (0, 4, 8, 16, 32)),
     "comm_sms": lambda *_: map(str, (0, 4, 8, 12, 24, 32)),  # 0 stands for 16
     "sm_target": _targets,
@@ -142,7 +129,7 @@ def parse_axes(listing: str, workloads: Sequence[str]) -> dict[str, Axis]:
 def ladders(axes: Mapping[str, Axis], fixed: Mapping[str, str], sms: int) -> dict[str, list[str]]:
     """Return the values to try of each setting that is not fixed and has at least two."""
     tried = {
-        name: list(dict.fromkeys((axes[name].standing, *values(axes[name], sms))))
+        name: list(dict.fromkeys((axes[name].values[0], *values(axes[name], sms))))
         for name, values in _LADDERS.items()
         if name in axes and name not in fixed
     }
@@ -159,13 +146,17 @@ class Grid:
 
     @classmethod
     def of(cls, ladder: Mapping[str, Sequence[str]], names: Iterable[str], sms: int) -> "Grid":
-        """Make the grid of the listed names; those that differ in no setting from another go."""
+        """Make the grid of the listed names.
+
+        Those go that differ in no setting from another, or have a value that is not of the ladder.
+        """
         points: dict[Point, str] = {}
         for text in names:
             axes = dict(BenchmarkName.parse(text).axes)
             settings = {knob: axes.get(knob) or values[0] for knob, values in ladder.items()}
             ranks = [settings.get(priority, "0") for priority in PRIORITIES]
-            if ranks[0] != ranks[1] or ranks[0] == "0":
+            is_known = all(value in ladder[knob] for knob, value in settings.items())
+            if is_known and (ranks[0] != ranks[1] or ranks[0] == "0"):
                 points.setdefault(tuple(settings.values()), text)
         return cls._pruned(ladder, points, sms)
 
@@ -179,8 +170,9 @@ class Grid:
             for place, (knob, values) in enumerate(ladder.items())
         }
         places = [place for place, values in enumerate(used.values()) if len(values) > 1]
-        ranks = [{value: i for i, value in enumerate(values)} for values in used.values()]
-        order = sorted(points, key=lambda p: [rank[v] for rank, v in zip(ranks, p, strict=True)])
+        order = sorted(
+            points, key=lambda p: [used[k].index(v) for k, v in zip(used, p, strict=True)]
+        )
         return cls(
             {knob: values for knob, values in used.items() if len(values) > 1},
             {tuple(point[place] for place in places): points[point] for point in order},
@@ -238,14 +230,12 @@ class Grid:
 
     def _fitting(self, point: Point, limit: str) -> list[Point]:
         others = self.varying(self.unlimited(point), (limit, *OF_COMMUNICATION))
-        shares = [
+        shares = sorted(
             (self.sms_named(p, (limit,)), self.sms_named(p, OF_COMMUNICATION), p) for p in others
-        ]
-        most: dict[int, tuple[int, Point]] = {}  # by limit: the most that fits beside it
-        for limited, taken, other in sorted(shares):
-            if limited and 0 < taken <= self.sms - limited:
-                most[limited] = (taken, other)
-        widest = {taken: other for _, (taken, other) in sorted(most.items())}
+        )
+        fitting = [share for share in shares if share[0] and 0 < share[1] <= self.sms - share[0]]
+        most = {limited: (taken, other) for limited, taken, other in fitting}
+        widest = dict(most.values())
         return [widest[taken] for taken in sorted(widest, reverse=True)]
 
     def sms_named(self, point: Point, knobs: Iterable[str]) -> int:
