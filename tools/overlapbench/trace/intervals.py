@@ -43,14 +43,9 @@ def difference(left: Intervals, right: Intervals) -> Intervals:
     """Return the moments of the left set that are not in the right one."""
     if not left:
         return ()
-    return intersection(left, gaps(right, left[0][0], left[-1][1]))
-
-
-def gaps(busy: Intervals, begin: int, end: int) -> Intervals:
-    """Return the moments from `begin` to `end` that are not in a set."""
-    bounds = [begin, *(moment for interval in busy for moment in interval), end]
-    pairs = zip(bounds[::2], bounds[1::2], strict=True)
-    return tuple((max(a, begin), min(b, end)) for a, b in pairs if max(a, begin) < min(b, end))
+    bounds = [left[0][0], *(moment for interval in right for moment in interval), left[-1][1]]
+    gaps = zip(bounds[::2], bounds[1::2], strict=True)
+    return intersection(left, tuple((begin, end) for begin, end in gaps if begin < end))
 
 
 def length(intervals: Intervals) -> int:

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
@@ -129,22 +130,16 @@ class _Reader:
         why = f"; {whole_graphs}" if graphs else ""
         if not any(self._columns(table) for table in _TABLES):
             raise ResultError(f"{self.source}: no table {', '.join(_TABLES)}: no device work{why}")
-        names = {one.integer("id"): str(one.values["value"]) for one in self._records(_STRINGS)}
-        returned = {
-            call: self._times(record)[1]
-            for record in self._records(_CALLS)
-            if (call := record.call) is not None
-        }
         spans: dict[Place, list[Span]] = defaultdict(list)
         for table, category in _TABLES.items():
             for record in self._records(table):
                 # CUPTI's way to say that it has no times of a record is that both are 0.
                 if record.values["start"] != 0 or record.values["end"] != 0:
-                    span = self._span(record, category, names, returned)
+                    span = self._span(record, category)
                     spans[record.process, record.integer("deviceId")].append(span)
         if not spans:
             raise ResultError(f"{self.source}: its tables are empty: no device work{why}")
-        ranges = self._ranges(names)
+        ranges = self._ranges()
         traces = []
         for (process, _), found in sorted(spans.items()):
             of_rank = tuple(sorted(found, key=lambda span: span.interval))
@@ -152,24 +147,27 @@ class _Reader:
             traces.append(Trace(self.source, None, of_rank, windows, self.common_clock, notes))
         return traces
 
-    def _span(
-        self,
-        record: _Record,
-        category: Category,
-        names: Mapping[int, str],
-        returned: Mapping[Call, int],
-    ) -> Span:
+    @cached_property
+    def names(self) -> Mapping[int, str]:
+        return {one.integer("id"): str(one.values["value"]) for one in self._records(_STRINGS)}
+
+    @cached_property
+    def returned(self) -> Mapping[Call | None, int]:
+        """When each call returned."""
+        calls = (one for one in self._records(_CALLS) if one.call)
+        return {one.call: self._times(one)[1] for one in calls}
+
+    def _span(self, record: _Record, category: Category) -> Span:
         begin, end = self._times(record)
         name = "Memset"
         if category is Category.KERNEL:
-            name = names.get(record.integer("demangledName"), "a kernel of no name")
+            name = self.names.get(record.integer("demangledName"), "a kernel of no name")
         elif category is Category.MEMCPY:
             kind = record.integer("copyKind")
             name = f"Memcpy {_COPIES.get(kind, kind)}"
             if kind == _PEER or _is_between_devices(record):
                 category = Category.PEER
         sizes = [size for column in _GRID if (size := record.count(column)) is not None]
-        call = record.call
         return Span(
             name,
             self.rules.classify(category, name),
@@ -177,17 +175,17 @@ class _Reader:
             end,
             str(record.integer("streamId")),
             category,
-            returned.get(call) if call else None,
+            self.returned.get(record.call),
             bytes=record.count("bytes"),
             blocks=math.prod(sizes) if len(sizes) == len(_GRID) else None,
         )
 
-    def _ranges(self, names: Mapping[int, str]) -> Mapping[int, list[Window]]:
+    def _ranges(self) -> Mapping[int, list[Window]]:
         """Return each process's annotations; a mark, which has no end, is none."""
         ranges: dict[int, list[Window]] = defaultdict(list)
         for record in self._records(_RANGES):
             text, key = record.values.get("text"), record.count("textId")
-            name = text if isinstance(text, str) else names.get(-1 if key is None else key)
+            name = text if isinstance(text, str) else self.names.get(-1 if key is None else key)
             if name and record.values["end"] is not None and record.values["globalTid"] is not None:
                 window = Window(name, *self._times(record), number_of(name))
                 ranges[record.process].append(window)

@@ -131,13 +131,10 @@ def _draw(
     colour = _legend([kind for kind in LOOKS if kind in kinds])
     first_lowest = len(timelines) - layout.columns  # from here on, a panel is its column's lowest
     panels = []
-    for place, timeline in enumerate(timelines):
+    for place, (timeline, heading) in enumerate(zip(timelines, headings, strict=True)):
         time = _time(longest_ns / 1e6, place >= first_lowest, layout.ticks)
-        panels.append(_panel(timeline, f"row{place}", time, colour, longest_ns, layout))
-    panels = [
-        panel.properties(title=heading) if heading else panel
-        for panel, heading in zip(panels, headings, strict=True)
-    ]
+        panel = _panel(timeline, f"row{place}", time, colour, longest_ns, layout)
+        panels.append(panel.properties(title=heading) if heading else panel)
     made = specification(
         lambda: alt.concat(*panels, columns=layout.columns, spacing=26).resolve_scale(x="shared")
     )
