@@ -21,7 +21,7 @@ import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -38,9 +38,7 @@ BACKENDS = ("cuda", "host")
 TIME_BOUNDS = ("time_low_ms", "time_high_ms")
 _AGGREGATES = "only aggregates are in the file"
 TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
-_REQUIRED: Mapping[str, frozenset[str]] = {
-    "Overlap": frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown"})
-}
+_REQUIRED = {"Overlap": frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown"})}
 
 
 class State(Enum):
@@ -198,22 +196,19 @@ def read_results(arguments: Sequence[str]) -> list[Result]:
 def unite(results: Sequence[Result]) -> list[Result]:
     """Return files that are shown together under one table; ResultError where theirs contradict."""
     table = merge_tables((result.label, result.table) for result in results)
-    return [
-        result
-        if result.table == table
-        else replace(
-            result, table=table, rows=tuple(_under(row, table.canonical) for row in result.rows)
+    return [one if one.table == table else _under(table, one) for one in results]
+
+
+def _under(table: Table, result: Result) -> Result:
+    rows = (
+        replace(
+            row,
+            counters={table.canonical(name): value for name, value in row.counters.items()},
+            intervals={table.canonical(name): bounds for name, bounds in row.intervals.items()},
         )
-        for result in results
-    ]
-
-
-def _under(row: Row, canonical: Callable[[str], str]) -> Row:
-    return replace(
-        row,
-        counters={canonical(name): value for name, value in row.counters.items()},
-        intervals={canonical(name): bounds for name, bounds in row.intervals.items()},
+        for row in result.rows
     )
+    return replace(result, table=table, rows=tuple(rows))
 
 
 def source_titles(sources: Sequence[str]) -> dict[str, str]:

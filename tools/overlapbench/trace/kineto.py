@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 
 from overlapbench.source import Document, Fields, ResultError, decode_json, harmless, short
 from overlapbench.trace.arrows import Arrows, track_of
-from overlapbench.trace.model import Category, Class, Span, Trace, Window, hull
+from overlapbench.trace.model import Category, Class, Span, Trace, Window, hull, is_between_devices
 from overlapbench.trace.rules import Rules
 from overlapbench.trace.windows import number_of, place
 
@@ -135,7 +135,8 @@ class _Reader:
 
     def _read_span(self, fields: Fields, category: Category, args: Arguments) -> None:
         name = fields.text("name")
-        if category is Category.MEMCPY and _is_peer(name, args):
+        between = is_between_devices(args.get("fromDevice"), args.get("toDevice"))
+        if category is Category.MEMCPY and ("PtoP" in name or between):
             category = Category.PEER
         begin, end = self._times(fields)
         kind = self.rules.classify(category, name, _stated(fields, args))
@@ -252,11 +253,6 @@ def _sample(args: Arguments) -> Sample | None:
     if not isinstance(number, int):
         return None
     return (str(args.get("row", "")), str(args.get("run", "")), number)
-
-
-def _is_peer(name: str, args: Arguments) -> bool:
-    devices = args.get("fromDevice"), args.get("toDevice")
-    return "PtoP" in name or (None not in devices and devices[0] != devices[1])
 
 
 def _product(grid: object) -> int | None:

@@ -106,6 +106,11 @@ class Trace:
         return union(span.interval for span in self.spans if span.kind in kinds)
 
 
+def is_between_devices(source: object, target: object) -> bool:
+    """Tell whether a copy is, of devices that are None where its record does not tell."""
+    return None not in (source, target) and source != target
+
+
 def glob(pattern: str) -> re.Pattern[str]:
     """Make a pattern of `*` and `?` that is sought anywhere in a name, without regard to case.
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from overlapbench.source import ResultError, short
-from overlapbench.trace.model import Category, Span, Trace, Window
+from overlapbench.trace.model import Category, Span, Trace, Window, is_between_devices
 from overlapbench.trace.rules import Rules
 from overlapbench.trace.windows import number_of, place
 
@@ -165,7 +165,8 @@ class _Reader:
         elif category is Category.MEMCPY:
             kind = record.integer("copyKind")
             name = f"Memcpy {_COPIES.get(kind, kind)}"
-            if kind == _PEER or _is_between_devices(record):
+            devices = record.values.get("srcDeviceId"), record.values.get("dstDeviceId")
+            if kind == _PEER or is_between_devices(*devices):
                 category = Category.PEER
         sizes = [size for column in _GRID if (size := record.count(column)) is not None]
         return Span(
@@ -215,8 +216,3 @@ class _Reader:
             " WHERE tables.type = 'table' AND tables.name = ?1"
         )
         return {row["name"] for row in self.connection.execute(query, (table,))}
-
-
-def _is_between_devices(copy: _Record) -> bool:
-    devices = copy.values.get("srcDeviceId"), copy.values.get("dstDeviceId")
-    return None not in devices and devices[0] != devices[1]

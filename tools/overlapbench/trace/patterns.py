@@ -99,10 +99,9 @@ PATTERNS: tuple[Pattern, ...] = (
 def find_patterns(evidence: Evidence) -> list[Finding]:
     """Return the patterns that a window shows, in the order of the table."""
     total = length(evidence.window)
-    found = []
-    for pattern in PATTERNS:
-        ns = pattern.measure(evidence)
-        pct = 100 * ns / total
-        if pct >= pattern.least_pct:
-            found.append(Finding(pattern.name, ns, pct, pattern.advice))
-    return found
+    measured = ((pattern, pattern.measure(evidence)) for pattern in PATTERNS)
+    return [
+        Finding(pattern.name, ns, pct, pattern.advice)
+        for pattern, ns in measured
+        if (pct := 100 * ns / total) >= pattern.least_pct
+    ]

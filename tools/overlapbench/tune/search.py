@@ -116,9 +116,8 @@ class Race:
             self._walk(AROUND_THE_BEST, paths, _WORSE_THAN_THE_BEST)
         for one in ROUNDS:
             around = self.survivors(one.candidates, one.margin)
-            self._try(
-                one.title, (other for p in around for other in self.grid.varying(p, one.knobs))
-            )
+            varied = [other for p in around for other in self.grid.varying(p, one.knobs)]
+            self._try(one.title, varied)
         while (best := self.best) is not None and self._try(AROUND_THE_BEST, self._near(best)):
             if best == self.best:
                 break
