@@ -32,6 +32,7 @@ _TITLES = (
     ("all", "three"),
 )
 HEADINGS = (("", "rank"), ("", "T ms"), *_TITLES, ("", "idle"), ("over-", "lap"))
+_COLUMNS: Sequence[Sequence[Part]] = (*((mix,) for mix in MIXES), tuple(Cause))
 _CAUSES: Mapping[Cause, str] = {
     Cause.DEPENDENCY: "for a dependency",
     Cause.RANKS: "for other ranks",
@@ -69,16 +70,14 @@ def _line(columns: Sequence[str]) -> str:
 def cells(one: Breakdown) -> list[str]:
     """Return the figures of a rank, as they stand under HEADINGS."""
     tenths = one.tenths
-    shares = [tenths[mix] for mix in MIXES] + [sum(tenths[cause] for cause in Cause)]
-    figures = [f"{share / 10:.1f}" for share in shares]
+    figures = [f"{sum(tenths[part] for part in column) / 10:.1f}" for column in _COLUMNS]
     overlap = "-" if one.overlap_pct is None else f"{one.overlap_pct:.1f}"
     return [str(one.rank), _ms(one.total_ns), *figures, overlap]
 
 
 def _margins(one: Breakdown) -> list[str]:
     """Return how far each share of a rank may be off; nothing where that is not known."""
-    columns: list[Sequence[Part]] = [*([mix] for mix in MIXES), list(Cause)]
-    of_parts = [one.margin_pct(column) for column in columns]
+    of_parts = [one.margin_pct(column) for column in _COLUMNS]
     if any(margin is None for margin in of_parts):
         return []
     comm = [mix for mix in MIXES if Class.COMM in mix]
