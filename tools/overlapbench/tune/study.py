@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from overlapbench.gate.session import BASE, schedule
 from overlapbench.grouping import grouped
+from overlapbench.installation import as_called
 from overlapbench.launch import Launch
 from overlapbench.names import BenchmarkName
 from overlapbench.result import ResultError
@@ -68,7 +69,7 @@ class Study:
         try:
             self.choice = self.race.run()
             if self.choice is None:
-                tried = "no row could be measured; ./bench says why"
+                tried = f"no row could be measured; {as_called('./bench')} says why"
                 self.problem = tried if self.race.tried else "no time: the budget is over"
                 return
             if self.launches > 0 and self.choice != self.grid.default:
