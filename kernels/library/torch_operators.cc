@@ -16,6 +16,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
@@ -26,6 +27,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "overlapbench_kernels.h"
@@ -162,6 +164,30 @@ Tensor CallBelow(c10::DispatchKeySet keys, const c10::TypedOperatorHandle<Signat
   return called.redispatch(keys & c10::after_autograd_keyset, x, arguments...);
 }
 
+// PyTorch 2.15 has nodes that count their own references, earlier ones have shared pointers to
+// them.
+template <class Node>
+constexpr bool kCountsItself = std::is_base_of_v<c10::intrusive_ptr_target, Node>;
+
+template <class Node, class... Arguments>
+auto NewNode(Arguments&&... arguments) {
+  if constexpr (kCountsItself<Node>) {
+    return c10::make_intrusive<Node>(std::forward<Arguments>(arguments)...);
+  } else {
+    const auto deleter = [](Node* node) { deleteNode(node); };  // torch::autograd's
+    return std::shared_ptr<Node>(new Node(std::forward<Arguments>(arguments)...), deleter);
+  }
+}
+
+template <class Node>
+auto PointerTo(Node* node) {
+  if constexpr (kCountsItself<Node>) {
+    return c10::intrusive_ptr<Node>::unsafe_reclaim_from_nonowning(node);
+  } else {
+    return node->shared_from_this();
+  }
+}
+
 // The node of an operator with one input in the graph of derivatives. It keeps one tensor.
 class Derivative : public torch::autograd::Node {
  public:
@@ -170,7 +196,7 @@ class Derivative : public torch::autograd::Node {
   void Keep(const Tensor& tensor, bool is_output) { kept_ = SavedVariable(tensor, is_output); }
 
   variable_list apply(variable_list&& grads) override {
-    const Tensor kept = kept_.unpack(shared_from_this());
+    const Tensor kept = kept_.unpack(PointerTo<torch::autograd::Node>(this));
     if (!grads[0].defined()) return {Tensor()};
     return {Of(grads[0], kept)};
   }
@@ -183,11 +209,6 @@ class Derivative : public torch::autograd::Node {
  private:
   SavedVariable kept_;
 };
-
-template <class Node, class... Arguments>
-std::shared_ptr<Node> NewNode(Arguments&&... arguments) {
-  return {new Node(std::forward<Arguments>(arguments)...), torch::autograd::deleteNode};
-}
 
 class GeluDerivative : public Derivative {
  public:
