@@ -115,14 +115,14 @@ class Step:
 
 
 def open_library(
-    path: Path, functions: Functions, lack: str, error: Callable[[str], Exception]
+    path: Path, functions: Functions, remedy: str, error: Callable[[str], Exception]
 ) -> ctypes.CDLL:
     """Load a library and declare its functions.
 
-    Where it is not there, or is another, the `error` is one line; `lack` says what to do.
+    Raises an `error` of one line if the file is missing, with the remedy, or is of another version.
     """
     if not path.is_file():
-        raise error(f"{path} is missing: {lack} to it")
+        raise error(f"{path} is missing: {remedy}")
     try:
         library = ctypes.CDLL(str(path))
         for name, (parameters, result) in functions.items():
@@ -135,8 +135,8 @@ def open_library(
 
 def load_library(path: Path) -> ctypes.CDLL:
     """Load the library of the measuring; MeasureError says what to do where it is not."""
-    lack = f"{way_to_build()}; or set OVERLAPBENCH_LIBRARY"
-    return open_library(path, _FUNCTIONS, lack, MeasureError)
+    remedy = f"{way_to_build()}; or set OVERLAPBENCH_LIBRARY to it"
+    return open_library(path, _FUNCTIONS, remedy, MeasureError)
 
 
 class Suite:

@@ -478,6 +478,8 @@ def _hulls(runs: Sequence[Mapping[str, Interval]]) -> dict[str, Interval]:
 def _common(texts: Sequence[str], what: str) -> str:
     """Return the first text, and how many have one where not all do."""
     given = [text for text in texts if text]
-    if not given or len(given) == len(texts):
-        return given[0] if given else ""
+    if not given:
+        return ""
+    if len(given) == len(texts):
+        return given[0]
     return f"{len(given)} of {len(texts)} {what}: {given[0]}"

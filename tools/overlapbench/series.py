@@ -1,4 +1,4 @@
-"""Rows grouped into the curves of a chart: what to call a curve, and where its knee is."""
+"""Rows of a chart: what sets them apart, the labels made of it, and where a curve's knee is."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 

@@ -74,6 +74,7 @@ def load(source: str) -> str:
 
 
 def decode_text(source: str, data: bytes) -> str:
+    """Decode UTF-8; ResultError tells the first byte that is not."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

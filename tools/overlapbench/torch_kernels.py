@@ -56,8 +56,8 @@ class KernelsError(RuntimeError):
 @functools.cache
 def load_library(path: Path) -> ctypes.CDLL:
     """Load the library of the kernels; KernelsError says what to do where it is not."""
-    lack = f"where nvcc is, {way_to_build()}; or set OVERLAPBENCH_KERNELS"
-    return open_library(path, _FUNCTIONS, lack, KernelsError)
+    remedy = f"where nvcc is, {way_to_build()}; or set OVERLAPBENCH_KERNELS to it"
+    return open_library(path, _FUNCTIONS, remedy, KernelsError)
 
 
 def gelu(x: Tensor, form: str = "tanh", out: Tensor | None = None) -> Tensor:

@@ -86,8 +86,10 @@ def _variables_for(rank: int, ranks: int, folder: Path) -> dict[str, str]:
     me = f"rank {rank} of {ranks}"
     _write(folder / f"pid.{rank}", os.getpid())
     mine = folder / f"variables.{rank}"
-    awaited = {other: folder / f"pid.{other}" for other in range(ranks)}
-    for other, file in awaited.items() if rank == 0 else [(0, mine)]:
+    awaited = {0: mine}
+    if rank == 0:
+        awaited = {other: folder / f"pid.{other}" for other in range(ranks)}
+    for other, file in awaited.items():
         if not _await(file, folder):
             raise MeasureError(f"{me}: rank {other} did not come within {TIMEOUT_S:.0f} s")
     if rank == 0:

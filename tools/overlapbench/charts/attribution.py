@@ -11,10 +11,10 @@ from overlapbench.charts.curve_chart import Rows
 from overlapbench.charts.naming import (
     Name,
     by_order,
+    if_several,
     named,
     together,
     transport_names,
-    where_several,
 )
 from overlapbench.charts.panels import Record, bounds, state_text
 from overlapbench.charts.stacks import Bar, draw_stacks
@@ -47,10 +47,11 @@ def _pair(rows: Sequence[Row]) -> Name:
 
 
 _NAMES = named(
-    *("transport", "first"),
+    "transport",
+    "first",
     head=_pair,
     alike=lambda row: row.name.workloads,
-    file=together(where_several(by_order, by_order), file_names),
+    file=together(if_several(by_order), file_names),
 )
 
 

@@ -81,7 +81,8 @@ def _records(rows: Sequence[Row]) -> list[Record]:
 def _side(side: int, transport: naming.Naming) -> naming.Naming:
     """Name a side of a pair by what sets it apart from others of its workload."""
     return naming.named(
-        *("transport", "first"),
+        "transport",
+        "first",
         head=naming.together(naming.by(lambda row: row.name.workloads[side]), transport),
         alike=lambda row: row.name.workloads[side],
         axes=naming.axes_of_side(side),

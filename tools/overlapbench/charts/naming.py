@@ -93,7 +93,7 @@ def named(
 def axes_of_side(side: int) -> Callable[[Row], Mapping[str, str]]:
     """Return what tells the axes of the first workload of a pair, 0, or all others, 1."""
     return lambda row: {
-        axis: value for axis, value in row.name.axes if (axis not in row.first_axes) == side
+        axis: value for axis, value in row.name.axes if (axis in row.first_axes) == (side == 0)
     }
 
 
@@ -105,6 +105,11 @@ def where_several(of: Naming, naming: Naming, otherwise: Naming = unnamed) -> Na
         return (naming if several else otherwise)(rows)
 
     return chosen
+
+
+def if_several(naming: Naming) -> Naming:
+    """Name rows only where the Naming tells several apart."""
+    return where_several(naming, naming)
 
 
 where_transports_differ = partial(where_several, by(lambda row: row.name.axis("transport") or ""))
@@ -145,7 +150,7 @@ def by_order(rows: Sequence[Row]) -> Name:
 
 
 def places_of(rows: Sequence[Row]) -> Callable[[Row], int]:
-    """Return at which place the panel of a row's order stands."""
+    """Return a sort key: the position of a row's panel, by the side that starts first."""
     order, known = by_order(rows), _ORDERS.values()
     present = {order(row) for row in rows}
     orders = [*(one for one in known if one in present), *sorted(present - {*known})]

@@ -28,7 +28,7 @@ _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
 def record_of(row: Row, counters: Sequence[str] = (), **fields: Any) -> Record:
     """Return where a record comes from, whether it can be trusted, and what else it says.
 
-    That are the counters, as far as the row has them, and the fields.
+    Then follow those of the counters that the row has, and the fields.
     """
     origin = {"name": str(row.name), "file": row.file}
     figures = {key: row.counters[key] for key in counters if key in row.counters}

@@ -77,11 +77,11 @@ def _records(rows: Sequence[Row]) -> list[Record]:
 
 # Of a panel: the order, and what else sets panels apart.
 _TITLES = naming.named(
-    *("transport", "comp_sms", "first"),
+    "transport",
+    "comp_sms",
+    "first",
     *naming.SM_AXES,
-    head=naming.together(
-        naming.by_order, naming.where_several(naming.by_workload, naming.by_workload)
-    ),
+    head=naming.together(naming.by_order, naming.if_several(naming.by_workload)),
 )
 
 

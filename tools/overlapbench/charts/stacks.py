@@ -29,7 +29,8 @@ class Bar:
     tick: float  # where the tick stands; a bar that is not trusted ends there, hollow
     reach: float  # where the text begins
     text: str
-    parts: Sequence[Record] = ()  # of each `part` what it `adds`; without, there is no tick either
+    # Each with its name, `part`, and its length, `adds`. A bar without parts has no tick.
+    parts: Sequence[Record] = ()
 
 
 def draw_stacks(
@@ -48,10 +49,10 @@ def draw_stacks(
     bars, parts = [], []
     for row in rows:
         bar = bar_of(row)
-        told = record_of(row, bar=name(row), parted=bool(bar.parts))
-        told |= {"tick": bar.tick, "reach": bar.reach, "text": bar.text}
-        bars.append(told)
-        parts += [told | part for part in _stacked(bar.parts)]
+        record = record_of(row, bar=name(row), parted=bool(bar.parts))
+        record |= {"tick": bar.tick, "reach": bar.reach, "text": bar.text}
+        bars.append(record)
+        parts += [record | part for part in _stacked(bar.parts)]
     low = 1.1 * min([0.0, *(part["from"] for part in parts), *(part["to"] for part in parts)])
     high = max([_LEAST, *(bar["reach"] for bar in bars)])
     x = alt.X("from:Q", title=title, scale=alt.Scale(domain=[low, _TEXT_ROOM * high], nice=False))

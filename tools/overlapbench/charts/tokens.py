@@ -102,5 +102,5 @@ _LAYERS = Curves(
     },
     panel=lambda _: _panel_of,
     scale_of_each="panel",
-    series=named(*("transport", "tokens", "model", "chunks"), head=by_transport("in chunks")),
+    series=named("transport", "tokens", "model", "chunks", head=by_transport("in chunks")),
 )

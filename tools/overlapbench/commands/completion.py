@@ -5,8 +5,8 @@
     overlapbench completion bash >~/.local/share/bash-completion/completions/overlapbench
     overlapbench completion zsh >~/.zfunc/_overlapbench
 
-The script is static: the shell starts no Python to complete a word. Of the flags of ./bench it
-has those that ./bench --help lists now.
+The script is static: the shell starts no Python to complete a word. It completes the flags that
+./bench --help lists when the script is made.
 
 Exit status: 0, or 2 for bad usage.
 """
@@ -17,15 +17,15 @@ from pathlib import Path
 
 import shtab
 
-from overlapbench.command_line import manual_parser
+from overlapbench.command_line import command, manual_parser
 from overlapbench.commands import COMMANDS, PROGRAM, load
 from overlapbench.output import print_text
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "completion") -> int:
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     print_text(shtab.complete(_everything(), options.shell) + "\n")
-    return 0
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
@@ -39,10 +39,10 @@ def _everything() -> argparse.ArgumentParser:
     everything = argparse.ArgumentParser(prog=PROGRAM)
     everything.add_argument("--version", action="store_true", help="print the version, and exit")
     commands = everything.add_subparsers(metavar="COMMAND")
-    for command in COMMANDS:
-        parser = load(command.module).make_parser(f"{PROGRAM} {command.name}")
+    for one in COMMANDS:
+        parser = load(one.module).make_parser(f"{PROGRAM} {one.name}")
         _mark_files(parser)
-        commands.add_parser(command.name, parents=[parser], add_help=False, help=command.summary)
+        commands.add_parser(one.name, parents=[parser], add_help=False, help=one.summary)
     return everything
 
 

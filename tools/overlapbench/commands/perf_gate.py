@@ -227,12 +227,17 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     _add_number(trial, "--minutes", 24 * 60, "minutes after which no new gate is started")
     add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
 
-    functions = {run: _run, record: _baseline, measure: _calibrate, trial: _trial}
-    for action, function in functions.items():
+    kinds = (
+        (run, _run, 5),
+        (record, _baseline, 5),
+        (measure, _calibrate, 10),
+        (trial, _trial, 5),
+    )
+    for action, function, launches in kinds:
         action.set_defaults(action=function)
         if action is not run:
             action.add_argument("--command", required=True, metavar="COMMAND")
-        _add_number(action, "--launches", 10 if action is measure else 5, "launches per side")
+        _add_number(action, "--launches", launches, "launches per side")
         _add_number(action, "--repetitions", 3, "repetitions per launch")
         _add_number(action, "--timeout-s", 3600, "timeout of a launch in seconds")
     return parser

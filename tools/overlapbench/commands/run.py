@@ -100,8 +100,10 @@ def _flags(program: str) -> dict[str, tuple[str | None, str]]:
 
     The program tells more of a flag that ./bench passes on, and comes last.
     """
-    told = _help(binary_path().absolute(), program, ["--help"]).stdout
-    rows = (row for rows in _FLAGS.findall(told) for row in _FLAG.finditer(rows))
+    done = _help(binary_path().absolute(), program, ["--help"])
+    if done.returncode != 0:
+        raise ResultError(f"{program} --help ended with status {done.returncode}: see above")
+    rows = (row for rows in _FLAGS.findall(done.stdout) for row in _FLAG.finditer(rows))
     found = {row[1]: (row[2], " ".join((row[3] or "").split())) for row in rows}
     found.pop("--help", None)  # each parser has it
     return {flag: (value, text.replace("%", "%%")) for flag, (value, text) in found.items()}

@@ -138,8 +138,11 @@ def _study(machine: Machine, wish: Wish, row: BenchmarkName, options: argparse.N
     context = machine.context_of(wish, row)
     launch_s = time.monotonic() - started
     grid = machine.grid_of(wish, int(str(context.get("device_multiprocessors", 0))))
-    launches, say = options.launches, lambda line: _say(f"{wish.pair}: {line}")
-    return Study(machine, wish, row, context, grid, launches, say, launch_s=launch_s)
+
+    def say(line: str) -> None:
+        _say(f"{wish.pair}: {line}")
+
+    return Study(machine, wish, row, context, grid, options.launches, say, launch_s=launch_s)
 
 
 def _say(line: str) -> None:

@@ -77,7 +77,9 @@ def measure_spreads(backend: str, side: Side) -> Mapping[str, tuple[Spread, int]
     good = [name for name, row in side.benchmarks.items() if not row.problem]
     rows = grouped(good, lambda name: family_of(name) if family_of(name) in own else "")
     spreads = {}
-    for family in filter(rows.__contains__, own):
+    for family in own:
+        if family not in rows:
+            continue
         chosen = side.of(rows[family])
         spread = _fit(chosen.badness(TIME), within_of(chosen.errors), not family)
         spreads[family] = spread, len(rows[family])

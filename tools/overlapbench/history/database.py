@@ -159,7 +159,8 @@ class Database:
     def table(self, runs: Sequence[Run]) -> Table:
         """Return the table of counters of runs; ResultError where theirs contradict."""
         known = self._tables_of_runs()
-        own = {known[run.id]: self._read_table(known[run.id]) for run in runs if run.id in known}
+        numbers = {known[run.id] for run in runs if run.id in known}
+        own = {number: self._read_table(number) for number in numbers}
         return merge_tables(
             (f"run {run.id}", own[known[run.id]] if run.id in known else stored_table())
             for run in runs

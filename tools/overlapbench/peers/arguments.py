@@ -38,12 +38,12 @@ def size(text: str) -> int:
     """Read a size from 1 to 2^31: 4096, 4K, 64M, 1G or 2^26."""
     power = re.fullmatch(r"2\^([0-9]{1,2})", text)
     plain = re.fullmatch(r"([0-9]{1,12})([KMG]?)", text)
-    size = 0
+    number = 0
     if power:
-        size = 1 << int(power[1])
+        number = 1 << int(power[1])
     elif plain:
-        size = int(plain[1]) << SUFFIXES[plain[2]]
-    if not 1 <= size <= LARGEST_SIZE:
+        number = int(plain[1]) << SUFFIXES[plain[2]]
+    if not 1 <= number <= LARGEST_SIZE:
         allowed = "no size from 1 to 2^31, such as 4096, 64M or 2^26"
         raise argparse.ArgumentTypeError(f"{text!r} is {allowed}")
-    return size
+    return number

@@ -40,8 +40,8 @@ def _table(title: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
     family = outcomes[0].case.family
     axis = _GROUPED_BY[family]
     yield title
-    adds = ("added %", "PyTorch", "added %")
-    others = ("sequence", "PyTorch", "operator") if family == "Tp" else adds
+    of_layers, of_steps = ("sequence", "PyTorch", "operator"), ("added %", "PyTorch", "added %")
+    others = of_layers if family == "Tp" else of_steps
     yield _line(axis, ("suite ms", "by", *others), "ratio (95 %)")
     for case, members in groupby(outcomes, key=lambda outcome: outcome.case):
         rows = {one.contestant: one.row for one in members if one.row and not one.problem}

@@ -21,7 +21,7 @@ from overlapbench.page import charts_script, page_environment, render_template, 
 from overlapbench.report import summary
 from overlapbench.report.datatables import datatables
 from overlapbench.report.runs import COLUMNS, Run
-from overlapbench.report.tables import Anchors, Rows, figure, make_tables, meaning, split_axes
+from overlapbench.report.tables import Anchors, Section, figure, make_tables, meaning, split_axes
 from overlapbench.report.timelines import NONE, Timelines
 from overlapbench.report.tuned import Tuned
 from overlapbench.series import KNEE_MEANING
@@ -93,7 +93,7 @@ def render_report(
     )
 
 
-def _charts_of(table: Rows, charts: Sequence[Chart]) -> list[Chart]:
+def _charts_of(table: Section, charts: Sequence[Chart]) -> list[Chart]:
     """Return the charts whose rows are of the section: every chart keeps to one."""
     lines = {(line.row.file, line.row.name) for line in table.lines}
     return [chart for chart in charts if (chart.rows[0].file, chart.rows[0].name) in lines]

@@ -8,13 +8,13 @@ from overlapbench.compare.verdicts import Comparison, Row
 from overlapbench.grouping import grouped
 from overlapbench.page import LEFT_OUT
 from overlapbench.report.runs import Run
-from overlapbench.report.tables import Line, Rows
+from overlapbench.report.tables import Line, Section
 
 MOST_NOTABLE = 5
 _FIGURE = re.compile(r"[-+]?\d[\d.,]*")
 
 
-def worst_slowdowns(tables: Sequence[Rows]) -> list[Line]:
+def worst_slowdowns(tables: Sequence[Section]) -> list[Line]:
     """Return the good rows that overlap slowed down most, the worst first."""
     return [line for table in tables for line in table.largest("slowdown")[:MOST_NOTABLE]]
 

@@ -54,7 +54,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Section:
     """The section of a family: its rows, and the counters that are their columns."""
 
     family: Family
@@ -111,7 +111,7 @@ class Anchors:
 
 def make_tables(
     rows: Sequence[Row], table: Table, anchors: Anchors, judged: Mapping[str, Judged]
-) -> list[Rows]:
+) -> list[Section]:
     """Part the rows into the sections that have any, in the order of the table's families."""
     known = {family.name for family in table.families}
     members = grouped(
@@ -130,7 +130,7 @@ def _section(
     table: Table,
     anchors: Anchors,
     judged: Mapping[str, Judged],
-) -> Rows:
+) -> Section:
     """Show the counters that the family leads with, as far as rows have them, then all others."""
     lead = [counter for counter in map(table.find, family.lead) if counter]
     present = {key for row in rows for key in row.counters} | {TIME}
@@ -147,7 +147,7 @@ def _section(
         for row in rows
     ]
     notable = next((one for one in lead if one.unit not in _TIMES), None)
-    return Rows(family, columns, extra, lines, notable)
+    return Section(family, columns, extra, lines, notable)
 
 
 def meaning(counter: Counter) -> str:

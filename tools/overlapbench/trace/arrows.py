@@ -31,7 +31,7 @@ class Arrows:
     targets: dict[int, tuple[Track, int]] = field(default_factory=dict)
 
     def between(self, spans: Sequence[Span], lanes: Sequence[str]) -> tuple[Arrow, ...]:
-        """Return the arrows between spans, with the lane of each, whatever its track."""
+        """Return the arrows between spans; `lanes` are theirs as the file names them."""
         begins: dict[str, list[tuple[int, int]]] = {}
         ends: dict[str, list[tuple[int, int]]] = {}
         for place, (span, lane) in enumerate(zip(spans, lanes, strict=True)):

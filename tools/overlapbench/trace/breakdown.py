@@ -142,6 +142,7 @@ def break_down(
 def _all_began(traces: Iterable[Trace]) -> Mapping[str, int]:
     """Return when the last rank began each step or sample, by its name."""
     steps = [w for trace in traces for w in trace.windows if w.number is not None]
+    # Of one name, the last one stays.
     return {step.name: step.begin_ns for step in sorted(steps, key=lambda step: step.begin_ns)}
 
 
@@ -167,14 +168,14 @@ def _of_rank(
     }
     has_no_calls = all(span.launched_ns is None for span in trace.spans)
     notes = (_NO_CALLS,) if when[Cause.UNKNOWN] and has_no_calls else ()
-    overlap = length(window) < sum(one.end_ns - one.begin_ns for one in chosen)
+    windows_overlap = length(window) < sum(one.end_ns - one.begin_ns for one in chosen)
     assert trace.rank is not None
     return Breakdown(
         trace.rank,
         trace.source,
         label,
         {part: length(when[part]) for part in PARTS},
-        [] if overlap else [_within(one.interval, when) for one in chosen],
+        [] if windows_overlap else [_within(one.interval, when) for one in chosen],
         _overlap_pct(sets, window),
         _overlap_pct(named_sets, window),
         _differences(named, window),

@@ -107,7 +107,7 @@ class Trace:
 
 
 def is_between_devices(source: object, target: object) -> bool:
-    """Tell whether a copy is, of devices that are None where its record does not tell."""
+    """Tell whether a copy goes to another device; None is one that its record does not name."""
     return None not in (source, target) and source != target
 
 

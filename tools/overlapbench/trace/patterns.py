@@ -62,7 +62,8 @@ def _copies_alone(evidence: Evidence) -> int:
     copies = {s.lane for s in evidence.spans if s.kind is Class.MEM}
     others = {s.lane for s in evidence.spans if s.kind in (Class.COMP, Class.COMM)}
     alone = length(evidence.when[Class.MEM,])
-    hidden = sum(length(when) for part, when in evidence.when.items() if Class.MEM in part) - alone
+    mixes = {part: when for part, when in evidence.when.items() if isinstance(part, tuple)}
+    hidden = sum(length(when) for mix, when in mixes.items() if Class.MEM in mix) - alone
     if not copies - others or not others or hidden >= HIDDEN_SHARE * (alone + hidden):
         return 0
     return alone
