@@ -150,7 +150,7 @@ std::string NoTransport(const Machine& machine, const std::vector<Operation>& op
     return "NCCL takes one rank per GPU; with --share_gpu use copy or sm_load";
   if (row.carrier == Carrier::kPeers && row.engine == PeerEngine::kCopy &&
       settings.Integer("comm_sms") != 0 && std::ranges::none_of(operations, Adds))
-    return "copies take no SMs; comm_sms is for sums";
+    return "copies between GPUs take no SMs; comm_sms is for sums";
   for (const Operation operation : operations) {
     std::string why = row.carrier == Carrier::kPeers
                           ? ExcludedOfPeers(machine, row, operation, settings)

@@ -55,7 +55,7 @@ struct Activity {
   double bytes = 0;  // that a copy or a fill writes
   long blocks = 0;   // of a kernel
   // Of a copy: whether an engine makes it. Within a GPU, SMs do: it waits for kernels, and they for
-  // it, as seen on H200s (driver 580) by every call, hint and priority.
+  // it, as seen on H100 and H200 (CUDA 13.0) by every call, hint and priority.
   bool by_copy_engine = false;
   std::optional<int> peer = {};  // of a copy between two devices, the other one
   bool is_derived = false;       // from other records and the host's times: nobody recorded it

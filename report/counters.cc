@@ -47,8 +47,8 @@ std::vector<Counter> SharedCounters() {
        "largest relative error that verification found, on rank 0; 0 where results are compared "
        "exactly"},
       {"comm_sms", "count", kNeither, Range::kNotNegative, "comm SMs",
-       "SMs (NCCL: CTAs) that the communication takes at most, as found before sampling; 0: copy "
-       "engines carry it between GPUs"},
+       "SMs (NCCL: CTAs) that the communication's kernels take at most, as found before sampling, "
+       "without copies within a GPU; 0: copy engines carry it between GPUs"},
       {"valid", "bool", kHigher, Range::kFlag, "valid",
        "0 when the row does not measure what its name says; `reason` tells why"},
       {"algbw_GBps", "GB/s", kHigher, Range::kNotNegative, "algbw",

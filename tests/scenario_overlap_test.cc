@@ -247,7 +247,7 @@ TEST(OverlapKnobs, RefuseATransportThatLacksTheOperation) {
   EXPECT_NE(scattered("131072"), too_long);
   EXPECT_EQ(scattered("131088"), too_long);
   EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"comm_sms", "8"}}),
-            "copies take no SMs; comm_sms is for sums");
+            "copies between GPUs take no SMs; comm_sms is for sums");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "nccl_ce"}}),
             "nccl_ce carries AllToAll and AllGather only");
   EXPECT_EQ(excluded(all_to_all, {{"transport", "nccl_sym"}}),
@@ -280,7 +280,7 @@ TEST(OverlapKnobs, AllowSmsOfSumsBesideCopies) {
                            .With("bytes", "4096"));
   };
   using enum Operation;
-  EXPECT_EQ(refused({kAllGather}, "8"), "copies take no SMs; comm_sms is for sums");
+  EXPECT_EQ(refused({kAllGather}, "8"), "copies between GPUs take no SMs; comm_sms is for sums");
   EXPECT_EQ(refused({kAllGather, kReduceScatter}, "8"), refused({kAllGather}, "0"));
 }
 

@@ -420,7 +420,7 @@ class PeerCommunicator : public Communicator, public Link {
     return {used, fmt::format("comm_sms:{} ran on {} SMs", options_.sms, used)};
   }
 
-  // Nothing is proven of ranks that share a GPU: all their copies are within it.
+  // Nothing is proven where ranks share a GPU: copies within it take SMs.
   Proof ProveCopies(const CollectiveCall& call) {
     Proof proven{scratch_bytes(call) > 0 ? options_.sms : 0, ""};
     if (machine_.shares_gpus) return proven.sms > 0 ? proven : Proof{};
@@ -431,7 +431,9 @@ class PeerCommunicator : public Communicator, public Link {
       EnqueueCopies(stream, PlanOf(call), Part::kToPeers);
     };
     if (TakesNoSms(machine_.device, machine_.ranks, enqueue)) return proven;
-    return {{}, "the copies did not finish while all SMs were held, so no copy engine made them"};
+    return {{},
+            "the copies did not finish while all SMs were held, so it is not proven that engines "
+            "made them"};
   }
 
   Machine machine_;

@@ -30,9 +30,9 @@ struct Words {
   unsigned free;  // not 0: they may end
 };
 
-// Ends by itself too, should the host die. All threads loop, and meet at one barrier: at a barrier
-// in a branch, which only some threads of a warp take, the others do not wait, and leave room for
-// blocks of other kernels (CUDA C++ Programming Guide, "Synchronization Functions").
+// Ends by itself too, should the host die. All threads loop, and meet at one barrier. A barrier in
+// a branch that only some threads of a warp take is undefined (CUDA C++ Programming Guide,
+// "Synchronization Functions"): it let the other threads through, and other kernels' blocks start.
 __global__ __launch_bounds__(kHoldThreads) void Hold(Words* words, unsigned* running,
                                                      unsigned long long most_ns) {
   const std::uint64_t started_ns = GpuNow_ns();
