@@ -10,7 +10,7 @@ import textwrap
 _WIDEST = 100  # wider text is hard to read
 _ROW = re.compile(r"( +\S+(?: \S+)*? {2,})\S")
 # A word with its quoted parts; or a flag, with the word behind it that may be its value.
-_WORD = re.compile(r"""(?:-- |-[\w-]+ (?!-))?(?:'[^']*'|"[^"]*"|[^\s'"]|['"])+""")
+_WORD = re.compile(r"""(?:-- |-[\w-]+ (?!-))?(?:'[^']*'|"[^"]*"|\S)+""")
 
 
 def fitted(manual: str, columns: int) -> str:

@@ -35,7 +35,7 @@ def causes(bad: Sequence[Line]) -> list[str]:
 def list_changes(comparison: Comparison) -> list[tuple[Row, Finding | None]]:
     """Return the benchmarks that are not the same, the worst verdicts first.
 
-    Each stands beside every finding that is not the same, or beside None where there is no such.
+    A benchmark is listed with each finding whose verdict is not SAME, or with None if it has none.
     """
     order = list(Verdict)
     lines: list[tuple[Row, Finding | None]] = []
