@@ -1,5 +1,7 @@
 #include "comm/peer_plan.h"
 
+#include <algorithm>
+
 namespace overlapbench {
 namespace {
 
@@ -279,6 +281,18 @@ class Planner {
 
 std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction, int rank) {
   return Planner(problem, direction, rank).Plan();
+}
+
+std::vector<MovePhase> MovesToPeers(std::vector<MovePhase> phases, int rank) {
+  const auto is_own = [rank](const Place& place) { return place.rank == rank; };
+  for (MovePhase& phase : phases) {
+    for (Move& move : phase) {
+      if (move.from.size() > 1) move.from = {*std::ranges::find_if(move.to, is_own)};
+      std::erase_if(move.to, is_own);
+    }
+    std::erase_if(phase, [](const Move& move) { return move.to.empty(); });
+  }
+  return phases;
 }
 
 long MoveCount(const PeerProblem& problem, Direction direction) {

@@ -70,6 +70,10 @@ struct PeerProblem {
 // The phases of `rank`. All ranks have the same number of them. An empty phase only waits.
 std::vector<MovePhase> PeerPlan(const PeerProblem& problem, Direction direction, int rank);
 
+// Of a plan of kStore, the copies to other ranks alone: without sums, and without copies within the
+// rank. A sum is copied from where the rank has it itself. All phases stay, even empty ones.
+std::vector<MovePhase> MovesToPeers(std::vector<MovePhase> phases, int rank);
+
 // Elements of each of its moves: a segment, or by mail what one rank sends to another.
 long MoveCount(const PeerProblem& problem, Direction direction);
 

@@ -118,6 +118,13 @@ Array AllExpected(const PeerProblem& problem, int rank, std::size_t count) {
   return expected;
 }
 
+void ExpectResult(Node& node, const PeerProblem& problem) {
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    const Array received = Received(node, problem, rank);
+    EXPECT_EQ(received, AllExpected(problem, rank, received.size())) << "rank " << rank;
+  }
+}
+
 std::vector<std::vector<MovePhase>> PlansOf(const PeerProblem& problem, Direction direction) {
   std::vector<std::vector<MovePhase>> plans;
   for (int rank = 0; rank < problem.ranks; ++rank)
@@ -130,7 +137,7 @@ struct Case {
   Direction direction;
 };
 
-// Out of place on any number of ranks; in place where the operation can be.
+// Out of place on any number of ranks; in place where the operation can be. Mail goes to others.
 std::vector<Case> Cases() {
   using enum Operation;
   std::vector<Case> cases;
@@ -138,13 +145,13 @@ std::vector<Case> Cases() {
        {kAllToAll, kAllReduce, kAllGather, kReduceScatter, kBroadcast, kShiftRing}) {
     for (const Direction direction :
          {Direction::kLoad, Direction::kStore, Direction::kBoth, Direction::kMail}) {
-      for (int ranks = 2; ranks <= 8; ++ranks) {
+      for (int ranks = direction == Direction::kMail ? 2 : 1; ranks <= 8; ++ranks) {
         cases.push_back({{operation, ranks, kSegment, false, 0}, direction});
         if (operation != kAllToAll && operation != kShiftRing)
           cases.push_back({{operation, ranks, kSegment, true, 0}, direction});
         if (operation == kAllToAll)
           cases.push_back({{operation, ranks, kSegment, false, 0, 1, true}, direction});
-        if (operation == kBroadcast) {
+        if (operation == kBroadcast && ranks > 1) {
           cases.push_back({{operation, ranks, kSegment, false, ranks - 1}, direction});
           cases.push_back({{operation, ranks, kSegment, true, ranks - 1}, direction});
         }
@@ -153,6 +160,12 @@ std::vector<Case> Cases() {
       }
     }
   }
+  return cases;
+}
+
+std::vector<Case> CasesOf(Direction direction) {
+  std::vector<Case> cases = Cases();
+  std::erase_if(cases, [&](const Case& one) { return one.direction != direction; });
   return cases;
 }
 
@@ -184,10 +197,7 @@ TEST_P(PeerPlanTest, GivesEveryRankTheResultOfTheOperation) {
       for (const int rank : order)
         for (const Move& move : plans[rank].at(phase)) node.CarryOut(move);
     }
-    for (int rank = 0; rank < problem.ranks; ++rank) {
-      const Array received = Received(node, problem, rank);
-      EXPECT_EQ(received, AllExpected(problem, rank, received.size())) << "rank " << rank;
-    }
+    ExpectResult(node, problem);
     std::ranges::reverse(order);
   }
 }
@@ -208,10 +218,7 @@ TEST_P(PeerPlanTest, NeedsOfEarlierMovesTheSameShareOnly) {
           for (const Move& move : plan.at(phase)) node.CarryOut(move, share);
       }
     }
-    for (int rank = 0; rank < problem.ranks; ++rank) {
-      const Array received = Received(node, problem, rank);
-      EXPECT_EQ(received, AllExpected(problem, rank, received.size())) << "rank " << rank;
-    }
+    ExpectResult(node, problem);
   }
 }
 
@@ -240,15 +247,65 @@ TEST_P(PeerPlanTest, CrossesTheLinkInItsDirectionOnly) {
   }
 }
 
-class MailPlanTest : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(All, MailPlanTest, testing::ValuesIn([] {
-                           std::vector<Case> cases = Cases();
-                           std::erase_if(cases, [](const Case& one) {
-                             return one.direction != Direction::kMail;
-                           });
-                           return cases;
-                         }()),
+class MovesToPeersTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(All, MovesToPeersTest, testing::ValuesIn(CasesOf(Direction::kStore)),
                          NameOf);
+
+TEST_P(MovesToPeersTest, OnlyCopiesAndOnlyToOtherRanks) {
+  const auto& [problem, direction] = GetParam();
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    for (const auto& phase : MovesToPeers(PeerPlan(problem, direction, rank), rank)) {
+      for (const Move& move : phase) {
+        EXPECT_EQ(move.from.size(), 1);
+        EXPECT_FALSE(move.to.empty());
+        for (const Place& to : move.to) EXPECT_NE(to.rank, rank);
+      }
+    }
+  }
+}
+
+// Where a phase writes to other ranks, and how many elements, in its order.
+std::vector<std::pair<Place, long>> WrittenToPeers(const MovePhase& phase, int rank) {
+  std::vector<std::pair<Place, long>> written;
+  for (const Move& move : phase) {
+    for (const Place& to : move.to)
+      if (to.rank != rank) written.emplace_back(to, move.count);
+  }
+  return written;
+}
+
+TEST_P(MovesToPeersTest, WritesToOtherRanksWhatThePlanDoesInItsPhases) {
+  const auto& [problem, direction] = GetParam();
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    const auto plan = PeerPlan(problem, direction, rank);
+    const auto moves = MovesToPeers(plan, rank);
+    ASSERT_EQ(moves.size(), plan.size());
+    for (std::size_t phase = 0; phase < plan.size(); ++phase)
+      EXPECT_EQ(WrittenToPeers(moves[phase], rank), WrittenToPeers(plan[phase], rank));
+  }
+}
+
+// Done after the sums and copies within the rank that are left out, they complete each phase.
+TEST_P(MovesToPeersTest, GivesTheResultWithWhatStaysWithinTheRank) {
+  const auto& [problem, direction] = GetParam();
+  const auto plans = PlansOf(problem, direction);
+  Node node(problem);
+  Fill(node, problem);
+  for (std::size_t phase = 0; phase < plans[0].size(); ++phase) {
+    for (int rank = 0; rank < problem.ranks; ++rank) {
+      for (Move move : plans[rank].at(phase)) {
+        std::erase_if(move.to, [&](const Place& to) { return to.rank != rank; });
+        node.CarryOut(move);
+      }
+      const auto moves = MovesToPeers(plans[rank], rank);
+      for (const Move& move : moves.at(phase)) node.CarryOut(move);
+    }
+  }
+  ExpectResult(node, problem);
+}
+
+class MailPlanTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(All, MailPlanTest, testing::ValuesIn(CasesOf(Direction::kMail)), NameOf);
 
 // The ranks do not meet, so a rank may touch nothing of another's but its mail.
 TEST_P(MailPlanTest, SendsOnlyMailAndThenTakesOnlyItsOwn) {

@@ -96,11 +96,11 @@ class PeerCommunicator : public Communicator, public Link {
     ThrowIfRecorded(stream);
     if (call.operation == Operation::kSend) return Send(stream, call);
     if (call.operation == Operation::kReceive) return Receive(stream, call);
-    const AddressedPlan plan = PlanOf(call);
+    const AddressedPlan plan = WithAddresses(call, PhasesOf(call));
     if (DirectionOf(call) == Direction::kMail)
       EnqueueByMail(stream, plan);
     else if (options_.engine == PeerEngine::kCopy)
-      EnqueueCopies(stream, plan, Part::kWhole);
+      EnqueueCopies(stream, plan);
     else if (options_.engine == PeerEngine::kSmBulk && Adds(call.operation))
       EnqueueBulkSums(stream, options_.sms, NextMeetings(plan), plan);
     else if (options_.engine == PeerEngine::kSmBulk)
@@ -186,7 +186,11 @@ class PeerCommunicator : public Communicator, public Link {
     return {call.operation, size(), SegmentOf(call), in_place, 0, call.shift, call.own_stays};
   }
 
-  [[nodiscard]] AddressedPlan PlanOf(const CollectiveCall& call) const {
+  [[nodiscard]] std::vector<MovePhase> PhasesOf(const CollectiveCall& call) const {
+    return PeerPlan(ProblemOf(call), DirectionOf(call), rank());
+  }
+  [[nodiscard]] AddressedPlan WithAddresses(const CollectiveCall& call,
+                                            const std::vector<MovePhase>& phases) const {
     const PeerProblem problem = ProblemOf(call);
     // In place, the larger of the two buffers begins first.
     const void* const larger = std::min(call.send, static_cast<const void*>(call.receive));
@@ -198,9 +202,8 @@ class PeerCommunicator : public Communicator, public Link {
       if (place.buffer == PeerBuffer::kMail) return MailOf(place.rank) + kMailFactor * offset;
       return buffers[static_cast<std::size_t>(place.buffer)].At(place.rank) + offset;
     };
-    const Direction direction = DirectionOf(call);
-    AddressedPlan plan{{}, MoveCount(problem, direction), call.element, false};
-    for (const MovePhase& phase : PeerPlan(problem, direction, rank())) {
+    AddressedPlan plan{{}, MoveCount(problem, DirectionOf(call)), call.element, false};
+    for (const MovePhase& phase : phases) {
       plan.phases.emplace_back();
       plan.ends_at_peers = false;
       for (const Move& move : phase) {
@@ -335,10 +338,7 @@ class PeerCommunicator : public Communicator, public Link {
                     std::clamp<std::size_t>(plan.bytes() / kLeastBytesOfMany, 1, 8));
   }
 
-  // kToPeers: without sums and copies within the GPU, which CUDA makes by kernels.
-  enum class Part { kWhole, kToPeers };
-
-  void EnqueueCopies(Stream& stream, const AddressedPlan& plan, Part part) {
+  void EnqueueCopies(Stream& stream, const AddressedPlan& plan) {
     const std::size_t pieces = PiecesOf(plan);
     const std::size_t words = plan.bytes() / kWordBytes;
     Lanes& lanes = LanesFor(stream);
@@ -349,7 +349,7 @@ class PeerCommunicator : public Communicator, public Link {
       const std::size_t end = words * (i + 1) / pieces * kWordBytes;
       for (std::size_t phase = 0; phase < plan.phases.size(); ++phase) {
         if (phase > 0) Follow(lanes[phase], lanes[phase - 1]);
-        EnqueuePiece(lanes[phase], phase, plan, begin, end - begin, part);
+        EnqueuePiece(lanes[phase], phase, plan, begin, end - begin);
       }
     }
     Lane& last = lanes[plan.phases.size() - 1];
@@ -365,7 +365,7 @@ class PeerCommunicator : public Communicator, public Link {
   }
 
   void EnqueuePiece(Lane& lane, std::size_t phase, const AddressedPlan& plan,
-                    std::size_t first_byte, std::size_t bytes, Part part) {
+                    std::size_t first_byte, std::size_t bytes) {
     if (phase > 0 || first_byte == 0) MeetInStream(*lane.here, phase);  // once is enough to begin
     lane.here->Record(*lane.here_done);
     lane.out->Wait(*lane.here_done);
@@ -374,15 +374,11 @@ class PeerCommunicator : public Communicator, public Link {
         move.from[i] = static_cast<const std::byte*>(move.from[i]) + first_byte;
       for (int i = 0; i < move.destinations; ++i)
         move.to[i] = static_cast<std::byte*>(move.to[i]) + first_byte;
-      if (move.sources > 1) {
-        const AddressedMove sum = SumOf(move);
-        if (part == Part::kWhole) EnqueueSum(lane, sum, bytes, plan.element);
-        move.from[0] = sum.to[0];
-      }
+      if (move.sources > 1) EnqueueSum(lane, move, bytes, plan.element);
       for (int i = 0; i < move.destinations; ++i) {
-        const bool is_within = (move.within >> i & 1U) != 0;
-        if (move.to[i] == move.from[0] || (is_within && part == Part::kToPeers)) continue;
-        EnqueueEngineCopy(is_within ? *lane.here : *lane.out, {move.to[i], move.from[0], bytes});
+        if (move.to[i] == move.from[0]) continue;
+        EnqueueEngineCopy((move.within >> i & 1U) != 0 ? *lane.here : *lane.out,
+                          {move.to[i], move.from[0], bytes});
       }
     }
     lane.here->Record(*lane.here_done);
@@ -391,18 +387,15 @@ class PeerCommunicator : public Communicator, public Link {
 
   // Engines cannot add: a kernel of ours does, into the destination on this GPU, from where the sum
   // is then copied to the others.
-  static AddressedMove SumOf(const AddressedMove& move) {
+  void EnqueueSum(Lane& lane, AddressedMove& move, std::size_t bytes, Element element) const {
     AddressedMove sum = move;
     sum.to[0] = move.to[std::countr_zero(move.within)];
     sum.destinations = 1;
-    return sum;
-  }
-
-  void EnqueueSum(Lane& lane, const AddressedMove& sum, std::size_t bytes, Element element) const {
     EnqueueOwnMoves(*lane.here, options_.sms,
                     {{{sum}}, static_cast<long>(bytes / SizeOf(element)), element, false});
     lane.here->Record(*lane.here_done);
     lane.out->Wait(*lane.here_done);
+    move.from[0] = sum.to[0];
   }
 
   // ---- Proof
@@ -420,7 +413,8 @@ class PeerCommunicator : public Communicator, public Link {
     return {used, fmt::format("comm_sms:{} ran on {} SMs", options_.sms, used)};
   }
 
-  // Nothing is proven where ranks share a GPU: copies within it take SMs.
+  // By what goes to the peers, in one piece: sums and copies within the GPU take SMs. So nothing is
+  // proven where ranks share a GPU.
   Proof ProveCopies(const CollectiveCall& call) {
     Proof proven{scratch_bytes(call) > 0 ? options_.sms : 0, ""};
     if (machine_.shares_gpus) return proven.sms > 0 ? proven : Proof{};
@@ -428,7 +422,7 @@ class PeerCommunicator : public Communicator, public Link {
       if (call.count == 0) return;
       if (call.operation == Operation::kSend || call.operation == Operation::kReceive)
         return Enqueue(stream, call);
-      EnqueueCopies(stream, PlanOf(call), Part::kToPeers);
+      EnqueueCopies(stream, WithAddresses(call, MovesToPeers(PhasesOf(call), rank())));
     };
     if (TakesNoSms(machine_.device, machine_.ranks, enqueue)) return proven;
     return {{},
