@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "device/host/host_stream.h"
 
@@ -13,34 +14,66 @@ double Seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
+std::string HasNotReturned(const std::string& name, std::chrono::steady_clock::time_point since) {
+  return fmt::format("'{}' has not returned for {:.1f} s", name,
+                     Seconds(std::chrono::steady_clock::now() - since));
+}
+
 }  // namespace
 
-CallLog::Call::Call(CallLog& log, const std::string& name) : log_(log) {
-  const std::lock_guard lock(log_.mutex_);
-  log_.running_[std::this_thread::get_id()] = {name, std::chrono::steady_clock::now()};
-}
-
-CallLog::Call::~Call() {
-  const std::lock_guard lock(log_.mutex_);
-  auto call = log_.running_.extract(std::this_thread::get_id());
-  const auto took = std::chrono::steady_clock::now() - call.mapped().since;
-  if (took > log_.longest_.took) log_.longest_ = {call.mapped().name, took};
-}
-
-void CallLog::Forget() {
+void CallLog::Begin() {
   const std::lock_guard lock(mutex_);
   longest_ = {};
+  measuring_ = pthread_self();
+}
+
+void CallLog::Enter(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  running_[pthread_self()] = {name, std::chrono::steady_clock::now(), ""};
+}
+
+void CallLog::Leave() {
+  const std::lock_guard lock(mutex_);
+  const Running call = running_.extract(pthread_self()).mapped();
+  if (!call.given_up.empty()) throw FatalError(call.given_up, FatalError::kPrinted);
+  const auto took = std::chrono::steady_clock::now() - call.since;
+  if (took > longest_.took) longest_ = {call.name, took};
+}
+
+const CallLog::Running* CallLog::FindOverdue(std::chrono::milliseconds limit) const {
+  const auto call = running_.find(measuring_);
+  if (call == running_.end()) return nullptr;
+  return std::chrono::steady_clock::now() - call->second.since > limit ? &call->second : nullptr;
+}
+
+std::string CallLog::Overdue(std::chrono::milliseconds limit) const {
+  const std::lock_guard lock(mutex_);
+  const Running* const call = FindOverdue(limit);
+  return call == nullptr ? "" : HasNotReturned(call->name, call->since);
+}
+
+// The lock keeps the call, and so its thread, from ending before the signal has been sent.
+std::string CallLog::GiveUp(std::chrono::milliseconds limit, const std::string& prefix,
+                            int signal) {
+  const std::lock_guard lock(mutex_);
+  const Running* const call = FindOverdue(limit);
+  if (call == nullptr || !call->given_up.empty()) return "";
+  std::string& text = running_.at(measuring_).given_up;
+  text = fmt::format(
+      "{}{}; if it compiles or connects, call it once before it is measured, or set a longer "
+      "timeout_s",
+      prefix, HasNotReturned(call->name, call->since));
+  pthread_kill(measuring_, signal);  // 0 sends nothing
+  return text;
 }
 
 std::string CallLog::Blame(std::chrono::milliseconds timeout) const {
   // What waits and what times it do not start at the same moment.
   const auto long_enough = timeout * 9 / 10;
   const std::lock_guard lock(mutex_);
-  const auto now = std::chrono::steady_clock::now();
   for (const auto& [thread, call] : running_) {
-    if (now - call.since >= long_enough)
-      return fmt::format("; '{}' has not returned for {:.1f} s", call.name,
-                         Seconds(now - call.since));
+    if (std::chrono::steady_clock::now() - call.since >= long_enough)
+      return "; " + HasNotReturned(call.name, call.since);
   }
   if (longest_.took < long_enough) return "";
   return fmt::format(
@@ -51,8 +84,9 @@ std::string CallLog::Blame(std::chrono::milliseconds timeout) const {
 
 overlapbench_answer CallableWorkload::Ask(overlapbench_callback callback, void* stream) const {
   overlapbench_answer answer{};
-  const CallLog::Call call(log_, callable_.name);
+  log_.Enter(callable_.name);
   const int32_t failed = callback(callable_.context, stream, &answer);
+  log_.Leave();
   answer.text[sizeof(answer.text) - 1] = '\0';
   if (failed != 0)
     throw Error(fmt::format("{}: {}", callable_.name,

@@ -5,33 +5,36 @@
 // itself, and the stream's thread calls it. A callback that fails throws Error here, with its text.
 #pragma once
 
+#include <pthread.h>
+
 #include <chrono>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "interface/overlapbench.h"
 #include "workload/workload.h"
 
 namespace overlapbench {
 
-// Which callable a wait was for: after a timeout, nothing else could say so.
+// Which callable a wait was for: after a timeout, nothing else could say so. And it gives up a call
+// in which the thread that measures hangs.
 class CallLog {
  public:
-  // Notes a call for as long as it lives.
-  class Call {
-   public:
-    Call(CallLog& log, const std::string& name);
-    ~Call();
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
+  // Forgets earlier calls. From now on the calling thread is the one that measures.
+  void Begin();
+  // This thread calls `name`, and has returned from it. If that call was given up, it throws what
+  // GiveUp returned, marked as printed.
+  void Enter(const std::string& name);
+  void Leave();
 
-   private:
-    CallLog& log_;
-  };
+  // "'comp' has not returned for 54.0 s": the call in which the thread that measures has been for
+  // longer than `limit`; "" if there is none. It and GiveUp may be called from any thread.
+  [[nodiscard]] std::string Overdue(std::chrono::milliseconds limit) const;
+  // Gives that call up, once, and sends its thread `signal`; 0 is none. Returns `prefix` and what
+  // is wrong; "" if there is nothing to give up.
+  std::string GiveUp(std::chrono::milliseconds limit, const std::string& prefix, int signal);
 
-  void Forget();
   // The callable that has not returned for `timeout`, or took as long, as the end of a message; ""
   // if there is none.
   [[nodiscard]] std::string Blame(std::chrono::milliseconds timeout) const;
@@ -41,14 +44,19 @@ class CallLog {
   struct Running {
     std::string name;
     TimePoint since;
+    std::string given_up;  // why; "" if it is not
   };
   struct Ended {
     std::string name;
     std::chrono::steady_clock::duration took{};
   };
 
+  // The call of the thread that measures, if it takes longer than `limit`. `mutex_` is locked.
+  [[nodiscard]] const Running* FindOverdue(std::chrono::milliseconds limit) const;
+
   mutable std::mutex mutex_;
-  std::map<std::thread::id, Running> running_;
+  std::map<pthread_t, Running> running_;
+  pthread_t measuring_ = pthread_self();
   Ended longest_;
 };
 

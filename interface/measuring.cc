@@ -15,6 +15,8 @@ namespace {
 
 // How long what a failed row has left may take to end.
 constexpr std::chrono::seconds kPatience(1);
+// Seldom enough to disturb no sample.
+constexpr std::chrono::milliseconds kLook(100);
 
 // Destroys it in time, or leaves it to a thread that waits for what hangs. Returns which.
 bool DestroyInTime(Device& device, std::unique_ptr<Session> session) {
@@ -61,7 +63,9 @@ Measuring::Measuring(const std::vector<std::string>& flags)
       progress_(ByLauncher().rank, ByLauncher().size),
       ranks_(std::make_unique<Ranks>(options_.timeout, progress_)),
       table_(TableOfRows()),
-      calls_(*new CallLog) {
+      calls_(*new CallLog),
+      watchdog_(progress_),
+      watch_(kLook, [this] { LookAtCalls(); }) {
   RequireStartedBy(ByLauncher(), *ranks_);
   device_ = OpenDevice(*ranks_, options_);
   suite_ = std::make_unique<Suite>(Suite{{*device_, *ranks_, options_.timeout}, options_});
@@ -119,7 +123,7 @@ std::string Measuring::Measure(const std::function<Benchmark()>& find) {
   if (std::exchange(is_measuring_, true))
     throw UsageError("a callable that is measured must not measure");
   const std::shared_ptr<void> measured(nullptr, [this](void*) { is_measuring_ = false; });
-  calls_.Forget();
+  calls_.Begin();
   device_->UseInThisThread();  // the program may have chosen another
   Register(*suite_, find());
   DocumentReporter reporter(table_);
@@ -148,6 +152,22 @@ std::string Measuring::Outlive(const FatalError& error) {
   if (!error.known_to_all() || !AllAreQuiet(is_quiet))
     ended_ = "an earlier row ended the measuring: " + text;
   return text;
+}
+
+// In the watch's own thread. While a sample is enqueued, a call may wait for a closed gate, which
+// opens at the timeout and has the better message. Otherwise the others wait for this rank until
+// their own timeout, and hear of it before that.
+void Measuring::LookAtCalls() {
+  const auto timeout = ranks_->timeout();
+  const bool may_be_gated = progress_.phase() == Phase::kEnqueue;
+  const std::string given_up = calls_.GiveUp(may_be_gated ? timeout + kPatience : timeout * 9 / 10,
+                                             ranks_->Prefix(), interrupt_);
+  if (!given_up.empty()) ranks_->TellOthers(given_up);
+  const std::string stuck = calls_.Overdue(timeout + Watchdog::kMargin);
+  if (stuck.empty()) return;
+  EndJob(watchdog_, progress_, ranks_.get(),
+         FatalError(stuck + " and cannot be interrupted: the process ends; call it once before it "
+                            "is measured, or set a longer timeout_s"));
 }
 
 bool Measuring::AllAreQuiet(bool here) {

@@ -7,18 +7,25 @@
 // unless all of them know of the error and none hangs: a rank that is alone with it has told the
 // others, and all later calls throw.
 //
-// There is no watchdog (ranks/watchdog.h): it would take the program's signals, and end it.
+// The watchdog (ranks/watchdog.h) would take the program's signals, and end it. Here it watches
+// nothing, and is asked to end the process where nothing else is left: a callable does not return
+// to the thread that measures. Streams, gates and ranks all have timeouts; a call has none. It is
+// given up instead: the other ranks are told, and the program's signal interrupts it, so that the
+// row becomes an error. If it still does not return, the process ends.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "device/poller.h"
 #include "fixtures/timed_fixture.h"
 #include "interface/own_rows.h"
 #include "interface/user_rows.h"
 #include "ranks/progress.h"
+#include "ranks/watchdog.h"
 
 namespace overlapbench {
 
@@ -37,6 +44,8 @@ class Measuring {
   std::string Measure(const UserRow& row);
   // The same of a row of the suite's own (own_rows.h).
   std::string Measure(const std::string& name);
+  // `signal` is sent to a thread whose call is given up; 0, as at first: none.
+  void InterruptWith(int signal) { interrupt_ = signal; }
   // Why it cannot go on; "" if it can.
   [[nodiscard]] const std::string& ended() const { return ended_; }
 
@@ -45,6 +54,7 @@ class Measuring {
   std::string Measure(const std::function<Benchmark()>& find);
   std::string Outlive(const FatalError& error);
   [[nodiscard]] bool AllAreQuiet(bool here);
+  void LookAtCalls();
 
   Options options_;
   std::vector<std::string> flags_;  // that Google Benchmark was given
@@ -60,6 +70,9 @@ class Measuring {
   std::string ended_;
   bool is_measuring_ = false;
   bool leaves_something_ = false;  // that a failed row has started, and that has not ended
+  std::atomic<int> interrupt_ = 0;
+  Watchdog watchdog_;
+  Poller watch_;  // the last, since it uses all others
 };
 
 }  // namespace overlapbench

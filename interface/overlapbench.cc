@@ -112,6 +112,10 @@ int32_t overlapbench_open(int64_t count, const char* const* flags, overlapbench_
   });
 }
 
+int32_t overlapbench_interrupt_with(overlapbench_suite* suite, int32_t signal) {
+  return Guarded([&] { suite->measuring.InterruptWith(signal); });
+}
+
 int32_t overlapbench_where(overlapbench_suite* suite, overlapbench_place* place) {
   return Guarded([&] { *place = suite->measuring.place(); });
 }

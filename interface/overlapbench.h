@@ -121,6 +121,12 @@ typedef struct overlapbench_suite overlapbench_suite;
  * leaves that out). `flags` are those of ./bench: --backend, --timeout_s, --budget_ms, --precision,
  * --gate, --host_cores. Once in a process. */
 int32_t overlapbench_open(int64_t count, const char* const* flags, overlapbench_suite** suite);
+/* On the thread that measures, a callback must return: within nine tenths of --timeout_s, or while
+ * a sample is enqueued, within that and a second. After that, the row is an error, and the thread
+ * is sent `signal`, whose handler may end the callback; 0, as at first: none is sent. A callback
+ * that has still not returned 5 s after --timeout_s ends the process, with one line and status 1.
+ */
+int32_t overlapbench_interrupt_with(overlapbench_suite* suite, int32_t signal);
 int32_t overlapbench_where(overlapbench_suite* suite, overlapbench_place* place);
 /* Copies rank 0's bytes to every rank. */
 int32_t overlapbench_broadcast(overlapbench_suite* suite, void* data, int64_t bytes);

@@ -62,6 +62,11 @@ Progress::Scope::~Scope() {
   progress_.Enter(outer_, outer_detail_);
 }
 
+Phase Progress::phase() const {
+  const std::lock_guard lock(mutex_);
+  return phase_;
+}
+
 void Progress::Enter(Phase phase, std::string_view detail) {
   const std::lock_guard lock(mutex_);
   phase_ = phase;

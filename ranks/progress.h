@@ -68,6 +68,7 @@ class Progress {
   // "rank 1 of 2, Overlap/AllToAll+Gemm/bytes:1, sample 7, run 'overlap', waiting for the stream
   // COMM".
   [[nodiscard]] std::string Where() const;
+  [[nodiscard]] Phase phase() const;
   // How long ago it last changed.
   [[nodiscard]] std::chrono::milliseconds Unchanged() const;
   // `observer` is called by the main thread whenever it enters a phase, before the phase's work.

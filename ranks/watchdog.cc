@@ -78,7 +78,7 @@ Watchdog::Watchdog(const Progress& progress, std::chrono::milliseconds timeout)
 
 Watchdog::~Watchdog() {
   stopping_ = true;
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Watchdog::Watch() {

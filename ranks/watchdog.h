@@ -45,6 +45,9 @@ class Watchdog {
 
   // Takes over the signals. Create it in the main thread, before any other thread.
   Watchdog(const Progress& progress, std::chrono::milliseconds timeout);
+  // Takes no signals and watches nothing: it only ends the job when asked to. For a process that is
+  // not the suite's own.
+  explicit Watchdog(const Progress& progress) : progress_(progress) {}
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -83,7 +86,7 @@ class Watchdog {
   void EndBySignal(int signal);
 
   const Progress& progress_;
-  std::chrono::milliseconds limit_;
+  std::chrono::milliseconds limit_{};
   std::mutex tasks_mutex_;
   std::list<Task> tasks_;
   std::mutex line_mutex_;

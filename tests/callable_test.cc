@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -118,7 +119,7 @@ TEST_F(CallableTest, AReturnAfterTheTimeoutIsReportedAsAWaitForTheDevice) {
   EXPECT_NE(log_.Blame(30ms).find("'mine' took 0.0 s to return: it waits for the device"),
             std::string::npos);
   EXPECT_EQ(log_.Blame(60'000ms), "");
-  log_.Forget();
+  log_.Begin();
   EXPECT_EQ(log_.Blame(30ms), "");
 }
 
@@ -131,6 +132,76 @@ TEST_F(CallableTest, NamesACallableThatDoesNotReturn) {
   };
   Make().Enqueue(stream_);
   EXPECT_EQ(blame, "; 'mine' has not returned for 0.0 s");
+}
+
+class GivenUp : public CallableTest {
+ protected:
+  void SetUp() override {
+    signals = 0;
+    std::signal(SIGURG, [](int) { signals = signals + 1; });
+  }
+  void TearDown() override { std::signal(SIGURG, SIG_DFL); }
+  // A callable that does `look` after 30 ms.
+  void LookInACall(const std::function<void()>& look) {
+    answering_ = [look](void*, overlapbench_answer&) {
+      std::this_thread::sleep_for(30ms);
+      look();
+      return 0;
+    };
+  }
+
+  static inline volatile std::sig_atomic_t signals = 0;
+};
+
+TEST_F(GivenUp, ACallIsInterruptedOnceAndFailsWhenItReturns) {
+  std::string early;
+  std::string first;
+  std::string second;
+  LookInACall([&] {
+    early = log_.GiveUp(60'000ms, "rank 1: ", SIGURG);
+    first = log_.GiveUp(20ms, "rank 1: ", SIGURG);
+    second = log_.GiveUp(20ms, "rank 1: ", SIGURG);
+  });
+  try {
+    Make().Enqueue(stream_);
+    ADD_FAILURE() << "it was given up";
+  } catch (const FatalError& error) {
+    EXPECT_EQ(error.what(), first);
+    EXPECT_EQ(error.audience(), FatalError::kPrinted) << "the others have been told";
+  }
+  EXPECT_EQ(early, "");
+  EXPECT_EQ(first,
+            "rank 1: 'mine' has not returned for 0.0 s; if it compiles or connects, call it once "
+            "before it is measured, or set a longer timeout_s");
+  EXPECT_EQ(second, "");
+  EXPECT_EQ(signals, 1);
+  EXPECT_EQ(log_.Blame(20ms), "") << "it did not wait for the device";
+}
+
+TEST_F(GivenUp, NoSignalIsSentWhereThereIsNone) {
+  LookInACall([&] { EXPECT_NE(log_.GiveUp(20ms, "", 0), ""); });
+  EXPECT_THROW(Make().Enqueue(stream_), FatalError);
+  EXPECT_EQ(signals, 0);
+}
+
+TEST_F(GivenUp, ACallThatHasReturnedIsLeftAlone) {
+  LookInACall([&] { EXPECT_EQ(log_.Overdue(20ms), "'mine' has not returned for 0.0 s"); });
+  EXPECT_NO_THROW(Make().Enqueue(stream_));
+  EXPECT_EQ(log_.Overdue(0ms), "");
+  EXPECT_EQ(log_.GiveUp(0ms, "", SIGURG), "");
+}
+
+// Whoever waits for a lane has a timeout.
+TEST_F(GivenUp, ACallOnALaneIsLeftAlone) {
+  LookInACall([&] {
+    EXPECT_EQ(log_.Overdue(20ms), "");
+    EXPECT_EQ(log_.GiveUp(20ms, "", SIGURG), "");
+  });
+  CallableWorkload workload = Make();
+  HostStream stream(std::make_shared<CorePool>(1));
+  workload.Enqueue(stream);
+  stream.Synchronize(1000ms, "the test");
+  EXPECT_EQ(signals, 0);
 }
 
 }  // namespace

@@ -57,6 +57,17 @@ TEST_F(WatchdogDeathTest, SparesAProcessThatMakesProgress) {
       ExitedWithCode(0), "^$");
 }
 
+TEST_F(WatchdogDeathTest, LeavesItsSignalsToAProcessThatIsNotTheSuites) {
+  EXPECT_EXIT(
+      {
+        const Watchdog watchdog(progress_);
+        std::raise(SIGTERM);
+      },
+      testing::KilledBySignal(SIGTERM), "^$");
+  EXPECT_EXIT(Watchdog(progress_).End(7, "a reason", true), ExitedWithCode(7),
+              "^overlapbench: a reason\n$");
+}
+
 struct SignalCase {
   int signal;
   const char* name;

@@ -130,6 +130,7 @@ def launcher() -> Launcher:
 
 
 # What programs begin with. `settled` measures a row up to five times, until it is known to 2 %.
+# What `stuck` waits for never comes; it keeps Python's lock, and no signal ends it.
 PREAMBLE = """
 import json, os, sys, time
 import overlapbench as ob
@@ -154,6 +155,12 @@ def said(row):
 
 def fail():
     raise ValueError("no\\nway")
+
+def stuck():
+    import ctypes
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):
+        ctypes.PyDLL(None).pthread_mutex_lock(mutex)
 
 def configure(**settings):
     ob.configure(**{"backend": "host", "precision": 2, "self_test": False} | settings)

@@ -132,6 +132,76 @@ tell(ob.measure(comp=sleep(1), comm=sleep(1)).state.comparable)
     assert after == [True]
 
 
+# On the host a check is called on the main thread, as on a GPU every callable is.
+def test_a_callable_that_hangs_on_the_main_thread_is_interrupted(program: "Program") -> None:
+    looped, slept, interrupted, own, after = program("""
+import signal
+own_handler = lambda *_: tell("Ctrl-C")
+configure(timeout_s=1, budget_ms=20)
+def loop():
+    while True:
+        pass
+for hang in (loop, sleep(300_000)):
+    row = ob.measure(comp=ob.Work(sleep(1), verify=hang), comm=sleep(1))
+    tell(*said(row), repr(row.exception))
+try:
+    ob.measure_alone(ob.Work(sleep(1), reset=lambda: signal.raise_signal(signal.SIGINT)))
+except KeyboardInterrupt:
+    tell("KeyboardInterrupt")
+signal.signal(signal.SIGINT, own_handler)
+ob.measure_alone(ob.Work(sleep(1), reset=lambda: signal.raise_signal(signal.SIGINT)))
+tell(ob.measure(comp=ob.Work(sleep(1), verify=lambda: True), comm=sleep(1)).state.comparable)
+""")
+    for state, reason, exception in (looped, slept):
+        assert state == "error"
+        assert reason.startswith("'comp' has not returned for ")
+        assert reason.endswith(
+            " s; if it compiles or connects, call it once before it is measured, or set a longer"
+            " timeout_s"
+        )
+        assert exception == "TimeoutError('it did not return in time')"
+    assert interrupted == ["KeyboardInterrupt"]
+    assert own == ["Ctrl-C"]
+    assert after == [True]
+
+
+# A signal interrupts Python alone, and only in the main thread.
+ENDS = """
+import threading
+configure(timeout_s=1, budget_ms=20)
+for descriptor, name in ((1, "stdout"), (2, "stderr")):
+    os.dup2(os.open(name, os.O_CREAT | os.O_WRONLY | os.O_APPEND), descriptor)
+def loop():
+    while True:
+        pass
+def measure(hang):
+    with ob.results("mine.json"):
+        print(ob.measure_alone(sleep(1), name="before").name)
+        ob.measure_alone(ob.Work(sleep(1), verify=hang))
+"""
+
+
+@pytest.mark.parametrize(
+    "hang",
+    [
+        "measure(stuck)",
+        "thread = threading.Thread(target=measure, args=[loop]); thread.start(); thread.join()",
+    ],
+)
+def test_a_callable_that_cannot_be_interrupted_ends_the_process(
+    program: "Program", tmp_path: Path, hang: str
+) -> None:
+    program(ENDS + hang, status=1, PYTHONUNBUFFERED="")
+    [line] = (tmp_path / "stderr").read_text().splitlines()
+    assert line.startswith("overlapbench: 'mine' has not returned for 6.")
+    assert " s and cannot be interrupted: the process ends; call it once before " in line
+    assert line.endswith(" [Compute/mine/cache:cold, verifying mine]")
+    (result,) = read_results([str(tmp_path / "mine.json")])
+    assert [str(row.name) for row in result.rows] == ["Compute/before/cache:cold"]
+    assert result.incomplete == "the run goes on, or was ended without a word"
+    assert (tmp_path / "stdout").read_text() == "Compute/before/cache:cold\n"
+
+
 def test_the_tools_read_the_file_of_results(program: "Program", tmp_path: Path) -> None:
     program("""
 configure(budget_ms=50)

@@ -62,6 +62,61 @@ os._exit(0)
     assert any("'comp' has not returned for " in error for _, error in told)
 
 
+# On the host a check is called on the main thread, as on a GPU every callable is. A rank tells the
+# others in the last tenth of their timeout, and looks ten times a second.
+HANGS = """
+configure(timeout_s=3, budget_ms=20)
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+def measure(hang):
+    work = ob.Work(sleep(1), verify=hang if rank else lambda: True)
+    row = ob.measure(comp=work, comm=sleep(1))
+    try:
+        ob.measure(comp=sleep(1), comm=sleep(1))
+    except ob.MeasureError as error:
+        tell(*said(row), str(error))
+"""
+
+
+@pytest.mark.alone
+def test_all_ranks_hear_which_callable_of_a_rank_hangs(program: "Program") -> None:
+    told = program(
+        HANGS
+        + """
+measure(sleep(300_000))
+time.sleep(1.5)  # the other rank looks for a second whether what hangs ends
+os._exit(0)
+""",
+        ranks=2,
+        status=None,  # MPI is not ended, and mpirun says so
+    )
+    assert len(told) == 2
+    assert told[0] == told[1]
+    state, reason, refusal = told[0]
+    assert state == "error"
+    assert reason.startswith("rank 1: 'comp' has not returned for ")
+    assert refusal == f"an earlier row ended the measuring: {reason}"
+
+
+@pytest.mark.alone
+def test_a_rank_that_cannot_be_interrupted_ends_the_job(program: "Program", tmp_path: Path) -> None:
+    [[state, reason, _]] = program(
+        HANGS
+        + """
+os.dup2(os.open(f"stderr-{rank}", os.O_CREAT | os.O_WRONLY | os.O_APPEND), 2)
+measure(stuck)
+time.sleep(50)
+""",
+        ranks=2,
+        status=1,
+    )
+    assert state == "error"
+    assert reason.startswith("rank 1: 'comp' has not returned for ")
+    line = (tmp_path / "stderr-1").read_text().splitlines()[0]
+    assert line.startswith("overlapbench: 'comp' has not returned for 8.")
+    assert line.endswith(", verifying comp]")
+    assert "[rank 1 of 2, Overlap/mineComm+mineComp/" in line
+
+
 @pytest.mark.alone
 def test_a_rank_that_never_measures_is_named_and_the_others_go_on(program: "Program") -> None:
     told = program(

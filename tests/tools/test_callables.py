@@ -2,13 +2,24 @@
 
 import contextlib
 import ctypes
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
 
-from overlapbench.callables import HOST, Verdict, Work, Wrapped, describe, on_stream
+from overlapbench.callables import (
+    HOST,
+    SIGNAL,
+    Verdict,
+    Work,
+    Wrapped,
+    describe,
+    on_stream,
+    take_signal,
+)
 from overlapbench.interface import TEXT_BYTES, Answer
 
 STREAM = 0xBEEF
@@ -144,3 +155,52 @@ def test_what_does_nothing_when_it_is_called_is_refused() -> None:
     for function in (later, step_by_step):
         with pytest.raises(TypeError, match="does nothing when it is called: it is async or a gen"):
             Wrapped(HOST).callback(function)
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """Take the signal that interrupts a callable, and give it back."""
+    yield take_signal()
+    signal.signal(SIGNAL, signal.SIG_DFL)
+
+
+def test_the_signal_interrupts_a_callable_and_nothing_else(taken: int) -> None:
+    status, text, _ = ask(lambda: signal.raise_signal(taken))
+    assert (status, text) == (1, "TimeoutError: it did not return in time")
+    assert ask(lambda: signal.raise_signal(taken), judges=True)[0] == 1
+    signal.raise_signal(taken)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_callable_of_another_thread_is_not_interrupted(taken: int) -> None:
+    told: list[tuple[int, str]] = []
+    may_return = threading.Event()
+    thread = threading.Thread(target=lambda: told.append(ask(may_return.wait)[:2]))
+    thread.start()
+    assert thread.ident is not None
+    signal.pthread_kill(thread.ident, taken)
+    may_return.set()
+    thread.join()
+    assert told == [(0, "")]
+
+
+def test_a_signal_that_the_program_uses_is_left_to_it() -> None:
+    def own(*_: object) -> None:
+        pass
+
+    signal.signal(SIGNAL, own)
+    try:
+        assert take_signal() == 0
+        assert signal.getsignal(SIGNAL) is own
+    finally:
+        signal.signal(SIGNAL, signal.SIG_DFL)
+
+
+def test_another_thread_than_the_main_one_takes_no_signal() -> None:
+    taken: list[int] = []
+    thread = threading.Thread(target=lambda: taken.append(take_signal()))
+    thread.start()
+    thread.join()
+    assert taken == [0]
+    assert signal.getsignal(SIGNAL) is signal.SIG_DFL

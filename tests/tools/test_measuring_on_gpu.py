@@ -17,7 +17,7 @@ import pytest
 from overlapbench.installation import library_path
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-Program = Callable[[str], list[Any]]
+Program = Callable[..., list[Any]]
 
 PREAMBLE = """
 import json, sys
@@ -47,7 +47,7 @@ def program(tmp_path: Path) -> Program:
         pytest.skip("needs a GPU and the library")
     environment = os.environ | {"PYTHONPATH": str(TOOLS), "OMPI_MCA_pml": "ob1"}
 
-    def run(text: str) -> list[Any]:
+    def run(text: str, *, status: int = 0, says: str = "") -> list[Any]:
         file = tmp_path / "program.py"
         file.write_text(PREAMBLE + text)
         done = subprocess.run(
@@ -58,7 +58,8 @@ def program(tmp_path: Path) -> Program:
             timeout=120,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == status, done.stderr
+        assert says in done.stderr
         told = [line for line in done.stdout.splitlines() if line.startswith("told ")]
         return [json.loads(line.removeprefix("told ")) for line in told]
 
@@ -174,7 +175,54 @@ tell(ob.measure(comp=copy, comm=copy, name="after").state.comparable)
     assert elsewhere[1].startswith("'comm' left its lane empty: alone it took ")
     assert raised == ["error", "comm: ValueError: no way"]
     assert waits[0] == "error"
-    assert "comm" in waits[1]
+    assert "'comm' took 5." in waits[1]
+    assert "it waits for the device" in waits[1]
     assert ungated[0] is True
     assert "/gate:off/" in ungated[1]
     assert after == [True]
+
+
+def test_a_first_call_that_does_not_return_is_interrupted(program: Program) -> None:
+    looped, polled, late, after = program("""
+import time
+ob.configure(backend="cuda", self_test=False, budget_ms=200, timeout_s=2)
+calls = 0
+def loop():
+    while True:
+        pass
+def poll():
+    while True:
+        time.sleep(0.01)
+def hang_later():
+    global calls
+    calls += 1
+    copy()
+    if calls > 20:
+        loop()
+
+tell(*said(ob.measure(comp=loop, comm=copy, name="loops")))
+tell(*said(ob.measure(comp=copy, comm=poll, name="polls")))
+tell(*said(ob.measure_alone(hang_later, name="late")))
+tell(ob.measure(comp=copy, comm=copy, name="after").state.comparable)
+""")
+    for (state, reason), name in zip((looped, polled, late), ("comp", "comm", "late"), strict=True):
+        assert state == "error"
+        assert reason.startswith(f"'{name}' has not returned for ")
+    assert after == [True]
+
+
+def test_a_first_call_that_cannot_be_interrupted_ends_the_process(program: Program) -> None:
+    told = program(
+        """
+ob.configure(backend="cuda", self_test=False, budget_ms=200, timeout_s=2)
+def wait_for_a_long_kernel():
+    torch.cuda._sleep(1 << 36)  # half a minute and more
+    torch.cuda.current_stream().synchronize()
+
+tell(ob.measure_alone(copy, name="before").state.comparable)
+ob.measure_alone(wait_for_a_long_kernel, name="waits")
+""",
+        status=1,
+        says="overlapbench: 'waits' has not returned for 7.",
+    )
+    assert told == [[True]]

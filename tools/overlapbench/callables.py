@@ -4,13 +4,19 @@ On the cuda backend a callable runs with the lane's stream as the current one of
 CuPy, as far as these are imported. If it has a parameter named `stream`, it also gets the stream, a
 cudaStream_t as a whole number. On the host backend it runs on the lane's own thread, and `stream`
 is 0.
+
+A callable that does not return to the main thread is interrupted: the library sends that thread a
+signal, whose handler raises TimeoutError in the callable.
 """
 
 import contextlib
 import inspect
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from overlapbench.interface import (
@@ -25,6 +31,8 @@ from overlapbench.interface import (
 )
 
 HOST = -1  # the number of no GPU
+# It does nothing where it has no handler, and hardly any program has one.
+SIGNAL = signal.SIGURG
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class Wrapped:
 
         def callback(_context: object, stream: int | None, answer: Any) -> int:
             try:
-                result = call(stream or 0)
+                result = _called(call, stream or 0)
                 if judges:
                     _write(answer.contents, _verdict(result))
             except BaseException as error:
@@ -107,6 +115,31 @@ class Wrapped:
         kept = Callback(callback)
         self.kept.append(kept)
         return kept
+
+
+def take_signal() -> int:
+    """Return the signal that interrupts a callable; 0 where none can.
+
+    Python handles signals in the main thread alone. A program that has a use for this one keeps it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return 0
+    if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
+        return 0
+    signal.signal(SIGNAL, _interrupt)
+    return SIGNAL
+
+
+def _interrupt(_signal: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code is _called.__code__:
+            raise TimeoutError("it did not return in time")
+        frame = frame.f_back
+
+
+def _called(call: Callable[[int], object], stream: int) -> object:
+    """Call it. While this is on the stack, `callback` catches what is raised."""
+    return call(stream)
 
 
 def describe(error: BaseException) -> str:

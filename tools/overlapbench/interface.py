@@ -94,6 +94,7 @@ class Place(ctypes.Structure):
 Functions = Mapping[str, tuple[list[Any], Any]]
 _FUNCTIONS: Functions = {
     "open": ([_LONG, ctypes.POINTER(_TEXT), ctypes.POINTER(_POINTER)], _INT),
+    "interrupt_with": ([_POINTER, _INT], _INT),
     "where": ([_POINTER, ctypes.POINTER(Place)], _INT),
     "broadcast": ([_POINTER, _POINTER, _LONG], _INT),
     "measure": ([_POINTER, ctypes.POINTER(RowEntry)], _INT),
@@ -148,6 +149,10 @@ class Suite:
         self._check("open", len(flags), _texts(flags), ctypes.byref(self._suite))
         self.place = Place()
         self._check("where", self._suite, ctypes.byref(self.place))
+
+    def interrupt_with(self, signal: int) -> None:
+        """Have a thread sent this signal when a callback does not return to it; 0: none."""
+        self._check("interrupt_with", self._suite, signal)
 
     def broadcast(self, text: str) -> str:
         """Return rank 0's text, or its beginning, on every rank."""

@@ -213,6 +213,7 @@ class _Process:
             with torchrun.joined():
                 meeting.require_all(self.timeout_s)
                 self.suite = Suite(self.flags)
+            self.suite.interrupt_with(callables.take_signal())
             atexit.register(self.suite.close)
         return self.suite
 
@@ -525,6 +526,8 @@ def _measure(
     _process.require_new("/".join([_subject(kind, name, works), *parts]))
     wrapped = callables.Wrapped(suite.place.device)
     entries = [wrapped.entry(one, work, gated) for one, work in works.items()]
+    with contextlib.suppress(OSError, ValueError):
+        print(end="", flush=True)  # or the end of a process that hangs would lose what it printed
     text = suite.measure(
         kind,
         name,
