@@ -14,9 +14,10 @@ struct SoftmaxPartShape {
   int workers;
   bool operator==(const SoftmaxPartShape&) const = default;
 };
-inline constexpr SoftmaxPartShape kSoftmaxPartShapes[] = {{32 * 4, 16}, {32 * 5, 16}, {32 * 6, 10}};
+inline constexpr SoftmaxPartShape kSoftmaxPartShapes[] = {
+    {32 * 3, 16}, {32 * 4, 16}, {32 * 5, 16}, {32 * 6, 10}};
 
-inline constexpr int kMostSoftmaxSlots = 8;    // of a block, each with room for a part
+inline constexpr int kMostSoftmaxSlots = 9;    // of a block, each with room for a part
 inline constexpr int kSoftmaxLineVectors = 8;  // 128 bytes: parts are cut at lines
 
 struct SoftmaxCut {

@@ -25,6 +25,10 @@
 // them; shifted copies are slower. The loader takes its first parts one after another. Taken at
 // once, each would arrive later, and all SMs would then read and write in step.
 //
+// Where the SMs hold only two or three rows, memory would idle while a row's last parts arrive and
+// its sums meet. Such rows have small parts, of which a block loads two at a time, so that a row's
+// last parts do not compete with the next row's. Their workers sum up before they write.
+//
 // Sources: PTX ISA, "mbarrier", "cp.async.bulk"; "Memory Consistency Model" for 8 bytes that are
 // written and read at once.
 
@@ -42,8 +46,10 @@ namespace softmax {
 namespace {
 
 // How a block works on a part: kWorkers warps with a piece each, of kVectors vectors a lane.
-template <int kVectorsOfShape, int kWorkersOfShape>
+// `kFewRows`: for rows of which the SMs hold few.
+template <int kVectorsOfShape, int kWorkersOfShape, bool kFewRows = false>
 struct Shape {
+  __device__ static constexpr bool IsForFewRows() { return kFewRows; }
   static constexpr int kVectors = kVectorsOfShape;
   static constexpr int kWorkers = kWorkersOfShape;
   static constexpr int kPiece = 32 * kVectors;          // vectors
@@ -233,8 +239,14 @@ __device__ bool Load(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* ring,
 
 template <class Shape, class T>
 __device__ void LoadParts(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* ring) {
+  constexpr unsigned kMostInFlight = 2;
   Cursor at;
+  Cursor arriving;
   for (bool more = true; more; at.Advance(plan.slots)) {
+    if (Shape::IsForFewRows() && at.turn - arriving.turn == kMostInFlight) {
+      shared.filled[arriving.slot].Wait(arriving.parity);
+      arriving.Advance(plan.slots);
+    }
     // A slot becomes free when its row is complete. In the first round these waits end at once.
     shared.collected[at.slot].Wait(at.parity ^ 1);
     const unsigned number = atomicAdd(&plan.workspace->taken_parts, 1U);
@@ -296,30 +308,37 @@ __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4*
   const int lane = static_cast<int>(threadIdx.x) % 32;
   Cursor summing;
   Cursor storing;
+  bool more = true;
+  // Both return whether there was something to do.
+  const auto store = [&] {
+    const int slot = storing.slot;
+    if (storing.turn == summing.turn || !shared.collected[slot].Test(storing.parity)) return false;
+    StorePiece<Shape>(shared.parts[slot], ring + slot * plan.vectors,
+                      PieceOf<Shape>(worker, storing), PartNormalizer<T>(shared.of_row[slot]),
+                      shared.emptied[slot]);
+    storing.Advance(plan.slots);
+    return true;
+  };
+  const auto sum = [&] {
+    const int slot = summing.slot;
+    const bool has_slot = static_cast<int>(summing.turn - storing.turn) < plan.slots;
+    if (!more || !has_slot || !shared.filled[slot].Test(summing.parity)) return false;
+    more = shared.parts[slot].number < plan.parts;
+    if (!more) return true;
+    SumPiece<Shape>(shared.parts[slot], ring + slot * plan.vectors, PieceOf<Shape>(worker, summing),
+                    &shared.of_workers[slot][worker]);
+    if (lane == 0) shared.summed[slot].Arrive();
+    summing.Advance(plan.slots);
+    return true;
+  };
   unsigned rests = 0;
-  for (bool more = true; more || storing.turn != summing.turn;) {
-    const int held = static_cast<int>(summing.turn - storing.turn);
-    if (held > 0 && shared.collected[storing.slot].Test(storing.parity)) {
-      const int slot = storing.slot;
-      StorePiece<Shape>(shared.parts[slot], ring + slot * plan.vectors,
-                        PieceOf<Shape>(worker, storing), PartNormalizer<T>(shared.of_row[slot]),
-                        shared.emptied[slot]);
-      storing.Advance(plan.slots);
-    } else if (more && held < plan.slots && shared.filled[summing.slot].Test(summing.parity)) {
-      const int slot = summing.slot;
-      more = shared.parts[slot].number < plan.parts;
-      if (!more) continue;
-      SumPiece<Shape>(shared.parts[slot], ring + slot * plan.vectors,
-                      PieceOf<Shape>(worker, summing), &shared.of_workers[slot][worker]);
-      if (lane == 0) shared.summed[slot].Arrive();
-      summing.Advance(plan.slots);
+  while (more || storing.turn != summing.turn) {
+    if (Shape::IsForFewRows() ? sum() || store() : store() || sum()) continue;
+    if (++rests == kMostRests) __trap();
+    if (storing.turn != summing.turn) {
+      shared.collected[storing.slot].Rest(storing.parity);
     } else {
-      if (++rests == kMostRests) __trap();
-      if (held > 0) {
-        shared.collected[storing.slot].Rest(storing.parity);
-      } else {
-        shared.filled[summing.slot].Rest(summing.parity);
-      }
+      shared.filled[summing.slot].Rest(summing.parity);
     }
   }
 }
@@ -528,6 +547,7 @@ void LaunchShape(const FusedLaunch<T>& launch) {
 
 template <class T>
 constexpr Kernel<T> kKernels[] = {
+    {0, 3, LaunchShape<Shape<3, 16, true>, T>},
     {0, 4, LaunchShape<Shape<4, 16>, T>},
     {0, 5, LaunchShape<Shape<5, 16>, T>},
     {0, 6, LaunchShape<Shape<6, 10>, T>},
