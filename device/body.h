@@ -1,6 +1,6 @@
-// Body: what a kernel is written in, for both backends (device/launch.h launches it).
+// Body: a kernel's source for both backends (device/launch.h launches it).
 //
-// A kernel is a `Body`: a copyable struct that names its threads a block and whose call operator
+// A kernel is a `Body`: a copyable struct that names its threads per block and whose call operator
 // does one thread's share of one block.
 //
 //   struct Scale {
@@ -14,10 +14,10 @@
 // On a GPU the body runs on a grid of blocks of kThreads threads. On the host backend a block has
 // ONE thread (block.threads == 1) and blocks are shared among the device's cores, so a body must
 // loop over its block's work with stride `block.threads` and never assume a thread count. Bodies
-// that need shared memory or barriers are CUDA kernels in their own right and do not use this.
+// that need shared memory or barriers are written as CUDA kernels instead.
 //
-// This file includes nothing: nvcc parses whatever a kernel's file includes once to split it, once
-// for every architecture, and once for the host.
+// This file includes nothing, because nvcc parses every include of a kernel's file several times:
+// once to split it, once for every architecture, and once for the host.
 #pragma once
 
 #ifdef __CUDACC__

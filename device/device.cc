@@ -47,7 +47,7 @@ void RequirePartition(const DeviceInfo& info, int sms) {
   if (!fault.empty()) throw Error(fmt::format("a stream on {} SMs: the number {}", sms, fault));
 }
 
-// What device/cuda/ has in a build with CUDA.
+// Stubs for what device/cuda/ defines in a build with CUDA.
 #ifndef OVERLAPBENCH_WITH_CUDA
 
 int VisibleGpus() { return 0; }

@@ -1,9 +1,9 @@
-// The ground floor: a device, and what it hands out.
+// The ground floor: a device and its streams, events, buffers and gates.
 //
 // A `Device` is one GPU (backend cuda) or a bounded share of the CPU's cores (backend host). It
 // makes in-order `Stream`s, `Event`s that mark and time a point in a stream, `Buffer`s, and the
-// `Gate` that holds a stream until the host opens it. The caller owns what it gets (RAII); the
-// device must outlive it.
+// `Gate` that holds a stream until the host opens it. The caller owns these objects (RAII); the
+// device must outlive them.
 //
 //   const auto device = OpenHostDevice(2);
 //   const auto stream = device->CreateStream();
@@ -15,9 +15,9 @@
 //   stream->Synchronize(std::chrono::seconds(10), "the copy");
 //   const double copy_ms = device->ElapsedMs(*start, *stop);
 //
-// Both backends follow CUDA's semantics: work in a stream runs in the order it was enqueued, events
-// alone order work in different streams, and enqueueing does not wait for the work. Times are in
-// milliseconds, sizes in bytes. A call that fails throws `Error` with its name.
+// Both backends follow CUDA's semantics: work in a stream runs in the order it was enqueued, only
+// events order work in different streams, and enqueueing does not wait for the work. Times are in
+// milliseconds, sizes in bytes. A call that fails throws `Error` with the call's name.
 #pragma once
 
 #include <atomic>
@@ -82,13 +82,13 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-// A point in a stream; holds the time at which the stream passed it, unless it was made without.
+// A point in a stream. Holds the time at which the stream passed it, unless the event is untimed.
 class Event : public Counted<Event> {
  public:
   virtual ~Event() = default;
   // Whether the stream has passed the last recorded point. True if none was recorded.
   [[nodiscard]] virtual bool Done() const = 0;
-  // Waits until Done(), at most for `timeout`; returns whether it is.
+  // Waits until Done(), at most for `timeout`. Returns false on a timeout.
   [[nodiscard]] virtual bool Await(std::chrono::milliseconds timeout) const = 0;
 };
 
@@ -100,8 +100,8 @@ class Stream : public Counted<Stream> {
   virtual void Wait(const Event& event) = 0;
   // Copies `bytes` between any two kinds of memory, in stream order.
   virtual void Copy(void* destination, const void* source, std::size_t bytes) = 0;
-  // Waits for all enqueued work. Throws FatalError naming `what` if it takes longer than `timeout`,
-  // and whatever the work itself threw.
+  // Waits for all enqueued work. Throws FatalError naming `what` if it takes longer than `timeout`.
+  // Rethrows what the work itself threw.
   virtual void Synchronize(std::chrono::milliseconds timeout, const std::string& what) = 0;
   // The cudaStream_t, or nullptr if the work runs on a host thread.
   [[nodiscard]] virtual void* native() const = 0;
@@ -135,20 +135,20 @@ class Gate {
   virtual void Release() = 0;
 };
 
-// Watches from its construction on whether the clocks are held down. May poll from a thread of its
-// own (device/throttle_watch.h), so keep one only while samples are taken.
+// Watches, from its construction on, whether the GPU lowers its clocks. May poll from a thread of
+// its own (device/throttle_watch.h), so keep one only while samples are taken.
 class ThrottleWatch {
  public:
   virtual ~ThrottleWatch() = default;
-  // Why they were, since construction; "" if they were not, or if nothing can tell.
+  // Why the clocks were lowered since construction; "" if they were not, or if it is unknown.
   [[nodiscard]] virtual std::string Reason() = 0;
 };
 
-// What a stream is to be.
+// Properties of a stream to be made.
 struct StreamOptions {
-  // Relative: 0 is the lowest, priorities() − 1 the highest. Others are taken as the nearest.
+  // Relative: 0 is the lowest, priorities() − 1 the highest. Values outside are clamped.
   int priority = 0;
-  // How many SMs its kernels may use, as PartitionFault says; 0: all, without a partition.
+  // How many SMs its kernels may use (see PartitionFault); 0: all, without a partition.
   int sms = 0;
 };
 
@@ -164,19 +164,19 @@ struct DeviceInfo {
   std::string name;                             // "NVIDIA H200", or the CPU's model name
   std::string identity;                         // unique on its machine: the GPU's UUID, or "host"
   int multiprocessors = 0;                      // SMs, or the cores that kernels may use
-  SmPartitions partitions = {};                 // of the SMs, or cores, for streams
+  SmPartitions partitions = {};                 // sizes that streams can have
   int compute_capability = 0;                   // 90 is 9.0; 0 on the host backend
   double most_clock_GHz = 0;                    // of the SMs; 0 on the host backend
   std::size_t cache_bytes = 0;                  // last-level cache: L2 on a GPU
-  double memory_GBps = 0;                       // read and written together; 0 if unknown
+  double memory_GBps = 0;                       // reads plus writes; 0 if unknown
   double link_GBps = 0;                         // to other GPUs, each way; 0 if unknown
   std::map<std::string, std::string> versions;  // of the driver and libraries, for the JSON context
 };
 
-// "must be a multiple of 8 from 8 to 128, or 132: all", unless a stream of the device can be
-// limited to `sms` SMs; "" if it can.
+// "" if a stream of the device can be limited to `sms` SMs. Otherwise the rule: "must be a multiple
+// of 8 from 8 to 128, or 132: all".
 std::string PartitionFault(const DeviceInfo& info, int sms);
-// Throws Error with that, if there is a fault.
+// Throws Error with the PartitionFault, if there is one.
 void RequirePartition(const DeviceInfo& info, int sms);
 
 struct Memory {
@@ -184,11 +184,11 @@ struct Memory {
   std::size_t total_bytes = 0;
 };
 
-// By any process. Nothing where nothing can tell.
+// How all processes use the device. Empty if it is unknown.
 struct DeviceUse {
-  double busy_pct = 0;  // of about the last second: time in which a kernel ran
-  // The ids of those that have the device open, this one included; in a container not always the
-  // ids that they have there.
+  double busy_pct = 0;  // share of about the last second in which a kernel ran
+  // Ids of the processes that have the device open, this one included. In a container they may
+  // differ from the ids inside it.
   std::vector<long> processes;
 };
 
@@ -197,8 +197,9 @@ class Device {
   virtual ~Device() = default;
   [[nodiscard]] virtual Backend backend() const = 0;
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
-  // Makes it the calling thread's device, as it is in the thread that opened it. For threads that
-  // use it or destroy what it handed out, and after code that may have chosen another device.
+  // Makes it the calling thread's current device, as it is in the thread that opened it. Needed in
+  // threads that use the device or destroy its objects, and after code that may have selected
+  // another.
   virtual void UseInThisThread() = 0;
   [[nodiscard]] virtual Memory memory(MemoryKind kind) const = 0;
 
@@ -206,21 +207,22 @@ class Device {
   [[nodiscard]] virtual int priorities() const = 0;
   // Throws Error for a partition with a PartitionFault.
   virtual std::unique_ptr<Stream> CreateStream(const StreamOptions& options = {}) = 0;
-  // What a stream has, as the driver says: StreamOptions::priority, unless that was out of range.
+  // A stream's priority, as the driver reports it: StreamOptions::priority, unless that was out of
+  // range.
   [[nodiscard]] virtual int PriorityOf(Stream& stream) const = 0;
   virtual std::unique_ptr<Event> CreateEvent() = 0;
-  // An event that orders streams and has no time, for which ElapsedMs throws Error. It costs a
-  // stream less than one that takes the time.
+  // An event that only orders streams. ElapsedMs throws Error for it. It costs a stream less than a
+  // timed event.
   virtual std::unique_ptr<Event> CreateUntimedEvent() = 0;
   // A stream whose work runs on a host thread of its own: host() != nullptr and native() == nullptr
-  // on every backend. It sees host memory only, so on cuda no kDevice buffers, and it takes host
-  // events only. For work beside the GPU's; the gate holds it like any other stream.
+  // on every backend. It can access host memory only, so no kDevice buffers on cuda, and accepts
+  // host events only. For host work beside the GPU's; the gate holds it like any other stream.
   virtual std::unique_ptr<Stream> CreateHostStream() = 0;
   // An event for host streams. Its time can be compared with that of other host events.
   virtual std::unique_ptr<Event> CreateHostEvent() = 0;
   virtual std::unique_ptr<Gate> CreateGate() = 0;
-  // Records what `enqueue` enqueues to the stream it is given, and to streams that wait for that
-  // one's events, without running it. Throws Error with the text of NoGraphs() unless that is "".
+  // Records what `enqueue` enqueues to the given stream, and to streams that wait for its events,
+  // without running it. Throws Error with the text of NoGraphs() unless that is "".
   virtual std::unique_ptr<Graph> Record(const std::function<void(Stream&)>& enqueue) = 0;
   [[nodiscard]] virtual std::string NoGraphs() const = 0;
   // Enqueues many copies by one call. Throws Error with the text of NoBatchCopy() unless that is
@@ -230,17 +232,17 @@ class Device {
   // Checks free memory first; the Error says how much is needed and how much is free.
   virtual Buffer Allocate(std::size_t bytes, MemoryKind kind) = 0;
   // Waits, at most for `timeout`, until this process has no work left on streams that the device
-  // did not make, and returns whether it has none. CUDA can wait for all streams only, so none may
-  // stand behind a closed gate.
+  // did not make. Returns false on a timeout. CUDA can only wait for all streams, so none may be
+  // behind a closed gate.
   [[nodiscard]] virtual bool AwaitIdle(std::chrono::milliseconds timeout) = 0;
 
   [[nodiscard]] virtual double ElapsedMs(const Event& from, const Event& to) const = 0;
   // Watches are independent of each other: none reports what happened before it was made.
   virtual std::unique_ptr<ThrottleWatch> WatchThrottling() = 0;
-  // Records what is enqueued from now on (activity.h). Throws Error with one line where nothing
-  // can, or where another watch exists.
+  // Records what is enqueued from now on (activity.h). Throws Error with one line if recording is
+  // unsupported here, or if another watch exists.
   virtual std::unique_ptr<ActivityWatch> WatchActivities() = 0;
-  // Reads the device's clock, power and links from now on (gauge_watch.h), as far as it tells them.
+  // Reads the device's clock, power and links from now on (gauge_watch.h), where available.
   virtual std::unique_ptr<GaugeWatch> WatchGauges() = 0;
   [[nodiscard]] virtual DeviceUse Use() const = 0;
   // Facts about the device's environment for the JSON context: clocks, topology.

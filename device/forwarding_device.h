@@ -1,4 +1,4 @@
-// ForwardingDevice: passes every call on to another device. Derive from it to observe or change
+// ForwardingDevice: forwards every call to another device. Derive from it to observe or change
 // single calls.
 #pragma once
 

@@ -54,7 +54,7 @@ std::vector<GaugeReading> GaugeWatch::Stop() {
     for (const auto& [name, member] : kRates) {
       const std::optional<double>& from = look.*member;
       const std::optional<double>& to = next.*member;
-      // A counter that was reset meanwhile says nothing.
+      // No rate if the counter was reset meanwhile.
       if (!from || !to || *to < *from || next_ms <= at_ms) continue;
       const double bytes = *to - *from;
       readings.push_back({name, at_ms, bytes / (next_ms - at_ms) * kGBpsFromBytesPerMs});

@@ -8,9 +8,9 @@
 //   ... samples ...
 //   for (const GaugeReading& reading : watch->Stop()) ...
 //
-// A source without a value has no readings of it, and a device without a source has none at all. A
+// A value that the source lacks yields no readings; without a source there are none at all. A
 // reading is timestamped at its end: it may take milliseconds, and NVML reads the links' counters
-// near the end. A link's rate covers the time between two readings and is timestamped at the first
+// near the end. A link's rate covers the time between two readings. It is timestamped at the first
 // of them, because viewers draw a value from its time until the next one.
 #pragma once
 
@@ -23,16 +23,16 @@
 
 namespace overlapbench {
 
-// At one moment; empty is what cannot be read.
+// Values at one moment; those that cannot be read are empty.
 struct GaugeLook {
   std::optional<double> sm_clock_MHz = {};
   std::optional<double> power_W = {};
-  // By all links to other GPUs, since some moment in the past.
+  // Sum over all links to other GPUs, since some moment in the past.
   std::optional<double> nvlink_sent_bytes = {};
   std::optional<double> nvlink_received_bytes = {};
 };
 
-// Called from the watch's thread and from its owner's, but not at once.
+// Called from the watch's thread and from its owner's, but never concurrently.
 class GaugeSource {
  public:
   virtual ~GaugeSource() = default;
@@ -41,7 +41,7 @@ class GaugeSource {
 
 struct GaugeReading {
   const char* name = "";  // with its unit: "sm_clock_MHz"
-  double at_ms = 0;       // the end of its look, of the steady clock, as an Activity's times
+  double at_ms = 0;       // the end of its look, on the steady clock, as an Activity's times
   double value = 0;
 };
 
@@ -49,11 +49,11 @@ class GaugeWatch {
  public:
   static constexpr std::chrono::milliseconds kInterval{2};
 
-  // Looks once before it returns. Without a source it has neither thread nor readings.
+  // Reads once before it returns. `source`: nullptr for none, and then no thread.
   explicit GaugeWatch(std::shared_ptr<const GaugeSource> source,
                       std::chrono::milliseconds interval = kInterval);
 
-  // Ends the watch and returns the readings, those of a look together. To be called once.
+  // Ends the watch and returns the readings, grouped by look. Call it once.
   [[nodiscard]] std::vector<GaugeReading> Stop();
 
  private:

@@ -23,9 +23,9 @@
 namespace overlapbench {
 
 #ifdef __CUDACC__
-// How many blocks of a body an SM is to hold at once: 1,536 threads. The compiler then has 40
-// registers a thread to spend on loads in flight, where a full SM would leave it 32; a grid of few
-// blocks needs them.
+// How many blocks of a body an SM should hold at once: 1,536 threads. That leaves the compiler 40
+// registers per thread for loads in flight; a full SM would leave 32. A grid of few blocks needs
+// them.
 template <class Body>
 constexpr int BlocksPerMultiprocessor() {
   constexpr int kThreadsPerMultiprocessor = 1536;

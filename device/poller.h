@@ -2,9 +2,9 @@
 //
 //   const Poller poller(std::chrono::milliseconds(20), [&] { Look(); });
 //
-// The first call is one interval after the begin, and an interval starts when a call has returned.
-// The destructor waits for a call in progress, and for nothing else. Declare a Poller after
-// everything that its function uses.
+// The first call comes one interval after construction. Each later interval starts when a call
+// returns. The destructor waits for a call in progress, and for nothing else. Declare a Poller
+// after everything that its function uses.
 #pragma once
 
 #include <chrono>

@@ -28,9 +28,9 @@ std::size_t Slips(std::string_view from, std::string_view to) {
 }  // namespace
 
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& known) {
-  // Words of a few letters are too much alike for more than one slip.
+  // Words of a few letters are too similar to allow more than one slip.
   constexpr std::size_t kLettersForASlip = 4;
-  constexpr std::size_t kLongest = 100;  // of any word that is known
+  constexpr std::size_t kLongest = 100;  // longer than any known word
   if (word.empty() || word.size() > kLongest || known.empty()) return "";
   const auto slips = [&](const std::string& other) { return Slips(word, other); };
   const std::string& nearest = *std::ranges::min_element(known, {}, slips);

@@ -7,7 +7,7 @@
 
 namespace overlapbench {
 
-// "; did you mean grid?" if `word` is one of `known` but for a slip or two, else "".
+// "; did you mean grid?" if `word` is within a typo or two of one of `known`, else "".
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace overlapbench

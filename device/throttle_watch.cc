@@ -13,7 +13,7 @@ PollingThrottleWatch::PollingThrottleWatch(std::shared_ptr<const ThrottleSource>
   poller_.emplace(interval, [this] { Look(); });
 }
 
-// Asks without the lock, so that a slow driver does not hold up Reason().
+// Queries without the lock, so that a slow driver does not delay Reason().
 void PollingThrottleWatch::Look() {
   const auto reasons = source_->Reasons();
   if (!reasons) return;

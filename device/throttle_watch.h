@@ -1,6 +1,6 @@
 // Watching a GPU's clocks while samples are taken.
 //
-// An idle GPU cools down and its clocks recover, so asking after the samples is too late. A
+// An idle GPU cools down and its clocks recover, so a query after the samples is too late. A
 // PollingThrottleWatch has a thread that polls a `ThrottleSource` every 20 ms, and counts in how
 // many polls it saw each reason. Short episodes between two polls still advance the GPU's violation
 // counter, which the watch reads when it is created and when it is queried. A watch reports only
@@ -22,13 +22,13 @@
 
 namespace overlapbench {
 
-// What a GPU says about its clocks. Called from the watch's thread and from its owner's.
+// What a GPU reports about its clocks. Called from the watch's thread and from its owner's.
 class ThrottleSource {
  public:
   virtual ~ThrottleSource() = default;
-  // Every reason that holds down the clocks at this moment; nullopt if it cannot be read.
+  // Every reason for lowered clocks at this moment; nullopt if it cannot be read.
   [[nodiscard]] virtual std::optional<std::set<std::string>> Reasons() const = 0;
-  // How long heat has held down the clocks since the driver was loaded; nullopt if unknown.
+  // How long heat has lowered the clocks since the driver was loaded; nullopt if unknown.
   [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> ThermalViolation() const = 0;
 };
 
@@ -36,7 +36,7 @@ class PollingThrottleWatch : public ThrottleWatch {
  public:
   static constexpr std::chrono::milliseconds kInterval{20};
 
-  // Looks once before it returns.
+  // Polls once before it returns.
   explicit PollingThrottleWatch(std::shared_ptr<const ThrottleSource> source,
                                 std::chrono::milliseconds interval = kInterval);
 
@@ -54,7 +54,7 @@ class PollingThrottleWatch : public ThrottleWatch {
   std::optional<Poller> poller_;
 };
 
-// Where nothing can tell.
+// For devices that report no reasons.
 class BlindThrottleWatch : public ThrottleWatch {
  public:
   [[nodiscard]] std::string Reason() override { return ""; }

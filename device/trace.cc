@@ -18,7 +18,7 @@ constexpr std::array<const char*, 7> kCategories = {"row", "run",  "COMP", "COMM
 // Categories count from 1: 0 is none.
 std::uint32_t CategoryOf(RangeKind kind) { return static_cast<std::uint32_t>(kind) + 1; }
 
-// nullptr where no tool listens. It is never destroyed, as a tool may go before us.
+// nullptr if no tool is attached. It is never destroyed, since the tool may be unloaded first.
 nvtxDomainHandle_t Domain() {
   static const nvtxDomainHandle_t domain = [] {
     const nvtxDomainHandle_t created = nvtxDomainCreateA("overlapbench");
@@ -30,7 +30,7 @@ nvtxDomainHandle_t Domain() {
   return domain;
 }
 
-// NVTX never frees registered strings. Another thread registers a name again, which is harmless.
+// NVTX never frees registered strings. Each thread registers a name again, which is harmless.
 nvtxStringHandle_t Registered(const std::string& name) {
   thread_local std::map<std::string, nvtxStringHandle_t> names;
   auto entry = names.find(name);
@@ -41,8 +41,8 @@ nvtxStringHandle_t Registered(const std::string& name) {
 
 }  // namespace
 
-// A range has one number at most, which an event's own payload can hold. NVTX's payload schemas,
-// an extension for structures, would say no more, and fewer tools show them.
+// A range has one number at most, which fits an event's own payload. NVTX's payload schemas, an
+// extension for structures, would add nothing, and fewer tools show them.
 TraceRange::TraceRange(RangeKind kind, const std::string& name,
                        std::optional<std::uint64_t> payload) {
   if (!IsHeard()) return;

@@ -4,12 +4,12 @@
 //
 // In builds with CUDA these are NVTX ranges, on both backends; in others they do nothing. As NVIDIA
 // recommends, they are in a domain of their own, "overlapbench", so that tools can tell them from
-// those of NCCL and cuBLAS; each has a category, which is its kind; names are registered strings,
-// since the same few come again and again; and a number is a payload, not a part of the name.
-// nsys shows them above the work that they enqueue, and ncu can choose kernels by them
-// (docs/timelines.md).
+// those of NCCL and cuBLAS. A range's category is its kind. Names are registered strings, since the
+// same few recur, and a number is a payload, not a part of the name. nsys shows them above the work
+// that they enqueue, and ncu can choose kernels by them (docs/timelines.md).
 //
-// Without a tool, a range costs some nanoseconds: NVTX creates no domain, and no name is looked up.
+// Without a tool, a range costs a few nanoseconds: NVTX creates no domain, and no name is looked
+// up.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 namespace overlapbench {
 
 enum class RangeKind : std::uint8_t {
-  kRow,   // of the measuring of a row
-  kRun,   // of a sample of a run
-  kComp,  // of the enqueueing of a step, by its class
+  kRow,   // measuring a row
+  kRun,   // a sample of a run
+  kComp,  // enqueueing a step, by its class
   kComm,
   kMem,
-  kGate,  // in which the start gate is closed
-  kWait,  // in which the host waits for the device
+  kGate,  // while the start gate is closed
+  kWait,  // while the host waits for the device
 };
 
 class TraceRange {
@@ -37,7 +37,7 @@ class TraceRange {
   TraceRange(const TraceRange&) = delete;
   TraceRange& operator=(const TraceRange&) = delete;
 
-  // Whether a tool listens: what is costly to say need not be found out without one.
+  // Whether a tool is attached. Without one, skip computing costly names and payloads.
   static bool IsHeard();
 };
 

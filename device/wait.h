@@ -1,7 +1,7 @@
 // WaitUntil: polling with a deadline.
 //
 // A thread can lose its core between a poll and the check of the clock, and a poll can itself take
-// long. Work that ended in the meantime is not late: WaitUntil gives up only after a poll that
+// long. Work that ended in the meantime is not late, so WaitUntil gives up only after a poll that
 // began after the deadline.
 //
 //   if (!WaitUntil([&] { return event.Done(); }, std::chrono::seconds(10))) throw ...
@@ -13,7 +13,7 @@
 namespace overlapbench {
 
 // Calls `done` until it returns true, at least once. Returns false if it still returned false after
-// `timeout`. What `done` throws passes through.
+// `timeout`. Exceptions of `done` propagate.
 template <class Done>
 [[nodiscard]] bool WaitUntil(const Done& done, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;

@@ -1,5 +1,5 @@
-// Exchange of file descriptors between the ranks of one machine: how they share what MPI cannot
-// carry, such as GPU memory (device/cuda/shared_memory.h).
+// Exchange of file descriptors between the ranks of one machine. It shares what MPI cannot carry,
+// such as GPU memory (device/cuda/shared_memory.h).
 //
 // A descriptor's number means nothing to another process. The kernel makes a new one for the
 // receiver when a message on a Unix socket carries it (unix(7), SCM_RIGHTS).
@@ -12,9 +12,8 @@
 
 namespace overlapbench {
 
-// Every rank's descriptor, by rank; this rank's place is empty. Called by all ranks together, which
-// must run on one machine. Throws AgreedError where a rank fails or does not answer within the
-// timeout.
+// Every rank's descriptor, by rank; this rank's place is empty. All ranks call it together, on one
+// machine. Throws AgreedError if a rank fails or does not answer within the timeout.
 std::vector<Descriptor> ExchangeDescriptors(Ranks& ranks, const Descriptor& own);
 
 }  // namespace overlapbench

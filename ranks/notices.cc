@@ -59,7 +59,7 @@ void Notices::SendToOthers(const Message& message) {
   Send(message, others);
 }
 
-// Short messages leave at once. Testing their requests drives them.
+// MPI sends short messages eagerly. Testing their requests drives their progress.
 void Notices::Send(const Message& message, const std::vector<int>& receivers) {
   const std::lock_guard lock(sending_);
   std::erase_if(sent_, Done);

@@ -1,16 +1,16 @@
-// Notices: short messages between ranks, which wait for nobody: of errors, and of who is missing.
+// Notices: short messages between ranks about errors and missing ranks. They wait for nobody.
 //
 // A rank that has failed cannot report it by a collective call: that needs every rank, and the
-// others may be waiting in something else. Instead it sends each of them a notice, and ranks check
-// for notices whenever they wait. There are these kinds:
+// others may be waiting in another call. Instead it sends each of them a notice, and ranks check
+// for notices whenever they wait. The kinds are:
 //
-// - `ending`: the sender ends the job, and why. It has already printed the text.
+// - `ending`: the sender ends the job; the text says why. It has already printed the text.
 // - `failure`: the sender has failed in a step that all ranks take, and is about to agree on the
 //   error (Ranks::AgreeOnError). Steps are numbered, so that a late notice is not mistaken for a
 //   new one.
-// - `question` and `answer`: a rank whose meeting with all others takes long asks who else
-//   waits in one. Those that do not answer are missing. The answer has the question's number, so
-//   that it is not mistaken for that of a later question.
+// - `question` and `answer`: a rank that waits long in a collective call asks which others wait in
+//   one. Those that do not answer are missing. An answer carries its question's number, so that it
+//   is not mistaken for the answer to a later one.
 //
 // Sending and receiving never wait for another rank. Any thread may do either.
 #pragma once
@@ -30,7 +30,8 @@ namespace overlapbench {
 
 class Notices {
  public:
-  // Longer texts are cut. Only short messages are sent at once, without asking the receiver.
+  // Longer texts are cut. MPI sends only short messages eagerly, without a handshake with the
+  // receiver.
   static constexpr std::size_t kTextBytes = 480;
 
   // Sends over `comm`, which it does not own.
@@ -39,13 +40,13 @@ class Notices {
   // Never throws, and takes at most a tenth of a second.
   void SendEnding(const std::string& text);
   void SendFailure(std::int64_t step);
-  // Asks all others whether they wait, too. Each question needs a number of its own.
+  // Asks all others whether they also wait. Each question needs a unique number.
   void Ask(std::int64_t number);
-  // Answers the questions that have been received. Called again and again by a rank that waits.
+  // Answers the questions that have been received. A waiting rank calls it repeatedly.
   void AnswerQuestions();
 
-  // Receives what has arrived. Returns true once another rank ends the job. It looks at most once a
-  // millisecond, so that it does not lengthen measured waits.
+  // Receives what has arrived. Returns true once another rank ends the job. It polls at most once
+  // per millisecond, so that it does not lengthen measured waits.
   bool Receive();
   // The first reason received for ending the job; "" if there is none.
   [[nodiscard]] std::string ending() const;

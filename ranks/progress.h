@@ -30,7 +30,7 @@ enum class Phase : std::uint8_t {
   kTimes,    // agreeing on a sample's times
   kReport,   // a row's counters
   kWrite,    // writing result files
-  kEnd,      // the end of the run, and MPI's
+  kEnd,      // ending the run, and MPI
   kBetween,  // none of these
 };
 
@@ -69,7 +69,7 @@ class Progress {
   // COMM".
   [[nodiscard]] std::string Where() const;
   [[nodiscard]] Phase phase() const;
-  // How long ago it last changed.
+  // How long ago the progress last changed.
   [[nodiscard]] std::chrono::milliseconds Unchanged() const;
   // `observer` is called by the main thread whenever it enters a phase, before the phase's work.
   void Observe(std::function<void(Phase)> observer) { observer_ = std::move(observer); }

@@ -90,12 +90,12 @@ void ThrowIfMpiFailed(int code, const char* call) {
 Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
     : timeout_(timeout), progress_(progress) {
   const Progress::Scope scope(progress_, Phase::kStart);
-  // Streams of the host backend call MPI from their own threads.
+  // MPI_THREAD_MULTIPLE: streams of the host backend call MPI from their own threads.
   int started = 0;
   int ended = 0;
   int provided = 0;
   MPI_CHECK(MPI_Finalized(&ended));
-  // MPI would end the process.
+  // MPI itself would end the process.
   if (ended != 0) throw Error("MPI has ended in this process, and cannot be started again");
   MPI_CHECK(MPI_Initialized(&started));
   ends_mpi_ = started == 0;
@@ -108,8 +108,8 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
     throw Error(ends_mpi_ ? "MPI_Init_thread: this MPI library offers no MPI_THREAD_MULTIPLE"
                           : "MPI was started before without MPI_THREAD_MULTIPLE");
   }
-  // Errors of requests are reported on MPI_COMM_WORLD. By default they would end the process before
-  // it can keep its rows.
+  // MPI reports errors of requests on MPI_COMM_WORLD. By default they would end the process before
+  // it can save its rows.
   MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control_));
   MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
@@ -177,8 +177,8 @@ void Ranks::Await(MPI_Request& request, const std::string& what) const {
                   Prefix(), what, timeout_.count()));
 }
 
-// The question comes at half of the timeout, so that the others have the other half to answer it.
-// Most waits are over before, and cost nothing.
+// Asks at half of the timeout, so that the others have the other half to answer. Most waits end
+// before, and send nothing.
 void Ranks::Meet(MPI_Request& request, const std::string& what) {
   const std::int64_t meeting = meetings_++;
   const auto half = std::chrono::steady_clock::now() + timeout_ / 2;

@@ -2,19 +2,19 @@
 //
 // Ranks starts MPI (also for a single process), knows which ranks are on this machine, and offers
 // the few collective calls that the suite needs. All ranks make every call, in the same order. A
-// call that waits longer than the timeout throws FatalError, which says which call of which rank is
-// waiting, and for whom: the ranks that wait, too, say so when asked (notices.h). To be able to
-// time out, calls use MPI's non-blocking operations. Starting and ending MPI, and making and
-// freeing communicators, have no non-blocking form in all versions of MPI. Only the watchdog bounds
-// those. They happen at the start and at the end, never in between.
+// call that waits longer than the timeout throws FatalError, which names the waiting call, its rank
+// and the missing ranks: those that do not answer when asked whether they also wait (notices.h). To
+// be able to time out, calls use MPI's non-blocking operations. Not every version of MPI has
+// non-blocking forms for starting and ending MPI, or for making and freeing communicators. Only the
+// watchdog bounds these calls. They happen at the start and at the end, never in between.
 //
 // A rank that fails does not leave the others waiting (notices.h):
 //
 // - A rank that ends the job calls TellOthers. Every wait of the others then throws FatalError with
-//   the text (ThrowIfEnding).
-// - A step that may fail on one rank is done by all of them Together, and ends in AgreeOnError. A
-//   wait inside a step, unless it is MPI's, calls ThrowIfOthersFailed: a rank that has failed will
-//   never arrive there.
+//   its text (ThrowIfEnding).
+// - All ranks run a step that may fail on one of them Together, and end it with AgreeOnError. A
+//   wait inside a step, unless it is MPI's, calls ThrowIfOthersFailed, because a rank that has
+//   failed will never arrive there.
 #pragma once
 
 #include <mpi.h>
@@ -39,7 +39,7 @@ namespace overlapbench {
 void ThrowIfMpiFailed(int code, const char* call);
 #define MPI_CHECK(call) ::overlapbench::ThrowIfMpiFailed((call), #call)
 
-// What the launcher says about this process before MPI has started.
+// This process's rank and their number, known from the launcher before MPI starts.
 struct Launched {
   int rank = 0;
   int size = 1;
@@ -64,7 +64,7 @@ std::string CombineErrors(const std::vector<std::string>& errors);
 class Link {
  public:
   virtual ~Link() = default;
-  // What has gone wrong with it since; "" if nothing.
+  // What has gone wrong with the connection; "" if nothing.
   virtual std::string Fault() = 0;
   // Ends the operations in progress, even while another thread waits for them.
   virtual void Abort() = 0;
@@ -72,8 +72,8 @@ class Link {
 
 class Ranks {
  public:
-  // Starts MPI, and ends it at last, unless this process has started it already. `timeout` bounds
-  // every later wait. `progress` is told what this rank is doing.
+  // Starts MPI, and ends it on destruction, unless this process had already started it. `timeout`
+  // bounds every later wait. Ranks reports its phases to `progress`.
   Ranks(std::chrono::milliseconds timeout, Progress& progress);
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -99,20 +99,20 @@ class Ranks {
   // Every rank's numbers, by rank. All ranks must pass the same count.
   [[nodiscard]] std::vector<double> GatherNumbers(std::span<const double> numbers,
                                                   const std::string& what);
-  // As Gather, or no texts if all are empty. That is the usual case: it takes no memory and hardly
-  // more time on many ranks.
+  // As Gather, but returns no texts if all are empty. That is the usual case; it then needs no
+  // memory and hardly more time on many ranks.
   [[nodiscard]] std::vector<std::string> GatherIfAny(const std::string& text,
                                                      const std::string& what);
   // Copies rank 0's bytes to every rank.
   void Broadcast(std::span<std::byte> bytes, const std::string& what);
 
   // If any rank passes a non-empty text, throws the same AgreedError on all of them, with the texts
-  // as CombineErrors combines them.
+  // combined by CombineErrors.
   void AgreeOnError(const std::string& local_error, const std::string& what);
-  // A step that all ranks do. Runs `action`, and throws the same AgreedError on all ranks if it
-  // throws an Error on any. FatalError passes through.
-  // `action` may itself agree on errors, even between waits. A rank that has failed before joins
-  // that agreement with its error, and the AgreedError ends the step on all ranks.
+  // A step of all ranks. Runs `action`, and throws the same AgreedError on all ranks if it throws
+  // an Error on any. FatalError propagates. `action` may itself agree on errors, even between
+  // waits. A rank that has already failed joins that agreement with its error, and the AgreedError
+  // ends the step on all ranks.
   void Together(const std::string& what, const std::function<void()>& action);
   // For waits inside a step: throws OthersFailed if another rank has failed in this step, and
   // FatalError if it ends the job.
@@ -121,14 +121,15 @@ class Ranks {
   // the same number of iterations of the same benchmark.
   void AgreeOnEntry(const std::string& benchmark, std::int64_t iterations);
 
-  // Tells all other ranks why this one ends the job, after it has printed the reason. Never throws,
-  // and takes at most a tenth of a second.
+  // Sends all other ranks the reason why this one ends the job, after it has printed the reason.
+  // Never throws, and takes at most a tenth of a second.
   void TellOthers(const std::string& reason);
-  // Throws FatalError, marked as printed, once another rank has said why it ends the job. Every
-  // wait here does so, on any thread.
+  // Throws FatalError, marked as printed, once another rank has ended the job. Every wait here does
+  // so, on any thread.
   void ThrowIfEnding() const;
   // For the end of the job; may be called from any thread. Waits up to a tenth of a second for
-  // another rank's reason for ending the job. Returns "" if there is none or a wait has thrown it.
+  // another rank's reason for ending the job. Returns "" if none came or a wait has already thrown
+  // it.
   [[nodiscard]] std::string LastWords() const;
 
   // Milliseconds on the clock that all ranks share.
@@ -136,8 +137,8 @@ class Ranks {
   // What that clock shows when this process's clock shows `own_ms` (NowMs).
   [[nodiscard]] double OnCommonClockMs(double own_ms) const { return own_ms + clock_offset_ms_; }
 
-  // The communicator of the measured traffic, which is kept apart from the suite's own messages. It
-  // is made at the start, so that no later step has to wait for all ranks to make it.
+  // The communicator of the measured traffic, separate from that of the suite's own messages. It is
+  // made at the start, so that no later step has to wait for all ranks to make it.
   [[nodiscard]] MPI_Comm traffic() const { return traffic_; }
 
   // Waits for `request` and frees it. Yields the core while waiting.
@@ -157,7 +158,7 @@ class Ranks {
   void MeasureClockOffset(MPI_Comm machine);
   // Waits for the request of a call that all ranks make.
   void Meet(MPI_Request& request, const std::string& what);
-  // Whether the request ends before the timeout. `look` is called while it does not.
+  // Whether the request ends before the timeout. Calls `look` until then.
   bool EndsInTime(MPI_Request& request, const std::function<void()>& look) const;
 
   std::chrono::milliseconds timeout_;
@@ -168,8 +169,8 @@ class Ranks {
   MPI_Comm traffic_ = MPI_COMM_NULL;
   std::unique_ptr<Notices> notices_;  // made as soon as control_ is
   mutable std::atomic<bool> has_thrown_ending_ = false;
-  std::int64_t step_ = 0;      // agreements on errors so far; the same on all ranks
-  std::int64_t meetings_ = 0;  // calls so far that all ranks make
+  std::int64_t step_ = 0;      // agreements on errors so far; equal on all ranks
+  std::int64_t meetings_ = 0;  // collective calls so far
   int rank_ = 0;
   int size_ = 1;
   int local_rank_ = 0;
@@ -178,7 +179,7 @@ class Ranks {
   double clock_offset_ms_ = 0;  // this rank's clock plus the offset is rank 0's clock
 };
 
-// Throws Error if the launcher has not started MPI: each of its ranks believes that it is alone.
+// Throws Error if the launcher started several processes without MPI: each believes it is alone.
 void RequireStartedBy(const Launched& launched, const Ranks& ranks);
 
 // Milliseconds of this process's clock.

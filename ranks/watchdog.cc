@@ -18,10 +18,10 @@ namespace {
 
 constexpr int kSignalled = 128;  // plus the signal's number, as in shells
 
-// What a signal means, and as which one it ends the process.
+// A signal's meaning, and the signal that the exit status names.
 struct WatchedSignal {
   int signal;
-  const char* meaning;  // "": nothing is said
+  const char* meaning;  // "": prints nothing
   const char* advice;
   int ends_as;
 };
@@ -35,7 +35,7 @@ constexpr std::array<WatchedSignal, 5> kWatched = {{
      SIGTERM},
 }};
 
-// How long rank 0 may take, once it knows of an error, to keep the results and end the job.
+// How long rank 0 may take, once it knows of an error, to save the results and end the job.
 constexpr std::chrono::seconds kTimeForRoot(2);
 
 sigset_t WatchedSignals() {
@@ -51,8 +51,8 @@ bool MpiHasEnded() {
   return ended != 0;
 }
 
-// MPI tells the launcher, which ends the other ranks. A single rank has none to end, and would only
-// make MPI print lines of its own.
+// MPI notifies the launcher, which ends the other ranks. A single rank has none to end; MPI would
+// only print lines of its own.
 void AbortMpi(int status) {
   int started = 0;
   MPI_Initialized(&started);
@@ -68,7 +68,7 @@ Watchdog::Watchdog(const Progress& progress, std::chrono::milliseconds timeout)
     : progress_(progress), limit_(timeout + kMargin) {
   const sigset_t signals = WatchedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // An ignored signal never arrives, and a shell may have started us so.
+  // An ignored signal never arrives, and a shell may start its children with signals ignored.
   for (const int signal : {kInterrupted, kReaderIsGone}) std::signal(signal, SIG_DFL);
   // A full disk or a closed pipe fails the call instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
@@ -96,9 +96,8 @@ void Watchdog::Watch() {
   }
 }
 
-// All ranks receive it, so rank 0 alone prints a line. Where MPI has ended, so has the job, and
-// there is nothing to say: a launcher sends SIGTERM to the ranks that leave after the first with a
-// nonzero status.
+// All ranks receive it, so only rank 0 prints a line. After MPI has ended there is nothing to
+// report: a launcher sends SIGTERM to the ranks that exit after the first with a nonzero status.
 void Watchdog::EndBySignal(int signal) {
   const auto& watched = *std::ranges::find(kWatched, signal, &WatchedSignal::signal);
   const std::string meaning = watched.meaning;
@@ -155,8 +154,8 @@ void Watchdog::End(int status, const std::string& reason, bool show) {
       std::cerr << "overlapbench: while ending: " << error.what() << "\n" << std::flush;
     }
   }
-  // After Ctrl-C, which all ranks receive, rank 0 prints what was measured. The first rank that
-  // leaves ends the job.
+  // After Ctrl-C, which all ranks receive, rank 0 prints what was measured. The first rank to exit
+  // ends the job.
   if (status == kSignalled + SIGINT && progress_.rank() != 0)
     std::this_thread::sleep_for(kTimeForRoot);
   AbortMpi(status);
@@ -173,7 +172,7 @@ void EndJob(Watchdog& watchdog, const Progress& progress, Ranks* ranks,
   if (audience == FatalError::kThisRank || (audience == FatalError::kKnownToAll && is_root)) {
     watchdog.Show(reason);
   }
-  // The others print nothing, so this process must print the line before they hear of the error.
+  // The others print nothing, so this process must print the line before it notifies them.
   if (ranks != nullptr && audience == FatalError::kThisRank) ranks->TellOthers(reason);
   if (ranks != nullptr && !is_root) std::this_thread::sleep_for(kTimeForRoot);
   watchdog.End(kFailed, reason, false);

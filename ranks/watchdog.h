@@ -1,19 +1,20 @@
-// Watchdog: ends a job that hangs or is interrupted, and keeps what was measured.
+// Watchdog: ends a job that hangs or is interrupted, and saves what was measured.
 //
 // Every rank has a watchdog thread. It ends the whole job
 //
 // - if this rank's progress (progress.h) has not changed for longer than a limit. The limit exceeds
 //   the timeout of every single wait. It is the backstop for calls that have no timeout, such as
 //   MPI_Init, MPI_Finalize, or freeing memory that hung work still uses;
-// - if SIGINT, SIGTERM or SIGHUP arrives, or one of the two signals by which ./bench tells what has
-//   happened to it. mpirun passes those on as they are, and would turn SIGINT into SIGTERM.
+// - if SIGINT, SIGTERM or SIGHUP arrives, or one of two signals by which ./bench reports what
+//   happened to it. mpirun forwards those two unchanged, whereas it would turn SIGINT into SIGTERM.
 //
 // After a fatal error the main thread also ends the job through the watchdog (EndJob). It must not
 // unwind the stack, because destructors would wait for the work that hangs.
 //
-// The end of a job is, in this order: what BeforeLines registered (clear the line of progress), one
-// line on stderr, the tasks registered with AtEnd (keep the results, abort NCCL), MPI_Abort, and
-// the end of the process. If one of these hangs, the process still ends after kPatience.
+// Ending a job does, in this order: run what BeforeLines registered (clear the progress line),
+// print one line on stderr, run the tasks registered with AtEnd (save the results, abort NCCL),
+// call MPI_Abort, and end the process. If one of these hangs, the process still ends after
+// kPatience.
 #pragma once
 
 #include <atomic>
@@ -43,9 +44,9 @@ class Watchdog {
   static constexpr int kInterrupted = SIGUSR1;   // Ctrl-C, where ./bench was started
   static constexpr int kReaderIsGone = SIGUSR2;  // of standard output: a quiet end
 
-  // Takes over the signals. Create it in the main thread, before any other thread.
+  // Takes over the signals. Create it in the main thread, before any other thread starts.
   Watchdog(const Progress& progress, std::chrono::milliseconds timeout);
-  // Takes no signals and watches nothing: it only ends the job when asked to. For a process that is
+  // Handles no signals and watches nothing: it only ends the job on request. For a process that is
   // not the suite's own.
   explicit Watchdog(const Progress& progress) : progress_(progress) {}
   ~Watchdog();
@@ -69,8 +70,8 @@ class Watchdog {
     Watchdog* watchdog_ = nullptr;
     std::list<Task>::iterator task_;
   };
-  // If the job ends early, the thread that ends it runs `task` before the process ends. The task
-  // that was registered last runs first.
+  // If the job ends early, the thread that ends it runs `task` before the process ends. Tasks run
+  // in reverse order of registration.
   [[nodiscard]] Registration AtEnd(Task task);
 
   // `task` runs before a line is shown on stderr, in any thread, and must not wait. nullptr: none.
@@ -96,9 +97,10 @@ class Watchdog {
   std::thread thread_;
 };
 
-// Ends all ranks after an error after which they cannot go on together. The error is printed once
-// (FatalError::Audience). If it is one rank's, that rank prints it with its place and tells the
-// others. If all ranks know of it, rank 0 prints it. `ranks` is nullptr before MPI has started.
+// Ends all ranks after an error from which they cannot recover together. The error is printed once
+// (FatalError::Audience). If one rank alone knows of it, that rank prints it with its place and
+// notifies the others. If all ranks know of it, rank 0 prints it. `ranks` is nullptr before MPI has
+// started.
 [[noreturn]] void EndJob(Watchdog& watchdog, const Progress& progress, Ranks* ranks,
                          const std::exception& error);
 

@@ -1,4 +1,4 @@
-// Axes: what a benchmark varies, and how its values are written.
+// Axes: a benchmark's parameters, and how their values are written.
 //
 // An axis has a name, a way to read one value, and default values. Values are kept as text in
 // canonical form ("64M" becomes "67108864"). That text is part of a benchmark's name, and a name
@@ -18,11 +18,11 @@ namespace overlapbench {
 struct Axis {
   std::string name;
   std::string help;
-  // The canonical form of a value. Throws UsageError, which says what a value looks like.
+  // The canonical form of a value. Throws UsageError, which says which values are valid.
   std::function<std::string(std::string_view)> canonical;
   std::vector<std::string> values;   // canonical
   std::string standing;              // canonical; "" when every value is written
-  std::vector<std::string> choices;  // all values there are, where they can be listed
+  std::vector<std::string> choices;  // all valid values, if they can be listed
 };
 
 struct GridShape {
@@ -39,10 +39,11 @@ Axis GridAxis(std::string name, std::string help, std::string_view defaults);
 Axis ChoiceAxis(std::string name, std::string help, std::vector<std::string> choices,
                 std::string_view defaults, std::string_view standing = "");
 
-// The same axis with one more value, a word. Its values are `defaults`, which may name the word.
+// The same axis with one more valid value, a word. Its values become `defaults`, which may include
+// the word.
 Axis OrWord(Axis axis, std::string_view word, std::string_view defaults,
             std::string_view standing = "");
-// With `auto`: what is best here.
+// The same axis with the word `auto`, which selects what is best here.
 Axis OrAuto(Axis axis, std::string_view defaults);
 inline constexpr std::string_view kAuto = "auto";
 
@@ -72,8 +73,8 @@ class Settings {
   std::vector<Entry> entries_;
 };
 
-// The axes at the given values. Axes without one take their standing value or, if they have none,
-// their first. Throws UsageError for a value that an axis does not take.
+// The axes at the given values. The other axes get their standing value or, if they have none,
+// their first. Throws UsageError for an invalid value.
 Settings SettingsOf(const std::vector<Axis>& axes,
                     const std::vector<std::pair<std::string, std::string>>& values);
 

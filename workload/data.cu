@@ -78,15 +78,15 @@ struct WrittenBody {
   }
 };
 
-// Every thread adds up its words, each mixed with its place so that any bit of either changes about
-// half of the sum's (splitmix64: G. Steele et al., Fast Splittable Pseudorandom Number Generators,
-// 2014).
+// Every thread adds up its words, each mixed with its position so that any bit of either changes
+// about half of the sum's bits (splitmix64: G. Steele et al., Fast Splittable Pseudorandom Number
+// Generators, 2014).
 struct FingerprintBody {
   static constexpr int kThreads = 256;
   const std::uint32_t* data;
   long words;
   std::uint64_t first_word;
-  std::uint64_t* sums;  // of each thread
+  std::uint64_t* sums;  // one per thread
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     std::uint64_t sum = 0;
     block.ForEach(words, [this, &sum](long i) {
@@ -99,7 +99,7 @@ struct FingerprintBody {
   }
 };
 
-// Row by row, without what lies between rows; negative: there is none.
+// Searches row by row, without the gaps between rows. Negative: all were written.
 long FirstUnwritten(Device& device, Stream& stream, const MatrixView& matrix,
                     std::chrono::milliseconds timeout) {
   return SmallestFault(device, stream, timeout,
@@ -152,7 +152,7 @@ std::uint64_t FingerprintOf(const void* data, std::size_t bytes) {
 std::uint64_t FingerprintOnDevice(Device& device, Stream& stream, const void* data,
                                   std::size_t bytes, std::uint64_t first_word,
                                   std::chrono::milliseconds timeout) {
-  // Zeros: the host backend's blocks have one thread.
+  // Starts at zero, since the host backend's blocks have one thread.
   std::vector<std::uint64_t> sums(static_cast<std::size_t>(kDataBlocks) *
                                   FingerprintBody::kThreads);
   const std::size_t sums_bytes = sums.size() * sizeof(sums[0]);

@@ -1,4 +1,4 @@
-// Test data: what workloads put into their buffers, and how they check it afterwards.
+// Test data: how workloads fill their buffers, and check them afterwards.
 //
 // Values are functions of (seed, index), so an oracle knows any element of any rank's buffer
 // without storing or moving it. Neighboring indices and neighboring seeds give unrelated values, so
@@ -17,8 +17,8 @@
 
 namespace overlapbench {
 
-// A mixing function of 32 bits in which every input bit changes about half of the output bits
-// (C. Wellons' "lowbias32", found by automatic search, 2018).
+// A 32-bit mixing function in which every input bit changes about half of the output bits (C.
+// Wellons' "lowbias32", found by automatic search, 2018).
 [[nodiscard]] OVERLAPBENCH_BODY inline std::uint32_t Mix(std::uint32_t x) {
   x = (x ^ x >> 16) * 0x7FEB352DU;
   x = (x ^ x >> 15) * 0x846CA68BU;
@@ -44,8 +44,7 @@ namespace overlapbench {
   return static_cast<float>(1 + Random(seed, index) % static_cast<std::uint32_t>(most));
 }
 
-// What the ranks of a collective put into their buffers: whole numbers from 1 to 256, or from 0 if
-// they are summed.
+// The ranks' inputs of a collective: whole numbers from 1 to 256, or from 0 if they are summed.
 //
 // bfloat16 holds whole numbers exactly up to 256, so no sum may exceed that. With up to 128 ranks,
 // every rank adds a number from 1 to 256 / ranks at every index. With more ranks these numbers
@@ -80,7 +79,7 @@ struct CollectiveInput {
   [[nodiscard]] OVERLAPBENCH_BODY float At(int rank, long index) const {
     return rank % turns() == FirstContributor(index) ? Contribution(rank, index) : 0;
   }
-  // Over all ranks.
+  // The sum over all ranks.
   [[nodiscard]] OVERLAPBENCH_BODY double Sum(long index) const {
     double sum = 0;
     for (int rank = FirstContributor(index); rank < ranks; rank += turns()) {
@@ -101,23 +100,23 @@ void FillCollective(Stream& stream, void* data, long count, Element element,
 // A number that depends on every bit of the data and on its position. The data is in host memory;
 // `bytes` is a multiple of 4.
 std::uint64_t FingerprintOf(const void* data, std::size_t bytes);
-// The same of data on the device, for large results. `first_word` is the place, in words of 4
-// bytes, that the data has in the whole: the fingerprints of all pieces add up to that of the
-// whole. Waits for `stream`.
+// A fingerprint of data on the device, for large results. `first_word` is the data's offset in the
+// whole, in words of 4 bytes: the fingerprints of all pieces add up to that of the whole. Waits for
+// `stream`.
 std::uint64_t FingerprintOnDevice(Device& device, Stream& stream, const void* data,
                                   std::size_t bytes, std::uint64_t first_word,
                                   std::chrono::milliseconds timeout);
 // Sets every byte to 0xFF: a NaN in each floating-point type, −1 in int32.
 void Poison(Stream& stream, void* data, std::size_t bytes);
 
-// What a buffer must hold after a collective or a copy. Element i belongs to segment
-// i / segment_count. It holds what the source ranks have in their own buffers, at index first_index
-// + i % segment_count.
+// The expected contents of a buffer after a collective or a copy. Segments have segment_count
+// elements each. Element i equals the source ranks' elements at index first_index + i %
+// segment_count of their own buffers.
 struct ExpectedSegments {
   long segment_count = 1;
   long first_index = 0;
   int source = 0;  // the source rank; kEachSegment: segment k is from rank k; kSum: the sum of all
-  int ranks = 1;   // with kSum: how many
+  int ranks = 1;   // with kSum: the number of ranks
   int most = 1;    // rank r's buffer is FillIntegers(seed + r, most); with kSum, CollectiveInput's
   std::uint32_t seed = 0;
   double added = 0;  // what was added to each element afterwards
@@ -132,12 +131,12 @@ struct ExpectedSegments {
   }
 };
 
-// Whether all `count` elements are exactly as expected. The fault names one that is not:
-// "element 17 of 100 is 3, expected 5". The comparison runs where the data is.
+// Whether all `count` elements are exactly as expected. The fault names one that is not: "element
+// 17 of 100 is 3, expected 5". The comparison runs on the device.
 Verdict FindFault(const Machine& machine, Stream& stream, const void* data, long count,
                   Element element, const ExpectedSegments& expected);
 
-// "" if all `count` elements were written since Poison (none is a NaN). Otherwise it names one that
+// "" if all `count` elements were written since Poison (none is a NaN). Otherwise names one that
 // was not.
 std::string FindUnwritten(Device& device, Stream& stream, const void* data, long count,
                           Element element, std::chrono::milliseconds timeout);
@@ -150,7 +149,7 @@ struct MatrixView {
   long columns = 0;
   long stride = 0;  // elements from one row to the next, at least `columns`
 };
-// The same of a matrix: "element [3,5] was not written".
+// The same for a matrix: "element [3,5] was not written".
 std::string FindUnwritten(Device& device, Stream& stream, const MatrixView& matrix,
                           std::chrono::milliseconds timeout);
 

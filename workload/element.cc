@@ -11,7 +11,7 @@ namespace {
 struct ElementName {
   Element element;
   std::string_view name;
-  std::string_view short_name;  // as the axis `precision` has it
+  std::string_view short_name;  // as in the axis `precision`
 };
 constexpr std::array<ElementName, 6> kElementNames = {{{Element::kFloat32, "float32", "fp32"},
                                                        {Element::kFloat16, "float16", "fp16"},

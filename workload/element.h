@@ -1,10 +1,10 @@
 // Element types of workloads, and how a small value is stored in each.
 //
-// Every value that the suite puts in a buffer is a multiple of 1/128 below 2, or a whole number up
-// to 256. All of these types except float8 represent such values exactly. Inputs are therefore the
-// same number in every precision, and the sums of collectives are exact. float8 is the format e4m3
-// (Micikevicius et al., "FP8 Formats for Deep Learning", 2022). It keeps four significant bits and
-// truncates the others; Held() says what is left.
+// Every value that the suite writes to a buffer is a multiple of 1/128 below 2, or a whole number
+// up to 256. All of these types except float8 represent such values exactly. Inputs are therefore
+// the same number in every precision, and the sums of collectives are exact. float8 is the format
+// e4m3 (Micikevicius et al., "FP8 Formats for Deep Learning", 2022). It keeps four significant bits
+// and truncates the others; Held() returns the stored value.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ OVERLAPBENCH_BODY To BitCast(const From& from) {
   return to;
 }
 
-// `value` in IEEE 754 half precision, if it is exact and not subnormal there. The float's exponent
-// is rebiased from 127 to 15, and its fraction cut from 23 bits to 10.
+// `value` in IEEE 754 half precision; requires that it is exact and not subnormal there. The
+// float's exponent is rebiased from 127 to 15, and its fraction cut from 23 bits to 10.
 [[nodiscard]] OVERLAPBENCH_BODY inline std::uint16_t HalfBits(float value) {
   const auto bits = BitCast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000U;
@@ -62,8 +62,8 @@ OVERLAPBENCH_BODY To BitCast(const From& from) {
   return static_cast<std::uint16_t>(BitCast<std::uint32_t>(value) >> 16);
 }
 
-// `value` in float8, if its magnitude is below 448. The exponent is rebiased from 127 to 7, and the
-// fraction cut from 23 bits to 3. Below 2^-6 the result is subnormal: a multiple of 2^-9.
+// `value` in float8; requires a magnitude below 448. The exponent is rebiased from 127 to 7, and
+// the fraction cut from 23 bits to 3. Below 2^-6 the result is subnormal: a multiple of 2^-9.
 [[nodiscard]] OVERLAPBENCH_BODY inline std::uint8_t Float8Bits(float value) {
   const auto bits = BitCast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 24 & 0x80U;
@@ -141,8 +141,8 @@ OVERLAPBENCH_BODY inline void Store(void* data, long index, Element element, flo
   return 0;
 }
 
-// Calls visit with the type as a template argument: a loop in it asks once for the type, not once
-// for each element.
+// Calls visit with the type as a template argument: a loop inside branches on the type once, not
+// once per element.
 //
 //   WithElement(element, [&]<Element kElement>() { … });
 template <class Visit>

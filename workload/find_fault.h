@@ -1,11 +1,11 @@
-// FindFaultIn: where an array on the device differs from what it must hold. The comparison runs
-// where the data is.
+// FindFaultIn: finds where an array on the device differs from its expected contents. The
+// comparison runs on the device.
 //
-// What it must hold is a function of the index: `Expected` is a copyable struct with
+// The expected contents are a function of the index: `Expected` is a copyable struct with
 //
 //   OVERLAPBENCH_BODY double At(long i) const;
 //
-// FindFault (data.h) is this for ExpectedSegments. Only for files that end in .cu (launch.h).
+// FindFault (data.h) does this for ExpectedSegments. Only for files that end in .cu (launch.h).
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@
 namespace overlapbench {
 
 // Each block notes one faulty index, or leaves −1. Threads of a block may overwrite each other's
-// note, since any of their faults will do.
+// note, since any one fault is enough.
 template <class Expected>
 struct CompareBody {
   static constexpr int kThreads = 256;

@@ -1,5 +1,5 @@
-// ShortestTime_us: how long something takes alone, outside any measurement. It decides what is
-// measured, as how long a stand-in holds its SMs.
+// ShortestTime_us: how long some work takes alone, outside any measurement. Such times set
+// parameters of what is measured, such as how long a stand-in holds its SMs.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace overlapbench {
 
-// From event to event on the stream, the shortest of so many runs of what `enqueue` puts there.
-// Before each run it is enqueued once more, to keep the stream busy until the rest is enqueued.
-// `what` is how a timeout names it.
+// The shortest time, from event to event on the stream, of `runs` runs of what `enqueue` enqueues.
+// An extra, untimed run before each keeps the stream busy until the rest is enqueued. `what` names
+// the work if it times out.
 double ShortestTime_us(const Machine& machine, Stream& stream, int runs, const std::string& what,
                        const std::function<void()>& enqueue);
 

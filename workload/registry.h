@@ -1,7 +1,7 @@
 // The registry: every workload that this build knows, by name.
 //
-// benchmarks/catalog.cc fills it from two lists, kernels/kernels.def and comm/comm.def. A line
-// WORKLOAD(Thing) there calls `std::vector<WorkloadSpec> Thing(Machine&)`, which one file defines.
+// benchmarks/catalog.cc fills it from two lists, kernels/kernels.def and comm/comm.def. There, a
+// line WORKLOAD(Thing) calls `std::vector<WorkloadSpec> Thing(Machine&)`, which one file defines.
 // CUDA_WORKLOAD(Thing, "Name", work_class, baseline) is for a workload that exists on the cuda
 // backend only; other builds list it as "not available".
 #pragma once
@@ -24,7 +24,7 @@ class Registry {
   std::vector<WorkloadSpec> specs_;
 };
 
-// A spec that only says why `name` cannot run here.
+// A spec that only gives the reason why `name` cannot run here.
 WorkloadSpec Unavailable(std::string_view name, WorkClass work_class, std::string reason,
                          bool baseline = true);
 

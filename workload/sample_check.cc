@@ -34,7 +34,7 @@ std::vector<double> Expected(Device& device, const MatrixView& matrix,
       values[sample] = expected(row, column);
     }
   };
-  std::vector<std::future<void>> others;  // which throw what `expected` throws
+  std::vector<std::future<void>> others;  // these rethrow what `expected` throws
   for (int thread = 1; thread < size.threads; ++thread)
     others.push_back(std::async(std::launch::async, [&, thread] {
       device.UseInThisThread();  // `expected` may read what the device holds
@@ -45,7 +45,7 @@ std::vector<double> Expected(Device& device, const MatrixView& matrix,
   return values;
 }
 
-// Errors relative to the expected values' root mean square.
+// Errors are relative to the expected values' root mean square.
 void Compare(std::span<const double> values, std::span<const double> expected, Verdict& verdict) {
   double largest_error = 0;
   double square_sum = 0;

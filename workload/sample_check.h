@@ -1,8 +1,8 @@
 // Checks a matrix on the device at a sample of its elements, for results whose oracle is expensive.
 //
-// That every element was written is checked on the device. Some elements, the corners among them,
-// come to the host and are compared in double precision. Errors are relative to the sample's root
-// mean square, so that an element that happens to be near 0 does not stand out.
+// The device checks that every element was written. The host compares some elements, including the
+// corners, in double precision. Errors are relative to the sample's root mean square, so that an
+// element that happens to be near 0 does not stand out.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@ namespace overlapbench {
 
 constexpr int kCheckedElements = 256;
 
-// How many threads of a rank compute oracles: its share of the machine's cores.
+// How many threads of a rank compute expected values: its share of the machine's cores.
 int CheckingThreads(const Ranks& ranks);
 
-// Waits for `stream`. `expected` is called by so many `threads` at once.
+// Waits for `stream`. SampleSize::threads threads call `expected` concurrently.
 using ExpectedElement = std::function<double(long row, long column)>;
 struct SampleSize {
   int elements = kCheckedElements;
@@ -29,8 +29,8 @@ Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
                     const ExpectedElement& expected, double tolerance,
                     std::chrono::milliseconds timeout, const SampleSize& size = {});
 
-// The same, where the expected values come from elsewhere: kCheckedElements of them, in the order
-// in which SampledValues has those of a matrix of this size.
+// The same with expected values from elsewhere: kCheckedElements of them, in the order in which
+// SampledValues returns those of a matrix of this size.
 Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
                     std::span<const double> expected, double tolerance,
                     std::chrono::milliseconds timeout);

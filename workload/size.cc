@@ -51,7 +51,7 @@ std::string WithSizesInDigits(std::string_view text) {
     const std::string_view word = text.substr(0, length);
     const auto size = length > 1 && IsDigit(word.front()) ? ReadSize(word) : std::nullopt;
     plain += size && !IsDigit(word.back()) ? std::to_string(*size) : std::string(word);
-    // The letter behind a backslash belongs to it.
+    // The character after a backslash belongs to it.
     const std::size_t others = length == 0 && text.starts_with('\\') ? 2 : length == 0 ? 1 : 0;
     plain += text.substr(length, others);
     text.remove_prefix(std::min(length + others, text.size()));

@@ -1,7 +1,7 @@
 // Sizes as people write them: 4096, 64K, 1M, 2G, 1T, in powers of 1024.
 //
-// Names have them in digits, because a name identifies a configuration forever. Tables have the
-// short form. Whoever writes a size may use either (axis.h, benchmarks/name_filter.h).
+// Names contain sizes in digits, because a name identifies a configuration forever. Tables show the
+// short form. Users may write either (axis.h, benchmarks/name_filter.h).
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace overlapbench {
 
-// nullopt if `text` is no whole number with or without one of these letters, or is too large.
+// nullopt if `text` is not a whole number with or without one of these letters, or is too large.
 std::optional<long> ReadSize(std::string_view text);
 
 // "67108864" as "64M", if it is a whole number of a unit; any other text as it is.

@@ -18,7 +18,7 @@ struct StepBody {
   float* output;
   long count;
   int steps;
-  float one;  // not a constant, for which the compiler would leave the multiplication out
+  float one;  // not a constant, or the compiler would remove the multiplication
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     block.ForEach<kStepsTile>(count, [this](long i) {

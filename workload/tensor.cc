@@ -8,7 +8,7 @@
 namespace overlapbench {
 namespace {
 
-// Ranks have thousands of blocks at most.
+// Ranks have at most thousands of blocks.
 std::uint32_t SeedOf(const TensorShape& shape, std::uint32_t seed, int rank, int block) {
   constexpr int kApart = 1 << 12;
   const int of_rank = shape.is_shared ? 0 : rank;

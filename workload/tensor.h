@@ -1,19 +1,19 @@
 // Tensor: a matrix on the device that several workloads share. One writes it, others read it.
 //
-// A scenario makes the tensors of a step and hands them to the works that it ties together. A
-// tensor also knows what it should hold: its oracle gives any element on any rank. So a work can
-// check its own result, and derive what its result should be from what its inputs should be.
-// Oracles are called when a result is verified, after all works have been reset, the later ones
-// first: a work fills its inputs with random values, and the work that makes them, if there is one
-// in the run, replaces their oracle by its own.
+// A scenario makes the tensors of a step and passes them to the works that it connects. A tensor
+// also knows its expected contents: its oracle returns any element on any rank. So a work can check
+// its own result, and derive its expected result from its inputs' oracles. Works are reset in
+// reverse order: each fills its inputs with random values, and an earlier work that makes them, if
+// the run has one, then replaces their oracle by its own. Oracles are called later, when a result
+// is verified.
 //
-// Rows are cut into equal blocks, one for each rank that owns a part of the matrix. Plain, block b
-// is rank b's. Rotated, block b is that of the rank b before this one, so every rank begins with
-// its own block and sends, in each step, from the same place as all others: a ring needs no other
-// order.
+// Rows are cut into equal blocks, one for each rank that owns a part of the matrix. In plain order,
+// block b is rank b's. In rotated order, block b belongs to the rank b places before this one.
+// Every rank then begins with its own block and sends, in each step, from the same offset as all
+// others, which is all that a ring needs.
 //
-// A tensor may keep fewer rows than it has, as buffers that take turns do: row i lies where row
-// i - kept_rows was. What was there is lost, and only the last rows can be verified.
+// A tensor may keep fewer rows than it has, as alternating buffers do. Row kept_rows + i overwrites
+// row i, and only the last rows can be verified.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct TensorShape {
   long columns = 0;
   int blocks = 1;          // of rows; divides them
   bool rotated = false;    // the order of the blocks
-  bool is_shared = false;  // one matrix whose blocks the ranks hold, not one for each rank
-  long kept_rows = 0;      // that memory holds at a time; 0: all. With one block
+  bool is_shared = false;  // one matrix distributed over the ranks, not one per rank
+  long kept_rows = 0;      // rows in memory at a time; 0: all. Needs blocks = 1
 
   [[nodiscard]] long stored_rows() const { return kept_rows > 0 ? kept_rows : rows; }
   [[nodiscard]] std::size_t bytes() const { return stored_rows() * columns * SizeOf(element); }
@@ -45,37 +45,38 @@ struct TensorShape {
   }
 };
 
-// What storing a sum of many products in this type costs, relative to the root mean square of such
-// sums: half a unit in the last place of the largest of some hundreds of them, which is about 4
-// times the mean; of float32, what adding some ten thousand products costs.
+// The rounding error of storing a sum of many products in this type, relative to the root mean
+// square of such sums: half a unit in the last place of the largest of some hundreds of them, which
+// is about 4 times the mean. For float32, the error of adding some ten thousand products.
 double RoundingOf(Element element);
 
 class Tensor {
  public:
-  // Several threads ask it at once.
+  // Several threads call it concurrently.
   using Oracle = std::function<double(int rank, long row, long column)>;
-  // Of the expected values, relative to their root mean square.
+  // The tolerated error, relative to the expected values' root mean square.
   using Tolerance = std::function<double()>;
   using Allocate = std::function<Buffer(std::size_t bytes)>;
 
-  // `allocate`: where its memory comes from. What a collective touches comes from its communicator.
+  // `allocate` provides its memory. For tensors that a collective touches, that is its
+  // communicator.
   Tensor(const TensorShape& shape, Allocate allocate)
       : shape_(shape), memory_(std::make_shared<Memory>(std::move(allocate))) {}
-  // The same memory with an oracle of its own: what an operation in place leaves there. In runs
-  // without that operation, it expects what has been made there before.
+  // The same memory with an oracle of its own: the result of an in-place operation. In runs without
+  // that operation, it expects what an earlier work made there.
   [[nodiscard]] std::shared_ptr<Tensor> Alias() const {
     auto alias = std::make_shared<Tensor>(*this);
     alias->is_alias_ = true;
     return alias;
   }
 
-  // Takes memory, unless it has. Every work that uses the tensor calls it in Workload::Connect,
-  // since ranks may have to allocate together.
+  // Allocates its memory, unless it has. Every work that uses the tensor calls it in
+  // Workload::Connect, since ranks may have to allocate together.
   void Connect();
 
   [[nodiscard]] const TensorShape& shape() const { return shape_; }
   [[nodiscard]] bool Shares(const Tensor& other) const { return memory_ == other.memory_; }
-  // Tells its memory from that of others, also before it has been taken.
+  // Identifies its memory, also before it is allocated.
   [[nodiscard]] const void* memory() const { return memory_.get(); }
   [[nodiscard]] long count() const { return shape_.rows * shape_.columns; }
   [[nodiscard]] std::byte* Row(long row) const {
@@ -83,14 +84,15 @@ class Tensor {
            row % shape_.stored_rows() * shape_.columns * SizeOf(shape_.element);
   }
 
-  // All of it, as it lies in memory.
+  // All of it, as laid out in memory.
   [[nodiscard]] MatrixView View() const {
     return {Row(0), shape_.element, shape_.rows, shape_.columns, shape_.columns};
   }
 
-  // Random fractions that tell blocks from each other and, unless the matrix is shared, ranks.
+  // Fills it with random fractions that differ between blocks and, unless the matrix is shared,
+  // ranks.
   void Fill(Stream& stream, int rank, std::uint32_t seed);
-  // These rows lie one behind another: none of them takes the place of the first one.
+  // These rows must be contiguous in memory: none may overwrite the first one.
   void PoisonRows(Stream& stream, long first, long rows) const;
   void Expect(Oracle oracle, Tolerance tolerance) {
     own_ = {std::move(oracle), std::move(tolerance)};
@@ -120,7 +122,7 @@ class Tensor {
   struct Memory {
     Allocate allocate;
     Buffer buffer = {};
-    Expectation made = {};  // what a work makes in this memory; none: it was filled
+    Expectation made = {};  // set by a work that makes this memory's contents; none: filled
   };
 
   [[nodiscard]] const Expectation& expectation() const {
@@ -142,8 +144,8 @@ struct TensorRows {
   long rows = 0;
 };
 
-// What is left of the rows that a work writes one after the other: nothing of a tensor in whose
-// memory a later one lies.
+// The rows that remain after a work writes these in order: none of a tensor whose memory a later
+// one shares.
 std::vector<TensorRows> LeftOf(const std::vector<TensorRows>& written);
 
 // The result of a work that writes several tensors.
@@ -151,8 +153,8 @@ struct Result {
   Verdict verdict;
   std::uint64_t fingerprint = 0;
 };
-// Checks what is left: these rows, and a hash of their whole tensors. The sample's elements are
-// shared by the pieces. Waits for `stream`.
+// Checks the rows that remain, and hashes their whole tensors. The sample's elements are divided
+// among the pieces. Waits for `stream`.
 Result CheckLeft(const Machine& machine, Stream& stream, const std::vector<TensorRows>& written);
 
 // Tensors that no collective touches.

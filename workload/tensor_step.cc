@@ -63,8 +63,8 @@ class TensorStepWorkload : public Workload {
  private:
   // A result that was found right.
   struct Checked {
-    std::vector<SharedTensor> read;   // what it was compared with
-    std::vector<std::uint64_t> bits;  // fingerprints of the result, and of these
+    std::vector<SharedTensor> read;   // the inputs that were read
+    std::vector<std::uint64_t> bits;  // fingerprints of the result and of `read`
     Verdict verdict;
   };
 
@@ -117,7 +117,7 @@ const std::vector<float>& HeldRows::Row(const SharedTensor& tensor, long row) {
   return held.rows[row];
 }
 
-// Those that other threads may be using are left as they are.
+// Rows that other threads may be using are left unchanged.
 void HeldRows::ReadRows(Held& held, long first, long count) const {
   const TensorShape& shape = held.tensor->shape();
   const std::vector<std::byte> bytes =

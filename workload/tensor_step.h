@@ -1,14 +1,14 @@
-// TensorStep: an operation on tensors that is checked against what its inputs hold.
+// TensorStep: an operation on tensors that is checked against its inputs' actual values.
 //
-// An oracle knows any element from seeds alone (workload/tensor.h). In a chain of many operations
-// it would have to compute them all, for every element that it is asked for. A step's result is
-// therefore compared with the double-precision result of the values that its inputs do hold, read
-// back from the device. Each step of a chain is checked so (WorkPlan::is_result), and the chain is
-// right if all of them are.
+// An oracle computes any element from seeds alone (workload/tensor.h). In a chain of many
+// operations it would have to compute them all, for every element. A step's result is therefore
+// compared with the double-precision result of its inputs' actual values, read back from the
+// device. Each step of a chain is checked in this way (WorkPlan::is_result), and the chain is right
+// if all of them are.
 //
-// Comparing takes the host some tenths of a second for attention, and a benchmark's runs do the
-// same steps. A result whose every bit was found right before, for inputs with the same bits, is
-// right.
+// For attention, the comparison takes the host some tenths of a second, and a benchmark's runs do
+// the same steps. A result that is bit-identical to one already found right, for bit-identical
+// inputs, is therefore not compared again.
 #pragma once
 
 #include <array>
@@ -23,16 +23,16 @@
 
 namespace overlapbench {
 
-// Rows and columns of tensors as they are on this rank's device. Each row is read once, and so is
-// all of a tensor whose columns are asked for. Whoever asks for a row and the next one will ask for
-// more of them: those are read at a time. Threads may ask at once.
+// Rows and columns of tensors as they are on this rank's device. Each row is read once, and so is a
+// whole tensor if a column of it is requested. A request for the row after one already read
+// prefetches the rows that follow. May be called concurrently.
 class HeldRows {
  public:
   HeldRows(Stream& stream, std::chrono::milliseconds timeout)
       : stream_(stream), timeout_(timeout) {}
   const std::vector<float>& Row(const SharedTensor& tensor, long row);
   std::vector<float> Column(const SharedTensor& tensor, long column);
-  // All that something was read of.
+  // All tensors that were read from.
   [[nodiscard]] std::vector<SharedTensor> tensors() const;
 
  private:
@@ -51,7 +51,7 @@ class HeldRows {
 
   Stream& stream_;
   std::chrono::milliseconds timeout_;
-  // What is read stays where it is, and is published once it is complete.
+  // Data that was read is never moved, and is published once it is complete.
   std::array<Held, kMostTensors> held_;
   std::atomic<std::size_t> count_ = 0;
   std::mutex reading_;
@@ -63,11 +63,11 @@ struct TensorStep {
   std::uint32_t seed = 0;  // of the first; the others' follow kSeedsApart later
   SharedTensor output = {};
   Cost cost = {};
-  // A part is as many of the output's rows.
+  // A part is `rows` of the output's rows.
   std::function<void(Stream& stream, long first, long rows)> enqueue = {};
   std::function<double(HeldRows& held, long row, long column)> expected = {};
   double tolerance = 0;  // relative to the root mean square of the output
-  // Workload::IneffectiveKnob(), of those that have a knob.
+  // Workload::IneffectiveKnob(), for steps that have a knob.
   std::function<std::string()> ineffective_knob = {};
 
   static constexpr std::uint32_t kSeedsApart = 1U << 16;

@@ -29,7 +29,7 @@ struct Cost {
   double moved_bytes = 0;   // bytes read plus bytes written in this device's memory
   double cached_bytes = 0;  // bytes read from a cache or from shared memory, again and again
   double copied_bytes = 0;  // bytes copied from one memory to another, counted once
-  // Of a communication or copy: what it reads and writes in this device's memory, about.
+  // Of a communication or copy: approximately what it reads and writes in this device's memory.
   double memory_bytes = 0;
   double wire_bytes = 0;  // a collective's size in bytes, as nccl-tests counts it (algbw)
   double bus_factor = 0;  // busbw = algbw × bus_factor (nccl-tests, doc/PERFORMANCE.md)
@@ -51,23 +51,23 @@ struct Part {
 class Workload {
  public:
   virtual ~Workload() = default;
-  // What all ranks do together before anything else, such as making a communicator and memory that
-  // others can reach. By then every rank has made the workload.
+  // What all ranks do together before anything else, such as making a communicator or memory that
+  // others can access. By then every rank has made the workload.
   virtual void Connect() {}
   [[nodiscard]] virtual Cost cost() const = 0;
   // Fills the inputs with random values and poisons the outputs.
   virtual void Reset(Stream& stream) = 0;
-  // Poisons the outputs once more, after all works of a run are reset: of works that wait for each
-  // other in turn, one's Reset has filled what another one is to write. Most need not.
+  // Poisons the outputs once more, after all works of a run are reset. Needed where a work's Reset
+  // fills another work's output, as among works that wait for each other in turn.
   virtual void PoisonResult(Stream& /*stream*/) {}
   // The measured work. It may be called any number of times between Reset and Verify. The result
   // needs to be right after exactly one call.
   virtual void Enqueue(Stream& stream) = 0;
-  // Enqueues one of `part.count` equal parts of the work. There are at least two parts; the whole
-  // is Enqueue's. Workloads that cannot be cut into parts throw Error.
+  // Enqueues one of `part.count` equal parts of the work. There are at least two parts; Enqueue
+  // does the whole. Workloads that cannot be cut into parts throw Error.
   virtual void EnqueuePart(Stream& stream, const Part& part);
-  // Whether Enqueue may wait for work that was enqueued before it, as a copy of pageable memory
-  // does. It must then not be called behind a closed gate.
+  // Whether Enqueue may wait for earlier work on the device, as a copy of pageable memory does. It
+  // must then not be called behind a closed gate.
   [[nodiscard]] virtual bool enqueue_waits() const { return false; }
   // Checks the result of exactly one Enqueue after a Reset. Waits for `stream`.
   virtual Verdict Verify(Stream& stream) = 0;
@@ -75,12 +75,12 @@ class Workload {
   // results are bit-identical, and otherwise only with a chance of one in 2^64. nullopt if the
   // workload has no result on the host.
   [[nodiscard]] virtual std::optional<std::uint64_t> Fingerprint() const { return std::nullopt; }
-  // Why the workload's knobs did not have the effect that was asked for; "" if they did. Called by
-  // all ranks together.
+  // Why the workload's knobs did not have the requested effect; "" if they did. Called by all ranks
+  // together.
   [[nodiscard]] virtual std::string IneffectiveKnob() { return ""; }
-  // The SMs that it takes, as IneffectiveKnob() has found them; nullopt where nobody knows.
+  // The number of SMs that it uses, as found by IneffectiveKnob(); nullopt if unknown.
   [[nodiscard]] virtual std::optional<long> sms() const { return std::nullopt; }
-  // What it has observed since Reset(), in a unit of its own; nullopt: it observes nothing.
+  // A value that it has observed since Reset(), in a unit of its own; nullopt: it observes nothing.
   [[nodiscard]] virtual std::optional<double> Observed() const { return std::nullopt; }
 };
 
@@ -90,9 +90,9 @@ struct Machine {
   Ranks& ranks;
   // How long a workload may wait for anything.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
-  // Ranks may have the same GPU. What they compute is right; how long it takes means nothing.
+  // Ranks may share a GPU. Their results are right, but their times are meaningless.
   bool shares_gpus = false;
-  // How many SMs the library plans the products of layers for; 0: all.
+  // How many SMs the library plans the layers' matrix products for; 0: all.
   int sm_target = 0;
 };
 
@@ -101,7 +101,7 @@ struct Footprint {
   std::size_t host_bytes = 0;
 };
 
-// What a workload keeps busy. Timelines and profiler ranges show it.
+// The resource that a workload keeps busy. Timelines and profiler ranges show it.
 enum class WorkClass : unsigned char { kCompute, kComm, kMemory };
 // "COMP", "COMM" or "MEM".
 const char* ToString(WorkClass work_class);
@@ -124,7 +124,7 @@ struct WorkloadSpec {
   // Why a combination of values does not exist; "" if it does. An empty function: all exist.
   std::function<std::string(const Settings&)> excluded;
   std::function<Footprint(const Settings&)> footprint;
-  // May be done by one rank alone; what needs the others is Workload::Connect's.
+  // May be called by one rank alone; Workload::Connect does what needs the others.
   std::function<std::unique_ptr<Workload>(const Settings&)> make;
 };
 

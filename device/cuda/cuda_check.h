@@ -1,8 +1,8 @@
-// Calls into CUDA that cannot fail unnoticed.
+// Error checks for calls into CUDA.
 //
 // CUDA_CHECK(call) throws Error with the call, the code's name and its meaning unless the call
-// succeeded. CUDA then forgets the failure; otherwise the next launch would be blamed for it
-// (cudaGetLastError returns the last error of any call).
+// succeeded. It also clears CUDA's last error: cudaGetLastError returns the last error of any call,
+// so the next launch would be blamed for this one.
 //
 // The few driver calls that the runtime does not offer are looked up at run time. A program that
 // links libcuda does not start on a machine without a driver.

@@ -1,4 +1,4 @@
-// The cuda backend's device: one GPU through the CUDA runtime, and what NVML knows about it.
+// The cuda backend's device: one GPU, used through the CUDA runtime and queried through NVML.
 
 #include <cuda_runtime.h>
 #include <fmt/core.h>
@@ -57,7 +57,7 @@ std::string PciBusId(int ordinal) {
   return bus_id.data();
 }
 
-// What the memory's pins can do.
+// The memory's theoretical peak.
 double MemoryGBps(int ordinal) {
   constexpr double kTransfersPerClock = 2;
   constexpr double kBitsInByte = 8;
@@ -69,8 +69,8 @@ double MemoryGBps(int ordinal) {
   return kTransfersPerClock * clock_kHz * kGHzFromkHz * width_bits / kBitsInByte;
 }
 
-// One NVLink's rate each way; 0 for GPUs that the table does not have. Source: NVIDIA's
-// architecture whitepapers (A100: 12 links, 600 GB/s both ways; H100: 18, 900; B200: 18, 1,800).
+// One NVLink's rate each way; 0 for GPUs that the table lacks. Source: NVIDIA's architecture
+// whitepapers (A100: 12 links, 600 GB/s both ways; H100: 18, 900; B200: 18, 1,800).
 double LinkGBps(int compute_capability) {
   switch (compute_capability) {
     case 80:
@@ -170,8 +170,8 @@ class CudaDevice : public Device {
     }
     throw Error("Allocate: unknown kind of memory");
   }
-  // cudaDeviceSynchronize has no timeout, so a thread makes the call. Where it never returns, the
-  // thread is left behind.
+  // cudaDeviceSynchronize has no timeout, so a thread makes the call. If it never returns, the
+  // thread is abandoned.
   [[nodiscard]] bool AwaitIdle(std::chrono::milliseconds timeout) override {
     std::promise<cudaError_t> ended;
     auto synchronized = ended.get_future();
@@ -206,8 +206,8 @@ class CudaDevice : public Device {
   }
 
  private:
-  // Streams of one size share a partition, and so have the same SMs. It ends with the last of them:
-  // what is measured later must not find it.
+  // Streams of one size share a partition, and so have the same SMs. The partition ends with the
+  // last of them, so that it cannot affect later measurements.
   std::shared_ptr<const SmPartition> PartitionOf(int sms) {
     auto partition = partitions_[sms].lock();
     if (partition == nullptr)
@@ -215,7 +215,7 @@ class CudaDevice : public Device {
     return partition;
   }
 
-  // The smallest difference between the distances of events recorded one behind the other.
+  // The smallest difference between the distances of events recorded back to back.
   [[nodiscard]] std::string ClockResolutionUs() const {
     constexpr int kPairs = 200;
     constexpr double kMicrosecondsInMillisecond = 1000;

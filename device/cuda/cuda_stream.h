@@ -4,7 +4,7 @@
 // Operations"): the stream's front end waits, and no SM is held.
 //
 // A stream of Device::CreateHostStream() is not a CUDA stream. The gate holds it nevertheless;
-// every other call here throws Error for such a stream, instead of using CUDA's default stream.
+// every other call here throws Error for such a stream instead of using CUDA's default stream.
 #pragma once
 
 #include <cudaTypedefs.h>
@@ -22,7 +22,7 @@
 
 namespace overlapbench {
 
-// Throws Error if it is not a CUDA stream.
+// Throws Error if `stream` is not a CUDA stream.
 cudaStream_t NativeStream(Stream& stream);
 
 class CudaEvent : public Event {
@@ -42,7 +42,7 @@ class CudaEvent : public Event {
 
 class CudaStream : public Stream {
  public:
-  // As StreamOptions: 0 is the lowest priority. `partition`: nullptr is none.
+  // `priority` as in StreamOptions: 0 is the lowest. `partition`: nullptr for none.
   explicit CudaStream(int priority, std::shared_ptr<const SmPartition> partition = nullptr);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -78,21 +78,21 @@ class CudaGate : public Gate {
   HostGate host_gate_;  // for streams on host threads
 };
 
-// CUDA's numbers of the lowest and the highest priority; a smaller number is a higher priority.
+// CUDA's numbers for the lowest and the highest priority; a smaller number is a higher priority.
 std::pair<int, int> CudaPriorityRange();
-// Of a CUDA stream, counted as in StreamOptions.
+// The priority of a CUDA stream, counted as in StreamOptions.
 int CudaPriority(Stream& stream);
 
-// Between two events of CUDA streams, or two of host streams.
+// The time between two events of CUDA streams, or two of host streams.
 double CudaElapsedMs(const Event& from, const Event& to);
 
-// A copy for which the driver is asked to take a copy engine and leave the SMs alone
-// (cudaMemcpyFlagPreferOverlapWithCompute). Within a GPU it takes SMs all the same (CUDA 13.0,
-// H100).
+// Enqueues a copy with the hint to use a copy engine rather than SMs
+// (cudaMemcpyFlagPreferOverlapWithCompute). Within a GPU the driver uses SMs all the same (CUDA
+// 13.0, H100).
 void EnqueueEngineCopy(Stream& stream, const CopyPiece& piece);
 
-// Many copies by one call, cudaMemcpyBatchAsync, whose present form came with CUDA 13.0.
-// "" or why this build has none.
+// Why this build has no cudaMemcpyBatchAsync, which enqueues many copies by one call, in its form
+// since CUDA 13.0; "" if it has it.
 std::string BatchCopyUnavailable();
 void EnqueueBatchCopy(Stream& stream, std::span<const CopyPiece> pieces);
 

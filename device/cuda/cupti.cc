@@ -13,7 +13,7 @@
 namespace overlapbench {
 namespace {
 
-// As the dynamic linker finds it, else where toolkits have it.
+// Tries the dynamic linker's paths first, then those of toolkits.
 void* OpenLibrary() {
   const std::string name = fmt::format("libcupti.so.{}", CUDART_VERSION / 1000);
   for (const char* folder : {"", "/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib64/",

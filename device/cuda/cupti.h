@@ -1,9 +1,8 @@
 // Cupti: NVIDIA's library that records what ran on a GPU and when (CUPTI Activity API), on machines
 // that have it.
 //
-// It comes with the toolkit, not with the driver, and is opened at the first watch (cupti_watch.h):
-// the program starts without it, and without a watch nothing is loaded. Once opened, it stays
-// loaded, since CUDA keeps calling it.
+// CUPTI comes with the toolkit, not with the driver. The first watch (cupti_watch.h) opens it, so
+// the program starts without it. It then stays loaded, since CUDA keeps calling it.
 #pragma once
 
 #include <cupti.h>
@@ -14,7 +13,7 @@ namespace overlapbench {
 
 class Cupti {
  public:
-  // Throws Error where there is no CUPTI, or one that lacks something.
+  // Throws Error if CUPTI is missing or lacks one of these functions.
   Cupti();
 
  private:

@@ -27,7 +27,7 @@ constexpr auto kKinds = std::to_array<CUpti_ActivityKind>(
     {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
      CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
      CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
-// Whoever waits asks these thousands of times, which would leave no room for other records.
+// Waiting code makes these calls thousands of times, which would leave no room for other records.
 constexpr auto kRuntimePolls =
     std::to_array<CUpti_CallbackId>({CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
                                      CUPTI_RUNTIME_TRACE_CBID_cudaStreamQuery_v3020});
@@ -41,9 +41,9 @@ const Cupti& TheCupti() {
   return cupti;
 }
 
-// The buffers that CUPTI fills. Its callbacks take no argument of ours and come on threads of its
-// own, so a process has one of these. Whoever calls Only() must have CUPTI's one place: a profiler
-// that has it has callbacks of its own, and would never see its buffers again.
+// The buffers that CUPTI fills. Its callbacks carry no user argument and run on its own threads, so
+// a process has one Collector. Callers of Only() must be CUPTI's one subscriber: a profiler that
+// subscribed first has callbacks of its own, and would never get its buffers back.
 class Collector {
  public:
   static Collector& Only() {
@@ -51,7 +51,7 @@ class Collector {
     return collector;
   }
 
-  // What was filled since the last call, in the order of its completion.
+  // The buffers filled since the last call, in the order of completion.
   std::vector<std::vector<std::uint8_t>> Take() {
     const std::lock_guard lock(mutex_);
     left_bytes_ = kMostBytes;
@@ -68,8 +68,8 @@ class Collector {
                      "cuptiActivityRegisterCallbacks");
   }
 
-  static constexpr std::size_t kBytes = 1 << 20;  // of a buffer, which need not come back full
-  static constexpr std::size_t kMostBytes = 512 << 20;  // of a watch; more records are dropped
+  static constexpr std::size_t kBytes = 1 << 20;        // per buffer, which need not come back full
+  static constexpr std::size_t kMostBytes = 512 << 20;  // per watch; further records are dropped
   static constexpr std::align_val_t kAlignment{8};
 
   static void CUPTIAPI Request(std::uint8_t** buffer, std::size_t* size,
@@ -111,13 +111,13 @@ struct Moment {
   std::uint64_t cupti_ns = 0;
   double steady_ms = 0;
 
-  // CUPTI's nanoseconds since then. They count from 1970, which is too many for a double.
+  // Nanoseconds of CUPTI's clock since this moment. Those since 1970 are too many for a double.
   [[nodiscard]] double Since_ns(std::uint64_t later_ns) const {
     return static_cast<double>(static_cast<std::int64_t>(later_ns - cupti_ns));
   }
 };
 
-// Of several comparisons the quickest, which is the most accurate.
+// Takes the quickest of several comparisons, which is the most accurate.
 Moment CompareClocks(const Cupti& cupti) {
   using Clock = std::chrono::steady_clock;
   constexpr int kComparisons = 20;
@@ -174,7 +174,7 @@ const char* CopyName(std::uint8_t kind) {
   }
 }
 
-// "cudaLaunchKernel" of "cudaLaunchKernel_v7000": HTA knows calls by that.
+// "cudaLaunchKernel" of "cudaLaunchKernel_v7000": HTA matches calls by that name.
 std::string ReadableCall(const char* name) {
   const std::string text = name == nullptr ? "" : name;
   const auto version = text.rfind("_v");
@@ -189,8 +189,9 @@ struct MarkTime {
   std::uint64_t mark = 0;
 };
 
-// Sorts CUPTI's records into works, calls and marks, and joins them by their correlations. Of the
-// versions of a record's struct, it takes the oldest that has what is read: later ones begin alike.
+// Sorts CUPTI's records into works, calls and marks, and joins them by their correlations. It reads
+// each record as the oldest version of its struct that has the fields needed; later versions begin
+// with the same fields.
 class Join {
  public:
   // `marked`: all marks, in the order in which they were set.
@@ -239,7 +240,7 @@ class Join {
 
   std::vector<Activity> Result() {
     std::vector<Activity> all;
-    std::map<std::uint64_t, Activity> calls;  // that enqueued something
+    std::map<std::uint64_t, Activity> calls;  // those that enqueued something
     for (Activity& work : works_) {
       if (const auto call = calls_.find(work.correlation); call != calls_.end()) {
         work.call_ms = call->second.begin_ms;
@@ -259,8 +260,8 @@ class Join {
   static const Record& As(const CUpti_Activity& record) {
     return reinterpret_cast<const Record&>(record);
   }
-  // Marks are a thread's own. NCCL's non-blocking communicators launch on a thread of NCCL's, and
-  // the enqueueing thread waits meanwhile: then the mark counts that it had set before the call.
+  // CUPTI's marks are per thread. NCCL's non-blocking communicators launch on a thread of NCCL's
+  // while the enqueueing thread waits. Such work gets the last mark set before the call.
   [[nodiscard]] std::uint64_t MarkOf(const Activity& work) const {
     const auto found = marks_.find(work.correlation);
     if (found != marks_.end()) return found->second;
@@ -286,7 +287,7 @@ class Join {
     return work;
   }
 
-  // A call of the runtime makes one of the driver, with the same correlation: the outer one counts.
+  // A runtime call makes a driver call with the same correlation: the outer one counts.
   void AddCall(const CUpti_ActivityAPI& record, CUpti_CallbackDomain domain) {
     const double begin_ms = clock_.Steady_ms(record.start);
     const auto known = calls_.find(record.correlationId);
@@ -316,7 +317,7 @@ void CUPTIAPI Ignore(void* /*user*/, CUpti_CallbackDomain /*domain*/, CUpti_Call
 class CuptiWatch : public ActivityWatch {
  public:
   explicit CuptiWatch(std::shared_ptr<ActivityLog> host) : host_(std::move(host)) {
-    // Takes the one place that there is, which tells whether it is free.
+    // Subscribes, which fails if another subscriber exists.
     const CUptiResult place = cupti_.subscribe(&subscriber_, &Ignore, nullptr);
     if (place == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
       throw Error("CUPTI is in use: does a profiler watch this process?");
@@ -379,7 +380,7 @@ class CuptiWatch : public ActivityWatch {
     for (const CUpti_CallbackId call : kDriverPolls)
       cupti_.Check(cupti_.enable_driver_call(call, 0), "cuptiActivityEnableDriverApi");
   }
-  // Also gives back the buffers that are not full.
+  // Also flushes the buffers that are not full.
   void End() {
     for (const CUpti_ActivityKind kind : kKinds) cupti_.disable(kind);
     cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);

@@ -1,5 +1,5 @@
-// Attributes of the current device. Each thread asks the runtime for one once, since some are
-// needed at every launch.
+// Attributes of the current device. Each thread queries an attribute once, since some are needed at
+// every launch.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -16,7 +16,7 @@ class CapturedGraph {
     try {
       enqueue();
     } catch (...) {
-      // The capture must end before anything else can run; its result is not wanted, even if it is
+      // The capture must end before anything else can run; its result is discarded, even if it is
       // an error.
       if (cudaStreamEndCapture(native, &graph_) == cudaSuccess) cudaGraphDestroy(graph_);
       cudaGetLastError();
@@ -51,8 +51,8 @@ class CudaGraph : public Graph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-// A node has a function of a context, or a kernel of a library that is loaded into all of them.
-// Drivers before 12.3 do not tell its name.
+// A node has a context's function, or a kernel of a library that is loaded into all contexts.
+// Drivers before 12.3 cannot report its name.
 std::string NameOf(const CUDA_KERNEL_NODE_PARAMS& params) {
   constexpr unsigned kSinceCuda = 12030;
   const char* name = nullptr;
@@ -85,7 +85,7 @@ std::vector<CapturedKernel> CapturedKernels(Stream& stream, const std::function<
   std::vector<cudaGraphNode_t> nodes(count);
   CUDA_CHECK(cudaGraphGetNodes(captured.native(), nodes.data(), &count));
 
-  // The driver's calls: the runtime's know neither kernels that a library launched through the
+  // Driver calls, because the runtime's support neither kernels that a library launched through the
   // driver nor waits and writes of a stream (cuStreamWaitValue32).
   const auto get_type = reinterpret_cast<PFN_cuGraphNodeGetType_v10000>(
       DriverEntryPoint("cuGraphNodeGetType", 10000));

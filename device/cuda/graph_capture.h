@@ -1,4 +1,4 @@
-// Work that is captured into a CUDA graph instead of run (CUDA C++ Programming Guide, "Creating a
+// Capturing work into a CUDA graph instead of running it (CUDA C++ Programming Guide, "Creating a
 // Graph Using Stream Capture").
 //
 // RecordGraph makes a graph that can be launched again and again. CapturedKernels reads which
@@ -15,19 +15,19 @@
 
 namespace overlapbench {
 
-// Both record what `enqueue` enqueues to `stream`, and to streams that wait for its events and that
-// it waits for in turn. They throw Error if something in it cannot be captured.
+// Both record what `enqueue` enqueues to `stream`, and to streams that fork from it and join it
+// again by events. They throw Error if something in it cannot be captured.
 
 std::unique_ptr<Graph> RecordGraph(Stream& stream, const std::function<void()>& enqueue);
 
 struct CapturedKernel {
-  std::string name;  // as the compiler mangled it; "" where the driver does not tell
+  std::string name;  // mangled; "" if the driver does not report it
   long blocks = 0;
 };
 
-// In no particular order.
+// The kernels, in no particular order.
 std::vector<CapturedKernel> CapturedKernels(Stream& stream, const std::function<void()>& enqueue);
-// The number of blocks of each.
+// The number of blocks of each kernel.
 std::vector<long> CapturedGrids(Stream& stream, const std::function<void()>& enqueue);
 
 }  // namespace overlapbench

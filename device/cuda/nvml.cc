@@ -28,7 +28,7 @@ struct NamedClock {
 constexpr std::array<NamedClock, 2> kClocks = {
     {{NVML_CLOCK_SM, "sm_clock_MHz"}, {NVML_CLOCK_MEM, "memory_clock_MHz"}}};
 
-// CUDA 13 marks the violation counter deprecated in favour of field values; drivers have it.
+// CUDA 13 marks the violation counter deprecated in favour of field values; drivers still have it.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 using GetViolationStatus = decltype(&nvmlDeviceGetViolationStatus);
@@ -84,7 +84,7 @@ class Nvml::Library {
     return handle_ == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(handle_, symbol));
   }
   using GetReasons = decltype(&nvmlDeviceGetCurrentClocksEventReasons);
-  // Drivers older than 535 have it under its old name alone.
+  // Drivers older than 535 have it under its old name only.
   [[nodiscard]] GetReasons FindReasons() const {
     const auto reasons = Find<GetReasons>("nvmlDeviceGetCurrentClocksEventReasons");
     return reasons != nullptr ? reasons
@@ -151,7 +151,7 @@ GaugeLook Nvml::LookAtGauges() const {
       library_->clock(library_->gpu, NVML_CLOCK_SM, &clock_MHz) == NVML_SUCCESS) {
     look.sm_clock_MHz = clock_MHz;
   }
-  // The counters' scope is a link, or all of them together; that of the power is the GPU (0).
+  // The counters' scope is one link, or all links together; the power's is the GPU (0).
   std::array<nvmlFieldValue_t, 3> fields{};
   auto& [power, sent, received] = fields;
   power.fieldId = NVML_FI_DEV_POWER_INSTANT;
@@ -177,7 +177,7 @@ DeviceUse Nvml::Use() const {
     use.busy_pct = utilization.gpu;
   }
   if (library_->processes == nullptr) return use;
-  // Without room for them, NVML only counts. More may come before it lists them.
+  // Without a buffer, NVML only counts the processes. More may start before the second call.
   constexpr unsigned kMore = 16;
   unsigned count = 0;
   library_->processes(library_->gpu, &count, nullptr);

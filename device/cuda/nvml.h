@@ -1,7 +1,7 @@
 // Nvml: queries NVIDIA's management library about one GPU, on machines that have the library.
 //
 // libnvidia-ml.so.1 comes with the driver and is opened at run time, so that the program starts
-// without it. Without the library, or if it does not know this GPU, every answer is empty.
+// without it. Without the library, or if it does not know this GPU, every result is empty.
 #pragma once
 
 #include <chrono>
@@ -18,25 +18,24 @@ namespace overlapbench {
 
 class Nvml : public ThrottleSource, public GaugeSource {
  public:
-  // `pci_bus_id` as cudaDeviceGetPCIBusId gives it.
+  // `pci_bus_id` as cudaDeviceGetPCIBusId returns it.
   explicit Nvml(const std::string& pci_bus_id);
   ~Nvml() override;
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // Whether it can say anything about the GPU.
+  // Whether the library is there and knows the GPU.
   [[nodiscard]] bool available() const;
 
-  // Heat and hardware protection. The software power cap is left out: a GEMM at full rate runs into
+  // Heat and hardware protection. The software power cap is left out: a GEMM at full rate reaches
   // it by design, alone and overlapped alike.
   [[nodiscard]] std::optional<std::set<std::string>> Reasons() const override;
   [[nodiscard]] std::optional<std::chrono::nanoseconds> ThermalViolation() const override;
 
-  // Power is that of the moment; what nvmlDeviceGetPowerUsage gives is a mean over a second on most
-  // GPUs.
+  // Power is instantaneous; nvmlDeviceGetPowerUsage returns a mean over a second on most GPUs.
   [[nodiscard]] GaugeLook LookAtGauges() const override;
 
-  // Containers may hide the processes of others.
+  // In a container, NVML may not list the processes of others.
   [[nodiscard]] DeviceUse Use() const;
 
   // NVLinks that are up; 0 without any.

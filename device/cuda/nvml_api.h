@@ -8,7 +8,7 @@
 
 #if __has_include(<nvml.h>)
 #include <nvml.h>
-// Older headers do not have it. Drivers that do not know it refuse the field.
+// Older headers lack it. Drivers that do not know the field return an error for it.
 #ifndef NVML_FI_DEV_POWER_INSTANT
 #define NVML_FI_DEV_POWER_INSTANT 186
 #endif

@@ -51,7 +51,7 @@ CUmemAllocationProp Properties() {
   return properties;
 }
 
-// Physical memory. Mappings keep it, so the handle can go before they do.
+// Physical memory. Mappings keep it alive, so the handle may be released before them.
 class Allocation {
  public:
   Allocation(const Driver& driver, CUmemGenericAllocationHandle handle)
@@ -60,7 +60,7 @@ class Allocation {
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
 
-  // Mapped into this process, for the current GPU to read and write.
+  // Maps it into this process, for the current GPU to read and write.
   [[nodiscard]] Buffer Map(std::size_t bytes) const {
     CUdeviceptr address = 0;
     ThrowIfDriverFailed(driver_.reserve(&address, bytes, 0, 0, 0), "cuMemAddressReserve");

@@ -4,9 +4,9 @@
 //   rank 0:  SharedMemory memory(bytes);  send memory.descriptor()
 //   rank 1:  receive the descriptor;      Buffer mapped = MapShared(descriptor, bytes)
 //
-// Made by the driver's virtual memory management (CUDA Driver API, "Virtual Memory Management"),
-// whose handles travel as file descriptors. Unlike the older cudaIpc handles, every process that
-// has mapped the memory keeps it: it may be freed here, and the process may even end, while others
+// The driver's virtual memory management allocates it (CUDA Driver API, "Virtual Memory
+// Management"); its handles travel as file descriptors. Unlike with the older cudaIpc handles, the
+// memory lives until the last process unmaps it: its owner may free it, or even exit, while others
 // still use it.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace overlapbench {
 // Why the current GPU cannot share memory; "" if it can.
 std::string NoSharedMemory();
 
-// The size that an allocation of `bytes` really has.
+// The size of an allocation of `bytes`, rounded up to the driver's granularity.
 std::size_t SharedMemoryBytes(std::size_t bytes);
 
 class SharedMemory {
@@ -39,7 +39,7 @@ class SharedMemory {
   Descriptor descriptor_;
 };
 
-// Another process's memory of `bytes`, as it was allocated, for use by the current GPU.
+// Maps another process's memory for the current GPU. `bytes` is the size that was allocated.
 Buffer MapShared(const Descriptor& descriptor, std::size_t bytes);
 
 }  // namespace overlapbench

@@ -18,21 +18,21 @@ using HoldClock = std::chrono::steady_clock;
 constexpr int kHoldThreads = 512;  // divides the number of threads that any SM holds
 constexpr auto kHold = std::chrono::seconds(1);
 constexpr auto kMostHold = 4 * kHold;  // then the blocks end by themselves
-// Between two looks at the host's memory, the longest nap there is. A thousand blocks that look all
-// the time fill PCIe, by which commands come to the GPU too: an all-reduce's copies of 5 ms took
-// 1500 (1 GiB, two H100).
+// The pause between two reads of host memory: the longest that __nanosleep allows. A thousand
+// blocks that poll without a pause saturate PCIe, which also carries commands to the GPU: an
+// all-reduce's copies of 5 ms took 1500 (1 GiB, two H100).
 constexpr unsigned kNap_ns = 1'000'000;
 
-// Words on the host, which the device sees too. It cannot count in them: a GPU has no atomics on
-// host memory over PCIe.
+// Words on the host, visible to the device. It cannot count in them: a GPU has no atomics on host
+// memory over PCIe.
 struct Words {
-  unsigned held;  // not 0: all blocks run
-  unsigned free;  // not 0: they may end
+  unsigned held;  // nonzero: all blocks run
+  unsigned free;  // nonzero: they may end
 };
 
-// Ends by itself too, should the host die. All threads loop, and meet at one barrier. A barrier in
-// a branch that only some threads of a warp take is undefined (CUDA C++ Programming Guide,
-// "Synchronization Functions"): it let the other threads through, and other kernels' blocks start.
+// Also ends by itself, in case the host dies. All threads loop and meet at one barrier. A barrier
+// in a branch that only some threads of a warp take is undefined (CUDA C++ Programming Guide,
+// "Synchronization Functions"): it let the other threads pass, and other kernels' blocks start.
 __global__ __launch_bounds__(kHoldThreads) void Hold(Words* words, unsigned* running,
                                                      unsigned long long most_ns) {
   const std::uint64_t started_ns = GpuNow_ns();
@@ -65,7 +65,7 @@ class Holder {
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
 
-  // Returns when every SM is full; throws Error if that does not come about.
+  // Returns when every SM is full; throws Error if that takes longer than kHold.
   void Take() {
     launched_ = HoldClock::now();
     CUDA_CHECK(cudaMemsetAsync(running_.data(), 0, sizeof(unsigned), NativeStream(*stream_)));
@@ -76,8 +76,9 @@ class Holder {
     const auto all_run = [this] { return std::atomic_ref(words_->held).load() != 0; };
     if (!WaitUntil(all_run, kHold)) throw Error("other work holds SMs, so not all can be held");
   }
-  // Whether no block can have ended by itself yet. They do end: a call of CUDA's that waits for an
-  // idle GPU, such as the first launch of a kernel, which loads it, would never return.
+  // Whether no block can have ended by itself yet. Blocks must end by themselves, because a CUDA
+  // call that waits for an idle GPU would otherwise never return. A kernel's first launch, which
+  // loads it, is such a call.
   [[nodiscard]] bool StillHolds() const { return HoldClock::now() - launched_ < kMostHold; }
   void Free() { std::atomic_ref(words_->free).store(1); }
 

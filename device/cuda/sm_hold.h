@@ -2,8 +2,8 @@
 //
 // The driver may silently move data by a kernel although copy engines were requested, as it does
 // within a GPU. Here idle threads fill every SM until they are released, so no block of another
-// kernel can start. Work that finishes nevertheless took no SM. After four seconds the threads end
-// by themselves, and nothing is proven.
+// kernel can start. Work that finishes nevertheless used no SM. After four seconds the threads end
+// by themselves, and the proof fails.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,16 @@
 namespace overlapbench {
 
 struct HeldWork {
-  // Enqueues the work to the stream it is given.
+  // Enqueues the work to the given stream.
   std::function<void(Stream&)> enqueue;
-  // Calls what it is given as a step that all ranks do (Ranks::Together): none of them may enqueue
-  // work that waits for a rank which could not hold its SMs.
+  // Runs its argument as a step of all ranks (Ranks::Together): no rank may enqueue work that waits
+  // for a rank that could not hold its SMs.
   std::function<void(const std::function<void()>&)> together;
   std::chrono::milliseconds timeout;
 };
-// Whether the work finishes while all SMs are held: within a second, after which they are let go.
-// Waits for the work in any case, at most for its timeout. Other streams must be idle. Called by
-// all ranks together.
+// Whether the work finishes while all SMs are held. They are released after at most a second. Waits
+// for the work in any case, at most for its timeout. Other streams must be idle. Called by all
+// ranks together.
 bool FinishesWithoutSms(Device& device, const HeldWork& work);
 
 }  // namespace overlapbench

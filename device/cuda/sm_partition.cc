@@ -7,8 +7,8 @@
 namespace overlapbench {
 namespace {
 
-// Calls the driver's `symbol` in the ABI of `cuda_version`. Throws Error if it fails, or is not
-// there.
+// Calls the driver's `symbol` in the ABI of `cuda_version`. Throws Error if it fails or does not
+// exist.
 template <class Function, class... Arguments>
 void Call(const char* symbol, unsigned cuda_version, Arguments... arguments) {
   const auto function = reinterpret_cast<Function>(DriverEntryPoint(symbol, cuda_version));
@@ -30,7 +30,7 @@ CUdevResource AllSms(int ordinal) {
 
 int SmsIn(const CUdevResource& resource) { return static_cast<int>(resource.sm.smCount); }
 
-// What the driver makes of a request for `sms` of these SMs. The same request gets the same SMs.
+// The driver's answer to a request for `sms` of these SMs. The same request gets the same SMs.
 CUdevResource PartOf(const CUdevResource& all, int sms) {
   if (sms == SmsIn(all)) return all;
   CUdevResource part{};

@@ -6,15 +6,15 @@
 //   cudaStreamDestroy(stream);                     // before the partition ends
 //
 // It is a green context (CUDA Driver API, "Green Contexts"), which belongs to the device's primary
-// context and never becomes current. So its streams take ordinary launches, copies, memory and
-// events of the runtime: cuEventRecord wants an event and a stream of one context, and
-// cuGreenCtxRecordEvent says that the primary context is meant; cuStreamWaitEvent takes an event of
-// any. Other streams are not kept off these SMs.
+// context and never becomes current. Its streams therefore accept the runtime's ordinary launches,
+// copies, memory and events: cuEventRecord requires the event and the stream to share a context,
+// which is the primary one here (see cuGreenCtxRecordEvent), and cuStreamWaitEvent accepts events
+// of any context. Other streams may still use these SMs.
 //
-// The driver splits at groups of SMs that share hardware, and rounds a request up: on Hopper to
-// eight, so that clusters still fit. Sizes that it would round are refused here, because a result
-// whose number differs from its name would mislead. All SMs are a partition too: it limits nothing
-// and shows the cost of a green context itself.
+// The driver splits between groups of SMs that share hardware, and rounds a request up: on Hopper
+// to a multiple of eight, so that clusters still fit. SmPartition rejects sizes that the driver
+// would round, because a row named after another size would mislead. All SMs are a partition too:
+// it limits nothing and shows the cost of a green context itself.
 //
 // Only the kernel itself can tell which SMs it ran on (fixtures/sm_census.h). Documented exceptions
 // are MPS with a limited share of threads, and two more SMs on Hopper once a module with dynamic
@@ -36,10 +36,10 @@ class SmPartition {
   SmPartition(const SmPartition&) = delete;
   SmPartition& operator=(const SmPartition&) = delete;
 
-  // The sizes that the driver grants as they are; none where it has no green contexts.
+  // The sizes that the driver grants exactly; none if it has no green contexts.
   [[nodiscard]] static SmPartitions Sizes(int ordinal);
 
-  // The caller destroys it, before the partition ends. `native_priority` is CUDA's number.
+  // The caller destroys the stream before the partition ends. `native_priority` is CUDA's number.
   [[nodiscard]] cudaStream_t CreateStream(int native_priority) const;
 
  private:

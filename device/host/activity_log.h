@@ -1,8 +1,8 @@
 // ActivityLog: the activities of a device's host streams while a watch exists.
 //
-// All host streams of a device share one. It is off until a watch is created; until then, it costs
-// a stream one check of a flag. A stream requests a Note when something is enqueued and returns it,
-// with its times, when that has ended.
+// All host streams of a device share one log. It is off until a watch is created; until then, it
+// costs a stream one check of a flag. A stream requests a Note when an activity is enqueued and
+// returns it, with its times, when the activity has ended.
 #pragma once
 
 #include <atomic>
@@ -31,11 +31,11 @@ class ActivityLog {
   // A number for a stream.
   std::uint64_t NewStream() { return kHost + streams_++; }
   Note Enqueued(std::uint64_t stream, Activity activity);
-  // It ran, or was waited for, from `begin` to `end`. May be called from any thread. What ends
-  // after the watch is forgotten.
+  // Adds an activity that ran, or waited, from `begin` to `end`. May be called from any thread.
+  // Drops activities that end after the watch.
   void Add(Note note, TimePoint begin, TimePoint end);
 
-  // Throws Error if it is on.
+  // Throws Error if the log is already on.
   void Begin();
   void Mark(std::uint64_t mark) { mark_ = mark; }
   std::vector<Activity> End();
@@ -49,7 +49,7 @@ class ActivityLog {
   std::vector<Activity> records_;
 };
 
-// Of a device that has nothing but host streams.
+// The watch of a device that has host streams only.
 class HostActivityWatch : public ActivityWatch {
  public:
   explicit HostActivityWatch(std::shared_ptr<ActivityLog> log);

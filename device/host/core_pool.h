@@ -1,10 +1,10 @@
 // CorePool: the bounded number of cores on which the host backend runs kernels.
 //
 // Run(blocks, block) calls block(0) … block(blocks − 1) on the calling thread and on up to cores −
-// 1 helper threads, or fewer if the caller asks for fewer cores, and returns when all have ended.
-// Calls from several streams take the helpers in turn; a caller that finds them taken runs its
-// blocks alone, like a kernel that finds the SMs taken. If a block throws, the others still run;
-// Run rethrows the first exception when all have ended.
+// 1 helper threads, or fewer if the caller requests fewer cores, and returns when all have ended.
+// One caller at a time has the helpers; a caller that finds them busy runs its blocks alone, like a
+// kernel that finds the SMs busy. If a block throws, the others still run; Run rethrows the first
+// exception when all have ended.
 #pragma once
 
 #include <atomic>

@@ -32,8 +32,9 @@ std::string CpuName() {
   return "CPU";
 }
 
-// The last-level cache, bounded: a virtual machine may report the whole socket's, of which it has a
-// share, and sweeping hundreds of megabytes before every sample would take longer than the samples.
+// The last-level cache, bounded. A virtual machine may report the whole socket's although it has
+// only a share, and sweeping hundreds of megabytes before every sample would take longer than the
+// samples.
 std::size_t CacheBytes() {
   constexpr long kDefaultBytes = 16L << 20;
   constexpr long kMostBytes = 32L << 20;
@@ -43,7 +44,7 @@ std::size_t CacheBytes() {
 }
 
 // Makes the C library return freed buffers to the system. By default it raises this limit to the
-// size of what was freed, and a run's memory grows from row to row by holes that nothing fits.
+// size of freed buffers, and a run's memory grows from row to row by fragmentation.
 void GiveMemoryBack() {
   constexpr int kLimit_bytes = 128 << 10;  // glibc's own first limit
   mallopt(M_MMAP_THRESHOLD, kLimit_bytes);
@@ -105,7 +106,7 @@ class HostDevice : public Device {
     }
     return {data, bytes, [](void* memory) { std::free(memory); }};
   }
-  // It has no streams but those that it made.
+  // There are no streams but those that the device made.
   [[nodiscard]] bool AwaitIdle(std::chrono::milliseconds /*timeout*/) override { return true; }
 
   [[nodiscard]] double ElapsedMs(const Event& from, const Event& to) const override {
@@ -121,7 +122,7 @@ class HostDevice : public Device {
   std::unique_ptr<GaugeWatch> WatchGauges() override {
     return std::make_unique<GaugeWatch>(nullptr);
   }
-  // The cores' load says more (host_load.h).
+  // See host_load.h instead, which reads the cores' load.
   [[nodiscard]] DeviceUse Use() const override { return {}; }
   [[nodiscard]] std::map<std::string, std::string> Surroundings() const override {
     constexpr double kMicrosecondsInNanosecond = 1e-3;

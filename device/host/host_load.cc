@@ -35,7 +35,7 @@ std::set<int> AllowedCores() {
 CoreTimes ReadCoreTimes(const std::set<int>& cores, const path& root) {
   constexpr int kIdle = 3;  // user, nice, system, idle, waiting for input and output, ...
   constexpr int kInputOutput = 4;
-  constexpr int kStates = 8;  // what follows is contained in the first two
+  constexpr int kStates = 8;  // later fields are contained in the first two
   constexpr std::string_view kPrefix = "cpu";
   CoreTimes sum;
   std::ifstream file(root / "proc/stat");

@@ -1,7 +1,7 @@
 // The load on the host's cores, for both backends: how many are idle, and how long this process's
 // threads wait for one.
 //
-// Both are differences between two readings of what the kernel counts:
+// Both are differences between two readings of the kernel's counters:
 //
 //   const CoreTimes before = ReadCoreTimes(AllowedCores());
 //   std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -30,15 +30,15 @@ struct CoreTimes {
 };
 // `root` is where /proc is.
 CoreTimes ReadCoreTimes(const std::set<int>& cores, const std::filesystem::path& root = "/");
-// How many of the cores were idle between two readings, on average. All, if the kernel counted
-// nothing.
+// How many of the cores were idle between two readings, on average. All of them, if the kernel
+// counted no ticks.
 double IdleCores(const CoreTimes& before, const CoreTimes& after);
 
-// How long each thread of this process has been ready to run without a core, in seconds, by its
-// number.
+// How long each thread of this process has been ready to run without a core, in seconds, by thread
+// id.
 using ThreadWaits = std::map<long, double>;
 ThreadWaits ReadThreadWaits(const std::filesystem::path& root = "/");
-// Of the thread that waited longest between two readings; 0 if no thread is in both.
+// The wait of the thread that waited longest between two readings; 0 if no thread is in both.
 double LongestWait_s(const ThreadWaits& before, const ThreadWaits& after);
 
 }  // namespace overlapbench

@@ -28,7 +28,7 @@ Memory OfMachine(const path& root) {
   return {kib["MemAvailable:"] << 10, kib["MemTotal:"] << 10};
 }
 
-// How a version of control groups names things.
+// The file names of one version of control groups.
 struct Version {
   const char* groups;
   const char* limit;
@@ -39,7 +39,7 @@ constexpr Version kVersion1 = {"sys/fs/cgroup/memory", "memory.limit_in_bytes",
                                "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Version kVersion2 = {"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
 
-// Nothing where a file is not there, or says "max".
+// nullopt if the file does not exist, or contains "max".
 std::optional<std::size_t> ReadNumber(const path& name) {
   std::size_t number = 0;
   if (std::ifstream(name) >> number) return number;
@@ -56,8 +56,8 @@ std::optional<Memory> OfGroup(const path& group, const Version& version) {
   return Memory{Minus(*limit, Minus(*used, statistics[version.reclaimable])), *limit};
 }
 
-// Narrows `least` to a group and those that it is part of. A container may not see its group under
-// the name that the kernel gives: then it is where the outermost one would be.
+// Narrows `least` to the limits of a group and its ancestors. A container may not see its group
+// under the kernel's name for it; it then sees the group in place of the root group.
 void NarrowTo(const path& root, path group, const Version& version, Memory* least) {
   for (;; group = group.parent_path()) {
     const auto memory = OfGroup(root / version.groups / group, version);

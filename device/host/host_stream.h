@@ -1,5 +1,5 @@
 // HostStream: an in-order stream whose work runs on a host thread. It is the host backend's stream,
-// and on every backend what Device::CreateHostStream() gives.
+// and Device::CreateHostStream() makes one on every backend.
 //
 // Tasks run one after another on a worker thread. A kernel (EnqueueBlocks) runs its blocks on the
 // worker and on the pool's spare cores.
@@ -40,13 +40,13 @@ class HostStream : public Stream {
   explicit HostStream(const std::shared_ptr<CorePool>& pool,
                       std::shared_ptr<ActivityLog> log = std::make_shared<ActivityLog>())
       : HostStream(pool, pool->cores(), std::move(log)) {}
-  // Whose kernels run on at most `most_cores` of the pool's cores.
+  // Its kernels run on at most `most_cores` of the pool's cores.
   HostStream(std::shared_ptr<CorePool> pool, int most_cores, std::shared_ptr<ActivityLog> log);
   ~HostStream() override;
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
 
-  // Runs `task` on the worker, in order, and counts it as work, or as what `activity` says.
+  // Runs `task` on the worker, in order. Logs it as `activity`, by default as a kernel.
   void Enqueue(std::function<void()> task, const Activity& activity = {});
   // Runs block(0) … block(blocks − 1) in any order, on as many cores at once as the stream has.
   void EnqueueBlocks(int blocks, std::function<void(int)> block);
@@ -61,7 +61,7 @@ class HostStream : public Stream {
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // Enqueue, for tasks that keep the clock themselves. EnqueueMark is for those that are no
+  // Enqueue, for tasks that keep the clock themselves. EnqueueMark is for tasks that are not
   // activities.
   void EnqueueActivity(const Activity& activity, std::function<void()> task);
   void EnqueueMark(std::function<void()> task);
@@ -110,14 +110,14 @@ class HostEvent : public Event {
 // Between two HostEvents. Throws Error if one of them has no time or has not been passed.
 double HostElapsedMs(const Event& from, const Event& to);
 
-// Holds host streams. What a stream waits for outlives the gate.
+// Holds host streams. Its state outlives it while a stream waits.
 class HostGate : public Gate {
  public:
   void Arm(Stream& stream) override;
   void Release() override;
 
  private:
-  // Arm() begins a generation, Release() ends all that began.
+  // Arm() begins a generation; Release() ends all generations begun so far.
   struct State {
     std::mutex mutex;
     std::condition_variable changed;
