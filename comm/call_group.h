@@ -1,11 +1,11 @@
-// CallGroup: calls that a library collects, and starts together when their group is closed.
+// CallGroup: calls that a library collects, and starts together when the group is closed.
 //
 //   CallGroup group(StartGroup, ncclGroupEnd);
 //   ...                                    // calls, which may throw
 //   Check(group.Close());
 //
 // If a call throws, the group must still be closed, or the library would add all later calls to it.
-// NCCL drops the calls of a group in which one has failed.
+// NCCL drops all calls of a group in which one has failed.
 #pragma once
 
 #include <utility>
@@ -27,7 +27,7 @@ class CallGroup {
   CallGroup(const CallGroup&) = delete;
   CallGroup& operator=(const CallGroup&) = delete;
 
-  // Closes it, and returns what the library says.
+  // Closes the group and returns the library's result.
   auto Close() {
     open_ = false;
     return end_();

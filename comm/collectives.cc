@@ -1,11 +1,11 @@
 // Collectives: all-to-all, all-reduce, all-gather, reduce-scatter, broadcast and the send/receive
 // ring.
 //
-// One workload implements them all; their differences are rows of the table below. `bytes` is the
-// size as nccl-tests counts it (doc/PERFORMANCE.md): the larger of what a rank sends and what it
-// receives in total. algbw = bytes / time, and busbw = algbw × the row's bus factor. Inputs are
-// random whole numbers, small enough for every sum to be exact in the element type (CollectiveInput
-// in workload/data.h). Results are compared exactly, on the device, element by element.
+// One workload implements them all; the table below lists their differences. `bytes` is the size as
+// nccl-tests counts it (doc/PERFORMANCE.md): the larger of what a rank sends and what it receives
+// in total. algbw = bytes / time, and busbw = algbw × the row's bus factor. Inputs are random whole
+// numbers, small enough for every sum to be exact in the element type (CollectiveInput in
+// workload/data.h). Results are compared exactly, on the device, element by element.
 
 #include "comm/collectives.h"
 
@@ -30,8 +30,8 @@ struct CollectiveRow {
   bool sends_segment;
   bool receives_segment;
   double (*bus_factor)(int ranks);
-  // What is read and written in a rank's own memory, by its peers too, in multiples of `bytes`:
-  // about, and out of place. In place it is half.
+  // Approximate bytes read and written in a rank's own memory, also by its peers, as a multiple of
+  // `bytes`. This is out of place; in place it is half.
   double memory_factor;
   int source;                  // see ExpectedSegments; kPrevious: the rank before this one
   bool starts_at_own_segment;  // element 0 of the result is the sources' element rank × segment
@@ -147,7 +147,7 @@ class CollectiveWorkload : public Workload {
   const CollectiveRow& row_;
   std::shared_ptr<Transports> transports_;
   Settings settings_;
-  std::shared_ptr<Communicator> communicator_;  // outlives the buffers, which are its own
+  std::shared_ptr<Communicator> communicator_;  // outlives the buffers, which it allocated
   Element element_;
   long count_;
   long segment_;

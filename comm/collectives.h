@@ -1,6 +1,6 @@
-// What the ranks put into a collective's buffers, and what each must find in its own afterwards.
+// The inputs and the expected results of collectives.
 //
-// The workloads of collectives.cc are filled and verified by these, whichever transport they have.
+// The workloads of collectives.cc use them on every transport.
 #pragma once
 
 #include "comm/communicator.h"
@@ -8,11 +8,11 @@
 
 namespace overlapbench {
 
-// Of all operations but sends and receives.
+// The input of any operation but sends and receives.
 CollectiveInput InputOf(Operation operation, int ranks);
 
-// Of `rank`'s receive buffer, or of its segment where the operation gives it one. `count`: elements
-// of the larger buffer, as in CollectiveCall.
+// The expected contents of `rank`'s receive buffer, or of its segment if the operation produces
+// one. `count`: elements of the larger buffer, as in CollectiveCall.
 ExpectedSegments ExpectedOf(Operation operation, int ranks, int rank, long count);
 
 }  // namespace overlapbench

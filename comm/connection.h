@@ -1,7 +1,7 @@
 // Connection: one communicator for all the collectives of a lane, and the tensors they work on.
 //
 // Collectives on one stream follow each other and may share a communicator. Those on different
-// streams may not: their calls would mix (comm/transport.h).
+// streams may not, because their calls would interleave (comm/transport.h).
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Connection {
   Connection(std::shared_ptr<Transports> transports, Settings settings)
       : transports_(std::move(transports)), settings_(std::move(settings)) {}
 
-  // Connects when it is first called, by all ranks together.
+  // Connects on the first call, which all ranks make together.
   Communicator& Get() {
     if (communicator_ == nullptr) communicator_ = transports_->Connect(settings_);
     return *communicator_;

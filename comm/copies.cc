@@ -5,9 +5,9 @@
 // through the driver's staging buffer, and the enqueueing thread waits (CUDA C++ Programming Guide,
 // "Asynchronous Concurrent Execution"). On the host backend all of them are plain memory copies.
 //
-// engine:copy leaves the choice to the device. It takes a copy engine for copies over the bus, and
-// SMs for copies in its own memory. engine:sm is a kernel of ours. Results are compared exactly, on
-// the device.
+// engine:copy leaves the choice to the device. It uses a copy engine for copies over the bus, and
+// SMs for copies in its own memory. engine:sm is the suite's own kernel. Results are compared
+// exactly, on the device.
 
 #include "comm/sm_copy.h"
 #include "comm/staged_array.h"

@@ -1,8 +1,8 @@
 // Collectives of the host backend: OpenMPI's non-blocking operations.
 //
 // Each operation is one task of a host stream. The task starts the operation and tests it until it
-// ends, because MPI makes progress only inside its calls. That takes a core away from the kernels
-// beside it, which is the price of overlap on a CPU.
+// ends, because MPI makes progress only inside its calls. This occupies a core that the kernels
+// beside it would use: the cost of overlap on a CPU.
 //
 // Making a communicator does not wait for other ranks: MPI's exists from the start
 // (Ranks::traffic).
@@ -74,7 +74,7 @@ class MpiCommunicator : public Communicator {
     }
   }
 
-  // All are started before the first one is waited for.
+  // Starts all of them before waiting for the first.
   void AllReduceTogether(Stream& stream, std::span<const CollectiveCall> calls) override {
     stream.host()->Enqueue([this, calls = std::vector(calls.begin(), calls.end())] {
       std::vector<MPI_Request> requests(calls.size(), MPI_REQUEST_NULL);
@@ -103,7 +103,7 @@ class MpiCommunicator : public Communicator {
   }
 
   void ReduceScatter(Stream& stream, const CollectiveCall& c) {
-    // Not offered in place. MPI's in-place form leaves the result at the buffer's start, NCCL's in
+    // Unsupported in place: MPI's in-place form leaves the result at the buffer's start, NCCL's in
     // the rank's own segment. They agree only on rank 0.
     Run(stream, "MPI_Ireduce_scatter_block", [=, this](MPI_Request* request) {
       MPI_CHECK(MPI_Ireduce_scatter_block(c.send, c.receive, CheckedCount(c.segment),
@@ -129,7 +129,7 @@ class MpiCommunicator : public Communicator {
     });
   }
 
-  // The counts must live as long as the operation.
+  // The counts must outlive the operation.
   void AllToAllOthers(Stream& stream, const CollectiveCall& c) {
     struct Segments {
       std::vector<int> counts;

@@ -2,9 +2,8 @@
 // All-to-all and ring are grouped sends and receives, as in nccl-tests, except that those by copy
 // engine need ncclAlltoAll.
 //
-// NCCL takes its options as limits and hints, and environment variables override them. What it made
-// of them is read off a captured launch: the kernel's name and its grid. By copy engine there is no
-// kernel.
+// NCCL treats its options as limits and hints, and environment variables override them. A captured
+// launch shows the result: the kernel's name and its grid. With copy engines there is no kernel.
 
 #include <cuda_runtime.h>
 #include <fmt/core.h>
@@ -78,12 +77,12 @@ class Connection : public Link {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Starts connecting; Ready says when it is done. It does not block, so a rank that never arrives
+  // Starts connecting; Ready tells when it is done. It does not block, so a rank that never arrives
   // causes a timeout, not a hang.
   void Begin(const ncclUniqueId& id, const NcclOptions& options) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    // NCCL 2.28 registers windows with blocking communicators only. Making one has no timeout but
-    // the watchdog's.
+    // NCCL 2.28 registers windows with blocking communicators only. Only the watchdog bounds their
+    // creation.
     config.blocking = options.symmetric ? 1 : 0;
     if (options.ctas > 0) config.minCTAs = config.maxCTAs = options.ctas;
     if (options.copy_engines) SetCtaPolicyZero(config);
@@ -111,7 +110,7 @@ class Connection : public Link {
     if (code == ncclSuccess && (state == ncclSuccess || state == ncclInProgress)) return "";
     return fmt::format("NCCL reports: {}", ncclGetErrorString(code != ncclSuccess ? code : state));
   }
-  // Only the first call does anything. It may be made by any thread.
+  // Only the first call has an effect. May be called from any thread.
   void Abort() final {
     if (ncclComm_t communicator = communicator_.exchange(nullptr)) ncclCommAbort(communicator);
   }
@@ -222,7 +221,8 @@ class NcclCommunicator : public Communicator {
     return "";
   }
 
-  // Memory of NCCL's own, registered with all ranks. It is given back while the communicator lives.
+  // Allocates NCCL's own memory, registered with all ranks. The buffer keeps the connection alive
+  // until it is freed.
   Buffer AllocateInWindow(std::size_t bytes) {
     std::unique_ptr<void, ncclResult_t (*)(void*)> memory(nullptr, ncclMemFree);
     ranks_.Together("allocating NCCL's memory", [&] {
@@ -244,7 +244,7 @@ class NcclCommunicator : public Communicator {
     return ncclAllReduce(c.send, c.receive, c.count, TypeOf(c.element), ncclSum, connection_->get(),
                          Native(stream));
   }
-  // ncclAlltoAll moves within a rank as well.
+  // ncclAlltoAll also moves data within a rank.
   void AllToAll(Stream& stream, const CollectiveCall& c) {
     if (options_.symmetric && !c.own_stays) {
       return Finish(EnqueueAllToAll(c, TypeOf(c.element), connection_->get(), Native(stream)),
@@ -303,7 +303,7 @@ class NcclCommunicator : public Communicator {
   Device& device_;
   Ranks& ranks_;
   NcclOptions options_;
-  std::shared_ptr<Connection> connection_;  // which buffers in windows keep
+  std::shared_ptr<Connection> connection_;  // buffers in windows share it
 };
 
 }  // namespace

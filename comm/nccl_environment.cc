@@ -8,7 +8,7 @@
 namespace overlapbench {
 namespace {
 
-// The numbers of P2P channels are those of all-to-alls, sends and receives; NCCL_SYM_CTAS is of its
+// The numbers of P2P channels apply to all-to-alls, sends and receives, and NCCL_SYM_CTAS to the
 // symmetric kernels.
 constexpr std::array kOverriding = {
     "NCCL_MIN_CTAS",      "NCCL_MAX_CTAS",          "NCCL_MIN_NCHANNELS",

@@ -1,15 +1,16 @@
-// NcclOverride: variables of the environment that decide for NCCL what a row's name decides here.
+// NcclOverride: environment variables that override settings in a row's name.
 //
-// NCCL prefers them to ncclConfig_t (NCCL User Guide, "Environment Variables"), so a row would be
-// measured with another number of CTAs, or by another engine, than its name says. NCCL puts what
-// its configuration files say into the environment as well: ask once it has been started.
+// For NCCL they take precedence over ncclConfig_t (NCCL User Guide, "Environment Variables"), so a
+// row would be measured with another number of CTAs, or by another engine, than its name says. NCCL
+// also copies its configuration files into the environment, so call this after NCCL has started.
 #pragma once
 
 #include <string>
 
 namespace overlapbench {
 
-// "" or which variable is set, to what, and what to do instead. NCCL ignores an empty one.
+// Which variable is set, its value, and what to do instead; "" if none is. NCCL ignores an empty
+// one.
 std::string NcclOverride();
 
 }  // namespace overlapbench

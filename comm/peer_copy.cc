@@ -43,7 +43,7 @@ Buffer AllocateOnPeer(std::size_t bytes) {
   const int peer = PeerOrdinal();
   const cudaError_t enabled = cudaDeviceEnablePeerAccess(peer, 0);
   if (enabled == cudaErrorPeerAccessAlreadyEnabled) {
-    cudaGetLastError();  // clear it: this is not an error here
+    cudaGetLastError();  // clear it: it is not an error here
   } else {
     CUDA_CHECK(enabled);
   }
@@ -68,7 +68,7 @@ class PeerCopyWorkload : public Workload {
   [[nodiscard]] Cost cost() const override {
     Cost cost;
     cost.copied_bytes = static_cast<double>(bytes_);
-    cost.memory_bytes = 2 * cost.copied_bytes;  // it is the peer of another rank, too
+    cost.memory_bytes = 2 * cost.copied_bytes;  // this GPU is also the peer of another rank
     return cost;
   }
 

@@ -37,8 +37,8 @@ class Planner {
   static constexpr const char* kCollectivesOnly = "peers' memory carries collectives only";
 
   [[nodiscard]] bool pushes() const { return direction_ != Direction::kLoad; }
-  // The others in turn, beginning with the next, and this rank last: at any time all ranks use
-  // different links.
+  // The other ranks in ring order, starting with the next, and this rank last: at any time all
+  // ranks use different links.
   [[nodiscard]] std::vector<int> RanksInTurn() const {
     std::vector<int> turn;
     for (int step = 1; step <= problem_.ranks; ++step)
@@ -52,7 +52,7 @@ class Planner {
     if (move.from != move.to) phase.push_back(std::move(move));
   }
 
-  // What a rank contributes to an all-gather.
+  // A rank's contribution to an all-gather.
   [[nodiscard]] Place PartOf(int rank) const {
     return problem_.in_place ? Place{rank, PeerBuffer::kReceive, Start(rank)}
                              : Place{rank, PeerBuffer::kSend, 0};
@@ -76,7 +76,8 @@ class Planner {
     return phase;
   }
 
-  // Every rank's segment to every rank's receive buffer. `own`: where this rank's is.
+  // Moves every rank's segment to every rank's receive buffer. `own`: the place of this rank's
+  // segment.
   [[nodiscard]] MovePhase Gather(Place own, bool push) const {
     MovePhase phase;
     if (push) {
@@ -97,7 +98,7 @@ class Planner {
     return phase;
   }
 
-  // The sum of all ranks' segment `rank_`, to all of `to`.
+  // Writes the sum of all ranks' segment `rank_` to all of `to`.
   [[nodiscard]] std::vector<MovePhase> ReduceTo(std::vector<Place> to) const {
     Move sum{{}, std::move(to), problem_.segment};
     if (direction_ != Direction::kStore) {
@@ -128,8 +129,8 @@ class Planner {
     return phases;
   }
 
-  // Among two, reading all of the other's buffer takes the link as long as two halves do, and one
-  // wait less. In place, the other may already have overwritten it.
+  // With two ranks, reading the other's whole buffer takes the link as long as two halves, with one
+  // wait fewer. Not in place, since the other rank may already have overwritten its buffer.
   [[nodiscard]] MovePhase OneShot() const {
     MovePhase phase;
     for (const int segment : RanksInTurn()) {
@@ -146,7 +147,7 @@ class Planner {
     return direction_ == Direction::kBoth ? std::vector<MovePhase>{Relay()} : ScatterAndGather();
   }
 
-  // Among two, there is nobody to hand anything on to.
+  // With two ranks, no rank has to forward data.
   [[nodiscard]] MovePhase Direct() const {
     MovePhase phase;
     const bool is_root = rank_ == problem_.root;
@@ -163,7 +164,7 @@ class Planner {
     return phase;
   }
 
-  // Every rank takes its segment from the root and hands it to all.
+  // Every rank reads its segment from the root and writes it to all.
   [[nodiscard]] MovePhase Relay() const {
     const Place from{problem_.root, PeerBuffer::kSend, Start(rank_)};
     Move move{{from}, {}, problem_.segment};
@@ -255,7 +256,7 @@ class Planner {
         phase.push_back(Copy({rank_, PeerBuffer::kSend, Start(peer)}, MailTo(peer)));
     return phase;
   }
-  // `own`: where this rank's segment is.
+  // `own`: the place of this rank's segment.
   [[nodiscard]] MovePhase TakeSegments(Place own) const {
     MovePhase phase;
     for (const int peer : RanksInTurn()) {

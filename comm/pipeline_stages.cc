@@ -128,7 +128,7 @@ class PipelineStages::Compute : public Workload {
       verdict.fault =
           stages_->Check(stream, stages_->Output(pass_, chunk), Passed(chunk) + 1).fault;
     }
-    // The last micro-batch of the last chunk stands for all of them, which are right.
+    // All micro-batches are right; the last one of the last chunk represents them.
     const float* const chunk = stages_->Output(pass_, shape().chunks - 1);
     result_.resize(stages_->elements_);
     stream.Copy(result_.data(), chunk + stages_->ChunkElements() - stages_->elements_,
@@ -223,7 +223,7 @@ class PipelineStages::Transfer : public Workload {
   }
 
   std::string IneffectiveKnob() override {
-    CollectiveCall call;  // stays empty at no end of such a link
+    CollectiveCall call;  // stays empty if this rank has no such link
     ForEachChunk([&](int sender, int /*receiver*/) {
       if (call.count == 0) call = CallOf(sender, 0);
     });
@@ -239,8 +239,7 @@ class PipelineStages::Transfer : public Workload {
     return stages_->Passed(pass_, stages_->StageOf(chunk));
   }
 
-  // Visits the pairs of chunks between which this rank's link carries data: the sender's, and the
-  // receiver's.
+  // Visits the pairs of chunks (sender's, receiver's) between which this rank's link carries data.
   template <class Visit>
   void ForEachChunk(const Visit& visit) const {
     const int rank = stages_->machine_.ranks.rank();
@@ -271,7 +270,7 @@ class PipelineStages::Transfer : public Workload {
   Settings settings_;
   std::shared_ptr<Communicator> communicator_;
   bool sends_ = false;
-  int peer_ = -1;  // none: this rank is at no end of a link of the set
+  int peer_ = -1;  // −1: this rank has no link of the set
   std::optional<long> sms_;
 };
 

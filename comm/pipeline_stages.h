@@ -1,19 +1,19 @@
-// PipelineStages: what one rank does in pipeline parallelism, as workloads.
+// PipelineStages: one rank's work in pipeline parallelism, as workloads.
 //
-// A model is cut into stages. Stage s is on rank s mod ranks, so that a rank has one stage, or
-// several `chunks`. A micro-batch goes forward through all stages and backward through all of them.
-// What a stage makes it sends to the next one: activations forward, gradients backward.
+// A model is cut into stages. Stage s is on rank s mod ranks, so a rank has one stage, or several
+// `chunks`. A micro-batch goes forward through all stages and backward through all of them. A stage
+// sends its output to the next one: activations forward, gradients backward.
 //
 //   stage s, forward     activation[s + 1] = activation[s] + 1
 //   stage s, backward    gradient[s - 1]   = gradient[s] + 1
 //
-// beside a computation that takes its time and has data of its own. The last stage's activation is
-// its gradient. All values are whole numbers, so each result tells which stages it has passed
-// through, and is compared exactly. Every micro-batch has memory of its own.
+// beside a computation that provides the duration and uses its own data. The last stage's
+// activation is its gradient. All values are whole numbers, so each result shows how many stages it
+// has passed through, and is compared exactly. Every micro-batch has memory of its own.
 //
-// The works are those of all ranks, and each rank has its part in them. They are enqueued in parts,
-// one for each chunk and micro-batch (PartOf). Link k ties rank k to the next one; the last link
-// closes the ring, and is there only with several chunks. A transfer is one work for all links of a
+// All ranks share the same works, and each does its part of them. They are enqueued in parts, one
+// for each chunk and micro-batch (PartOf). Link k connects rank k to the next one; the last link
+// closes the ring and exists only with several chunks. A transfer is one work for all links of a
 // set. A rank is at one end of at most one of them, and so either sends or receives.
 #pragma once
 
@@ -38,20 +38,20 @@ struct PipelineShape {
   [[nodiscard]] int RankOf(int stage) const { return stage % ranks; }
   [[nodiscard]] int ChunkOf(int stage) const { return stage / ranks; }
   [[nodiscard]] bool HasLink(int link) const { return link < ranks - 1 || chunks > 1; }
-  // What `stage` does for a micro-batch, or sends of it.
+  // The part of a work that is `stage`'s computation or transfer for a micro-batch.
   [[nodiscard]] Part PartOf(int stage, int microbatch) const {
     return {static_cast<long>(ChunkOf(stage)) * microbatches + microbatch,
             static_cast<long>(chunks) * microbatches};
   }
 };
 
-// The stage that a pass comes to after this one, or from which it came.
+// The next and the previous stage of a pass.
 constexpr int After(Pass pass, int stage) { return pass == Pass::kForward ? stage + 1 : stage - 1; }
 constexpr int Before(Pass pass, int stage) {
   return pass == Pass::kForward ? stage - 1 : stage + 1;
 }
 
-// Links without a rank in common. In a ring of odd length the last link is a set of its own.
+// Sets of links that share no rank. In a ring of odd length the last link is a set of its own.
 enum class LinkSet : std::uint8_t { kEven, kOdd, kLast };
 LinkSet LinkSetOf(const PipelineShape& shape, int link);
 const char* ToString(LinkSet set);
@@ -60,16 +60,16 @@ class PipelineStages {
  public:
   // `elements`: float32, of a micro-batch's activation.
   PipelineStages(const Machine& machine, const PipelineShape& shape, long elements);
-  // The buffers of one rank.
+  // The memory of one rank's buffers.
   static Footprint FootprintOf(const PipelineShape& shape, long elements);
 
-  // The stages' computation. `make` makes the workload that takes the time; it is enqueued `times`
-  // over for each part.
+  // The stages' computation. `make` makes the workload that provides the duration; each part
+  // enqueues it `times` times.
   static std::unique_ptr<Workload> MakeCompute(
       std::shared_ptr<PipelineStages> stages, Pass pass,
       const std::function<std::unique_ptr<Workload>()>& make, long times);
 
-  // What carries activations or gradients on the links of a set; settings are those of transports.
+  // The transfer of activations or gradients on the links of a set. `settings`: the transport's.
   static std::unique_ptr<Workload> MakeTransfer(std::shared_ptr<PipelineStages> stages, Pass pass,
                                                 LinkSet set, std::shared_ptr<Transports> transports,
                                                 const Settings& settings);
@@ -77,11 +77,11 @@ class PipelineStages {
  private:
   class Compute;
   class Transfer;
-  // Allocates the buffers, at the same offsets on all ranks, unless they are there. All ranks
+  // Allocates the buffers, at the same offsets on all ranks, unless they exist. Called by all ranks
   // together.
   void Connect(Communicator& communicator);
-  // What this rank's chunks read and make in a pass; micro-batch by micro-batch, contiguous. What
-  // they read they have received, but the last stage, whose activation is its gradient.
+  // Inputs and outputs of this rank's chunks in a pass, contiguous by micro-batch. Inputs were
+  // received, except the last stage's in the backward pass: its activation is its gradient.
   [[nodiscard]] float* Input(Pass pass, int chunk) const;
   [[nodiscard]] float* Output(Pass pass, int chunk) const;
   [[nodiscard]] float* Received(Pass pass, int chunk) const;

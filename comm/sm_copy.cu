@@ -11,8 +11,8 @@ struct alignas(16) Words {
   std::uint32_t word[4];
 };
 
-// A block takes tiles in turn. Each thread first loads all its words of a tile and then stores
-// them, so that enough loads are in flight to hide the latency of a bus.
+// Tiles are distributed round-robin over blocks. Each thread loads all its words of a tile before
+// it stores them, so that enough loads are in flight to hide a bus's latency.
 struct SmCopyBody {
   static constexpr int kThreads = 512;
   static constexpr int kInFlight = 4;

@@ -1,6 +1,6 @@
 // SmCopy: a copy by the SMs instead of a copy engine. Its kernel moves 16 bytes at a time.
 //
-// The device must be able to reach both addresses: its own memory, a peer's, or page-locked host
+// The device must be able to access both addresses: its own memory, a peer's, or page-locked host
 // memory (CUDA C++ Programming Guide, "Mapped Memory"), never pageable memory. On the host backend,
 // the cores share the copy.
 #pragma once

@@ -120,7 +120,7 @@ class StagedArray::StageWorkload : public Workload {
         return stream.Copy(result(first), slot(first), Bytes(count));
     }
   }
-  // A part is filled with the same values as in the whole array.
+  // Fills a part with the same values as in the whole array.
   void FillPart(Stream& stream, long first, long count) {
     FillSteps(stream, slot(first), first * shape_.part_elements, Elements(count));
   }

@@ -9,7 +9,7 @@
 //
 // Part p is in slot p mod `slots` on the device. With fewer slots than parts, a part overwrites an
 // earlier one, and the schedule must order the stages accordingly. A stage verifies its own output:
-// kOut the whole result on the host, the others what the slots hold. kIn or kCompute alone
+// kOut the whole result on the host, the others the slots' contents. kIn or kCompute alone
 // therefore needs a slot for every part. kOut's fingerprint is that of the result.
 #pragma once
 
@@ -30,9 +30,10 @@ struct StagedShape {
   [[nodiscard]] Footprint footprint() const;
 };
 
-// "pinned", "registered" or "pageable", as the axis `memory` has it.
+// "pinned", "registered" or "pageable", as in the axis `memory`.
 MemoryKind MemoryKindNamed(std::string_view name);
-// Why `device` lacks the memory that the settings name; "" if it has it, or if they name none.
+// Why `device` lacks the kind of memory that the settings name; "" if it has it, or if they name
+// none.
 std::string NoSuchMemory(const Device& device, const Settings& settings);
 
 enum class Stage : unsigned char { kIn, kCompute, kOut };

@@ -29,7 +29,7 @@ class SuppliedBatches::StageWorkload : public Workload {
     FillSteps(stream, results(), 0, shape().batches * shape().elements);
   }
   void PoisonAll(Stream& stream) const { Poison(stream, results(), shape().all_bytes()); }
-  // Leaves in `buffer`, on the host, what the data set has.
+  // Fills `buffer`, on the host, with the data set's contents.
   void FillFromDevice(Stream& stream, const Buffer& buffer) const {
     FillResults(stream);
     stream.Copy(buffer.data(), results(), shape().all_bytes());
@@ -89,7 +89,7 @@ class SuppliedBatches::DeviceWorkload : public StageWorkload {
     FillFromDevice(stream, batches_->made_);
     PoisonResult(stream);
   }
-  // What makes the data set needs the memory of the results.
+  // Reset makes the data set in the results' memory, so poison that afterwards.
   void PoisonResult(Stream& stream) override {
     if (copies_) PoisonAll(stream);
   }

@@ -1,12 +1,11 @@
-// SuppliedBatches: batches that threads of the host make, and that the device copies in and
-// computes on.
+// SuppliedBatches: batches that host threads make, and that the device copies in and computes on.
 //
-// A producer makes a batch by copying it from a data set into page-locked memory, which takes
-// `make_time` in all: what the copy leaves of it is spent working (decoding, augmenting) or
-// sleeping (storage, network). Computing adds a number of steps to each value (workload/steps.h).
-// Each stage is a workload whose parts are the batches.
-// Every batch has a place of its own on the host and on the device, so that all can be checked:
-// each must have arrived once and whole.
+// A producer makes a batch by copying it from a data set into page-locked memory. This takes
+// `make_time` in total: after the copy, the producer works (decoding, augmenting) or sleeps
+// (storage, network) for the rest of it. Computing adds a number of steps to each value
+// (workload/steps.h). Each stage is a workload whose parts are the batches. Every batch has memory
+// of its own on the host and on the device, so that all can be checked: each must have arrived once
+// and whole.
 #pragma once
 
 #include <chrono>
@@ -21,13 +20,13 @@ struct SupplyShape {
   long elements = 0;  // float32 values of a batch
   int steps = 0;
   std::chrono::microseconds make_time = {};
-  bool works = false;  // or sleeps
+  bool works = false;  // true: works after the copy; false: sleeps
 
   [[nodiscard]] std::size_t batch_bytes() const { return elements * sizeof(float); }
   [[nodiscard]] std::size_t all_bytes() const { return batches * batch_bytes(); }
 };
 
-// The last one is copying and computing in one.
+// kConsume copies and computes.
 enum class SupplyStage : unsigned char { kMake, kCopy, kCompute, kConsume };
 
 class SuppliedBatches {

@@ -19,8 +19,8 @@
 namespace overlapbench {
 namespace {
 
-// A sum of all ranks is the same on each. In a chain of sums the next one asks for it once for each
-// rank, so the last one is kept, for each thread that asks.
+// A sum over all ranks is the same on each. In a chain of sums the next sum requests it once per
+// rank, so each thread's last one is cached.
 class LastSums {
  public:
   double Of(long row, long column, const std::function<double()>& sum) {
@@ -83,7 +83,8 @@ class TensorCollectiveWorkload : public Workload {
     for (const TensorCall& call : calls_) call.send->Fill(stream, machine_.ranks.rank(), seed_);
     PoisonResult(stream);
   }
-  // What is received may be the input of a work that this one waits for in turn.
+  // The receive buffer may be an input of a work that this one also waits for. That work's Reset
+  // then fills it.
   void PoisonResult(Stream& stream) override {
     for (const TensorCall& call : calls_) PoisonReceived(stream, call);
     for (const TensorCall& call : calls_) ExpectReceived(call);
@@ -132,7 +133,7 @@ class TensorCollectiveWorkload : public Workload {
                        machine_.ranks.size() * RoundingOf(send->shape().element), machine_.timeout);
   }
 
-  // The rows that a call writes.
+  // Adds the rows that a call writes.
   void AddWritten(std::vector<TensorRows>& written, const TensorCall& call) const {
     const long rows = call.rows > 0 ? call.rows : call.receive->shape().rows;
     if (!call.own_stays) return written.push_back({call.receive, call.receive_row, rows});
@@ -149,7 +150,7 @@ class TensorCollectiveWorkload : public Workload {
     connection_->Get().AllReduceTogether(stream, calls);
   }
 
-  // Of the larger of the two buffers.
+  // Rows of the larger of the two buffers.
   static long RowsOf(const TensorCall& call) {
     return call.rows > 0 ? call.rows
                          : std::max(call.send->shape().rows, call.receive->shape().rows);
@@ -195,7 +196,7 @@ class TensorCollectiveWorkload : public Workload {
   void ExpectReceived(const TensorCall& call) const {
     const int ranks = machine_.ranks.size();
     const SharedTensor& send = call.send;
-    // A shared matrix whose blocks come together in place is what it was filled with.
+    // Gathering a shared matrix in place yields what it was filled with.
     if (IsInPlace(call) && !Adds(call.operation)) return;
     switch (call.operation) {
       case Operation::kShiftRing:
@@ -241,8 +242,8 @@ class TensorCollectiveWorkload : public Workload {
     }
   }
 
-  // The sums of `ranks` random values are sqrt(ranks) times as large. Each may be rounded once for
-  // every rank, and its terms' errors add up.
+  // Sums of `ranks` random values are sqrt(ranks) times as large. A sum may be rounded once per
+  // rank, and its terms' errors add up.
   static double ToleranceOfSum(const Tensor& send, int ranks) {
     return std::sqrt(ranks) * send.tolerance() + ranks * RoundingOf(send.shape().element);
   }

@@ -1,8 +1,8 @@
 // Collectives on tensors: workloads that move rows of tensors between ranks.
 //
-// Each is a list of calls, one after the other. Its parts are equal slices of the calls' rows: of
-// `n` calls in 2n parts, part 0 is the first half of the first call. Results are what the senders'
-// tensors should hold (workload/tensor.h), wherever they came from.
+// Each is a list of calls, executed in order. Its parts are equal slices of the calls' rows: with
+// `n` calls in 2n parts, part 0 is the first half of the first call. Expected results come from the
+// senders' tensors' oracles (workload/tensor.h).
 #pragma once
 
 #include <memory>
@@ -14,31 +14,31 @@ namespace overlapbench {
 
 struct TensorCall {
   Operation operation = Operation::kShiftRing;
-  // In place, both share their memory: a gather's own block is in its place already.
+  // In place, both share their memory: a gather's own block is already in place.
   SharedTensor send;
   SharedTensor receive;
-  // Of kShiftRing: these rows of `send` go to rows of `receive` on the rank that is `shift`
-  // further. Of kAllReduce: they are summed. Of kAllGather: as many rows are received, and each
-  // rank sends its share of them. Of kAllToAll: each rank's share of them goes there; both begin at
-  // the same multiple of `rows`. The other operations take whole tensors.
+  // kShiftRing: these rows of `send` go to the rows of `receive` on rank + `shift`. kAllReduce:
+  // these rows are summed. kAllGather: `rows` rows are received, and each rank sends its share of
+  // them. kAllToAll: each rank's share of them goes to that rank; both begin at the same multiple
+  // of `rows`. The other operations work on whole tensors.
   long send_row = 0;
   long receive_row = 0;
   long rows = 0;  // 0: all
   int shift = 1;
-  // Of kAllToAll: each rank keeps its own share in `send`, and nothing moves within it.
+  // kAllToAll: each rank keeps its own share in `send`, and nothing moves within a rank.
   bool own_stays = false;
-  // Of kAllReduce, not in place: its result is checked against what the ranks' `send` hold, and not
-  // against what they should hold.
+  // kAllReduce, not in place: its result is checked against the actual values in the ranks' `send`,
+  // not the expected ones.
   bool of_held = false;
 };
 
-// How the whole is enqueued. Parts are calls of their own.
+// How the whole is enqueued. Parts are always separate calls.
 enum class Grouping : std::uint8_t {
   kNone,
-  kTogether,  // of all-reduces: Communicator::AllReduceTogether
+  kTogether,  // all-reduces: Communicator::AllReduceTogether
 };
 
-// `seed`: of the inputs, where no other work makes them.
+// `seed`: of the inputs that no other work makes.
 std::unique_ptr<Workload> MakeTensorCollective(const Machine& machine, SharedConnection connection,
                                                std::vector<TensorCall> calls, std::uint32_t seed,
                                                Grouping grouping = Grouping::kNone);

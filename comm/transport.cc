@@ -17,9 +17,9 @@ struct TransportRow {
   Carrier carrier;
   NcclOptions nccl;
   PeerEngine engine;
-  bool takes_ctas;  // and takes_sms: which of the axes comm_ctas and comm_sms it has
+  bool takes_ctas;  // and takes_sms: whether it has the axes comm_ctas and comm_sms
   bool takes_sms;
-  // Of NCCL's; ours carry all.
+  // The operations that an NCCL transport supports; the suite's own support all.
   std::vector<Operation> operations;
 };
 
@@ -30,7 +30,7 @@ const std::vector<TransportRow>& Rows() {
   static const std::vector<TransportRow> rows = {
       {"nccl", Carrier::kNccl, {}, {}, true, false, all},
       // NCCL has copy-engine forms of all-gather, all-to-all, gather and scatter only (NCCL 2.28,
-      // src/ce_coll.cc), and takes SMs for the others without a word.
+      // src/ce_coll.cc), and silently uses SMs for the others.
       {"nccl_ce", Carrier::kNccl, {0, true, true}, {}, false, false, {kAllToAll, kAllGather}},
       {"nccl_sym",
        Carrier::kNccl,
@@ -104,7 +104,7 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
       return fmt::format("{} would read, or write to scratch first; use sm_load", row.name);
   }
   // Behind a closed gate the driver queues a limited number of operations, and a sum by copy engine
-  // is a hundred of them.
+  // needs a hundred of them.
   if (row.engine == PeerEngine::kCopy && settings.Has("cadence") &&
       settings.Text("cadence") == "streaming")
     return "transport:copy is measured with cadence:isolated only";
@@ -126,7 +126,8 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
 }  // namespace
 
 std::vector<Axis> TransportAxes(const Machine& machine) {
-  // The host backend has one, but the axes of all: a row of another one says why it is not there.
+  // The host backend has one transport but accepts all: a row of another one reports why it is
+  // unavailable.
   const bool host = machine.device.backend() == Backend::kHost;
   const std::string standing = host ? kMpi : "nccl";
   std::vector<std::string> names;

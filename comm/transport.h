@@ -1,17 +1,18 @@
-// Transports: what carries a collective from GPU to GPU.
+// Transports: how a collective's data moves from GPU to GPU.
 //
-//   nccl      NCCL as it comes, or with a number of CTAs (comm_ctas)
+//   nccl      NCCL with its defaults, or with a number of CTAs (comm_ctas)
 //   nccl_ce   NCCL by copy engine
 //   nccl_sym  NCCL's kernels for symmetric memory
 //   copy      peer copies by copy engine
 //   sm_load   a kernel of ours that reads the peers' memory, with a number of SMs (comm_sms)
-//   sm_store  a kernel of ours that writes to the peers' memory; what is short, as mail
+//   sm_store  a kernel of ours that writes to the peers' memory; short messages go as mail
 //             (comm/cuda/peer_mail.h)
 //   sm_bulk   the same by bulk copies, which need fewer SMs; no mail
 //   mpi       on the host backend: OpenMPI
 //
-// All are communicators (comm/communicator.h). comm/peer_plan.h says who moves what in those of our
-// own. A row whose transport did not carry it as asked is invalid (Communicator::Prove).
+// All are communicators (comm/communicator.h). comm/peer_plan.h describes which rank moves what in
+// the suite's own. A row whose transport did not work as requested is invalid
+// (Communicator::Prove).
 #pragma once
 
 #include <map>
@@ -24,7 +25,7 @@
 
 namespace overlapbench {
 
-// The axes of every collective: transport, and on GPUs how many CTAs or SMs it takes.
+// The axes of every collective: transport, and on GPUs how many CTAs or SMs it uses.
 std::vector<Axis> TransportAxes(const Machine& machine);
 
 // Why a transport cannot carry the operations of one work at these settings; "" if it can. Settings
@@ -44,8 +45,8 @@ class Transports {
 
  private:
   Machine machine_;
-  // Connecting takes NCCL a second, and its communicators can be shared. Of ours, flags and scratch
-  // memory belong to one workload; what they allocate, all of them reach.
+  // NCCL takes a second to connect, and its communicators can be shared. A peer communicator's
+  // flags and scratch memory belong to one workload; its buffers are accessible to all of them.
   std::map<NcclOptions, std::shared_ptr<Communicator>> of_nccl_;
   std::shared_ptr<PeerMemory> of_peers_;
   std::map<int, std::shared_ptr<Communicator>> of_mpi_;  // by channel

@@ -1,4 +1,4 @@
-// FaultyDevice: a device that forwards to another one, and fails when told to (injected_fault.h).
+// FaultyDevice: forwards to another device, and fails on request (injected_fault.h).
 #pragma once
 
 #include <list>

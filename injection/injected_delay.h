@@ -1,4 +1,4 @@
-// An injected delay: makes one computation slower on purpose, to prove that a gate would notice.
+// An injected delay: makes one computation slower on purpose, to prove that a gate would detect it.
 //
 // `--inject_delay=REGEX:MICROSECONDS` lengthens the computation of every benchmark whose name
 // matches. It enqueues a Delay (kernels/delay.cu) after it, in solo and overlapped runs alike.
@@ -15,12 +15,12 @@
 namespace overlapbench {
 
 // Changes the benchmarks that match. The delayed work is the first computation of the benchmark's
-// own run or, if there is none, its first work. It is delayed in every run that has it. The
+// own run or, if there is none, its first work. It is delayed in every run that contains it. The
 // registry must outlive the benchmarks. Throws UsageError if `flag` is malformed or matches no
 // benchmark.
 void InjectDelay(std::string_view flag, const Registry& registry,
                  std::vector<Benchmark>& benchmarks);
-// The same where none needs to match. Returns whether one does.
+// The same, but no benchmark needs to match. Returns whether one does.
 bool InjectDelayIfAny(std::string_view flag, const Registry& registry,
                       std::vector<Benchmark>& benchmarks);
 

@@ -13,14 +13,14 @@
 namespace overlapbench {
 namespace {
 
-// What a fault may strike. Before MPI has started there is no device and no link.
+// The target of a fault. Before MPI has started there is no device and no link.
 struct Target {
   const Fault& fault;
   FaultyDevice* device;
   const std::function<void()>& abort_links;
 };
 
-// To the process, as a launcher or a user would.
+// Signals this process, as a launcher or a user would.
 void Signal(int signal) { kill(getpid(), signal); }
 
 void SleepMs(long ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }

@@ -1,5 +1,5 @@
 // Injected faults: a chosen rank fails in a chosen way at a chosen point, to prove that the suite
-// copes. Off unless requested; a result's context names the request.
+// handles it. Off unless requested; a result's context names the request.
 //
 //   --inject_fault=KIND@PHASE[,rank=R][,visit=N][,ms=M][,bytes=B]
 //

@@ -68,7 +68,7 @@ std::string CallLog::GiveUp(std::chrono::milliseconds limit, const std::string& 
 }
 
 std::string CallLog::Blame(std::chrono::milliseconds timeout) const {
-  // What waits and what times it do not start at the same moment.
+  // The call and the timeout that catches it do not start at the same moment.
   const auto long_enough = timeout * 9 / 10;
   const std::lock_guard lock(mutex_);
   for (const auto& [thread, call] : running_) {

@@ -1,8 +1,8 @@
-// CallableWorkload: a workload whose work is somebody else's: callbacks of the program that loads
-// the library (overlapbench.h).
+// CallableWorkload: a workload made of callbacks of the program that loads the library
+// (overlapbench.h).
 //
-// On a CUDA stream `enqueue` is called where a workload enqueues. On a host stream it is the work
-// itself, and the stream's thread calls it. A callback that fails throws Error here, with its text.
+// On a CUDA stream, Enqueue calls `enqueue`. On a host stream, `enqueue` is the work itself, and
+// the stream's thread calls it. If a callback fails, the workload throws Error with its text.
 #pragma once
 
 #include <pthread.h>
@@ -17,22 +17,22 @@
 
 namespace overlapbench {
 
-// Which callable a wait was for: after a timeout, nothing else could say so. And it gives up a call
-// in which the thread that measures hangs.
+// Logs the callables' calls, so that after a timeout the message can name the callable. It can also
+// give up a call in which the measuring thread hangs.
 class CallLog {
  public:
-  // Forgets earlier calls. From now on the calling thread is the one that measures.
+  // Forgets earlier calls. From now on the calling thread is the measuring thread.
   void Begin();
-  // This thread calls `name`, and has returned from it. If that call was given up, it throws what
-  // GiveUp returned, marked as printed.
+  // This thread enters and leaves a call of `name`. If the call was given up, Leave throws GiveUp's
+  // text as FatalError, marked as printed.
   void Enter(const std::string& name);
   void Leave();
 
-  // "'comp' has not returned for 54.0 s": the call in which the thread that measures has been for
-  // longer than `limit`; "" if there is none. It and GiveUp may be called from any thread.
+  // "'comp' has not returned for 54.0 s", if the measuring thread has been in a call for longer
+  // than `limit`; else "". Overdue and GiveUp may be called from any thread.
   [[nodiscard]] std::string Overdue(std::chrono::milliseconds limit) const;
-  // Gives that call up, once, and sends its thread `signal`; 0 is none. Returns `prefix` and what
-  // is wrong; "" if there is nothing to give up.
+  // Gives that call up, once, and sends its thread `signal`; 0 sends none. Returns `prefix` and
+  // what is wrong; "" if there is nothing to give up.
   std::string GiveUp(std::chrono::milliseconds limit, const std::string& prefix, int signal);
 
   // The callable that has not returned for `timeout`, or took as long, as the end of a message; ""
@@ -44,14 +44,14 @@ class CallLog {
   struct Running {
     std::string name;
     TimePoint since;
-    std::string given_up;  // why; "" if it is not
+    std::string given_up;  // why; "" if not given up
   };
   struct Ended {
     std::string name;
     std::chrono::steady_clock::duration took{};
   };
 
-  // The call of the thread that measures, if it takes longer than `limit`. `mutex_` is locked.
+  // The measuring thread's call, if it takes longer than `limit`. `mutex_` must be locked.
   [[nodiscard]] const Running* FindOverdue(std::chrono::milliseconds limit) const;
 
   mutable std::mutex mutex_;
@@ -70,7 +70,7 @@ struct Callable {
 
 class CallableWorkload : public Workload {
  public:
-  // `log` must outlive this, and whatever it has enqueued.
+  // `log` must outlive the workload, and all work that it has enqueued.
   CallableWorkload(Callable callable, CallLog& log) : callable_(std::move(callable)), log_(log) {}
 
   [[nodiscard]] Cost cost() const override { return {}; }

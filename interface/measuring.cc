@@ -13,12 +13,13 @@
 namespace overlapbench {
 namespace {
 
-// How long what a failed row has left may take to end.
+// How long a failed row's remaining work may take to end.
 constexpr std::chrono::seconds kPatience(1);
-// Seldom enough to disturb no sample.
+// Rare enough not to disturb samples.
 constexpr std::chrono::milliseconds kLook(100);
 
-// Destroys it in time, or leaves it to a thread that waits for what hangs. Returns which.
+// Destroys the session on another thread. Returns whether it ended within kPatience; otherwise that
+// thread goes on waiting for the work that hangs.
 bool DestroyInTime(Device& device, std::unique_ptr<Session> session) {
   if (session == nullptr) return true;
   std::promise<void> destroyed;
@@ -31,7 +32,7 @@ bool DestroyInTime(Device& device, std::unique_ptr<Session> session) {
   return done.wait_for(kPatience) == std::future_status::ready;
 }
 
-// Makes the document of what Google Benchmark runs.
+// Makes the document of the rows that Google Benchmark runs.
 class DocumentReporter : public benchmark::BenchmarkReporter {
  public:
   explicit DocumentReporter(const CounterTable& table) : json_(table) {}
@@ -87,7 +88,8 @@ void Measuring::Prepare() {
 
 Measuring::~Measuring() {
   if (!leaves_something_) return;
-  // What still runs uses the device and connections, and its session names the suite's members.
+  // Work still running uses the device and connections, and its session refers to the suite's
+  // members.
   [[maybe_unused]] const OwnRows* const own_rows = own_rows_.release();
   [[maybe_unused]] const Suite* const suite = suite_.release();
   [[maybe_unused]] const Device* const device = device_.release();
@@ -134,7 +136,7 @@ std::string Measuring::Measure(const std::function<Benchmark()>& find) {
     progress_.set_benchmark("");
     if (ended_.empty()) ranks_->Barrier("freeing memory");
   } catch (const std::exception& error) {
-    // The others do not know of it, and wait for this rank.
+    // The others do not know of the error and wait for this rank.
     benchmark::ClearRegisteredBenchmarks();
     ended_ = fmt::format("an earlier row ended the measuring: {}", error.what());
     if (ranks_->size() > 1) ranks_->TellOthers(error.what());
@@ -154,9 +156,9 @@ std::string Measuring::Outlive(const FatalError& error) {
   return text;
 }
 
-// In the watch's own thread. While a sample is enqueued, a call may wait for a closed gate, which
-// opens at the timeout and has the better message. Otherwise the others wait for this rank until
-// their own timeout, and hear of it before that.
+// Runs in the watch's thread. While a sample is enqueued, a call may wait for a closed gate. The
+// gate opens at the timeout, with a better message, so the limit is later then. Otherwise the limit
+// is earlier than the timeout, so that the other ranks are notified before they time out.
 void Measuring::LookAtCalls() {
   const auto timeout = ranks_->timeout();
   const bool may_be_gated = progress_.phase() == Phase::kEnqueue;

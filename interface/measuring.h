@@ -1,17 +1,17 @@
-// Measuring: what the program's main() is to ./bench, this is to a process that goes on afterwards.
-// It starts the ranks, opens the device and tests itself, once; then it measures a row whenever it
-// is asked to, through the same fixtures and the same reporter's text.
+// Measuring: the counterpart of the program's main() for a process that continues afterwards. It
+// starts the ranks, opens the device and runs the self-test once. It then measures rows on request,
+// through the same fixtures, and reports them in the same JSON as ./bench.
 //
 // A FatalError does not end the process. The row becomes an error, and its session is destroyed on
-// a thread of its own, since that may wait for what hangs. With several ranks the measuring ends
-// unless all of them know of the error and none hangs: a rank that is alone with it has told the
-// others, and all later calls throw.
+// a thread of its own, since that may wait for hung work. With several ranks the measuring ends,
+// and all later calls throw, unless all ranks know of the error and none hangs. If only one rank
+// knows of the error, it notifies the others.
 //
-// The watchdog (ranks/watchdog.h) would take the program's signals, and end it. Here it watches
-// nothing, and is asked to end the process where nothing else is left: a callable does not return
-// to the thread that measures. Streams, gates and ranks all have timeouts; a call has none. It is
-// given up instead: the other ranks are told, and the program's signal interrupts it, so that the
-// row becomes an error. If it still does not return, the process ends.
+// The watchdog (ranks/watchdog.h) would take over the program's signals, and end it. Here it
+// watches nothing, and ends the process only as a last resort: when a callable does not return to
+// the measuring thread. Streams, gates and ranks all have timeouts; a call has none. Measuring
+// gives it up instead: it notifies the other ranks, and the program's signal interrupts the call,
+// so that the row becomes an error. If the call still does not return, the process ends.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ namespace overlapbench {
 
 class Measuring {
  public:
-  // `flags` as ParseOptions takes them.
+  // `flags` as for ParseOptions.
   explicit Measuring(const std::vector<std::string>& flags);
   ~Measuring();
   Measuring(const Measuring&) = delete;
@@ -39,14 +39,14 @@ class Measuring {
 
   [[nodiscard]] Ranks& ranks() { return *ranks_; }
   [[nodiscard]] overlapbench_place place() const;
-  // The row as a JSON document. Throws UsageError where there is no such row, and Error if the
+  // The row as a JSON document. Throws UsageError if there is no such row, and Error if the
   // measuring has ended.
   std::string Measure(const UserRow& row);
-  // The same of a row of the suite's own (own_rows.h).
+  // The same for one of the suite's own rows (own_rows.h).
   std::string Measure(const std::string& name);
-  // `signal` is sent to a thread whose call is given up; 0, as at first: none.
+  // Sets the signal for a thread whose call is given up; 0, the default: none.
   void InterruptWith(int signal) { interrupt_ = signal; }
-  // Why it cannot go on; "" if it can.
+  // Why it cannot continue; "" if it can.
   [[nodiscard]] const std::string& ended() const { return ended_; }
 
  private:
@@ -57,19 +57,19 @@ class Measuring {
   void LookAtCalls();
 
   Options options_;
-  std::vector<std::string> flags_;  // that Google Benchmark was given
+  std::vector<std::string> flags_;  // passed to Google Benchmark
   Progress progress_;
   std::unique_ptr<Ranks> ranks_;
   std::unique_ptr<Device> device_;
   CounterTable table_;
-  // Whatever is left running may still use it, so it is never destroyed.
+  // Never destroyed, since work left running may still use it.
   CallLog& calls_;
   std::unique_ptr<Suite> suite_;
-  // Keeps what its rows have connected for the next ones.
+  // Keeps its rows' connections for later rows.
   std::unique_ptr<OwnRows> own_rows_;
   std::string ended_;
   bool is_measuring_ = false;
-  bool leaves_something_ = false;  // that a failed row has started, and that has not ended
+  bool leaves_something_ = false;  // a failed row's work has not ended
   std::atomic<int> interrupt_ = 0;
   Watchdog watchdog_;
   Poller watch_;  // the last, since it uses all others

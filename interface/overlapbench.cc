@@ -1,4 +1,4 @@
-// The C functions: they read their arguments, call Measuring, and turn exceptions into a status and
+// The C functions. They read their arguments, call Measuring, and turn exceptions into a status and
 // this thread's message.
 #include "interface/overlapbench.h"
 
@@ -141,6 +141,6 @@ const char* overlapbench_result(overlapbench_suite* suite) { return suite->resul
 const char* overlapbench_measuring_error(void) { return LastError().c_str(); }
 
 void overlapbench_close(overlapbench_suite* suite) {
-  // MPI's end would wait for ranks that hang.
+  // Ending MPI would wait for ranks that hang.
   if (suite != nullptr && suite->measuring.ended().empty()) delete suite;
 }

@@ -1,9 +1,10 @@
-/* The measuring of overlapbench behind a C interface, for programs that bring their own work.
+/* overlapbench's measuring as a C interface, for programs that measure their own work.
  *
  * A row is made of callbacks: a computation beside a communication, a schedule of steps, or one
- * work alone. They are measured as the suite's own workloads are (docs/method.md): each runs once
- * ungated and is verified; then all runs are sampled in turn, cold, behind the start gate. Or a row
- * is one of the suite's own (overlapbench_measure_own). The result is the JSON that ./bench writes.
+ * work alone. They are measured like the suite's own workloads (docs/method.md): each runs once
+ * ungated and is verified; then all runs are sampled in turn, cold, behind the start gate.
+ * overlapbench_measure_own measures one of the suite's own rows. Results are the JSON that ./bench
+ * writes.
  *
  *   overlapbench_suite* suite = NULL;
  *   if (overlapbench_open(0, NULL, &suite) != 0) puts(overlapbench_measuring_error());
@@ -18,14 +19,14 @@
  * Ranks. All processes of the job (mpirun, srun) make every call together, with the same arguments
  * but for their callbacks. Without a launcher the process is rank 0 of 1.
  *
- * Threads. All calls come from one thread, and a callback makes none. On the cuda backend callbacks
- * run in that thread and enqueue on the stream they are given, a cudaStream_t. On the host backend
- * `enqueue` runs as the stream's work, on the lane's own thread, and the stream is NULL.
+ * Threads. Make all calls from one thread, and none from a callback. On the cuda backend callbacks
+ * run in that thread and enqueue on the given stream, a cudaStream_t. On the host backend `enqueue`
+ * runs as the stream's work, on the lane's own thread, and the stream is NULL.
  *
- * Errors. Functions return 0, or a status for which overlapbench_measuring_error() has one line.
- * What goes wrong in a row (a callback fails, a result is wrong, a wait times out) is no such
- * error: it is the row's `state` and `error_message`, and the suite can be used further. With
- * several ranks that is not so after a timeout: a rank may still wait, and every later call fails.
+ * Errors. Functions return 0, or a status that overlapbench_measuring_error() describes in one
+ * line. A failure within a row (a callback fails, a result is wrong, a wait times out) is not such
+ * an error: it sets the row's `state` and `error_message`, and the suite remains usable. The
+ * exception is a timeout with several ranks: a rank may still wait, so every later call fails.
  */
 #ifndef OVERLAPBENCH_INTERFACE_OVERLAPBENCH_H_
 #define OVERLAPBENCH_INTERFACE_OVERLAPBENCH_H_
@@ -51,11 +52,11 @@ typedef enum {
   OVERLAPBENCH_MEM = 2
 } overlapbench_class;
 
-/* What a callback says. It is zero when the callback is called. */
+/* A callback's report. It is zeroed before the call. */
 typedef struct {
   double max_rel_err; /* verify: the largest relative error */
-  double tolerance;   /* verify: what is allowed; a greater error, or a NaN, is a wrong result */
-  char text[512];     /* of a callback that failed: why; verify: what is wrong; one line, or "" */
+  double tolerance;   /* verify: the largest error allowed; more, or a NaN, is a wrong result */
+  char text[512];     /* why a callback failed; verify: what is wrong; one line, or "" */
 } overlapbench_answer;
 
 /* Returns 0, or another number if it failed. */
@@ -70,24 +71,24 @@ typedef struct {
 typedef struct {
   const char* name;   /* unique in its row; in messages, and "comp", "comm" in a pair */
   int32_t work_class; /* overlapbench_class */
-  int32_t waits;      /* not 0: `enqueue` may wait for the device, so no gate is closed */
+  int32_t waits;      /* nonzero: `enqueue` may wait for the device, so no gate is closed */
   overlapbench_callbacks callbacks;
-  void* context; /* handed to the callbacks */
+  void* context; /* passed to the callbacks */
 } overlapbench_work;
 
-/* One step of a schedule. Steps are enqueued in their order; lanes are made as they are named. */
+/* One step of a schedule. Steps are enqueued in order; naming a lane creates it. */
 typedef struct {
   const char* lane;
   const char* name;
-  int64_t work;         /* its place in `works`; steps may share one */
-  const int64_t* after; /* the places of earlier steps that must end before this one starts */
+  int64_t work;         /* its index in `works`; steps may share one */
+  const int64_t* after; /* indices of earlier steps that must end before this one starts */
   int64_t after_count;
 } overlapbench_step;
 
 typedef enum {
   OVERLAPBENCH_ALONE = 0,   /* one work: the row Compute/NAME or Comm/NAME */
   OVERLAPBENCH_PAIR = 1,    /* computation and communication: Overlap/NAMEComm+NAMEComp */
-  OVERLAPBENCH_SCHEDULE = 2 /* steps, against their sequence and bound: Schedule/NAME */
+  OVERLAPBENCH_SCHEDULE = 2 /* steps, compared with their sequence and bound: Schedule/NAME */
 } overlapbench_kind;
 
 typedef struct {
@@ -101,9 +102,9 @@ typedef struct {
   int64_t label_count;
   const char* const* axes; /* "cache=warm": of the suite's own axes, one value each */
   int64_t axis_count;
-  /* A callback that enqueues nothing, called in the same way as the works'. A work that takes no
-   * longer alone, or when what it enqueued elsewhere has ended, has left its stream empty, and the
-   * row is invalid. NULL: nobody looks. */
+  /* A callback that enqueues nothing, called in the same way as the works'. If a work takes no
+   * longer than it, alone or after its work elsewhere has ended, the work has left its stream empty
+   * and the row is invalid. NULL: no check. */
   overlapbench_callback nothing;
   void* nothing_context;
 } overlapbench_row;
@@ -118,24 +119,23 @@ typedef struct {
 typedef struct overlapbench_suite overlapbench_suite;
 
 /* Starts MPI unless the process has, opens the device, and measures known delays (--no-self-test
- * leaves that out). `flags` are those of ./bench: --backend, --timeout_s, --budget_ms, --precision,
- * --gate, --host_cores. Once in a process. */
+ * skips that). `flags` are those of ./bench: --backend, --timeout_s, --budget_ms, --precision,
+ * --gate, --host_cores. Once per process. */
 int32_t overlapbench_open(int64_t count, const char* const* flags, overlapbench_suite** suite);
-/* On the thread that measures, a callback must return: within nine tenths of --timeout_s, or while
- * a sample is enqueued, within that and a second. After that, the row is an error, and the thread
- * is sent `signal`, whose handler may end the callback; 0, as at first: none is sent. A callback
- * that has still not returned 5 s after --timeout_s ends the process, with one line and status 1.
- */
+/* On the measuring thread, a callback must return within nine tenths of --timeout_s or, while a
+ * sample is enqueued, within a second after --timeout_s. After that, the row is an error, and the
+ * thread receives `signal`, whose handler may end the callback; 0, the default, sends none. If a
+ * callback has not returned 5 s after --timeout_s, the process ends, with one line and status 1. */
 int32_t overlapbench_interrupt_with(overlapbench_suite* suite, int32_t signal);
 int32_t overlapbench_where(overlapbench_suite* suite, overlapbench_place* place);
 /* Copies rank 0's bytes to every rank. */
 int32_t overlapbench_broadcast(overlapbench_suite* suite, void* data, int64_t bytes);
 int32_t overlapbench_measure(overlapbench_suite* suite, const overlapbench_row* row);
-/* A row of the suite's own, by the name that ./bench lists, as "Comm/AllReduce/bytes:64M". Its axes
- * may have other values, and may be left out where only one row is left. */
+/* One of the suite's own rows, by the name that ./bench lists, such as "Comm/AllReduce/bytes:64M".
+ * Its axes may have other values, and may be left out if only one row then matches. */
 int32_t overlapbench_measure_own(overlapbench_suite* suite, const char* name);
 /* The last row as a whole JSON document: the context, the tables, and one benchmark. The same on
- * all ranks but for what only one rank can know. It is there until the next measurement. */
+ * all ranks except for what only one rank can know. Valid until the next measurement. */
 const char* overlapbench_result(overlapbench_suite* suite);
 /* Why this thread's last call failed. */
 const char* overlapbench_measuring_error(void);

@@ -10,7 +10,7 @@
 namespace overlapbench {
 namespace {
 
-// How many of several names a refusal shows.
+// How many of several matching names the error shows.
 constexpr std::size_t kShown = 3;
 
 Registry FilledRegistry(Machine& machine) {
@@ -66,7 +66,7 @@ Benchmark OwnRows::Find(const std::string& name, const CounterTable& table) cons
   throw UsageError(fmt::format("not available: {}: {}", unavailable, reason));
 }
 
-// The longest of the scenarios' names that the row's name begins with.
+// The longest scenario name that is a prefix of the row's name.
 std::string OwnRows::ScenarioOf(const std::string& name) const {
   std::string longest;
   std::vector<std::string> names;

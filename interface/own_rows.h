@@ -1,8 +1,8 @@
 // OwnRows: the suite's own rows, by name, for programs that measure them beside their own
 // callables.
 //
-// A name is what `./bench --benchmark_list_tests` prints. Its axes may also have values that are no
-// defaults, as --axis gives them, and may be left out where only one row is left:
+// Names are those that `./bench --benchmark_list_tests` prints. Axes may also have other values
+// than the defaults, as with --axis, and may be left out if only one row then matches:
 //
 //   Tp/ColumnParallel/model:llama8b/tokens:4096/chunks:4/transport:copy
 #pragma once
@@ -22,8 +22,8 @@ class OwnRows {
   OwnRows& operator=(const OwnRows&) = delete;
 
   [[nodiscard]] const Catalog& catalog() const { return catalog_; }
-  // The row of that name. Throws UsageError, with the nearest names, if there is none or are
-  // several.
+  // The row of that name. Throws UsageError, with the nearest names, if no row or several rows
+  // match.
   [[nodiscard]] Benchmark Find(const std::string& name, const CounterTable& table) const;
 
  private:

@@ -50,7 +50,7 @@ Schedule PatternOf(const UserRow& row, const std::vector<Work>& works) {
   return schedule;
 }
 
-// The results of all works that can be verified are verified, whoever waits for them.
+// Marks as results all works that can be verified, even if other works wait for them.
 std::vector<Work> WorksOf(const UserRow& row, const Registry& registry, const Settings& settings) {
   std::vector<Work> works;
   for (std::size_t i = 0; i < row.works.size(); ++i) {
@@ -115,10 +115,10 @@ bool IsAlone(const Run& run) {
   return works.size() == 1 && works.front()->name == run.name;
 }
 
-// Puts before each work's run alone one of the same form, with nothing to do. What a callable
-// enqueues elsewhere can still keep a device busy when the gate opens, and an empty lane then takes
-// as long as a small kernel, so both are also compared in quiet. On the host a callable itself
-// stands behind the gate, so nothing elsewhere has begun before that opens.
+// Inserts before each work's solo run one of the same form that does nothing. Work that a callable
+// enqueues elsewhere can still keep the device busy when the gate opens, and an empty lane then
+// takes as long as a small kernel, so both are also compared in quiet. On the host the callable
+// itself is behind the gate, so it cannot have started work elsewhere before that opens.
 std::vector<Run> WithEmptyForms(std::vector<Run> runs, const Callable& nothing, CallLog& log,
                                 bool on_host) {
   std::vector<Run> all;
@@ -143,15 +143,15 @@ std::vector<Run> WithEmptyForms(std::vector<Run> runs, const Callable& nothing, 
   return all;
 }
 
-// The longest that a lane with nothing on it takes. On an H200 an empty one takes 6.0 to 7.0 us in
-// rows of two callables, and one with a kernel of 1,024 elements 9.2 to 9.7. On the host, calling
-// the callable is in both times, and varies.
+// The longest time of an empty lane. On an H200 an empty lane takes 6.0 to 7.0 us in rows of two
+// callables, and one with a kernel of 1,024 elements 9.2 to 9.7. On the host, both times include
+// calling the callable, which varies.
 double LongestEmpty_ms(const Device& device, double empty_ms) {
   constexpr double kLessThanAnyKernel_ms = 0.0008;
   return device.backend() == Backend::kHost ? 1.5 * empty_ms : empty_ms + kLessThanAnyKernel_ms;
 }
 
-// Of a work alone and its empty form: in the row's samples, and in quiet.
+// Times of a work alone and of its empty form: in the row's samples, and in quiet.
 std::vector<QuietTimes> TimesToCompare(const Measurement& measurement, const std::string& work) {
   std::vector<QuietTimes> times = {
       {measurement.Total_ms(work).median(), measurement.Total_ms(EmptyFormOf(work)).median()}};
@@ -159,7 +159,7 @@ std::vector<QuietTimes> TimesToCompare(const Measurement& measurement, const std
   return times;
 }
 
-// The works that took no longer than nothing.
+// Invalid if a work took no longer than its empty form.
 Remark JudgeEmptiness(const Measurement& measurement, const Remark& otherwise) {
   constexpr double kMicrosecondsInMillisecond = 1000;
   for (const Work& work : measurement.own().schedule.works()) {

@@ -1,5 +1,6 @@
-// Bulk copies between global and shared memory, and the chunks that a block's share of a plan is
-// moved in. For kernels of Hopper and later GPUs; whoever includes it guards its device code.
+// Bulk copies between global and shared memory, and the chunks in which a block moves its share of
+// a plan. For kernels of Hopper and later GPUs: files that include this must guard their device
+// code.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -54,14 +55,14 @@ __device__ inline void BulkStore(void* global, const void* shared, std::uint32_t
                "r"(SharedAddress(shared)), "r"(bytes)
                : "memory");
 }
-// Ends a group of stores, and waits until the memory of all groups but the last `kPending` can be
-// filled again.
+// Ends a group of stores, and waits until the shared memory of all but the last `kPending` groups
+// can be reused.
 template <int kPending>
 __device__ void CommitStores() {
   asm volatile("cp.async.bulk.commit_group;\n cp.async.bulk.wait_group.read %0;" ::"n"(kPending)
                : "memory");
 }
-// What this thread has written to shared memory becomes visible to bulk copies.
+// Makes this thread's writes to shared memory visible to bulk copies.
 __device__ inline void FenceSharedWrites() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -69,7 +70,7 @@ __device__ inline void AwaitStores() { asm volatile("cp.async.bulk.wait_group 0;
 
 // ---- Chunks
 
-// Which tiles of a phase's moves are a block's: every `blocks`-th, beginning with `first`.
+// A block's tiles of a phase's moves: every `blocks`-th, beginning with `first`.
 struct Share {
   const AddressedMove* moves;
   int count;
@@ -77,7 +78,7 @@ struct Share {
   int blocks;
 };
 
-// The steps of a block in a phase, one after the other: its tiles, in each all moves, in each its
+// Iterates over a block's steps in a phase: its tiles, for each all moves, and for each their
 // chunks of at most `chunk_words`.
 struct Cursor {
   int chunk_words;
@@ -98,7 +99,7 @@ struct Cursor {
   [[nodiscard]] __device__ std::uint32_t Bytes(const PackedMoves& plan) const {
     return Words(plan) * sizeof(uint4);
   }
-  // The chunk at an address of the move.
+  // This chunk's address in one of the move's buffers.
   [[nodiscard]] __device__ const uint4* In(const void* move) const {
     return static_cast<const uint4*>(move) + tile + offset;
   }

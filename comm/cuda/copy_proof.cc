@@ -10,7 +10,7 @@ bool TakesNoSms(Device& device, Ranks& ranks, const std::function<void(Stream&)>
   constexpr int kAttempts = 3;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::array<double, 1> unfinished = {1};
-    // A step, so that an error on one rank ends it on all before they compare what they found.
+    // In a step, an error on one rank ends the attempt on all before they compare their results.
     ranks.Together("proving that copies take no SM", [&] {
       const auto hold = [&](const auto& step) { ranks.Together("holding all SMs", step); };
       if (FinishesWithoutSms(device, {enqueue, hold, ranks.timeout()})) unfinished[0] = 0;

@@ -15,23 +15,23 @@ namespace {
 constexpr int kBulkThreads = 1024;
 constexpr int kStageBytes = 16 * 1024;
 constexpr int kStages = 12;
-// Stages that are being filled. Those being emptied are few: what SMs send faster than the link
-// takes it slows all of them down.
+// Stages being filled. Few are being emptied, because SMs that send faster than the link accepts
+// slow each other down.
 constexpr int kAhead = 9;
 constexpr int kStageWords = kStageBytes / static_cast<int>(sizeof(uint4));
 constexpr long kTileStages = 4;
 
 struct Ring {
   uint4 words[kStages * kStageWords];
-  std::uint64_t filled[kStages];  // an mbarrier for each stage
-  std::uint32_t steps;            // so far; its remainders name the stage and the barrier's phase
+  std::uint64_t filled[kStages];  // one mbarrier per stage
+  std::uint32_t steps;            // so far; their remainders give the stage and the barrier's phase
 
   __device__ uint4* Stage(std::uint32_t step) { return words + step % kStages * kStageWords; }
 };
 
 // ---- Moving
 
-// By one thread: loads run ahead of stores.
+// Run by one thread. Loads run ahead of stores.
 __device__ void CopyPhase(const PackedMoves& plan, const Share& share, Ring& ring) {
   Cursor load(plan, share, kStageWords);
   std::uint32_t loaded = ring.steps;
@@ -54,8 +54,8 @@ __device__ void CopyPhase(const PackedMoves& plan, const Share& share, Ring& rin
   AwaitStores();
 }
 
-// A block's share of a phase. Where copies within this GPU stand before those to peers, each half
-// of the blocks does one kind: half of the SMs fill the link, and more would slow it down.
+// A block's share of a phase. If a phase has copies both within this GPU and to peers, each half of
+// the blocks does one kind: half of the SMs saturate the link, and more would slow it down.
 __device__ Share ShareOf(const PackedMoves& plan, const AddressedMove* moves, int count) {
   const int block = static_cast<int>(blockIdx.x);
   const int blocks = static_cast<int>(gridDim.x);
@@ -69,7 +69,7 @@ __device__ Share ShareOf(const PackedMoves& plan, const AddressedMove* moves, in
 __global__ __launch_bounds__(kBulkThreads,
                              1) void MoveInBulk(const __grid_constant__ PackedMoves plan,
                                                 const __grid_constant__ PeerMeeting meeting) {
-#if __CUDA_ARCH__ >= 900  // earlier ones have no bulk copies
+#if __CUDA_ARCH__ >= 900  // earlier GPUs have no bulk copies
   extern __shared__ __align__(128) unsigned char shared[];
   Ring& ring = *reinterpret_cast<Ring*>(shared);
   if (threadIdx.x == 0) {
@@ -88,8 +88,8 @@ __global__ __launch_bounds__(kBulkThreads,
 #endif
 }
 
-// Copies go to each destination alone, those within this GPU first: two stores of a stage would
-// empty it at the slower one's pace.
+// Splits copies by destination, those within this GPU first: with two stores, a stage would be
+// emptied at the slower one's rate.
 AddressedPlan WithOneDestinationEach(const AddressedPlan& plan) {
   AddressedPlan split = plan;
   for (auto& phase : split.phases) {

@@ -17,16 +17,16 @@ constexpr int kSumThreads = 1024;
 constexpr int kAdders = 512;
 constexpr int kFirstAdder = kSumThreads - kAdders;
 constexpr int kSumWarp = 32;
-// Each slot takes a chunk of every source.
+// Each slot holds one chunk of every source.
 constexpr int kSlots = 12;
-constexpr int kMostAhead = 8;  // slots that are being filled
+constexpr int kMostAhead = 8;  // slots being filled
 constexpr int kSlotWords = 16 * 1024 / static_cast<int>(sizeof(uint4));
 constexpr std::size_t kSumTileBytes = 64 * 1024;
 
-// How many slots a block fills ahead. Where sums go to the peers, what all blocks read over the
-// link meets what the peers write there. To fill the link, 72 slots are enough, and more of them
-// delay the writes: sums of two ranks are fastest with 9 blocks that fill 8 each, 10 that fill 7,
-// or 12 that fill 6.
+// How many slots a block fills ahead. If sums go to the peers, the blocks' reads share the link
+// with the peers' writes. 72 slots are enough to saturate the link, and more would delay the
+// writes: sums of two ranks are fastest with 9 blocks that fill 8 each, 10 that fill 7, or 12 that
+// fill 6.
 constexpr int kSlotsOfAllBlocks = 72;
 int SlotsAhead(int blocks, int destinations) {
   return destinations == 1 ? kMostAhead : std::clamp(kSlotsOfAllBlocks / blocks, 1, kMostAhead);
@@ -34,13 +34,13 @@ int SlotsAhead(int blocks, int destinations) {
 
 struct SumRing {
   uint4 words[kSlots * kSlotWords];
-  std::uint64_t filled[kSlots];  // an mbarrier for each
+  std::uint64_t filled[kSlots];  // one mbarrier per slot
   std::uint64_t added[kSlots];
 
   __device__ uint4* Slot(std::uint32_t step) { return words + step % kSlots * kSlotWords; }
 };
 
-// What is to be added into the slots, and the sums from there to all destinations.
+// Loads chunks into the slots, and stores the sums from there to all destinations.
 __device__ void MoveSums(const PackedMoves& plan, const Share& share, int chunk_words, int ahead,
                          SumRing& ring) {
   const AddressedMove& move = share.moves[0];
@@ -68,7 +68,8 @@ __device__ void MoveSums(const PackedMoves& plan, const Share& share, int chunk_
   AwaitStores();
 }
 
-// The sum of each slot's chunks, in place of the first. By all adders, each of its own words.
+// Replaces each slot's first chunk by the sum of its chunks. Run by all adders, each on its own
+// words.
 template <class Type>
 __device__ void AddSlots(const PackedMoves& plan, const Share& share, int chunk_words,
                          SumRing& ring) {
@@ -94,7 +95,7 @@ __global__ __launch_bounds__(kSumThreads,
                              1) void SumInBulk(const __grid_constant__ PackedMoves plan,
                                                const __grid_constant__ PeerMeeting meeting,
                                                int ahead) {
-#if __CUDA_ARCH__ >= 900  // earlier ones have no bulk copies
+#if __CUDA_ARCH__ >= 900  // earlier GPUs have no bulk copies
   extern __shared__ __align__(128) unsigned char shared[];
   SumRing& ring = *reinterpret_cast<SumRing*>(shared);
   const int thread = static_cast<int>(threadIdx.x);

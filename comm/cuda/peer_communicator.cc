@@ -1,13 +1,13 @@
-// Collectives of our own, over the memory of the other GPUs on this node.
+// The suite's own collectives, over the memory of the other GPUs on this node.
 //
-// Each rank has mapped the buffers of all others (comm/cuda/peer_memory.h) and carries out its part
-// of a plan (comm/peer_plan.h): by a kernel with a given number of SMs (comm/cuda/peer_move.h, or
-// comm/cuda/peer_mail.h for what is short), or by copy engines. Copies stand in the stream like any
-// others. The ranks meet by words that one stream writes to a peer's memory and another waits for
-// (CUDA Driver API, "Stream Memory Operations"), which takes no SM.
+// Each rank has mapped the buffers of all others (comm/cuda/peer_memory.h) and executes its part of
+// a plan (comm/peer_plan.h): by a kernel with a given number of SMs (comm/cuda/peer_move.h, or
+// comm/cuda/peer_mail.h for short messages), or by copy engines. Engine copies are ordinary copies
+// in a stream. Streams of different ranks meet by writing a word to the peer's memory and waiting
+// for the peer's (CUDA Driver API, "Stream Memory Operations"), which needs no SM.
 //
-// A wait of a kernel ends after the timeout. A wait of a stream does not end by itself; the host,
-// which waits for the stream with a timeout, then ends the job, and Abort lets the streams go.
+// A kernel's wait ends after the timeout. A stream's wait does not end by itself: the host, which
+// waits for the stream with a timeout, ends the job, and Abort releases the streams.
 
 #include <cudaTypedefs.h>
 #include <cuda_runtime.h>
@@ -35,7 +35,7 @@
 namespace overlapbench {
 namespace {
 
-// A word that host and device both see.
+// A word that host and device both access.
 class HostWord {
  public:
   HostWord() {
@@ -75,7 +75,7 @@ class PeerCommunicator : public Communicator, public Link {
     CUDA_CHECK(cudaMemset(flags_.At(machine.ranks.rank()), 0,
                           kFlagsBytes + kMailHalves * half_mailbox_bytes()));
     CUDA_CHECK(cudaDeviceSynchronize());
-    // No rank may write to the flags of one that has not cleared them.
+    // No rank may write to another's flags before that rank has cleared them.
     machine.ranks.Together("sharing memory", [] {});
     machine.ranks.Add(*this);
   }
@@ -119,11 +119,11 @@ class PeerCommunicator : public Communicator, public Link {
     return fmt::format("another rank did not come to a collective's kernel within {} ms",
                        machine_.timeout.count());
   }
-  // Ends the waits of kernels and, by flags that are later than any meeting, those of streams. Any
-  // thread may call it, and each has a GPU of its own. It must not throw: other links wait for
-  // their turn.
+  // Ends the waits of kernels and, by setting flags later than any meeting, those of streams. May
+  // be called from any thread, whose current device may be another. It must not throw, since other
+  // links must be aborted, too.
   void Abort() override {
-    constexpr int kLatest = 0x7F;  // of each byte; comparisons are signed
+    constexpr int kLatest = 0x7F;  // in each byte; comparisons are signed
     stop_.Set();
     cudaStream_t stream = nullptr;
     if (cudaSetDevice(ordinal_) != cudaSuccess ||
@@ -134,7 +134,7 @@ class PeerCommunicator : public Communicator, public Link {
   }
 
  private:
-  // A graph would repeat the numbers of the calls, by which the ranks know each other's data.
+  // A graph would repeat the calls' numbers, by which ranks identify each other's data.
   static void ThrowIfRecorded(Stream& stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     CUDA_CHECK(cudaStreamIsCapturing(NativeStream(stream), &status));
@@ -142,12 +142,12 @@ class PeerCommunicator : public Communicator, public Link {
       throw Error("collectives of our own cannot be recorded into a graph: use transport:nccl");
   }
 
-  static constexpr std::size_t kWordBytes = 16;  // that the kernels move
-  // Behind the phases' words in the flags of streams.
+  static constexpr std::size_t kWordBytes = 16;  // the unit that the kernels move
+  // Words of the streams' flags, after those of the phases.
   static constexpr std::size_t kMayWrite = PackedMoves::kMostPhases;
   static constexpr std::size_t kHasWritten = kMayWrite + 1;
   // Flags of kernels, then those of streams, then a word for each block of this rank's kernels. The
-  // mailbox stands behind them.
+  // mailbox follows.
   static constexpr std::size_t kFlagsBytes =
       2 * kPeerFlagBytes + sizeof(std::uint32_t) * kMostPeerBlocks;
   static_assert(kFlagsBytes % kWordBytes == 0);
@@ -158,10 +158,10 @@ class PeerCommunicator : public Communicator, public Link {
     return has_mail ? machine_.ranks.size() * kMailFactor * kMostMailBytes : 0;
   }
 
-  // Pushing has the fewest waits: a rank's data is complete when the others have come once more.
-  // What is short is pushed as mail, without any wait for the others to come. What a kernel adds it
-  // reads where it is, and writes wherever it is needed, in one pass. Pushing alone would use the
-  // link better, but have SMs read and write half as much again.
+  // Pushing has the fewest waits: a rank's data is complete once the others arrive at the next
+  // meeting. Short messages are pushed as mail, without meetings. For sums, a kernel reads the data
+  // in place and writes the result wherever it is needed, in one pass. Pushing alone would use the
+  // link better, but make SMs read and write half as much again.
   [[nodiscard]] Direction DirectionOf(const CollectiveCall& call) const {
     if (options_.engine == PeerEngine::kCopy) return Direction::kStore;
     if (options_.engine == PeerEngine::kSmLoad) return Direction::kLoad;
@@ -235,8 +235,9 @@ class PeerCommunicator : public Communicator, public Link {
     meeting.ranks = size();
     return meeting;
   }
-  // Of a kernel that all ranks launch: before each phase, and at the end. The host counts them, as
-  // it does those of streams: reading a count from the GPU's memory would delay every kernel.
+  // The meetings of a kernel that all ranks launch: before each phase, and at the end. The host
+  // counts them, like those of streams, because reading a count from the GPU's memory would delay
+  // every kernel.
   [[nodiscard]] PeerMeeting NextMeetings(const AddressedPlan& plan) {
     PeerMeeting meeting = Meeting();
     meeting.number = kernel_meetings_ + 1;
@@ -267,11 +268,11 @@ class PeerCommunicator : public Communicator, public Link {
     std::unique_ptr<Event> here_done;
     std::unique_ptr<Event> out_done;
   };
-  using Lanes = std::vector<Lane>;  // of phases
+  using Lanes = std::vector<Lane>;  // by phase
 
-  // Those of the priority that `stream` has: sums need SMs as its kernels do.
+  // The lanes with `stream`'s priority: their sums need SMs as its kernels do.
   Lanes& LanesFor(Stream& stream) {
-    int priority = 0;  // 0 is the lowest, and the higher ones are negative
+    int priority = 0;  // 0 is the lowest; higher ones are negative
     CUDA_CHECK(cudaStreamGetPriority(NativeStream(stream), &priority));
     Lanes& lanes = lanes_[priority];
     Device& device = machine_.device;
@@ -287,7 +288,8 @@ class PeerCommunicator : public Communicator, public Link {
     return reinterpret_cast<CUdeviceptr>(flags_.At(of_rank) + kPeerFlagBytes) +
            (phase * kMostPeers + from_rank) * sizeof(std::uint32_t);
   }
-  // Tells `peer` the number, when the stream comes to it; waits until `peer` has told it this rank.
+  // In stream order: Tell writes the number to `peer`, and AwaitTold waits until `peer` has written
+  // it to this rank.
   void Tell(Stream& stream, int peer, std::size_t phase, std::uint32_t number) const {
     ThrowIfDriverFailed(
         write_value_(static_cast<CUstream>(NativeStream(stream)), StreamFlag(peer, rank(), phase),
@@ -310,8 +312,8 @@ class PeerCommunicator : public Communicator, public Link {
 
   // ---- Sends and receives, by copy engine
   //
-  // The receiver says when its memory may be written to, and the sender when it has written.
-  // Neither waits for an SM, so a receive may be posted as early as its memory is free.
+  // The receiver signals when its memory may be written to, and the sender when it has written.
+  // Neither needs an SM, so a receive may be posted as soon as its memory is free.
 
   void Send(Stream& stream, const CollectiveCall& call) {
     const std::uint32_t number = ++sent_.at(call.peer);
@@ -326,12 +328,12 @@ class PeerCommunicator : public Communicator, public Link {
     AwaitTold(stream, call.peer, kHasWritten, number);
   }
 
-  // Sums are made in pieces: while a kernel adds one piece, engines copy others. Without sums the
-  // engines are busy all the time anyway.
+  // Sums are computed in pieces: while a kernel adds one piece, engines copy others. Without sums
+  // the engines are always busy anyway.
   static std::size_t PiecesOf(const AddressedPlan& plan) {
     const auto adds = [](const auto& phase) { return !phase.empty() && phase[0].sources > 1; };
     if (!std::ranges::any_of(plan.phases, adds)) return 1;
-    // Each piece has the ranks meet again: eight are worth it where each of them is long.
+    // Each piece needs another meeting: eight pieces pay only if each of them is long.
     constexpr std::size_t kLeastBytes = 8UL << 20;
     constexpr std::size_t kLeastBytesOfMany = 32UL << 20;
     return std::max(std::clamp<std::size_t>(plan.bytes() / kLeastBytes, 1, 4),
@@ -366,7 +368,8 @@ class PeerCommunicator : public Communicator, public Link {
 
   void EnqueuePiece(Lane& lane, std::size_t phase, const AddressedPlan& plan,
                     std::size_t first_byte, std::size_t bytes) {
-    if (phase > 0 || first_byte == 0) MeetInStream(*lane.here, phase);  // once is enough to begin
+    // Phase 0 needs one meeting only, for the first piece.
+    if (phase > 0 || first_byte == 0) MeetInStream(*lane.here, phase);
     lane.here->Record(*lane.here_done);
     lane.out->Wait(*lane.here_done);
     for (AddressedMove move : plan.phases[phase]) {
@@ -385,8 +388,8 @@ class PeerCommunicator : public Communicator, public Link {
     lane.out->Record(*lane.out_done);
   }
 
-  // Engines cannot add: a kernel of ours does, into the destination on this GPU, from where the sum
-  // is then copied to the others.
+  // Engines cannot add. A kernel adds into the destination on this GPU, and the sum is then copied
+  // from there to the others.
   void EnqueueSum(Lane& lane, AddressedMove& move, std::size_t bytes, Element element) const {
     AddressedMove sum = move;
     sum.to[0] = move.to[std::countr_zero(move.within)];
@@ -413,8 +416,8 @@ class PeerCommunicator : public Communicator, public Link {
     return {used, fmt::format("comm_sms:{} ran on {} SMs", options_.sms, used)};
   }
 
-  // By what goes to the peers, in one piece: sums and copies within the GPU take SMs. So nothing is
-  // proven where ranks share a GPU.
+  // Runs only the copies to peers, in one piece, because sums and copies within the GPU use SMs. If
+  // ranks share a GPU, nothing can be proven.
   Proof ProveCopies(const CollectiveCall& call) {
     Proof proven{scratch_bytes(call) > 0 ? options_.sms : 0, ""};
     if (machine_.shares_gpus) return proven.sms > 0 ? proven : Proof{};
@@ -439,12 +442,12 @@ class PeerCommunicator : public Communicator, public Link {
   PeerArray flags_;
   PFN_cuStreamWriteValue32_v11070 write_value_;
   PFN_cuStreamWaitValue32_v11070 wait_value_;
-  std::map<int, Lanes> lanes_;                                      // of each priority
-  std::array<std::uint32_t, PackedMoves::kMostPhases> meetings_{};  // of each phase's streams
+  std::map<int, Lanes> lanes_;                                      // by priority
+  std::array<std::uint32_t, PackedMoves::kMostPhases> meetings_{};  // by phase, of the streams
   std::uint32_t kernel_meetings_ = 0;
   MailNumbers mail_;
   std::unique_ptr<Event> forked_;
-  std::array<std::uint32_t, kMostPeers> sent_{};  // to each peer, and received from it
+  std::array<std::uint32_t, kMostPeers> sent_{};  // sends so far, by peer; below, receives
   std::array<std::uint32_t, kMostPeers> received_{};
 };
 

@@ -10,20 +10,20 @@
 namespace overlapbench {
 namespace {
 
-// With more than 32 registers each, so that two blocks do not fit on an SM.
+// Each thread has more than 32 registers, so that two blocks do not fit on an SM.
 constexpr int kMailThreads = 1024;
 constexpr int kMailWarp = 32;
 constexpr int kMailInFlight = 4;
 
-// A plan as the kernel takes it.
+// A plan in the kernel's form.
 struct PackedMail {
   AddressedMove sent[kMostPeers];
   int sent_moves;
   int sources;
-  unsigned mail;                 // a bit for each source: whether it is mail
+  unsigned mail;                 // one bit per source: whether it is mail
   std::uint32_t free_at;         // see EnqueueMail
   const void* from[kMostPeers];  // the sources of the only sum, or of all copies
-  void* to[kMostPeers];          // of the sum the first, or of each copy
+  void* to[kMostPeers];          // the first is the sum's; or one per copy
   int units;                     // of each move
 };
 
@@ -60,8 +60,8 @@ __device__ bool LoadMail(const void* mail, int unit, std::uint32_t number, uint2
 
 // ---- Shares
 //
-// Each warp takes 32 units in a row. The blocks take them in turn, so that few units occupy all
-// blocks.
+// Each warp handles 32 consecutive units. Consecutive shares go to different blocks, so that even
+// few units occupy all blocks.
 
 __device__ int FirstUnit() {
   const int thread = static_cast<int>(threadIdx.x);
@@ -72,7 +72,7 @@ __device__ int UnitStride() { return static_cast<int>(gridDim.x) * kMailThreads;
 
 // ---- Sending
 
-// What a thread sends, one after the other: its units, in each all moves.
+// Iterates over what a thread sends: its units, and for each all moves.
 struct MailCursor {
   int unit;
   int move;
@@ -110,14 +110,14 @@ struct OutgoingMail {
   }
 };
 
-// By the first block, as any of its meetings would.
+// Tells the other ranks that the call has begun. The first block does it, as in its meetings.
 __device__ void TellBegun(const PeerMeeting& meeting) {
   const int peer = static_cast<int>(threadIdx.x);
   if (blockIdx.x == 0 && peer < meeting.ranks && peer != meeting.rank)
     StoreRelaxed(meeting.flags[peer] + meeting.rank, meeting.number);
 }
 
-// Waits until all mailboxes' half is free. Called by all threads of a block.
+// Waits until this half is free in all mailboxes. Called by all threads of a block.
 __device__ bool AwaitFree(const PeerMeeting& meeting, std::uint32_t free_at) {
   const int peer = static_cast<int>(threadIdx.x);
   bool is_free = true;
@@ -128,7 +128,7 @@ __device__ bool AwaitFree(const PeerMeeting& meeting, std::uint32_t free_at) {
   return __syncthreads_and(static_cast<int>(is_free)) != 0;
 }
 
-// The first loads are under way while the thread looks at the flags.
+// Issues the first loads before it polls the flags.
 __device__ bool SendAll(const PackedMail& plan, const PeerMeeting& meeting) {
   if (plan.sent_moves == 0) return true;
   MailCursor cursor{FirstUnit(), 0};
@@ -146,7 +146,7 @@ __device__ bool SendAll(const PackedMail& plan, const PeerMeeting& meeting) {
 
 // ---- Taking
 
-// kUnits units of a thread, UnitStride() apart, of all sources. kSources: at least the plan's.
+// A thread's kUnits units, UnitStride() apart, from all sources. kSources: at least the plan's.
 template <int kSources, int kUnits>
 struct IncomingMail {
   uint2 value[kUnits][kSources];
@@ -168,7 +168,7 @@ struct IncomingMail {
     ForEach(plan, first, false,
             [](const void* from, int unit, uint2& into) { into = LoadUnit(from, unit); });
   }
-  // Whether all have arrived.
+  // Whether all units have arrived.
   __device__ bool LoadAll(const PackedMail& plan, int first, std::uint32_t number) {
     bool all = true;
     ForEach(plan, first, true, [&all, number](const void* from, int unit, uint2& into) {
@@ -178,10 +178,10 @@ struct IncomingMail {
   }
 };
 
-// A unit as a word to add, whose other half is not used.
+// A unit widened to a word for adding; the other half is unused.
 __device__ uint4 Widened(uint2 unit) { return {unit.x, unit.y, 0, 0}; }
 
-// Type: of the elements, which are added; void: the sources are copied.
+// Type: the type of elements to add; void: the sources are copied.
 template <class Type, int kSources>
 __device__ void StoreUnit(const PackedMail& plan, const uint2 (&values)[kSources], int unit) {
   if constexpr (std::is_void_v<Type>) {

@@ -1,10 +1,9 @@
 // Meeting: how blocks of the same index on different GPUs wait for each other.
 //
 // Each rank writes the number of the meeting into the others' memory, and waits for theirs in its
-// own. The order of memory accesses is that of the PTX ISA, "Memory Consistency Model": a release
-// by one thread after a barrier is one of what all threads of the block have written, and an
-// acquisition before a barrier is one for all of them. `fence.proxy.async` does the same for bulk
-// copies.
+// own. Memory ordering follows the PTX ISA, "Memory Consistency Model": a release by one thread
+// after a barrier covers the writes of all threads of the block, and an acquire before a barrier
+// holds for all of them. `fence.proxy.async` extends this to bulk copies.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace overlapbench {
 
-// Orders bulk copies among this thread's other accesses; GPUs before Hopper have none.
+// Orders bulk copies with this thread's other accesses; GPUs before Hopper have no bulk copies.
 __device__ inline void FenceBulkCopies() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async;" ::: "memory");
@@ -39,7 +38,7 @@ __device__ inline std::uint32_t LoadAcquired(const std::uint32_t* flag) {
 // Waits until `look` returns true. Returns false if the wait was given up.
 template <class Look>
 __device__ bool Await(const PeerMeeting& meeting, const Look& look) {
-  constexpr int kSpins = 1000;  // between two looks at the host's memory, which are slow
+  constexpr int kSpins = 1000;  // between two reads of host memory, which are slow
   std::uint64_t deadline_ns = 0;
   for (;;) {
     for (int spin = 0; spin < kSpins; ++spin) {
@@ -50,7 +49,7 @@ __device__ bool Await(const PeerMeeting& meeting, const Look& look) {
   }
 }
 
-// Waits until `flag` is `number` or later; the difference tells, because numbers wrap around.
+// Waits until `flag` is `number` or later. Compares by difference, because numbers wrap around.
 __device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
                                const PeerMeeting& meeting) {
   return Await(meeting, [flag, number] {
@@ -58,11 +57,11 @@ __device__ inline bool Arrived(const std::uint32_t* flag, std::uint32_t number,
   });
 }
 
-// Meeting `index` of this kernel. Returns whether all ranks have arrived. Called by all threads
-// of a block. `publishes`: whether the other ranks must see this block's writes. Only then is a
-// release needed, which waits until earlier writes have arrived. Reads need none, since no
-// thread leaves the barrier before its loads have returned. Neither do the writes of earlier
-// kernels, which became visible when those ended.
+// Meeting `index` of this kernel. Returns whether all ranks have arrived. Called by all threads of
+// a block. `publishes`: whether the other ranks must see this block's writes. Only then is a
+// release needed, which waits until earlier writes have arrived. Reads need no release, since no
+// thread leaves the barrier before its loads have returned. Writes of earlier kernels need none
+// either: they became visible when those kernels ended.
 __device__ inline bool Meet(const PeerMeeting& meeting, std::uint32_t index, bool publishes) {
   const std::uint32_t number = meeting.number + index;
   const int peer = static_cast<int>(threadIdx.x);

@@ -1,10 +1,10 @@
-// PeerMemory: buffers that every rank of this node has and every other one has mapped.
+// PeerMemory: buffers that every rank of this node allocates and every other rank maps.
 //
-// Ranks allocate the same sizes in the same order, so what lies at an address here lies at a known
-// address on every other rank. Communicators of the same ranks share it (comm/communicator.h): a
-// buffer that one of them allocated, all of them reach.
+// Ranks allocate the same sizes in the same order, so an address on this rank has a known
+// counterpart on every other rank. Communicators of the same ranks share it (comm/communicator.h):
+// all of them can access a buffer that one of them allocated.
 //
-// The memory of a rank that has died stays mapped until this process ends.
+// The memory of a dead rank stays mapped until this process ends.
 #pragma once
 
 #include <cstddef>
@@ -39,14 +39,14 @@ class PeerMemory {
   // This rank's part of a new array. Called by all ranks together.
   Buffer Allocate(std::size_t bytes);
 
-  // A place in an array, on any rank.
+  // A location in an array, on any rank.
   struct Located {
     const PeerArray* array = nullptr;
     std::ptrdiff_t offset = 0;
 
     [[nodiscard]] std::byte* At(int rank) const { return array->At(rank) + offset; }
   };
-  // Of an address on this rank; nothing for nullptr. Throws Error where it lies in no array.
+  // The location of an address on this rank; empty for nullptr. Throws Error if it is in no array.
   [[nodiscard]] Located Locate(const void* address) const;
 
  private:

@@ -22,7 +22,7 @@ __device__ uint4 Load(const uint4* from) {
   return value;
 }
 
-// Words of a thread: `first`, and every kMoveThreads-th after it. All are loaded before any is
+// A thread's words: `first`, and every kMoveThreads-th after it. All are loaded before any is
 // stored.
 template <int kWords>
 struct InFlight {
@@ -78,7 +78,7 @@ __device__ void Add(const AddressedMove& move, long first) {
   of[0].StoreTo(move, first);
 }
 
-// kWords words of each of a phase's moves.
+// Moves kWords words of each of a phase's moves.
 template <class Type, int kSources, int kWords>
 __device__ void DoMoves(const AddressedMove* moves, int count, long first) {
 #pragma unroll 1
@@ -97,7 +97,7 @@ __device__ void DoMoves(const AddressedMove* moves, int count, long first) {
   }
 }
 
-// The block's tiles, kInFlight words a thread at a time as long as that many are left.
+// Moves the block's tiles: full tiles with kInFlight words per thread at a time, the last with one.
 template <class Type, int kSources>
 __device__ void DoPhase(const AddressedMove* moves, int count, const PackedMoves& plan) {
   for (long begin = blockIdx.x * plan.tile_words; begin < plan.words;
@@ -127,7 +127,7 @@ __global__ __launch_bounds__(kMoveThreads,
   if (Meet(meeting, plan.phases, plan.ends_at_peers)) SayWhereThisRan(meeting);
 }
 
-// The only phase of a plan.
+// Executes a plan's only phase.
 template <class Type, int kSources>
 __global__ __launch_bounds__(kMoveThreads,
                              1) void MoveAlone(const __grid_constant__ PackedMoves plan) {
@@ -136,7 +136,7 @@ __global__ __launch_bounds__(kMoveThreads,
 
 // ---- Launching
 
-// `meeting`: nullptr where this rank moves alone.
+// `meeting`: nullptr if this rank moves alone.
 template <class Type, int kSources>
 void LaunchMoves(cudaStream_t stream, int blocks, const PackedMoves& plan,
                  const PeerMeeting* meeting) {
@@ -173,7 +173,7 @@ void LaunchMoves(Stream& stream, int blocks, const PeerMeeting* meeting,
 }  // namespace
 
 PackedMoves Packed(const AddressedPlan& plan, int blocks, std::size_t tile_bytes) {
-  constexpr long kLeastTileWords = 32;  // of a warp
+  constexpr long kLeastTileWords = 32;  // one warp's
   PackedMoves packed{};
   packed.words = static_cast<long>(plan.bytes() / sizeof(uint4));
   packed.tile_words = std::clamp((packed.words + blocks - 1) / blocks, kLeastTileWords,

@@ -1,21 +1,22 @@
-// Peer moves: the kernels that carry out a rank's part of a plan (comm/peer_plan.h) with a given
+// Peer moves: the kernels that execute a rank's part of a plan (comm/peer_plan.h) with a given
 // number of SMs.
 //
-// Each block takes every `blocks`-th tile of every move, and meets the block of the same index of
-// the other ranks before each phase and after the last. It needs no other block of its own kernel,
-// so the blocks may run one after the other. A block fills an SM: `blocks` is the number of SMs.
+// Each block processes every `blocks`-th tile of every move, and meets the other ranks' blocks of
+// the same index before each phase and after the last. It depends on no other block of its own
+// kernel, so the blocks may run one after the other. A block fills an SM: `blocks` is the number of
+// SMs.
 //
-// By registers, a block is 1,024 threads of 64 registers. A thread has 64 bytes of each of two
-// moves in flight. By Little's law, 64 KiB over NVLink's latency of about 1.4 µs are the 48 GB/s
-// that an SM gets through.
+// When data moves through registers, a block has 1,024 threads of 64 registers. A thread keeps 64
+// bytes of each of two moves in flight. By Little's law, 64 KiB per NVLink latency of about 1.4 µs
+// give the 48 GB/s that an SM reaches.
 //
-// By bulk copies (PTX ISA, cp.async.bulk), one thread moves 16 KiB at a time through a ring in
-// shared memory, which loads and stores at the same time.
+// With bulk copies (PTX ISA, cp.async.bulk), one thread moves 16 KiB at a time through a ring in
+// shared memory, loading and storing concurrently.
 //
-// To add, half of the block does so in shared memory, between the loads and the stores.
+// For sums, half of the block adds in shared memory, between the loads and the stores.
 //
-// A wait in a meeting ends after the timeout, or when `stop` is set. The block then no longer
-// touches another rank's memory, and sets `failed`.
+// A wait in a meeting ends after the timeout, or when `stop` is set. The block then sets `failed`
+// and no longer accesses other ranks' memory.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +30,19 @@ namespace overlapbench {
 constexpr int kMostPeers = 8;
 constexpr int kMostPeerBlocks = 256;
 
-// Addresses in place of a Move's places.
+// A Move with addresses instead of places.
 struct AddressedMove {
   const void* from[kMostPeers];
   void* to[kMostPeers];
   int sources;
   int destinations;
-  unsigned within;  // a bit for each destination: whether it lies on this GPU
-  unsigned mail;    // a bit for each source: whether it is mail (comm/cuda/peer_mail.h)
+  unsigned within;  // one bit per destination: whether it is on this GPU
+  unsigned mail;    // one bit per source: whether it is mail (comm/cuda/peer_mail.h)
 };
 
 struct AddressedPlan {
   std::vector<std::vector<AddressedMove>> phases;
-  // Of each move. Its bytes are a multiple of 16, and so are all addresses.
+  // Elements of each move. Its bytes and all addresses are multiples of 16.
   long count = 0;
   Element element = Element::kFloat32;
   // Whether the last phase writes to other ranks' memory, which the last meeting must then publish.
@@ -50,15 +51,15 @@ struct AddressedPlan {
   [[nodiscard]] std::size_t bytes() const { return count * SizeOf(element); }
 };
 
-// What blocks meet by. Each rank's `flags` hold kMostPeers words for each block.
+// The words by which blocks meet. Each rank's `flags` hold kMostPeers words per block.
 struct PeerMeeting {
-  std::uint32_t* flags[kMostPeers];  // by rank; this rank's own among them
-  const std::uint32_t* stop;         // on the host; not 0: give up
+  std::uint32_t* flags[kMostPeers];  // by rank, including this one
+  const std::uint32_t* stop;         // on the host; nonzero: give up
   std::uint32_t* failed;             // on the host; set when a meeting was given up
-  std::uint32_t* multiprocessors;    // a word for each block: the SM that it ran on
+  std::uint32_t* multiprocessors;    // one word per block: the SM that it ran on
   std::uint64_t timeout_ns;
-  // Of the first meeting; the next ones count on. All of a communicator's meetings have numbers of
-  // their own, so that a flag need not be cleared.
+  // The number of the first meeting; later ones count up from it. Numbers are unique within a
+  // communicator, so that flags need not be cleared.
   std::uint32_t number;
   int rank;
   int ranks;
@@ -68,15 +69,15 @@ constexpr std::size_t kPeerFlagBytes = sizeof(std::uint32_t) * kMostPeers * kMos
 
 void EnqueuePeerMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
-// The same within this rank: meets nobody. The plan has one phase.
+// The same within this rank, without meetings. The plan has one phase.
 void EnqueueOwnMoves(Stream& stream, int blocks, const AddressedPlan& plan);
-// On GPUs of compute capability 9.0 and later. Copies alone, or a single sum.
+// For GPUs of compute capability 9.0 and later: copies only, or a single sum.
 void EnqueueBulkMoves(Stream& stream, int blocks, const PeerMeeting& meeting,
                       const AddressedPlan& plan);
 void EnqueueBulkSums(Stream& stream, int blocks, const PeerMeeting& meeting,
                      const AddressedPlan& plan);
 
-// A plan as its kernels take it.
+// A plan in its kernels' form.
 struct PackedMoves {
   static constexpr int kMostPhases = 3;
   static constexpr int kMostMoves = 2 * kMostPeers;
@@ -84,14 +85,14 @@ struct PackedMoves {
   AddressedMove moves[kMostMoves];
   int phase_ends[kMostPhases];
   int phases;
-  long words;       // of 16 bytes, of each move
-  long tile_words;  // that a block takes at a time
-  // By bulk copies: how many moves stand first because they copy within this GPU.
+  long words;       // per move, of 16 bytes
+  long tile_words;  // per tile
+  // With bulk copies: how many moves, which come first, copy within this GPU.
   int own_moves;
   bool ends_at_peers;
 };
-// Tiles are at most `tile_bytes`, and smaller where all blocks can have one then. Throws Error
-// where a plan has more moves than fit.
+// Tiles are at most `tile_bytes`, or smaller so that every block gets one. Throws Error if the plan
+// has more moves than fit.
 PackedMoves Packed(const AddressedPlan& plan, int blocks, std::size_t tile_bytes);
 
 }  // namespace overlapbench

@@ -1,4 +1,4 @@
-// Sums of the words that peers' moves are made of: 16 bytes, in every type that collectives add.
+// Sums of the 16-byte words of peer moves, in every type that collectives add.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,7 +11,7 @@
 
 namespace overlapbench {
 
-// The sums of what a word holds, in float for the formats of 16 bits, and rounded once at the end.
+// Sums of a word's elements, in float for 16-bit formats, rounded once at the end.
 template <class Type>
 struct Sum {
   static constexpr int kElements = sizeof(uint4) / sizeof(Type);
@@ -34,7 +34,7 @@ struct Sum {
   }
 };
 
-// Calls run<Type>() with the type of the elements. Throws Error for those that are not added.
+// Calls run<Type>() with the type of the elements. Throws Error for types without sums.
 template <class Run>
 void ForSummedType(Element element, const Run& run) {
   switch (element) {

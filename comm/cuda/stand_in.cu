@@ -24,18 +24,18 @@ constexpr int kMost = 256;
 struct StandInTask {
   const uint4* from;
   uint4* to;
-  long window_words;    // of 16 bytes, that a block has of each of the two
-  long block_words;     // that a block copies
+  long window_words;    // of 16 bytes; a block's window of either half
+  long block_words;     // copied per block
   int copying_threads;  // of a block
   unsigned long long duration_ns;
-  unsigned long long* shortest_ns;  // that a block has taken
+  unsigned long long* shortest_ns;  // of all blocks
 };
 
-// Past the L1 cache, which would keep the window of a block that is to stay in the last level. A
-// transfer also waits for the link, so each round sleeps for that time.
+// Bypasses the L1 cache, which would keep a block's window that should stay in the last-level
+// cache. A real transfer also waits for the link, so each round sleeps for that time.
 __device__ void CopyShare(const StandInTask& task) {
   constexpr int kInFlight = 4;
-  constexpr unsigned kLink_ns = 700;  // what NVLink adds to a read: half of 1.4 us (peer_move.h)
+  constexpr unsigned kLink_ns = 700;  // NVLink's share of a read: half of 1.4 us (peer_move.h)
   const uint4* const from = task.from + task.window_words * blockIdx.x;
   uint4* const to = task.to + task.window_words * blockIdx.x;
   const int threads = task.copying_threads;
@@ -62,7 +62,7 @@ __global__ __launch_bounds__(kThreads, 1) void HoldAndCopy(StandInTask task) {
   if (threadIdx.x == 0) atomicMin(task.shortest_ns, GpuNow_ns() - started_ns);
 }
 
-// The most that a block may have. Every block reserves 1 KiB (CUDA C++ Programming Guide, "Compute
+// The most that a block can use. Every block reserves 1 KiB (CUDA C++ Programming Guide, "Compute
 // Capability 8.x"), so that no other one fits.
 int WholeSharedMemory_bytes() { return DeviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin); }
 
@@ -81,7 +81,7 @@ class StandIn : public Workload {
   void Connect() override {
     const StandInOptions asked = ask_();
     options_ = asked;
-    // Through memory, whatever the span: beside other traffic the cache keeps little.
+    // Always through memory, since beside other traffic the cache retains little.
     options_.span_bytes = memory_.bytes();
     copying_warps_ = block_words() == 0 ? 0 : FewestWarps();
     options_ = asked;
@@ -94,8 +94,8 @@ class StandIn : public Workload {
     return cost;
   }
 
-  // Both halves hold the same, so that a copy of any part of one to the same place of the other
-  // leaves them as they are once it is complete.
+  // After one complete copy both halves are equal, so copying any part of one to the same place in
+  // the other changes nothing.
   void Reset(Stream& stream) override {
     FillIntegers(stream, memory_.data(), count(), Element::kInt32, kSeed, kMost);
     Poison(stream, to(), half_bytes());
@@ -160,7 +160,8 @@ class StandIn : public Workload {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  // That copy all in the time on this GPU; all warps where none would do.
+  // The fewest warps that copy everything within the duration on this GPU; all warps if no number
+  // does.
   int FewestWarps() {
     int fewest = kThreads / kWarp;
     for (int too_few = 0; fewest - too_few > 1;) {
@@ -170,7 +171,7 @@ class StandIn : public Workload {
     return fewest;
   }
 
-  // What launching it and its end add to the time that it holds the SMs for.
+  // The time that launch and completion add to the time that the kernel holds the SMs.
   double Overhead_us() {
     constexpr int kRuns = 7;
     return Time_us(kRuns, copying_warps_, options_.duration_us) - options_.duration_us;
@@ -189,7 +190,7 @@ class StandIn : public Workload {
   Buffer memory_;
   Buffer shortest_ns_;
   int copying_warps_ = 0;
-  double held_us_ = 0;  // by the kernel; with its launch and end it takes options_.duration_us
+  double held_us_ = 0;  // by the kernel; launch and completion included, options_.duration_us
 };
 
 }  // namespace
