@@ -19,18 +19,19 @@ struct AgainstCopy {
   std::string name;  // of the scenario
   const WorkloadSpec& kernel;
   Values values;
-  // How many bytes the copy takes at a row's settings: half of what the kernel must read and write.
-  // A copy takes whole words, and at least one, so they are rounded up.
+  // The bytes that the copy moves at a row's settings: half of what the kernel must read and write,
+  // rounded up to whole words, at least one.
   std::function<long(const Settings&)> copied_bytes;
   const WorkloadSpec* fused = nullptr;  // of an unfused kernel
 };
 
 Scenario ScenarioOf(const Catalog& catalog, const AgainstCopy& against);
 
-// Of these rows, and of all others that are compared with another form of the same work.
+// The counters of these rows, and of all others that are compared with another form of the same
+// work.
 std::vector<Counter> FormCounters();
 
-// The size of one element, by the axis `precision`.
+// The size of one element, which the axis `precision` selects.
 long ElementBytes(const Settings& settings);
 
 }  // namespace overlapbench

@@ -27,7 +27,7 @@ namespace families {
 #undef FAMILY
 }  // namespace families
 
-// Second pass: add it. A build without CUDA has no function for those that need it.
+// Second pass: add them. A build without CUDA has no functions for the workloads that need it.
 #define WORKLOAD(function) registry.Add(function(machine));
 #ifdef OVERLAPBENCH_WITH_CUDA
 #define CUDA_WORKLOAD(function, name, work_class, baseline) WORKLOAD(function)

@@ -12,13 +12,13 @@ namespace overlapbench {
 void FillRegistry(Registry& registry, Machine& machine);
 
 std::vector<Family> AllFamilies();
-// Of every family, in their order.
+// The scenarios of every family, in the order of benchmarks/scenarios.def.
 std::vector<Scenario> AllScenarios(const Catalog& catalog);
-// Those of rows of any family, those that several families share, and those of each family.
+// The counters of any family's rows, those that several families share, and those of each family.
 CounterTable AllCounters();
-// What readers of results must know of the workloads: their axes.
+// Adds the workloads' axes, which readers of results need, to the table.
 void AddWorkloads(CounterTable& table, const Registry& registry);
-// Every family's scenarios, or those of `pairs` alone if there are any (pair.h). Throws
+// Plans every family's scenarios, or only those of `pairs` (pair.h) if there are any. Throws
 // UsageError for an unknown axis or workload, and for values that no scenario accepts. The registry
 // and the table must outlive the plan.
 Plan MakePlan(const Catalog& catalog, const CounterTable& table,

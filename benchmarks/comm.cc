@@ -1,7 +1,6 @@
-// Comm: every communication alone: collectives and copies.
+// Comm: every collective and every copy alone.
 //
-// nccl-tests measures in another cadence, 20 operations back to back in a warm cache; to compare
-// with it:
+// nccl-tests measures 20 operations back to back in a warm cache. To compare with it:
 //   --axis cache=warm --axis cadence=streaming
 #include "benchmarks/scenario.h"
 

@@ -32,14 +32,14 @@ namespace {
 constexpr double kPercent = 100;
 constexpr double kMicrosecondsInMillisecond = 1000;
 
-// What each stage of a staged array keeps busy.
+// The engine that each stage of a staged array uses.
 constexpr const char* kInEngine = "host to device";
 constexpr const char* kComputeEngine = "compute";
 constexpr const char* kOutEngine = "device to host";
 
 // ---- Bandwidth
 
-// Copies in both directions at once, each with its rate, and what it lost against the same alone.
+// Copies in both directions at once, and each direction alone, to report its rate and slowdown.
 std::vector<Run> DuplexRuns(const WorkloadSpec& in, const WorkloadSpec& out,
                             const Settings& settings) {
   Run both{.name = "both", .timed = Timed::kLanes};
@@ -106,7 +106,7 @@ struct Stages {
   Work out;
 };
 
-// The stages of one array, which is made with the first of them.
+// The stages of one array, which the first stage to be made creates.
 Stages StagesOf(const Machine& machine, const StagedShape& shape) {
   const auto array = std::make_shared<std::weak_ptr<StagedArray>>();
   const auto stage = [&](const char* name, WorkClass work_class, Stage which, Footprint footprint) {
@@ -152,8 +152,7 @@ Run Pipelined(const Stages& stages, long parts) {
   return run;
 }
 
-// Both copies at once, of arrays that have nothing to do with each other: how they hold each other
-// up.
+// Both copies at once, of independent arrays: how much they slow each other down.
 Run Duplex(const Work& in, const Work& out, long parts) {
   Run run{.name = "duplex", .timed = Timed::kLanes};
   for (const auto& [work, engine] : {std::pair(in, kInEngine), {out, kOutEngine}}) {
@@ -199,10 +198,10 @@ std::vector<Run> PipelinedRuns(const Machine& machine, const Settings& settings)
   StagedShape shape = ShapeOf(settings, "elements", parts, parts);
   shape.part_elements /= parts;
   const Stages stages = StagesOf(machine, shape);
-  // The other direction has an array of its own, whose memory no `in` accounts for.
+  // The other direction has its own array, whose memory no `in` counts.
   WorkPlan other_out = *StagesOf(machine, shape).out;
   other_out.footprint = shape.footprint();
-  // A stage alone is the whole of it: kernels of several parts may share the SMs.
+  // A stage runs alone as a whole, because kernels of several parts may share the SMs.
   return {Sequential(stages, 1),
           SoloRun(stages.in),
           SoloRun(stages.compute),
@@ -211,7 +210,7 @@ std::vector<Run> PipelinedRuns(const Machine& machine, const Settings& settings)
           Pipelined(stages, parts)};
 }
 
-// The bound where both directions of the bus hold each other up as measured.
+// The bound if both directions of the bus slow each other down as measured.
 double DuplexBound_ms(const Measurement& measurement) {
   const auto slowdown = [&](const char* engine, const char* alone) {
     return (measurement.LaneOwn_ms("duplex", engine) / measurement.Total_ms(alone)).median();
@@ -221,7 +220,7 @@ double DuplexBound_ms(const Measurement& measurement) {
   return measurement.ContendedBound_ms("pipelined", contentions);
 }
 
-// What both patterns of stages report. Returns whether the result is the sequential run's.
+// Reports what both patterns of stages share. Returns whether the result is the sequential run's.
 bool ReportStages(const Measurement& measurement, benchmark::UserCounters& counters) {
   const bool identical = measurement.Identical("sequential", measurement.own().name);
   ReportBound(measurement, counters);
@@ -304,7 +303,7 @@ class DoubleBuffering {
     if (Exists(batch)) Add(transfer_, stages_.out, batch, {computed_[batch]}, kOutEngine);
   }
 
-  // With tie:host the first step of a round waits for all of the round before instead.
+  // With tie:host, the first step of a round waits for the whole previous round instead.
   std::size_t Add(std::size_t lane, const Work& work, long batch, std::vector<std::size_t> after,
                   const char* engine) {
     Schedule::StepOptions options{.part = {batch, batches_}, .engine = engine};

@@ -62,7 +62,7 @@ struct Step {
           return MakeUpdate(machine, stack, sums, kSeed);
         }});
   }
-  // The sums over the ranks of layers in pieces of `count`, beginning at `first`.
+  // Sums the gradients of `pieces` times `count` layers over the ranks, beginning at layer `first`.
   [[nodiscard]] Work Sum(const std::string& name, long first, long count, long pieces) const {
     std::vector<TensorCall> calls;
     for (long piece = 0; piece < pieces; ++piece) {

@@ -10,8 +10,8 @@
 //   comp   multiply
 //   comm   pack   sum packed   unpack
 //
-// The plain form is the product, and then one all-reduce after the other. The gradients lie in the
-// order of layers, the buffer has the last layer's first. Copying takes one kernel each way.
+// The plain form is the product, and then one all-reduce after another. The gradients lie in layer
+// order; the buffer starts with the last layer's. Copying takes one kernel each way.
 #include <algorithm>
 
 #include "benchmarks/training.h"
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint32_t kSeed = 800;
 
-// What a row is made from.
+// The tensors and works of a row.
 struct Batch {
   Batch(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
         const Settings& settings)
@@ -51,7 +51,7 @@ struct Batch {
                    .own_bytes = ProductWorkspaceBytes(machine.device)},
                   [machine = machine, problem] { return MakeLinear(machine, {problem}); });
   }
-  // The sums of all rows, by one call or by one for each.
+  // Sums all rows in `calls` calls of equally many rows.
   [[nodiscard]] Work Sum(const char* name, const SharedTensor& from, const SharedTensor& to,
                          long calls, Grouping grouping = Grouping::kNone) const {
     std::vector<TensorCall> all;
@@ -131,7 +131,7 @@ Remark ReportBatch(const Measurement& measurement, benchmark::UserCounters& coun
 }
 
 std::string Excluded(const Catalog& catalog, const Settings& settings) {
-  constexpr long kWordBytes = 16;  // that copying moves
+  constexpr long kWordBytes = 16;  // the unit of copying
   constexpr long kMostQueued = 10;
   const std::string& transport = settings.Text("transport");
   if (settings.Integer("width") % 16 != 0) return "width must be a multiple of 16";
@@ -139,7 +139,7 @@ std::string Excluded(const Catalog& catalog, const Settings& settings) {
   // NCCL 2.28.3 corrupts the results of symmetric kernels in groups.
   if (settings.Text("batch") == "grouped" && transport != "nccl" && transport != "mpi")
     return transport + " has no groups of calls; use nccl";
-  // Each is a hundred operations, and behind a closed gate the driver queues a limited number.
+  // Each takes a hundred operations, and the driver queues only so many behind a closed gate.
   if (transport == "copy" && settings.Integer("tensors") > kMostQueued)
     return "transport:copy is measured with at most 10 tensors";
   return NoTransport(catalog.machine, {Operation::kAllReduce}, settings.With("place", "out"));

@@ -10,10 +10,10 @@
 //   comp         forward 1  forward 2  …   backward L   backward L-1              backward L-2 …
 //   comm   get 1 get 2      get 3      …   get L-1      get L-2   sum of L        …
 //
-// As in PyTorch, one communicator executes both, one at a time, so the next layer is gathered
-// before the last gradients are summed. prefetch + 1 gathered layers take turns in memory, and so
-// do three layers' gradients. A gather waits until the layer that it overwrites has been used. With
-// `prefetch` 0, every gather is exposed, and only sums run beside the computation.
+// As in PyTorch, one communicator executes gathers and sums, one at a time, so the next layer is
+// gathered before the last gradients are summed. prefetch + 1 gathered layers take turns in memory,
+// and so do three layers' gradients. A gather waits until the layer that it overwrites has been
+// used. With `prefetch` 0, every gather is exposed, and only sums run beside the computation.
 //
 // The plain form has the same steps on one lane.
 #include <fmt/core.h>
@@ -39,7 +39,7 @@ struct ShardedStep {
   Work scatter;   // the same
 };
 
-// One tensor for each of `count` uses of `buffers` pieces of memory, which take turns.
+// One tensor for each of `count` uses, which use the memory of `buffers` in turn.
 std::vector<SharedTensor> InTurn(const std::vector<SharedTensor>& buffers, long count) {
   std::vector<SharedTensor> uses;
   for (long use = 0; use < count; ++use)
@@ -91,7 +91,7 @@ ShardedStep MakeStep(const TensorWorks& works, int ranks, const Settings& settin
           works.Multiply("backward", backward, true), works.Move("scatter", scatters, true)};
 }
 
-// On two lanes that wait for each other, which may be one.
+// Adds the steps on two lanes that wait for each other; both may be the same lane.
 void AddSteps(Schedule& schedule, std::size_t comp, std::size_t comm, const ShardedStep& step,
               long prefetch) {
   const long layers = step.layers;

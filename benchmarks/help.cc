@@ -31,8 +31,8 @@ bool IsOfWorkload(const Registry& registry, const Axis& axis) {
   });
 }
 
-// Breaks lines of more than 80 columns. A line of a table goes on in its last column: below what
-// follows the last two blanks.
+// Breaks lines of more than 80 columns. A table line continues in its last column, which starts
+// after the last two adjacent blanks.
 std::string Wrapped(const std::string& text) {
   constexpr std::size_t kColumns = 80;
   std::string wrapped;
@@ -86,7 +86,7 @@ void PrintCounters(bool as_json) {
   const CounterTable table = AllCounters();
   if (as_json) {
     std::string members = JsonMembers(table);
-    members.erase(members.rfind(','), 1);  // behind the last member
+    members.erase(members.rfind(','), 1);  // after the last member
     std::cout << "{\n" << members << "}\n";
   } else {
     std::cout << MarkdownTables(table);
@@ -114,7 +114,7 @@ void Answer(Question question) {
     case Question::kGpus:
       std::cout << VisibleGpus() << "\n";
       return;
-    case Question::kFlags:  // they were read, and nothing was refused
+    case Question::kFlags:  // all flags were read and accepted
     case Question::kNone:
       return;
   }

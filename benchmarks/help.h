@@ -9,13 +9,13 @@
 
 namespace overlapbench {
 
-// Answers without ranks.
+// Prints the answer, without ranks.
 void Answer(Question question);
 
-// The benchmarks that were chosen, how many there are, and about how long measuring them takes.
+// Prints the chosen benchmarks, their number, and roughly how long measuring them takes.
 void PrintDryRun(const Options& options, const std::vector<Benchmark>& chosen);
 
-// Every workload with its axes, and the axes of samples and scenarios.
+// Prints every workload with its axes, and the axes of samples and scenarios.
 void PrintAxes(const Registry& registry, const Plan& plan);
 
 }  // namespace overlapbench

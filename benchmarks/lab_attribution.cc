@@ -9,29 +9,29 @@
 //   sm_hbm   the same, and the bytes go through memory, which also displaces what the computation
 //            has in the cache
 //
-// A cause's share of T - max(C, M) is the increase in time from one stand-in to the next: in the
-// computation's end where it ends last beside the communication itself, since a stand-in's own end
-// then tells nothing, and in the end of both where the communication does. The share of the clocks
-// compares two clock rates seen by a probe: beside both sides, which start together
-// after it, and beside the computation alone. It is the time that the computation would lose at the
-// lower clock. The residual is the rest: the link, and any difference between the stand-ins and the
-// communication.
+// A cause's share of T - max(C, M) is the increase in time from one stand-in to the next. If the
+// computation ends last beside the communication itself, that time is the computation's end, since
+// a stand-in's own end then says nothing; otherwise it is the end of both. The clocks' share is the
+// time that the computation would lose at the lower of two clock rates. A probe measures them
+// beside both sides, which start together after it, and beside the computation alone. The residual
+// is the rest: the link, and any difference between the stand-ins and the communication.
 //
 // Copy engines take no SMs, but nothing else can generate their traffic without any. Their
 // stand-ins therefore take 16 SMs and start first, and only what the traffic adds to the 16 SMs is
-// counted. How late the side that ends last was started, to let the other lead, is a share of its
-// own there (by_lead); elsewhere, stand-ins are started as late, and it is within by_sm.
+// counted. The side that ends last may have started late, to let the other lead. For copy engines
+// this delay is a separate share (by_lead); elsewhere, stand-ins start equally late, and by_sm
+// includes it.
 //
 // In some rows, the communication is itself a stand-in, so the cause is known. These rows are
 // controls, and invalid unless the cause's share is found to be 1 within 0.1. What goes to memory
 // crosses the cache as well, and is copied by SMs, so all three share that cause. No control has
-// the cache alone as its cause: SMs that copy within it slow even L2Kernel down too little. Nor has
-// one lower clocks: what lowers them takes power, and so SMs too.
+// the cache alone as its cause: SMs that copy within it slow even L2Kernel down too little. No
+// control has lower clocks as its only cause: lowering them takes power, and so SMs too.
 //
 // A row also says what bounds each side alone. A computation is bound by memory if it moves 60 % of
-// what the memory could, by the cache if it reads as much from there; by arithmetic, or whatever
-// else SMs do, if half of the SMs take 1.6 times as long; by latency otherwise. A communication is
-// bound by a link if it is a copy or reaches half of the link's bandwidth.
+// what the memory could, by the cache if it reads as much from there; by arithmetic, or other work
+// of the SMs, if it takes 1.6 times as long on half of them; otherwise by latency. A communication
+// is bound by a link if it is a copy or reaches half of the link's bandwidth.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,14 +50,14 @@ constexpr double kProbe_us = 300;
 constexpr std::size_t kMemorySpan = 1UL << 30U;
 constexpr int kTrafficSms = 16;  // of the stand-ins for copies by engine
 
-// The row's communication, which the stand-ins stand in for, and what they take from it.
+// The row's communication, which the stand-ins imitate, and its properties that they take over.
 struct Model {
   Workload* comm = nullptr;
   std::optional<StandInOptions> found;
 };
 using SharedModel = std::shared_ptr<Model>;
 
-// On the slowest rank.
+// The workload's time on the slowest rank.
 double Time_us(const Machine& machine, Workload& workload) {
   constexpr int kRuns = 7;
   constexpr const char* kWhat = "the communication alone";
@@ -75,7 +75,7 @@ const StandInOptions& Found(const Machine& machine, Model& model) {
   if (model.found) return *model.found;
   StandInOptions options;
   options.duration_us = Time_us(machine, *model.comm);
-  // Which finds out how many SMs it takes. What it finds at fault, the session will find too.
+  // This also determines how many SMs it takes. The session will report any fault it finds.
   model.comm->IneffectiveKnob();
   options.sms = static_cast<int>(model.comm->sms().value_or(0));
   if (options.sms == 0) options.sms = kTrafficSms;
@@ -84,7 +84,7 @@ const StandInOptions& Found(const Machine& machine, Model& model) {
   return model.found.emplace(options);
 }
 
-// `span_bytes`: of the memory within which it moves the communication's bytes; 0: it moves none.
+// `span_bytes`: the size of the memory within which it moves the bytes; 0: it moves none.
 Work StandInWork(const Catalog& catalog, const SharedModel& model, const std::string& name,
                  std::size_t span_bytes) {
   auto plan = std::make_shared<WorkPlan>();
@@ -103,7 +103,7 @@ Work StandInWork(const Catalog& catalog, const SharedModel& model, const std::st
   return plan;
 }
 
-// The communication, which the model then knows.
+// The communication's work. Making it also registers the workload in the model.
 Work Modelled(const Work& comm, const SharedModel& model) {
   auto plan = std::make_shared<WorkPlan>(*comm);
   plan->make = [make = comm->make, model] {
@@ -114,7 +114,7 @@ Work Modelled(const Work& comm, const SharedModel& model) {
   return plan;
 }
 
-// The probe starts first, so that a grid which fills every SM leaves it its place.
+// The probe starts first, so that it has a place even beside a grid that fills every SM.
 Run Probed(const Catalog& catalog, Run run, const std::string& name) {
   auto plan = std::make_shared<WorkPlan>();
   plan->name = name;
@@ -167,7 +167,7 @@ std::string BoundOfComp(const Measurement& measurement) {
 }
 
 std::string BoundOfComm(const Measurement& measurement) {
-  constexpr double kShare = 0.5;  // the slowest that a large collective was seen with is 0.6
+  constexpr double kShare = 0.5;  // the lowest seen for a large collective is 0.6
   const Cost cost = measurement.CostOf("comm");
   if (cost.copied_bytes > 0) return "the link";
   const double link_GBps = measurement.device().info().link_GBps;
@@ -210,7 +210,7 @@ void ReportShares(bool by_engine, const Measurement& measurement,
 
 Remark ReportAttribution(bool by_engine, const Measurement& measurement,
                          benchmark::UserCounters& counters) {
-  constexpr double kWorthExplaining = 1.1;  // below, shares are of noise
+  constexpr double kWorthExplaining = 1.1;  // below this, the shares are noise
   Remark remark = ReportPair(measurement, counters);
   if (remark.state == RowState::kInvalid) return remark;
   if (counters["slowdown"] >= kWorthExplaining) ReportShares(by_engine, measurement, counters);
@@ -266,7 +266,7 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
   return scenario;
 }
 
-// Each holds what one computation needs most.
+// Each stand-in takes what its computation needs most.
 std::vector<Scenario> KnownCauses(const Catalog& catalog) {
   struct Known {
     std::vector<std::string> shares;

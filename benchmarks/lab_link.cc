@@ -23,7 +23,7 @@ constexpr const char* kCurves = "Lab/Knee";
 struct Group {
   std::string collective;
   std::string transports;
-  std::string axis;  // "" where they take no SMs, or always as many
+  std::string axis;  // "" if they take no SMs, or a fixed number
   long most = 0;     // of the axis; 0: all SMs
   std::string place = "out";
 };
@@ -45,7 +45,7 @@ const std::vector<Group>& Groups() {
 }
 
 std::vector<long> Ladder(const Group& group, const Device& device) {
-  // CTAs are clusters of four from eight on (comm/transport.cc).
+  // From eight on, CTAs form clusters of four (comm/transport.cc).
   std::vector<long> ladder = group.axis == "comm_ctas"
                                  ? std::vector<long>{1, 2, 4, 8, 16, 24}
                                  : std::vector<long>{1, 2, 4, 6, 8, 10, 12, 16, 24, 32, 64};

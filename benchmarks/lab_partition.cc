@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kFamily = "Lab/Partition";
 
-// All SMs without a partition, and what is left when 4, 12 and 20 are taken away, in sizes that the
-// device grants: on an H200 128, 120 and 112.
+// All SMs without a partition, and the number left without 4, 12 and 20 of them, in sizes that the
+// device grants: 128, 120 and 112 on an H200.
 std::string Limits(const Device& device) {
   const SmPartitions& partitions = device.info().partitions;
   std::string text = "0";
@@ -28,7 +28,7 @@ std::string Limits(const Device& device) {
 }
 
 std::vector<Scenario> Scenarios(const Catalog& catalog) {
-  // A rank has few cores, and how many is no part of a name.
+  // A rank has few cores, and their number must not be part of a name.
   if (catalog.on_host()) {
     const Values values = {{"bytes", "1M"}, {"array_bytes", "8M"}, {"blocks", "4"}};
     return {PairScenario(catalog, kFamily, "AllReduce", "StreamKernel", values)};

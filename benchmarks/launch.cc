@@ -52,7 +52,7 @@ Remark ReportPieces(const Measurement& measurement, benchmark::UserCounters& cou
   const Series kernel_us = us_each * whole_ms;
   const Series host_us = us_each * measurement.Enqueue_ms("gated");
   Series dominated_below_us = host_us;
-  if (launches > 1) {  // of one launch it is noise
+  if (launches > 1) {  // for one launch, it is noise
     const double us_each_more = kMicrosecondsInMillisecond / (launches - 1);
     const Series device_us = us_each_more * (measurement.Total_ms("gated") - whole_ms);
     Report(counters, "device_us_per_launch", device_us);
@@ -73,7 +73,7 @@ Remark ReportRoundTrip(const Measurement& measurement, benchmark::UserCounters& 
   return {};
 }
 
-// With the axis `call` behind the number of launches.
+// A scenario of chains, with the axis `call` after the number of launches.
 Scenario ChainScenario(const Catalog& catalog, const std::string& name, const WorkloadSpec& spec) {
   Scenario scenario{.name = "Launch/" + name, .missing = spec.missing, .axes = {spec.axes.front()}};
   scenario.axes.push_back(ChoiceAxis("call",

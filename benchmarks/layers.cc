@@ -1,8 +1,8 @@
 // Layers/CrossLayer and Layers/DoubleBuffer: layers whose outputs are summed over the ranks beside
 // the part of the next layer that does not need the sums.
 //
-// CrossLayer: of each layer's tokens, `independent` percent do not need the sum of the layer
-// before, and are computed beside it.
+// CrossLayer: `independent` percent of each layer's tokens do not need the sum of the layer before,
+// and are computed beside it.
 //
 //   comp   free 0  tied 0   free 1   tied 1   free 2   …
 //   comm                    sum 0             sum 1
@@ -31,9 +31,9 @@ namespace {
 
 constexpr std::uint32_t kSeed = 900;
 
-// What the scenarios of this family are made from.
+// The tensors and works from which this family's scenarios are made.
 struct Step {
-  // `buffers`: that outputs take turns in.
+  // `buffers`: the number that outputs take turns in.
   Step(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
        const Settings& settings, long free_tokens, long buffers)
       : machine(Planned(catalog.machine, settings)),
@@ -50,7 +50,8 @@ struct Step {
   }
 
   [[nodiscard]] Work Compute(const char* name, LayerRows rows) const {
-    // What both kinds of rows share is counted once: layers have tied rows, or free ones only.
+    // What both kinds of rows share is counted once: with the tied rows, or with the free ones if
+    // there are no others.
     const bool counts = rows == LayerRows::kTied || stack->free_tokens == stack->tokens;
     return WorkOf(
         name, WorkClass::kCompute,

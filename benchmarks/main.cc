@@ -121,7 +121,7 @@ int Refuse(const std::exception& error, int status, bool show) {
 int Main(const std::vector<std::string>& arguments) {
   const CommandLine line = Read(arguments);
   const Launched launched = ByLauncher();
-  // Ranks that a launcher has started must hear of each other's mistakes.
+  // Ranks that a launcher started must learn of each other's mistakes.
   if (!line.error.empty() && launched.size == 1)
     return Refuse(UsageError(line.error), kUsage, true);
   if (line.options.question != Question::kNone) {

@@ -1,8 +1,8 @@
 // Mlp: training a small network, where launches cost as much as the work, and a large one.
 //
-// A row is compared with its plainer forms, sampled in the same group: with call:graph, the same by
-// a loop of launches; with gelu:epilogue, the same with GELU as a kernel of its own. No run is
-// gated: a graph mostly saves the host's launch time, which a gate would hide.
+// A row is compared with its plainer forms, sampled in the same group: call:graph with a loop of
+// launches, gelu:epilogue with GELU as a separate kernel. No run is gated: a graph mostly saves the
+// host's launch time, which a gate would hide.
 //
 // Time against steps and against layers gives two lines. Their slopes are the cost of a step and of
 // a layer, their intercepts the one-time cost. tools/overlapbench/fit.py fits them.

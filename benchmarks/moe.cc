@@ -38,7 +38,7 @@ RoutingShape RoutingShapeOf(const Machine& machine, const Settings& settings, lo
           .skew = settings.Integer("skew")};
 }
 
-// The works of a step in so many micro-batches; `suffix` tells those of two steps apart.
+// The works of a step in `microbatches` micro-batches; `suffix` distinguishes those of two steps.
 struct MoeStep {
   MoeStep(const Machine& machine, const TensorWorks& works, const Settings& settings,
           long microbatches, const std::string& suffix);
@@ -76,7 +76,7 @@ MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Setting
         name + suffix, WorkClass::kCompute, {.own_bytes = bytes},
         [machine, layer, make] { return make(machine, layer, kSeed); }, is_result);
   };
-  // One micro-batch is a call.
+  // One call per micro-batch.
   const auto move = [&](const char* name, const SharedTensor& from, const SharedTensor& to) {
     const long rows = routing->rows() / microbatches;
     std::vector<TensorCall> calls;
@@ -105,7 +105,7 @@ MoeStep::MoeStep(const Machine& machine, const TensorWorks& works, const Setting
   sum = compute("sum", MakeWeightedSum, tokens.bytes() + tables, true);
 }
 
-// On two lanes that wait for each other, which may be one.
+// Adds the steps on two lanes that wait for each other; both may be the same lane.
 void AddSteps(Schedule& schedule, std::size_t comp, std::size_t comm, const MoeStep& step) {
   std::vector<std::size_t> at(step.microbatches);  // the last step of each micro-batch
   const auto add = [&](std::size_t lane, const Work& work, long microbatch, bool waits = true) {
@@ -149,7 +149,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   const long microbatches = settings.Integer("microbatches");
   if (settings.Integer("tokens") % microbatches != 0)
     return "tokens must be a multiple of microbatches";
-  // Before the routing is made, since it takes the host's memory.
+  // Checked before making the routing, which takes host memory.
   constexpr long kMostCopies = 1L << 24;
   if (settings.Integer("tokens") > kMostCopies / (ranks * settings.Integer("topk")))
     return fmt::format("tokens x topk x ranks must be at most {}", kMostCopies);
@@ -178,7 +178,7 @@ Remark ReportMoe(const Machine& machine, const Measurement& measurement,
                      is_same ? Identity::kRequired : Identity::kReported);
   ReportHidden(measurement, counters);
   const Routing routing(RoutingShapeOf(machine, settings, microbatches));
-  // Copies that a rank sends, which are as many as its experts get at the mean.
+  // The copies that a rank sends; on average, its experts receive as many.
   const auto copies = static_cast<double>(settings.Integer("tokens") * settings.Integer("topk"));
   const int straggler = routing.straggler();
   const double load = static_cast<double>(routing.LoadOf(straggler)) / copies;

@@ -1,8 +1,8 @@
 // NameFilter: selects benchmarks by name.
 //
-// It works like Google Benchmark's filter: an extended regular expression that is searched for in
-// names. A leading '-' selects the names that do not match. A size in it may be written as 64M or
-// as 67108864.
+// It works like Google Benchmark's filter: an extended regular expression, which may match any part
+// of a name. A leading '-' selects the names that do not match. A size in it may be written as 64M
+// or as 67108864.
 #pragma once
 
 #include <regex>
@@ -12,7 +12,7 @@ namespace overlapbench {
 
 class NameFilter {
  public:
-  // Throws UsageError, which names `flag`, if `text` is no regular expression.
+  // Throws UsageError, which names `flag`, if `text` is not a regular expression.
   NameFilter(const std::string& flag, std::string text);
   [[nodiscard]] bool Matches(const std::string& name) const {
     return std::regex_search(name, expression_) != negative_;

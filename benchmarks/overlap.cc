@@ -31,7 +31,7 @@ struct Defaults {
   std::string pair_bytes;
   std::map<std::string, Values> pair_computations;
 
-  // Of a pair with this computation.
+  // The values for a pair with this computation.
   [[nodiscard]] Values OfPair(const std::string& computation) const {
     const auto found = pair_computations.find(computation);
     Values values = found == pair_computations.end() ? Values() : found->second;
@@ -89,7 +89,7 @@ std::vector<Scenario> Scenarios(const Catalog& catalog) {
   };
   add("AllToAll", "Gemm", defaults.experiment_tile);
   add("AllToAll", "Gemm", defaults.experiment_full);
-  if (!catalog.on_host()) {  // where nothing decides which side starts first, see the axis
+  if (!catalog.on_host()) {  // on the host, nothing decides which side starts first
     Values experiment = defaults.experiment_tile;
     experiment["first"] = "comm";
     add("AllToAll", "Gemm", experiment);

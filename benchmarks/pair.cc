@@ -9,11 +9,11 @@
 namespace overlapbench {
 namespace {
 
-// More than any device has; Excluded says what this one has.
+// More than any device has; ExcludedPartition checks against this one.
 constexpr long kMostSms = 1024;
 
 std::vector<Axis> PairAxes(bool host) {
-  // On the host the scheduler decides, and there is nothing to lead by.
+  // On the host, the scheduler decides, and no side can lead.
   const char* const first = host ? "none" : "comp";
   return {ChoiceAxis("first", "which side starts some microseconds before the other",
                      {"comp", "comm", "none"}, first, first),
@@ -28,7 +28,7 @@ std::vector<Axis> PairAxes(bool host) {
                       32, "0", "0")};
 }
 
-// Its size, and whether anything heeds it.
+// Checks the partition's size, and whether the computation heeds it.
 std::string ExcludedPartition(const Device& device, const WorkloadSpec& comp,
                               const Settings& settings) {
   const auto sms = static_cast<int>(settings.Integer("comp_sms"));
@@ -44,7 +44,7 @@ std::string ExcludedPartition(const Device& device, const WorkloadSpec& comp,
   return "";
 }
 
-// The driver reads it when it makes the context, so a process has one value.
+// The driver reads the variable when it creates the context, so a process has one value.
 std::string ExcludedConnections(bool host, const Settings& settings) {
   constexpr const char* kVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
   const long asked = settings.Integer("connections");
@@ -70,15 +70,15 @@ std::string ExcludedFromPairs(const Device& device, const WorkloadSpec& comp,
   return "";
 }
 
-// A partition's library is told how many SMs it has. All of them are none to tell of.
+// Sets the library's SM target to the partition's size, unless it has all SMs.
 Settings ForPartition(const Settings& settings, int all) {
   const long sms = settings.Integer("comp_sms");
   if (sms == 0 || sms == all || !settings.Has("sm_target")) return settings;
   return settings.With("sm_target", std::to_string(sms));
 }
 
-// Of a side, "comp" or "comm", as its axes have it. comm_sms is no partition: it is how many SMs a
-// transport's kernel takes.
+// The lane of a side, "comp" or "comm", as its axes say. comm_sms is not a partition: it is the
+// number of SMs that a transport's kernel takes.
 Schedule::Lane LaneOf(const std::string& side, WorkClass work_class, const Settings& settings) {
   return {.name = ToString(work_class),
           .priority = static_cast<int>(settings.Integer(side + "_priority")),
@@ -217,7 +217,7 @@ Scenario PairScenario(const Catalog& catalog, const std::string& family,
     return PairRuns(MakeWork(comm, settings, "comm"), MakeWork(comp, of_comp, "comp"), settings);
   };
   scenario.report = ReportPair;
-  // Each lane is a thread of its own on the host, and MPI takes collectives in one order only.
+  // On the host, each lane is a thread, and MPI accepts collectives in one order only.
   if (catalog.on_host() && comm.collective && comp.collective && scenario.missing.empty())
     scenario.missing = "two collectives would race for MPI's communicator on the host backend";
   return scenario;

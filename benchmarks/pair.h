@@ -6,11 +6,11 @@
 // the arithmetic.
 //
 // Every pair has knobs that are off by default: how many SMs the computation may use, the sides'
-// priorities, and the process's hardware queues. A side has the same lane alone as beside the other
-// side. With comp_sms, a slowdown is therefore pure interference; to see the cost of the partition
-// itself, compare comp_ms with the row without it. cuBLASLt is told the size of the partition, so
-// that it chooses a matching grid. All SMs, and equal priorities, are negative controls: their rows
-// must agree with those without the axis.
+// priorities, and the process's hardware queues. A side uses the same lane alone and beside the
+// other side. With comp_sms, a slowdown is therefore pure interference; to see the cost of the
+// partition itself, compare comp_ms with the row without it. cuBLASLt receives the size of the
+// partition, so that it chooses a matching grid. All SMs, and equal priorities, are negative
+// controls: their rows must agree with those without the axis.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ Scenario PairScenario(const Catalog& catalog, const std::string& family,
 // for their fused kernels. Throws UsageError if there is no such workload.
 Scenario OverlapPair(const Catalog& catalog, const std::string& names);
 
-// A side of Lab/Matrix (lab_matrix.cc), each bound by something else. Lab/Attribution has them too.
+// A side of Lab/Matrix (lab_matrix.cc) and Lab/Attribution. Each has a different bottleneck.
 struct PairSide {
   std::string workload;
   Values values;  // of its axes

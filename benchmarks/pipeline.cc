@@ -33,7 +33,7 @@ constexpr std::string_view kOneForEach = "ranks";  // or `virtual` of them
 
 struct Layers {
   const WorkloadSpec* spec = nullptr;
-  // Of one of `chunks` stages of a rank.
+  // The amount for one of a rank's `chunks` stages.
   struct Amount {
     Settings settings;
     long times = 1;
@@ -170,8 +170,8 @@ class PipelineSchedule {
     computed_[rank].push_back(step);
   }
 
-  // Sends what the stage before has made, and returns the step that receives it. Both are added at
-  // once: a host that waits until the other one is ready waits for no other step.
+  // Sends the previous stage's result, and returns the step that receives it. Both are added
+  // together, so that a host that waits for its peer waits for no other step.
   std::size_t Transfer(const Action& to, std::size_t made) {
     const int sender = Before(to.pass, to.stage);
     const int link = shape_.RankOf(std::min(sender, to.stage));
@@ -235,7 +235,7 @@ std::string Excluded(const Machine& machine, const Layers& layers, const Setting
   return reason.empty() ? NoTransport(machine, {Operation::kSend}, settings) : reason;
 }
 
-// `tokens`: of a micro-batch. Each passes through all ranks.
+// `tokens`: of a micro-batch. Each token passes through all ranks.
 Remark ReportPipeline(PipelineOrder order, const PipelineShape& shape, long tokens,
                       const Measurement& measurement, benchmark::UserCounters& counters) {
   Remark remark = ReportTraining(

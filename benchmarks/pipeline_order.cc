@@ -34,7 +34,7 @@ Action ActionAt(Pass pass, const PipelineShape& shape, int rank, int index) {
   return {pass, chunk * shape.ranks + rank, round * shape.ranks + index % shape.ranks};
 }
 
-// What must be done before `action`, beside what its rank does before; none: nothing.
+// What `action` needs besides the earlier actions of its rank; may be empty.
 Actions Needed(const Action& action, const PipelineShape& shape) {
   const int before = Before(action.pass, action.stage);
   if (before < 0) return {};

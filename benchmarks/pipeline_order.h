@@ -1,4 +1,4 @@
-// Pipeline orders: in which order each rank of a pipeline does what, as data.
+// Pipeline orders: what each rank of a pipeline does, and in which order, as data.
 //
 // An order is a table with a list of actions for each rank. "2F0" is the forward pass of
 // micro-batch 0 through stage 2, "2B0" the backward pass, as PyTorch writes them
@@ -37,27 +37,25 @@ struct Action {
 };
 using Actions = std::vector<Action>;
 
-// By rank. Interleaved needs micro-batches in multiples of the ranks.
+// The actions of each rank. Interleaved needs micro-batches in multiples of the ranks.
 std::vector<Actions> ActionTable(PipelineOrder order, const PipelineShape& shape);
 
 // "0F0 0F1 0B0 0B1"
 std::string ToString(const Actions& actions);
 
-// All actions of a table in an order in which none comes before what it needs: those of each moment
-// together, if every action takes one. Throws Error where some never come, since ranks wait for
-// each other.
+// All actions of a table, each after what it needs. Actions of the same moment are adjacent, if
+// every action takes one moment. Throws Error if ranks wait for each other forever.
 Actions Play(const std::vector<Actions>& table, const PipelineShape& shape);
 
 // Every micro-batch through all stages and back before the next one starts.
 Actions OneAfterTheOther(const PipelineShape& shape);
 
-// The share of the time in which a rank computes nothing, if transfers take none: (p - 1) / (v m +
-// p
+// The share of time in which a rank computes nothing, if transfers take no time: (p - 1) / (v m + p
 // - 1) with p ranks, v stages on each, and m micro-batches (Narayanan et al. 2021, 2.2).
 double BubbleShare(const PipelineShape& shape);
 
-// The most forward passes of a rank whose backward pass is still to come: what it keeps activations
-// of.
+// The most forward passes of a rank at a time whose backward pass is still to come: it keeps their
+// activations.
 int MostInFlight(const Actions& actions);
 
 }  // namespace overlapbench

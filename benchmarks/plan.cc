@@ -12,8 +12,8 @@
 namespace overlapbench {
 namespace {
 
-// Why there is no row of this combination; "" where there is. A flush between operations that run
-// back to back would be part of the sample.
+// Why this combination has no row; "" if it has one. A flush between operations that run back to
+// back would be part of the sample.
 std::string WhyExcluded(const Scenario& scenario, const Settings& settings) {
   std::string reason = scenario.excluded ? scenario.excluded(settings) : "";
   if (!reason.empty()) return reason;
@@ -30,8 +30,8 @@ std::vector<Settings> CandidatesOf(const Scenario& scenario, const Settings& set
 std::vector<std::string> DescribeUnavailable(const Plan& plan, const NameFilter& filter) {
   struct Reason {
     std::string text;
-    std::string first;            // name that it excludes
-    std::set<std::string> names;  // and all
+    std::string first;            // the first name that it excludes
+    std::set<std::string> names;  // all of them
   };
   std::vector<Reason> reasons;
   for (const auto& [name, text] : plan.unavailable()) {
@@ -49,7 +49,7 @@ std::vector<std::string> DescribeUnavailable(const Plan& plan, const NameFilter&
   return lines;
 }
 
-// The scenario's report, which may only use counters of the table.
+// The scenario's report, which throws Error for a counter that is not in the table.
 auto Checked(const std::shared_ptr<const Scenario>& scenario, const CounterTable& table) {
   return [scenario, &table](const Measurement& measurement, benchmark::UserCounters& counters) {
     Remark remark = scenario->report(measurement, counters);

@@ -1,6 +1,6 @@
 // Plan: which benchmarks exist on this machine, and which of them a run measures.
 //
-// Every scenario gives a benchmark for each combination of its axes' values. --axis replaces the
+// Every scenario yields a benchmark for each combination of its axes' values. --axis replaces the
 // values of an axis in every scenario that has it. Scenarios that cannot run here are kept with the
 // reason.
 #pragma once
@@ -23,10 +23,10 @@ class Plan {
       : table_(table), overrides_(std::move(overrides)) {}
 
   void Add(const Scenario& scenario);
-  // Makes the axes known of something that has no scenario here.
+  // Adds axes of something that has no scenario here to the known ones.
   void Know(const std::vector<Axis>& axes) { AppendAxes(axes_, axes); }
-  // Throws UsageError for an unknown axis, and for values that no scenario accepts.
-  // Called when all has been added.
+  // Throws UsageError for an unknown axis, and for values that no scenario accepts. Call this after
+  // everything has been added.
   void RequireKnownAxes() const;
 
   [[nodiscard]] const std::vector<Benchmark>& benchmarks() const { return benchmarks_; }
@@ -40,33 +40,33 @@ class Plan {
   [[nodiscard]] const std::vector<Unavailable>& unavailable() const { return unavailable_; }
 
  private:
-  // What to do instead if an override that no scenario accepts reads like a part of names, as
-  // "direction" in "Copy/Bandwidth/direction:both", which is no axis; "" where it does not.
+  // What to do instead if an override that no scenario accepts looks like a part of names, such as
+  // "direction" in "Copy/Bandwidth/direction:both", which is not an axis; "" otherwise.
   [[nodiscard]] std::string HintAtNames(const AxisOverride& one) const;
-  // Gives the axes the values that the user chose. Returns why one does not take them, or "".
+  // Gives the axes the values that the user chose. Returns why an axis does not accept them, or "".
   std::string Replace(std::vector<Axis>& axes);
   void AddRow(const std::shared_ptr<const Scenario>& scenario, const Settings& settings);
 
   const CounterTable& table_;
   std::vector<AxisOverride> overrides_;
   std::vector<Axis> axes_;
-  std::set<std::string> taken_;                 // the overrides that some scenario takes
-  std::map<std::string, std::string> refused_;  // and why the first that does not, does not
+  std::set<std::string> taken_;                 // the overrides that some scenario accepts
+  std::map<std::string, std::string> refused_;  // override -> why the first refused it
   std::vector<Benchmark> benchmarks_;
   std::vector<Unavailable> unavailable_;
 };
 
-// The benchmarks that --benchmark_filter takes, and which of those it names cannot run here.
+// The benchmarks that --benchmark_filter selects, and those among its matches that cannot run here.
 struct Selection {
   std::vector<Benchmark> benchmarks;
   // "not available: NAME and 3 more: needs at least 2 GPUs": a line for each reason.
   std::vector<std::string> unavailable;
 };
 
-// `filter`: as name_filter.h has it. Throws UsageError if it is no regular expression.
+// `filter`: see name_filter.h. Throws UsageError if it is not a regular expression.
 Selection Select(const Plan& plan, const std::string& filter);
 
-// The lines of what cannot run. Like those of rows they are broken on a terminal only.
+// The lines about what cannot run. Like rows, they are wrapped on a terminal only.
 std::string ShownUnavailable(const Selection& selection, const Screen& screen);
 
 // Throws UsageError, saying why, if nothing was selected.

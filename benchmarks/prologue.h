@@ -1,5 +1,5 @@
-// What comes before the first row of a process, whoever asks for rows: its device, Google
-// Benchmark's flags, and the context, which says where the rows come from.
+// Prologue: what comes before the first row of a process: its device, Google Benchmark's flags, and
+// the context, which says where the rows come from.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ namespace overlapbench {
 
 // One GPU per rank if there are GPUs. Otherwise the machine's ranks share its cores. --backend and
 // --host_cores override this. Called by all ranks together. Throws UsageError on all of them if
-// ranks would share a GPU, which --share_gpu lets them, or have different backends.
+// ranks would share a GPU without --share_gpu, or have different backends.
 std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options);
 
-// Once in a process. `flags` is filled, and must outlive the run, because Google Benchmark keeps a
-// pointer to the program's name. Throws UsageError if Google Benchmark refuses a flag.
+// Call once per process. Fills `flags`, which must outlive the run, because Google Benchmark keeps
+// a pointer to the program's name. Throws UsageError if Google Benchmark refuses a flag.
 void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>& flags);
 
 // Describes the run (fixtures/context.h) and adds all of it to the JSON's context, with what the

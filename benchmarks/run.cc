@@ -35,7 +35,7 @@ std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
   return file;
 }
 
-// Every rank writes its own traces, on its own machine. None if they are not asked for.
+// Every rank writes its own traces, on its own machine. Returns nullptr without --trace_out.
 std::shared_ptr<TraceFiles> OpenTraces(Suite& suite) {
   const std::string& folder = suite.options.trace_out;
   if (folder.empty()) return nullptr;
@@ -94,8 +94,8 @@ class LineFiles {
   std::vector<std::unique_ptr<ResultFile>> files_;
 };
 
-// Runs the benchmarks to the end, or ends the job. An error that reaches this function is one that
-// the other ranks do not know of.
+// Runs the benchmarks to the end, or ends the job. The other ranks do not know of an error that
+// reaches this function.
 void RunToTheEnd(Watchdog& watchdog, const Suite& suite, RunReporter& reporter) {
   Ranks& ranks = suite.machine.ranks;
   try {

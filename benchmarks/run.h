@@ -12,7 +12,7 @@ namespace overlapbench {
 
 // Called by all ranks together, once. Returns the exit status. Throws UsageError, before anything
 // is measured, if a file is not writable or Google Benchmark refuses a flag. Later errors end the
-// job and keep the finished rows. `known`: for the self-test; none leaves it out.
+// job and keep the finished rows. `known`: the self-test's rows; if empty, it is left out.
 int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
            const std::vector<Benchmark>& known, const std::vector<Benchmark>& chosen);
 // The exit status if all rows were measured, but the self-test failed.

@@ -20,7 +20,7 @@ void AppendAxes(std::vector<Axis>& axes, const std::vector<Axis>& more) {
 }
 
 Axis PriorityAxis(const std::string& side, const std::string& about) {
-  constexpr long kMost = 32;  // more than any device has; ExcludedPriority says what this one has
+  constexpr long kMost = 32;  // more than any device has; ExcludedPriority checks against this one
   return IntegerAxis(side + "_priority", about + "; 0 is the lowest", 0, kMost, "0", "0");
 }
 

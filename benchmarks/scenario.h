@@ -26,14 +26,14 @@ using Values = std::map<std::string, std::string>;
 
 struct Scenario {
   std::string name;  // "Overlap/AllToAll+Gemm": what stands before the axes
-  // What this machine lacks to run it; "" when nothing.
+  // What this machine lacks to run it; "" if nothing.
   std::string missing = {};
-  // In the order of names. Those of every sample (SampleAxes) are appended unless they are there.
+  // In the order of names. The axes of every sample (SampleAxes) are appended unless present.
   std::vector<Axis> axes = {};
-  // Of settings with an axis at `auto`: what it may stand for. The fastest of them that exist is
+  // For settings with an axis at `auto`: what it may stand for. The fastest of those that exist is
   // measured.
   std::function<std::vector<Settings>(const Settings&)> candidates = {};
-  std::string plain_run = {};  // that the choice must not lose to (Benchmark::plain_run)
+  std::string plain_run = {};  // the choice must not be slower than it (Benchmark::plain_run)
   // Why a combination of values does not exist; "" when it does. May be empty: all exist.
   std::function<std::string(const Settings&)> excluded = {};
   // The runs of a row. The last one is the row's own.
@@ -46,12 +46,12 @@ struct Catalog;
 struct Family {
   std::string name;
   std::string about;                   // one sentence, for --help and the report
-  std::vector<std::string> lead;       // the counters that tell most, first
-  std::vector<Counter> counters = {};  // that it alone defines
+  std::vector<std::string> lead;       // the most important counters
+  std::vector<Counter> counters = {};  // defined by this family alone
   std::vector<Scenario> (*scenarios)(const Catalog&) = nullptr;
 };
 
-// What scenarios are made from.
+// The workloads and the machine from which scenarios are made.
 struct Catalog {
   const Registry& workloads;
   const Device& device;
@@ -63,12 +63,12 @@ struct Catalog {
 // The axes of every sample: cache, cadence.
 std::vector<Axis> SampleAxes();
 
-// Appends those of `more` whose names are not there yet: where two workloads have an axis of a
-// name, they share its value.
+// Appends the axes of `more` whose names are new: two workloads with an axis of one name share its
+// value.
 void AppendAxes(std::vector<Axis>& axes, const std::vector<Axis>& more);
 
-// The priority of a side's stream: "comm_priority". And why the device has no such priority; ""
-// when it does.
+// The axis of a side's stream priority, "comm_priority"; and why the device has no such priority,
+// "" if it has.
 Axis PriorityAxis(const std::string& side, const std::string& about);
 std::string ExcludedPriority(const Device& device, const Settings& settings,
                              const std::string& side);

@@ -44,7 +44,7 @@ SelfTest RunSelfTest(Suite& suite, const std::vector<Benchmark>& known) {
   if (suite.machine.shares_gpus)
     return {false, "failed: ranks share a GPU (--share_gpu), so no time means anything"};
   if (known.empty()) return {true, "left out"};
-  // Far above what a good measurement of some milliseconds is off.
+  // Far above the error of a good measurement of some milliseconds.
   const double tolerance = suite.machine.device.backend() == Backend::kHost ? 0.10 : 0.02;
   SelfTest test;
   std::string figures;

@@ -16,14 +16,14 @@ namespace overlapbench {
 
 struct SelfTest {
   bool passed = true;
-  std::string text;  // of the result's context: "passed: slowdown 1.00 of 1.00, 1.50 of 1.50"
+  std::string text;  // for the result's context: "passed: slowdown 1.00 of 1.00, 1.50 of 1.50"
 };
 
 // The rows of two delays, whatever axes the user chose. Catalog and table must outlive them.
 std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTable& table);
 
 // Called by all ranks together, who get the same verdict. Takes about a second if nothing is wrong.
-// Without known rows the test is left out; ranks that share a GPU fail it without one. After a
+// Without known rows the test is left out. Ranks that share a GPU fail it unmeasured. After a
 // FatalError the session is left in the suite, since nothing may be destroyed then (session.h).
 SelfTest RunSelfTest(Suite& suite, const std::vector<Benchmark>& known);
 

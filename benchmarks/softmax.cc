@@ -1,14 +1,14 @@
 // Softmax: the rows of a matrix, fused and not, against a copy of the matrix in the same group.
 //
-// The fused kernel runs over all lengths of a row, odd ones among them, in every type, on a GPU
-// also on a matrix of half the size. The others run at a short and a long row, beside the fused
-// one, and cuDNN's at two more.
+// The fused kernel runs at all row lengths, including odd ones, in every type; on a GPU, also on a
+// matrix of half the size. The other kernels run at a short and a long row length, beside the fused
+// one; cuDNN's at two more.
 #include "benchmarks/against_copy.h"
 
 namespace overlapbench::families {
 namespace {
 
-// The whole rows that `matrix_bytes` holds, which are the matrix.
+// The size of the matrix: the whole rows that fit in `matrix_bytes`.
 long RowsBytes(const Settings& settings) {
   const long row_bytes = settings.Integer("columns") * ElementBytes(settings);
   return settings.Integer("matrix_bytes") / row_bytes * row_bytes;

@@ -90,7 +90,7 @@ Remark ReportSupplied(const Measurement& measurement, benchmark::UserCounters& c
   const long parts = measurement.settings().Integer("supply_batches");
   const Series measured_ms = measurement.Total_ms();
   const Bound bound = measurement.BoundOf(own.name);
-  // The device waits for the workers if most of the longest path is made, not consumed.
+  // The device waits for the workers if making takes most of the longest path, not consuming.
   double made_ms = 0;
   for (const std::size_t step : bound.path) {
     const Work& work = own.schedule.steps()[step].work;
@@ -125,7 +125,7 @@ std::string ExcludedSupply(const Settings& settings) {
 namespace families {
 namespace {
 
-// Batch by batch, each after the host knows that the one before is consumed.
+// Adds the batches in turn, each after the host knows that the one before is consumed.
 void AddConsumption(Schedule& schedule, const Work& consume, long batches, Producers* producers) {
   const std::size_t device = schedule.AddLane({"device"});
   std::optional<std::size_t> used;
@@ -146,7 +146,7 @@ std::vector<Run> SupplyRuns(const Machine& machine, const Settings& settings) {
   Producers producers(run.schedule, works.Of(SupplyStage::kMake), settings);
   AddConsumption(run.schedule, consume, batches, &producers);
   std::vector<Run> runs = WithSoloRuns(std::move(run));
-  // Alone too, the host waits for each batch.
+  // In the run alone, too, the host waits for each batch.
   Run& alone = runs.at(1);
   alone.schedule = {};
   AddConsumption(alone.schedule, consume, batches, nullptr);

@@ -22,18 +22,18 @@ class SupplyWorks {
  private:
   Machine machine_;
   SupplyShape shape_;
-  std::shared_ptr<std::weak_ptr<SuppliedBatches>> made_;  // with the first workload
+  std::shared_ptr<std::weak_ptr<SuppliedBatches>> made_;  // created with the first workload
 };
 
-// Producer threads in a schedule: a host lane each. They take the batches in turn, and none is made
-// before there is room for it.
+// Producer threads in a schedule: a host lane each. They make the batches in turn, each only once
+// there is room for it.
 class Producers {
  public:
   // Adds the lanes, and the batches that have room from the start.
   Producers(Schedule& schedule, Work make, const Settings& settings);
-  // The step that makes it.
+  // The step that makes the batch.
   [[nodiscard]] std::size_t Made(long batch) const { return made_.at(batch); }
-  // What the next batch waits for whose place was used until now.
+  // Adds the next batch, if there is one, which waits for `step` to free its place.
   void Free(std::size_t step);
 
  private:
@@ -46,9 +46,9 @@ class Producers {
   std::vector<std::size_t> made_;
 };
 
-// Which side bounds the row, and the counters that tell.
+// The counters that show which side bounds the row.
 std::vector<Counter> SupplyCounters();
-// `consumed_ms`: what the device takes for all batches alone.
+// `consumed_ms`: the device's time for all batches alone.
 Remark ReportSupplied(const Measurement& measurement, benchmark::UserCounters& counters,
                       const Series& consumed_ms);
 

@@ -2,8 +2,8 @@
 // on.
 //
 // ColumnParallel gathers the tokens of all ranks and multiplies them by this rank's columns of a
-// weight: D = gather(X) · W. RowParallel multiplies by this rank's rows of one, and the sums over
-// all ranks go back to the ranks that own the tokens, or with `reduce:all` to every rank.
+// weight: D = gather(X) · W. RowParallel multiplies by this rank's rows of a weight, and the sums
+// over all ranks go back to the ranks that own the tokens, or with `reduce:all` to every rank.
 //
 // The plain form runs a collective and a product, one after the other. The pattern splits the
 // tokens into `chunks`:
@@ -15,8 +15,8 @@
 //   reduce:all       comm            sum 1  sum 2
 //                    comp        1   2      3 …
 //
-// One chunk is the plain form. With chunks:auto the row is the fastest of some numbers of chunks,
-// the plain form included.
+// One chunk is the plain form. With chunks:auto the row uses the fastest of several numbers of
+// chunks, including the plain form.
 //
 // Each rank begins (ends) with its own block of tokens, which needs no communication before (after)
 // it. The others come in the order of distance: in ColumnParallel straight from their owner, in
@@ -28,7 +28,7 @@
 // result differs from the plain form's in its last bits, which `identical` reports. Every result is
 // checked against an oracle.
 //
-// The feed-forward layer has `ffn` columns twice in ColumnParallel, gate and up.
+// In ColumnParallel, the feed-forward layer has `ffn` columns twice: gate and up.
 #include <fmt/core.h>
 
 #include <array>
@@ -40,7 +40,7 @@ namespace {
 
 constexpr std::uint32_t kSeed = 400;
 
-// What the scenarios of this family are made from.
+// The sizes and works from which this family's scenarios are made.
 struct Layer : TensorWorks {
   Layer(const Catalog& catalog, const std::shared_ptr<Transports>& transports,
         const Settings& settings)
@@ -126,7 +126,7 @@ std::vector<Run> ColumnParallelRuns(const Layer& layer, const Model& model) {
 
 // ---- RowParallel
 
-// Sums for every rank: summing a chunk has no product to go into, so each is an all-reduce.
+// Sums for every rank: no product can absorb the sum of a chunk, so each is an all-reduce.
 std::vector<Run> SumEverywhereRuns(const Layer& layer, const Model& model) {
   const TensorShape input = layer.Shape(layer.tokens, model.ffn / layer.ranks);
   const SharedTensor a = layer.Own(input);
@@ -168,8 +168,8 @@ std::vector<Run> RowParallelRuns(const Layer& layer, const Model& model) {
   Schedule pattern;
   const std::size_t comm = pattern.AddLane({.name = "comm"});
   const std::size_t comp = pattern.AddLane({.name = "comp"});
-  // By distance to the owner, the farthest first: rank r's sum for the rank before it goes to rank
-  // r + 1, for whom that owner is one further.
+  // In order of distance to the owner, the farthest first. Rank r sends its sum for rank r - 1 to
+  // rank r + 1, in whose blocks that owner is one place further.
   SharedTensor received;
   std::vector<std::size_t> sent(layer.slices);
   for (int hop = 1; hop <= layer.ranks; ++hop) {
@@ -238,7 +238,7 @@ std::string Excluded(const Machine& machine, const Form& form, const Settings& s
                      settings.With("bytes", std::to_string(bytes)).With("place", "in"));
 }
 
-// What chunks:auto chooses from.
+// The candidates of chunks:auto.
 std::vector<Settings> Candidates(int ranks, const Settings& settings) {
   if (settings.Text("chunks") != kAuto) return {settings};
   std::vector<Settings> candidates;

@@ -56,10 +56,10 @@ constexpr std::uint32_t kHalvesApart = 1U << 22;
 // Half a block, forward or backward.
 struct Half {
   std::vector<Work> weight_copies;  // to the device
-  std::vector<Work> before_sum;     // of a micro-batch, each after the other
+  std::vector<Work> before_sum;     // of a micro-batch, one after the other
   Work sum;
   std::vector<Work> beside_sum;        // of a micro-batch; they do not need the sum
-  std::vector<Work> weight_gradients;  // of all micro-batches; nor do they
+  std::vector<Work> weight_gradients;  // of all micro-batches; nor do they need it
   Work after_sum;
 };
 
@@ -96,7 +96,7 @@ class Blocks {
     }
     return made;
   }
-  // The last half first: it has the gradient that the one before it reads.
+  // In reverse order: each half leaves the gradient that the half before it reads.
   std::vector<Half> Backward() {
     std::vector<Half> made;
     SharedTensor dy = works_.Own(shape_);
@@ -121,7 +121,7 @@ class Blocks {
     return fmt::format("{} {}", halves_[half].attends ? "attention" : "ffn", half / 2 + 1);
   }
 
-  // A product has a workspace of its own.
+  // A product has its own workspace.
   [[nodiscard]] Work StepOf(const std::string& name, const StepTensors& tensors,
                             std::function<std::unique_ptr<Workload>()> make) const {
     const std::size_t own_bytes = tensors.multiplies ? ProductWorkspaceBytes(machine_.device) : 0;
@@ -138,7 +138,7 @@ class Blocks {
                        true);
   }
 
-  // From memory of the host.
+  // Copies the weight from host memory.
   Work CopyOf(const std::string& name, const SharedTensor& weight) {
     const SharedTensor on_host = MakeTensor(machine_.device, weight->shape(), MemoryKind::kPinned);
     return std::make_shared<const WorkPlan>(WorkPlan{
@@ -187,7 +187,7 @@ class Blocks {
   Machine machine_;
   Settings settings_;
   TensorWorks works_;
-  TensorShape shape_;  // of what all ranks have
+  TensorShape shape_;  // of tensors that all ranks have
   std::vector<BlockHalf> halves_ = {};
   std::uint32_t seed_ = kSeed;
 };
@@ -299,7 +299,7 @@ std::vector<Half> HalvesOf(Blocks blocks, Passes passes) {
   return halves;
 }
 
-// Forward, a part of the last sum is exposed, which has the less weight the more layers there are.
+// In the forward pass, part of the last sum is exposed. With more layers, it weighs less.
 const char* DefaultLayers(bool host, Passes passes) {
   if (host) return "1";
   return passes == Passes::kForward ? "4" : "2";

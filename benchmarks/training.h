@@ -35,17 +35,17 @@
 
 namespace overlapbench {
 
-// A scenario of these axes, the transport's, and on GPUs sm_target, over `transport`. It is missing
-// where `collective` or the transport is, and on one rank.
+// A scenario over `transport`, with these axes, the transport's and, on GPUs, sm_target. It is
+// missing on one rank, and where `collective` or the transport is.
 Scenario TrainingScenario(const Catalog& catalog, const std::string& name,
                           const std::string& collective, const std::string& transport,
                           std::vector<Axis> axes);
-// The same with the axis comm_priority, of the lanes that only communicate.
+// Adds the axis comm_priority, the priority of the lanes that only communicate.
 Scenario WithPriority(const Catalog& catalog, Scenario scenario);
 // The machine with the sm_target of these settings: a step's products are made on it.
 Machine Planned(Machine machine, const Settings& settings);
-// A scenario of each form over each transport that training steps are measured over by default,
-// with comm_priority; all of them share their connections.
+// A scenario for each form and each default transport of training steps, with comm_priority. All of
+// them share their connections.
 using MakeOver =
     std::function<Scenario(const std::string& transport, const std::shared_ptr<Transports>&)>;
 std::vector<Scenario> OverTransports(const Catalog& catalog, const std::vector<MakeOver>& forms);
@@ -63,10 +63,10 @@ struct Model {
 std::vector<Axis> ModelAxes(const Catalog& catalog, std::string_view defaults_on_gpus,
                             const std::vector<std::string>& sizes);
 Model ModelOf(const Settings& settings);
-// Why the ranks cannot share these sizes; "" where they can.
+// Why the ranks cannot share these sizes; "" if they can.
 std::string ExcludedModel(const Settings& settings, int ranks);
 
-// Makes the tensors of a step, of the layers' element type, and its works on them.
+// Makes the tensors of a step, with the layers' element type, and the works on them.
 class TensorWorks {
  public:
   TensorWorks(const Machine& machine, SharedConnection connection, std::uint32_t seed)
@@ -75,7 +75,7 @@ class TensorWorks {
   [[nodiscard]] TensorShape Shape(long rows, long columns) const {
     return {.element = LayerElement(machine_.device), .rows = rows, .columns = columns};
   }
-  // Memory of its own, or that collectives reach.
+  // A tensor in memory of its own, or in memory that collectives reach.
   [[nodiscard]] SharedTensor Own(const TensorShape& shape) const {
     return MakeTensor(machine_.device, shape);
   }
@@ -94,9 +94,9 @@ class TensorWorks {
   std::uint32_t seed_;
 };
 
-// What a work of a step uses on the device.
+// The device memory that a work of a step uses.
 struct WorkMemory {
-  std::vector<SharedTensor> tensors = {};  // as other works may too
+  std::vector<SharedTensor> tensors = {};  // which other works may use too
   std::size_t own_bytes = 0;
 };
 Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
@@ -104,17 +104,17 @@ Work WorkOf(std::string name, WorkClass work_class, const WorkMemory& memory,
 
 std::vector<Run> TrainingRuns(Schedule sequential, Schedule pattern);
 
-// Whether a row whose result differs from the plain form's is invalid. It is not where the two add
-// in another order, or in another kernel: there the counter `identical` tells.
+// Whether a row whose result differs from the plain form's is invalid. It is not if the two add in
+// different orders or kernels; the counter `identical` then reports it.
 enum class Identity : std::uint8_t { kRequired, kReported };
 
 std::vector<Counter> TrainingCounters();
-// `tokens`: that one step processes on all ranks together; 0: no such thing.
+// `tokens`: how many one step processes on all ranks together; 0: not applicable.
 Remark ReportTraining(const Measurement& measurement, benchmark::UserCounters& counters,
                       double tokens = 0, Identity identity = Identity::kRequired);
 
-// hidden_comm: the share of the plain form's communication that the row's own computation hides.
-// What cutting that computation costs is no part of it: chunking_cost_ms has that.
+// hidden_comm: the share of the plain form's communication that the row's own computation hides. It
+// excludes the cost of cutting that computation, which is chunking_cost_ms.
 void ReportHidden(const Measurement& measurement, benchmark::UserCounters& counters);
 
 struct ClassicalEstimate {
