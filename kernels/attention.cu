@@ -1,10 +1,11 @@
 // Attention: one forward pass of scaled dot-product attention in bfloat16, softmax(Q·Kᵀ/√d)·V for
 // `heads` heads of `sequence` tokens and d = 128, without a mask.
 //
-// On a GPU it is a kernel of our own (kernels/cuda/attention.cuh): tensor cores, exponentials and
-// shared memory by turns, where a product keeps the tensor cores busy alone. It stands for what
-// such kernels contend for, and is not the fastest: cuDNN's and FlashAttention-3 use Hopper's wgmma
-// and bulk copies. On the host backend a block takes rows one by one, in float32.
+// On a GPU it is our own kernel (kernels/cuda/attention.cuh). It uses tensor cores, exponentials
+// and shared memory in turn, whereas a product keeps only the tensor cores busy. It contends for
+// the same resources as other such kernels, but is not the fastest: cuDNN's and FlashAttention-3
+// use Hopper's wgmma and bulk copies. On the host backend a block computes rows one by one, in
+// float32.
 //
 // Cost: 4 · heads · sequence² · 128 operations, as FlashAttention's papers count, and each of the
 // four matrices read or written once.
@@ -55,7 +56,7 @@ void LaunchAttention(Stream& /*stream*/, const AttentionProblem& /*problem*/) {
 }
 #endif
 
-// Row number `row` of the result. `weights` has room for a float a token.
+// Computes row number `row` of the result. `weights` has room for one float per token.
 void AttendRow(const AttentionProblem& problem, long row, std::vector<float>& weights) {
   const long head = row / problem.sequence % problem.heads;
   const long first = row / problem.sequence / problem.heads * problem.sequence;

@@ -1,8 +1,8 @@
 // Attention's kernel, for workloads that bring their own matrices: softmax(Q·Kᵀ/√d)·V for every
 // head of every sequence, without a mask, d = kAttentionDim.
 //
-// A matrix has a row of d elements for each head of each token. A layout says where they lie: apart
-// by head, or all heads of a token in one row, as products leave them.
+// A matrix has a row of d elements for each head of each token. A layout says where they lie: each
+// head separately, or all heads of a token in one row, as products leave them.
 #pragma once
 
 #include "device/device.h"
@@ -37,9 +37,9 @@ struct AttentionProblem {
   [[nodiscard]] long rows() const { return sequences * heads * sequence; }
 };
 
-constexpr long kAttentionTokens = 128;  // that a block of the GPU takes
+constexpr long kAttentionTokens = 128;  // for each block on a GPU
 
-// Once before the first launch, since it loads the kernel. Does nothing on the host backend.
+// Call once before the first launch: it loads the kernel. Does nothing on the host backend.
 void PrepareAttention(const Device& device);
 void EnqueueAttention(Stream& stream, const AttentionProblem& problem);
 

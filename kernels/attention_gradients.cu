@@ -87,7 +87,7 @@ void StoreRow(void* data, Element element, long first, const Values& values) {
 }
 
 float Dot(const Values& left, const Values& right) {
-  constexpr int kChains = 16;  // of additions, which a core has in flight together
+  constexpr int kChains = 16;  // of additions that a core keeps in flight
   float sums[kChains] = {};
   for (int i = 0; i < kHeadDim; ++i) sums[i % kChains] += left[i] * right[i];
   return std::accumulate(sums, sums + kChains, 0.0F);
@@ -113,7 +113,7 @@ void SumRow(const AttentionProblem& attention, float* log_sums, long row,
   log_sums[token * attention.heads + head] = max + std::log(sum);
 }
 
-// What one token has of a head.
+// The values of one token in a head.
 struct QueryRow {
   Values query;
   Values result_gradient;

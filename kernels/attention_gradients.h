@@ -20,15 +20,15 @@ namespace overlapbench {
 // `attention.results` is not used; its other matrices are those of the forward pass.
 struct AttentionGradients {
   AttentionProblem attention;
-  const void* result_gradients = nullptr;  // dO, as attention.output lies
+  const void* result_gradients = nullptr;  // dO, laid out by attention.output
   const float* log_sums = nullptr;         // L and D: [token][head]
   const float* products = nullptr;
-  void* query_gradients = nullptr;  // as attention.inputs lie
+  void* query_gradients = nullptr;  // laid out by attention.inputs
   void* key_gradients = nullptr;
   void* value_gradients = nullptr;
 };
 
-// Once before the first launch, since it loads the kernels. Does nothing on the host backend.
+// Call once before the first launch: it loads the kernels. Does nothing on the host backend.
 void PrepareAttentionGradients(const Device& device);
 void EnqueueLogSums(Stream& stream, const AttentionProblem& attention, float* log_sums);
 void EnqueueAttentionGradients(Stream& stream, const AttentionGradients& problem);

@@ -18,18 +18,18 @@ constexpr std::uint32_t kValueSeed = 6502;
 
 struct AttentionRow {
   std::vector<double> values;  // Σ p[j]·v[j]
-  // √Σ (p[j]·v[j])²: errors that are independent of each other add up to so much of their size.
+  // √Σ (p[j]·v[j])²: independent relative errors add up to about this times their size.
   std::vector<double> walks;
 };
 
-// Row number `query` of head number `head`.
+// The expected row of query number `query` of head number `head`.
 AttentionRow AttentionOracle(long sequence, long head, long query);
 
 // The largest error of `results`, a row in bfloat16: |error| / (|value| + kWalks · walk). `worst`
 // is its column.
 double AttentionError(const AttentionRow& expected, const std::uint16_t* results, int* worst);
 
-// The largest that a correct result may have. The source derives it.
+// The largest error that a correct result may have. The source derives it.
 double AttentionTolerance();
 
 }  // namespace overlapbench

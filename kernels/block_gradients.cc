@@ -121,7 +121,7 @@ TensorStep LogSums(const BlockGradients& gradients) {
   };
   step.expected = [attended](HeldRows& held, long row, long head) {
     const long first = row / attended.sequence * attended.sequence;
-    double sum = 0;  // of what no exponential of a double is too small for
+    double sum = 0;  // scores are small enough for exp() in double precision
     for (long key = first; key < first + attended.sequence; ++key)
       sum += std::exp(ScoreOf(held, attended, row, key, head));
     return std::log(sum);

@@ -51,13 +51,13 @@ struct BlockGradients {
   SharedTensor d_widened;
   SharedTensor d_narrow;
   SharedTensor d_widen;
-  SharedTensor d_partial;  // that a collective reads
-  SharedTensor d_normed;   // and that it writes
+  SharedTensor d_partial;  // read by a collective
+  SharedTensor d_normed;   // written by it
   SharedTensor dx;
 };
 
-// `d_partial` and `d_normed` come from where collectives reach them. `seed` is that of what no
-// other step makes.
+// `d_partial` and `d_normed` are in memory that collectives reach. `seed`: for what no other step
+// makes.
 BlockGradients MakeBlockGradients(Device& device, const BlockHalf& half, SharedTensor dy,
                                   SharedTensor d_partial, SharedTensor d_normed,
                                   std::uint32_t seed);

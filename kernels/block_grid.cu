@@ -1,10 +1,9 @@
 // BlockGrid: the same arithmetic as many short blocks or as one grid that stays.
 //
-// ShortBlocks is a grid of many blocks of which each is done in microseconds, so that SMs become
-// free all the time. ResidentGrid has just as many blocks as fit on the GPU at once, and each works
-// as long as all the short ones that would have had its place: no SM becomes free before the end.
-// The work is that of workload/steps.h, on one value a thread; waves · block_steps steps in
-// all.
+// ShortBlocks is a grid of many blocks that each end within microseconds, so that SMs become free
+// all the time. ResidentGrid has just as many blocks as fit on the GPU at once. Each works as long
+// as all the short ones that would have taken its place, so no SM becomes free before the end. The
+// work is that of workload/steps.h, on one value per thread, waves · block_steps steps in all.
 
 #include "device/launch.h"
 #include "workload/data.h"
@@ -22,7 +21,7 @@ struct BlockStepsBody {
   float* output;
   int values;  // of a block
   int steps;
-  float one;  // not a constant, for which the compiler would leave the multiplication out
+  float one;  // not a constant, so that the compiler keeps the multiplication
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     for (int i = block.thread; i < values; i += block.threads) {

@@ -58,7 +58,7 @@ TensorStep Norm(const BlockHalf& half) {
 
 // ---- Attention
 
-// One element: the softmax of a query's scores, by the values of one column.
+// One element: the softmax of a query's scores times the values of one column.
 double ExpectedAttention(HeldRows& held, const SharedTensor& rows, long sequence, long row,
                          long column) {
   const long inner = rows->shape().columns / 3;

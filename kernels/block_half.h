@@ -12,7 +12,7 @@
 // share of the feed-forward layer. A block is one of each. The layout is that of M. Shoeybi et al.,
 // Megatron-LM (2019); attention has no mask, and one head of keys for each head of queries.
 //
-// Every step works on rows of any token on; those of attention must be whole sequences. Each is
+// Every step can work on a range of rows; those of attention must be whole sequences. Each is
 // checked against what its inputs hold (workload/tensor_step.h).
 #pragma once
 
@@ -37,14 +37,14 @@ struct BlockHalf {
   SharedTensor widened;
   SharedTensor activated;
   SharedTensor narrow;   // V
-  SharedTensor partial;  // that a collective reads
-  SharedTensor sum;      // and that it writes
+  SharedTensor partial;  // read by a collective
+  SharedTensor sum;      // written by it
   SharedTensor mask;
   SharedTensor y;
 };
 
-// The tensors of a half; `partial` and `sum` come from where collectives reach them. `seed` is that
-// of weights and masks.
+// The tensors of a half; `partial` and `sum` are in memory that collectives reach. `seed`: for
+// weights and masks.
 struct HalfShape {
   bool attends = false;
   long tokens = 0;
@@ -59,7 +59,7 @@ BlockHalf MakeBlockHalf(Device& device, const HalfShape& shape, SharedTensor x,
 // have a variance near 1.
 float NormGain(long columns);
 
-// The tensors of a step that no step before it has, and whether it is a product, with a workspace.
+// The tensors of a step that no earlier step has, and whether it is a product, with a workspace.
 struct StepTensors {
   std::vector<SharedTensor> all;
   bool multiplies = false;

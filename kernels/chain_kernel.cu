@@ -1,13 +1,13 @@
-// ChainKernel: bound by the latency of memory. Each load's address is what the load before it read.
+// ChainKernel: bound by the latency of memory. Each load reads the address of the next one.
 //
 // A buffer larger than the caches holds the next place for every place: (factor · place + added)
 // mod places, a permutation with a single cycle (Hull and Dobell, "Random Number Generators", 1962:
-// the number of places is a power of two, `added` is odd, and `factor` − 1 is a multiple of 4).
-// One thread an SM, or core, follows it from a place of its own. It goes on where it was, so that
-// no run finds the places of an earlier one in a cache.
+// the number of places is a power of two, `added` is odd, and `factor` − 1 is a multiple of 4). One
+// thread per SM, or core, follows it from its own place. Each run continues where the last one
+// ended, so that it finds no places of an earlier run in a cache.
 //
-// Cost: none, since neither operations nor bytes say anything about it. Where a chain must be is
-// known without following it: `chain_steps` such maps are one such map.
+// Cost: none, since neither operations nor bytes say anything about it. A chain's correct end is
+// known without following it: `chain_steps` such maps compose to one.
 
 #include <bit>
 

@@ -1,4 +1,4 @@
-// The map that ChainKernel's chains follow, and the map that is many steps of it.
+// The map that ChainKernel's chains follow, and the map that makes many of their steps at once.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct AffineMap {
   [[nodiscard]] OVERLAPBENCH_BODY constexpr std::uint32_t At(std::uint32_t place) const {
     return factor * place + added;
   }
-  // `next` after this.
+  // The map that applies this one, and then `next`.
   [[nodiscard]] constexpr AffineMap Then(const AffineMap& next) const {
     return {next.factor * factor, next.At(added)};
   }
@@ -24,7 +24,7 @@ struct AffineMap {
 // From D. Knuth and H. Lewis, in Press et al., "Numerical Recipes in C" (1992), section 7.1.
 inline constexpr AffineMap kChainMap{1664525, 1013904223};
 
-// `steps` times the same map.
+// The map that applies `map` `steps` times.
 [[nodiscard]] constexpr AffineMap Repeated(AffineMap map, long steps) {
   AffineMap all;
   for (; steps > 0; steps /= 2) {

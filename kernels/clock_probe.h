@@ -1,9 +1,9 @@
 // ClockProbe: the SMs' clock while other work runs.
 //
-// One thread counts its SM's cycles (%clock64) for a while of the nanosecond clock (%globaltimer;
-// PTX ISA, "Special Registers"). The ratio of two probes, one beside a computation and one beside
-// the same and a communication, tells what power costs, as far as one SM's clock for the probe's
-// time does.
+// One thread counts its SM's cycles (%clock64) for a given time of the nanosecond clock
+// (%globaltimer; PTX ISA, "Special Registers"). The ratio of two probes, one beside a computation
+// and one beside the same and a communication, shows the cost of power, as far as one SM's clock
+// during the probe does.
 #pragma once
 
 #include <memory>

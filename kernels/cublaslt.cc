@@ -125,7 +125,7 @@ std::string IneffectiveSmTarget(const CublasLt& library, Device& device, const P
                                 const std::set<ProductShape>& shapes, int sm_target) {
   if (sm_target == 0 || shapes.empty()) return "";
   const auto stream = device.CreateStream();
-  // A captured launch runs nothing, so that any memory will do.
+  // A captured launch runs nothing, so any memory will do.
   void* const memory = library.workspace().data();
   const auto grids = [&](const ProductShape& shape, int target) {
     const CublasProduct product(library, precision, shape, {CUBLASLT_EPILOGUE_DEFAULT, target});

@@ -2,9 +2,9 @@
 // them optionally transposed, with the operations that the library can fuse into a product.
 //
 // cuBLASLt's matrices are column-major, and a row-major matrix is the transpose of a column-major
-// one. So the library is asked for Dᵀ = op(B)ᵀ·op(A)ᵀ, which moves no data. What it calls a column
-// of D is a row here; a bias is therefore added to every row. Source: cuBLAS documentation, "Using
-// the cuBLASLt API".
+// one. So the library computes Dᵀ = op(B)ᵀ·op(A)ᵀ, which moves no data. What it calls a column of D
+// is a row here; a bias is therefore added to every row. Source: cuBLAS documentation, "Using the
+// cuBLASLt API".
 #pragma once
 
 #include <cublasLt.h>

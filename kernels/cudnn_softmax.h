@@ -25,7 +25,7 @@ std::string CudnnVersion();
 
 class CudnnSoftmax {
  public:
-  // The most elements of a tensor that cuDNN takes.
+  // The most elements of a tensor that cuDNN accepts.
   static constexpr long kMostElements = 2147483647;
 
   // On the current CUDA device. Throws Error if cuDNN rejects the shape.

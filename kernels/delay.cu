@@ -105,7 +105,7 @@ WorkloadSpec DelaySpec(Machine& machine, const std::string& name, WorkClass work
 
 std::vector<WorkloadSpec> Delays(Machine& machine) {
   const auto delay = DelaySpec(machine, "Delay", WorkClass::kCompute, "delay_us", "4000");
-  // The same, to stand on the communication side of a pair with an axis of its own.
+  // The same for the communication side of a pair, with an axis of its own.
   auto second = DelaySpec(machine, "SecondDelay", WorkClass::kComm, "second_delay_us", "2000");
   second.baseline = false;
   return {delay, second};

@@ -34,7 +34,7 @@ class Table {
   Buffer buffer_;
 };
 
-// What the three have in common: they are done micro-batch by micro-batch, and leave one tensor.
+// The base of the three works: they run micro-batch by micro-batch, and leave one tensor.
 class ExpertWork : public Workload {
  public:
   void Connect() override {
@@ -80,7 +80,7 @@ class ExpertWork : public Workload {
   [[nodiscard]] const SharedTensor& result() const { return tensors_.back(); }
   [[nodiscard]] Element element() const { return result()->shape().element; }
   [[nodiscard]] long width() const { return result()->shape().columns; }
-  // The bytes of so many rows.
+  // The bytes of `rows` rows.
   [[nodiscard]] double BytesOf(long rows) const {
     return static_cast<double>(rows * width()) * static_cast<double>(SizeOf(element()));
   }
@@ -175,7 +175,7 @@ class Experts : public ExpertWork {
     }
     ExpectProducts();
   }
-  // Of the rows that have results.
+  // Checks the rows that have results.
   Verdict Verify(Stream& stream) override {
     std::vector<TensorRows> written;
     for (const auto& pieces : pieces_) {

@@ -1,12 +1,12 @@
 // FmaKernel: bound by the float32 units. Chains of multiply-adds in registers, on all SMs.
 //
-// Every thread has eight independent chains, more than the latency of a multiply-add takes to hide,
-// and there are as many threads as the device holds at once. Memory is read once before the chains
-// and written once after them. ShortBlocks and ResidentGrid have one chain a thread, so that what
-// bounds them is how many threads there are.
+// Every thread has eight independent chains, more than are needed to hide the latency of a
+// multiply-add, and there are as many threads as the device holds at once. Memory is read once
+// before the chains and written once after them. ShortBlocks and ResidentGrid have one chain per
+// thread, so the number of threads bounds them.
 //
-// Cost: 2 operations a step and chain. An H200 does 128 multiply-adds an SM and clock. All values
-// are whole numbers below 2^24, so every result is exact and must match to the bit.
+// Cost: 2 operations per step and chain. An H200 does 128 multiply-adds per SM and clock. All
+// values are whole numbers below 2^24, so every result is exact and must match to the bit.
 
 #include "device/launch.h"
 #include "workload/data.h"
@@ -26,7 +26,7 @@ struct FmaBody {
   const float* input;
   float* output;
   int steps;
-  float one;  // not a constant, for which the compiler would leave the multiplication out
+  float one;  // not a constant, so that the compiler keeps the multiplication
 
   OVERLAPBENCH_BODY void operator()(const Block& block) const {
     const long first = static_cast<long>(block.index) * kThreads * kChains;
@@ -40,7 +40,7 @@ struct FmaBody {
   }
 };
 
-// As many blocks as are on the device at once.
+// The number of blocks that fit on the device at once.
 int FmaBlocks(const Device& device) {
   constexpr int kBlocksPerCore = 8;
   const int blocks = device.backend() == Backend::kHost

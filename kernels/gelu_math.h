@@ -1,12 +1,12 @@
 // GELU and its derivative of one float, in few instructions.
 //
-// What bounds a 16-bit GELU is issue slots, not arithmetic as such. An SM of an H200 issues 128
-// instructions of a thread per cycle, so 132 SMs at 1.98 GHz issue 3.3e13 per second, while a
-// device copy moves 4.2e12 bytes per second. An element that reads and writes 2 bytes may therefore
-// take 3.3e13 / (4.2e12 / 4) = 32 slots in all, an element of 4 bytes 64, and the backward pass
-// half as many again. The special-function unit takes 16 per cycle: 4 per element of 2 bytes. In
-// machine code for sm_90, including loads, stores, conversions and addressing, the Fused variant
-// takes per element:
+// Issue slots bound a 16-bit GELU, not arithmetic as such. An SM of an H200 issues 128 instructions
+// of a thread per cycle, so 132 SMs at 1.98 GHz issue 3.3e13 per second, while a device copy moves
+// 4.2e12 bytes per second. An element that reads and writes 2 bytes may therefore take 3.3e13 /
+// (4.2e12 / 4) = 32 slots in all, an element of 4 bytes 64, and the backward pass half as many
+// again. The special-function unit takes 16 per cycle: 4 per element of 2 bytes. In machine code
+// for sm_90, including loads, stores, conversions and addressing, the Fused variant takes per
+// element:
 //
 //                          slots    of them special functions
 //   tanh  forward           10.8      2

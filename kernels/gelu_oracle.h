@@ -2,7 +2,7 @@
 //
 // A result is correct if |error| ≤ tolerance·(|expected| + scale + the type's smallest normal
 // number), since rounding errors are absolute below that number. The scale keeps the check from
-// asking for digits that no evaluation of the given kind has:
+// requiring digits that no evaluation of the given kind has:
 //
 //   Fused, FusedScalar  forward: 1e-3. Results below it (x < −3.9) may lose relative accuracy with
 //                       x², because the exponent −x²/2 is itself rounded.

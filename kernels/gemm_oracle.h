@@ -28,7 +28,7 @@ struct GemmProblem {
 };
 
 // Checks that every computed element was written, and compares a random sample of them, including
-// the corners, with the oracle (workload/sample_check.h), in so many `threads`.
+// the corners, with the oracle (workload/sample_check.h), on `threads` threads.
 Verdict VerifyGemm(Device& device, Stream& stream, const void* c, const GemmProblem& problem,
                    std::chrono::milliseconds timeout, int threads);
 

@@ -1,11 +1,11 @@
 // L2Kernel: bound by the last-level cache. All SMs read one buffer that stays there, again and
 // again.
 //
-// The buffer is cut into tiles. In pass p, block b of B reads the tiles t with t mod B =
-// (b + p) mod B: every pass reads the whole buffer once, and each block comes to every part of it
-// in turn. On a GPU the loads go past the L1 cache (ld.global.cg), which would keep a block's
-// tiles. The L2 of an H100 or H200 has two halves, which may both hold a line: the default of 24
-// MiB fits into one, of 25 or 30 MiB. With cache:cold the first pass reads device memory.
+// The buffer is cut into tiles. In pass p, block b of B reads the tiles t with t mod B = (b + p)
+// mod B: every pass reads the whole buffer once, and each block reaches every part of it in turn.
+// On a GPU the loads bypass the L1 cache (ld.global.cg), which would keep a block's tiles. The L2
+// of an H100 or H200 has two halves, which may both hold a line: the default of 24 MiB fits into
+// one, of 25 or 30 MiB. With cache:cold the first pass reads device memory.
 //
 // Cost: cached_bytes, what all passes load. A thread's sum of what it read is exact.
 
@@ -88,7 +88,7 @@ struct ExpectedL2Sums {
   }
 };
 
-// As many blocks as are on the device at once.
+// The number of blocks that fit on the device at once.
 int L2Blocks(const Device& device) {
   constexpr int kBlocksPerCore = 4;
   const int blocks = device.backend() == Backend::kHost

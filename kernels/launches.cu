@@ -4,9 +4,9 @@
 // Pieces        arithmetic of a fixed amount, in as many kernels as a schedule cuts it into.
 // RoundTrip     launch one empty kernel and wait until the host knows that it is done.
 //
-// An empty kernel has nothing to show, so between Reset and Verify each leaves a mark; the kernels
-// that are measured are the same and leave none. Pieces share the work of workload/steps.h by its
-// steps, not by its elements, so each fills the device as the whole does.
+// An empty kernel has no result to check, so between Reset and Verify each leaves a mark. The
+// kernels that are measured are the same and leave none. Pieces share the work of workload/steps.h
+// by its steps, not by its elements, so each fills the device as the whole does.
 #include <vector>
 
 #include "device/launch.h"
@@ -17,7 +17,7 @@
 namespace overlapbench {
 namespace {
 
-// Well below the number of launches that a stream takes behind a closed gate (1,024 on a GPU).
+// Well below the number of launches that a stream accepts behind a closed gate (1,024 on a GPU).
 constexpr long kMostLaunches = 900;
 
 struct EmptyBody {
@@ -98,7 +98,8 @@ class PiecesWorkload : public Workload {
 
  private:
   float* values() { return static_cast<float*>(values_.data()); }
-  // Values for every thread that a GPU can hold; few on a core, for which they are done in turn.
+  // One value for every thread that a GPU can hold; few for a host core, which computes them in
+  // turn.
   [[nodiscard]] long count() const {
     const bool host = machine_.device.backend() == Backend::kHost;
     return machine_.device.info().multiprocessors * (host ? 8L : 2048L);

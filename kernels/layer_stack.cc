@@ -92,7 +92,7 @@ class PassWorkload : public Workload {
                             stack_->inputs->Row(0), nullptr, stack_->gradients->Row(step * width));
   }
 
-  // The last layer's are left.
+  // The last layer's outputs are left.
   void ExpectOutputs() const {
     outputs()->Expect(
         [inputs = stack_->inputs, weights = stack_->weights, width = stack_->width,

@@ -5,9 +5,9 @@
 //
 // With `width` w and t tokens, x, y, dy and dx are t×w, a layer's weight and its gradient w×w. The
 // gradients lie one after the other in the order in which they are made, so that those of
-// neighbouring layers are one piece of memory. A part is one layer. Every layer has the weights of
-// its own, but reads the same x and dy, so that memory does not grow with the depth; Xₗᵀ begins
-// some rows further in one matrix, which makes each gradient another one. Cost: 2·t·w² operations a
+// neighbouring layers are one piece of memory. A part is one layer. Every layer has its own
+// weights, but reads the same x and dy, so that their memory does not grow with the depth. Each Xₗᵀ
+// begins some rows further in one matrix, so that the gradients differ. Cost: 2·t·w² operations per
 // product.
 #pragma once
 
@@ -34,7 +34,7 @@ struct LayerStack {
   SharedTensor updated;          // weights
 
   [[nodiscard]] static TensorShape ShapeOfGradients(Device& device, long layers, long width);
-  // Without the gradients.
+  // The bytes of all tensors but the gradients.
   [[nodiscard]] std::size_t bytes() const;
 };
 

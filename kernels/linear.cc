@@ -99,7 +99,7 @@ class LinearWorkload : public Workload {
     return cost;
   }
 
-  // The last one first: what a product reads, an earlier one may make.
+  // In reverse order: an earlier product may make what a later one reads.
   void Reset(Stream& stream) override {
     for (const LinearProblem& problem : problems_ | std::views::reverse) Reset(stream, problem);
   }

@@ -26,7 +26,7 @@ struct LinearProblem {
   SharedTensor added = {};  // like D, or none
   SharedTensor d = {};
   long a_row = 0;
-  std::uint32_t seed = 0;  // of A, W and what is added, where no other work makes them
+  std::uint32_t seed = 0;  // for A, W and `added`, if no other work makes them
 };
 
 std::unique_ptr<Workload> MakeLinear(const Machine& machine, std::vector<LinearProblem> problems);
@@ -49,13 +49,13 @@ struct ProductSize {
   Transposed transposed = Transposed::kNone;
   auto operator<=>(const ProductSize&) const = default;
 };
-// One of them as a tensor step, checked against what A and W hold. The three are a layer's passes:
+// A product as a tensor step, checked against what A and W hold. The three are a layer's passes:
 // the result, the gradient of its weights (Aᵀ·W), and the gradient of its input (A·Wᵀ). A part is
 // some rows of A and D; Aᵀ·W, whose rows are columns of A, is not cut.
 TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const SharedTensor& w,
                        const SharedTensor& d, Transposed transposed, std::uint32_t seed);
 
-// The axis of Machine::sm_target, and why a GPU cannot have its value; "" where it can.
+// The axis of Machine::sm_target, and why a GPU does not support its value; "" if it does.
 Axis SmTargetAxis();
 std::string ExcludedSmTarget(const DeviceInfo& gpu, const Settings& settings);
 
@@ -68,13 +68,13 @@ class Products {
   [[nodiscard]] virtual std::string IneffectiveKnob() const { return ""; }
 };
 std::unique_ptr<Products> MakeCublasProducts(const Machine& machine, Element element);
-// Of LayerElement(machine.device), planned for machine.sm_target SMs.
+// The products of LayerElement(machine.device), planned for machine.sm_target SMs.
 std::unique_ptr<Products> MakeProducts(const Machine& machine);
 
-// The workspace that each set of products has of its own, since works run beside each other. By
+// The workspace of each set of products; each has its own, since works run beside each other. For
 // cuBLASLt, what NVIDIA recommends for Hopper (cuBLAS documentation, cublasSetWorkspace).
 inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32} << 20;
-// Of MakeProducts: what the footprint of a work that multiplies has besides its matrices.
+// The workspace of MakeProducts, which the footprint of a work that multiplies includes.
 std::size_t ProductWorkspaceBytes(const Device& device);
 
 }  // namespace overlapbench

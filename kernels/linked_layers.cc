@@ -60,7 +60,7 @@ class LinkedLayersWorkload : public Workload {
     EnqueueLayer(stream, part.index);
   }
 
-  // Of the last layer, which is there however many outputs are kept.
+  // Checks the last layer, which is kept however many buffers outputs take turns in.
   Verdict Verify(Stream& stream) override {
     fingerprint_ = layers_->outputs->Fingerprint(machine_, stream);
     return layers_->outputs->Verify(machine_, stream, FirstRow(layers_->layers - 1), rows_);

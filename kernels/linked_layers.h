@@ -5,10 +5,10 @@
 //                             = x_r · Wₗ - rate · row r of the sum of layer l - 1    otherwise
 //
 // With `width` w and t tokens, x is t×w, a weight w×w. Outputs lie one after the other, [layers ·
-// t, w], or take turns in as many buffers as they keep (workload/tensor.h). A work has the free or
-// the tied rows of all layers; a part is one layer. Whatever a sum gets wrong, the outputs and sums
-// of all later layers have, and a poisoned one poisons them. The rate is small enough for errors
-// not to grow from layer to layer. Cost: 2·t·w² operations a layer.
+// t, w], or take turns in several buffers (workload/tensor.h). A work has the free or the tied rows
+// of all layers; a part is one layer. An error in a sum reaches the outputs and sums of all later
+// layers, and a poisoned sum poisons them. The rate is small enough for errors not to grow from
+// layer to layer. Cost: 2·t·w² operations per layer.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ struct LinkedLayers {
   SharedTensor outputs;
   SharedTensor sums;
 
-  // Without the outputs and sums.
+  // The bytes of all tensors but the outputs and sums.
   [[nodiscard]] std::size_t bytes() const;
 };
 

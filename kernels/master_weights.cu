@@ -17,13 +17,13 @@ constexpr int kPackLanes = 4;  // 16 bytes of float32
 struct alignas(16) FloatPack {
   float values[kPackLanes];
 };
-// As many elements of a type of this size.
+// As many elements of `kBytes` bytes as a FloatPack has.
 template <std::size_t kBytes>
 struct alignas(kPackLanes* kBytes) ElementPack {
   std::byte bytes[kPackLanes * kBytes];
 };
 
-// `kBytes`: of a gradient.
+// `kBytes`: the size of a gradient.
 template <std::size_t kBytes>
 struct MasterUpdateBody {
   static constexpr int kThreads = 256;
@@ -45,7 +45,7 @@ struct MasterUpdateBody {
   }
 };
 
-// `kBytes`: of a weight.
+// `kBytes`: the size of a weight.
 template <std::size_t kBytes>
 struct ConversionBody {
   static constexpr int kThreads = 256;

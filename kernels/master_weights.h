@@ -5,7 +5,7 @@
 //   convert   weight  = round(updated)               to the layers' type
 //
 // Small changes that the layers' type would round away add up in the master. Both are bound by
-// memory: 10 and 6 bytes a weight with bfloat16 layers. Tensors have the rows of all layers, one
+// memory: 10 and 6 bytes per weight with bfloat16 layers. Tensors have the rows of all layers, one
 // after the other, and a part is one layer. The master stays as it is, so that a step can be
 // repeated. On the host backend, where layers have float32, converting is copying.
 #pragma once
@@ -17,7 +17,7 @@
 namespace overlapbench {
 
 struct MasterWeights {
-  // Of the same rows and columns. Rows of a layer times columns must be a multiple of 4.
+  // Both tensors have the same shape. Rows of a layer times columns must be a multiple of 4.
   MasterWeights(Device& device, long layers, SharedTensor gradients, SharedTensor weights);
 
   long layers;
@@ -26,11 +26,11 @@ struct MasterWeights {
   SharedTensor master;
   SharedTensor updated;
 
-  // Of both float32 tensors.
+  // The bytes of both float32 tensors.
   [[nodiscard]] std::size_t bytes() const;
 };
 
-// `seed`: of the master, and of what no other work makes.
+// `seed`: for the master, and for what no other work makes.
 std::unique_ptr<Workload> MakeMasterUpdate(const Machine& machine,
                                            std::shared_ptr<MasterWeights> weights,
                                            std::uint32_t seed);

@@ -10,7 +10,7 @@
 namespace overlapbench {
 namespace {
 
-// Small blocks, each of one pack a thread at a time, so that small matrices reach many SMs too.
+// Small blocks, with one pack per thread at a time, so that small matrices use many SMs too.
 constexpr int kBlockThreads = 64;
 constexpr long kMlpTile = kBlockThreads;
 constexpr long kMostBlocks = 8192;
@@ -95,7 +95,7 @@ struct GeluBackwardBody {
 
 struct AddTilesBody {
   static constexpr int kThreads = 32;
-  static constexpr int kInFlight = 16;  // loads, of which each would be waited for otherwise
+  static constexpr int kInFlight = 16;  // loads, each of which would otherwise be waited for
   const float* sums;
   void* bias_gradient;
   Element element;

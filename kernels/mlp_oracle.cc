@@ -103,7 +103,7 @@ std::string Name(const char* tensor, long layer) {
   return std::string(tensor) + " of layer " + std::to_string(layer);
 }
 
-// Holds random elements of one tensor against their stage.
+// Compares random elements of each tensor with what their stage makes.
 class Stages {
  public:
   Stages(const MlpProblem& problem, double unit, const HostTensors& host)
@@ -121,8 +121,8 @@ class Stages {
  private:
   using Stage = std::function<double(long row, long column)>;
 
-  // Of (root mean square + size): at most three roundings, each of at most `unit` of a value that
-  // is seldom more than this.
+  // The tolerance in units of (root mean square + size): at most three roundings, each of at most
+  // `unit` of a value that is seldom more than this.
   static constexpr double kStageUnits = 3;
 
   void CheckForward(long l) {
@@ -167,7 +167,7 @@ class Stages {
             });
   }
 
-  // One rounding of each element, so that what a step adds to it cannot be missed.
+  // Allows one rounding of each element, so that a missing update is noticed.
   void CheckUpdate(long l) {
     CheckUpdate(Name("updated W", l), problem_.weights_at(l), problem_.dim * problem_.dim);
     CheckUpdate(Name("updated b", l), problem_.biases_at(l), problem_.dim);
@@ -215,7 +215,7 @@ class Stages {
   Finding finding_;
 };
 
-// Holds every element against the oracle.
+// Compares every element with the oracle.
 class EndToEnd {
  public:
   EndToEnd(const MlpProblem& problem, double unit)

@@ -28,7 +28,7 @@ namespace overlapbench {
 
 using Doubles = std::vector<double>;
 
-// What one forward and backward pass takes and gives.
+// The inputs and results of one forward and backward pass.
 struct MlpInputs {
   Doubles parameters;
   Doubles input;

@@ -1,8 +1,8 @@
 // ReversedRows: copies a tensor's rows to another tensor, the last row first, by one kernel.
 //
-// A step's gradients lie in the order of its layers and are made in the opposite one. So this is
-// what coalescing many small tensors takes, and what taking them apart again takes: every row goes
-// to another place. Rows are multiples of 16 bytes.
+// A step's gradients lie in the order of its layers and are made in the opposite one. So coalescing
+// many small tensors, and taking them apart again, moves every row to another place. Rows are
+// multiples of 16 bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace overlapbench {
 
-// Tensors of one shape. `seed`: of `from`, where no other work makes it.
+// Both tensors have one shape. `seed`: for `from`, if no other work makes it.
 std::unique_ptr<Workload> MakeReversedRows(const Machine& machine, SharedTensor from,
                                            SharedTensor to, std::uint32_t seed);
 

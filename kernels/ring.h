@@ -31,7 +31,7 @@ constexpr int kMost = 256;
   return sum;
 }
 
-// How often a reader that starts at slot `first` of `slots` is at `slot` in `steps` steps.
+// How often a reader that starts at slot `first` of `slots` visits `slot` in `steps` steps.
 [[nodiscard]] OVERLAPBENCH_BODY inline long Visits(long slots, long first, long steps, long slot) {
   const long after = (slot - first + slots) % slots;
   return steps / slots + (after < steps % slots ? 1 : 0);

@@ -64,7 +64,7 @@ class Routing {
     long rows = 0;
     long expert = 0;  // among the rank's own
   };
-  // Those of a micro-batch that are not empty, expert by expert.
+  // The pieces of a micro-batch that are not empty, expert by expert.
   [[nodiscard]] std::vector<Piece> PiecesOf(int rank, long microbatch) const;
   // The expert, among the rank's own, that a row received is for; -1: padding.
   [[nodiscard]] long ExpertAt(int rank, long row) const;

@@ -6,8 +6,8 @@
 // Two blocks of 512 threads fill an SM. On the host backend a tile is small enough for a core's L1
 // cache, and one thread is all lanes in turn.
 //
-// Cost: cached_bytes, what all steps load; an SM's shared memory gives 128 bytes a clock. A lane's
-// sum of what it read is exact.
+// Cost: cached_bytes, what all steps load; an SM's shared memory delivers 128 bytes per clock. A
+// lane's sum of what it read is exact.
 
 #include <algorithm>
 #include <array>

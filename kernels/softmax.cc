@@ -59,7 +59,8 @@ void Online(const Matrix& x, const Matrix& y, long row) {
       if (max != kMinusInfinity) sum *= std::exp(max - value);
       max = value;
     }
-    // Until a larger value comes, −infinity has nothing to subtract that leaves a number.
+    // −infinity adds nothing. As long as it is the maximum, subtracting it from itself would give
+    // NaN.
     if (value != kMinusInfinity) sum += std::exp(value - max);
   }
   const auto total = static_cast<float>(sum);
@@ -83,7 +84,7 @@ void EnqueueElements(HostStream& stream, long rows, const Matrix& from, const Ma
   });
 }
 
-// The workspace is laid out as on the GPU: two matrices, and a float32 a row.
+// The workspace is laid out as on the GPU: two matrices, and one float32 per row.
 void EnqueueUnfused(HostStream& stream, const SoftmaxProblem& problem, const Matrix& x,
                     const Matrix& y) {
   const std::size_t matrix_bytes = problem.rows * problem.columns * SizeOf(problem.element);

@@ -31,7 +31,7 @@ long LongestSoftmaxParts_bytes(long processors, int ring_bytes) {
   constexpr long kAlways = 1L << 20;  // what the slots of five SMs hold
   const auto [smallest, largest] = std::ranges::minmax(kSoftmaxPartShapes, {}, MostPart_bytes);
   if (ring_bytes < kFewestSlots * MostPart_bytes(largest)) return 0;
-  // Of a ring, less than a slot is left over.
+  // Less than a slot of a ring is left over.
   const long room = processors * (ring_bytes - MostPart_bytes(smallest));
   return std::max(kAlways, room / 2);
 }

@@ -8,7 +8,8 @@
 
 namespace overlapbench {
 
-// How a block works on a part: so many warps with a piece each. Sizes are in vectors of 16 bytes.
+// How a block works on a part: the number of warps, with a piece each. Sizes are in vectors of 16
+// bytes.
 struct SoftmaxPartShape {
   int piece;
   int workers;
@@ -31,7 +32,7 @@ struct SoftmaxCut {
 SoftmaxCut CutSoftmaxRow(long row_bytes, bool on_lines, const SoftmaxPartShape& shape,
                          int ring_bytes);
 
-// 0 where blocks have too little shared memory.
+// 0 if blocks have too little shared memory.
 long LongestSoftmaxParts_bytes(long processors, int ring_bytes);
 
 }  // namespace overlapbench

@@ -39,13 +39,13 @@ struct SoftmaxRegime {
 // What the choice depends on besides the row's length.
 struct SoftmaxTraits {
   bool aligned = true;  // every row of input and output starts at a 16-byte boundary
-  // Of rows of kParts: 0 where the device does not support it.
+  // The longest rows of kParts; 0 if the device does not support it.
   long longest_parts_bytes = std::numeric_limits<long>::max();
 };
 
 SoftmaxRegime SoftmaxRegimeOf(long columns, Element element, const SoftmaxTraits& traits);
 
-// Whether SMs share rows, and meet in the workspace.
+// Whether SMs share rows, and exchange sums in the workspace.
 constexpr bool UsesWorkspace(SoftmaxRegimeKind kind) {
   return kind == SoftmaxRegimeKind::kParts || kind == SoftmaxRegimeKind::kSpread;
 }

@@ -110,7 +110,7 @@ class SoftmaxWorkload : public Workload {
   }
 
  private:
-  // Rows that are all alike to the kernels need no more.
+  // The kernels handle all rows alike, so a sample is enough.
   [[nodiscard]] std::vector<long> SampledRows() const {
     constexpr long kSamples = 16;
     constexpr std::uint32_t kSampleSeed = 99;
@@ -170,7 +170,7 @@ Method CudnnMethod(const std::shared_ptr<const Cudnn>& library, const Shape& sha
           }};
 }
 
-// All but `make`, and the footprint of a softmax without a workspace.
+// Everything but `make`, with the footprint of a softmax without a workspace.
 WorkloadSpec SpecOf(const Machine& machine, std::string_view name, std::string_view summary) {
   const bool host = machine.device.backend() == Backend::kHost;
   WorkloadSpec spec;

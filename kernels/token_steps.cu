@@ -16,13 +16,13 @@ int StepBlocks(long packs) {
   return static_cast<int>(std::min((packs + kStepTile - 1) / kStepTile, kMost));
 }
 
-// Of a warp each, that take rows in turn.
+// The number of blocks of one warp, which take rows in turn.
 int RowBlocks(long rows) {
   constexpr long kMost = 1 << 16;
   return static_cast<int>(std::min(rows, kMost));
 }
 
-// Over the threads of a body of one warp, which has one thread on the host backend.
+// The sum over the threads of a body of one warp, which has one thread on the host backend.
 OVERLAPBENCH_BODY inline float SumOverWarp(float value) {
 #ifdef __CUDA_ARCH__
   for (int lanes = 16; lanes > 0; lanes /= 2) value += __shfl_xor_sync(~0U, value, lanes);
@@ -30,8 +30,8 @@ OVERLAPBENCH_BODY inline float SumOverWarp(float value) {
   return value;
 }
 
-// A warp a row, in two passes: the second reads from a cache. One pass takes mean and variance,
-// whose difference of squares loses nothing where the mean is small, as after residuals.
+// One warp per row, in two passes: the second reads from a cache. One pass gives mean and variance,
+// whose difference of squares loses nothing if the mean is small, as after residuals.
 template <Element kElement>
 struct LayerNormBody {
   static constexpr int kThreads = 32;

@@ -12,7 +12,7 @@
 //
 //   dx = dy + gain / √(variance + 1e-5) · (g − mean(g) − z · mean(g · z))
 //
-// and a dropout what a residual does that adds to nothing.
+// and a dropout gives what a residual without an x does.
 //
 // Matrices are row-major, of float32, float16 or bfloat16, with columns in whole packs
 // (kernels/pack.h); arithmetic is in float32. All of them are bound by memory.
@@ -25,18 +25,18 @@
 
 namespace overlapbench {
 
-inline constexpr float kDropoutKeep = 0.875F;  // whose inverse is rounded in no format but as here
+inline constexpr float kDropoutKeep = 0.875F;  // exact in every format, unlike its inverse
 inline constexpr float kNormEpsilon = 1e-5F;
 
-// What the mask holds before it is rounded.
+// An element of the mask before it is rounded.
 [[nodiscard]] OVERLAPBENCH_BODY inline float DropoutMask(std::uint32_t seed, long index) {
-  constexpr std::uint32_t kEighths = 7;  // of all values that are kept
+  constexpr std::uint32_t kEighths = 7;  // of eight values, how many are kept
   return Random(seed, index) % 8 < kEighths ? 1.0F / kDropoutKeep : 0.0F;
 }
 
 void EnqueueLayerNorm(Stream& stream, Element element, long rows, long columns, float gain,
                       const void* x, void* y);
-// Of the elements `first` … first + count - 1 of a whole.
+// Makes the elements `first` … first + count - 1 of a mask.
 void EnqueueDropoutMask(Stream& stream, Element element, long first, long count, std::uint32_t seed,
                         void* mask);
 // `x` may be null: zeros.

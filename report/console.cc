@@ -24,14 +24,14 @@ Colour ColourOf(RowState state) {
   return bad ? Colour::kRed : Colour::kYellow;
 }
 
-// "serialized: communication waited", "" of a plain row.
+// "serialized: communication waited", "" for a plain row.
 std::string RemarkOf(const Screen& screen, const Row& row) {
   if (row.state == RowState::kOk) return row.reason;
   const std::string state = Painted(screen, ColourOf(row.state), ToString(row.state));
   return row.reason.empty() ? state : state + ": " + row.reason;
 }
 
-// "" where no row is noisy.
+// "" if no row is noisy.
 std::string CountOfNoisy(const std::vector<Row>& rows, const Screen& screen) {
   const auto noisy = std::ranges::count(rows, RowState::kNoisy, &Row::state);
   if (noisy == 0) return "";
@@ -141,7 +141,7 @@ void Console::HideProgress() {
   std::cout << kClearLine << std::flush;
 }
 
-// The counters that tell most, in the order of the row's family.
+// The first few counters that the row's family leads with.
 std::string Console::Highlights(const Row& row) const {
   constexpr std::size_t kMost = 3;
   std::string text;
@@ -157,7 +157,7 @@ std::string Console::Highlights(const Row& row) const {
   return text;
 }
 
-// All that its family shows first, below titles that are repeated where others are due.
+// All counters that its family leads with, below titles that are shown again when they change.
 std::string Console::InColumns(const Row& row) {
   constexpr std::size_t kNumber = 9;
   constexpr std::size_t kNumberWithInterval = 15;
@@ -227,7 +227,7 @@ std::string Console::ProgressLine() const {
   if (done > 0) {
     const double each_s =
         std::chrono::duration<double>(last_end_ - start_).count() / static_cast<double>(done);
-    // The one that is running has been paid for in part.
+    // Part of the running one's time has passed.
     const double paid_s = std::min(SecondsSince(last_end_), each_s);
     state += fmt::format("  {} left", ClockText(each_s * static_cast<double>(all - done) - paid_s));
   }
@@ -237,14 +237,14 @@ std::string Console::ProgressLine() const {
   return head + Shortened(running_, std::max<std::size_t>(room, 3)) + state;
 }
 
-// Replaces the line of progress.
+// Replaces the progress line.
 void Console::Print(const std::string& text) {
   if (shows_progress_) std::cout << kClearLine;
   std::cout << text << std::flush;
   if (shows_progress_) Renew();
 }
 
-// The cursor stays at the beginning: what another program prints replaces the line.
+// The cursor stays at the beginning, so that another program's output replaces the line.
 void Console::Renew() {
   if (running_.empty()) return;
   std::cout << kClearLine << Painted(options_.screen, Colour::kDim, ProgressLine()) << "\r"

@@ -23,7 +23,7 @@ struct ConsoleOptions {
   TimeUnit unit = {};
   bool tabular = false;  // counters in columns
   int planned = 0;       // rows to come
-  long repetitions = 1;  // of each
+  long repetitions = 1;  // of each row
 };
 
 class Console {
@@ -34,16 +34,16 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  // Where the rows are measured; what makes them doubtful from the start, if anything.
+  // Shows where the rows are measured, and what makes them doubtful from the start, if anything.
   void ShowContext(const std::string& line, const std::string& warning);
   void ShowPlan();
-  // A benchmark begins; one of its repetitions has ended. For the line of progress.
+  // For the progress line: a benchmark begins; one of its repetitions has ended.
   void Begin(const std::string& name);
   void EndRepetition();
   // `repetition`: from 1.
   void Show(const Row& row, long repetition);
   void ShowTables(const std::vector<Row>& rows);
-  // From here on there is no line of progress. May be called from any thread, and waits for none.
+  // Removes the progress line for good. May be called from any thread, and waits for none.
   void HideProgress();
 
  private:

@@ -238,7 +238,7 @@ const Counter* CounterTable::Find(std::string_view name) const {
   return found == counters_.end() ? nullptr : &*found;
 }
 
-// A family may be called as another one and more: the longest name that fits is the row's.
+// A family's name may begin with another one's: the longest that matches is the row's.
 std::vector<std::string> CounterTable::LeadOf(std::string_view row_name) const {
   const FamilyText* found = nullptr;
   for (const FamilyText& family : families_) {
@@ -294,7 +294,7 @@ std::string FourDigits(double value) {
   return text.append(static_cast<std::size_t>(kDigits - digits), '0');
 }
 
-// A byte that begins no character, or a character that is cut, is replaced, as decoders do: the
+// A byte that begins no character, or a truncated character, is replaced, as decoders do: the
 // Unicode Standard 16.0, chapter 3.9, table 3-7 and "U+FFFD Substitution of Maximal Subparts".
 std::string EscapedJson(std::string_view text) {
   constexpr const char* kReplacement = "\xef\xbf\xbd";

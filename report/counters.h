@@ -26,11 +26,11 @@ struct Counter {
   Range range = Range::kNotNegative;
   std::string title;  // what the console calls it
   std::string definition;
-  bool judged = false;        // by comparisons, where a row has it
+  bool judged = false;        // comparisons judge it, if a row has it
   std::string formerly = {};  // its name in older result files
 };
 
-// Whose axes are whose, for charts of pairs.
+// A workload's axes, for charts of pairs.
 struct WorkloadText {
   std::string name;
   std::vector<std::string> axes;
@@ -45,7 +45,7 @@ struct FamilyText {
 
 class CounterTable {
  public:
-  // Holds the counters of rows of any family.
+  // Starts with the counters that any family's rows may have.
   CounterTable();
   // Throws Error if a name is taken: a counter is defined once.
   void Add(const Counter& counter);
@@ -56,7 +56,7 @@ class CounterTable {
   [[nodiscard]] const std::vector<Counter>& counters() const { return counters_; }
   [[nodiscard]] const std::vector<FamilyText>& families() const { return families_; }
   [[nodiscard]] const std::vector<WorkloadText>& workloads() const { return workloads_; }
-  // nullptr where there is none.
+  // nullptr if there is none.
   [[nodiscard]] const Counter* Find(std::string_view name) const;
   // The counters that a row of this name shows first; none for an unknown family.
   [[nodiscard]] std::vector<std::string> LeadOf(std::string_view row_name) const;
@@ -67,11 +67,11 @@ class CounterTable {
   std::vector<WorkloadText> workloads_;
 };
 
-// Those of rows that were traced (fixtures/row_trace.h), whatever they measure.
+// The counters of traced rows (fixtures/row_trace.h), whatever they measure.
 std::vector<Counter> TraceCounters();
 
 // The members "counters", "families" and, if there are any, "workloads" of a result's JSON, each
-// with a comma behind it.
+// followed by a comma.
 std::string JsonMembers(const CounterTable& table);
 // The tables of docs/metrics.md.
 std::string MarkdownTables(const CounterTable& table);
@@ -81,10 +81,10 @@ std::string CounterHelp(const CounterTable& table);
 // "312.4 GB/s": a value as the console shows it.
 std::string FormatValue(const Counter& counter, double value);
 
-// "0.5600": the zeros tell how exactly the value is known, so they stay.
+// "0.5600": the zeros show how exactly the value is known, so they stay.
 std::string FourDigits(double value);
 
-// `text` as JSON has it between quotation marks. What is no UTF-8 becomes U+FFFD.
+// `text` escaped for a JSON string, without its quotation marks. Invalid UTF-8 becomes U+FFFD.
 std::string EscapedJson(std::string_view text);
 
 }  // namespace overlapbench

@@ -7,7 +7,7 @@
 namespace overlapbench {
 namespace {
 
-// In the order of the table; those that it does not have, such as the ends of intervals, behind.
+// In the order of the table, followed by those that it lacks, such as the ends of intervals.
 std::vector<std::string> Columns(const CounterTable& table, const std::vector<Row>& rows) {
   std::vector<std::string> columns;
   const auto add = [&](const std::string& name) {

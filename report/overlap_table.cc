@@ -106,7 +106,7 @@ class Tables {
   }
 
  private:
-  // A microsecond is told, in whatever unit.
+  // Enough to show a microsecond in any unit.
   [[nodiscard]] int Decimals() const {
     constexpr int kOfSeconds = 6;
     constexpr int kOfMilliseconds = 3;

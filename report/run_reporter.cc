@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kStillRunning = "the run goes on, or was ended without a word";
 
-// As behind `| head`.
+// Whether nobody reads standard output any more, as after `| head` has ended.
 bool ReaderIsGone() {
   pollfd output = {STDOUT_FILENO, 0, 0};
   return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
@@ -37,7 +37,7 @@ RunReporter::RunReporter(Progress& progress, const CounterTable& table, Options 
     console_ = std::make_unique<Console>(table_, options_.console);
 }
 
-// A reporter that answers false makes its rank run nothing, and the others wait for it.
+// Never returns false: its rank would then run nothing, and the others would wait for it.
 bool RunReporter::ReportContext(const Context& context) {
   if (!is_root_) return true;
   json_text_ = json_.Begin(context);
@@ -80,7 +80,7 @@ void RunReporter::Finalize() {
   std::cout.flush();
 }
 
-// The tables of what was measured.
+// Shows the tables of what was measured.
 void RunReporter::ShowTheEnd() {
   if (console_ != nullptr) {
     console_->HideProgress();

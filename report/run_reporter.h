@@ -35,9 +35,9 @@ class RunReporter : public benchmark::BenchmarkReporter {
   void Finalize() override;
   // Rank 0's console, if rows are shown as text; else nullptr.
   [[nodiscard]] Console* console() { return console_.get(); }
-  // The run ends early: from here on the main thread shows and writes nothing more. Then the file
-  // is closed with the reason, and what was measured is shown. Both may be called from another
-  // thread.
+  // For a run that ends early. After Stop, the main thread shows and writes nothing more. Abandon
+  // then closes the file with the reason, and shows what was measured. Both may be called from
+  // another thread.
   void Stop();
   void Abandon(const std::string& reason);
 

@@ -43,7 +43,7 @@ std::string Object(const std::vector<std::string>& members) {
   return "{" + text + "}";
 }
 
-// Where an event is drawn.
+// The track on which an event is drawn.
 struct Track {
   int process = 0;
   int thread = 0;
@@ -67,7 +67,7 @@ const char* CategoryOf(ActivityKind kind) {
   return "";
 }
 
-// As "0-103,128".
+// The numbers as ranges, such as "0-103,128".
 std::string RangesOf(const std::set<long>& numbers) {
   std::string text;
   for (auto first = numbers.begin(); first != numbers.end();) {
@@ -85,7 +85,7 @@ class Events {
  public:
   explicit Events(const RowTrace& trace) : trace_(trace), schedule_(trace.run.schedule) {}
 
-  // The events of one sample, each with a comma in front.
+  // The events of one sample, each preceded by a comma.
   std::string OfSample(std::size_t index) {
     text_.clear();
     sample_ = index;
@@ -107,7 +107,7 @@ class Events {
     return std::exchange(text_, {});
   }
 
-  // A step of the profiler that holds nothing, behind the last sample.
+  // An empty step of the profiler after the last sample.
   std::string Closing() {
     text_.clear();
     if (trace_.samples.empty()) return "";
@@ -170,12 +170,12 @@ class Events {
     return schedule_.steps()[mark - 1];
   }
 
-  // Of a step in this sample, the same on all ranks.
+  // The number of a step in this sample, the same on all ranks.
   [[nodiscard]] std::uint64_t NumberOf(std::uint64_t mark) const {
     return sample_ * schedule_.steps().size() + mark;
   }
 
-  // The arguments that say where an event belongs, and `more`. `mark`: of its step; 0 has none.
+  // The arguments that say where an event belongs, and `more`. `mark`: its step's; 0: it has none.
   [[nodiscard]] std::string About(std::uint64_t mark,
                                   const std::vector<std::string>& more = {}) const {
     std::vector<std::string> members = {Text("row", trace_.row), Text("run", trace_.run.name),
@@ -189,7 +189,7 @@ class Events {
     return Object(members);
   }
 
-  // What is recorded of work, a wait, a gate or a call alone.
+  // The arguments that only work, only waits and gates, or only calls have.
   [[nodiscard]] std::vector<std::string> FactsOf(const Activity& activity,
                                                  const Track& track) const {
     switch (activity.kind) {
@@ -224,8 +224,8 @@ class Events {
     AddFactsOfStep(activity.mark, facts);
     return facts;
   }
-  // The rank at the other end where the schedule says it, else the GPU that a copy's record names;
-  // "all" of a communication among more than two ranks; "" where there is no other end.
+  // The rank at the other end if the schedule gives it, else the GPU that a copy's record names;
+  // "all" for a communication among more than two ranks; "" if there is no other end.
   [[nodiscard]] std::string PeerOf(const Activity& activity) const {
     const bool communicates =
         activity.mark > 0 && StepOf(activity.mark).work->work_class == WorkClass::kComm;
@@ -239,7 +239,7 @@ class Events {
   void AddFactsOfStep(std::uint64_t mark, std::vector<std::string>& facts) const {
     const Schedule::Step& step = StepOf(mark);
     facts.push_back(Text("class", ToString(step.work->work_class)));
-    // Tools know copies' bytes by "bytes", so a step's have a name of their own.
+    // Tools read "bytes" as a copy's bytes, so a step's have a name of their own.
     if (const auto& bytes = trace_.step_bytes.at(mark - 1); bytes.has_value())
       facts.push_back(Count("step_bytes", *bytes));
     if (const int sms = schedule_.lanes()[step.lane].sms; sms > 0)
@@ -260,7 +260,7 @@ class Events {
             About(activity.mark, FactsOf(activity, track)));
   }
 
-  // Of the host backend's work. Of a call that was lost nothing is known.
+  // Adds the calls of the host backend's work. Nothing is known of a lost call.
   void AddCallsOf(const TracedSample& sample) {
     std::set<std::uint64_t> called;
     for (const Activity& activity : sample.activities)
@@ -359,7 +359,7 @@ std::uint64_t HashOf(const std::string& text) {
   return hash;
 }
 
-// Of this rank, in all samples: its part in the row's counters.
+// The idle time of this rank in all samples: its part in the row's counters.
 std::string Idle_ms(const Breakdown& breakdown) {
   std::vector<std::string> causes;
   for (std::size_t i = 0; i < breakdown.idle_ms.size(); ++i) {
@@ -369,7 +369,7 @@ std::string Idle_ms(const Breakdown& breakdown) {
   return Object(causes);
 }
 
-// What stands before the events.
+// The text before the events.
 std::string Beginning(const RowTrace& trace, std::size_t written) {
   const std::string about =
       Object({Text("row", trace.row), Text("run", trace.run.name),
@@ -385,7 +385,7 @@ std::string Beginning(const RowTrace& trace, std::size_t written) {
 }  // namespace
 
 std::string TraceFileName(const std::string& row, int rank) {
-  constexpr std::size_t kMostCharacters = 200;  // of the 255 that file systems take
+  constexpr std::size_t kMostCharacters = 200;  // of the 255 that file systems allow
   constexpr std::string_view kAsTheyAre = "+-._";
   std::string name;
   bool is_ordinary = !row.empty() && row.size() <= kMostCharacters && !row.starts_with('.');
@@ -420,7 +420,7 @@ TraceFiles::TraceFiles(std::string folder) : folder_(std::move(folder)) {
   std::error_code code;
   std::filesystem::create_directories(folder_, code);
   if (code) throw UsageError("cannot write to the folder " + folder_ + ": " + code.message());
-  // Ranks of one machine try it side by side.
+  // Ranks of one machine may try this at the same time.
   std::string trial = folder_ + "/.trial.XXXXXX";
   const int descriptor = mkstemp(trial.data());
   if (descriptor < 0)

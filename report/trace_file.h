@@ -40,7 +40,8 @@ class TraceFiles {
 
 inline constexpr std::size_t kMostTraceBytes = 20'000'000;
 
-// Samples that would make it longer than `most_bytes` are left out, and it says how many.
+// The text of a trace's file. It leaves out samples that would make it longer than `most_bytes`,
+// and says how many.
 std::string TraceJson(const RowTrace& trace, std::size_t most_bytes = kMostTraceBytes);
 
 // "Overlap,AllToAll+Gemm,bytes=1024.rank0.json". Names with characters that the suite's own names

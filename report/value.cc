@@ -19,8 +19,8 @@ std::string PlusMinus(const std::string& number, double half) {
   return fmt::format(" ±{:.{}f}", half, std::clamp(significant, 0, most));
 }
 
-// Puts half the interval between the number and the unit of `text`. `unit`: what the names of the
-// interval's ends have behind them.
+// Puts half the interval between the number and the unit of `text`. `unit`: the suffix of the names
+// of the interval's ends.
 std::string WithInterval(const std::string& text, const Row& row, const std::string& name,
                          double factor, const char* unit = "") {
   const auto low = row.counters.find(fmt::format("{}{}{}", name, kLow, unit));

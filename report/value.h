@@ -17,7 +17,7 @@ struct TimeUnit {
 // "1.45 ±0.01", "312.4 ±1.2 GB/s": a counter of the row with half the width of its interval, if the
 // row has one (NAME_low and NAME_high; the row's time has time_low_ms and time_high_ms).
 std::string ShownCounter(const Row& row, const Counter& counter, const TimeUnit& unit);
-// The same, with as many decimals as are asked for, without its unit; in `unit` if it is a time.
+// The same, times `factor`, with `decimals` decimals and without its unit.
 std::string ShownNumber(const Row& row, const std::string& name, int decimals, double factor = 1);
 // The row's own time.
 std::string ShownTime(const Row& row, const TimeUnit& unit);

@@ -1,9 +1,9 @@
 // The backward pass of attention on tensor cores, with the tiles and products of the forward pass
 // (kernels/cuda/attention_tiles.cuh).
 //
-// Queries and keys are two sides that do the same. Each has two matrices: `scored`, whose products
-// with the other side's are the scores, and `weighted`, whose products are the gradients of the
-// probabilities.
+// Queries and keys are two sides that are handled alike. Each has two matrices: `scored`, whose
+// products with the other side's are the scores, and `weighted`, whose products are the gradients
+// of the probabilities.
 //
 //                 scored    weighted
 //   of queries    q         dO
@@ -59,7 +59,7 @@ struct GradientsProblem {
   AttentionLayout gradients;
 };
 
-// Scores of 16 rows, from row `first` of `left` on, with a tile's.
+// Computes the scores of 16 rows of `left`, from row `first` on, with a tile's rows.
 __device__ __forceinline__ void MultiplyRows(Scores& scores, std::uint32_t left, int first,
                                              std::uint32_t tile, int lane) {
 #pragma unroll
@@ -102,9 +102,9 @@ __global__ __launch_bounds__(kThreads, 1) void LogSumsKernel(LogSumsProblem prob
   }
 }
 
-// What is known of a query.
+// L and D of a query.
 struct QueryState {
-  float log_sum;  // to the base of 2
+  float log_sum;  // to base 2
   float product;
 };
 
@@ -113,7 +113,7 @@ constexpr int kGradientsSharedBytes =
     2 * kOwnBytes + kOthersBytes + kQueries * static_cast<int>(sizeof(QueryState));
 static_assert(2 * kKeys == kQueries, "two tiles' queries have the room of the block's own");
 
-// By the first `kRows` threads of the block, for tokens from `first` on.
+// Loads the states of `kRows` tokens from `first` on, by the first `kRows` threads of the block.
 template <int kRows>
 __device__ __forceinline__ void LoadQueryStates(const GradientsProblem& problem, long head,
                                                 long first, QueryState* states) {

@@ -85,12 +85,12 @@ __device__ __forceinline__ void CopyRows(std::uint32_t tile, const __nv_bfloat16
   }
 }
 
-// Until what this thread has copied is there.
+// Waits until this thread's copies have arrived.
 __device__ __forceinline__ void AwaitCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 using Results = float[kDim / 8][4];
 
-// What a warp knows of its 16 queries. Index 0 is the thread's row g, index 1 its row g + 8.
+// A warp's state of its 16 queries. Index 0 is the thread's row g, index 1 its row g + 8.
 struct State {
   Results results = {};
   float max[2] = {softmax::MinusInfinity(), softmax::MinusInfinity()};
@@ -149,7 +149,7 @@ __device__ __forceinline__ std::uint32_t Rounded(float low, float high) {
   return BitCast<std::uint32_t>(__floats2bfloat162_rn(low, high));
 }
 
-// What the first product leaves in a thread's registers is what the second takes from them.
+// The second product uses the probabilities where the first left them, in a thread's registers.
 __device__ __forceinline__ void MultiplyByValues(Results& results, const Scores& scores,
                                                  std::uint32_t values, int lane) {
   // Matrices 0 and 1 are 16 keys for eight columns, 2 and 3 for the next eight.
@@ -170,7 +170,8 @@ __device__ __forceinline__ void MultiplyByValues(Results& results, const Scores&
   }
 }
 
-// Times a factor for each row. `to` is the thread's first element in the warp's first row.
+// Stores the results times a factor for each row. `to` is the thread's first element in the warp's
+// first row.
 __device__ __forceinline__ void StoreResults(const Results& results, const float (&factors)[2],
                                              __nv_bfloat16* to, long stride) {
 #pragma unroll

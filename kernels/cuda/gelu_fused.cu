@@ -1,7 +1,7 @@
 // GELU in one launch: two kernels. ElementKernel takes one element per thread. VectorKernel moves
 // 16 bytes at a time. Each of its blocks takes a tile of vectors, and each thread loads all its
-// vectors before it computes. The elements before the output's first 16-byte boundary and after its
-// last whole vector are left to one more block, one by one.
+// vectors before it computes. One more block handles the elements before the output's first 16-byte
+// boundary and after its last whole vector, one by one.
 //
 // A tile is small: 128 threads with one vector of each tensor, or with two in a forward pass of
 // 16-bit elements. Accesses take no cache hints. On an H200 larger tiles lose 2 to 7 % of the

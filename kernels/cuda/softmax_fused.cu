@@ -66,7 +66,7 @@ constexpr Kernel<T> kHolding{0, Held::kVectors,
 template <class T>
 constexpr Kernel<T> kElementsKernels[] = {
     kHolding<T, Vectors<T, 3>, 1024, 2>,
-    kHolding<T, Vectors<T, 6>, 768, 2, Exponentials>,  // takes two registers less
+    kHolding<T, Vectors<T, 6>, 768, 2, Exponentials>,  // takes two registers fewer
     kHolding<T, Vectors<T, 8>, 1024, 1>,
 };
 template <>

@@ -45,8 +45,8 @@ namespace overlapbench {
 namespace softmax {
 namespace {
 
-// How a block works on a part: kWorkers warps with a piece each, of kVectors vectors a lane.
-// `kFewRows`: for rows of which the SMs hold few.
+// How a block works on a part: kWorkers warps with a piece each, of kVectors vectors per lane.
+// `kFewRows`: for rows so long that the SMs hold few.
 template <int kVectorsOfShape, int kWorkersOfShape, bool kFewRows = false>
 struct Shape {
   __device__ static constexpr bool IsForFewRows() { return kFewRows; }
@@ -98,8 +98,8 @@ class Barrier {
   __device__ void Arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
-  // Whether the phase of this parity has ended. One instruction asks for the whole warp, so all its
-  // lanes get the same answer.
+  // Whether the phase of this parity has ended. One instruction tests for the whole warp, so all
+  // its lanes get the same result.
   __device__ bool Test(int parity) {
     unsigned ended = 0;
     asm volatile(
@@ -297,7 +297,7 @@ __device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
 }
 
 // If the workspace was not zero at first, or another launch changes it, a launch could wait for
-// ever for sums that nobody writes; so it could for SMs, if other kernels never let go of most of
+// ever for sums that nobody writes; it could also wait for SMs, if other kernels never free most of
 // them. Instead it fails once a worker has rested for seconds in all; the longest launch takes
 // milliseconds. The workers do the counting because they have the time: they rest where all others
 // poll.
@@ -370,8 +370,9 @@ __device__ __forceinline__ SoftmaxWorkspace::Sum Look(const SoftmaxWorkspace::Su
   return seen;
 }
 
-// Waits for the sums of all parts of a row, and merges them. By a warp. A lane looks at several of
-// them before it waits for the first, since a trip to memory for each would delay long rows.
+// Waits for the sums of all parts of a row, and merges them. Called by a whole warp. A lane looks
+// at several of them before it waits for the first, since a trip to memory for each would delay
+// long rows.
 __device__ __forceinline__ Partial Collect(const SoftmaxWorkspace::Sum* sums, unsigned parts,
                                            unsigned tag) {
   constexpr unsigned kLooks = 8;
@@ -527,7 +528,7 @@ Plan<T> PlanOf(const FusedLaunch<T>& launch) {
   return plan;
 }
 
-// As many rows a launch as the workspace has room for: at least 1 GiB of them.
+// Each launch takes as many rows as the workspace has room for: at least 1 GiB of them.
 template <class Shape, class T>
 void LaunchShape(const FusedLaunch<T>& launch) {
   const auto kernel = PartsKernel<Shape, T>;

@@ -33,7 +33,7 @@ struct Group {
   Partial* partials = nullptr;  // of all its parts
 };
 
-// A part as a block works on it. Its row's edges, which are no whole vectors, go to its first part.
+// A part as a block works on it. A row's edges, which are not whole vectors, go to its first part.
 template <class T>
 class Part {
  public:
@@ -117,7 +117,7 @@ Cut CutOf(const FusedLaunch<T>& launch) {
 
 }  // namespace
 
-// As many rows at a time as the workspace has room for: at least 4 GiB of them, or one.
+// Takes as many rows at a time as the workspace has room for: at least 4 GiB of them, or one.
 template <class T>
 void LaunchSpreadRows(const FusedLaunch<T>& launch) {
   const Cut cut = CutOf(launch);

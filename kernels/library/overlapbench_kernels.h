@@ -58,11 +58,11 @@ OVERLAPBENCH_API int32_t overlapbench_gelu_backward(int32_t device, int32_t type
 /* The workspace of softmax_forward, for rows too long for one block: device memory, aligned to 16
  * bytes. It must be zero before the first call and left alone between calls. Calls that may run at
  * the same time must not share it, and of those with rows above 6 MiB no more than two may run at
- * a time. Otherwise results are wrong or missing, or the kernel fails after seconds, and after it
- * everything that the process does on the device. */
+ * a time. Otherwise results are wrong or missing, or the kernel fails after seconds, and so does
+ * everything that the process then does on the device. */
 enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 2097152 };
 
-/* Sets *bytes to the size of the workspace that rows of so many columns need: that, or 0. */
+/* Sets *bytes to the workspace size that rows of this length need: the constant above, or 0. */
 OVERLAPBENCH_API int32_t overlapbench_softmax_workspace(int32_t type, int64_t columns,
                                                         int64_t* bytes);
 

@@ -2,12 +2,12 @@
 // tools/overlapbench/torch_operators.py compiles this file against the installed PyTorch, and is
 // the manual.
 //
-// A kernel is registered for CUDA; what it returns, without computing it, for Meta, which
-// torch.compile asks; and for AutogradCUDA how it is differentiated. The last two are C++ as well,
-// since in Python they would cost every call more host time than the launch. For the same reason
-// results come straight from the allocator, and derivatives are nodes as PyTorch's own are: a
-// torch::autograd::Function costs a call about a microsecond more. Compiled autograd, which is
-// experimental, refuses such nodes: what it asks of them is no public interface.
+// Each operator has a kernel for CUDA; for Meta, which torch.compile uses, a function that gives
+// its result's shape without computing it; and for AutogradCUDA, its derivative. The last two are
+// C++ as well, since in Python they would cost every call more host time than the launch. For the
+// same reason results come straight from the allocator, and derivatives are nodes as PyTorch's own
+// are: a torch::autograd::Function costs a call about a microsecond more. Compiled autograd, which
+// is experimental, refuses such nodes: the interface that it requires of them is not public.
 #include <ATen/Tensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/cuda/EmptyTensor.h>
@@ -73,9 +73,9 @@ void* StreamOf(c10::Device device) {
   return cuda.getStream(device).native_handle();
 }
 
-// Memory, zero at first, that no softmax on another stream uses; none for rows that need none.
-// While a graph is captured it is new, and zeroing it is a part of the graph. What is kept is never
-// freed: when the process ends, CUDA may be gone.
+// A workspace, zero at first, that no softmax on another stream uses; none for rows that need none.
+// While a graph is captured it is new, and zeroing it is part of the graph. Kept workspaces are
+// never freed: when the process ends, CUDA may be gone.
 Tensor Workspace(const Tensor& x, int32_t type, void* stream) {
   int64_t bytes = 0;
   RequireSuccess(overlapbench_softmax_workspace(type, x.size(-1), &bytes));
@@ -139,7 +139,7 @@ Tensor Softmax(const Tensor& x) {
   return output;
 }
 
-// ---- What torch.compile asks: the result without its values.
+// ---- For torch.compile: the result without its values.
 
 Tensor SoftmaxMeta(const Tensor& x) { return at::empty_like(x, at::MemoryFormat::Contiguous); }
 Tensor GeluMeta(const Tensor& x, Form /*form*/) { return SoftmaxMeta(x); }
@@ -147,7 +147,7 @@ Tensor GeluBackwardMeta(const Tensor& /*grad_output*/, const Tensor& x, Form /*f
   return SoftmaxMeta(x);
 }
 
-// ---- Derivatives. The operators are called by name, so that whatever traces them sees them.
+// ---- Derivatives. The operators are called by name, so that tracers see them.
 
 template <class Signature>
 auto Operator(const char* name) {
@@ -156,7 +156,7 @@ auto Operator(const char* name) {
       .template typed<Signature>();
 }
 
-// Calls the operator with what is registered below its derivative.
+// Calls the operator's kernel that is registered below its derivative.
 template <class Signature, class... Arguments>
 Tensor CallBelow(c10::DispatchKeySet keys, const c10::TypedOperatorHandle<Signature>& called,
                  const Tensor& x, Arguments... arguments) {
@@ -191,7 +191,7 @@ auto PointerTo(Node* node) {
 // The node of an operator with one input in the graph of derivatives. It keeps one tensor.
 class Derivative : public torch::autograd::Node {
  public:
-  // Before the forward pass, as PyTorch does: `x` may be changed in place by what follows.
+  // Made before the forward pass, as in PyTorch: what follows may change `x` in place.
   explicit Derivative(const Tensor& x) { set_next_edges(torch::autograd::collect_next_edges(x)); }
   void Keep(const Tensor& tensor, bool is_output) { kept_ = SavedVariable(tensor, is_output); }
 
