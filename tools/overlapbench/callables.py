@@ -1,12 +1,11 @@
 """Callables as the C interface's callbacks: on which stream they enqueue, and what they raise.
 
-On the cuda backend a callable runs with the lane's stream as the current one of PyTorch and of
-CuPy, as far as these are imported. If it has a parameter named `stream`, it also gets the stream, a
-cudaStream_t as a whole number. On the host backend it runs on the lane's own thread, and `stream`
-is 0.
+On the cuda backend, a callable runs with the lane's stream as the current stream of PyTorch and
+CuPy, if these are imported. If it has a parameter named `stream`, it also receives the stream, a
+cudaStream_t as an integer. On the host backend it runs on the lane's own thread, and `stream` is 0.
 
-A callable that does not return to the main thread is interrupted: the library sends that thread a
-signal, whose handler raises TimeoutError in the callable.
+If a callable does not return to the main thread in time, the library sends that thread a signal,
+whose handler raises TimeoutError in the callable.
 """
 
 import contextlib
@@ -30,18 +29,18 @@ from overlapbench.interface import (
     WorkEntry,
 )
 
-HOST = -1  # the number of no GPU
-# It does nothing where it has no handler, and hardly any program has one.
+HOST = -1  # the device number of the host backend
+# It is ignored by default, and hardly any program handles it.
 SIGNAL = signal.SIGURG
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found; an error above the tolerance, or a fault, is a wrong result.
+    """What a check found. An error above the tolerance, or a fault, is a wrong result.
 
-    max_rel_err  the largest relative error; 0 where results are compared exactly
-    tolerance    the largest that is right
-    fault        what is wrong, in one line; "" where nothing is
+    max_rel_err  the largest relative error; 0 if results are compared exactly
+    tolerance    the largest permitted error
+    fault        what is wrong, in one line; "" if nothing is
     """
 
     max_rel_err: float = 0.0
@@ -56,16 +55,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Work:
-    """A callable with what verifies it.
+    """A callable, and the functions that verify its result.
 
-    run      enqueues the work on the current stream and returns without waiting for it; it may be
-             called any number of times
-    verify   checks the result of one `run` after one `reset`: True or None if it is right, False if
-             it is wrong, or a Verdict. It may wait
-    reset    before that: fills the inputs, and poisons the outputs
+    run      enqueues the work on the current stream and returns without waiting for it; the suite
+             calls it many times
+    verify   checks the result of one `run` after one `reset`, and returns True or None if it is
+             right, False if it is wrong, or a Verdict; it may wait
+    reset    called before that `run`: fills the inputs and poisons the outputs
     kind     "comp", "comm" or "copy"; a communication may wait for other ranks
 
-    A callable with a parameter named `stream` gets the stream, a cudaStream_t as a whole number.
+    A callable with a parameter named `stream` receives the stream, a cudaStream_t as an integer.
 
     ValueError  `kind` is none of these
     """
@@ -82,14 +81,14 @@ class Work:
 
 @dataclass
 class Wrapped:
-    """The callbacks of one row, to be kept for as long as anything may call them."""
+    """The callbacks of one row. Keep it for as long as anything may call them."""
 
     device: int
     raised: list[BaseException] = field(default_factory=list)
     kept: list[Any] = field(default_factory=list)
 
     def entry(self, name: str, work: Work, gated: bool) -> WorkEntry:
-        """Return a work as the interface takes it."""
+        """Return a work as the interface expects it."""
         callbacks = Callbacks(
             self.callback(work.run),
             self.callback(work.reset) if work.reset else NO_CALLBACK,
@@ -98,7 +97,7 @@ class Wrapped:
         return WorkEntry(name.encode(), CLASSES[work.kind], not gated, callbacks, None)
 
     def callback(self, function: Callable[..., object], judges: bool = False) -> Any:
-        """Return a callback that never raises; `judges`: what the function returns is a verdict."""
+        """Return a callback that never raises; `judges`: the function returns a verdict."""
         call = on_stream(function, self.device)
 
         def callback(_context: object, stream: int | None, answer: Any) -> int:
@@ -118,9 +117,9 @@ class Wrapped:
 
 
 def take_signal() -> int:
-    """Return the signal that interrupts a callable; 0 where none can.
+    """Return the signal that interrupts a callable; 0 if none can.
 
-    Python handles signals in the main thread alone. A program that has a use for this one keeps it.
+    Python handles signals in the main thread only. A handler that the program installed stays.
     """
     if threading.current_thread() is not threading.main_thread():
         return 0
@@ -138,7 +137,7 @@ def _interrupt(_signal: int, frame: FrameType | None) -> None:
 
 
 def _called(call: Callable[[int], object], stream: int) -> object:
-    """Call it. While this is on the stack, `callback` catches what is raised."""
+    """Make the call. While this frame is on the stack, `callback` catches exceptions."""
     return call(stream)
 
 
@@ -148,7 +147,7 @@ def describe(error: BaseException) -> str:
 
 
 def on_stream(function: Callable[..., object], device: int) -> Callable[[int], object]:
-    """Return what calls the function with a stream as the current one."""
+    """Return a function that makes a stream current and calls the given function."""
     if not callable(function):
         raise TypeError(f"{function!r} cannot be called")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
@@ -187,7 +186,7 @@ def _contexts(stream: int, device: int) -> Iterator[Any]:
 
 
 def _verdict(result: object) -> Verdict:
-    # The bool of NumPy, or a tensor of one.
+    # NumPy's bool, or a tensor with one element.
     is_right = getattr(result, "item", lambda: result)()
     match is_right:
         case Verdict():

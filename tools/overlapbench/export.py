@@ -1,8 +1,8 @@
-"""The figures of a result in the formats of other systems: a function a format, and their table.
+"""The figures of a result in the formats of other systems: a function per format, and their table.
 
 A figure is a row's time or one of its counters, with its 95 % interval. Rows that are invalid or
-failed have none; formats that know states say so. What a counter is called, its unit, and which way
-is better all come from the file's own table.
+failed have no figures; formats with states report those. A counter's title, unit and better
+direction come from the file's own table.
 """
 
 import csv
@@ -51,7 +51,7 @@ class Figure:
 
 
 def figures_of(result: Result, metrics: Sequence[str]) -> list[Figure]:
-    """Return the figures of these counters, or of all; ResultError for one that no row has."""
+    """Return the figures of these counters, or of all; ResultError for an undefined counter."""
     table = result.table
     for metric in metrics:
         if table.find(metric) is None:
@@ -70,14 +70,14 @@ def figures_of(result: Result, metrics: Sequence[str]) -> list[Figure]:
 
 
 def to_csv(result: Result, figures: Sequence[Figure]) -> str:
-    """Write a line for each figure, and one for each row without any (RFC 4180)."""
+    """Write a line for each figure, and one for each row without figures (RFC 4180)."""
     return csv_text(COLUMNS, _lines(result, figures))
 
 
 def to_parquet(result: Result, figures: Sequence[Figure]) -> bytes:
-    """Write the lines of the CSV as a Parquet file, what was run where as the schema's metadata.
+    """Write the lines of the CSV as a Parquet file, with the run's context as schema metadata.
 
-    Figures are doubles, and what a line has not is null.
+    Figures are doubles, and missing values are null.
     """
     with packages(ResultError):
         import pyarrow
@@ -93,7 +93,7 @@ def to_parquet(result: Result, figures: Sequence[Figure]) -> bytes:
 
 
 def _lines(result: Result, figures: Sequence[Figure]) -> list[Sequence[str | float | None]]:
-    """Return a line for each figure, and one for each row without any, in COLUMNS."""
+    """Return a line for each figure, and one for each row without figures, in COLUMNS."""
     by_row = grouped(figures, lambda figure: figure.benchmark)
     lines: list[Sequence[str | float | None]] = []
     for row in result.rows:
@@ -109,9 +109,9 @@ def _lines(result: Result, figures: Sequence[Figure]) -> list[Sequence[str | flo
 def to_openmetrics(result: Result, figures: Sequence[Figure]) -> str:
     """Write OpenMetrics 1.0 text (https://prometheus.io/docs/specs/om/open_metrics_spec/).
 
-    A family for each counter, in base units, and for the ends of its interval; the state of each
-    row as a stateset; what was run where as an info. There are no timestamps: the specification
-    leaves them to whoever reads.
+    Each counter is a family in base units, and so is each end of its interval. The state of each
+    row is a stateset, and the run's context an info. There are no timestamps: the specification
+    leaves them to the scraper.
     """
     lines = [f"# TYPE {_PREFIX}_run info", f"# HELP {_PREFIX}_run What was measured, and where."]
     lines.append(f"{_PREFIX}_run_info{_labels(_run(result))} 1")
@@ -131,7 +131,7 @@ def to_openmetrics(result: Result, figures: Sequence[Figure]) -> str:
 
 
 def to_github_action(result: Result, figures: Sequence[Figure]) -> str:
-    """Write what github-action-benchmark reads as `customSmallerIsBetter`.
+    """Write the format that github-action-benchmark reads as `customSmallerIsBetter`.
 
     A list of objects with name, unit and value, and range and extra as text
     (https://github.com/benchmark-action/github-action-benchmark, README and src/extract.ts).
@@ -157,8 +157,9 @@ def to_github_action(result: Result, figures: Sequence[Figure]) -> str:
 def to_bencher(result: Result, figures: Sequence[Figure]) -> str:
     """Write Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/).
 
-    By benchmark and measure a value, and the ends of its interval. The time is Bencher's own
-    measure `latency`, in nanoseconds (its page on custom benchmarks); others have their names.
+    Each benchmark and measure has a value and the ends of its interval. The time is Bencher's own
+    measure `latency`, in nanoseconds (its page on custom benchmarks); other counters keep their
+    names.
     """
     benchmarks: dict[str, dict[str, dict[str, float]]] = {}
     for one in figures:
@@ -181,7 +182,7 @@ class Format:
     metrics: tuple[str, ...]  # without --metric; none: all
 
 
-# Of the systems that alert, each figure is a chart and an alarm: they get the time alone.
+# In systems that alert, each figure is a chart and an alarm, so they get only the time.
 FORMATS: Mapping[str, Format] = {
     "csv": Format(to_csv, ()),
     "parquet": Format(to_parquet, ()),
@@ -195,12 +196,12 @@ FORMATS: Mapping[str, Format] = {
 
 
 def _run(result: Result) -> dict[str, str]:
-    """Return what was run where."""
+    """Return the context that identifies the run."""
     return {key: str(result.context[key]) for key in _ABOUT if key in result.context}
 
 
 def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """Write a table as CSV; a spreadsheet takes none of its text for a formula."""
+    """Write a table as CSV whose text no spreadsheet evaluates as a formula."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -214,7 +215,7 @@ def _harmless(value: object) -> object:
 
 
 class _Sample(NamedTuple):
-    """A value of a benchmark, in an OpenMetrics family: its name, base unit and definition."""
+    """A benchmark's value in an OpenMetrics family, given by name, base unit and definition."""
 
     family: tuple[str, str, str]
     benchmark: str
@@ -222,7 +223,7 @@ class _Sample(NamedTuple):
 
 
 def _samples(table: Table, figures: Sequence[Figure]) -> Iterator[_Sample]:
-    """Yield each figure, and the ends of its interval, which are families of their own."""
+    """Yield each figure and the ends of its interval, each in its own family."""
     stems = family_stems(table)
     for one in figures:
         unit, scale, _ = _base_unit(one.counter)
@@ -236,9 +237,9 @@ def _samples(table: Table, figures: Sequence[Figure]) -> Iterator[_Sample]:
 
 
 def family_stems(table: Table) -> dict[str, str]:
-    """Name the family of each counter as OpenMetrics does, but for the base unit at its end.
+    """Name the family of each counter as OpenMetrics does, without the base unit at the end.
 
-    Where two counters differ in their units alone, the second keeps its unit in the stem, too.
+    If two counters differ only in their units, the second also keeps its unit in the stem.
     """
     stems: dict[str, str] = {}
     taken = set()

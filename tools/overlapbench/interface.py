@@ -1,8 +1,8 @@
-"""The C interface of the measuring (interface/overlapbench.h), declared for ctypes.
+"""The C interface for measuring (interface/overlapbench.h), declared for ctypes.
 
-The library is liboverlapbench.so in build/release, or what OVERLAPBENCH_LIBRARY names
-(overlapbench/installation.py). ctypes releases the interpreter's lock while a function runs, and
-takes it again for a callback, whichever thread calls it.
+The library is liboverlapbench.so in build/release, or the file that OVERLAPBENCH_LIBRARY names
+(overlapbench/installation.py). ctypes releases the GIL while a function runs, and reacquires it for
+a callback, whichever thread calls it.
 """
 
 import ctypes
@@ -15,18 +15,18 @@ from overlapbench.installation import library_path, way_to_build
 
 _REFUSED = 1  # the status of wrong arguments
 _INT, _LONG, _TEXT, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p
-TEXT_BYTES = 512  # of an answer, with the zero at its end
+TEXT_BYTES = 512  # of an answer, with the terminating zero
 
 ALONE, PAIR, SCHEDULE = 0, 1, 2
 CLASSES = {"comp": 0, "comm": 1, "copy": 2}
 
 
 class MeasureError(RuntimeError):
-    """One line: nothing can be measured here, or no longer, or a row is an error."""
+    """Nothing can be measured here, or no longer, or a row is an error; one line says why."""
 
 
 class Answer(ctypes.Structure):
-    """What a callback says."""
+    """What a callback reports."""
 
     _fields_ = (
         ("max_rel_err", ctypes.c_double),
@@ -90,7 +90,7 @@ class Place(ctypes.Structure):
     _fields_ = (("rank", _INT), ("ranks", _INT), ("local_rank", _INT), ("device", _INT))
 
 
-# Of a library, without `overlapbench_`: the types of their parameters, and of their result.
+# A library's functions, without `overlapbench_`: the types of their parameters and result.
 Functions = Mapping[str, tuple[list[Any], Any]]
 _FUNCTIONS: Functions = {
     "open": ([_LONG, ctypes.POINTER(_TEXT), ctypes.POINTER(_POINTER)], _INT),
@@ -107,7 +107,7 @@ _FUNCTIONS: Functions = {
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a schedule; `work` and `after` are places in the lists of works and steps."""
+    """A step of a schedule; `work` and `after` are indices into the lists of works and steps."""
 
     lane: str
     name: str
@@ -120,7 +120,7 @@ def open_library(
 ) -> ctypes.CDLL:
     """Load a library and declare its functions.
 
-    Raises an `error` of one line if the file is missing, with the remedy, or is of another version.
+    Raises a one-line `error` if the file is missing, with the remedy, or has another version.
     """
     if not path.is_file():
         raise error(f"{path} is missing: {remedy}")
@@ -135,13 +135,13 @@ def open_library(
 
 
 def load_library(path: Path) -> ctypes.CDLL:
-    """Load the library of the measuring; MeasureError says what to do where it is not."""
+    """Load the library for measuring; if it is missing, MeasureError says what to do."""
     remedy = f"{way_to_build()}; or set OVERLAPBENCH_LIBRARY to it"
     return open_library(path, _FUNCTIONS, remedy, MeasureError)
 
 
 class Suite:
-    """The open library: once in a process."""
+    """The open library, at most one per process."""
 
     def __init__(self, flags: Sequence[str]) -> None:
         self._library = load_library(library_path())
@@ -151,7 +151,7 @@ class Suite:
         self._check("where", self._suite, ctypes.byref(self.place))
 
     def interrupt_with(self, signal: int) -> None:
-        """Have a thread sent this signal when a callback does not return to it; 0: none."""
+        """Set the signal to send to a thread if a callback does not return to it; 0: none."""
         self._check("interrupt_with", self._suite, signal)
 
     def broadcast(self, text: str) -> str:
@@ -170,7 +170,7 @@ class Suite:
         labels: Sequence[str] = (),
         axes: Sequence[str] = (),
     ) -> str:
-        """Return the JSON of one row; ValueError where it cannot be, MeasureError at the end."""
+        """Return the JSON of one row; ValueError: it cannot be measured; MeasureError: none can."""
         entries = [
             StepEntry(
                 step.lane.encode(),
@@ -199,7 +199,7 @@ class Suite:
         return self._result()
 
     def close(self) -> None:
-        """End MPI, if the library has started it."""
+        """End MPI if the library has started it."""
         self._library.overlapbench_close(self._suite)
         self._suite = ctypes.c_void_p()
 

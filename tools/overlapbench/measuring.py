@@ -4,16 +4,16 @@
     row = ob.measure(comp=lambda: torch.mm(a, b, out=c), comm=lambda: dist.all_reduce(g), n=4096)
     print(row)
 
-Everything between the callables and the row is the suite's own: they run once ungated, are
-verified, and are then sampled in turn, alone and together, cold, behind the start gate.
+The suite treats callables as its own workloads: it runs them once ungated, verifies them, and then
+samples them in turn, alone and together, with a cold cache, behind the start gate.
 
-All ranks make the same calls. The first one starts MPI, opens the device, and measures known
-delays, which takes a second; `configure` can be called before it.
+All ranks must make the same calls. The first call starts MPI, opens the device and measures known
+delays, which takes a second. Call `configure` before it.
 
-Errors. ValueError for what no rank can measure: a bad name, an unknown value, a row that the file
-of `results` has already. MeasureError where the library is missing, the launcher does not fit, or
-an earlier row has ended the measuring. What goes wrong in a row is the row's own: its `state` and
-`reason`, and what a callable raised.
+Errors. A call raises ValueError if no rank can measure the row: a bad name, an unknown value, or a
+row that the file of `results` already contains. It raises MeasureError if the library is missing,
+the launcher is unsupported, or an earlier row has ended the measuring. A failure within a row
+raises nothing: the row reports it in `state`, `reason` and `exception`.
 """
 
 import atexit
@@ -50,9 +50,9 @@ __all__ = [
 ]
 
 Function = Callable[..., object]
-# Arguments of triton.testing.do_bench that do_bench has no use for.
+# Arguments of triton.testing.do_bench that do_bench does not support.
 _OF_TRITON = ("warmup", "rep", "grad_to_none", "quantiles", "return_mode", "fast_flush")
-# The values that names leave out. `first` has one too, which the backend decides.
+# Default values, which names omit. The default of `first` depends on the backend.
 _UNWRITTEN = {
     "cadence": "isolated",
     "streams": "2",
@@ -70,14 +70,14 @@ _SHOWN = (
 class Step:
     """One step of a schedule: a callable on a lane.
 
-    Steps of a lane run in their order. `after` names earlier steps, of any lane, that must end
-    before this one starts. Steps that share a callable are the same work, whose time alone they
-    have in the bound.
+    The steps of a lane run in order. `after` names earlier steps, on any lane, that must end before
+    this one starts. Steps that share a callable are the same work: the bound uses one time alone
+    for all of them.
 
-    name   of the step, another than that of every other step; `after` uses it
-    lane   a word: each lane is a stream
+    name   unique in the schedule; `after` refers to it
+    lane   a word; each lane is a stream
     run    the callable, or a Work, whose `kind` is the step's class
-    after  names of steps that come before this one in the schedule
+    after  names of earlier steps of the schedule
     """
 
     name: str
@@ -88,22 +88,22 @@ class Step:
 
 @dataclass(frozen=True, repr=False)
 class Row:
-    """A measured row; times are in milliseconds, and the maximum over the ranks.
+    """A measured row. Times are in milliseconds; each is the maximum over the ranks.
 
-    `print(row)` shows the figures with their 95 % intervals. All ranks have the same row.
+    `print(row)` shows the figures with their 95 % intervals. All ranks get the same row.
 
-    document   what a result file has of this row alone
+    document   a result file that contains this row alone
     exception  what a callable raised, if one did
     """
 
     read: ReadRow
-    document: Mapping[str, Any]  # as ./bench writes it for this row alone
+    document: Mapping[str, Any]  # as ./bench would write it for this row alone
     titles: Mapping[str, tuple[str, str]]  # by counter, with its unit
     exception: BaseException | None = None  # that a callable raised
 
     @property
     def name(self) -> str:
-        """The row's name, by which files are compared."""
+        """The row's name, by which comparisons match rows."""
         return str(self.read.name)
 
     @property
@@ -113,12 +113,12 @@ class Row:
 
     @property
     def reason(self) -> str:
-        """Why the row has its state; of a good row a finding, or ""."""
+        """Why the row has its state; for a good row, a finding or ""."""
         return self.read.reason
 
     @property
     def ok(self) -> bool:
-        """Tell whether the figures are what the name says, and certain enough."""
+        """Tell whether the figures measure what the name says, and are precise enough."""
         return self.read.trusted
 
     @property
@@ -132,7 +132,7 @@ class Row:
         return self.read.counters
 
     def __getitem__(self, counter: str) -> float:
-        """Return a counter; KeyError says why there is none."""
+        """Return a counter; KeyError says why it is missing."""
         if counter not in self.counters:
             raise KeyError(f"{self.name} has no {counter}: {self.read.problem or 'see counters'}")
         return self.counters[counter]
@@ -169,14 +169,14 @@ class Row:
 
 @dataclass(eq=False)
 class _ResultFile:
-    """The rows that go to one file, which rank 0 alone writes."""
+    """The rows of one file, which only rank 0 writes."""
 
     path: Path
     is_written_here: bool
     rows: list[Row] = field(default_factory=list)
 
     def require_new(self, name: str) -> None:
-        """Refuse a name that the file has: no tool reads a file with two rows of the same name.
+        """Refuse a name that the file contains: no tool reads a file with two rows of one name.
 
         All ranks have the same rows, so all of them refuse it.
         """
@@ -187,7 +187,7 @@ class _ResultFile:
             )
 
     def write(self, incomplete: str) -> None:
-        """Write what is there, and why it is not all; "": it is."""
+        """Write the rows, and why some are missing; "" if none is."""
         if not self.is_written_here or not self.rows:
             return
         entries = [entry for row in self.rows for entry in row.document["benchmarks"]]
@@ -199,14 +199,14 @@ class _ResultFile:
 
 @dataclass
 class _Process:
-    """What this process measures with, and the files that its rows go to."""
+    """The open suite of this process, its settings, and the files that its rows go to."""
 
     flags: list[str] = field(default_factory=list)
     timeout_s: int = 60
     suite: Suite | None = None
     files: list[_ResultFile] = field(default_factory=list)
     kept: list[callables.Wrapped] = field(default_factory=list)  # of rows that may still run
-    own_names: dict[str, str] = field(default_factory=dict)  # by what measure_row was asked for
+    own_names: dict[str, str] = field(default_factory=dict)  # by the name given to measure_row
 
     def open(self) -> Suite:
         if self.suite is None:
@@ -218,7 +218,7 @@ class _Process:
         return self.suite
 
     def require_new(self, name: str) -> None:
-        """Refuse a name that one of the files has."""
+        """Refuse a name that one of the files contains."""
         for file in self.files:
             file.require_new(name)
 
@@ -236,19 +236,19 @@ def configure(
     gate: bool = True,
     self_test: bool = True,
 ) -> None:
-    """Set how everything in this process is measured, before the first measurement.
+    """Set how this process measures. Call it before the first measurement.
 
-    What is left out, or None, is as ./bench has it, in brackets here.
+    Parameters that are omitted or None have the defaults of ./bench, given in parentheses.
 
     backend     "cuda", "host", or "auto": cuda if a GPU is visible
     budget_ms   measuring time per row, in milliseconds (600)
-    precision   percentage to which a row is measured (1; host 5); 0: always the whole budget
-    timeout_s   of every wait, in seconds (60): after it a row is an error
-    host_cores  host backend: cores of a rank
-    gate        False: nothing starts behind a gate, for profilers
-    self_test   False: known delays are not measured first
+    precision   target precision of a row, in percent (1; host 5); 0: always use the whole budget
+    timeout_s   timeout of every wait, in seconds (60); a row that exceeds it is an error
+    host_cores  host backend: cores per rank
+    gate        False: no run starts behind the gate, for profilers
+    self_test   False: do not measure known delays first
 
-    A value that is none, or a backend that is not there, is refused by the first measurement.
+    The first measurement refuses an invalid value or an unavailable backend.
 
     MeasureError  something has been measured before
     """
@@ -274,10 +274,10 @@ def init_torch_distributed(backend: str | None = None, **options: Any) -> None:
 
     It sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; under torchrun it keeps them.
 
-    backend  "nccl" by default on the cuda backend, "gloo" on the host's
-    options  all others are passed on
+    backend  by default "nccl" on the cuda backend and "gloo" on the host backend
+    options  passed on to init_process_group
 
-    MeasureError  the library is missing, or the launcher does not fit
+    MeasureError  the library is missing, or the launcher is unsupported
     """
     torch_ranks.init(_process.open(), backend, **options)
 
@@ -303,26 +303,27 @@ def measure(
 
     comp           the computation: a callable that enqueues it, or a Work that is also verified
     comm           the communication, or with Work(..., kind="copy") a copy
-    name           letters and digits, the first a letter
-    first          "comp", "comm" or "none": the side that leads by some microseconds
+    name           letters and digits, starting with a letter
+    first          "comp", "comm" or "none": the side that starts some microseconds earlier
     streams        1: both sides on one stream, one after the other; 2 is the default
     cache          "cold" (the default): the L2 is flushed before every sample; or "warm"
     cadence        "isolated" (the default): a sample is one call of each; or "streaming": 20 calls
     comp_sms       SMs that the computation may use; 0 is all
-    comp_priority  of the computation's stream, from 0, the lowest
-    comm_priority  of the communication's stream
-    gated          False: no gate is closed, for callables that wait for the device; the host's part
-                   is then in the times, and the name says gate:off
-    labels         what else the name says, as n=4096: values without spaces, `/`, `,`, `=` and `:`
+    comp_priority  priority of the computation's stream; 0 is the lowest
+    comm_priority  priority of the communication's stream
+    gated          False: no gate is closed, for callables that wait for the device; the times then
+                   include the host's part, and the name contains gate:off
+    labels         added to the name, as n=4096: values without spaces, `/`, `,`, `=` and `:`
 
-    The settings are axes of Overlap (docs/method.md). What goes wrong in a callable raises nothing,
-    but makes a row whose `state` is `error` or `invalid`.
+    The settings are axes of Overlap (docs/method.md). A failure in a callable raises nothing: the
+    `state` of the row is then `error` or `invalid`.
 
-    ValueError    a name, label or setting is none, or the file of `results` has a row of this
-                  name; no rank has measured
-    TypeError     `comp` or `comm` cannot be called
-    MeasureError  the library is missing, the launcher does not fit, torch.distributed has other
-                  ranks, a rank does not come, or an earlier row has ended the measuring
+    ValueError    a name, label or setting is invalid, or the file of `results` contains a row of
+                  this name; no rank has measured
+    TypeError     `comp` or `comm` is not callable
+    MeasureError  the library is missing, the launcher is unsupported, the ranks of
+                  torch.distributed differ from MPI's, a rank does not reach the first measurement,
+                  or an earlier row has ended the measuring
     """
     axes = {
         "cache": cache,
@@ -350,16 +351,16 @@ def measure_schedule(
 ) -> Row:
     """Measure steps on named lanes, each a stream: T, the same steps in sequence, and the bound.
 
-    The bound is the longest path through the steps with each at the time it takes alone. Returns
-    the row Schedule/NAME/LABEL:VALUE/..., with times in ms.
+    The bound is the longest path through the steps, each at the time it takes alone. Returns the
+    row Schedule/NAME/LABEL:VALUE/..., with times in ms.
 
     steps    in the order in which they are enqueued
 
     `name`, `cache`, `cadence`, `gated` and `labels` are those of `measure`.
 
-    ValueError    a step's name or lane is none, two steps have one name, a step comes after one
-                  that is not before it, or as `measure`
-    TypeError     a step is none, or its `run` cannot be called
+    ValueError    a step's name or lane is invalid, two steps share a name, `after` names a step
+                  that is not an earlier one, or as `measure`
+    TypeError     a step is not a Step, or its `run` is not callable
     MeasureError  as `measure`
     """
     steps = list(steps)
@@ -382,7 +383,7 @@ def measure_schedule(
 
 
 def _places(steps: Sequence[Step]) -> dict[str, int]:
-    """Return where each step stands, by its name."""
+    """Return the index of each step, by its name."""
     places: dict[str, int] = {}
     for place, step in enumerate(steps):
         if not isinstance(step, Step):
@@ -407,15 +408,15 @@ def measure_alone(
 ) -> Row:
     """Measure one callable, cold and behind the start gate.
 
-    Returns the row Compute/NAME/LABEL:VALUE/..., of a communication or copy Comm/NAME/..., whose
-    `time_ms` is the median of its samples.
+    Returns the row Compute/NAME/LABEL:VALUE/..., or Comm/NAME/... for a communication or copy. Its
+    `time_ms` is the median of the samples.
 
     run  a callable that enqueues the work, or a Work
 
     `name`, `cache`, `cadence`, `gated` and `labels` are those of `measure`.
 
     ValueError    as `measure`
-    TypeError     `run` cannot be called
+    TypeError     `run` is not callable
     MeasureError  as `measure`
     """
     axes = {"cache": cache, "cadence": cadence}
@@ -423,12 +424,12 @@ def measure_alone(
 
 
 def measure_row(name: str) -> Row:
-    """Measure one of the suite's own rows, for comparing callables with it in the same process.
+    """Measure one of the suite's own rows, to compare callables with it in the same process.
 
-    `name` is what `./bench --benchmark_list_tests` prints. Its axes may have other values, as by
-    --axis, and may be left out where only one row is left: measure_row("Comm/AllReduce/bytes:64M").
+    `name` is one that `./bench --benchmark_list_tests` prints. Its axes may have other values, as
+    with --axis. They may be omitted if one row matches: measure_row("Comm/AllReduce/bytes:64M").
 
-    ValueError    there is no such row here, there are several, or the file of `results` has it
+    ValueError    no row matches here, several do, or the file of `results` already contains it
     MeasureError  as `measure`
     """
     suite = _process.open()
@@ -443,16 +444,16 @@ def measure_row(name: str) -> Row:
 def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> float:
     """Return the median time of a callable in milliseconds, cold and behind the start gate.
 
-    For those who use triton.testing.do_bench. `measure_alone` also has the intervals.
+    A replacement for triton.testing.do_bench. `measure_alone` also returns the intervals.
 
     run       a callable that enqueues the work, or a Work
-    name      that of `measure`
+    name      as in `measure`
     settings  those of `measure_alone`
 
     ValueError    as `measure`
-    TypeError     `run` cannot be called
-    MeasureError  the row is `invalid` or an `error`; its __cause__ is what the callable raised; or
-                  as `measure`
+    TypeError     `run` is not callable, or a setting exists only in triton.testing.do_bench
+    MeasureError  the row is `invalid` or an `error`; __cause__ is what the callable raised; or as
+                  `measure`
     """
     if unknown := [name for name in _OF_TRITON if name in settings]:
         raise TypeError(
@@ -469,18 +470,18 @@ def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> fl
 def results(path: str | Path) -> Iterator[list[Row]]:
     """Write the rows that are measured inside to a result file, as ./bench does.
 
-    A context manager, which gives the list of rows. Rank 0 writes the file, anew after every row,
-    and says that it is incomplete until the block ends. No two rows of a file have the same name:
-    measuring one again raises ValueError on all ranks, and leaves the file's rows as they are.
+    A context manager that yields the list of rows. Rank 0 rewrites the file after every row and
+    marks it incomplete until the block ends. Names are unique in a file: measuring a row again
+    raises ValueError on all ranks and leaves the file's rows unchanged.
 
-    path  of the file; an older one is replaced by the first row
+    path  of the file; the first row replaces an older file
 
-    ResultError   the file cannot be written; a ValueError, on all ranks
+    ResultError   the file cannot be written; a ValueError, raised on all ranks
     MeasureError  as `measure`
     """
     suite = _process.open()
     file = _ResultFile(Path(path), is_written_here=suite.place.rank == 0)
-    # The other ranks would wait for one that raises alone.
+    # If one rank alone raised, the others would wait for it.
     if refusal := suite.broadcast(_refusal(file)):
         raise ResultError(refusal)
     _process.files.append(file)
@@ -527,7 +528,7 @@ def _measure(
     wrapped = callables.Wrapped(suite.place.device)
     entries = [wrapped.entry(one, work, gated) for one, work in works.items()]
     with contextlib.suppress(OSError, ValueError):
-        print(end="", flush=True)  # or the end of a process that hangs would lose what it printed
+        print(end="", flush=True)  # a process that hangs and is ended would lose buffered output
     text = suite.measure(
         kind,
         name,
@@ -546,7 +547,7 @@ def _measure(
 
 
 def _subject(kind: int, name: str, works: Mapping[str, Work]) -> str:
-    """Return what stands before the axes of a row's name, as interface/user_rows.cc makes it."""
+    """Return the part of a row's name before its axes, as interface/user_rows.cc makes it."""
     if kind == PAIR:
         return f"Overlap/{name}Comm+{name}Comp"
     if kind == SCHEDULE:
@@ -555,7 +556,7 @@ def _subject(kind: int, name: str, works: Mapping[str, Work]) -> str:
 
 
 def _shown(given: Mapping[str, str], device: int) -> dict[str, str]:
-    """Return the axes that a row's name shows, in its order, which is that of `measure`."""
+    """Return the axes that a row's name shows, in the order of `measure`'s parameters."""
     unwritten = _UNWRITTEN | {"first": "none" if device == HOST else "comp"}
     return {"cache": "cold"} | {
         axis: value for axis, value in given.items() if value != unwritten.get(axis)
@@ -564,7 +565,7 @@ def _shown(given: Mapping[str, str], device: int) -> dict[str, str]:
 
 def _keep(row: Row) -> None:
     """Write the row to the files."""
-    # A short name of one of the suite's own rows is known in full only now.
+    # The full name of one of the suite's own rows is known only now.
     _process.require_new(row.name)
     for file in _process.files:
         file.rows.append(row)
@@ -576,5 +577,5 @@ def _row(text: str, wrapped: callables.Wrapped) -> Row:
     titles = {name: (one.title, one.unit) for name, one in result.table.counters.items()}
     row = Row(result.rows[0], json.loads(text), titles, next(iter(wrapped.raised), None))
     if row.state is State.ERROR:
-        _process.kept.append(wrapped)  # what hangs may still call them
+        _process.kept.append(wrapped)  # a hanging thread may still call them
     return row

@@ -1,20 +1,20 @@
-"""A fixture for pytest with which a repository asserts what overlap costs its own callables.
+"""A pytest fixture for tests that assert what overlap costs a repository's own callables.
 
     def test_the_product_hides_the_sum(overlap_benchmark):
         row = overlap_benchmark(comp=multiply, comm=reduce, n=4096)
         assert row.slowdown < 1.2
 
-pytest finds this plugin where the package is installed. --overlapbench-out=FILE keeps all rows in a
+pytest finds this plugin once the package is installed. --overlapbench-out=FILE writes all rows to a
 result file. Settings such as ob.configure(backend="host") belong in conftest.py.
 
-Rows get their names from the test's function. The label `test` says where that is, from pytest's
-root directory on (`test:tests.test_lanes.TestSums.test_hides`), and the label `case` has the
-parameters. If a test measures again with the same name and labels, its second row gets `nth:2`. So
-no two rows have the same name, and each keeps its name from run to run.
+Rows are named after the test function. The label `test` is its path from pytest's root directory
+(`test:tests.test_lanes.TestSums.test_hides`), and the label `case` contains the parameters. If a
+test measures again with the same name and labels, its second row gets `nth:2`. So names are unique,
+and each row keeps its name from run to run.
 
-A test that fails shows its rows. A row that is no measurement fails its test; a noisy one does not,
-but has `row.ok` False. Tests are skipped where the library is missing, and beside others of
-pytest-xdist.
+A failing test shows its rows. A row that is `invalid` or an `error` fails its test. A noisy row
+does not, but its `row.ok` is False. Tests are skipped if the library is missing, or if pytest-xdist
+runs tests in parallel.
 """
 
 import inspect
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from overlapbench.measuring import Row, Step, Work
 
 _OUTPUT = "overlapbench_out"
-_BETWEEN_VALUES = re.compile(r"[\s/,=:]")  # what no value of a label has
+_BETWEEN_VALUES = re.compile(r"[\s/,=:]")  # what no label's value may contain
 _Names = Counter[tuple[str, ...]]
-# Kept with the test, since plugins that run one again do so with another fixture.
+# Kept with the test: plugins that rerun a test give it a new fixture.
 _NAMES = pytest.StashKey[_Names]()
 
 
 class OverlapBenchmark:
-    """What the fixture gives to a test: it measures, and fails the test where nothing was measured.
+    """The value of the fixture: it measures, and fails the test if nothing was measured.
 
-    Rows are named after the test, unless `name` is among the settings; the labels `test` and `case`
-    say which test that is. A second row of the test with the same name and labels gets `nth:2`.
+    Rows are named after the test, unless the settings contain `name`. The labels `test` and `case`
+    identify the test. Its second row with the same name and labels gets `nth:2`.
     """
 
     def __init__(self, named: dict[str, str], names: _Names, show: Callable[[str], None]) -> None:
@@ -87,7 +87,7 @@ class OverlapBenchmark:
         nth = self._names[key]
         if nth == 1:
             return named
-        return self._named(measure, settings | {"nth": nth})  # which may have been taken by hand
+        return self._named(measure, settings | {"nth": nth})  # unless the test chose it
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -97,7 +97,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a file that could not be written, before anything is measured."""
+    """Refuse an unwritable file before anything is measured."""
     if output := config.getoption(_OUTPUT):
         from overlapbench.output import require_file
         from overlapbench.source import ResultError
@@ -110,7 +110,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def _overlap_results(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Keep the rows of all tests; the file is complete when the last one has ended."""
+    """Keep the rows of all tests; the file is complete once the last test has ended."""
     from overlapbench import measuring
     from overlapbench.installation import library_path, way_to_build
 
@@ -128,7 +128,7 @@ def _overlap_results(pytestconfig: pytest.Config) -> Iterator[None]:
 def overlap_benchmark(_overlap_results: None, request: pytest.FixtureRequest) -> OverlapBenchmark:
     """Measure callables as overlapbench measures its workloads; returns rows."""
     names = request.node.stash.setdefault(_NAMES, Counter())
-    show = partial(request.node.add_report_section, "call", "rows")  # where the test fails
+    show = partial(request.node.add_report_section, "call", "rows")  # shown if the test fails
     return OverlapBenchmark(_named_after(request.node), names, show)
 
 

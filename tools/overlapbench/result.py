@@ -1,19 +1,18 @@
-"""Result files of overlapbench, validated: the one door through which every tool reads.
+"""Result files of overlapbench, validated. Every tool reads results through this module.
 
-A result is Google Benchmark's JSON whose `context` carries `overlapbench_schema`. A file is taken
-whole or refused whole, by a ResultError (source.py).
+A result is Google Benchmark's JSON whose `context` contains `overlapbench_schema`. A file is either
+accepted or refused as a whole, by a ResultError (source.py).
 
 Repetitions of one benchmark become one Row, whose counters are medians over them. A benchmark that
-failed, or that the suite marked invalid in any repetition, is kept; its `state` says so and its
-`reason` why. Google Benchmark's aggregates are left out: they cannot tell how many repetitions
-failed.
+failed, or that the suite marked invalid in any repetition, is kept, with its `state` and `reason`.
+Google Benchmark's aggregates are ignored: they do not say how many repetitions failed.
 
-X_low and X_high beside a counter X are the bounds of its 95 % interval, and no counters. Of several
-repetitions or launches the interval reaches from the lowest bound to the highest: so it holds what
-differs between them, too.
+X_low and X_high beside a counter X are the bounds of its 95 % interval, not counters. The interval
+of several repetitions or launches reaches from the lowest bound to the highest, so it includes the
+differences between them.
 
-Schema "2" has the table of counters and each row's `state` and `reason` in the file. Schema "1" has
-neither: the stored table stands for its own (counters.py), and `state_of_label` reads its labels.
+A file of schema "2" contains the table of counters and each row's `state` and `reason`. Schema "1"
+has neither: the stored table replaces its own (counters.py), and `state_of_label` reads its labels.
 """
 
 import itertools
@@ -42,27 +41,27 @@ _REQUIRED = {"Overlap": frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown
 
 
 class State(Enum):
-    """What a row is; the best first."""
+    """The state of a row, from best to worst."""
 
     OK = "ok"
     SERIALIZED = "serialized"  # measured well: the two sides did not run at once
-    CONTROL = "control"  # a negative control that shows what it must
-    NOISY = "noisy"  # measured, but an interval is too wide, or a figure impossible
-    INVALID = "invalid"  # no measurement of what its name says
+    CONTROL = "control"  # a negative control with the expected outcome
+    NOISY = "noisy"  # measured, but an interval is too wide, or a figure is impossible
+    INVALID = "invalid"  # does not measure what its name says
     ERROR = "error"  # not measured
 
     @property
     def trusted(self) -> bool:
-        """Tell whether the figures are what the name says, and certain enough to be read alone."""
+        """Tell whether the figures measure what the name says, and can be read alone."""
         return self in (State.OK, State.SERIALIZED)
 
     @property
     def comparable(self) -> bool:
-        """Tell whether the figures can be compared: they are what the name says, however wide."""
+        """Tell whether the figures measure what the name says, however wide their intervals."""
         return self not in (State.INVALID, State.ERROR)
 
     def line(self, reason: str) -> str:
-        """Write a state with its reason where nothing else tells the state; "" of a plain row."""
+        """Write a state with its reason, where nothing else shows the state; "" for a plain row."""
         if self in (State.OK, State.ERROR):
             return reason
         return f"{self.value}: {reason or 'no reason is given'}"
@@ -72,7 +71,7 @@ Interval = tuple[float, float]  # the bounds, the lower one first
 
 # The rows of a family that are negative controls: an axis and its value.
 _CONTROLS = {"Overlap": ("streams", "1"), "Priority": ("priority", "equal")}
-_NOT_OVERLAPPED = "not overlapped"  # how the reason of a pair that could not overlap begins
+_NOT_OVERLAPPED = "not overlapped"  # the start of the reason of a pair that could not overlap
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,8 @@ class Row:
     counters: Mapping[str, float]  # empty where nothing was measured
     state: State = State.OK
     time_ms: float = math.nan  # Google Benchmark's; NaN where nothing was measured
-    reason: str = ""  # of the state; of a good row a finding such as `bandwidth-bound`, or nothing
-    first_axes: frozenset[str] = frozenset()  # of the workload that stands first in the name
+    reason: str = ""  # of the state; for a good row a finding such as `bandwidth-bound`, or ""
+    first_axes: frozenset[str] = frozenset()  # of the workload named first
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by counter, or TIME in ms
 
     @property
@@ -94,10 +93,10 @@ class Row:
 
     @property
     def passed_control(self) -> bool:
-        """Tell whether this is a negative control, and ended as one must.
+        """Tell whether this is a negative control with the expected outcome.
 
-        Priority must gain nothing where there is none. Older files have no state for two sides on
-        one stream, which must not overlap.
+        Rows of Priority with equal priorities must gain nothing. In older files, two sides on one
+        stream, which must not overlap, do not have the state CONTROL.
         """
         if self.state is State.CONTROL:
             return True
@@ -111,12 +110,12 @@ class Row:
 
     @property
     def bad(self) -> bool:
-        """Tell whether the row is not what it ought to be."""
+        """Tell whether the row is neither trusted nor a passed control."""
         return not self.trusted and not self.passed_control
 
     @property
     def problem(self) -> str:
-        """Why the figures are not to be trusted; empty for a good row."""
+        """Why the figures cannot be trusted; "" for a good row."""
         if self.trusted:
             return ""
         passed = f"control passed: {self.reason}"
@@ -124,13 +123,13 @@ class Row:
 
     @property
     def remark(self) -> str:
-        """What the suite says of a good row."""
+        """What the suite says about a good row."""
         return self.state.line(self.reason) if self.trusted else ""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One entry that is no aggregate: a repetition, each of its figures checked."""
+    """One repetition, an entry that is not an aggregate, with every figure checked."""
 
     state: State
     reason: str
@@ -148,14 +147,14 @@ class Result:
     context: Mapping[str, object]
     rows: tuple[Row, ...]
     table: Table
-    incomplete: str = ""  # why the run ended before all rows were measured; empty when it did not
+    incomplete: str = ""  # why the run ended before all rows were measured; "" if all were
 
 
 @dataclass(frozen=True)
 class Contract:
-    """What a file promises of its rows."""
+    """What a file guarantees about its rows."""
 
-    schema: str  # "" of a plain Google Benchmark file: only its times are read
+    schema: str  # "" for a plain Google Benchmark file, of which only times are read
     table: Table
 
     @property
@@ -168,12 +167,12 @@ class Contract:
         return self.schema == _STATED
 
     def keys_of(self, values: Collection[str]) -> list[str]:
-        """Return those keys of a row that are counters to be read, in no order."""
+        """Return the keys of a row that are counters to read, in no particular order."""
         keys = self.table.keys.keys() & values if self.ours else ()
         return [key for key in keys if not _is_bound(key, values)]
 
     def required(self, family: str) -> frozenset[str]:
-        """Return what every measured row of a family has."""
+        """Return the counters that every measured row of a family has."""
         if not self.ours:
             return frozenset()
         always = frozenset() if self.stated else frozenset({VALID})
@@ -194,7 +193,7 @@ def read_results(arguments: Sequence[str]) -> list[Result]:
 
 
 def unite(results: Sequence[Result]) -> list[Result]:
-    """Return files that are shown together under one table; ResultError where theirs contradict."""
+    """Return results that share one table; ResultError if the files' tables contradict."""
     table = merge_tables((result.label, result.table) for result in results)
     return [one if one.table == table else _under(table, one) for one in results]
 
@@ -212,9 +211,9 @@ def _under(table: Table, result: Result) -> Result:
 
 
 def source_titles(sources: Sequence[str]) -> dict[str, str]:
-    """Name files by their stems, and by as many folders before them as tell them apart.
+    """Name files by their stems, preceded by as many folders as distinguish them.
 
-    ResultError when a file is given twice.
+    ResultError if a file is given twice.
     """
     paths = {source: _path(source) for source in sources}
     times = Counter(map(_path, sources))
@@ -228,7 +227,7 @@ def source_titles(sources: Sequence[str]) -> dict[str, str]:
 
 
 def _distinct_end(source: str, names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the fewest last parts of a name that no other name ends in."""
+    """Return the shortest end of a name that no other name ends in."""
     mine = names[source]
     others = [name for other, name in names.items() if other != source]
     ends = (mine[-length:] for length in itertools.count(1))
@@ -236,12 +235,12 @@ def _distinct_end(source: str, names: Mapping[str, tuple[str, ...]]) -> tuple[st
 
 
 def _path(source: str) -> Path:
-    # Not Path.resolve, which ends at a loop of links: reading it is refused in one line.
+    # Not Path.resolve, which fails at a loop of links; reading one is refused in one line.
     return Path("standard input" if source == "-" else os.path.realpath(source))
 
 
 def parse_result(source: str, text: str, title: str = "") -> Result:
-    """Validate the text of one result file; `source` names it in refusals, `title` in labels."""
+    """Validate the text of one result file; errors name it by `source`, labels by `title`."""
     document = Document.parse(source, text)
     context = document.context
     backend = check_context(context)
@@ -252,7 +251,7 @@ def parse_result(source: str, text: str, title: str = "") -> Result:
 
 
 def read_contract(document: Document) -> Contract:
-    """Return what a file promises, which need not be one of this suite."""
+    """Return the contract of a file, which may be another suite's."""
     context = document.context
     if "overlapbench_schema" not in context.values:
         return Contract("", stored_table().plain)
@@ -262,7 +261,7 @@ def read_contract(document: Document) -> Contract:
 
 
 def read_incomplete(document: Document) -> str:
-    """Return why the run ended before all rows were measured; empty when it did not."""
+    """Return why the run ended before all rows were measured; "" if all were."""
     reason = document.values.get("incomplete", "")
     if not isinstance(reason, str):
         raise document.error(f"incomplete: {short(reason)} is not text", None)
@@ -270,7 +269,7 @@ def read_incomplete(document: Document) -> str:
 
 
 def failed_self_test(context: Mapping[str, object]) -> bool:
-    """Tell whether known delays came out wrong, so that no figure of the file can be trusted."""
+    """Tell whether known delays were measured wrong, so that no figure of the file is trusted."""
     return str(context.get("self_test", "")).startswith("failed")
 
 
@@ -282,7 +281,7 @@ def _label(title: str, backend: str, device: str) -> str:
 
 
 def check_context(context: Fields) -> str:
-    """Return the backend of a result of this suite; ResultError for any other."""
+    """Return the backend of a result of this suite; ResultError for any other file."""
     if "overlapbench_schema" not in context.values:
         raise context.error("overlapbench_schema", "missing: not a result of overlapbench")
     schema = context.text("overlapbench_schema")
@@ -296,7 +295,7 @@ def check_context(context: Fields) -> str:
 
 
 def _read_rows(document: Document, label: str, contract: Contract) -> tuple[Row, ...]:
-    """Make one Row of each configuration, in the order of the file."""
+    """Make one Row per configuration, in the order of the file."""
     runs: dict[BenchmarkName, list[Row]] = {}
     seen: dict[tuple[BenchmarkName, float], str] = {}
     for index in range(len(document.entries)):
@@ -325,7 +324,7 @@ def _row(label: str, name: BenchmarkName, run: Run, axes: frozenset[str]) -> Row
 
 
 def read_name(fields: Fields) -> BenchmarkName:
-    """Return the name of an entry; ResultError where it does not follow the grammar."""
+    """Return the name of an entry; ResultError if it does not follow the grammar."""
     text = fields.name()
     try:
         return BenchmarkName.parse(text)
@@ -372,7 +371,7 @@ def read_intervals(fields: Fields, keys: Collection[str], table: Table) -> dict[
 
 
 def read_failure(fields: Fields, contract: Contract) -> str:
-    """Return why an entry was not measured; "" when it was."""
+    """Return why an entry was not measured; "" if it was."""
     failure = fields.failure()
     if not failure and contract.stated and fields.values.get("state") == State.ERROR.value:
         return fields.line("reason") or "failed, giving no reason"
@@ -407,7 +406,7 @@ def state_of_label(valid: bool, label: str) -> tuple[State, str]:
 
 
 def read_repetition(fields: Fields, *, optional: bool = False) -> float | None:
-    """Return which repetition an entry is, the first where it need not say; None: an aggregate."""
+    """Return the entry's repetition, by default the first if `optional`; None: an aggregate."""
     run_type = fields.text("run_type", "iteration" if optional else None)
     if run_type == "aggregate":
         return None
@@ -421,9 +420,9 @@ def read_repetition(fields: Fields, *, optional: bool = False) -> float | None:
 def read_run(
     fields: Fields, contract: Contract, required: frozenset[str], *, all_intervals: bool
 ) -> Run:
-    """Read an entry that is no aggregate; of one that failed, no counter is worth reading.
+    """Read an entry that is not an aggregate. The counters of a failed entry are ignored.
 
-    Without `all_intervals` only that of the time is read, which is faster.
+    Without `all_intervals`, only the interval of the time is read, which is faster.
     """
     if failure := read_failure(fields, contract):
         return Run(State.ERROR, failure)
@@ -439,7 +438,7 @@ def read_run(
 
 
 def require(fields: Fields, required: frozenset[str], counters: Collection[str]) -> None:
-    """Refuse a row that lacks a counter; it may have one that its file does not define."""
+    """Refuse a row that lacks a counter, or whose file does not define it."""
     if missing := required.difference(counters):
         name = min(missing)
         known = "not in the file's table" if name in fields.values else "missing"
@@ -447,7 +446,7 @@ def require(fields: Fields, required: frozenset[str], counters: Collection[str])
 
 
 def sum_up(runs: Sequence[Row], what: str) -> Row:
-    """Return the medians over runs of one benchmark; `what` they are is said of their problems."""
+    """Return the medians over runs of one benchmark; problems call the runs `what`."""
     measured = [run for run in runs if not math.isnan(run.time_ms)]
     shared = set.intersection(*(set(run.counters) for run in measured)) if measured else set()
     state = max((run.state for run in runs), key=list(State).index)
@@ -476,7 +475,7 @@ def _hulls(runs: Sequence[Mapping[str, Interval]]) -> dict[str, Interval]:
 
 
 def _common(texts: Sequence[str], what: str) -> str:
-    """Return the first text, and how many have one where not all do."""
+    """Return the first text, and how many runs have one unless all do."""
     given = [text for text in texts if text]
     if not given:
         return ""

@@ -5,18 +5,18 @@
     y = kernels.gelu(x, "erf")
     grad_x = kernels.gelu_backward(grad_y, x, "erf")
     p = kernels.softmax(x)                        # over the last dimension
-    c = kernels.grid_gemm(a, b, grid=(16, 16))    # how many SMs it occupies is the grid's choice
+    c = kernels.grid_gemm(a, b, grid=(16, 16))    # the grid chooses how many SMs it occupies
 
-Each enqueues one kernel on the current stream of the tensors' device and returns at once. The
-result goes to `out`, or to a new tensor. Nothing is recorded for autograd: torch_operators does
-that, and costs the host less per call.
+Each function enqueues one kernel on the current stream of the tensors' device and returns at once.
+The result goes to `out`, or to a new tensor. These functions record nothing for autograd;
+torch_operators does, and costs the host less per call.
 
-The library is liboverlapbench_kernels.so in build/release (a build with CUDA), or what
-OVERLAPBENCH_KERNELS names (overlapbench/installation.py). PyTorch is imported by the first call.
+The library is liboverlapbench_kernels.so in build/release (a build with CUDA), or the file that
+OVERLAPBENCH_KERNELS names (overlapbench/installation.py). The first call imports PyTorch.
 
-Whatever cannot be computed is refused with one line, and nothing is launched: TypeError for what is
-no tensor or has another type than float32, float16 or bfloat16, ValueError for a wrong device,
-layout, shape, form, grid or work, KernelsError where the library is missing or a launch failed.
+A function refuses unsupported arguments with a one-line error and launches nothing: TypeError if an
+argument is not a tensor of float32, float16 or bfloat16, ValueError for a wrong device, layout,
+shape, form, grid or work. KernelsError: the library is missing or a launch failed.
 """
 
 import ctypes
@@ -50,12 +50,12 @@ _FUNCTIONS: Functions = {
 
 
 class KernelsError(RuntimeError):
-    """One line: the library is missing or of another version, or CUDA refused the launch."""
+    """The library is missing or has another version, or CUDA refused the launch."""
 
 
 @functools.cache
 def load_library(path: Path) -> ctypes.CDLL:
-    """Load the library of the kernels; KernelsError says what to do where it is not."""
+    """Load the library of kernels; if it is missing, KernelsError says what to do."""
     remedy = f"where nvcc is, {way_to_build()}; or set OVERLAPBENCH_KERNELS to it"
     return open_library(path, _FUNCTIONS, remedy, KernelsError)
 
@@ -67,9 +67,9 @@ def gelu(x: Tensor, form: str = "tanh", out: Tensor | None = None) -> Tensor:
     form  "tanh", the approximation, or "erf"
     out   of the type, shape and device of `x`; may be `x`; None: a new tensor
 
-    TypeError     no tensor, or of another type
-    ValueError    another form, device, layout or shape, an empty tensor, or one that requires a
-                  gradient while gradients are recorded
+    TypeError     an argument is not a tensor, or has an unsupported type
+    ValueError    an unsupported form, device, layout or shape, an empty tensor, or one that
+                  requires a gradient while gradients are recorded
     KernelsError  the library or PyTorch is missing, or the launch failed
     """
     _check_choice("form", form, FORMS)
@@ -85,9 +85,9 @@ def gelu_backward(
     """Return grad_output·gelu'(x).
 
     grad_output  of the type, shape and device of `x`
-    x            what gelu got, as there
-    form         what gelu got
-    out          as gelu's; may be `x` or `grad_output`
+    x            the input of gelu
+    form         the form that gelu used
+    out          as in gelu; may be `x` or `grad_output`
 
     TypeError, ValueError, KernelsError  as gelu
     """
@@ -103,8 +103,8 @@ def gelu_backward(
 def softmax(x: Tensor, out: Tensor | None = None) -> Tensor:
     """Return the softmax over the last dimension.
 
-    x    of one dimension or more, else as gelu's
-    out  as gelu's; must not overlap `x`
+    x    of at least one dimension, otherwise as in gelu
+    out  as in gelu; must not overlap `x`
 
     ValueError               as gelu; or `x` has no dimension
     TypeError, KernelsError  as gelu
@@ -123,11 +123,11 @@ def softmax(x: Tensor, out: Tensor | None = None) -> Tensor:
 def grid_gemm(
     a: Tensor, b: Tensor, grid: tuple[int, int], work: str = "tile", out: Tensor | None = None
 ) -> Tensor:
-    """Return A·B of float32 n×n matrices, by a grid of grid[0]×grid[1] blocks of 16×16 threads.
+    """Return A·B of float32 n×n matrices, with a grid of grid[0]×grid[1] blocks of 16×16 threads.
 
     With work "full" the grid strides over all of C. With "tile" each block computes one tile: the
-    first 16·grid[1] rows and 16·grid[0] columns of C are written, and the rest of `out` is left as
-    it was, or zero where `out` is not given.
+    kernel writes the first 16·grid[1] rows and 16·grid[0] columns of C. The rest of `out` stays as
+    it was, or is zero if `out` is not given.
 
     a     n×n, float32, contiguous on a CUDA device; n is a multiple of 16
     b     as `a`
@@ -135,8 +135,8 @@ def grid_gemm(
     work  "tile" or "full"
     out   as `a`; must overlap neither
 
-    TypeError     no tensor, or not float32
-    ValueError    another shape, device, layout, grid or work
+    TypeError     an argument is not a tensor of float32
+    ValueError    an unsupported shape, device, layout, grid or work
     KernelsError  as gelu
     """
     _check_choice("work", work, WORKS)
@@ -156,7 +156,7 @@ def grid_gemm(
 
 
 def import_torch() -> Any:
-    """Return PyTorch, which is imported by the first call; KernelsError where there is none."""
+    """Import PyTorch on the first call, and return it; KernelsError if it is missing."""
     with packages(KernelsError):
         return importlib.import_module("torch")
 
@@ -177,7 +177,7 @@ def _check(name: str, tensor: Tensor) -> None:
 
 
 def _check_like(model: Tensor, name: str, tensor: Tensor) -> None:
-    """Refuse what has not the type, device and shape of `model`, which was checked."""
+    """Refuse a tensor that differs in type, device or shape from `model`, which was checked."""
     _check(name, tensor)
     if tensor.dtype != model.dtype:
         raise TypeError(f"{name} is {tensor.dtype}, must be {model.dtype} as the other tensor")
@@ -211,10 +211,10 @@ def _result(like: Tensor, out: Tensor | None) -> Tensor:
 
 
 def _softmax_workspace(device: Any) -> Tensor:
-    """Return memory, zero at first, that no softmax on another stream uses."""
+    """Return memory, initially zero, that no softmax on another stream uses."""
     torch = import_torch()
     with torch.cuda.device(device):
-        if torch.cuda.is_current_stream_capturing():  # then zeroing is a part of the graph
+        if torch.cuda.is_current_stream_capturing():  # then the graph must include the zeroing
             return torch.zeros(_WORKSPACE_BYTES, dtype=torch.uint8, device=device)
     return _workspace_of_stream(device, torch.cuda.current_stream(device).cuda_stream)
 

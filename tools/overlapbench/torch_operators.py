@@ -6,23 +6,24 @@
     y = operators.gelu(x, "erf")                # or "tanh"
     p = operators.softmax(x)                    # over the last dimension
 
-Tensors are float32, float16 or bfloat16, of any shape, on a CUDA device; what is not contiguous is
-copied first. Results are new contiguous tensors on the current stream. Gradients are recorded, and
-`torch.compile` keeps the operators as they are. `torch_kernels` writes to a tensor of yours
-instead, and needs no compiler.
+Tensors are float32, float16 or bfloat16, of any shape, on a CUDA device; the operators first copy
+those that are not contiguous. Results are new contiguous tensors on the current stream. Autograd
+records gradients, and `torch.compile` leaves the operators as they are. `torch_kernels` can instead
+write to an existing tensor, and needs no compiler.
 
-The operators are also torch.ops.overlapbench.gelu, gelu_backward and softmax. A call by way of
-torch.ops costs the host a microsecond or two more.
+The operators are also registered as torch.ops.overlapbench.gelu, gelu_backward and softmax. A call
+through torch.ops costs the host a microsecond or two more.
 
 The first `load` compiles kernels/library/torch_operators.cc and torch_calls.cc with the C++
 compiler (CXX, or c++) against the installed PyTorch, which takes about 30 seconds, and keeps the
-result in ~/.cache/overlapbench (XDG_CACHE_HOME). Where Python's headers are missing (Debian:
-python3-dev), it leaves out torch_calls.cc, and calls go by way of torch.ops. The library of the
-kernels is the one that torch_kernels finds.
+result in ~/.cache/overlapbench (XDG_CACHE_HOME). If Python's headers are missing (Debian:
+python3-dev), it omits torch_calls.cc, and calls go through torch.ops. The operators use the kernel
+library that torch_kernels finds.
 
-Errors: KernelsError where the library, PyTorch or the compiler is missing or fails. An operator
-raises TypeError for a wrong type, ValueError for a wrong form or shape, NotImplementedError for
-another device and RuntimeError where CUDA fails, each with one line and nothing launched.
+Errors: `load` raises KernelsError if the library, PyTorch or the compiler is missing or fails. An
+operator raises TypeError for a wrong type, ValueError for a wrong form or shape,
+NotImplementedError for another device and RuntimeError if CUDA fails, each with one line and
+nothing launched.
 """
 
 import functools
@@ -61,7 +62,7 @@ class Operators:
 
 @functools.cache
 def load() -> Operators:
-    """Compile the operators unless they are compiled, register them, and return them."""
+    """Compile the operators if necessary, register them, and return them."""
     torch = import_torch()
     if torch.version.cuda is None:
         raise KernelsError(f"PyTorch {torch.__version__} is built without CUDA")
@@ -85,7 +86,7 @@ def load() -> Operators:
 
 
 def _direct(is_compiling: Callable[[], bool], by_name: Any, calls: Any) -> Operators:
-    """Call the operators directly; by name while PyTorch traces, or where a tensor is not plain."""
+    """Call the operators directly, or by name if PyTorch traces or a tensor is not plain."""
 
     def gelu(x: Any, form: str = "tanh") -> Any:
         if is_compiling():
@@ -122,7 +123,7 @@ def _cache() -> Path:
 
 
 def _fingerprint(torch: Any, sources: Sequence[Path], command: list[str]) -> str:
-    """Name what the compiled operators depend on."""
+    """Return a hash of everything that the compiled operators depend on."""
     texts = [source.read_text(encoding="utf-8") for source in sources]
     parts = [torch.__version__, sys.version, *command, *texts]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -144,7 +145,7 @@ def _compile_command(torch: Any, sources: Sequence[Path], kernels: Path) -> list
 
 
 def _compile(command: list[str], built: Path) -> None:
-    """Compile to a file of its own first: several ranks may do so at the same time."""
+    """Compile to a temporary file first: several ranks may compile at the same time."""
     try:
         built.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=built.parent) as folder:
