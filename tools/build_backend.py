@@ -1,8 +1,8 @@
-"""How pip builds the package: by scikit-build-core, with the program and libraries where nvcc is.
+"""The build backend for pip: scikit-build-core, with the program and libraries if nvcc is found.
 
-pip calls these functions (PEP 517). `pip install . -C wheel.cmake=false` leaves the program out
-where nvcc is found; `-C wheel.cmake=true` builds it where it is not, for the host backend alone. An
-editable installation (`pip install -e .`) has the program that ./bench builds in the checkout.
+pip calls these functions (PEP 517). `pip install . -C wheel.cmake=false` omits the program even if
+nvcc is found; `-C wheel.cmake=true` builds it without nvcc, for the host backend only. An editable
+installation (`pip install -e .`) uses the program that ./bench builds in the checkout.
 """
 
 import os
@@ -33,7 +33,7 @@ _WITH_PROGRAM = "wheel.cmake"
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """Return the packages that the build needs: CMake and ninja for the program alone."""
+    """Return the packages that the build needs: CMake and ninja only for the program."""
     return list(build.get_requires_for_build_wheel(_settings(config_settings)))
 
 
@@ -56,7 +56,7 @@ def _settings(given: Settings) -> dict[str, Any]:
 
 
 def _finds_nvcc() -> bool:
-    """Search where cmake/enable_cuda.cmake does."""
+    """Search the same places as cmake/enable_cuda.cmake."""
     named = os.environ.get("CUDACXX")
     if named is not None:
         return shutil.which(named) is not None

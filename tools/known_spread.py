@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measure how far launches of one build differ, as a comparison of two files has to know it.
+"""Measure how much launches of one build differ, for comparisons of two files.
 
     tools/known_spread.py RUN.json AGAIN.json ...
 
-Takes two launches or more of one build, each row's on one machine. Prints, for each backend among
-them, the entry of KNOWN in tools/overlapbench/compare/known.py. Rows with a problem are left out.
+Reads at least two launches of one build, with each row measured on one machine. Prints, for each
+backend, the entry of KNOWN in tools/overlapbench/compare/known.py. Rows with a problem are ignored.
 
 Exit status: 0, or 2 for bad usage, unreadable files, and a backend with a single launch.
 """

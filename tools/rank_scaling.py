@@ -46,12 +46,12 @@ _PREDICTED = 1024
 
 
 class RunError(RuntimeError):
-    """One line saying which run failed, and what it said."""
+    """In one line, which run failed and its message."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a number of ranks cost; CPU time is that of one rank."""
+    """The costs of a number of ranks; CPU time is per rank."""
 
     ranks: int
     start_s: float
@@ -126,7 +126,7 @@ class _Run:
 
 
 def measure(binary: Path, ranks: int) -> Costs:
-    """Start it four times; RunError where a run fails."""
+    """Start the program four times; RunError if a run fails."""
 
     def rows(count: int, budget_ms: int) -> _Run:
         lengths = f"--benchmark_repetitions={count}", f"--budget_ms={budget_ms}"
@@ -138,7 +138,7 @@ def measure(binary: Path, ranks: int) -> Costs:
 
 
 def reduce(ranks: int, start: _Run, few: _Run, many: _Run, long: _Run) -> Costs:
-    """Take the runs apart: `many` has more rows than `few`, `long` more samples in as many."""
+    """Derive the costs from runs: `many` has more rows than `few`, `long` more samples per row."""
     samples, extra = long.samples - few.samples, many.samples - few.samples
     rows = _MANY - _FEW
     if samples <= 0:
@@ -190,13 +190,13 @@ def _launch(binary: Path, ranks: int, *flags: str) -> _Run:
 
 
 def _cpu_s() -> float:
-    """CPU time of everything that was started here and has ended: mpirun and its ranks."""
+    """CPU time of all processes that were started here and have ended: mpirun and its ranks."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def table(costs: Sequence[Costs]) -> str:
-    """Show the costs, the laws that fit them, and what those predict."""
+    """Show the costs, the laws that fit them, and their predictions."""
     lines = ["ranks " + " ".join(f"{heading:>13}" for heading in _COLUMNS)]
     for one in costs:
         cells = (_short(getattr(one, column)) for column in _COLUMNS.values())

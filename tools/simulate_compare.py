@@ -4,11 +4,10 @@
     tools/simulate_compare.py [--trials N] [--seed N]
 
 Each trial makes a suite of 300 benchmarks with noise of known size, and measures it with 1, 3 and 5
-launches a side, in the gate's order A B B A. It first compares two sides without any difference (an
-A/A comparison, which fails if its exit status would not be 0), then a side in which four of the
-benchmarks are slower, by 3, 5, 10 and 30 %. The decision is made by the functions that
-benchmark_compare uses. What is known of a machine's spread between launches comes, as for a real
-one, from five launches recorded before.
+launches per side, in the gate's order A B B A. It first compares two sides without any difference
+(an A/A comparison, which fails if its exit status would not be 0), then a side in which four of the
+benchmarks are slower, by 3, 5, 10 and 30 %. The functions of benchmark_compare decide. As for a
+real machine, the known spread between launches comes from five launches recorded before.
 
 Prints the table of docs/comparing.md. Exit status: 0 if the promises there are kept, 1 if one is
 broken, 2 for bad usage.
@@ -35,19 +34,19 @@ with needed_by("simulate_compare"):
     from overlapbench.source import ResultError
 
 BENCHMARKS = 300
-SAMPLES = 40  # of a benchmark in a launch
-# The order statistics that hold the median in 95 %, by the binomial distribution of 40 samples.
+SAMPLES = 40  # per benchmark and launch
+# The order statistics that bound the median in 95 %, by the binomial distribution of 40 samples.
 INTERVAL = (14, 27)
 TAILS = 6  # degrees of freedom of Student's t: heavy tails
 LAUNCHES = (1, 3, 5)
-RECORDED = 5  # launches, for what is known of the machine
+RECORDED = 5  # launches, for the known spread of the machine
 SLOWDOWNS = (0.03, 0.05, 0.10, 0.30)
 MOST_FALSE_ALARMS = 0.01
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Ranges of its benchmarks' standard deviations, and what is wrong with it besides."""
+    """Ranges of the standard deviations of its benchmarks, and its other defects."""
 
     name: str
     within: tuple[float, float]  # of samples
@@ -62,7 +61,7 @@ NOISY = Machine("noisy", within=(0.02, 0.1), between=(0.005, 0.02))
 DRIFTING = Machine("drifting", QUIET.within, QUIET.between, drift=0.005)
 BIMODAL = Machine("bimodal", QUIET.within, QUIET.between, bimodal=0.1, modes=(0.02, 0.08))
 MACHINES = (QUIET, NOISY, DRIFTING, BIMODAL)
-# How often a slowdown is found at least, with so many launches a side.
+# The minimum share of slowdowns found, by launches per side.
 PROMISES: Mapping[tuple[str, int, float], float] = {
     ("quiet", 5, 0.05): 0.95,
     ("quiet", 1, 0.30): 0.95,
@@ -72,7 +71,7 @@ PROMISES: Mapping[tuple[str, int, float], float] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of all trials of a machine with so many launches."""
+    """The outcome of all trials of a machine with so many launches."""
 
     machine: str
     launches: int
@@ -81,7 +80,7 @@ class Outcome:
     floor: float  # the median benchmark's
 
     def broken(self) -> Iterator[str]:
-        """Name the promises that are not kept."""
+        """Name the broken promises."""
         what = f"{self.machine} machine, {self.launches} a side"
         if self.false_alarms >= MOST_FALSE_ALARMS:
             failing = f"{self.false_alarms:.1%} of the A/A comparisons fail"
@@ -94,12 +93,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Suite:
-    """The benchmarks of one trial: each one's noise, an entry a benchmark."""
+    """The noise of the benchmarks of one trial, one entry per benchmark."""
 
     machine: Machine
     within: Array
     between: Array
-    second_mode: Array  # how much slower it is; 0 of a benchmark that has none
+    second_mode: Array  # how much slower it is; 0 for a benchmark without one
     often: Array  # the share of samples in it
 
     @classmethod
@@ -114,7 +113,7 @@ class Suite:
         return cls(machine, within, between, modes, random.uniform(0.1, 0.9, BENCHMARKS))
 
     def measure(self, launches: int, random: Generator) -> tuple[Array, Array]:
-        """Return log times of launches in a row, and what the rows know of their own error."""
+        """Return log times of consecutive launches, and the rows' own standard errors."""
         shape = (BENCHMARKS, launches, SAMPLES)
         samples = self.within[:, np.newaxis, np.newaxis] * random.standard_normal(shape)
         slow = random.random(shape) < self.often[:, np.newaxis, np.newaxis]
@@ -153,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def simulate(machine: Machine, launches: int, trials: int, seed: int) -> Outcome:
-    """Run the trials of a machine with so many launches a side."""
+    """Run the trials of a machine with so many launches per side."""
     random = np.random.default_rng(seed)
     false_alarms, found, floors = 0, np.zeros(len(SLOWDOWNS)), []
     sides = np.array([side == BASE for side in schedule(launches)])
@@ -176,7 +175,7 @@ def simulate(machine: Machine, launches: int, trials: int, seed: int) -> Outcome
 def decide(
     base: Array, new: Array, within: Array, known: Prior
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Array]:
-    """Decide as benchmark_compare does: what is slower, what else would fail, and the floors."""
+    """Decide as benchmark_compare does: return slower benchmarks, other failures, and floors."""
     found = statistics.estimate(base, new, within, known)
     reach = statistics.reach(found.error, found.freedom, len(found.change))
     floor = np.maximum(LEAST_FLOOR, np.expm1(reach))

@@ -10,23 +10,23 @@ matrices on a grid of thread blocks (one 16×16 tile per block), beside an all-t
 that size. Each is timed alone (C and M) and both together (T); slowdown is T / max(C, M). The
 results of both are verified, alone and together. `--compare` takes a result of `./bench` and shows
 the slowdowns of `Overlap/AllToAll+Gemm/bytes:67108864/n:4096/work:tile/cache:cold` beside these.
-`--profile` then has PyTorch's profiler watch more samples of both together (`--profile-samples`),
-and writes a trace of each grid and rank, in which they are the ranges `overlapped`
+`--profile` then profiles more samples of both together (`--profile-samples`) with PyTorch's
+profiler, and writes a trace of each grid and rank, in which they are the ranges `overlapped`
 (docs/timelines.md). Dropped samples are the ranges `late`.
 
-What is the same as in `./bench`: samples of C, M and T alternate. L2 is flushed by reading before
-each. The computation is enqueued first and leads by about 10 µs (`--first comm`: the
-communication). A time is the maximum over the ranks, and a figure is the median of the times.
+As in `./bench`, samples of C, M and T alternate. L2 is flushed by reading before each. The
+computation is enqueued first and starts about 10 µs earlier (`--first comm`: the communication). A
+time is the maximum over the ranks, and a figure is the median of the times.
 
-What differs: PyTorch has no start gate (a word in memory that the host sets once everything is
+Unlike `./bench`, PyTorch has no start gate (a word in memory that the host sets once everything is
 enqueued on all ranks). Instead, each GPU first spins for a millisecond while everything is enqueued
 behind that (if the host was too slow, the sample is dropped). Just before the start, an all-reduce
-of one number brings the GPUs together, so ranks start as far apart as that all-reduce ends. The
-lead is spun too, by one thread on the follower's stream, and so is counted in clock cycles. NCCL's
-settings come from the environment, and its version from PyTorch.
+of one number synchronizes the GPUs, so ranks start as far apart as that all-reduce ends. One thread
+on the other side's stream also spins for the lead, which is therefore counted in clock cycles.
+NCCL's settings come from the environment, and its version from PyTorch.
 
 Exit status: 0; 1 if a result was wrong; 2 if a requirement is missing, an argument is bad, or a
-file is not readable or writable. Then one line says what.
+file is not readable or writable. One line then says what is wrong.
 """
 
 import argparse
@@ -56,21 +56,21 @@ _SPIN_CYCLES = 2_000_000  # about a millisecond
 _LEAD_CYCLES = 20_000  # about 10 µs
 _WARMUP_ROUNDS = 3
 _PROFILED_SPIN_CYCLES = 10 * _SPIN_CYCLES  # a profiler makes enqueueing slower
-OVERLAPPED = "overlapped"  # the range around what a profiled sample enqueues for both sides
-LATE = "late"  # that of a sample whose work the host enqueued too late
-# Of the products' magnitudes: float32 rounding errors of 4096 terms add up as a random walk, of
-# about 2^-24·√4096/4096 of these, and the largest of 16 million elements is some times that.
+OVERLAPPED = "overlapped"  # the range around the work of both sides in a profiled sample
+LATE = "late"  # the range of a sample whose work the host enqueued too late
+# Relative to the products' magnitudes. Float32 rounding errors of 4096 terms are a random walk of
+# about 2^-24·√4096/4096 of these; the largest of 16 million elements is several times that.
 _TOLERANCE = 2e-6
 # A round, in which slow changes cancel.
 _ROUND = (("comp",), ("comm",), SIDES, SIDES, ("comm",), ("comp",))
 
 
 class OverlapError(RuntimeError):
-    """One line saying why nothing was measured."""
+    """In one line, why nothing was measured."""
 
 
 class WrongResultError(RuntimeError):
-    """One line saying what was computed or received wrongly."""
+    """In one line, what was computed or received wrongly."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _good(times_ms: Sequence[float]) -> list[float]:
 
 
 def rename_late(events: Sequence[dict[str, Any]], late: Sequence[bool]) -> None:
-    """Give the ranges of late samples another name in a trace's events, so that they do not count.
+    """Rename the ranges of late samples in a trace's events, so that they do not count.
 
     `late` has one entry for each sample, in the order in which the samples were taken.
     """
@@ -138,8 +138,8 @@ class Experiment:
     ) -> float:
         """Run the sides once; return the time from start to stop, or infinity if the host was late.
 
-        Every rank must call this with the same sides. `range_name` is how profilers see what is
-        enqueued for the sides.
+        Every rank must call this with the same sides. `range_name` is the profiler range around the
+        work of the sides.
         """
         torch = self.torch
         start, stop, *ends = (torch.cuda.Event(enable_timing=True) for _ in range(2 + len(sides)))
@@ -186,7 +186,7 @@ class Experiment:
         return Row(f"{grid[0]}x{grid[1]}", comp, comm, both, len(good[SIDES]))
 
     def profile(self, file: Path, samples: int) -> None:
-        """Write a trace of samples of both sides, after an unmarked one that pays for the start."""
+        """Write a trace of samples of both sides, after an unmarked one for warmup."""
         with self.torch.profiler.profile() as profile:
             self.sample_ms(SIDES, _PROFILED_SPIN_CYCLES)
             times_ms = [
@@ -199,7 +199,7 @@ class Experiment:
         file.write_text(json.dumps(trace))
 
     def _of_slowest_rank(self, times_ms: Sequence[float]) -> list[float]:
-        """Return all samples' times: infinity where the host of any rank was late."""
+        """Return the times of all samples: infinity if the host of any rank was late."""
         times = self.torch.tensor(times_ms, dtype=self.torch.float64, device="cuda")
         self.torch.distributed.all_reduce(times, op=self.torch.distributed.ReduceOp.MAX)
         slowest: list[float] = times.tolist()
@@ -208,7 +208,7 @@ class Experiment:
         return slowest
 
     def _verify(self, sides: Sequence[str]) -> None:
-        """Run the sides over poisoned results; every rank raises if one found a wrong one."""
+        """Run the sides over poisoned results; every rank raises if any finds a wrong result."""
         self.product.fill_(float("nan"))
         self.received.fill_(float("nan"))
         self.torch.cuda.synchronize()
@@ -279,7 +279,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def parse_grids(text: str) -> list[Grid]:
-    """Read 1x1,16x16; argparse's error says which is wrong."""
+    """Read 1x1,16x16; argparse's error names the invalid one."""
     grids = []
     for part in text.split(","):
         x, _, y = part.partition("x")
@@ -304,7 +304,7 @@ def suite_slowdowns(path: Path, first: str) -> dict[str, float]:
 
 
 def render_table(rows: Sequence[Row], suite: Mapping[str, float]) -> str:
-    """Write the rows as overlapbench does, and its own slowdowns beside them."""
+    """Write the rows in overlapbench's format, with the suite's slowdowns beside them."""
     lines = [f"{'grid':<9}{'C ms':>10}{'M ms':>10}{'T ms':>10}{'slowdown':>10}{'efficiency':>11}"]
     lines[0] += f"{'Overlap':>9}{'ratio':>7}" if suite else ""
     for row in rows:

@@ -7,19 +7,19 @@
            [--layers 24] [--microbatches 4,16] [--stage-layers 8] [--virtual 2]
            [--width 4096] [--budget_ms 600] [--no-gate]
 
-For each shape the suite's rows and PyTorch's ways to do the same are measured one after the other,
-by the same gate, flush and statistics. Before a peer is timed, a sample of its result is compared
-with double precision. A peer that is wrong, or cannot run, gets no time and is named, and the
-others are measured. What each peer does is told in tools/overlapbench/peers/torch_layers.py,
-torch_steps.py and torch_pipelines.py. Steps of DistributedDataParallel and fully_shard, and
+For each shape, the suite's rows and PyTorch's equivalents are measured one after the other, with
+the same gate, flush and statistics. Before a peer is timed, a sample of its result is compared with
+double precision. A peer that is wrong or cannot run is named and gets no time, and the others are
+measured. The docstrings of tools/overlapbench/peers/torch_layers.py, torch_steps.py and
+torch_pipelines.py describe the peers. Steps of DistributedDataParallel and fully_shard, and
 pipelines, are not gated (gate:off in names).
 
-DIR gets training-peers.json, which the tools for ./bench's results read, and the table as
-training-peers.txt. Needs PyTorch, and liboverlapbench.so (./bench --build-only). srun starts it
-as well, and on one host torchrun: one process a GPU.
+The script writes training-peers.json, which the tools for ./bench's results read, and the table as
+training-peers.txt into DIR. Needs PyTorch, and liboverlapbench.so (./bench --build-only). srun can
+start it too, and on one host torchrun: one process per GPU.
 
 Exit status: 0; 1 if a contestant was wrong or not measured; 2 if a requirement is missing, an
-argument is bad, or a file is not writable. Then one line says what.
+argument is bad, or a file is not writable. One line then says what is wrong.
 """
 
 import argparse
@@ -51,7 +51,7 @@ from overlapbench.peers.training_table import render_training
 from overlapbench.source import ResultError
 
 _WHAT = ("tp", "ddp", "fsdp", "pp")
-_PATIENCE = timedelta(minutes=2)  # of torch.distributed, with a rank that has failed
+_PATIENCE = timedelta(minutes=2)  # timeout of torch.distributed for a failed rank
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import torch  # before the suite: PyTorch needs its own NCCL  # noqa: F401
         require_folder(options.output)
         options.output.mkdir(parents=True, exist_ok=True)
-        # Where multicast is off for NCCL, nobody else may use it.
+        # If multicast is off for NCCL, nothing else may use it.
         os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
         ob.configure(backend=options.backend, budget_ms=options.budget_ms, gate=not options.no_gate)
         ob.init_torch_distributed(timeout=_PATIENCE)
@@ -81,7 +81,7 @@ def _measure(options: argparse.Namespace) -> int:
     try:
         with ob.results(options.output / "training-peers.json"):
             cases = list(_cases(options, dist.get_backend() == "nccl"))
-            tell = _tell if first else lambda _: None  # rank 0 tells for all
+            tell = _tell if first else lambda _: None  # rank 0 reports for all
             for outcome in measure_cases(cases, TorchPeers(), tell):
                 outcomes.append(outcome)
     except ob.MeasureError as error:
@@ -91,7 +91,7 @@ def _measure(options: argparse.Namespace) -> int:
         replace_file(options.output / "training-peers.txt", table.encode())
         print_text(f"{table}wrote training-peers.json, training-peers.txt to {options.output}\n")
     if not ended:
-        dist.barrier()  # mpirun ends the others where one ends with another status than 0
+        dist.barrier()  # mpirun kills the others if one exits with a status other than 0
         dist.destroy_process_group()
     return 1 if first and (ended or any(outcome.problem for outcome in outcomes)) else 0
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Write down what the program says of its counters, wherever that is kept in the repository.
+"""Update the files of the repository that repeat the program's tables of counters.
 
     tools/update_counters.py
 
-The program defines every counter once (report/counters.h). Two files repeat its tables, and this
-script is the only thing that writes them there:
+The program defines every counter once (report/counters.h). Two files repeat its tables, and only
+this script writes them:
 
 - docs/metrics.md, between its two marker comments: `--list_counters=markdown`.
-- tools/overlapbench/counters.json, the table of result files that have none of their own:
-  `--list_counters=json`. The axes of workloads stay as they are: of those files nothing changes.
+- tools/overlapbench/counters.json, the table for result files without one:
+  `--list_counters=json`. The axes of workloads stay as they are, since those files do not change.
 
 tests/cli/test_counters.py fails while either is stale.
 

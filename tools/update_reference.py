@@ -3,9 +3,9 @@
 
     tools/update_reference.py
 
-MODULES says which. The page is made from the sources, which are read and not imported: PyTorch and
-pytest are not needed. A docstring is Markdown but for its tables: lines of names, two spaces or
-more, and what they mean. A table that begins with an error is what a function raises.
+MODULES lists them. The script reads the sources without importing them, so it needs neither PyTorch
+nor pytest. A docstring is Markdown except for its tables: lines of names, at least two spaces, and
+their meanings. A table that begins with an error lists what a function raises.
 
     timeout_s    of every wait, in seconds
 
@@ -59,7 +59,7 @@ class Module:
     title: str
     prefix: str  # of the names, as a user writes them
     files: tuple[str, ...]  # of tools/overlapbench; the first one's docstring is the introduction
-    names: tuple[str, ...] = ()  # in the order of the page; none: all that is public
+    names: tuple[str, ...] = ()  # in the order of the page; none: all public names
 
 
 MODULES = (
@@ -95,7 +95,7 @@ def up_to_date() -> str:
 
 
 def definitions(module: Module) -> list[Definition]:
-    """Return what a section describes; ValueError where a name is not defined."""
+    """Return the definitions in a section; ValueError if a name is not defined."""
     trees = [ast.parse((PACKAGE / name).read_text(encoding="utf-8")) for name in module.files]
     found = {
         node.name: node
@@ -127,7 +127,7 @@ def _section(module: Module) -> str:
 
 
 def members(node: Definition) -> Iterator[ast.FunctionDef]:
-    """Return the public methods and properties of a class, and calling it where it has that."""
+    """Return the public methods and properties of a class, and its __call__."""
     for part in node.body if isinstance(node, ast.ClassDef) else ():
         public = isinstance(part, ast.FunctionDef) and not part.name.startswith("_")
         if isinstance(part, ast.FunctionDef) and (public or part.name == "__call__"):
@@ -170,7 +170,7 @@ def _arguments(arguments: ast.arguments) -> list[str]:
     for one in ast.walk(arguments):
         if isinstance(one, ast.arg) and one.annotation:
             one.annotation = ast.Name(_type(one.annotation))
-    # At commas that are in no bracket.
+    # Split at commas outside brackets.
     return [word.strip() for word in _ARGUMENT.findall(ast.unparse(arguments))]
 
 

@@ -1,8 +1,8 @@
-"""The command lines, a module each: `make_parser(program)`, and `main(arguments, program)`.
+"""The command lines, one module each: `make_parser(program)`, and `main(arguments, program)`.
 
-COMMANDS lists those that `overlapbench` offers. In a checkout, where no package is installed, a
-script runs each of them. A module is imported when its command is run, not before: what draws
-charts takes most of a second to import. `@command` (command_line.py) writes what `main` refuses.
+COMMANDS lists the commands of `overlapbench`. In a checkout, where no package is installed, a
+script runs each of them. A module is imported only when its command runs: the chart libraries take
+most of a second to import. `@command` (command_line.py) prints the errors that `main` raises.
 """
 
 import importlib
@@ -15,7 +15,7 @@ PROGRAM = "overlapbench"
 
 @dataclass(frozen=True)
 class Command:
-    name: str  # behind `overlapbench`
+    name: str  # after `overlapbench`
     module: str
     script: str  # in a checkout
 

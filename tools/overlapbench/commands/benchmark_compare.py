@@ -5,9 +5,9 @@
     tools/benchmark_compare.py --base 'a?.json' --new - --output diff.md <new.json
     tools/benchmark_compare.py a.json b.json --explain AllReduce+CublasGemm/bytes:67108864
 
-A file is what `./bench --benchmark_out=FILE` wrote, or any JSON of Google Benchmark. Each file is
-one launch. With one launch per side, what is known of the backend's spread between launches
-decides; five per side see smaller changes. docs/comparing.md explains the decision.
+A file is the output of `./bench --benchmark_out=FILE`, or any JSON of Google Benchmark. Each file
+is one launch. With one launch per side, the decision uses the backend's recorded spread between
+launches; five per side detect smaller changes. docs/comparing.md explains the decision.
 
 Exit status: 0 nothing is worse; 1 a regression; 2 bad usage, or an unreadable file; 3 inconclusive:
 incomparable, missing or newly invalid rows, no matching rows, or a row that is too noisy and worse

@@ -1,12 +1,12 @@
-"""Print a script with which a shell completes this command.
+"""Print a script that lets a shell complete this command.
 
     eval "$(overlapbench completion bash)"
     mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc
     overlapbench completion bash >~/.local/share/bash-completion/completions/overlapbench
     overlapbench completion zsh >~/.zfunc/_overlapbench
 
-The script is static: the shell starts no Python to complete a word. It completes the flags that
-./bench --help lists when the script is made.
+The script is static: the shell does not start Python to complete a word. It completes the flags
+that ./bench --help lists when the script is generated.
 
 Exit status: 0, or 2 for bad usage.
 """
@@ -47,7 +47,7 @@ def _everything() -> argparse.ArgumentParser:
 
 
 def _mark_files(parser: argparse.ArgumentParser) -> None:
-    """Let files and folders be completed: arguments whose type, or whose name in help, says so."""
+    """Complete files and folders for arguments whose type, or whose name in help, is one."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for own in action.choices.values():

@@ -7,18 +7,18 @@
     tools/export.py result.json --format bencher --metric time --metric busbw_GBps
 
 - `csv` has a line for each figure, with its unit, its 95 % interval and the state of its row.
-- `parquet` is the same as columns, for data frames and databases; it needs the package pyarrow.
-- `openmetrics` is the text that Prometheus and its like read, in base units.
+- `parquet` has the same columns, for data frames and databases; it needs the package pyarrow.
+- `openmetrics` is the text that Prometheus and similar systems read, in base units.
 - `github-action-benchmark` is for that action's tool `customSmallerIsBetter`.
 - `bencher` is Bencher Metric Format, for its adapter `json`.
 
-The first three have every figure, the others the time of each row. --metric chooses others. Rows
-that are invalid or failed have no figures. What compares results itself needs no export: see
+The first three contain every figure, the others the time of each row. --metric chooses others. Rows
+that are invalid or failed have no figures. To compare results, no export is needed: see
 tools/benchmark_compare.py and tools/history.py.
 
-Exit status: 0, or 2 for bad usage, a file that is not a result, a counter that it does not have or
-that the format cannot take, a missing package, or an output that is not writable. Then one line
-says what.
+Exit status: 0, or 2 for bad usage, a file that is not a result, a counter that is missing or that
+the format does not support, a missing package, or an output that is not writable. One line then
+says what is wrong.
 """
 
 import argparse

@@ -8,8 +8,8 @@
 
 Each drill is one job of real ranks. A fault strikes it in a phase (docs/faults.md): a process is
 killed or freezes, a disk fills up, a result is corrupted. The drill then compares the time to the
-end, the exit status, the messages, the kept rows and the leftovers with what it promises. Needs
-mpirun, and only Python's standard library.
+end, the exit status, the messages, the kept rows and the leftovers with the suite's promises. It
+needs mpirun, and only Python's standard library.
 
 Exit status: 0 if all promises were kept, 1 if one was broken, 2 for bad usage.
 """

@@ -9,13 +9,13 @@
     tools/history.py export --format csv -o all.csv
 
 A history is one append-only file: history.sqlite in the current folder, unless --database names
-another. A result is what `./bench --benchmark_out=FILE` wrote, or any JSON of Google Benchmark. A
-file that is already in the history is not added again. Runs are kept apart by machine: GPU, driver,
-NCCL, and whatever else must agree for a comparison. See docs/history.md.
+another. A result is the output of `./bench --benchmark_out=FILE`, or any JSON of Google Benchmark.
+A file that is already in the history is not added again. Runs are separated by machine: GPU,
+driver, NCCL, and everything else that must agree for a comparison. See docs/history.md.
 
 Exit status: 0, or 2 for bad usage, a file that is unreadable or not a result, or a missing history.
-Then one line says what and where, and nothing was changed. A changed level is no failure; to gate,
-use tools/perf_gate.py.
+One line then says what is wrong and where, and nothing was changed. A changed level is not a
+failure; to gate changes, use tools/perf_gate.py.
 """
 
 import argparse
@@ -43,7 +43,7 @@ from overlapbench.output import (
 from overlapbench.picture import SUFFIXES, render, require_suffix
 from overlapbench.source import ResultError
 
-# Of the CSV: a figure is a line.
+# Columns of the CSV, with one figure per line.
 _COLUMNS = ("run", "date", "revision", "host", "machine", "benchmark", "metric", "value", "problem")
 
 
@@ -127,7 +127,7 @@ def _changes(options: argparse.Namespace) -> None:
 
 
 def _found(options: argparse.Namespace) -> tuple[Counter, Found]:
-    """Return what is asked for, and the chosen series with their changes, if it can have any."""
+    """Return the requested counter, and the chosen series with their changes."""
     with open_history(options.database) as database:
         selection, least = _selection(options), options.least / 100
         counter = find_counter(database, selection, options.metric)
@@ -143,7 +143,7 @@ def _selection(options: argparse.Namespace) -> Selection:
 
 
 def _chosen(database: Database, options: argparse.Namespace, numbers: Sequence[int]) -> list[Run]:
-    """Return the runs of these numbers, or without any those that the options choose."""
+    """Return the runs with these numbers or, without numbers, those that the options choose."""
     if not numbers:
         return _selection(options).runs(database)
     runs = {run.id: run for run in database.runs()}

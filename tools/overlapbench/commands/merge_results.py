@@ -3,14 +3,14 @@
     tools/merge_results.py -o result.json first.json second.json third.json
     tools/merge_results.py -o result.json    # only checks that it is writable
 
-./bench calls it for `--axis connections=1,8,32`, which takes a run for each value. The context is
-the first run's; of the environment it has the values of all. A benchmark that several runs have is
-taken from the first of them, and a line says how many these are. A run that ended early makes the
-whole incomplete, and so does one whose file is missing. FILE.partial, which a run that was killed
-leaves, stands for FILE. Needs only Python's standard library.
+./bench calls it for `--axis connections=1,8,32`, which needs a run for each value. The context is
+the first run's, with the environment values of all runs. A benchmark in several runs is taken from
+the first of them, and a line says how many such benchmarks there are. The result is incomplete if a
+run ended early or its file is missing. FILE.partial, which a killed run leaves, stands for FILE.
+Needs only Python's standard library.
 
-Exit status: 0, or 2 if a file is not a result of this suite, if two were not measured alike, if
-none is there, or if the output is not writable.
+Exit status: 0, or 2 if a file is not a result of this suite, if two runs were not measured in the
+same way, if no file exists, or if the output is not writable.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from overlapbench.output import counted, replace_file, require_file
 from overlapbench.result import failed_self_test, parse_result, read_incomplete
 from overlapbench.source import Document, ResultError, load
 
-# Of the context: what makes runs of one machine and one build.
+# Context keys that identify the machine and the build.
 _ALIKE = ("backend", "device", "ranks", "hosts", "git_revision", "driver_version", "nccl_version")
 _TABLES = ("counters", "families", "workloads")
 _OF_ENVIRONMENT = "env_"
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 
 
 def merge(paths: Sequence[Path]) -> tuple[dict[str, Any], int]:
-    """Return the document of all runs, and how many benchmarks stand in a later run again."""
+    """Return the document of all runs, and how many benchmarks are repeated in a later run."""
     documents = {path: _read(found) for path in paths if (found := _there(path))}
     if not documents:
         raise ResultError(f"{paths[0]}: missing, and so are the others: nothing to merge")
@@ -61,13 +61,13 @@ def merge(paths: Sequence[Path]) -> tuple[dict[str, Any], int]:
 
 
 def _there(path: Path) -> Path | None:
-    """Return the file that has the run's rows."""
+    """Return the file that contains the run's rows."""
     return next((p for p in (path, path.with_name(path.name + ".partial")) if p.exists()), None)
 
 
 def _read(path: Path) -> Document:
     text = load(str(path))
-    parse_result(str(path), text)  # refuses what is no result
+    parse_result(str(path), text)  # raises if it is not a result
     return Document.parse(str(path), text)
 
 
@@ -90,13 +90,13 @@ def _context(documents: Sequence[Document]) -> dict[str, object]:
         if key.startswith(_OF_ENVIRONMENT):
             values = dict.fromkeys(str(one.get(key, "not set")) for one in contexts)
             context[key] = ", ".join(values)
-    # One run that cannot be trusted makes the file one that cannot.
+    # If one run cannot be trusted, neither can the file.
     context |= next(({"self_test": c["self_test"]} for c in contexts if failed_self_test(c)), {})
     return context
 
 
 def _united(runs: Sequence[Sequence[Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Return the rows of all runs, each benchmark's of one of them."""
+    """Return the rows of all runs, each benchmark from only one of them."""
     rows: list[dict[str, Any]] = []
     known: set[str] = set()
     again: set[str] = set()

@@ -10,13 +10,13 @@ All peers of a case, and a device copy that moves the same bytes, work on the sa
 samples alternate, each with a cold L2. Before a peer is timed, its whole result is compared with
 the definition in double precision. A peer that is wrong, or cannot run, gets no time and is named.
 
-The folder gets peers.json, the table as peers.txt and, if Python has Altair, a chart for each
-operation as PNG and SVG. --from draws figures that were measured elsewhere. --host prints what a
-call costs the host. Needs PyTorch with CUDA, Triton and liboverlapbench_kernels.so
+The tool writes peers.json, the table as peers.txt and, if Altair is installed, a chart for each
+operation as PNG and SVG. --from draws figures that were measured elsewhere. --host prints the
+host's time per call. Needs PyTorch with CUDA, Triton and liboverlapbench_kernels.so
 (overlapbench/torch_kernels.py says where).
 
 Exit status: 0; 1 if a peer was wrong or failed; 2 if a requirement is missing, an argument is bad,
-or a file is not readable or writable. Then one line says what.
+or a file is not readable or writable. One line then says what is wrong.
 """
 
 import argparse
@@ -156,7 +156,7 @@ def _measure_case(case: Case, sampler: Any, rounds: int) -> Iterator[Figure]:
     from overlapbench.peers.contestants import Contest
     from overlapbench.peers.timing import time_alternately
 
-    torch.compiler.reset()  # it compiles one function for a few shapes only
+    torch.compiler.reset()  # it compiles a function only for a few shapes
     contest = Contest(case)
     works = contest.works()
     errors, problems = {COPY: 0.0}, {}
@@ -165,7 +165,7 @@ def _measure_case(case: Case, sampler: Any, rounds: int) -> Iterator[Figure]:
             errors[peer] = contest.error(work)
             if errors[peer] > 1:
                 problems[peer] = f"wrong result: {errors[peer]:.3g} times the allowed error"
-        except Exception as error:  # whatever stops a peer is that peer's problem alone
+        except Exception as error:  # a failure of one peer must not stop the others
             problems[peer] = f"failed: {type(error).__name__}: {str(error).splitlines()[0]}"
     good = {peer: work for peer, work in works.items() if peer not in problems}
     times = time_alternately(sampler, {COPY: contest.copy(), **good}, rounds)
@@ -177,7 +177,7 @@ def _measure_case(case: Case, sampler: Any, rounds: int) -> Iterator[Figure]:
 
 
 def _pictures(figures: Sequence[Figure], context: dict[str, str]) -> tuple[dict[str, bytes], str]:
-    """Return the charts, or why there are none."""
+    """Return the charts, or the reason why there are none."""
     try:
         with packages():
             from overlapbench.peers.chart import draw

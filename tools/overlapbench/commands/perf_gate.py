@@ -9,7 +9,7 @@
 - `run` launches base and candidate in turn, compares them, measures regressions again, and fails if
   one is confirmed.
 - `baseline` records launches for later.
-- `calibrate` measures how far launches of one build differ.
+- `calibrate` measures how much launches of one build differ.
 - `trial` gates one build against itself, and against benchmarks slowed by some percent, and counts
   how often the gate was right.
 
@@ -145,7 +145,7 @@ def _gate_on(trial: trials.Trial, options: argparse.Namespace) -> Comparison:
     runner = _runner(options, {BASE: options.command, CANDIDATE: slowed})
 
     def measure(side: str, number: int, names: str) -> Launch:
-        # A second look at other benchmarks alone: there the program would refuse the delay.
+        # A second measurement may have only other benchmarks: the program would refuse the delay.
         return runner.launch(side if trial.concerns(names) else BASE, number, names)
 
     return Session(measure, options.launches, say=_say).run()

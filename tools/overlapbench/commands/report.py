@@ -7,18 +7,18 @@
     tools/report.py result.json --tuned tuned.json -o report.html
     tools/report.py result.json --traces traces -o report.html
 
-A result is what `./bench --benchmark_out=result.json` wrote. `-` is standard input, and a quoted
-glob is expanded. Files of one build and machine with the same benchmarks are launches of one run;
-the page shows their medians. The page is one file that needs no network. Append #NAME of a
-benchmark to its address to open that row.
+A result is the output of `./bench --benchmark_out=result.json`. `-` is standard input, and quoted
+globs are expanded. Files of one build and machine with the same benchmarks are launches of one run;
+the page shows their medians. The page is one file that needs no network. To open a benchmark's row,
+append #NAME to the page's address.
 
-With --traces the page has a picture of each traced row, up to twelve, beside where its time went.
+With --traces the page has a picture of up to twelve traced rows, and shows where their time went.
 
 With --base the page marks what changed, by the rules of tools/benchmark_compare.py. A regression
 does not change the exit status here.
 
-Exit status: 0, or 2 if a file is not a result of this suite or the page is not writable. Then one
-line says what and where, and no file is changed.
+Exit status: 0, or 2 if a file is not a result of this suite or the page is not writable. One line
+then says what is wrong and where, and no file is changed.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     floors = [options.floors] if options.floors else []
     read = (*options.results, *options.base, *options.tuned, *options.traces, *floors)
     require_file(options.output, read)
-    # Seen in terminals only, so that a refusal stays one line in a log.
+    # Only in terminals, so that an error stays one line in a log.
     with Console(stderr=True).status("starting") as status:
         page = _make(options, lambda step: status.update(_plain(step)))
     replace_file(options.output, page)
@@ -80,7 +80,7 @@ def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Compari
 
 
 def _plain(text: str) -> str:
-    """Keep a file's name from being read as markup."""
+    """Escape a file's name, so that it is not read as markup."""
     return text.replace("[", r"\[")
 
 

@@ -2,10 +2,10 @@
 
     ./bench --benchmark_filter=Overlap --benchmark_out=result.json
 
-Runs ./bench with the program that is built, and neither installs nor builds anything.
-overlapbench/installation.py says where the program is searched for.
+Runs ./bench with the existing program, and neither installs nor builds anything.
+overlapbench/installation.py says where it searches for the program.
 
-Exit status: that of ./bench; 2 if no program is built, or if it is to be built.
+Exit status: that of ./bench; 2 if no program is built, or if a flag requests a build.
 """
 
 import argparse
@@ -23,10 +23,10 @@ from overlapbench.source import ResultError
 
 _HELP = {"-h", "--help"}
 _BUILDING = ("--build-only", "--build-dir")
-# In the help of ./bench and of the program: a list of flags, and one with its value and its text.
+# In the help of ./bench and of the program: a list of flags, or one with its value and text.
 _FLAGS = re.compile(r"^Flags.*:\n((?: .*\n)+)", re.MULTILINE)
 _FLAG = re.compile(r"^  (--[\w-]+)(?:[= ](\S+))?(?: +(.*(?:\n   .*)*))?$", re.MULTILINE)
-# Of a value that is one of these words.
+# A value that is one of these words.
 _CHOICES = re.compile(r"[a-z]+(\|[a-z]+)*")
 
 
@@ -82,23 +82,23 @@ def _require_program(binary: Path) -> None:
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
-    """Make what completion needs: a parser of the flags that the help lists."""
+    """Make a parser of the flags that the help lists, for completion."""
     parser = manual_parser(program, __doc__)
     for flag, (value, text) in _flags(program).items():
         if value is None:
             parser.add_argument(flag, action="store_true", help=text)
         else:
             choices = value.split("|") if _CHOICES.fullmatch(value) else None
-            # Some can be given again, as --axis. A colon would end the name in zsh.
+            # Some may be repeated, such as --axis. In zsh, a colon would end the name.
             name = value.replace(":", r"\:")
             parser.add_argument(flag, action="append", metavar=name, choices=choices, help=text)
     return parser
 
 
 def _flags(program: str) -> dict[str, tuple[str | None, str]]:
-    """Return what may be the value of each flag, and its help.
+    """Return the possible values of each flag, and its help.
 
-    The program tells more of a flag that ./bench passes on, and comes last.
+    The program, which comes last, says more about the flags that ./bench passes on.
     """
     done = _help(binary_path().absolute(), program, ["--help"])
     if done.returncode != 0:

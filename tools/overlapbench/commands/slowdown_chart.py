@@ -4,17 +4,17 @@
     tools/slowdown_chart.py before.json after.json -o charts --title 'Driver 570 and 580'
     ./bench --benchmark_format=json | tools/slowdown_chart.py - -o charts
 
-A result is what `./bench --benchmark_out=result.json` wrote. `-` is standard input, and a quoted
-glob is expanded. Several files become series of the same charts. The folder gets index.html, a page
-that works offline, and each chart as PNG and SVG; charts of an earlier run are replaced. The charts
-depend on the rows in the results: slowdown of pairs, bandwidth of communication and of copies,
-pipelines, transfers, priority, supply, launches, and training.
+A result is the output of `./bench --benchmark_out=result.json`. `-` is standard input, and quoted
+globs are expanded. Several files become series of the same charts. The tool writes index.html, a
+page that works offline, and each chart as PNG and SVG, replacing charts of an earlier run. The
+charts depend on the rows in the results: slowdown of pairs, bandwidth of communication and of
+copies, pipelines, transfers, priority, supply, launches, and training.
 
-A sweep of Ddp/Buckets also gets a line on the console: which size its parts predict, which is the
-fastest, and what following the prediction loses.
+For a sweep of Ddp/Buckets, the tool also prints a line: the size that the parts predict, the
+fastest size, and the time that following the prediction loses.
 
-Exit status: 0, or 2 if a file is not a result of this suite, has nothing to draw, or the output is
-not writable. Then one line says what and where, and no file is changed.
+Exit status: 0, or 2 if a file is not a result of this suite or has nothing to draw, or if the
+output is not writable. One line then says what is wrong and where, and no file is changed.
 """
 
 import argparse
@@ -96,7 +96,7 @@ def _not_drawn(charts: Sequence[Chart]) -> str:
 
 
 def _nothing(charts: Sequence[Chart]) -> str:
-    """Say why there is nothing to draw; empty where there is."""
+    """Say why there is nothing to draw; "" if there is something."""
     if not charts:
         return _not_drawn(charts)
     failed = [row for chart in charts for row in chart.rows if row.state is State.ERROR]

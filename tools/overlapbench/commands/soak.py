@@ -4,10 +4,10 @@
     tools/soak.py --iterations 10000 -- ./bench --backend=host --benchmark_filter=Overlap/AllReduce
     tools/soak.py --read resources.csv
 
-Starts the command (default ./bench) again and again, each time with --resources_out and
---benchmark_repetitions, until the time is over or every benchmark has taken the given number of
-iterations. An iteration is a group of samples. A repetition takes up to 100 of them, depending on
---budget_ms. Resources are compared within one process only, by the rule in
+Starts the command (default ./bench) repeatedly, each time with --resources_out and
+--benchmark_repetitions, until the time is over or every benchmark has done the given number of
+iterations. An iteration is a group of samples. A repetition has up to 100 of them, depending on
+--budget_ms. Resources are compared only within one process, by the rule in
 tools/overlapbench/growth.py: the median of the last quarter against that of the second.
 
 --read judges files that --resources_out wrote earlier.
@@ -34,7 +34,7 @@ from overlapbench.output import counted, print_text
 from overlapbench.source import ResultError, harmless, read_bytes
 
 _WIDTH = 80
-_GROUPS = 100  # the most that a repetition takes
+_GROUPS = 100  # the most per repetition
 _GREW, _UNKNOWN = 1, 3
 
 
@@ -99,7 +99,7 @@ def _read(paths: Sequence[Path]) -> Iterator[list[Reading]]:
 
 
 def _run(options: argparse.Namespace, command: Sequence[str]) -> Iterator[list[Reading]]:
-    """Yield each piece's readings until it is enough."""
+    """Yield the readings of each launch until there are enough."""
     started = time.monotonic()
     groups: Counter[str] = Counter()
     pieces = 0
@@ -137,7 +137,7 @@ def _piece(command: Sequence[str], repetitions: int, path: Path) -> list[Reading
 
 
 def _table(rows: Sequence[Growth]) -> str:
-    """Show the worst series of each resource, and below it the verdict, and which one it is."""
+    """Show the worst series of each resource, with its verdict and its name below."""
     lines = [f"{'resource':<17} {'before':>15} {'after':>15} {'an hour':>16} {'allowed':>13}"]
     for row in rows:
         figures = f"{row.before:>15,.0f} {row.after:>15,.0f} {row.per_hour:>+16,.0f}"

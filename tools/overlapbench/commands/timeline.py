@@ -7,16 +7,16 @@
     tools/timeline.py 'rank*.json.gz' --step 12 -o step.png
     tools/timeline.py report.sqlite --window forward -o forward.svg
 
-A file is a trace of overlapbench, of PyTorch's profiler (.json, .json.gz), or what `nsys export
---type sqlite` wrote; a folder stands for the traces in it. Rows are drawn one above the other, or
-with --beside in two columns, with one scale of time. Of a row's samples, or of steps, the one of
-median length is drawn, unless --step or --window choose. The name of the output says what it is:
-.svg and .png are pictures, .html is a page that works offline, where pointing at a step tells its
-figures, and time can be zoomed. docs/timelines.md explains the picture.
+A file is a trace of overlapbench or of PyTorch's profiler (.json, .json.gz), or the output of `nsys
+export --type sqlite`; a folder stands for the traces in it. Rows are stacked, or drawn in two
+columns with --beside, on one time scale. Of a row's samples, or of steps, the one of median length
+is drawn, unless --step or --window chooses another. The suffix of the output chooses its format:
+.svg and .png are pictures; .html is a page that works offline, with the figures of a step as
+tooltips and a zoomable time axis. docs/timelines.md explains the picture.
 
-Exit status: 0, or 2 if a file is no trace, has no such step or window, or too much of it to be
-seen, if an argument is bad or the output is not writable, and if --beside has only one row. Then
-one line says what and where.
+Exit status: 0, or 2 if a file is not a trace, lacks the step or window, or has too much of it to be
+legible, if an argument is bad, if the output is not writable, or if --beside has only one row. One
+line then says what is wrong and where.
 """
 
 import argparse

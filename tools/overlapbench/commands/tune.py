@@ -4,24 +4,23 @@
     ./bench --tune AllGather+CublasGemm/bytes:64M AllReduce+CublasGemm/bytes:64M -- --timeout_s=120
     tools/tune.py --command './bench --no-build --ranks 2' AllReduce+Gemm/bytes:8M
 
-Varied are the transport of a collective or the engine of a copy, the SMs or CTAs that it takes, the
-SMs of the computation, which side starts first, and the priorities of the streams. What the pair's
-name sets stays as it is.
+The search varies the transport of a collective or the engine of a copy, its SMs or CTAs, the SMs of
+the computation, which side starts first, and the priorities of the streams. Settings in the pair's
+name stay fixed.
 
-The search measures at most 15 % of all combinations (8 rows where there are few), and drops those
+The search measures at most 15 % of all combinations (8 rows if there are few), and drops those
 whose interval lies above that of the best. The best and the default are then launched in turn
-(unless --launches is 0), and the gain has a 95 % interval. docs/laboratory.md explains what is
-printed.
+(unless --launches is 0), and the gain has a 95 % interval. docs/laboratory.md explains the output.
 
---exhaustive measures the whole grid as well, and --output keeps it. --replay runs the search on
-such files alone, and says how far from the best it ends, and after how many evaluations.
+--exhaustive also measures the whole grid, and --output writes it to a file. --replay runs the
+search only on such files, and says how far from the best it ends, and after how many evaluations.
 
 Arguments after -- go to every launch of the program.
 
 Exit status: 0 if every search ended, whether or not a setting beats the default; 1 if one has no
-answer, because the program failed or a row was invalid; 2 if none was begun, for bad usage, a pair
-that the program refuses, or a program that fails before; 130 if interrupted. What is known by then
-is printed.
+answer, because the program failed or a row was invalid; 2 if none began, for bad usage, a pair that
+the program refuses, or a program that fails before; 130 if interrupted. The results so far are
+printed.
 """
 
 import argparse
@@ -52,8 +51,8 @@ from overlapbench.tune.space import Wish
 from overlapbench.tune.study import Study, spell_time
 
 _OK, _UNANSWERED = 0, 1
-_OWN = ("--axis", "--pair", "--benchmark_")  # flags that the search gives to launches
-_LEAST_LAUNCHES = 3  # a side: fewer say nothing of what differs between processes
+_OWN = ("--axis", "--pair", "--benchmark_")  # flags that the search itself sets
+_LEAST_LAUNCHES = 3  # per side: fewer show no spread between processes
 
 
 @command
@@ -106,7 +105,7 @@ def _replay(options: argparse.Namespace) -> None:
 
 
 def _tune(options: argparse.Namespace, wishes: Sequence[Wish], studies: list[Study]) -> bool:
-    """Run a study of every row; tell whether all came to their end."""
+    """Run a study of every row; tell whether all of them finished."""
     ends = time.monotonic() + 60 * options.budget_minutes
     command = {COMMAND: parse_command(options.command)}
     runner = Runner(command, options.flags, options.timeout_s, lambda _: None)
@@ -133,7 +132,7 @@ def _tune(options: argparse.Namespace, wishes: Sequence[Wish], studies: list[Stu
 
 
 def _study(machine: Machine, wish: Wish, row: BenchmarkName, options: argparse.Namespace) -> Study:
-    """Learn what can be varied around a row."""
+    """Find the settings that can be varied around a row."""
     started = time.monotonic()
     context = machine.context_of(wish, row)
     launch_s = time.monotonic() - started
