@@ -1,15 +1,15 @@
-"""Which size of buckets a data-parallel step should have, as its parts predict it.
+"""The bucket size that a data-parallel step should use, predicted from its parts.
 
-A sweep is the rows of `Ddp/Buckets` that differ in `bucket_bytes` alone. The bound of a row is made
-of its parts, each measured alone, so the size of the least bound is predicted: its step should take
-the shortest time. The step itself has no say in it.
+A sweep is the rows of `Ddp/Buckets` that differ only in `bucket_bytes`. A row's bound is computed
+from its parts, each measured alone. The prediction is the size with the smallest bound: its step
+should be the fastest. The measured time of the step is not used.
 
-Bounds whose 95 % intervals meet that of the least one cannot be told apart. Of these the largest
-size is predicted. Every bucket starts another collective, which takes SMs, or the memory's time,
-from the backward pass beside it. The parts alone do not show that, and the largest buckets start
-the fewest.
+Bounds whose 95 % intervals overlap that of the smallest are indistinguishable; the prediction is
+then the largest of these sizes. Every bucket starts another collective, which takes SMs or memory
+bandwidth from the concurrent backward pass. The parts alone do not show that, and the largest
+buckets start the fewest collectives.
 
-`loss_pct` is how much longer the step with the predicted size takes than the fastest of the sweep.
+`loss_pct` is how much longer the step takes with the predicted size than with the fastest one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from overlapbench.series import binary_size, curves_along, file_names, label
 
 _SIZE = "bucket_bytes"
 _BOUND = "bound_ms"
-_UNTOLD = frozenset({_SIZE, "cache", "cadence"})  # in the name of a sweep
+_UNTOLD = frozenset({_SIZE, "cache", "cadence"})  # axes that the name of a sweep omits
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Prediction:
 
 
 def predict_bucket_sizes(rows: Sequence[Row]) -> list[Prediction]:
-    """Return a prediction for each sweep of two sizes or more, of trusted rows."""
+    """Return a prediction for each sweep of at least two sizes, from trusted rows."""
     return [
         Prediction(sweep, predict(of_sweep), min(of_sweep, key=lambda row: row.time_ms))
         for sweep, of_sweep in _sweeps(rows)
@@ -54,7 +54,7 @@ def predict_bucket_sizes(rows: Sequence[Row]) -> list[Prediction]:
 
 
 def predict(sweep: Sequence[Row]) -> Row:
-    """Return the row of the least bound; of several that cannot be told apart, the largest size."""
+    """Return the row of the smallest bound; of several indistinguishable ones, the largest size."""
     _, least_high = _bound(min(sweep, key=lambda row: row.counters[_BOUND]))
     return max((row for row in sweep if _bound(row)[0] <= least_high), key=_size)
 

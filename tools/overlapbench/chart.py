@@ -1,9 +1,9 @@
 """How an entry of the table of charts (charts/table.py) becomes pictures.
 
-Titles and notes are added here, alike for all charts; colours come from the theme.
+This module adds titles and notes, in the same way for all charts; colours come from the theme.
 
-Figures of rows that are not `trusted` are grey and hollow in every chart, and are never part of a
-line, of a knee or of a worst value.
+Every chart draws figures of rows that are not `trusted` grey and hollow, and excludes them from
+lines, knees and worst values.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from overlapbench.series import SEPARATOR, label, shared_axes
 
 __all__ = ["CHARTS", "Chart", "draw_charts", "pictures"]
 
-VEGA_LITE_VERSION = "6.4"  # what the pinned Altair writes
+VEGA_LITE_VERSION = "6.4"  # the version that the pinned Altair writes
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Chart:
     """A drawn entry; `spec` is Vega-Lite with its data, and without a theme."""
 
     kind: ChartKind
-    name: str  # unlike that of any other chart drawn with it
-    rows: Sequence[Row]  # that it shows
-    notes: Sequence[str]  # whose figures these are, and how to read them
+    name: str  # unique among the charts drawn together
+    rows: Sequence[Row]  # the rows that it shows
+    notes: Sequence[str]  # the source of the figures, and how to read them
     spec: dict[str, Any]
 
     @property
@@ -49,7 +49,7 @@ class Chart:
 
 
 def pictures(name: str, spec: dict[str, Any]) -> dict[str, bytes]:
-    """Render Vega-Lite as the files `NAME.png` and `NAME.svg`, the one from the other."""
+    """Render Vega-Lite as the files `NAME.png` and `NAME.svg`, the former from the latter."""
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=theme.LIGHT)
     png = vl_convert.svg_to_png(svg, scale=theme.SCALE)
     return {f"{name}.png": png, f"{name}.svg": svg.encode()}
@@ -58,10 +58,10 @@ def pictures(name: str, spec: dict[str, Any]) -> dict[str, bytes]:
 def draw_charts(
     results: Sequence[Result], title: str, one_family_each: bool = False
 ) -> list[Chart]:
-    """Draw every chart for which the results hold rows, in the order of the table.
+    """Draw every chart for which the results contain rows, in the order of the table.
 
-    One that shows several families is drawn for each of them, where that is asked for. Peers, whose
-    names have an axis `peer`, go with the family that they are compared with.
+    A chart of several families is drawn once per family on request. Peers, whose names have an axis
+    `peer`, belong to the family that they are compared with.
     """
     rows = [row for result in results for row in result.rows]
     charts = []
@@ -92,7 +92,7 @@ def _draw(
 
 
 def _notes(kind: ChartKind, rows: Sequence[Row], results: Sequence[Result]) -> list[str]:
-    """Say whose figures these are, what all have in common, how to read them, and what is bad."""
+    """Say where the figures come from, what they share, how to read them, and which are bad."""
     drawn_from = {row.file for row in rows}
     files = [_origin(result) for result in results if result.label in drawn_from]
     common = label("", shared_axes(rows))

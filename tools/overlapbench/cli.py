@@ -48,7 +48,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Finds the version only where it is asked for: that takes longer than all the rest."""
+    """Looks up the version only on request: the lookup takes longer than everything else."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(PROGRAM, installation.version())

@@ -1,8 +1,8 @@
 """Entries of a result file, a column at a time: the fast way through thousands of rows.
 
 Rows with the same keys and the same `state` form a block, and nearly all rows of a file are plainly
-good. So a block's columns are asked at once: are they all such? Only where the answer is no, a
-reader has to go from row to row, to see what is meant or to refuse it by field and line.
+good. So each column of a block is checked at once. Only if that check fails does a reader examine
+the rows one by one, to interpret them or to refuse one by field and line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,21 +23,21 @@ _Kind = TypeVar("_Kind")
 class Block:
     """Entries with the same keys and the same state."""
 
-    places: Sequence[int]  # in the file
+    places: Sequence[int]  # indices in the file
     columns: Mapping[str, Sequence[object]]
 
     def always(self, key: str) -> object:
-        """Return the value that a key has in all rows; None where it differs or is missing."""
+        """Return the value that a key has in all rows; None if values differ or one is missing."""
         column = self.columns.get(key, (None,))
         return column[0] if column.count(column[0]) == len(column) else None
 
     def only(self, kind: type[_Kind], key: str) -> Sequence[_Kind] | None:
-        """Return a column that holds nothing but values of this very type."""
+        """Return a column if all its values are of exactly this type."""
         column = self.columns.get(key, ())
         return cast(Sequence[_Kind], column) if set(map(type, column)) == {kind} else None
 
     def floats(self, key: str, low: float, high: float) -> Array | None:
-        """Return a column of nothing but floats from `low` to `high`, none too small to be told."""
+        """Return a column if all its values are floats from `low` to `high`, and none is tiny."""
         column = self.only(float, key)
         if column is None:
             return None
@@ -48,7 +48,7 @@ class Block:
 
 
 def split_blocks(entries: Sequence[object]) -> list[Block]:
-    """Part the entries that are objects by keys and state; a block is in the order of the file."""
+    """Group the entries that are objects by keys and state; blocks keep the order of the file."""
     rows: list[Mapping[str, object]] = [e if isinstance(e, dict) else {} for e in entries]
 
     def layout(place: int) -> tuple[str, tuple[str, ...]]:

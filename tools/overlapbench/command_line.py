@@ -1,7 +1,7 @@
-"""What all command lines share: a parser from the manual, numbers, and a refusal in one line.
+"""What all command lines share: a parser from the manual, numbers, and one-line errors.
 
-The docstring of a command's module is its manual, with the commands that a checkout has. Where
-`overlapbench` runs it, the manual has the commands of `overlapbench`.
+The docstring of a command's module is its manual. It spells commands as in a checkout; if
+`overlapbench` runs the command, the manual shows the commands of `overlapbench` instead.
 """
 
 import argparse
@@ -23,9 +23,9 @@ _TERMINATED = 128 + signal.SIGTERM
 
 
 def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[..., int]:
-    """Make a command's `main`: what it refuses is one line, and else its exit status is 0.
+    """Make a command's `main`: a refusal is one line of output; otherwise the exit status is 0.
 
-    Unless `overlapbench` runs it, the program is a script, which has its module's name.
+    Unless `overlapbench` runs it, the program is the script with its module's name.
     """
     from overlapbench.source import ResultError  # imports more than the help of all commands needs
 
@@ -42,7 +42,7 @@ def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[
 
 
 def manual_parser(program: str, manual: str | None) -> argparse.ArgumentParser:
-    """Make a parser whose help is the manual: its first paragraph, the arguments, and the rest."""
+    """Make a parser whose help is the manual's first paragraph, the arguments, and the rest."""
     assert manual
     if is_installed(program):
         manual = as_installed(manual)
@@ -56,12 +56,12 @@ def manual_parser(program: str, manual: str | None) -> argparse.ArgumentParser:
 
 
 def is_installed(program: str) -> bool:
-    """Tell whether `overlapbench` runs it, not a script."""
+    """Tell whether `overlapbench` runs the command, not a script."""
     return program.startswith(f"{PROGRAM} ")
 
 
 def as_installed(manual: str) -> str:
-    """Put the commands of `overlapbench` in place of scripts."""
+    """Replace scripts by the commands of `overlapbench`."""
     for command in COMMANDS:
         script = rf"(?<![\w./]){re.escape(command.script)}(?![\w/-])"
         manual = re.sub(script, f"{PROGRAM} {command.name}", manual)
@@ -69,7 +69,7 @@ def as_installed(manual: str) -> str:
 
 
 def number_from(least: int) -> Callable[[str], int]:
-    """Return what reads a whole number of an argument, for argparse."""
+    """Return a function that parses an argument as a whole number, for argparse."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -80,26 +80,26 @@ def number_from(least: int) -> Callable[[str], int]:
 
 
 def split_at_dashes(arguments: Sequence[str] | None) -> tuple[list[str], list[str]]:
-    """Return the arguments before `--` and those behind it; None is the process's command line."""
+    """Return the arguments before and after `--`; None is the process's command line."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     end = given.index("--") if "--" in given else len(given)
     return given[:end], given[end + 1 :]
 
 
 def exit_if_terminated() -> None:
-    """End by an exception, so that what was launched is ended and its files are removed."""
+    """Raise on SIGTERM, so that launched processes are ended and their files removed."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
 
 
 def has_colours() -> bool:
-    """Tell whether standard output is a terminal that wants them (no-color.org)."""
+    """Tell whether standard output is a terminal that allows colours (no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return sys.stdout.isatty() and not plain
 
 
 @contextlib.contextmanager
 def ending_if_interrupted(program: str) -> Iterator[None]:
-    """Run a whole program in this context: Ctrl-C is one line, and the exit status of a shell."""
+    """Run a whole program in this context; Ctrl-C prints one line and exits as shells do."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,16 +1,16 @@
-"""The table of counters: what each is called, its unit, its range, and which way is better.
+"""The table of counters: each one's name, unit, range, and which direction is better.
 
-Every result file carries its own table, and the tools take from it whatever they need to know of a
-counter. Files of schema "1" have none; counters.json beside this file stands for theirs. The
-program writes it (`./bench --list_counters=json`), and nothing in Python lists counters by hand.
+Every result file contains its own table, from which the tools read everything about a counter.
+Files of schema "1" have none; for them, the tools use counters.json beside this file. The program
+writes it (`./bench --list_counters=json`), and no Python code lists counters by hand.
 
-A table also holds the families, with the counters to show first, and the axes of each workload.
-A counter that was renamed lists its earlier names as `aliases`. Readers know it by all of them, so
-that a file from before still matches one from after.
+A table also contains the families, with the counters to show first, and the axes of each workload.
+A renamed counter lists its earlier names as `aliases`. Readers accept all of them, so files written
+before and after the change still match.
 
-Times, sizes and rates are compared as ratios. `efficiency` is not: it may be 0 or negative, and
-where one side is short it is all noise, since it divides by that side (docs/metrics.md, Pitfalls).
-So it is judged as 1 + efficiency x min(C, M) / T, which is the speedup (C + M) / T.
+Times, sizes and rates are compared as ratios. `efficiency` is not: it may be 0 or negative, and if
+one side is short it is mostly noise, since it divides by that side (docs/metrics.md, Pitfalls). So
+it is judged as 1 + efficiency x min(C, M) / T, which is the speedup (C + M) / T.
 """
 
 import functools
@@ -30,8 +30,8 @@ from overlapbench.source import LARGEST, SMALLEST, Document, Fields, ResultError
 TIME = "time"  # Google Benchmark's `real_time`
 VALID = "valid"
 EFFICIENCY = "efficiency"
-SHOWN = ("slowdown",)  # what a comparison shows besides what it judges
-PARTS = ("counters", "families", "workloads")  # of a result file: what makes the table
+SHOWN = ("slowdown",)  # counters that a comparison shows but does not judge
+PARTS = ("counters", "families", "workloads")  # of a result file, which make up the table
 
 _STORED = Path(__file__).with_name("counters.json")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -41,7 +41,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 class Range(Enum):
-    """Which values make sense."""
+    """The valid values."""
 
     POSITIVE = "positive"
     NOT_NEGATIVE = "not_negative"
@@ -50,7 +50,7 @@ class Range(Enum):
     FLAG = "flag"
 
 
-# The lowest value, whether it is itself allowed, and the highest.
+# The lowest value, whether it is inclusive, and the highest.
 _LIMITS: Mapping[Range, tuple[float, bool, float]] = {
     Range.POSITIVE: (0.0, False, math.inf),
     Range.NOT_NEGATIVE: (0.0, True, math.inf),
@@ -61,7 +61,7 @@ _LIMITS: Mapping[Range, tuple[float, bool, float]] = {
 
 
 class Better(Enum):
-    """Which way is an improvement."""
+    """Which direction is an improvement."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -73,10 +73,10 @@ class Counter:
     """One entry of the table."""
 
     name: str
-    unit: str  # "" of a ratio
+    unit: str  # "" for a ratio
     better: Better
     range: Range
-    judged: bool  # whether a comparison judges it where a row has it
+    judged: bool  # whether a comparison judges it if a row has it
     title: str  # a column's heading, without the unit
     definition: str
     aliases: tuple[str, ...] = ()  # earlier names
@@ -87,24 +87,24 @@ class Counter:
 
     @property
     def label(self) -> str:
-        """The name and, unless the name says it, the unit: `time ms`, `busbw_GBps`."""
+        """The name and, unless the name contains it, the unit: `time ms`, `busbw_GBps`."""
         word = _UNITS_IN_NAMES.get(self.unit, self.unit.replace("/", "p"))
         told = not self.printed_unit or word in self.name.split("_")
         return self.name if told else f"{self.name} {self.printed_unit}"
 
     @property
     def can_be_judged(self) -> bool:
-        """Tell whether changes are ratios, or efficiency, which is judged by another figure."""
+        """Tell whether changes are ratios, or this is efficiency, judged by another figure."""
         return self.name == EFFICIENCY or self.range in (Range.POSITIVE, Range.NOT_NEGATIVE)
 
     def surely_fine(self) -> tuple[float, float]:
-        """Return an interval in which every number makes sense."""
+        """Return an interval that contains only valid numbers."""
         low, low_allowed, high = _LIMITS[self.range]
         least = max(low, -LARGEST) if low_allowed else SMALLEST
         return (high if self.range is Range.FLAG else least), min(high, LARGEST)
 
     def fault(self, value: float) -> str:
-        """Say why a finite value makes no sense; "" when it does."""
+        """Say why a finite value is invalid; "" if it is valid."""
         low, low_allowed, high = _LIMITS[self.range]
         if self.range is Range.FLAG:
             return "" if value in (0, 1) else f"{value:g} is neither 0 nor 1"
@@ -113,9 +113,9 @@ class Counter:
         return f"{value:g} is above {high:g}" if value > high else ""
 
     def difference(self, other: "Counter") -> str:
-        """Say in what another counter of this name is another figure; "" when it is the same.
+        """Say how another counter of this name differs in meaning; "" if it is the same figure.
 
-        Titles and definitions are text that may be reworded; a new meaning takes a new name.
+        Titles and definitions may be reworded; a new meaning requires a new name.
         """
         if self.unit != other.unit:
             return f"unit is {other.unit!r}, but {self.unit!r}"
@@ -126,7 +126,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class Family:
-    """What the report says of a family, and the counters that its table shows first."""
+    """What the report says about a family, and the counters that its table shows first."""
 
     name: str
     about: str
@@ -143,7 +143,7 @@ class Table:
 
     @cached_property
     def keys(self) -> Mapping[str, str]:
-        """The counter that a key of a row stands for: a name, or an alias. `time` is none."""
+        """The counter that a key of a row, a name or an alias, denotes. `time` is not a key."""
         names = {
             key: counter.name
             for counter in self.counters.values()
@@ -154,23 +154,23 @@ class Table:
 
     @cached_property
     def judged(self) -> tuple[str, ...]:
-        """The names of what comparisons judge."""
+        """The names of the counters that comparisons judge."""
         return tuple(counter.name for counter in self.counters.values() if counter.judged)
 
     @cached_property
     def plain(self) -> "Table":
-        """The table of a file that is not ours: its time is all that is known."""
+        """The table of a file of another suite, of which only the time is known."""
         return Table({TIME: self.counters[TIME]})
 
     def canonical(self, name: str) -> str:
-        """Return today's name of a counter."""
+        """Return the current name of a counter."""
         return self.keys.get(name, name)
 
     def axes_of_first(self, name: BenchmarkName) -> frozenset[str]:
-        """Return the axes of the workload that stands first in a name.
+        """Return the axes of the workload named first.
 
-        Of one that the table does not know they are those before the first axis of the others: in
-        a name the axes of the workloads follow each other as the workloads do.
+        If the table does not contain it, they are the axes before the first one of the others: in a
+        name, the axes follow the order of the workloads.
         """
         first, *others = name.workloads
         if first in self.workloads:
@@ -188,7 +188,7 @@ class Table:
 
 
 def parse_table(document: Document) -> Table:
-    """Read the table of a document; ResultError naming the entry that makes no sense."""
+    """Read the table of a document; ResultError names an invalid entry."""
     counters: dict[str, Counter] = {}
     taken: dict[str, str] = {}
     for fields in _objects(document, "counters"):
@@ -208,7 +208,7 @@ def parse_table(document: Document) -> Table:
 
 @functools.cache
 def stored_table() -> Table:
-    """Return the table of files that have none."""
+    """Return the table for files without one."""
     text = _STORED.read_text(encoding="utf-8")
     return parse_table(Document(str(_STORED), text, json.loads(text)))
 
@@ -277,9 +277,9 @@ def _choice(fields: Fields, key: str, choices: type[_Choice]) -> _Choice:
 
 
 def merge_tables(tables: Iterable[tuple[str, Table]]) -> Table:
-    """Unite the tables of files, given with their names; ResultError where two contradict.
+    """Merge the tables of files, given with their names; ResultError if two contradict.
 
-    A counter that was renamed goes by its last name. One that not all files judge is not judged.
+    A renamed counter has its latest name. A counter that some file does not judge is not judged.
     """
     distinct: list[tuple[str, Table]] = []
     for source, table in tables:
@@ -312,7 +312,7 @@ def merge_tables(tables: Iterable[tuple[str, Table]]) -> Table:
 
 
 def _united(name: str, one: Counter, other: Counter) -> Counter:
-    """Return a counter of two files; that of the file which has its last name tells of it."""
+    """Merge a counter of two files; the file with its latest name describes it."""
     names: Collection[str] = (*one.aliases, one.name, *other.aliases, other.name)
     return replace(
         other if other.name == name != one.name else one,

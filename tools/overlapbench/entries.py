@@ -1,10 +1,10 @@
-"""The entries of a result file as arrays, each checked: what a launch is made of.
+"""The entries of a result file as checked arrays, from which a launch is made.
 
-Of a file of this suite every counter must make sense, of any other file of Google Benchmark the
-time is read and nothing else. Blocks of rows that are plainly good are read at once (columns.py);
-where one is not, its entries are read one by one, to tell a failed row from a good one and to
-refuse what makes no sense by field and line. That is the reader of all tools, `read_run`
-(result.py): it decides, and blocks only take what it would take.
+In a file of this suite, every counter must be valid. From any other Google Benchmark file, only the
+time is read. Blocks of plainly good rows are read at once (columns.py). The entries of any other
+block are read one by one, to separate failed rows from good ones and to refuse invalid values by
+field and line. They are read by `read_run` (result.py), as in all tools. It is authoritative:
+blocks accept only what it would accept.
 """
 
 import math
@@ -30,17 +30,17 @@ from overlapbench.source import LARGEST, SMALLEST, Document, Fields
 
 Figure = TypeVar("Figure", float, Array)  # of one row, or of many
 # Columns that are derived; no counter can have these names.
-SAVED = "saved share"  # of T by overlapping: speedup - 1, what efficiency is judged by
+SAVED = "saved share"  # of T by overlapping: speedup - 1, by which efficiency is judged
 ERROR = "standard error"  # of the time, relative, inside the launch
 # The standard error of a median over that of a mean, in large normal samples: sqrt(pi / 2).
 MEDIAN_ERROR = 1.2533
-_QUANTILE = 1.96  # of the normal distribution; intervals in rows are of 95 %
+_QUANTILE = 1.96  # of the normal distribution, for the 95 % intervals of rows
 _FAILED = frozenset({"error_occurred", "skipped"})
 _COMPARABLE = frozenset(state.value for state in State if state.comparable)
 
 
 def columns_of(table: Table) -> tuple[str, ...]:
-    """Return what a comparison keeps of a row."""
+    """Return the columns that a comparison keeps of a row."""
     return (*dict.fromkeys((*table.judged, *SHOWN)), SAVED, ERROR)
 
 
@@ -49,15 +49,15 @@ class Entries:
     """All entries of a file, in its order."""
 
     names: list[str]
-    numbers: list[float | None]  # which repetition; None for an aggregate, which has no figures
+    numbers: list[float | None]  # repetition indices; None for an aggregate, which has no figures
     units: list[str]
-    problems: list[str]  # why the figures are not to be trusted; empty for a good row
+    problems: list[str]  # why the figures cannot be trusted; "" for a good row
     columns: tuple[str, ...]
-    values: Array  # entries x columns, NaN where there is none
+    values: Array  # entries x columns, NaN if missing
 
 
 class Names(dict[tuple[str, str], tuple[str, frozenset[str]]]):
-    """What a `run_name` stands for, and the counters its family must have, parsed once."""
+    """What each `run_name` denotes, and the counters its family requires, parsed once."""
 
     def resolve(self, fields: Fields, contract: Contract) -> tuple[str, frozenset[str]]:
         text = fields.values.get("run_name")
@@ -71,7 +71,7 @@ class Names(dict[tuple[str, str], tuple[str, frozenset[str]]]):
 
 
 def read_entries(document: Document, contract: Contract, names: Names) -> Entries:
-    """Read and check all entries, as the file's contract has it. Raises ResultError."""
+    """Read all entries and check them against the file's contract. Raises ResultError."""
     return _Reader(document, contract, names).read()
 
 
@@ -94,7 +94,7 @@ class _Reader:
     # ---- a block at once
 
     def _read_block(self, block: Block, entries: Entries) -> bool:
-        """Read a block; False, and nothing is read, where a row is not plainly good."""
+        """Read a block; False, and nothing is read, if a row is not plainly good."""
         texts, numbers = block.only(str, "run_name"), block.only(int, "repetition_index")
         unit = block.always("time_unit")
         if texts is None or numbers is None or not isinstance(unit, str) or unit not in TO_MS:
@@ -123,7 +123,7 @@ class _Reader:
         return True
 
     def _counters(self, block: Block, required: set[frozenset[str]]) -> dict[str, Array] | None:
-        """Return the time and all counters of a block; None where one needs a closer look."""
+        """Return the time and all counters of a block; None if one needs a closer look."""
         table = self.contract.table
         names = {key: table.keys[key] for key in self.contract.keys_of(block.columns.keys())}
         present = frozenset(names.values())
@@ -131,7 +131,7 @@ class _Reader:
             return None
         counters = {}
         for key, name in (("real_time", TIME), *names.items()):
-            # Floats in these bounds are fine; of all others the reader of an entry decides.
+            # Floats in these bounds are valid; the reader of an entry decides about all others.
             column = block.floats(key, *table.counters[name].surely_fine())
             if column is None:
                 return None
@@ -163,7 +163,7 @@ class _Reader:
 
 
 def _plainly_good(block: Block) -> bool:
-    """Tell whether all rows of a block say that they are measured well, and why in text."""
+    """Tell whether all rows of a block have a good state, and reasons that are text."""
     state = block.always("state")
     if not isinstance(state, str) or state not in _COMPARABLE:
         return False
@@ -171,7 +171,7 @@ def _plainly_good(block: Block) -> bool:
 
 
 def saved_share(counters: Mapping[str, Figure]) -> Figure | float:
-    """Return efficiency x min(C, M) / T; NaN where the row does not have all of them."""
+    """Return efficiency x min(C, M) / T; NaN if the row lacks one of them."""
     try:
         shorter = np.minimum(counters["comp_ms"], counters["comm_ms"])
         share: Figure = counters[EFFICIENCY] * shorter / counters["overlap_ms"]
@@ -181,9 +181,9 @@ def saved_share(counters: Mapping[str, Figure]) -> Figure | float:
 
 
 def standard_error(counters: Mapping[str, Figure]) -> Figure | float:
-    """Return how well a row knows its time: the standard error of its logarithm.
+    """Return the precision of a row's time: the standard error of its logarithm.
 
-    From the row's own interval, else from its samples, as if they were normal; NaN without either.
+    From the row's own interval, or else from its samples, assumed normal; NaN without either.
     """
     low, high = map(counters.get, TIME_BOUNDS)
     if low is not None and high is not None:

@@ -1,4 +1,4 @@
-"""The straight line through measured points: what a repetition costs, and what is paid once."""
+"""The straight line through measured points: the cost per repetition, and the fixed cost."""
 
 import math
 import statistics
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Line:
-    """y = slope · x + intercept; `residual` is the root mean square of what it leaves of y."""
+    """y = slope · x + intercept; `residual` is the root mean square of the deviations."""
 
     slope: float
     intercept: float
@@ -20,7 +20,7 @@ class Line:
 
 
 def fit_line(points: Sequence[tuple[float, float]]) -> Line:
-    """Fit by least squares; ValueError where the points stand at fewer than two x."""
+    """Fit by least squares; ValueError if the points have fewer than two different x."""
     if len({x for x, _ in points}) < 2:
         raise ValueError("a line needs points at two different x values")
     xs, ys = zip(*points, strict=True)

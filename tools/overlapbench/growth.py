@@ -1,14 +1,14 @@
-"""Growth: whether a process holds more and more while it runs.
+"""Growth: whether the resources of a process grow while it runs.
 
-Reads the lines of --resources_out. Lines of one process that have the same name (a benchmark, or
-"" where nothing is set up) are a series: they hold the same things, unless something is not given
-back.
+This module reads the lines of --resources_out. Lines of one process with the same name (a
+benchmark, or "" if nothing is set up) are a series. They show the same resources unless something
+leaks.
 
-The rule: with a series cut into quarters, the median of the last quarter may not lie above the
-median of the second by more than an allowance. The first quarter is left out because caches,
-allocators and libraries fill up then; medians do not see a line that was taken at a bad moment.
-What is counted (descriptors, threads, streams, events, buffers) is allowed nothing. Memory is
-allowed 2 MiB or 2 %, whichever is more: allocators give pages back when they like.
+The rule: with a series cut into quarters, the median of the last quarter may exceed the median of
+the second by at most an allowance. The first quarter is ignored because caches, allocators and
+libraries fill up then; medians ignore a line that was taken at a bad moment. The allowance of
+counted resources (descriptors, threads, streams, events, buffers) is zero. That of memory is 2 MiB
+or 2 %, whichever is more: allocators return pages at arbitrary times.
 """
 
 import csv
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from overlapbench.grouping import grouped
 from overlapbench.source import ResultError, can_be_measured
 
-SHORTEST = 16  # lines: four a quarter
+SHORTEST = 16  # lines: four per quarter
 _PAGES_BYTES = 2 << 20
 _PAGES_SHARE = 0.02
 _BEGINNING = ("seconds", "benchmark", "groups")
@@ -45,7 +45,7 @@ class Growth:
     lines: int
     before: float
     after: float
-    per_hour: float  # slope of the line of least squares behind the first quarter
+    per_hour: float  # slope of a least-squares line after the first quarter
     allowance: float
 
     @property
@@ -58,7 +58,7 @@ class Growth:
 
 
 def read(source: str, text: str) -> list[Reading]:
-    """Read a file's text; ResultError unless every line is whole."""
+    """Read a file's text; ResultError unless every line is complete."""
     try:
         return _read(source, csv.reader(io.StringIO(text, newline="")))
     except csv.Error as error:
@@ -93,7 +93,7 @@ def groups_of(readings: Iterable[Reading]) -> dict[str, int]:
 
 
 def growths(readings: Iterable[Reading]) -> list[Growth]:
-    """Judge every resource of every series of one process that is long enough."""
+    """Judge every resource of every series of one process; short series are skipped."""
     return [
         _judge(resource, benchmark, members)
         for benchmark, members in grouped(readings, lambda one: one.benchmark).items()
@@ -103,7 +103,7 @@ def growths(readings: Iterable[Reading]) -> list[Growth]:
 
 
 def worst(found: Iterable[Growth]) -> dict[str, Growth]:
-    """Return for each resource the growth that is nearest to its allowance, or furthest above."""
+    """Return, for each resource, the growth nearest to its allowance or furthest above it."""
     return {
         resource: max(members, key=lambda growth: growth.amount - growth.allowance)
         for resource, members in grouped(found, lambda growth: growth.resource).items()

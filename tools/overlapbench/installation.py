@@ -1,14 +1,14 @@
 """Where the parts of the suite are: the checkout, the program, its libraries and ./bench.
 
-The package is a part of a checkout, or it was installed by pip. An installed one has a folder
-`suite` that is laid out as a checkout: with ./bench, and with what is built if the wheel was made
-with CMake. What is built is searched for in this order:
+The package is part of a checkout, or pip installed it. An installed package has a folder `suite`
+with the layout of a checkout. It contains ./bench, and the binaries if the wheel was built with
+CMake. Binaries are searched for in this order:
 
-1. where a variable says: OVERLAPBENCH_BINARY, OVERLAPBENCH_LIBRARY or OVERLAPBENCH_KERNELS;
+1. at the path in OVERLAPBENCH_BINARY, OVERLAPBENCH_LIBRARY or OVERLAPBENCH_KERNELS;
 2. in the folder `suite`, in build/release;
 3. in the checkout of the package, or else of the current folder, in build/release.
 
-And how ranks are started on one host.
+The module also defines how ranks are started on one host.
 """
 
 import importlib.metadata
@@ -19,7 +19,7 @@ from pathlib import Path
 from overlapbench.command_line import as_installed
 from overlapbench.commands import PROGRAM
 
-# As ./bench does: for root, for containers, and for more ranks than cores.
+# As in ./bench: for root, for containers, and for more ranks than cores.
 MPI_ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -39,19 +39,19 @@ def checkout() -> Path | None:
 
 
 def as_called(line: str) -> str:
-    """Spell commands as they are called here: by scripts in a checkout, else by `overlapbench`."""
+    """Spell commands as they are called here: scripts in a checkout, otherwise `overlapbench`."""
     return line if checkout() else as_installed(line)
 
 
 def way_to_build() -> str:
-    """Return what makes a program or a library that is missing."""
+    """Return the command that builds a missing program or library."""
     if checkout():
         return "`./bench --build-only` builds it"
     return "`pip install CHECKOUT -C wheel.cmake=true` installs it"
 
 
 def version() -> str:
-    """Return the version: that in CMakeLists.txt, or in the metadata of the installed package."""
+    """Return the version, from CMakeLists.txt or the metadata of the installed package."""
     root = checkout()
     if root is None:
         return importlib.metadata.version(PROGRAM)
@@ -61,28 +61,28 @@ def version() -> str:
 
 
 def binary_path() -> Path:
-    """Return the program's place; there is no file if nothing is built."""
+    """Return the program's path; the file is missing if nothing is built."""
     return _built(PROGRAM, "OVERLAPBENCH_BINARY")
 
 
 def library_path() -> Path:
-    """Return the place of the measuring as a library (interface/overlapbench.h)."""
+    """Return the path of the library for measuring (interface/overlapbench.h)."""
     return _built("liboverlapbench.so", "OVERLAPBENCH_LIBRARY")
 
 
 def kernels_path() -> Path:
-    """Return the place of the library of the kernels."""
+    """Return the path of the library of kernels."""
     return _built("liboverlapbench_kernels.so", "OVERLAPBENCH_KERNELS")
 
 
 def source_path(name: str) -> Path:
-    """Return the place of a file of the sources, `name` in a checkout."""
+    """Return the path of a source file, whose path in a checkout is `name`."""
     places = [home / name for home in _homes()]
     return next((place for place in places if place.is_file()), places[-1])
 
 
 def bench_path(binary: Path) -> Path:
-    """Return ./bench: that of the program's folder, or else any."""
+    """Return the path of ./bench, preferably in the folder that contains the program."""
     homes = [home for home in _homes() if (home / "bench").is_file()]
     own = [home for home in homes if binary.is_relative_to(home)]
     return (own or homes or [_PACKAGE / "suite"])[0] / "bench"
@@ -97,7 +97,7 @@ def _built(name: str, variable: str) -> Path:
 
 
 def _homes() -> list[Path]:
-    """Return the folders that are laid out as a checkout, the nearest to the package first."""
+    """Return the folders with the layout of a checkout, nearest to the package first."""
     here = Path.cwd()
     around = next(filter(_is_checkout, (here, *here.parents)), None)
     own = checkout() or around

@@ -1,12 +1,12 @@
-"""Launches: one result file as a comparison sees it, one figure a benchmark and metric.
+"""Launches: one result file as a comparison sees it, with one figure per benchmark and metric.
 
-The launch is the unit of comparing: repetitions inside one process share clocks, memory and
-placement, so that each benchmark's repetitions are reduced to their median. Files of this suite are
-checked as every tool checks them; any other file of Google Benchmark is taken too, with its time
-as the only metric.
+The launch is the unit of comparison: repetitions inside one process share clocks, memory and
+placement, so each benchmark's repetitions are reduced to their median. Files of this suite are
+checked as in every tool. Any other Google Benchmark file is accepted too, with its time as the only
+metric.
 
-A file may hold thousands of benchmarks and a comparison hundreds of files. So a launch is a few
-arrays, and work on names is done once for all files.
+A file may contain thousands of benchmarks, and a comparison hundreds of files. So a launch is a few
+arrays, and names are processed once for all files.
 """
 
 import gc
@@ -23,7 +23,7 @@ from overlapbench.entries import ERROR, MEDIAN_ERROR, Entries, Names, read_entri
 from overlapbench.result import failed_self_test, read_contract, read_incomplete
 from overlapbench.source import Document, expand, load
 
-# What makes figures comparable: the context's key, and how reports name it.
+# Context keys that must agree for a comparison, and their names in reports.
 CONTEXT_FIELDS: Mapping[str, str] = {
     "backend": "backend",
     "device": "GPU",
@@ -34,30 +34,30 @@ CONTEXT_FIELDS: Mapping[str, str] = {
 
 
 class Figures(NamedTuple):
-    """One benchmark of one launch; its values follow the columns, NaN where one is missing."""
+    """One benchmark of one launch; values are in the order of the columns, NaN if missing."""
 
     unit: str
     values: Array  # medians of the repetitions; the time in ms
-    error: float  # standard error of the time's logarithm inside the launch; NaN if not known
+    error: float  # standard error of the time's logarithm inside the launch; NaN if unknown
     repetitions: int
-    problem: str  # why the figures are not to be trusted; empty for a good row
+    problem: str  # why the figures cannot be trusted; "" for a good row
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One result file; all that follows the context has an entry a benchmark."""
+    """One result file; the sequences after the context have one entry per benchmark."""
 
     source: str
     context: Mapping[str, str]  # CONTEXT_FIELDS, "" where the file does not say
     table: Table
-    columns: tuple[str, ...]  # of values: the judged counters and what else is kept
+    columns: tuple[str, ...]  # of values: the judged counters, and others that are kept
     names: Sequence[str]
     units: Sequence[str]
     values: Array  # benchmarks x columns
     errors: Array
     repetitions: Sequence[int]
     problems: Sequence[str]
-    doubt: str = ""  # why rows are missing, or none can be trusted; empty when all is well
+    doubt: str = ""  # why rows are missing, or none can be trusted; "" if all is well
 
     @cached_property
     def rows(self) -> Mapping[str, Figures]:
@@ -66,14 +66,14 @@ class Launch:
         return dict(zip(self.names, map(Figures._make, zip(*columns, strict=True)), strict=True))
 
     def time_ms(self, name: str) -> float:
-        """Return the time of a benchmark; NaN where nothing was measured."""
+        """Return the time of a benchmark; NaN if nothing was measured."""
         return float(self.rows[name].values[self.columns.index(TIME)])
 
 
 def read_launches(arguments: Iterable[str]) -> list[Launch]:
     """Read files, globs and `-`; ResultError unless every one is a result."""
     names, collecting = Names(), gc.isenabled()
-    # Nothing here is cyclic, and looking for cycles among so many rows takes a sixth of the time.
+    # Nothing here is cyclic; searching so many rows for cycles takes a sixth of the time.
     gc.disable()
     try:
         return [parse_launch(source, load(source), names) for source in expand(list(arguments))]
@@ -112,7 +112,7 @@ def _doubt(document: Document) -> str:
 
 
 def _places(document: Document, entries: Entries) -> dict[str, list[int]]:
-    """Return where the repetitions of each benchmark stand, each of which must be there once."""
+    """Return the indices of each benchmark's repetitions; each must occur once."""
     places: dict[str, list[int]] = {}
     seen: dict[tuple[str, float], int] = {}
     for place, (name, number) in enumerate(zip(entries.names, entries.numbers, strict=True)):
@@ -127,7 +127,7 @@ def _places(document: Document, entries: Entries) -> dict[str, list[int]]:
 
 
 def _reduce(entries: Entries, places: Sequence[Sequence[int]]) -> tuple[Array, Array]:
-    """Return the medians of each benchmark's repetitions, and how well its time is known."""
+    """Return the medians of each benchmark's repetitions, and the precision of its time."""
     medians = np.full((len(places), entries.values.shape[1]), np.nan)
     errors = np.full(len(places), np.nan)
     time, error = (entries.columns.index(column) for column in (TIME, ERROR))
@@ -139,13 +139,13 @@ def _reduce(entries: Entries, places: Sequence[Sequence[int]]) -> tuple[Array, A
         medians[rows] = np.median(chosen, axis=1)
         errors[rows] = medians[rows, error] / np.sqrt(count)
         if count > 1:
-            # What a row says of itself does not know how its repetitions differ.
+            # A row's own interval does not include differences between repetitions.
             errors[rows] = np.fmax(errors[rows], _error_of_median(chosen[:, :, time]))
     return medians, errors
 
 
 def _error_of_median(repetitions: Array) -> Array:
-    """Return the standard error of each row's median, relative."""
+    """Return the relative standard error of each row's median."""
     count = repetitions.shape[1]
     deviation = repetitions.std(axis=1, ddof=1) / repetitions.mean(axis=1)
     return np.asarray(MEDIAN_ERROR * deviation / np.sqrt(count))

@@ -1,7 +1,7 @@
 """Manuals: the docstrings of commands, with lines that fit a terminal.
 
-Text at the margin is prose, or an item of a list behind a dash. Of the indented lines, one with a
-gap is a row of a table; any other is a command.
+Unindented text is prose, or a list item after a dash. An indented line with a gap is a row of a
+table; any other indented line is a command.
 """
 
 import re
@@ -9,14 +9,14 @@ import textwrap
 
 _WIDEST = 100  # wider text is hard to read
 _ROW = re.compile(r"( +\S+(?: \S+)*? {2,})\S")
-# A word with its quoted parts; or a flag, with the word behind it that may be its value.
+# A word with its quoted parts, or a flag with the following word, which may be its value.
 _WORD = re.compile(r"""(?:-- |-[\w-]+ (?!-))?(?:'[^']*'|"[^"]*"|\S)+""")
 
 
 def fitted(manual: str, columns: int) -> str:
-    """Break the lines of a manual, and a command that is too long with backslashes."""
+    """Break the lines of a manual; commands that are too long are broken with backslashes."""
     lines: list[str] = []
-    hanging: int | None = None  # where the lines go on that belong to the last one
+    hanging: int | None = None  # indent of lines that continue the last one
     for line in manual.splitlines():
         goes_on = bool(lines and lines[-1]) and _indent(line) == hanging
         if line and goes_on and not line.startswith("- "):
@@ -28,7 +28,7 @@ def fitted(manual: str, columns: int) -> str:
 
 
 def _hanging(line: str) -> int | None:
-    """Return the indent below a line; None of a command, whose next line is another one."""
+    """Return the indent of continuation lines; None for a command, which has none."""
     if not line.startswith(" "):
         return 2 if line.startswith("- ") else 0
     row = _ROW.match(line)

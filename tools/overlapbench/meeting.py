@@ -1,11 +1,11 @@
-"""Whether all ranks come to the first measurement, before MPI starts there.
+"""Check that all ranks reach the first measurement, before MPI starts there.
 
-MPI waits without a limit for a rank that does not start it. So each rank first leaves its mark in
-the folder that mpirun keeps for the job, and looks for those of the others. The outcome is one
-file, made by whoever has seen all marks, or has waited long enough. All ranks go by it, also late
-ones.
+MPI waits forever for a rank that does not start it. So each rank first creates a file in the folder
+that mpirun keeps for the job, and looks for the files of the others. The outcome is one file,
+written by the first rank that has seen all others or has timed out. All ranks follow it, including
+late ones.
 
-This needs all ranks on one host, started by mpirun. Others are not waited for here.
+This works if mpirun has started all ranks on one host. Otherwise nothing is checked here.
 """
 
 import contextlib
@@ -16,11 +16,11 @@ from pathlib import Path
 from overlapbench.interface import MeasureError
 
 _LOOK_S = 0.01  # how often a rank looks for the others
-_OUTCOME = "outcome"  # empty, or why there is no measuring
+_OUTCOME = "outcome"  # empty, or why nothing can be measured
 
 
 def require_all(timeout_s: float) -> None:
-    """Wait for the other ranks; MeasureError, which names those missing, after the timeout."""
+    """Wait for the other ranks; after the timeout, MeasureError names the missing ones."""
     rank, ranks, local = (
         int(os.environ.get(f"OMPI_COMM_WORLD_{name}", 0)) for name in ("RANK", "SIZE", "LOCAL_SIZE")
     )
@@ -51,7 +51,7 @@ def _outcome(folder: Path, ranks: int, timeout_s: float) -> str:
 
 
 def _decide(folder: Path, reason: str) -> None:
-    """Make the outcome, whole, unless another rank has made one."""
+    """Write the outcome atomically unless another rank has written one."""
     mine = folder / f"{_OUTCOME}.{os.getpid()}"
     mine.write_text(reason, encoding="utf-8")
     with contextlib.suppress(FileExistsError):

@@ -1,11 +1,11 @@
 """Benchmark names: `Family/Workload[+Workload]/axis:value/...`.
 
 For example `Overlap/AllToAll+Gemm/bytes:67108864/grid:16x16/work:tile/cache:cold`. In an `Overlap`
-name the communication stands first, in a `Priority` name the work that matters. A family has one
-word or two: `Lab/Link` is the family of `Lab/Link/Broadcast/bytes:67108864`. A name identifies a
-configuration for ever, so parsing and writing are exact inverses. What Google Benchmark appends
-about how it ran (`/repeats:3`, `/min_time:0.500`, `/manual_time`) is no part of the configuration
-and is left out.
+name the communication comes first, in a `Priority` name the work that matters. A family has one or
+two words: `Lab/Link` is the family of `Lab/Link/Broadcast/bytes:67108864`. A name identifies a
+configuration permanently, so parsing and writing are exact inverses. The suffixes that Google
+Benchmark appends (`/repeats:3`, `/min_time:0.500`, `/manual_time`) are not part of the
+configuration and are ignored.
 """
 
 import itertools
@@ -29,25 +29,25 @@ _PAIR_FAMILIES = frozenset(
     {"Overlap", "Priority", "Lab/Partition", "Lab/Matrix", "Lab/Attribution"}
 )
 _SINGLE_FAMILIES = frozenset({"Lab/Link", "Lab/Knee", "Pp/GPipe", "Pp/OneFOneB", "Pp/Interleaved"})
-_MOST_WORDS = 3  # before the axes: two of a family, and the workloads
+_MOST_WORDS = 3  # before the axes: up to two of the family, and the workloads
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _BEFORE_AXES = re.compile(r"[A-Za-z][^:]*")
-_THIRD_WORD = re.compile(r"[A-Z][^:]*")  # or it is an axis without a value
+_THIRD_WORD = re.compile(r"[A-Z][^:]*")  # otherwise it is an axis without a value
 _AXIS = re.compile(r"([a-z][a-z0-9_]*):([^\s/]+)")
 _SIZE = re.compile(r"(?<![A-Za-z0-9_])([0-9]{1,9})([KMG])(?![A-Za-z0-9])")
 _SHIFT = {"K": 10, "M": 20, "G": 30}
 
 
 def spell_sizes(text: str) -> str:
-    """Write every size of a name, pattern or expression in digits: `64M` becomes `67108864`.
+    """Write every size in a name, pattern or expression in digits: `64M` becomes `67108864`.
 
-    Whatever looks for names spells both its pattern and the names so, and takes either form.
+    A search applies this to both its pattern and the names, so it accepts either form.
     """
     return _SIZE.sub(lambda size: str(int(size[1]) << _SHIFT[size[2]]), text)
 
 
 def part_name(name: str) -> tuple[list[str], list[str]]:
-    """Part any name at its slashes into the words of family and workloads, and the axes."""
+    """Split any name at its slashes into the words of family and workloads, and the axes."""
     parts = name.split("/")
     words = list(itertools.takewhile(_BEFORE_AXES.fullmatch, parts[:_MOST_WORDS]))
     if len(words) == _MOST_WORDS and not _THIRD_WORD.fullmatch(words[-1]):
@@ -56,7 +56,7 @@ def part_name(name: str) -> tuple[list[str], list[str]]:
 
 
 def family_of(name: str) -> str:
-    """Return the family of any name; the first word of one that has no workload."""
+    """Return the family of any name; if it has no workload, the first word."""
     words, _ = part_name(name)
     return "/".join(words[:-1]) or name.partition("/")[0]
 
@@ -93,7 +93,7 @@ class BenchmarkName:
         return "/".join((self.family, "+".join(self.workloads), *axes))
 
     def axis(self, wanted: str) -> str | None:
-        """Return the value of an axis, or None where the name does not write it."""
+        """Return the value of an axis, or None if the name does not contain it."""
         return dict(self.axes).get(wanted)
 
 

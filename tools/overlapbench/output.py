@@ -1,7 +1,7 @@
-"""Output: files that are written whole or not at all, and text that is printed to its end.
+"""Output: files written completely or not at all, and text printed to its end.
 
-Whatever cannot be written is a ResultError, one line naming the path that was asked for. What takes
-long to measure calls require_file or require_folder before, and deliver after.
+If something cannot be written, a one-line ResultError names the requested path. Tools that measure
+for a long time call require_file or require_folder before, and deliver after.
 """
 
 import os
@@ -17,14 +17,14 @@ _STDIN = "/dev/stdin"
 
 
 def require_file(path: Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Refuse a file that could not be written, or is an input, before anything is measured."""
+    """Refuse an unwritable file, or one that is an input, before anything is measured."""
     require_no_input([path], inputs)
     with _unfinished(path, path.parent):
         _require_replaceable(path)
 
 
 def require_no_input(outputs: Iterable[Path], inputs: Iterable[str | Path]) -> None:
-    """Refuse outputs that would replace what is read: files, and as text also globs and `-`."""
+    """Refuse outputs that would replace inputs: paths, or text that may be globs or `-`."""
     sources = [Path(_STDIN if source == "-" else source) for source in _expanded(inputs)]
     for output in outputs:
         if any(_are_same(output, source) for source in sources):
@@ -40,18 +40,18 @@ def _are_same(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
     except OSError:
-        return False  # one is missing, or will be refused where it is read
+        return False  # one is missing, or its reader will refuse it
 
 
 def require_folder(path: Path) -> None:
-    """Refuse a folder that could not be written into; one that is missing could be made."""
+    """Refuse an unwritable folder, or a missing one that could not be created."""
     nearest = next((place for place in (path, *path.parents) if os.path.lexists(place)), path)
     with _unfinished(path, nearest):
         pass
 
 
 def deliver(text: str, files: Mapping[Path, bytes]) -> None:
-    """Print a text and write files: each even where another cannot be, so that less is lost."""
+    """Print a text and write files; if one fails, still write the others."""
     with ExitStack() as rest:
         for path, content in files.items():
             rest.callback(replace_file, path, content)
@@ -64,11 +64,11 @@ def counted(count: int, noun: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print to standard output; ResultError when it cannot be written to the end."""
+    """Print to standard output; ResultError if not all of it can be written."""
     try:
         print(text, end="", flush=True)
     except OSError as error:
-        # So that Python does not try again, and complain, when it ends.
+        # Keeps Python from trying again, and complaining, at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         closed = isinstance(error, BrokenPipeError)
         what = "closed before all was written" if closed else f"cannot be written: {error.strerror}"
@@ -82,7 +82,7 @@ def print_text(text: str) -> None:
 def replace_files(directory: Path, files: Mapping[str, bytes], outdated: Collection[str]) -> None:
     """Put `files` into a directory, made if missing, and remove the outdated names from it.
 
-    Everything is written beside its place first, so that a full disk leaves what was there before.
+    Everything is first written to a temporary folder, so a full disk leaves the old files intact.
     Other files in the directory are not touched.
     """
     with _naming(directory):
@@ -97,7 +97,7 @@ def replace_files(directory: Path, files: Mapping[str, bytes], outdated: Collect
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write one file, whole or not at all."""
+    """Write one file, completely or not at all."""
     with _unfinished(path, path.parent) as unfinished:
         _require_replaceable(path)
         part = unfinished / path.name
@@ -106,21 +106,21 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def _require_replaceable(path: Path) -> None:
-    """Refuse a folder, and a device: that would be replaced by a file, where one is allowed to."""
+    """Refuse a folder or a device; given permission, a file would replace the device."""
     if path.exists() and not path.is_file():
         raise ResultError(f"{path}: cannot be written: it exists and is not a regular file")
 
 
 @contextmanager
 def _unfinished(path: Path, directory: Path) -> Iterator[Path]:
-    """Make a folder for the parts of what was asked for as `path`, and remove it."""
+    """Make a temporary folder for the unfinished output `path`, and remove it at the end."""
     with _naming(path), tempfile.TemporaryDirectory(dir=directory, prefix=".unfinished-") as folder:
         yield Path(folder)
 
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Tell of errors by the path that the user knows, not by that of a part."""
+    """Report errors with the path that the user gave, not a temporary one."""
     try:
         yield
     except OSError as error:

@@ -1,10 +1,10 @@
-"""Packages that Python may lack, and the one line that says so.
+"""Optional packages, and the one-line error if one is missing.
 
 with packages():
     import altair            # PackageError: Python has no altair: pip install altair
 with packages(KernelsError):
     import torch             # KernelsError, with the same line
-orjson = optional("orjson")  # None where it is missing
+orjson = optional("orjson")  # None if it is missing
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class PackageError(ImportError):
-    """One line: which package Python lacks, and how to get it."""
+    """A package is missing; one line says which, and how to get it."""
 
     def __init__(self, package: str | None) -> None:
         self.lack = f"Python has no {package}"
@@ -23,7 +23,7 @@ class PackageError(ImportError):
 
 @contextlib.contextmanager
 def packages(error: Callable[[str], BaseException] | None = None) -> Iterator[None]:
-    """Import in this context what may be missing; raise a PackageError, or `error` of its line."""
+    """Import optional packages; if one is missing, raise `error` or else PackageError."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -32,7 +32,7 @@ def packages(error: Callable[[str], BaseException] | None = None) -> Iterator[No
 
 
 def optional(name: str) -> Any:
-    """Return a module, or None where Python lacks it."""
+    """Return a module, or None if it is missing."""
     with contextlib.suppress(PackageError), packages():
         return importlib.import_module(name)
     return None

@@ -19,7 +19,7 @@ from overlapbench.result import Result
 from overlapbench.series import KNEE_MEANING
 
 _TEMPLATES = Path(__file__).parent
-# Of Google Benchmark's own context, what tells a reader nothing about the figures.
+# Keys of Google Benchmark's context that say nothing about the figures.
 LEFT_OUT = frozenset({"caches", "executable", "json_schema_version", "load_avg"})
 _FIGURES_IN_TOOLTIPS = {"numberFormat": ".4~r"}
 
@@ -42,13 +42,13 @@ def render_page(title: str, results: Sequence[Result], charts: Sequence[Chart]) 
 def render_template(template: str, **values: object) -> bytes:
     """Return a filled template of this folder as UTF-8."""
     page = page_environment().get_template(template).render(values)
-    return page.encode(errors="replace")  # halves of characters, which JSON can hold
+    return page.encode(errors="replace")  # lone surrogates, which JSON can contain
 
 
 def page_environment() -> jinja2.Environment:
-    """Return what reads the templates of this folder; all that they insert is escaped.
+    """Return an environment for the templates of this folder, which escape all insertions.
 
-    `looks` are what charts.css and figures.html take from the theme.
+    `looks` are the values that charts.css and figures.html use from the theme.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -65,12 +65,12 @@ def page_environment() -> jinja2.Environment:
 
 
 def _untitled(specification: Mapping[str, object]) -> dict[str, object]:
-    """Return a chart's specification for a page that writes title and notes itself."""
+    """Return a chart's specification for a page that writes the title and notes itself."""
     return {key: value for key, value in specification.items() if key != "title"}
 
 
 def charts_script() -> Markup:
-    """Return what draws the charts of a page with Vega."""
+    """Return the script that draws the charts of a page with Vega."""
     return Markup((_TEMPLATES / "charts.js").read_text(encoding="utf-8"))
 
 
@@ -86,5 +86,5 @@ def vega_libraries() -> Markup:
 
 
 def inside_element(script: str) -> Markup:
-    """Return a script for an element that nothing in its texts and patterns can end."""
+    """Return a script in which no text or pattern can end its element."""
     return Markup(re.sub("<(?=!--|/?script)", r"\\x3C", script, flags=re.IGNORECASE))

@@ -1,4 +1,4 @@
-"""One drawing as a file: a picture, or a page that works offline, as its suffix says."""
+"""One drawing as a file: a picture or an offline page, depending on the suffix."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,13 +15,13 @@ SUFFIXES = (".png", ".svg", ".html")
 
 
 def require_suffix(path: Path) -> None:
-    """Refuse a name that does not say what to write."""
+    """Refuse a file name whose suffix is unknown."""
     if path.suffix not in SUFFIXES:
         raise ResultError(f"-o {path}: the name must end in {', '.join(SUFFIXES)}")
 
 
 def render(specification: Mapping[str, Any], title: str, suffix: str, hint: str = "") -> bytes:
-    """Return the file; a page also says in a hint what can be done with it."""
+    """Return the file's contents; a page also shows a hint on how to use it."""
     drawn: dict[str, Any] = {"vl_spec": dict(specification), "config": theme.LIGHT}
     drawn["vl_version"] = VEGA_LITE_VERSION
     if suffix == ".png":

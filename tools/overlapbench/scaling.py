@@ -1,8 +1,8 @@
-"""Scaling: how a cost grows with the number of ranks, and what that predicts for more of them.
+"""Scaling: how a cost grows with the number of ranks, and the prediction for more ranks.
 
-Two laws are tried: collective operations in trees cost a step for each doubling of the ranks, and
-whatever one rank does for each of the others costs as much again for each of them. The one that
-leaves less unexplained is taken. With few points it is a guess that says so: its scatter.
+Two laws are fitted: logarithmic, as for tree collectives, which cost a step per doubling of the
+ranks; and linear, as for work that a rank does for each other rank. The law with the smaller
+scatter is used. With few points it is a guess, whose scatter shows how good it is.
 """
 
 import math
@@ -23,7 +23,7 @@ class Fit:
 
     @property
     def scatter(self) -> float:
-        """The root of the mean square of what the law leaves unexplained."""
+        """The root mean square of the residuals."""
         return self.line.residual
 
     def at(self, ranks: int) -> float:
@@ -34,7 +34,7 @@ class Fit:
 
 
 def fit(costs: Mapping[int, float]) -> Fit:
-    """Fit costs by number of ranks, of which there must be three at least."""
+    """Fit costs by number of ranks; at least three numbers are needed."""
     if len(costs) < 3:
         raise ValueError(f"{len(costs)} numbers of ranks are too few to fit a law: give 3 or more")
     fits = (

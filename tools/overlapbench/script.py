@@ -1,7 +1,7 @@
 """The scripts in tools/, in a checkout where no package is installed.
 
-A script that lacks a package starts itself again with the Python of .venv, which ./bench makes. If
-that lacks it too, or there is none, one line says so.
+A script that lacks a package restarts with the Python of .venv, which ./bench creates. If that
+Python lacks the package too, or does not exist, one line says so.
 """
 
 import os
@@ -18,7 +18,7 @@ from overlapbench.packages import PackageError, packages
 
 
 def run_script(file: str) -> NoReturn:
-    """Run the command of a script in tools/, which has its module's name, and exit."""
+    """Run the command of a script in tools/, named after its module, and exit."""
     name = Path(file).stem
     with ending_if_interrupted(name):
         with needed_by(name):
@@ -28,7 +28,7 @@ def run_script(file: str) -> NoReturn:
 
 @contextmanager
 def needed_by(program: str) -> Iterator[None]:
-    """Import in this context what the program cannot do without."""
+    """Import the packages that the program requires in this context."""
     try:
         with packages():
             yield

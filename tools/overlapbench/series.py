@@ -1,4 +1,4 @@
-"""Rows of a chart: what sets them apart, the labels made of it, and where a curve's knee is."""
+"""Rows of a chart: the axes that distinguish them, their labels, and the knee of a curve."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -13,7 +13,7 @@ KNEE_MEANING = (
     f" {KNEE_RISE - 1:.0%} above the lowest of the smaller grids"
 )
 
-# Axes whose value alone says enough: `bf16`, `streaming`.
+# Axes whose value alone is clear: `bf16`, `streaming`.
 _BARE = frozenset({"cadence", "call", "direction", "form", "memory", "precision", "type"})
 # Axes whose own name is longer than a label needs.
 _SHORT = {"pipeline_streams": "streams", "supply_batches": "batches"}
@@ -54,7 +54,7 @@ def binary_count(count: int) -> str:
 
 
 def joined(*parts: str) -> str:
-    """Join what there is to say."""
+    """Join the texts that are not empty."""
     return SEPARATOR.join(filter(None, parts))
 
 
@@ -67,19 +67,19 @@ def label(
 
 
 def file_names(rows: Sequence[Row]) -> Callable[[Row], str]:
-    """Return what names a row's file; "" where all rows are of one."""
+    """Return a function that names a row's file; "" if all rows are from one."""
     several = len({row.file for row in rows}) > 1
     return lambda row: row.file if several else ""
 
 
 def shared_axes(rows: Sequence[Row]) -> dict[str, str]:
-    """Return the axes that have one value in all rows: said once, they need not be in labels."""
+    """Return the axes with one value in all rows: stated once, they need not be in labels."""
     everywhere = set.intersection(*(set(row.name.axes) for row in rows))
     return {axis: value for axis, value in rows[0].name.axes if (axis, value) in everywhere}
 
 
 def curves_along(rows: Sequence[Row], axis: str) -> list[list[Row]]:
-    """Part rows into those of one file that differ in this axis alone."""
+    """Group rows of one file that differ only in this axis."""
     curves = grouped(
         rows, lambda row: (row.file, frozenset(row.name.axes) - {(axis, row.name.axis(axis))})
     )
@@ -87,7 +87,7 @@ def curves_along(rows: Sequence[Row], axis: str) -> list[list[Row]]:
 
 
 def grid_of(name: BenchmarkName) -> tuple[int, int] | None:
-    """Return (gx, gy) of `grid:gxXgy`, or None where the name has no such axis."""
+    """Return (gx, gy) of `grid:gxXgy`, or None if the name has no such axis."""
     sides = (name.axis("grid") or "").split("x")
     if len(sides) != 2 or not all(side.isdecimal() for side in sides):
         return None
@@ -95,10 +95,10 @@ def grid_of(name: BenchmarkName) -> tuple[int, int] | None:
 
 
 def knee(slowdowns: Sequence[float]) -> int | None:
-    """Return the index of the knee of a curve ordered by grid, or None where it has none.
+    """Return the index of the knee of a curve ordered by grid, or None if it has none.
 
-    It is KNEE_MEANING: where overlap first costs something, and clearly more than it did before,
-    because blocks begin to compete with the communication for SMs. The curve may climb on after it.
+    KNEE_MEANING defines it: the first point where overlap has a cost, clearly higher than before,
+    because blocks begin to compete with the communication for SMs. The curve may rise further.
     """
     lowest = float("inf")
     for index, slowdown in enumerate(slowdowns):

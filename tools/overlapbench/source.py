@@ -1,9 +1,9 @@
-"""Where results come from: files, globs and standard input, as JSON that can say where it is wrong.
+"""Sources of results: files, globs and standard input, as JSON with locations for error messages.
 
-Every refusal is a ResultError, one line naming the file, the field and the line of text, for
-example `run.json: benchmarks[3].slowdown: -1 is not above 0 (line 57)`. A file above 256 MiB is
-refused before it is read: no run of the suite comes near it, and it would take several times its
-size of memory.
+Every refusal is a ResultError, one line with the file, the field and the line of text, for example
+`run.json: benchmarks[3].slowdown: -1 is not above 0 (line 57)`. A file above 256 MiB is refused
+before it is read: no run of the suite comes near that size, and reading it would take several times
+as much memory.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ from typing import cast
 
 from overlapbench.packages import optional
 
-orjson = optional("orjson")  # a Python that PyTorch came with has none: slower, and as good
+orjson = optional("orjson")  # may be missing, as in PyTorch images: slower, same results
 LARGEST_BYTES = 256 << 20
-# Of a number that is not 0: beyond, ratios leave what can be told.
+# Limits of a number that is not 0: beyond them, ratios overflow or underflow.
 SMALLEST, LARGEST = 1e-100, 1e100
-_DEEPEST = 16  # of a context; Google Benchmark's has 3 levels
+_DEEPEST = 16  # levels of a context; Google Benchmark's has 3
 _BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
 
 
@@ -36,13 +36,13 @@ class ResultError(ValueError):
 
 
 def harmless(text: str) -> str:
-    """Return text on one line without what would steer a terminal: files may say anything."""
+    """Return text on one line without control characters: files may contain anything."""
     words = " ".join(text.split())
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
 
 
 def expand(arguments: Sequence[str]) -> list[str]:
-    """Expand the globs that the shell left alone, unless a file has that very name."""
+    """Expand the globs that the shell did not expand, unless a file has that exact name."""
     return [source for argument in arguments for source in _expand(argument)]
 
 
@@ -56,7 +56,7 @@ def _expand(argument: str) -> list[str]:
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """List names in a refusal: the first ones, and how many more there are."""
+    """List names for an error message: the first ones, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -74,7 +74,7 @@ def load(source: str) -> str:
 
 
 def decode_text(source: str, data: bytes) -> str:
-    """Decode UTF-8; ResultError tells the first byte that is not."""
+    """Decode UTF-8; ResultError names the first invalid byte."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -82,7 +82,7 @@ def decode_text(source: str, data: bytes) -> str:
 
 
 def read_bytes(source: str | Path) -> bytes:
-    """Read a file, or standard input for the text `-`; ResultError for what is too large."""
+    """Read a file, or standard input for the text `-`; ResultError if it is too large."""
     try:
         if source == "-":
             data = sys.stdin.buffer.read(LARGEST_BYTES + 1)
@@ -103,11 +103,11 @@ class Document:
     source: str
     text: str
     values: Mapping[str, object]
-    list_name: str = "benchmarks"  # of what was measured
+    list_name: str = "benchmarks"  # of the measured entries
 
     @classmethod
     def parse(cls, source: str, text: str, list_name: str = "benchmarks") -> "Document":
-        """Decode JSON; ResultError unless it has a context, as Google Benchmark's files have."""
+        """Decode JSON; ResultError unless it has a context, as Google Benchmark's files do."""
         values = decode_json(source, text)
         if not isinstance(values, dict) or not isinstance(values.get("context"), dict):
             raise ResultError(f"{source}: context: missing: not a result")
@@ -121,7 +121,7 @@ class Document:
 
     @cached_property
     def entries(self) -> Sequence[object]:
-        """The entries of the list, of which there must be one at least."""
+        """The entries of the list; there must be at least one."""
         entries, name = self.values.get(self.list_name), self.list_name
         if not isinstance(entries, list) or not entries:
             raise ResultError(f"{self.source}: {name}: missing or empty: nothing was measured")
@@ -139,7 +139,7 @@ class Document:
         return ResultError(f"{self.source}: {what}{f' (line {line})' if line else ''}")
 
     def _line(self, index: int | None, key: str) -> int:
-        """Find the line of a key, or of its entry where the key is missing; 0 if not found."""
+        """Find the line of a key, or of its entry if the key is missing; 0 if not found."""
         name = "context" if index is None else self.list_name
         opening = re.search(rf'"{name}"\s*:\s*\[?\s*', self.text)
         if opening is None:
@@ -151,7 +151,7 @@ class Document:
                 start = _BETWEEN.search(self.text, end).end()  # type: ignore[union-attr]
             _, end = decoder.raw_decode(self.text, start)
         except (ValueError, AttributeError, RecursionError):
-            return 0  # the name was a value somewhere else, or what follows is nested too deeply
+            return 0  # the match was a value elsewhere, or the rest is nested too deeply
         place = (
             re.compile(rf'"{re.escape(key)}"\s*:').search(self.text, start, end) if key else None
         )
@@ -160,12 +160,12 @@ class Document:
 
 @dataclass(frozen=True)
 class Fields:
-    """A JSON object that knows where it stands, so that a refusal can say so."""
+    """A JSON object with its location, for error messages."""
 
     document: Document
     index: int | None  # in the document's list; None for the context
     values: Mapping[str, object]
-    inside: str = ""  # of an object in an entry: its path from there
+    inside: str = ""  # path of an object within its entry
 
     @property
     def path(self) -> str:
@@ -191,14 +191,14 @@ class Fields:
         return value
 
     def line(self, key: str) -> str:
-        """Return optional text on one line, without what would steer a terminal."""
+        """Return optional text on one line, without control characters."""
         return harmless(self.text(key, ""))
 
     def name(self) -> str:
         return self.printable("run_name")
 
     def printable(self, key: str) -> str:
-        """Return text that will be printed, and must not steer what prints it."""
+        """Return text that will be printed, so it must not contain control characters."""
         text = self.text(key)
         if not text or not text.isprintable():
             raise self.error(key, f"{short(text)} is empty or holds control characters")
@@ -218,7 +218,7 @@ class Fields:
         return float(value)
 
     def failure(self) -> str:
-        """Return why an entry was not measured; "" when it was."""
+        """Return why an entry was not measured; "" if it was."""
         for flag, message in (("error_occurred", "error_message"), ("skipped", "skip_message")):
             if self.values.get(flag):
                 return self.line(message) or "failed, giving no reason"
@@ -226,15 +226,15 @@ class Fields:
 
 
 def can_be_measured(number: float) -> bool:
-    """Tell whether a number is 0 or of a size that can be reckoned with; infinity and NaN are not.
+    """Tell whether a number is 0 or within the limits; infinity and NaN are not.
 
-    Where numbers are beyond, squares and ratios of them overflow.
+    Squares and ratios of numbers beyond the limits overflow.
     """
     return not number or SMALLEST <= abs(number) <= LARGEST
 
 
 def short(value: object) -> str:
-    """Quote a value for a refusal."""
+    """Quote a value for an error message."""
     try:
         text = json.dumps(value)
     except RecursionError:
@@ -243,7 +243,7 @@ def short(value: object) -> str:
 
 
 def _is_flat(value: object) -> bool:
-    """Tell whether all that handles a value by recursion can do so."""
+    """Tell whether a value is nested shallowly enough for recursive code."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [
@@ -256,10 +256,10 @@ def _is_flat(value: object) -> bool:
 
 
 def decode_json(source: str, text: str) -> object:
-    """Decode with orjson, where it is there; what it refuses, Python's reader explains.
+    """Decode with orjson if it is installed; if it refuses the text, use Python's decoder.
 
-    That one also takes NaN, Infinity and numbers without bound, so that a refusal can name the
-    field that has them.
+    That one also accepts NaN, Infinity and arbitrarily large numbers, so that an error message can
+    name the field that contains them.
     """
     if orjson is not None:
         with contextlib.suppress(orjson.JSONDecodeError):

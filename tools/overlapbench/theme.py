@@ -1,10 +1,10 @@
 """Colours, fonts and sizes of all charts.
 
-A specification holds no colour of background or text: those are a configuration, LIGHT for the
-pictures and LIGHT or DARK, as the reader's system asks, for the page. Colours that carry meaning
-are Okabe and Ito's ("Color Universal Design", 2008), which readers with any colour vision can tell
-apart, without the black and the yellow that vanish on one of the two backgrounds; curves differ in
-dash and point shape as well.
+A specification contains no colour of background or text. A configuration sets those: LIGHT for the
+pictures, and LIGHT or DARK for the page, following the reader's system. Colours that carry meaning
+are Okabe and Ito's ("Color Universal Design", 2008), which readers with any colour vision can
+distinguish, without the black and the yellow, which vanish on one of the two backgrounds. Curves
+also differ in dash and point shape.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,24 +31,24 @@ INTERVAL: dict[str, Any] = {"strokeWidth": 3, "strokeOpacity": 0.45, "clip": Tru
 UNTRUSTED_POINT: dict[str, Any] = {"color": GREY, "filled": False, "opacity": 1, "size": 80}
 UNTRUSTED_BAR: dict[str, Any] = {"fill": None, "stroke": GREY, "strokeWidth": 1.5}
 UNTRUSTED_CELL: dict[str, Any] = {"color": "#BDBDBD"}
-# Of heat maps: nothing but the labels, and a cell's second line.
+# Of heat maps: only the labels, and a cell's second line.
 CELL_AXIS: dict[str, Any] = {
     "labelLimit": 0,
-    "maxExtent": 1000,  # or the title is drawn over long labels
+    "maxExtent": 1000,  # otherwise the title overlaps long labels
     "domain": False,
     "ticks": False,
     "grid": False,
 }
 CELL_DETAIL: dict[str, Any] = {"fontSize": 10}
 ON_CELL = "#1c1c1c"  # text on a cell of the heat map, whose colours are the same in both themes
-# Six and five have no common factor, so that 30 curves get 30 different combinations.
+# Six and five are coprime, so 30 curves get 30 different combinations.
 SERIES_COLOURS = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY]
 SERIES_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4]]
 SERIES_SHAPES = ["circle", "square", "triangle-up", "diamond", "triangle-down"]
 
 
 def series_style(curves: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
-    """Tell curves apart by colour and dash, in one legend below the chart."""
+    """Distinguish curves by colour and dash, in one legend below the chart."""
     legend = key(symbolType="stroke", symbolSize=600)
     return (
         alt.Color("series:N", scale=_cycled(curves, SERIES_COLOURS), legend=legend),
@@ -57,7 +57,7 @@ def series_style(curves: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
 
 
 def curve_style(curves: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
-    """Tell curves apart by colour and point shape, where dashes mean something else."""
+    """Distinguish curves by colour and point shape, where dashes mean something else."""
     return (
         alt.Color("series:N", scale=_cycled(curves, SERIES_COLOURS), legend=key()),
         alt.Shape("series:N", scale=_cycled(curves, SERIES_SHAPES), legend=key()),
@@ -76,7 +76,7 @@ def coloured(field: str, colours: Mapping[str, str], legend: alt.Legend) -> alt.
 
 
 def cycle(curves: Sequence[str], styles: Sequence[Any]) -> dict[str, Any]:
-    """Return the style of each curve; the styles begin again where there are more curves."""
+    """Return the style of each curve; styles repeat if there are more curves."""
     return {curve: styles[i % len(styles)] for i, curve in enumerate(curves)}
 
 

@@ -1,6 +1,6 @@
-"""The ranks of torch.distributed and those of MPI, which must be the same.
+"""The ranks of torch.distributed and of MPI, which must agree.
 
-The suite's ranks are those of MPI: mpirun, srun or torchrun starts the program, one process for a
+The suite's ranks are those of MPI: mpirun, srun or torchrun starts the program, one process per
 GPU. torchrun does not start MPI itself (torchrun.py).
 """
 
@@ -14,7 +14,7 @@ from overlapbench.interface import MeasureError, Place, Suite
 
 
 def require_same(place: Place) -> None:
-    """MeasureError unless torch.distributed, where it is initialized, has the same ranks."""
+    """Raise MeasureError if torch.distributed is initialized with other ranks."""
     torch = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -33,7 +33,7 @@ def init(suite: Suite, backend: str | None, **options: Any) -> None:
     import torch
 
     place = suite.place
-    if not torchrun.has_started_us():  # it has set these, and its own store listens there
+    if not torchrun.has_started_us():  # torchrun sets these, and its store listens there
         address = suite.broadcast(f"{socket.gethostname()}:{_free_port()}")
         host, _, port = address.rpartition(":")
         os.environ |= {

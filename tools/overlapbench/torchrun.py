@@ -1,10 +1,10 @@
 """MPI for processes that torchrun has started.
 
-The suite's ranks agree by MPI, and MPI starts only in what its own launcher has started: that
-hands each process variables which say where its server is and which rank it is. So rank 0 has
-mpirun start a placeholder for each rank. A placeholder leaves its variables in a folder that all
-processes of the torchrun know, its process takes them for its own, and MPI starts as if mpirun had
-started it. The placeholder ends when its process has ended.
+The suite's ranks communicate by MPI, and MPI starts only in processes of its own launcher, which
+gives each process environment variables with its server and its rank. So rank 0 has mpirun start a
+placeholder for each rank. A placeholder writes its variables to a folder that all processes of this
+torchrun know. The rank's process sets them for itself, and MPI starts as if mpirun had started that
+process. The placeholder exits after its process has ended.
 
 This needs all ranks on one host.
 """
@@ -26,12 +26,12 @@ from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 from overlapbench.interface import MeasureError
 
 TIMEOUT_S = 60.0
-_LOOK_S = 0.02  # how often a process looks for a file
-_LOOK_FOR_END_S = 0.5  # how often a placeholder looks whether its process is there
+_LOOK_S = 0.02  # interval at which a process looks for a file
+_LOOK_FOR_END_S = 0.5  # interval at which a placeholder checks its process
 _STARTED_BY_US = "TORCHELASTIC_RUN_ID"
 _OF_THIS_START = ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
 _OF_MPI = ("OMPI_", "PMIX_")
-_FAILED = "failed"  # the file that says why, to all ranks and to every later attempt
+_FAILED = "failed"  # the file with the reason, for all ranks and later attempts
 
 
 def has_started_us() -> bool:
@@ -42,7 +42,7 @@ def has_started_us() -> bool:
 def joined() -> Iterator[None]:
     """Let MPI start in this context with torchrun's ranks; MeasureError if it cannot.
 
-    Nothing happens where a launcher of MPI has started this process, or mpi4py has MPI running.
+    Does nothing if a launcher of MPI has started this process, or mpi4py has initialized MPI.
     """
     has_mpi = "OMPI_COMM_WORLD_RANK" in os.environ or "mpi4py.MPI" in sys.modules
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
@@ -67,12 +67,12 @@ def joined() -> Iterator[None]:
     try:
         yield
     finally:
-        if rank == 0:  # MPI has started on all ranks, so all have their variables
+        if rank == 0:  # MPI has started on all ranks, so all have read their variables
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def hold_place(folder: Path) -> None:
-    """Give one process this one's variables of MPI, and wait until it has ended."""
+    """Give one rank's process the MPI variables of this process, and wait until it has ended."""
     rank = os.environ["OMPI_COMM_WORLD_RANK"]
     process: int = json.loads((folder / f"pid.{rank}").read_text())
     began = _began(process)
@@ -102,7 +102,7 @@ def _variables_for(rank: int, ranks: int, folder: Path) -> dict[str, str]:
 
 
 def _await(file: Path, folder: Path, launched: "subprocess.Popen[bytes] | None" = None) -> bool:
-    """Tell whether the file came in time; MeasureError with what another rank says it failed by."""
+    """Tell whether the file appears in time; MeasureError if another rank reports a failure."""
     deadline = time.monotonic() + TIMEOUT_S
     failed = folder / _FAILED
     while True:
@@ -116,16 +116,16 @@ def _await(file: Path, folder: Path, launched: "subprocess.Popen[bytes] | None" 
 
 
 def _leave(rank: int, folder: Path) -> None:
-    """Remove the folder of a failure once no rank is left that may want to know of it."""
+    """Remove the folder of a failure after the last rank has left."""
     (folder / f"pid.{rank}").unlink(missing_ok=True)
     if not any(folder.glob("pid.*")):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _meeting_place() -> Path:
-    """Return the folder that only the processes of this start of torchrun have."""
+    """Return the folder that only the processes of this torchrun use."""
     launcher = os.getppid()
-    # Between torchrun and its processes there may be shells and profilers.
+    # Shells and profilers may run between torchrun and its processes.
     while _STARTED_BY_US.encode() in _read(Path(f"/proc/{launcher}/environ")):
         launcher = int(_status(launcher)[1])
     marks = (launcher, _began(launcher), *(os.environ.get(name, 0) for name in _OF_THIS_START))
@@ -148,12 +148,12 @@ def _start_placeholders(folder: Path, ranks: int) -> "subprocess.Popen[bytes]":
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,  # placeholders end with their processes, not by Ctrl-C
+            start_new_session=True,  # Ctrl-C must not end placeholders
         )
 
 
 def _reason(log: Path) -> str:
-    """Return the first line with a word: mpirun draws lines around its texts."""
+    """Return the first line that contains a letter: mpirun draws rules around its messages."""
     lines = (line.strip() for line in log.read_text().splitlines())
     return next((f": {line}" for line in lines if any(map(str.isalpha, line))), "")
 
@@ -165,7 +165,7 @@ def _began(process: int) -> str:
 
 
 def _status(process: int) -> list[str]:
-    """Return the fields of /proc/PID/stat from the state on."""
+    """Return the fields of /proc/PID/stat, starting with the state."""
     return _read(Path(f"/proc/{process}/stat")).decode().rpartition(")")[2].split()
 
 
@@ -176,7 +176,7 @@ def _read(file: Path) -> bytes:
 
 
 def _write(file: Path, value: object) -> None:
-    """Write a file that is whole as soon as it has its name."""
+    """Write a file atomically."""
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.write_text(json.dumps(value))
     unfinished.rename(file)

@@ -1,7 +1,7 @@
-"""What users may call what they measure: rows, labels, steps and lanes.
+"""Names that users may give to rows, labels, steps and lanes.
 
-A row's name is how tools compare files, so a word that would break it is refused before anything is
-measured, and so is a label that would be taken for a setting.
+Tools match rows of different files by name. So a word that would break a name is refused before
+anything is measured, and so is a label that looks like a setting.
 """
 
 import difflib
@@ -11,16 +11,16 @@ from collections.abc import Mapping
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*")
 _VALUE = re.compile(r"[^\s/,=:]+")
-# What is set for a call or by configure(), and would be believed to be if it were a label.
+# Settings of a call or of configure(). As labels, they would be mistaken for settings.
 _SETTINGS = (
     *("cache", "cadence", "first", "streams", "comp_sms", "comp_priority", "comm_priority"),
     *("gate", "gated", "kind", "budget_ms", "timeout_s", "host_cores", "self_test"),
 )
-_ALIKE = 0.85  # of 1: a label that is likely to be a setting with a slip
+_ALIKE = 0.85  # of 1: a label this similar is probably a misspelt setting
 
 
 def check_names(name: str, labels: Mapping[str, str | int]) -> None:
-    """Refuse a row's name or a label, by ValueError."""
+    """Raise ValueError for an invalid row name or label."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"name is {name!r}: use letters and digits, a letter first")
     for label, value in labels.items():
@@ -36,6 +36,6 @@ def check_names(name: str, labels: Mapping[str, str | int]) -> None:
 
 
 def check_word(what: str, word: str) -> None:
-    """Refuse a word that cannot stand in a name, by ValueError; `what` says whose it is."""
+    """Raise ValueError for a word that a name cannot contain; `what` describes the word."""
     if not isinstance(word, str) or not word.isprintable() or not _VALUE.fullmatch(word):
         raise ValueError(f"{what} is {word!r}: use printable characters but spaces and / , = :")

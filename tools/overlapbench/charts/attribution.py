@@ -1,7 +1,7 @@
-"""Where a slowdown comes from: what each shared resource adds to it, one bar a pair.
+"""The causes of a slowdown: what each shared resource adds to it, one bar per pair.
 
 A bar is as long as the excess, slowdown - 1, and its parts are the measured shares of it. A share
-may be negative by noise: it then stands left of zero, and the others reach beyond the excess.
+may be negative due to noise: it is then left of zero, and the others reach beyond the excess.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ from overlapbench.result import Row
 from overlapbench.series import file_names, joined
 from overlapbench.theme import Drawing
 
-LEAST_SLOWDOWN = 1.1  # below, shares of the excess are shares of noise
-# Counter, what it is called, and its colour.
+LEAST_SLOWDOWN = 1.1  # below it, shares of the excess are shares of noise
+# Counter, its name, and its colour.
 _CAUSES = (
     ("by_sm", "SMs", theme.BLUE),
     ("by_hbm", "device memory", theme.ORANGE),
@@ -32,7 +32,7 @@ _CAUSES = (
     ("by_lead", "late start", theme.VERMILION),
     ("residual", "unexplained", theme.SKY),
 )
-_MAY_LACK = {"by_lead"}  # results of earlier versions do
+_MAY_LACK = {"by_lead"}  # as in results of earlier versions
 _TITLE = "slowdown - 1: what both together cost beyond the longer side"
 
 

@@ -1,7 +1,7 @@
-"""The axes of curves: where numbers of the names stand on x, and what scales of figures hold.
+"""The axes of curves: the places of numbers on x, and the scales of figures on y.
 
-Every x axis is made of a field, the values it has in all panels, and a title; every scale of y of
-the values that it must hold.
+Every x axis is made from a field, its values in all panels, and a title. Every y scale is made from
+the values that it must contain.
 """
 
 import json
@@ -17,7 +17,7 @@ _LEAST_MARGIN = 1.1  # a factor
 
 
 def level_axis(field: str, counts: Collection[int], title: str) -> alt.X:
-    """Place whole numbers side by side, however far apart they are."""
+    """Place whole numbers at equal distances."""
     scale = alt.Scale(domain=sorted(set(counts)))
     return alt.X(f"{field}:O", title=title, scale=scale, axis=alt.Axis(labelAngle=0))
 
@@ -46,7 +46,7 @@ size_axis = partial(log_axis, write=binary_size)  # as people write sizes
 
 
 def log_scale(values: Collection[float]) -> alt.Scale:
-    """Hold all values, and a margin for the points at both ends."""
+    """Contain all values, and a margin for the points at both ends."""
     low, high = min(values), max(values)
     margin = max((high / low) ** _MARGIN, _LEAST_MARGIN)
     return alt.Scale(type="log", domain=[low / margin, high * margin], nice=False)
@@ -58,22 +58,22 @@ def zero_scale(_: Collection[float]) -> alt.Scale:
 
 
 def share_scale(values: Collection[float]) -> alt.Scale:
-    """Hold all shares from 0 to 1, and below 0 what noise put there."""
+    """Contain all shares from 0 to 1, and those that noise makes negative."""
     return alt.Scale(domain=[min(0.0, *values), 1.0], nice=False)
 
 
 def percent_scale(values: Collection[float]) -> alt.Scale:
-    """Hold 0 and 100 %, and all values, and end at a round number."""
+    """Contain 0 and 100 %, and all values, and end at a round number."""
     return alt.Scale(domain=[0, max(105.0, *values)], nice=True)
 
 
 def difference_scale(values: Collection[float]) -> alt.Scale:
-    """Hold 0 and all values, also those below it."""
+    """Contain 0 and all values, including negative ones."""
     return alt.Scale(domain=[min(0.0, *values), 1.1 * max(0.001, *values)], nice=False)
 
 
 def ratio_scale(values: Collection[float]) -> alt.Scale:
-    """Hold 1 and all values, and a label below the lowest."""
+    """Contain 1 and all values, and a label below the lowest."""
     low, high = min(1.0, *values), max(1.0, *values)
     margin = max(high - low, 0.1)
     return alt.Scale(domain=[low - 0.15 * margin, high + 0.08 * margin], nice=False, zero=False)

@@ -1,7 +1,7 @@
-"""Copy bandwidth against size: every route a panel, each kind of memory and engine a curve.
+"""Copy bandwidth against size: one panel per route, one curve per kind of memory and engine.
 
-The bus is shown once a direction with the other direction idle, and once with both busy: then each
-direction has a panel of its own, for they need not share evenly.
+The bus has a panel for each direction with the other direction idle. With both directions busy,
+each has its own panel, too, since they may not share evenly.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from overlapbench.series import SEPARATOR
 
 
 def _route(direction: str, panel: str, group: str, counter: str = "GBps") -> Rows:
-    """Return the rows of a panel; panels of a group have one scale."""
+    """Return the rows of a panel; panels of a group share a scale."""
     return Rows(
         "Copy/Bandwidth",
         (counter,),
@@ -33,12 +33,12 @@ COPIES = (
     _route("device_local", "within the device (read + written)", "device"),
     _route("peer", "to a peer device", "device"),
 )
-_WITHIN_DEVICES = ("device_local", "peer")  # directions in which no host memory takes part
-_DEFAULTS = {"memory": "pinned", "engine": "copy"}  # that a name does not write
+_WITHIN_DEVICES = ("device_local", "peer")  # directions without host memory
+_DEFAULTS = {"memory": "pinned", "engine": "copy"}  # values that a name omits
 
 
 def by_kind_of_copy(rows: Sequence[Row]) -> Name:
-    """Name a copy by its memory and engine, and what else sets it apart."""
+    """Name a copy by its memory and engine, and other distinguishing axes."""
     told = ("direction", "bytes")
     host = named(*told, defaults=_DEFAULTS)(rows)
     within = named(*told, "memory", defaults=_DEFAULTS)(rows)
@@ -46,7 +46,7 @@ def by_kind_of_copy(rows: Sequence[Row]) -> Name:
 
 
 def with_peak(records: Sequence[Record]) -> str:
-    """Add to a panel's title the highest rate, which a logarithmic axis does not tell closely."""
+    """Add the highest rate to a panel's title: it is hard to read off a logarithmic axis."""
     rates = [record["GBps"] for record in records if record["trusted"]]
     title = str(records[0]["panel"])
     return f"{title}{SEPARATOR}at most {max(rates):,.1f} GB/s" if rates else title

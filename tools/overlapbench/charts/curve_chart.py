@@ -1,7 +1,7 @@
-"""Charts of curves, as data: which rows are points, what stands on the axes, what curves are.
+"""Charts of curves, as data: the rows that are points, the axes, and the curves.
 
 A row becomes a record (panels.py) of `series`, `panel`, its number on the x axis, and each field of
-the Figures: computed as `derived` says, or else the counter of that name.
+the Figures, which `derived` computes, or else the counter of that name.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,13 +20,13 @@ from overlapbench.theme import Drawing
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that are points, and how their records differ from those of others."""
+    """Rows that are points, and the differences of their records from others."""
 
-    of: str  # what `Family/Workload` matches: `Comm/*`
-    above_zero: Sequence[str] = ()  # counters that they have
-    known: Sequence[str] = ()  # likewise, and which may be zero or less
+    of: str  # a pattern for `Family/Workload`: `Comm/*`
+    above_zero: Sequence[str] = ()  # required counters
+    known: Sequence[str] = ()  # required too, and may be zero or less
     where: Mapping[str, str] = field(default_factory=dict)  # values of axes
-    measured: str = ""  # the counter that is the measured figure, where it has another name
+    measured: str = ""  # the counter with the measured figure, if it has another name
     told: Mapping[str, str] = field(default_factory=dict)  # further fields of their records
 
     def takes(self, row: Row) -> bool:
@@ -40,21 +40,21 @@ class Rows:
 
 @dataclass(frozen=True)
 class X:
-    """What stands on the x axis: a whole number of the names."""
+    """The x axis: a whole number in the names."""
 
     axis: str
     title: str
     place: Callable[[str, Collection[int], str], alt.X]  # of axes.py
-    field: str = ""  # of the records; empty: called as the axis
+    field: str = ""  # of the records; empty: the name of the axis
     least: int = 1
-    unwritten: int | None = None  # what stands for a name without the axis
+    unwritten: int | None = None  # the value for a name without the axis
 
     @property
     def name(self) -> str:
         return self.field or self.axis
 
     def of(self, row: Row) -> int | None:
-        """Return where a row stands; None where nowhere."""
+        """Return the place of a row; None if it has none."""
         written = row.name.axis(self.axis)
         value = self.unwritten if written is None else whole(row, self.axis)
         return value if value is not None and value >= self.least else None
@@ -64,7 +64,7 @@ class X:
 
 
 def whole(row: Row, axis: str) -> int | None:
-    """Return the value of an axis that is a whole number, or None where it is not or is missing."""
+    """Return the value of an axis, or None if it is missing or not a whole number."""
     text = row.name.axis(axis) or ""
     return int(text) if text.isascii() and text.isdecimal() else None
 
@@ -73,16 +73,16 @@ def whole(row: Row, axis: str) -> int | None:
 class Curves:
     """A chart of curves, in one panel or several."""
 
-    rows: Sequence[Rows]  # a row is a point by each that takes it
+    rows: Sequence[Rows]  # a row is one point for each entry that matches it
     x: X
-    figures: Sequence[Figures]  # one below the other
+    figures: Sequence[Figures]  # stacked
     series: Naming
-    panel: Naming | None = None  # None: there is one panel, or `rows` tell it
+    panel: Naming | None = None  # None: one panel, or `rows` name it
     derived: Mapping[str, Callable[[Row], object]] = field(default_factory=dict)
-    columns: int = 2  # of panels, at most; 0: one below the other, as wide as the picture
-    panel_by_panel: bool = False  # the legend has the curves of the first panel first
-    scale_of_each: str = ""  # the field by whose values scales differ; empty: there is one
-    panel_title: Callable[[Sequence[Record]], str] | None = None  # None: what `panel` says
+    columns: int = 2  # of panels, at most; 0: stacked, as wide as the picture
+    panel_by_panel: bool = False  # the legend lists the curves of the first panel first
+    scale_of_each: str = ""  # the field by whose values scales differ; empty: one scale
+    panel_title: Callable[[Sequence[Record]], str] | None = None  # None: the value of `panel`
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
         return [row for row in rows if self.takes(row)]
@@ -97,7 +97,7 @@ class Curves:
         return taking.takes(row) and self.x.of(row) is not None
 
     def records(self, rows: Sequence[Row]) -> list[Record]:
-        """Make the records of the rows that are points; all rows tell what sets these apart."""
+        """Make the records of the rows that are points; names are derived from all rows."""
         series = self.series(rows)
         panel = self.panel(rows) if self.panel else None
         records = [
@@ -126,7 +126,7 @@ class Curves:
     def draw_records(
         self, records: Sequence[Record], series: Sequence[str] | None = None
     ) -> Drawing:
-        """Draw records of any make; `series` are those of all that has the same legend."""
+        """Draw records of any kind; `series` are those of all charts with the same legend."""
         legend = series or list(split(records, "series"))
         drawn = [self._draw(figures, records, legend) for figures in self.figures]
         return drawn[0] if len(drawn) == 1 else alt.vconcat(*drawn)
@@ -144,7 +144,7 @@ class Curves:
         told = [rows.told["panel"] for rows in self.rows if "panel" in rows.told]
         titled = {
             self.panel_title(panels[panel]) if self.panel_title else panel: panels[panel]
-            for panel in [*told, *panels]  # in the order of `rows` where these tell them
+            for panel in [*told, *panels]  # in the order of `rows` if these name them
             if panel in panels
         }
         return lay_out(titled, draw, self.columns, figures.height)
@@ -152,7 +152,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Stacked:
-    """Charts of curves one below the other, each with a legend of its own."""
+    """Stacked charts of curves, each with its own legend."""
 
     charts: Sequence[Curves]
 

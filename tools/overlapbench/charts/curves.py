@@ -1,9 +1,9 @@
-"""Curves of measured figures, each beside what it is compared with: drawn alike everywhere.
+"""Curves of measured figures, each with its reference: drawn in the same way everywhere.
 
 Measured figures are points joined by a line, references short strokes joined by a dashed line,
-bounds dotted lines, all in the colour of the series. A record (panels.py) holds `series` and
-the figures; one that is not trusted is a grey, hollow point, and neither
-its reference nor its bound is drawn. A record may lack the reference: then it has no bound either.
+bounds dotted lines, all in the colour of the series. A record (panels.py) contains `series` and the
+figures. An untrusted record is a grey, hollow point, without its reference and its bound. A record
+may lack the reference: then it has no bound either.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,29 +19,29 @@ from overlapbench.theme import Drawing
 
 _REFERENCE_DASH, _BOUND_DASH = [4, 4], [1, 3]
 
-# What tells curves apart: colour, and point shape or dash.
+# Curves differ in colour, and in point shape or dash.
 Style = Callable[[Sequence[str]], tuple[alt.Color, alt.Shape | alt.StrokeDash]]
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What stands on the y axis: fields of the records, and how the axis measures them."""
+    """The y axis: fields of the records, and their scale."""
 
     measured: str
     title: str
-    scale: Callable[[Collection[float]], alt.Scale]  # of axes.py, for all values that are drawn
-    reference: str = ""  # empty: there is none
+    scale: Callable[[Collection[float]], alt.Scale]  # from axes.py, for all values drawn
+    reference: str = ""  # empty: none
     bound: str = ""  # likewise
     tooltip: Sequence[str] = ()  # further fields
-    interval: str = ""  # the counter whose interval is drawn; empty: called as the measured field
-    holds_intervals: bool = False  # the axis does, where they reach beyond all figures
-    label: str = ""  # a field that is written at the points of a single curve
+    interval: str = ""  # the counter whose interval is drawn; empty: that of the measured field
+    holds_intervals: bool = False  # the axis contains intervals that reach beyond all figures
+    label: str = ""  # a field written at the points of a single curve
     label_dy: Any = 0
     level: float | None = None  # of a rule across the panel
     level_style: Mapping[str, Any] = field(default_factory=dict)
     style: Style = theme.curve_style
     height: int = 240  # of a panel
-    alone: int = 0  # of a panel that is the only one and has no title; 0: it is like others
+    alone: int = 0  # of a single panel without a title; 0: like others
 
     @property
     def told(self) -> list[str]:
@@ -52,7 +52,7 @@ class Figures:
         return [*self.told, *filter(None, [self.bound, self.label])]
 
     def scale_of(self, records: Sequence[Record]) -> alt.Scale:
-        """Return the scale that holds all that is drawn of the records."""
+        """Return the scale that contains everything drawn of the records."""
         ends = [f"{self.measured}_high"] * self.holds_intervals
         drawn = [self.measured, self.reference, self.bound, *ends]
         return self.scale([record[key] for record in records for key in drawn if key in record])
@@ -82,7 +82,7 @@ def draw_curves(
         above.append(
             _measured(others, x, replace(figures, reference="", tooltip=()), scale, series)
         )
-    if figures.label and len(series) == 1:  # of several curves the labels would lie on each other
+    if figures.label and len(series) == 1:  # labels of several curves would overlap
         label = good.encode(y=figures.y(figures.measured, scale), text=f"{figures.label}:N")
         above += haloed(label, dy=figures.label_dy, fontSize=11)
     curves = _measured(compared, x, figures, scale, series)

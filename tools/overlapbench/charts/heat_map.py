@@ -1,6 +1,6 @@
-"""Heat maps: what their cells, their axes and their texts have in common.
+"""Heat maps: parts that their cells, axes and texts share.
 
-A cell's colour is a loss: white where there is none. A cell whose figures are not trusted is grey.
+A cell's colour shows a loss; white means none. A cell with untrusted figures is grey.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from overlapbench.charts.plot import parted
 from overlapbench.result import Row
 
 _LETTER_WIDTH = 6.2  # of an axis label, on average, in pixels
-_FULL_COLOUR = (1.5, 3.0)  # a loss: the colour is full at the highest one, within these
+_FULL_COLOUR = (1.5, 3.0)  # the colour is full at the highest loss, within these limits
 _UNKNOWN = "?"
 
 
 def select_pairs(rows: Sequence[Row], family: str, counter: str) -> list[Row]:
-    """Return a family's rows with a counter, and its failed ones; none if all have failed."""
+    """Return a family's rows with a counter, and its failed rows; none if all failed."""
     members = [row for row in rows if row.name.family == family]
     found = [row for row in members if not row.counters or row.counters.get(counter, 0.0) > 0]
     return found if any(row.counters for row in found) else []
@@ -31,7 +31,7 @@ def two_digits(row: Row, counter: str) -> str:
 
 
 def label_width(labels: Sequence[str]) -> float:
-    """Return how wide the longest label of an axis is."""
+    """Return the width of the longest label of an axis."""
     return _LETTER_WIDTH * max(map(len, labels))
 
 
@@ -58,7 +58,7 @@ def across(field: str, values: Sequence[str], title: str | None, angle: int, **s
 def down(
     field: str, values: Sequence[str], title: str | None, *, labelled: bool = True, **scale: Any
 ) -> alt.Y:
-    """Place cells one below the other."""
+    """Stack cells."""
     axis = alt.Axis(labels=labelled, **theme.CELL_AXIS)
     bands = alt.Scale(domain=list(values), **scale)
     return alt.Y(f"{field}:N", title=title, scale=bands, axis=axis)
@@ -72,7 +72,7 @@ def highest_loss(records: Sequence[Record], field: str) -> float:
 
 
 def colour(field: str, title: str, domain: Sequence[float], **scale: Any) -> alt.Color:
-    """Colour a loss: white at 1, orange above it, and blue below it where the domain has that."""
+    """Colour a loss: white at 1, orange above it, and blue below it if the domain reaches there."""
     colours = [theme.SKY, "#FFFFFF", theme.VERMILION][-len(domain) :]
     return alt.Color(
         f"{field}:Q",

@@ -1,4 +1,4 @@
-"""What launching costs: of kernels that do nothing, and of work cut into ever shorter kernels."""
+"""The cost of launches: of empty kernels, and of work cut into ever shorter kernels."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from overlapbench.result import Row
 from overlapbench.series import file_names, label, shared_axes
 from overlapbench.theme import Drawing
 
-_RULE_LABEL_STEP = 16  # in pixels, so that the labels of close rules do not meet
+_RULE_LABEL_STEP = 16  # in pixels, so that the labels of close rules do not overlap
 _PIECES = Rows("Launch/Pieces", ("pieces_slowdown", "kernel_us", "dominated_below_us"))
 _SLOWDOWN = Figures(
     "pieces_slowdown",
@@ -26,13 +26,13 @@ _SLOWDOWN = Figures(
 
 
 def select(rows: Sequence[Row]) -> list[Row]:
-    """Return the Launch rows that have the figures of a panel."""
+    """Return the Launch rows with the figures of a panel."""
     return [row for row in rows if _PIECES.takes(row) or _COSTS.takes(row)]
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
-    """Draw the cost of an empty kernel to host and device, above what pieces cost."""
-    # In the legend a round trip comes last.
+    """Draw the cost of an empty kernel to host and device, above the cost of pieces."""
+    # The legend lists a round trip last.
     costs = _COSTS.records(sorted(rows, key=lambda row: row.name.workloads == ("RoundTrip",)))
     cut = [row for row in rows if _PIECES.takes(row)]
     call = _by_call(cut, file_names(rows))
@@ -51,7 +51,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 
 def _by_call(rows: Sequence[Row], file: Name) -> Name:
-    """Name rows of a kernel by how it is launched, also where all are launched alike."""
+    """Name rows of a kernel by its way of launching, even if all use the same."""
     said = {"launches", *(shared_axes(rows) if rows else ())} - {"call"}
     workload = by_workload(rows)
 
@@ -96,7 +96,7 @@ def _draw_pieces(records: Sequence[Record], series: Sequence[str], title: str) -
 
 
 def _domination(records: Sequence[Record], x: alt.X, series: Sequence[str]) -> Drawing:
-    """Draw below which length launches dominate, as the shortest trusted kernels found it."""
+    """Draw the length below which launches dominate, from the shortest trusted kernels."""
     good = [record for record in records if not record["problem"]]
     rules = []
     for step, curve in enumerate(split(good, "series").values()):
@@ -105,7 +105,7 @@ def _domination(records: Sequence[Record], x: alt.X, series: Sequence[str]) -> D
         rules.append(
             {
                 "series": shortest["series"],
-                "kernel_us": length_us,  # where the rule stands
+                "kernel_us": length_us,  # the place of the rule
                 "label": f"launches dominate below {length_us:.2g} µs",
                 "label_y": 10 + _RULE_LABEL_STEP * step,
             }

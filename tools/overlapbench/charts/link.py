@@ -1,7 +1,7 @@
 """Bandwidth of the link between GPUs against the SMs that drive it.
 
-A curve is a transport. Its ring is the knee: the fewest SMs that reach KNEE_SHARE of its plateau,
-which is its highest point. What copy engines carry takes no SMs: a dashed line across the panel.
+A curve is a transport. Its ring marks the knee: the fewest SMs that reach KNEE_SHARE of its
+plateau, its highest point. Copy engines take no SMs: a dashed line across the panel.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 
 def _sms(row: Row) -> int:
-    """Return how many SMs a row was seen to take, or else was given; 0 for a copy engine."""
+    """Return the number of SMs that a row took, or else was given; 0 for a copy engine."""
     written = next((row.name.axis(axis) for axis in SM_AXES if row.name.axis(axis)), None) or "0"
     return round(row.counters.get("comm_sms", float(written) if written.isdecimal() else 0.0))
 
@@ -97,7 +97,7 @@ def _panel(
 
 
 def _knees(points: Sequence[Record], top: float) -> list[Record]:
-    """Find each curve's knee; a ring at the place of another is wider."""
+    """Find each curve's knee; a ring around another is wider."""
     knees: list[Record] = []
     for curve in split([point for point in points if point["trusted"]], "series").values():
         plateau = max(point["GBps"] for point in curve)
@@ -126,9 +126,9 @@ def _style(legend: dict[str, str], colours: dict[str, str]) -> tuple[alt.Color, 
 def _references(
     records: Sequence[Record], scale: alt.Scale, colours: dict[str, str]
 ) -> list[alt.Chart]:
-    """Draw what takes no SMs across the panel, its name at the left, none over another.
+    """Draw transports without SMs across the panel, with names at the left that do not overlap.
 
-    The name of the highest stands above its line, others below theirs.
+    The name of the highest is above its line, the others are below theirs.
     """
     gap = _LABEL_GAP * scale.domain[1]
     y = alt.Y("GBps:Q", title="GB/s", scale=scale)

@@ -1,7 +1,7 @@
 """The matrix of the laboratory: computations down, communications by every transport across.
 
-Each pair has a cell of two halves: above what the computation loses, below what the communication
-does, each half with its own figure and colour. So it is seen at once who takes from whom.
+Each pair has a cell with two halves: the loss of the computation above, that of the communication
+below, each with its own figure and colour. This shows at once which side slows the other.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from overlapbench.result import Row
 from overlapbench.series import file_names
 from overlapbench.theme import Drawing
 
-_HALVES = ("comp_slowdown", "comm_slowdown")  # from above
+_HALVES = ("comp_slowdown", "comm_slowdown")  # from top to bottom
 _HALF_HEIGHT = 17
-_LEAST_WIDTH, _MOST_WIDTH = 34, 70  # of a cell; the least holds `invalid`
+_LEAST_WIDTH, _MOST_WIDTH = 34, 70  # of a cell; the least fits `invalid`
 _MARGINS = 60
 
 
 def select(rows: Sequence[Row]) -> list[Row]:
-    """Return the Lab/Matrix rows, failed ones too: their cells say so."""
+    """Return the Lab/Matrix rows, including failed ones: their cells say so."""
     return heat_map.select_pairs(rows, "Lab/Matrix", "slowdown")
 
 
@@ -58,7 +58,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
-    """Make two records of each row, one a half."""
+    """Make two records of each row, one per half."""
     communication, computation = _COMMUNICATION(rows), _COMPUTATION(rows)
     panel = _PANEL(rows)
     return [
@@ -79,7 +79,7 @@ def _records(rows: Sequence[Row]) -> list[Record]:
 
 
 def _side(side: int, transport: naming.Naming) -> naming.Naming:
-    """Name a side of a pair by what sets it apart from others of its workload."""
+    """Name a side of a pair by its differences from others of its workload."""
     return naming.named(
         "transport",
         "first",
@@ -96,7 +96,7 @@ _COMPUTATION = _side(1, naming.unnamed)
 
 
 def _whole(records: Sequence[Record], across: Sequence[str], down: Sequence[str]) -> list[Record]:
-    """Add the cells that no row fills: they are grey, and say so."""
+    """Add grey cells, with a text, where there is no row."""
     there = {(cell["communication"], cell["computation"]) for cell in records}
     missing = {"trusted": False, "problem": "not measured", "text": ""}
     return [

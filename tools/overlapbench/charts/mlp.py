@@ -1,8 +1,8 @@
 """Training a network: time against steps and against layers, each with its fitted line.
 
-A curve is what differs in one of the two axes only. Its line is fitted to the rows that can be
-trusted, and its legend says what a step or a layer costs, what is paid once, and how far the rows
-lie off the line.
+The rows of a curve differ in only one of the two axes. Its line is fitted to the trusted rows, and
+its legend shows the cost per step or layer, the fixed cost, and the deviation of the rows from the
+line.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from overlapbench.series import curves_along, file_names, label, shared_axes
 from overlapbench.theme import Drawing
 
 _SWEPT = ("steps", "layers")
-_LEAST_POINTS = 3  # through two points goes a line that tells nothing
+_LEAST_POINTS = 3  # a line through two points has no information
 _MICROSECONDS = 1e3  # in a millisecond
 
 
@@ -42,7 +42,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 
 def _curves(rows: Sequence[Row], axis: str) -> list[list[Row]]:
-    """Part rows into those that differ in the axis only, and keep what is long enough for a fit."""
+    """Group rows that differ only in the axis, and keep groups long enough for a fit."""
     return [
         curve
         for curve in curves_along([row for row in rows if row.name.axis(axis)], axis)

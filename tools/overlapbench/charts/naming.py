@@ -1,11 +1,10 @@
-"""What curves and panels are called: by what sets a row apart from the others of its chart.
+"""The names of curves and panels: what distinguishes a row from the others of its chart.
 
-A Naming takes all rows of a chart, and returns what names one of them. What all rows have in common
-is said once for all, above the chart. Of several files, each curve has the name of its own.
+A Naming takes all rows of a chart, and returns a function that names one of them. Properties that
+all rows share are stated once, above the chart. With several files, each curve names its file.
 
-Names leave out what a row has by default. So where some rows of a collective name a transport, the
-others are carried by NCCL; what has no choice (a copy to the host, a collective of the host
-backend) has no transport to tell.
+Names omit defaults. So if some rows of a collective name a transport, the others use NCCL. Rows
+without a choice (a copy to the host, a collective of the host backend) have no transport to show.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -18,9 +17,9 @@ from overlapbench.series import file_names, joined, label, shared_axes
 Name = Callable[[Row], str]
 Naming = Callable[[Sequence[Row]], Name]
 
-SM_AXES = ("comm_sms", "comm_ctas")  # what a transport takes
+SM_AXES = ("comm_sms", "comm_ctas")  # SMs or CTAs of a transport
 _STANDING_TRANSPORT = "nccl"
-# Titles of panels, by the axis `first`, in the order in which they stand.
+# Titles of panels, by the axis `first`, in the order of the panels.
 _ORDERS = {
     "comp": "computation first",
     "comm": "communication first",
@@ -29,7 +28,7 @@ _ORDERS = {
 
 
 def by(name: Name) -> Naming:
-    """Name a row by itself alone, whatever the others are."""
+    """Name a row by itself, independently of the others."""
     return lambda _: name
 
 
@@ -39,7 +38,7 @@ by_workload = by(lambda row: "+".join(row.name.workloads))
 
 
 def together(*namings: Naming) -> Naming:
-    """Name rows by what several Namings say."""
+    """Name rows by the names of several Namings."""
 
     def naming(rows: Sequence[Row]) -> Name:
         names = [one(rows) for one in namings]
@@ -49,7 +48,7 @@ def together(*namings: Naming) -> Naming:
 
 
 def by_transport(otherwise: str = "") -> Naming:
-    """Name rows by their transport, else `otherwise` or their workload."""
+    """Name rows by their transport, or else by `otherwise` or their workload."""
 
     def naming(rows: Sequence[Row]) -> Name:
         transport = transport_names(rows)
@@ -66,11 +65,11 @@ def named(
     defaults: Mapping[str, str] | None = None,
     file: Naming = file_names,
 ) -> Naming:
-    """Name rows by a head, by what sets them apart from others `alike`, and by their file.
+    """Name rows by a head, by their differences from others `alike`, and by their file.
 
-    `axes` are what may set a row apart; those that all rows share are left out. `defaults` are axes
-    that a name does not write where they have this value: they are told always. A row that nothing
-    sets apart is named by its workloads.
+    `axes` may distinguish a row; those that all rows share are omitted. `defaults` are axes that a
+    row's name omits if they have this value: they are always shown. A row without differences is
+    named by its workloads.
     """
     told = defaults or {}
 
@@ -91,14 +90,14 @@ def named(
 
 
 def axes_of_side(side: int) -> Callable[[Row], Mapping[str, str]]:
-    """Return what tells the axes of the first workload of a pair, 0, or all others, 1."""
+    """Return a function for the axes of a pair's first workload (0), or all others (1)."""
     return lambda row: {
         axis: value for axis, value in row.name.axes if (axis in row.first_axes) == (side == 0)
     }
 
 
 def where_several(of: Naming, naming: Naming, otherwise: Naming = unnamed) -> Naming:
-    """Name rows in the one way where the first Naming tells several apart, else in the other."""
+    """Use one Naming if the first Naming distinguishes several rows, or else the other."""
 
     def chosen(rows: Sequence[Row]) -> Name:
         several = len(set(map(of(rows), rows))) > 1
@@ -108,7 +107,7 @@ def where_several(of: Naming, naming: Naming, otherwise: Naming = unnamed) -> Na
 
 
 def if_several(naming: Naming) -> Naming:
-    """Name rows only where the Naming tells several apart."""
+    """Name rows only if the Naming distinguishes several."""
     return where_several(naming, naming)
 
 
@@ -116,7 +115,7 @@ where_transports_differ = partial(where_several, by(lambda row: row.name.axis("t
 
 
 def transport_names(rows: Sequence[Row]) -> Name:
-    """Return what tells a row's transport; "" where there is no other to tell it from."""
+    """Return a function for a row's transport; "" if there is no other."""
     chosen = {_communication(row) for row in rows if row.name.axis("transport")}
 
     def name(row: Row) -> str:
@@ -131,10 +130,10 @@ def _communication(row: Row) -> tuple[str, str]:
 
 
 def by_order(rows: Sequence[Row]) -> Name:
-    """Name a row by the side that starts first: by its axis `first`, or what this leaves unwritten.
+    """Name a row by the side that starts first: by its axis `first`, or the default of that axis.
 
-    That is `comp` on GPUs and `none` on the host backend, where nothing decides it. A file whose
-    rows write `comm` or `none`, and never `comp`, is of GPUs.
+    The default is `comp` on GPUs and `none` on the host backend, where no side leads. A file whose
+    rows contain `comm` or `none`, and never `comp`, is from GPUs.
     """
     written: dict[str, set[str]] = {}
     for row in rows:

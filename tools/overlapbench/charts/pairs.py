@@ -1,7 +1,7 @@
-"""The heat map of pairs: which communication and which computation disturb each other, how much.
+"""The heat map of pairs: which communications and computations slow each other down, and how much.
 
-The axes of the communication stand on its side, as the file's table has them; all others are the
-computation's or the pair's.
+The axes of the communication, according to the file's table, are on its side; all others belong to
+the computation or the pair.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
 from overlapbench.theme import Drawing
 
-_CELL_HEIGHT = 36  # of a figure and one line below it
+_CELL_HEIGHT = 36  # for a figure and one line below it
 _LINE_HEIGHT = 14
-_LEAST_CELL_WIDTH = 46  # holds `256×256`
+_LEAST_CELL_WIDTH = 46  # fits `256×256`
 _MARGINS = 110  # beside the cells: the title, and the last slanted label
-_FULL_COLOUR = 1.5  # the colour is full at this slowdown, or at the highest one where that is more
+_FULL_COLOUR = 1.5  # the colour is full at this slowdown, or at the highest one if that is more
 
 
 def select(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of pairs, failed ones too: their cells say so."""
+    """Return the rows of pairs, including failed ones: their cells say so."""
     return [row for row in rows if row.name.family == "Overlap"]
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
-    """Draw one panel a file: computation down, communication across, slowdown in the cell."""
+    """Draw one panel per file: computation down, communication across, slowdown in the cell."""
     cells = _cells(rows)
     communications = _across(cells)
     computations = list(split(cells, "computation"))
@@ -70,7 +70,7 @@ def _across(cells: Sequence[Record]) -> list[str]:
 
 
 def _cells(rows: Sequence[Row]) -> list[Record]:
-    """Make one cell of each pair; of a sweep over grids, the worst grid stands for all."""
+    """Make one cell per pair; a sweep over grids is represented by its worst grid."""
     leave_out = {"grid", *shared_axes(rows)}
     cells = [_cell(row, leave_out) for row in rows]
     places = grouped(cells, lambda cell: (cell["file"], cell["communication"], cell["computation"]))
@@ -94,7 +94,7 @@ def _cell(row: Row, leave_out: set[str]) -> Record:
 
 
 def _spread(row: Row) -> str:
-    """Write half the width of the slowdown's interval; "" where there is none to show."""
+    """Write half the width of the slowdown's interval; "" if there is none to show."""
     if not row.trusted or "slowdown" not in row.intervals:
         return ""
     low, high = row.intervals["slowdown"]
@@ -102,7 +102,7 @@ def _spread(row: Row) -> str:
 
 
 def _badness(cell: Record) -> tuple[bool, float]:
-    """Order cells so that the highest figure that can be trusted comes last."""
+    """Order cells so that the highest trusted figure comes last."""
     return cell["trusted"], cell["slowdown"] or 0.0
 
 
@@ -113,7 +113,7 @@ def _slowdown_colour(cells: Sequence[Record]) -> alt.Color:
 
 
 def _cell_texts(base: alt.Chart) -> list[alt.Chart]:
-    """Write the slowdown into the cell; below it its interval, and the grid of a sweep's worst."""
+    """Write the slowdown into the cell; below it, its interval and a sweep's worst grid."""
     lines = {  # the middle of each, in pixels below the cell's
         "text": "datum.spread && datum.grid ? -13 : datum.spread || datum.grid ? -6 : 0",
         "spread": "datum.grid ? 1 : 8",

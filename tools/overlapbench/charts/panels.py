@@ -1,6 +1,6 @@
-"""Panels side by side in one picture: records parted among them, their size and their titles.
+"""Panels side by side in one picture: the records of each, their size and their titles.
 
-A record says in `trusted` whether its figures are what its name says. Those that are not are drawn
+`trusted` says whether a record's figures measure what its name says. Untrusted records are drawn
 grey and hollow, and are part of no line. The 95 % interval of a figure is in FIELD_low and
 FIELD_high; it is drawn as a bar through the point.
 """
@@ -17,7 +17,7 @@ from overlapbench.result import Row
 from overlapbench.theme import Drawing
 
 Record = dict[str, Any]
-_Part = TypeVar("_Part")  # what a panel is drawn of
+_Part = TypeVar("_Part")  # the data of a panel
 
 FULL_WIDTH = theme.WIDTH - 90  # of a panel that fills the picture
 _TITLE_LETTER_WIDTH = 7  # on average, in pixels
@@ -26,9 +26,9 @@ _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
 
 
 def record_of(row: Row, counters: Sequence[str] = (), **fields: Any) -> Record:
-    """Return where a record comes from, whether it can be trusted, and what else it says.
+    """Return a record with its origin, whether it is trusted, and its problem.
 
-    Then follow those of the counters that the row has, and the fields.
+    It also contains the given counters that the row has, and the fields.
     """
     origin = {"name": str(row.name), "file": row.file}
     figures = {key: row.counters[key] for key in counters if key in row.counters}
@@ -41,7 +41,7 @@ def state_text(row: Row) -> str:
 
 
 def bounds(row: Row, counter: str, field: str = "") -> Record:
-    """Return the fields of a counter's interval, of the field that shows it; none without one."""
+    """Return the interval of a counter as fields of the one that shows it; none without one."""
     if counter not in row.intervals:
         return {}
     low, high = row.intervals[counter]
@@ -49,7 +49,7 @@ def bounds(row: Row, counter: str, field: str = "") -> Record:
 
 
 def split(records: Sequence[Record], key: str) -> dict[str, list[Record]]:
-    """Part records by the value of a key, "" of those without, in the order of appearance."""
+    """Group records by the value of a key, or "" without one, in the order of appearance."""
     return grouped(records, lambda record: record.get(key, ""))
 
 
@@ -59,7 +59,7 @@ def panel_size(columns: int, height: int) -> dict[str, int]:
 
 
 def chart_title(title: str, lines: Sequence[str]) -> alt.TitleParams:
-    """Return the title of a chart, with lines below it, which are wrapped to its width."""
+    """Return the title of a chart, with lines below it that are wrapped to its width."""
     subtitle = [part for line in lines for part in textwrap.wrap(line, _SUBTITLE_LETTERS)]
     return alt.TitleParams(title, subtitle=subtitle)
 
@@ -78,10 +78,10 @@ def lay_out(
     width: float | None = None,
     **resolve: Literal["independent", "shared"],
 ) -> alt.ConcatChart | alt.VConcatChart:
-    """Draw a panel of each part below its title; in 0 columns each fills the picture.
+    """Draw a panel of each part below its title; with 0 columns, each fills the picture's width.
 
-    Without a width the columns fill it, too. `resolve` are scales that all panels share, or that
-    each has of its own.
+    Without a width, the columns fill it, too. `resolve` says which scales all panels share, and
+    which are separate.
     """
     columns = min(most_columns, len(parts))
     size: dict[str, Any] = {"width": width or FULL_WIDTH, "height": height}

@@ -1,7 +1,7 @@
-"""How two sides share a GPU's SMs best: one pair at every combination, and the one that ends first.
+"""The best division of a GPU's SMs: one pair at every combination, and the fastest one marked.
 
-The SMs of the computation stand across, the transport and what it takes down. A cell's figure is T,
-and below it what each side loses: the slowdown of the computation, then that of the communication.
+The SMs of the computation are across, the transport and its SMs or CTAs down. A cell's figure is T,
+with the loss of each side below: the slowdown of the computation, then of the communication.
 """
 
 import math
@@ -18,7 +18,7 @@ from overlapbench.result import Row
 from overlapbench.theme import Drawing
 
 _ALL_SMS = "all"
-_LEAST_WIDTH, _MOST_WIDTH = 66, 110  # of a cell; the least holds `1.02 | 1.31`
+_LEAST_WIDTH, _MOST_WIDTH = 66, 110  # of a cell; the least fits `1.02 | 1.31`
 _CELL_HEIGHT = 36
 _MARGIN = 25  # beside a panel
 _TOLD = ("overlap_ms", "overlap_ms_low", "overlap_ms_high", "to_best")
@@ -26,7 +26,7 @@ _SIDES = ("comp_slowdown", "comm_slowdown")
 
 
 def select(rows: Sequence[Row]) -> list[Row]:
-    """Return the Lab/Partition rows, failed ones too: their cells say so."""
+    """Return the Lab/Partition rows, including failed ones: their cells say so."""
     return heat_map.select_pairs(rows, "Lab/Partition", "overlap_ms")
 
 
@@ -75,7 +75,7 @@ def _records(rows: Sequence[Row]) -> list[Record]:
     ]
 
 
-# Of a panel: the order, and what else sets panels apart.
+# Of a panel: the order, and other axes that distinguish panels.
 _TITLES = naming.named(
     "transport",
     "comp_sms",
@@ -90,14 +90,14 @@ def _sms(row: Row) -> int:
 
 
 def _taken(row: Row, transport: str) -> str:
-    """Write a transport with what it was given: `nccl 16 CTAs`."""
+    """Write a transport with its SMs or CTAs: `nccl 16 CTAs`."""
     unit = "CTAs" if row.name.axis("comm_ctas") else "SMs"
     head = transport or row.name.workloads[0]
     return f"{head} {_sms(row)} {unit}" if _sms(row) else head
 
 
 def _compared(records: Sequence[Record]) -> list[Record]:
-    """Add to each cell of a panel how its T compares with the panel's best."""
+    """Add to each cell of a panel the ratio of its T to the best one."""
     best_ms = min((cell["overlap_ms"] for cell in records if cell["trusted"]), default=0.0)
     return [
         cell

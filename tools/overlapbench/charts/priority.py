@@ -12,7 +12,7 @@ from overlapbench.result import Row
 from overlapbench.series import SEPARATOR, file_names, label, shared_axes
 from overlapbench.theme import Drawing
 
-# The bars of a group, from above: what they are called, and their counter and colour.
+# The bars of a group, from the top: their names, counters and colours.
 _BARS = (
     ("alone", "latency_alone_ms", theme.GREEN),
     ("beside the load, equal priority", "latency_equal_ms", theme.ORANGE),
@@ -23,7 +23,7 @@ _COLUMNS = {
     "equal": "control: equal priority, so no gain is possible",
 }
 _BAR_STEP = 19
-_GAIN_ROOM = 1.5  # of the longest bar: what is written beside bars must fit
+_GAIN_ROOM = 1.5  # of the longest bar, for the text beside bars
 
 
 def select(rows: Sequence[Row]) -> list[Row]:
@@ -33,7 +33,7 @@ def select(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
-    """Draw a group of three bars a pair, the controls beside the others."""
+    """Draw a group of three bars per pair, the controls beside the others."""
     records = _records(rows)
     parts = split(records, "column")
     longest = max(record["reach"] for record in records)
@@ -89,7 +89,7 @@ def _groups(bars: alt.LayerChart | alt.FacetChart, records: Sequence[Record]) ->
 
 
 def _records(rows: Sequence[Row]) -> list[Record]:
-    """Make one record of each bar; of several files, the same pairs follow each other."""
+    """Make one record per bar; the same pairs of several files are adjacent."""
     leave_out = {"priority", *shared_axes(rows)}
     file = file_names(rows)
     pairs = list(dict.fromkeys(_group(row, leave_out) for row in rows))
@@ -112,7 +112,7 @@ def _records(rows: Sequence[Row]) -> list[Record]:
 
 
 def _group(row: Row, leave_out: set[str], file: str = "") -> str:
-    """Name a pair in words, and on a second line what sets it apart from others."""
+    """Name a pair in words, with its differences from others on a second line."""
     work, load = row.name.workloads
     apart = label("", dict(row.name.axes), leave_out, file)
     return "\n".join(filter(None, [f"{work} beside a load of {load}", apart]))

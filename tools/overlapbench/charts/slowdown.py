@@ -12,7 +12,7 @@ from overlapbench.result import Row
 from overlapbench.series import knee
 from overlapbench.theme import Drawing
 
-_CURVES_A_PANEL = 6  # that can be told apart; more are split into a panel for each pair
+_CURVES_A_PANEL = 6  # that are distinguishable; more are split into a panel for each pair
 _TOLD = ("name", "file", "grid", "problem")  # in tooltips, beside the slowdown
 _TOOLTIP = tooltip([*(f"{field}:N" for field in _TOLD), "slowdown:Q"])
 _LABEL_HEIGHT = 0.05  # of a knee's label, as a share of the plot
@@ -22,7 +22,7 @@ __all__ = ["draw", "select"]
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
-    """Draw slowdown against grid, one curve a series, all panels at one scale."""
+    """Draw slowdown against grid, one curve per series, all panels at one scale."""
     records = grid_records(rows)
     many = len(split(records, "series")) > _CURVES_A_PANEL
     parts = split(records, "pair") if many else {"": records}
@@ -45,7 +45,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
 def _range(records: Sequence[Record]) -> tuple[float, float]:
     """Leave room for the rule at 1.0, and a margin."""
     fields = ("slowdown", "slowdown_low", "slowdown_high")
-    told = ("slowdown",), fields  # of a row not to be trusted, and of one that is
+    told = ("slowdown",), fields  # of an untrusted row, and of a trusted one
     values = [r[field] for r in records for field in told[r["trusted"]] if field in r]
     low, high = min(0.95, *values), max(1.1, *values)
     return low - 0.05 * (high - low), high + 0.05 * (high - low)
@@ -79,7 +79,7 @@ def _panel(
     y = alt.Y("slowdown:Q", title=_TITLE, scale=scale)
     base = plot(records).encode(x=x, y=y, tooltip=_TOOLTIP)
     good, bad = parted(base)
-    # Points come last: no ring and no label hides one, or takes its tooltip.
+    # Points come last, so that no ring or label hides one or takes its tooltip.
     return alt.layer(
         plot([{"perfect": 1.0}]).mark_rule().encode(y=alt.Y("perfect:Q", scale=scale)),
         *interval_bars(base, records, y, colour),
@@ -91,7 +91,7 @@ def _panel(
 
 
 def _knee_marks(knees: Sequence[Record], scale: alt.Scale, colour: alt.Color) -> list[alt.Chart]:
-    """Ring each knee, wider round another's ring, and write its slowdown above it over any line."""
+    """Draw a ring around each knee, wider around another ring, and its slowdown above it."""
     base = plot(knees).encode(x="grid:O", tooltip=_TOOLTIP)
     ring = rings(base).encode(y=alt.Y("slowdown:Q", scale=scale), color=colour)
     label = base.encode(y=alt.Y("label_at:Q", scale=scale), text="label:N")

@@ -1,6 +1,6 @@
-"""Bars whose parts add up, one a row, with a tick and a text at their ends.
+"""Bars whose parts add up, one per row, with a tick and a text at their ends.
 
-A part may be negative by noise: it then stands left of zero, and the others reach beyond the sum.
+A part may be negative due to noise: it is then left of zero, and the others reach beyond the sum.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,16 +18,16 @@ from overlapbench.theme import Drawing
 _STEP = 22  # of a bar
 _LETTER_WIDTH = 6.2
 _MARGINS = 30
-_TEXT_ROOM = 1.3  # of the longest bar: what is written beside it must fit
-_LEAST = 0.1  # that the axis holds
+_TEXT_ROOM = 1.3  # of the longest bar, for the text beside it
+_LEAST = 0.1  # minimum of the axis
 
 
 @dataclass(frozen=True)
 class Bar:
     """One row's bar."""
 
-    tick: float  # where the tick stands; a bar that is not trusted ends there, hollow
-    reach: float  # where the text begins
+    tick: float  # the place of the tick; an untrusted bar ends there, hollow
+    reach: float  # the place of the text
     text: str
     # Each with its name, `part`, and its length, `adds`. A bar without parts has no tick.
     parts: Sequence[Record] = ()
@@ -43,8 +43,8 @@ def draw_stacks(
 ) -> Drawing:
     """Draw the bars from top to bottom.
 
-    `colours` are those of the parts by their names, in the legend's order; `title` is the x axis's;
-    `shares` are further fields of parts that hovering tells.
+    `colours` are the colours of parts by name, in the legend's order; `title` is the x axis's;
+    `shares` are further fields of parts for tooltips.
     """
     bars, parts = [], []
     for row in rows:
@@ -68,7 +68,7 @@ def draw_stacks(
 
 
 def _stacked(parts: Sequence[Record]) -> Iterator[Record]:
-    """Place parts each after the other: negative ones leftwards from zero."""
+    """Place parts one after the other; negative ones extend left from zero."""
     ends = {True: 0.0, False: 0.0}  # by whether a part is positive
     for part in parts:
         start = ends[part["adds"] >= 0]

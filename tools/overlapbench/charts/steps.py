@@ -1,13 +1,13 @@
-"""What training steps take longer than their computation alone, and why, one bar a step.
+"""The time of training steps beyond their computation alone, and its causes, one bar per step.
 
 A bar is the exposed communication as a share of the computation, and its parts are
 
-  nothing beside it   what the order of the steps leaves no computation for: the bound, less what
-                      the pattern's computation takes
-  cutting             what the pattern's computation takes longer than the plain form's
-  interference        what the sides take from each other, and what tying steps costs
+  nothing beside it   communication beside which the order of the steps leaves no computation: the
+                      bound, less the time of the pattern's computation
+  cutting             the time of the pattern's computation beyond that of the plain form's
+  interference        the slowdown of the sides by each other, and the cost of dependencies
 
-The tick is where the plain form ends, in which nothing overlaps.
+The tick marks the end of the plain form, in which nothing overlaps.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from overlapbench.result import Row
 from overlapbench.series import joined
 from overlapbench.theme import Drawing
 
-# Layers against tokens and pipelines have charts of their own. Batches wait for the host or are
-# many small sums beside one product: shares of the computation say little of them.
+# Layers against tokens and pipelines have their own charts. Batches wait for the host or are many
+# small sums beside one product: shares of the computation say little about them.
 _OTHERS = ("Pp/", "Prefetch", "Ddp/Batch")
 _OTHER_WORKLOADS = ("ColumnParallel", "RowParallel")
 _COLOURS = {
@@ -35,7 +35,7 @@ _TITLE = "what a step takes longer than its computation (%)"
 
 
 def select(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of whole training steps that say what they expose."""
+    """Return the rows of whole training steps that report exposed communication."""
     return [
         row
         for row in rows

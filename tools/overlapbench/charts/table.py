@@ -1,8 +1,8 @@
-"""The table of charts: what each is called, what it shows, and how to read it.
+"""The table of charts: the name of each, what it shows, and how to read it.
 
-A new chart is one entry: its name (also of its files), its title, how to read it, the rows it needs
-in words, and its shape. Most are Curves (curve_chart.py), which are data. What is no such chart has
-a module of its own, which selects the rows and draws them with Altair.
+A new chart is one entry: its name (also of its files), its title, how to read it, a description of
+the rows it needs, and its shape. Most are Curves (curve_chart.py), which are data. Any other chart
+has its own module, which selects the rows and draws them with Altair.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""Times against grid: what the slowdown is made of.
+"""Times against grid: the parts of the slowdown.
 
-The chart of slowdowns takes the same rows, records and axis (slowdown.py).
+The chart of slowdowns uses the same rows, records and axis (slowdown.py).
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from overlapbench.result import Row
 from overlapbench.series import grid_of, label
 from overlapbench.theme import Drawing
 
-# Drawn in this order, so that T lies above the others where they meet.
+# Drawn in this order, so that T is on top where lines meet.
 _STYLES = {
     "C: computation alone": theme.COMPUTATION,
     "M: communication alone": theme.COMMUNICATION,
@@ -35,7 +35,7 @@ def select(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Drawing:
-    """Draw C, M and T against grid, one panel a series, all at one scale."""
+    """Draw C, M and T against grid, one panel per series, all at one scale."""
     curves = split(_one_time_each(grid_records(rows)), "series")
     columns = min(2, len(curves))
     every_grid = grid_axis([record for curve in curves.values() for record in curve], columns)
@@ -43,7 +43,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
 
 
 def grid_records(rows: Sequence[Row]) -> list[Record]:
-    """Make one record of each row, ordered by grid."""
+    """Make one record per row, ordered by grid."""
     series = named("grid", head=by_workload)(rows)
     records = []
     for row in rows:

@@ -1,7 +1,7 @@
 """Time of a tensor-parallel layer against its tokens: in chunks, in its plain form, and the bound.
 
-Of rows that differ in their chunks alone, the fastest is drawn, with its chunks and its speedup.
-PyTorch's times of the same layers are drawn beside them, where a file has both
+Of rows that differ only in their chunks, the fastest is drawn, with its chunks and its speedup.
+PyTorch's times of the same layers are drawn beside them, if a file has both
 (tools/torch_training.py).
 """
 
@@ -41,7 +41,7 @@ def _is_layer(row: Row) -> bool:
 
 
 def _peer(row: Row) -> str:
-    """Return which way of PyTorch's a row is; "" of the suite's rows."""
+    """Return the peer of PyTorch that a row measures; "" for the suite's rows."""
     return (row.name.axis("peer") or "") if whole(row, "tokens") else ""
 
 
@@ -65,13 +65,13 @@ def _peer_records(rows: Sequence[Row]) -> list[Record]:
 
 
 def _chunks(row: Row) -> str:
-    """Return into how many chunks the tokens were cut, where the row chose too."""
+    """Return the number of chunks of the tokens, even if the row chose it itself."""
     chosen = row.counters.get("chunks")
     return row.name.axis("chunks") or "" if chosen is None else f"{chosen:.0f}"
 
 
 def _fastest(records: Sequence[Record]) -> list[Record]:
-    """Leave out what is slower than another number of chunks; what is not trusted stays."""
+    """Drop rows that are slower than another number of chunks; untrusted rows stay."""
     trusted = [record for record in records if record["trusted"]]
     places = grouped(trusted, lambda point: (point["panel"], point["series"], point["tokens"]))
     kept = [min(points, key=lambda point: float(point["time_ms"])) for points in places.values()]
@@ -91,7 +91,7 @@ _LAYERS = Curves(
             tooltip=["bound_ms", "speedup"],
             interval=TIME,
             label="label",
-            # Away from the plain form: below a point that is faster, above one that is slower.
+            # Away from the plain form: below a faster point, above a slower one.
             label_dy={"expr": "datum.speedup < 1 ? -14 : 17"},
             height=260,
         )

@@ -1,10 +1,10 @@
 """Comparing two sides of launches.
 
-statistics  what the figures say: changes, their errors, tests, floors
+statistics  changes, their errors, tests and floors
 side        the launches of a side as arrays
 floors      the TOML file that sets floors and stores calibrated spreads
 verdicts    the verdict of every benchmark, and the exit status
 table       the comparison for people, and one benchmark in full
 formats     the comparison for programs: JSON, JUnit XML, GitHub's annotations, Markdown
-output      the table of all formats, what is printed, and what is written
+output      the table of all formats, and the printed and written outputs
 """

@@ -1,7 +1,7 @@
-"""What each metric of each benchmark says: two figures, the change, its interval, a verdict.
+"""The finding for each metric of each benchmark: two figures, the change, its interval, a verdict.
 
-All benchmarks that can be compared are judged together, one metric after the other, because the
-statistics borrow from all of them and correct for all of them (statistics.py).
+All comparable benchmarks are judged together, one metric after the other, because the statistics
+pool information from all of them and correct for all of them (statistics.py).
 """
 
 import math
@@ -18,15 +18,13 @@ from overlapbench.compare.side import Side, figure_of, natural, within_of
 from overlapbench.compare.statistics import Estimate, Prior
 from overlapbench.counters import EFFICIENCY, TIME, Counter, Range
 
-VAST = (
-    10.0  # a change of more than + 1000 % says nothing, whether it ends an interval or is a floor
-)
+VAST = 10.0  # + 1000 %: a larger change, as an interval's end or a floor, has no meaning
 MAX_FLOOR = 0.10  # a benchmark with a larger floor is too noisy, unless its limit is set
 SPEEDUP = "speedup"
 
 
 class Verdict(Enum):
-    """Worst first."""
+    """From worst to best."""
 
     SLOWER = "slower"
     INVALID = "invalid"
@@ -40,23 +38,23 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One metric of one benchmark. Changes are of badness: logarithms, positive for the worse."""
+    """One metric of one benchmark. Changes are of badness: logarithms, positive if worse."""
 
     metric: str  # as floors files name it
-    counter: Counter  # what the figures are: the metric, but the speedup instead of efficiency
+    counter: Counter  # of the figures: the metric, but the speedup instead of efficiency
     base: float  # geometric means over launches
     new: float
     change: float
     reach: float  # half of the interval
     error: float  # standard error of the change
     freedom: float
-    floor: float  # relative: the smallest change that is called
+    floor: float  # relative: the smallest change that counts
     floor_reason: str
-    limit: float  # relative: the largest floor that guards anything
+    limit: float  # relative: the largest floor at which the row is guarded
 
     @property
     def verdict(self) -> Verdict:
-        """The rule: what is beyond the floor is called; a floor above the limit guards nothing."""
+        """The rule: a change beyond the floor counts; a floor above the limit guards nothing."""
         if math.isnan(self.change):
             return Verdict.INVALID
         if abs(self.change) > math.log1p(self.floor):
@@ -65,12 +63,12 @@ class Finding:
 
     @property
     def beyond_limit(self) -> bool:
-        """Tell whether it is worse by more than the limit, whether or not that can be noise."""
+        """Tell whether the change is worse than the limit, even if it may be noise."""
         return self.change > math.log1p(self.limit)
 
     @property
     def relative(self) -> float:
-        """The change as it shows in the figures: new / base - 1."""
+        """The change of the figures: new / base - 1."""
         return natural(self.counter, self.change)
 
     @property
@@ -84,10 +82,10 @@ class Finding:
 def find(
     names: Sequence[str], base: Side, new: Side, floors: Floors, max_floor: float = MAX_FLOOR
 ) -> list[tuple[Finding, ...]]:
-    """Judge the benchmarks `names`, which are on both sides; an entry a name.
+    """Judge the benchmarks `names`, which are on both sides; return one entry per name.
 
-    Both sides are under one table. Of one launch a side the time alone is judged: a row says how
-    well it knows its time, not how well it knows a rate of something else that it measured.
+    Both sides share one table. With one launch per side, only the time is judged: a row states the
+    precision of its time, but not of a rate that it derived from another measurement.
     """
     if not names:
         return []
@@ -138,14 +136,14 @@ def _estimate(metric: str, base: Side, new: Side, known: Prior) -> Estimate:
 
 
 def _counter_of(judged: Counter) -> Counter:
-    """Return what the figures of a judged counter are."""
+    """Return the counter whose figures a judged counter shows."""
     if judged.name != EFFICIENCY:
         return judged
     return replace(judged, name=SPEEDUP, range=Range.POSITIVE, definition="(C + M) / T")
 
 
 def _reason(above_least: bool, calibrated: bool, set_floor: SetFloor | None) -> str:
-    """Say where a floor comes from."""
+    """Name the origin of a floor."""
     if above_least:
         return "the calibrated spread" if calibrated else "the spread of launches"
     return f"set for {set_floor.pattern}" if set_floor else "the least floor"

@@ -1,16 +1,16 @@
 """Floors: how large a change must be to count, as a TOML file may set it.
 
-    [[floor]]                      # the last entry that fits wins
-    pattern = "Overlap/*"          # of names, as a shell's
-    metric = "time"                # optional: else all metrics
+    [[floor]]                      # the last matching entry wins
+    pattern = "Overlap/*"          # of names, as in a shell
+    metric = "time"                # optional; default: all metrics
     percent = 5
 
     [spread."Compute/Gemm/n:4096"] # written by `perf_gate calibrate`
     time = 0.41                    # percent, between launches of one build
 
-A floor replaces max(2 %, 3 x spread of A/A changes). A calibrated spread replaces the one that the
-compared launches show themselves, if it is larger. Which metrics there are, the compared results
-say: `require_known` is asked when they are at hand. Earlier names are read as today's.
+A floor replaces max(2 %, 3 x spread of A/A changes). A calibrated spread replaces the spread of the
+compared launches, if it is larger. The compared results define the metrics: call `require_known`
+once they have been read. Earlier names are read as the current ones.
 """
 
 import fnmatch
@@ -41,10 +41,10 @@ class Floors:
 
     floors: tuple[SetFloor, ...] = ()
     spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # relative
-    places: Mapping[str, str] = field(default_factory=dict)  # by metric: where it is first named
+    places: Mapping[str, str] = field(default_factory=dict)  # by metric: its first place
 
     def require_known(self, table: Table) -> None:
-        """Refuse a metric that neither the compared results judge nor any of old did."""
+        """Refuse a metric that neither the compared results nor older ones judge."""
         known = dict.fromkeys((*table.judged, *stored_table().judged))
         for metric, place in self.places.items():
             if metric not in known:
@@ -67,7 +67,7 @@ class Floors:
 
 
 def read_floors(path: Path) -> Floors:
-    """Read a floors file; ResultError naming the entry that makes no sense."""
+    """Read a floors file; ResultError names an invalid entry."""
     try:
         return parse_floors(str(path), read_bytes(path).decode("utf-8"))
     except UnicodeDecodeError:
@@ -78,7 +78,7 @@ def parse_floors(source: str, text: str) -> Floors:
     """Read the text of a floors file."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # as of many digits, or brackets
+    except (ValueError, RecursionError) as error:  # for example too many digits or brackets
         raise ResultError(f"{source}: not TOML: {error}") from None
     _require_known(source, document, {"floor", "spread"})
     entries = document.get("floor", [])
@@ -94,7 +94,7 @@ def parse_floors(source: str, text: str) -> Floors:
 
 
 def format_spreads(spreads: Mapping[str, Mapping[str, float]]) -> str:
-    """Write what calibration measured; names are printable, as the reader has checked."""
+    """Write the calibrated spreads; the reader has checked that names are printable."""
     lines = ["# Standard deviation between launches of one build, in percent: perf_gate calibrate."]
     for name, metrics in spreads.items():
         quoted = json.dumps(name, ensure_ascii=False)  # TOML's basic strings are JSON's
@@ -133,7 +133,7 @@ def _require_known(place: str, values: Mapping[str, object], known: set[str]) ->
 
 
 def _metric(place: str, value: object, places: dict[str, str]) -> str:
-    """Return a metric by today's name, and note where it is named."""
+    """Return a metric's current name, and record where the file names it."""
     if not isinstance(value, str):
         raise ResultError(f"{place}: {value!r} is not the name of a metric")
     metric = stored_table().canonical(value)

@@ -1,10 +1,10 @@
 """The comparison for programs: JSON, JUnit XML, annotations of GitHub Actions, and Markdown.
 
-- JSON has every figure; those that do not exist are null.
-- In JUnit XML a benchmark is a test case, which fails where the comparison does.
-- GitHub Actions gets an error for whatever fails, else a notice.
-- Markdown is for a pull request or a job's summary. Such places hold a megabyte at most, so rows
-  that are the same are counted, and listed only where asked for.
+- JSON contains every figure; missing ones are null.
+- In JUnit XML a benchmark is a test case, which fails if the comparison does.
+- GitHub Actions gets an error for each failure, otherwise a notice.
+- Markdown is for a pull request or a job's summary. These are limited to a megabyte, so unchanged
+  rows are counted, and listed only on request.
 """
 
 import html
@@ -56,7 +56,7 @@ def format_json(comparison: Comparison) -> str:
 
 
 def _finding(finding: Finding) -> dict[str, object]:
-    """Write a finding; changes, floor and limit are relative, as the table has them in percent."""
+    """Write a finding; changes, floor and limit are relative, in percent in the table."""
     low, high = finding.interval
     return {
         "metric": finding.counter.name,
@@ -133,7 +133,7 @@ def format_markdown(comparison: Comparison, every: bool = False) -> str:
 
 
 def _plain(text: str) -> str:
-    """Make text stand for itself: no link, no HTML, no end of a cell, no mention of a person."""
+    """Escape text: it makes no link, HTML, end of a cell or mention of a person."""
     text = re.sub(r"([\\`*_{}\[\]()#|~!])", r"\\\1", html.escape(text, quote=False))
     text = text.replace("@", "&#64;")  # after the backslashes, which would show the entities
     return text.replace("://", "&#58;//").replace("www.", "www&#46;")

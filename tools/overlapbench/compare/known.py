@@ -1,7 +1,7 @@
-"""What is known of the spread between launches before two files are compared.
+"""The known spread between launches, before two files are compared.
 
-Of one launch a side there is nothing to take a spread from. So the prior of statistics.py comes
-from launches of one build on one machine, recorded one soon after the other, by backend:
+One launch per side shows no spread. So the prior of statistics.py comes from launches of one build
+on one machine, recorded in quick succession, by backend:
 
     tools/known_spread.py docs/results/h200x2/overlap.json docs/results/h200x2/overlap-again.json \\
         docs/results/h200/families.json docs/results/h200/families-again.json
@@ -9,8 +9,8 @@ from launches of one build on one machine, recorded one soon after the other, by
 prints the entries of the table below.
 
 A time differs between launches by a share of itself, and by an absolute part that only short rows
-show: where a process's memory and queues lie. Rows of families whose time is the host's launches
-differ much more, since one process launches faster than the next.
+show, from the placement of a process's memory and queues. Rows of families that time the host's
+launches differ much more, since processes launch at different speeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,14 @@ from overlapbench.names import family_of
 
 @dataclass(frozen=True)
 class Spread:
-    """The deviation of a row's times between launches, besides what a launch knows of itself."""
+    """The deviation of a row's times between launches, beyond the deviation within a launch."""
 
     relative: float
     absolute_ms: float
-    freedom: float  # the degrees of freedom that it is worth: few if rows differ much
+    freedom: float  # its degrees of freedom: few if rows differ much
 
 
-# By backend and family; "" is every other family.
+# By backend and family; "" means every other family.
 KNOWN: Mapping[str, Mapping[str, Spread]] = {
     "cuda": {
         "": Spread(relative=0.0018, absolute_ms=0.00017, freedom=5.0),
@@ -44,18 +44,18 @@ KNOWN: Mapping[str, Mapping[str, Spread]] = {
         "Mlp": Spread(relative=0.0219, absolute_ms=0.0, freedom=0.9),
     },
 }
-# Of a backend without a recording. An assumption: no launches stand behind it.
+# For a backend without a recording. This is an assumption, not based on launches.
 ASSUMED: Mapping[str, Spread] = {"": Spread(relative=0.005, absolute_ms=0.0, freedom=5.0)}
 
-# Rows at least so long tell the relative part, and rows at most so long the absolute one.
+# Rows of at least this time show the relative part, rows of at most this time the absolute one.
 _LONG_MS = 0.1
 _SHORT_MS = 0.03
-# Fewer rows tell nothing of the absolute part.
+# Fewer rows do not determine the absolute part.
 _LEAST_SHORT = 10
 
 
 def known_prior(backends: frozenset[str], names: Sequence[str], time_ms: Array) -> Prior:
-    """Return what is known of rows of these names and times: of several backends, the widest."""
+    """Return the prior for rows of these names and times; for several backends, the widest."""
     known = max(
         (KNOWN.get(b, ASSUMED) for b in backends), key=lambda families: families[""].relative
     )
@@ -67,12 +67,12 @@ def known_prior(backends: frozenset[str], names: Sequence[str], time_ms: Array) 
 
 
 def typical_ms(*badness: Array) -> Array:
-    """Return each row's time, from the logarithms of all its launches; NaN where it has none."""
+    """Return each row's time, from the logarithms of all its launches; NaN if it has none."""
     return np.asarray(np.exp(statistics.mean(np.concatenate(badness, axis=1))))
 
 
 def measure_spreads(backend: str, side: Side) -> Mapping[str, tuple[Spread, int]]:
-    """Fit the spreads to the times of one build's launches; also return of how many rows."""
+    """Fit the spreads to the times of one build's launches; also return the number of rows."""
     own = KNOWN.get(backend, ASSUMED)
     good = [name for name, row in side.benchmarks.items() if not row.problem]
     rows = grouped(good, lambda name: family_of(name) if family_of(name) in own else "")
@@ -95,7 +95,7 @@ def _fit(values: Array, within: Array, has_absolute: bool) -> Spread:
     prior = statistics.recorded_prior(values[long], within[long])
     variance, freedom = statistics.own_variance(values[short])
     told = freedom > 0
-    # A few rows stray by far more, so the median; it is so much of the mean.
+    # The median, because a few rows deviate by far more; the factor converts it to the mean.
     shares = variance[told] * time_ms[short][told] ** 2 * freedom[told]
     chi_square_medians = special.chdtri(freedom[told], 0.5)
     absolute_ms = float(np.sqrt(np.median(shares / chi_square_medians)))

@@ -1,4 +1,4 @@
-"""The outputs of a comparison: the table of formats, what is printed, and what is written."""
+"""The outputs of a comparison: the table of formats, and the printed and written outputs."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -31,9 +31,9 @@ _SUFFIXES = ", ".join(_BY_SUFFIX)
 
 
 def require_outputs(files: Sequence[Path], inputs: Sequence[str | Path]) -> None:
-    """Refuse an output of no known format, or in no usable place, before anything is measured.
+    """Refuse an output of unknown format or with an unusable path, before anything is measured.
 
-    The inputs are no usable places.
+    The paths of inputs are unusable.
     """
     for file in files:
         if file.suffix not in _BY_SUFFIX:
@@ -42,7 +42,7 @@ def require_outputs(files: Sequence[Path], inputs: Sequence[str | Path]) -> None
 
 
 def percentage(text: str) -> float:
-    """Read a percentage of the command line, as a share."""
+    """Read a percentage from the command line, as a share."""
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
@@ -67,9 +67,9 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def show(comparison: Comparison, form: str, files: Sequence[Path], every: bool = False) -> None:
-    """Print in one format and write the files; ResultError where one cannot be written.
+    """Print in one format and write the files; ResultError if one cannot be written.
 
-    `every` lists, where rows are for people, also those that are the same.
+    `every` also lists unchanged rows in the formats for people.
     """
     texts: Mapping[str, _Format] = {
         **FORMATS,

@@ -13,16 +13,16 @@ from overlapbench.entries import SAVED, columns_of
 from overlapbench.launch import CONTEXT_FIELDS, Launch
 from overlapbench.source import ResultError, harmless
 
-_LARGEST = 700.0  # an interval may end beyond all numbers; the exponential of more is none
+_LARGEST = 700.0  # the exponential of more overflows; an interval may end beyond
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a side's launches say of a benchmark besides its figures."""
+    """What a side's launches say about a benchmark besides its figures."""
 
     units: frozenset[str]
-    problem: str  # "" when it is good in every launch that has it
-    launches: int  # how many have it
+    problem: str  # "" if it is good in every launch that contains it
+    launches: int  # number of launches that contain it
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Side:
         return self.benchmarks[name].problem
 
     def of(self, names: Sequence[str]) -> "Side":
-        """Return the side with these benchmarks alone, in this order."""
+        """Return the side with only these benchmarks, in this order."""
         places = [self.index[name] for name in names]
         return replace(
             self,
@@ -60,7 +60,7 @@ class Side:
         return badness(self.table.counters[metric], self.values[column])
 
     def under(self, table: Table) -> "Side":
-        """Return the side as a table has it, which is merged from its own and another's."""
+        """Return the side under a table that was merged from its own and another's."""
         if table == self.table:
             return self
         nothing = np.full_like(self.errors, np.nan)
@@ -70,7 +70,7 @@ class Side:
 
     @classmethod
     def collect(cls, name: str, launches: Sequence[Launch]) -> "Side":
-        """Put launches together; ResultError when there is none, or one file is given twice."""
+        """Combine launches; ResultError if there is none, or if a file is given twice."""
         sources = tuple(launch.source for launch in launches)
         if not launches:
             raise ResultError(f"{name}: no file is given")
@@ -110,8 +110,8 @@ class Side:
 def badness(counter: Counter, values: Array) -> Array:
     """Return logarithms that grow as `values` get worse, whose differences are relative changes.
 
-    Of efficiency the values are saved shares, and it is judged by 1 + share, which is the speedup
-    (C + M) / T. NaN where there is no ratio to take, of 0.
+    For efficiency, the values are saved shares, and it is judged by 1 + share, which is the speedup
+    (C + M) / T. NaN for a value of 0, which has no ratio.
     """
     ratios = 1 + values if counter.name == EFFICIENCY else values
     logs = np.log(np.where(ratios > 0, ratios, np.nan))
@@ -119,12 +119,12 @@ def badness(counter: Counter, values: Array) -> Array:
 
 
 def figure_of(counter: Counter, mean: float) -> float:
-    """Return the figure that a mean badness stands for: of efficiency, the speedup."""
+    """Return the figure for a mean badness; for efficiency, the speedup."""
     return math.exp(min(_LARGEST, -mean if counter.better is Better.HIGHER else mean))
 
 
 def natural(counter: Counter, change: float) -> float:
-    """Return a change of badness as it shows in the figures: relative."""
+    """Return a change of badness as a relative change of the figures."""
     return figure_of(counter, change) - 1
 
 
@@ -136,7 +136,7 @@ def within_of(errors: Array) -> Array:
 
 
 def _problem(launches: Sequence[str]) -> str:
-    """Return the first problem, and in how many launches there is one."""
+    """Return the first problem, and the number of launches with a problem."""
     problems = [problem for problem in launches if problem]
     if not problems:
         return ""

@@ -1,33 +1,33 @@
-"""How a comparison decides: the one place where the estimator and the rule are written down.
+"""How a comparison decides: the only place that defines the estimator and the rule.
 
-Given is the badness (side.py) of every benchmark in every launch of both sides: logarithms of the
-judged figures, so that a difference is a relative change and a positive one is for the worse.
+The input is the badness (side.py) of every benchmark in every launch of both sides: logarithms of
+the judged figures, so that a difference is a relative change, and a positive one is worse.
 
 *The launch is the observation.* Repetitions inside one process share clocks, memory and placement.
-So a benchmark has one figure in a launch, the median of its repetitions.
+So a benchmark has one figure per launch, the median of its repetitions.
 
 *The change* is the difference of the sides' means. So the two figures that a comparison shows are
 the geometric means of the launches' figures, and the change is exactly new / base - 1. A launch
-that strays from its side's median is pulled in to LIMIT robust standard deviations first, so that
-one outlier neither makes a change nor hides one.
+that deviates from its side's median is first pulled in to LIMIT robust standard deviations, so that
+one outlier neither causes a change nor hides one.
 
-*The spread between launches* has two parts: what a launch knows of itself (`within`, the standard
-error of its median), and what it cannot know (the next process gets other memory and other clocks).
-Five launches a side say little about one benchmark's spread, but hundreds of benchmarks say much
-about what spreads look like. So each variance is moderated towards a prior (the empirical Bayes of
-G. K. Smyth, "Linear Models and Empirical Bayes Methods", Statistical Applications in Genetics and
+*The spread between launches* has two parts: the error visible within a launch (`within`, the
+standard error of its median), and differences between processes, such as other memory and clocks.
+Five launches per side say little about one benchmark's spread, but hundreds of benchmarks say much
+about typical spreads. So each variance is moderated towards a prior (the empirical Bayes of G. K.
+Smyth, "Linear Models and Empirical Bayes Methods", Statistical Applications in Genetics and
 Molecular Biology 3 (2004)): the benchmark's own within², plus a between² that is typical of all
-benchmarks, worth so many degrees of freedom. Both numbers are fitted to the log variances of the
-benchmarks compared. Of one launch a side there is nothing to fit; the prior is then what is known
-of the backend (known.py).
+benchmarks, with so many degrees of freedom. Both numbers are fitted to the log variances of the
+compared benchmarks. With one launch per side, there is nothing to fit; the prior is then the known
+spread of the backend (known.py).
 
 *The interval* of a change is Student's t. It is widened for the number of figures judged (O. J.
 Dunn, "Multiple Comparisons Among Means", JASA 56 (1961)), so that all intervals of a comparison
 hold at once in 99 of 100 comparisons.
 
-*The floor* of a benchmark is the smallest change that can be called: half the interval, and
-LEAST_FLOOR at least. *The verdict*: a change beyond the floor is slower or faster. Any other is the
-same if the floor is within the limit, else too noisy. Exchanging the sides exchanges the verdicts.
+*The floor* of a benchmark is the smallest change that counts: half the interval, and at least
+LEAST_FLOOR. *The verdict*: a change beyond the floor is slower or faster. Any other is the same if
+the floor is within the limit, otherwise too noisy. Exchanging the sides exchanges the verdicts.
 """
 
 from dataclasses import dataclass
@@ -41,28 +41,28 @@ Array = NDArray[np.float64]
 FALSE_ALARMS = 0.01  # in a whole comparison, both directions together
 LEAST_FLOOR = 0.02
 LIMIT = 3.5
-# Prior freedom above this would say that all benchmarks are alike; they never are.
+# Prior freedom above this would mean that all benchmarks are alike; they never are.
 _MOST_BORROWED = 8.0
-# A prior that stands alone, of one launch a side, must expect tails as heavy as these.
+# A prior alone, with one launch per side, must expect tails as heavy as these.
 _MOST_KNOWN = 5.0
-# Fewer benchmarks say too little about what spreads look like.
+# Fewer benchmarks say too little about typical spreads.
 _LEAST_TO_FIT = 10
-# The median of absolute deviations is worth so much of a variance's degrees of freedom.
+# The efficiency of the median absolute deviation, as a share of a variance's degrees of freedom.
 _MAD_EFFICIENCY = 0.37
 _MAD_TO_DEVIATION = 1.4826
-# No time is known better than to 0.03 %; keeps the logarithm of equal launches finite.
+# No time is more precise than 0.03 %; keeps the logarithm of equal launches finite.
 _LEAST_VARIANCE = 1e-7
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What to expect of a benchmark's spread between launches before it shows any.
+    """The expected spread of a benchmark between launches, before any is observed.
 
-    Of all benchmarks alike, or an entry a benchmark.
+    One value for all benchmarks, or one entry per benchmark.
     """
 
-    between: float | Array  # typical standard deviation, besides what a launch knows of itself
-    freedom: float | Array  # the degrees of freedom of that: few if benchmarks differ much
+    between: float | Array  # typical standard deviation, beyond that within a launch
+    freedom: float | Array  # its degrees of freedom: few if benchmarks differ much
 
     def variance(self, within: Array) -> Array:
         """Return the scale of the prior of each benchmark (Smyth 2004, section 6.2)."""
@@ -73,13 +73,13 @@ class Prior:
 
 @dataclass(frozen=True)
 class Estimate:
-    """One metric, an entry a benchmark; NaN where a side has no figure."""
+    """One metric, with one entry per benchmark; NaN if a side has no figure."""
 
     base: Array  # mean badness
     new: Array
     deviation: Array  # between launches of one side
     share: Array  # the standard error of the change over that deviation
-    freedom: Array  # degrees of freedom of the error, borrowed ones among them
+    freedom: Array  # degrees of freedom of the error, including those of the prior
 
     @property
     def change(self) -> Array:
@@ -88,7 +88,7 @@ class Estimate:
 
     @property
     def error(self) -> Array:
-        """The standard error of the change: the spread that A/A runs of such sides would show."""
+        """The standard error of the change: the spread of A/A runs of such sides."""
         return self.deviation * self.share
 
     @property
@@ -98,15 +98,15 @@ class Estimate:
 
     @property
     def gone(self) -> NDArray[np.bool_]:
-        """Tell which benchmarks have a figure in base alone."""
+        """Tell which benchmarks have a figure only in base."""
         return np.isfinite(self.base) & np.isnan(self.new)
 
 
 def estimate(base: Array, new: Array, within: Array, known: Prior) -> Estimate:
-    """Estimate every benchmark's change of one metric, and how sure it is.
+    """Estimate every benchmark's change of one metric, and its error.
 
-    base, new  a row a benchmark, a column a launch, NaN where a launch has no figure
-    within     each benchmark's standard error inside a launch; NaN where it is not known
+    base, new  one row per benchmark, one column per launch, NaN if a launch has no figure
+    within     each benchmark's standard error inside a launch; NaN if unknown
     """
     # Sorted, so that sums do not depend on the order of the files, not even in the last bit.
     base, new = np.sort(base, axis=1), np.sort(new, axis=1)
@@ -128,7 +128,7 @@ def estimate(base: Array, new: Array, within: Array, known: Prior) -> Estimate:
 
 
 def reach(error: Array, freedom: Array, figures: int, false_alarms: float = FALSE_ALARMS) -> Array:
-    """Return half of each interval, so that those of so many figures hold at once."""
+    """Return half of each interval, such that the intervals of so many figures hold at once."""
     return np.asarray(-error * special.stdtrit(freedom, false_alarms / (2 * figures)))
 
 
@@ -142,7 +142,7 @@ def fit_prior(variance: Array, freedom: Array, within: Array) -> Prior:
 
 
 def recorded_prior(side: Array, within: Array) -> Prior:
-    """Fit what will be known of a machine to launches of one build."""
+    """Fit the prior of a machine to launches of one build."""
     variance, freedom = own_variance(side)
     own = freedom > 0
     found = fit_prior(variance[own], freedom[own], np.nan_to_num(within[own]))
@@ -167,7 +167,7 @@ def _moderate(
         borrowed = np.full(len(own), prior.freedom)
     shown = freedom * np.where(own, np.maximum(variance, _LEAST_VARIANCE), 0.0)
     total = np.where(measured, borrowed + freedom, np.nan)
-    # No launch is better than it says of itself: all may agree by chance, as of two modes.
+    # No spread is below a launch's own error: launches may agree by chance, as with two modes.
     return np.maximum((borrowed * prior.variance(within) + shown) / total, within**2), total
 
 
@@ -185,7 +185,7 @@ def _level(logs: Array, within: Array) -> float:
 
 
 def _prior_freedom(residuals: Array, half: Array) -> float:
-    """Return how many degrees of freedom the common prior is worth (Smyth 2004, section 6.2)."""
+    """Return the degrees of freedom of the common prior (Smyth 2004, section 6.2)."""
     excess = float(np.mean(residuals**2 * len(half) / (len(half) - 1) - special.polygamma(1, half)))
     if excess <= special.polygamma(1, _MOST_BORROWED / 2):
         return _MOST_BORROWED
@@ -202,7 +202,7 @@ def _inverse_trigamma(value: float) -> float:
 
 
 def _robust_variance(base: Array, new: Array) -> Array:
-    """Return the squared median absolute deviation from the own side's median."""
+    """Return the squared median absolute deviation from the median of the same side."""
     distances = np.concatenate([np.abs(side - median(side)) for side in (base, new)], axis=1)
     return (_MAD_TO_DEVIATION * median(distances)[:, 0]) ** 2
 
@@ -213,7 +213,7 @@ def _pull_in(side: Array, limit: Array) -> Array:
 
 
 def median(side: Array) -> Array:
-    """Return the median of each row as a column; NaN of an empty row, without a warning."""
+    """Return the median of each row as a column; NaN for an empty row, without a warning."""
     ordered, count = np.sort(side, axis=1), np.isfinite(side).sum(axis=1, keepdims=True)
     low = np.take_along_axis(ordered, np.maximum(count - 1, 0) // 2, axis=1)
     high = np.take_along_axis(ordered, np.minimum(count // 2, side.shape[1] - 1), axis=1)
@@ -221,7 +221,7 @@ def median(side: Array) -> Array:
 
 
 def mean(side: Array) -> Array:
-    """Return each benchmark's mean over the launches that have it; NaN where none has."""
+    """Return each benchmark's mean over the launches that contain it; NaN if none does."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.nansum(side, axis=1) / np.isfinite(side).sum(axis=1))
 

@@ -1,9 +1,9 @@
 """The comparison for people: a table 80 columns wide, and one benchmark in full.
 
-The worst rows are first, and those that are the same are folded.
+The worst rows come first, and unchanged ones are folded.
 
-A benchmark's name has lines of its own and is broken at a /, never cut. Colour only where the
-output is a terminal.
+A benchmark's name has its own lines and is broken at a /, never cut. The table has colour only if
+the output is a terminal.
 """
 
 import io
@@ -38,7 +38,7 @@ _PLAIN = frozenset({Verdict.SLOWER, Verdict.FASTER})  # the figures say why
 
 
 def format_table(comparison: Comparison, terminal: bool = False, every: bool = False) -> str:
-    """Return the rows and the summary; `every` lists also what is the same."""
+    """Return the rows and the summary; `every` also lists unchanged rows."""
     rows = listed(comparison, every)
     lines = {row.name: [(f.verdict.value, *cells(f)) for f in shown(row, every)] for row in rows}
     figures = [("", *TITLES), *(line for row in lines.values() for line in row)]
@@ -65,7 +65,7 @@ def format_table(comparison: Comparison, terminal: bool = False, every: bool = F
 
 
 def _reason(row: Row) -> list[str]:
-    """Return what is said of a row whose figures do not say it."""
+    """Return the reason of a row whose figures do not show it."""
     if row.verdict in _PLAIN or not row.reason:
         return []
     reason = f"{row.verdict.value}: {row.reason.removeprefix(f'{row.verdict.value}: ')}"
@@ -73,14 +73,14 @@ def _reason(row: Row) -> list[str]:
 
 
 def _folded(sentence: str) -> str:
-    """Break a sentence at its spaces, and no path in it."""
+    """Break a sentence at its spaces, but not within paths."""
     return textwrap.fill(
         sentence, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
 
 
 def listed(comparison: Comparison, every: bool = False) -> list[Row]:
-    """Return the rows worth a line: all but those that are the same and have no reason to show."""
+    """Return the rows worth a line: all except unchanged rows without a reason."""
     return [
         row for row in comparison.rows if every or row.verdict is not Verdict.SAME or row.reason
     ]
@@ -93,7 +93,7 @@ def shown(row: Row, every: bool = False) -> list[Finding]:
 
 
 def summary(comparison: Comparison) -> list[str]:
-    """Say in sentences what it comes to."""
+    """Summarize the comparison in sentences."""
     counts = [f"{n} {verdict.value}" for verdict, n in comparison.counts.items() if n]
     sentences = [f"{counted(len(comparison.rows), 'benchmark')}: {', '.join(counts)}"]
     if not comparison.matched:
@@ -129,7 +129,7 @@ def percent(value: float) -> str:
 
 
 def _change(value: float) -> str:
-    """Write a relative change in ten characters or less, unless it is beyond all measure."""
+    """Write a relative change in at most ten characters, unless it is extreme."""
     pct = 100 * value
     if math.isnan(value) or value < VAST:
         return percent(value)
@@ -142,7 +142,7 @@ def figure(value: float) -> str:
 
 
 def interval(finding: Finding) -> str:
-    """Write a confidence interval as it shows in the figures, low end first."""
+    """Write a confidence interval of the figures, low end first."""
     low, high = finding.interval
     if math.isnan(low):
         return ""
@@ -170,7 +170,7 @@ def _aligned(line: Sequence[str], widths: Sequence[int], gap: str) -> str:
 
 
 def broken(name: str, width: int = _WIDTH, indented: str = "    ") -> list[str]:
-    """Break a name into lines, after a / where there is one."""
+    """Break a name into lines, after a / if there is one."""
     lines: list[str] = []
     while name or not lines:
         indent = indented if lines and len(indented) < width else ""
@@ -226,7 +226,7 @@ def _explain(finding: Finding, name: str, comparison: Comparison) -> list[str]:
 
 
 def _samples(label: str, side: Side, name: str, finding: Finding) -> list[str]:
-    """List a side's figures, one a launch."""
+    """List a side's figures, one per launch."""
     values = side.badness(finding.metric)[side.index[name]]
     return [
         f"  {label:<8}  {figure(figure_of(finding.counter, float(value))):>10}  {harmless(source)}"

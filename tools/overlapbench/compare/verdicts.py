@@ -1,11 +1,11 @@
-"""The verdict of every benchmark, and what all of them come to.
+"""The verdict of every benchmark, and the exit status of all of them.
 
-A benchmark has a finding for each metric that it is judged by, and takes the worst: a falling rate
-is a regression even where the time has not moved.
+A benchmark has a finding for each metric that it is judged by. The worst finding decides: a falling
+rate is a regression even if the time has not changed.
 
-Failing closed: what was measured before and is missing, invalid or incomparable now is status 3,
-and so is a benchmark that is too noisy and worse by more than its limit, unless one launch a side
-gave it no chance to be anything else. Improvements never fail.
+Comparisons fail closed: a benchmark of base that is now missing, invalid or incomparable gives
+status 3. So does a benchmark that is too noisy and worse by more than its limit, unless with one
+launch per side it could not be anything else. Improvements never fail.
 """
 
 import math
@@ -23,7 +23,7 @@ from overlapbench.counters import SHOWN, TIME, merge_tables
 from overlapbench.launch import CONTEXT_FIELDS
 
 UNIT = "unit"
-ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # what may be compared in spite of
+ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # fields whose differences can be allowed
 
 OK, REGRESSION, USAGE, UNDECIDED = 0, 1, 2, 3
 _WORST_FIRST = tuple(Verdict)
@@ -37,16 +37,16 @@ class Row:
 
     name: str
     verdict: Verdict
-    fails: int  # the exit status that it alone would cause
+    fails: int  # the exit status that this row alone would cause
     reason: str
-    launches: tuple[int, int]  # how many have it, on each side
+    launches: tuple[int, int]  # number of launches that contain it, on each side
     findings: tuple[Finding, ...] = ()
-    shown: tuple[tuple[str, float, float], ...] = ()  # metric, base, new of what is not judged
+    shown: tuple[tuple[str, float, float], ...] = ()  # metric, base, new; not judged
     expected: bool = True  # whether base measured it well
 
     @property
     def guarded(self) -> bool:
-        """Tell whether a change beyond the limit would have been called, in every metric."""
+        """Tell whether a change beyond the limit would have been detected, in every metric."""
         judged = bool(self.findings) and self.verdict is not Verdict.INVALID
         return judged and all(finding.floor <= finding.limit for finding in self.findings)
 
@@ -58,19 +58,19 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All of it."""
+    """The whole comparison."""
 
     base: Side
     new: Side
     rows: tuple[Row, ...]
     differences: tuple[str, ...]  # of the contexts, whether or not they were allowed
-    min_guarded: float = 0.0  # the share of benchmarks that has to be guarded
+    min_guarded: float = 0.0  # the share of benchmarks that must be guarded
 
     @property
     def status(self) -> int:
-        """The exit status: a regression outweighs what could not be decided.
+        """The exit status: a regression outweighs inconclusive rows.
 
-        Where nothing matched, every row of base is missing.
+        If nothing matched, every row of base is missing.
         """
         fails = {row.fails for row in self.rows}
         if REGRESSION in fails:
@@ -80,12 +80,12 @@ class Comparison:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """The launches that ended early or failed their self-test: none of them can have passed."""
+        """The launches that ended early or failed their self-test: none of them can pass."""
         return self.base.doubts + self.new.doubts
 
     @property
     def matched(self) -> int:
-        """How many benchmarks are on both sides."""
+        """The number of benchmarks on both sides."""
         return sum(all(row.launches) for row in self.rows)
 
     @property
@@ -101,17 +101,17 @@ class Comparison:
 
     @property
     def guarded(self) -> tuple[Row, ...]:
-        """The benchmarks in which every change beyond the limit would have been called."""
+        """The benchmarks in which every change beyond the limit would have been detected."""
         return tuple(row for row in self.rows if row.guarded)
 
     @property
     def guardable(self) -> int:
-        """How many benchmarks base measured well, so that they could be guarded."""
+        """The number of benchmarks that base measured well, so that they could be guarded."""
         return sum(row.expected for row in self.rows)
 
     @property
     def smallest_seen(self) -> float:
-        """The change that is called in whichever guarded benchmark it is; NaN if there is none."""
+        """The smallest change detected in every guarded benchmark; NaN if there is none."""
         return max((f.floor for row in self.guarded for f in row.findings), default=math.nan)
 
     @property
@@ -129,7 +129,7 @@ def compare(
 ) -> Comparison:
     """Compare two sides; `across` names fields of ACROSS that may differ. The worst rows are first.
 
-    ResultError where the sides define a counter differently, or floors are set for an unknown one.
+    ResultError if the sides define a counter differently, or floors are set for an unknown one.
     """
     table = merge_tables((side.sources[0], side.table) for side in (base, new))
     base, new = base.under(table), new.under(table)
@@ -142,7 +142,7 @@ def compare(
     blocking = "; ".join(text for label, text in differences.items() if label not in across)
     names = dict.fromkeys([*base.benchmarks, *new.benchmarks])
     rows = {name: _unjudged(name, base, new, blocking, across) for name in names}
-    # In one order, whatever that of the files: sums over benchmarks depend on it in the last bit.
+    # In a fixed order, whatever that of the files: it affects the last bit of sums over benchmarks.
     judged = sorted(name for name, row in rows.items() if row is None)
     found = find(judged, base, new, floors, max_floor)
     for name, findings in zip(judged, found, strict=True):
@@ -152,13 +152,13 @@ def compare(
 
 
 def _severity(finding: Finding) -> tuple[int, float]:
-    """Order findings: the worst verdict first, and of one verdict the largest change."""
+    """Order findings: the worst verdict first, then the largest change."""
     unknown = math.isnan(finding.change)
     return _WORST_FIRST.index(finding.verdict), 0.0 if unknown else -finding.change
 
 
 def _order(row: Row) -> tuple[bool, int, float, str]:
-    """Order rows: what fails first, then by verdict, then the largest change for the worse."""
+    """Order rows: failures first, then by verdict, then the largest change for the worse."""
     worst = row.worst
     change = _severity(worst)[1] if worst else 0.0
     return not row.fails, _WORST_FIRST.index(row.verdict), change, row.name
@@ -192,7 +192,7 @@ def _unjudged(
 
 
 def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> Row:
-    """Sum up the findings of a benchmark by the worst."""
+    """Combine the findings of a benchmark: the worst one decides."""
     worst = min(findings, key=_severity)
     launches = base.benchmarks[name].launches, new.benchmarks[name].launches
     shown = []
@@ -214,7 +214,7 @@ def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> 
 
 
 def _typical(values: Array) -> float:
-    """Return the geometric mean, as of what is judged; NaN of nothing."""
+    """Return the geometric mean, as for judged counters; NaN if there are no figures."""
     measured = values[values > 0]
     return float(np.exp(np.log(measured).mean())) if len(measured) else math.nan
 
@@ -236,7 +236,7 @@ def _reason(finding: Finding, launches: tuple[int, int]) -> str:
     if finding.verdict is Verdict.TOO_NOISY:
         above = f"above the limit of {100 * finding.limit:g} %"
         seen = "far" if finding.floor >= VAST else f"{100 * finding.floor:.1f} %,"
-        # One launch a side goes by what is known of the backend; two against one by their own.
+        # One launch per side uses the backend's known spread; two against one use their own.
         alone = sum(launches) == 3 and finding.freedom <= 1
         why = f": {_TWO_AGAINST_ONE}" if alone else ""
         return f"{text}; the smallest change seen is {seen} {above}{why}"

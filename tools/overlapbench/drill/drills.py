@@ -1,15 +1,15 @@
-"""The drills: a table of faults, and of what the suite promises for each.
+"""The drills: a table of faults, and of the suite's promises for each.
 
-The rows that a drill measures are small and quick: ROWS, unless it names others. The fault strikes
-when a phase is begun for the visit-th time (docs/faults.md), and visits are counted so that the
-first row is finished, and the last is not, wherever rows are promised to be kept:
+A drill measures small and quick rows: ROWS, unless it names others. The fault strikes when a phase
+begins for the visit-th time (docs/faults.md). Where rows must be kept, the visit is chosen so that
+the first row is finished and the last is not:
 
-- `connect`, `make`, `fill`, `verify` and `report` are begun once a row, `first` twice.
-- `write` is begun once at the start, and once a row.
-- `enqueue`, `meet` and `times` are begun once a sample, `wait` twice. The start takes 11 samples
-  without work, and every row takes 11 more, then 3 to 12 to warm up, then 10 or somewhat more.
+- `connect`, `make`, `fill`, `verify` and `report` begin once per row, `first` twice.
+- `write` begins once at the start, and once per row.
+- `enqueue`, `meet` and `times` begin once per sample, `wait` twice. The start takes 11 samples
+  without work. Every row takes 11 more, then 3 to 12 for warmup, then at least 10.
 
-A drill of a transport measures an all-gather by it, at several sizes.
+A drill of a transport measures an all-gather over it, at several sizes.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ from typing import Any
 _ROWS = (
     "Compute/(Gemm|StreamKernel)|Comm/(AllReduce|AllGather|Broadcast|HostToDevice|DeviceToHost)/"
 )
-# The first of these makes the communicator, on either backend.
+# The first of these creates the communicator, on either backend.
 _CONNECTING = "Comm/(AllReduce|AllGather|Broadcast)/"
 _AXES = {"cache": "warm", "bytes": "64K", "array_bytes": "64K", "n": "64", "grid": "1x1"}
-# As many rows as a fault needs to strike in the middle. Out of place is what all transports carry.
+# Enough rows for a fault to strike in the middle. All transports support out-of-place operations.
 _AXES_OF_TRANSPORTS = {"bytes": "64K,128K,256K,512K,1M,2M", "place": "out"}
 
 
@@ -31,23 +31,23 @@ def _quick(rows: str, axes: Mapping[str, str]) -> tuple[str, ...]:
     return (
         f"--benchmark_filter={rows}",
         "--budget_ms=1",
-        "--no-self-test",  # whose phases would come before those of the rows
+        "--no-self-test",  # its phases would come before those of the rows
         *(f"--axis={axis}={values}" for axis, values in axes.items()),
     )
 
 
 ROWS = _quick(_ROWS, _AXES)
-# A job that waited for a timeout would take PATIENT_S at least. On a busy machine starting and
+# A job that waited for a timeout would take at least PATIENT_S. On a busy machine, starting and
 # ending take most of AT_ONCE_S.
 AT_ONCE_S = 12
 PATIENT_S = 40
-# In the second row or a later one, and not in the last.
+# In the second row or a later one, but not in the last.
 _SAMPLE = 100
 _WAIT = 2 * _SAMPLE
 
 
 class Outcome(Enum):
-    """What happens to the job."""
+    """The outcome of the job."""
 
     ENDS = "the job ends"
     ROW_FAILS = "the row is an error, the others are measured"
@@ -57,7 +57,7 @@ class Outcome(Enum):
 
 
 class Kept(Enum):
-    """What the job leaves of its result."""
+    """The part of the result that the job leaves."""
 
     WHOLE = "all rows, in FILE"
     MARKED = "finished rows, in FILE, marked incomplete"
@@ -67,17 +67,17 @@ class Kept(Enum):
 
 @dataclass(frozen=True)
 class Drill:
-    """One or more faults, and what must happen."""
+    """One or more faults, and the required outcome."""
 
-    fault: str  # --inject_fault's value; several are separated by blanks
+    fault: str  # --inject_fault's value; several are separated by spaces
     outcome: Outcome
     says: str = ""  # a part of our line on stderr, or of the row's reason
     kept: Kept = Kept.WHOLE
     backends: tuple[str, ...] = ("host", "cuda")
     rows: str = _ROWS  # --benchmark_filter's value
-    transport: str = ""  # of the collective; the default where there is none
-    # No rank waits for a timeout to learn of it: with --timeout_s=PATIENT_S the job still ends
-    # within AT_ONCE_S, its start included.
+    transport: str = ""  # of the collective; "" is the default
+    # No rank needs a timeout to detect the fault: with --timeout_s=PATIENT_S the job still ends
+    # within AT_ONCE_S, including its start.
     at_once: bool = False
 
     @property
@@ -86,12 +86,12 @@ class Drill:
 
     @property
     def title(self) -> str:
-        """What tells it from the others."""
+        """The drill's unique title."""
         return f"{self.fault} transport:{self.transport}" if self.transport else self.fault
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What the program is told of rows and faults."""
+        """The program's flags for rows and faults."""
         axes = dict(_AXES)
         if self.transport:
             axes |= {"transport": self.transport, **_AXES_OF_TRANSPORTS}
@@ -124,7 +124,7 @@ _RANK_0_FAILED, _RANK_1_FAILED = (f"rank {rank}: {_INJECTED}" for rank in (0, 1)
 
 DRILLS: tuple[Drill, ...] = (
     Drill("delay@between,visit=99999", Outcome.UNHARMED),
-    # A process that is gone.
+    # A dead process.
     _ends("kill@start,rank=1", _LAUNCHER, Kept.NOTHING),
     _ends(f"kill@wait,rank=1,visit={_WAIT}", _LAUNCHER),
     _ends("kill@report,rank=0,visit=3", "", Kept.PARTIAL),
@@ -132,11 +132,11 @@ DRILLS: tuple[Drill, ...] = (
     _ends("kill@end,rank=1", "", Kept.WHOLE),
     _ends("crash@verify,rank=1,visit=2", _LAUNCHER),
     _ends(f"crash@enqueue,rank=0,visit={_SAMPLE}", "", Kept.PARTIAL),
-    # The launcher ends the job if the other rank has told it already that it starts MPI.
+    # The launcher ends the job if the other rank has already reported that it starts MPI.
     _ends("exit@start,rank=1", f"{_STILL}|{_LAUNCHER}", Kept.NOTHING),
     _ends(f"exit@times,rank=1,visit={_SAMPLE}", ""),
     _ends("exit@make,rank=0,visit=2", "", Kept.PARTIAL),
-    # A process that goes on no more.
+    # A frozen process.
     _ends(f"stop@meet,rank=1,visit={_SAMPLE}", _LATE),
     _ends(f"stop@wait,rank=0,visit={_WAIT}", f"rank 1: .*({_LATE})"),
     _ends("stop@start,rank=1", _STILL, Kept.NOTHING),
@@ -155,15 +155,15 @@ DRILLS: tuple[Drill, ...] = (
     _ends("terminate@report,rank=0,visit=3", "ended by SIGTERM at rank 0"),
     _ends("terminate@start,rank=1", _LAUNCHER, Kept.NOTHING),
     _ends("hangup@write,rank=0,visit=3", "ended by SIGHUP at rank 0"),
-    # A call that fails.
-    # By rank 1 alone, while the job starts: its own text is shown, and nobody waits for it.
+    # A failing call.
+    # Only on rank 1, while the job starts: its own message is shown, and no rank waits for it.
     _ends("fail@start,rank=1", _BY_RANK_1, Kept.NOTHING, at_once=True),
     _ends("fail@agree,rank=1", f"^overlapbench: {_BY_RANK_1}", Kept.NOTHING, at_once=True),
     _ends("fail@enqueue,rank=1", _RANK_1_FAILED, Kept.NOTHING, at_once=True),
     _ends("fail@meet,rank=1", _BY_RANK_1, Kept.NOTHING, at_once=True),
     _ends("fail@wait,rank=1", _RANK_1_FAILED, Kept.NOTHING, at_once=True),
     _ends("fail@times,rank=1", _BY_RANK_1, Kept.NOTHING, at_once=True),
-    # While the others make the communicator.
+    # While the others create the communicator.
     _row_fails("fail@connect,rank=1", _RANK_1_FAILED, rows=_CONNECTING, at_once=True),
     _row_fails("fail@connect,rank=0", _RANK_0_FAILED, rows=_CONNECTING, at_once=True),
     _row_fails("fail@make,rank=0,visit=2", _RANK_0_FAILED),
@@ -175,7 +175,7 @@ DRILLS: tuple[Drill, ...] = (
     _ends(f"fail@times,rank=1,visit={_SAMPLE}", f"{_INJECTED}.*rank 1 of", at_once=True),
     _ends("fail@report,rank=1,visit=2", f"{_INJECTED}.*rank 1 of", at_once=True),
     _ends("fail@write,rank=0,visit=3", f"{_INJECTED}.*rank 0 of"),
-    # A full disk, at once and in the middle of a row: a result has about 18 kB before its rows.
+    # A full disk, immediately and in the middle of a row: a result has about 18 kB before its rows.
     _ends("disk@write,rank=0,visit=3,bytes=1", "cannot write .*File too large"),
     _ends("disk@report,rank=0,visit=3,bytes=21200", "cannot write .*File too large"),
     # Memory and kernels.
@@ -183,10 +183,10 @@ DRILLS: tuple[Drill, ...] = (
     _row_fails("memory@fill,rank=0,visit=3", "rank 0: "),
     _row_fails("kernel@verify,rank=1,visit=2", "rank 1: a kernel failed", backends=_HOST),
     Drill("kernel@verify,rank=1,visit=2", Outcome.ROWS_FAIL, "rank 1: ", backends=_CUDA),
-    # On cuda its stream may share a hardware queue with one that waits behind the gate.
+    # On cuda its stream may share a hardware queue with a stream that waits behind the gate.
     _ends(f"kernel@enqueue,rank=0,visit={_SAMPLE}", "rank 0: ", backends=_HOST),
     _ends(f"kernel@enqueue,rank=0,visit={_SAMPLE}", f"rank 0: |{_LATE}", backends=_CUDA),
-    # Numbers that are wrong, or cannot be trusted.
+    # Numbers that are wrong or cannot be trusted.
     _row_fails("corrupt@verify,rank=1,visit=5", "rank 1: wrong result of COMM"),
     _row_fails("corrupt@verify,rank=0,visit=2", "rank 0: wrong result of COMP"),
     _row_fails("corrupt@first,rank=0,visit=9", "wrong result of COMM"),
@@ -195,7 +195,7 @@ DRILLS: tuple[Drill, ...] = (
     # The connections beside MPI's: NCCL's.
     Drill(f"link@wait,rank=1,visit={_WAIT}", Outcome.UNHARMED, backends=_HOST),
     _ends("link@first,rank=1,visit=11", "", backends=_CUDA),
-    # Whatever carries a collective, the others must not wait for ever for a rank that is gone.
+    # With every transport of a collective, ranks must not wait forever for a dead rank.
     *_by_each_transport(_ends(f"kill@wait,rank=1,visit={_WAIT}", _LAUNCHER)),
     *_by_each_transport(_ends(f"stop@wait,rank=0,visit={_WAIT}", f"rank 1: .*({_LATE})")),
     *_by_each_transport(_ends(f"fail@enqueue,rank=1,visit={_SAMPLE}", _RANK_1_FAILED)),

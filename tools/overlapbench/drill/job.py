@@ -1,6 +1,6 @@
-"""Starts one job of real ranks, waits for its end, and looks at what it said, wrote and left.
+"""Starts one job of real ranks, waits for its end, and collects its messages, files and leftovers.
 
-Each job has a folder of its own, also for temporary files, so that several may run at once.
+Each job has its own folder, also for temporary files, so that several may run at once.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from overlapbench.drill.leftovers import MARK, Before
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN
 
 RESULT = "result.json"
-# A crash must leave no core file in the folder. Signals mean what they always do, also when we were
+# A crash must leave no core file in the folder. Signals have their default actions, even if we were
 # started by nohup or in the background, where some are ignored: programs inherit that.
 _AS_IF_ALONE = ("env", "--default-signal", "sh", "-c", 'ulimit -c 0; exec "$@"', "sh")
 
@@ -30,18 +30,18 @@ class Ended:
     seconds: float
     stdout: str
     stderr: str
-    files: Mapping[str, str] = field(default_factory=dict)  # what its folder held, by name
-    left: Sequence[str] = ()  # what it left behind, in words
+    files: Mapping[str, str] = field(default_factory=dict)  # the contents of its folder, by name
+    left: Sequence[str] = ()  # descriptions of what it left behind
 
     @property
     def ours(self) -> list[str]:
-        """The lines on stderr that are the suite's own."""
+        """The suite's own lines on stderr."""
         return [line for line in self.stderr.splitlines() if line.startswith("overlapbench: ")]
 
 
 @dataclass
 class Job:
-    """A job that runs."""
+    """A running job."""
 
     folder: Path
     process: "subprocess.Popen[str]"
@@ -49,7 +49,7 @@ class Job:
     started: float
 
     def await_rows(self, count: int, limit_s: float = 30) -> None:
-        """Wait until the job has that many rows in its result."""
+        """Wait until the job's result has that many rows."""
         partial = self.folder / f"{RESULT}.partial"
         deadline = time.monotonic() + limit_s
         while not partial.exists() or partial.read_text().count('"real_time"') < count:
@@ -58,7 +58,7 @@ class Job:
             time.sleep(0.05)
 
     def end(self, limit_s: float) -> Ended:
-        """Wait for the end; what has not ended in time is killed."""
+        """Wait for the end; kill the processes that have not ended in time."""
         status: int | None
         try:
             stdout, stderr = self.process.communicate(timeout=limit_s)
@@ -85,9 +85,9 @@ class Job:
 
 @contextlib.contextmanager
 def start(command: Sequence[str], cwd: Path | None = None) -> Iterator[Job]:
-    """Start a command in `cwd`, or a new folder of its own; at the end nothing of it is left."""
+    """Start a command in `cwd` or a new folder; at the end, remove everything it left."""
     mark = uuid.uuid4().hex
-    # Short: OpenMPI makes sockets in it, whose paths are limited.
+    # A short path: OpenMPI creates sockets in the folder, and their paths are limited.
     with tempfile.TemporaryDirectory(prefix="drill-", dir="/tmp") as name:
         folder = Path(name)
         (folder / "tmp").mkdir()

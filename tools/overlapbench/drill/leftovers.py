@@ -1,8 +1,8 @@
 """What a job leaves behind: processes, shared memory, files.
 
-A job's processes are known by a variable of their environment, which daemons and orphans inherit
-too. An entry in /dev/shm is left behind when it was not there before the job and no living process
-uses it: others may be at work on this machine.
+A job's processes are identified by an environment variable, which daemons and orphans inherit, too.
+An entry in /dev/shm is left behind if it did not exist before the job and no living process uses
+it: others may be working on this machine.
 """
 
 import os
@@ -14,13 +14,13 @@ from pathlib import Path
 
 MARK = "OVERLAPBENCH_DRILL"
 _SHARED_MEMORY = Path("/dev/shm")
-# A process that was just killed, and what it had mapped, take a moment to be gone.
+# A killed process and its mappings take a moment to disappear.
 _GRACE_S = 3.0
 
 
 @dataclass(frozen=True)
 class Before:
-    """How things stood before the job."""
+    """The state before the job."""
 
     mark: str
     shared_memory: frozenset[str]
@@ -30,7 +30,7 @@ class Before:
         return cls(mark, _shared_memory())
 
     def left(self) -> list[str]:
-        """Say what is left when the job has ended and had its grace."""
+        """Describe what is left after the job has ended and the grace period is over."""
         deadline = time.monotonic() + _GRACE_S
         while (found := self._left_now()) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -60,7 +60,7 @@ def _shared_memory() -> frozenset[str]:
 
 
 def _used_shared_memory() -> set[str]:
-    """Return the entries that some process has mapped."""
+    """Return the entries that a process has mapped."""
     used = set()
     for folder in _process_folders():
         for line in _read(folder / "maps").decode(errors="replace").splitlines():
@@ -79,7 +79,7 @@ def _command(pid: int) -> str:
 
 
 def _read(path: Path) -> bytes:
-    """Return what a file of /proc says; nothing of a process that is gone or is another user's."""
+    """Return a file of /proc; empty if the process has ended or belongs to another user."""
     try:
         return path.read_bytes()
     except OSError:

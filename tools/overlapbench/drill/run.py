@@ -1,4 +1,4 @@
-"""Runs drills: each is one job, whose end is held against its promise."""
+"""Runs drills: each is one job, whose end is compared with its promise."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +9,8 @@ from overlapbench.drill import job
 from overlapbench.drill.drills import DRILLS, PATIENT_S, Drill
 from overlapbench.drill.verdict import Verdict, judge
 
-# The watchdog's own margin and patience (ranks/watchdog.h), and what starting the job, and ending
-# it in mpirun, take on a busy machine.
+# The watchdog's own margin and patience (ranks/watchdog.h), and the time to start the job and end
+# it in mpirun on a busy machine.
 _MARGIN_S = 5
 _PATIENCE_S = 4
 _START_AND_END_S = 11
@@ -18,11 +18,11 @@ _START_AND_END_S = 11
 
 @dataclass(frozen=True)
 class Setup:
-    """What all drills of a run share."""
+    """The settings that all drills of a run share."""
 
     binary: Path
     backend: str
-    ranks: int  # 2 at least
+    ranks: int  # at least 2
     timeout_s: int = 3
     share_gpu: bool = False
 
@@ -45,7 +45,7 @@ class Setup:
 def run_all(
     setup: Setup, drills: Iterable[Drill], jobs: int, tell: Callable[[Verdict], None]
 ) -> list[Verdict]:
-    """Run `jobs` drills at a time; each is told of when it has ended. In the order of the table."""
+    """Run `jobs` drills at a time, and report each when it ends. Results are in table order."""
 
     def run(drill: Drill) -> Verdict:
         with job.start(job.mpirun(setup.binary, setup.ranks, setup.flags(drill))) as started:

@@ -1,4 +1,4 @@
-"""The table of drills in Markdown: what was done, what happened, how long it took."""
+"""The table of drills in Markdown: the fault, the outcome, the time."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ _HEADER = (
 
 
 def markdown(verdicts: Sequence[Verdict], machine: str) -> str:
-    """Return the table, with a line that tells where it was made."""
+    """Return the table, with a line that says where it was made."""
     held = sum(not verdict.broken for verdict in verdicts)
     summary = f"{machine}: {len(verdicts)} drills, {held} kept their promise.\n\n"
     return summary + _HEADER + "".join(_row(verdict) for verdict in verdicts)
@@ -35,7 +35,7 @@ def _row(verdict: Verdict) -> str:
 
 
 def _parse(fault: str) -> Mapping[str, str]:
-    """Take kind@phase,field=value,... apart."""
+    """Parse kind@phase,field=value,..."""
     struck, *fields = fault.split(",")
     kind, _, phase = struck.partition("@")
     given = dict(field.split("=") for field in fields)

@@ -1,7 +1,8 @@
-"""Whether a job that a fault struck kept what the suite promises.
+"""Whether a job that a fault struck kept the suite's promises.
 
-Whatever happens, the job ends in time; every row that it said was finished is in its result; no row
-has a number that was not verified; and it leaves nothing behind. The rest is the drill's own.
+In every case, the job ends in time; every row that it reported as finished is in its result; no row
+has a number that was not verified; and the job leaves nothing behind. Each drill adds its own
+promises.
 """
 
 import json
@@ -16,7 +17,7 @@ from overlapbench.drill.job import RESULT, Ended
 
 _ANNOUNCED = re.compile(r"^\[\d+/\d+\] (\S+)$", re.MULTILINE)
 _PLANNED = re.compile(r"^(\d+) benchmarks; ", re.MULTILINE)
-# Far above what rounding does to float sums of this size, far below a flipped bit's share.
+# Far above the rounding error of float sums of this size, far below the effect of a flipped bit.
 _MOST_ERROR = 1e-3
 
 _FILE = {
@@ -25,7 +26,7 @@ _FILE = {
     Kept.PARTIAL: f"{RESULT}.partial",
     Kept.NOTHING: "",
 }
-_STATUS = {  # of any other outcome it is any but 0
+_STATUS = {  # for any other outcome: any status but 0
     Outcome.ROW_FAILS: 1,
     Outcome.ROWS_FAIL: 1,
     Outcome.INVALID: 0,
@@ -35,13 +36,13 @@ _STATUS = {  # of any other outcome it is any but 0
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a drill came to."""
+    """The outcome of a drill."""
 
     drill: Drill
     ended: Ended
     rows: int  # in the result
     planned: int | None  # None: the job ended before it had a plan
-    broken: list[str]  # promises, in words
+    broken: list[str]  # descriptions of broken promises
 
     @property
     def kept(self) -> str:
@@ -50,7 +51,7 @@ class Verdict:
 
 
 def judge(drill: Drill, ended: Ended) -> Verdict:
-    """Hold what happened against the promise."""
+    """Compare the outcome with the promise."""
     found = _PLANNED.search(ended.stdout)
     planned = int(found[1]) if found else None
     result, wrong_files = _read_result(drill, ended)
@@ -92,7 +93,7 @@ def _lost_rows(
 
 
 def _read_result(drill: Drill, ended: Ended) -> tuple[dict[str, Any], list[str]]:
-    """Return the result, and what is wrong with the files."""
+    """Return the result, and the faults of the files."""
     expected = _FILE[drill.kept]
     wrong = [f"unexpected file {name}" for name in ended.files if name != expected]
     if not expected:

@@ -24,7 +24,7 @@ _LAUNCHES = "launch-*.json"
 
 
 def store(folder: Path, results: Sequence[bytes]) -> None:
-    """Replace the launches in a folder; ResultError where it cannot be written."""
+    """Replace the launches in a folder; ResultError if it is not writable."""
     files = {f"launch-{i + 1}.json": content for i, content in enumerate(results)}
     before = {path.name for path in folder.glob(_LAUNCHES)}
     replace_files(folder, files, outdated=before - files.keys())
@@ -36,7 +36,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def read_baseline(folder: Path) -> list[Launch]:
-    """Read the launches of a folder; ResultError when there is none."""
+    """Read the launches of a folder; ResultError if there is none."""
     paths = sorted(folder.glob(_LAUNCHES))
     if not paths:
         records = as_called("tools/perf_gate.py baseline")
@@ -57,8 +57,7 @@ def merge_floors(files: Sequence[Path], baseline: Path | None) -> Floors:
 def calibrate(launches: Sequence[Launch]) -> Mapping[str, Mapping[str, float]]:
     """Return the deviation between launches of one build, by benchmark and metric.
 
-    Every other launch makes a side, so that the two are an A/A comparison. Rows with a problem are
-    left out.
+    Alternate launches form two sides of an A/A comparison. Rows with a problem are left out.
     """
     side = Side.collect("calibration", launches)
     known = known_prior(side.context["backend"], [*side.benchmarks], typical_ms(side.badness(TIME)))

@@ -1,8 +1,9 @@
 """Launches a benchmark program, with a timeout, and reads the result that it writes.
 
-The program gets Google Benchmark's flags `--benchmark_out=`, `--benchmark_repetitions=` and, for a
-second look, `--benchmark_filter=`. It runs in a process group of its own, so that a timeout or an
-interruption ends its ranks too. Exit status 1 with a result is taken: rows that failed are in it.
+The program receives Google Benchmark's flags `--benchmark_out=`, `--benchmark_repetitions=` and,
+for a second measurement, `--benchmark_filter=`. It runs in its own process group, so that a timeout
+or an interruption also ends its ranks. Exit status 1 with a result is accepted: it contains failed
+rows.
 """
 
 import contextlib
@@ -21,21 +22,21 @@ from overlapbench.source import ResultError, harmless, load
 
 _TIME_TO_END_S = 5.0
 _ROW_FAILED = 1
-_PROGRAM = "overlapbench: "  # how its own refusals begin
+_PROGRAM = "overlapbench: "  # prefix of its own error messages
 
 
 @dataclass
 class Runner:
-    """Launches the sides' commands; `files` keeps what they wrote, by file name."""
+    """Launches the commands of both sides; `files` keeps their results, by file name."""
 
     commands: Mapping[str, Sequence[str]]
-    flags: Sequence[str]  # that every launch gets
+    flags: Sequence[str]  # of every launch
     timeout_s: float
     say: Callable[[str], None] = print
     files: dict[str, bytes] = field(default_factory=dict)
 
     def launch(self, side: str, number: int, names: str) -> Launch:
-        """Launch one side; ResultError when it does not end well, in time, with a result."""
+        """Launch one side; ResultError if it fails, exceeds the timeout, or writes no result."""
         filters = [f"--benchmark_filter={names}"] if names else []
         with tempfile.TemporaryDirectory(prefix="perf_gate-") as folder:
             out, log = Path(folder) / "result.json", Path(folder) / "log"
@@ -51,7 +52,7 @@ class Runner:
             return parse_launch(source, text)
 
     def ask(self, side: str, flags: Sequence[str]) -> str:
-        """Return what a command prints that measures nothing; ResultError when it refuses."""
+        """Return the output of a command that measures nothing; ResultError if it fails."""
         with tempfile.TemporaryDirectory(prefix="perf_gate-") as folder:
             answer, log = Path(folder) / "answer", Path(folder) / "log"
             command = [*self.commands[side], *self.flags, *flags]
@@ -63,14 +64,14 @@ class Runner:
 
 
 def _own_line(log: Path) -> str:
-    """Return the first line in which the program itself refuses; "" where there is none."""
+    """Return the program's own first error message; "" if there is none."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     said = (line.removeprefix(_PROGRAM) for line in lines if line.startswith(_PROGRAM))
     return next(map(harmless, said), "")
 
 
 def parse_command(text: str) -> list[str]:
-    """Split a command as a shell would; ResultError when it cannot be."""
+    """Split a command as a shell would; ResultError if that fails."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -81,7 +82,7 @@ def parse_command(text: str) -> list[str]:
 
 
 def _run(command: Sequence[str], log: Path, timeout_s: float, answer: Path) -> int:
-    """Run to the end; what it prints goes to `answer`, what it complains of to `log`."""
+    """Run to the end; standard output goes to `answer`, standard error to `log`."""
     with log.open("ab") as errors, answer.open("ab") as output:
         try:
             process = subprocess.Popen(
@@ -104,7 +105,7 @@ def _run(command: Sequence[str], log: Path, timeout_s: float, answer: Path) -> i
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End what still runs of the process group: politely, then not."""
+    """End the remaining processes of the group, at first with SIGTERM."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -114,7 +115,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _complaint(status: int, log: Path) -> str:
-    """Return how it ended, and the last thing that it said."""
+    """Return how the program ended, and its last message."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
     ended = f"ended by signal {-status}" if status < 0 else f"exit status {status}"

@@ -1,13 +1,12 @@
-"""A gate's session: which launches are made in which order, and what they prove.
+"""A gate's session: the order of launches, and what they prove.
 
-Base and candidate are launched in turn, A B B A, so that a drift of clocks or temperature falls on
-both. What fails is measured once more, with as many launches, and nothing else is; so is what is
-too noisy, where the gate would fail for guarding too little. A regression is confirmed when all
-launches together still show it and the new ones alone are more than 1 % worse, too: what noise
-picked out among hundreds of rows does not come back. If the two looks disagree, the row is too
-noisy, whatever its interval says, and fails if it still exceeds its limit. A row that was invalid
-is confirmed when it is invalid again. What is missing or incomparable cannot be measured again, and
-stands.
+Base and candidate are launched in turn, A B B A, so that a drift of clocks or temperature affects
+both. Only rows that fail are measured once more, with as many launches, and noisy rows if the gate
+would otherwise fail for guarding too few. A regression is confirmed if all launches together still
+show it and the new ones alone are more than 1 % worse, too: a row that noise picked out among
+hundreds does not regress again. If the two measurements disagree, the row is too noisy, whatever
+its interval, and fails if it still exceeds its limit. An invalid row is confirmed if it is invalid
+again. Missing or incomparable rows cannot be measured again; their verdict stays.
 """
 
 import dataclasses
@@ -23,7 +22,7 @@ from overlapbench.compare.verdicts import OK, UNDECIDED, Comparison, Row, compar
 from overlapbench.launch import Launch
 
 BASE, CANDIDATE = "base", "candidate"
-# Makes launch number N of a side, of the benchmarks that the filter matches; "" is all.
+# Makes launch number N of a side, for the benchmarks that match the filter; "" means all.
 Measure = Callable[[str, int, str], Launch]
 _UNMEASURED = frozenset({Verdict.MISSING, Verdict.NEW, Verdict.INCOMPARABLE})
 _REPEATABLE = frozenset({Verdict.SLOWER, Verdict.INVALID, Verdict.TOO_NOISY})
@@ -33,7 +32,7 @@ MIN_GUARDED = 0.9
 
 @dataclass(frozen=True)
 class Session:
-    """One run of the gate. `stored` are base's launches where it is not launched itself."""
+    """One run of the gate. `stored` are the launches of base if it is not launched."""
 
     measure: Measure
     launches: int
@@ -45,7 +44,7 @@ class Session:
     say: Callable[[str], None] = print
 
     def run(self) -> Comparison:
-        """Measure, compare, and look again at what failed."""
+        """Measure, compare, and measure again what failed."""
         first = self._round("", 1)
         found = self._compare(first)
         names = [row.name for row in found.rows if _needs_second_look(row, found.blind)]
@@ -83,13 +82,13 @@ class Session:
 
 
 def schedule(launches: int) -> list[str]:
-    """Return the order A B B A A B ..., so many of each."""
+    """Return the order A B B A A B ..., with so many of each."""
     pairs = ([BASE, CANDIDATE], [CANDIDATE, BASE])
     return [side for i in range(launches) for side in pairs[i % 2]]
 
 
 def filter_of(names: Sequence[str]) -> str:
-    """Return an extended regular expression that matches these names alone."""
+    """Return an extended regular expression that matches only these names."""
     return "^(" + "|".join(re.sub(r"([.\[\\()*+?{|^$])", r"\\\1", name) for name in names) + ")$"
 
 
@@ -103,10 +102,10 @@ def _confirm(found: Row, again: Row | None, together: Row) -> Row:
         return found
     if found.verdict is Verdict.INVALID:
         return again
-    if again.verdict is Verdict.INVALID:  # of base alone, it proves nothing of the candidate
+    if again.verdict is Verdict.INVALID:  # only base's, it proves nothing about the candidate
         return again if again.fails else found
     worse = any(finding.change > MARGIN for finding in again.findings)
-    if together.verdict is Verdict.SLOWER and not worse:  # the two looks disagree
+    if together.verdict is Verdict.SLOWER and not worse:  # the two measurements disagree
         beyond = any(finding.beyond_limit for finding in together.findings)
         return dataclasses.replace(
             together,

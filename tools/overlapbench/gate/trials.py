@@ -1,8 +1,8 @@
 """Trials of the gate itself, on a machine: gates of a build against itself, and against delays.
 
-A build against itself must pass. A build in which --inject_delay makes one benchmark slower must
-fail, and name that benchmark alone. How often either happens is what the gate can be trusted for on
-this machine, with these benchmarks and so many launches.
+A build against itself must pass. A build in which --inject_delay slows one benchmark must fail and
+name only that benchmark. How often the gate is right shows how far it can be trusted on this
+machine, with these benchmarks and this number of launches.
 """
 
 import re
@@ -32,7 +32,7 @@ class Trial:
         return [f"--inject_delay={filter_of([self.slower])}:{self.delay_us}"]
 
     def concerns(self, names: str) -> bool:
-        """Tell whether the slower benchmark is among those that a filter names; "" names all."""
+        """Tell whether a filter names the slower benchmark; "" names all."""
         return bool(self.slower and re.search(names, self.slower))
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Ended:
 
     @property
     def right(self) -> bool:
-        """Tell whether it failed for what was made slower, and for nothing else."""
+        """Tell whether the gate failed exactly for the slower benchmark."""
         wanted = (self.trial.slower,) if self.trial.slower else ()
         return self.failed == wanted and self.status == (REGRESSION if wanted else OK)
 
@@ -68,7 +68,7 @@ class Ended:
 def delays(wanted: Sequence[tuple[str, Sequence[float]]], measured: Launch) -> list[Trial]:
     """Make trials of delays: REGEX, which one benchmark must match, and percents of its time.
 
-    Raises ResultError where none or several match, or the delay would be below a microsecond.
+    Raises ResultError if none or several match, or the delay would be below a microsecond.
     """
     trials = []
     for pattern, percents in wanted:
@@ -87,7 +87,7 @@ def delays(wanted: Sequence[tuple[str, Sequence[float]]], measured: Launch) -> l
 
 
 def table(ended: Sequence[Ended]) -> str:
-    """Return, in Markdown, how many gates of each kind there were, and how many were right."""
+    """Return a Markdown table: the gates of each kind, and how many were right."""
     lines = ["| Gates | how many | right | failed without cause |", "|---|---:|---:|---|"]
     for trial, those in grouped(ended, lambda one: one.trial).items():
         wrong = [name for one in those for name in one.failed if name != trial.slower]

@@ -2,26 +2,26 @@
 
 PELT finds the segments that minimize the squared distances from each segment's mean, plus a penalty
 for each change (Killick, Fearnhead and Eckley, "Optimal Detection of Changepoints With a Linear
-Computational Cost", JASA 107 (2012)). It is given badness (compare/side.py): logarithms, so that a
-change is relative, and positive for the worse. Two things come first:
+Computational Cost", JASA 107 (2012)). Its input is badness (compare/side.py): logarithms, so that a
+change is relative, and positive if worse. Two steps come first:
 
 - The noise is the median absolute difference of neighbours, which a few changes of level hardly
   move, scaled to the standard deviation of a run.
 - A run further than LIMIT deviations from the median of its neighbours is pulled in, as in a
-  comparison, so that an outlier is no change. In so many neighbours even the shortest level that
-  counts is the majority, and stays as it is.
+  comparison, so that an outlier is no change. Among these neighbours, even the shortest level that
+  counts is the majority, and stays unchanged.
 
 The penalty, in units of the noise's variance, is the square of the quantile of Student's t that
 noise exceeds with probability FALSE_CHANGES / n. Where the level does not change, a split at one of
 the n places saves the square of a standardized difference; so by the union bound noise alone splits
 a series in at most FALSE_CHANGES of all cases. Yao's criterion ("Estimating the number of
 change-points via Schwarz' criterion", Statistics & Probability Letters 6 (1988)), 2 ln n, has
-Gauss' tail instead, for noise that is known well; with the few runs of a history it is not. The
-degrees of freedom are n - 1 times what the estimate is worth: 2/3 for differences of neighbours
+the Gaussian tail instead, for well-known noise; the few runs of a history do not suffice for that.
+The degrees of freedom are n - 1 times the efficiency of the estimate: 2/3 for neighbour differences
 (von Neumann and others, "The Mean Square Successive Difference", Annals of Mathematical Statistics
 12 (1941)) and 0.37 for the median.
 
-A change counts from LEAST_CHANGE on. This is for looking at a history; it is no gate.
+A change counts from LEAST_CHANGE on. This is for inspecting a history; it is not a gate.
 """
 
 import itertools
@@ -47,7 +47,7 @@ FALSE_CHANGES = 0.05
 _NEIGHBOURS = 2 * LEAST_SEGMENT - 1
 _TO_DEVIATION = 1.4826 / math.sqrt(2)  # from the median absolute difference of neighbours
 _WORTH = 0.37 * 2 / 3
-_LEAST_NOISE = 3e-4  # no time is known better than to 0.03 %
+_LEAST_NOISE = 3e-4  # no time is more precise than 0.03 %
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class Change:
     first: Run
     before: float  # median figures of the two levels
     after: float
-    runs: tuple[int, int]  # how many each level has
+    runs: tuple[int, int]  # number of runs of each level
     badness: float  # the change of badness: positive is worse
     counter: Counter
 
     @property
     def natural(self) -> float:
-        """The change as it shows in the figures; of efficiency, the change of the speedup."""
+        """The change in the figures; for efficiency, the change of the speedup."""
         return natural(self.counter, self.badness)
 
     @property
@@ -75,7 +75,7 @@ class Change:
 
 
 def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | None:
-    """Return the changes of a series; None when it has too few runs to tell."""
+    """Return the changes of a series; None if it has too few runs."""
     judged = badness(series.counter, np.array([point.judged for point in series.points]))
     kept = np.isfinite(judged)
     points = list(itertools.compress(series.points, kept))
@@ -103,7 +103,7 @@ def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | 
 
 def _segment(values: Array) -> list[int]:
     """Return where each segment ends, the last one at the end."""
-    with packages(ResultError):  # here, because it takes a second, and adding a run needs none
+    with packages(ResultError):  # imported here: it takes a second, and adding runs needs none
         import ruptures
 
     noise = max(_LEAST_NOISE, _TO_DEVIATION * float(np.median(np.abs(np.diff(values)))))

@@ -1,8 +1,8 @@
 """The trend chart: a panel for each benchmark, a curve for each machine, a rule for each change.
 
-Time runs along the x axis; all panels share it, so that what happened at once stands at one place.
-The y axes are each benchmark's own and do not begin at 0, since a change of some percent must be
-seen; they are not narrower than what counts as a change, so that noise does not fill them.
+All panels share the x axis, time, so that simultaneous events align. Each benchmark has its own y
+axis, which does not begin at 0, since a change of some percent must be visible. It is not narrower
+than what counts as a change, so that noise does not fill it.
 """
 
 import statistics
@@ -28,13 +28,13 @@ MOST_PANELS = 60
 _COLUMNS = 3
 _HEIGHT = 150
 _LABEL_STEP = 15
-# By their axes, not by what sticks out of them: panels stand in line.
+# Aligned by their axes, not by labels outside them.
 _GRID: Mapping[str, Any] = {"bounds": "flush", "spacing": {"column": 80, "row": 75}}
 _VERDICT_COLOURS = {"worse": theme.VERMILION, "better": theme.GREEN, "changed": theme.GREY}
 
 
 def draw_trend(counter: Counter, found: Found, title: str) -> dict[str, Any]:
-    """Return the specification; ResultError when there is nothing to draw, or too much."""
+    """Return the specification; ResultError if there is nothing to draw, or too much."""
     parts = grouped(found, lambda one: one[0].benchmark)
     if not parts:
         name = counter.name
@@ -118,13 +118,13 @@ def _mark(change: Change, place: int) -> Record:
         "date": change.first.date,
         "revision": change.first.revision,
         "label": percent(change.natural),
-        "label_y": _LABEL_STEP / 2 + place * _LABEL_STEP % _HEIGHT,  # so that none hides another
+        "label_y": _LABEL_STEP / 2 + place * _LABEL_STEP % _HEIGHT,  # so that none is hidden
         "colour": _VERDICT_COLOURS[change.direction],
     }
 
 
 def _titles(names: Sequence[str]) -> tuple[Mapping[str, str], str]:
-    """Name each panel by what sets it apart; return also what all names have in common."""
+    """Name each panel by its differences; also return what all names have in common."""
     parts = {name: part_name(name) for name in names}
     shared = set.intersection(*(set(axes) for _, axes in parts.values())) if names[1:] else set()
     titles = {

@@ -1,8 +1,8 @@
-"""The history's file: an SQLite database that is opened, added to, and asked.
+"""The history's file: an SQLite database that can be opened, appended to, and queried.
 
-All of an `add` is one transaction: a process that is killed leaves nothing of it, and two that add
-at once wait for each other. The journal is SQLite's plain one, which network file systems stand
-too. Every error of SQLite becomes a ResultError that names the file.
+An `add` is one transaction: a killed process leaves nothing of it, and two concurrent processes
+wait for each other. It uses SQLite's default journal, which also works on network file systems.
+Every error of SQLite becomes a ResultError that names the file.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ from overlapbench.history import schema
 from overlapbench.installation import as_called
 from overlapbench.source import LARGEST_BYTES, Document, ResultError
 
-_PATIENCE_S = 60.0  # how long to wait for another that writes
-_ERRORS = {  # by what SQLite says of them
+_PATIENCE_S = 60.0  # how long to wait for another writer
+_ERRORS = {  # by SQLite's message
     "file is not a database": "no history: it is no SQLite database; name one with --database",
     "attempt to write a readonly database": "cannot be written: it or its folder is read-only",
     "database is locked": f"another process has kept it for {_PATIENCE_S:g} s; try again",
@@ -31,7 +31,7 @@ _NOT_OPENED = "unable to open database file"
 
 @dataclass(frozen=True)
 class Machine:
-    """What makes figures comparable: its fields, "" where a file does not say."""
+    """The fields that make figures comparable; "" if a file does not state one."""
 
     fields: tuple[tuple[str, str], ...]
 
@@ -66,7 +66,7 @@ class Measured(NamedTuple):
 
     benchmark: str
     repetitions: int
-    problem: str  # why the figures are not to be trusted; empty for a good row
+    problem: str  # why the figures cannot be trusted; "" for a good row
     figures: Mapping[str, float]  # by metric, the median of the repetitions
 
 
@@ -80,7 +80,7 @@ class Record:
     revision: str  # "" where unknown
     host: str
     machine: str  # JSON: field to value
-    table: str  # JSON: the parts of the file that are its table of counters; "" where it has none
+    table: str  # JSON: the parts of the file that form its table of counters; "" if it has none
     document: bytes  # the file, compressed
     measurements: tuple[Measured, ...]
 
@@ -93,7 +93,7 @@ class Database:
 
     def add(self, records: Sequence[Record]) -> list[tuple[int, bool]]:
         """Add all or none; return each one's run, and whether it is new."""
-        with self._connection:  # commits, or rolls back
+        with self._connection:  # commits or rolls back
             self._connection.execute("BEGIN IMMEDIATE")
             return [self._add(record) for record in records]
 
@@ -134,7 +134,7 @@ class Database:
         return run, True
 
     def _number(self, table: str, column: str, text: str) -> int:
-        """Return the number that stands for a text, giving it one if it is new."""
+        """Return the number of a text, assigning one if it is new."""
         known = self._find(f"SELECT id FROM {table} WHERE {column} = ?", text)
         if known is not None:
             return known
@@ -146,7 +146,7 @@ class Database:
         return None if row is None else int(row[0])
 
     def runs(self) -> list[Run]:
-        """Return all runs in the order of time, those of the same second as they were added."""
+        """Return all runs in the order of time; within a second, in the order of adding."""
         rows = self._connection.execute(
             "SELECT r.id, date, revision, host, fields, source, added, benchmarks, problems"
             " FROM run r JOIN machine m ON m.id = r.machine ORDER BY date, r.id"
@@ -157,7 +157,7 @@ class Database:
         ]
 
     def table(self, runs: Sequence[Run]) -> Table:
-        """Return the table of counters of runs; ResultError where theirs contradict."""
+        """Return the table of counters of runs; ResultError if their tables contradict."""
         known = self._tables_of_runs()
         numbers = {known[run.id] for run in runs if run.id in known}
         own = {number: self._read_table(number) for number in numbers}
@@ -167,7 +167,7 @@ class Database:
         )
 
     def _tables_of_runs(self) -> Mapping[int, int]:
-        """Return which table of counters each run has that has its own."""
+        """Return the table of counters of each run that has its own."""
         if not self._find("SELECT count(*) FROM sqlite_schema WHERE name = ?", schema.YOUNGEST):
             return {}
         return dict(self._connection.execute("SELECT run, counters FROM counters_of_run"))
@@ -185,7 +185,7 @@ class Database:
         return zlib.decompressobj().decompress(content, LARGEST_BYTES)
 
     def benchmarks(self) -> list[str]:
-        """Return the names of all benchmarks, in the order in which they first came."""
+        """Return the names of all benchmarks, in the order of their first appearance."""
         return [
             name for (name,) in self._connection.execute("SELECT name FROM benchmark ORDER BY id")
         ]
@@ -212,7 +212,7 @@ class Database:
 
 @contextlib.contextmanager
 def open_history(path: Path, create: bool = False) -> Iterator[Database]:
-    """Open a history, making it first if `create`; ResultError when it is none, or SQLite fails."""
+    """Open a history, or `create` it; ResultError if the file is no history, or SQLite fails."""
     if not create and not path.exists():
         makes = as_called("tools/history.py add")
         raise ResultError(f"{path}: there is no history yet: {makes} makes it")
@@ -222,7 +222,7 @@ def open_history(path: Path, create: bool = False) -> Iterator[Database]:
             sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode={mode}",
                 timeout=_PATIENCE_S,
-                isolation_level=None,  # transactions are begun here, in words
+                isolation_level=None,  # transactions are begun explicitly
                 uri=True,
             )
         ) as connection:
@@ -244,7 +244,7 @@ def _explain(path: Path, error: str) -> str:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
-    """Refuse a file that is no history of ours; make one of an empty file."""
+    """Refuse a file that is not a history; turn an empty file into one."""
 
     def ask(question: str) -> int:
         return int(connection.execute(question).fetchone()[0])

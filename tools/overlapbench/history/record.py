@@ -1,12 +1,12 @@
-"""What the history keeps of a result file.
+"""The data that the history keeps from a result file.
 
-The file itself, so that it can be had again byte for byte; where it comes from; and, ready for
-trends, its table of counters, if it has one, and each benchmark's figures: the medians over its
-repetitions, of every counter of the table that the row has. A plain file of Google Benchmark has
-its time only.
+It keeps the file itself, which can be exported byte for byte, and its origin. For trends, it keeps
+the table of counters, if the file has one, and each benchmark's figures: for every counter of the
+table that the row has, the median over repetitions. A plain Google Benchmark file has only the
+time.
 
-Runs are comparable on the same *machine*: the fields that comparing goes by (launch.py), and for a
-file that names no backend, hence no device, its host.
+Runs are comparable on the same *machine*: the fields that comparisons require to agree (launch.py)
+and, for a file without a backend and hence without a device, its host.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ def read_records(arguments: Sequence[str], revision: str = "") -> list[Record]:
 
 
 def parse_record(source: str, text: str, revision: str = "") -> Record:
-    """Validate one file; `revision` replaces what its context says."""
+    """Validate one file; `revision` replaces the revision in its context."""
     launch = parse_launch(source, text)
     document = Document.parse(source, text)
     context = document.context
@@ -60,7 +60,7 @@ def parse_record(source: str, text: str, revision: str = "") -> Record:
 
 
 def utc(text: str) -> str:
-    """Write an ISO date in UTC, so that the order of texts is that of time. Raises ValueError."""
+    """Write an ISO date in UTC, so that dates sort as text. Raises ValueError."""
     date = datetime.fromisoformat(text)
     known = date if date.tzinfo else date.replace(tzinfo=UTC)
     return known.astimezone(UTC).isoformat(timespec="seconds")
@@ -88,7 +88,7 @@ def _measurements(document: Document, launch: Launch, contract: Contract) -> Ite
             runs[name].append({TIME: run.time_ms, **run.counters})
     for name, found in runs.items():
         row = launch.rows[name]
-        # Of the figures that all repetitions have.
+        # Only figures that all repetitions have.
         shared = set.intersection(*map(set, found)) - {VALID} if found else set()
         medians = {key: statistics.median(run[key] for run in found) for key in sorted(shared)}
         yield Measured(name, row.repetitions, row.problem, medians)

@@ -1,11 +1,11 @@
-"""The tables of a history, which can be added to and nothing else.
+"""The tables of a history, which are append-only.
 
 SQLite marks the file as ours by APPLICATION (`PRAGMA application_id`) and with the VERSION of its
-tables (`PRAGMA user_version`). Triggers refuse to change, to delete and, since `INSERT OR REPLACE`
-deletes without asking them, to insert what is there already.
+tables (`PRAGMA user_version`). Triggers refuse to update and to delete rows. Since `INSERT OR
+REPLACE` deletes without running them, they also refuse to insert an existing row.
 
-The tables `counters` and `counters_of_run` are younger than the others. An older file gets them
-when it is next added to, and an older history.py ignores them, so the version is the same.
+The tables `counters` and `counters_of_run` are newer than the others. The next `add` creates them
+in an older file, and an older history.py ignores them, so the version is the same.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS counters_of_run (
     counters INTEGER NOT NULL REFERENCES counters (id)
 ) STRICT;
 """
-# What tells a row of a table from all others.
+# The columns that identify a row of each table.
 _KEYS: Mapping[str, str] = {
     "machine": "id = NEW.id OR fields = NEW.fields",
     "run": "id = NEW.id OR digest = NEW.digest",
@@ -75,7 +75,7 @@ BEGIN SELECT RAISE (ABORT, 'a history can only be added to'); END;
 
 
 def script() -> str:
-    """Return what makes an empty file a history; run by two at once, it is made once."""
+    """Return a script that makes an empty file a history, also if two processes run it at once."""
     triggers = (_TRIGGERS.format(table=table, key=key) for table, key in _KEYS.items())
     marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
     return "\n".join(("BEGIN IMMEDIATE;", _TABLES, *triggers, marks, "COMMIT;"))

@@ -1,7 +1,7 @@
 """A benchmark's figures on one machine, in the order of time.
 
-Runs are chosen by a Selection. A series never mixes machines; what is named in `across` (a new
-driver, say) may differ within one. Rows with a problem are no part of a series.
+A Selection chooses the runs. A series never mixes machines; only fields named in `across` (a new
+driver, say) may differ within a series. Rows with a problem are excluded.
 """
 
 import fnmatch
@@ -17,14 +17,14 @@ from overlapbench.source import ResultError
 
 @dataclass(frozen=True)
 class Selection:
-    """Which runs; an empty text is no condition."""
+    """The choice of runs; an empty text is no condition."""
 
-    machine: str = ""  # found in the machine's description, in either case
+    machine: str = ""  # part of the machine's description, ignoring case
     since: str = ""  # as `record.utc` writes it
-    revision: str = ""  # how it begins
+    revision: str = ""  # its prefix
 
     def runs(self, database: Database) -> list[Run]:
-        """Return the runs in the order of time; ResultError when there is none."""
+        """Return the runs in the order of time; ResultError if there is none."""
         runs = [run for run in database.runs() if self._takes(run)]
         if not runs:
             raise ResultError("no run of the history is chosen: see --machine, --since, --revision")
@@ -40,7 +40,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Point:
-    """One run's figure, and what it is judged by: for efficiency the share of T that is saved."""
+    """One run's figure, and the figure that is judged: for efficiency, the saved share of T."""
 
     run: Run
     value: float
@@ -64,7 +64,7 @@ def read_series(
     counter: Counter,
     across: Sequence[str] = (),
 ) -> Iterator[Series]:
-    """Yield the series of the benchmarks that match a pattern, as a shell's."""
+    """Yield the series of the benchmarks that match a shell-like pattern."""
     runs = selection.runs(database)
     sized = spell_sizes(pattern)
     for name in database.benchmarks():
@@ -84,7 +84,7 @@ def read_series(
 
 
 def find_counter(database: Database, selection: Selection, metric: str) -> Counter:
-    """Return what the chosen runs say of a metric; ResultError where they know none of the name."""
+    """Return the counter of a metric in the chosen runs; ResultError if they define none."""
     table = database.table(selection.runs(database))
     counter = table.find(metric)
     if counter is None:

@@ -20,14 +20,14 @@ from overlapbench.history.database import Measured, Run
 from overlapbench.history.series import Series
 from overlapbench.source import Document, harmless
 
-_WIDTH = 140  # where the output is no terminal
+_WIDTH = 140  # if the output is not a terminal
 _INDENT = " "
 _COLOURS = {"worse": "bold red", "better": "green"}
 Found = Sequence[tuple[Series, Sequence[Change] | None]]
 
 
 class _Name:
-    """A name in a cell, broken at a /; and below it what there is to say of it."""
+    """A name in a cell, broken at a /, with remarks below it."""
 
     def __init__(self, name: str, note: str = "", style: str = "") -> None:
         self._name, self._note, self._style = name, note, style
@@ -55,11 +55,11 @@ def list_runs(runs: Sequence[Run]) -> str:
 
 
 def show_run(run: Run, document: bytes, measured: Iterable[Measured], counters: Table) -> str:
-    """Return where a run comes from, its context, and its rows."""
+    """Return the origin of a run, its context, and its rows."""
     context = Document.parse(f"run {run.id}", document.decode()).context.values
     head = {"run": run.id, "added": run.added, "revision": run.revision, "file": run.source}
     told = [f"{key}: {_word(value)}" for key, value in (head | dict(context)).items()]
-    # A program that reads them finds each on one line.
+    # For programs that read them, each is on one line.
     lines = [line for one in told for line in _folded(one, _width())] if _terminal() else told
     rows = list(measured)
     shown = [counters.find(name) for name in dict.fromkeys((*counters.judged, *SHOWN))]
@@ -78,7 +78,7 @@ def _figure(counter: Counter, row: Measured) -> str:
 
 
 def list_changes(counter: Counter, found: Found) -> str:
-    """Return a line for each change, and what could not be told."""
+    """Return a line for each change, and the series with too few runs."""
     titles = ("benchmark", "machine", "between revisions", "and dates")
     table = _table("verdict", *titles, right=("change", f"before {counter.label}", "after", "runs"))
     for series, changes in found:

@@ -1,20 +1,20 @@
 """Our kernels and training steps against PyTorch's: the parts of two tools.
 
-arguments       values on both command lines
+arguments       values that both command lines accept
 
 Of tools/peers.py, against PyTorch, torch.compile and Triton:
 
-cases           what is compared, and the figures: no GPU needed
-report          the figures as text and as JSON; reader reads that back
+cases           the cases and their figures: no GPU needed
+report          the figures as text and as JSON; reader reads the JSON back
 chart           the figures as pictures, with Altair
 timing          alternating samples with a cold cache, on a GPU
-host_cost       what a call costs the host
+host_cost       the host's time per call
 contestants     each peer as a function of the same tensors, and the oracle in double precision
 triton_kernels  the Triton versions
 
 Of tools/torch_training.py:
 
-training        which shapes, rows and peers, and measuring them in turn: no PyTorch needed
+training        the shapes, rows and peers, and measuring them in turn: no PyTorch needed
 training_table  the outcomes as text
 torch_peers     PyTorch's side on this process's device
 torch_layers    tensor-parallel layers: sequences, and the fused operators

@@ -1,7 +1,7 @@
 """Values on the command lines of tools/peers.py and tools/torch_training.py.
 
-Each returns what argparse calls for `type`. It raises ArgumentTypeError, which names the value and
-what is allowed instead.
+Each function returns a callable for argparse's `type`. It raises ArgumentTypeError, which names the
+value and the permitted ones.
 """
 
 import argparse
@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 def list_of(item: Callable[[str], _T]) -> Callable[[str], list[_T]]:
-    """Read several values that commas separate; one that comes twice counts once."""
+    """Read several values separated by commas; duplicates count once."""
 
     def parse(text: str) -> list[_T]:
         return list(dict.fromkeys(item(part) for part in text.split(",")))

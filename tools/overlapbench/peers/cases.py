@@ -1,4 +1,4 @@
-"""What is compared: cases of GELU and softmax, and the figures measured for each peer."""
+"""The cases of GELU and softmax, and the figures measured for each peer."""
 
 import itertools
 import statistics
@@ -32,12 +32,12 @@ class Case:
 
     @property
     def elements(self) -> int:
-        """Return how many elements the input has."""
+        """Return the number of elements of the input."""
         return self.rows * self.columns
 
     @property
     def moved_bytes(self) -> int:
-        """Return the fewest bytes that must be read and written: what the copy moves too."""
+        """Return the fewest bytes that must be read and written, as many as the copy moves."""
         matrices = 2 if self.direction == "forward" else 3
         return matrices * self.elements * ELEMENT_BYTES[self.type]
 
@@ -59,7 +59,7 @@ class Figure:
     p05_ms: float = 0.0
     p95_ms: float = 0.0
     samples: int = 0
-    error: float = 0.0  # the largest, in units of what is allowed
+    error: float = 0.0  # the largest, relative to the permitted error
     problem: str = ""  # why it was not timed; empty for a good figure
 
 
@@ -80,14 +80,14 @@ def plan_gelu(
 
 
 def plan_softmax(types: Sequence[str], columns: Sequence[int], matrix_bytes: int) -> Iterator[Case]:
-    """Yield every type and row length, each with as many rows as `matrix_bytes` hold."""
+    """Yield every type and row length, each with as many rows as fit in `matrix_bytes`."""
     for type_name, length in itertools.product(types, columns):
         rows = max(1, matrix_bytes // (length * ELEMENT_BYTES[type_name]))
         yield Case("softmax", type_name, rows, length)
 
 
 def write_size(size: int) -> str:
-    """Write a size as the command line takes it, as short as it gets: 4096 is 4K."""
+    """Write a size in the shortest form that the command line accepts: 4096 is 4K."""
     fitting = [(suffix, power) for suffix, power in SUFFIXES.items() if size % (1 << power) == 0]
     suffix, power = fitting[-1]
     return f"{size >> power}{suffix}"

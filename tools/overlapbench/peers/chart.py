@@ -20,7 +20,7 @@ from overlapbench.peers.report import share_of_copy
 class _Look:
     title: str
     x_title: str
-    panels_a_row: int  # of one type
+    panels_a_row: int  # all of one type
     panel_width: int
 
 
@@ -43,7 +43,7 @@ def draw(figures: Sequence[Figure], context: Mapping[str, str]) -> dict[str, byt
 def specification(
     what: What, figures: Sequence[Figure], context: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the Vega-Lite of one operation: a panel a series, a curve a peer."""
+    """Return the Vega-Lite of one operation, with one panel per series and one curve per peer."""
     cases = grouped(figures, lambda figure: figure.case).values()
     rows = ({figure.peer: figure for figure in of_case} for of_case in cases)
     records = [record for row in rows for record in _records(row)]

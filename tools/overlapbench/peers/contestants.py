@@ -1,8 +1,8 @@
 """The peers of one case, each a function of the same tensors, and the check of their results.
 
-Ours, eager and Triton write to the same output; torch.compile allocates its own. Every result is
-compared with the definition in double precision, all of it, before anything is timed. An element
-may be off by
+Ours, eager and Triton write to the same output; torch.compile allocates its own. Before anything is
+timed, every whole result is compared with the definition in double precision. The permitted error
+of an element is
 
     absolute + relative·(|expected| + scale)
 
@@ -23,7 +23,7 @@ from overlapbench.peers import triton_kernels
 from overlapbench.peers.cases import OURS, Case
 
 Work = Callable[[], torch.Tensor]
-_CHUNK_ELEMENTS = 1 << 25  # compared at once, for the sake of memory
+_CHUNK_ELEMENTS = 1 << 25  # compared at once, to limit memory
 _APPROXIMATE = {"tanh": "tanh", "erf": "none"}
 
 
@@ -42,7 +42,7 @@ class Contest:
         self.definition = self._definition()
 
     def _definition(self) -> Callable[..., torch.Tensor]:
-        """Return what is computed, as a function of the inputs."""
+        """Return the definition, as a function of the inputs."""
         if self.case.what == "softmax":
             return lambda x: torch.softmax(x, dim=-1)
         approximate = _APPROXIMATE[self.case.form]
@@ -94,7 +94,7 @@ class Contest:
         return lambda: target.copy_(source)
 
     def error(self, work: Work) -> float:
-        """Run a peer over a poisoned output and return its largest error over what is allowed."""
+        """Run a peer over a poisoned output; return its largest error over the permitted one."""
         self.out.fill_(math.nan)
         result = work()
         finfo = torch.finfo(self.x.dtype)

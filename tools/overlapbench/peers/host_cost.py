@@ -1,8 +1,7 @@
-"""What a call costs the host: the time until it returns, which the device must not slow down.
+"""The host's time per call: the time until the call returns, which the device must not increase.
 
-A call on few elements keeps the device busy for less time than the host needs for it, so that the
-device never makes the host wait. Batches of calls take turns, in the same order, and the device is
-idle when each begins.
+A call on few elements takes less time on the device than on the host, so the host never waits for
+the device. Batches of calls alternate in a fixed order, and the device is idle when each begins.
 """
 
 import time
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 
 from overlapbench.peers.cases import summarize
 
-_CALLS = 200  # of a batch: enough to hide the clock, few enough for the queue of the device
+_CALLS = 200  # per batch: enough to hide the clock's error, few enough for the device's queue
 _ELEMENTS = 4096
 
 
@@ -42,7 +41,7 @@ def time_calls(
 
 
 def works_on_gpu() -> dict[str, Callable[[], object]]:
-    """Return the calls that are compared, by what they are called in the table."""
+    """Return the calls to compare, by their names in the table."""
     import torch
 
     from overlapbench import torch_kernels as kernels

@@ -1,8 +1,8 @@
-"""Figures that tools/peers.py wrote, validated: what is read can be tabled and drawn.
+"""Figures that tools/peers.py wrote, validated, for tables and charts.
 
-A file is taken whole or refused whole, by a ResultError (source.py), for example `peers.json:
+A file is accepted or refused as a whole, by a ResultError (source.py), for example `peers.json:
 figures[3].ms: 0 is not above 0 (line 57)`. Every case must have a figure of ours, and a good one of
-the copy that all are measured against.
+the copy, the baseline.
 """
 
 from collections.abc import Collection, Sequence
@@ -84,7 +84,7 @@ def _above_0(fields: Fields, key: str) -> float:
 
 
 def _require_copies(source: str, figures: Sequence[Figure]) -> None:
-    """Refuse a case whose figures, which stand together, lack one that the others need."""
+    """Refuse a case without a good figure of the copy, or without one of ours."""
     for case, members in groupby(figures, key=lambda figure: figure.case):
         problems = {figure.peer: figure.problem for figure in members}
         size = f"{case.series} {case.rows}x{case.columns}"

@@ -11,7 +11,7 @@ SCHEMA = "1"
 
 
 def render_table(figures: Sequence[Figure]) -> str:
-    """Write a table a series: the copy's bandwidth, our time, each peer's share of the copy."""
+    """Write a table per series: the copy's bandwidth, our time, each peer's share of the copy."""
     tables = groupby(figures, key=lambda figure: figure.case.series)
     blocks = ["\n".join(_table(series, list(members))) for series, members in tables]
     return "\n\n".join(blocks) + "\n"
@@ -41,7 +41,7 @@ def _cell(row: Mapping[str, Figure], peer: str) -> str:
 
 
 def share_of_copy(row: Mapping[str, Figure], peer: str) -> float | None:
-    """Return copy time over the peer's time of one case, or None where it has no good figure."""
+    """Return the copy's time over the peer's time, or None if the peer has no good figure."""
     figure = row.get(peer)
     return None if figure is None or figure.problem else row[COPY].ms / figure.ms
 
@@ -51,7 +51,7 @@ def _GBps(figure: Figure) -> float:  # noqa: N802 the unit's case carries meanin
 
 
 def to_json(context: Mapping[str, str], figures: Sequence[Figure]) -> bytes:
-    """Write what reader.py reads."""
+    """Write the JSON that reader.py reads."""
     rows = [dataclasses.asdict(figure) for figure in figures]
     document = {"overlapbench_peers": SCHEMA, "context": dict(context), "figures": rows}
     return (json.dumps(document, indent=1) + "\n").encode()

@@ -1,12 +1,12 @@
-"""Alternating samples with a cold cache: what a sample is, and when it counts.
+"""Alternating samples with a cold cache: the parts of a sample, and when it counts.
 
-A sample: the GPU sleeps, so that the host is ahead of it with everything that follows; the work,
-untimed, for its code, which SMs keep as in a program that repeats it; L2 is flushed by reading
-twice its size (the write-back of dirty lines, which writing leaves, would be timed); an event, the
-work, an event. A sample whose first event had passed before the host was done may hold time of the
-host: it is thrown away and taken again.
+A sample enqueues: a sleep of the GPU, so that the host gets ahead; the work, untimed, so that SMs
+have cached its code, as in a program that repeats it; a flush of L2, which reads twice its size
+(writing would leave dirty lines, whose write-back would be timed); an event, the work, an event. If
+the first event has passed before the host is done, the sample may include host time: it is
+discarded and repeated.
 
-The order is random, the same every time, since a sample may depend on whose came before.
+The order is random but the same every time, since a sample may depend on the one before.
 """
 
 import random
@@ -17,7 +17,7 @@ import torch
 from overlapbench.source import ResultError
 
 _SLEEP_CYCLES = 1_000_000  # about half a millisecond
-_MOST_TRIES = 4  # for each sample that is wanted
+_MOST_TRIES = 4  # per sample
 
 
 class ColdSampler:
@@ -28,7 +28,7 @@ class ColdSampler:
         self._flushed = torch.ones(2 * cache_bytes // 4, device="cuda")
 
     def sample(self, work: Callable[[], object]) -> float | None:
-        """Return the milliseconds of one run of `work`, or None where the host came too late."""
+        """Return the milliseconds of one run of `work`, or None if the host was too late."""
         start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda._sleep(_SLEEP_CYCLES)
         work()
@@ -44,7 +44,7 @@ class ColdSampler:
 def time_alternately(
     sampler: ColdSampler, works: Mapping[str, Callable[[], object]], rounds: int
 ) -> dict[str, list[float]]:
-    """Sample every work once a round, in random order; the first round is warmup."""
+    """Sample every work once per round, in random order; the first round is warmup."""
     shuffle = random.Random(0).shuffle
     times: dict[str, list[float]] = {name: [] for name in works}
     for attempt in range(1 + rounds * _MOST_TRIES):

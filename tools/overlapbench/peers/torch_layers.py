@@ -5,14 +5,14 @@ The shapes are those of benchmarks/tp.cc. Each of R ranks owns tokens / R rows o
     ColumnParallel   gather(X [tokens / R, hidden]) · W [hidden, 2·ffn / R]
     RowParallel      scatter-sum(A [tokens, ffn / R] · W [ffn / R, hidden])
 
-`sequence` is a collective of torch.distributed and torch.mm, into buffers that exist. `fused` is
-the operator that torch.compile uses for tensor parallelism (`torch.ops.symm_mem`). It cuts the
-tokens into a block a rank, and copies blocks between symmetric buffers, on two streams. It
-allocates its result, for which PyTorch's allocator has the same memory every time.
+`sequence` is a collective of torch.distributed and torch.mm, into existing buffers. `fused` is the
+operator that torch.compile uses for tensor parallelism (`torch.ops.symm_mem`). It cuts the tokens
+into one block per rank, and copies blocks between symmetric buffers, on two streams. It allocates
+its result, for which PyTorch's allocator returns the same memory every time.
 
-Weights are row-major, as the suite's. Every rank knows what all ranks hold, since all of it is made
-from seeds. Before a peer is timed, a sample of its result is compared with the product in double
-precision, relative to the root mean square of what is expected.
+Weights are row-major, as in the suite. Every rank knows the data of all ranks, since all of it is
+made from seeds. Before a peer is timed, a sample of its result is compared with the product in
+double precision, relative to the root mean square of the expected values.
 """
 
 import math
@@ -27,26 +27,26 @@ from overlapbench.callables import Verdict, Work
 from overlapbench.peers.training import FUSED, MODELS, SEQUENCE, Case
 
 _SAMPLED = 64  # rows, and columns, of a result
-# The largest of some thousand values is about four times their mean, and half a unit in its last
-# place is what storing it costs.
+# The largest of some thousand values is about four times their mean, and storing it costs half a
+# unit in its last place.
 _LARGEST = 4
-_FLOAT32_SUM = 1e-5  # what adding some ten thousand products in float32 costs
+_FLOAT32_SUM = 1e-5  # the error of adding some ten thousand products in float32
 
 
 def rounding(dtype: torch.dtype) -> float:
-    """Return what one result of a sum of products may be off, relative to the mean result."""
+    """Return the permitted error of a sum of products, relative to the mean result."""
     return _LARGEST * max(float(torch.finfo(dtype).eps) / 2, _FLOAT32_SUM)
 
 
 def verdict(got: torch.Tensor, expected: torch.Tensor, tolerance: float) -> Verdict:
-    """Compare with what double precision gives; an element that was not written is a NaN."""
+    """Compare with the result in double precision; elements that were not written are NaN."""
     off = (got.double() - expected).abs().max() / expected.square().mean().sqrt()
     return Verdict(float(off.nan_to_num(nan=math.inf)), tolerance)
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranks, and where and in which type this one computes."""
+    """The ranks, and the device and type of this one."""
 
     device: torch.device
     dtype: torch.dtype
@@ -63,7 +63,7 @@ class Ranks:
         return torch.empty((rows, columns), dtype=self.dtype, device=self.device)
 
     def sampled(self, count: int) -> torch.Tensor:
-        """Choose some of `count` places, the first and the last among them."""
+        """Choose some of `count` indices, including the first and the last."""
         generator = torch.Generator().manual_seed(count)
         some = torch.randint(count, (_SAMPLED - 2,), generator=generator)
         return torch.cat([torch.tensor([0, count - 1]), some]).to(self.device)
@@ -100,12 +100,12 @@ def _column_parallel(ranks: Ranks, tokens: int, hidden: int, ffn: int, peer: str
 
         return run
 
-    # Stored once, and once more where the library adds parts of a sum in the result's type.
+    # Stored once, and again where the library adds partial sums in the result's type.
     return _work(_of(peer, sequence, fused), rows, places, expected, 2 * rounding(ranks.dtype))
 
 
 def _row_parallel(ranks: Ranks, tokens: int, hidden: int, ffn: int, peer: str) -> Work:
-    # Of all ranks, one behind the other: the sums are the whole product.
+    # Of all ranks, concatenated: the sums are the whole product.
     factors = [
         (
             ranks.random(tokens, ffn, seed=100 + rank),
@@ -154,11 +154,11 @@ def _of(
 
 
 def _symmetric_group() -> str:
-    """Let all ranks reach each other's buffers; return the name of their group."""
+    """Let all ranks access each other's buffers; return the name of their group."""
     from torch.distributed import _symmetric_memory
 
     group: str = dist.group.WORLD.group_name
-    with warnings.catch_warnings():  # PyTorch 2.11 needs no call any more, and says so
+    with warnings.catch_warnings():  # PyTorch 2.11 no longer needs this call, and warns
         warnings.simplefilter("ignore", FutureWarning)
         _symmetric_memory.enable_symm_mem_for_group(group)
     return group
@@ -174,7 +174,7 @@ def _work(
     results: list[torch.Tensor] = []
 
     def keep() -> None:
-        results.clear()  # its memory is the next one's
+        results.clear()  # the next one reuses its memory
         results.append(run())
 
     def poison() -> None:

@@ -18,7 +18,7 @@ class TorchPeers:
         if dist.get_backend() == "nccl":
             device = torch.device("cuda", torch.cuda.current_device())
             self.ranks = Ranks(device, torch.bfloat16, rank, ranks)
-        else:  # as the host backend's layers
+        else:  # as in the host backend's layers
             self.ranks = Ranks(torch.device("cpu"), torch.float32, rank, ranks)
 
     def make(self, case: Case, peer: str) -> Work:
@@ -35,12 +35,12 @@ class TorchPeers:
         return next(filter(None, problems), "")
 
     def forget(self) -> None:
-        """Give back what the allocator keeps, since the suite's rows need it, too."""
+        """Free the memory that the allocator caches, since the suite's rows need it, too."""
         if self.ranks.device.type == "cuda":
             self._finish()
             torch.cuda.empty_cache()
 
     def _finish(self) -> None:
-        """Wait for what other streams than the rows' have enqueued."""
+        """Wait for work on streams other than the rows'."""
         if self.ranks.device.type == "cuda":
             torch.cuda.synchronize()

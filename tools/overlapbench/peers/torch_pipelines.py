@@ -1,16 +1,16 @@
 """Pipelines as PyTorch runs them: the schedules of torch.distributed.pipelining.
 
-The stages are those of benchmarks/pipeline.cc with products: `layers` equal linear layers a rank,
+The stages are those of benchmarks/pipeline.cc with products: `layers` equal linear layers per rank,
 of width `n` and without bias, cut into `virtual` stages for the interleaved schedule. A micro-batch
-has `n` tokens, so that a layer is one product forward and two backward, as the suite's:
+has `n` tokens, so that a layer is one product forward and two backward, as in the suite:
 
     pp           the row's schedule: ScheduleGPipe, Schedule1F1B or ScheduleInterleaved1F1B
     computation  this rank's layers, one micro-batch after the other, without the other ranks
 
-As in a model, but not as in the suite, a stage reads what the one before it made, and each weight's
-gradients add up over the micro-batches. The first layer also computes the gradient of its input.
-There is no loss: the gradient of the last stage's output is given. Nothing is gated, since the host
-waits for shapes in the first step, and the order of its calls is PyTorch's own.
+As in a model, but unlike in the suite, a stage reads the output of the previous one, and each
+weight's gradients accumulate over the micro-batches. The first layer also computes the gradient of
+its input. There is no loss: the gradient of the last stage's output is given. Nothing is gated,
+since the host waits for shapes in the first step, and PyTorch decides the order of its calls.
 
 The gradients of all of this rank's layers are compared with double precision at a sample of
 elements before anything is timed.
@@ -30,7 +30,7 @@ from overlapbench.peers.training import COMPUTATION, Case
 
 
 class _AskForGradient(torch.autograd.Function):  # type: ignore[misc]
-    """Passes a tensor on, and lets the first layer compute its gradient, which nobody keeps."""
+    """Passes a tensor on, and makes the first layer compute its gradient, which is discarded."""
 
     @staticmethod
     def forward(_context: Any, x: torch.Tensor, _anchor: torch.Tensor) -> torch.Tensor:
@@ -56,7 +56,7 @@ class _GivenGradient(torch.autograd.Function):  # type: ignore[misc]
 
 
 class _Stage(nn.Sequential):  # type: ignore[misc]
-    """Linear layers. The first computes the gradient of its input even where nobody needs it."""
+    """Linear layers. The first computes the gradient of its input even if it is not needed."""
 
     def __init__(self, layers: Sequence[nn.Module], device: torch.device) -> None:
         super().__init__(*layers)
@@ -70,10 +70,9 @@ class _Stage(nn.Sequential):  # type: ignore[misc]
 
 
 class Pipeline(LinearLayers):
-    """The model, this rank's stages of it, the micro-batches, and what the gradients should be.
+    """The model, this rank's stages of it, the micro-batches, and the expected gradients.
 
-    A batch is a micro-batch. If `alone`, the model is what this rank has of the whole one, in one
-    stage.
+    A batch is a micro-batch. If `alone`, the model is this rank's part of the whole, in one stage.
     """
 
     def __init__(self, case: Case, ranks: Ranks, alone: bool) -> None:
@@ -108,7 +107,7 @@ class Pipeline(LinearLayers):
 
     @property
     def tolerance(self) -> float:
-        """What a layer rounds, and every addition of a micro-batch's gradient: errors' squares."""
+        """The error of rounding in layers and in adding micro-batches: squares add up."""
         roundings = 2 * len(self.model) + self.microbatches
         return math.sqrt(roundings) * rounding(self.ranks.dtype)
 
@@ -136,7 +135,7 @@ def make_pipeline(case: Case, peer: str, ranks: Ranks) -> Work:
             stage.zero_grad()
 
     def run() -> None:
-        reset()  # otherwise the gradients of all steps add up
+        reset()  # otherwise the gradients of all steps accumulate
         step()
 
     def verify() -> Verdict:

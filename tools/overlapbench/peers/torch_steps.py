@@ -1,21 +1,21 @@
 """Data-parallel steps as PyTorch does them: DistributedDataParallel and fully_shard.
 
 The layers are those of benchmarks/ddp.cc and benchmarks/fsdp.cc: equal linear layers of width²
-without bias. Every rank has tokens of its own. As in a model, and other than in the suite, a layer
-reads what the one before has made; the products are the same. A step goes forward and backward:
+without bias. Every rank has its own tokens. As in a model, but unlike in the suite, a layer reads
+the output of the previous one; the products are the same. A step goes forward and backward:
 
     ddp    the gradients are averaged over the ranks in buckets of `bucket_bytes`, and all weights
            updated as by stochastic gradient descent, into other memory: a step can be repeated
     fsdp   each layer is gathered before its use, forward and backward, and `prefetch` layers
-           ahead. With 0 no layer asks for others; fully_shard then gathers the next one early by
+           ahead. With 0 no layer requests others; fully_shard then gathers the next one early by
            itself
 
 `computation` is the same step without communication: that of ddp under no_sync(), that of fsdp on
 whole layers. None is gated, since DistributedDataParallel may wait for the device.
 
 The new weights of every layer, or its gradients, are compared with double precision at a sample of
-elements before anything is timed. What a layer rounds, all later ones pass on, and such errors add
-up as their squares do.
+elements before anything is timed. A layer's rounding errors propagate through all later ones, and
+the squares of such errors add up.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ class LinearLayers:
         return layer
 
     def _weight(self, place: int) -> torch.Tensor:
-        scale = self.width**-0.5  # so that values stay as large as they are
+        scale = self.width**-0.5  # so that values keep their magnitude
         return self.ranks.random(self.width, self.width, _WEIGHTS_SEED + place, scale)
 
     def _input(self, batch: int) -> torch.Tensor:
@@ -60,7 +60,7 @@ class LinearLayers:
     ) -> Mapping[int, torch.Tensor]:
         """Return these elements of each layer's gradient, in double precision.
 
-        The layers at `places` are all of the model.
+        The model consists of the layers at `places`.
         """
         x, dy = self._input(batch).double(), self._output_gradient(batch).double()
         inputs, gradients = {}, {}
@@ -74,7 +74,7 @@ class LinearLayers:
 
 
 class Model(LinearLayers):
-    """Layers, this rank's tokens, and what the gradients should be. A batch is a rank's."""
+    """Layers, this rank's tokens, and the expected gradients. A batch is the tokens of one rank."""
 
     def __init__(self, case: Case, ranks: Ranks) -> None:
         self.layers, width, tokens = (
@@ -82,7 +82,7 @@ class Model(LinearLayers):
         )
         super().__init__(ranks, width, tokens)
         self.module = nn.Sequential(*(self._layer(place) for place in range(self.layers)))
-        self.x = self._input(ranks.rank).requires_grad_()  # the first layer's gradient is one, too
+        self.x = self._input(ranks.rank).requires_grad_()  # for the first layer's gradient
         self.dy = self._output_gradient(ranks.rank)
 
     def step(self, module: nn.Module) -> None:
@@ -168,7 +168,7 @@ def _fsdp(model: Model, case: Case, alone: bool) -> Work:
 
 
 def _shard(model: Model, depth: int) -> None:
-    """Shard every layer, and let each ask for the next `depth` ones, in the order of their use."""
+    """Shard every layer, and let each prefetch the next `depth` ones, in the order of their use."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -191,6 +191,6 @@ def _ranks_of(model: Model, alone: bool) -> Sequence[int]:
 def worst(
     got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], tolerance: float
 ) -> Verdict:
-    """Compare several tensors with what double precision gives; the largest error decides."""
+    """Compare several tensors with double precision; the largest error decides."""
     verdicts = [verdict(one, wanted, tolerance) for one, wanted in zip(got, expected, strict=True)]
     return max(verdicts, key=lambda one: one.max_rel_err)

@@ -1,18 +1,17 @@
-"""Training steps against PyTorch's: which shapes, which rows of the suite's, and which peers.
+"""Training steps against PyTorch's: the shapes, the suite's rows, and the peers.
 
-A case is one shape. Its contestants are measured one after the other in one process, by the same
+A case is one shape. Its contestants are measured one after the other in one process, with the same
 gate, flush and statistics: the suite's rows over each transport (`ob.measure_row`), then PyTorch's
-ways to do the same (`ob.measure_alone`), which torch_layers.py, torch_steps.py and
-torch_pipelines.py make.
+equivalents (`ob.measure_alone`) from torch_layers.py, torch_steps.py and torch_pipelines.py.
 
-A peer's row is named as the suite's, but for its family and the label `peer`:
+A peer's row has the same name as the suite's, except for its family and the label `peer`:
 
     Tp/ColumnParallel/model:llama8b/tokens:4096/chunks:auto/transport:copy/cache:cold
     Comm/ColumnParallel/peer:fused/model:llama8b/tokens:4096/cache:cold
     Pp/GPipe/CublasGemm/microbatches:4/n:4096/layers:8/bytes:33554432/transport:copy/cache:cold
     Comm/GPipe/peer:pp/microbatches:4/n:4096/layers:8/bytes:33554432/cache:cold/gate:off
 
-What one contestant cannot do, or does wrongly, is its own problem, and the next one is measured.
+If a contestant fails or is wrong, only it is affected, and the next one is measured.
 """
 
 import itertools
@@ -28,7 +27,7 @@ SUITE = "suite"
 SEQUENCE, FUSED = "sequence", "fused"  # of layers
 COMPUTATION = "computation"  # of steps: the same without communication
 DDP, FSDP, PP = "ddp", "fsdp", "pp"
-# The suite's row that PyTorch's step corresponds to, and what it is measured over.
+# The suite's rows that correspond to PyTorch's steps, and their axes.
 STEPS = {DDP: ("Ddp/Buckets", "bucket_bytes"), FSDP: ("Fsdp/Prefetch", "prefetch")}
 LAYERS = ("ColumnParallel", "RowParallel")
 ORDERS = ("GPipe", "OneFOneB", "Interleaved")
@@ -39,9 +38,9 @@ Labels = dict[str, str | int]
 
 @dataclass(frozen=True)
 class Case:
-    """One shape: the suite's rows of it, and the labels that its peers' rows have."""
+    """One shape: the suite's rows of it, and the labels of its peers' rows."""
 
-    step: str  # "Tp/ColumnParallel", or with what a stage computes, "Pp/GPipe/CublasGemm"
+    step: str  # "Tp/ColumnParallel", or with the stage's workload, "Pp/GPipe/CublasGemm"
     labels: Labels
     peers: Sequence[str]
     suite: Mapping[str, str]  # names of rows, by transport
@@ -52,7 +51,7 @@ class Case:
 
     @property
     def gated(self) -> bool:
-        """Tell whether its peers may be enqueued behind a closed gate: no step's may."""
+        """Tell whether its peers may be enqueued behind a closed gate: steps may not."""
         return self.family == "Tp"
 
     @property
@@ -65,7 +64,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one contestant; without a row, `failure` says why."""
+    """The outcome of one contestant; without a row, `failure` says why."""
 
     case: Case
     contestant: str  # a peer, or "suite" with its transport
@@ -78,7 +77,7 @@ class Outcome:
 
     @property
     def problem(self) -> str:
-        """Why there is no time; "" where there is one."""
+        """Why there is no time; "" if there is one."""
         if self.row is None:
             return self.failure
         return "" if self.row.state.comparable else f"{self.row.state.value}: {self.row.reason}"
@@ -88,7 +87,7 @@ class Peers(Protocol):
     """Makes PyTorch's side of cases."""
 
     def make(self, case: Case, peer: str) -> Work:
-        """Make the peer's tensors and its work; raises what stops it."""
+        """Make the peer's tensors and its work; raises any failure."""
         ...
 
     def agree(self, problem: str) -> str:
@@ -96,17 +95,17 @@ class Peers(Protocol):
         ...
 
     def forget(self) -> None:
-        """Give the memory of the last peer back."""
+        """Free the memory of the last peer."""
         ...
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The pipelines' stages, and the product that the suite's compute."""
+    """The pipelines' stages, and the product that the suite's stages compute."""
 
     layers: int  # of a rank
     width: int  # of each, and tokens of a micro-batch
-    virtual: int  # stages of a rank, where it has several
+    virtual: int  # stages of a rank, if it has several
     product: str  # "CublasGemm"
     element_bytes: int
 
@@ -128,7 +127,7 @@ def plan_layers(
 def plan_steps(
     peer: str, stack: Labels, values: Sequence[int], transports: Sequence[str]
 ) -> Iterator[Case]:
-    """Yield a data-parallel step of equal linear layers, with each value of what STEPS names.
+    """Yield a data-parallel step of equal linear layers, with each value of the axes in STEPS.
 
     The labels of a `stack` are its layers, their width, and the tokens of one rank.
     """
@@ -160,7 +159,7 @@ def measure_cases(
 ) -> Iterator[Outcome]:
     """Measure every contestant of every case; all ranks together.
 
-    MeasureError where nothing can be measured any more.
+    Raises MeasureError if no more rows can be measured.
     """
     for case in cases:
         for transport, name in case.suite.items():
@@ -186,9 +185,9 @@ def _measure_peer(case: Case, name: str, peers: Peers) -> Outcome:
     work, problem = None, ""
     try:
         work = peers.make(case, name)
-    except Exception as error:  # whatever stops a peer is that peer's problem alone
+    except Exception as error:  # a failure of one peer must not stop the others
         problem = f"cannot run: {describe(error)}"
-    # The others would wait for a rank that measures nothing.
+    # The other ranks would wait for one that measures nothing.
     problem = peers.agree(problem)
     if work is None or problem:
         return Outcome(case, name, failure=problem)

@@ -1,9 +1,9 @@
-"""The outcomes of training steps as a table of 80 columns, a line a case.
+"""The outcomes of training steps as a table of 80 columns, one line per case.
 
 Layers: times in ms, the suite's fastest and its plain form, then PyTorch's sequence and operator.
-Steps: times, and what communication adds to the computation alone, in percent. The ratio is
-PyTorch's best time over the suite's, above 1 where the suite is faster; its interval follows from
-those of both times, as far apart as these allow.
+Steps: times, and the share that communication adds to the computation alone, in percent. The ratio
+is PyTorch's best time over the suite's, above 1 if the suite is faster; its interval is the widest
+that the intervals of both times allow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,17 +14,17 @@ from overlapbench.counters import TIME
 from overlapbench.measuring import Row
 from overlapbench.peers.training import COMPUTATION, DDP, FSDP, FUSED, PP, SEQUENCE, SUITE, Outcome
 
-# What differs in a table.
+# The axes that differ within a table.
 _GROUPED_BY = {"Tp": "tokens", "Ddp": "bucket_bytes", "Fsdp": "prefetch", "Pp": "microbatches"}
 _PEER = {"Ddp": DDP, "Fsdp": FSDP, "Pp": PP}
 _NONE = "-"
 _COLUMNS = 80
-_MOST_LINES = 3  # of what went wrong
-_Rows = Mapping[str, Row]  # of one case that have figures, by contestant
+_MOST_LINES = 3  # per failure
+_Rows = Mapping[str, Row]  # with figures, of one case, by contestant
 
 
 def render_training(outcomes: Sequence[Outcome]) -> str:
-    """Write a table for every shape but for one axis, and below it what was not measured."""
+    """Write a table for shapes that differ in one axis, and below it what was not measured."""
     tables = groupby(outcomes, key=_title)
     blocks = ["\n".join(_table(title, list(members))) for title, members in tables]
     return "\n\n".join(blocks) + "\n"

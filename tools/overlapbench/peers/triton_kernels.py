@@ -1,8 +1,8 @@
-"""GELU and softmax as one writes them in Triton, in the manner of its tutorials.
+"""GELU and softmax in Triton, in the style of its tutorials.
 
-GELU: a program a block of elements, the faster of two block sizes. Softmax: a program a row. A row
-of up to 32,768 elements is held in registers and read once; a longer one is read twice, its maximum
-and sum gathered by the online method of Milakov and Gimelshein (2018).
+GELU: one program per block of elements, with the faster of two block sizes. Softmax: one program
+per row. A row of up to 32,768 elements is kept in registers and read once. A longer one is read
+twice; its maximum and sum are computed by the online method of Milakov and Gimelshein (2018).
 """
 
 import torch

@@ -1,8 +1,8 @@
-"""The report: one page for a run, made of the charts and tables that the other modules know.
+"""The report: one page for a run, made of the charts and tables of the other modules.
 
 runs        result files as runs: launches of one build, reduced to their medians; their warnings
-tables      a section a family: its columns, its rows as they are shown, what stands out
-summary     what stands at the top and at the bottom: worst figures, causes, changes, machines
-tuned       what the tuner found, and timelines: what was traced
-render      all of it into page.html, with style.css and tables.js inside, and ../charts.js
+tables      one section per family: its columns, the rows shown, notable figures
+summary     the top and the bottom of the page: worst figures, causes, changes, machines
+tuned       the tuner's results; timelines: traced rows
+render      fills page.html, including style.css, tables.js and ../charts.js
 """

@@ -1,6 +1,6 @@
 """DataTables, with which a report sorts and searches its tables (https://datatables.net, MIT).
 
-The package itables brings it as a module, bundled with jQuery. A page that loads nothing cannot
+The package itables contains it as a module, bundled with jQuery. A page that loads nothing cannot
 import a module, so the bundle becomes a plain script that defines `DataTable`.
 """
 
@@ -14,7 +14,7 @@ from markupsafe import Markup
 from overlapbench.page import inside_element
 from overlapbench.source import ResultError
 
-# Located only: itables reads settings of the current folder when it is imported.
+# Located, not imported: at import, itables reads settings of the current folder.
 _BUNDLE = Path(str(distribution("itables").locate_file("itables/html/dt_bundle.js")))
 _EXPORT = re.compile(r"\bexport\s*\{[^{}]*?([\w$]+) as default\b[^{}]*\}")
 

@@ -1,9 +1,9 @@
 """The report's page: the template filled, with its style, scripts and libraries inside.
 
-Whatever comes from a result file is untrusted. The template escapes it; what the script needs is a
-block of JSON, in which no character can end an element. A Content-Security-Policy allows the
-scripts and the style written here, by their hashes, and nothing else: nothing is loaded, sent or
-evaluated. So Vega interprets its expressions (vega-interpreter) instead of compiling them.
+All content of result files is untrusted. The template escapes it; the script reads its data from a
+block of JSON, in which no character can end an element. A Content-Security-Policy allows only the
+scripts and the style written here, by their hashes: nothing is loaded, sent or evaluated. So Vega
+interprets its expressions (vega-interpreter) instead of compiling them.
 """
 
 import base64
@@ -94,7 +94,7 @@ def render_report(
 
 
 def _charts_of(table: Section, charts: Sequence[Chart]) -> list[Chart]:
-    """Return the charts whose rows are of the section: every chart keeps to one."""
+    """Return the charts of a section; every chart has rows of only one."""
     lines = {(line.row.file, line.row.name) for line in table.lines}
     return [chart for chart in charts if (chart.rows[0].file, chart.rows[0].name) in lines]
 

@@ -1,8 +1,8 @@
 """Result files as runs: launches of one build on one machine, reduced to their medians.
 
-Files are launches of one run when they come from the same machine, versions and revision and have
-measured the same benchmarks. Drawn one by one, five launches would be five curves on top of each
-other; their median is what a comparison looks at, too.
+Files are launches of one run if they come from the same machine, versions and revision and measured
+the same benchmarks. Drawn separately, five launches would be five curves on top of each other.
+Comparisons use their median, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from overlapbench.result import (
 )
 from overlapbench.source import ResultError, expand, load
 
-LARGEST_ROWS = 20_000  # that a browser still shows, in a page of some 20 MB
+LARGEST_ROWS = 20_000  # the most that a browser still shows, in a page of some 20 MB
 _SHOWN_TITLES = 3
 _SAME = (*CONTEXT_FIELDS, "git_revision", "injected_delay", "gate")
 
@@ -39,25 +39,25 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Run:
-    """One run; its result's context is that of the first launch, and any launch's doubts."""
+    """One run; its result has the context of the first launch, and the doubts of any launch."""
 
     result: Result
     titles: tuple[str, ...]  # of the files
 
     @property
     def name(self) -> str:
-        """A few titles written out, and of many the first and the last."""
+        """The titles: a few are written out; of many, the first and the last."""
         shown = len(self.titles) <= _SHOWN_TITLES
         return ", ".join(self.titles) if shown else f"{self.titles[0]} … {self.titles[-1]}"
 
     def cell(self, key: str) -> str:
-        """Write what the table of runs says: the minute of a date, and no version's own title."""
+        """Write a cell of the table of runs: dates to the minute, versions without their title."""
         text = str(self.result.context.get(key, ""))
         return text[:16].replace("T", " ") if key == "date" else text.removeprefix("Open MPI v")
 
     @property
     def warnings(self) -> list[str]:
-        """What makes figures something else than they look like."""
+        """Reasons why the figures may not be what they seem."""
         context, incomplete = self.result.context, self.result.incomplete
         delay, busy, self_test = map(context.get, ("injected_delay", "busy", "self_test"))
         warnings = {
@@ -78,9 +78,9 @@ class Run:
 def read_runs(
     arguments: Sequence[str], compared: bool, announce: Callable[[str], None]
 ) -> tuple[list[Run], list[Launch]]:
-    """Read files, globs and `-`, as runs and, where they will be compared, as launches too.
+    """Read files, globs and `-` as runs and, if they will be compared, as launches too.
 
-    Each file is read once and its text let go. ResultError unless every one is a result.
+    Each file is read once and its text released. ResultError unless every one is a result.
     """
     runs: list[Run] = []
     launches, count = [], 0
@@ -128,9 +128,9 @@ def _merge(group: Sequence[Run]) -> Run:
 
 
 def _labelled(run: Run) -> Run:
-    """Call a result by its files alone: the page says on what it was measured.
+    """Label a result only by its files: the page shows the device.
 
-    Only figures of a CPU are called so wherever they stand.
+    Only CPU figures are labelled as such everywhere.
     """
     label = f"{run.name} (backend: host)" if run.result.backend == "host" else run.name
     rows = tuple(replace(row, file=label) for row in run.result.rows)

@@ -1,4 +1,4 @@
-"""What stands at the top of a report and at its end: notable figures, changes, machines."""
+"""The top and the end of a report: notable figures, changes, machines."""
 
 import re
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ def worst_slowdowns(tables: Sequence[Section]) -> list[Line]:
 
 
 def causes(bad: Sequence[Line]) -> list[str]:
-    """Count the rows not to be trusted by state and reason, the most frequent first.
+    """Count the untrusted rows by state and reason, the most frequent first.
 
-    Reasons that differ in their figures only are one, told by its first row.
+    Reasons that differ only in their figures count as one, shown with its first row.
     """
     kinds = grouped(bad, lambda line: (line.state, _FIGURE.sub("", line.row.reason)))
     ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
@@ -47,7 +47,7 @@ def list_changes(comparison: Comparison) -> list[tuple[Row, Finding | None]]:
 
 
 def machine(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return the context that all runs share, and what differs, a value for each run."""
+    """Return the context that all runs share, and each differing key with a value per run."""
     contexts = [run.result.context for run in runs]
     keys = sorted({key for context in contexts for key in context} - LEFT_OUT)
     table = {key: [_text(context.get(key, "")) for context in contexts] for key in keys}

@@ -1,12 +1,11 @@
 """The sections of a report: one for each family that the files define, in their order.
 
-The family's `lead` counters are the columns that a section's table shows at once, as far as its
-rows have them; all others are shown on request. What stands out in a section, and is named in the
-summary, is the largest figure of the first of them that is no time: times depend on sizes that
-somebody chose.
+A section's table initially shows the family's `lead` counters, if its rows have them; all others
+are shown on request. The notable figure of a section, named in the summary, is the largest value of
+the first lead counter that is not a time: times depend on the chosen sizes.
 
-A figure with a 95 % interval ends where the interval begins to tell, `1.45 ±0.01`. Others
-have four digits, as nothing measured here is known better.
+A figure with a 95 % interval ends at the interval's first digit, `1.45 ±0.01`. Others have four
+digits, since nothing measured here is more precise.
 """
 
 import math
@@ -26,7 +25,7 @@ _SLOWDOWN = "slowdown"
 _TIMES = ("ms", "us")  # units
 _WORDS = {Better.LOWER: "worst", Better.HIGHER: "highest", Better.NEITHER: "largest"}
 _OTHER = Family("Other families", "Families that these results do not describe.", ())
-_HEAT = (1.05, 1.15, 1.3, 1.6)  # a slowdown above the first is tinted, above the last most
+_HEAT = (1.05, 1.15, 1.3, 1.6)  # a slowdown above the first is tinted, above the last most strongly
 _BAD = {State.NOISY: "noisy", State.INVALID: "invalid", State.ERROR: "failed"}
 
 
@@ -36,18 +35,18 @@ class Line:
 
     anchor: str  # the page's fragment that leads here
     row: Row
-    cells: Sequence[tuple[str, int]]  # of the columns: a figure, and its heat, 0 to 4
-    more: str  # figures of the extra columns, each behind a |
+    cells: Sequence[tuple[str, int]]  # of the columns: a figure and its heat, 0 to 4
+    more: str  # figures of the extra columns, each after a |
     judged: Judged | None
 
     @property
     def state(self) -> str:
-        """Why the row is not to be trusted: "noisy", "invalid" or "failed"; "" of another."""
+        """Why the row cannot be trusted: "noisy", "invalid" or "failed"; otherwise ""."""
         return _BAD[self.row.state] if self.row.bad else ""
 
     @property
     def change(self) -> str:
-        """How the time changed."""
+        """The change of the time."""
         findings = self.judged.findings if self.judged else ()
         times = (percent(finding.relative) for finding in findings if finding.metric == TIME)
         return next(times, "")
@@ -61,7 +60,7 @@ class Section:
     columns: Sequence[Counter]
     extra: Sequence[Counter]  # shown on request
     lines: Sequence[Line]
-    notable: Counter | None  # whose largest figure stands out
+    notable: Counter | None  # whose largest figure is highlighted
 
     @property
     def fragment(self) -> str:
@@ -75,7 +74,7 @@ class Section:
 
     @property
     def stands_out(self) -> tuple[str, str, Line] | None:
-        """What is notable, its largest figure, and the row that it is of."""
+        """The notable counter, its largest figure, and the row of that figure."""
         largest = self.largest(self.notable.name) if self.notable else []
         if not self.notable or not largest:
             return None
@@ -90,7 +89,7 @@ class Section:
 
 
 class Anchors:
-    """Fragments that name a row: its name, or where several files have it, its name and file."""
+    """Fragments that name a row: its name or, if several files contain it, its name and file."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         named = grouped(rows, lambda row: str(row.name))
@@ -101,18 +100,18 @@ class Anchors:
         return name if self._files[name][0] == row.file else f"{name}@{row.file}"
 
     def ambiguous(self, row: Row) -> bool:
-        """Tell whether several files have the row's name."""
+        """Tell whether several files contain the row's name."""
         return len(set(self._files[str(row.name)])) > 1
 
     def find(self, name: str) -> str:
-        """Return the anchor of the first row of a name; "" where there is none."""
+        """Return the anchor of the first row of a name; "" if there is none."""
         return name if name in self._files else ""
 
 
 def make_tables(
     rows: Sequence[Row], table: Table, anchors: Anchors, judged: Mapping[str, Judged]
 ) -> list[Section]:
-    """Part the rows into the sections that have any, in the order of the table's families."""
+    """Divide the rows into nonempty sections, in the order of the table's families."""
     known = {family.name for family in table.families}
     members = grouped(
         rows, lambda row: row.name.family if row.name.family in known else _OTHER.name
@@ -131,7 +130,7 @@ def _section(
     anchors: Anchors,
     judged: Mapping[str, Judged],
 ) -> Section:
-    """Show the counters that the family leads with, as far as rows have them, then all others."""
+    """Show the family's lead counters that rows have, then all others."""
     lead = [counter for counter in map(table.find, family.lead) if counter]
     present = {key for row in rows for key in row.counters} | {TIME}
     columns = [one for one in lead or [table.counters[TIME]] if one.name in present]
@@ -151,13 +150,13 @@ def _section(
 
 
 def meaning(counter: Counter) -> str:
-    """Write what a reader of the page can ask for."""
+    """Write the explanation of a counter that the page shows on request."""
     better = "" if counter.better is Better.NEITHER else f" ({counter.better.value} is better)"
     return f"{counter.name}: {counter.definition}{better}" if counter.definition else counter.name
 
 
 def split_axes(name: str) -> tuple[str, Sequence[str]]:
-    """Part a name into `Family/Workloads` and its axes, each with its slash."""
+    """Split a name into `Family/Workloads` and its axes, each with its slash."""
     words, axes = part_name(name)
     return "/".join(words), [f"/{axis}" for axis in axes]
 
@@ -170,7 +169,7 @@ def _cell(row: Row, key: str) -> tuple[str, int]:
 
 
 def figure(value: float) -> str:
-    """Write a figure with four digits; a whole number as it is, NaN as nothing."""
+    """Write a figure with four digits; a whole number unchanged, NaN as ""."""
     if math.isnan(value):
         return ""
     size = abs(value)
@@ -182,7 +181,7 @@ def figure(value: float) -> str:
 
 
 def measured(value: float, low: float, high: float) -> str:
-    """Write a figure and how far its interval reaches at most, to one digit of that."""
+    """Write a figure and the larger reach of its interval, to one digit of the latter."""
     reach = max(high - value, value - low)
     if reach <= 0:
         return f"{figure(value)} ±0"

@@ -1,4 +1,4 @@
-"""Traced rows of a page: a picture each, and where its time went. Files may say anything."""
+"""Traced rows of a page: a picture of each, and where its time went. Files are untrusted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the tuner found (tools/tune.py --output), read for the page: files may say anything."""
+"""The tuner's results (tools/tune.py --output), read for the page. Files are untrusted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ class Tuned:
     """One row that was tuned, as text."""
 
     name: str
-    times_ms: Sequence[str]  # of default and best, where both were confirmed
+    times_ms: Sequence[str]  # of default and best, if both were confirmed
     verdict: str
-    command: str  # "" where nothing beats the default
+    command: str  # "" if nothing beats the default
     notes: Sequence[str]
 
 
 def read_tuned(paths: Sequence[str]) -> list[Tuned]:
-    """Read files of the tuner; ResultError naming the field that cannot be used."""
+    """Read files of the tuner; ResultError names an unusable field."""
     return [tuned for path in paths for tuned in _read(path)]
 
 

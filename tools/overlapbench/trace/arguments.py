@@ -1,4 +1,4 @@
-"""What command lines that read traces have in common: which step, and which classes."""
+"""Options that the command lines for traces share: which step, and which classes."""
 
 import argparse
 from pathlib import Path

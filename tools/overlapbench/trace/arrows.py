@@ -1,8 +1,8 @@
 """Arrows of our own traces: which span waited for which.
 
-An arrow leads from one moment of a track to one of another: from just before the end of a step's
-last work to the begin of the first work that waited for it. A lane may have several tracks, and its
-arrows are on the first. So spans are found by the lane's name and the moment.
+An arrow connects moments on two tracks: from just before the end of a step's last work to the start
+of the first work that waited for it. A lane may have several tracks, and its arrows are on the
+first. So spans are found by the lane's name and the moment.
 """
 
 from bisect import bisect_left
@@ -12,26 +12,26 @@ from dataclasses import dataclass, field
 from overlapbench.trace.model import WORK, Arrow, Span
 
 Track = tuple[int, int]  # process and thread
-_INSIDE_NS = 1  # how long before the end of a step its arrow leaves
+_INSIDE_NS = 1  # how long before the end of a step its arrow starts
 _ROUNDED_NS = 1  # the files' times are rounded
 
 
 def track_of(event: Mapping[str, object]) -> Track | None:
-    """Return where an event is drawn; None where it does not say."""
+    """Return the track of an event; None if the event does not name one."""
     process, thread = event.get("pid"), event.get("tid")
     return (process, thread) if isinstance(process, int) and isinstance(thread, int) else None
 
 
 @dataclass
 class Arrows:
-    """What a file says of its tracks and arrows, as far as it is read."""
+    """The tracks and arrows of a file, as far as it has been read."""
 
     names: dict[Track | None, str] = field(default_factory=dict)
     sources: dict[int, tuple[Track, int]] = field(default_factory=dict)  # by the arrow's number
     targets: dict[int, tuple[Track, int]] = field(default_factory=dict)
 
     def between(self, spans: Sequence[Span], lanes: Sequence[str]) -> tuple[Arrow, ...]:
-        """Return the arrows between spans; `lanes` are theirs as the file names them."""
+        """Return the arrows between spans; `lanes` are the spans' lanes, as the file names them."""
         begins: dict[str, list[tuple[int, int]]] = {}
         ends: dict[str, list[tuple[int, int]]] = {}
         for place, (span, lane) in enumerate(zip(spans, lanes, strict=True)):
@@ -51,7 +51,7 @@ class Arrows:
 
 
 def _nearest(moments: Sequence[tuple[int, int]], at_ns: int) -> int | None:
-    """Return the place of a span that begins or ends then; moments are in order."""
+    """Return the index of a span that begins or ends at a moment; moments are sorted."""
     near = [
         (abs(moment - at_ns), place)
         for moment, place in moments[bisect_left(moments, (at_ns - _ROUNDED_NS, 0)) :][:9]

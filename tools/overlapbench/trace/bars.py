@@ -1,9 +1,9 @@
-"""The bars of a timeline's picture: where each is, what is written on it, and what it tells.
+"""The bars of a timeline's picture: their places, labels and tooltips.
 
-A bar that is too short to be seen gets a stroke of one pixel at its begin. Where many are close
-together, not each of them does, so that a lane which is mostly idle does not look busy. Of very
-many bars, those that begin within the same quarter of a pixel and are no longer are one, as pale as
-they leave time between them.
+A bar too short to be visible gets a one-pixel stroke at its start. Where many short bars are close
+together, only some of them get a stroke, so that a mostly idle lane does not look busy. If there
+are very many bars, those that are shorter than a quarter of a pixel and begin in the same one are
+merged into one bar, which is paler the more time lies between them.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -16,12 +16,12 @@ from overlapbench.source import harmless
 from overlapbench.trace.model import Class
 from overlapbench.trace.timeline import Bar, Lane, Link, Timeline
 
-MOST_BARS = 6000  # of a panel, that are drawn each: a browser takes a second
+MOST_BARS = 6000  # drawn individually per panel: a browser takes a second
 _SHORT = 3  # pixels, below which a bar is hard to see
 _APART = 4  # pixels between strokes
 _CELLS = 4  # of a pixel
 _LETTER, _LEAST_LETTERS = 6.6, 4  # pixels of a letter; letters of a name that is cut
-_ARROWHEADS = 14  # pixels of a bar that names leave to them
+_ARROWHEADS = 14  # pixels of a bar that names keep free for them
 # In the order of the legend: a class's name, its colour, and that of text on it.
 LOOKS: Mapping[Class, tuple[str, str, str]] = {
     Class.COMP: ("computation", theme.COMPUTATION, "#ffffff"),
@@ -37,7 +37,7 @@ TOLD = ("step", "work", "class", "begin (ms)", "duration (ms)", "bytes", "blocks
 
 @dataclass(frozen=True)
 class Scale:
-    """Which track a lane is, and how long a pixel."""
+    """The track of each lane, and the duration of a pixel."""
 
     tracks: Mapping[Lane, str]
     pixel_ns: float
@@ -46,11 +46,11 @@ class Scale:
         return (bar.end_ns - bar.begin_ns) / self.pixel_ns
 
     def place(self, bar: Bar) -> Record:
-        """Return where a bar is."""
+        """Return the place of a bar."""
         return {"track": self.tracks[bar.lane], "from": bar.begin_ns / 1e6, "to": bar.end_ns / 1e6}
 
     def name(self, bar: Bar) -> Record:
-        """Return what is written on a bar."""
+        """Return the label of a bar."""
         name = harmless(bar.span.step or bar.span.name)
         return {
             "track": self.tracks[bar.lane],
@@ -60,7 +60,7 @@ class Scale:
         }
 
     def record(self, bar: Bar) -> Record:
-        """Return what is drawn of a bar, and told by its tooltip."""
+        """Return the drawing data of a bar, and its tooltip."""
         span, alone = bar.span, bar.count == 1
         step, work = harmless(span.step or span.name), harmless(span.name)
         return self.place(bar) | {
@@ -83,7 +83,7 @@ class Scale:
         }
 
     def link(self, link: Link) -> Record:
-        """Return where an arrow leaves, and what it reaches."""
+        """Return the start and the end of an arrow."""
         return {
             "from": link.leaves_ns / 1e6,
             "track": self.tracks[link.source.lane],
@@ -93,7 +93,7 @@ class Scale:
 
 
 def name_tracks(timeline: Timeline, letters: int) -> dict[Lane, str]:
-    """Name the lanes in so many letters, each unlike the others."""
+    """Give the lanes unique names of at most so many letters."""
     tracks: dict[Lane, str] = {}
     for lane in timeline.lanes:
         whose = f"rank {lane.rank} " if timeline.ranks > 1 else ""
@@ -107,7 +107,7 @@ def name_tracks(timeline: Timeline, letters: int) -> dict[Lane, str]:
 
 
 def merged(bars: Sequence[Bar], pixel_ns: float) -> list[Bar]:
-    """Make one bar of those that cannot be told apart, where there are too many."""
+    """If there are too many bars, merge those that are indistinguishable."""
     if len(bars) <= MOST_BARS:
         return list(bars)
     cell_ns = pixel_ns / _CELLS
@@ -129,7 +129,7 @@ def merged(bars: Sequence[Bar], pixel_ns: float) -> list[Bar]:
 
 
 def with_strokes(bars: Iterable[Bar], pixel_ns: float) -> list[Bar]:
-    """Return the bars that are too short to be seen without a stroke, and get one."""
+    """Return the bars that are too short to be visible, and that get a stroke."""
     found: list[Bar] = []
     for bar in bars:
         near = found and found[-1].lane == bar.lane
@@ -146,7 +146,7 @@ def is_short(bar: Bar, pixel_ns: float) -> bool:
 
 
 def _fitting(name: str, pixels: float) -> str:
-    """Return what of a name fits on a bar; nothing where that would not tell names apart."""
+    """Return the part of a name that fits on a bar; "" if it would not distinguish names."""
     letters = int((pixels - _ARROWHEADS) / _LETTER)
     if len(name) <= letters:
         return name

@@ -1,20 +1,20 @@
 """The shares of a window: each class alone, together with others, and idle by cause.
 
-All are parts of T, the length of the window, and none overlap. So they add up to T exactly, and to
-100.0 as they are printed: what rounding leaves goes to the largest remainders.
+All shares are parts of T, the length of the window, and none overlap. So they add up to T exactly,
+and to 100.0 as printed: rounding differences go to the largest remainders.
 
 `overlap_pct` is the share of communication during which something was computed, |COMP and COMM| /
-|COMM|. `named_overlap_pct` is the same as tools would say that classify by kernels' names.
+|COMM|. `named_overlap_pct` is the same figure in tools that classify kernels by name.
 
-A share of several windows may be off by half the width of its 95 % interval. It is a ratio of sums,
-Σx / Σt, whose standard error is that of a ratio estimator (W. G. Cochran, Sampling Techniques, 3rd
-edition 1977, section 2.11):
+The margin of a share of several windows is half the width of its 95 % interval. The share is a
+ratio of sums, Σx / Σt, with the standard error of a ratio estimator (W. G. Cochran, Sampling
+Techniques, 3rd edition 1977, section 2.11):
 
     √(n / (n - 1) · Σ(x - share·t)²) / Σt
 
-Student's t for n - 1 degrees of freedom makes it half an interval. That takes the windows for
-independent samples of one distribution, as samples of one experiment are, and steps of a training
-that has settled.
+Student's t for n - 1 degrees of freedom turns it into half an interval. This assumes that the
+windows are independent samples of one distribution, as are samples of one experiment, or the steps
+of a training in its steady state.
 """
 
 import math
@@ -43,12 +43,12 @@ MIXES: tuple[tuple[Class, ...], ...] = tuple(
 _NO_CALLS = "the trace has no launch calls, so most causes of idle time are unknown"
 _NO_CLOCK = "the files have no clock in common, so waiting for other ranks is not told"
 PARTS: tuple[Part, ...] = (*MIXES, *Cause)
-_LEAST = 6  # windows: as many as an interval of the suite's medians needs
+_LEAST = 6  # windows: as many as the interval of a median needs in the suite
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Spans of one name that another tool puts into another class."""
+    """Spans of one name that other tools put into another class."""
 
     name: str
     kind: Class
@@ -65,7 +65,7 @@ class Breakdown:
     source: str
     window: str
     parts_ns: Mapping[Part, int]
-    each_ns: Sequence[Mapping[Part, int]]  # of each window; none where they overlap
+    each_ns: Sequence[Mapping[Part, int]]  # of each window; empty if windows overlap
     overlap_pct: float | None  # None without communication
     named_overlap_pct: float | None
     differences: Sequence[Difference]
@@ -82,9 +82,9 @@ class Breakdown:
         return dict(zip(PARTS, apportion([self.parts_ns[p] for p in PARTS], 1000), strict=True))
 
     def margin_pct(self, parts: Collection[Part], of: Collection[Part] = PARTS) -> float | None:
-        """Return half the 95 % interval of the share that these parts have of others.
+        """Return half the 95 % interval of the share of these parts in others.
 
-        None where there are too few windows, or nothing of the others.
+        None if there are too few windows, or if the others are empty.
         """
         sums = [[sum(one[p] for p in chosen) for one in self.each_ns] for chosen in (parts, of)]
         share = half_width(*sums)
@@ -92,7 +92,7 @@ class Breakdown:
 
     @property
     def not_computing(self) -> float:
-        """The share of T in which nothing was computed."""
+        """The share of T without computation."""
         comp = sum(ns for part, ns in self.parts_ns.items() if Class.COMP in part)
         return 1 - comp / self.total_ns
 
@@ -102,7 +102,7 @@ def half_width(parts: Sequence[int], wholes: Sequence[int]) -> float | None:
     count, total = len(wholes), sum(wholes)
     if count < _LEAST or total == 0:
         return None
-    from scipy import special  # here: it is slow to import, and few traces have many windows
+    from scipy import special  # imported here: slow, and few traces have many windows
 
     share = sum(parts) / total
     squares = sum((part - share * whole) ** 2 for part, whole in zip(parts, wholes, strict=True))
@@ -111,9 +111,9 @@ def half_width(parts: Sequence[int], wholes: Sequence[int]) -> float | None:
 
 
 def apportion(parts: Sequence[int], units: int) -> list[int]:
-    """Share out units by size: each part gets its share rounded down, the largest remainders more.
+    """Distribute units by size: each part's share is rounded down, the largest remainders up.
 
-    The sum is `units`, no part is off by a whole unit, and an empty one gets nothing.
+    The sum is `units`, no part is off by a whole unit, and an empty part gets nothing.
     """
     total = sum(parts)
     shares = [part * units // total for part in parts]
@@ -126,7 +126,7 @@ def apportion(parts: Sequence[int], units: int) -> list[int]:
 def break_down(
     traces: Sequence[Trace], step: int | None = None, pattern: str | None = None
 ) -> list[Breakdown]:
-    """Break down the chosen window of every rank; ResultError where a rank has none."""
+    """Break down the chosen window of every rank; ResultError if a rank has none."""
     aligned = all(trace.common_clock for trace in traces)
     busy = [trace.of(*BUSY) for trace in traces] if aligned else []
     began_ns = _all_began(traces) if aligned else {}
@@ -142,12 +142,12 @@ def break_down(
 def _all_began(traces: Iterable[Trace]) -> Mapping[str, int]:
     """Return when the last rank began each step or sample, by its name."""
     steps = [w for trace in traces for w in trace.windows if w.number is not None]
-    # Of one name, the last one stays.
+    # If names repeat, the last one counts.
     return {step.name: step.begin_ns for step in sorted(steps, key=lambda step: step.begin_ns)}
 
 
 def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
-    """Return the rank that computed the smallest share of its time; the first of equals."""
+    """Return the rank that computed the smallest share of its time; if tied, the first."""
     return max(breakdowns, key=lambda one: (one.not_computing, -one.rank))
 
 
@@ -189,7 +189,7 @@ def _within(window: Interval, when: Mapping[Part, Intervals]) -> dict[Part, int]
 
 
 def _only(mix: Sequence[Class], sets: Mapping[Class, Intervals], window: Intervals) -> Intervals:
-    """Return when these classes ran, all of them, and no other."""
+    """Return when all these classes ran, and no other."""
     for kind, when in sets.items():
         window = (intersection if kind in mix else difference)(window, when)
     return window
@@ -203,7 +203,7 @@ def _overlap_pct(sets: Mapping[Class, Intervals], window: Intervals) -> float | 
 
 
 def _differences(named: Iterable[tuple[Span, Class | None]], window: Intervals) -> list[Difference]:
-    """Return what tools by name see otherwise, the longest first."""
+    """Return the spans that tools classify differently by name, the longest first."""
     found: dict[tuple[str, Class, Class | None], list[int]] = defaultdict(list)
     for span, said in named:
         if said is span.kind or (said is None and span.kind not in BUSY):

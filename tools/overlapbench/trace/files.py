@@ -1,8 +1,8 @@
-"""Files as the ranks of one run: which reader takes a file, and which rank is whose.
+"""Files as the ranks of one run: the reader of each file, and its rank.
 
-A folder stands for the traces in it. A file's first bytes say what it is: gzip, SQLite or JSON. A
-rank that no file states is taken from a file's name (`rank3`), else it is the lowest number that is
-free. Of our own traces, each row is a run; all others are of one run.
+A folder stands for the traces in it. A file's first bytes show its type: gzip, SQLite or JSON. If a
+file does not state its rank, the rank is taken from the file's name (`rank3`), or else the lowest
+free number is used. In our own traces, each row is a run; all other traces belong to one run.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ LARGEST_TEXT_BYTES = 1 << 30  # unpacked: a trace is mostly names that repeat
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
 _REPORTS = (".nsys-rep", ".qdrep")
 _IN_FOLDERS = (".json", ".json.gz", ".sqlite")
-_NAMED_ROWS = 3  # in a refusal
+_NAMED_ROWS = 3  # in an error message
 _RANK = re.compile(r"rank[_-]?(\d{1,5})(?!\d)", re.I)
 # Rounded times overlap by a microsecond: Kineto wrote whole ones before 2022.
 _ROUNDED_NS = 1000
@@ -43,7 +43,7 @@ def read_traces(arguments: Sequence[str], rules: Rules) -> list[Trace]:
 
 
 def read_rows(arguments: Sequence[str], rules: Rules) -> dict[str, list[Trace]]:
-    """Read the files of any rows, in their order; the traces of other tools are the row ""."""
+    """Read the files of all rows, in order; traces of other tools are the row ""."""
     traces = (trace for source in files_of(arguments) for trace in _read(source, rules))
     return {
         row: [replace(one, notes=(*one.notes, *_overlaps(one))) for one in _numbered(traces)]
@@ -52,7 +52,7 @@ def read_rows(arguments: Sequence[str], rules: Rules) -> dict[str, list[Trace]]:
 
 
 def files_of(arguments: Sequence[str]) -> Iterator[str]:
-    """Return the files that are read: those of globs, and those in folders."""
+    """Return the files to read: expand globs and folders."""
     for source in expand(arguments):
         yield from _within(source)
 
@@ -84,9 +84,9 @@ def _read(source: str, rules: Rules) -> list[Trace]:
 
 
 def _is_sqlite(source: str) -> bool:
-    """Look at a file's first bytes, but not at a pipe's, which are then gone.
+    """Check a file's first bytes, but not a pipe's, which could then not be read again.
 
-    What cannot be read is refused by who reads it.
+    The reader refuses an unreadable file.
     """
     with contextlib.suppress(OSError):
         if Path(source).is_file():
@@ -119,7 +119,7 @@ def _numbered(traces: Sequence[Trace]) -> list[Trace]:
 
 
 def _overlaps(trace: Trace) -> list[str]:
-    """Tell of spans that overlap on one lane, where a stream would run one after the other."""
+    """Report spans that overlap on one lane, since a stream would run them in sequence."""
     ends: dict[str, int] = {}
     count = longest = 0
     for span in trace.spans:

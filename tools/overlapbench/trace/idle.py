@@ -1,21 +1,21 @@
-"""Why the device was idle, as far as the trace tells.
+"""Why the device was idle, as far as the trace shows.
 
-Idle is when no computation, communication or copy runs. In this order:
+The device is idle when no computation, communication or copy runs. The first cause that applies:
 
 gate        a gate held the work back
-dependency  the device waited for an event or a flag; or work was enqueued in time, and idle is
-            the hand-over from what ran before
-host        a function of the host ran on a stream; or the call that launched what ends the gap
-            returned after the gap began ("stairs": the launch runs behind the device)
-ranks       what ends the gap was enqueued, and another rank was still at work
-unknown     anything else, and everything of a trace that has no launch calls
+dependency  the device waited for an event or a flag; or work was enqueued in time, and the idle
+            time is the hand-over from the previous work
+host        a host function ran on a stream; or the call that launched the span after the gap
+            returned after the gap began ("stairs": the launch lags behind the device)
+ranks       the span after the gap was enqueued, and another rank was still working
+unknown     anything else, and all idle time of a trace without launch calls
 
-Files of our own say more: when each sample began on each rank, which gate is whose, and what work
-awaits on its stream. So in a sample idle is divided as the row's own counters are, by the same rule
-(fixtures/breakdown.h); their `other` is `unknown` here.
+Our own files contain more: when each sample began on each rank, the lane of each gate, and what
+work awaits on its stream. So in a sample, idle time is divided by the rule of the row's own
+counters (fixtures/breakdown.h); their `other` is `unknown` here.
 
-In traces of other tools, a device that has work and does not run it can wait for nothing of its own
-for longer than a hand-over, since nothing of its own runs. So beyond that it waits for others.
+In traces of other tools, an idle device with enqueued work cannot wait for its own work for longer
+than a hand-over, since none of it runs. Any longer wait is for other ranks.
 """
 
 import math
@@ -25,7 +25,7 @@ from enum import StrEnum
 from overlapbench.trace.intervals import Interval, Intervals, difference, intersection, union
 from overlapbench.trace.model import BUSY, Class, Span, Trace, Window
 
-# What an idle device takes from a launch, or from the end of a dependency, to the first
+# The time of an idle device from a launch, or from the end of a dependency, to the first
 # instruction; a few microseconds on current GPUs, more with many streams.
 HAND_OVER_NS = 10_000
 
@@ -38,17 +38,17 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
 
 
-Part = tuple[Class, ...] | Cause  # of a window: these classes and no other, or idle for a cause
+Part = tuple[Class, ...] | Cause  # of a window: exactly these classes, or idle for a cause
 _AWAITED = {cause.value: cause for cause in (Cause.DEPENDENCY, Cause.RANKS, Cause.GATE)}
 
 
 def explain_idle(
     trace: Trace, idle: Intervals, others: Intervals, began_ns: Mapping[str, int]
 ) -> Mapping[Part, Intervals]:
-    """Part a rank's idle time by cause.
+    """Divide a rank's idle time by cause.
 
-    `others` is when other ranks were busy, and `began_ns` when the last rank began a window, by its
-    name; both by this rank's clock.
+    `others` is when other ranks were busy. `began_ns` is when the last rank began a window, by the
+    window's name. Both use this rank's clock.
     """
     causes: dict[Part, Intervals] = {}
     known: list[tuple[Cause, Intervals]] = [
@@ -65,10 +65,10 @@ def explain_idle(
 
 
 def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cause, Intervals]]:
-    """Divide the gaps in samples of our own by the rule of fixtures/breakdown.h."""
+    """Divide the gaps in our own samples by the rule of fixtures/breakdown.h."""
     if not trace.row:
         return
-    yield Cause.HOST, trace.of(Class.HOST)  # which the rule does not know: --class names it
+    yield Cause.HOST, trace.of(Class.HOST)  # unknown to that rule; --class assigns it
     gates = [span for span in trace.spans if span.kind is Class.GATE and span.step]
     awaited = _awaited(trace)
     parts: dict[Cause, list[Interval]] = {cause: [] for cause in Cause}
@@ -91,9 +91,9 @@ def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cau
 
 
 def _awaited(trace: Trace) -> Mapping[int, Cause]:
-    """Return what work awaits on its stream, by its place.
+    """Return what each work awaits on its stream, by the work's index.
 
-    Older files of ours do not say it. Their arrows do, as far as that is a step of this rank.
+    Our older files do not state it. Their arrows do, if it is a step of this rank.
     """
     said = {
         place: _AWAITED[s.awaits] for place, s in enumerate(trace.spans) if s.awaits in _AWAITED
@@ -102,13 +102,13 @@ def _awaited(trace: Trace) -> Mapping[int, Cause]:
 
 
 def _holds(gate: Span, span: Span) -> bool:
-    """Tell whether a gate is on the span's lane, which may have several tracks, in its sample."""
+    """Tell whether a gate is in a span's sample and on its lane, which may have several tracks."""
     is_on_lane = span.lane == gate.lane or span.lane.startswith(f"{gate.lane}, stream ")
     return is_on_lane and gate.sample == span.sample
 
 
 def _by_launches(trace: Trace, others: Intervals) -> list[tuple[Cause, Intervals]]:
-    """Return what the launches of the spans that end gaps say of them."""
+    """Return the causes that follow from the launches of the spans that end gaps."""
     host: list[Interval] = []
     dependency: list[Interval] = []
     enqueued: list[Interval] = []
@@ -124,10 +124,10 @@ def _by_launches(trace: Trace, others: Intervals) -> list[tuple[Cause, Intervals
 
 
 def _gaps(trace: Trace, window: Window | None = None) -> list[tuple[int, int, int]]:
-    """Return the gaps between busy spans, each with the place of the span that ends it.
+    """Return the gaps between busy spans, each with the index of the span that ends it.
 
-    Of several that begin at once, the one that was launched first. In a window, what is before its
-    first span is a gap as well.
+    If several spans begin at once, the one launched first ends the gap. The time in a window before
+    its first span is a gap, too.
     """
     gaps: list[tuple[int, int, int]] = []
     reached = None if window is None else window.begin_ns

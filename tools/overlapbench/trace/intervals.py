@@ -1,7 +1,7 @@
 """Sets of time intervals, and the arithmetic on them: exact, since all times are whole nanoseconds.
 
 An interval is half open, [begin, end). A set is a tuple of intervals in order that neither overlap
-nor touch, and none is empty; so two sets hold the same moments if and only if they are equal.
+nor touch, and none is empty, so two sets contain the same moments if and only if they are equal.
 `union` makes a set of any intervals; the other functions take sets.
 """
 
@@ -13,7 +13,7 @@ Intervals = tuple[Interval, ...]
 
 
 def union(*groups: Iterable[Interval]) -> Intervals:
-    """Return the moments that are in any of the intervals, which may overlap and be in no order."""
+    """Return the moments in any of the intervals, which may overlap and be unsorted."""
     merged: list[Interval] = []
     for begin, end in sorted(interval for group in groups for interval in group):
         if begin >= end:
@@ -26,9 +26,9 @@ def union(*groups: Iterable[Interval]) -> Intervals:
 
 
 def intersection(left: Intervals, right: Intervals) -> Intervals:
-    """Return the moments that are in both sets."""
+    """Return the moments in both sets."""
     common: list[Interval] = []
-    at = max(0, bisect_right(right, left[0]) - 1) if left else 0  # few may meet many
+    at = max(0, bisect_right(right, left[0]) - 1) if left else 0  # one set may be much smaller
     for begin, end in left:
         while at < len(right) and right[at][1] <= begin:
             at += 1
@@ -49,5 +49,5 @@ def difference(left: Intervals, right: Intervals) -> Intervals:
 
 
 def length(intervals: Intervals) -> int:
-    """Return how long a set is."""
+    """Return the total length of a set."""
     return sum(end - begin for begin, end in intervals)

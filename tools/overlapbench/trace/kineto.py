@@ -4,18 +4,18 @@
      "traceEvents": [{"ph": "X", "cat": "kernel", "name": "...", "ts": us, "dur": us,
                       "args": {"device": 0, "stream": 7, "correlation": 1}}]}
 
-Of the complete events (`X`) these count, in any order: `kernel`, `gpu_memcpy` and `gpu_memset` are
-spans. `cuda_runtime` and `cuda_driver` are the calls that launched them, tied by `correlation`.
+These complete events (`X`) are read, in any order: `kernel`, `gpu_memcpy` and `gpu_memset` are
+spans. `cuda_runtime` and `cuda_driver` are the calls that launched them, matched by `correlation`.
 `user_annotation` and `gpu_user_annotation` are windows. `ts` has fractions of a microsecond and
-counts from the base, which all ranks' files share as a clock.
+counts from the base, which is a common clock for the files of all ranks.
 
-In our own files each event of the device has `class`, `step`, `row`, `run`, `sample`, `lane` and
-`rank` in its `args`. An event with `class` is a span, whatever its category. A file may hold
-several ranks. Its lanes are the names of the tracks, and the flows (`s`, `f`) of the category
-`dependency` say who waited for whom. Its steps are its samples: what the annotation `sample N`
-covers, which begins when the gate opens; without one, from the first span to the last one, without
-the gate. `ProfilerStep#N` covers the same sample with the host's part of it, and so is a window
-that is no step. The object `overlapbench` names the row. The files of a row's ranks have one clock.
+In our own files, the `args` of each device event contain `class`, `step`, `row`, `run`, `sample`,
+`lane` and `rank`. An event with `class` is a span, whatever its category. A file may contain
+several ranks. Its lanes are the names of the tracks, and flows (`s`, `f`) of the category
+`dependency` say which span waited for which. Its steps are its samples: the range of the annotation
+`sample N`, which begins when the gate opens; without one, the range from the first span to the
+last, without the gate. `ProfilerStep#N` covers the same sample and its host part, so it is a window
+but not a step. The object `overlapbench` names the row. The files of a row's ranks share one clock.
 """
 
 import math
@@ -31,7 +31,7 @@ from overlapbench.trace.windows import number_of, place
 
 EVENTS, _OURS = "traceEvents", "overlapbench"
 _SCHEMA = 1
-_SPANS: Mapping[str, Category] = {  # the names before 2021 as well
+_SPANS: Mapping[str, Category] = {  # including names from before 2021
     "kernel": Category.KERNEL,
     "gpu_memcpy": Category.MEMCPY,
     "memcpy": Category.MEMCPY,
@@ -50,11 +50,11 @@ Sample = tuple[str, str, int]  # row, run and number
 
 @dataclass
 class _Device:
-    """What was found of one rank, or of one device where no rank is stated."""
+    """What was read of one rank, or of one device if no rank is stated."""
 
     spans: list[tuple[Span, str]] = field(default_factory=list)  # each with its lane's own name
     samples: dict[Sample, list[Span]] = field(default_factory=lambda: defaultdict(list))
-    stated: dict[Sample, Window] = field(default_factory=dict)  # where samples are annotated
+    stated: dict[Sample, Window] = field(default_factory=dict)  # if samples are annotated
     annotations: list[Window] = field(default_factory=list)
 
     def sample_windows(self) -> tuple[Window, ...]:
@@ -68,7 +68,7 @@ class _Device:
 
 
 def read_kineto(source: str, text: str, rules: Rules) -> list[Trace]:
-    """Read the traces of one file, one a rank; ResultError naming the event that is wrong."""
+    """Read the traces of one file, one per rank; ResultError names an invalid event."""
     values = decode_json(source, text)
     if isinstance(values, list):  # the short form of Chrome's format
         values = {EVENTS: values}
@@ -81,7 +81,7 @@ def read_kineto(source: str, text: str, rules: Rules) -> list[Trace]:
 
 
 class _Reader:
-    """One pass over the events, in any order; then the device's work, tied to what they say."""
+    """One pass over the events, in any order; then the device's work is matched with the others."""
 
     def __init__(self, document: Document, rules: Rules) -> None:
         self.document, self.rules = document, rules
@@ -97,7 +97,7 @@ class _Reader:
     def read(self) -> list[Trace]:
         for index, event in enumerate(self.document.entries):
             if not isinstance(event, dict):
-                self.document.fields(index)  # refuses it
+                self.document.fields(index)  # raises
             elif event.get("ph") == "X":
                 self._read_event(index, event)
             elif self.about:
@@ -172,7 +172,7 @@ class _Reader:
             device.annotations.append(window)
         elif window.name == f"sample {sample[2]}":
             device.stated[sample] = window
-        # Else it is a step's, whose work says as much.
+        # Otherwise it belongs to a step, whose work has the same information.
 
     def _read_track(self, index: int, event: Mapping[str, object]) -> None:
         """Read the name of a track, or an end of an arrow."""
@@ -225,7 +225,7 @@ class _Reader:
         )
 
     def _said(self, key: str) -> str:
-        """Return what one of our own files says of itself."""
+        """Return the object with which one of our own files describes itself."""
         return harmless(_text(self.about.get(key)))
 
 
@@ -248,7 +248,7 @@ def _rank(value: object) -> int | None:
 
 
 def _sample(args: Arguments) -> Sample | None:
-    """Return the sample that an event of our own belongs to."""
+    """Return the sample that one of our own events belongs to."""
     number = args.get("sample")
     if not isinstance(number, int):
         return None
@@ -256,7 +256,7 @@ def _sample(args: Arguments) -> Sample | None:
 
 
 def _product(grid: object) -> int | None:
-    """Return the blocks of a grid of PyTorch's profiler."""
+    """Return the number of blocks of a grid in PyTorch's profiler."""
     if not isinstance(grid, Sequence) or not all(isinstance(size, int) for size in grid):
         return None
     return math.prod(grid)

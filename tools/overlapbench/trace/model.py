@@ -1,7 +1,7 @@
-"""What a trace is to us, whichever tool wrote it.
+"""The common model of traces, whichever tool wrote them.
 
-Times are whole nanoseconds, so that shares of a window add up exactly. Where several files tell of
-a common clock, their times are that clock's.
+Times are whole nanoseconds, so that shares of a window add up exactly. If several files state a
+common clock, their times refer to it.
 """
 
 import re
@@ -13,22 +13,22 @@ from overlapbench.trace.intervals import Interval, Intervals, union
 
 
 class Class(StrEnum):
-    """What a span on the device is."""
+    """The class of a span on the device."""
 
     COMP = "COMP"  # computes
     COMM = "COMM"  # moves data between ranks
     MEM = "MEM"  # moves data between this device and the host, or within the device
     GATE = "GATE"  # holds work back until all of a sample is enqueued
     WAIT = "WAIT"  # waits, on the device, for an event or a flag
-    HOST = "HOST"  # a function of the host, as work on a stream; only rules and `class` name one
+    HOST = "HOST"  # a host function as work on a stream; only rules and `class` assign it
 
 
-BUSY = (Class.COMP, Class.COMM, Class.MEM)  # the classes that a window's shares are of
-WORK = (*BUSY, Class.HOST)  # what a lane does; the other classes hold it back
+BUSY = (Class.COMP, Class.COMM, Class.MEM)  # the classes of a window's shares
+WORK = (*BUSY, Class.HOST)  # work of a lane; the other classes hold it back
 
 
 class Category(StrEnum):
-    """What a tool records a span as."""
+    """The category under which a tool records a span."""
 
     KERNEL = "kernel"
     MEMCPY = "memcpy"
@@ -47,17 +47,17 @@ class Span:
     end_ns: int
     lane: str
     category: Category = Category.KERNEL
-    launched_ns: int | None = None  # when the host's call returned; None where no call is known
-    step: str = ""  # of a schedule of ours that this is work of, or waits for
-    operation: int | None = None  # the same for all that one sample does for a step of ours
-    communication: int | None = None  # the same for all parts of one, on all ranks
-    bytes: int | None = None  # that a copy or fill writes
+    launched_ns: int | None = None  # when the host's call returned; None if unknown
+    step: str = ""  # of our schedule, to which this work or wait belongs
+    operation: int | None = None  # the same for all spans of one of our steps in a sample
+    communication: int | None = None  # the same for all its parts, on all ranks
+    bytes: int | None = None  # written by a copy or fill
     blocks: int | None = None  # of a kernel's grid
-    engine: str = ""  # what it runs on: SM, copy or core; this and the next four are ours alone
+    engine: str = ""  # SM, copy or core; this and the next four are only in our traces
     peer: int | str | None = None  # the rank at the other end, or "all"
-    sms: int | None = None  # that its lane is limited to
+    sms: int | None = None  # to which its lane is limited
     sample: int | None = None
-    awaits: str = ""  # what held it back on its stream, as far as ours tell
+    awaits: str = ""  # what held it back on its stream, if our traces state it
 
     @property
     def interval(self) -> Interval:
@@ -66,7 +66,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of a trace that has a name."""
+    """A named range of a trace."""
 
     name: str
     begin_ns: int
@@ -79,12 +79,12 @@ class Window:
 
 
 def hull(parts: Iterable[Span | Window]) -> Interval:
-    """Return from when the first of the parts begins until the last one has ended."""
+    """Return the range from the first begin of the parts to their last end."""
     begins, ends = zip(*(part.interval for part in parts), strict=True)
     return min(begins), max(ends)
 
 
-Arrow = tuple[int, int]  # places of spans: the second waited for the first
+Arrow = tuple[int, int]  # indices of spans: the second waited for the first
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ class Trace:
     """What one rank's device did."""
 
     source: str
-    rank: int | None  # None where the file does not tell; files.py then numbers it
-    spans: tuple[Span, ...]  # by their begin
+    rank: int | None  # None if the file does not state it; files.py then numbers it
+    spans: tuple[Span, ...]  # sorted by their begin
     windows: tuple[Window, ...] = ()
-    common_clock: bool = False  # times are of a clock that other files have, too
-    notes: tuple[str, ...] = ()  # what a reader of the figures should know
-    row: str = ""  # of the suite that was traced; "" in traces of other tools
-    backend: str = ""  # that it ran on; likewise
-    arrows: tuple[Arrow, ...] | None = None  # None where the file does not tell who waits for whom
+    common_clock: bool = False  # times refer to a clock that other files share
+    notes: tuple[str, ...] = ()  # remarks for readers of the figures
+    row: str = ""  # the traced row of the suite; "" in traces of other tools
+    backend: str = ""  # on which it ran; likewise
+    arrows: tuple[Arrow, ...] | None = None  # None if the file does not state who waits for whom
 
     def of(self, *kinds: Class) -> Intervals:
         """Return when the device had work of these classes."""
@@ -107,14 +107,14 @@ class Trace:
 
 
 def is_between_devices(source: object, target: object) -> bool:
-    """Tell whether a copy goes to another device; None is one that its record does not name."""
+    """Tell whether a copy goes to another device; None: its record does not name the device."""
     return None not in (source, target) and source != target
 
 
 def glob(pattern: str) -> re.Pattern[str]:
-    """Make a pattern of `*` and `?` that is sought anywhere in a name, without regard to case.
+    """Compile a pattern of `*` and `?` that matches anywhere in a name, ignoring case.
 
-    Not fnmatch's: kernels' names have brackets, which mean nothing here.
+    Unlike in fnmatch, brackets have no meaning: kernels' names contain them.
     """
     wild = {"*": ".*", "?": "."}
     return re.compile("".join(wild.get(c, re.escape(c)) for c in pattern), re.I | re.S)

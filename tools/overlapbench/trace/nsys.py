@@ -1,4 +1,4 @@
-"""What `nsys export --type sqlite` writes: one table a kind of record, times in nanoseconds.
+"""Output of `nsys export --type sqlite`: one table per kind of record, times in nanoseconds.
 
     CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET   start, end, globalPid, deviceId, streamId,
                                                    correlationId
@@ -8,10 +8,10 @@
     StringIds                                      id, value: kernels' names (demangledName)
     TARGET_INFO_SESSION_START_TIME                 utcEpochNs: the clock that files share
 
-A table is there only if something was recorded for it. Some columns came with later versions
-(textId, srcDeviceId), so a column that a figure can do without may be missing. A correlationId may
-be NULL; then no call is known. One file may hold several processes and devices: each pair of them
-is a rank. tests/data/nsys has exports of Nsight Systems 2025.5.2.
+A table exists only if it has records. Later versions added some columns (textId, srcDeviceId), so
+columns that no figure requires may be missing. A correlationId may be NULL; then the call is
+unknown. One file may contain several processes and devices: each pair of them is a rank.
+tests/data/nsys contains exports of Nsight Systems 2025.5.2.
 """
 
 import math
@@ -40,7 +40,7 @@ _GRAPHS = f"{_PREFIX}GRAPH_TRACE"
 _CLOCK = "TARGET_INFO_SESSION_START_TIME"
 _WORK = ("start", "end", "globalPid", "deviceId", "streamId", "correlationId")
 _GRID = ("gridX", "gridY", "gridZ")
-_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # needed, and of some versions
+_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # required, and optional
     f"{_PREFIX}KERNEL": ((*_WORK, "demangledName"), _GRID),
     f"{_PREFIX}MEMCPY": ((*_WORK, "copyKind"), ("srcDeviceId", "dstDeviceId", "bytes")),
     f"{_PREFIX}MEMSET": (_WORK, ("bytes",)),
@@ -50,7 +50,7 @@ _COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # needed, a
     _STRINGS: (("id", "value"), ()),
     _CLOCK: (("utcEpochNs",), ()),
 }
-_PROCESS = 1 << 24  # a globalTid is its process's globalPid and a thread's number below this
+_PROCESS = 1 << 24  # a globalTid is the process's globalPid plus a thread number below this
 # CUpti_ActivityMemcpyKind, and what nsys adds to it: ENUM_CUDA_MEMCPY_OPER of an export
 _COPIES = {1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD"}
 _COPIES |= {9: "HtoH", 10: "PtoP", 11: "unified HtoD", 12: "unified DtoH", 13: "unified DtoD"}
@@ -60,7 +60,7 @@ Call = tuple[int, int]  # process and correlation
 
 
 def read_nsys(source: str, rules: Rules) -> list[Trace]:
-    """Read the traces of one file, one a process and device; ResultError where that fails."""
+    """Read the traces of one file, one per process and device; ResultError if that fails."""
     address = f"file:{quote(str(Path(source).absolute()))}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(address, uri=True)) as connection:
@@ -86,7 +86,7 @@ class _Record:
         return value
 
     def count(self, key: str) -> int | None:
-        """Return what some records do not tell."""
+        """Return an optional whole number; None if the record lacks it."""
         value = self.values.get(key)
         return value if isinstance(value, int) else None
 
@@ -133,7 +133,7 @@ class _Reader:
         spans: dict[Place, list[Span]] = defaultdict(list)
         for table, category in _TABLES.items():
             for record in self._records(table):
-                # CUPTI's way to say that it has no times of a record is that both are 0.
+                # CUPTI sets both times to 0 if it has none for a record.
                 if record.values["start"] != 0 or record.values["end"] != 0:
                     span = self._span(record, category)
                     spans[record.process, record.integer("deviceId")].append(span)
@@ -182,7 +182,7 @@ class _Reader:
         )
 
     def _ranges(self) -> Mapping[int, list[Window]]:
-        """Return each process's annotations; a mark, which has no end, is none."""
+        """Return each process's annotations, without marks, which have no end."""
         ranges: dict[int, list[Window]] = defaultdict(list)
         for record in self._records(_RANGES):
             text, key = record.values.get("text"), record.count("textId")
@@ -197,7 +197,7 @@ class _Reader:
         return self.base_ns + begin, self.base_ns + end
 
     def _records(self, table: str) -> Iterator[_Record]:
-        """Return the rows of a table; none where there is no such table."""
+        """Return the rows of a table; none if the table is missing."""
         columns = self._columns(table)
         if not columns:
             return
@@ -210,7 +210,7 @@ class _Reader:
             yield _Record(f"{self.source}: {table}", dict(row))
 
     def _columns(self, table: str) -> set[str]:
-        """Return the columns of a table; a view, which could run for ever, is none."""
+        """Return the columns of a table; none for a view, which could run forever."""
         query = (
             "SELECT columns.name FROM sqlite_master AS tables, pragma_table_info(?1) AS columns"
             " WHERE tables.type = 'table' AND tables.name = ?1"

@@ -1,15 +1,15 @@
 """The longest path of a window: the chain of work that decides when it ends.
 
-It is walked back from the work that ends last, each time to what ended last of all that the work
-had to wait for: what ran before it on its lane, what an arrow leads from, and what its own step had
-done before, on any stream. A communication of several ranks only begins when the last of them does,
-so there the path goes on at that rank.
+The search goes back from the work that ends last. Each time, it continues at the last to end of
+everything the work had to wait for: the work before it on its lane, the sources of its arrows, and
+earlier work of its own step, on any stream. A communication of several ranks only begins when the
+last rank does, so the path continues at that rank.
 
-Our files say which works of different ranks are one communication: a collective of all ranks, or
-a send and its receive. Several of one number are the first, second, third of it on each rank. Older
-files do not say it. There the kernels of one step of a schedule that all ranks run are one; or,
-where each rank has a schedule of its own, those of steps of one name, if there are but two ranks:
-of four, two pairs may be at it. Copies are each rank's own.
+Our files state which works of different ranks are one communication: a collective of all ranks, or
+a send and its receive. If a number repeats, its n-th uses on all ranks belong together. Older files
+do not state it. In those, the kernels of one step of a schedule that all ranks run are one
+communication. If each rank has its own schedule, so are those of steps of one name, but only with
+two ranks: among four, two pairs may communicate. Copies belong to one rank each.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,14 +17,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from overlapbench.trace.idle import HAND_OVER_NS
 from overlapbench.trace.model import Category, Class, Span, Trace
 
-Work = tuple[int, int]  # the place of a trace, and of a span in it
+Work = tuple[int, int]  # the index of a trace, and of a span in it
 _PAIR = 2
 
 
 def longest_path(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> list[Work]:
     """Return the path through spans of the traces, from its begin.
 
-    Empty where a trace does not tell who waits for whom. Traces that do have a clock in common.
+    Empty if a trace does not state who waits for whom. Traces that do share a clock.
     """
     if any(trace.arrows is None for trace in traces):
         return []
@@ -40,9 +40,9 @@ def longest_path(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> list[Wo
 
 
 def waits_for_ranks(spans: Mapping[Work, Span]) -> list[tuple[Work, Work]]:
-    """Return who kept whom waiting within a communication: the part that began last, and another.
+    """Return which part of a communication waited for which: the one that began last, and another.
 
-    Ranks that come within a hand-over of each other have not waited.
+    Ranks that begin within a hand-over of each other have not waited.
     """
     parts = _communications(spans)
     found = []
@@ -54,7 +54,7 @@ def waits_for_ranks(spans: Mapping[Work, Span]) -> list[tuple[Work, Work]]:
 
 
 def _waited_for(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> dict[Work, list[Work]]:
-    """Return what each work had to wait for on its own rank."""
+    """Return the works for which each work had to wait on its own rank."""
     earlier: dict[Work, list[Work]] = {work: [] for work in spans}
     before: dict[tuple[int, str], Work] = {}
     of_step: dict[tuple[int, int, str | None], list[Work]] = {}
@@ -72,7 +72,7 @@ def _waited_for(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> dict[Wor
         for source, target in trace.arrows or ():
             if (rank, source) in spans and (rank, target) in spans:
                 earlier[rank, target].append((rank, source))
-    # Arrows lead to a step's first work; what runs beside that waited for the same.
+    # Arrows lead to a step's first work; concurrent work of the step waited for the same.
     for works in of_step.values():
         for work in works:
             earlier[work] = earlier[work] or earlier[works[0]]
@@ -103,7 +103,7 @@ def _communications(spans: Mapping[Work, Span]) -> dict[Work, Sequence[Work]]:
 def _last_to_begin(
     work: Work, parts: Sequence[Work], spans: Mapping[Work, Span], passed: Collection[Work]
 ) -> Work:
-    """Return the part of a communication that began last, if the work waited for it in itself."""
+    """Return the part of a communication that began last, if the work itself waited for it."""
     own = spans[work]
     waited_for = [
         part

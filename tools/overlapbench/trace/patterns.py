@@ -1,6 +1,6 @@
-"""What is known to cost time: a table of patterns, each with one line of advice.
+"""Known causes of lost time: a table of patterns, each with one line of advice.
 
-A pattern measures how much of the window it is about. It is reported from its least share on.
+A pattern measures how much of the window it affects. It is reported from its minimum share on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,14 +10,14 @@ from overlapbench.trace.idle import Cause, Part
 from overlapbench.trace.intervals import Intervals, intersection, length, union
 from overlapbench.trace.model import Category, Class, Span
 
-SHORT_NS = 10_000  # about what a launch costs the host: shorter kernels cannot hide it
-LATE_NS = 500_000  # a launch is not that late: beyond, the host had nothing to launch
-HIDDEN_SHARE = 0.1  # of copies, below which they run one after the other with the rest
+SHORT_NS = 10_000  # about the host's time for a launch: shorter kernels cannot hide it
+LATE_NS = 500_000  # beyond this the launch was not late: the host had nothing to launch
+HIDDEN_SHARE = 0.1  # of copies; below it, they run in sequence with the rest
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What patterns look at."""
+    """The input of patterns."""
 
     spans: Sequence[Span]
     window: Intervals
@@ -58,7 +58,7 @@ def _starving(evidence: Evidence) -> int:
 
 
 def _copies_alone(evidence: Evidence) -> int:
-    """Return how long copies ran alone, where they have streams of their own and hide nothing."""
+    """Return how long copies ran alone, if they have their own streams and overlap with nothing."""
     copies = {s.lane for s in evidence.spans if s.kind is Class.MEM}
     others = {s.lane for s in evidence.spans if s.kind in (Class.COMP, Class.COMM)}
     alone = length(evidence.when[Class.MEM,])

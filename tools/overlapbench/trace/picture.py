@@ -1,8 +1,8 @@
-"""The picture of timelines: a panel each, one above the other or in two columns, on one time scale.
+"""The picture of timelines: one panel each, stacked or in two columns, on one time scale.
 
-A panel has a track for each lane of each rank. Work is a bar in the colour of its class; what holds
-a lane back is a thin grey one. Arrows lead to what waited for another lane, and the longest path is
-outlined. The names of steps stand where there is room; tooltips tell all.
+A panel has a track for each lane of each rank. Work is a bar in the colour of its class; a thin
+grey bar shows what holds a lane back. Arrows lead to work that waited for another lane, and the
+longest path is outlined. Steps are named where there is room; tooltips show everything.
 """
 
 import re
@@ -28,17 +28,17 @@ _WAITS = "Arrows lead to what waited for another lane."
 _PATH = "Outlined is the longest path: the chain of work that decides when the last one ends."
 READING = (_WAITS, _PATH, HINT)
 _MOST_LANES, _MOST_DRAWN = 128, 30_000  # of a panel
-_MOST_LINKS = 400  # beyond, only those of the longest path
+_MOST_LINKS = 400  # if there are more, only those of the longest path
 _LANE = 24  # pixels
 _BAR, _HELD = 0.85, 0.3  # of a lane's height
-_LETTERS = 118  # of a line of text as wide as the picture
-_ZOOM = "wheel![event.ctrlKey]"  # else a page with pictures could not be scrolled
+_LETTERS = 118  # per line of text as wide as the picture
+_ZOOM = "wheel![event.ctrlKey]"  # otherwise a page with pictures could not be scrolled
 Encoding = dict[str, Any]  # of a mark: the fields of its records, by channel
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How panels stand, and the room that each of them has."""
+    """The arrangement of panels, and the space of each."""
 
     columns: int
     labels: int  # pixels beside a panel, for the names of its lanes
@@ -53,7 +53,7 @@ class Layout:
 
 
 BELOW = Layout(1, labels=180, lane_letters=26, row_letters=108, line_letters=_LETTERS, ticks=12)
-# Neighbours do not touch even in DejaVu Sans, which some browsers take for want of narrower fonts.
+# Neighbours do not touch even in DejaVu Sans, the fallback of browsers without narrower fonts.
 BESIDE = Layout(2, labels=120, lane_letters=18, row_letters=50, line_letters=66, ticks=6)
 
 
@@ -76,7 +76,7 @@ class _NameWrapper(textwrap.TextWrapper):
 
 
 def draw_timelines(timelines: Sequence[Timeline], title: str, layout: Layout = BELOW) -> Picture:
-    """Draw them in one picture; ResultError where there is too much of one to be seen."""
+    """Draw timelines in one picture; ResultError if one has too much to be legible."""
     title, notes = harmless(title) or TITLE, _reading(timelines)
     headings = [_heading(timeline, layout) for timeline in timelines]
     made = _draw(timelines, headings, layout)
@@ -87,13 +87,13 @@ def draw_timelines(timelines: Sequence[Timeline], title: str, layout: Layout = B
 
 
 def draw_for_page(timeline: Timeline, name: str) -> Picture:
-    """Draw one without the words about it, which the page writes itself."""
+    """Draw a timeline without its text, which the page writes itself."""
     made = _draw([timeline], [None], BELOW)
     return Picture(name, harmless(timeline.row), [timeline], describe(timeline), made)
 
 
 def describe(timeline: Timeline) -> list[str]:
-    """Say what a timeline is of, T, what is on the longest path, and what else to know of it."""
+    """Say what a timeline shows, T, the parts of the longest path, and remarks."""
     about = [f"T {timeline.total_ns / 1e6:.4g} ms", harmless(timeline.window)]
     about.append(f"{timeline.ranks} {'rank' if timeline.ranks == 1 else 'ranks'}")
     if timeline.backend:
@@ -138,7 +138,7 @@ def _draw(
     made = specification(
         lambda: alt.concat(*panels, columns=layout.columns, spacing=26).resolve_scale(x="shared")
     )
-    # Altair adds to our names. Where it writes this itself, it makes up new ones each time.
+    # Altair extends our names. If it wrote this itself, names would differ each time.
     views = [panel["layer"][0]["name"] for panel in made["concat"]]
     select = alt.IntervalSelectionConfig(type="interval", encodings=["x"], zoom=_ZOOM)
     pan = alt.TopLevelSelectionParameter(name="time", bind="scales", select=select, views=views)
@@ -178,7 +178,7 @@ def _panel(
 
 
 def _lanes(scale: Scale, labels: int) -> alt.Y:
-    # As wide in all panels, so that their times stand in line.
+    # The same width in all panels, so that their time axes align.
     extent: dict[str, Any] = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), labels)
     axis = alt.Axis(domain=False, ticks=False, **extent)
     tracks = alt.Scale(domain=list(scale.tracks.values()))
@@ -188,7 +188,7 @@ def _lanes(scale: Scale, labels: int) -> alt.Y:
 def _bars(
     bars: Sequence[Bar], scale: Scale, at: Encoding, colour: alt.Color, view: str
 ) -> list[alt.Chart]:
-    """Draw bars, with a stroke where one is too short, names where they fit, and the path."""
+    """Draw bars, strokes for bars that are too short, names where they fit, and the path."""
     held = [bar for bar in bars if bar.span.kind not in WORK]
     work = [bar for bar in bars if bar.span.kind in WORK]
     short = [bar for bar in work if is_short(bar, scale.pixel_ns)]

@@ -1,7 +1,7 @@
 """A breakdown as text of 80 columns, and as JSON.
 
-Of several ranks there is a row and a bar each. The rest is said of the worst one, which computed
-the smallest share of its time.
+Each rank has a row and a bar. The rest describes the worst rank, which computed the smallest share
+of its time.
 """
 
 import json
@@ -17,10 +17,10 @@ from overlapbench.trace.model import Class
 SCHEMA = "1"
 _WIDTH = 80
 _BAR = 64
-_LISTED = 5  # names that other tools see otherwise
+_LISTED = 5  # names that other tools classify differently
 _IDLE = "."
 _PARTS = re.compile("[^/]*/|[^/]+")
-# In the order of MIXES: a mark of the bar, and the column's title in two lines.
+# In the order of MIXES: the bar's character, and the column's title in two lines.
 _MARKS = "#~=%+-@"
 _TITLES = (
     ("COMP", "only"),
@@ -43,7 +43,7 @@ _CAUSES: Mapping[Cause, str] = {
 
 
 def render(breakdowns: Sequence[Breakdown]) -> str:
-    """Write the table, the bars, and what there is to say of the worst rank."""
+    """Write the table, the bars, and the details of the worst rank."""
     worst = worst_of(breakdowns)
     parts = (
         _fold(f"T is {worst.window}. Shares of T in percent.", ""),
@@ -68,7 +68,7 @@ def _line(columns: Sequence[str]) -> str:
 
 
 def cells(one: Breakdown) -> list[str]:
-    """Return the figures of a rank, as they stand under HEADINGS."""
+    """Return the figures of a rank, in the order of HEADINGS."""
     tenths = one.tenths
     figures = [f"{sum(tenths[part] for part in column) / 10:.1f}" for column in _COLUMNS]
     overlap = "-" if one.overlap_pct is None else f"{one.overlap_pct:.1f}"
@@ -76,7 +76,7 @@ def cells(one: Breakdown) -> list[str]:
 
 
 def _margins(one: Breakdown) -> list[str]:
-    """Return how far each share of a rank may be off; nothing where that is not known."""
+    """Return the margin of each share of a rank; empty if unknown."""
     of_parts = [one.margin_pct(column) for column in _COLUMNS]
     if any(margin is None for margin in of_parts):
         return []
@@ -197,7 +197,7 @@ def _shortened(name: str, width: int) -> str:
 
 
 def _fold(text: str, indent: str) -> Iterator[str]:
-    """Break text at spaces, and a word that is longer than a line after each / of it, or cut it."""
+    """Break text at spaces. Words longer than a line are broken at each /, or cut."""
     line = indent
     for word in harmless(text).split():
         long = len(indent) + len(word) >= _WIDTH

@@ -1,11 +1,11 @@
-"""Which class a span has: an ordered table of patterns. The first that matches decides.
+"""The class of a span: an ordered table of patterns. The first match decides.
 
-A rule is written PATTERN=CLASS, on the command line and in a file of rules, one a line. A pattern
-is sought anywhere in a span's name, without regard to case; `*` stands for any text, `?` for any
-character. `kernel:`, `memcpy:`, `peer:`, `memset:` or `other:` before it limits it to a category.
+A rule is written PATTERN=CLASS, on the command line or, one per line, in a file of rules. A pattern
+matches anywhere in a span's name, ignoring case; `*` stands for any text, `?` for any character.
+The prefixes `kernel:`, `memcpy:`, `peer:`, `memset:` and `other:` limit it to a category.
 
-The user's rules come first. Then comes the class that a file states for a span, which is the case
-in our own traces. Then come the defaults.
+The user's rules come first, then the class that a file states for a span, as our own traces do,
+then the defaults.
 """
 
 import re
@@ -16,7 +16,7 @@ from pathlib import Path
 from overlapbench.source import ResultError, load
 from overlapbench.trace.model import Category, Class, glob
 
-# Peer copies are what a copy engine does for a collective, a pipeline or a prefetch between GPUs.
+# With peer copies, copy engines run collectives, pipelines and prefetches between GPUs.
 # A kernel that only waits for a flag neither computes nor communicates. Nor does Hold, which fills
 # the SMs while copies prove that they need none (device/cuda/sm_hold.h).
 DEFAULTS = """
@@ -63,15 +63,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """The user's rules, and what stands behind them."""
+    """The user's rules, and the defaults after them."""
 
     own: Sequence[Rule] = ()
     _known: dict[tuple[Category, str, Class | None], Class] = field(default_factory=dict)
 
     def classify(self, category: Category, name: str, stated: Class | None = None) -> Class:
-        """Return the class of a span; `stated` is what its file says."""
+        """Return the class of a span; `stated` is the class in its file."""
         key = (category, name, stated)
-        if key not in self._known:  # few names, of very many spans
+        if key not in self._known:  # very many spans have few names
             chosen = _first(self.own, category, name) or stated
             chosen = chosen or _first(_DEFAULT_RULES, category, name)
             self._known[key] = chosen or Class.COMP
@@ -79,7 +79,7 @@ class Rules:
 
 
 def by_name(category: Category, name: str) -> Class | None:
-    """Return what tools that look at kernels' names say; None of what they do not see."""
+    """Return the class in tools that use kernels' names; None for spans that they ignore."""
     if category in (Category.MEMCPY, Category.PEER, Category.MEMSET):
         return Class.MEM
     if category is Category.KERNEL:
@@ -92,7 +92,7 @@ def _first(rules: Iterable[Rule], category: Category, name: str) -> Class | None
 
 
 def parse_rule(text: str) -> Rule:
-    """Read PATTERN=CLASS; ValueError saying what is wrong."""
+    """Read PATTERN=CLASS; ValueError says what is wrong."""
     pattern, equals, name = (part.strip() for part in text.rpartition("="))
     if not equals or not pattern:
         raise ValueError(f"{text!r} is not PATTERN=CLASS")
@@ -104,7 +104,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def read_rules(path: Path) -> list[Rule]:
-    """Read a file of rules; empty lines, and those that begin with #, say nothing."""
+    """Read a file of rules, ignoring empty lines and those that begin with #."""
     rules = []
     for number, line in enumerate(load(str(path)).splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):

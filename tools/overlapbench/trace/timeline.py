@@ -1,9 +1,9 @@
 """One step of all ranks as a timeline: lanes, bars, arrows and the longest path, ready to be drawn.
 
-Of several steps, or samples, the one of median length is taken: of an even number, the shorter of
-the two in the middle. T is its length on the rank where it is longest. All ranks share a clock that
-begins with the first rank's step; where their files have none in common, each rank's begins with
-its own step, and a note says so.
+Of several steps or samples, the one of median length is used; of an even number, the shorter of the
+two in the middle. T is its length on the rank where it is longest. All ranks share a clock that
+starts with the first rank's step. If their files share none, each rank's clock starts with its own
+step, and a note says so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,11 +32,11 @@ class Lane:
 
 @dataclass(frozen=True)
 class Bar:
-    """A span, or several that are too close to be told apart; times from the picture's begin."""
+    """A span, or several that are indistinguishable; times are relative to the picture's begin."""
 
     lane: Lane
     span: Span  # the first
-    since_ns: int  # when it began; the next two are without what is before T, or after it
+    since_ns: int  # its begin; the next two exclude the time before and after T
     begin_ns: int
     end_ns: int
     busy_ns: int  # of all
@@ -48,8 +48,8 @@ class Bar:
 class Link:
     """An arrow, or a piece of the longest path between two works.
 
-    It leads from the end of one to the begin of the other; or, where they are parts of one
-    communication, from the begin of the one that came last to the other, which waits for it.
+    It leads from the end of one to the begin of the other. If both are parts of one communication,
+    it leads from the begin of the part that began last to the other, which waits for it.
     """
 
     source: Bar
@@ -68,15 +68,15 @@ class Link:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What is drawn of one row, or of one run of another tool."""
+    """The drawing of one row, or of one run of another tool."""
 
-    row: str  # or the file, in traces of other tools
+    row: str  # the file, in traces of other tools
     window: str
     total_ns: int  # T
     length_ns: int  # from the first rank's begin to the last one's end
     backend: str
     lanes: Sequence[Lane]
-    bars: Sequence[Bar]  # the work, and what holds it back; by lanes, and there by begin
+    bars: Sequence[Bar]  # work, and what holds it back, by lane and begin
     links: Sequence[Link]
     path: Sequence[Bar]
     breakdowns: Sequence[Breakdown]
@@ -90,7 +90,7 @@ class Timeline:
 def make_timelines(
     rows: Mapping[str, Sequence[Trace]], step: int | None = None, pattern: str | None = None
 ) -> tuple[list[Timeline], list[str]]:
-    """Make the timelines of the first rows, and name those that are left out."""
+    """Make the timelines of the first rows, and name the omitted ones."""
     chosen, left_out = [*rows][:MOST_ROWS], [*rows][MOST_ROWS:]
     timelines = [make_timeline(rows[row], step, pattern) for row in chosen]
     return timelines, [row or "what is not of this suite" for row in left_out]
@@ -99,7 +99,7 @@ def make_timelines(
 def make_timeline(
     ranks: Sequence[Trace], step: int | None = None, pattern: str | None = None
 ) -> Timeline:
-    """Take one step of all ranks; ResultError where they have none in common."""
+    """Make the timeline of one step of all ranks; ResultError if they share none."""
     name, windows = _median(ranks, step, pattern)
     joint = all(trace.common_clock for trace in ranks)
     first_ns = min(window.begin_ns for window in windows)
@@ -145,7 +145,7 @@ def _files(ranks: Sequence[Trace]) -> str:
 def _median(
     ranks: Sequence[Trace], step: int | None, pattern: str | None
 ) -> tuple[str, list[Window]]:
-    """Return what a picture is of, and its window on each rank."""
+    """Return the name of the step drawn, and its window on each rank."""
     found = [_keyed(candidates(trace, step, pattern)) for trace in ranks]
     common = [[one[key] for one in found] for key in found[0] if all(key in one for one in found)]
     if not common:
@@ -163,7 +163,7 @@ def _longest_ns(windows: Iterable[Window]) -> int:
 
 
 def _keyed(windows: Iterable[Window]) -> Mapping[object, Window]:
-    """Return windows by what ranks have in common: the number of a step, or which one it is."""
+    """Return windows by the number of a step or, without numbers, by their position."""
     keyed: dict[object, Window] = {}
     for place, window in enumerate(windows):
         key = ("step", window.number) if window.number is not None else ("window", place)
@@ -174,7 +174,7 @@ def _keyed(windows: Iterable[Window]) -> Mapping[object, Window]:
 def _within(trace: Trace, window: Window) -> list[int]:
     """Return the spans of a window, by their begin.
 
-    The stream of our own that forks and joins the lanes is left out: it only waits.
+    Our stream that forks and joins the lanes is left out: it only waits.
     """
     return [
         place
@@ -207,7 +207,7 @@ def _natural(lane: Lane) -> tuple[int, tuple[str, ...]]:
 
 
 def _links(ranks: Sequence[Trace], bars: Mapping[Work, Bar], path: Sequence[Work]) -> list[Link]:
-    """Return the arrows between lanes, and where the path changes its lane."""
+    """Return the arrows between lanes, and the points where the path changes lanes."""
     steps = set(pairwise(path))
     arrows = {
         ((place, source), (place, target))
@@ -223,7 +223,7 @@ def _links(ranks: Sequence[Trace], bars: Mapping[Work, Bar], path: Sequence[Work
 
 
 def _breakdowns(ranks: Sequence[Trace], windows: Sequence[Window]) -> list[Breakdown]:
-    """Share out the windows that are drawn, and nothing else."""
+    """Break down only the windows that are drawn."""
     drawn = [
         replace(trace, windows=(replace(window, number=0),))
         for trace, window in zip(ranks, windows, strict=True)
@@ -239,7 +239,7 @@ def _notes(ranks: Sequence[Trace], joint: bool) -> list[str]:
 
 
 def path_parts(timeline: Timeline) -> Mapping[Class | None, int]:
-    """Share out T by what runs on the longest path; None is when none of it does."""
+    """Divide T by the classes on the longest path; None: no work of the path runs."""
     parts: dict[Class | None, int] = {}
     reached = 0
     for bar in timeline.path:

@@ -1,9 +1,9 @@
-"""What a step is on the device.
+"""The times of a step on the device.
 
-The host annotates what it launches, and the device runs it later. So a range of the host stands for
-the spans that were launched in it: from the begin of the first to the end of the last. A step ends
-where the next one begins, so that steps leave no time out and share none. Where no launch is known
-in any range of a name, the device's own annotation of that name stands, or the host's times do.
+The host annotates what it launches, and the device runs it later. So a host range stands for the
+spans launched in it: from the begin of the first to the end of the last. A step ends where the next
+one begins, so that steps omit no time and share none. If no launch is known in any range of a name,
+the device's own annotation of that name is used, or else the host's times.
 """
 
 import re
@@ -18,11 +18,11 @@ from overlapbench.trace.intervals import Intervals, union
 from overlapbench.trace.model import Span, Trace, Window, glob, hull
 
 _STEP = re.compile(r"(?:ProfilerStep|step|iteration|iter)[ _:#]*(\d{1,15})", re.I)
-_LISTED = 6  # names or steps of a refusal
+_LISTED = 6  # names or steps in an error message
 
 
 def number_of(name: str) -> int | None:
-    """Return the number of a step; None where a name is not a step's."""
+    """Return the number of a step; None if the name is not a step's."""
     match = _STEP.fullmatch(name)
     return int(match[1]) if match else None
 
@@ -30,7 +30,7 @@ def number_of(name: str) -> int | None:
 def place(
     spans: Sequence[Span], host: Sequence[Window], device: Iterable[Window]
 ) -> tuple[Window, ...]:
-    """Return the windows on the device of the host's ranges, and of the device's annotations."""
+    """Return the device windows of the host's ranges and of the device's annotations."""
     pairs = ((span.launched_ns, span) for span in spans if span.launched_ns is not None)
     launched = sorted(pairs, key=itemgetter(0))
     annotated = _hulls(device)
@@ -51,7 +51,7 @@ def place(
 
 
 def _hulls(device: Iterable[Window]) -> dict[str, list[Window]]:
-    """Return the device's annotations by name: one of a step, whose parts are one for each lane."""
+    """Return the device's annotations by name; the parts of a step, one per lane, are merged."""
     return {
         name: found if found[0].number is None else [Window(name, *hull(found), found[0].number)]
         for name, found in grouped(device, lambda window: window.name).items()
@@ -59,7 +59,7 @@ def _hulls(device: Iterable[Window]) -> dict[str, list[Window]]:
 
 
 def _join_steps(windows: Sequence[Window]) -> tuple[Window, ...]:
-    """Let each step end where the next one of that name begins."""
+    """End each step where the next one of that name begins."""
     ordered = sorted(windows, key=lambda window: window.interval)
     joined = [window for window in ordered if window.number is None]
     steps_alone = (window for window in ordered if window.number is not None)
@@ -72,9 +72,9 @@ def _join_steps(windows: Sequence[Window]) -> tuple[Window, ...]:
 def choose(
     trace: Trace, step: int | None, pattern: str | None
 ) -> tuple[str, Intervals, tuple[Window, ...]]:
-    """Return the name of what the user asks for, its moments, and its windows, each by itself.
+    """Return the name of the user's choice, its moments, and its individual windows.
 
-    All steps where nothing is asked. ResultError where a rank has none of it.
+    Without a choice, all steps. ResultError if a rank has none of them.
     """
     chosen = candidates(trace, step, pattern)
     moments = union(window.interval for window in chosen)
@@ -85,9 +85,9 @@ def choose(
 
 
 def candidates(trace: Trace, step: int | None, pattern: str | None) -> tuple[Window, ...]:
-    """Return the windows that the user asks for, one at least: as choose, but each by itself.
+    """Return the windows that the user chose, at least one: as choose, but individually.
 
-    Those of exactly the name that is asked for, if there are any: others have it in theirs.
+    Windows of exactly the requested name are preferred to those whose names contain it.
     """
     chosen = trace.windows
     if step is not None:
@@ -113,7 +113,7 @@ def _label(chosen: Sequence[Window]) -> str:
 
 
 def _told_after(first: str, last: str) -> str:
-    """Return what tells the last name from the first: of samples of one row their number alone."""
+    """Return the part of the last name that differs from the first: for samples, the number."""
     (row, _, one), (other, _, number) = first.rpartition(" "), last.rpartition(" ")
     return number if row and row == other and one.isdigit() and number.isdigit() else last
 
@@ -130,7 +130,7 @@ def _refusal(trace: Trace, step: int | None, pattern: str | None) -> str:
 
 
 def _steps(numbers: Sequence[int]) -> str:
-    """Say which steps there are, those that follow one another as the first and the last."""
+    """List the steps, consecutive ones as a range."""
     if len(numbers) == 1:
         return f"the only step is {numbers[0]}"
     runs: list[list[int]] = []

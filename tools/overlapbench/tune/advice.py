@@ -1,7 +1,7 @@
-"""What settings mean outside this suite: commands, variables, fields, and what else has to be done.
+"""What settings mean outside this suite: commands, variables, fields, and other steps.
 
-A table of transports, and a few lines on each other setting. NCCL has no way to do what our own
-transports do; then a line says what to do instead.
+There is a table of transports, and a few lines on each other setting. NCCL has no equivalent of our
+own transports; for those, a line says what to do instead.
 """
 
 import shlex
@@ -60,7 +60,7 @@ _ORDERS = {"comp": "the computation", "comm": "the communication", "none": "eith
 
 
 def advise(settings: Mapping[str, str]) -> Advice:
-    """Return what the settings mean; those that are the default's are not mentioned."""
+    """Return what the settings mean; default settings are omitted."""
     of_transport = _TRANSPORTS.get(settings.get("transport", ""), Advice())
     variables, config = dict(of_transport.variables), dict(of_transport.config)
     notes = list(of_transport.notes)

@@ -1,8 +1,8 @@
 """The winner against the default: launches of both in turn, and the statistics of comparisons.
 
 A search picks the fastest of many measurements, and the fastest is also the luckiest. So the gain
-is measured anew, in fresh processes, A B B A, and judged as two builds are (compare/statistics.py).
-The two rows have different names: here both are called by the default's.
+is measured again, in fresh processes, A B B A, and judged in the same way as two builds
+(compare/statistics.py). The two rows have different names; here both use the default's.
 """
 
 import math
@@ -19,28 +19,28 @@ from overlapbench.counters import TIME
 from overlapbench.launch import Launch
 from overlapbench.source import ResultError
 
-_ERRORS = 0.05  # of the interval: it holds the gain in 95 of 100 cases
+_ERRORS = 0.05  # of the interval, which contains the gain in 95 of 100 cases
 
 
 @dataclass(frozen=True)
 class Gain:
-    """How much less time the winner takes: shares of the default's time, negative for more."""
+    """The time that the winner saves, as shares of the default's time; negative if slower."""
 
     default_ms: float
     best_ms: float
     share: float
     low: float
     high: float
-    launches: int  # a side
+    launches: int  # per side
 
     @property
     def certain(self) -> bool:
-        """Tell whether the winner is faster: the interval does not hold zero."""
+        """Tell whether the winner is faster: the interval does not contain zero."""
         return self.low > 0
 
 
 def compare_rows(default: Sequence[Launch], best: Sequence[Launch], name: str) -> Gain:
-    """Compare launches of one row each; ResultError where a row has no comparable time."""
+    """Compare launches of one row each; ResultError if a row has no comparable time."""
     base, new = _side("default", default, name), _side("best", best, name)
     for side in (base, new):
         if problem := side.problem(name):

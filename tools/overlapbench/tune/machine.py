@@ -1,4 +1,4 @@
-"""Asks the program and measures rows: all that the tuner launches."""
+"""Queries the program and measures rows: everything that the tuner launches."""
 
 import math
 import re
@@ -17,14 +17,14 @@ from overlapbench.tune.space import Grid, Point, Wish, axis_flags, ladders, pars
 COMMAND = "tune"  # the one side of the runner
 NO_BUILD = "--no-build"
 TIME = "overlap_ms"
-_LONG_FILTER = re.compile(r"'--benchmark_filter=[^']*'")  # of a hundred names
-# Rows of a search are measured for their share of time, however well they are known before.
+_LONG_FILTER = re.compile(r"'--benchmark_filter=[^']*'")  # of about a hundred names
+# A search measures its rows for their full time, however precise they are earlier.
 _QUICK = ("--no-self-test", "--precision=0")
 
 
 @dataclass
 class Machine:
-    """The program on this machine. `unit_ms` is what an evaluation measures a row for."""
+    """The program on this machine. `unit_ms` is the measuring time of an evaluation."""
 
     runner: Runner
     unit_ms: int
@@ -32,16 +32,16 @@ class Machine:
 
     @property
     def command(self) -> list[str]:
-        """What a user types to measure."""
+        """The command with which a user measures."""
         command = [*self.runner.commands[COMMAND], *self.runner.flags]
         return [word for word in command if word != NO_BUILD]
 
     def rows_of(self, wish: Wish) -> list[BenchmarkName]:
-        """Return the rows that a pair stands for here; ResultError as the program says it."""
+        """Return the rows that a pair stands for here; ResultError has the program's message."""
         return [BenchmarkName.parse(name) for name in self._list(wish.flags)]
 
     def grid_of(self, wish: Wish, sms: int) -> Grid:
-        """Return the settings that exist; ResultError where there is nothing to vary."""
+        """Return the settings that exist; ResultError if there is nothing to vary."""
         listing = self.runner.ask(COMMAND, [f"--pair={wish.pair}", "--list_axes"])
         ladder = ladders(parse_axes(listing, wish.pair.split("+")), wish.fixed, sms)
         if not ladder:
@@ -55,10 +55,10 @@ class Machine:
     def measure(
         self, wish: Wish, grid: Grid, points: Sequence[Point], units: int, whole: bool = False
     ) -> dict[Point, Estimate]:
-        """Measure points in one process; what has no comparable time is left out.
+        """Measure points in one process; points without a comparable time are left out.
 
-        If they are the `whole` of what exists at their values, no filter names them: one of a
-        thousand names would be longer than a command line, and take minutes to match.
+        If they are all points that exist at their values (`whole`), no filter names them: a filter
+        with a thousand names would exceed the command line's limit, and take minutes to match.
         """
         names = {grid.names[point]: point for point in points}
         budget = [f"--budget_ms={units * self.unit_ms}", *_QUICK]
@@ -72,11 +72,11 @@ class Machine:
         return found
 
     def launch(self, wish: Wish, grid: Grid, point: Point) -> Launch:
-        """Measure one point in a process of its own, as ./bench would."""
+        """Measure one point in its own process, as ./bench would."""
         return self._launch(wish, grid, [point], ["--no-self-test"])[1]
 
     def context_of(self, wish: Wish, row: BenchmarkName) -> Mapping[str, object]:
-        """Measure a row as briefly as can be, and return what the result says of the machine."""
+        """Measure a row as briefly as possible, and return the context of the result."""
         return self._results([*wish.flags, "--budget_ms=1", *_QUICK], [str(row)])[0].context
 
     def _launch(

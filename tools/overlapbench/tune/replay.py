@@ -1,9 +1,9 @@
-"""The race run again on a grid that was measured whole: no machine is needed.
+"""The race run again on a fully measured grid; it needs no machine.
 
-A file of --exhaustive --output holds every setting with its time and interval (`whole_grid`, which
-`record` writes). On it a search that was changed can be tried: replay() says how far from the best
-it ends, and after how many evaluations. A longer measurement finds the recorded one again, so the
-finals tell nothing new. The best of a whole grid is also its luckiest: a gap of less than the
+A file of --exhaustive --output contains every setting with its time and interval (`whole_grid`,
+which `record` writes). A modified search can be tested on it: replay() says how far from the best
+it ends, and after how many evaluations. A longer measurement returns the recorded one, so the
+finals add no information. The best of a whole grid is also its luckiest: a gap smaller than the
 recorded intervals is noise.
 """
 
@@ -20,7 +20,7 @@ SCHEMA = "1"  # of the tuner's JSON
 
 @dataclass(frozen=True)
 class Recorded:
-    """A row's whole grid as it was measured. What had no comparable time is not in `known`."""
+    """A row's whole grid as measured. `known` omits points without a comparable time."""
 
     name: str
     grid: Grid
@@ -33,13 +33,13 @@ class Replayed:
     """What a search found on a recorded grid."""
 
     recorded: Recorded
-    choice: Point | None  # none where the search met no setting that was measured
+    choice: Point | None  # None if the search met no measured setting
     best: Point
     evaluations: int
 
     @property
     def gap(self) -> float:
-        """How much longer the choice takes than the best of all; 0 if it is that."""
+        """How much longer the choice takes than the best of all; 0 if it is the best."""
         if self.choice is None:
             return math.inf
         known = self.recorded.known
@@ -54,7 +54,7 @@ def replay(recorded: Recorded) -> Replayed:
 
 
 def record(grid: Grid, known: Mapping[Point, Estimate]) -> dict[str, object]:
-    """Return a whole grid as it is written; read_recorded reads it."""
+    """Return a whole grid in the form that read_recorded reads."""
     return {
         "multiprocessors": grid.sms,
         "ladder": {knob: list(values) for knob, values in grid.ladder.items()},
@@ -63,7 +63,7 @@ def record(grid: Grid, known: Mapping[Point, Estimate]) -> dict[str, object]:
 
 
 def measurement(name: str, found: Estimate | None) -> dict[str, object]:
-    """Return one setting as it is written: without times if it has none, or no bound above."""
+    """Return one setting as written, without times if it has none or no upper bound."""
     if found is None:
         return {"name": name}
     high = {"high_ms": found.high} if math.isfinite(found.high) else {}
@@ -71,7 +71,7 @@ def measurement(name: str, found: Estimate | None) -> dict[str, object]:
 
 
 def read_recorded(path: str) -> list[Recorded]:
-    """Read the whole grids of a file; ResultError naming the field that cannot be used."""
+    """Read the whole grids of a file; ResultError names an unusable field."""
     document = Document.parse(path, load(path), "pairs")
     if document.values.get("tune_schema") != SCHEMA:
         raise ResultError(f"{path}: tune_schema: not {SCHEMA!r}: not a result of the tuner")

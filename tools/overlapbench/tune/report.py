@@ -1,4 +1,4 @@
-"""What a search found, as text and as JSON."""
+"""The outcome of a search, as text and as JSON."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ _CONTEXT = (
     *("nccl_version", "mpi_version", "git_revision"),
 )
 _WIDTH = 11
-_GOOD = 0.02  # how much longer than the best of all a choice may take: what the search promises
+_GOOD = 0.02  # the promise: how much longer than the best of all a choice may take
 
 
 def text_of(studies: Sequence[Study]) -> str:
@@ -32,7 +32,7 @@ def json_of(studies: Sequence[Study], interrupted: bool) -> bytes:
 
 
 def text_of_replays(replays: Sequence[Replayed]) -> str:
-    """Say what the search found on each recorded grid; of several, how often that was good."""
+    """Say what the search found on each recorded grid and, for several, how often it was good."""
     texts = [_text_of_replay(replayed) for replayed in replays]
     if len(replays) > 1:
         good = sum(replayed.gap <= _GOOD for replayed in replays)
@@ -75,7 +75,7 @@ def _entry(title: str, what: str) -> str:
 
 
 def verdict_of(study: Study) -> str:
-    """Say in one line what came of it."""
+    """State the outcome in one line."""
     tried = f"{len(study.race.tried)} of {len(study.grid)} settings were tried"
     if study.problem:
         return f"{study.problem}; {tried}"
@@ -129,7 +129,7 @@ def _advice_lines(advice: Advice) -> Iterator[str]:
 
 
 def _time(study: Study, point: Point, confirmed_ms: float | None) -> str:
-    """Write a point's time: of the confirmation where there was one, or else of the search."""
+    """Write a point's time: from the confirmation if there was one, or else from the search."""
     known = study.race.known
     ms = known[point].ms if confirmed_ms is None and point in known else confirmed_ms
     return "" if ms is None else f"{ms:.4g} ms  "

@@ -1,22 +1,23 @@
 """The race: which settings are measured next, which are out, and which one wins.
 
-A grid of settings has hundreds or thousands of points; LIMIT of them are measured. The settings are
-not independent: how many SMs a collective should take depends on what carries it, and whether the
-order matters depends on the SMs that the computation leaves free. So the race goes in rounds: every
-transport; then, for the best of them, the SMs of both sides; then the same around the best of all;
-then the order and priorities.
+A grid of settings has hundreds or thousands of points; the share LIMIT of them is measured. The
+settings are not independent: the best number of SMs for a collective depends on its transport, and
+whether the order matters depends on the SMs that the computation leaves free. So the race has
+rounds: every transport; then, for the best ones, the SMs of both sides; then the same around the
+best of all; then the order and priorities.
 
 SMs are varied along paths: from many SMs of the communication to few, from mild limits of the
 computation to strict ones. A path ends where it has become clearly worse, so that few evaluations
 go to settings that starve one side. A step of all paths is measured in one process, so that they
 are compared under the same clocks.
 
-A candidate is out when even the low end of its interval is above the high end of the best one's, by
-more than the round's margin: what the settings that are still to be varied may gain. Margins
-shrink. Among the last few, longer measurements decide. Of those that are then equal within noise,
-the one with the fewest settings wins.
+A candidate is out if the low end of its interval exceeds the high end of the best one's by more
+than the round's margin: the gain that later settings may still bring. Margins shrink. Longer
+measurements decide among the last few. If several are then equal within noise, the one with the
+fewest settings wins.
 
-An evaluation is one row measured once for a unit of time; a measurement of four units counts four.
+An evaluation is one row measured once for a unit of time; a measurement of four units counts as
+four.
 """
 
 import math
@@ -34,13 +35,13 @@ from overlapbench.tune.space import (
     Point,
 )
 
-LIMIT = 0.15  # of the grid may be measured
-_FEW = 4  # evaluations for each transport in each order: one is not tried in two ways with fewer
-LEAST_LIMIT = 8  # evaluations: 15 % of a grid of fewer than 54 settings are too few to choose from
+LIMIT = 0.15  # the share of the grid that may be measured
+_FEW = 4  # evaluations per transport and order; with fewer, each is tried in one way only
+LEAST_LIMIT = 8  # evaluations: 15 % of a grid of fewer than 54 settings is too few to choose from
 _FINALISTS = (4, 2)  # how many are measured again, and then again
 _UNITS = (2, 4)  # and for how long
 _SHARE_OF_FINALS = 5  # at most every fifth evaluation
-# Times that differ by less are not worth a setting.
+# A smaller difference in time does not justify a setting.
 _NEGLIGIBLE = 0.005
 
 
@@ -68,17 +69,17 @@ ROUNDS = (
     Round("priorities", PRIORITIES, 2, 0.03),
 )
 _GROUPS = (OF_COMPUTATION, OF_COMMUNICATION, (ORDER,), PRIORITIES, CARRIERS)
-# A path ends where it is worse than its best by more: among the first candidates, and the best.
+# A path ends if it is worse than its best by more: around the first candidates, and the best.
 _WORSE = 0.05
 _WORSE_THAN_THE_BEST = 0.03
 
-# Measures points for so many units of time; what cannot be measured is missing from the answer.
+# Measures points for so many units of time; the result omits points that cannot be measured.
 Measure = Callable[[str, Sequence[Point], int], Mapping[Point, Estimate]]
 
 
 @dataclass
 class Race:
-    """One search. Its state can be read at any time, as after an interruption."""
+    """One search. Its state can be read at any time, for example after an interruption."""
 
     grid: Grid
     measure: Measure
@@ -89,12 +90,12 @@ class Race:
 
     @property
     def limit(self) -> int:
-        """How many evaluations there may be."""
+        """The limit on evaluations."""
         return max(LEAST_LIMIT, int(LIMIT * len(self.grid)))
 
     @property
     def reserve(self) -> int:
-        """What is kept for the finals."""
+        """The evaluations reserved for the finals."""
         finals = sum(n * units for n, units in zip(_FINALISTS, _UNITS, strict=True))
         return min(finals, self.limit // _SHARE_OF_FINALS)
 
@@ -124,24 +125,25 @@ class Race:
         return self._decide()
 
     def survivors(self, most: int, margin: float) -> list[Point]:
-        """Return the best point of each transport and order that is still in, the fastest first."""
+        """Return the best points of the remaining transports and orders, the fastest first."""
         leads: dict[Point, Point] = {}
         for point in self._fastest_first():
             leads.setdefault(self.grid.part(point, (*CARRIERS, ORDER)), point)
         return self.keep(list(leads.values()), margin)[:most]
 
     def keep(self, points: Sequence[Point], margin: float) -> list[Point]:
-        """Return those points that may be as fast as the fastest of them."""
+        """Return the points that may be as fast as the fastest of them."""
         best = min((self.known[point] for point in points), default=Estimate(0, 0, 0))
         return [point for point in points if self.known[point].low <= best.high * (1 + margin)]
 
     def _first(self) -> list[Point]:
         """Return every transport in every order: without a limit, and with one that leaves SMs.
 
-        Where there are few evaluations, one tells transports apart: the limit, without which those
-        that take SMs wait for the computation, however fast they are; none for the others.
+        With few evaluations, each transport is tried once. Those that take SMs are tried with the
+        limit: without it, they wait for the computation, however fast they are. The others are
+        tried without.
 
-        A grid that needs no more evaluations than there are is measured whole.
+        A grid within the limit on evaluations is measured completely.
         """
         if len(self.grid) <= self.limit - self.reserve:
             return list(self.grid.names)
@@ -160,10 +162,10 @@ class Race:
         return [point for point in others if point != start][:1]
 
     def _sharing(self, point: Point) -> list[list[Point]]:
-        """Return paths of ways to share the SMs out, around the best of a transport and order.
+        """Return paths through divisions of the SMs, around the best of a transport and order.
 
-        If the computation is limited, the sides share all SMs: the communication takes many at
-        first. If not, its SMs and the limits are varied alone.
+        If the computation is limited, the sides share all SMs, and the communication starts with
+        many. If not, its SMs and the limits are varied separately.
         """
         takes_sms = self.grid.takes_sms(point)
         if takes_sms and self.grid.sms_named(point, OF_COMPUTATION):
@@ -173,7 +175,7 @@ class Race:
         return [[other for other in reversed(line) if other != base] for line in lines]
 
     def _from(self, point: Point) -> list[list[Point]]:
-        """Return a path each way along each of the settings of SMs."""
+        """Return a path in each direction along each setting of SMs."""
         paths = []
         for knob in SHARES.knobs:
             line = self.grid.line(point, knob)
@@ -182,7 +184,7 @@ class Race:
         return paths
 
     def _near(self, point: Point) -> list[Point]:
-        """Return all that differ from a point in one group of settings."""
+        """Return all points that differ from this one in one group of settings."""
         return [other for knobs in _GROUPS for other in self.grid.varying(point, knobs)]
 
     def _fastest_first(self) -> list[Point]:
@@ -191,7 +193,7 @@ class Race:
     def _walk(
         self, title: str, paths: Sequence[tuple[Point, Sequence[Point]]], worse: float
     ) -> None:
-        """Measure paths, given with where they start, step by step as long as they are good."""
+        """Measure paths, given with their starts, step by step as long as they are good."""
         going = [(self.known[start].ms, list(path)) for start, path in paths if path]
         while going:
             step = [path.pop(0) for _, path in going]
@@ -210,7 +212,7 @@ class Race:
         return unmeasurable if point in self.tried else math.inf
 
     def _try(self, title: str, points: Iterable[Point]) -> bool:
-        """Measure those that were not yet, as far as evaluations reach; tell whether any was."""
+        """Measure new points as far as evaluations suffice; tell whether any was measured."""
         new = [point for point in dict.fromkeys(points) if point not in self.tried]
         new = new[: max(0, self.limit - self.reserve - self.spent)]
         return self._measure(title, new, 1)
@@ -236,7 +238,7 @@ class Race:
         return self._simplest(self.keep(points, 0))
 
     def _simplest(self, points: Sequence[Point]) -> Point | None:
-        """Return the one with the fewest settings among those that are as good as the fastest."""
+        """Return the point with the fewest settings among those as good as the fastest."""
         if not points:
             return None
         bar = min(self.known[point].ms for point in points) * (1 + _NEGLIGIBLE)

@@ -1,8 +1,8 @@
 """The space of a search: which settings of a pair may vary, and which combinations exist.
 
-What a setting may be comes from short ladders, and from the axes that the program lists. Which
-combinations this machine has, only the program knows: all are asked for at once, it lists those
-that it would measure, and these are the grid. A setting that is named in the pair stays fixed.
+The values of a setting come from short ladders, and from the axes that the program lists. Only the
+program knows which combinations exist on this machine: asked for all at once, it lists those that
+it would measure, and these form the grid. A setting that is named in the pair stays fixed.
 """
 
 import re
@@ -13,7 +13,7 @@ from functools import cached_property
 from overlapbench.names import BenchmarkName
 from overlapbench.source import ResultError
 
-# What moves the data: of a collective, and of a copy.
+# The settings that choose what moves the data of a collective, and of a copy.
 CARRIERS = ("transport", "engine")
 ORDER = "first"
 OF_COMMUNICATION = ("comm_ctas", "comm_sms")
@@ -21,21 +21,21 @@ OF_COMPUTATION = ("sm_target", "comp_sms")
 PRIORITIES = ("comp_priority", "comm_priority")
 
 _LISTED = re.compile(r"  (?P<name>\w+) = (?P<values>\S*)  \(.*\)(?:  of (?P<choices>\S+))?")
-_OTHERS = "Of every sample"  # how the axes begin that are no workload's
+_OTHERS = "Of every sample"  # the heading of axes that belong to no workload
 _FAMILY = "Overlap/"
-_FEW_SMS = 16  # a device with fewer is cut SM by SM
+_FEW_SMS = 16  # devices with fewer are partitioned SM by SM
 
 
 @dataclass(frozen=True)
 class Axis:
     """An axis as --list_axes shows it."""
 
-    values: tuple[str, ...]  # the standing one first, which names leave out
+    values: tuple[str, ...]  # the standing one, which names omit, first
     choices: tuple[str, ...] = ()
 
 
 def _partitions(_: Axis, sms: int) -> Iterable[str]:
-    """Return limits of a computation: multiples of eight SMs, which is how GPUs are cut."""
+    """Return limits of a computation: multiples of eight SMs, the granularity of GPU partitions."""
     step = 8 if sms >= _FEW_SMS else 1
     return map(str, (0, *range(-(-3 * sms // (4 * step)) * step if step > 1 else 1, sms, step)))
 
@@ -49,15 +49,15 @@ _LADDERS: Mapping[str, Callable[[Axis, int], Iterable[str]]] = {
     **dict.fromkeys(CARRIERS, lambda axis, _: axis.choices),
     ORDER: lambda *_: ("comp", "comm"),
     "comm_ctas": lambda *_: map(str, (0, 4, 8, 16, 32)),
-    "comm_sms": lambda *_: map(str, (0, 4, 8, 12, 24, 32)),  # 0 stands for 16
+    "comm_sms": lambda *_: map(str, (0, 4, 8, 12, 24, 32)),  # 0 means 16
     "sm_target": _targets,
     "comp_sms": _partitions,
-    # Of two streams, only which one is higher counts.
+    # Only which of the two streams has the higher priority matters.
     "comp_priority": lambda *_: ("0", "1"),
     "comm_priority": lambda *_: ("0", "1"),
 }
 
-# What a communication takes at the standing value: our kernels, and about what NCCL chooses.
+# SMs of a communication at the standing value: of our kernels, and about NCCL's choice.
 _STANDING_SMS = {"comm_sms": 16, "comm_ctas": 24}
 
 Point = tuple[str, ...]  # a value for each setting of a grid
@@ -65,7 +65,7 @@ Point = tuple[str, ...]  # a value for each setting of a grid
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user wants tuned: a pair, and the axes that are fixed."""
+    """The pair to tune, and its fixed axes."""
 
     pair: str
     fixed: Mapping[str, str]
@@ -100,7 +100,7 @@ class Wish:
         return [f"--pair={self.pair}", *axis_flags(self.fixed)]
 
     def of_row(self, row: BenchmarkName) -> "Wish":
-        """Return the wish for one row of those that this one stands for, with all axes fixed."""
+        """Return the wish for one of the rows that this one stands for, with all axes fixed."""
         own = {axis: value for axis, value in row.axes if axis not in _LADDERS}
         given = {axis: row.axis(axis) or value for axis, value in self.fixed.items()}
         return Wish("+".join(row.workloads), {**own, **given})
@@ -148,7 +148,7 @@ class Grid:
     def of(cls, ladder: Mapping[str, Sequence[str]], names: Iterable[str], sms: int) -> "Grid":
         """Make the grid of the listed names.
 
-        Those go that differ in no setting from another, or have a value that is not of the ladder.
+        Drops names that differ from another in no setting, or have a value outside the ladder.
         """
         points: dict[Point, str] = {}
         for text in names:
@@ -164,7 +164,7 @@ class Grid:
     def _pruned(
         cls, ladder: Mapping[str, Sequence[str]], points: Mapping[Point, str], sms: int
     ) -> "Grid":
-        """Leave out values that no point has, and settings of one value; put points in order."""
+        """Drop values that no point has, and settings with one value; sort the points."""
         used = {
             knob: [value for value in values if any(point[place] == value for point in points)]
             for place, (knob, values) in enumerate(ladder.items())
@@ -190,7 +190,7 @@ class Grid:
         return dict(zip(self.ladder, point, strict=True))
 
     def changed(self, point: Point) -> dict[str, str]:
-        """Return the settings of a point that are not the default's."""
+        """Return the settings of a point that differ from the default."""
         settings = self.settings(point).items()
         return {knob: value for knob, value in settings if value != self.ladder[knob][0]}
 
@@ -205,26 +205,26 @@ class Grid:
         return [other for other in self.names if [other[place] for place in fixed] == kept]
 
     def takes_sms(self, point: Point) -> bool:
-        """Tell whether its communication has a number of SMs that can be varied."""
+        """Tell whether the number of SMs of a point's communication can be varied."""
         return len(self.varying(point, OF_COMMUNICATION)) > 1
 
     def unlimited(self, point: Point) -> Point:
-        """Return the same without a limit of the computation, if that exists."""
+        """Return the same point without a limit on the computation, if that exists."""
         others = self.varying(point, OF_COMPUTATION)
         free = [other for other in others if not self.sms_named(other, OF_COMPUTATION)]
         return free[0] if free else point
 
     def line(self, point: Point, knob: str) -> list[Point]:
-        """Return the points that differ in one setting of SMs alone, from few SMs to many."""
+        """Return the points that differ only in one setting of SMs, from few SMs to many."""
         standing = _STANDING_SMS.get(knob, self.sms)
         others = self.varying(point, (knob,))
         return sorted(others, key=lambda other: self.sms_named(other, (knob,)) or standing)
 
     def fitting(self, point: Point) -> list[list[Point]]:
-        """Return the points that share the SMs out, and differ in the SMs of both sides alone.
+        """Return the points that divide all SMs, and differ only in the SMs of both sides.
 
-        A list for each way to limit the computation, from many SMs of the communication to few.
-        The computation has as much of the rest as a limit allows.
+        There is a list for each way to limit the computation, from many SMs for the communication
+        to few. The computation gets as many of the rest as a limit allows.
         """
         return [path for knob in OF_COMPUTATION if (path := self._fitting(point, knob))]
 
@@ -239,7 +239,7 @@ class Grid:
         return [widest[taken] for taken in sorted(widest, reverse=True)]
 
     def sms_named(self, point: Point, knobs: Iterable[str]) -> int:
-        """Return how many SMs one of these settings names; 0 where none does."""
+        """Return the number of SMs that one of these settings names; 0 if none does."""
         return max(map(int, self.part(point, knobs)), default=0)
 
     def _places(self, knobs: Iterable[str]) -> list[int]:

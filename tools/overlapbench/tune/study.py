@@ -1,4 +1,4 @@
-"""One pair from its first row to the answer: race, confirm, and if asked measure the whole grid."""
+"""One pair from its first row to the answer: race, confirmation, and optionally the whole grid."""
 
 import math
 import time
@@ -16,13 +16,13 @@ from overlapbench.tune.machine import Machine
 from overlapbench.tune.search import Estimate, Race
 from overlapbench.tune.space import PRIORITIES, Grid, Point, Wish
 
-_BEST_OF_GRID = 8  # how many of the whole grid are measured again beside the choice
+_BEST_OF_GRID = 8  # number of points of the whole grid that are measured again beside the choice
 _UNITS_AGAIN = 4
 
 
 @dataclass(frozen=True)
 class Exhaustive:
-    """What measuring the whole grid says of the search."""
+    """What the whole grid shows about the search."""
 
     measured: int
     best: Point
@@ -31,41 +31,41 @@ class Exhaustive:
 
     @property
     def gap(self) -> float:
-        """How much longer the choice takes than the best of all; 0 if it is that."""
+        """How much longer the choice takes than the best of all; 0 if it is the best."""
         return self.choice_ms / self.best_ms - 1
 
 
 @dataclass
 class Study:
-    """The search for one row. Whatever is known can be read at any time."""
+    """The search for one row. Its state can be read at any time."""
 
     machine: Machine
     wish: Wish
     row: BenchmarkName
     context: Mapping[str, object]
     grid: Grid
-    launches: int  # a side, to confirm the gain; 0: claim none
+    launches: int  # per side, to confirm the gain; 0: claim none
     say: Callable[[str], None]
     deadline: float = math.inf  # by time.monotonic
     race: Race = field(init=False)
     choice: Point | None = None
     gain: Gain | None = None
-    problem: str = ""  # why nothing is claimed, where that is not the gain
+    problem: str = ""  # why no gain is claimed, apart from its size
     exhaustive: Exhaustive | None = None
     whole_grid: Mapping[Point, Estimate] | None = None  # if it was measured to its end
     spent_s: float = 0.0  # on the search
-    launch_s: float = 3.0  # of one row in a process of its own; at first a guess
+    launch_s: float = 3.0  # of one row in its own process; initially a guess
 
     def __post_init__(self) -> None:
         self.race = Race(self.grid, self._measure, self._goes_on)
 
     @property
     def best(self) -> Point | None:
-        """The choice, or what is the fastest so far."""
+        """The choice, or the fastest point so far."""
         return self.choice if self.choice is not None else self.race.best
 
     def run(self, exhaustive: bool) -> None:
-        """Search, and confirm what was found; a program that fails ends it with a problem."""
+        """Search, and confirm the choice; if the program fails, the study ends with a problem."""
         try:
             self.choice = self.race.run()
             if self.choice is None:
@@ -112,8 +112,8 @@ class Study:
 
     def _measure_all(self, choice: Point) -> Exhaustive | None:
         known: dict[Point, Estimate] = {}
-        # Of two priorities the grid leaves out those that are equal but not 0. So this parts it
-        # into few groups, each all that exists at its values of the settings.
+        # The grid omits two priorities that are equal but not 0. So this splits it
+        # into few groups, each with all points that exist at its values of the settings.
         groups = grouped(self.grid.names, lambda point: self.grid.part(point, PRIORITIES))
         for points in groups.values():
             expected_s = self._evaluation_s() * len(points)
@@ -134,7 +134,7 @@ class Study:
         return Exhaustive(len(self.grid), winner, again[winner].ms, again[choice].ms)
 
     def _evaluation_s(self) -> float:
-        """Return how long an evaluation has taken, its share of the launch included."""
+        """Return the time of an evaluation, including its share of the launch."""
         return self.spent_s / self.race.spent if self.race.spent else 1.0
 
 
