@@ -1,4 +1,4 @@
-# The program with both backends, for GPUs of NVIDIA's, without the tools in Python (docs/running.md).
+# The program with both backends, for NVIDIA GPUs, without the Python tools (docs/running.md).
 #
 #   docker build -t overlapbench --build-arg OVERLAPBENCH_REVISION="$(git describe --always)" .
 #   docker run --rm --gpus all --ipc=host overlapbench \
@@ -6,7 +6,7 @@
 ARG CUDA=12.8.1
 
 FROM nvidia/cuda:${CUDA}-devel-ubuntu24.04 AS build
-# Versions of packages are the distribution's, as ./bench takes them.
+# Package versions are the distribution's, as with ./bench.
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends \
       cmake g++ libbenchmark-dev libfmt-dev libopenmpi-dev ninja-build \
@@ -19,7 +19,7 @@ RUN cmake --preset release -DOVERLAPBENCH_CUDA=ON -DBUILD_TESTING=OFF \
     && cmake --install build/release --prefix /opt/overlapbench
 
 FROM nvidia/cuda:${CUDA}-runtime-ubuntu24.04
-# CUPTI of the image's CUDA, which --trace_out opens.
+# CUPTI for the image's CUDA version: --trace_out opens it.
 # hadolint ignore=DL3008
 RUN cuda=${CUDA_VERSION%.*} && apt-get update && apt-get install -y --no-install-recommends \
       "cuda-cupti-${cuda%.*}-${cuda#*.}" libbenchmark1.8.3 libfmt9 openmpi-bin \
@@ -28,6 +28,6 @@ RUN cuda=${CUDA_VERSION%.*} && apt-get update && apt-get install -y --no-install
 COPY --from=build /opt/overlapbench/bin/overlapbench /usr/local/bin/
 USER 10001
 WORKDIR /home/bench
-# Most containers may not copy directly between processes, and each attempt prints an error.
+# Most containers forbid direct copies between processes, and each attempt prints an error.
 ENV OMPI_MCA_btl_vader_single_copy_mechanism=none
 CMD ["overlapbench", "--help"]

@@ -1,4 +1,4 @@
-# Finds NCCL: the target NCCL::nccl. It is looked for in NCCL_HOME, beside CUDA, and where CMake looks.
+# Finds NCCL, as the target NCCL::nccl: in NCCL_HOME, beside CUDA, and where CMake looks by default.
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
 find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2
   HINTS ENV NCCL_HOME ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)

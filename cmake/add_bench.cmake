@@ -3,10 +3,10 @@
 #
 #   overlapbench_add_bench(bench SOURCES transpose.cu WORKLOADS Transpose)
 #
-# makes the program `bench`: the suite, with one more workload. What is named under WORKLOADS and
-# FAMILIES is a line WORKLOAD(Transpose) or FAMILY(...) of kernels/kernels.def and
-# benchmarks/scenarios.def, in copies of these lists for this target, which are found first. A suite
-# without CUDA compiles .cu files as C++ for the host backend, as its own.
+# makes the program `bench`: the suite, with one more workload. Each name under WORKLOADS or FAMILIES
+# adds a line WORKLOAD(Transpose) or FAMILY(...) to this target's own copy of kernels/kernels.def or
+# benchmarks/scenarios.def, which is found before the original. A suite without CUDA compiles .cu
+# files as C++ for the host backend, like its own.
 #
 # Needs overlapbench_root, the folder of the suite's headers, and overlapbench_with_cuda.
 
@@ -17,7 +17,7 @@ function(overlapbench_add_bench name)
 endfunction()
 
 # overlapbench_extend(TARGET SOURCES FILE... [WORKLOADS FUNCTION...] [FAMILIES FUNCTION...]): the
-# sources, and a catalog (benchmarks/catalog.cc) that knows them and replaces that of the library.
+# sources, and a catalog (benchmarks/catalog.cc) that lists them and replaces the library's.
 function(overlapbench_extend target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;WORKLOADS;FAMILIES")
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_SOURCES OR NOT (ARG_WORKLOADS OR ARG_FAMILIES))

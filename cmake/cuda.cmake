@@ -42,9 +42,9 @@ function(overlapbench_choose_backend_sources list)
 endfunction()
 
 # overlapbench_combine_kernels(LIST): replaces the .cu files in LIST by files that include five of them
-# each. What they all include takes half of their compile time, since nvcc reads it five times for each.
-# Names in the anonymous namespaces of such files must differ. Touching one compiles its neighbours too,
-# so only the preset release turns OVERLAPBENCH_COMBINE on.
+# each. Their common headers take half of their compile time, since nvcc reads them five times per file.
+# Names in the anonymous namespaces of such files must differ. Touching one recompiles its neighbours
+# too, so only the preset release turns OVERLAPBENCH_COMBINE on.
 function(overlapbench_combine_kernels list)
   if(NOT overlapbench_with_cuda OR NOT OVERLAPBENCH_COMBINE)
     return()
@@ -65,9 +65,9 @@ function(overlapbench_combine_kernels list)
   set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
-# The runtime is linked statically, and the driver never (device/cuda/cuda_check.h), so that the program
-# starts where neither is installed. It does need the libraries it is linked to: libcublasLt, and
-# libnccl where that was found.
+# The runtime is linked statically, and the driver not at all (device/cuda/cuda_check.h), so that the
+# program starts where neither is installed. It does need the libraries that it links dynamically:
+# libcublasLt, and libnccl if that was found.
 function(overlapbench_link_backend target)
   if(NOT overlapbench_with_cuda)
     return()
@@ -80,8 +80,8 @@ function(overlapbench_link_backend target)
   endif()
 endfunction()
 
-# The fused kernels' objects, compiled once for the program and for the library below: takes their
-# sources out of `list`. Hidden, because the library may show its C interface alone.
+# The fused kernels' objects, compiled once for the program and for the library below. Replaces their
+# sources in `list`. Their symbols are hidden, because the library must export only its C interface.
 function(overlapbench_share_kernels list)
   if(NOT overlapbench_with_cuda)
     return()
@@ -106,14 +106,15 @@ function(overlapbench_set_cuda_options target scope)
   target_compile_options(${target} ${scope} $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
   target_include_directories(${target} SYSTEM ${scope}
     "$<BUILD_INTERFACE:${CUDAToolkit_INCLUDE_DIRS}>")
-  # Some toolkits keep CUPTI's headers apart. The library is opened at run time (device/cuda/cupti.h).
+  # Some toolkits have CUPTI's headers elsewhere. The library is opened at run time
+  # (device/cuda/cupti.h).
   if(CUDAToolkit_CUPTI_INCLUDE_DIR)
     target_include_directories(${target} SYSTEM ${scope}
       "$<BUILD_INTERFACE:${CUDAToolkit_CUPTI_INCLUDE_DIR}>")
   endif()
 endfunction()
 
-# The kernels alone, behind a C interface, for programs that bring their own buffers and streams.
+# The kernels alone, behind a C interface, for programs that have their own buffers and streams.
 function(overlapbench_add_kernels_library)
   if(NOT overlapbench_with_cuda)
     return()
@@ -121,7 +122,7 @@ function(overlapbench_add_kernels_library)
   add_library(overlapbench_kernels SHARED
     kernels/library/overlapbench_kernels.cu $<TARGET_OBJECTS:overlapbench_kernel_objects>)
   overlapbench_compile_for_library(overlapbench_kernels)
-  # The linker's list also hides what visibility does not: templates of the standard library.
+  # The linker's list also hides the standard library's templates, which visibility does not.
   set(exports ${CMAKE_SOURCE_DIR}/cmake/exports.map)
   set_target_properties(overlapbench_kernels PROPERTIES LINK_DEPENDS ${exports})
   target_link_options(overlapbench_kernels PRIVATE LINKER:--version-script=${exports})

@@ -1,12 +1,12 @@
 # Finds the libraries that every build of the suite links, for its own build and for programs that link
-# an installed one. If one is missing, overlapbench_missing says so in one line; else it is empty.
+# an installed one. If any is missing, overlapbench_missing says so in one line; else it is empty.
 
 # MPI's own C++ interface, which nothing uses here, would take a third of most files' compile time.
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(Threads QUIET)
 find_package(MPI QUIET COMPONENTS CXX)
 find_package(benchmark QUIET)
-# {fmt} as a library, or its headers alone where there is no library.
+# {fmt} as a library, or only its headers if there is no library.
 find_package(fmt QUIET)
 if(NOT fmt_FOUND)
   find_path(FMT_INCLUDE_DIR fmt/core.h)
@@ -18,7 +18,7 @@ if(NOT fmt_FOUND)
 endif()
 
 set(overlapbench_missing "")
-# overlapbench_need(TARGET NAME PACKAGE): of the Debian package that has it.
+# overlapbench_need(TARGET NAME PACKAGE): PACKAGE is the Debian package that provides it.
 macro(overlapbench_need target name package)
   if(NOT TARGET ${target})
     string(APPEND overlapbench_missing "${name} was not found: install ${package} (Debian, Ubuntu), or "

@@ -1,6 +1,6 @@
-# Finds nvcc and turns on the language CUDA, for the suite's own build and for programs that link an
-# installed one. CMAKE_CUDA_COMPILER is empty afterwards if there is no nvcc. To be included at the top
-# of a file, where languages can be turned on.
+# Finds nvcc and enables the language CUDA, for the suite's own build and for programs that link an
+# installed one. CMAKE_CUDA_COMPILER is empty afterwards if there is no nvcc. Include it at the top
+# level of a file, where languages can be enabled.
 include(CheckLanguage)
 
 # nvcc is often installed without being on the PATH.

@@ -1,6 +1,6 @@
-# Writes OUTPUT with VERSION and the git revision of SOURCE, if it changed. An archive of a release names
-# it in the file REVISION (tools/release.sh). In another tree without a history, the environment variable
-# OVERLAPBENCH_REVISION names it, else it is "unknown".
+# Writes OUTPUT with VERSION and the git revision of SOURCE, if they changed. A release archive contains
+# the revision in the file REVISION (tools/release.sh). In another tree without a history, the
+# environment variable OVERLAPBENCH_REVISION gives it, else it is "unknown".
 cmake_minimum_required(VERSION 3.25)
 if(EXISTS ${SOURCE}/REVISION)
   file(STRINGS ${SOURCE}/REVISION revision LIMIT_COUNT 1)

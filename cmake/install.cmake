@@ -1,8 +1,8 @@
 # What `cmake --install` installs.
 #
-# Of a wheel: the program and the libraries, where ./bench looks for them
-# (tools/overlapbench/installation.py). Else the program, the libraries, the headers, and the CMake
-# package with which other projects build a bench of their own (overlapbenchConfig.cmake.in).
+# For a wheel: the program and the libraries, where ./bench looks for them
+# (tools/overlapbench/installation.py). Otherwise: the program, the libraries, the headers, and the
+# CMake package with which other projects build their own bench (overlapbenchConfig.cmake.in).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -30,7 +30,7 @@ else()
     INCLUDES DESTINATION ${overlapbench_headers})
   install(EXPORT overlapbenchTargets NAMESPACE overlapbench:: DESTINATION ${package})
 
-  # Under the paths by which sources include them. The catalog is compiled with the user's lists.
+  # Headers keep the paths by which sources include them. The user's lists need the catalog's source.
   foreach(folder IN ITEMS device ranks workload kernels comm fixtures report benchmarks interface)
     install(DIRECTORY ${folder} DESTINATION ${overlapbench_headers}
       FILES_MATCHING PATTERN *.h PATTERN *.def PATTERN catalog.cc)

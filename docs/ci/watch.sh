@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# Measures what overlap costs in your repository, and compares it with the measurement before: after
-# a change of a kernel, or of NCCL, the driver or the container. The jobs beside this file, and the
-# action of GitHub, call it.
+# Measures the cost of overlap in your repository and compares it with the baseline, for example
+# after a change of a kernel, NCCL, the driver or the container. The jobs beside this file, and the
+# GitHub action, call it.
 #
 #   watch.sh STATE COMMAND...
 #
@@ -11,8 +11,8 @@
 #   watch.sh state sh -c 'pytest tests/performance --overlapbench-out="$OUT"'
 #   watch.sh state sh -c 'overlapbench run --benchmark_filter=Overlap --benchmark_out="$OUT"'
 #
-# STATE is a folder that must survive from one job to the next: the history of all results, and the
-# baseline, which is the last measurement that was kept. Written to the current folder:
+# STATE is a folder that must survive from one job to the next. It holds the history of all results,
+# and the baseline: the last accepted measurement. watch.sh writes to the current folder:
 #
 #   comparison.md          what changed, for a comment
 #   comparison.json        the same, for programs
@@ -20,21 +20,21 @@
 #   dashboard/trend.html   the times of all benchmarks since the beginning
 #   launches/              the results
 #
-#   LAUNCHES=5   how often COMMAND is run
+#   LAUNCHES=5   how many times COMMAND runs
 #   ACROSS=      what may differ from the baseline: GPU, driver, NCCL, ranks
 #   KEEP=false   true: the measurement is added to the history, under the commit that is checked
 #                out in the current folder, and may become the baseline
 #   ACCEPT=false true, with KEEP=true: it becomes the baseline, whatever the comparison says
 #
-# A measurement becomes the baseline if nothing got worse, and also where it cannot be compared: a
-# benchmark is gone or renamed, or the machine or the libraries are others. That run still ends with
-# status 3, and says so; the next one has a baseline again. The baseline stays after a regression,
-# where a benchmark is newly invalid or too noisy, and where a launch is incomplete or not to be
-# trusted. To accept such a measurement, run once with ACCEPT=true.
+# A measurement becomes the baseline if nothing got worse. It also does if the two cannot be
+# compared: a benchmark is gone or renamed, or the machine or the libraries differ. That run still
+# ends with status 3 and says so; the next one has a baseline again. The baseline stays after a
+# regression, if a benchmark is newly invalid or too noisy, and if a launch is incomplete or
+# unreliable. To accept such a measurement, run once with ACCEPT=true.
 #
-# Exit status: that of `overlapbench compare`: 0 if nothing is worse, 1 for a regression, 3 if it
-# cannot be told; 0 also where ACCEPT has replaced the baseline. 2 if COMMAND failed, an argument is
-# missing or wrong, or a result cannot be read.
+# Exit status: that of `overlapbench compare`: 0 if nothing is worse, 1 for a regression, 3 if the
+# comparison is inconclusive; 0 also if ACCEPT has replaced the baseline. 2 if COMMAND failed, an
+# argument is missing or wrong, or a result cannot be read.
 set -euo pipefail
 
 (($# >= 2)) || { echo "usage: watch.sh STATE COMMAND..." >&2 && exit 2; }
@@ -51,8 +51,8 @@ accept=false
 if [[ ${KEEP:-false} == true && ${ACCEPT:-false} == true ]]; then accept=true; fi
 readonly accept
 
-# Prints the commit of your repository, with -dirty if a file of it was changed. The results name
-# that of overlapbench, which is not what this history is about.
+# Prints the commit of your repository, with -dirty if one of its files was changed. The results
+# name overlapbench's own commit, which this history does not track.
 revision() { git describe --always --exclude='*' --abbrev=12 --dirty || echo unknown; }
 
 measure() {
@@ -85,14 +85,14 @@ report() {
   overlapbench report launches/*.json "${base[@]}" -o dashboard/index.html
 }
 
-# Prints why the comparison's status is 3, a line each: the verdicts of the rows that fail, and
-# "doubt" for a launch of this measurement that is incomplete or not to be trusted.
+# Prints the reasons for the comparison's status 3, one per line: the verdicts of the failing rows,
+# and "doubt" for a launch of this measurement that is incomplete or unreliable.
 undecided() {
   sed -n '/^      "verdict": /{N;s/.*"verdict": "\([a-z ]*\)",\n *"fails": true,$/\1/p;}' comparison.json
   sed -n '/^  "doubts": \[$/,/^  \]/s|^    "launches/.*|doubt|p' comparison.json
 }
 
-# advances STATUS: tells whether this measurement becomes the baseline.
+# advances STATUS: succeeds if this measurement becomes the baseline.
 advances() {
   local others
   [[ $1 != 0 ]] || return 0
