@@ -1,5 +1,5 @@
-// What a device did, as a watch of its activities records it: everything that was enqueued while it
-// watched, once, under the right mark, at times that can be.
+// Watches of a device's activities: everything enqueued during the watch is recorded once, with the
+// right mark and plausible times.
 #include "device/activity.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ class ActivityTest : public OnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(ActivityTest);
 
-// Whichever is set when it runs.
+// Not the mark set when it runs.
 TEST_P(ActivityTest, CarriesTheMarkSetWhenItWasEnqueued) {
   const auto gate = device().CreateGate();
   gate->Arm(*stream_);

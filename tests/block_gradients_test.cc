@@ -1,6 +1,6 @@
-// The gradients of half a transformer block: every step leaves what its inputs make, whole and in
-// parts, results that are wrong are found, and the steps together are the derivative of the forward
-// pass.
+// The gradients of half a transformer block: every step computes the right result from its inputs,
+// whole and in parts; wrong results are found; and the steps together are the derivative of the
+// forward pass.
 #include "kernels/block_gradients.h"
 
 #include <gtest/gtest.h>
@@ -151,7 +151,7 @@ class DifferenceTest : public BlockGradientsTest {
         sum += static_cast<double>(held.Row(left, row)[i]) * held.Row(right, row)[i];
     return sum;
   }
-  // The loss behind a step of this length from where `tensor` is.
+  // The loss after moving `tensor` by `length` times `direction`.
   double LossAt(const SharedTensor& tensor, const SharedTensor& direction, float length) {
     const auto count = static_cast<std::size_t>(tensor->count());
     std::vector<float> values(count);

@@ -1,5 +1,5 @@
-// The halves of a transformer block: every step leaves what its inputs make, whole and in parts,
-// and results that are wrong are found.
+// The halves of a transformer block: every step computes the right result from its inputs, whole
+// and in parts, and wrong results are found.
 #include "kernels/block_half.h"
 
 #include <gtest/gtest.h>
@@ -133,7 +133,7 @@ TEST_P(BlockHalfTest, VerifiesAgainAfterAnyInputChanges) {
   }
 }
 
-// The first half of the tokens is one sequence: what is in the other does not matter to it.
+// The first half of the tokens is one sequence: it must not depend on the other half.
 TEST_P(BlockHalfTest, AttentionStaysWithinASequence) {
   const BlockHalf half = Make(true);
   const auto workload = Prepare(half, HalfStep::kActivate);
@@ -191,7 +191,7 @@ TEST_P(BlockHalfTest, SumsWhatTheRanksActuallyHold) {
                            kSeed);
   sum->Connect();
   sum->Reset(*stream_);
-  Fill(half.partial);  // with what no seed of the collective's makes
+  Fill(half.partial);  // with values that none of the collective's seeds makes
   sum->Enqueue(*stream_);
   EXPECT_EQ(sum->Verify(*stream_).fault, "");
   if (TestRanks().rank() == 0) Fill(half.sum, kSeed + 2);

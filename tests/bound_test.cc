@@ -173,8 +173,8 @@ TEST(Bound, PipelineIsFillAndDrainPlusTheSlowestStage) {
   EXPECT_NEAR(PipelineBound_ms({3, 3, 3}, 600), 3.01, 3.01 * kRounding);
 }
 
-// Batches made by workers on host threads, each at most `ahead` batches before its consumption,
-// which the host waits for. Makes and uses alternate as the batches need them.
+// Workers on host threads make batches, each at most `ahead` batches ahead of its consumption. The
+// host waits for every consumption. Makes and uses alternate as the batches need them.
 Schedule SupplyOf(long workers, long batches, long ahead) {
   Schedule schedule;
   const Work work = WorkNamed("work");
@@ -205,8 +205,8 @@ double SupplyBound_ms(double make_ms, double use_ms, long workers, long batches,
   return BoundOf(schedule, step_ms).total_ms;
 }
 
-// Either the device waits for the first batch only, or for the workers' last turn, whose batches
-// come all at once.
+// The device waits either for the first batch only, or for the workers' last turn, whose batches
+// arrive at the same time.
 TEST(Bound, SupplyIsBoundByTheDeviceOrTheWorkers) {
   constexpr long kBatches = 8;
   constexpr std::array<std::pair<double, double>, 5> kTimes = {
@@ -233,7 +233,7 @@ TEST(Bound, SupplyWithoutPrefetchAlternates) {
 
 // ---- ContendedBound_ms
 
-// The copies of a pipeline, in and out, take longer while the other one runs.
+// A pipeline whose copies in and out slow each other down.
 double ContendedPipeline_ms(const StageTimes& stages, double in_slowdown, double out_slowdown,
                             int parts) {
   const std::array<Contention, 2> contentions = {
@@ -338,7 +338,7 @@ Drawn DrawSchedule(Draw& draw) {
   return drawn;
 }
 
-// By the words of schedule.h, for each pair of steps.
+// By the definition in schedule.h, for each pair of steps.
 bool MustFollow(const Schedule& schedule, std::size_t later, std::size_t earlier) {
   const Schedule::Step& one = schedule.steps()[later];
   const Schedule::Step& other = schedule.steps()[earlier];
@@ -419,8 +419,8 @@ TEST(RandomSchedules, HaveTheSameBoundIfEnginesDoNotContend) {
   });
 }
 
-// Two ranks, each with an engine "sms": the ranks compute at the same time, and what rank 1
-// computes from rank 0's result comes behind the transfer.
+// Two ranks, each with an engine "sms": the ranks compute at the same time, but rank 1 computes
+// from rank 0's result only after the transfer.
 TEST(BoundOfRanks, IsTheLongestPathThroughAllRanks) {
   Schedule schedule;
   const Work compute = WorkOfClass(WorkClass::kCompute, "compute");
@@ -437,7 +437,7 @@ TEST(BoundOfRanks, IsTheLongestPathThroughAllRanks) {
   const std::vector<double> step_ms = {10, 11, 2, 2, 5};
   EXPECT_EQ(BoundOf(schedule, step_ms).total_ms, 17);
   EXPECT_EQ(BoundOf(schedule, step_ms).path, (std::vector<std::size_t>{0, 3, 4}));
-  // Rank 1 computes while rank 0 sends, which slows no engine of rank 1's.
+  // Rank 1 computes while rank 0 sends; that slows none of rank 1's engines.
   const std::array<Contention, 1> kBus = {{{"sms", "bus", 3}}};
   EXPECT_EQ(ContendedBound_ms(schedule, step_ms, kBus), 17);
 }

@@ -1,5 +1,5 @@
-// Where a sample's time went, from times that are given: shares of sets of classes, and the causes
-// of what is idle.
+// The breakdown of a sample's time, from given times: the shares of sets of classes, and
+// the causes of idle time.
 #include "fixtures/breakdown.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(Breakdown, EverySetOfClasses) {
   EXPECT_EQ(breakdown.With_ms(Breakdown::Bit(kComm) | Breakdown::Bit(kComp)), 2);
 }
 
-// Two of a class at a time count once, and the end of one is not the end of both.
+// Two works of a class at a time count once, until the later one ends.
 TEST(Breakdown, SeveralOfAClass) {
   const Breakdown breakdown =
       BreakdownOf(0, 0, {Ran(kComp, 0, 3), Ran(kComp, 1, 2), Ran(kComp, 2, 5)});
@@ -109,8 +109,8 @@ TEST(Breakdown, SharesAddUp) {
   EXPECT_EQ(Idle_ms(sum, IdleCause::kOther), 3);
 }
 
-// Whatever ran: the pieces add up to the time, the causes to what is idle, and a class has as long
-// as the union of its works.
+// For any works, the pieces add up to the time and the causes to the idle time, and a class runs as
+// long as the union of its works.
 TEST(Breakdown, SharesOfRandomWorkAddUpToTheTime) {
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     long draws = 0;

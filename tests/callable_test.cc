@@ -1,5 +1,5 @@
-// Callables as workloads: where they are called, what they are handed, and who is named when one
-// does not return.
+// Callables as workloads: on which thread they are called, with which arguments, and which one is
+// named if it does not return.
 #include "interface/callable.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class CallableTest : public testing::Test {
     }
     return "";
   }
-  // That a result with this error is wrong where 0.5 is allowed; "" if it is not.
+  // The fault of a result with this error if 0.5 is allowed; "" if there is none.
   std::string FaultAt(double max_rel_err) {
     answering_ = [=](void*, overlapbench_answer& answer) {
       answer.max_rel_err = max_rel_err;
@@ -141,7 +141,7 @@ class GivenUp : public CallableTest {
     std::signal(SIGURG, [](int) { signals = signals + 1; });
   }
   void TearDown() override { std::signal(SIGURG, SIG_DFL); }
-  // A callable that does `look` after 30 ms.
+  // A callable that calls `look` after 30 ms.
   void LookInACall(const std::function<void()>& look) {
     answering_ = [look](void*, overlapbench_answer&) {
       std::this_thread::sleep_for(30ms);
@@ -191,7 +191,7 @@ TEST_F(GivenUp, ACallThatHasReturnedIsLeftAlone) {
   EXPECT_EQ(log_.GiveUp(0ms, "", SIGURG), "");
 }
 
-// Whoever waits for a lane has a timeout.
+// Waits for a lane have their own timeout.
 TEST_F(GivenUp, ACallOnALaneIsLeftAlone) {
   LookInACall([&] {
     EXPECT_EQ(log_.Overdue(20ms), "");

@@ -1,5 +1,5 @@
-// The pool of cores runs every block exactly once, whatever the numbers, however many ask at once
-// and whatever the blocks throw.
+// The pool of cores runs every block exactly once, whatever the numbers of cores, blocks and
+// callers, and whatever the blocks throw.
 #include "device/host/core_pool.h"
 
 #include <gtest/gtest.h>
@@ -111,7 +111,7 @@ TEST(CorePool, ThrowsOnceWhenSeveralThreadsThrow) {
   }
 }
 
-// The threads that run blocks which linger, so that each that may take one does.
+// The number of threads that run slow blocks: slow, so that every available thread takes one.
 std::size_t ThreadsOf(CorePool& pool, int most_cores) {
   std::mutex mutex;
   std::set<std::thread::id> threads;
@@ -133,7 +133,7 @@ TEST(CorePool, UsesTheRequestedNumberOfCores) {
   EXPECT_EQ(ThreadsOf(pool, 5), 4U);
 }
 
-// What it does not use, another one has.
+// The other core is left for another caller.
 TEST(CorePool, UsesNoHelpersForACallerThatRequestsOneCore) {
   CorePool pool(2);
   std::atomic<bool> began = false;

@@ -1,5 +1,5 @@
-// The table of counters: it has all that families define, once, and whatever reads it finds a
-// counter that was added in one place.
+// The table of counters: it contains every counter that a family defines, once, and a counter added
+// in one place appears everywhere.
 #include "report/counters.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(CounterTable, RefusesADuplicateCounter) {
   EXPECT_THROW(table.Add(shared), Error);
 }
 
-// A unit of the table, or "" for a ratio; and the name ends as its unit says.
+// Each unit is one of these, or "" for a ratio, and the name ends with the unit.
 TEST(CounterTable, HasTheUnitTitleAndDefinitionOfEveryCounter) {
   const std::set<std::string> units = {"",      "ms",  "us", "GB/s", "TFLOP/s",
                                        "count", "1/s", "%",  "bool", "B"};
@@ -154,7 +154,7 @@ TEST(CounterTable, IsJsonMembersOfTheWholeTable) {
   }
 }
 
-// By which comparisons find it in older files.
+// Comparisons find a counter in older files by its aliases.
 TEST(CounterTable, WritesAliasesOfRenamedCounters) {
   const CounterTable table = AllCounters();
   const Json members = ReadMembers(table);
@@ -203,7 +203,7 @@ TEST(CounterTable, WritesDirectionAndRangeAsTheToolsReadThem) {
   EXPECT_EQ(add(Better::kLower, Range::kFlag), "lower flag");
 }
 
-// In one place; the console's row is in run_reporter_test.
+// It is added in one place. run_reporter_test checks the console's row.
 TEST(CounterTable, ShowsACounterThatIsAddedToItEverywhere) {
   CounterTable table;
   const auto lines_with = [](const std::string& text) {
@@ -299,7 +299,7 @@ TEST(EscapedJson, ReplacesWhatIsNoUtf8) {
   for (const Case& one : cases) EXPECT_EQ(EscapedJson(one.text), one.escaped);
 }
 
-// As a kernel's name is, at a byte (device/cuda/cupti_watch.cc).
+// Kernel names are cut at a byte (device/cuda/cupti_watch.cc).
 TEST(EscapedJson, MakesACutNameReadable) {
   const std::string name = std::string(299, 'x') + "é";
   const Json document = JsonReader::Read("[\"" + EscapedJson(name.substr(0, 300)) + "\"]");

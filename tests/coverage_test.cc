@@ -1,8 +1,8 @@
 // Whether two sides ran together, on pairs of runs whose truth is known: in milliseconds,
 // computation of 4 beside communication of 2.
 //
-// A run is described by when each stream was free to start and when its work was done, since that
-// is all that events tell. Whether the sides ran together must be found out from there.
+// A run consists of the times when each stream was free to start and when its work was done, since
+// events record nothing else. Coverage must infer from these whether the sides ran together.
 #include "fixtures/coverage.h"
 
 #include <gtest/gtest.h>

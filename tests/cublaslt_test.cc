@@ -1,6 +1,6 @@
-// Which settings cuBLASLt's workloads take, on a device that only says that it is a GPU: what they
-// exclude, and that they take the settings of the reference runs that scenarios make of them. Their
-// results are checked on a GPU (workloads_test.cc).
+// Which settings cuBLASLt's workloads accept, on a device that only claims to be a GPU: what they
+// exclude, and that they accept the settings of scenarios' reference runs. workloads_test.cc checks
+// their results on a GPU.
 #include "kernels/cublaslt.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::vector<WorkloadSpec> Mlp(Machine& machine);
 
 namespace {
 
-// An A100, as far as it is asked.
+// Poses as an A100.
 class FakeGpu : public ForwardingDevice {
  public:
   FakeGpu() : ForwardingDevice(OpenHostDevice(1)) {

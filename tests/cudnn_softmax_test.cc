@@ -1,4 +1,4 @@
-// What is said where cuDNN is not present. Its results are checked by workloads_test.
+// The message if cuDNN is not present. workloads_test checks its results.
 #include "kernels/cudnn_softmax.h"
 
 #include <gtest/gtest.h>

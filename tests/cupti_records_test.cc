@@ -1,5 +1,5 @@
-// What a watch makes of CUPTI's records: works, the calls that enqueued them, marks, and records
-// that were lost. With made-up records of a library in CUPTI's place (fake_cupti.h); needs no GPU.
+// How a watch reads CUPTI's records: works, the calls that enqueued them, marks, and lost records.
+// A fake CUPTI (fake_cupti.h) delivers made-up records, so no GPU is needed.
 #include <cupti.h>
 #include <gtest/gtest.h>
 
@@ -49,14 +49,14 @@ class CuptiRecordsTest : public testing::Test {
     watch_ = WatchByCupti(std::make_shared<ActivityLog>());
   }
 
-  // Something that takes a while, which has just ended.
+  // The times of a short sleep that has just ended.
   static Times Pass() {
     const Instant begin = Instant::Now();
     std::this_thread::sleep_for(2ms);
     return {begin, Instant::Now()};
   }
 
-  // With what all records of works have.
+  // Fills in the fields that all records of works have.
   template <class Record>
   static Record Work(CUpti_ActivityKind kind, std::uint32_t correlation,
                      const Times& times = Pass()) {
@@ -336,7 +336,7 @@ TEST_F(CuptiRecordsTest, ABufferThatCannotBeReadCountsAsARecord) {
   EXPECT_EQ(all.dropped, 4);
 }
 
-// What was left of a watch that nobody stopped.
+// Records left by a watch that was never stopped are dropped.
 TEST_F(CuptiRecordsTest, AWatchStartsWithoutRecords) {
   AddKernel(1);
   TheFakeCupti().dropped = 3;

@@ -1,5 +1,5 @@
-// A CUPTI that refuses a watch: one line says why, nothing stays behind, and a row is measured all
-// the same. With a library in CUPTI's place (fake_cupti.h); needs no GPU.
+// A CUPTI that refuses a watch: one line says why, nothing is left behind, and the row is measured
+// anyway. Uses a fake CUPTI (fake_cupti.h), so no GPU is needed.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Test data: a single element that is wrong or was not written is found where it is.
+// Test data: verification locates a single element that is wrong or was not written.
 #include "workload/data.h"
 
 #include <array>
@@ -54,12 +54,12 @@ TEST(Random, DependsOnSeedAndIndex) {
   EXPECT_NE(Random(kSeed, 1), Random(kSeed, (1L << 32) + 1));
 }
 
-// A collective over so many ranks, simulated: its data are functions of rank and index.
+// A simulated collective over GetParam() ranks: its data are functions of rank and index.
 class CollectiveInputTest : public testing::TestWithParam<int> {
  protected:
   static constexpr long kIndices = 2048;
   static constexpr long kSegment = 64;
-  // Within as many elements every fault below must show.
+  // Every fault below must show within this many elements.
   static constexpr long kSoon = 64;
 
   [[nodiscard]] static int ranks() { return GetParam(); }
@@ -77,7 +77,7 @@ class CollectiveInputTest : public testing::TestWithParam<int> {
   [[nodiscard]] static ExpectedSegments Reduced() {
     return {kIndices, 0, ExpectedSegments::kSum, ranks(), Summed().most(), kSeed};
   }
-  // At how many of the indices from 0 on two functions of the index agree, as a share.
+  // The share of the first `indices` indices at which two functions of the index agree.
   template <class One, class Other>
   [[nodiscard]] static double Agreement(long indices, const One& one, const Other& other) {
     long equal = 0;
@@ -255,7 +255,7 @@ TEST_P(DataTest, PoisonIsAFaultInEveryType) {
 
 TEST_P(DataTest, AnUnwrittenElementIsFoundInEveryFloatingPointType) {
   for (const Element element : kElements) {
-    if (element == Element::kInt32) continue;  // has no value that is not a number
+    if (element == Element::kInt32) continue;  // has no NaN
     FillFractions(stream(), data(), kCount, element, kSeed);
     ASSERT_EQ(Unwritten(element), "") << ToString(element);
     for (const long index : kPlaces) {
@@ -345,7 +345,7 @@ TEST_P(DataTest, ExpectedSegmentsCoverEveryCollective) {
 
 using Words = std::vector<std::uint32_t>;
 
-// Of any kind: one that is changed in any bit, or whose words change places, is another.
+// Any fingerprint must change if a bit changes or if two words swap places.
 void ExpectItTellsWords(const std::function<std::uint64_t(const Words&)>& fingerprint) {
   const Words words = {7, 0, 9, 0xFFFFFFFF, 5};
   std::set<std::uint64_t> distinct = {fingerprint(words)};

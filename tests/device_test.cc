@@ -17,7 +17,7 @@ namespace {
 using std::chrono_literals::operator""ms;
 
 constexpr std::size_t kBytes = 1 << 20;
-// Long enough for work that was wrongly let go to have run.
+// Long enough for wrongly released work to have run.
 constexpr auto kAWhile = 30ms;
 
 class DeviceTest : public OnEachBackend {

@@ -14,8 +14,8 @@
 
 namespace overlapbench {
 
-// Up to 4 lanes and 15 steps of all classes, which wait for each other. `delay` makes a work from
-// its name, its class and its time.
+// Up to 4 lanes and 15 steps of all classes, which wait for each other. `delay` makes a work of a
+// given name, class and time.
 struct DrawnSchedule {
   template <class MakeDelay>
   DrawnSchedule(std::uint32_t seed, const MakeDelay& delay) {

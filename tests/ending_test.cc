@@ -1,5 +1,5 @@
-// What the ranks learn of one that ends the job, in each kind of wait. Nothing can be agreed on
-// after that, so these tests have a program of their own, and go on without the suite's calls.
+// What the ranks learn, in each kind of wait, about a rank that ends the job. They can agree on
+// nothing after that, so these tests have their own program and go on without the suite's calls.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -37,7 +37,7 @@ void ExpectTheReason(const Heard& heard) {
   EXPECT_LT(heard.after, 2s);
 }
 
-// `look` is called until it throws, or for far longer than the reason takes.
+// Calls `look` until it throws, or for far longer than the reason takes to arrive.
 void Poll(const std::function<void()>& look) {
   const auto deadline = std::chrono::steady_clock::now() + 5s;
   while (std::chrono::steady_clock::now() < deadline) look();
@@ -51,7 +51,7 @@ TEST(Ending, IsHeardInEveryKindOfWait) {
   if (ends) {
     std::this_thread::sleep_for(100ms);
     ranks.TellOthers("the disk is full [rank of the test]");
-    std::this_thread::sleep_for(300ms);  // or the barrier would let them go before they look
+    std::this_thread::sleep_for(300ms);  // or the barrier would release them before they look
     ranks.Barrier("what the others are waiting in");
     EXPECT_EQ(ranks.LastWords(), "") << "its own words are no news";
   } else {

@@ -88,7 +88,7 @@ int cuptiActivityRegisterCallbacks(decltype(Callbacks::request) request,
   TheCallbacks() = {request, complete};
   return ResultOf("cuptiActivityRegisterCallbacks");
 }
-// Of a kind of calls: all of them, whatever was said of single ones before.
+// Enables all calls of a kind, overriding earlier settings of single calls.
 int cuptiActivityEnable(int kind) {
   std::erase_if(TheFakeCupti().silenced,
                 [&](const auto& call) { return KindOf(call.first) == kind; });

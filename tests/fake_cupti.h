@@ -1,8 +1,8 @@
-// A library in CUPTI's place, for tests without a GPU.
+// A fake CUPTI, for tests without a GPU.
 //
-// A program that is linked to it has loaded it under the name of NVIDIA's own (libcupti.so.13 with
-// CUDA 13), so that is what Cupti finds. It hands over the records that it is given, and refuses
-// what it is told to. Its clock is a day ahead of the steady clock.
+// A program that links it loads it under the name of NVIDIA's library (libcupti.so.13 with CUDA
+// 13), so Cupti finds it. It delivers the records that a test adds, and fails the calls that a test
+// chooses. Its clock is a day ahead of the steady clock.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct FakeCupti {
     std::memcpy(records.emplace_back().data(), &record, sizeof(Struct));
   }
 
-  std::map<std::string, int> refused;  // by function: what it returns in place of success
+  std::map<std::string, int> refused;  // by function: the error it returns
   int subscribers = 0;                 // that are there now
   int registrations = 0;               // of callbacks for buffers
   std::vector<Record> records;         // since the last flush

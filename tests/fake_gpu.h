@@ -1,10 +1,10 @@
-// A fake GPU: a device of the cuda backend that is made of the host's, for what happens while work
-// is enqueued.
+// A fake GPU: a host device that claims to be of the cuda backend, for tests of what happens while
+// work is enqueued.
 //
-// Its streams are no host streams to those that use them, so callables run on the enqueueing
-// thread. Work may also be elsewhere, on no stream of the device: no gate holds it. While it lasts,
-// the memory is busy, and a stream takes 4 ms to record an event. The clock shows multiples
-// of that, so what is quick on a busy host takes no time at all.
+// Its streams do not look like host streams, so callables run on the enqueueing thread. Work may
+// also run elsewhere, on no stream of the device, where no gate holds it. While it runs, the memory
+// is busy, and a stream takes 4 ms to record an event. The clock counts in multiples of 4 ms, so
+// shorter delays on a busy host measure as 0.
 #pragma once
 
 #include <algorithm>

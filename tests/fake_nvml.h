@@ -1,8 +1,8 @@
-// A library in NVML's place, for tests without a GPU.
+// A fake NVML, for tests without a GPU.
 //
-// A program that is linked to it has loaded it under the name of NVIDIA's own (libnvidia-ml.so.1),
-// so that is what Nvml finds. It knows one GPU and has the functions that its source file defines;
-// the others are missing, as in an old driver.
+// A program that links it loads it under the name of NVIDIA's library (libnvidia-ml.so.1), so Nvml
+// finds it. It knows one GPU and has the functions that its source file defines; the others are
+// missing, as in an old driver.
 #pragma once
 
 #include <map>

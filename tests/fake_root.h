@@ -1,4 +1,4 @@
-// FakeRoot: a folder with files such as the kernel's, instead of the machine's /.
+// FakeRoot: a folder that stands for the machine's /, with files like the Linux kernel's.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Workloads of tests: one that does what a test tells it to, and a delay of known length; and how
-// to make works of them, which schedules take.
+// Workloads for tests: a fake whose behaviour a test defines, and a delay of known length; and
+// functions that make works of them, for schedules.
 //
 // A test whose delays stand behind a closed gate calls LoadDelay first: a kernel that first appears
 // there is never loaded.

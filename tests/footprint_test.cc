@@ -62,8 +62,7 @@ TEST(FootprintTest, CoversTheAllocationsOfARowsWorks) {
       for (const Work& work : run.schedule.works())
         if (std::ranges::find(works, work) == works.end()) works.push_back(work);
     ExpectCovered(device, works);
-    // The row's own run alone, whose memory training steps report; works of other runs may use the
-    // same.
+    // The row's own run alone: training steps report its memory. Works of other runs may share it.
     ExpectCovered(device, benchmark.runs().back().schedule.works());
   }
 }

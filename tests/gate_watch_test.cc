@@ -56,7 +56,7 @@ TEST_P(GateWatchTest, OpensWhenAnExceptionLeavesItsScope) {
   ExpectFree();
 }
 
-// What an enqueueing call does that needs the work behind the gate.
+// As if an enqueueing call needed the work behind the gate.
 TEST_P(GateWatchTest, OpensAfterItsTimeoutAndReportsIt) {
   GateWatch watch(device(), kShort);
   GateWatch::Hold hold(watch, stream());

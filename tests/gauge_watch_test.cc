@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-// As readings have it.
+// The clock of readings.
 double SteadyMs() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::milli>(now).count();

@@ -86,7 +86,7 @@ TEST(FloatIoTest, RoundsToNearestEven) {
   EXPECT_TRUE(std::isnan(FromHalf(RoundedHalfBits(kNan))));
 }
 
-// An operation reads and writes an array, and reads one more where its operands are two arrays.
+// An operation reads one array, or two if it has two operands, and writes one.
 TEST(GeluPassesTest, CountsEveryArrayOfAStepOnce) {
   EXPECT_EQ(GeluPasses(kUnfused, kTanh, kForward), 9 * 2 + 3);
   EXPECT_EQ(GeluPasses(kUnfused, kTanh, kBackward), 18 * 2 + 6);
@@ -109,7 +109,7 @@ class GeluTest : public OnEachBackend {
 
   Stream& stream() { return *stream_; }
 
-  // A tensor on the device, with guards of poison around it, and what its stream fills it with.
+  // A tensor on the device with poisoned guards around it. `stored` is its initial content.
   struct Tensor {
     std::vector<std::byte> stored;
     Buffer buffer;
@@ -281,7 +281,7 @@ TEST_P(GeluTest, WritesExactlyItsElementsAtAnyLengthAndOffset) {
   });
 }
 
-// The threads that run at once take three vectors each, four, and more than they can in one wave.
+// Sizes at which each resident thread takes three vectors, four, and more than fit in one wave.
 TEST_P(GeluTest, WritesEveryElementOfOneWave) {
   if (GetParam() == Backend::kHost) GTEST_SKIP() << "there are no waves";
   const double threads = 2048.0 * device().info().multiprocessors;

@@ -1,5 +1,5 @@
-// The oracle of matrix products: takes a right C, and refuses one that is wrong or not written
-// anywhere that a faulty kernel would leave it so.
+// The oracle of matrix products accepts a right C, and refuses one that is wrong or unwritten in
+// any place where a faulty kernel would leave it so.
 #include "kernels/gemm_oracle.h"
 
 #include <cmath>

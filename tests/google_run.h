@@ -1,4 +1,4 @@
-// Runs as Google Benchmark reports them, for tests of what becomes of them. For 1.7.1 and 1.8.3.
+// Runs as Google Benchmark 1.7.1 and 1.8.3 report them, for tests of their processing.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -26,7 +26,7 @@ inline GoogleRun Measured(const std::string& name) {
   return run;
 }
 
-// On its way to the reporter the state is a counter, and the reason a label.
+// Google Benchmark passes the state to the reporter as a counter, and the reason as a label.
 inline GoogleRun InState(GoogleRun run, RowState state, const std::string& reason) {
   run.counters[kStateCounter] = static_cast<double>(state);
   run.report_label = reason;

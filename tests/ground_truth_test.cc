@@ -1,8 +1,8 @@
 // Ground truth: schedules of delays, whose times are known, and batches that take 60 ms to make.
 //
-// On two streams two delays overlap perfectly, on one not at all. Any schedule of delays takes as
-// long as the longest path through it. Batches that take next to nothing to consume come as fast as
-// the workers make them. The whole method is under test: gate, streams, waits, events, agreement of
+// Two delays overlap perfectly on two streams and not at all on one. Any schedule of delays takes
+// as long as its longest path. Batches that take almost no time to consume arrive as fast as the
+// workers make them. The whole method is under test: gate, streams, waits, events, agreement of
 // ranks, medians, bounds, metrics, and the check that marks a pair that did not overlap.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -86,8 +86,8 @@ class GroundTruthTest : public RanksOnEachBackend {
     }
     FAIL() << "no scenario " << scenario;
   }
-  // Of up to three measurements the first that is right, else the last: other processes may spoil
-  // one on the host, but hardly three.
+  // The first right measurement of up to three, else the last: other processes may spoil one on the
+  // host, but hardly three.
   template <class Measuring, class Right>
   auto FirstRight(const Measuring& measure, const Right& right) const {
     auto found = measure();
@@ -213,7 +213,7 @@ TEST_P(GroundTruthTest, TheShortestTimeOfADelayIsTheDelay) {
   EXPECT_NEAR(ShortestTime_us("Delay", {{"delay_us", "4000"}}) / 4000, 1, 0.01);
 }
 
-// What its launch and its end take is part of it.
+// Its time includes its launch and its end.
 TEST_P(GroundTruthTest, AStandInTakesItsTime) {
   if (!Missing("StandIn").empty()) GTEST_SKIP() << Missing("StandIn");
   for (const char* bytes : {"0", "16M"}) {
@@ -247,9 +247,8 @@ double Slack_ms(bool on_host, double bound_ms, int waits) {
   // On a GPU a step that waits for another starts some microseconds after it, and a wait of the
   // host costs a look at an event and a launch besides.
   if (!on_host) return 0.01 * bound_ms + 0.02 + 0.05 * waits;
-  // On the host a step starts when a sleeping thread has been woken, once for each step of a path.
-  // That takes 0.1 ms, which is 2 % of the shortest delay here, and now and then, where all cores
-  // are taken, a turn of the scheduler.
+  // On the host every step of a path starts by waking a sleeping thread. That takes 0.1 ms, 2 % of
+  // the shortest delay here, or occasionally a time slice of the scheduler if all cores are busy.
   return 0.02 * bound_ms + 1.5;
 }
 

@@ -1,4 +1,4 @@
-// What is free of the host's memory, by files such as the kernel's.
+// The host's free memory, from files like the Linux kernel's.
 #include "device/host/host_memory.h"
 
 #include <gtest/gtest.h>

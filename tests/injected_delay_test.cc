@@ -34,7 +34,7 @@ class InjectedDelayTest : public testing::Test {
       benchmarks_.push_back({name, {}, [this] { return Runs(); }, {}});
   }
 
-  // A workload of parts that says what it is asked for.
+  // A workload in parts that logs what is enqueued.
   class Noted : public FakeWorkload {
    public:
     Noted(const Behaviour& behaviour, std::string name, std::string& log)
@@ -65,7 +65,7 @@ class InjectedDelayTest : public testing::Test {
     }
     return WithSoloRuns(both);
   }
-  // What is enqueued when this run is.
+  // The log of enqueueing this run.
   std::string Enqueued(const overlapbench::Run& run) {
     const auto device = OpenHostDevice(1);
     const auto stream = device->CreateStream();

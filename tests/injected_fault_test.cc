@@ -48,7 +48,7 @@ TEST(ParseFaultTest, RefusesMalformedFaults) {
 
 class FaultInjectorTest : public testing::Test {
  protected:
-  // How often `fault` has failed a phase of this rank, when the phase was begun `visits` times.
+  // The visits, of `visits` to this phase on this rank, at which `fault` failed it.
   std::vector<int> Failed(const std::string& fault, Phase phase, int visits) {
     const FaultInjector injector({fault}, progress_);
     std::vector<int> failed;

@@ -1,5 +1,5 @@
-// A strict reader of JSON, so that tests see what the tools would: it takes what RFC 8259 allows,
-// and throws at anything else, and at a key that an object has twice.
+// A strict JSON reader, so that tests see what the tools would. It accepts what RFC 8259 allows,
+// and throws at anything else, and at a duplicate key in an object.
 #pragma once
 
 #include <cctype>
@@ -35,7 +35,7 @@ struct Json {
 
 class JsonReader {
  public:
-  // The document that `text` is, with nothing behind it.
+  // Parses `text` as one document, with nothing after it.
   static Json Read(std::string_view text) {
     JsonReader reader(text);
     Json document = reader.Value();

@@ -228,8 +228,8 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesGelu) {
   }
 }
 
-// Rows that a warp holds, that a block holds, and that are cut into parts, which alone need the
-// workspace: twice, since a call must leave it as the next one needs it.
+// Rows that a warp holds, that a block holds, and that are cut into parts; only parts need the
+// workspace. Each is called twice, since a call must leave the workspace as the next one needs it.
 TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
   constexpr int kRows = 3;
   const Buffer workspace = Floats(std::vector<float>(OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES / 4, 0));
@@ -261,7 +261,7 @@ TEST_F(KernelsLibraryOnGpuTest, ComputesSoftmax) {
   }
 }
 
-// A workspace by which the first part has been taken, which therefore nobody takes.
+// In this workspace the first part is marked as taken, so nothing takes it.
 TEST_F(KernelsLibraryOnGpuTest, FailsRatherThanHangOnAWorkspaceThatWasNotZero) {
   if (device_->info().compute_capability < 90) GTEST_SKIP() << "rows in parts need capability 9.0";
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -1,5 +1,5 @@
-// What patterns of training steps can hide at most, from what their steps take: their waits are
-// where they must be, and nowhere else.
+// How much patterns of training steps can hide at most, from the times of their steps: their waits
+// are where they must be, and nowhere else.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,7 +11,7 @@
 namespace overlapbench {
 namespace {
 
-// With four layers. Each step takes what its work is given here; what is not named takes no time.
+// With four layers. Each step takes the time given here for its work, or none.
 double BoundOfPattern(const char* scenario, Values values,
                       const std::map<std::string, double>& step_ms) {
   values.insert({"layers", "4"});
@@ -57,8 +57,8 @@ TEST(MixedPrecision, HidesAllButTheLastLayersWork) {
   EXPECT_EQ(bound_ms("exposed", 6), 4 + 4 * 6 + 1) << "all but the last conversion beside updates";
 }
 
-// Eight batches by plenty of workers: the first is made and copied, and then the device computes.
-// Or copies, which do not go on while two batches wait to be used.
+// With many workers, copying or computing is the bound once the first of eight batches is made.
+// Copies pause while two batches wait to be used.
 TEST(Prefetch, GoesFromStarvingToSaturated) {
   const auto bound_ms = [](const char* workers, double copy_ms, double compute_ms) {
     return BoundOfPattern("Prefetch/Batches", {{"workers", workers}, {"supply_batches", "8"}},

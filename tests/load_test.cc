@@ -1,4 +1,4 @@
-// What a reader is told of other load, on ranks whose device says what a test wants.
+// What a row reports about other load, on ranks whose device reports what a test sets.
 #include "fixtures/load.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using std::chrono_literals::operator""ms;
 // Above any process id of Linux.
 constexpr long kStranger = 1L << 30;
 
-// Says of its use what the last rank's is told; the others' is idle.
+// The last rank's device reports `use`; the others' are idle.
 class UsedDevice : public ForwardingDevice {
  public:
   UsedDevice() : ForwardingDevice(OpenHostDevice(1)) {}
@@ -68,7 +68,7 @@ TEST_F(LoadTest, AnotherProcessOnAGpuIsACauseOfNoise) {
   EXPECT_EQ(LoadWatch(machine_).Cause(), "2 other processes use a GPU");
 }
 
-// As for copies from one GPU to another.
+// Copies from one GPU to another need this.
 TEST_F(LoadTest, RanksOnEachOthersGpusAreNotForeignLoad) {
   const auto own = static_cast<double>(getpid());
   const auto all = TestRanks().GatherNumbers({&own, 1}, "test");

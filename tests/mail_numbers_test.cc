@@ -12,7 +12,7 @@ namespace overlapbench {
 namespace {
 
 struct Told {
-  std::uint32_t number = 0;  // that the call tells first
+  std::uint32_t number = 0;  // the call's first number
   bool by_mail = false;
   std::size_t half = 0;
   std::uint32_t free_at = 0;

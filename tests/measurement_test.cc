@@ -41,7 +41,7 @@ class MeasurementTest : public testing::Test {
   Work AddWork(const std::string& name, Behaviour& behaviour) {
     return FakeWork(name, WorkClass::kCompute, behaviour);
   }
-  // What `groups` say of these runs.
+  // The measurement of these runs from `groups`.
   const Measurement& Measure(const std::vector<Run>& runs, std::vector<Group> groups = {}) {
     const std::vector<Axis> axes = {ChoiceAxis("cache", "", {"warm"}, "warm"),
                                     ChoiceAxis("cadence", "", {"isolated"}, "isolated")};
@@ -125,7 +125,7 @@ TEST_F(MeasurementTest, TheMarginIsTheWiderOfTheTimesAndTheRatiosToTheLongestBas
   EXPECT_GT(noisy, 10 * drifting);
 }
 
-// A row of one callable is 10 ms long, and what nothing takes on the host varies by half.
+// A row of one callable takes 10 ms, and the time of an empty run on the host varies by half.
 TEST_F(MeasurementTest, AnEmptyRunIsNoBaseline) {
   const auto margin = [&](bool is_empty) {
     std::vector<Run> runs = Pair();

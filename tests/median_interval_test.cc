@@ -1,4 +1,4 @@
-// How often the interval of a median holds the true median. It is asked for 95 %.
+// How often the interval of a median contains the true median. Its nominal coverage is 95 %.
 //
 // Samples are drawn from machines whose true median is known, many times for each number of
 // samples. Run with --gtest_filter=MedianInterval.Holds*, this prints the table of docs/method.md.
@@ -26,7 +26,7 @@ using Random = std::mt19937_64;
 double Normal(Random& random) { return std::normal_distribution<double>()(random); }
 bool Chance(Random& random, double share) { return std::bernoulli_distribution(share)(random); }
 
-// Each sample keeps `kept` of what the one before it had.
+// Each sample keeps the share `kept` of the previous one's deviation.
 std::vector<double> Following(Random& random, int count, double kept) {
   std::vector<double> samples;
   double state = Normal(random);
@@ -54,8 +54,8 @@ struct MachineKind {
   const char* name;
   double median;
   std::function<std::vector<double>(Random&, int count)> draw;
-  // From how many samples on the interval is held to 93 to 97 %. Fewer samples cannot tell how
-  // alike they are.
+  // From this many samples on, the coverage must be 93 to 97 %. Fewer samples cannot show how
+  // correlated they are.
   int from = 3;
 };
 
@@ -121,7 +121,8 @@ TEST(MedianInterval, NeedsTwoSamples) {
   EXPECT_TRUE(MedianInterval(std::vector{1.0, 1.5}).has_value());
 }
 
-// Of seven samples the second and the sixth miss too often, the first and the last too rarely.
+// Of seven samples, the interval from the second to the sixth misses too often, and that from the
+// first to the last too rarely.
 TEST(MedianInterval, EndsBetweenOrderStatistics) {
   const Interval interval = IntervalOf(std::vector{4.0, 1.0, 6.0, 2.0, 7.0, 3.0, 5.0});
   EXPECT_GT(interval.low, 1);
@@ -130,7 +131,7 @@ TEST(MedianInterval, EndsBetweenOrderStatistics) {
   EXPECT_LT(interval.high, 7);
 }
 
-// Five samples that rise tell hardly more than two.
+// Five rising samples contain hardly more information than two.
 TEST(MedianInterval, ExtendsBeyondAFewSimilarSamples) {
   const std::vector rising = {10.0, 11.0, 12.0, 13.0, 14.0};
   const Interval alike = IntervalOf(rising);

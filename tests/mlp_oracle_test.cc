@@ -21,7 +21,7 @@ namespace {
 
 constexpr MlpProblem kSmall{16, 3, 32, 2};
 
-// What the gradients are the gradients of: Σ output ∘ output_gradient.
+// The function that the gradients differentiate: Σ output ∘ output_gradient.
 double Loss(const MlpProblem& problem, const MlpInputs& inputs) {
   const Doubles output = RunMlp(problem, inputs).output;
   double sum = 0;
@@ -110,7 +110,7 @@ void Append(std::vector<float>& to, const Doubles& values) {
   to.insert(to.end(), values.begin(), values.end());
 }
 
-// With every gradient of a layer's output found as the input's gradient of the layers behind it.
+// The gradient of each layer's output is the input gradient of the layers after it.
 Tensors RightTensors(const MlpProblem& problem) {
   Tensors right;
   MlpInputs inputs = RandomMlpInputs(problem);

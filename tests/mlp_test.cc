@@ -72,7 +72,7 @@ class MlpLayersTest : public OnEachBackend {
 };
 INSTANTIATE_ON_EACH_BACKEND(MlpLayersTest);
 
-// What float32 arithmetic adds to a rounding: a few of its own.
+// Float32 arithmetic adds a few roundings of its own.
 constexpr double kArithmetic = 1e-6;
 
 TEST_P(MlpLayersTest, AddTheBiasAndApplyGelu) {

@@ -1,5 +1,5 @@
-// What profilers are told of a row, by a tool in their place (record_nvtx.h). Only builds with CUDA
-// tell anything; a GPU is not needed.
+// The ranges that profilers see of a row, recorded by a tool in their place (record_nvtx.h). Only
+// builds with CUDA emit ranges; no GPU is needed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

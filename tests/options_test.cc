@@ -224,7 +224,7 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
   }
 }
 
-// By this text ranks find out whether they were told the same.
+// The ranks compare this text to check that they got the same flags.
 TEST_F(OptionsTest, SharedFlagsAreKnownHoweverTheyWereGiven) {
   EXPECT_EQ(ParseOptions({}).shared_flags, "");
   EXPECT_EQ(

@@ -125,7 +125,7 @@ TEST(OverlapTables, CountRepetitions) {
   EXPECT_NE(pair.find("\n  bytes:64M grid:1x1 #2  "), std::string::npos);
 }
 
-// What wraps is put together again, and nothing is lost.
+// Line breaks must not lose any text.
 TEST(OverlapTables, AreFittedToTheScreenByBreakingLinesBetweenWords) {
   std::string many_axes;
   for (char axis = 'a'; axis <= 'z'; ++axis)

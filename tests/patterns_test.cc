@@ -1,5 +1,5 @@
-// What a row's trace is said to show, from times that are given: each pattern from its least share
-// on, and no longer.
+// The patterns reported for a row's trace, from given times: each one is reported from its minimum
+// share on, and not below.
 #include "fixtures/patterns.h"
 
 #include <gtest/gtest.h>

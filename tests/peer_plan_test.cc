@@ -59,7 +59,7 @@ long Input(int rank, long index) { return 1 + 1000 * rank + index; }
 bool SendsSegment(Operation operation) { return operation == Operation::kAllGather; }
 bool ReceivesSegment(Operation operation) { return operation == Operation::kReduceScatter; }
 
-// What a rank puts in, at the place that the operation takes it from.
+// Writes each rank's input where the operation reads it.
 void Fill(Node& node, const PeerProblem& problem) {
   for (int rank = 0; rank < problem.ranks; ++rank) {
     const long all = problem.operation == Operation::kShiftRing ? problem.segment
@@ -202,8 +202,8 @@ TEST_P(PeerPlanTest, GivesEveryRankTheResultOfTheOperation) {
   }
 }
 
-// Those who execute the same share of all moves need only wait for each other: here a share is one
-// element, and one is done in all phases before the next is begun.
+// Threads need only wait for those with the same share of all moves: here a share is one element,
+// and it passes through all phases before the next one starts.
 TEST_P(PeerPlanTest, NeedsOfEarlierMovesTheSameShareOnly) {
   const auto& [problem, direction] = GetParam();
   const auto plans = PlansOf(problem, direction);
@@ -232,7 +232,7 @@ TEST_P(PeerPlanTest, HasTheSamePhasesOnEveryRankAndMovesOfOneLength) {
   }
 }
 
-// Reads take nothing to another rank's memory, and writes nothing from it.
+// Loads write nothing to another rank's memory, and stores read nothing from it.
 TEST_P(PeerPlanTest, CrossesTheLinkInItsDirectionOnly) {
   const auto& [problem, direction] = GetParam();
   if (direction == Direction::kBoth) GTEST_SKIP() << "it does both";
@@ -285,7 +285,7 @@ TEST_P(MovesToPeersTest, WritesToOtherRanksWhatThePlanDoesInItsPhases) {
   }
 }
 
-// Done after the sums and copies within the rank that are left out, they complete each phase.
+// They omit the sums and copies within a rank. Executed after these, they complete each phase.
 TEST_P(MovesToPeersTest, GivesTheResultWithWhatStaysWithinTheRank) {
   const auto& [problem, direction] = GetParam();
   const auto plans = PlansOf(problem, direction);
@@ -334,7 +334,7 @@ TEST_P(MailPlanTest, SendsOnlyMailAndThenTakesOnlyItsOwn) {
   }
 }
 
-// What nobody reads could still be on its way when the next call writes to the same place.
+// A word that nobody reads could still be in flight when the next call writes to the same place.
 TEST_P(MailPlanTest, TakesEachWordOnceThatIsSent) {
   const auto& [problem, direction] = GetParam();
   std::vector<Place> sent;

@@ -1,5 +1,5 @@
-// What our own plans leave on every rank, carried out in memory, passes the collectives'
-// verification, and no single wrong element does.
+// The results of our own plans, executed in memory, pass the collectives' verification on every
+// rank, and no single wrong element does.
 #include <array>
 #include <chrono>
 #include <map>

@@ -1,5 +1,5 @@
-// The orders of pipelines: as tables that were written out by hand or published, and by what holds
-// for all of them.
+// The orders of pipelines, compared with tables written by hand or published, and checked for what
+// holds for all of them.
 #include "benchmarks/pipeline_order.h"
 
 #include <fmt/core.h>
@@ -56,7 +56,7 @@ TEST(OneFOneB, EqualsGPipeOnTheFirstRanksForFewMicroBatches) {
                                                                  }));
 }
 
-// As PyTorch's ScheduleInterleaved1F1B has them, without the moments in which a rank waits.
+// The order of PyTorch's ScheduleInterleaved1F1B, without the slots in which a rank waits.
 TEST(Interleaved, IsThePublishedOrder) {
   EXPECT_EQ(TableOf(kInterleaved, {.ranks = 2, .chunks = 2, .microbatches = 4}),
             (Lines{
@@ -149,8 +149,8 @@ std::vector<Action> NeededBy(const Action& action, int stages) {
   return needed;
 }
 
-// Played, each comes after what it needs, and each rank keeps to its list. Where a pass takes as
-// long on every stage, the ranks' idle time is that of the formula: no order waits in between.
+// When played, each action comes after those that it needs, and each rank follows its list. If
+// passes take equally long on all stages, the idle time is the formula's: no order adds to it.
 TEST(AllOrders, ExecuteWithoutDeadlockAndWithTheFormulasBubbles) {
   ForManyPipelines([](const PipelineShape& shape, const std::vector<Actions>& table) {
     std::vector<Actions> played(shape.ranks);

@@ -24,7 +24,7 @@ namespace {
 
 // ---- Links
 
-// So that a transfer is one work for all links of a set, and each rank has one part in it.
+// A transfer is one work for all links of a set, so each rank may have only one part in it.
 TEST(LinkSets, HaveNoRankInCommon) {
   for (int ranks = 2; ranks <= 9; ++ranks) {
     const PipelineShape shape{.ranks = ranks, .chunks = 2};
@@ -121,7 +121,7 @@ TEST_P(PipelineTest, EveryOrderHasTheResultOfTheSequentialRun) {
   }
 }
 
-// What takes longest in a pipeline of known delays, with nothing else in its way.
+// The longest path through a pipeline of known delays.
 TEST_P(PipelineTest, TheBoundMatchesTheFormula) {
   for (const Benchmark& row : Rows("Pp/", Small(GetParam()))) {
     if (row.name.find("/Delay/") == std::string::npos) continue;
@@ -149,8 +149,8 @@ TEST_P(PipelineTest, TheBoundMatchesTheFormula) {
   }
 }
 
-// Noise only adds to a time, so the least of several is the one to judge. Delays are long enough
-// for the noise of a busy machine.
+// Noise only adds to a time, so the least of several is judged. Delays are long compared with the
+// noise of a busy machine.
 TEST_P(PipelineTest, KnownDelaysHaveTheFormulasBubbles) {
   constexpr double kTolerance = 0.01;
   constexpr int kMostGroups = 12;

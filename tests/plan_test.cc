@@ -155,8 +155,8 @@ TEST_F(PlanTest, KeepsTheReasonIfACombinationDoesNotExist) {
   EXPECT_EQ(plan.unavailable()[0].reason, "count must be even");
 }
 
-// A value may be for other benchmarks than all that have the axis.
-// A row with count:auto chooses among the even counts: the others do not exist.
+// A value need not suit every benchmark that has its axis: a row with count:auto chooses among the
+// even counts, since the others do not exist.
 TEST_F(PlanTest, LetsARowChooseAmongExistingCombinations) {
   const auto candidates_of = [&](const std::vector<long>& counts) {
     Scenario scenario = Alone("Even");
@@ -203,7 +203,7 @@ TEST_F(PlanTest, RefusesValuesThatEveryScenarioRejects) {
             "axis count: '600' is not a whole number from 1 to 100");
 }
 
-// "direction:both" looks like an axis in names, and is none of this value.
+// "direction:both" in a name looks like an axis value, but no axis has it.
 TEST_F(PlanTest, PointsToTheFilterForPartsOfNames) {
   Scenario out = Alone("Even");
   out.name = "Copy/Rate/direction:both";

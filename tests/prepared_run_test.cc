@@ -1,5 +1,5 @@
-// Prepared runs: what stands on which stream, in which order, behind which waits, and what a run
-// that is a graph enqueues.
+// Prepared runs: what is enqueued on which stream, in which order and behind which waits, and what
+// a run as a graph enqueues.
 #include "fixtures/prepared_run.h"
 
 #include <fmt/core.h>
@@ -31,7 +31,7 @@ TEST_P(PreparedRunTest, ALaneOpensAtItsFirstStepAndClosesAfterItsLast) {
                        "C waits for A", "C waits for B"}));
 }
 
-// What a lane's times cost is not in the total of a run that reads none.
+// A run that reads no lane times must not include their cost in its total.
 TEST_P(PreparedRunTest, OnlyTimedLanesRecordTheirBeginAndEnd) {
   const std::size_t a = AddLane("a");
   const std::size_t b = AddLane("b");
@@ -111,7 +111,7 @@ TEST_P(PreparedRunTest, AWaitOnItsOwnLaneCostsNoEvent) {
   EXPECT_EQ(Events(), (LoggingDevice::Events{.timed = 0, .untimed = 3}));
 }
 
-// Its stream, its events and its work are that rank's.
+// Only that rank has the lane's stream, events and work.
 TEST_P(PreparedRunTest, ALaneOfAnotherRankUsesNoResourcesHere) {
   run_.timed = Timed::kSteps;
   const std::size_t other = schedule().AddLane({.name = "other", .rank = 1});
@@ -236,7 +236,7 @@ TEST_P(PreparedRunTest, AGraphOnADeviceWithoutIsRefusedWhenItIsRecorded) {
   EXPECT_EQ(log_, Log{});
 }
 
-// Recorded once, with all steps; then only launched. Another recording takes its place.
+// It is recorded once, with all steps, and then only launched. A new recording replaces it.
 TEST_P(PreparedRunTest, AGraphIsRecordedOnceAndLaunchedAsAWhole) {
   if (!device_->NoGraphs().empty()) GTEST_SKIP() << device_->NoGraphs();
   run_.as_graph = true;

@@ -1,5 +1,5 @@
-// Prepared runs: when each lane and each step ran, where the host waits, and how waits end that
-// would not.
+// Prepared runs: when each lane and each step ran, where the host waits, and how endless
+// waits end.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-// Two delays in a row, started late by what another process takes, against one.
+// Longer than one delay that another process made late, shorter than two in a row.
 constexpr double kTooLong_ms = 1.75 * kDelay_ms;
 
 INSTANTIATE_ON_EACH_BACKEND(PreparedRunTest);
@@ -223,7 +223,7 @@ TEST_P(PreparedRunTest, AWaitForALaneEndsWithTheTimeout) {
   prepared_->AwaitLane(lane);
 }
 
-// Long before the timeout, and before the work ends.
+// It ends long before the timeout, and before the work does.
 TEST_P(PreparedRunTest, AWaitOfTheHostEndsWhenALinkBreaks) {
   const std::size_t lane = AddLane("a");
   const std::size_t first = schedule().Add(lane, Delay("slow", 1000ms));

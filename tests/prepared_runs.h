@@ -1,5 +1,5 @@
-// What tests of prepared runs share: a device that logs the order of calls, and a test that lays a
-// run out, prepares it and runs it. Whether waits hold is seen in the times of delays.
+// Shared by the tests of prepared runs: a device that logs the order of calls, and a fixture that
+// lays out, prepares and runs a run. The times of delays show whether waits hold.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class LoggingDevice : public ForwardingDevice {
   std::unique_ptr<Event> CreateEvent() override {
     ++events_.timed;
     auto event = ForwardingDevice::CreateEvent();
-    untimed_.erase(event.get());  // may lie where another one was
+    untimed_.erase(event.get());  // may have an earlier event's address
     return event;
   }
   std::unique_ptr<Event> CreateUntimedEvent() override {
@@ -56,7 +56,7 @@ class LoggingDevice : public ForwardingDevice {
     int untimed = 0;
     bool operator==(const Events&) const = default;
   };
-  // That have been made.
+  // All events created so far.
   [[nodiscard]] const Events& events() const { return events_; }
 
  private:
@@ -131,7 +131,7 @@ class PreparedRunTest : public RanksOnEachBackend {
     return FakeWork(name, work_class, behaviour);
   }
   Work FakeComm(const std::string& name) { return Fake(name, {}, WorkClass::kComm); }
-  // One that a host thread sleeps for, and that logs its end.
+  // A work that makes a host thread sleep, and logs its end.
   Work Sleep(const std::string& name) {
     return Fake(name, [this, name](Stream& stream) {
       stream.host()->Enqueue([this, name] {

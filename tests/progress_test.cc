@@ -1,4 +1,4 @@
-// Where a rank says it is, in every state in which somebody may ask.
+// A rank's report of where it is, in every state.
 #include "ranks/progress.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // The main function of tests that run on several ranks, started by mpirun.
 //
 // Every rank runs the same tests in the same order. A rank that fails ends all of them, since ranks
-// that have gone different ways would only wait for each other. A failure is followed by the rank,
-// the phase and the time, which tell a wait that ran into its timeout from a wrong value:
+// that diverged would only wait for each other. The rank, the phase and the time follow a failure,
+// and distinguish a wait that ran into its timeout from a wrong value:
 //
 //   rank 1 of 2, Backends/SamplerTest.X/cuda, sample 1, run 'run', meeting the other ranks:
 //   a failure 20013 ms after the test began

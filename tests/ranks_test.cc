@@ -24,7 +24,7 @@ using std::chrono_literals::operator""s;
 
 std::string Number(int value) { return std::to_string(value); }
 
-// What `action` throws as an exception of this type; "" when it does not.
+// The text of what `action` throws, of this type; "" if it throws nothing.
 template <class Exception, class Action>
 std::string Thrown(const Action& action) {
   try {
@@ -65,7 +65,7 @@ TEST_F(RanksTest, MaxIsElementwise) {
   EXPECT_EQ(values, (std::array{size() - 1.0, 0.0, 7.25, -1e-300}));
 }
 
-// Google Benchmark decides by these numbers: one bit apart, and two ranks would go different ways.
+// Google Benchmark decides by these numbers: if they differ in one bit, ranks would diverge.
 TEST_F(RanksTest, MaxHasTheSameBitsEverywhere) {
   for (int i = 0; i < 100; ++i) {
     double value = std::sin(1000 * rank() + i) / 3;
@@ -137,8 +137,8 @@ TEST(CombineErrors, NamesTheRanksOfEachDistinctError) {
   EXPECT_EQ(CombineErrors({"", "a", "a", "", "a", "a", "a", "", "a"}), "ranks 1, 2, 4-6, 8: a");
 }
 
-// In each of these tests the last rank fails in a step. The others are in a wait that is not MPI's
-// and has no end of its own but this one, for the test to fail.
+// In each of these tests one rank fails in a step while the others are in a wait outside MPI. The
+// wait has only this deadline, at which the test fails.
 void WaitForTheOthersToFail() {
   const auto deadline = std::chrono::steady_clock::now() + 5s;
   while (std::chrono::steady_clock::now() < deadline) TestRanks().ThrowIfOthersFailed();
@@ -207,7 +207,7 @@ TEST_F(RanksTest, AnMpiCommunicatorIsMadeWithoutTheOthers) {
   ranks().Barrier("the other ranks make none");
 }
 
-// 2^32 + 1 would be one element.
+// MPI would take 2^32 + 1 for one element.
 TEST_F(RanksTest, AnMpiCommunicatorRefusesMoreThanMpiCounts) {
   const auto device = OpenHostDevice(1);
   const auto stream = device->CreateStream();
@@ -277,7 +277,7 @@ TEST_F(RanksTest, AnErrorKnownToAllRanksIsMarkedSo) {
   }
 }
 
-// Those that are missing come, but long after the others have given up. What the others say of
+// The missing ranks come long after the others have given up. Returns the others' message about
 // them.
 std::string SaidOfMissing(const std::vector<int>& missing) {
   constexpr auto kTimeout = 400ms;
@@ -306,7 +306,7 @@ TEST_F(RanksTest, WaitingForAMissingRankNamesIt) {
   }
 }
 
-// The waits of the test before have had answers, which must not count here.
+// Replies in the previous test's waits must not count here.
 TEST_F(RanksTest, WaitingForSeveralMissingRanksNamesAll) {
   if (size() < 3) GTEST_SKIP() << "needs three ranks";
   for (int present = 0; present < size(); ++present) {
@@ -323,7 +323,7 @@ TEST_F(RanksTest, WaitingForSeveralMissingRanksNamesAll) {
   }
 }
 
-// The others are slow, but they come: nothing of the question is left in later waits.
+// The last rank is slow, but it comes: nothing of the query is left for later waits.
 TEST_F(RanksTest, ARankThatIsWaitedForLongIsNotMissing) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks";
   constexpr auto kTimeout = 1000ms;
@@ -362,7 +362,7 @@ TEST_F(RanksTest, AClockOffsetExcludesTheTravelTime) {
   EXPECT_NEAR(ClockOffsetMs(ranks(), MPI_COMM_WORLD, far_away_ms), 0, 10);
 }
 
-// Few journeys are quick. All others are long, and only on the way there.
+// Few exchanges are quick. All others are slow, and only in one direction.
 TEST_F(RanksTest, AClockOffsetComesFromTheFastestExchange) {
   int asked = 0;
   const auto mostly_late_ms = [&] {

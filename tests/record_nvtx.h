@@ -1,5 +1,5 @@
-// A tool that listens to NVTX, for tests: a library that NVTX loads in the place of a profiler's,
-// where the environment names it (NVTX_INJECTION64_PATH), and that remembers what it was told.
+// An NVTX tool for tests: a library that NVTX loads instead of a profiler's if the environment
+// names it (NVTX_INJECTION64_PATH), and that records the ranges.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>
@@ -25,7 +25,7 @@ struct NvtxRecord {
   std::deque<std::string> domains;
   std::deque<std::string> registered;
   std::map<std::uint32_t, std::string> categories;
-  std::vector<RecordedRange> ranges;  // by their begin
+  std::vector<RecordedRange> ranges;  // in order of their begin
   std::size_t open = 0;
 };
 

@@ -28,8 +28,8 @@ std::function<int(int descriptor)>& Flush() {
 
 }  // namespace
 
-// Takes the place of the C library's fsync in this program: that a file was flushed shows in
-// nothing else while the machine stands.
+// Replaces the C library's fsync in this program: as long as the machine runs, nothing else shows
+// that a file was flushed.
 int InsteadOfFsync(int descriptor) asm("fsync");
 int InsteadOfFsync(int descriptor) {
   return Flush() ? Flush()(descriptor) : static_cast<int>(syscall(SYS_fsync, descriptor));
@@ -203,7 +203,7 @@ TEST_F(ResultFileTest, IsNotWrittenAfterAbandon) {
   EXPECT_EQ(Read(path_), "{[1], interrupted}\n");
 }
 
-// Not even the same ending can be written again: what is there stays.
+// Even the same ending cannot be written again, so the file stays as it is.
 TEST_F(ResultFileTest, AbandonKeepsAFileThatIsNoLongerWritable) {
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};

@@ -40,7 +40,7 @@ TEST(Routing, GivesATokenDifferentExperts) {
   }
 }
 
-// An all-to-all brings the block for a rank into that rank's block of the sender.
+// An all-to-all moves the block for a rank to that rank's block for the sender.
 TEST(Routing, CopiesArriveAtTheirExperts) {
   for (const RoutingShape& shape : Shapes()) {
     const Routing routing(shape);

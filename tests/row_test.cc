@@ -1,4 +1,4 @@
-// Rows: what is taken from Google Benchmark's Run, and how names are taken apart for the tables.
+// Rows: what they copy from Google Benchmark's Run, and how names are split for the tables.
 #include "report/row.h"
 
 #include <gtest/gtest.h>

@@ -84,7 +84,7 @@ class RowTraceTest : public RanksOnEachBackend {
     return TestRanks().size() == 1 ? 12 : 20;
   }
 
-  // The shares of the first of these traces that is right, else of the last.
+  // The shares of the first right trace, else of the last one.
   template <class IsRight>
   Shares FirstRight(const IsRight& is_right, const std::function<RowTrace()>& trace) {
     Shares shares;
@@ -187,7 +187,8 @@ class NamingWatch : public ActivityWatch {
 TEST_P(RowTraceTest, KernelNamesDecideWhatOtherToolsSee) {
   const Shares unnamed = PairOn(2, 4, {{"overlap_pct", 100}});
   EXPECT_EQ(unnamed.at("overlap_by_name_pct"), 0);
-  // All of the communication runs beside the computation, but half of the computation beside it.
+  // All of the communication runs beside the computation, but only half of the computation runs
+  // beside the communication.
   for (const auto& [step, expected_pct] : {std::pair{0, 100.0}, std::pair{1, 50.0}}) {
     const auto is_right = [expected = expected_pct](const Shares& shares) {
       return std::abs(shares.at("overlap_by_name_pct") - expected) <= kTolerance_pct;
@@ -288,7 +289,7 @@ TEST_P(RowTraceTest, BehindAGateASampleBeginsWhenItOpens) {
   EXPECT_LE(traced_ms, 40);
 }
 
-// Twenty times over. Every step is found.
+// In each of twenty repetitions every step is found.
 TEST_P(RowTraceTest, AStreamingRunIsRecordedOncePerRepetition) {
   Run run{.name = "streaming"};
   const auto lane = run.schedule.AddLane({"lane"});
@@ -307,17 +308,17 @@ TEST_P(RowTraceTest, AStreamingRunIsRecordedOncePerRepetition) {
     EXPECT_EQ(sample.enqueues.size(), 40U);
   }
   const Shares shares = SharesOf(trace);
-  // For one operation, as T is.
+  // Per operation, like T.
   EXPECT_NEAR(shares.at("traced_ms"), trace.traced_ms / 20, 1e-6);
   const double longest_rank_ms = trace.row_breakdown.total_ms() / kSamples;
   EXPECT_GE(trace.traced_ms, longest_rank_ms - 1e-6);
   if (TestRanks().size() == 1) {
     EXPECT_NEAR(trace.traced_ms, longest_rank_ms, 1e-6);
   }
-  EXPECT_GE(shares.at("untraced_events_ms"), 0.16);  // for one operation as well
+  EXPECT_GE(shares.at("untraced_events_ms"), 0.16);  // per operation as well
 }
 
-// Shows how often it was asked.
+// Counts its looks, and shows the count as power.
 class Asked : public GaugeSource {
  public:
   [[nodiscard]] GaugeLook LookAtGauges() const override {
@@ -336,7 +337,7 @@ class DeviceWithGauges : public ForwardingDevice {
   }
 };
 
-// Those of the sample that is thrown away go with it.
+// A discarded sample's readings are discarded too.
 TEST(RowTraceGauges, AreThoseOfTheirSamples) {
   DeviceWithGauges device(OpenHostDevice(2));
   Machine machine{device, TestRanks()};
@@ -374,7 +375,7 @@ TEST_P(RowTraceTest, TheHostHasNoGauges) {
   for (const TracedSample& sample : Trace().samples) EXPECT_TRUE(sample.gauges.empty());
 }
 
-// Of a rank's samples, how many milliseconds each set of classes ran, by a look every microsecond.
+// The time in ms that each set of classes ran in a rank's samples, by a look every microsecond.
 std::array<double, 8> LookedAt_ms(const RowTrace& trace) {
   constexpr double kLook_ms = 1e-3;
   std::array<double, 8> sets_ms{};
@@ -441,7 +442,7 @@ TEST_P(RowTraceTest, RecordsMatchEnqueuedWork) {
   }
 }
 
-// A rank that begins later than the others makes nobody's breakdown differ.
+// All ranks have the same breakdown, even if one takes longer than the others.
 TEST_P(RowTraceTest, AllRanksHaveTheRowsBreakdown) {
   Run run{.name = "pair"};
   const auto long_ms = TestRanks().rank() == TestRanks().size() - 1 ? 8 : 4;

@@ -1,5 +1,5 @@
-// What held steps back: waits and gates that are derived where nobody recorded them, and the causes
-// of idle time, for which the tools that read the files must find the same (tests/data/idle, which
+// What held steps back: waits and gates, derived where they were not recorded, and the causes of
+// idle time. The tools that read the files must find the same causes (tests/data/idle, which
 // tests/tools/test_trace_idle.py reads).
 #include "fixtures/row_waits.h"
 
@@ -40,7 +40,7 @@ class Made {
     trace.step_bytes.emplace_back();
     return trace.run.schedule.Add(lane, work, std::move(options));
   }
-  // Of a step, which the host had enqueued at `called_ms`.
+  // Adds the work of a step, which the host had enqueued at `called_ms`.
   void Ran(std::size_t step, double called_ms, double begin_ms, double end_ms) {
     const std::uint64_t lane = trace.run.schedule.steps()[step].lane;
     sample().enqueues.push_back({step, called_ms - 0.1, called_ms});
@@ -53,7 +53,7 @@ class Made {
                                    .end_ms = end_ms});
     sample().end_ms = std::max(sample().end_ms, end_ms);
   }
-  // As the host backend's streams record it.
+  // Adds a wait as the host backend's streams record it.
   void Waited(ActivityKind kind, std::uint64_t mark, std::uint64_t stream, double begin_ms,
               double end_ms) {
     sample().activities.push_back({.kind = kind,
@@ -189,8 +189,8 @@ TEST(IdleCauses, AGateOfALaneThatAnotherOneLeads) {
   }
 }
 
-// On the streams of two phases, and between them. Its kernel takes part. With one rank there is
-// nobody to meet.
+// They meet on the streams of two phases, and between them. Its kernel takes part. With one rank
+// there is nobody to meet.
 TEST(IdleCauses, CopiesOfACommunicationMeetTheOtherRanks) {
   for (const int ranks : {1, 2}) {
     Made made("meeting", Backend::kCuda);
@@ -232,7 +232,7 @@ TEST(DerivedWaits, TheGateIsFromTheFlushToItsOpening) {
   EXPECT_EQ(DerivedOf(made), (Spans{{ActivityKind::kGate, 0, 2.5, 3}}));
 }
 
-// The host notes a moment after it has opened the gate. By then, the lane may be at work.
+// The host takes the time after it has opened the gate. By then, the lane may be at work.
 TEST(DerivedWaits, AGateEndsBeforeTheWorkThatItHeld) {
   Made made("held", Backend::kCuda);
   const auto comp = made.Lane("comp");
@@ -251,7 +251,7 @@ TEST(DerivedWaits, WithoutAGateThereIsNone) {
   EXPECT_EQ(DerivedOf(made), Spans{});
 }
 
-// Of a sum that waits for a product until 6 ms, behind a step of its lane.
+// The derived waits of a sum that waits for a product until 6 ms, behind a step of its lane.
 Spans DerivedBehind(double before_end_ms, std::uint64_t before_stream) {
   Made made("wait", Backend::kCuda);
   const auto comp = made.Lane("comp");
@@ -269,12 +269,12 @@ Spans DerivedBehind(double before_end_ms, std::uint64_t before_stream) {
 constexpr std::uint64_t kMarkOfSum = 3;
 constexpr std::uint64_t kStreamOfSum = 11;
 
-// From when its stream had nothing else to do, at the earliest when the host enqueued the wait.
+// It begins when its stream became idle, but not before the host enqueued the wait.
 TEST(DerivedWaits, AWaitEndsWithWhatIsWaitedFor) {
   EXPECT_EQ(DerivedBehind(4, kStreamOfSum), (Spans{{ActivityKind::kWait, kMarkOfSum, 4, 6}}));
 }
 
-// Whatever stream of its lane that was on: the lane's steps are spans of one track.
+// On any stream of its lane: the lane's steps are spans of one track.
 TEST(DerivedWaits, AWaitBeginsBehindTheStepBeforeIt) {
   EXPECT_EQ(DerivedBehind(5, kStreamOfSum + 1), (Spans{{ActivityKind::kWait, kMarkOfSum, 5, 6}}));
 }
@@ -291,7 +291,7 @@ TEST(DerivedWaits, WhatHadEndedIsNotWaitedFor) {
 
 // ---- Runs of steps
 
-// Twice over, each waits for its own.
+// Each of two repetitions waits for its own product.
 TEST(StepRuns, EachRepetitionWaits) {
   Made made("streaming", Backend::kCuda);
   const auto product = made.Step(made.Lane("comp"), Product());
@@ -309,7 +309,7 @@ TEST(StepRuns, EachRepetitionWaits) {
   ExpectNear(made.Idle_ms(), {0, 0, 0, 0.5 + 0.5, 1});
 }
 
-// On its stream. What the step has on another one waits as well.
+// The first work on each of the step's streams waits.
 TEST(StepRuns, TheFirstWorkOfAStepWaits) {
   Made made("parts", Backend::kCuda);
   const auto product = made.Step(made.Lane("comp"), Product());

@@ -1,5 +1,5 @@
-// What becomes of finished rows: the result file, which is valid JSON after every one of them, and
-// the console. And of rows that Google Benchmark has run, from their benchmark to the file.
+// The reporting of finished rows: in the result file, which is valid JSON after each of them, and
+// on the console. Also rows that Google Benchmark runs, from their benchmark to the file.
 #include "report/run_reporter.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 
-// Takes what is written to standard output for as long as it lives.
+// Captures standard output as long as it exists.
 class TakenOutput {
  public:
   TakenOutput() : before_(std::cout.rdbuf(taken_.rdbuf())) {}
@@ -57,7 +57,7 @@ class RunReporterTest : public testing::Test {
         *progress_, table_, RunReporter::Options{format, console_}, std::move(file));
     return *reporter_;
   }
-  // The same, with the context, which Google Benchmark reports first.
+  // Like Make, and reports the context, as Google Benchmark does first.
   RunReporter& Start(ConsoleFormat format = ConsoleFormat::kText, bool with_file = true,
                      int rank = 0) {
     RunReporter& reporter = Make(format, with_file, rank);
@@ -160,7 +160,7 @@ TEST_F(RunReporterTest, AnErrorRowHasItsStateAndReasonToo) {
   EXPECT_EQ(row.At("error_message").text, "it \"fell\"");
 }
 
-// Of repetitions Google Benchmark makes rows of its own.
+// Google Benchmark adds its own rows for repetitions.
 TEST_F(RunReporterTest, AnAggregateHasNeitherStateNorLabel) {
   GoogleRun mean = InState(Measured("Race/Horse"), RowState::kInvalid, "it slipped");
   mean.run_type = GoogleRun::RT_Aggregate;

@@ -1,4 +1,4 @@
-// What the threads that compute expected values may rely on, and that none of them is left out.
+// What the threads that compute expected values may rely on, and that all of them are used.
 #include "workload/sample_check.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using std::chrono_literals::operator""s;
 constexpr long kRows = 40;
 constexpr long kColumns = 30;
 
-// Remembers which threads it was made the device of.
+// Remembers the threads in which it was made the current device.
 class ThreadsDevice : public ForwardingDevice {
  public:
   ThreadsDevice() : ForwardingDevice(OpenHostDevice(1)) {}

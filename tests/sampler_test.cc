@@ -1,5 +1,5 @@
-// Samples: what the host takes to enqueue is in one, or beside it; who is held by which gate; and a
-// failure or a timeout of one rank is everybody's.
+// Samples: whether one includes the host's time to enqueue; which gate holds what; and a failure or
+// a timeout of one rank affects all.
 //
 // Enqueueing sleeps here, for far more than anything else in a sample takes.
 #include "fixtures/sampler.h"
@@ -177,7 +177,7 @@ TEST_P(SamplerTest, LanesAndStepsAreTimedOnRequestOnly) {
   }
 }
 
-// Nobody is slower than the sample, and one rank is as slow.
+// No rank takes longer than the sample, and one takes as long.
 TEST_P(SamplerTest, EachRanksTimeIsKeptOnRequest) {
   EXPECT_TRUE(Take(RunOf({&slow_}, false), kNoGate).ranks.empty());
   const Sample sample = Take(RunOf({&slow_}, false), {false, false, 1, true});
@@ -244,7 +244,7 @@ TEST_P(SamplerTest, ASampleIncludesItsHostThreads) {
   EXPECT_EQ(sample.lanes.at(1).end_ms, 0);
 }
 
-// The cache is flushed before every other sample, but emptiness needs no cache.
+// The cache is flushed before all other samples, but an empty one needs no flush.
 TEST_P(SamplerTest, AnEmptySampleHasTheSameLanesAndTakesAlmostNoTime) {
   Run run = RunOf({&slow_, &slow_}, true);
   run.schedule.AddLane({.name = "worker", .on_host = true});
@@ -342,7 +342,7 @@ TEST_P(SamplerTest, AnErrorOfAnotherRankEndsTheHold) {
   EXPECT_LT(std::chrono::steady_clock::now() - started, 5000ms);
 }
 
-// What is on no stream of the suite's ends later, and on one rank alone.
+// Work on none of the suite's streams ends later, and only on one rank.
 class BusyDevice : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -379,7 +379,7 @@ TEST_P(SamplerTest, WithoutALeaderNoLaneIsHeld) {
   EXPECT_EQ(log.gates[1].armed, 0);
 }
 
-// It has no gate that a follower could be held by.
+// It has no gate that could hold a follower.
 TEST_P(SamplerTest, AnUngatedRunWithALeaderEnds) {
   Run run = RunOf({&quick_, &quick_}, false);
   run.schedule.leader = 1;
@@ -437,7 +437,7 @@ TEST_P(SamplerTest, AFirstRunThatFailsOnOneRankIsAnErrorOnAll) {
   }
 }
 
-// Long before the others' work ends, or the timeout.
+// They learn of it long before their own work ends or the timeout expires.
 TEST_P(SamplerTest, NobodyWaitsForARankThatFailsInTheFirstRunOrWhileEnqueueing) {
   const auto delay = DelayWork(machine(), "delay", 600ms)->make();
   Behaviour failing;
@@ -481,7 +481,7 @@ TEST_P(SamplerTest, WorkThatDoesNotEndIsNamed) {
               prefix + " in its first run did not finish within 100 ms");
   }
   run.AwaitLane(0);
-  // On the ranks' way to the next line nobody may be late.
+  // No rank may be late for the next sample.
   TestRanks().Barrier("the test");
   {
     const ShortTimeout timeout(100ms);
@@ -491,7 +491,7 @@ TEST_P(SamplerTest, WorkThatDoesNotEndIsNamed) {
   TestRanks().Barrier("the test");
 }
 
-// No rank waits for a timeout to learn of it, in the first run as little as in a sample.
+// No rank waits for a timeout to learn of it, neither in the first run nor in a sample.
 TEST_P(SamplerTest, ABrokenLinkEndsEveryWait) {
   Sampler sampler(machine(), kGate);
   PreparedRun& run = Prepare(DelayedRun(600ms));

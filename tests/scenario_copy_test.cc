@@ -1,5 +1,5 @@
-// What rows of Copy and Supply report of samples whose truth is known: counters, and what the row
-// says of itself. Times in milliseconds.
+// What rows of Copy and Supply report for samples whose truth is known: counters, states and
+// reasons. Times in milliseconds.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ Cost CopyOf(double bytes) {
 
 // ---- Copy/Bandwidth
 
-// 8 MB in 2 alone, 4 MB in 1. Together one takes 4 and the other, from 1 on, 2.
+// Alone, 8 MB take 2 and 4 MB take 1. Together they take 4 and, from 1 on, 2.
 TEST(BandwidthReport, EachDirectionHasItsOwnRateAndLoss) {
   ScenarioReport both("Copy/Bandwidth/direction:both");
   both.Costs("HostToDevice", CopyOf(8e6));
@@ -266,7 +266,7 @@ TEST(DuplexBound, LiesBetweenTheBoundAndThatOfSlowCopies) {
 
 class ComputeTransferReport : public testing::Test {
  protected:
-  // Of four batches, 6 in turn, 4 tied by events, 5 tied as the row is; alone 2 each.
+  // Four batches: 6 in turn, 4 tied by events, 5 as the row ties them; each stage alone takes 2.
   static Reported Report(const std::string& tie, std::uint64_t result = 4711) {
     ScenarioReport report("Copy/ComputeTransfer",
                           {{"tie", tie}, {"buffers", "2"}, {"batch_elements", "64"}});
@@ -294,8 +294,8 @@ TEST_F(ComputeTransferReport, ComparesWithTheSequentialForm) {
 }
 
 // Eight copies of 0.5 on one lane; the second batch cannot come in before the first has gone out.
-// With the transfers in the order in(0) in(1) out(0) in(2) out(1) in(3) out(2) out(3), computing is
-// done beside them, but for the last batch: out(3) waits for it no time at all, since out(2) runs.
+// With the transfers in the order in(0) in(1) out(0) in(2) out(1) in(3) out(2) out(3), all
+// computing runs beside them: even out(3) does not wait for the last batch, as out(2) still runs.
 TEST_F(ComputeTransferReport, ReportsThePercentageOfItsSchedulesBound) {
   const Reported row = Report("events");
   EXPECT_DOUBLE_EQ(row.counters.at("bound_ms"), 4);
@@ -323,7 +323,7 @@ Reported ReportFragmented(const Timing& one, const Timing& fragmented) {
   return report.Report({{"one transfer", one}, {"fragmented", fragmented}});
 }
 
-// One copy of 1 ms in 100, for which the host takes 0.5 of the 4 ms.
+// One copy of 1 ms in 100 fragments, which take 4 ms, 0.5 of them on the host.
 TEST(FragmentedReport, ReportsTheCostOfAFragment) {
   const Reported row = ReportFragmented(TookWithHost(1, 0.125), TookWithHost(4, 0.5));
   EXPECT_DOUBLE_EQ(row.counters.at("one_transfer_ms"), 1);
@@ -387,7 +387,7 @@ TEST(SupplyReport, SaysWhetherProducersOrDeviceBoundIt) {
   EXPECT_EQ(row.counters.at("bound_by_workers"), 0);
 }
 
-// What a supply is predicted to take, in cases that can be followed by hand.
+// The predicted time of a supply, in cases worked out by hand.
 struct Supply {
   double make_ms;  // of one batch by one worker
   double consume_ms;
@@ -409,7 +409,7 @@ TEST(SupplyBound, WithoutWorkersMakingAndConsumingAlternate) {
   ExpectBound({4, 1, 0, 1}, 5, true);
 }
 
-// One makes batches all the time, and the device consumes the last one after it.
+// The worker makes batches all the time, and the device consumes the last one after that.
 TEST(SupplyBound, OneSlowWorkerIsTheBound) { ExpectBound({4, 1, 1, 8}, 33, true); }
 
 // The device waits for the first batch only.
@@ -436,7 +436,7 @@ TEST(SupplyBound, GoesFromStarvingToSaturated) {
   ExpectBound({4, 1, 8, 8}, 12, false);
 }
 
-// Where making takes as long as consuming, the longer of the two decides.
+// Near the point where both take equally long, the longer of the two is the bound.
 TEST(SupplyBound, SwitchesSidesWhereMakingTakesAsLongAsConsuming) {
   ExpectBound({2, 2.5, 1, 8}, 22, false);
   ExpectBound({2.5, 2, 1, 8}, 22, true);

@@ -1,5 +1,5 @@
-// What rows of Compute, Comm, Launch, Gelu, Softmax and Mlp report of samples whose truth is known:
-// counters, and what the row says of itself. Times in milliseconds.
+// What rows of Compute, Comm, Launch, Gelu, Softmax and Mlp report for samples whose truth is
+// known: counters, states and reasons. Times in milliseconds.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -76,7 +76,7 @@ TEST(MatMulReport, SaysWhetherTheFixedCostMatters) {
   EXPECT_EQ(ReportMatMul("bf16", 2.1, 20).reason, "the fixed cost is over a tenth");
 }
 
-// ---- Gelu, Softmax: held against a copy alone, which is what a fused form is
+// ---- Gelu, Softmax: compared with a copy alone, since a fused form moves no more than a copy
 
 class FusedReport : public testing::Test {
  protected:
@@ -106,7 +106,7 @@ TEST_F(FusedReport, ComparesWithinGroups) {
   EXPECT_DOUBLE_EQ(row.counters.at("pct_of_copy"), 40);
 }
 
-// Held against the fused form too, which moves a quarter of the bytes.
+// Also compared with the fused form, which moves a quarter of the bytes.
 class UnfusedReport : public testing::Test {
  protected:
   UnfusedReport() {
@@ -141,7 +141,7 @@ std::size_t CopiedBytes(const std::string& scenario, const Values& values) {
   return FootprintOf(runs.front().schedule.works()).device_bytes / 2;
 }
 
-// What rows leave over of the matrix is not copied either; a copy takes whole words.
+// The part of the matrix that rows do not fill is not copied either. Copies are of whole words.
 TEST(AgainstCopyRuns, SoftmaxBaselineCopiesOnlyTheFilledRows) {
   for (const auto* scenario :
        {"Softmax/Fused", "Softmax/Unfused", "Softmax/BlockPerRow", "Softmax/TwoPass"}) {
@@ -172,7 +172,7 @@ TEST(AgainstCopyRuns, GeluBaselineCopiesHalfTheMovedBytes) {
 // ---- Launch
 
 // Behind the gate the host takes 0.5 ms for 100 launches and the device 0.2 ms; without it both
-// take 0.8 ms. What the host takes there is not asked.
+// take 0.8 ms. The host's time there is not read.
 TEST(EmptyKernelReport, SeparatesTheHostsCostFromTheDevices) {
   ScenarioReport empty("Launch/EmptyKernel", {{"launches", "100"}});
   const Reported row =
@@ -182,8 +182,8 @@ TEST(EmptyKernelReport, SeparatesTheHostsCostFromTheDevices) {
       row, {{"host_us_per_launch", 5}, {"device_us_per_launch", 2}, {"launches_per_s", 125'000}});
 }
 
-// 10 ms as one kernel; in pieces `gated_ms` behind the gate, which the host takes `host_ms` to
-// enqueue, and 20 ms without it.
+// One kernel takes 10 ms. The pieces take `gated_ms` behind the gate, and 20 ms without it; the
+// host takes `host_ms` to enqueue them behind the gate.
 Reported ReportPieces(const std::string& launches, double gated_ms, double host_ms) {
   ScenarioReport pieces("Launch/Pieces", {{"launches", launches}, {"total_steps", "100"}});
   return pieces.Report({{"whole", Took(10)},
@@ -212,7 +212,7 @@ TEST(PiecesReport, SaysWhetherAKernelIsLongerThanItsLaunch) {
   EXPECT_EQ(ReportPieces("100", 10.99, 11).reason, "launches dominate");
 }
 
-// Against itself it is longer by noise alone.
+// One piece is the whole kernel: any extra time is noise.
 TEST(PiecesReport, OneLaunchReportsNoDeviceCost) {
   const Reported row = ReportPieces("1", 14, 0.005);
   EXPECT_FALSE(row.counters.contains("device_us_per_launch"));

@@ -234,7 +234,7 @@ TEST(AttributionControl, FailsUnlessItsCauseIsFound) {
   EXPECT_EQ(missed.reason, "by_sm of 1 found: 0.50");
 }
 
-// What goes to memory crosses the cache, and SMs copy it: all shares together are the cause.
+// Traffic to memory crosses the cache, and SMs copy it: all shares together are the cause.
 TEST(AttributionControl, AddsSmsAndTheCacheToMemory) {
   AttributionReport memory("StandIn+StreamKernel");
   EXPECT_EQ(memory.Report(Slowed(4, 4, 5.9)).reason, "by_sm + by_l2 + by_hbm of 1 found: 0.95");

@@ -1,5 +1,5 @@
-// What rows of Overlap and Priority report of samples whose truth is known: counters, and what the
-// row says of itself. Times in milliseconds.
+// What rows of Overlap and Priority report for samples whose truth is known: counters, states and
+// reasons. Times in milliseconds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -181,7 +181,7 @@ std::string ExcludedOnH200(const std::string& pair, const Values& values) {
   return OnH200(pair, values).excluded();
 }
 
-// In each run that has it, with the other side and without.
+// They apply in every run of a side, with the other side or without.
 TEST(OverlapKnobs, ApplyToSoloAndOverlappedLanes) {
   ScenarioReport pair =
       OnH200(kGemmPair, {{"comp_sms", "64"}, {"comp_priority", "5"}, {"comm_priority", "3"}});
@@ -217,8 +217,8 @@ TEST(OverlapKnobs, RefuseAPartitionSizeThatTheDeviceLacks) {
   }
 }
 
-// A transport that does not carry the operation, or a number that belongs to another transport or
-// that NCCL would round, is refused with what is possible instead.
+// If a transport lacks the operation, or a number belongs to another transport or NCCL would round
+// it, the refusal lists what is possible instead.
 TEST(OverlapKnobs, RefuseATransportThatLacksTheOperation) {
   const std::string all_to_all = "Overlap/AllToAll+CublasGemm";
   const std::string all_reduce = "Overlap/AllReduce+CublasGemm";
@@ -343,7 +343,7 @@ class TargetedPair : public testing::Test {
   std::vector<long> targets_;
 };
 
-// The library's grid is for the partition. An axis that says otherwise would contradict it.
+// The library sizes its grid for the partition. A different value of the axis would contradict it.
 TEST_F(TargetedPair, APartitionSetsItsSmTarget) {
   EXPECT_EQ(TargetOf({{"comp_sms", "64"}}), 64);
   EXPECT_EQ(TargetOf({{"comp_sms", "132"}}), 0);
@@ -420,8 +420,8 @@ TEST(OverlapKnobs, ConnectionsMatchTheProcess) {
 
 // ---- Priority
 
-// Work of 1 and a load of 8 alone. Beside the load the work takes 6, and `work_ms` with the row's
-// priority, from 0.5 on.
+// Alone the work takes 1 and the load 8. Beside the load the work takes 6, or `work_ms` from 0.5 on
+// with the row's priority.
 Timings Prioritized(double work_ms) {
   return {{"work", Took(1)},
           {"load", Took(8)},

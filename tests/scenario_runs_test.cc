@@ -1,6 +1,5 @@
 // Every family's default rows, on the host backend and, as far as planning needs no GPU, on an
-// H200: their names, which are for ever, and the runs that they are made of. And small rows,
-// measured.
+// H200: their names, which must never change, and their runs. Also measures small rows.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -88,8 +87,8 @@ std::string Missing(const std::vector<std::string>& these, const std::vector<std
   return text;
 }
 
-// Comparisons with old results match on names. tests/data/ holds those of two ranks with all that
-// they need; what cannot run here, with the reason, is not missed.
+// Comparisons with old results match on names. tests/data/ has the names for two ranks with
+// everything available; rows that cannot run here, for a stated reason, may be missing.
 TEST_P(FamiliesTest, NamesAreUnchanged) {
   const std::string path = std::string(TEST_DATA) + "/names-" + ToString(GetParam()) + ".txt";
   std::vector<std::string> expected = LinesOf(path);
@@ -146,8 +145,8 @@ std::vector<Work> WorksOf(const std::vector<Run>& runs) {
   return works;
 }
 
-// A work that the row's own run does not have may stand in, in its solo run, for the one of its
-// name that the row has: it needs more room, or memory of its own.
+// In a solo run, another work of the same name may stand in for the row's own work: it needs more
+// room, or its own memory.
 void CheckNamesOfWorks(const std::vector<Run>& runs) {
   const std::vector<Work> own = runs.back().schedule.works();
   std::map<std::string, Work> named;
@@ -201,7 +200,7 @@ TEST_P(FamiliesTest, RunsFitInMemory) {
   }
 }
 
-// The tools take all words but the last for the family's name (tools/overlapbench/names.py).
+// The tools read all words but the last as the family's name (tools/overlapbench/names.py).
 TEST_P(FamiliesTest, RowsBeginWithTheNameOfTheirFamily) {
   std::set<std::string> names;
   for (const Family& family : AllFamilies()) names.insert(family.name);
@@ -213,8 +212,7 @@ TEST_P(FamiliesTest, RowsBeginWithTheNameOfTheirFamily) {
   }
 }
 
-// What the runs of a row are called. By these names --samples_out tells them apart. The last one is
-// the row's own.
+// The names of a row's runs. --samples_out identifies runs by them. The last one is the row's own.
 struct RunNames {
   const char* rows;  // the beginning of their names; the first that fits is meant
   const char* runs;  // "*": the rest of the scenario's name; "": tested elsewhere
@@ -272,7 +270,7 @@ const RunNames* RunNamesOf(const std::string& row) {
   return found == std::end(kRunNames) ? nullptr : found;
 }
 
-// The names of a row's runs, with what its axes add or leave out.
+// The names of a row's runs, as its axes extend or shorten the list.
 std::string ExpectedRuns(const RunNames& names, const std::string& row) {
   std::string runs = names.runs;
   const auto has = [&](const char* axis) { return row.find(axis) != std::string::npos; };

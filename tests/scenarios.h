@@ -1,5 +1,5 @@
-// The families' own scenarios in a test: on a device that says what it is, and their reports on
-// samples whose truth is known.
+// The families' own scenarios in a test: on a device that poses as another one, and their reports
+// on samples whose truth is known.
 //
 //   ScenarioReport pair("Overlap/AllToAll+Gemm", {{"streams", "2"}});
 //   const Reported row = pair.Report({{"comp", Took(4)},
@@ -7,9 +7,9 @@
 //                                     {"overlap", Ran({{"comp", {0, 4}}, {"comm", {0, 2}}})}});
 //   EXPECT_DOUBLE_EQ(row.counters.at("slowdown"), 1);
 //
-// A ScenarioReport has the runs that the scenario makes, with their lanes, steps and names. Their
-// works are replaced by fakes that do nothing, so that it needs neither memory nor a GPU; what they
-// cost and what results they leave is the test's to say.
+// A ScenarioReport has the runs that the scenario makes, with their lanes, steps and names. Fakes
+// that do nothing replace their works, so that it needs neither memory nor a GPU. The test sets the
+// works' costs and results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -84,8 +84,7 @@ class PosingDevice : public ForwardingDevice {
   int priorities_ = 1;
 };
 
-// Every workload that this build knows, as if nothing were missing. Those that this build lacks
-// have no axes.
+// Every workload, as if this build lacked none. Those that it does lack have no axes.
 inline Registry AllWorkloads(Machine& machine) {
   Registry known;
   FillRegistry(known, machine);
@@ -98,14 +97,14 @@ inline Registry AllWorkloads(Machine& machine) {
   return all;
 }
 
-// What a test says that a run took.
+// The times that a test gives a run.
 struct Timing {
   double total_ms = 0;
   std::map<std::string, TimeSpan> spans = {};  // of lanes and steps, by name; the others: all of it
   double enqueue_ms = 0;
 };
 inline Timing Took(double total_ms) { return {.total_ms = total_ms}; }
-// Whose work the host took `enqueue_ms` to enqueue.
+// The host took `enqueue_ms` to enqueue it.
 inline Timing TookWithHost(double total_ms, double enqueue_ms) {
   return {.total_ms = total_ms, .enqueue_ms = enqueue_ms};
 }
@@ -135,7 +134,7 @@ inline void ExpectCounters(const Reported& row, const std::map<std::string, doub
 
 class ScenarioReport {
  public:
-  // At `values`, and else at its first values. Values of axes that this build lacks are taken too.
+  // At `values`, or an axis's first value by default. Axes that this build lacks are allowed.
   explicit ScenarioReport(const std::string& name, const Values& values = {})
       : ScenarioReport(name, values, PosingDevice::WithPriorities(3)) {}
   ScenarioReport(const std::string& name, const Values& values,
@@ -152,7 +151,7 @@ class ScenarioReport {
     settings_ = settings_.With("cache", "warm").With("cadence", "isolated");
   }
 
-  // To be said before the first Report. What a work of this name costs.
+  // Sets the cost of the works of this name. Call before the first Report.
   void Costs(const std::string& work, const Cost& cost) { costs_[work] = cost; }
   // How many SMs a work of this name takes, and what it observes.
   void Takes(const std::string& work, long sms) { sms_[work] = sms; }
@@ -169,7 +168,7 @@ class ScenarioReport {
   }
 
   Reported Report(const Timings& group) { return ReportAll({group}); }
-  // Of several groups.
+  // Reports several groups.
   Reported ReportAll(const std::vector<Timings>& all) {
     SetUp();
     std::vector<Group> groups;

@@ -20,7 +20,7 @@ std::vector<std::string> NamesOf(const std::vector<Work>& works) {
 }
 using Names = std::vector<std::string>;
 
-// What Add says of a third step, behind one on each of two lanes.
+// Add's refusal of a third step, after one on each of two lanes.
 std::string RefusalOf(std::size_t lane, const Schedule::StepOptions& options) {
   Schedule schedule;
   for (const char* name : {"a", "b"})
@@ -45,7 +45,7 @@ TEST(Schedule, RefusesUnknownLanesAndPrerequisites) {
 
 // ---- Lanes of ranks
 
-// A computation on rank 0, its result sent to rank 1, and a computation on what arrives there.
+// A computation on rank 0, a transfer of its result to rank 1, and a computation there on it.
 struct TwoRanks {
   Work compute = WorkOfClass(WorkClass::kCompute, "compute");
   Work transfer = WorkOfClass(WorkClass::kComm, "transfer");
@@ -237,7 +237,7 @@ TEST(Sinks, CycleIsVerifiedByItsLastWork) {
   EXPECT_EQ(NamesOf(built.schedule.sinks()), Names{"use"});
 }
 
-// The one that stands apart says nothing of them.
+// The independent work does not determine the others' sink.
 TEST(Sinks, CycleIsASinkBesideAnIndependentWork) {
   ScheduleBuilder built;
   built.Add("apart");
@@ -331,7 +331,7 @@ TEST(Schedule, TheLongestLaneHasTheMostWork) {
   EXPECT_EQ(built.schedule.longest_lane(), 3.5);
 }
 
-// Layers of a step: each gathers, computes, and waits for both of the layer before.
+// Layers of a step: each gathers and computes, and waits for both of the previous layer.
 Schedule Layers(int count) {
   Schedule schedule;
   const Work gather = WorkOfClass(WorkClass::kComm, "gather");

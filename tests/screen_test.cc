@@ -1,5 +1,4 @@
-// How text is laid out: widths of what is not ASCII, lines that are broken, and when there is
-// colour.
+// The layout of text: widths of non-ASCII text, line breaks, and when colour is used.
 #include "report/screen.h"
 
 #include <gtest/gtest.h>

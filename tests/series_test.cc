@@ -1,4 +1,4 @@
-// Figures of every group: their arithmetic and what is reported of them.
+// Per-group series: their arithmetic and what is reported from them.
 #include "fixtures/series.h"
 
 #include <gtest/gtest.h>

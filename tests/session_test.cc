@@ -1,5 +1,5 @@
 // Sessions: nothing is measured that does not fit, is wrong, or has no effect; a failure of one
-// rank is everybody's; and the gate keeps out of a sample what does not belong there.
+// rank affects all; and the gate keeps out of a sample what does not belong there.
 #include "fixtures/session.h"
 
 #include <cstdint>
@@ -224,7 +224,7 @@ TEST_P(SessionTest, OnlySinksAreVerified) {
   EXPECT_EQ(talk_verified, 1);
 }
 
-// What the last work fills, the one before it poisons.
+// The last work fills the data first, and the one before it then poisons its result.
 TEST_P(SessionTest, FillsRunsAndVerifiesEachRunFromTheLastWorkToTheFirst) {
   std::string order;
   work_.reset = [&] { order += "fill C, "; };
@@ -290,7 +290,7 @@ TEST_P(SessionTest, ARunsFingerprintIsThatOfItsSinks) {
   EXPECT_EQ(OpenPair()->fingerprint(2), std::nullopt);
 }
 
-// As the host sees it, which has none.
+// Such as any run on the host, which has no graphs.
 TEST_P(SessionTest, ARunThatCannotBeAGraphIsAnErrorOnAll) {
   if (device().NoGraphs().empty()) GTEST_SKIP() << "this device has graphs";
   const std::string refusal = RefusalOf([this] {
@@ -390,7 +390,7 @@ TEST_P(SessionTest, CommunicationsOfALaneTakeTheirSmsInTurn) {
   EXPECT_EQ(session->comm_sms(), 16 + 8);
 }
 
-// What is limited, by the name of the row's axis; and only that, since the target is advice then.
+// Counts the partition, by the name of the row's axis, and nothing else: the target is then advice.
 TEST_P(SessionTest, APartitionIsCountedInsteadOfTheWorksOtherKnobs) {
   const int least = device().info().partitions.least;
   if (least == 0) GTEST_SKIP() << "this device has no partitions";
@@ -408,7 +408,7 @@ TEST_P(SessionTest, APartitionIsCountedInsteadOfTheWorksOtherKnobs) {
   EXPECT_EQ(session->sms_used(1, 1).size(), least);
 }
 
-// Nobody has a thousand priorities. What a device takes as the nearest is not what was asked for.
+// No device has a thousand priorities, and the nearest one is not the requested one.
 TEST_P(SessionTest, AStreamWithAnotherPriorityIsReported) {
   const int highest = device().priorities() - 1;
   const auto with = [&](int priority) {
@@ -470,8 +470,7 @@ TEST_P(SessionTest, TheGateKeepsEnqueueingOutOfTheSample) {
   EXPECT_GE(OpenPair(kNoGate)->Measure().front().total_ms, kLong.count());
 }
 
-// A call that needs the work behind the gate cannot be let wait for ever, and must not go
-// unnoticed.
+// A call that needs the work behind the gate must not wait forever or go unnoticed.
 TEST_P(SessionTest, AnEnqueueThatWaitsNeedsAnOpenGate) {
   work_.enqueue = [](Stream& stream) { stream.Synchronize(kPatience, "waiting in Enqueue"); };
   {
@@ -518,7 +517,7 @@ TEST_P(SessionTest, AGroupsWallTimeCoversAllItsRuns) {
     EXPECT_EQ(other_ms, wall_ms) << "another rank may stop at another group";
 }
 
-// A collective that starts on one rank and waits for the other takes as long as the other is late.
+// A collective that starts on one rank would include its wait for a late rank.
 TEST_P(SessionTest, ASampleExcludesTheWaitForALateRank) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";
   Machine machine{device(), TestRanks()};

@@ -20,7 +20,7 @@ namespace overlapbench {
 // So long that a watch looks at its begin and at its end alone.
 inline constexpr std::chrono::hours kNever(1);
 
-// Shows a look after the other, and then always the last.
+// Shows the looks one by one, and then always the last.
 template <class Look>
 class ShownLooks {
  public:
@@ -41,7 +41,7 @@ class ShownLooks {
   std::vector<Look> shown_;
 };
 
-// A source must not be asked after its watch ended, nor be gone before.
+// A source must not be read after its watch ended, nor destroyed before.
 template <class Watch, class Source>
 void ExpectEndsAtOnceAndLetsItsSourceGo(std::shared_ptr<Source> source) {
   const std::weak_ptr<Source> observed = source;

@@ -1,5 +1,5 @@
-// Partitions: a stream runs on as many SMs as it was made for, on every backend, and in everything
-// else it is a stream like any other.
+// Partitions: on every backend a stream runs on as many SMs as requested, and otherwise behaves
+// like any other stream.
 #include "fixtures/sm_census.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class SmCensusTest : public OnEachBackend {
     return static_cast<int>(SmsOf(*device().CreateStream(options)).size());
   }
   int all() { return device().info().multiprocessors; }
-  // Of some of the SMs. A device that has none has said so.
+  // Sizes of partitions; empty on a device that has none.
   std::vector<int> Parts() {
     const auto& [least, step, most] = device().info().partitions;
     std::vector<int> sizes;
@@ -55,7 +55,7 @@ TEST_P(SmCensusTest, APartitionMayHaveAnyPriority) {
   }
 }
 
-// A GPU's two streams of one size: what is measured on one must hold for the other.
+// Two streams of one size on a GPU: a measurement on one must hold for the other.
 TEST_P(SmCensusTest, PartitionsOfOneSizeAreTheSameSms) {
   if (GetParam() == Backend::kHost) GTEST_SKIP() << "a host stream's first core is its own thread";
   const StreamOptions options{.sms = device().info().partitions.least};
@@ -73,8 +73,8 @@ TEST_P(SmCensusTest, APartitionThatDoesNotExistIsRefused) {
   EXPECT_NE(PartitionFault(device().info(), all() + 1), "");
 }
 
-// Events that either of them records order the other one, and tell the time between them; the gate
-// holds it. In the end every value has both streams' steps in it.
+// Events on either stream order the other one and measure the time between them, and the gate holds
+// both. In the end every value contains both streams' steps.
 TEST_P(SmCensusTest, EventsAndTheGateOrderAPartitionsStream) {
   if (Parts().empty()) GTEST_SKIP() << "this device has no partitions";
   const auto limited = device().CreateStream({.sms = Parts().front()});

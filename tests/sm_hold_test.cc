@@ -1,5 +1,5 @@
-// What finishes while all SMs are held took none: copies do, kernels do not. The kernel that holds
-// them must not delay others in any other way.
+// Work that finishes while all SMs are held used none: copies finish, kernels do not. The kernel
+// that holds the SMs must not delay other work in any other way.
 #include "device/cuda/sm_hold.h"
 
 #include <gtest/gtest.h>

@@ -176,7 +176,7 @@ TEST(SoftmaxNeeds, OnTheHostAreOneReadAndOneWrite) {
   EXPECT_EQ(NeedsOfFused(kMostColumns, regime).workspace_bytes, 0U);
 }
 
-// Of a block that holds so many vectors a thread.
+// The most threads of a block with this many vectors per thread.
 int MostThreads(int units) { return units == 6 ? 768 : units == 5 ? 832 : 1024; }
 
 // What the kernels rely on: a row fits what its regime gives it.
@@ -304,7 +304,7 @@ class Matrix {
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
   [[nodiscard]] const void* Row(long row) const { return &bytes_[row * row_bytes()]; }
 
-  // How far below its row's maximum an element that does not vanish lies: exp(-90) < 2^-126.
+  // How far below its row's maximum the elements that do not vanish reach: exp(-90) < 2^-126.
   [[nodiscard]] double RangeOf(long row) const {
     double most = -kInfinity;
     double range = 0;
@@ -496,7 +496,7 @@ TEST_P(SoftmaxTest, MatchesTheOracle) {
   }
 }
 
-// The C library takes longer rows, which the other variants' tolerance is not for.
+// The C library accepts longer rows, for which the other variants' tolerance is not meant.
 TEST_P(SoftmaxTest, FusedTakesTheLongestRows) {
   if (GetParam() == Backend::kHost) GTEST_SKIP() << "there are no regimes";
   constexpr std::array kFused{SoftmaxVariant::kFused};
@@ -524,7 +524,7 @@ TEST_P(SoftmaxTest, AcceptsAddressesAlignedToOneElement) {
   }
 }
 
-// More rows than the device works on at once; of 42,000 columns more parts than one launch takes.
+// More rows than the device works on at once; with 42,000 columns, more parts than fit one launch.
 TEST_P(SoftmaxTest, TakesManyRows) {
   const bool host = GetParam() == Backend::kHost;
   for (const long columns : {33L, 100L, 1000L, 5000L, 42000L, 50257L, 70000L, 100003L, 230000L,

@@ -50,7 +50,7 @@ class StagedArrayTest : public RanksOnEachBackend {
     workload.EnqueuePart(*stream_, {index, kParts});
     Finish();
   }
-  // All parts are one.
+  // Each stage runs on the whole array.
   void RunWhole() {
     for (Workload* stage : {in_.get(), compute_.get(), out_.get()}) stage->Enqueue(*stream_);
     Finish();
@@ -95,7 +95,7 @@ TEST_P(StagedArrayTest, PassesThroughFewerSlotsThanParts) {
   }
 }
 
-// The third part came into the first's slot before it had gone out.
+// The third part overwrote the first one in its slot before that was copied out.
 TEST_P(StagedArrayTest, RefusesAnArrayOverwrittenInItsSlots) {
   ResetAll();
   RunAll(kSlots + 1);

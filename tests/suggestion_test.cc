@@ -1,4 +1,4 @@
-// Which slips are understood, and which words are too far off to guess.
+// Which typing errors get a suggestion, and which words are too different.
 #include "device/suggestion.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tensors that ranks share, what they should hold, and steps that are made of them: results that
-// are wrong, in the wrong place, or another rank's are found.
+// Tensors that ranks share, their expected values, and steps made of them: results that are wrong,
+// in the wrong place, or another rank's are found.
 #include "workload/tensor.h"
 
 #include <fmt/core.h>
@@ -129,7 +129,7 @@ TEST_P(TensorTest, AnAliasSharesMemoryButHasItsOwnExpectedValues) {
   EXPECT_EQ(FaultOf(tensor), "");
 }
 
-// An operation in place makes the alias; where none does, it holds what the tensor does.
+// An operation in place sets the alias's values; without one, they are the tensor's.
 TEST_P(TensorTest, AnAliasWithoutExpectationsUsesThoseOfItsMemory) {
   const SharedTensor tensor = MakeBlocks(false, true);
   const SharedTensor alias = tensor->Alias();
@@ -228,8 +228,8 @@ TEST_P(TensorTest, RefusesPartsThatDoNotDivideTheRows) {
   EXPECT_THROW(linear->EnqueuePart(*stream, {0, 5}), Error);
 }
 
-// Row 0 is the sum of the first of two more rows and of row 1, row 1 of row 0 twice; copied are
-// rows 2, none and 0.
+// Row 0 is the sum of row 1 and the first of two more rows; row 1 is the sum of row 0 twice. Rows
+// 2, none and 0 are copied.
 TEST_P(TensorTest, RowsAreCopiedAndSummedInEveryElementType) {
   const std::vector<std::int32_t> sources = {2, 1, 0, 0, 2, -1, 0};
   const std::vector<float> weights = {0.5F, 0.25F, 1.0F, 0.5F};
@@ -310,7 +310,7 @@ TEST_P(TensorTest, MasterWeightsAreUpdatedAndConverted) {
   EXPECT_THROW(update->EnqueuePart(*stream, {0, 2}), Error);
 }
 
-// As those that evaluate a sample do: each keeps its own last sum.
+// Like the threads that verify a sample: each caches its own last sum.
 TEST_P(TensorTest, ConcurrentReadersGetTheSameExpectedSum) {
   const SharedTensor send = Make({.rows = 64, .columns = 64});
   const SharedTensor receive = Make({.rows = 64, .columns = 64});
@@ -331,7 +331,7 @@ TEST_P(TensorTest, ConcurrentReadersGetTheSameExpectedSum) {
       const long column = i % 63;
       double expected = 0;
       for (int from = 0; from < ranks(); ++from) expected += send->Expected(from, row, column);
-      for (int again = 0; again < 2; ++again)  // the second time from what is kept
+      for (int again = 0; again < 2; ++again)  // the second time from the cache
         if (receive->Expected(rank(), row, column) != expected) ++count;
     }
     return count;
@@ -342,7 +342,7 @@ TEST_P(TensorTest, ConcurrentReadersGetTheSameExpectedSum) {
   for (std::future<int>& thread : threads) EXPECT_EQ(thread.get(), 0);
 }
 
-// The others' rows come, and the own ones are not copied.
+// The other ranks' rows arrive, and the rank's own rows are not copied.
 TEST_P(TensorTest, AnExchangeKeepsLocalRowsInPlace) {
   if (ranks() == 1) GTEST_SKIP() << "one rank exchanges nothing";
   const long block = 4;
@@ -367,7 +367,7 @@ TEST_P(TensorTest, AnExchangeKeepsLocalRowsInPlace) {
   EXPECT_NE(receive->Verify(machine(), *stream, rank() * block, block).fault, "");
 }
 
-// Rows 0 to 3, 4 to 7 and 8 to 11 lie in one place after the other.
+// Rows 0 to 3, 4 to 7 and 8 to 11 occupy the same memory in turn.
 TEST_P(TensorTest, MayKeepOnlyItsLastRows) {
   const SharedTensor tensor = Make({.rows = 12, .columns = 16, .kept_rows = 4});
   EXPECT_EQ(tensor->shape().bytes(), std::size_t{4} * 16 * SizeOf(LayerElement(device())));
@@ -381,7 +381,7 @@ TEST_P(TensorTest, MayKeepOnlyItsLastRows) {
   EXPECT_EQ(tensor->Verify(machine(), *stream, 10, 2).fault, "");
 }
 
-// Of 600 rows 300 are kept: row 300 lies where row 0 lies, and not behind row 299.
+// Of 600 rows 300 are kept: row 300 has row 0's place in memory, and does not follow row 299.
 TEST_P(TensorTest, RowsReadInBatchesMatchMemory) {
   const SharedTensor tensor = Make({.rows = 600, .columns = 16, .kept_rows = 300});
   Fill(tensor, rank());
@@ -477,7 +477,7 @@ TEST_P(StepsTest, TensorParallelLayersAreCorrect) {
   EXPECT_EQ(rows, ranks() == 1 ? 0 : 9 * transports());
 }
 
-// Of sizes that no model has: 80 elements a token, and 40 columns and a head of 128 on each rank.
+// No model has these sizes: 80 elements per token, and 40 columns and a head of 128 on each rank.
 TEST_P(StepsTest, TensorParallelLayersOfOtherSizesAreCorrect) {
   const int rows = SetUpRows(&families::Tp, {{"model", "small"},
                                              {"hidden", "80"},

@@ -83,8 +83,8 @@ TEST(ThrottleWatch, NamesReasonsAndViolationTogether) {
   EXPECT_EQ(watch.Reason(), "hot (1 of 1 looks), thermal violation (1 ms)");
 }
 
-// A watch asked before the episode and one made after it are free of it, whatever the other was
-// told; a watch that was throttled still says so, although a later one began.
+// A watch read before the episode and one made after it do not report it, whatever other watches
+// report. A watch that was throttled still reports it after a later one began.
 TEST(ThrottleWatch, DoesNotReportViolationsOfOtherWatches) {
   const auto source = Source({kFree, kHot, kFree});
   PollingThrottleWatch before(source, kNever);

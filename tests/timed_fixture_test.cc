@@ -86,7 +86,7 @@ TEST_F(TimedFixtureTest, ARowWithoutFaultIsValid) {
   EXPECT_EQ(suite_.error_rows, 0);
 }
 
-// Every other sample takes eight times as long. More samples than the least are taken, in vain.
+// Every other sample takes eight times as long. More than the minimum of samples does not help.
 TEST_F(TimedFixtureTest, AWideIntervalMakesARowNoisy) {
   options_.budget = 200ms;
   horse_.enqueue = [count = 0](Stream&) mutable {
@@ -117,7 +117,7 @@ TEST_F(TimedFixtureTest, ANoisyRowKeepsWhatWasFound) {
   EXPECT_TRUE(row.reason.ends_with("; the horse limps")) << row.reason;
 }
 
-// Which order statistics bound, as they do not bound the median of fewer.
+// Order statistics bound the median of five samples, but not that of fewer.
 TEST_F(TimedFixtureTest, ALongRowTakesFiveSamplesWhateverTheBudget) {
   options_.budget = 20ms;
   horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(30ms); };
@@ -228,7 +228,7 @@ TEST_F(TimedFixtureTest, TheTimeIsTheMedianOfTheSamples) {
   EXPECT_NEAR(row.time_ms, Median(totals_ms), 1e-9);
 }
 
-// Without a flag nobody takes them.
+// Without the flag no trace is taken.
 TEST_F(TimedFixtureTest, ARowIsTracedOnRequest) {
   horse_.enqueue = [](Stream& stream) { stream.host()->Enqueue([] {}); };
   EXPECT_FALSE(Measure().counters.contains("breakdown_valid"));

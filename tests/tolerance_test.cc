@@ -1,6 +1,5 @@
-// Tolerances: every workload whose result is rounded refuses an error of all its elements that is
-// a few times its tolerance. An oracle that compares well, but allows ten times as much, fails
-// here.
+// Tolerances: every workload whose result is rounded refuses it if all elements are off by a few
+// times its tolerance. An oracle that compares correctly but allows ten times as much fails here.
 #include <map>
 #include <memory>
 #include <string>

@@ -41,7 +41,7 @@ int InsteadOfFsync(int descriptor) {
 
 namespace {
 
-// A product, and on two further lanes what waits for it.
+// A product, and two further lanes whose work waits for it.
 RowTrace TwoLanes() {
   RowTrace trace{.row = "Family/A+B/bytes:1024", .run = {.name = "overlapped"}};
   trace.backend = Backend::kHost;
@@ -137,7 +137,7 @@ TEST(TraceFile, HasWorkWithItsStepLaneAndTimes) {
   EXPECT_TRUE(has_copy);
 }
 
-// What moved it, between which GPUs, and with how many SMs; on the host backend a core did.
+// What moved the data, between which GPUs and with how many SMs; on the host backend, a core.
 TEST(TraceFile, NamesTheEngineOfTheWork) {
   const auto told = [](const RowTrace& trace) {
     std::vector<std::string> facts;
@@ -174,7 +174,7 @@ TEST(TraceFile, NamesTheEngineOfTheWork) {
   EXPECT_EQ(told(trace), (std::vector<std::string>{"SM sms:16", "copy peer:1"}));
 }
 
-// With two ranks the other one; with more the one that a send and its receive have, or all.
+// With two ranks, the other one. With more, the other end of a send or receive, or all.
 TEST(TraceFile, CommunicationsNameTheirPeer) {
   RowTrace trace = TwoLanes();
   trace.rank = 1;
@@ -211,7 +211,7 @@ TEST(TraceFile, CommunicationsNameTheirPeer) {
   EXPECT_EQ(peers_of(trace), (Peers{{"send", "3"}, {"receive", "1"}}));
 }
 
-// What is a fault is shown all the same, as work of no class.
+// Such work is a fault, but is shown anyway, without a class.
 TEST(TraceFile, WorkOfNoStepIsOnTheForksTrack) {
   RowTrace trace = TwoLanes();
   trace.samples[0].activities.push_back({.name = "stray",
@@ -228,7 +228,7 @@ TEST(TraceFile, WorkOfNoStepIsOnTheForksTrack) {
   EXPECT_FALSE(strays[0].At("args").Has("step"));
 }
 
-// Of a call that was lost, none is made up.
+// A lost call is not invented.
 TEST(TraceFile, WorkWithoutItsCallHasNone) {
   RowTrace trace = TwoLanes();
   trace.samples[0].activities[1].call_ms = trace.samples[0].activities[1].enqueued_ms = 0;
@@ -238,7 +238,7 @@ TEST(TraceFile, WorkWithoutItsCallHasNone) {
   }
 }
 
-// HTA takes what has a stream for a kernel, and leaves out what no call has enqueued.
+// HTA treats any event with a stream as a kernel, and ignores work without a call.
 TEST(TraceFile, OnlyWorkHasAStreamAndEachHasItsCall) {
   std::set<double> works;
   std::set<double> calls;

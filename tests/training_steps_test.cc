@@ -1,4 +1,4 @@
-// The steps of training families: what waits for what, what each depth takes, and what is refused.
+// The steps of training families: their waits, the memory of each depth, and what is refused.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace overlapbench {
 namespace {
 
-// The bound of the row's own run, if a part of each of these works took so long.
+// The bound of the row's own run if a part of each of these works takes this long.
 double BoundOfRow(const std::string& scenario, const Values& values,
                   const std::map<std::string, double>& part_ms) {
   const Schedule schedule = ScenarioReport(scenario, values).runs().back().schedule;
@@ -47,7 +47,7 @@ TEST(ShardedSteps, ExposeEveryGatherUnlessLayersAreGatheredAhead) {
   EXPECT_DOUBLE_EQ(bound_ms("2"), bound_ms("1"));
 }
 
-// What is on the communication's lane, in its order.
+// The steps on a lane, in order.
 std::string OnLane(const Schedule& schedule, const std::string& lane) {
   std::string text;
   for (const Schedule::Step& step : schedule.steps()) {
@@ -132,7 +132,7 @@ TEST(ShardedSteps, GiveTheReasonForExcludedCombinations) {
 
 // ---- Sizes of tensor-parallel layers
 
-// What the row's own run takes, in float32 elements.
+// The memory of the row's own run, in float32 elements.
 long ElementsOf(const std::string& scenario, const Values& values) {
   const Schedule schedule = ScenarioReport(scenario, values).runs().back().schedule;
   return static_cast<long>(FootprintOf(schedule.works()).device_bytes / sizeof(float));
@@ -206,8 +206,8 @@ TEST(LayerSizes, AreRefusedWhereRanksCannotShareThem) {
 
 // ---- Memory
 
-// The works of a row on a GPU that say that they need as much as a product's workspace, where
-// matrices are much smaller.
+// The works of a row on a GPU whose footprint is as large as a product's workspace; their matrices
+// are much smaller.
 std::set<std::string> WorksWithWorkspace(const std::string& scenario, const Values& values) {
   Values small = values;
   small.insert({{"layers", "1"}, {"width", "16"}, {"hidden", "16"}, {"tokens", "128"}});
@@ -353,7 +353,7 @@ TEST(MixedSteps, NameTheRankThatTheOthersWaitFor) {
   const Reported row = skewed.Report(EachTook(skewed, 1));
   EXPECT_EQ(row.state, RowState::kOk);
   EXPECT_EQ(row.counters.at("straggler_rank"), last);
-  // Half of the copies, and of the other half as many as its experts that are not popular.
+  // Half of the copies, and the share of its unpopular experts in the other half.
   const double share = (1 + (8.0 / TestRanks().size() - 1) / 7) / 2;
   EXPECT_NEAR(row.counters.at("straggler_load"), share * TestRanks().size(), 0.05);
   if (last == 0) {

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-// Longer than all of a sample behind its open gate takes.
+// Longer than a whole sample after its gate opens.
 constexpr auto kElsewhere = 25ms;
 constexpr const char* kEmpty =
     "' left its lane empty: alone it took 0.0 us, and a callable that does nothing 0.0 us; it "
@@ -39,7 +39,7 @@ class UserRowsTest : public testing::Test {
             .callbacks = {Call, nullptr, nullptr},
             .context = &enqueueing};
   }
-  // What the row is. Its callables are `works`; a pair has two.
+  // The remark of a row whose callables are `works`; a pair has two.
   Remark Measure(overlapbench_kind kind, const std::vector<Callable>& works,
                  const std::vector<AxisOverride>& axes = {{"cache", "warm"}}) {
     UserRow row;
@@ -67,8 +67,8 @@ class UserRowsTest : public testing::Test {
   Enqueueing here_ = [](HostStream& stream) {
     stream.Enqueue([] { std::this_thread::sleep_for(5ms); });
   };
-  // It begins when the sample before has ended elsewhere too, as after a rest: no other sample is
-  // disturbed by that work.
+  // It begins after the previous sample's work elsewhere has ended, as after a rest, so that this
+  // work disturbs no other sample.
   Enqueueing nothing_ = [this](HostStream&) { elsewhere_.Await(kRanksPatience); };
   CallLog log_;
   CounterTable table_ = AllCounters();
@@ -111,8 +111,8 @@ TEST_F(UserRowsTest, WorkOnItsLaneIsMeasuredWhateverIsElsewhere) {
   }
 }
 
-// The fifth of five comparisons is disturbed. Before them, the callable is verified and its time is
-// taken.
+// The fifth of five comparisons is disturbed. Before them, the callable is called twice: to verify
+// it and to time it.
 TEST_F(UserRowsTest, OneDisturbedComparisonChangesNothing) {
   int calls = 0;
   Enqueueing once = [&](HostStream&) {

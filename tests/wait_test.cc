@@ -31,7 +31,7 @@ TEST(WaitUntil, AcceptsACheckDuringWhichTheDeadlinePassed) {
   EXPECT_TRUE(WaitUntil(slow_look, kTimeout));
 }
 
-// The work ended after the look that did not see it, and before the deadline was checked.
+// The work ended after the last look, but before the deadline was checked.
 TEST(WaitUntil, ChecksOnceMoreAfterTheDeadline) {
   int looks = 0;
   const auto ends_behind_a_slow_look = [&] {

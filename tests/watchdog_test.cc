@@ -15,7 +15,7 @@ using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using testing::ExitedWithCode;
 
-// What is shown when the process ends.
+// A task that prints `text` and the reason when the process ends.
 Watchdog::Task Say(const std::string& text) {
   return [text](const std::string& reason) { std::cerr << text << " (" << reason << ")\n"; };
 }

@@ -1,9 +1,9 @@
 // Every workload that this build and this machine have, in many settings: the right result is
 // accepted, and a result that was never made, is left over, or has one wrong element is refused.
 //
-// Which of a workload's buffers hold its result is found out, not known: those that its run
-// changes. A result is refused when any rank refuses it, as in a benchmark: in place, a rank may
-// hold its part of the result before anything has run.
+// The buffers that a workload's run changes hold its result: the tests do not know them in advance.
+// A result is refused if any rank refuses it, as in a benchmark: in place, a rank may hold its part
+// of the result before anything has run.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -110,7 +110,7 @@ StagedShape ShapeOf(const Settings& settings) {
           MemoryKindNamed(settings.Text("memory"))};
 }
 
-// A stage of an array as a workload of its own, which only scenarios make otherwise.
+// A stage of an array as a separate workload; otherwise only scenarios make one.
 WorkloadSpec StageSpec(const Machine& machine, const char* name, Stage stage) {
   WorkloadSpec spec;
   spec.name = name;
@@ -212,7 +212,7 @@ class WorkloadsTest : public RanksOnEachBackend {
   }
   using Bytes = std::vector<std::vector<std::byte>>;
   Bytes ReadBuffers() { return ReadBuffersThrough(stream()); }
-  // What its buffers hold while its run is enqueued on a stream that does not come to it.
+  // The contents of its buffers while a gate holds its enqueued run.
   Bytes ReadBuffersBehindAGate(Workload& workload) {
     const auto gate = device_->CreateGate();
     const auto other = device_->CreateStream({});
@@ -300,8 +300,8 @@ TEST_P(WorkloadsTest, RefuseOneWrongElement) {
   });
 }
 
-// Whatever streams of its own it uses. Where it cannot wait, it says so. The first run of a kernel
-// or a collective must not stand behind a gate.
+// This holds for any internal streams of a workload. One that cannot wait declares it. The first
+// run of a kernel or a collective must not be behind a gate.
 TEST_P(WorkloadsTest, DoNothingBeforeTheirTurnOnTheStream) {
   if (GetParam() == Backend::kCuda)
     GTEST_SKIP() << "streams may share a queue of the GPU, where reading would wait for the gate";
@@ -316,7 +316,7 @@ TEST_P(WorkloadsTest, DoNothingBeforeTheirTurnOnTheStream) {
   });
 }
 
-// Whatever the order of its parts, all of them make the whole, and none may be missing.
+// In any order, all parts together make the whole, and none may be missing.
 TEST_P(WorkloadsTest, EqualTheSumOfTheirParts) {
   struct {
     const char* name;

@@ -1,5 +1,5 @@
-// What a user can write on the command line, fuzzed: whatever the bytes, an argument is taken or
-// refused by a UsageError, and what is taken has a canonical form that reads as itself.
+// Fuzzes the command line: whatever its bytes, an argument is accepted or refused with a
+// UsageError, and an accepted one has a canonical form that parses as itself.
 //
 // The input is a command line with an argument a line. Built with clang (preset `fuzz`) this runs
 // under libFuzzer; elsewhere driver.cc stands in for it, with the same flags.

@@ -1,5 +1,5 @@
-// Stands in for libFuzzer where the compiler has none: it changes files of a corpus at random and
-// feeds them to LLVMFuzzerTestOneInput. It does not watch what is covered.
+// Stands in for libFuzzer if the compiler has none: it changes files of a corpus at random and
+// feeds them to LLVMFuzzerTestOneInput. It is not guided by coverage.
 //
 //   axis_fuzz [-seed=N] [-runs=N] [-max_total_time=SECONDS] CORPUS_DIRECTORY...
 //
