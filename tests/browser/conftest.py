@@ -1,7 +1,7 @@
-"""A real browser, reports for it to open, and watching that nothing goes wrong unseen.
+"""A real browser, reports for it to open, and checks that no error goes unnoticed.
 
-The browser is the system's Chromium, else the one that `playwright install chromium` brings. Where
-there is neither, the tests are skipped and say so.
+The browser is the system's Chromium, else the one that `playwright install chromium` installs.
+Without either, the tests are skipped and say so.
 """
 
 import re
@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         if path is None and not Path(playwright.chromium.executable_path).exists():
             pytest.skip("no Chromium: install the package chromium, or playwright install chromium")
-        # A container has no name spaces for the sandbox; what is opened was written by the test.
+        # A container has no namespaces for the sandbox, and only the test's own pages are opened.
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield started
         started.close()

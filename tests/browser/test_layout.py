@@ -1,4 +1,4 @@
-"""Pages with charts, as they are laid out: on every width, on paper, without marks that collide."""
+"""The layout of pages with charts: at every width, on paper, without colliding marks."""
 
 import json
 import re
@@ -15,8 +15,8 @@ from overlapbench.page import render_page
 from overlapbench.result import parse_result
 
 WIDTHS = (390, 800, 1280, 1920)
-# Pairs of texts of a drawing whose boxes, turned as the texts are, meet; and texts it cuts off.
-# The line of letters fills the middle of a box. A text and its halo say the same at one place.
+# Pairs of texts in a drawing whose boxes, rotated like the texts, overlap; and texts that it cuts
+# off. The letters fill only the middle of a box. A text and its halo are one text.
 COLLISIONS = """() => {
   const corners = text => {
     const {x, y, width, height} = text.getBBox(), m = text.getScreenCTM(), ease = 0.18 * height;
@@ -48,7 +48,7 @@ COLLISIONS = """() => {
   }
   return found;
 }"""
-# What a pointer meets at the centre of each point of the chart, unless that is another point.
+# What covers the centre of each point of the chart, unless it is another point.
 HIDDEN = """() => [...document.querySelectorAll("[data-chart=slowdown] .mark-symbol path")]
   .filter(path => path.closest(".role-mark"))
   .filter(path => !["transparent", "none"].includes(path.getAttribute("fill")))

@@ -1,4 +1,4 @@
-"""The report as its reader meets it: clicked, searched, hovered, linked to, dark, on a phone."""
+"""The report as its reader uses it: clicked, searched, hovered, linked to, dark, on a phone."""
 
 import re
 import time

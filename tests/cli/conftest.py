@@ -26,8 +26,8 @@ Program = Callable[..., list[Any]]
 def pytest_configure() -> None:
     """Let Ctrl-C reach what the tests start.
 
-    A shell ignores it for commands in the background, what they start inherits that, and bash then
-    traps it in vain.
+    A shell ignores it for background commands, their children inherit that, and bash then cannot
+    trap it.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -47,7 +47,7 @@ class Launcher:
             command += [":"] if number > 0 else []
             command += ["-n", "1"]
             command += [word for variable in variables for word in ("-x", variable)]
-            # Most tests have no use for the second that it takes.
+            # Most tests do not need it, and it takes a second.
             self_test = [] if "--self-test" in flags else ["--no-self-test"]
             flags = [flag for flag in flags if flag != "--self-test"]
             command += [str(self.binary), "--backend=host", *self_test]
@@ -98,8 +98,8 @@ class Launcher:
     def build_folder(self) -> Path:
         """Return the folder that the binary was built in, if this checkout has configured it.
 
-        In another one, ./bench and cmake would configure and build afresh, and another's folder is
-        not for tests to change.
+        Otherwise ./bench and cmake would configure and build afresh, and tests must not change
+        another checkout's folder.
         """
         folder = self.binary.parent
         cache = folder / "CMakeCache.txt"
@@ -129,8 +129,8 @@ def launcher() -> Launcher:
     return Launcher(binary.resolve(), mpirun)
 
 
-# What programs begin with. `settled` measures a row up to five times, until it is known to 2 %.
-# What `stuck` waits for never comes; it keeps Python's lock, and no signal ends it.
+# The beginning of all programs. `settled` measures a row up to five times, until it is known to
+# 2 %. `stuck` waits forever; it keeps Python's lock, and no signal ends it.
 PREAMBLE = """
 import json, os, sys, time
 import overlapbench as ob
@@ -169,7 +169,7 @@ def configure(**settings):
 
 @pytest.fixture
 def program(launcher: Launcher, tmp_path: Path) -> Program:
-    """Return a function that runs a program, and returns what its ranks tell, in their order.
+    """Return a function that runs a program and returns its ranks' reports, in rank order.
 
     Each test writes a program, since a process measures with one configuration.
     """

@@ -52,13 +52,13 @@ class Terminal:
     def _read(self) -> bool:
         try:
             data = os.read(self.master, 65536)
-        except OSError:  # nobody has it open any more
+        except OSError:  # no process has it open any more
             return False
         self.raw += data.decode()
         return bool(data)
 
     def screen(self) -> list[str]:
-        """What is left to see: lines that were replaced or cleared are gone."""
+        """The visible text, without replaced or cleared lines."""
         lines, column = [""], 0
         for token in _TOKEN.finditer(self.raw):
             text = token[0]
@@ -122,7 +122,7 @@ def test_the_screen_fits_the_terminal(launcher: "Launcher", columns: int, no_col
     reason = "control: one stream, and nothing overlapped"
     assert reason in " ".join(" ".join(screen).split())
     assert " left" not in " ".join(screen)
-    # While it ran, there was the row, how much was done, and how long the rest would take.
+    # While it ran, it showed the row, the share done, and the remaining time.
     assert re.search(r"\[2/2\] Overlap/Sec\S+  50 %  \d+:\d\d left", terminal.raw)
     assert ("\x1b[32m" in terminal.raw) == (not no_color)
     assert ("\x1b[32mcontrol\x1b[0m" in terminal.raw) == (not no_color)

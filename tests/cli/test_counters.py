@@ -42,7 +42,7 @@ FLAGS = (
     *("--axis", "forward_us=100"),
     *("--axis", "backward_us=200"),
 )
-# Google Benchmark's, and those that say what a row is.
+# Google Benchmark's fields, and those that describe a row.
 FIELDS = {
     *("name", "family_index", "per_family_instance_index", "run_name", "run_type"),
     *("repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time"),
@@ -108,7 +108,7 @@ def test_every_counter_of_every_row_is_in_the_table(result: dict[str, Any]) -> N
     assert {"slowest_rank", "slowdown", "bound_ms", "pct_of_copy", "round_trip_us"} <= in_rows
 
 
-# Which refuses a value that is out of its counter's range.
+# The reader refuses a value outside its counter's range.
 def test_the_tools_read_every_row(text: str, result: dict[str, Any]) -> None:
     names = [row["name"] for row in result["benchmarks"]]
     assert sorted(str(row.name) for row in parse_result("run", text).rows) == sorted(names)

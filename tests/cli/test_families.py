@@ -59,7 +59,7 @@ SUPPLY = {
 PIECES = {
     *("whole_ms", "pieces_slowdown", "kernel_us", "host_us_per_launch", "dominated_below_us"),
 }
-# The beginning of a name -> what its row counts beside EVERY_ROW. The first that fits is meant.
+# The beginning of a name -> the row's counters besides EVERY_ROW. The first match applies.
 COUNTERS = {
     "Copy/Bandwidth/direction:both/": {"GBps"} | BOTH_WAYS,
     "Copy/Bandwidth/direction:host_to_device/": {"GBps"},
@@ -78,7 +78,7 @@ COUNTERS = {
     "Launch/Pieces/launches:1/": PIECES,
     "Launch/Pieces/launches:4/": PIECES | {"device_us_per_launch"},
 }
-# The beginning of a name -> what is found of it.
+# The beginning of a name -> its row's reason.
 FINDINGS = {
     "Copy/Pipelined/elements:1024/intensity:2/pipeline_streams:2/": ("over the bound: ",),
     "Copy/Fragmented/": ("bandwidth-bound", "latency-bound"),
@@ -94,7 +94,7 @@ UNAVAILABLE = (
 
 
 class Run:
-    """One run of all these families, with its rows and what it said of others."""
+    """One run of all these families, with its rows and its messages about others."""
 
     def __init__(self, launcher: "Launcher", folder: Path) -> None:
         out = folder / "out.json"

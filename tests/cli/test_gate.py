@@ -36,7 +36,8 @@ def gate(
     base = launcher.command([[]])
     sides = ["--base", shlex.join(base), "--candidate", shlex.join([*base, *candidate_flags])]
     sizes = ["--launches", "4", "--repetitions", "3", "--timeout-s", "60"]
-    # Three rows share no variances, and a busy machine disturbs them; the delay is 30 %.
+    # Three rows are too few to share variances, and a busy machine disturbs them. The delay is
+    # 30 %.
     sizes += ["--max-floor", "25"]
     command = [sys.executable, str(ROOT / "tools/perf_gate.py"), "run", *sides, *sizes]
     for _ in range(3):

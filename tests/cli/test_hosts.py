@@ -32,7 +32,7 @@ AGENT = """#!/bin/sh
 shift
 exec ip netns exec {space} unshare --uts sh -c "hostname {name}; $*"
 """
-# What users get from ./bench, the time after which a host is lost among it.
+# The environment that users get from ./bench, with the time after which a host counts as lost.
 AS_BENCH = (
     "bash",
     "-c",
@@ -40,7 +40,7 @@ AS_BENCH = (
     str(ROOT / "tools/setup.sh"),
 )
 TIMEOUT_S = 8
-# Silence that loses a host, SIGTERM's grace in mpirun, and a busy machine.
+# The silence after which a host is lost, mpirun's grace period after SIGTERM, and a busy machine.
 AFTER_THE_CUT_S = TIMEOUT_S + 8.0
 
 
@@ -124,7 +124,7 @@ def test_two_hosts_measure_together(launcher: "Launcher", hosts: Hosts) -> None:
     assert row["valid"] == 1, row
     assert row["algbw_GBps"] == pytest.approx(BYTES / row["real_time"] / 1e6)
     assert row["busbw_GBps"] == pytest.approx(row["algbw_GBps"] * 2 * (RANKS - 1) / RANKS)
-    # Of each sample's sum half at least must have come from the other host.
+    # At least half of each sample's sum must have come from the other host.
     assert hosts.sent_bytes() - before > row["samples"] * BYTES / 2
 
 

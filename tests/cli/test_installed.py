@@ -37,7 +37,7 @@ def cmake(*arguments: str | Path, timeout_s: float = 110) -> subprocess.Complete
 
 
 def configure(source: Path, build: Path, prefix: Path, *flags: str) -> str:
-    """Return what CMake complains of; "" if it has configured."""
+    """Return CMake's complaint; "" if it has configured."""
     # One architecture of GPUs is enough to see that it compiles.
     flags = ("-DCMAKE_CUDA_ARCHITECTURES=90", *flags)
     done = cmake("-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", *flags)

@@ -300,7 +300,7 @@ with ob.results("mine.json"):
 """)
     refusal = f"mine.json already has a row {name}: "
     assert [text.startswith(refusal) for text, _ in told] == [True] * 3
-    # The first time that it is asked for in short, nobody knows which row that is.
+    # The first short request cannot tell which row it means.
     assert [measured for _, measured in told] == [0, 1, 0]
     (result,) = read_results([str(tmp_path / "mine.json")])
     assert [str(row.name) for row in result.rows] == [name]

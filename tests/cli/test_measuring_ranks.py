@@ -62,8 +62,8 @@ os._exit(0)
     assert any("'comp' has not returned for " in error for _, error in told)
 
 
-# On the host a check is called on the main thread, as on a GPU every callable is. A rank tells the
-# others in the last tenth of their timeout, and looks ten times a second.
+# On the host a check is called on the main thread, like every callable on a GPU. A rank reports to
+# the others in the last tenth of their timeout, and polls ten times a second.
 HANGS = """
 configure(timeout_s=3, budget_ms=20)
 rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
@@ -193,7 +193,7 @@ os._exit(0)
         ranks=3,
         status=None,  # MPI is not ended, and mpirun says so
     )
-    assert len(told) == 2  # one of them may say what the other has told it
+    assert len(told) == 2  # one of them may repeat the other's reason
     for state, reason in told:
         assert state == "error"
         assert f": rank {missing} did not come within 2000 ms; it has stopped or " in reason

@@ -44,7 +44,7 @@ def test_completion_offers_every_flag(
     monkeypatch.setenv("OVERLAPBENCH_BINARY", str(launcher.binary))
     actions = run.make_parser("overlapbench run")._actions
     offered = {flag for action in actions for flag in action.option_strings}
-    # Without those that are refused, and those that are only for a checkout.
+    # Without the refused ones, and those that only a checkout has.
     options = (ROOT / "fixtures/options.cc").read_text(encoding="utf-8")
     taken = {*re.findall(r'^    \{"(--[\w-]+)", (?:true|false), "', options, re.MULTILINE)}
     script = (ROOT / "bench").read_text(encoding="utf-8").partition("  while (($#)); do\n")[2]

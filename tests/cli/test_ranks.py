@@ -1,4 +1,4 @@
-"""Ranks that go different ways, or die, end the job soon; what is finished stays readable."""
+"""Ranks that diverge or die end the job soon; finished rows stay readable."""
 
 import json
 import os
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SMALL = ("--axis", "bytes=64K", "--axis", "cache=warm", "--budget_ms=20")
 LIMIT_S = 30.0
 
-# What one of two ranks is given and the other is not, and what is said of both.
+# The different flags of two ranks, and what the message says about each.
 DIFFERENCES = {
     "another filter": (
         ["--benchmark_filter=Comm/AllReduce"],
@@ -88,7 +88,7 @@ def test_a_file_that_only_rank_0_is_told_of_is_no_difference(
     assert read(tmp_path / "out.json")["benchmarks"]
 
 
-# In every way in which Google Benchmark repeats a benchmark the ranks repeat it alike.
+# However Google Benchmark repeats a benchmark, all ranks repeat it equally.
 @pytest.mark.parametrize(
     ("flags", "rows"),
     [
@@ -137,8 +137,8 @@ def test_finished_rows_survive_the_death_of_a_rank(launcher: "Launcher", tmp_pat
     assert [row["name"] for row in measured(kept)][: len(names)] == names
 
 
-# Rank 0 writes down what rank 1 alone knew; one line says it, and no line blames anyone else. The
-# two lines are of two ranks, and come in any order.
+# Rank 0 writes what only rank 1 knew; one line says it, and no line blames any other rank. The two
+# lines come from two ranks, in any order.
 def test_the_file_says_why_another_rank_has_ended(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     fault = "--inject_fault=fail@report,rank=1,visit=2"

@@ -1,4 +1,4 @@
-"""What a user asks for in vain ends in one line that says why, a status, and no file."""
+"""A request that cannot be met ends in one line that says why, a status, and no file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

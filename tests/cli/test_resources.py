@@ -1,4 +1,4 @@
-"""--resources_out: a line for every run and every rest, where nothing is held any more."""
+"""--resources_out: a line for every run, and for every rest, when nothing is held any more."""
 
 import csv
 from pathlib import Path

@@ -201,7 +201,7 @@ def test_the_tables_fit_80_columns(run: Run) -> None:
             assert len(line) <= 80
 
 
-# Each counter as its title, its value and its unit; then what is to be said of the row.
+# Each counter as its title, its value and its unit; then the row's reason.
 def test_the_console_shows_a_rows_main_figures(run: Run) -> None:
     number = r"-?[\d.e+-]+( ±[\d.e+-]+)?"
     shown = {}
@@ -258,5 +258,5 @@ def test_each_ranks_times_are_written_on_request(launcher: "Launcher", tmp_path:
         assert [fields[1] for fields in own] == ["0", "1", "2"]
         work_ms = [float(fields[5]) for fields in own]
         assert work_ms[int(row["slowest_rank"])] == max(work_ms)
-        # The greatest median is not always the greatest in any one of a few samples.
+        # The rank with the greatest median need not be slowest in any of a few samples.
         assert 0 <= row["slowest_share"] <= 1

@@ -69,7 +69,7 @@ def test_a_busy_machine_is_told_before_the_run(launcher: "Launcher", tmp_path: P
     assert context(out)["busy"] == found[0]
 
 
-# The known delay of a minute cannot be waited for, nor may anything be freed that it still uses.
+# The test cannot wait for the known delay of a minute, nor free anything that it still uses.
 def test_a_wait_that_times_out_is_named_and_ends_the_job(launcher: "Launcher") -> None:
     hang = "--inject_delay=SecondDelay.Delay:60000000"
     run = launcher.run(*ROW, "--self-test", hang, "--timeout_s=1")

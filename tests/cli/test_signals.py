@@ -18,7 +18,7 @@ FLAGS = (
     *("--backend=host", "--benchmark_filter=Comm/", "--budget_ms=100", "--timeout_s=120"),
     *("--axis", "bytes=64K,128K,256K,512K"),
 )
-# Far below the timeout: nobody waits for anybody. Other tests may run beside these.
+# Far below the timeout: no rank waits for another. Other tests may run beside these.
 LIMIT_S = 40.0
 
 
@@ -30,7 +30,7 @@ def mpirun(launcher: "Launcher") -> list[str]:
     return job.mpirun(launcher.binary, 2, [])
 
 
-# Who is told: the process that was started, or, as by a terminal, its whole group.
+# The signal goes to the process that was started or, as from a terminal, to its whole group.
 @pytest.mark.parametrize("command", [bench, mpirun], ids=["bench", "mpirun"])
 @pytest.mark.parametrize(
     ("number", "tell"),
@@ -62,7 +62,7 @@ def test_a_signal_ends_all_and_keeps_the_rows(
     assert count.startswith(f"overlapbench: kept {len(kept['benchmarks'])} finished rows")
 
 
-# Nobody is there to remove the shared memory: it lies in the job's own folder here.
+# No process is left to remove the shared memory: here it is in the job's own folder.
 def test_ranks_end_when_mpirun_is_killed(launcher: "Launcher") -> None:
     start, *words = mpirun(launcher)
     shared_memory = ("--mca", "btl_vader_backing_directory", "tmp")

@@ -1,4 +1,4 @@
-"""What a rank makes of Slurm's variables, as far as that can be told without Slurm."""
+"""How a rank reads Slurm's variables, as far as this can be tested without Slurm."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ SHELL = "4294967290"
 
 
 def start(launcher: "Launcher", rank: int, step: str) -> "subprocess.CompletedProcess[str]":
-    """One rank of two, as srun starts it without --mpi=pmix: MPI is told nothing."""
+    """One rank of two, as srun starts it without --mpi=pmix: MPI gets no information."""
     slurm = {"SLURM_PROCID": str(rank), "SLURM_NTASKS": "2", "SLURM_STEP_ID": step}
     return subprocess.run(
         [str(launcher.binary), "--backend=host", *ROWS],

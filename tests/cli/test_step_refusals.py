@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
 
 FAILED, USAGE = 1, 2
-# Starting MPI takes most of it. No time is left to fill, or to allocate, what is too large.
+# Starting MPI takes most of it. Too large buffers cannot be filled, or even allocated, in time.
 A_FEW_SECONDS = 20.0
 
 
 class Refusal(NamedTuple):
-    """Rows that no number of their `axes` exist of, and why the first of them does not."""
+    """Rows that do not exist at any value of their `axes`, and the reason for the first one."""
 
     ranks: int
     rows: str
@@ -79,9 +79,9 @@ def test_what_ranks_cannot_share_is_refused(launcher: "Launcher", name: str) -> 
     assert done.stdout == ""
 
 
-# What each of two ranks needs, in float32. 2^24 tokens of 28672 / 2 inputs and of 8192 products,
-# and half as many sums. And of 256 layers of 2^16 x 2^16, half of the weights and of the gradients;
-# of five layers all of either, since two are gathered and three are summed; and 16 GiB of
+# The memory that each of two ranks needs, in float32. Tp: 2^24 tokens of 28672 / 2 inputs and of
+# 8192 products, and half as many sums. Fsdp: of 256 layers of 2^16 x 2^16, half of the weights and
+# of the gradients; five whole layers, since two are gathered and three are summed; and 16 GiB of
 # activations.
 TOO_LARGE = {
     "Tp/RowParallel": ("model=llama70b tokens=16M chunks=1", "1.625 TiB"),

@@ -166,7 +166,7 @@ def test_ranks_share_a_clock(traced: Traced) -> None:
         for e in spans
         if e["name"] == "sample 0"
     ]
-    # They are released together, and begin within what a thread needs to wake up.
+    # They are released together, and begin within the time that a thread needs to wake up.
     assert abs(pair["sample 0"]["ts"] - other["ts"]) < 1e5
 
 
@@ -217,7 +217,7 @@ def test_ranks_wait_for_those_that_they_communicate_with(
 
 
 def communicating(traces: Sequence[Trace]) -> dict[int, set[int]]:
-    """Return the ranks that each communication is of."""
+    """Return the ranks of each communication."""
     found: dict[int, set[int]] = {}
     for trace in traces:
         assert trace.rank is not None
@@ -243,7 +243,7 @@ def test_every_row_has_shares_that_add_up(traced: Traced) -> None:
 def test_a_row_says_what_its_trace_shows_and_stays_valid(
     launcher: "Launcher", tmp_path: Path
 ) -> None:
-    """On a busy machine a kernel may be stopped, which then takes most of the time: try again."""
+    """On a busy machine a preempted kernel may take most of the time, so the run is repeated."""
     flags = ("--benchmark_filter=^Launch/EmptyKernel", "--budget_ms=1", "--axis", "launches=4")
     reason = ""
     for attempt in range(6):
@@ -301,7 +301,7 @@ def test_the_reader_finds_the_idle_time_that_the_row_reports(
 
 
 def test_the_reader_finds_the_idle_time_that_each_file_states(traced: Traced) -> None:
-    """Behind gates and in the middle of samples as well, for each rank."""
+    """Also behind gates and in the middle of samples, for each rank."""
     found_any: set[str] = set()
     for row, traces in read_rows([str(traced.folder)], Rules()).items():
         for one in break_down(traces):
@@ -355,7 +355,7 @@ def test_a_file_that_cannot_be_written_ends_traces_but_no_row(
 ) -> None:
     out = tmp_path / "out.json"
     folder = tmp_path / "traces"
-    # A folder stands where the first row's file of rank 1 is to be.
+    # A folder occupies the path of rank 1's file for the first row.
     names = launcher.run(
         "--benchmark_filter=Overlap/SecondDelay", "--benchmark_list_tests", ranks=1
     ).stdout.split()
@@ -378,18 +378,18 @@ def test_a_file_that_cannot_be_written_ends_traces_but_no_row(
     assert not list(folder.glob("*.partial"))
 
 
-# The samples of a row here. Each begins `enqueue` once. The run takes empty ones as well.
+# The samples of a row here. Each enters the phase `enqueue` once. The run also takes empty ones.
 EMPTY = 11
 # A warm-up ends after 0.4 s, and rows of such long samples take five.
 WARM_UP = 1
 MEASURED = 5
-TRACED = 1 + SAMPLES  # the first is thrown away
-UNTRACED = TRACED  # before them, to tell what tracing costs
+TRACED = 1 + SAMPLES  # the first is discarded
+UNTRACED = TRACED  # before them, to measure the cost of tracing
 OF_A_ROW = EMPTY + WARM_UP + MEASURED + UNTRACED + TRACED
 
 
 def visit(row: int, sample: int) -> int:
-    """Return how many samples there are up to this one of a row; both count from one."""
+    """Return the number of samples up to and including this one of a row; both count from one."""
     return EMPTY + OF_A_ROW * (row - 1) + sample
 
 

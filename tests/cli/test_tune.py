@@ -1,4 +1,4 @@
-"""The tuner on the real program, on the host backend: whatever wins, the answer is whole."""
+"""The tuner on the real program, on the host backend: whatever wins, its output is complete."""
 
 import json
 import shlex

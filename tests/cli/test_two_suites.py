@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
 
 FLAGS = ("--backend=host", *ROWS)
-# So long that the other suite is measured meanwhile, also while other tests run.
+# So long that the other suite measures in the meantime, even while other tests run.
 SLOW = "--inject_fault=delay@report,visit=2,ms=7000"
 LIMIT_S = 60.0
 

@@ -6,13 +6,13 @@
     tests/mutants/mutants.py --only 'sampler|gate'
     tests/mutants/mutants.py --resume           go on where the last run was interrupted
 
-A mutant is an entry of mutants.toml: a text that occurs once in a file, what replaces it, and the
-tests that should notice. They lie where it is decided whether a number is right and nothing hangs.
+A mutant is an entry of mutants.toml: a text that occurs once in a file, its replacement, and the
+tests that should notice. Mutants are in code that determines a figure or ends a wait.
 
-The script works on a copy of the tree in build/mutants, so it never changes a file of yours. It
-builds the copy with the preset host-only, with ccache where that is installed. The tests must pass
-there first; how long they take then limits what they may take with a mutant. For each mutant it
-builds and runs the tests that should notice, until one fails, and puts the file back. Verdicts:
+The script works on a copy of the tree in build/mutants, so it never changes your files. It builds
+the copy with the preset host-only, and with ccache if that is installed. The tests must pass there
+first, and their times set their limits with a mutant. For each mutant the script builds and runs
+the tests that should notice, until one fails, and restores the file. Verdicts:
 
     caught         a test failed
     caught (hang)  a test ran into its limit, 30 s and five times what it took before
@@ -20,15 +20,14 @@ builds and runs the tests that should notice, until one fails, and puts the file
     stale          the text does not occur exactly once in the file: the entry needs an update
     unbuilt        the mutant does not compile: the entry needs another text
 
-What survives needs a test or, where it cannot matter, a sentence in its entry (`survives`). Tests
-that measure times can fail on a busy machine without a mutant's help; the line of a mutant names
-the test that failed.
+A survivor needs a test or, if it cannot matter, a sentence in its entry (`survives`). Tests that
+measure times can also fail because the machine is busy; the line of a mutant names the test that
+failed.
 
-The programs that a run leaves in build/mutants have mutants in them; the next run rebuilds them.
+The programs that a run leaves in build/mutants contain mutants; the next run rebuilds them.
 
---resume takes over the verdicts of the last run, build/mutants/verdicts.json, where neither the
-entry, nor the mutated file, nor the tests that should notice have changed since. Changes elsewhere
-are not looked at.
+--resume keeps the verdicts of the last run, build/mutants/verdicts.json, if neither the entry, nor
+the mutated file, nor the tests that should notice have changed since. It ignores changes elsewhere.
 
 ./check does not run this, because it takes half an hour; it does check that no entry is stale.
 Needs what `./bench --build-only` installs and, for entries with tests in tests/cli, the Python of
@@ -72,8 +71,8 @@ class Mutant:
     file: str
     old: str
     new: str
-    tests: tuple[str, ...]  # names of ctest's, or files of tests/cli
-    survives: str = ""  # why it does no harm that no test notices
+    tests: tuple[str, ...]  # ctest's names, or files of tests/cli
+    survives: str = ""  # why it does not matter that no test notices
 
     def applied(self, text: str) -> str | None:
         """The file's text with the fault; None where `old` does not occur exactly once."""
@@ -135,7 +134,7 @@ def all_tests(mutants: Iterable[Mutant]) -> list[str]:
 
 
 def refresh_copy(root: Path, copy: Path) -> None:
-    """Makes the copy the working tree, without build/. Files that are alike keep their times."""
+    """Makes the copy match the working tree, without build/. Unchanged files keep their times."""
     command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others"]
     listed = subprocess.run(
         [*command, "--exclude-standard"], check=True, capture_output=True, text=True
@@ -300,7 +299,7 @@ _VERDICTS = "verdicts.json"
 
 
 def digest(mutant: Mutant, copy: Path) -> str:
-    """Of all that --resume looks at. Sentences may change."""
+    """A hash of everything that --resume compares. Sentences may change."""
     parts = [mutant.file, mutant.old, mutant.new, *mutant.tests]
     files = [copy / name for name in (mutant.file, *map(source_of, mutant.tests))]
     parts += [file.read_text() if file.is_file() else "" for file in files]
@@ -308,7 +307,7 @@ def digest(mutant: Mutant, copy: Path) -> str:
 
 
 class Verdicts:
-    """What is known of each mutant, in a file that is whole at any moment."""
+    """The verdict of each mutant, in a file that is always complete."""
 
     def __init__(self, copy: Path, resume: bool) -> None:
         self._copy = copy

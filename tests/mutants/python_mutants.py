@@ -5,15 +5,15 @@
     tests/mutants/python_mutants.py --sample 1000           all of them
     tests/mutants/python_mutants.py 'overlapbench.names.*'  those of such names
 
-[tool.mutmut] in pyproject.toml says which modules are mutated, and which tests may notice. A mutant
-runs those of them that reach its function, the quickest first, until one fails. Each run starts
-afresh in build/python-mutants, on a copy of tools/, so that no file of yours is changed.
+[tool.mutmut] in pyproject.toml says which modules are mutated, and which tests may notice. For each
+mutant the tests that reach its function run, the quickest first, until one fails. Each run starts
+afresh in build/python-mutants, on a copy of tools/, so your files are never changed.
 
-mutmut finds modules in a folder named src/ only; so that is the copy's name. It leaves functions
-with decorators alone, but for class and static methods; so in the copy other decorators are calls
-behind the function, which mean the same. What stands outside of functions it does not mutate.
+mutmut finds modules only in a folder named src/, so that is the copy's name. It skips functions
+with decorators other than class and static methods, so in the copy their decorators are equivalent
+calls after the function. It does not mutate code outside functions.
 
-What survives needs a test, or simpler code, unless it cannot matter. To see a mutant:
+A survivor needs a test, or simpler code, unless it cannot matter. To see a mutant:
 
     (cd build/python-mutants && ../../.venv/bin/mutmut show NAME)
 

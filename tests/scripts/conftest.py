@@ -1,4 +1,4 @@
-"""A world of fakes, in which ./bench and ./check make their own decisions with nothing installed.
+"""An environment of fakes: ./bench and ./check make their decisions with nothing installed.
 
 Each test gets a copy of the scripts and a PATH of its own: the few system tools that the scripts
 call, and fakes for everything that would install, build or start ranks. A fake writes its name and

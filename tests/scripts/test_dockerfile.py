@@ -1,4 +1,4 @@
-"""The Dockerfile, without building it: it names what CMake and tools/setup.sh have."""
+"""The Dockerfile, without building it: it names what CMake and tools/setup.sh name."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Of what a build needs: for tests, for the revision, which is an argument, and for running.
+# Not needed for the image's build: for tests, for the revision (an argument), and for running.
 NOT_TO_BUILD = {"libgtest-dev", "git", "openmpi-bin"}
 
 

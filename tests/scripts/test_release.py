@@ -32,7 +32,7 @@ grep '^project' "$word/CMakeLists.txt" >"$wheels/fake.whl"
 """
 
 
-# Answers as its variable says, and notes what it is to build, with the version of that.
+# A fake engine: its variable sets whether it works. It logs what it should build, and the version.
 ENGINE = """#!/bin/sh
 case $(basename "$0")$1 in $ENGINES) ;; *) echo "no engine" && exit 1 ;; esac
 [ "$1" = build ] || exit 0
@@ -83,7 +83,7 @@ def repository(tmp_path: Path) -> Path:
 def release(
     repository: Path, *arguments: str, engines: str = "none"
 ) -> subprocess.CompletedProcess[str]:
-    """Run the script where docker and podman answer what `engines`, a pattern, names."""
+    """Run the script; docker and podman work for the calls that the pattern `engines` matches."""
     programs = repository / "build/programs"
     programs.mkdir(parents=True, exist_ok=True)
     for name in ("docker", "podman"):
@@ -101,7 +101,7 @@ def version(lists: str) -> str:
 
 
 def test_the_places_agree() -> None:
-    """What reads CMakeLists.txt is checked where it is tested: wheel, program, CMake package."""
+    """The tests of wheel, program and CMake package check that these read CMakeLists.txt."""
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - ", changelog, re.MULTILINE)
     first = re.findall(r"^This will be the first release, (\S+)\.$", changelog, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""benchmark_compare as its tests run it, and the small sides of launches that it compares."""
+"""Runs benchmark_compare for its tests, and makes the small sides of launches that it compares."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Histories made up: nightly runs of known noise, in which levels change where it is said.
+"""Made-up histories: nightly runs with known noise and known changes of level.
 
     python tests/tools/histories.py FOLDER
 
@@ -23,7 +23,7 @@ from samples import Json
 START = datetime(2026, 1, 5, 3, tzinfo=UTC)
 AXES = "bytes:67108864/n:4096/grid:16x16/cache:cold"
 TIMES_MS = {"AllToAll": 0.44, "AllReduce": 0.61, "AllGather": 0.52}
-# From which run on a level is another one, by which factor.
+# The run from which on a level is different -> its factor.
 Steps = Mapping[int, float]
 EXAMPLE: Mapping[str, Steps] = {"AllToAll": {24: 1.08}, "AllReduce": {15: 0.94, 33: 1.05}}
 

@@ -11,7 +11,7 @@ import pytest
 
 
 class Builder(SimpleNamespace):
-    """In scikit-build-core's place: keeps the settings that it gets, and fails if it is told to."""
+    """A stand-in for scikit-build-core: keeps the settings that it gets, and fails on request."""
 
     settings: dict[str, Any]
     fails = False

@@ -1,4 +1,4 @@
-"""Callables as callbacks: which stream is the current one, and what they say; without a GPU."""
+"""Callables as callbacks: which stream is current, and what they return; without a GPU."""
 
 import contextlib
 import ctypes
@@ -127,7 +127,7 @@ def test_a_work_is_of_a_known_kind() -> None:
 
 
 class OneBool:
-    """As a tensor of one bool is."""
+    """Like a tensor of one bool."""
 
     def item(self) -> bool:
         return False

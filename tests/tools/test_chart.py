@@ -14,7 +14,7 @@ from overlapbench.result import parse_result
 from samples import Json
 
 CELLS = {"pairs", "partition", "matrix"}  # charts of cells, which have no points and no lines
-STACKS = {"attribution", "steps"}  # charts of bars, likewise
+STACKS = {"attribution", "steps"}  # charts of bars, likewise without points and lines
 PAIR = "AllToAll+Gemm/bytes:67108864/n:4096"
 
 

@@ -27,7 +27,7 @@ from overlapbench.source import ResultError
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = [command for command in COMMANDS if command.script.startswith("tools/")]
-# What takes long to import, or is not in a Python without the packages.
+# Modules that are slow to import, or missing in a Python without the packages.
 HEAVY = {"altair", "jinja2", "numpy", "orjson", "rich", "scipy", "shtab", "sqlite3", "vl_convert"}
 SLOWEST_HELP_S = 0.3
 
@@ -58,7 +58,7 @@ def test_help_tells_of_each_command_within_the_screen(
 
 
 def test_documents_name_commands_in_one_form() -> None:
-    """Those of a checkout, without the Python that they find; one table has both forms."""
+    """The form of a checkout, without naming the Python; one table has both forms."""
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     texts = {path: path.read_text(encoding="utf-8") for path in documents}
     assert [path for path in texts if ".venv/bin/python tools/" in texts[path]] == []

@@ -1,4 +1,4 @@
-"""The statistics: known answers, symmetry, robustness, and what a lone launch can tell."""
+"""The statistics: known results, symmetry, robustness, and the conclusions from a single launch."""
 
 import json
 import math

@@ -465,7 +465,7 @@ def test_the_state_decides_and_no_text() -> None:
     unusable = ["invalid: no reason is given", "no peer"]
     problems = ["control passed: no overlap", "noisy: clocks changed", *unusable]
     assert [row.problem for row in found] == ["", "", *problems]
-    # A comparison takes what is uncertain, and finds it too noisy where it is.
+    # A comparison accepts uncertain rows, and reports them as too noisy if they are.
     assert launch_of(document, "x").problems == ["", "", "", "", *unusable]
 
 
@@ -493,7 +493,7 @@ def test_repetitions_take_the_worst_state() -> None:
 
 
 def sides_of(name: str, change: Change = lambda document: None) -> tuple[str, str]:
-    other = samples.overlap("AllReduce+Gemm/bytes:4/n:64")  # shares no axis, so that all are said
+    other = samples.overlap("AllReduce+Gemm/bytes:4/n:64")  # shares no axis, so that all are named
     document = samples.stated(samples.document([samples.overlap(name), other]))
     change(document)
     (chart,) = (

@@ -24,7 +24,7 @@ Rows = Callable[[str, int], Mapping[str, Json]]  # fields of a side's rows in la
 
 @dataclass
 class FakeMachine:
-    """Measures what a test says, with a little noise, and remembers what it was asked for."""
+    """Returns a test's times with a little noise, and records the requests."""
 
     rows: Rows
     asked: list[tuple[str, int, str]] = field(default_factory=list)

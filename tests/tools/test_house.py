@@ -62,11 +62,11 @@ def test_floors_use_only_floors_below_them() -> None:
     assert wrong == []
 
 
-# ---- text that clang-format, or an edit, has torn
+# ---- text that clang-format, or an edit, has broken up
 
 
 def is_torn_comment(line: str, following: str) -> bool:
-    """Tell whether a comment's sentence goes on below although its line has room for more."""
+    """Tell whether a comment's sentence continues below although its line has room for more."""
     here = re.fullmatch(r" *// (\S+(?: \S+)*)", line)
     below = re.fullmatch(r" *//( +)([a-z(]\S*)(.*)", following)
     if here is None or below is None or line[-1] in ".:;" or "  " in below[3]:

@@ -1,4 +1,4 @@
-"""The lists of mutants are fresh, and the scripts that plant them tell what they saw."""
+"""The lists of mutants are fresh, and the scripts that plant them report correctly."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def test_few_are_accepted_as_survivors_and_each_says_why() -> None:
 
 
 class FakeBench:
-    """Takes notes of what it finds in the copy; fails as it is told."""
+    """Logs what it finds in the copy; fails on request."""
 
     def __init__(self, place: Path, error: str = "", ends: dict[str, Ended] | None = None) -> None:
         self.place = place

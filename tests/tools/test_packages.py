@@ -28,7 +28,7 @@ def test_what_is_there_is_imported_and_other_errors_are_themselves() -> None:
 
 
 def test_nothing_else_looks_for_packages() -> None:
-    """The one guard is that of packages.py."""
+    """Only packages.py may look for packages."""
     others = [
         path.relative_to(samples.TOOLS).as_posix()
         for path in samples.TOOLS.rglob("*.py")

@@ -300,7 +300,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_first_launch(
     arguments: Sequence[str], path: str, program: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*(program if word == "PROGRAM" else word for word in arguments), path) == 2
-    (line,) = capsys.readouterr().err.splitlines()  # no launch was told of
+    (line,) = capsys.readouterr().err.splitlines()  # no launch was reported
     assert line.startswith(f"perf_gate: {path}: cannot be written: ")
 
 

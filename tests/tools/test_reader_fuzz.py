@@ -41,7 +41,7 @@ READERS: dict[str, Reader] = {
     "result": lambda path: read_results([str(path)]),
     "launch": lambda path: read_launches([str(path)]),
 }
-# What JSON can hold where it should not, with what numbers and texts have been bad for readers.
+# Values that JSON can contain in wrong places, and numbers and texts that have broken readers.
 STRANGE: list[Any] = [
     *(None, True, False, 0, -1, 10**400, -(10**400), 1e308, 5e-324, math.nan, math.inf),
     *("", "0", "\x00", "\x1b[2J", "a\nb", "\ud800", "\u202e", "'; --", "<script>", "x" * 5000),

@@ -101,7 +101,7 @@ def test_at_a_communication_the_path_goes_on_at_the_rank_that_came_last(tmp_path
 
 
 def test_works_that_may_not_be_one_communication_are_each_rank_s_own(tmp_path: Path) -> None:
-    # Of the ranks' own schedules, steps of one name; two pairs of four ranks may be at it.
+    # Steps of one name, of the ranks' own schedules: two pairs of four ranks may communicate.
     pipeline = [joint(7 - rank, rank, **{"External id": rank}) for rank in range(3)]
     assert chain(of(tmp_path, *pipeline)) == ["2 product", "2 sum"]
     assert chain(of(tmp_path, *pipeline[:2])) == ["0 product", "0 sum"]  # of two, it is clear
@@ -124,7 +124,7 @@ def pipeline(rank: int, *works: Json, arrows: Sequence[Json] = ()) -> Json:
 
 
 def test_a_receive_waits_for_the_rank_that_sends_to_it(tmp_path: Path) -> None:
-    # Two pairs are at it at once, by steps of one name, and then rank 1 sends on to rank 2.
+    # Two pairs communicate at once, by steps of one name, and then rank 1 sends on to rank 2.
     first, second, on = ({"communication": number} for number in (1, 3, 5))
     files = [
         pipeline(
@@ -194,7 +194,7 @@ def test_ranks_that_come_within_a_hand_over_have_not_waited(tmp_path: Path) -> N
 
 
 def test_a_communication_without_all_its_parts_is_each_rank_s_own(tmp_path: Path) -> None:
-    # Of a send whose receiver's file is not there, and a part that was enqueued twice.
+    # A send whose receiver's file is missing, and a part that was enqueued twice.
     files = [joint(2 + rank, rank, communication=rank) for rank in range(3)]
     assert chain(of(tmp_path, *files)) == ["2 product", "2 sum"]
     twice = [done("sum", "COMM", "comm", t, 1, communication=7) for t in (0, 8)]

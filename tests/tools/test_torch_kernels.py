@@ -19,7 +19,7 @@ X = Tensor((4, 32))
 SQUARE = Tensor((32, 32))
 Calls = list[tuple[Any, ...]]
 
-# Refuses everything, and says what came.
+# Refuses every call, and reports its arguments.
 STAND_IN = """
 #include <cstdint>
 #include <cstdio>

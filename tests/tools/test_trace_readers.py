@@ -116,7 +116,7 @@ def test_without_launches_the_device_s_annotation_stands_else_the_host_s(tmp_pat
 
 
 def test_a_range_that_launched_nothing_is_no_time_of_the_device(tmp_path: Path) -> None:
-    """Of several ranges of one name. If none launched anything, the host's times stand."""
+    """Several ranges have one name. If none launched anything, the host's times remain."""
     events = [work(GEMM, 100, 10, correlation=1), work(GEMM, 200, 10, correlation=2)]
     events += [call(11, 1, 1), call(31, 1, 2)]
     for ts in (0, 10, 20, 30):

@@ -245,7 +245,7 @@ def test_a_file_without_a_whole_grid_is_refused(
 
 
 class Simulated:
-    """What a study asks of a machine, without processes; notes what is measured at once."""
+    """A machine for studies, without processes; records what is measured at once."""
 
     def __init__(self) -> None:
         self.made = Machine(3)

@@ -25,7 +25,7 @@ import samples
 from overlapbench.installation import MPI_ENVIRONMENT, library_path
 
 CI = samples.TOOLS.parent / "docs/ci"
-# By job: where watch.sh lies, and what the result is told with.
+# By job: the folder of watch.sh, and the command that reports the result.
 JOBS = {
     "action.yml": (".github/actions/overlap", "gh\npr\ncomment\n7\n"),
     "gitlab-watch.yml": ("", "curl\n--fail\n"),
@@ -33,7 +33,7 @@ JOBS = {
 }
 BRANCHES = {"main": "push", "change": "merge_request_event"}
 TIME_MS = "TIME_MS"  # what the stand-in measures
-# JSON that takes the place of what the stand-in writes: of the context, and of a row by its place.
+# JSON that replaces parts of the stand-in's result: of the context, and of a row by its place.
 CONTEXT, ROWS = "CONTEXT", "ROWS"
 MEASURES = """#!{python}
 import json, os, sys
@@ -319,7 +319,7 @@ def keeping() -> str:
 
 
 def keeps(event: str, ref: str) -> bool:
-    """Tell what that expression comes to; the default branch is main."""
+    """Return that expression's value; the default branch is main."""
     values = {
         "github.event_name": repr(event),
         "github.ref": repr(ref),

@@ -26,7 +26,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tools/overlapbench"
 MOST_S = 120.0  # for `pip install .`
-# What the package uses where Python has it, and does not require.
+# Optional packages, which the package uses if they are installed.
 OPTIONAL = {"pyarrow", "pytest", "torch", "triton"}
 MISSING = """
 import sys
