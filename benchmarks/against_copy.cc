@@ -45,10 +45,10 @@ std::vector<Counter> FormCounters() {
       {"predicted_speedup", "", kHigher, Range::kPositive, "predicted",
        "bytes that this form moves / bytes that the fused form moves"},
       {"sync_cost_ms", "ms", kLower, Range::kSigned, "cost of waiting",
-       "with tie:host: T - the same tied by events"},
+       "with tie:host: T - T of the same steps with tie:events"},
       {"identical", "bool", kHigher, Range::kFlag, "identical",
-       "whether the result is the sequential run's to the bit; 0 makes the row invalid unless the "
-       "arithmetic differs, as between micro-batches of another size"},
+       "1 if the result equals the sequential run's bit for bit; 0 makes the row invalid unless "
+       "the arithmetic differs, as it does for micro-batches of another size"},
   };
 }
 

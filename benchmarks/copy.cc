@@ -242,11 +242,11 @@ Remark ReportPipelined(const Measurement& measurement, benchmark::UserCounters& 
   if (!identical) return NotIdentical();
   if (measurement.settings().Integer("pipeline_streams") == 1) return {};
   if (measurement.settings().Text("memory") == "pageable")
-    return Remark::Finding("no overlap: the host waits in every copy of pageable memory");
-  return Remark::Finding(
-      fmt::format("over the bound: {:.1f} % copies in both directions at once, {:.1f} % the rest",
-                  kPercent * (duplex_ms - bound_ms) / bound_ms,
-                  kPercent * (pipelined_ms - duplex_ms) / bound_ms));
+    return Remark::Finding("no overlap: every copy of pageable memory blocks the host");
+  return Remark::Finding(fmt::format(
+      "over the bound: {:.1f} % due to copies in both directions at once, {:.1f} % to the rest",
+      kPercent * (duplex_ms - bound_ms) / bound_ms,
+      kPercent * (pipelined_ms - duplex_ms) / bound_ms));
 }
 
 Scenario PipelinedScenario(const Catalog& catalog, const Values& values) {
@@ -438,16 +438,16 @@ std::vector<Counter> CopyCounters() {
       {"host_to_device_GBps", "GB/s", kHigher, Range::kNotNegative, "in",
        "bytes / the copy's own time while both directions run; GBps is the sum of both"},
       {"device_to_host_GBps", "GB/s", kHigher, Range::kNotNegative, "out",
-       "the same of the other direction"},
+       "the same for the other direction"},
       {"host_to_device_slowdown", "", kLower, Range::kNotNegative, "in slowdown",
        "the copy's own time while both directions run / alone"},
       {"device_to_host_slowdown", "", kLower, Range::kNotNegative, "out slowdown",
-       "the same of the other direction"},
+       "the same for the other direction"},
       {"in_ms", "ms", kLower, Range::kPositive, "in", "all parts copied in, alone"},
       {"compute_ms", "ms", kLower, Range::kPositive, "compute", "all parts computed, alone"},
       {"out_ms", "ms", kLower, Range::kPositive, "out", "all parts copied out, alone"},
       {"duplex_bound_ms", "ms", kLower, Range::kPositive, "duplex bound",
-       "the bound where copies in both directions slow each other down as measured in the row"},
+       "the bound if copies in both directions slow each other down as measured in the row"},
       {"one_transfer_ms", "ms", kLower, Range::kPositive, "one transfer",
        "the same bytes in one copy"},
       {"fragmented_slowdown", "", kLower, Range::kPositive, "slowdown", "T / one transfer"},

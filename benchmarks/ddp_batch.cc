@@ -138,10 +138,10 @@ std::string Excluded(const Catalog& catalog, const Settings& settings) {
   if (settings.Integer("bytes") % kWordBytes != 0) return "bytes must be a multiple of 16";
   // NCCL 2.28.3 corrupts the results of symmetric kernels in groups.
   if (settings.Text("batch") == "grouped" && transport != "nccl" && transport != "mpi")
-    return transport + " has no groups of calls; use nccl";
+    return transport + " does not support grouped calls; use nccl";
   // Each takes a hundred operations, and the driver queues only so many behind a closed gate.
   if (transport == "copy" && settings.Integer("tensors") > kMostQueued)
-    return "transport:copy is measured with at most 10 tensors";
+    return "transport:copy supports at most 10 tensors";
   return NoTransport(catalog.machine, {Operation::kAllReduce}, settings.With("place", "out"));
 }
 

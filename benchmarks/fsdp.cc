@@ -141,7 +141,7 @@ std::string Excluded(const Catalog& catalog, const Settings& settings) {
   const long ranks = catalog.machine.ranks.size();
   if (width % 16 != 0) return "width must be a multiple of 16";
   if (width % ranks != 0)
-    return fmt::format("{} rows of a layer cannot be shared by {} ranks", width, ranks);
+    return fmt::format("width:{} must be a multiple of the {} ranks", width, ranks);
   if (settings.Integer("prefetch") >= settings.Integer("layers"))
     return "prefetch must be less than layers";
   const Settings call =

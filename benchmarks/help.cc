@@ -59,7 +59,7 @@ void PrintHelp() {
   for (const FamilyText& family : table.families())
     text += fmt::format("  {:<15} {}\n", family.name, family.about);
   text +=
-      "\nA name reads Family/Workload[+Workload]/axis:value/...\n\n"
+      "\nNames have the form Family/Workload[+Workload]/axis:value/...\n\n"
       "Examples:\n"
       "  --benchmark_filter=Overlap\n"
       "  --benchmark_filter=Overlap/AllToAll.Gemm --axis bytes=1M,64M --axis grid=1x1\n"
@@ -127,13 +127,12 @@ void PrintDryRun(const Options& options, const std::vector<Benchmark>& chosen) {
   if (options.repetitions > 1)
     std::cout << fmt::format(", {} repetitions each", options.repetitions);
   if (options.iterations_by_google_benchmark) {
-    std::cout << "; --benchmark_min_time says how long each is measured\n";
+    std::cout << "; --benchmark_min_time sets how long each is measured\n";
     return;
   }
   const long budget_ms = options.budget.count();
-  std::cout << fmt::format(
-      "; measuring takes about {} ({} ms each), setting up and verifying come on top\n",
-      Duration((runs * budget_ms + 999) / 1000), budget_ms);
+  std::cout << fmt::format("; measuring takes about {} ({} ms each), plus setup and verification\n",
+                           Duration((runs * budget_ms + 999) / 1000), budget_ms);
 }
 
 void PrintAxes(const Registry& registry, const Plan& plan) {

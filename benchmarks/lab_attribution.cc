@@ -157,7 +157,7 @@ std::string BoundOfComp(const Measurement& measurement) {
   constexpr double kGBpsFromBytesPerMs = 1e-6;
   const double alone_ms = measurement.Total_ms("comp").median();
   const Cost cost = measurement.CostOf("comp");
-  if (measurement.device().info().memory_GBps == 0) return "something unknown";
+  if (measurement.device().info().memory_GBps == 0) return "an unknown limit";
   const double least_bytes =
       kShare * measurement.device().info().memory_GBps / kGBpsFromBytesPerMs * alone_ms;
   if (cost.moved_bytes >= least_bytes) return "memory bandwidth";
@@ -171,7 +171,7 @@ std::string BoundOfComm(const Measurement& measurement) {
   const Cost cost = measurement.CostOf("comm");
   if (cost.copied_bytes > 0) return "the link";
   const double link_GBps = measurement.device().info().link_GBps;
-  if (cost.wire_bytes == 0 || link_GBps == 0) return "something unknown";
+  if (cost.wire_bytes == 0 || link_GBps == 0) return "an unknown limit";
   const double bus_GBps = BusGBps(cost, measurement.Total_ms("comm")).median();
   return bus_GBps >= kShare * link_GBps ? "the link" : "latency";
 }
@@ -215,7 +215,7 @@ Remark ReportAttribution(bool by_engine, const Measurement& measurement,
   if (remark.state == RowState::kInvalid) return remark;
   if (counters["slowdown"] >= kWorthExplaining) ReportShares(by_engine, measurement, counters);
   const std::string bounds =
-      fmt::format("alone, {} bounds the computation and {} the communication",
+      fmt::format("alone, the computation is bound by {} and the communication by {}",
                   BoundOfComp(measurement), BoundOfComm(measurement));
   return {remark.state, remark.reason.empty() ? bounds : remark.reason + "; " + bounds};
 }
@@ -230,7 +230,7 @@ Remark ReportKnown(const std::vector<std::string>& shares, const Measurement& me
   for (const std::string& name : shares) {
     const auto share = counters.find(name);
     if (share == counters.end())
-      return Remark::Invalid("the known cause slowed nothing down: there is nothing to recover");
+      return Remark::Invalid("the known cause slowed nothing down: there is nothing to attribute");
     sum += share->second.value;
   }
   const std::string found = fmt::format("{} of 1 found: {:.2f}", fmt::join(shares, " + "), sum);
@@ -247,9 +247,9 @@ Scenario Attribution(const Catalog& catalog, const PairSide& comm, const PairSid
   const DeviceInfo& info = catalog.device.info();
   scenario.excluded = [&info,
                        of_pair = scenario.excluded](const Settings& settings) -> std::string {
-    if (settings.Integer("comp_sms") > 0) return "attribution sets comp_sms itself";
+    if (settings.Integer("comp_sms") > 0) return "comp_sms must be 0: attribution sets it itself";
     if (const std::string fault = PartitionFault(info, HalfOfSms(info)); !fault.empty())
-      return "half of the SMs are no partition: it " + fault;
+      return "half of the SMs is not a valid partition: its size " + fault;
     return of_pair(settings);
   };
   scenario.runs = [&comm_spec, &comp_spec, catalog](const Settings& settings) {

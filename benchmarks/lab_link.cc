@@ -98,7 +98,7 @@ Remark ReportCurve(const std::vector<long>& ladder, const Measurement& measureme
   Report(counters, "GBps", plateau);
   Report(counters, "GBps_per_sm", rates.front() / static_cast<double>(ladder.front()));
   Report(counters, "knee_sms", Knees(ladder, rates, plateau.median()));
-  return Remark::Finding(fmt::format("{:.0f} GB/s at most, {:.0f} with all {}", plateau.median(),
+  return Remark::Finding(fmt::format("peak {:.0f} GB/s, {:.0f} with all {}", plateau.median(),
                                      rates.back().median(), ladder.back()));
 }
 

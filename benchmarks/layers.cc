@@ -164,7 +164,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   const long width = settings.Integer("width");
   if (width % 16 != 0) return "width must be a multiple of 16";
   if (settings.Has("independent") && tokens * settings.Integer("independent") % 100 != 0)
-    return "independent must be a share of whole tokens";
+    return "tokens x independent must be a multiple of 100";
   const long bytes = tokens * width * static_cast<long>(SizeOf(LayerElement(machine.device)));
   return NoTransport(machine, {Operation::kAllReduce},
                      settings.With("bytes", std::to_string(bytes)).With("place", "out"));
@@ -188,7 +188,7 @@ std::vector<Form> Forms() {
                                         settings.Integer("layers")));
            }},
           {"Layers/DoubleBuffer",
-           {IntegerAxis("buffers", "that the layers' outputs take turns in", 1, 64, "1,2,3"),
+           {IntegerAxis("buffers", "that the layers' outputs alternate between", 1, 64, "1,2,3"),
             ChoiceAxis("tie", "what orders the two streams: events, or the host that waits",
                        {"events", "host"}, "events,host", "events")},
            [](const Catalog& catalog, const std::shared_ptr<Transports>& transports,

@@ -59,7 +59,8 @@ void CompareFlags(Ranks& ranks, const CommandLine& line) {
     throw FatalError(
         fmt::format("the ranks were not given the same flags: rank 0: '{}', rank {}: '{}'{}; start "
                     "all ranks with the same flags and environment",
-                    all[0], rank, all[rank], all[rank] == all[0] ? ", and differ further on" : ""),
+                    all[0], rank, all[rank],
+                    all[rank] == all[0] ? ", which differ further on" : ""),
         FatalError::kKnownToAll);
   }
   if (!line.error.empty()) throw UsageError(line.error);

@@ -144,7 +144,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   const long experts = settings.Integer("experts");
   if (settings.Integer("hidden") % 16 != 0) return "hidden must be a multiple of 16";
   if (experts % ranks != 0)
-    return fmt::format("{} experts cannot be shared by {} ranks", experts, ranks);
+    return fmt::format("experts:{} must be a multiple of the {} ranks", experts, ranks);
   if (settings.Integer("topk") > experts) return "topk must be at most experts";
   const long microbatches = settings.Integer("microbatches");
   if (settings.Integer("tokens") % microbatches != 0)
@@ -187,7 +187,7 @@ Remark ReportMoe(const Machine& machine, const Measurement& measurement,
   counters["padding_pct"] = kPercent * (1 - copies / static_cast<double>(routing.rows()));
   if (remark.state == RowState::kOk && load > kStraggles)
     return Remark::Finding(fmt::format(
-        "rank {} straggles: its experts get {:.2f} times the mean of all ranks", straggler, load));
+        "rank {} straggles: its experts get {:.2f} times the mean load", straggler, load));
   return remark;
 }
 

@@ -17,14 +17,14 @@ std::vector<Axis> PairAxes(bool host) {
   const char* const first = host ? "none" : "comp";
   return {ChoiceAxis("first", "which side starts some microseconds before the other",
                      {"comp", "comm", "none"}, first, first),
-          ChoiceAxis("streams", "2: one a side; 1: both on one, a negative control", {"2", "1"},
+          ChoiceAxis("streams", "2: one per side; 1: both on one, a negative control", {"2", "1"},
                      "2", "2"),
           IntegerAxis("comp_sms", "SMs that the computation may use; 0: all, without a partition",
                       0, kMostSms, "0", "0"),
           PriorityAxis("comp", "of the computation's stream"),
           PriorityAxis("comm", "of the communication's stream"),
           IntegerAxis("connections",
-                      "CUDA_DEVICE_MAX_CONNECTIONS of the process; 0: as the environment has it", 0,
+                      "CUDA_DEVICE_MAX_CONNECTIONS of the process; 0: as set in the environment", 0,
                       32, "0", "0")};
 }
 
@@ -36,11 +36,11 @@ std::string ExcludedPartition(const Device& device, const WorkloadSpec& comp,
   const std::string fault = PartitionFault(device.info(), sms);
   if (!fault.empty()) return "comp_sms " + fault;
   if (comp.work_class != WorkClass::kCompute)
-    return fmt::format("comp_sms is for computations, and {} is none", comp.name);
+    return fmt::format("comp_sms is for computations, and {} is not one", comp.name);
   if (settings.Has("sm_target") && settings.Integer("sm_target") > 0)
     return "comp_sms sets the SM target itself: leave out sm_target";
   if (settings.Has("call") && settings.Text("call") == "graph")
-    return "comp_sms needs call:loop: a recorded graph need not heed its stream's partition";
+    return "comp_sms needs call:loop: a recorded graph may ignore its stream's partition";
   return "";
 }
 
@@ -133,7 +133,7 @@ Remark Judge(const Sides& sides, double coverage, const Series& slowdown, bool i
   const auto interval = slowdown.interval();
   if (interval.has_value() && interval->high < 1 - kSoloNoise) {
     return Remark::Noisy(
-        fmt::format("both together took {:.3g} of the longer side alone, which nothing can",
+        fmt::format("both together took {:.3g} of the longer side alone, which is impossible",
                     slowdown.median()));
   }
   if (coverage >= kLeastCoverage) return {};
@@ -155,16 +155,16 @@ std::vector<Counter> PairCounters() {
       {"efficiency", "", kHigher, Range::kSigned, "efficiency",
        "(C + M - T) / min(C, M), not clamped; 1 is perfect, 0 one after the other", true},
       {"hidden_comm", "", kHigher, Range::kSigned, "hidden comm",
-       "(C + M - T) / M; of training steps, with the computation that the pattern makes as C"},
+       "(C + M - T) / M; in training steps, C is the pattern's computation"},
       {"comp_slowdown", "", kLower, Range::kNotNegative, "comp slowdown",
        "the computation's own time while overlapped / alone"},
       {"comm_slowdown", "", kLower, Range::kNotNegative, "comm slowdown",
        "the communication's own time while overlapped / alone"},
       {"exposed_comm_ms", "ms", kLower, Range::kSigned, "exposed comm", "T - C"},
       {"coverage", "", kNeither, Range::kNotNegative, "coverage",
-       "share of the first-ended side's run during which the other is known to have run too"},
+       "share of the run of the side that ended first in which the other certainly ran too"},
       {"comp_sms_used", "count", kNeither, Range::kPositive, "SMs used",
-       "with comp_sms: the SMs on which the computation's stream was seen to run"},
+       "with comp_sms: number of SMs on which the computation's stream ran"},
   };
 }
 

@@ -57,9 +57,11 @@ Layers Delays(const Catalog& catalog) {
                 };
                 return std::array{delay("forward_us"), delay("backward_us")};
               },
-          .axes = {IntegerAxis("forward_us", "microseconds that a rank computes forward", 1,
+          .axes = {IntegerAxis("forward_us",
+                               "microseconds of forward computation per rank and micro-batch", 1,
                                kMost_us, "1500"),
-                   IntegerAxis("backward_us", "microseconds that a rank computes backward", 1,
+                   IntegerAxis("backward_us",
+                               "microseconds of backward computation per rank and micro-batch", 1,
                                kMost_us, "3000")},
           .excluded =
               [](const Settings& settings, long chunks) {
@@ -219,7 +221,7 @@ std::string ExcludedStages(const PipelineShape& shape, const Settings& settings)
   const std::string each = settings.Has("virtual")
                                ? fmt::format("virtual:{} on each of {}", shape.chunks, shape.ranks)
                                : fmt::format("one on each of {}", shape.ranks);
-  return fmt::format("stages must be {}, {} ranks, not {}", shape.stages(), each, stages);
+  return fmt::format("stages must be {} ({} ranks), not {}", shape.stages(), each, stages);
 }
 
 std::string Excluded(const Machine& machine, const Layers& layers, const Settings& settings) {

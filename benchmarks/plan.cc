@@ -137,7 +137,7 @@ std::string Plan::HintAtNames(const AxisOverride& one) const {
   const bool exists = std::ranges::any_of(benchmarks_, [&](const Benchmark& benchmark) {
     return benchmark.name.find("/" + part + "/") != std::string::npos;
   });
-  return exists ? "; it is part of names: choose by --benchmark_filter=" + part : "";
+  return exists ? "; it is part of row names: select it with --benchmark_filter=" + part : "";
 }
 
 Selection Select(const Plan& plan, const std::string& filter_text) {

@@ -67,7 +67,7 @@ Scenario Batches(const Catalog& catalog) {
                               {"supply_batches", "16"},
                               {"intensity", "4096"}});
   scenario.excluded = [](const Settings& settings) -> std::string {
-    if (settings.Integer("workers") == 0) return "workers must be at least 1; see Supply for 0";
+    if (settings.Integer("workers") == 0) return "workers must be at least 1; Supply accepts 0";
     return ExcludedSupply(settings);
   };
   scenario.runs = [machine = catalog.machine](const Settings& settings) {

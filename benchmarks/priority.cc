@@ -55,8 +55,8 @@ Remark Judge(double gain, bool is_control, bool copies) {
   if (is_control)
     return Remark::Invalid(fmt::format("the negative control shows a gain of {:.3g}", gain));
   if (!none) return {};
-  return Remark::Finding(copies ? "no gain: copies do not heed priority"
-                                : "no gain: blocks that run are not preempted");
+  return Remark::Finding(copies ? "no gain: copies ignore priority"
+                                : "no gain: running blocks are not preempted");
 }
 
 Remark ReportPriority(const Measurement& measurement, bool copies,

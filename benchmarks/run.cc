@@ -167,7 +167,8 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   const auto keeping = watchdog.AtEnd([&](const std::string& own_reason) {
     reporter.Stop();
     const std::string told = ranks.is_root() ? ranks.LastWords() : "";
-    const std::string reason = own_reason + (told.empty() ? "" : "; a rank said: " + told);
+    const std::string reason =
+        own_reason + (told.empty() ? "" : "; another rank reported: " + told);
     reporter.Abandon(reason);
     line_files.Abandon(reason);
     if (traces != nullptr) traces->Abandon();

@@ -42,7 +42,7 @@ std::vector<Benchmark> KnownBenchmarks(const Catalog& catalog, const CounterTabl
 
 SelfTest RunSelfTest(Suite& suite, const std::vector<Benchmark>& known) {
   if (suite.machine.shares_gpus)
-    return {false, "failed: ranks share a GPU (--share_gpu), so no time means anything"};
+    return {false, "failed: ranks share a GPU (--share_gpu), so times are meaningless"};
   if (known.empty()) return {true, "left out"};
   // Far above the error of a good measurement of some milliseconds.
   const double tolerance = suite.machine.device.backend() == Backend::kHost ? 0.10 : 0.02;

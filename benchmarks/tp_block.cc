@@ -274,7 +274,7 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
     return "sequences must be a multiple of microbatches";
   if (tokens % sequences != 0) return "tokens must be a multiple of sequences";
   if (machine.device.backend() == Backend::kCuda && tokens / sequences % kAttentionTokens != 0)
-    return fmt::format("sequences of {} tokens are no multiple of {}", tokens / sequences,
+    return fmt::format("sequences of {} tokens are not a multiple of {}", tokens / sequences,
                        kAttentionTokens);
   const long bytes =
       tokens * ModelOf(settings).hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));

@@ -132,11 +132,11 @@ std::string ExcludedModel(const Settings& settings, int ranks) {
   const Model model = ModelOf(settings);
   if (model.hidden % 16 != 0) return "hidden must be a multiple of 16";
   if (model.ffn % ranks != 0)
-    return fmt::format("{} columns cannot be shared by {} ranks", model.ffn, ranks);
+    return fmt::format("ffn:{} must be a multiple of the {} ranks", model.ffn, ranks);
   if (model.ffn / ranks % kOfRank != 0)
     return fmt::format("ffn must give every rank a multiple of {} columns", kOfRank);
   if (settings.Has("heads") && model.heads % ranks != 0)
-    return fmt::format("{} heads cannot be shared by {} ranks", model.heads, ranks);
+    return fmt::format("heads:{} must be a multiple of the {} ranks", model.heads, ranks);
   return "";
 }
 
@@ -197,19 +197,19 @@ std::vector<Counter> TrainingCounters() {
   using enum Better;
   return {
       {"chunking_cost_ms", "ms", kLower, Range::kSigned, "chunking",
-       "what the pattern's computation, with nothing beside it, takes longer than the plain "
-       "form's"},
+       "time of the pattern's computation alone, minus the plain form's"},
       {"interference_ms", "ms", kLower, Range::kSigned, "interference",
-       "T - bound: what the sides take from each other, and what starting and tying steps costs"},
+       "T - bound: how much the sides slow each other down, and the cost of starting and ordering "
+       "steps"},
       {"bubble_share", "", kLower, Range::kSigned, "bubble",
-       "share of T in which a rank computes nothing: 1 - its computation alone / T"},
+       "share of T in which a rank does not compute: 1 - its computation alone / T"},
       {"formula_bubble_share", "", kLower, Range::kNotNegative, "bubble by formula",
        "share of bubbles if transfers take no time: (p - 1) / (v m + p - 1) with p ranks, v stages "
        "on each, and m micro-batches"},
       {"in_flight", "count", kLower, Range::kPositive, "in flight",
-       "most passes through a stage whose activations a rank keeps at a time"},
+       "largest number of passes through a stage whose activations a rank keeps at a time"},
       {"tokens_per_s", "1/s", kHigher, Range::kPositive, "tokens/s",
-       "tokens that all ranks process in a second, in steps that have tokens", true},
+       "tokens per second on all ranks together, in steps that have tokens", true},
       {"memory_bytes", "B", kLower, Range::kNotNegative, "memory",
        "device memory that the pattern takes, on one rank"},
       {"estimate_ms", "ms", kLower, Range::kNotNegative, "estimate",

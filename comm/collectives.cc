@@ -64,7 +64,7 @@ constexpr std::array<CollectiveRow, 6> kCollectives = {{
 
 const CollectiveRow& RowOf(Operation operation) {
   const auto* const row = std::ranges::find(kCollectives, operation, &CollectiveRow::operation);
-  if (row == kCollectives.end()) throw Error("no collective, but an operation of two ranks");
+  if (row == kCollectives.end()) throw Error("a point-to-point operation is not a collective");
   return *row;
 }
 
@@ -167,9 +167,9 @@ std::string Excluded(const Machine& machine, const CollectiveRow& row, const Set
   if (settings.Integer("bytes") % (ranks * static_cast<long>(SizeOf(element))) != 0) {
     return "bytes must be a multiple of ranks x element size";
   }
-  if (host && SizeOf(element) == 2) return "MPI has no " + ToString(element);
+  if (host && SizeOf(element) == 2) return "MPI does not support " + ToString(element);
   if (settings.Text("place") == "in" && !(host ? row.in_place_mpi : row.in_place_gpu)) {
-    return std::string(host ? "MPI" : "NCCL") + " has no in-place form of it";
+    return std::string(host ? "MPI" : "NCCL") + " does not support this collective in place";
   }
   return NoTransport(machine, {row.operation}, settings);
 }
@@ -178,7 +178,7 @@ std::string Missing(const Machine& machine) {
   if (machine.ranks.size() < 2) {
     const bool host = machine.device.backend() == Backend::kHost;
     return host ? "needs at least 2 ranks, has 1 (--ranks 2)"
-                : "needs at least 2 GPUs, one a rank; has 1";
+                : "needs at least 2 GPUs, one per rank; has 1";
   }
   return machine.device.backend() == Backend::kCuda ? NcclUnavailable() : "";
 }

@@ -122,7 +122,7 @@ std::string Excluded(const Device& device, const Settings& settings) {
   if (settings.Integer("bytes") % 4 != 0) return "bytes must be a multiple of 4";
   if (settings.Text("engine") == "sm" && settings.Has("memory") &&
       settings.Text("memory") == "pageable")
-    return "an SM cannot reach pageable memory";
+    return "a kernel cannot access pageable memory";
   return NoSuchMemory(device, settings);
 }
 
@@ -136,7 +136,7 @@ WorkloadSpec SpecOf(const Machine& machine, const char* name, const char* summar
   if (route != Route::kWithinDevice)
     spec.axes.push_back(ChoiceAxis("memory", "kind of host memory",
                                    {"pinned", "registered", "pageable"}, "pinned", "pinned"));
-  spec.axes.push_back(ChoiceAxis("engine", "who copies: the device's choice, or a kernel",
+  spec.axes.push_back(ChoiceAxis("engine", "what copies: the device's choice, or a kernel",
                                  {"copy", "sm"}, "copy", "copy"));
   spec.by_copy_engine = [route](const Settings& settings) {
     return route != Route::kWithinDevice && settings.Text("engine") == "copy";

@@ -27,7 +27,7 @@ MPI_Datatype TypeOf(Element element) {
     case Element::kInt32:
       return MPI_INT32_T;
     default:
-      throw Error("MPI carries no element type " + ToString(element));
+      throw Error("MPI does not support element type " + ToString(element));
   }
 }
 

@@ -43,7 +43,7 @@ ncclDataType_t TypeOf(Element element) {
     case Element::kInt32:
       return ncclInt32;
     default:
-      throw Error(fmt::format("NCCL carries no element type {}", ToString(element)));
+      throw Error(fmt::format("NCCL does not support element type {}", ToString(element)));
   }
 }
 

@@ -121,7 +121,7 @@ std::vector<WorkloadSpec> PeerCopy(Machine& machine) {
   spec.summary = "copy from this GPU to the next one";
   spec.missing = Missing(machine);
   spec.axes = {BytesAxis("bytes", "size of the copy", "1M,64M,1G"),
-               ChoiceAxis("engine", "who copies: a copy engine, or a kernel", {"copy", "sm"},
+               ChoiceAxis("engine", "what copies: a copy engine, or a kernel", {"copy", "sm"},
                           "copy", "copy")};
   spec.by_copy_engine = [](const Settings& settings) { return settings.Text("engine") == "copy"; };
   spec.excluded = [](const Settings& settings) {

@@ -34,7 +34,8 @@ class Planner {
   }
 
  private:
-  static constexpr const char* kCollectivesOnly = "peers' memory carries collectives only";
+  static constexpr const char* kCollectivesOnly =
+      "communication over peers' memory supports collectives only";
 
   [[nodiscard]] bool pushes() const { return direction_ != Direction::kLoad; }
   // The other ranks in ring order, starting with the next, and this rank last: at any time all

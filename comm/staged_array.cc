@@ -25,7 +25,7 @@ MemoryKind MemoryKindNamed(std::string_view name) {
 std::string NoSuchMemory(const Device& device, const Settings& settings) {
   if (device.backend() == Backend::kCuda || !settings.Has("memory")) return "";
   if (settings.Text("memory") == "pinned") return "";
-  return "all memory is alike on the host backend, where memory:pinned stands for it";
+  return "the host backend has one kind of memory: use memory:pinned";
 }
 
 StagedArray::StagedArray(const Machine& machine, const StagedShape& shape)

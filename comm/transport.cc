@@ -55,18 +55,18 @@ constexpr const char* kMpi = "mpi";
 
 std::string NotOnTheHost(const Settings& settings) {
   if (settings.Text("transport") != kMpi)
-    return fmt::format("transport:{} needs GPUs; the host backend has {}",
+    return fmt::format("transport:{} needs GPUs; the host backend uses {}",
                        settings.Text("transport"), kMpi);
   for (const char* axis : {"comm_ctas", "comm_sms"})
     if (settings.Integer(axis) != 0)
-      return fmt::format("{} is for kernels on GPUs; on the host backend MPI communicates", axis);
+      return fmt::format("{} is for kernels on GPUs; the host backend communicates by MPI", axis);
   return "";
 }
 
 std::string ExcludedOfNccl(const TransportRow& row, Operation operation, bool own_stays,
                            const Settings& settings) {
   if (std::ranges::find(row.operations, operation) == row.operations.end())
-    return fmt::format("{} carries {} only", row.name,
+    return fmt::format("{} supports {} only", row.name,
                        row.nccl.copy_engines ? "AllToAll and AllGather"
                                              : "AllReduce, AllGather and ReduceScatter");
   if (own_stays && row.nccl.copy_engines)
@@ -75,7 +75,7 @@ std::string ExcludedOfNccl(const TransportRow& row, Operation operation, bool ow
   if (row.nccl.symmetric) {
     // NCCL 2.28.3 corrupts results at a granularity below 8 bytes (fixed in 2.28.7).
     if (settings.Integer("bytes") % 4096 != 0)
-      return fmt::format("{} is safe for multiples of 4 KiB only", row.name);
+      return fmt::format("{} needs bytes to be a multiple of 4K", row.name);
     if (settings.Text("place") == "in")
       return fmt::format("{} needs two buffers (place:out)", row.name);
   }
@@ -93,7 +93,7 @@ std::string ExcludedOfNccl(const TransportRow& row, Operation operation, bool ow
 std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Operation operation,
                             const Settings& settings) {
   if (IsPointToPoint(operation) && row.engine != PeerEngine::kCopy)
-    return fmt::format("{} has no sends and receives between two ranks; use nccl or copy",
+    return fmt::format("{} does not support transfers between two ranks; use nccl or copy",
                        row.name);
   if (operation == Operation::kReduceScatter) {
     const long most = kMostMailBytes * machine.ranks.size();
@@ -101,13 +101,13 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
       return fmt::format("{} supports reduce-scatters of at most {} bytes; use sm_load", row.name,
                          most);
     if (row.engine == PeerEngine::kSmBulk)
-      return fmt::format("{} would read, or write to scratch first; use sm_load", row.name);
+      return fmt::format("{} does not support reduce-scatters; use sm_load", row.name);
   }
   // Behind a closed gate the driver queues a limited number of operations, and a sum by copy engine
   // needs a hundred of them.
   if (row.engine == PeerEngine::kCopy && settings.Has("cadence") &&
       settings.Text("cadence") == "streaming")
-    return "transport:copy is measured with cadence:isolated only";
+    return "transport:copy supports cadence:isolated only";
   if (IsPointToPoint(operation)) return PeersUnavailable(machine);
   constexpr long kWordBytes = 16;
   if (settings.Integer("bytes") % (kWordBytes * machine.ranks.size()) != 0)
@@ -133,10 +133,10 @@ std::vector<Axis> TransportAxes(const Machine& machine) {
   std::vector<std::string> names;
   if (host) names.emplace_back(kMpi);
   for (const TransportRow& row : Rows()) names.emplace_back(row.name);
-  return {ChoiceAxis("transport", "what carries it: NCCL, copy engines, a kernel of ours, or MPI",
+  return {ChoiceAxis("transport", "what moves the data: NCCL, copy engines, our own kernel, or MPI",
                      names, standing, standing),
-          IntegerAxis("comm_ctas", "CTAs that NCCL takes; 0: its choice", 0, 64, "0", "0"),
-          IntegerAxis("comm_sms", "SMs that a kernel of ours takes; 0: 16", 0, 256, "0", "0")};
+          IntegerAxis("comm_ctas", "CTAs that NCCL uses; 0: its choice", 0, 64, "0", "0"),
+          IntegerAxis("comm_sms", "SMs that our own kernel uses; 0: 16", 0, 256, "0", "0")};
 }
 
 std::string NoTransport(const Machine& machine, const std::vector<Operation>& operations,
@@ -144,14 +144,14 @@ std::string NoTransport(const Machine& machine, const std::vector<Operation>& op
   if (machine.device.backend() == Backend::kHost) return NotOnTheHost(settings);
   const TransportRow& row = RowOf(settings);
   if (settings.Integer("comm_ctas") != 0 && !row.takes_ctas)
-    return fmt::format("comm_ctas is for NCCL only; {} does not take it", row.name);
+    return fmt::format("comm_ctas is for NCCL only; {} does not use it", row.name);
   if (settings.Integer("comm_sms") != 0 && !row.takes_sms)
-    return fmt::format("comm_sms is for kernels of ours; with {}, use comm_ctas", row.name);
+    return fmt::format("comm_sms is for our own kernels; with {}, use comm_ctas", row.name);
   if (row.carrier == Carrier::kNccl && machine.shares_gpus)
-    return "NCCL takes one rank per GPU; with --share_gpu use copy or sm_load";
+    return "NCCL supports one rank per GPU; with --share_gpu use copy or sm_load";
   if (row.carrier == Carrier::kPeers && row.engine == PeerEngine::kCopy &&
       settings.Integer("comm_sms") != 0 && std::ranges::none_of(operations, Adds))
-    return "copies between GPUs take no SMs; comm_sms is for sums";
+    return "copies between GPUs use no SMs; comm_sms is for sums";
   for (const Operation operation : operations) {
     std::string why = row.carrier == Carrier::kPeers
                           ? ExcludedOfPeers(machine, row, operation, settings)

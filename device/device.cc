@@ -28,7 +28,7 @@ void RequireFree(std::size_t needed_bytes, const Memory& memory, const std::stri
 std::string PartitionFault(const DeviceInfo& info, int sms) {
   const auto& [least, step, most] = info.partitions;
   if (least == 0)
-    return sms == 0 ? "" : "must be 0: streams cannot be limited to some of the SMs here";
+    return sms == 0 ? "" : "must be 0: this device cannot limit streams to a subset of its SMs";
   const bool is_part = sms >= least && sms <= most && sms % step == 0;
   if (sms == 0 || is_part || sms == info.multiprocessors) return "";
   std::string parts;
@@ -37,14 +37,14 @@ std::string PartitionFault(const DeviceInfo& info, int sms) {
   else if (least < most)
     parts = fmt::format("{}from {} to {}, or ",
                         step == 1 ? "" : fmt::format("a multiple of {} ", step), least, most);
-  if (parts.empty())
-    return fmt::format("must be 0: this device has {}, and no smaller part", info.multiprocessors);
+  if (parts.empty()) return "must be 0: this device's SMs cannot be partitioned";
   return fmt::format("must be {}{}: all", parts, info.multiprocessors);
 }
 
 void RequirePartition(const DeviceInfo& info, int sms) {
   const std::string fault = PartitionFault(info, sms);
-  if (!fault.empty()) throw Error(fmt::format("a stream on {} SMs: the number {}", sms, fault));
+  if (!fault.empty())
+    throw Error(fmt::format("a stream cannot use {} SMs: their number {}", sms, fault));
 }
 
 // Stubs for what device/cuda/ defines in a build with CUDA.

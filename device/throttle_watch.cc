@@ -27,7 +27,7 @@ std::string PollingThrottleWatch::Reason() {
   const std::lock_guard lock(mutex_);
   std::string text;
   for (const auto& [reason, times] : seen_) {
-    text += fmt::format("{}{} ({} of {} looks)", text.empty() ? "" : ", ", reason, times, looks_);
+    text += fmt::format("{}{} ({} of {} checks)", text.empty() ? "" : ", ", reason, times, looks_);
   }
   if (violation_at_begin_ && violation_now && *violation_now > *violation_at_begin_) {
     const std::chrono::duration<double, std::milli> violation_ms =

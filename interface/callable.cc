@@ -90,7 +90,7 @@ overlapbench_answer CallableWorkload::Ask(overlapbench_callback callback, void* 
   answer.text[sizeof(answer.text) - 1] = '\0';
   if (failed != 0)
     throw Error(fmt::format("{}: {}", callable_.name,
-                            answer.text[0] == '\0' ? "failed, and did not say why" : answer.text));
+                            answer.text[0] == '\0' ? "failed without a message" : answer.text));
   return answer;
 }
 
@@ -112,7 +112,7 @@ Verdict CallableWorkload::Verify(Stream& stream) {
   Verdict verdict{answer.max_rel_err, answer.tolerance, answer.text};
   if (!verdict.fault.empty()) verdict.fault = fmt::format("{}: {}", callable_.name, verdict.fault);
   if (verdict.fault.empty() && !(verdict.max_rel_err <= verdict.tolerance)) {
-    verdict.fault = fmt::format("{}: its relative error is {:.3g}, and {:.3g} is allowed",
+    verdict.fault = fmt::format("{}: its relative error is {:.3g}, but at most {:.3g} is allowed",
                                 callable_.name, verdict.max_rel_err, verdict.tolerance);
   }
   return verdict;

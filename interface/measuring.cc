@@ -123,7 +123,7 @@ std::string Measuring::Measure(const std::string& name) {
 std::string Measuring::Measure(const std::function<Benchmark()>& find) {
   if (!ended_.empty()) throw Error(ended_);
   if (std::exchange(is_measuring_, true))
-    throw UsageError("a callable that is measured must not measure");
+    throw UsageError("a measured callable must not start a measurement");
   const std::shared_ptr<void> measured(nullptr, [this](void*) { is_measuring_ = false; });
   calls_.Begin();
   device_->UseInThisThread();  // the program may have chosen another

@@ -44,7 +44,7 @@ int32_t Guarded(const Call& call) noexcept {
 template <class Item>
 std::span<const Item> ListOf(const Item* items, int64_t count) {
   if (count < 0 || (count > 0 && items == nullptr))
-    throw overlapbench::UsageError("a list is null, or has fewer than no items");
+    throw overlapbench::UsageError("a list is null, or its length is negative");
   return {items, static_cast<std::size_t>(count)};
 }
 

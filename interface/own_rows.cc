@@ -27,7 +27,7 @@ std::vector<AxisOverride> AxesOf(const std::string& text) {
     const std::string part = text.substr(begin, end - begin);
     const std::size_t colon = part.find(':');
     if (colon == std::string::npos)
-      throw UsageError(fmt::format("'{}' is no part of a row's name, as axis:value is", part));
+      throw UsageError(fmt::format("'{}' is not part of a row's name; write axis:value", part));
     axes.push_back({part.substr(0, colon), part.substr(colon + 1)});
     begin = end + 1;
   }
@@ -60,7 +60,7 @@ Benchmark OwnRows::Find(const std::string& name, const CounterTable& table) cons
   const auto exact = std::ranges::find(rows, name, &Benchmark::name);
   if (exact != rows.end()) return *exact;
   if (rows.size() > 1)
-    throw UsageError(fmt::format("{} names {} rows: {}", name, rows.size(), ListOf(rows)));
+    throw UsageError(fmt::format("{} matches {} rows: {}", name, rows.size(), ListOf(rows)));
   if (!rows.empty()) return rows.front();
   const auto& [unavailable, reason] = plan.unavailable().front();
   throw UsageError(fmt::format("not available: {}: {}", unavailable, reason));

@@ -166,13 +166,13 @@ Remark JudgeEmptiness(const Measurement& measurement, const Remark& otherwise) {
     for (const auto& [took_ms, empty_ms] : TimesToCompare(measurement, work->name)) {
       if (took_ms > LongestEmpty_ms(measurement.device(), empty_ms)) continue;
       return Remark::Invalid(fmt::format(
-          "'{}' left its lane empty: alone it took {:.1f} us, and a callable that does nothing "
+          "'{}' left its lane empty: alone it took {:.1f} us, and an empty callable "
           "{:.1f} "
           "us; {}",
           work->name, took_ms * kMicrosecondsInMillisecond, empty_ms * kMicrosecondsInMillisecond,
           measurement.device().backend() == Backend::kHost
-              ? "what is so short cannot be measured"
-              : "it must enqueue on the stream that it is given"));
+              ? "work this short cannot be measured"
+              : "it must enqueue on the stream passed to it"));
     }
   }
   return otherwise;
@@ -200,11 +200,11 @@ void RequireWorks(const UserRow& row) {
     require(names.insert(work.name).second, "two works have the same name");
   }
   const auto of_class = [&](std::size_t i) { return row.works[i].work_class; };
-  if (row.kind == OVERLAPBENCH_ALONE) require(row.works.size() == 1, "it takes one work");
+  if (row.kind == OVERLAPBENCH_ALONE) require(row.works.size() == 1, "it needs exactly one work");
   if (row.kind == OVERLAPBENCH_PAIR) {
     require(row.works.size() == 2 && of_class(0) == WorkClass::kCompute &&
                 of_class(1) != WorkClass::kCompute,
-            "a pair takes a computation, and then a communication or copy");
+            "a pair needs a computation first, then a communication or copy");
   }
   if (row.kind != OVERLAPBENCH_SCHEDULE) return;
   require(!row.steps.empty(), "it has no steps");
@@ -216,7 +216,7 @@ void RequireWorks(const UserRow& row) {
 
 FamilyText ScheduleFamily() {
   return {.name = "Schedule",
-          .about = "Steps of the user's on named lanes, against their sequence and their bound.",
+          .about = "The user's steps on named lanes, against their sequential run and their bound.",
           .lead = {"pct_of_bound", "speedup", "bound_ms", "sequential_ms", "exposed_comm_ms"}};
 }
 
@@ -227,7 +227,7 @@ Registry RegistryOf(const UserRow& row, CallLog& log) {
     WorkloadSpec spec;
     spec.name = SpecName(row, work);
     spec.work_class = work.work_class;
-    spec.summary = "a callable of the program";
+    spec.summary = "a callable of the calling program";
     spec.axes = LabelAxes(row);
     spec.footprint = [](const Settings&) { return Footprint{}; };
     spec.make = [work, &log](const Settings&) {

@@ -127,7 +127,7 @@ std::vector<WorkloadSpec> ChainKernel(Machine& machine) {
   WorkloadSpec spec;
   spec.name = "ChainKernel";
   spec.work_class = WorkClass::kCompute;
-  spec.summary = "dependent loads from memory, one chain an SM";
+  spec.summary = "dependent loads from memory, one chain per SM";
   spec.axes = {
       BytesAxis("chain_bytes", "size of the buffer, a power of two", host ? "64M" : "256M"),
       IntegerAxis("chain_steps", "dependent loads of each chain", 1, 1L << 30,

@@ -28,7 +28,7 @@ constexpr std::array<Precision, 5> kPrecisions = {{
 
 const Precision& PrecisionNamed(std::string_view name) {
   const auto* found = std::ranges::find(kPrecisions, name, &Precision::name);
-  if (found == kPrecisions.end()) throw Error("no precision is called '" + std::string(name) + "'");
+  if (found == kPrecisions.end()) throw Error("there is no precision '" + std::string(name) + "'");
   return *found;
 }
 

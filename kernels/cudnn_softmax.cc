@@ -93,7 +93,8 @@ CudnnSoftmax::CudnnSoftmax(std::shared_ptr<const Cudnn> library, long rows, long
       tensor_(nullptr, library_->destroy_tensor),
       mode_(columns <= kMostOverChannels ? kOverChannels : kOverInstance) {
   if (rows * columns > kMostElements)
-    throw Error("cuDNN takes no tensor of " + std::to_string(rows * columns) + " elements");
+    throw Error("cuDNN does not support a tensor of " + std::to_string(rows * columns) +
+                " elements");
   void* created = nullptr;
   ThrowIfCudnnFailed(*library_, library_->create(&created), "cudnnCreate");
   handle_.reset(created);

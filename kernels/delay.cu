@@ -76,7 +76,7 @@ class DelayWorkload : public Workload {
     stream.Synchronize(machine_.timeout, "verifying Delay");
     if (elapsed_ns >= duration_ns_) return {};
     return {1, 0,
-            "the delay saw " + std::to_string(elapsed_ns) + " ns pass, expected at least " +
+            "the delay took " + std::to_string(elapsed_ns) + " ns, expected at least " +
                 std::to_string(duration_ns_)};
   }
 
@@ -92,7 +92,7 @@ WorkloadSpec DelaySpec(Machine& machine, const std::string& name, WorkClass work
   WorkloadSpec spec;
   spec.name = name;
   spec.work_class = work_class;
-  spec.summary = "takes a known time: the ground truth of the method's tests";
+  spec.summary = "runs for a known time: the ground truth for testing the method";
   spec.axes = {IntegerAxis(axis, "microseconds", 1, 60'000'000, default_us)};
   spec.footprint = [](const Settings&) { return Footprint{sizeof(long), 0}; };
   spec.make = [machine, axis](const Settings& settings) mutable {

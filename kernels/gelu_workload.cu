@@ -119,14 +119,13 @@ WorkloadSpec Spec(Machine& machine, const Variant& variant) {
   spec.work_class = WorkClass::kCompute;
   spec.summary = variant.summary;
   spec.baseline = false;
-  spec.axes = {
-      IntegerAxis("count", "elements", 1, 1L << 31, host ? "1048576" : "268435456"),
-      ChoiceAxis("precision", "type of the elements", {"bf16", "fp16", "fp32"}, "bf16"),
-      ChoiceAxis("form", "tanh: the approximation; erf: exact", {"tanh", "erf"}, "tanh"),
-      ChoiceAxis("direction", "forward: gelu(x); backward: grad*gelu'(x)", {"forward", "backward"},
-                 "forward", "forward"),
-      IntegerAxis("offset", "elements by which every tensor starts off its 256-byte boundary", 0,
-                  1024, "0", "0")};
+  spec.axes = {IntegerAxis("count", "elements", 1, 1L << 31, host ? "1048576" : "268435456"),
+               ChoiceAxis("precision", "type of the elements", {"bf16", "fp16", "fp32"}, "bf16"),
+               ChoiceAxis("form", "tanh: the approximation; erf: exact", {"tanh", "erf"}, "tanh"),
+               ChoiceAxis("direction", "forward: gelu(x); backward: grad*gelu'(x)",
+                          {"forward", "backward"}, "forward", "forward"),
+               IntegerAxis("offset", "offset of every tensor from a 256-byte boundary, in elements",
+                           0, 1024, "0", "0")};
   spec.footprint = [kind = variant.variant](const Settings& settings) {
     const std::size_t elements = settings.Integer("count") + settings.Integer("offset");
     const long tensors = TensorCount(kind, IsBackward(settings));

@@ -95,7 +95,7 @@ std::string ExcludedGrid(const Settings& settings) {
   if (n % kTile != 0) return "n must be a multiple of 16";
   if (settings.Text("work") == "tile" && std::max(grid.x, grid.y) > n / kTile) {
     return "with work:tile the grid has at most n/16 = " + std::to_string(n / kTile) +
-           " blocks a side";
+           " blocks per side";
   }
   return "";
 }

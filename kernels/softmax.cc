@@ -149,7 +149,7 @@ void Check(const SoftmaxProblem& problem) {
     throw Error("softmax has no kernel for " + ToString(problem.element));
   if (problem.rows < 0 || problem.rows > kMostIndex || problem.columns < 1 ||
       problem.columns > kMostIndex) {
-    throw Error("softmax cannot take " + std::to_string(problem.rows) + " rows of " +
+    throw Error("softmax does not support " + std::to_string(problem.rows) + " rows of " +
                 std::to_string(problem.columns) + " columns");
   }
 }

@@ -183,7 +183,7 @@ WorkloadSpec SpecOf(const Machine& machine, std::string_view name, std::string_v
                          host ? "4M" : "512M"),
                ChoiceAxis("precision", "type of the matrix", {"fp32", "fp16", "bf16"}, "bf16")};
   spec.excluded = [](const Settings& settings) {
-    return ShapeOf(settings).rows > 0 ? "" : "matrix_bytes holds no row of so many columns";
+    return ShapeOf(settings).rows > 0 ? "" : "matrix_bytes must hold at least one row of columns";
   };
   spec.footprint = [](const Settings& settings) {
     return Footprint{2 * ShapeOf(settings).bytes(), 0};

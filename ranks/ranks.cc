@@ -47,7 +47,8 @@ std::string NameRanks(const std::vector<int>& ranks) {
 
 std::string Missing(const std::vector<int>& ranks, std::chrono::milliseconds timeout) {
   if (ranks.empty())
-    return fmt::format("all ranks have come, but it did not end within {} ms", timeout.count());
+    return fmt::format("all ranks have come, but the operation did not finish within {} ms",
+                       timeout.count());
   return fmt::format("{} did not come within {} ms; {} stopped or {} doing something else",
                      NameRanks(ranks), timeout.count(), ranks.size() == 1 ? "it has" : "they have",
                      ranks.size() == 1 ? "is" : "are");
@@ -96,7 +97,7 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
   int provided = 0;
   MPI_CHECK(MPI_Finalized(&ended));
   // MPI itself would end the process.
-  if (ended != 0) throw Error("MPI has ended in this process, and cannot be started again");
+  if (ended != 0) throw Error("MPI was finalized in this process and cannot be initialized again");
   MPI_CHECK(MPI_Initialized(&started));
   ends_mpi_ = started == 0;
   if (ends_mpi_) {
@@ -105,8 +106,8 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
     MPI_CHECK(MPI_Query_thread(&provided));
   }
   if (provided < MPI_THREAD_MULTIPLE) {
-    throw Error(ends_mpi_ ? "MPI_Init_thread: this MPI library offers no MPI_THREAD_MULTIPLE"
-                          : "MPI was started before without MPI_THREAD_MULTIPLE");
+    throw Error(ends_mpi_ ? "MPI_Init_thread: this MPI library does not support MPI_THREAD_MULTIPLE"
+                          : "MPI was already initialized without MPI_THREAD_MULTIPLE");
   }
   // MPI reports errors of requests on MPI_COMM_WORLD. By default they would end the process before
   // it can save its rows.
@@ -135,10 +136,10 @@ Ranks::~Ranks() {
 
 void RequireStartedBy(const Launched& launched, const Ranks& ranks) {
   if (ranks.size() > 1 || launched.size == 1) return;
-  throw Error(fmt::format(
-      "started as rank {} of {}, but MPI knows of one rank only: this launcher does not "
-      "start MPI; with srun try --mpi=pmix (srun --mpi=list tells what there is)",
-      launched.rank, launched.size));
+  throw Error(
+      fmt::format("started as rank {} of {}, but MPI reports one rank only: this launcher does not "
+                  "start MPI; with srun try --mpi=pmix (srun --mpi=list lists the choices)",
+                  launched.rank, launched.size));
 }
 
 std::string Ranks::LibraryVersion() {
@@ -314,7 +315,7 @@ void Ranks::MeasureClockOffset(MPI_Comm machine) {
   }
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Ibcast(&clock_offset_ms_, 1, MPI_DOUBLE, 0, machine, &request));
-  Await(request, "starting: telling the machine's clock");
+  Await(request, "starting: sharing the machine's clock");
 }
 
 void Ranks::Add(Link& link) {

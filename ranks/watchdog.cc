@@ -31,7 +31,7 @@ constexpr std::array<WatchedSignal, 5> kWatched = {{
     {Watchdog::kReaderIsGone, "", "", SIGPIPE},
     {SIGHUP, "SIGHUP", "", SIGHUP},
     {SIGTERM, "SIGTERM",
-     "; the launcher sends it after Ctrl-C, when a rank or host is lost, or when it is told to end",
+     "; launchers send it after Ctrl-C, when a rank or host is lost, or when they are terminated",
      SIGTERM},
 }};
 
@@ -89,8 +89,7 @@ void Watchdog::Watch() {
     if (signal > 0) EndBySignal(signal);
     if (progress_.Unchanged() < limit_) continue;
     End(kFailed,
-        fmt::format("no progress for {} s at {}; something hangs there, or --timeout_s is "
-                    "too short for it",
+        fmt::format("no progress for {} s at {}; it hangs there, or --timeout_s is too short",
                     limit_.count() / 1000, progress_.Where()),
         true);
   }

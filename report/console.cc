@@ -36,8 +36,7 @@ std::string CountOfNoisy(const std::vector<Row>& rows, const Screen& screen) {
   const auto noisy = std::ranges::count(rows, RowState::kNoisy, &Row::state);
   if (noisy == 0) return "";
   const std::string text = fmt::format(
-      "{} of {} rows are noisy and say why: measure on a machine with nothing else to do, or raise "
-      "--budget_ms",
+      "{} of {} rows are noisy and say why: measure on an idle machine, or raise --budget_ms",
       noisy, rows.size());
   return "\n" + Wrapped(text, screen.columns, 0) + "\n";
 }

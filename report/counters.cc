@@ -25,14 +25,14 @@ std::vector<Counter> SharedCounters() {
       {"time_high_ms", "ms", kLower, Range::kPositive, "time, high",
        "upper end of the 95 % interval of T"},
       {"margin_pct", "%", kLower, Range::kNotNegative, "margin",
-       "100 x half the 95 % interval of T over T, or that of T over the row's longest other run, "
-       "if it is wider"},
+       "100 x half the width of T's 95 % interval / T; or the same of T / the row's longest other "
+       "run, if larger"},
       {"p05_ms", "ms", kLower, Range::kNotNegative, "p05", "5th percentile of the row's samples"},
       {"p95_ms", "ms", kLower, Range::kNotNegative, "p95", "95th percentile of the row's samples"},
       {"cv", "", kLower, Range::kNotNegative, "cv",
        "coefficient of variation of the samples: standard deviation (n - 1) / mean; 0 with fewer "
        "than two"},
-      {"samples", "count", kNeither, Range::kPositive, "samples", "how many samples there are"},
+      {"samples", "count", kNeither, Range::kPositive, "samples", "number of samples"},
       {"skew_us", "us", kLower, Range::kNotNegative, "skew",
        "median time between the first and the last rank that opened its gate"},
       {"empty_sample_us", "us", kLower, Range::kNotNegative, "empty sample",
@@ -40,15 +40,15 @@ std::vector<Counter> SharedCounters() {
       {"slowest_rank", "", kNeither, Range::kNotNegative, "slowest rank",
        "with --rank_times_out: the rank with the greatest median work_ms"},
       {"slowest_share", "", kNeither, Range::kNotNegative, "slowest share",
-       "share of the samples in which the slowest rank was the slowest"},
+       "share of the samples in which `slowest_rank` was the slowest"},
       {"rank_spread", "", kNeither, Range::kNotNegative, "rank spread",
        "(greatest - smallest) / median of the ranks' work_ms"},
       {"max_rel_err", "", kLower, Range::kNotNegative, "relative error",
        "largest relative error that verification found, on rank 0; 0 where results are compared "
        "exactly"},
       {"comm_sms", "count", kNeither, Range::kNotNegative, "comm SMs",
-       "SMs (NCCL: CTAs) that the communication's kernels take at most, as found before sampling, "
-       "without copies within a GPU; 0: copy engines carry it between GPUs"},
+       "most SMs (NCCL: CTAs) that the communication's kernels use, as found before sampling, "
+       "without copies within a GPU; 0: copy engines move the data between GPUs"},
       {"valid", "bool", kHigher, Range::kFlag, "valid",
        "0 when the row does not measure what its name says; `reason` tells why"},
       {"algbw_GBps", "GB/s", kHigher, Range::kNotNegative, "algbw",
@@ -56,7 +56,7 @@ std::vector<Counter> SharedCounters() {
       {"busbw_GBps", "GB/s", kHigher, Range::kNotNegative, "busbw",
        "algbw x the collective's bus factor, as nccl-tests defines it", true},
       {"GBps", "GB/s", kHigher, Range::kNotNegative, "bandwidth",
-       "bytes copied between memories, or read and written in one, / time"},
+       "bytes copied between memories, or read and written within one, / time"},
       {"TFLOPs", "TFLOP/s", kHigher, Range::kNotNegative, "rate",
        "floating-point operations / time"},
       {"bound_ms", "ms", kLower, Range::kPositive, "bound",
@@ -178,8 +178,7 @@ std::vector<Counter> TraceCounters() {
        "mean time of the traced samples by their events, the maximum over the ranks; traced_ms "
        "should agree with it"},
       {"untraced_events_ms", "ms", kLower, Range::kPositive, "untraced",
-       "mean time by events of as many samples that were taken just before, in the same way but "
-       "untraced"},
+       "mean time by events of as many untraced samples, taken just before in the same way"},
       {"trace_cost_pct", "%", kLower, Range::kSigned, "trace costs",
        "how much longer a traced sample took by its events than an untraced one: the median over "
        "the pairs"},
@@ -200,7 +199,7 @@ std::vector<Counter> TraceCounters() {
       {"idle_pct", "%", kLower, kShare, "idle", "share in which nothing ran"},
       {"idle_ranks_pct", "%", kLower, kShare, "idle: ranks",
        "share in which nothing ran because another rank had yet to begin the sample, or the next "
-       "copy of a communication met the other ranks"},
+       "copy of a communication waited for the other ranks"},
       {"idle_gate_pct", "%", kLower, kShare, "idle: gate",
        "share in which nothing ran because the next work was held back for the lane that leads, or "
        "was the first to come through its gate"},
@@ -209,13 +208,13 @@ std::vector<Counter> TraceCounters() {
       {"idle_dependency_pct", "%", kLower, kShare, "idle: dependency",
        "share in which nothing ran, and the next work waited for a step of another lane or rank"},
       {"idle_other_pct", "%", kLower, kShare, "idle: other",
-       "share in which nothing ran for none of these causes: while a kernel is launched behind "
-       "another one of its lane"},
+       "share in which nothing ran for another cause: while a kernel is launched behind another "
+       "one of its lane"},
       {"overlap_pct", "%", kHigher, kShare, "overlap",
        "100 x time in which computation and communication ran / time in which communication ran"},
       {"overlap_by_name_pct", "%", kNeither, kShare, "overlap by name",
-       "overlap_pct as nsys and HTA would see it, to whom kernels with nccl in their names "
-       "communicate and no others do; 0 where they see no communication"},
+       "overlap_pct as nsys and HTA would see it: they count kernels with nccl in their names, and "
+       "no others, as communication; 0 where they see none"},
   };
 }
 

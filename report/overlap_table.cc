@@ -172,8 +172,8 @@ std::string PairTable(const std::vector<const Row*>& rows, const Tables& tables)
 constexpr const char* kLegend =
     "C computation alone, M communication alone, T both at once; slowdown = T / max(C, M): 1.00 is "
     "perfect overlap; efficiency = (C + M - T) / min(C, M): 1 perfect, 0 one after the other. "
-    "serial: both could run, but one waited for the other; noisy: it tells too little; invalid: "
-    "not a measurement. The row says why.";
+    "serial: both could run, but one waited for the other; noisy: too uncertain; invalid: not a "
+    "measurement. Each row says why.";
 
 }  // namespace
 

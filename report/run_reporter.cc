@@ -15,7 +15,7 @@
 namespace overlapbench {
 namespace {
 
-constexpr const char* kStillRunning = "the run goes on, or was ended without a word";
+constexpr const char* kStillRunning = "the run is still going, or was killed";
 
 // Whether nobody reads standard output any more, as after `| head` has ended.
 bool ReaderIsGone() {

@@ -100,12 +100,12 @@ TEST_F(CallableTest, AFailureIsAnErrorThatNamesTheCallable) {
   EXPECT_EQ(ErrorOf([&] { Make().Enqueue(stream_); }),
             "mine: " + std::string(sizeof(overlapbench_answer::text) - 1, 'x'));
   answering_ = [](void*, overlapbench_answer&) { return 1; };
-  EXPECT_EQ(ErrorOf([&] { Make().Enqueue(stream_); }), "mine: failed, and did not say why");
+  EXPECT_EQ(ErrorOf([&] { Make().Enqueue(stream_); }), "mine: failed without a message");
 }
 
 TEST_F(CallableTest, RejectsErrorsBeyondTheToleranceAndNaN) {
   EXPECT_EQ(FaultAt(0.5), "");
-  EXPECT_EQ(FaultAt(0.75), "mine: its relative error is 0.75, and 0.5 is allowed");
+  EXPECT_EQ(FaultAt(0.75), "mine: its relative error is 0.75, but at most 0.5 is allowed");
   EXPECT_NE(FaultAt(std::nan("")), "");
 }
 

@@ -69,7 +69,7 @@ TEST_F(CuptiTest, OneThatIsNotThereIsNamed) {
 // Nsight Systems loses its buffers to whoever registers callbacks after it, and crashes.
 TEST_F(CuptiTest, OneThatAProfilerHasIsLeftAlone) {
   TheFakeCupti().refused = {{"cuptiSubscribe", kMultipleSubscribersNotSupported}};
-  EXPECT_EQ(Refusal(), "CUPTI is in use: does a profiler watch this process?");
+  EXPECT_EQ(Refusal(), "CUPTI is in use: is a profiler attached to this process?");
   EXPECT_EQ(TheFakeCupti().registrations, 0);
 }
 
@@ -84,8 +84,8 @@ TEST_F(CuptiTest, OneThatCannotBeSetUpIsTriedAgain) {
 
 TEST_F(CuptiTest, OneThatAProfilerHasIsInUse) {
   TheFakeCupti().refused = {{"cuptiSubscribe", kMultipleSubscribersNotSupported}};
-  EXPECT_EQ(Refusal(), "CUPTI is in use: does a profiler watch this process?");
-  EXPECT_EQ(Refusal(), "CUPTI is in use: does a profiler watch this process?");
+  EXPECT_EQ(Refusal(), "CUPTI is in use: is a profiler attached to this process?");
+  EXPECT_EQ(Refusal(), "CUPTI is in use: is a profiler attached to this process?");
   TheFakeCupti().refused.clear();
   EXPECT_EQ(Refusal(), "") << "the refused watches must have ended";
   EXPECT_EQ(TheFakeCupti().subscribers, 0);

@@ -19,7 +19,7 @@ TEST(Limits, NothingIsFasterThanTheMemory) {
   const Cost cost{.moved_bytes = 4.9e9};
   EXPECT_EQ(BeyondLimits(cost, 1.001, Gpu(), true), "");
   EXPECT_EQ(BeyondLimits(cost, 0.98, Gpu(), true),
-            "5000 GB/s are more than the memory can do, 4900 GB/s");
+            "5000 GB/s are more than the memory's peak of 4900 GB/s");
 }
 
 TEST(Limits, SizesThatFitTheCacheMayExceedTheMemorysRate) {
@@ -31,7 +31,7 @@ TEST(Limits, NoCollectiveIsFasterThanTheLinks) {
   const Cost all_gather{.wire_bytes = 1e9, .bus_factor = 0.5};
   EXPECT_EQ(BeyondLimits(all_gather, 1.2, Gpu(), true), "");
   EXPECT_EQ(BeyondLimits(all_gather, 1.0, Gpu(), true),
-            "500 GB/s are more than the links can do, 450 GB/s");
+            "500 GB/s are more than the links' peak of 450 GB/s");
   EXPECT_EQ(BeyondLimits(all_gather, 1.0, Gpu(), false), "");
 }
 

@@ -194,8 +194,8 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
         Case{{"--benchmark_min_time=1", "--benchmark_min_warmup_time=1x"},
              "--benchmark_min_warmup_time takes seconds above 0, got '1x'"},
         Case{{"--benchmark_min_warmup_time=1"},
-             "--benchmark_min_warmup_time goes with --benchmark_min_time alone; without either the "
-             "suite warms up by itself"},
+             "--benchmark_min_warmup_time needs --benchmark_min_time; without them the suite warms "
+             "up by itself"},
         Case{{"--benchmark_time_unit=foo"},
              "--benchmark_time_unit takes ns, us, ms or s, got 'foo'"},
         Case{{"--benchmark_format=jsn"},
@@ -217,8 +217,8 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
         Case{{"--query=cpus"}, "--query takes gpus or flags, got 'cpus'"},
         Case{{"--list_counters=csv"}, "--list_counters takes json or markdown, got 'csv'"},
         Case{{"--benchmark_display_aggregates_only"},
-             "--benchmark_display_aggregates_only is refused: the result is made of what is "
-             "displayed, and needs the repetitions"},
+             "--benchmark_display_aggregates_only is refused: the result contains what is "
+             "displayed, and the tools need the repetitions"},
         Case{{"Overlap"}, "unknown flag 'Overlap'; --help lists the flags"}}) {
     EXPECT_EQ(Refusal(arguments), says);
   }

@@ -213,7 +213,8 @@ TEST_F(PlanTest, PointsToTheFilterForPartsOfNames) {
   plan.Add(out);
   plan.Add(gelu);
   const std::string text = TextOf([&] { plan.RequireKnownAxes(); });
-  EXPECT_TRUE(text.ends_with("; it is part of names: choose by --benchmark_filter=direction:both"))
+  EXPECT_TRUE(
+      text.ends_with("; it is part of row names: select it with --benchmark_filter=direction:both"))
       << text;
 }
 

@@ -106,7 +106,7 @@ TEST_F(RunReporterTest, TheFileIsValidAfterEveryRowAndSaysThatItIsIncompleteUnti
   for (std::size_t rows = 0; rows < 4; ++rows) {
     const Json document = ReadFile(partial_path());
     EXPECT_EQ(document.At("benchmarks").items.size(), rows);
-    EXPECT_EQ(document.At("incomplete").text, "the run goes on, or was ended without a word");
+    EXPECT_EQ(document.At("incomplete").text, "the run is still going, or was killed");
     EXPECT_TRUE(document.Has("context"));
     EXPECT_EQ(document.At("counters").items.size(), table_.counters().size());
     EXPECT_EQ(document.At("families").items.size(), 1U);

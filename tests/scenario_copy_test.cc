@@ -109,7 +109,7 @@ TEST(PipelinedReport, ComparesWithTheSequentialFormAndTheBound) {
 
 TEST(PipelinedReport, BlamesTheRestIfCopiesDoNotContend) {
   EXPECT_EQ(Pipeline(4).Report(5.5).reason,
-            "over the bound: 0.0 % copies in both directions at once, 10.0 % the rest");
+            "over the bound: 0.0 % due to copies in both directions at once, 10.0 % to the rest");
 }
 
 // In two parts of 2, 0 and 2, at best 6. The second comes in while the first goes out: both take 3,
@@ -118,7 +118,8 @@ TEST(PipelinedReport, SplitsTheLossBetweenDuplexCopiesAndTheRest) {
   const Reported row = Pipeline(2).Report({4, 0, 4}, {1.5, 1.5}, 7.5);
   EXPECT_DOUBLE_EQ(row.counters.at("bound_ms"), 6);
   EXPECT_DOUBLE_EQ(row.counters.at("duplex_bound_ms"), 7);
-  EXPECT_EQ(row.reason, "over the bound: 16.7 % copies in both directions at once, 8.3 % the rest");
+  EXPECT_EQ(row.reason,
+            "over the bound: 16.7 % due to copies in both directions at once, 8.3 % to the rest");
 }
 
 TEST(PipelinedReport, AResultUnlikeTheSequentialOneIsAFault) {
@@ -133,7 +134,7 @@ TEST(PipelinedReport, AResultUnlikeTheSequentialOneIsAFault) {
 TEST(PipelinedReport, SaysThatPageableMemoryDoesNotOverlap) {
   const Reported row = Pipeline(4, "pageable").Report(8);
   EXPECT_EQ(row.state, RowState::kOk);
-  EXPECT_EQ(row.reason, "no overlap: the host waits in every copy of pageable memory");
+  EXPECT_EQ(row.reason, "no overlap: every copy of pageable memory blocks the host");
 }
 
 TEST(PipelinedReport, ExplainsNothingForOnePart) {

@@ -60,7 +60,7 @@ TEST(Knee, IsTheFewestSmsThatReachThePlateau) {
   EXPECT_DOUBLE_EQ(row.counters.at("GBps"), 80);
   EXPECT_DOUBLE_EQ(row.counters.at("GBps_per_sm"), 10);
   EXPECT_DOUBLE_EQ(row.counters.at("knee_sms"), 8);
-  EXPECT_EQ(row.reason, "80 GB/s at most, 80 with all 132");
+  EXPECT_EQ(row.reason, "peak 80 GB/s, 80 with all 132");
 }
 
 TEST(Knee, SweepsTheAvailableSmsOrCtas) {
@@ -198,7 +198,7 @@ TEST(Attribution, ExplainsNothingWithoutASlowdown) {
   timings["overlap"] = Ran({{"comp", {0, 4}}, {"comm", {0, 3}}});
   const Reported row = AttributionReport().Report(timings);
   EXPECT_FALSE(row.counters.contains("by_sm"));
-  EXPECT_NE(row.reason.find("bounds the computation"), std::string::npos) << row.reason;
+  EXPECT_NE(row.reason.find("the computation is bound by "), std::string::npos) << row.reason;
 }
 
 TEST(Attribution, SaysWhatBoundsEachSideAlone) {
@@ -213,14 +213,15 @@ TEST(Attribution, SaysWhatBoundsEachSideAlone) {
   const Cost moving{.moved_bytes = 4000e6 * 4};
   const Cost caching{.cached_bytes = 9000e6 * 4};
   EXPECT_EQ(reason({}, 8, 300),
-            "alone, arithmetic bounds the computation and the link the communication");
+            "alone, the computation is bound by arithmetic and the communication by the link");
   EXPECT_EQ(reason({}, 5, 100),
-            "alone, latency bounds the computation and latency the communication");
-  EXPECT_EQ(reason(moving, 8, 300),
-            "alone, memory bandwidth bounds the computation and the link the communication");
+            "alone, the computation is bound by latency and the communication by latency");
   EXPECT_EQ(
-      reason(caching, 8, 300),
-      "alone, bandwidth within the chip bounds the computation and the link the communication");
+      reason(moving, 8, 300),
+      "alone, the computation is bound by memory bandwidth and the communication by the link");
+  EXPECT_EQ(reason(caching, 8, 300),
+            "alone, the computation is bound by bandwidth within the chip and the communication by "
+            "the link");
 }
 
 // A stand-in whose one cause is known.

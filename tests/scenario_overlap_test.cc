@@ -233,11 +233,11 @@ TEST(OverlapKnobs, RefuseATransportThatLacksTheOperation) {
   EXPECT_EQ(excluded(all_reduce, {{"comm_ctas", "6"}}),
             "NCCL launches clusters of 4 CTAs: comm_ctas must be 1, 2, or a multiple of 4");
   EXPECT_EQ(excluded(all_reduce, {{"comm_sms", "8"}}),
-            "comm_sms is for kernels of ours; with nccl, use comm_ctas");
+            "comm_sms is for our own kernels; with nccl, use comm_ctas");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "copy"}, {"comm_ctas", "8"}}),
-            "comm_ctas is for NCCL only; copy does not take it");
+            "comm_ctas is for NCCL only; copy does not use it");
   EXPECT_EQ(ExcludedOnH200("Overlap/ReduceScatter+CublasGemm", {{"transport", "sm_bulk"}}),
-            "sm_bulk would read, or write to scratch first; use sm_load");
+            "sm_bulk does not support reduce-scatters; use sm_load");
   const auto scattered = [](const std::string& bytes) {
     return ExcludedOnH200("Overlap/ReduceScatter+CublasGemm",
                           {{"transport", "sm_store"}, {"bytes", bytes}});
@@ -247,11 +247,11 @@ TEST(OverlapKnobs, RefuseATransportThatLacksTheOperation) {
   EXPECT_NE(scattered("131072"), too_long);
   EXPECT_EQ(scattered("131088"), too_long);
   EXPECT_EQ(excluded(all_to_all, {{"transport", "copy"}, {"comm_sms", "8"}}),
-            "copies between GPUs take no SMs; comm_sms is for sums");
+            "copies between GPUs use no SMs; comm_sms is for sums");
   EXPECT_EQ(excluded(all_reduce, {{"transport", "nccl_ce"}}),
-            "nccl_ce carries AllToAll and AllGather only");
+            "nccl_ce supports AllToAll and AllGather only");
   EXPECT_EQ(excluded(all_to_all, {{"transport", "nccl_sym"}}),
-            "nccl_sym carries AllReduce, AllGather and ReduceScatter only");
+            "nccl_sym supports AllReduce, AllGather and ReduceScatter only");
   EXPECT_EQ(excluded(all_to_all, {{"transport", "sm_load"}, {"bytes", "40"}}),
             "sm_load needs bytes to be a multiple of 16 x ranks");
   EXPECT_EQ(excluded(all_to_all, {{"transport", "sm_load"}, {"comm_sms", "200"}}),
@@ -266,7 +266,7 @@ TEST(OverlapKnobs, RefuseStreamingCopies) {
                                 .With("comm_sms", "0")
                                 .With("cadence", "streaming");
   EXPECT_EQ(NoTransport({*device, TestRanks()}, {Operation::kAllGather}, settings),
-            "transport:copy is measured with cadence:isolated only");
+            "transport:copy supports cadence:isolated only");
 }
 
 TEST(OverlapKnobs, AllowSmsOfSumsBesideCopies) {
@@ -280,7 +280,7 @@ TEST(OverlapKnobs, AllowSmsOfSumsBesideCopies) {
                            .With("bytes", "4096"));
   };
   using enum Operation;
-  EXPECT_EQ(refused({kAllGather}, "8"), "copies between GPUs take no SMs; comm_sms is for sums");
+  EXPECT_EQ(refused({kAllGather}, "8"), "copies between GPUs use no SMs; comm_sms is for sums");
   EXPECT_EQ(refused({kAllGather, kReduceScatter}, "8"), refused({kAllGather}, "0"));
 }
 
@@ -364,9 +364,9 @@ TEST_F(TargetedPair, APartitionIsNamedByItsOwnAxisAlone) {
 
 TEST_F(TargetedPair, RefusesWorkThatIgnoresPartitions) {
   EXPECT_EQ(Excluded({{"comp_sms", "64"}, {"call", "graph"}}),
-            "comp_sms needs call:loop: a recorded graph need not heed its stream's partition");
+            "comp_sms needs call:loop: a recorded graph may ignore its stream's partition");
   EXPECT_EQ(Excluded({{"comp_sms", "64"}}, "Talk+Move"),
-            "comp_sms is for computations, and Move is none");
+            "comp_sms is for computations, and Move is not one");
 }
 
 // Here the device's partitions limit nothing: the host's two cores run every block.
@@ -470,21 +470,20 @@ TEST(PriorityReport, RunningBlocksAreNotPreempted) {
   for (const char* pair : {"ShortBlocks+ShortBlocks", "ShortBlocks+ResidentGrid"}) {
     const Reported row = ReportPriority(pair, "high", 6);
     EXPECT_EQ(row.state, RowState::kOk);
-    EXPECT_EQ(row.reason, "no gain: blocks that run are not preempted") << pair;
+    EXPECT_EQ(row.reason, "no gain: running blocks are not preempted") << pair;
   }
 }
 
 TEST(PriorityReport, CopiesIgnorePriorityOnEitherSide) {
   for (const char* pair :
        {"ShortBlocks+HostToDevice", "HostToDevice+ShortBlocks", "HostToDevice+HostToDevice"}) {
-    EXPECT_EQ(ReportPriority(pair, "high", 6).reason, "no gain: copies do not heed priority")
-        << pair;
+    EXPECT_EQ(ReportPriority(pair, "high", 6).reason, "no gain: copies ignore priority") << pair;
   }
 }
 
 // Within a tenth of 1.
 TEST(PriorityReport, ASmallGainIsIgnored) {
-  EXPECT_EQ(ReportBlocks("high", 6 / 1.09).reason, "no gain: blocks that run are not preempted");
+  EXPECT_EQ(ReportBlocks("high", 6 / 1.09).reason, "no gain: running blocks are not preempted");
   EXPECT_EQ(ReportBlocks("high", 6 / 1.11).reason, "");
 }
 

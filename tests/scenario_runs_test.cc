@@ -307,8 +307,7 @@ struct ExcludedRow {
 };
 
 std::vector<ExcludedRow> RowsOnTheHost() {
-  const std::string alike =
-      "all memory is alike on the host backend, where memory:pinned stands for it";
+  const std::string alike = "the host backend has one kind of memory: use memory:pinned";
   const std::string no_graphs = "graphs exist on the cuda backend only";
   const int ranks = TestRanks().size();
   return {
@@ -329,10 +328,10 @@ std::vector<ExcludedRow> RowsOnTheHost() {
       {"Supply/Batches", {{"batch_bytes", "6"}}, "batch_bytes must be a multiple of 4"},
       {"Layers/CrossLayer",
        {{"tokens", "30"}, {"independent", "25"}},
-       "independent must be a share of whole tokens"},
+       "tokens x independent must be a multiple of 100"},
       {"Layers/DoubleBuffer", {{"width", "24"}}, "width must be a multiple of 16"},
       {"MixedPrecision/Step", {{"width", "24"}}, "width must be a multiple of 16"},
-      {"Prefetch/Batches", {{"workers", "0"}}, "workers must be at least 1; see Supply for 0"},
+      {"Prefetch/Batches", {{"workers", "0"}}, "workers must be at least 1; Supply accepts 0"},
       {"Prefetch/Batches",
        {{"workers", "1"}, {"batch_bytes", "6"}},
        "batch_bytes must be a multiple of 4"},
@@ -368,13 +367,13 @@ std::vector<ExcludedRow> RowsOnAnH200() {
           {"Copy/Pipelined", {{"memory", "pageable"}}, ""},
           {"Ddp/Batch/AllReduce",
            {{"batch", "grouped"}, {"transport", "nccl_sym"}},
-           "nccl_sym has no groups of calls; use nccl"},
+           "nccl_sym does not support grouped calls; use nccl"},
           {"Ddp/Batch/AllReduce",
            {{"batch", "single"}, {"transport", "copy"}},
-           "transport:copy is measured with at most 10 tensors"},
+           "transport:copy supports at most 10 tensors"},
           {"Pp/GPipe/Delay",
            {{"transport", "sm_store"}},
-           "sm_store has no sends and receives between two ranks; use nccl or copy"}};
+           "sm_store does not support transfers between two ranks; use nccl or copy"}};
 }
 
 TEST(ExcludedRows, SayWhyTheyDoNotExist) {

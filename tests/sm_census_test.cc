@@ -131,14 +131,14 @@ TEST(PartitionFault, IsReadableForSmallDevices) {
   EXPECT_EQ(PartitionFault(Gpu(64, {1, 1, 63}), 65), "must be from 1 to 63, or 64: all");
   EXPECT_EQ(PartitionFault(Gpu(2, {1, 1, 1}), 3), "must be 1, or 2: all");
   EXPECT_EQ(PartitionFault(Gpu(1, {1, 1, 0}), 2),
-            "must be 0: this device has 1, and no smaller part");
+            "must be 0: this device's SMs cannot be partitioned");
 }
 
 TEST(PartitionFault, SaysIfADeviceHasNoPartitions) {
   EXPECT_EQ(PartitionFault(Gpu(132, {}), 0), "");
   for (const int size : {8, 132}) {
     EXPECT_EQ(PartitionFault(Gpu(132, {}), size),
-              "must be 0: streams cannot be limited to some of the SMs here");
+              "must be 0: this device cannot limit streams to a subset of its SMs");
   }
 }
 

@@ -56,7 +56,7 @@ TEST(ThrottleWatch, ReportsNothingWithoutThrottling) {
 
 TEST(ThrottleWatch, PollsBeforeItReturns) {
   PollingThrottleWatch watch(Source({kHot}), kNever);
-  EXPECT_EQ(watch.Reason(), "hot (1 of 1 looks)");
+  EXPECT_EQ(watch.Reason(), "hot (1 of 1 checks)");
 }
 
 // The episode is over when the watch is asked.
@@ -65,8 +65,8 @@ TEST(ThrottleWatch, ReportsEveryReasonWithItsShareOfPolls) {
       Source({kFree, kHot, std::set<std::string>{"braked", "hot"}, kFree, std::nullopt});
   PollingThrottleWatch watch(source, 1ms);
   ASSERT_TRUE(WaitUntil([&] { return source->looks() > 5; }, kPatience));
-  EXPECT_EQ(watch.Reason(), "braked (1 of 4 looks), hot (2 of 4 looks)");
-  EXPECT_EQ(watch.Reason(), "braked (1 of 4 looks), hot (2 of 4 looks)") << "asked again";
+  EXPECT_EQ(watch.Reason(), "braked (1 of 4 checks), hot (2 of 4 checks)");
+  EXPECT_EQ(watch.Reason(), "braked (1 of 4 checks), hot (2 of 4 checks)") << "asked again";
 }
 
 TEST(ThrottleWatch, FindsViolationsBetweenTwoPolls) {
@@ -80,7 +80,7 @@ TEST(ThrottleWatch, NamesReasonsAndViolationTogether) {
   const auto source = Source({kHot});
   PollingThrottleWatch watch(source, kNever);
   source->set_violation(6ms);
-  EXPECT_EQ(watch.Reason(), "hot (1 of 1 looks), thermal violation (1 ms)");
+  EXPECT_EQ(watch.Reason(), "hot (1 of 1 checks), thermal violation (1 ms)");
 }
 
 // A watch read before the episode and one made after it do not report it, whatever other watches
@@ -93,7 +93,7 @@ TEST(ThrottleWatch, DoesNotReportViolationsOfOtherWatches) {
   source->set_violation(7ms);
   PollingThrottleWatch after(source, kNever);
   EXPECT_EQ(after.Reason(), "");
-  EXPECT_EQ(during.Reason(), "hot (1 of 1 looks), thermal violation (2 ms)");
+  EXPECT_EQ(during.Reason(), "hot (1 of 1 checks), thermal violation (2 ms)");
   EXPECT_EQ(after.Reason(), "");
   EXPECT_EQ(before.Reason(), "thermal violation (2 ms)");
 }

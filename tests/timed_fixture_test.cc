@@ -267,7 +267,7 @@ TEST_F(TimedFixtureTest, IfOneRankCannotTraceAllRowsAreMeasuredWithoutTraces) {
   const Row row = Measure();
   EXPECT_LT(row.state, RowState::kInvalid);
   EXPECT_FALSE(row.counters.contains("breakdown_valid"));
-  EXPECT_NE(suite_.no_traces.find("being watched already"), std::string::npos) << suite_.no_traces;
+  EXPECT_NE(suite_.no_traces.find("already being recorded"), std::string::npos) << suite_.no_traces;
   other.reset();
   EXPECT_FALSE(Measure().counters.contains("breakdown_valid"));  // and none is tried again
 }

@@ -197,11 +197,11 @@ TEST(LayerSizes, AreRefusedWhereRanksCannotShareThem) {
     EXPECT_EQ(excluded({}), "");
     EXPECT_EQ(excluded({{"hidden", "80"}, {"ffn", "16"}}), "");
     EXPECT_EQ(excluded({{"hidden", "40"}}), "hidden must be a multiple of 16");
-    EXPECT_EQ(excluded({{"ffn", "9"}}), one ? uneven : "9 columns cannot be shared by 2 ranks");
+    EXPECT_EQ(excluded({{"ffn", "9"}}), one ? uneven : "ffn:9 must be a multiple of the 2 ranks");
     EXPECT_EQ(excluded({{"ffn", "8"}}), one ? "" : uneven);
   }
   EXPECT_EQ(ScenarioReport("Tp/Block/Forward", {{"heads", "3"}}).excluded(),
-            one ? "" : "3 heads cannot be shared by 2 ranks");
+            one ? "" : "heads:3 must be a multiple of the 2 ranks");
 }
 
 // ---- Memory
@@ -309,7 +309,7 @@ TEST(PipelineStages, AreAsManyAsTheRanksHold) {
     EXPECT_EQ(excluded(scenario, {}), "");
     EXPECT_EQ(excluded(scenario, {{"stages", std::to_string(ranks)}}), "");
     EXPECT_EQ(excluded(scenario, {{"stages", "9"}}),
-              fmt::format("stages must be {0}, one on each of {0} ranks, not 9", ranks));
+              fmt::format("stages must be {0} (one on each of {0} ranks), not 9", ranks));
   }
   const auto interleaved = [&](const std::string& stages) {
     return excluded(
@@ -318,7 +318,7 @@ TEST(PipelineStages, AreAsManyAsTheRanksHold) {
   };
   EXPECT_EQ(interleaved(std::to_string(4 * ranks)), "");
   EXPECT_EQ(interleaved(std::to_string(ranks)),
-            fmt::format("stages must be {}, virtual:4 on each of {} ranks, not {}", 4 * ranks,
+            fmt::format("stages must be {} (virtual:4 on each of {} ranks), not {}", 4 * ranks,
                         ranks, ranks));
 }
 
@@ -401,7 +401,7 @@ TEST(MixedSteps, GiveTheReasonForExcludedCombinations) {
   EXPECT_EQ(excluded({{"topk", "9"}}), "topk must be at most experts");
   EXPECT_EQ(excluded({{"microbatches", "3"}}), "tokens must be a multiple of microbatches");
   EXPECT_EQ(excluded({{"experts", "7"}}),
-            TestRanks().size() == 1 ? "" : "7 experts cannot be shared by 2 ranks");
+            TestRanks().size() == 1 ? "" : "experts:7 must be a multiple of the 2 ranks");
   ScenarioReport on_gpus("Moe/DispatchCombine", Mixed({{"transport", "nccl_ce"}}),
                          PosingDevice::H200());
   EXPECT_EQ(on_gpus.excluded(),

@@ -21,8 +21,8 @@ using std::chrono_literals::operator""ms;
 // Longer than a whole sample after its gate opens.
 constexpr auto kElsewhere = 25ms;
 constexpr const char* kEmpty =
-    "' left its lane empty: alone it took 0.0 us, and a callable that does nothing 0.0 us; it "
-    "must enqueue on the stream that it is given";
+    "' left its lane empty: alone it took 0.0 us, and an empty callable 0.0 us; it must enqueue on "
+    "the stream passed to it";
 
 using Enqueueing = std::function<void(HostStream& stream)>;
 

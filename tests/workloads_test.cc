@@ -367,7 +367,7 @@ TEST_P(WorkloadsTest, GiveTheReasonForExcludedCombinations) {
       {"DeviceCopy", {{"bytes", "7"}}, "bytes must be a multiple of 4"},
       {"DeviceToHost",
        {{"engine", "sm"}, {"memory", "pageable"}},
-       "an SM cannot reach pageable memory"},
+       "a kernel cannot access pageable memory"},
       {"StreamKernel", {{"array_bytes", "2"}}, "array_bytes must be a multiple of 4"},
       {"L2Kernel", {{"l2_bytes", "24K"}}, "l2_bytes must be a multiple of 16K"},
       {"ChainKernel", {{"chain_bytes", "48K"}}, "chain_bytes must be a power of two from 8 to 8G"},
@@ -394,10 +394,9 @@ TEST_P(WorkloadsTest, CopyInBatchesWhereTheDeviceCan) {
 }
 
 TEST_P(WorkloadsTest, HaveOneKindOfHostMemoryOnTheHost) {
-  const std::string reason =
-      GetParam() == Backend::kHost
-          ? "all memory is alike on the host backend, where memory:pinned stands for it"
-          : "";
+  const std::string reason = GetParam() == Backend::kHost
+                                 ? "the host backend has one kind of memory: use memory:pinned"
+                                 : "";
   for (const auto* name : {"HostToDevice", "DeviceToHost"}) {
     EXPECT_EQ(Spec(name).excluded(SettingsOf(name, {{"memory", "pinned"}})), "") << name;
     for (const auto* kind : {"registered", "pageable"})

@@ -27,7 +27,7 @@ Element ElementNamed(std::string_view name) {
     return entry.name == name || entry.short_name == name;
   });
   if (entry == kElementNames.end())
-    throw Error("no element type is called '" + std::string(name) + "'");
+    throw Error("there is no element type '" + std::string(name) + "'");
   return entry->element;
 }
 

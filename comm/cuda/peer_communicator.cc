@@ -116,7 +116,7 @@ class PeerCommunicator : public Communicator, public Link {
   // ---- Link
   std::string Fault() override {
     if (!failed_.is_set()) return "";
-    return fmt::format("another rank did not come to a collective's kernel within {} ms",
+    return fmt::format("another rank did not reach a collective's kernel within {} ms",
                        machine_.timeout.count());
   }
   // Ends the waits of kernels and, by setting flags later than any meeting, those of streams. May
@@ -139,7 +139,7 @@ class PeerCommunicator : public Communicator, public Link {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     CUDA_CHECK(cudaStreamIsCapturing(NativeStream(stream), &status));
     if (status != cudaStreamCaptureStatusNone)
-      throw Error("collectives of our own cannot be recorded into a graph: use transport:nccl");
+      throw Error("only NCCL's collectives can be recorded into a graph: use transport:nccl");
   }
 
   static constexpr std::size_t kWordBytes = 16;  // the unit that the kernels move
@@ -429,8 +429,8 @@ class PeerCommunicator : public Communicator, public Link {
     };
     if (TakesNoSms(machine_.device, machine_.ranks, enqueue)) return proven;
     return {{},
-            "the copies did not finish while all SMs were held, so it is not proven that engines "
-            "made them"};
+            "the copies did not finish while all SMs were held, so copy engines may not have made "
+            "them"};
   }
 
   Machine machine_;
@@ -456,8 +456,8 @@ class PeerCommunicator : public Communicator, public Link {
 std::string PeersUnavailable(const Machine& machine) {
   const Ranks& ranks = machine.ranks;
   if (ranks.size() > kMostPeers || ranks.local_size() != ranks.size()) {
-    return fmt::format("works among 2 to {} ranks of one node; there are {} on {} node(s)",
-                       kMostPeers, ranks.size(), ranks.size() / std::max(1, ranks.local_size()));
+    return fmt::format("supports 2 to {} ranks on one node; there are {} on {} node(s)", kMostPeers,
+                       ranks.size(), ranks.size() / std::max(1, ranks.local_size()));
   }
   const int gpus = machine.shares_gpus ? std::min(VisibleGpus(), ranks.size()) : ranks.size();
   if (VisibleGpus() < gpus) return "needs all ranks' GPUs to be visible to each rank";

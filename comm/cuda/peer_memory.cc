@@ -33,7 +33,7 @@ PeerMemory::Located PeerMemory::Locate(const void* address) const {
     if (held == nullptr || !held->Holds(ranks_.rank(), address)) continue;
     return {held.get(), static_cast<const std::byte*>(address) - held->At(ranks_.rank())};
   }
-  throw Error("a communication over peers' memory got a buffer that they do not share");
+  throw Error("communication over peers' memory got a buffer that is not shared");
 }
 
 std::shared_ptr<PeerMemory> MakePeerMemory(const Machine& machine) {

@@ -320,7 +320,7 @@ class CuptiWatch : public ActivityWatch {
     // Subscribes, which fails if another subscriber exists.
     const CUptiResult place = cupti_.subscribe(&subscriber_, &Ignore, nullptr);
     if (place == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
-      throw Error("CUPTI is in use: does a profiler watch this process?");
+      throw Error("CUPTI is in use: is a profiler attached to this process?");
     cupti_.Check(place, "cuptiSubscribe");
     try {
       Collector::Only().Take();
@@ -408,7 +408,7 @@ std::unique_ptr<ActivityWatch> WatchByCupti(std::shared_ptr<ActivityLog> host) {
 namespace overlapbench {
 
 std::unique_ptr<ActivityWatch> WatchByCupti(std::shared_ptr<ActivityLog> /*host*/) {
-  throw Error("this build has no CUPTI: its headers were not there");
+  throw Error("this build has no CUPTI: its headers were not found");
 }
 
 }  // namespace overlapbench

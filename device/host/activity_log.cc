@@ -31,7 +31,7 @@ void ActivityLog::Add(Note note, TimePoint begin, TimePoint end) {
 
 void ActivityLog::Begin() {
   const std::lock_guard lock(mutex_);
-  if (is_on()) throw Error("this device's activities are being watched already");
+  if (is_on()) throw Error("this device's activities are already being recorded");
   mark_ = 0;
   on_ = true;
 }

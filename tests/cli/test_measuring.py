@@ -101,9 +101,9 @@ except ob.MeasureError as error:
     assert raised == ["error", "comm: ValueError: no way", "ValueError", 0]
     assert kept == ["error", "comp: ValueError: no way"]
     assert wrong == ["error", "wrong result of COMM in run 'comm': comm: the result is wrong"]
-    assert off[1].endswith(": a: its relative error is 0.5, and 0.25 is allowed")
+    assert off[1].endswith(": a: its relative error is 0.5, but at most 0.25 is allowed")
     assert nested[0] == "error"
-    assert "a callable that is measured must not measure" in nested[1]
+    assert "a measured callable must not start a measurement" in nested[1]
     assert after == [True, 2]  # alone and overlapped
     assert alone == ["Compute/mine/cache:cold: mine: ValueError: no way", "ValueError"]
 
@@ -198,7 +198,7 @@ def test_a_callable_that_cannot_be_interrupted_ends_the_process(
     assert line.endswith(" [Compute/mine/cache:cold, verifying mine]")
     (result,) = read_results([str(tmp_path / "mine.json")])
     assert [str(row.name) for row in result.rows] == ["Compute/before/cache:cold"]
-    assert result.incomplete == "the run goes on, or was ended without a word"
+    assert result.incomplete == "the run is still going, or was killed"
     assert (tmp_path / "stdout").read_text() == "Compute/before/cache:cold\n"
 
 
@@ -375,10 +375,10 @@ tell(*map(refusal, (
         "the suite has no rows of 'Compute/StreemKernel'; did you mean Compute/StreamKernel?",
         "the suite has no rows of 'Compute/StreemKernel'; did you mean Compute/StreamKernel?",
         "the suite has no rows of 'Nothing'; ./bench --benchmark_list_tests lists their names",
-        "Compute/Gemm/n:256 names 5 rows: Compute/Gemm/n:256/grid:1x1/work:tile/cache:cold,"
+        "Compute/Gemm/n:256 matches 5 rows: Compute/Gemm/n:256/grid:1x1/work:tile/cache:cold,"
         " Compute/Gemm/n:256/grid:2x2/work:tile/cache:cold,"
         " Compute/Gemm/n:256/grid:4x4/work:tile/cache:cold and 2 more",
-        "'grid' is no part of a row's name, as axis:value is",
+        "'grid' is not part of a row's name; write axis:value",
         "there is no axis 'grids'; did you mean grid? the axes are cache, cadence, grid, n, work",
     ]
     assert told[7].startswith("axis grid: ")
@@ -465,7 +465,7 @@ tell(*errors)
         CUDA_VISIBLE_DEVICES="",
     )
     assert len(told) == 2
-    assert told[1] == "MPI has ended in this process, and cannot be started again"
+    assert told[1] == "MPI was finalized in this process and cannot be initialized again"
 
 
 def test_importing_the_package_imports_nothing_that_measures(program: "Program") -> None:

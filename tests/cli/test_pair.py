@@ -77,9 +77,9 @@ def test_bad_pairs_are_refused(launcher: "Launcher", flags: list[str], says: str
 @pytest.mark.parametrize(
     ("axis", "says"),
     [
-        ("transport=copy", "transport:copy needs GPUs; the host backend has mpi"),
-        ("comm_sms=8", "comm_sms is for kernels on GPUs; on the host backend MPI communicates"),
-        ("comm_ctas=8", "comm_ctas is for kernels on GPUs; on the host backend MPI communicates"),
+        ("transport=copy", "transport:copy needs GPUs; the host backend uses mpi"),
+        ("comm_sms=8", "comm_sms is for kernels on GPUs; the host backend communicates by MPI"),
+        ("comm_ctas=8", "comm_ctas is for kernels on GPUs; the host backend communicates by MPI"),
     ],
 )
 def test_what_only_gpus_have_is_refused(launcher: "Launcher", axis: str, says: str) -> None:

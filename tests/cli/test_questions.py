@@ -92,10 +92,10 @@ def test_a_dry_run_measures_nothing_and_says_how_long_it_would_take(launcher: "L
     assert names == [f"Comm/AllReduce/bytes:{n << 20}/cache:cold" for n in (1, 2, 3)]
     assert total == (
         "3 benchmarks, 2 repetitions each; measuring takes about 10 min 0 s (100000 ms each), "
-        "setting up and verifying come on top"
+        "plus setup and verification"
     )
     by_time = launcher.run(*flags, "--dry_run", "--benchmark_min_time=1").stdout
-    assert by_time.endswith("3 benchmarks; --benchmark_min_time says how long each is measured\n")
+    assert by_time.endswith("3 benchmarks; --benchmark_min_time sets how long each is measured\n")
 
 
 # Either form in the filter, in --axis, and where the number does not count bytes.

@@ -76,7 +76,7 @@ def test_ranks_compare_their_flags_to_the_end(launcher: "Launcher") -> None:
     )
     assert done.returncode != 0
     assert "the ranks were not given the same flags" in done.stderr
-    assert "and differ further on" in done.stderr
+    assert "which differ further on" in done.stderr
 
 
 def test_a_file_that_only_rank_0_is_told_of_is_no_difference(
@@ -171,7 +171,7 @@ def test_a_killed_rank_0_leaves_a_partial_file(launcher: "Launcher", tmp_path: P
     assert job.returncode != 0
     assert not out.exists()
     kept = read(partial)
-    assert kept["incomplete"] == "the run goes on, or was ended without a word"
+    assert kept["incomplete"] == "the run is still going, or was killed"
     assert len(measured(kept)) >= 2
 
 

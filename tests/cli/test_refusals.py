@@ -32,8 +32,8 @@ REFUSALS = {
     ),
     "a part of names": (
         ["--axis", "direction=host_to_device"],
-        "axis direction: 'host_to_device' is not one of forward, backward; it is part of names: "
-        "choose by --benchmark_filter=direction:host_to_device",
+        "axis direction: 'host_to_device' is not one of forward, backward; it is part of row "
+        "names: select it with --benchmark_filter=direction:host_to_device",
     ),
     "a partition that this machine has not": (
         ["--benchmark_filter=Overlap/AllReduce.Gemm", "--axis", "comp_sms=1000"],

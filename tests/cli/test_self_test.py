@@ -63,7 +63,7 @@ def busy_cores() -> Iterator[None]:
 def test_a_busy_machine_is_told_before_the_run(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     run = launcher.run(*ROW, f"--benchmark_out={out}")
-    told = r"^warning: this machine is busy: (\d\.\d cores are idle, and the run needs \d)$"
+    told = r"^warning: this machine is busy: (\d\.\d cores are idle, but the run needs \d)$"
     found = re.findall(told, run.stdout, re.MULTILINE)
     assert len(found) == 1, run.stdout  # of all ranks
     assert context(out)["busy"] == found[0]

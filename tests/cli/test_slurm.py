@@ -36,7 +36,7 @@ def test_a_task_that_mpi_does_not_know_of_is_refused(launcher: "Launcher", rank:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith(
-        f"overlapbench: started as rank {rank} of 2, but MPI knows of one rank only: "
+        f"overlapbench: started as rank {rank} of 2, but MPI reports one rank only: "
     )
     assert "--mpi=pmix" in done.stderr
 

@@ -29,19 +29,25 @@ REFUSALS = {
         2, "Tp/RowParallel", "tokens=130 chunks=4", "tokens must be a multiple of chunks and ranks"
     ),
     "ffn by ranks": Refusal(
-        2, "Tp/ColumnParallel", "ffn=1009", "1009 columns cannot be shared by 2 ranks"
+        2, "Tp/ColumnParallel", "ffn=1009", "ffn:1009 must be a multiple of the 2 ranks"
     ),
     "ffn by what kernels read": Refusal(
         2, "Tp/RowParallel", "ffn=1000", "ffn must give every rank a multiple of 8 columns"
     ),
     "hidden": Refusal(2, "Tp/Block", "hidden=100", "hidden must be a multiple of 16"),
-    "heads by ranks": Refusal(2, "Tp/Block", "heads=3", "3 heads cannot be shared by 2 ranks"),
-    "heads of a model by ranks": Refusal(3, "Tp/Block", "", "2 heads cannot be shared by 3 ranks"),
+    "heads by ranks": Refusal(
+        2, "Tp/Block", "heads=3", "heads:3 must be a multiple of the 2 ranks"
+    ),
+    "heads of a model by ranks": Refusal(
+        3, "Tp/Block", "", "heads:2 must be a multiple of the 3 ranks"
+    ),
     "sharded layers by ranks": Refusal(
-        3, "Fsdp", "width=128", "128 rows of a layer cannot be shared by 3 ranks"
+        3, "Fsdp", "width=128", "width:128 must be a multiple of the 3 ranks"
     ),
     "width": Refusal(2, "Fsdp", "width=100", "width must be a multiple of 16"),
-    "experts by ranks": Refusal(2, "Moe", "experts=5", "5 experts cannot be shared by 2 ranks"),
+    "experts by ranks": Refusal(
+        2, "Moe", "experts=5", "experts:5 must be a multiple of the 2 ranks"
+    ),
     "copies of tokens": Refusal(
         2,
         "Moe",
@@ -49,13 +55,13 @@ REFUSALS = {
         "tokens x topk x ranks must be at most 16777216",
     ),
     "more stages than ranks": Refusal(
-        2, "Pp/OneFOneB", "stages=4", "stages must be 2, one on each of 2 ranks, not 4"
+        2, "Pp/OneFOneB", "stages=4", "stages must be 2 (one on each of 2 ranks), not 4"
     ),
     "more stages than ranks hold": Refusal(
         2,
         "Pp/Interleaved",
         "virtual=2 stages=8",
-        "stages must be 4, virtual:2 on each of 2 ranks, not 8",
+        "stages must be 4 (virtual:2 on each of 2 ranks), not 8",
     ),
     "micro-batches by ranks": Refusal(
         3, "Pp/Interleaved", "microbatches=4", "microbatches must be a multiple of the 3 ranks"

@@ -82,7 +82,7 @@ def test_a_refused_pair_ends_with_the_programs_message(
 def test_the_choices_of_an_axis_are_listed(launcher: "Launcher") -> None:
     axes = launcher.alone("--backend=host", "--list_axes").stdout
     assert (
-        "\n  transport = mpi  (what carries it: NCCL, copy engines, a kernel of ours, or MPI)  "
+        "\n  transport = mpi  (what moves the data: NCCL, copy engines, our own kernel, or MPI)  "
         "of mpi," in axes
     )
     assert "  of comp,comm,none\n" in axes

@@ -247,7 +247,7 @@ def test_only_a_terminal_gets_colours(
 PROGRAM = """#!/bin/sh
 cat <<'HELP'
 Flags:
-  --backend=auto|cuda|host   auto takes cuda if a GPU is visible
+  --backend=auto|cuda|host   auto: cuda if a GPU is visible, else host
   --budget_ms=N              measuring time per row (a share of 1 % is for
                              --nothing)
   --trace_out=DIR            write a timeline of every row

@@ -480,7 +480,7 @@ def test_settings_become_variables_and_fields() -> None:
 
 
 def test_values_come_from_the_device_and_the_listing() -> None:
-    copies = "HostToDevice: copy\n  engine = copy  (who copies)  of copy,sm\n"
+    copies = "HostToDevice: copy\n  engine = copy  (what copies)  of copy,sm\n"
     found = ladders(parse_axes(copies, ["HostToDevice", "Gemm"]), {}, 132)
     assert found == {"engine": ["copy", "sm"]}
     listing = (

@@ -569,7 +569,7 @@ def _keep(row: Row) -> None:
     _process.require_new(row.name)
     for file in _process.files:
         file.rows.append(row)
-        file.write("the run goes on, or was ended without a word")
+        file.write("the run is still going, or was killed")
 
 
 def _row(text: str, wrapped: callables.Wrapped) -> Row:
