@@ -40,7 +40,9 @@ def _measure(files: Sequence[str]) -> str:
     for backend in dict.fromkeys(launch.context["backend"] for launch in launches):
         of_backend = [launch for launch in launches if launch.context["backend"] == backend]
         if len(of_backend) < 2:
-            raise ResultError(f"{of_backend[0].source}: one launch of {backend!r}: give 2 or more")
+            raise ResultError(
+                f"{of_backend[0].source}: only one launch of {backend!r}: give at least 2"
+            )
         lines.append(f'"{backend}": {{')
         spreads = measure_spreads(backend, Side.collect(backend, of_backend))
         for family, (spread, rows) in spreads.items():

@@ -105,7 +105,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _counts(text: str) -> list[int]:
     counts = sorted({int(word) for word in text.split(",")})
     if counts[0] < 2 or len(counts) < 3:
-        raise argparse.ArgumentTypeError("give three numbers of ranks or more, from 2 on")
+        raise argparse.ArgumentTypeError("give three or more numbers of ranks, each at least 2")
     return counts
 
 

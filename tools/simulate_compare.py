@@ -81,14 +81,14 @@ class Outcome:
 
     def broken(self) -> Iterator[str]:
         """Name the broken promises."""
-        what = f"{self.machine} machine, {self.launches} a side"
+        what = f"{self.machine} machine, {self.launches} per side"
         if self.false_alarms >= MOST_FALSE_ALARMS:
             failing = f"{self.false_alarms:.1%} of the A/A comparisons fail"
-            yield f"{what}: {failing}, promised is below {MOST_FALSE_ALARMS:.0%}"
+            yield f"{what}: {failing}, promised: below {MOST_FALSE_ALARMS:.0%}"
         for slowdown, share in zip(SLOWDOWNS, self.found, strict=True):
             least = PROMISES.get((self.machine, self.launches, slowdown), 0.0)
             if share < least:
-                yield f"{what}: {slowdown:.0%} is found in {share:.1%}, promised is {least:.0%}"
+                yield f"{what}: {slowdown:.0%} is found in {share:.1%}, promised: {least:.0%}"
 
 
 @dataclass(frozen=True)
@@ -133,14 +133,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     if options.trials < 1:
-        parser.error("--trials takes a number of at least 1")
+        parser.error("--trials must be at least 1")
     if options.seed < 0:
-        parser.error("--seed takes a number of at least 0")
+        parser.error("--seed must be at least 0")
     outcomes = []
     for machine in MACHINES:
         for launches in LAUNCHES:
             outcomes.append(simulate(machine, launches, options.trials, options.seed))
-            print(f"simulated: {machine.name}, {launches} a side", file=sys.stderr)
+            print(f"simulated: {machine.name}, {launches} per side", file=sys.stderr)
     try:
         print_text(table(outcomes, options.trials, options.seed))
     except ResultError as error:

@@ -284,7 +284,9 @@ def parse_grids(text: str) -> list[Grid]:
     for part in text.split(","):
         x, _, y = part.partition("x")
         if not (x.isdecimal() and y.isdecimal() and all(1 <= int(s) <= N // 16 for s in (x, y))):
-            raise argparse.ArgumentTypeError(f"{part!r} is no grid from 1x1 to {N // 16}x{N // 16}")
+            raise argparse.ArgumentTypeError(
+                f"{part!r} is not a grid from 1x1 to {N // 16}x{N // 16}"
+            )
         grids.append((int(x), int(y)))
     return grids
 
@@ -299,7 +301,7 @@ def suite_slowdowns(path: Path, first: str) -> dict[str, float]:
         if row.name.workloads == ("AllToAll", "Gemm") and same and row.trusted:
             slowdowns[axes["grid"]] = row.counters["slowdown"]
     if not slowdowns:
-        raise OverlapError(f"{path}: holds no row of the same experiment")
+        raise OverlapError(f"{path}: contains no row of the same experiment")
     return slowdowns
 
 
@@ -323,7 +325,9 @@ def _require_machine() -> None:
         raise OverlapError("start it with: torchrun --nproc-per-node 2 tools/torch_overlap.py ...")
     needed = int(os.environ["LOCAL_WORLD_SIZE"])
     if torch.cuda.device_count() < needed:
-        raise OverlapError(f"needs a GPU a rank: {needed}, {torch.cuda.device_count()} are visible")
+        raise OverlapError(
+            f"needs one GPU per rank: {needed} ranks, {torch.cuda.device_count()} visible"
+        )
     if N % int(os.environ["WORLD_SIZE"]):
         raise OverlapError(f"the number of ranks must divide {N}")
     torch_kernels.load_library(kernels_path())

@@ -85,7 +85,7 @@ def _measure(options: argparse.Namespace) -> int:
             for outcome in measure_cases(cases, TorchPeers(), tell):
                 outcomes.append(outcome)
     except ob.MeasureError as error:
-        ended = f"\nnot all was measured: {error}\n"
+        ended = f"\nthe run is incomplete: {error}\n"
     if first:
         table = render_training(outcomes) + ended
         replace_file(options.output / "training-peers.txt", table.encode())
@@ -128,22 +128,22 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--what", type=list_of(one_of(_WHAT)), default=list(_WHAT), metavar="W,W")
     add("--models", type=list_of(one_of([*MODELS])), default=["llama8b", "llama70b"], metavar="M,M")
     add("--tokens", type=list_of(size), default=[1024, 4096, 16384], metavar="N,N",
-        help="of all ranks together, of the layers")  # fmt: skip
+        help="tokens of all ranks together, for tp")  # fmt: skip
     add("--step-tokens", type=size, default=4096, metavar="N",
-        help="of one rank, of ddp and fsdp")  # fmt: skip
+        help="tokens per rank, for ddp and fsdp")  # fmt: skip
     add("--transports", type=list_of(str), metavar="T,T", help="the suite's: nccl,copy")
     add("--buckets", type=list_of(size), default=[25 << 20, 64 << 20, 256 << 20], metavar="B,B")
     add("--prefetch", type=list_of(_depth), default=[0, 1, 2], metavar="N,N")
-    add("--layers", type=size, default=24, metavar="N", help="of ddp and fsdp")
-    add("--microbatches", type=list_of(size), default=[4, 16], metavar="N,N", help="of pipelines")
-    text = "layers of one rank, of pipelines"
+    add("--layers", type=size, default=24, metavar="N", help="for ddp and fsdp")
+    add("--microbatches", type=list_of(size), default=[4, 16], metavar="N,N", help="for pipelines")
+    text = "layers per rank, for pipelines"
     add("--stage-layers", type=size, default=8, metavar="N", help=text)
-    add("--virtual", type=size, default=2, metavar="N", help="stages of one rank, interleaved")
+    add("--virtual", type=size, default=2, metavar="N", help="interleaved stages per rank")
     add("--width", type=size, default=4096, metavar="N",
-        help="of every layer but tp's; a micro-batch has as many tokens")  # fmt: skip
-    add("--budget_ms", type=size, default=None, metavar="MS", help="measuring time a row")
+        help="of every layer except tp's, and tokens of a micro-batch")  # fmt: skip
+    add("--budget_ms", type=size, default=None, metavar="MS", help="measuring time per row")
     add("--no-gate", action="store_true",
-        help="close no gate: the host's part is then in all times")  # fmt: skip
+        help="measure without the start gate: times then include the host's part")  # fmt: skip
     add("--backend", choices=("cuda", "host", "auto"), default="auto")
     return parser.parse_args(arguments)
 

@@ -425,26 +425,26 @@ tell(
 )
 """)
     assert told == [
-        "ValueError: name is 'my gemm': use letters and digits, a letter first",
+        "ValueError: name is 'my gemm': use letters and digits, starting with a letter",
         "ValueError: axis cache: 'hot' is not one of cold, warm",
         "ValueError: Compute/mine/cache:cold/cadence:streaming: cadence:streaming needs a warm"
         " cache (--axis cache=warm)",
         "ValueError: 'N' is not a label: use lowercase letters, digits and _, as in n=4096",
-        "ValueError: n is '1/2': use printable characters but spaces and / , = :",
-        "ValueError: n is '\\x1b[31m': use printable characters but spaces and / , = :",
-        "ValueError: name is 5: use letters and digits, a letter first",
-        "ValueError: gate is a setting that this call does not have, and no label",
+        "ValueError: n is '1/2': use printable characters except spaces and / , = :",
+        "ValueError: n is '\\x1b[31m': use printable characters except spaces and / , = :",
+        "ValueError: name is 5: use letters and digits, starting with a letter",
+        "ValueError: gate is a setting that this call does not have; it cannot be a label",
         "ValueError: cach cannot be a label: did you mean the setting cache?",
-        "TypeError: do_bench has no warmup: it warms up itself, samples as long as"
-        " configure(budget_ms=) says, and measure_alone has the intervals",
-        "TypeError: 'nap' cannot be called",
+        "TypeError: do_bench has no warmup: it warms up by itself, samples as long as"
+        " configure(budget_ms=) says, and measure_alone returns the intervals",
+        "TypeError: 'nap' is not callable",
         "ValueError: mine: it has no steps",
         "TypeError: steps[0] is a nap, must be a Step",
-        "ValueError: the lane of steps[0] is 'x y': use printable characters but spaces and"
+        "ValueError: the lane of steps[0] is 'x y': use printable characters except spaces and"
         " / , = :",
         "TypeError: `after` of step 'b' is 'a', must be a list",
         "ValueError: two steps have the name 'a'",
-        "ValueError: step 'a' comes after 'b', which is not an earlier step",
+        "ValueError: step 'a' waits for 'b', which is not an earlier step",
         "MeasureError: configure() comes before the first measurement",
         "Compute/mine/gate:off/cache:cold",
     ]

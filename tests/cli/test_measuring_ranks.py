@@ -139,7 +139,7 @@ tell("alive")
 """,
         ranks=3,
     )
-    line = "rank 1 of 3 did not come to the first measurement within 1 s"
+    line = "rank 1 of 3 did not reach the first measurement within 1 s"
     lines = [words[0] for words in told]
     assert lines == [*(line, line, "alive"), *(line, "alive"), *(line, line, "alive")]
     first, second = told[0][1], told[1][1]

@@ -222,7 +222,7 @@ def test_beside_other_processes_it_is_skipped(measuring: pytest.Pytester) -> Non
     measuring.makepyfile(USES)
     done = measuring.runpytest_subprocess("-rs", "-p", "xdist", "-n", "1")
     done.assert_outcomes(skipped=1)
-    done.stdout.fnmatch_lines(["SKIPPED * overlap_benchmark measures, so nothing may run beside *"])
+    done.stdout.fnmatch_lines(["SKIPPED * overlap_benchmark needs the machine to itself: *"])
 
 
 def test_a_file_that_cannot_be_written_is_refused_at_once(repository: pytest.Pytester) -> None:

@@ -109,7 +109,7 @@ def test_a_rank_that_does_not_come_is_named(launcher: "Launcher", folder: Path, 
 
 def test_without_mpirun_every_process_says_so(launcher: "Launcher", folder: Path) -> None:
     told = torchrun(launcher, folder, PATH=str(folder))
-    said = "the ranks agree by MPI, which torchrun does not start, and there is no mpirun"
+    said = "the ranks need MPI, which torchrun does not start, and there is no mpirun"
     assert told == [[None, [said, said]]] * RANKS
 
 
@@ -118,7 +118,7 @@ def test_an_mpirun_that_fails_is_told_to_all(launcher: "Launcher", folder: Path)
     mpirun.write_text("#!/bin/sh\necho -----\necho no slots >&2\nexit 1\n")
     mpirun.chmod(0o755)
     told = torchrun(launcher, folder, PATH=f"{folder}:{os.environ['PATH']}")
-    said = "rank 0 of 2: mpirun has not started MPI: no slots"
+    said = "rank 0 of 2: mpirun did not start MPI: no slots"
     assert told == [[None, [said, said]]] * RANKS
 
 

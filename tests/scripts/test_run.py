@@ -128,7 +128,9 @@ def test_help_and_flags_tell_of_no_building(world: World, package: Path, checkou
     assert not re.search("install|--build|--no-|--binary", outcome.output)
     for flag in ("--build-only", "--build-dir=x", "--build-dir"):
         outcome = run(world, package, checkout, "--backend=host", flag, "x")
-        refusal = f"overlapbench run: {flag}: nothing is built here; use ./bench in a checkout"
+        refusal = (
+            f"overlapbench run: {flag}: this command builds nothing; use ./bench in a checkout"
+        )
         assert (outcome.status, outcome.lines) == (2, [refusal])
 
 
@@ -140,6 +142,6 @@ def test_help_in_an_ascii_locale_is_no_traceback(
     outcome = run(world, package, checkout, "--help", **ascii_only)
     assert outcome.status == 2
     (line,) = outcome.lines
-    assert line.endswith("cannot write all of it: set PYTHONIOENCODING=utf-8")
+    assert line.endswith("cannot encode all of it: set PYTHONIOENCODING=utf-8")
     outcome = run(world, package, checkout, "--help", **ascii_only, PYTHONIOENCODING="utf-8")
     assert (outcome.status, outcome.output.endswith("µs\n")) == (0, True)

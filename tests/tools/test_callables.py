@@ -90,7 +90,7 @@ def test_a_parameter_named_stream_gets_it() -> None:
 def test_a_callable_that_cannot_know_its_stream_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("torch", "cupy"):
         monkeypatch.delitem(sys.modules, library, raising=False)
-    with pytest.raises(RuntimeError, match="take a parameter named `stream`"):
+    with pytest.raises(RuntimeError, match="add a parameter named `stream`"):
         on_stream(lambda: None, DEVICE)(STREAM)
 
 

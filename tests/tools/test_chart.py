@@ -269,7 +269,7 @@ def test_launch_costs_stand_by_side() -> None:
     rows = samples.launches()
     drawn = records(draw(samples.document(rows))["launch"], "us_per_launch")
     kernels = [row for row in rows if "EmptyKernel" in row["name"]]
-    host, device = "cost to the host of an empty kernel", "cost to the device of an empty kernel"
+    host, device = "host cost of an empty kernel", "device cost of an empty kernel"
     assert {(r["name"], r["panel"]): r["us_per_launch"] for r in drawn} == (
         {("Launch/RoundTrip/cache:cold", host): 9.0}
         | {(row["name"], host): row["host_us_per_launch"] for row in kernels}
@@ -382,7 +382,7 @@ def test_nonpositive_values_are_not_drawn_on_a_logarithmic_axis() -> None:
     rows[0] |= {"host_us_per_launch": 0.0}
     drawn = records(draw(samples.document(rows))["launch"], "us_per_launch")
     panels = [r["panel"] for r in drawn if r["name"] == rows[0]["name"]]
-    assert panels == ["cost to the device of an empty kernel"]
+    assert panels == ["device cost of an empty kernel"]
     assert min(record["us_per_launch"] for record in drawn) > 0
 
 

@@ -183,7 +183,7 @@ def test_advice_names_what_is_installed(tmp_path: Path, monkeypatch: pytest.Monk
     assert installation.as_called("tools/history.py add") == "overlapbench history add"
     assert "bench" not in installation.way_to_build()
     with (
-        pytest.raises(ResultError, match=r"yet: overlapbench history add makes it$"),
+        pytest.raises(ResultError, match=r"yet: overlapbench history add creates it$"),
         open_history(tmp_path / "none"),
     ):
         pass
@@ -344,7 +344,9 @@ def test_a_python_without_the_packages_names_one_that_has_them(name: str, checko
     done = bare(checkout / f"tools/{name}.py")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert re.match(rf"{name}: Python has no \w+: run with \.venv/bin/python, which ", line)
+    assert re.match(
+        rf"{name}: package \w+ is not installed: run with \.venv/bin/python, which ", line
+    )
 
 
 def test_a_venv_that_lacks_them_too_is_not_started_again(checkout: Path) -> None:
@@ -354,7 +356,7 @@ def test_a_venv_that_lacks_them_too_is_not_started_again(checkout: Path) -> None
         [sys.executable, "-S", script], capture_output=True, text=True, check=False, timeout=20
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("history: Python has no ")
+    assert done.stderr.startswith("history: package ")
 
 
 def test_the_build_is_searched_for(

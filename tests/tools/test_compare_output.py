@@ -184,13 +184,13 @@ def test_too_noisy_rows_are_named_and_guard_nothing(tmp_path: Path, capsys: Capt
     assert "guards 0 of 12 rows\n" in capsys.readouterr().out
     assert run(*arguments, "--max-floor", "90%") == 0
     out = capsys.readouterr().out
-    assert re.search(r"guards 12 of 12 rows, smallest change it sees: \d\d\.\d %", out)
+    assert re.search(r"guards 12 of 12 rows, smallest detectable change: \d\d\.\d %", out)
 
 
 def test_a_vast_floor_has_no_figure(tmp_path: Path, capsys: Capture) -> None:
     run(*sides(tmp_path, launches.side(2, 1, noise=3), launches.side(2, 2, noise=3)))
     out = " ".join(capsys.readouterr().out.split())
-    assert "the smallest change seen is far above the limit of 10 %" in out
+    assert "the smallest detectable change is far above the limit of 10 %" in out
     assert not re.search(r"\d{5,}\.\d %", out)
 
 

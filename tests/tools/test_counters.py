@@ -333,18 +333,18 @@ def test_a_unit_appears_once(name: str, label: str) -> None:
     [
         (lambda d: d.pop("counters"), "counters: missing, or not a list"),
         (lambda d: d.update(counters={}), "counters: missing, or not a list"),
-        (lambda d: d.update(counters=[]), "counters: there is no time that is judged"),
-        (lambda d: d["counters"][0].update(judged=False), "counters: there is no time that is"),
+        (lambda d: d.update(counters=[]), "counters: no judged counter time"),
+        (lambda d: d["counters"][0].update(judged=False), "counters: no judged counter time"),
         (lambda d: d["counters"].insert(0, 1), "counters[0]: 1 is not an object"),
         (lambda d: d["counters"][-1].pop("name"), "counters[{last}].name: missing"),
         (lambda d: d["counters"][-1].update(name="a b"), 'counters[{last}].name: "a b" is not a'),
         (
             lambda d: d["counters"][-1].update(name="time"),
-            "counters[{last}].name: time stands at counters[0] already",
+            "counters[{last}].name: time is already at counters[0]",
         ),
         (
             lambda d: d["counters"][-1].update(aliases=["ideal_ms"]),
-            "counters[{last}].name: ideal_ms stands at counters[{bound}] already",
+            "counters[{last}].name: ideal_ms is already at counters[{bound}]",
         ),
         (lambda d: d["counters"][-1].update(aliases="x"), 'counters[{last}].aliases: "x" is not a'),
         (lambda d: d["counters"][-1].update(unit=1), "counters[{last}].unit: 1 is not text"),
@@ -396,7 +396,7 @@ def test_a_unit_appears_once(name: str, label: str) -> None:
         (lambda d: d["benchmarks"][0].update(reason=1), "benchmarks[0].reason: 1 is not text"),
         (
             lambda d: d["benchmarks"][0].update(ideal_ms=1.0, bound_ms=2.0),
-            "bound_ms stands there too, with another value",
+            "bound_ms is there twice, with different values",
         ),
     ],
 )

@@ -229,7 +229,7 @@ def test_parquet_says_what_it_needs(
     assert capsys.readouterr().err == needs_file
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert export.main([result, "--format=parquet", "-o", str(tmp_path / "out")]) == 2
-    needs_package = "export: Python has no pyarrow: pip install pyarrow\n"
+    needs_package = "export: package pyarrow is not installed: pip install pyarrow\n"
     assert capsys.readouterr().err == needs_package
     assert not (tmp_path / "out").exists()
 

@@ -87,7 +87,7 @@ SPOILT: dict[str, tuple[Drill, Callable[[Ended], Ended], str]] = {
     "no end": (ENDS, lambda job: replace(job, status=None), "it did not end"),
     "status 0": (ENDS, lambda job: replace(job, status=0), "exit status 0"),
     "another status": (UNHARMED, lambda job: replace(job, status=1), "exit status 1, not 0"),
-    "silence": (ENDS, lambda job: replace(job, stderr=""), "no line of ours says"),
+    "silence": (ENDS, lambda job: replace(job, stderr=""), "no message of the suite matches"),
     "waiting for a timeout": (
         AT_ONCE,
         lambda job: replace(job, seconds=40.0),
@@ -96,7 +96,7 @@ SPOILT: dict[str, tuple[Drill, Callable[[Ended], Ended], str]] = {
     "others' line": (
         ENDS,
         lambda job: replace(job, stderr=job.stderr.replace("overlapbench", "mpirun")),
-        "no line of ours says",
+        "no message of the suite matches",
     ),
     "left behind": (
         UNHARMED,

@@ -74,8 +74,8 @@ def test_groups_are_counted_by_benchmark() -> None:
     [
         ("", "line 1: not a file of --resources_out"),
         ("name,group,run\n", "line 1: not a file of --resources_out"),
-        (HEADER + "0,A,1,5\n", "line 2: is cut short or not numbers"),
-        (HEADER + "0,A,1,5,6\n\n", "line 3: is cut short or not numbers"),
+        (HEADER + "0,A,1,5\n", "line 2: cut short, or not numbers"),
+        (HEADER + "0,A,1,5,6\n\n", "line 3: cut short, or not numbers"),
         (HEADER + "0,A,1,5,nan\n", "line 2: a number is out of range"),
         (HEADER + "0,A,1,1e308,6\n", "line 2: a number is out of range"),
         (HEADER + "0,A,1,5,6\n1e-320,A,1,5,6\n", "line 3: a number is out of range"),

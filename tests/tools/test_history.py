@@ -322,7 +322,7 @@ def test_the_same_file_is_added_once(folder: Path, capsys: Capture) -> None:
     samples.write(Path("copy.json"), dated(1))
     capsys.readouterr()
     assert run("add", "copy.json", "copy.json") == 0
-    assert capsys.readouterr().out == "run 1: copy.json: is there already\n" * 2
+    assert capsys.readouterr().out == "run 1: copy.json: is already in the history\n" * 2
     assert Path("history.sqlite").read_bytes() == before
 
 
@@ -455,10 +455,13 @@ def make_newer(path: Path) -> None:
     [
         (
             lambda path: path.write_text("no database\n" * 100),
-            "no history: it is no SQLite database; name one with --database",
+            "not a history: not an SQLite database; name one with --database",
         ),
-        (make_foreign, "an SQLite database, but no history of overlapbench"),
-        (make_newer, "tables of version 2, known here is 1: use the overlapbench that made it"),
+        (make_foreign, "an SQLite database, but not a history of overlapbench"),
+        (
+            make_newer,
+            "tables of version 2, but this overlapbench reads 1: use the one that made it",
+        ),
         (lambda path: path.mkdir(), "cannot be opened: it is a folder; name a file in it"),
     ],
 )
@@ -484,7 +487,7 @@ def test_adding_counts_benchmarks(names: str, counted: str, folder: Path, capsys
 def test_a_history_that_cannot_be_made_says_why(folder: Path, capsys: Capture) -> None:
     samples.write(Path("run.json"), dated(1))
     line = refusal(capsys, "add", "run.json", "--database", "no/h.sqlite")
-    assert line == "no/h.sqlite: cannot be opened: there is no folder no; make it first"
+    assert line == "no/h.sqlite: cannot be opened: there is no folder no; create it first"
 
 
 def test_a_read_only_history_says_so(folder: Path) -> None:
@@ -496,16 +499,16 @@ def test_a_read_only_history_says_so(folder: Path) -> None:
 
 
 def test_bad_selections_are_reported_in_one_line(folder: Path, capsys: Capture) -> None:
-    assert refusal(capsys, "list").endswith("no history yet: tools/history.py add makes it")
+    assert refusal(capsys, "list").endswith("no history yet: tools/history.py add creates it")
     assert not Path("history.sqlite").exists()
     add(dated(1, samples.row("Compute/Gemm/n:1")), dated(2))
     for words, complaint in (
-        (["show", "7"], "history.sqlite: has no run 7"),
-        (["export"], "2 runs are 2 files: name a folder with -o"),
-        (["list", "--machine", "B200"], "no run of the history is chosen"),
-        (["changes", "--metric", "hidden_comm"], "--metric hidden_comm: may be negative"),
+        (["show", "7"], "history.sqlite: no run 7"),
+        (["export"], "2 runs make 2 files: name a folder with -o"),
+        (["list", "--machine", "B200"], "no run matches: check --machine"),
+        (["changes", "--metric", "hidden_comm"], "--metric hidden_comm: it may be negative"),
         (["trend", "-o", "t.pdf"], "-o t.pdf: the name must end in .png, .svg, .html"),
-        (["trend", "-o", "t.svg", "--metric", "busbw_GBps"], "no benchmark that is chosen has"),
+        (["trend", "-o", "t.svg", "--metric", "busbw_GBps"], "no matching benchmark has"),
         (["trend", "-o", "no/t.svg"], "no/"),
         (["add", "no*.json"], "no*.json: no file matches"),
         (["add", "-", "-"], "-: standard input can be read only once"),

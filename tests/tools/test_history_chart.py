@@ -69,7 +69,7 @@ def test_a_history_that_is_too_short_says_so(folder: Path, capsys: Capture) -> N
     assert history.main(["changes", "--since", "2026-04-20"]) == 0
     text = capsys.readouterr().out
     assert "0 changes in 0 series" in text
-    assert "cannot be told: 3 series have fewer than 10 usable runs" in text
+    assert "inconclusive: 3 series have fewer than 10 usable runs" in text
 
 
 def test_a_signed_metric_is_drawn_without_changes(folder: Path) -> None:
@@ -109,7 +109,7 @@ def test_too_many_panels_are_refused(folder: Path, capsys: Capture) -> None:
     assert history.main(["trend", "-o", "x.svg", "--benchmark", "Compute/*"]) == 2
     assert f"at most {MOST_PANELS}" in capsys.readouterr().err
     assert not Path("x.svg").exists()
-    with pytest.raises(ResultError, match="no benchmark"):
+    with pytest.raises(ResultError, match="no matching benchmark"):
         draw_trend(TIME_MS, [], "")
 
 

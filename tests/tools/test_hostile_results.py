@@ -234,6 +234,6 @@ def test_an_output_that_cannot_write_a_character_is_one_line(tmp_path: Path) -> 
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "benchmark_compare: standard output: ascii cannot write all of it:"
+        "benchmark_compare: standard output: ascii cannot encode all of it:"
         " set PYTHONIOENCODING=utf-8\n"
     )

@@ -121,7 +121,7 @@ def test_one_bad_repetition_is_counted() -> None:
         ({"run_type": "other"}, "run_type: 'other' is neither"),
         ({"run_name": "Compute/\x1b[31mGemm"}, 'run_name: "Compute/\\u001b[31mGemm" is empty or'),
         ({"run_name": "Gemm"}, "run_name: 'Gemm' is not Family/Workload"),
-        ({"run_name": NAME + "0"}, f"run_name: {NAME}0 stands at benchmarks[0] already"),
+        ({"run_name": NAME + "0"}, f"run_name: {NAME}0 is already at benchmarks[0]"),
     ],
 )
 def test_a_bad_row_is_refused_by_field_and_line(change: Json, complaint: str) -> None:

@@ -81,7 +81,7 @@ def test_a_benchmark_of_several_runs_is_the_firsts(
     )
     times = [row["real_time"] for row in merged["benchmarks"] if row["name"] == name]
     assert times == [1.0, 1.0]
-    said = "1 benchmark is in several runs, and taken from the first"
+    said = "1 benchmark is in several runs: only the first is kept"
     assert capsys.readouterr().err == f"merge_results: {said}\n"
     families = [row["family_index"] for row in merged["benchmarks"] if "Overlap" in row["name"]]
     assert families == [0, 1, 2]
@@ -108,7 +108,7 @@ def test_a_missing_run_makes_the_whole_incomplete(tmp_path: Path) -> None:
     [
         ({"context": samples.context(backend="host")}, "'host', but 'cuda' in "),
         ({"context": samples.context(ranks="4")}, "'4', but '2' in "),
-        ({"counters": []}, "counters: not those of "),
+        ({"counters": []}, "counters: differs from "),
         ({"benchmarks": []}, "nothing was measured"),
     ],
 )

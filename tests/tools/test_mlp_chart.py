@@ -38,7 +38,7 @@ def test_the_figures_are_those_of_the_rows() -> None:
 def test_the_legends_hold_the_fits() -> None:
     chart = draw(samples.document(sweeps("loop") + sweeps("graph")))["mlp"]
     assert {record["series"] for record in records(chart, "train_ms")} == {
-        f"{call}: {slope} µs a {unit} + 100.0 µs, residual 0.0 µs"
+        f"{call}: {slope} µs per {unit} + 100.0 µs, residual 0.0 µs"
         for call in ("loop", "graph")
         for slope, unit in (("80.0", "step"), ("40.0", "layer"))
     }
@@ -48,7 +48,7 @@ def test_an_untrusted_row_is_drawn_but_not_fitted() -> None:
     rows = sweeps()
     rows[3] |= {"train_ms": 9.0, "valid": 0.0, "label": "throttled"}
     chart = draw(samples.document(rows))["mlp"]
-    assert any("80.0 µs a step + 100.0 µs" in r["series"] for r in records(chart, "train_ms"))
+    assert any("80.0 µs per step + 100.0 µs" in r["series"] for r in records(chart, "train_ms"))
     bad = [r["problem"] for r in records(chart, "train_ms") if not r["trusted"]]
     assert bad == ["invalid: throttled"]
 

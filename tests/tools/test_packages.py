@@ -8,7 +8,7 @@ import pytest
 import samples
 from overlapbench.packages import PackageError, optional, packages
 
-LINE = "Python has no altair: pip install altair"
+LINE = "package altair is not installed: pip install altair"
 
 
 def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,11 +145,14 @@ def without(*indices: int) -> str:
         ("", "not JSON, or cut short"),
         ("[" * 100_000, "not JSON, or cut short"),
         ("[]", "context: missing: not a result"),
-        ('{"context": {}}', 'overlapbench_peers: null is not "1"'),
-        ('{"context": {}, "overlapbench_peers": "2"}', 'overlapbench_peers: "2" is not "1"'),
+        ('{"context": {}}', 'overlapbench_peers: null is not supported: must be "1"'),
+        (
+            '{"context": {}, "overlapbench_peers": "2"}',
+            'overlapbench_peers: "2" is not supported: must be "1"',
+        ),
         ('{"context": {}, "overlapbench_peers": "1"}', "figures: missing or empty"),
-        (without(0), "figures: softmax bfloat16 262144x1024 has none of copy"),
-        (without(7), "figures: gelu erf backward float32 1x4194304 has none of overlapbench"),
+        (without(0), "figures: softmax bfloat16 262144x1024 has no figure of copy"),
+        (without(7), "figures: gelu erf backward float32 1x4194304 has no figure of overlapbench"),
         (replaced(0, problem="burnt"), "figures: softmax bfloat16 262144x1024: the copy failed: b"),
         (replaced(1, ms=0), "figures[1].ms: 0 is not above 0"),
         (replaced(1, ms="1"), 'figures[1].ms: "1" is not a number'),
@@ -158,7 +161,7 @@ def without(*indices: int) -> str:
         (replaced(1, ms=[[]]), "figures[1].ms: [[]] is not a number"),
         (replaced(1, samples=1.5), "figures[1].samples: 1.5 is not a whole number"),
         (replaced(1, error=None), "figures[1].error: null is not a number"),
-        (replaced(1, peer="\x1b[2J"), 'figures[1].peer: "\\u001b[2J" is empty or holds control'),
+        (replaced(1, peer="\x1b[2J"), 'figures[1].peer: "\\u001b[2J" is empty or contains control'),
         (replaced(1, case=3), "figures[1].case: 3 is not an object"),
         (replaced(1, what="relu"), 'figures[1].case.what: "relu" is not one of "gelu", "softmax"'),
         (replaced(1, type="int8"), 'figures[1].case.type: "int8" is not one of "float32", '),
@@ -227,7 +230,7 @@ def test_without_altair_the_figures_are_written_and_charts_of_before_go(
     monkeypatch.setitem(sys.modules, "altair", None)
     assert run("--from", source, "-o", tmp_path) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"taken.json", "peers.json", "peers.txt"}
-    assert "no chart: Python has no altair" in capsys.readouterr().out
+    assert "no chart: package altair is not installed" in capsys.readouterr().out
 
 
 def _refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -253,11 +256,11 @@ def test_missing_requirements_are_reported_in_one_line(
     monkeypatch.setenv("OVERLAPBENCH_KERNELS", "/nowhere.so")
     lacks.append(_refusal(capsys, "-o", tmp_path / "out"))
     assert lacks == [
-        "peers: Python has no torch: pip install torch",
-        "peers: Python has no triton: pip install triton",
+        "peers: package torch is not installed: pip install torch",
+        "peers: package triton is not installed: pip install triton",
         "peers: PyTorch sees no CUDA device",
         "peers: /nowhere.so is missing: where nvcc is, `./bench --build-only` builds it; or set"
-        " OVERLAPBENCH_KERNELS to it",
+        " OVERLAPBENCH_KERNELS to its path",
     ]
     assert not (tmp_path / "out").exists()
 
@@ -299,7 +302,10 @@ def test_the_script_runs_in_a_bare_python(tmp_path: Path) -> None:
     bare = subprocess.run(
         [sys.executable, "-S", script, "-o", tmp_path / "out"], capture_output=True, text=True
     )
-    assert (bare.returncode, bare.stderr) == (2, "peers: Python has no torch: pip install torch\n")
+    assert (bare.returncode, bare.stderr) == (
+        2,
+        "peers: package torch is not installed: pip install torch\n",
+    )
 
 
 def test_a_whole_run_on_a_gpu(tmp_path: Path) -> None:

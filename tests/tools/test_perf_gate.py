@@ -168,10 +168,10 @@ def test_a_row_that_fails_is_no_failed_launch(program: str) -> None:
     [
         ("--say=boom --status=3", "exit status 3, no result: boom"),
         ("--say=boom", "exit status 0, no result: boom"),
-        ("--status=2", "exit status 2, no result: it said nothing"),
+        ("--status=2", "exit status 2, no result: it printed nothing"),
         ("--inject_delay=x:1", "exit status 1, no result: the delay matches nothing"),  # stderr
         ("--signal=9", "ended by signal 9, no result: gone\N{REPLACEMENT CHARACTER}"),
-        ("--sleep=60", "not done after 1 s (--timeout-s)"),
+        ("--sleep=60", "timed out after 1 s (--timeout-s)"),
         ("--benchmark_filter=none", "benchmarks: missing or empty"),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_launch_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch
 def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     usages: Sequence[tuple[Sequence[str], str]] = (
         (["run", "--base", "a b'", "--candidate", "a"], "not a command: No closing quotation"),
-        (["run", "--base", "", "--candidate", ""], "perf_gate: a command is empty"),
+        (["run", "--base", "", "--candidate", ""], "perf_gate: the command is empty"),
         (["run", "--base", "/no/such", "--candidate", "a"], "/no/such: cannot be started: No such"),
         (
             ["run", "--baseline", str(tmp_path), "--candidate", "a"],
@@ -214,7 +214,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "--base", "a", "--candidate", "a", "--output", "x.pdf"], "the name must end in"),
         (
             ["run", "--base", "a", "--candidate", "a", "--launches", "2"],
-            "takes at least 3 launches",
+            "needs at least 3 launches",
         ),
         (
             ["calibrate", "--command", "a", "--output", "x", "--launches", "2"],
@@ -243,7 +243,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("action", "launches", "own"),
     [
-        ("run", 5, ["--candidate COMMAND launches the candidate"]),
+        ("run", 5, ["--candidate COMMAND command that launches the candidate"]),
         ("baseline", 5, ["--output DIR "]),
         ("calibrate", 10, ["--output FILE.toml "]),
         (
@@ -251,7 +251,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
             5,
             [
                 "--gates N gates of the command against itself (default 20)",
-                "--minutes N minutes after which no new gate is started (default 1440)",
+                "--minutes N minutes after which no new gate starts (default 1440)",
                 "--output FILE.md write the table, in Markdown",
             ],
         ),
@@ -402,8 +402,8 @@ def test_a_gate_that_misses_a_delay_is_wrong(
 @pytest.mark.parametrize(
     ("slower", "complaint"),
     [
-        ("^nothing=5", "--slower: ^nothing matches no benchmark of those measured, not one"),
-        ("n:16=5", "--slower: n:16 matches 2 benchmarks of those measured, not one"),
+        ("^nothing=5", "--slower: ^nothing must match one benchmark, but matches none"),
+        ("n:16=5", "--slower: n:16 must match one benchmark, but matches 2"),
         (f"^{NAMES[2]}$=0.01", f"--slower: 0.01 % of {NAMES[2]} is less than 1 us"),
     ],
 )

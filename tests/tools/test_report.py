@@ -359,7 +359,7 @@ def test_caveats_about_the_figures_are_announced(tmp_path: Path) -> None:
     host = samples.document([samples.row(COMM)], backend="host", injected_delay="grid:1:20")
     ungated = samples.document([samples.row(COMM)], gate="off")
     page = page_of(tmp_path, host, ungated | {"incomplete": "rank 1 did not answer"})
-    assert "Not all was measured: rank 1 did not answer." in page.html
+    assert "The run is incomplete: rank 1 did not answer." in page.html
     assert "backend: host. These figures are those of a CPU" in page.html
     assert "A delay was injected on purpose: grid:1:20." in page.html
     assert "The start gate was off" in page.html
@@ -416,7 +416,7 @@ def test_rows_missing_from_the_new_results_are_listed_without_a_link(tmp_path: P
     changes = page.html.split('id="changes"')[1].split("</section>")[0]
     assert "not in the new results" in changes
     assert gone not in page.values("tr", "id")
-    assert "one launch a side: 5 a side see smaller changes" in changes
+    assert "one launch per side: 5 per side detect smaller changes" in changes
 
 
 def test_without_traces_there_are_no_timelines(full: Page) -> None:

@@ -142,7 +142,7 @@ Change = Callable[[Json], object]
         ),
         (
             lambda d: d["context"].update(overlapbench_schema="3"),
-            "context.overlapbench_schema: '3' is not '1' or '2', known here",
+            "context.overlapbench_schema: '3' is not supported: must be '1' or '2'",
         ),
         (lambda d: d["context"].update(overlapbench_schema="2"), "counters: missing"),
         (
@@ -204,7 +204,7 @@ def test_a_bad_document_is_refused(change: Change, complaint: str) -> None:
         (lambda r: r.update(run_name="Overlap/Gemm"), "run_name: Overlap takes 2 workloads"),
         (
             lambda r: r.update(run_name=COMM),
-            f"run_name: {COMM} stands at benchmarks[0] already",
+            f"run_name: {COMM} is already at benchmarks[0]",
         ),
         (lambda r: r.pop("run_type"), "run_type: missing"),
         (lambda r: r.update(run_type="other"), "run_type: 'other' is neither iteration nor"),

@@ -29,11 +29,11 @@ def test_more_noise_lowers_power_and_raises_the_floor() -> None:
     [
         (
             dataclasses.replace(KEPT, false_alarms=0.01),
-            "quiet machine, 5 a side: 1.0% of the A/A comparisons fail",
+            "quiet machine, 5 per side: 1.0% of the A/A comparisons fail",
         ),
         (
             dataclasses.replace(KEPT, found=(0.5, 0.94, 1.0, 1.0)),
-            "quiet machine, 5 a side: 5% is found in 94.0%, promised is 95%",
+            "quiet machine, 5 per side: 5% is found in 94.0%, promised: 95%",
         ),
     ],
 )
@@ -66,4 +66,4 @@ def test_bad_usage_is_status_2(
     with pytest.raises(SystemExit) as end:
         simulate_compare.main([flag, value])
     assert end.value.code == 2
-    assert capsys.readouterr().err.endswith(f"{flag} takes a number of at least {least}\n")
+    assert capsys.readouterr().err.endswith(f"{flag} must be at least {least}\n")

@@ -89,7 +89,10 @@ def test_png(drawn: Path, name: str) -> None:
             "pairs",
             ["communication", "computation", "1.41", "invalid", "error", "AllToAll · 1 GiB"],
         ),
-        ("bandwidth", ["bus bandwidth (GB/s)", "size a rank", "64 MiB", "1 GiB", "ReduceScatter"]),
+        (
+            "bandwidth",
+            ["bus bandwidth (GB/s)", "size per rank", "64 MiB", "1 GiB", "ReduceScatter"],
+        ),
         ("copy_bandwidth", ["GB/s", "size", "1 MiB", "host to device, both directions busy"]),
         ("copy_bandwidth", ["pinned · engine copy", "pageable · engine copy", "engine sm"]),
         ("pipeline", ["speedup over sequential", "streams", "intensity 2048", "83 %"]),
@@ -117,8 +120,14 @@ def test_png(drawn: Path, name: str) -> None:
         ("bubbles", ["bubbles (share of T)", "micro-batches", "GPipe", "OneFOneB", "Delay"]),
         ("tokens", ["time (ms)", "tokens of all ranks", "RowParallel · llama70b", "4: 1.10×"]),
         ("buckets", ["exposed communication (ms)", "32 MiB", "nccl", "copy"]),
-        ("steps", ["nothing beside it", "Fsdp/Prefetch · copy · prefetch 1", "20 %", "5.0 %"]),
-        ("mlp", ["time (ms)", "Time against steps", "80.0 µs a step + 100.0 µs, residual 0.0 µs"]),
+        (
+            "steps",
+            ["no computation beside it", "Fsdp/Prefetch · copy · prefetch 1", "20 %", "5.0 %"],
+        ),
+        (
+            "mlp",
+            ["time (ms)", "Time against steps", "80.0 µs per step + 100.0 µs, residual 0.0 µs"],
+        ),
     ],
 )
 def test_svg(drawn: Path, name: str, texts: list[str]) -> None:
@@ -209,8 +218,8 @@ def test_the_output_lists_written_files_bad_rows_and_undrawn_rows(
     assert run(source, "-o", tmp_path / "charts") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"wrote index.html, pairs.png, pairs.svg to {tmp_path / 'charts'}",
-        "20 of 21 charts are not drawn: slowdown (needs Overlap rows at two grids or",
-        "  more), times (needs Overlap rows at two grids or more), bandwidth (needs Comm",
+        "20 of 21 charts are not drawn: slowdown (needs Overlap rows at two or more",
+        "  grids), times (needs Overlap rows at two or more grids), bandwidth (needs Comm",
         "  rows with bytes and busbw_GBps) and 17 more",
         "in no chart: 2 Compute/Gemm",
         "not to be trusted: run (cuda, NVIDIA H200): Overlap/A+B/n:1: invalid: throttled",

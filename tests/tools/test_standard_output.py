@@ -83,4 +83,4 @@ def test_an_output_error_is_not_a_verdict(tool: str, stream: str, folder: Path) 
 @pytest.mark.parametrize("tool", ["report", "slowdown_chart", "timeline"])
 def test_a_path_that_standard_output_cannot_spell_is_one_line(tool: str, folder: Path) -> None:
     said = complaint(tool, folder, subprocess.DEVNULL, PYTHONIOENCODING="ascii")
-    assert said.startswith(f"{tool}: standard output: ascii cannot write all of it: ")
+    assert said.startswith(f"{tool}: standard output: ascii cannot encode all of it: ")

@@ -297,8 +297,8 @@ def test_ranks_without_a_clock_in_common_begin_at_0(tmp_path: Path) -> None:
         "0.json to 1.json",
     )
     assert timeline.notes == [
-        "The ranks' files have no clock in common: each rank begins at 0.",
-        "The trace does not tell who waits for whom, so there is no longest path.",
+        "The ranks' files share no clock: each rank begins at 0.",
+        "The trace records no dependencies, so there is no longest path.",
     ]
     assert timeline.path == []
     for document in ranks:

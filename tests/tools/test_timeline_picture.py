@@ -332,7 +332,10 @@ def test_a_file_s_name_is_text(tmp_path: Path) -> None:
         (["0.json", "-o", "no/a.svg"], "no/a.svg: cannot be written: No such file or directory"),
         (["0.json", "-o", "a.svg", "--step", "9"], "0.json: no step 9: the "),
         (["0.json", "-o", "a.svg", "--window", "x"], "0.json: no window x: there are "),
-        (["lanes.json", "-o", "a.svg"], "Overlap/A+B/cache:cold: 130 lanes with 130 bars cannot"),
+        (
+            ["lanes.json", "-o", "a.svg"],
+            "Overlap/A+B/cache:cold: 130 lanes with 130 bars are too many",
+        ),
         (["0.json", "0.json", "-o", "a.svg"], "0.json: rank 0 occurs twice"),
         (
             ["0.json", "-o", "a.svg", "--beside"],

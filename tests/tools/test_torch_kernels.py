@@ -108,7 +108,7 @@ def test_tiles_leave_the_rest_of_a_new_matrix_zero(calls: Calls) -> None:
         (
             lambda: kernels.gelu(replace(X, requires_grad=True)),
             ValueError,
-            "x requires a gradient, which is not recorded: x.detach()",
+            "x requires a gradient, which is not recorded: pass x.detach()",
         ),
         (lambda: kernels.gelu(X, "none"), ValueError, "form is 'none', must be 'tanh' or 'erf'"),
         (
@@ -119,7 +119,7 @@ def test_tiles_leave_the_rest_of_a_new_matrix_zero(calls: Calls) -> None:
         (
             lambda: kernels.gelu_backward(replace(X, dtype="torch.float16"), X),
             TypeError,
-            "grad_output is torch.float16, must be torch.float32 as the other tensor",
+            "grad_output is torch.float16, must be torch.float32 like the other tensor",
         ),
         (
             lambda: kernels.gelu(X, out=replace(X, device=Device(index=1))),
@@ -212,7 +212,7 @@ def test_a_missing_library_is_named_with_advice(
         kernels.load_library(kernels_path())
     assert str(missing.value) == (
         f"{tmp_path}/none.so is missing: where nvcc is, `./bench --build-only` builds it; or set"
-        " OVERLAPBENCH_KERNELS to it"
+        " OVERLAPBENCH_KERNELS to its path"
     )
     monkeypatch.delenv("OVERLAPBENCH_KERNELS")
     assert kernels_path().parts[-3:] == ("build", "release", "liboverlapbench_kernels.so")
@@ -239,7 +239,9 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
 
 def test_without_pytorch_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(kernels.KernelsError, match="Python has no torch: pip install torch"):
+    with pytest.raises(
+        kernels.KernelsError, match="package torch is not installed: pip install torch"
+    ):
         kernels.gelu(X)
 
 

@@ -31,7 +31,7 @@ def test_a_malformed_grid_is_a_usage_error(text: str, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit) as stopped:
         run("-o", "x.json", f"--grids={text}")
     assert stopped.value.code == 2
-    assert "is no grid from 1x1 to 256x256" in capsys.readouterr().err.splitlines()[-1]
+    assert "is not a grid from 1x1 to 256x256" in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("rounds", ["0", "-1", "x"])
@@ -83,7 +83,7 @@ def test_a_result_without_the_experiment_is_refused(
     document = samples.document([samples.row("Compute/Gemm/n:64")])
     path = samples.write(tmp_path / "run.json", document)
     line = _refusal(capsys, "-o", tmp_path / "out.json", "--compare", path)
-    assert line == f"torch_overlap: {path}: holds no row of the same experiment"
+    assert line == f"torch_overlap: {path}: contains no row of the same experiment"
 
 
 def test_an_output_that_could_not_be_written_is_refused_before_anything_else(
@@ -136,11 +136,11 @@ def test_missing_requirements_are_reported_in_one_line(
         monkeypatch.setenv("OVERLAPBENCH_KERNELS", library)
         lacks.append(_refusal(capsys, *out))
     assert lacks == [
-        "torch_overlap: Python has no torch: pip install torch",
+        "torch_overlap: package torch is not installed: pip install torch",
         "torch_overlap: start it with: torchrun --nproc-per-node 2 tools/torch_overlap.py ...",
-        "torch_overlap: needs a GPU a rank: 3, 2 are visible",
+        "torch_overlap: needs one GPU per rank: 3 ranks, 2 visible",
         "torch_overlap: /nowhere.so is missing: where nvcc is, `./bench --build-only` builds it;"
-        " or set OVERLAPBENCH_KERNELS to it",
+        " or set OVERLAPBENCH_KERNELS to its path",
     ]
     monkeypatch.setenv("RANK", "1")  # the first rank speaks for all
     assert run(*out) == 2
@@ -154,7 +154,7 @@ def test_the_script_runs_in_a_bare_python(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "RANK"}
     bare = subprocess.run(arguments, capture_output=True, text=True, env=environment)
     assert bare.returncode == 2
-    assert bare.stderr == "torch_overlap: Python has no torch: pip install torch\n"
+    assert bare.stderr == "torch_overlap: package torch is not installed: pip install torch\n"
 
 
 def test_late_samples_of_a_profile_get_another_name() -> None:

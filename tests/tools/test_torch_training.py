@@ -294,7 +294,7 @@ def test_after_measuring_ends_the_remaining_peers_are_named(
     assert run("-o", tmp_path) == 1
     table = (tmp_path / "training-peers.txt").read_text()
     assert table.startswith("Ddp/Buckets")
-    assert table.endswith("not all was measured: an earlier row ended the measuring: fused has not"
+    assert table.endswith("the run is incomplete: an earlier row ended the measuring: fused has not"
                           " returned\n")  # fmt: skip
     assert torch.ended == []  # it would wait for what hangs
 
@@ -346,7 +346,7 @@ def test_the_script_runs_in_a_bare_python(tmp_path: Path) -> None:
     bare = subprocess.run(
         [sys.executable, "-S", script, "-o", tmp_path / "out"], capture_output=True, text=True
     )
-    said = "torch_training: Python has no torch: pip install torch\n"
+    said = "torch_training: package torch is not installed: pip install torch\n"
     assert (bare.returncode, bare.stderr) == (2, said)
     assert not (tmp_path / "out").exists()
 

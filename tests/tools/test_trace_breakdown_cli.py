@@ -45,10 +45,10 @@ T is Overlap/A+B overlap sample 0. Shares of T in percent.
     1 |{"#" * 43}{"~" * 21}|
        # COMP   ~ COMM   % COMP+COMM   . idle
 
-Worst is rank 1: nothing was computed in 33.3 % of its time.
+Rank 1 is worst: it computed nothing in 33.3 % of its time.
 
 Of the communication, 0.0 % ran beside computation.
-Tools that go by kernels' names say there is none. They differ in
+Tools that classify kernels by name say there is none. They differ in
       1 ×     2.000 ms in all  COMM, not COMP  work
 """
     assert capsys.readouterr().out == expected
@@ -166,7 +166,7 @@ def changed(**fields: object) -> Json:
         ({"traceEvents": {}}, "traceEvents: missing: not a trace of PyTorch's profiler"),
         ({"traceEvents": []}, "traceEvents: missing or empty"),
         ({"context": {}, "benchmarks": []}, "traceEvents: missing: not a trace"),
-        (kineto([work(GEMM, 0, 1)]) | {"schemaVersion": 2}, "schemaVersion: 2 is not 1, known her"),
+        (kineto([work(GEMM, 0, 1)]) | {"schemaVersion": 2}, "schemaVersion: 2 is not supported"),
         (kineto([event("cpu_op", "mm", 0, 1)]), "traceEvents: no device work (kernel,"),
         ({"traceEvents": [3]}, "traceEvents[0]: 3 is not an object (line 1)"),
         (changed(dur=-1), "traceEvents[1].dur: -1: it ends before it begins (line 1)"),
@@ -241,7 +241,7 @@ ENDLESS = (
             [f"ALTER TABLE {KERNELS} DROP COLUMN streamId"],
             "CUPTI_ACTIVITY_KIND_KERNEL has no column streamId",
         ),
-        ([kernel(1, 9, 5)], f"{KERNELS}: end 5 is before start 9: it ends before it begins"),
+        ([kernel(1, 9, 5)], f"{KERNELS}: end 5 is before start 9"),
         (
             [kernel(1, 5, 9), f"UPDATE {KERNELS} SET start = 'now'"],
             f'{KERNELS}.start: "now" is not a whole number',

@@ -235,7 +235,7 @@ def test_another_rank_that_is_late_is_told_by_the_common_clock(tmp_path: Path) -
 
 
 def test_without_a_common_clock_skew_is_not_told(tmp_path: Path) -> None:
-    assert _two_ranks(tmp_path, None) == ([10, 0, 90], ["the files have no clock in c"])
+    assert _two_ranks(tmp_path, None) == ([10, 0, 90], ["the files share no clock, so"])
 
 
 def _found(events: list[Json], folder: Path) -> dict[str, float]:

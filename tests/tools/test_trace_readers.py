@@ -227,7 +227,7 @@ def test_counter_tracks_change_nothing(tmp_path: Path) -> None:
 
 def test_a_fault_of_our_own_files_is_told(tmp_path: Path) -> None:
     (one,) = read(traces.write(tmp_path / "t.json", two_samples(fault="2 records\x1b were lost")))
-    assert one.notes == ("its records have a fault, so do not trust it: 2 records\ufffd were lost",)
+    assert one.notes == ("its records are faulty, so do not trust it: 2 records\ufffd were lost",)
 
 
 def test_rows_are_runs_of_their_own(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_rows_are_runs_of_their_own(tmp_path: Path) -> None:
         "": [0],
     }
     with pytest.raises(
-        ResultError, match=r"^traces of 3 rows: give those of one: a, b, another to"
+        ResultError, match=r"^traces of 3 rows: give those of one row: a, b, another to"
     ):
         read_traces([str(tmp_path)], Rules())
     files = [str(tmp_path / f"a.rank{rank}.json") for rank in (0, 1)]
@@ -356,7 +356,7 @@ def test_graphs_that_nsys_recorded_as_wholes_are_told(tmp_path: Path) -> None:
         "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (10, 20), (30, 40)",
     ]
     told = (
-        "2 launches of graphs are recorded as wholes, and their work is missing here: run nsys"
+        "2 graph launches are recorded as a whole, without their work: run nsys"
         " profile with --cuda-graph-trace=node"
     )
     (one,) = read(traces.nsys(tmp_path / "some.sqlite", [kernel(1, 5, 9), *graphs]))

@@ -129,7 +129,7 @@ def test_a_budget_of_time_ends_the_search(tmp_path: Path) -> None:
     assert run("A+B", "--budget-minutes", "0.01", "--output", out) == 1
     (pair,) = json.loads(out.read_text())["pairs"]
     assert pair["evaluations"] == 0
-    assert pair["verdict"].startswith("no time")
+    assert pair["verdict"].startswith("the time budget is over")
 
 
 def recording(
@@ -207,9 +207,9 @@ TIMED = {"name": NAME, "overlap_ms": 2.0, "low_ms": 1.0, "high_ms": 3.0}
         ({"ladder": {"first": [1]}}, "whole_grid.ladder.first: [1] is not a list of values"),
         ({"settings": [2]}, "whole_grid.settings: 2 is not an object"),
         ({"settings": [{"name": "A/"}]}, "whole_grid.settings: "),
-        ({"settings": [NAMED]}, "whole_grid.settings: not the settings that the ladder has"),
-        ({"settings": [TIMED, NAMED, OTHER]}, "whole_grid.settings: not the settings that the"),
-        ({"settings": [TIMED, TIMED]}, "whole_grid.settings: not the settings that the ladder"),
+        ({"settings": [NAMED]}, "whole_grid.settings: must contain each setting of the ladder"),
+        ({"settings": [TIMED, NAMED, OTHER]}, "whole_grid.settings: must contain each setting"),
+        ({"settings": [TIMED, TIMED]}, "whole_grid.settings: must contain each setting"),
         ({"settings": [{"name": NAME}, NAMED]}, "whole_grid.settings: none has a time"),
         (
             {"settings": [TIMED | {"low_ms": 2.5}, NAMED]},
@@ -337,17 +337,17 @@ def test_a_program_that_fails_loses_nothing_that_is_known(
     [
         (["A+C"], "--pair: there is no workload"),
         ([], "no pair to tune; write for example AllGather+Gemm/bytes:64M"),
-        (["A+B", "--replay=x.json"], "--replay measures nothing: it goes with no pair and no"),
+        (["A+B", "--replay=x.json"], "--replay measures nothing: give no pair and no"),
         (["--replay=none.json"], "none.json: cannot be read: No such file"),
         (["Gemm"], "'Gemm' is not a pair; write for example AllGather+Gemm/bytes:64M"),
         (["Comm/AllGather"], "'Comm/AllGather' is not a pair; write for"),
-        (["A+B/first:comp,comm"], "A+B/first:comp,comm: first takes one value, which then stays"),
+        (["A+B/first:comp,comm"], "A+B/first:comp,comm: first accepts one value, which stays"),
         (["Lab/Matrix/A+B"], "Lab/Matrix/A+B: only rows of Overlap are tuned; write A+B/"),
         (["A+B/n:1/m:2", "Overlap/A+B/m:2/n:1"], "Overlap/A+B/m:2/n:1: this pair is given twice"),
         (["A+B/streams:1,2"], "A+B/streams:1,2: on one stream nothing overlaps"),
         (["A+B", "--axis", "n=3"], "--axis: write an axis as part of the pair: A+B/n:4096"),
         (["A+B", "--benchmark_out=x.json"], "--benchmark_out=x.json: --output writes the result"),
-        (["A+B", "--odd"], "--odd: no flag of the tuner; flags of the program stand behind --"),
+        (["A+B", "--odd"], "--odd: not a flag of the tuner; put flags of the program after --"),
         (["A+B/bytes"], "'bytes' is not axis:value; write for example"),
         (
             ["A+B", "--launches=2"],

@@ -149,7 +149,7 @@ def describe(error: BaseException) -> str:
 def on_stream(function: Callable[..., object], device: int) -> Callable[[int], object]:
     """Return a function that makes a stream current and calls the given function."""
     if not callable(function):
-        raise TypeError(f"{function!r} cannot be called")
+        raise TypeError(f"{function!r} is not callable")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         raise TypeError(f"{function!r} does nothing when it is called: it is async or a generator")
     takes_stream = _takes_stream(function)
@@ -162,7 +162,7 @@ def on_stream(function: Callable[..., object], device: int) -> Callable[[int], o
                     contexts[stream] = list(_contexts(stream, device))
                     if not contexts[stream] and not takes_stream:
                         raise MeasureError(
-                            "neither PyTorch nor CuPy is imported: take a parameter named `stream`"
+                            "neither PyTorch nor CuPy is imported: add a parameter named `stream`"
                         )
                 for context in contexts[stream]:
                     stack.enter_context(context)

@@ -110,7 +110,7 @@ def _warning(rows: Sequence[Row]) -> str:
     states = Counter(row.state.value for row in rows if row.bad)
     bad = ", ".join(f"{count} {state}" for state, count in states.items())
     controls = sum(row.passed_control and not row.trusted for row in rows)
-    what = "grey, and no part of a line, a knee or a worst value"
+    what = "grey, and left out of lines, knees and worst values"
     parts = [f"Not to be trusted: {bad} of {len(rows)} rows: {what}."] if bad else []
     parts += [f"Negative controls passed: {controls}; also grey."] if controls else []
     return " ".join(parts)

@@ -196,9 +196,9 @@ def parse_table(document: Document) -> Table:
         counters[counter.name] = counter
         for name in (counter.name, *counter.aliases):
             if taken.setdefault(name, fields.path) != fields.path:
-                raise fields.error("name", f"{name} stands at {taken[name]} already")
+                raise fields.error("name", f"{name} is already at {taken[name]}")
     if TIME not in counters or not counters[TIME].judged:
-        raise ResultError(f"{document.source}: counters: there is no {TIME} that is judged")
+        raise ResultError(f"{document.source}: counters: no judged counter {TIME}")
     families = tuple(map(_family, _objects(document, "families")))
     given = "workloads" in document.values
     workloads = _objects(document, "workloads") if given else []

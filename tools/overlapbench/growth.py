@@ -78,7 +78,7 @@ def _read(source: str, lines: Iterator[list[str]]) -> list[Reading]:
             if len(line) != len(header):
                 raise ValueError
         except (ValueError, IndexError):
-            raise ResultError(f"{source}: line {number}: is cut short or not numbers") from None
+            raise ResultError(f"{source}: line {number}: cut short, or not numbers") from None
         if not all(map(can_be_measured, numbers)):
             raise ResultError(f"{source}: line {number}: a number is out of range")
         named = dict(zip(header[len(_BEGINNING) :], held, strict=True))

@@ -136,7 +136,7 @@ def open_library(
 
 def load_library(path: Path) -> ctypes.CDLL:
     """Load the library for measuring; if it is missing, MeasureError says what to do."""
-    remedy = f"{way_to_build()}; or set OVERLAPBENCH_LIBRARY to it"
+    remedy = f"{way_to_build()}; or set OVERLAPBENCH_LIBRARY to its path"
     return open_library(path, _FUNCTIONS, remedy, MeasureError)
 
 

@@ -121,7 +121,7 @@ def _places(document: Document, entries: Entries) -> dict[str, list[int]]:
             found.append(place)
             first = seen.setdefault((name, number), place)
             if first != place:
-                what = f"{name} stands at benchmarks[{first}] already"
+                what = f"{name} is already at benchmarks[{first}]"
                 raise document.fields(place).error("run_name", what)
     return places
 

@@ -374,7 +374,7 @@ def measure_schedule(
         for earlier in step.after:
             if places.get(earlier, place) >= place:
                 raise ValueError(
-                    f"step {step.name!r} comes after {earlier!r}, which is not an earlier step"
+                    f"step {step.name!r} waits for {earlier!r}, which is not an earlier step"
                 )
         after = [places[earlier] for earlier in step.after]
         made.append(StepPlace(step.lane, step.name, list(works).index(work_name), after))
@@ -457,8 +457,8 @@ def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> fl
     """
     if unknown := [name for name in _OF_TRITON if name in settings]:
         raise TypeError(
-            f"do_bench has no {unknown[0]}: it warms up itself, samples as long as "
-            "configure(budget_ms=) says, and measure_alone has the intervals"
+            f"do_bench has no {unknown[0]}: it warms up by itself, samples as long as "
+            "configure(budget_ms=) says, and measure_alone returns the intervals"
         )
     row = measure_alone(run, name=name, **settings)
     if not row.state.comparable:

@@ -43,7 +43,7 @@ def _outcome(folder: Path, ranks: int, timeout_s: float) -> str:
             _decide(folder, "")
         elif time.monotonic() > deadline:
             names = f"rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}"
-            came = f"{names} of {ranks} did not come to the first measurement"
+            came = f"{names} of {ranks} did not reach the first measurement"
             _decide(folder, f"{came} within {timeout_s:g} s")
         else:
             time.sleep(_LOOK_S)

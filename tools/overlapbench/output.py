@@ -75,7 +75,7 @@ def print_text(text: str) -> None:
         raise ResultError(f"standard output: {what}") from None
     except UnicodeEncodeError as error:
         raise ResultError(
-            f"standard output: {error.encoding} cannot write all of it: set PYTHONIOENCODING=utf-8"
+            f"standard output: {error.encoding} cannot encode all of it: set PYTHONIOENCODING=utf-8"
         ) from None
 
 

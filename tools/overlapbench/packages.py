@@ -1,7 +1,7 @@
 """Optional packages, and the one-line error if one is missing.
 
 with packages():
-    import altair            # PackageError: Python has no altair: pip install altair
+    import altair            # PackageError: package altair is not installed: pip install altair
 with packages(KernelsError):
     import torch             # KernelsError, with the same line
 orjson = optional("orjson")  # None if it is missing
@@ -17,7 +17,7 @@ class PackageError(ImportError):
     """A package is missing; one line says which, and how to get it."""
 
     def __init__(self, package: str | None) -> None:
-        self.lack = f"Python has no {package}"
+        self.lack = f"package {package} is not installed"
         super().__init__(f"{self.lack}: pip install {package}")
 
 

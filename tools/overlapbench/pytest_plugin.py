@@ -115,10 +115,12 @@ def _overlap_results(pytestconfig: pytest.Config) -> Iterator[None]:
     from overlapbench.installation import library_path, way_to_build
 
     if hasattr(pytestconfig, "workerinput"):
-        pytest.skip("overlap_benchmark measures, so nothing may run beside it: leave out -n")
+        pytest.skip("overlap_benchmark needs the machine to itself: run pytest without -n")
     library = library_path()
     if not library.is_file():
-        pytest.skip(f"{library} is missing: {way_to_build()} (OVERLAPBENCH_LIBRARY)")
+        pytest.skip(
+            f"{library} is missing: {way_to_build()}; or set OVERLAPBENCH_LIBRARY to its path"
+        )
     output = pytestconfig.getoption(_OUTPUT)
     with measuring.results(output) if output else nullcontext():
         yield

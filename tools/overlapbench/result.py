@@ -287,7 +287,7 @@ def check_context(context: Fields) -> str:
     schema = context.text("overlapbench_schema")
     if schema not in SCHEMAS:
         known = " or ".join(map(repr, SCHEMAS))
-        raise context.error("overlapbench_schema", f"{schema!r} is not {known}, known here")
+        raise context.error("overlapbench_schema", f"{schema!r} is not supported: must be {known}")
     backend = context.text("backend")
     if backend not in BACKENDS:
         raise context.error("backend", f"{backend!r} is not one of {', '.join(BACKENDS)}")
@@ -307,7 +307,7 @@ def _read_rows(document: Document, label: str, contract: Contract) -> tuple[Row,
             continue
         first = seen.setdefault((name, repetition), fields.path)
         if first != fields.path:
-            raise fields.error("run_name", f"{name} stands at {first} already")
+            raise fields.error("run_name", f"{name} is already at {first}")
         run = read_run(fields, contract, contract.required(name.family), all_intervals=True)
         repetitions.append(_row(label, name, run, contract.table.axes_of_first(name)))
     return tuple(
@@ -341,7 +341,7 @@ def read_counters(fields: Fields, keys: Collection[str], table: Table) -> dict[s
         if fault := table.counters[name].fault(value):
             raise fields.error(key, fault)
         if counters.setdefault(name, value) != value:
-            raise fields.error(key, f"{name} stands there too, with another value")
+            raise fields.error(key, f"{name} is there twice, with different values")
     return counters
 
 

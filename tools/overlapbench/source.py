@@ -201,7 +201,7 @@ class Fields:
         """Return text that will be printed, so it must not contain control characters."""
         text = self.text(key)
         if not text or not text.isprintable():
-            raise self.error(key, f"{short(text)} is empty or holds control characters")
+            raise self.error(key, f"{short(text)} is empty or contains control characters")
         return text
 
     def number(self, key: str) -> float:

@@ -56,7 +56,7 @@ class KernelsError(RuntimeError):
 @functools.cache
 def load_library(path: Path) -> ctypes.CDLL:
     """Load the library of kernels; if it is missing, KernelsError says what to do."""
-    remedy = f"where nvcc is, {way_to_build()}; or set OVERLAPBENCH_KERNELS to it"
+    remedy = f"where nvcc is, {way_to_build()}; or set OVERLAPBENCH_KERNELS to its path"
     return open_library(path, _FUNCTIONS, remedy, KernelsError)
 
 
@@ -173,14 +173,14 @@ def _check(name: str, tensor: Tensor) -> None:
     if tensor.numel() == 0:
         raise ValueError(f"{name} is empty, of shape {_shape(tensor)}")
     if tensor.requires_grad and import_torch().is_grad_enabled():
-        raise ValueError(f"{name} requires a gradient, which is not recorded: {name}.detach()")
+        raise ValueError(f"{name} requires a gradient, which is not recorded: pass {name}.detach()")
 
 
 def _check_like(model: Tensor, name: str, tensor: Tensor) -> None:
     """Refuse a tensor that differs in type, device or shape from `model`, which was checked."""
     _check(name, tensor)
     if tensor.dtype != model.dtype:
-        raise TypeError(f"{name} is {tensor.dtype}, must be {model.dtype} as the other tensor")
+        raise TypeError(f"{name} is {tensor.dtype}, must be {model.dtype} like the other tensor")
     if tensor.device != model.device:
         raise ValueError(f"{name} is on {tensor.device}, the other tensor on {model.device}")
     if tensor.shape != model.shape:

@@ -163,7 +163,9 @@ def _compile(command: list[str], built: Path) -> None:
     except OSError as error:
         raise KernelsError(f"the operators cannot be compiled into {built}: {error}") from None
     except subprocess.TimeoutExpired:
-        raise KernelsError(f"{command[0]} took more than {_TIMEOUT_S} s") from None
+        raise KernelsError(
+            f"{command[0]} took more than {_TIMEOUT_S} s to compile the operators"
+        ) from None
     except subprocess.CalledProcessError as error:
-        first = next((line for line in error.stderr.splitlines() if "error" in line), "no reason")
+        first = next((line for line in error.stderr.splitlines() if "error" in line), "no message")
         raise KernelsError(f"{command[0]} could not compile the operators: {first}") from None

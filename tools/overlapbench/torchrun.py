@@ -53,7 +53,7 @@ def joined() -> Iterator[None]:
         raise MeasureError("torchrun has started ranks on several hosts: use mpirun or srun")
     if shutil.which(MPIRUN[0]) is None:
         raise MeasureError(
-            f"the ranks agree by MPI, which torchrun does not start, and there is no {MPIRUN[0]}"
+            f"the ranks need MPI, which torchrun does not start, and there is no {MPIRUN[0]}"
         )
     rank = int(os.environ["RANK"])
     folder = _meeting_place()
@@ -96,7 +96,7 @@ def _variables_for(rank: int, ranks: int, folder: Path) -> dict[str, str]:
         launched = _start_placeholders(folder, ranks)
         if not _await(mine, folder, launched):
             launched.terminate()
-            raise MeasureError(f"{me}: mpirun has not started MPI{_reason(folder / 'log')}")
+            raise MeasureError(f"{me}: mpirun did not start MPI{_reason(folder / 'log')}")
     variables: dict[str, str] = json.loads(mine.read_text())
     return variables
 
@@ -133,7 +133,7 @@ def _meeting_place() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise MeasureError(f"{folder} is not this user's alone: remove it")
+        raise MeasureError(f"{folder} is not private to this user: remove it")
     return folder
 
 

@@ -33,7 +33,7 @@ _CAUSES = (
     ("residual", "unexplained", theme.SKY),
 )
 _MAY_LACK = {"by_lead"}  # as in results of earlier versions
-_TITLE = "slowdown - 1: what both together cost beyond the longer side"
+_TITLE = "slowdown - 1: cost of the overlap beyond the longer side"
 
 
 def _pair(rows: Sequence[Row]) -> Name:

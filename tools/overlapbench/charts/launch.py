@@ -66,12 +66,12 @@ def _empty_kernels(counter: str, panel: str, workload: str = "EmptyKernel") -> R
     return Rows(f"Launch/{workload}", (counter,), measured=counter, told={"panel": panel})
 
 
-_TO_HOST = "cost to the host of an empty kernel"
+_TO_HOST = "host cost of an empty kernel"
 _COSTS = Curves(
     rows=[
         _empty_kernels("host_us_per_launch", _TO_HOST),
         _empty_kernels("round_trip_us", _TO_HOST, "RoundTrip"),
-        _empty_kernels("device_us_per_launch", "cost to the device of an empty kernel"),
+        _empty_kernels("device_us_per_launch", "device cost of an empty kernel"),
     ],
     x=X("launches", "launches", count_axis, unwritten=1),
     figures=[Figures("us_per_launch", "µs per launch", log_scale)],

@@ -20,7 +20,7 @@ from overlapbench.theme import Drawing
 KNEE_SHARE = 0.95
 _LINK = Rows("Lab/Link/*", above_zero=["GBps"])
 _WAYS = {"Broadcast": "Broadcast: one way", "SendRecv": "SendRecv: both ways at once"}
-_X_TITLE = "SMs (NCCL: CTAs) that the transport takes"
+_X_TITLE = "SMs (NCCL: CTAs) that the transport uses"
 _TOLD = ("sms:Q", "GBps:Q", "GBps_per_sm:Q")
 _HEADROOM = 1.08  # of the highest bandwidth
 _LABEL_GAP = 0.06  # between names of dashed lines, as a share of the axis

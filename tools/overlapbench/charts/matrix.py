@@ -41,7 +41,7 @@ def draw(rows: Sequence[Row]) -> Drawing:
         width = max(_LEAST_WIDTH, room / len(communications))
     colour = heat_map.colour(
         "loss",
-        "slowdown of the side",
+        "slowdown of each side",
         [0.9, 1.0, heat_map.highest_loss(records, "loss")],
         clamp=True,
     )

@@ -75,7 +75,7 @@ def _legend(head: str, line: Line, unit: str) -> str:
         value * _MICROSECONDS for value in (line.slope, line.intercept, line.residual)
     )
     sign = "+" if intercept >= 0 else "-"
-    fitted = f"{slope:.1f} µs a {unit} {sign} {abs(intercept):.1f} µs, residual {residual:.1f} µs"
+    fitted = f"{slope:.1f} µs per {unit} {sign} {abs(intercept):.1f} µs, residual {residual:.1f} µs"
     return f"{head}: {fitted}" if head else fitted
 
 

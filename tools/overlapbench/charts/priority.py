@@ -16,10 +16,10 @@ from overlapbench.theme import Drawing
 _BARS = (
     ("alone", "latency_alone_ms", theme.GREEN),
     ("beside the load, equal priority", "latency_equal_ms", theme.ORANGE),
-    ("beside the load, the priority of the column", "latency_ms", theme.BLUE),
+    ("beside the load, priority of this column", "latency_ms", theme.BLUE),
 )
 _COLUMNS = {
-    "high": "work on a stream of high priority",
+    "high": "work on a high-priority stream",
     "equal": "control: equal priority, so no gain is possible",
 }
 _BAR_STEP = 19

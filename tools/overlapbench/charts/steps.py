@@ -2,10 +2,10 @@
 
 A bar is the exposed communication as a share of the computation, and its parts are
 
-  nothing beside it   communication beside which the order of the steps leaves no computation: the
-                      bound, less the time of the pattern's computation
-  cutting             the time of the pattern's computation beyond that of the plain form's
-  interference        the slowdown of the sides by each other, and the cost of dependencies
+  no computation beside it  communication beside which the order of the steps leaves no
+                            computation: the bound, less the time of the pattern's computation
+  cutting                   the time of the pattern's computation beyond that of the plain form's
+  interference              the slowdown of the sides by each other, and the cost of dependencies
 
 The tick marks the end of the plain form, in which nothing overlaps.
 """
@@ -25,13 +25,13 @@ from overlapbench.theme import Drawing
 _OTHERS = ("Pp/", "Prefetch", "Ddp/Batch")
 _OTHER_WORKLOADS = ("ColumnParallel", "RowParallel")
 _COLOURS = {
-    "nothing beside it": theme.BLUE,
+    "no computation beside it": theme.BLUE,
     "cutting": theme.GREEN,
     "interference": theme.ORANGE,
 }
 _COUNTERS = {"exposed_comm_ms", "chunking_cost_ms", "interference_ms", "sequential_ms"}
 _PERCENT = 100
-_TITLE = "what a step takes longer than its computation (%)"
+_TITLE = "time beyond the step's computation (%)"
 
 
 def select(rows: Sequence[Row]) -> list[Row]:

@@ -87,20 +87,20 @@ CHARTS = (
         name="slowdown",
         title="Slowdown against grid",
         reading=f"The ring marks the knee: {KNEE_MEANING}.",
-        needs="Overlap rows at two grids or more",
+        needs="Overlap rows at two or more grids",
         shape=slowdown,
     ),
     ChartKind(
         name="times",
         title="Times against grid",
-        reading="T would lie on the higher of C and M if the overlap were perfect.",
-        needs="Overlap rows at two grids or more",
+        reading="With perfect overlap, T would equal the higher of C and M.",
+        needs="Overlap rows at two or more grids",
         shape=times,
     ),
     ChartKind(
         name="pairs",
         title="Slowdown of pairs",
-        reading="Of a pair measured at several grids, the worst stands in the cell, with its grid.",
+        reading="For a pair measured at several grids, the cell shows the worst and its grid.",
         needs="Overlap rows",
         shape=pairs,
         wide=True,
@@ -108,11 +108,11 @@ CHARTS = (
     ChartKind(
         name="bandwidth",
         title="Bus bandwidth against size",
-        reading="Each communication alone, in the definition of nccl-tests.",
+        reading="Each communication alone, as nccl-tests defines bus bandwidth.",
         needs="Comm rows with bytes and busbw_GBps",
         shape=Curves(
             rows=[Rows("Comm/*", known=["busbw_GBps"])],
-            x=X("bytes", "size a rank", axes.size_axis, field="size_bytes"),
+            x=X("bytes", "size per rank", axes.size_axis, field="size_bytes"),
             figures=[
                 Figures(
                     "busbw_GBps",
@@ -148,8 +148,8 @@ CHARTS = (
     ChartKind(
         name="pipeline",
         title="Speedup of pipelines against streams",
-        reading="Dashed is the ideal that the stages' own times allow; at a point stands the"
-        " percentage of it that was reached.",
+        reading="The dashed line is the ideal that the stages' own times allow. Each point is"
+        " labelled with the percentage of it that was reached.",
         needs="Copy/Pipelined rows",
         shape=Curves(
             rows=[Rows("Copy/Pipelined", ("speedup", "sequential_ms", "bound_ms", "pct_of_bound"))],
@@ -178,8 +178,8 @@ CHARTS = (
     ChartKind(
         name="compute_transfer",
         title="Transfers beside a computation, against buffers",
-        reading="Dashed is the same work in turn on one stream. The streams are tied by events, or"
-        " by a host that waits.",
+        reading="The dashed line is the same work serialized on one stream. Events or a"
+        " waiting host tie the streams together.",
         needs="Copy/ComputeTransfer rows",
         shape=Curves(
             rows=[Rows("Copy/ComputeTransfer", ("sequential_ms", "speedup"))],
@@ -202,7 +202,7 @@ CHARTS = (
     ChartKind(
         name="fragments",
         title="One transfer cut into fragments",
-        reading="Dashed is the same data in one transfer. Both axes are logarithmic.",
+        reading="The dashed line is the same data in one transfer. Both axes are logarithmic.",
         needs="Copy/Fragmented rows",
         shape=Curves(
             rows=[Rows("Copy/Fragmented", ("one_transfer_ms", "fragmented_slowdown"))],
@@ -229,14 +229,14 @@ CHARTS = (
     ChartKind(
         name="priority",
         title="Latency under a load, with and without priority",
-        reading="gain is the second bar / the third: how much faster the work ends that matters.",
+        reading="gain is the second bar / the third: the speedup that priority gives.",
         needs="Priority rows",
         shape=priority,
     ),
     ChartKind(
         name="supply",
         title="Supply of batches against workers",
-        reading="Dashed, or a stroke, is what making and consuming alone predict.",
+        reading="The dashed line, or tick, is predicted from making and consuming alone.",
         needs="Supply/Batches rows",
         shape=Curves(
             rows=[
@@ -289,14 +289,14 @@ CHARTS = (
     ChartKind(
         name="mlp",
         title="Training a network",
-        reading="Lines are fitted by least squares: their slope is what one more costs.",
-        needs="Mlp rows at three steps or three layers",
+        reading="Lines are least-squares fits: the slope is the cost of one more step or layer.",
+        needs="Mlp rows at three numbers of steps or layers",
         shape=mlp,
     ),
     ChartKind(
         name="bubbles",
         title="Bubbles of pipelines against micro-batches",
-        reading="Dashed is the published formula, in which transfers take no time.",
+        reading="The dashed line is the published formula, which neglects transfer times.",
         needs="Pp rows",
         shape=Curves(
             rows=[Rows("Pp/*", known=["bubble_share", "formula_bubble_share"])],
@@ -322,17 +322,17 @@ CHARTS = (
     ChartKind(
         name="tokens",
         title="Tensor-parallel layers against tokens",
-        reading="Of several numbers of chunks the fastest is drawn; beside a point stand the"
-        " chunks and the speedup over the plain form, which is dashed. Dotted is the bound. The"
-        " axes are logarithmic.",
+        reading="Each point is the fastest number of chunks, labelled with that number and the"
+        " speedup over the plain form, which is dashed. The bound is dotted. The axes are"
+        " logarithmic.",
         needs="Tp rows",
         shape=tokens,
     ),
     ChartKind(
         name="buckets",
         title="Exposed communication against the size of buckets",
-        reading="What a data-parallel step takes longer than its computation alone. Dashed is what"
-        " its parts, each measured alone, predict.",
+        reading="The time of a data-parallel step beyond its computation alone. The dashed line is"
+        " predicted from its parts, each measured alone.",
         needs="Ddp/Buckets rows",
         shape=Curves(
             rows=[Rows("Ddp/Buckets", known=["exposed_comm_ms", "bound_ms"])],
@@ -361,8 +361,8 @@ CHARTS = (
     ChartKind(
         name="steps",
         title="What training steps expose, and why",
-        reading="100 % is the step's computation alone. The tick is where the plain form ends, in"
-        " which nothing overlaps.",
+        reading="100 % is the step's computation alone. The tick marks the end of the plain form,"
+        " in which nothing overlaps.",
         needs="rows of training steps",
         shape=steps,
         wide=True,
@@ -371,14 +371,14 @@ CHARTS = (
         name="link",
         title="Link bandwidth against SMs",
         reading=f"The ring marks the knee: the fewest SMs that reach {link.KNEE_SHARE:.0%} of the"
-        " plateau, the highest point. Dashed is what takes no SMs.",
-        needs="Lab/Link rows that take SMs",
+        " plateau, the highest point. Dashed lines use no SMs.",
+        needs="Lab/Link rows that use SMs",
         shape=link,
     ),
     ChartKind(
         name="partition",
         title="Sharing the SMs between two sides",
-        reading="In a cell stand T, and below it the slowdowns of the computation | of the"
+        reading="Each cell shows T, and below it the slowdowns of the computation | of the"
         " communication. The frame marks the best T of a panel.",
         needs="Lab/Partition rows",
         shape=partition,
@@ -396,9 +396,9 @@ CHARTS = (
     ChartKind(
         name="attribution",
         title="Where a slowdown comes from",
-        reading="The tick is the measured slowdown - 1. Where the stand-ins take more than the"
-        " communication does, the bar passes it, and a negative rest stands left of zero. Up to a"
-        f" slowdown of {attribution.LEAST_SLOWDOWN:g} there is nothing to explain.",
+        reading="The tick is the measured slowdown - 1. If the stand-ins take more than the"
+        " communication does, the bar extends past the tick, and the negative rest is drawn left of"
+        f" zero. Slowdowns of at most {attribution.LEAST_SLOWDOWN:g} are not explained.",
         needs="Lab/Attribution rows",
         shape=attribution,
         wide=True,

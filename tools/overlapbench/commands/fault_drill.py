@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     except re.error:
         raise ResultError(f"--filter: {options.filter!r} is not a regular expression") from None
     if not drills:
-        raise ResultError(f"none of the {len(DRILLS)} drills fits --filter and --backend")
+        raise ResultError(f"none of the {len(DRILLS)} drills matches --filter and --backend")
     if options.list:
         print_text("".join(f"{drill.title:60} {drill.outcome.value}\n" for drill in drills))
         return _OK
@@ -59,10 +59,11 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
 def _strike(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
     if not os.access(options.binary, os.X_OK):
         raise ResultError(
-            f"{options.binary} is missing or cannot be run: {way_to_build()}; or name --binary"
+            f"{options.binary} is missing or cannot be run: {way_to_build()};"
+            " or name another with --binary"
         )
     if shutil.which("mpirun") is None:
-        raise ResultError("there is no mpirun")
+        raise ResultError("mpirun is not on PATH: install Open MPI")
     if options.output:
         require_file(options.output)
     numbers = itertools.count(1)
@@ -97,7 +98,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--binary", type=Path, default=binary_path(), help=default)
     text = "timeout of every wait in the jobs (default 3)"
     add("--timeout-s", type=number_from(1), default=3, metavar="N", help=text)
-    text = "let ranks share GPUs: for drills of transports but NCCL's"
+    text = "let ranks share GPUs: for drills of transports except NCCL's"
     add("--share-gpu", action="store_true", help=text)
     add("--filter", default="", metavar="REGEX", help="only drills whose line in --list matches")
     add("--jobs", type=number_from(1), default=1, metavar="N", help="drills at a time (default 1)")

@@ -62,7 +62,7 @@ def _add(options: argparse.Namespace) -> None:
         outcomes = database.add(records)
     for record, (run, new) in zip(records, outcomes, strict=True):
         count = counted(len(record.measurements), "benchmark")
-        what = f"added, {count}" if new else "is there already"
+        what = f"added, {count}" if new else "is already in the history"
         print_text(f"run {run}: {record.source}: {what}\n")
 
 
@@ -98,7 +98,7 @@ def _export(options: argparse.Namespace) -> None:
         elif len(runs) == 1:
             print_text(database.document(runs[0].id).decode())
         else:
-            raise ResultError(f"{len(runs)} runs are {len(runs)} files: name a folder with -o")
+            raise ResultError(f"{len(runs)} runs make {len(runs)} files: name a folder with -o")
 
 
 def _lines(database: Database, runs: Sequence[Run]) -> Iterator[Sequence[object]]:
@@ -122,7 +122,9 @@ def _trend(options: argparse.Namespace) -> None:
 def _changes(options: argparse.Namespace) -> None:
     counter, found = _found(options)
     if not counter.can_be_judged:
-        raise ResultError(f"--metric {counter.name}: may be negative or a flag: has no ratios")
+        raise ResultError(
+            f"--metric {counter.name}: it may be negative or is a flag, so changes have no ratio"
+        )
     print_text(list_changes(counter, found))
 
 
@@ -149,7 +151,7 @@ def _chosen(database: Database, options: argparse.Namespace, numbers: Sequence[i
     runs = {run.id: run for run in database.runs()}
     for number in numbers:
         if number not in runs:
-            raise ResultError(f"{options.database}: has no run {number}; `list` shows all")
+            raise ResultError(f"{options.database}: no run {number}; `list` shows all runs")
     return [runs[number] for number in dict.fromkeys(numbers)]
 
 
@@ -188,7 +190,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--revision", default="", help="overrides the revision in the files")
     _add_filters(action("list", _list, "list the runs"))
     show = action("show", _show, "show one run: its context and its rows")
-    show.add_argument("run", type=int, metavar="RUN", help="its number, as list shows it")
+    show.add_argument("run", type=int, metavar="RUN", help="number of the run, as `list` shows it")
     export = action("export", _export, "write runs as their original files, or figures as CSV")
     add = export.add_argument
     add("runs", nargs="*", type=int, metavar="RUN", help="default: all selected runs")
@@ -199,7 +201,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     trend = action("trend", _trend, "draw a metric over time, with its changes")
     text = f"the chart, as one of {', '.join(SUFFIXES)}"
     trend.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help=text)
-    trend.add_argument("--title", default="", help="below the chart's own")
+    trend.add_argument("--title", default="", help="subtitle of the chart")
     for parts in (trend, action("changes", _changes, "list where the level of a metric changed")):
         _add_filters(parts)
         _add_series(parts)
@@ -208,10 +210,11 @@ def make_parser(program: str) -> argparse.ArgumentParser:
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--machine", default="", metavar="TEXT", help="runs on machines with this in their name")
+    text = "only runs on machines whose name contains this"
+    add("--machine", default="", metavar="TEXT", help=text)
     text = "only runs since this date or time, in UTC"
     add("--since", type=_date, default="0001-01-01", metavar="DATE", help=text)
-    add("--revision", default="", metavar="REV", help="runs of revisions with this prefix")
+    add("--revision", default="", metavar="REV", help="only runs whose revision starts with this")
 
 
 def _add_series(parser: argparse.ArgumentParser) -> None:
@@ -219,7 +222,7 @@ def _add_series(parser: argparse.ArgumentParser) -> None:
     text = "only benchmarks that match this shell glob"
     add("--benchmark", default="*", metavar="PATTERN", help=text)
     add("--metric", default=TIME, metavar="NAME", help="a counter of the runs; default time, in ms")
-    text = "let a series continue across a change of"
+    text = "continue a series even if this field changes"
     fields = tuple(CONTEXT_FIELDS.values())
     add("--across", action="append", default=[], choices=fields, help=text)
     least = 100 * LEAST_CHANGE

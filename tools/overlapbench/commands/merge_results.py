@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
         replace_file(options.output, (json.dumps(merged, indent=2) + "\n").encode())
         if again:
             are = "is" if again == 1 else "are"
-            line = f"{counted(again, 'benchmark')} {are} in several runs, and taken from the first"
+            line = f"{counted(again, 'benchmark')} {are} in several runs: only the first is kept"
             print(f"{program}: {line}", file=sys.stderr)
 
 
@@ -78,7 +78,7 @@ def _require_alike(first: Document, other: Document) -> None:
             raise other.context.error(key, f"{theirs!r}, but {mine!r} in {first.source}")
     for name in _TABLES:
         if first.values.get(name) != other.values.get(name):
-            raise ResultError(f"{other.source}: {name}: not those of {first.source}")
+            raise ResultError(f"{other.source}: {name}: differs from {first.source}")
 
 
 def _context(documents: Sequence[Document]) -> dict[str, object]:

@@ -77,18 +77,19 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     form = parser.add_mutually_exclusive_group(required=True)
     form.add_argument("-o", "--output", type=Path, metavar="DIR")
-    form.add_argument("--host", action="store_true", help="compare what a call costs the host")
+    form.add_argument("--host", action="store_true", help="compare the host time per call")
     add("--what", choices=("gelu", "softmax", "all"), default="all")
     add("--types", type=list_of(one_of(ELEMENT_BYTES)), default=list(ELEMENT_BYTES), metavar="T,T")
     add("--directions", type=list_of(one_of(DIRECTIONS)), default=list(DIRECTIONS), metavar="D,D",
-        help="of GELU: forward, backward")  # fmt: skip
+        help="for GELU: forward, backward")  # fmt: skip
     add("--sizes", type=list_of(size), default=[1 << p for p in (22, 24, 26, 28)], metavar="N,N",
         help="elements of GELU: 4096, 64M, 2^26")  # fmt: skip
     add("--columns", type=list_of(size), default=[1 << p for p in range(10, 19)], metavar="N,N",
         help="row lengths of softmax")  # fmt: skip
-    add("--matrix-bytes", type=size, default=1 << 29, metavar="BYTES", help="of softmax: 512M")
+    add("--matrix-bytes", type=size, default=1 << 29, metavar="BYTES",
+        help="size of softmax's matrix: 512M")  # fmt: skip
     add("--rounds", type=size, default=21, metavar="N", help="samples of each peer")
-    add("--from", dest="figures", metavar="FILE", help="draw these figures instead")
+    add("--from", dest="figures", metavar="FILE", help="draw this file's figures; measure nothing")
     return parser
 
 
@@ -182,5 +183,5 @@ def _pictures(figures: Sequence[Figure], context: dict[str, str]) -> tuple[dict[
         with packages():
             from overlapbench.peers.chart import draw
     except PackageError as missing:
-        return {}, f"no chart: {missing.lack}: draw with --from where it has"
+        return {}, f"no chart: {missing.lack}: draw elsewhere with --from"
     return draw(figures, context), ""

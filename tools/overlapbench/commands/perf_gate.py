@@ -110,7 +110,7 @@ def _baseline(options: argparse.Namespace) -> int:
 
 def _calibrate(options: argparse.Namespace) -> int:
     if options.launches < 3:
-        raise ResultError("--launches: a spread takes at least 3 launches; 10 is a good number")
+        raise ResultError("--launches: a spread needs at least 3 launches; 10 is a good choice")
     require_file(options.output)
     launches = _measure(_runner(options, {BASE: options.command}), options.launches)
     spreads = baseline.calibrate(launches)
@@ -130,7 +130,7 @@ def _trial(options: argparse.Namespace) -> int:
     ended: list[trials.Ended] = []
     for number, trial in enumerate(planned, 1):
         if time.monotonic() - started > 60 * options.minutes:
-            _say(f"{len(planned) - len(ended)} gates are left out: --minutes are over")
+            _say(f"{len(planned) - len(ended)} gates skipped: the time limit (--minutes) is over")
             break
         _say(f"gate {number} of {len(planned)}: {trial}")
         ended.append(trials.Ended.of(trial, _gate_on(trial, options)))
@@ -154,8 +154,8 @@ def _gate_on(trial: trials.Trial, options: argparse.Namespace) -> Comparison:
 def _require_launches(options: argparse.Namespace) -> None:
     if options.launches < _LEAST_LAUNCHES:
         raise ResultError(
-            f"--launches: a gate takes at least {_LEAST_LAUNCHES} launches per side, or it fails"
-            " without cause; 5 is a good number"
+            f"--launches: a gate needs at least {_LEAST_LAUNCHES} launches per side, or it fails"
+            " without cause; 5 is a good choice"
         )
 
 
@@ -185,7 +185,9 @@ def _slower(text: str) -> tuple[str, list[float]]:
     except (re.error, ValueError):
         numbers = []
     if not pattern or not numbers or not all(0 < number <= 1000 for number in numbers):
-        raise argparse.ArgumentTypeError(f"{text!r} is not REGEX=PERCENT,... with percents to 1000")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not REGEX=PERCENT,... with percentages up to 1000"
+        )
     return pattern, numbers
 
 
@@ -200,10 +202,10 @@ def make_parser(program: str) -> argparse.ArgumentParser:
 
     run = actions.add_parser("run", help="compare a candidate with a base; fail if it is worse")
     base = run.add_mutually_exclusive_group(required=True)
-    base.add_argument("--base", metavar="COMMAND", help="launches the base")
+    base.add_argument("--base", metavar="COMMAND", help="command that launches the base")
     base.add_argument("--baseline", type=Path, metavar="DIR", help="recorded launches of the base")
     add = run.add_argument
-    add("--candidate", required=True, metavar="COMMAND", help="launches the candidate")
+    add("--candidate", required=True, metavar="COMMAND", help="command that launches the candidate")
     add("--floors", action="append", default=[], type=Path, metavar="FILE.toml", help="floors")
     add_judging(run)
     text = f"fail if fewer rows are guarded (default {100 * MIN_GUARDED:g} %% of rows)"
@@ -224,7 +226,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     text = "also gate with the matching benchmark slowed by each percentage; repeatable"
     percents = "REGEX=PERCENT,..."
     add("--slower", action="append", default=[], type=_slower, metavar=percents, help=text)
-    _add_number(trial, "--minutes", 24 * 60, "minutes after which no new gate is started")
+    _add_number(trial, "--minutes", 24 * 60, "minutes after which no new gate starts")
     add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
 
     kinds = (

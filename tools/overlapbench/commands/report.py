@@ -96,5 +96,5 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     text = "what a run wrote with --trace_out, or other traces: files, globs, folders"
     add("--traces", nargs="+", action="extend", default=[], metavar="TRACE", help=text)
     add("--floors", type=Path, metavar="FILE.toml", help="floors (docs/comparing.md)")
-    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare even if it differs")
     return parser

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     binary = binary_path().absolute()
     for flag in given:
         if flag.startswith(_BUILDING):
-            raise ResultError(f"{flag}: nothing is built here; use ./bench in a checkout")
+            raise ResultError(f"{flag}: this command builds nothing; use ./bench in a checkout")
     if _HELP & {*given}:
         done = _help(binary, program, given)
         print_text(done.stdout)
@@ -75,7 +75,7 @@ def _require_program(binary: Path) -> None:
     if os.environ.get("OVERLAPBENCH_BINARY"):
         raise ResultError(f"OVERLAPBENCH_BINARY: {binary} {lack}")
     raise ResultError(
-        f"{binary} {lack}: build with ./bench --build-only in a checkout, and start this"
+        f"{binary} {lack}: build with ./bench --build-only in a checkout, and run this"
         " there; or name a program with OVERLAPBENCH_BINARY; or install one with this package:"
         " pip install CHECKOUT -C wheel.cmake=true"
     )

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "soak") -> int:
         for readings in pieces:
             found += growths(readings)
         if not found:
-            _say(f"it cannot be told: no benchmark has {SHORTEST} lines; raise --repetitions")
+            _say(f"inconclusive: no benchmark has {SHORTEST} lines; raise --repetitions")
             return _UNKNOWN
         print_text(_table(list(worst(found).values())) + "\n")
     except ResultError as error:
@@ -62,11 +62,9 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     length = parser.add_mutually_exclusive_group(required=True)
     length.add_argument(
-        "--minutes", type=_positive, metavar="N", help="start new launches for so long"
+        "--minutes", type=_positive, metavar="N", help="start new launches for this many minutes"
     )
-    length.add_argument(
-        "--iterations", type=_positive, metavar="N", help="least number per benchmark"
-    )
+    length.add_argument("--iterations", type=_positive, metavar="N", help="minimum per benchmark")
     length.add_argument("--read", type=Path, nargs="+", metavar="FILE")
     parser.add_argument(
         "--repetitions",
@@ -111,7 +109,7 @@ def _run(options: argparse.Namespace, command: Sequence[str]) -> Iterator[list[R
             minutes = (time.monotonic() - started) / 60
             fewest = min(groups.values(), default=0)
             done, least = counted(pieces, "piece"), counted(fewest, "iteration")
-            _say(f"{done}, {minutes:.1f} min, at least {least} of a benchmark")
+            _say(f"{done}, {minutes:.1f} min, at least {least} per benchmark")
             yield readings
             if minutes >= options.minutes if options.minutes else fewest >= options.iterations:
                 return
@@ -138,7 +136,7 @@ def _piece(command: Sequence[str], repetitions: int, path: Path) -> list[Reading
 
 def _table(rows: Sequence[Growth]) -> str:
     """Show the worst series of each resource, with its verdict and its name below."""
-    lines = [f"{'resource':<17} {'before':>15} {'after':>15} {'an hour':>16} {'allowed':>13}"]
+    lines = [f"{'resource':<17} {'before':>15} {'after':>15} {'per hour':>16} {'allowed':>13}"]
     for row in rows:
         figures = f"{row.before:>15,.0f} {row.after:>15,.0f} {row.per_hour:>+16,.0f}"
         verdict = "GROWS" if row.found else "holds"

@@ -94,12 +94,12 @@ def _hint_at(flag: str) -> str:
         return "write an axis as part of the pair: A+B/n:4096"
     if flag.startswith("--benchmark_out"):
         return "--output writes the result"
-    return "no flag of the tuner; flags of the program stand behind --"
+    return "not a flag of the tuner; put flags of the program after --"
 
 
 def _replay(options: argparse.Namespace) -> None:
     if options.pairs or options.flags or options.output or options.exhaustive:
-        raise ResultError("--replay measures nothing: it goes with no pair and no other flag")
+        raise ResultError("--replay measures nothing: give no pair and no other flag with it")
     grids = [grid for path in expand(options.replay) for grid in read_recorded(path)]
     print_text(text_of_replays([replay(grid) for grid in grids]))
 
@@ -162,12 +162,12 @@ def _minutes(text: str) -> float:
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
-    text = "what to tune, as Overlap/A+B/axis:value/...; every row that it stands for"
+    text = "what to tune, as Overlap/A+B/axis:value/...: every row that it matches"
     add("pairs", nargs="*", metavar="PAIR", help=text)
     run = f"{PROGRAM} run" if is_installed(program) else "./bench --no-build"
-    text = f"launches the program (default {run})"
+    text = f"command that launches the program (default {run})"
     add("--command", default=run, metavar="COMMAND", help=text)
-    text = "launches of default and best, each, to confirm the gain; 0: claim none (default 5)"
+    text = "launches of default and best to confirm the gain; 0: claim none (default 5)"
     add("--launches", type=number_from(0), default=5, metavar="N", help=text)
     text = "total minutes; the search then decides with its results so far (default: no limit)"
     add("--budget-minutes", type=_minutes, default=math.inf, metavar="M", help=text)

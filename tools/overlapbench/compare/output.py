@@ -54,7 +54,7 @@ def percentage(text: str) -> float:
 
 def add_judging(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--across", action="append", default=[], choices=ACROSS, help="compare although it differs")
+    add("--across", action="append", default=[], choices=ACROSS, help="compare even if it differs")
     text = f"the limit: a row with a larger floor is too noisy (default {100 * MAX_FLOOR:g} %%)"
     add("--max-floor", type=percentage, default=MAX_FLOOR, metavar="PERCENT", help=text)
 

@@ -107,7 +107,7 @@ def summary(comparison: Comparison) -> list[str]:
             f"geometric mean of the times, new / base: {comparison.geometric_mean:.4f}"
         )
     if max(len(comparison.base.sources), len(comparison.new.sources)) == 1:
-        sentences.append("one launch a side: 5 a side see smaller changes")
+        sentences.append("one launch per side: 5 per side detect smaller changes")
     return sentences
 
 
@@ -117,10 +117,10 @@ def _guarding(comparison: Comparison) -> list[str]:
         return []
     told = f"guards {guarded} of {wanted} rows"
     if guarded:
-        told += f", smallest change it sees: {100 * comparison.smallest_seen:.1f} %"
+        told += f", smallest detectable change: {100 * comparison.smallest_seen:.1f} %"
     if not comparison.blind:
         return [told]
-    return [told, f"guards too little: at least {100 * comparison.min_guarded:g} % are wanted"]
+    return [told, f"guards too little: at least {100 * comparison.min_guarded:g} % are required"]
 
 
 def percent(value: float) -> str:
@@ -217,9 +217,9 @@ def _explain(finding: Finding, name: str, comparison: Comparison) -> list[str]:
         " launches pulled in",
         f"  change    {percent(finding.relative)}",
         f"  interval  {interval(finding)}: all intervals of a comparison hold at once in"
-        f" {100 * (1 - statistics.FALSE_ALARMS):g} %",
+        f" {100 * (1 - statistics.FALSE_ALARMS):g} % of comparisons",
         f"  spread    {100 * finding.error:.2f} %: standard error of the change, with"
-        f" {finding.freedom:.1f} degrees of freedom, borrowed ones among them",
+        f" {finding.freedom:.1f} degrees of freedom, including borrowed ones",
         f"  floor     {100 * finding.floor:.2f} %: {finding.floor_reason}; limit"
         f" {100 * finding.limit:g} %",
     ]

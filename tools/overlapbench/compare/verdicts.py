@@ -28,7 +28,9 @@ ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # fields whose differences can be all
 OK, REGRESSION, USAGE, UNDECIDED = 0, 1, 2, 3
 _WORST_FIRST = tuple(Verdict)
 
-_TWO_AGAINST_ONE = "two launches against one do not show their spread; compare one a side, or five"
+_TWO_AGAINST_ONE = (
+    "two launches against one do not show their spread; compare one per side, or five"
+)
 
 
 @dataclass(frozen=True)
@@ -239,5 +241,5 @@ def _reason(finding: Finding, launches: tuple[int, int]) -> str:
         # One launch per side uses the backend's known spread; two against one use their own.
         alone = sum(launches) == 3 and finding.freedom <= 1
         why = f": {_TWO_AGAINST_ONE}" if alone else ""
-        return f"{text}; the smallest change seen is {seen} {above}{why}"
+        return f"{text}; the smallest detectable change is {seen} {above}{why}"
     return f"{text}, floor {100 * finding.floor:.1f} %"

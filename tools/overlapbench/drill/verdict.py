@@ -76,7 +76,7 @@ def _wrong_end(drill: Drill, ended: Ended) -> Iterator[str]:
         yield f"ended after {ended.seconds:.1f} s, not within {AT_ONCE_S} s"
     ours = "\n".join(ended.ours)
     if drill.outcome is Outcome.ENDS and not re.search(drill.says, ours, re.MULTILINE):
-        yield f"no line of ours says {drill.says!r}: {ended.ours}"
+        yield f"no message of the suite matches {drill.says!r}: {ended.ours}"
 
 
 def _lost_rows(

@@ -77,7 +77,7 @@ def parse_command(text: str) -> list[str]:
     except ValueError as error:
         raise ResultError(f"{text}: not a command: {error}") from None
     if not words:
-        raise ResultError("a command is empty")
+        raise ResultError("the command is empty")
     return words
 
 
@@ -98,7 +98,7 @@ def _run(command: Sequence[str], log: Path, timeout_s: float, answer: Path) -> i
             return process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise ResultError(
-                f"{shlex.join(command)}: not done after {timeout_s:g} s (--timeout-s)"
+                f"{shlex.join(command)}: timed out after {timeout_s:g} s (--timeout-s)"
             ) from None
         finally:
             _end(process)
@@ -117,6 +117,6 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _complaint(status: int, log: Path) -> str:
     """Return how the program ended, and its last message."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
     ended = f"ended by signal {-status}" if status < 0 else f"exit status {status}"
     return f"{ended}, no result: {harmless(last)}"

@@ -75,8 +75,8 @@ def delays(wanted: Sequence[tuple[str, Sequence[float]]], measured: Launch) -> l
         sized = re.compile(spell_sizes(pattern))
         names = [name for name in measured.names if sized.search(spell_sizes(name))]
         if len(names) != 1:
-            found = f"{len(names)} benchmarks" if names else "no benchmark"
-            raise ResultError(f"--slower: {pattern} matches {found} of those measured, not one")
+            found = len(names) or "none"
+            raise ResultError(f"--slower: {pattern} must match one benchmark, but matches {found}")
         time_ms = measured.time_ms(names[0])
         for percent in percents:
             delay_us = round(time_ms * percent * 10)  # 1 % of a millisecond is 10 us

@@ -38,10 +38,10 @@ def draw_trend(counter: Counter, found: Found, title: str) -> dict[str, Any]:
     parts = grouped(found, lambda one: one[0].benchmark)
     if not parts:
         name = counter.name
-        raise ResultError(f"no benchmark that is chosen has {name}: see --benchmark, --metric")
+        raise ResultError(f"no matching benchmark has {name}: check --benchmark and --metric")
     if len(parts) > MOST_PANELS:
         raise ResultError(
-            f"{len(parts)} benchmarks: at most {MOST_PANELS} fit into a chart: see --benchmark"
+            f"{len(parts)} benchmarks: at most {MOST_PANELS} fit into a chart: narrow --benchmark"
         )
     machines = sorted({str(series.machine) for series, _ in found})
     titles, common = _titles(list(parts))
@@ -146,6 +146,6 @@ def _reading(found: Found) -> str:
     if not any(changes for _, changes in found):
         return ""
     return (
-        "A dashed line marks the first run of a new level, and by how much the level changed:"
+        "A dashed line marks the first run of a new level, labelled with the change:"
         " red for the worse, green for the better."
     )

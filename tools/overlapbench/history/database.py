@@ -21,10 +21,10 @@ from overlapbench.source import LARGEST_BYTES, Document, ResultError
 
 _PATIENCE_S = 60.0  # how long to wait for another writer
 _ERRORS = {  # by SQLite's message
-    "file is not a database": "no history: it is no SQLite database; name one with --database",
+    "file is not a database": "not a history: not an SQLite database; name one with --database",
     "attempt to write a readonly database": "cannot be written: it or its folder is read-only",
-    "database is locked": f"another process has kept it for {_PATIENCE_S:g} s; try again",
-    "database disk image is malformed": "damaged; put a copy in its place",
+    "database is locked": f"another process has locked it for {_PATIENCE_S:g} s; try again",
+    "database disk image is malformed": "damaged; restore it from a backup",
 }
 _NOT_OPENED = "unable to open database file"
 
@@ -215,7 +215,7 @@ def open_history(path: Path, create: bool = False) -> Iterator[Database]:
     """Open a history, or `create` it; ResultError if the file is no history, or SQLite fails."""
     if not create and not path.exists():
         makes = as_called("tools/history.py add")
-        raise ResultError(f"{path}: there is no history yet: {makes} makes it")
+        raise ResultError(f"{path}: no history yet: {makes} creates it")
     mode = "rwc" if create else "rw"
     try:
         with contextlib.closing(
@@ -239,8 +239,8 @@ def _explain(path: Path, error: str) -> str:
     if path.is_dir():
         return "cannot be opened: it is a folder; name a file in it"
     if not path.parent.is_dir():
-        return f"cannot be opened: there is no folder {path.parent}; make it first"
-    return "cannot be opened: it or its folder may not be read or written by you"
+        return f"cannot be opened: there is no folder {path.parent}; create it first"
+    return "cannot be opened: you may not read or write it or its folder"
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
@@ -252,12 +252,12 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
     if create and not ask("SELECT count(*) FROM sqlite_schema"):
         connection.executescript(schema.script())
     if ask("PRAGMA application_id") != schema.APPLICATION:
-        raise ResultError(f"{path}: an SQLite database, but no history of overlapbench")
+        raise ResultError(f"{path}: an SQLite database, but not a history of overlapbench")
     version = ask("PRAGMA user_version")
     if version != schema.VERSION:
         raise ResultError(
-            f"{path}: tables of version {version}, known here is {schema.VERSION}:"
-            " use the overlapbench that made it"
+            f"{path}: tables of version {version}, but this overlapbench reads {schema.VERSION}:"
+            " use the one that made it"
         )
     if create and not ask(f"SELECT count(*) FROM sqlite_schema WHERE name = '{schema.YOUNGEST}'"):
         connection.executescript(schema.script())

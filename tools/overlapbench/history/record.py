@@ -41,7 +41,7 @@ def parse_record(source: str, text: str, revision: str = "") -> Record:
     context = document.context
     for key in _NO_HISTORY:
         if key in context.values:
-            raise context.error(key, "slowed down on purpose: not part of a history")
+            raise context.error(key, "slowed down on purpose: a history must not contain it")
     contract = read_contract(document)
     table = {part: document.values[part] for part in PARTS if part in document.values}
     machine = {label: launch.context[key] for key, label in CONTEXT_FIELDS.items()}

@@ -27,7 +27,7 @@ class Selection:
         """Return the runs in the order of time; ResultError if there is none."""
         runs = [run for run in database.runs() if self._takes(run)]
         if not runs:
-            raise ResultError("no run of the history is chosen: see --machine, --since, --revision")
+            raise ResultError("no run matches: check --machine, --since and --revision")
         return runs
 
     def _takes(self, run: Run) -> bool:

@@ -98,11 +98,11 @@ def list_changes(counter: Counter, found: Found) -> str:
 def _summary(found: Found) -> list[str]:
     told = [changes for _, changes in found if changes is not None]
     lines = [
-        f"{sum(map(len, told))} changes in {len(told)} series; one is seen when"
-        f" {LEAST_SEGMENT} runs came after it"
+        f"{sum(map(len, told))} changes in {len(told)} series; detecting one"
+        f" takes {LEAST_SEGMENT} runs at the new level"
     ]
     if short := len(found) - len(told):
-        lines.append(f"cannot be told: {short} series have fewer than {LEAST_RUNS} usable runs")
+        lines.append(f"inconclusive: {short} series have fewer than {LEAST_RUNS} usable runs")
     return lines
 
 

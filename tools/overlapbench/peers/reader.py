@@ -33,7 +33,7 @@ def read_figures(source: str, text: str) -> tuple[dict[str, str], list[Figure]]:
     version = document.values.get("overlapbench_peers")
     if version != SCHEMA:
         writer = as_called("tools/peers.py")
-        what = f"{short(version)} is not {short(SCHEMA)}, known here"
+        what = f"{short(version)} is not supported: must be {short(SCHEMA)}"
         raise ResultError(f"{source}: overlapbench_peers: {what}: {writer} writes it")
     figures = [_figure(document.fields(index)) for index in range(len(document.entries))]
     _require_copies(source, figures)
@@ -90,6 +90,6 @@ def _require_copies(source: str, figures: Sequence[Figure]) -> None:
         size = f"{case.series} {case.rows}x{case.columns}"
         for peer in (COPY, OURS):
             if peer not in problems:
-                raise ResultError(f"{source}: figures: {size} has none of {peer}")
+                raise ResultError(f"{source}: figures: {size} has no figure of {peer}")
         if problems[COPY]:
             raise ResultError(f"{source}: figures: {size}: the copy failed: {problems[COPY]}")

@@ -64,7 +64,7 @@ class Run:
             "backend: host. These figures are those of a CPU and its MPI; they say nothing about"
             " a GPU.": self.result.backend == "host",
             f"A delay was injected on purpose: {delay}.": delay,
-            f"Not all was measured: {incomplete}.": incomplete,
+            f"The run is incomplete: {incomplete}.": incomplete,
             "The start gate was off: launch times of the host are in the figures.": (
                 context.get("gate") == "off"
             ),
@@ -90,7 +90,9 @@ def read_runs(
         runs.append(_labelled(Run(parse_result(source, text, title), (title,))))
         count += len(runs[-1].result.rows)
         if count > LARGEST_ROWS:
-            raise ResultError(f"{source}: benchmarks: above {LARGEST_ROWS} rows in all: give fewer")
+            raise ResultError(
+                f"{source}: benchmarks: above {LARGEST_ROWS} rows in all: give fewer files"
+            )
         if compared:
             launches.append(parse_launch(source, text))
     results = unite([run.result for run in runs])

@@ -11,11 +11,11 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--step", type=int, metavar="N", help="only this step, or this sample")
     add("--window", metavar="NAME",
-        help="only windows (annotations) of this name, or else with it in theirs")  # fmt: skip
+        help="only windows (annotations) of this name or, if none, containing it")  # fmt: skip
     add("--class", dest="rule", type=_rule, action="append", default=[], metavar="PATTERN=CLASS",
-        help="the class of spans by name, as COMP or COMM; repeatable")  # fmt: skip
+        help="class of spans by name, such as COMP or COMM; repeatable")  # fmt: skip
     add("--rules", type=Path, action="append", default=[], metavar="FILE",
-        help="a file of such rules, one a line; repeatable, after --class")  # fmt: skip
+        help="file of such rules, one per line, applied after --class; repeatable")  # fmt: skip
 
 
 def rules_of(options: argparse.Namespace) -> Rules:

@@ -41,7 +41,7 @@ MIXES: tuple[tuple[Class, ...], ...] = tuple(
     mix for count in range(1, len(BUSY) + 1) for mix in combinations(BUSY, count)
 )
 _NO_CALLS = "the trace has no launch calls, so most causes of idle time are unknown"
-_NO_CLOCK = "the files have no clock in common, so waiting for other ranks is not told"
+_NO_CLOCK = "the files share no clock, so waiting for other ranks is not reported"
 PARTS: tuple[Part, ...] = (*MIXES, *Cause)
 _LEAST = 6  # windows: as many as the interval of a median needs in the suite
 

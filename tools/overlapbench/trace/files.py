@@ -37,7 +37,7 @@ def read_traces(arguments: Sequence[str], rules: Rules) -> list[Trace]:
     rows = read_rows(arguments, rules)
     if len(rows) > 1:
         names = listed([row or "another tool's" for row in rows], _NAMED_ROWS)
-        raise ResultError(f"traces of {len(rows)} rows: give those of one: {names}")
+        raise ResultError(f"traces of {len(rows)} rows: give those of one row: {names}")
     (ranks,) = rows.values()
     return ranks
 

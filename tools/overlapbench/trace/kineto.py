@@ -76,7 +76,7 @@ def read_kineto(source: str, text: str, rules: Rules) -> list[Trace]:
         raise ResultError(f"{source}: {EVENTS}: missing: not a trace of PyTorch's profiler")
     if values.get("schemaVersion", _SCHEMA) != _SCHEMA:
         version = short(values["schemaVersion"])
-        raise ResultError(f"{source}: schemaVersion: {version} is not {_SCHEMA}, known here")
+        raise ResultError(f"{source}: schemaVersion: {version} is not supported: must be {_SCHEMA}")
     return _Reader(Document(source, text, values, EVENTS), rules).read()
 
 
@@ -211,7 +211,7 @@ class _Reader:
         if samples := device.sample_windows():
             windows = tuple(replace(window, number=None) for window in windows)
         fault = self._said("fault")
-        notes = (f"its records have a fault, so do not trust it: {fault}",) if fault else ()
+        notes = (f"its records are faulty, so do not trust it: {fault}",) if fault else ()
         return Trace(
             self.document.source,
             rank,

@@ -108,9 +108,7 @@ class _Record:
     def interval(self) -> tuple[int, int]:
         begin, end = self.integer("start"), self.integer("end")
         if end < begin:
-            raise ResultError(
-                f"{self.table}: end {end} is before start {begin}: it ends before it begins"
-            )
+            raise ResultError(f"{self.table}: end {end} is before start {begin}")
         return begin, end
 
 
@@ -123,7 +121,7 @@ class _Reader:
     def read(self) -> list[Trace]:
         graphs = sum(1 for _ in self._records(_GRAPHS))
         whole_graphs = (
-            f"{graphs} launches of graphs are recorded as wholes, and their work is missing here:"
+            f"{graphs} graph launches are recorded as a whole, without their work:"
             " run nsys profile with --cuda-graph-trace=node"
         )
         notes = (whole_graphs,) if graphs else ()
@@ -161,7 +159,7 @@ class _Reader:
         begin, end = self._times(record)
         name = "Memset"
         if category is Category.KERNEL:
-            name = self.names.get(record.integer("demangledName"), "a kernel of no name")
+            name = self.names.get(record.integer("demangledName"), "unnamed kernel")
         elif category is Category.MEMCPY:
             kind = record.integer("copyKind")
             name = f"Memcpy {_COPIES.get(kind, kind)}"

@@ -23,7 +23,7 @@ from overlapbench.trace.model import WORK, Class
 from overlapbench.trace.timeline import Bar, Link, Timeline, path_parts
 
 TITLE = "Timeline"
-HINT = "Drag to move in time, Ctrl + wheel to zoom, double-click to see all again."
+HINT = "Drag to pan, Ctrl + wheel to zoom, double-click to reset."
 _WAITS = "Arrows lead to what waited for another lane."
 _PATH = "Outlined is the longest path: the chain of work that decides when the last one ends."
 READING = (_WAITS, _PATH, HINT)
@@ -164,7 +164,7 @@ def _panel(
     bars = merged(timeline.bars, scale.pixel_ns)
     if len(scale.tracks) > _MOST_LANES or len(bars) > _MOST_DRAWN:
         what = f"{len(scale.tracks)} lanes with {len(bars)} bars"
-        raise ResultError(f"{timeline.row}: {what} cannot be seen: choose --step or --window")
+        raise ResultError(f"{timeline.row}: {what} are too many to draw: choose --step or --window")
     at = {"x": x, "y": _lanes(scale, layout.labels)}
     path = [link for link in timeline.links if link.on_path]
     layers = [

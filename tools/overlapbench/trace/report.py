@@ -102,7 +102,7 @@ def _bars(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
 def _details(one: Breakdown, several: bool) -> Iterator[str]:
     if several:
         share = 100 * one.not_computing
-        yield f"Worst is rank {one.rank}: nothing was computed in {share:.1f} % of its time."
+        yield f"Rank {one.rank} is worst: it computed nothing in {share:.1f} % of its time."
         yield ""
     yield from _overlap(one)
     tenths = one.tenths
@@ -127,7 +127,8 @@ def _overlap(one: Breakdown) -> Iterator[str]:
         return
     yield f"Of the communication, {_share(one.overlap_pct)} ran beside computation."
     if one.differences:
-        yield f"Tools that go by kernels' names say {_share(one.named_overlap_pct)}. They differ in"
+        share = _share(one.named_overlap_pct)
+        yield f"Tools that classify kernels by name say {share}. They differ in"
     for difference in one.differences[:_LISTED]:
         named = difference.named or "nothing"
         counted = f"{difference.count:>5} × {_ms(difference.total_ns):>9} ms in all"

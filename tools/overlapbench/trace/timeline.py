@@ -18,8 +18,8 @@ from overlapbench.trace.path import Work, longest_path, waits_for_ranks
 from overlapbench.trace.windows import candidates
 
 MOST_ROWS = 12  # of a picture, or a page
-_NO_CLOCK = "The ranks' files have no clock in common: each rank begins at 0."
-_NO_ARROWS = "The trace does not tell who waits for whom, so there is no longest path."
+_NO_CLOCK = "The ranks' files share no clock: each rank begins at 0."
+_NO_ARROWS = "The trace records no dependencies, so there is no longest path."
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def make_timelines(
     """Make the timelines of the first rows, and name the omitted ones."""
     chosen, left_out = [*rows][:MOST_ROWS], [*rows][MOST_ROWS:]
     timelines = [make_timeline(rows[row], step, pattern) for row in chosen]
-    return timelines, [row or "what is not of this suite" for row in left_out]
+    return timelines, [row or "traces of other tools" for row in left_out]
 
 
 def make_timeline(

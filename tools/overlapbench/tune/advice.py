@@ -32,7 +32,7 @@ _TRANSPORTS: Mapping[str, Advice] = {
         {"CTAPolicy": "NCCL_CTA_POLICY_ZERO"},
         (_WINDOWS, "NCCL 2.28 or later, one node; anything else falls back to SMs silently"),
     ),
-    "nccl_sym": Advice(notes=(_WINDOWS, "NCCL 2.28 or later; 2.28.7 mends a data corruption")),
+    "nccl_sym": Advice(notes=(_WINDOWS, "NCCL 2.28 or later; 2.28.7 fixes a data corruption")),
     "copy": Advice(
         notes=(
             "NCCL cannot do this for every collective: copy peer to peer with cudaMemcpyPeerAsync"

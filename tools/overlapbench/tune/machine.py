@@ -49,7 +49,7 @@ class Machine:
         flags = axis_flags({knob: ",".join(values) for knob, values in ladder.items()})
         grid = Grid.of(ladder, self._list([*wish.flags, *flags]), sms)
         if len(grid) < 2 or grid.default not in grid.names:
-            raise ResultError(f"{wish.pair}: nothing to vary here: one combination exists")
+            raise ResultError(f"{wish.pair}: nothing to vary here: only one combination exists")
         return grid
 
     def measure(

@@ -92,7 +92,7 @@ def _recorded(fields: Fields) -> Recorded:
     except ValueError as error:  # of a name
         raise whole.error("settings", harmless(str(error))) from None
     if len(grid) != len(settings) or grid.ladder != ladder or grid.default not in grid.names:
-        raise whole.error("settings", "not the settings that the ladder has, each once")
+        raise whole.error("settings", "must contain each setting of the ladder once")
     times = {point: names[name] for point, name in grid.names.items()}
     known = {p: _estimate(one) for p, one in times.items() if "overlap_ms" in one.values}
     if not known:

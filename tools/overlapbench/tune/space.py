@@ -86,7 +86,7 @@ class Wish:
         for axis, value in name.axes:
             if axis in _LADDERS and "," in value:
                 raise ResultError(
-                    f"{text}: {axis} takes one value, which then stays; without it, it is varied"
+                    f"{text}: {axis} accepts one value, which stays fixed; omit it to vary it"
                 )
         axes = dict(name.axes)
         if "1" in axes.get("streams", "").split(","):

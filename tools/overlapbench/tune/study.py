@@ -69,8 +69,8 @@ class Study:
         try:
             self.choice = self.race.run()
             if self.choice is None:
-                tried = f"no row could be measured; {as_called('./bench')} says why"
-                self.problem = tried if self.race.tried else "no time: the budget is over"
+                tried = f"no row could be measured; run {as_called('./bench')} to see why"
+                self.problem = tried if self.race.tried else "the time budget is over"
                 return
             if self.launches > 0 and self.choice != self.grid.default:
                 self.gain = self._confirm(self.choice)
@@ -119,7 +119,7 @@ class Study:
             expected_s = self._evaluation_s() * len(points)
             done = f"the whole grid: {len(known)} of {len(self.grid)} rows"
             if time.monotonic() + expected_s > self.deadline:
-                self.say(f"{done}; the budget does not reach for the others")
+                self.say(f"{done}; too little time is left for the others")
                 return None
             self.say(f"{done}; the next {len(points)} take about {spell_time(expected_s)}")
             known |= self.machine.measure(self.wish, self.grid, points, 1, whole=True)
