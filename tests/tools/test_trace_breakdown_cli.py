@@ -54,6 +54,16 @@ Tools that classify kernels by name say there is none. They differ in
     assert capsys.readouterr().out == expected
 
 
+def test_communication_that_only_names_tell_of_is_not_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    computation = ours("COMP", 0, 4000) | {"name": NCCL}
+    assert run(traces.write(tmp_path / "a.json", kineto([computation], None))) == 0
+    told = capsys.readouterr().out
+    assert "There is no communication.\nTools that classify kernels by name say 0.0 %." in told
+    assert "COMP, not COMM" in told
+
+
 def test_a_row_is_named_once_and_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = "Overlap/AllReduce+CublasGemm/bytes:67108864/n:8192/precision:bf16/grid:16x16/cache:cold"
     events = [ours("COMP", 9000 * n, 4000, sample=n, row=row) for n in range(3)]

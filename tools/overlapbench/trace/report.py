@@ -122,13 +122,16 @@ def _details(one: Breakdown, several: bool) -> Iterator[str]:
 
 
 def _overlap(one: Breakdown) -> Iterator[str]:
-    if one.overlap_pct is None and one.named_overlap_pct is None:
+    if one.overlap_pct is None:
         yield "There is no communication."
+    else:
+        yield f"Of the communication, {one.overlap_pct:.1f} % ran beside computation."
+    if one.overlap_pct is None and one.named_overlap_pct is None:
         return
-    yield f"Of the communication, {_share(one.overlap_pct)} ran beside computation."
     if one.differences:
-        share = _share(one.named_overlap_pct)
-        yield f"Tools that classify kernels by name say {share}. They differ in"
+        share = one.named_overlap_pct
+        say = "there is none" if share is None else f"{share:.1f} %"
+        yield f"Tools that classify kernels by name say {say}. They differ in"
     for difference in one.differences[:_LISTED]:
         named = difference.named or "nothing"
         counted = f"{difference.count:>5} × {_ms(difference.total_ns):>9} ms in all"
@@ -187,10 +190,6 @@ def _ms(ns: int) -> str:
     """Write milliseconds in at most ten characters."""
     ms = ns / 1e6
     return f"{ms:.3f}" if ms < 1e6 else f"{ms:.3e}"
-
-
-def _share(share: float | None) -> str:
-    return "there is none" if share is None else f"{share:.1f} %"
 
 
 def _shortened(name: str, width: int) -> str:
