@@ -160,8 +160,11 @@ def test_what_does_nothing_when_it_is_called_is_refused() -> None:
 @pytest.fixture
 def taken() -> Iterator[int]:
     """Take the signal that interrupts a callable, and give it back."""
+    # A shell's background job ignores Ctrl-C.
+    ctrl_c = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield take_signal()
     signal.signal(SIGNAL, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, ctrl_c)
 
 
 def test_the_signal_interrupts_a_callable_and_nothing_else(taken: int) -> None:
