@@ -95,7 +95,7 @@ struct GeluBackwardBody {
 
 struct AddTilesBody {
   static constexpr int kThreads = 32;
-  static constexpr int kInFlight = 16;  // loads, each of which would otherwise be waited for
+  static constexpr int kInFlight = 16;  // loads that overlap their latencies
   const float* sums;
   void* bias_gradient;
   Element element;

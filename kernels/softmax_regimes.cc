@@ -54,7 +54,7 @@ constexpr Line kLines[] = {
     {128 * kKiB, 128 * kKiB, {kElements, 0, 8}},
     {4 * kMiB, 0, {kParts, 0, 4}},
     {0, 4 * kMiB, {kParts, 0, 6}},
-    // The SMs hold few such rows, in parts that wait for one another.
+    // The SMs hold only two or three of these rows at a time.
     {kNoLimit, kNoLimit, {kParts, 0, 3}},
 };
 

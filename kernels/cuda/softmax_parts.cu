@@ -26,8 +26,8 @@
 // once, each would arrive later, and all SMs would then read and write in step.
 //
 // Where the SMs hold only two or three rows, memory would idle while a row's last parts arrive and
-// its sums meet. Such rows have small parts, of which a block loads two at a time, so that a row's
-// last parts do not compete with the next row's. Their workers sum up before they write.
+// its sums meet. So these rows have smaller parts, and a block loads only two at a time: a row's
+// last parts then do not compete with the next row's. Workers sum up parts before they write any.
 //
 // Sources: PTX ISA, "mbarrier", "cp.async.bulk"; "Memory Consistency Model" for 8 bytes that are
 // written and read at once.

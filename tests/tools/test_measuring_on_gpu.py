@@ -197,7 +197,7 @@ def hang_later():
     global calls
     calls += 1
     copy()
-    if calls > 8:  # of which some are not samples
+    if calls > 8:  # the first few are not samples
         loop()
 
 tell(*said(ob.measure(comp=loop, comm=copy, name="loops")))

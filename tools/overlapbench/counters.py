@@ -159,7 +159,7 @@ class Table:
 
     @cached_property
     def plain(self) -> "Table":
-        """The table of a file of another suite, of which only the time is known."""
+        """The table for files of other suites: they have no counter but the time."""
         return Table({TIME: self.counters[TIME]})
 
     def canonical(self, name: str) -> str:

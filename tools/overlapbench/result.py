@@ -154,7 +154,7 @@ class Result:
 class Contract:
     """What a file guarantees about its rows."""
 
-    schema: str  # "" for a plain Google Benchmark file, of which only times are read
+    schema: str  # "" for a plain Google Benchmark file, whose times alone are read
     table: Table
 
     @property
