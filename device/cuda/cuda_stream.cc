@@ -157,8 +157,8 @@ void EnqueueBatchCopy(Stream& stream, std::span<const CopyPiece> pieces) {
   EnqueueBatch(stream, pieces, cudaMemcpyFlagDefault);
 }
 
-void EnqueueEngineCopy(Stream& stream, const CopyPiece& piece) {
-  EnqueueBatch(stream, {&piece, 1}, cudaMemcpyFlagPreferOverlapWithCompute);
+void EnqueueEngineCopies(Stream& stream, std::span<const CopyPiece> pieces) {
+  if (!pieces.empty()) EnqueueBatch(stream, pieces, cudaMemcpyFlagPreferOverlapWithCompute);
 }
 
 #else
@@ -169,8 +169,8 @@ void EnqueueBatchCopy(Stream& /*stream*/, std::span<const CopyPiece> /*pieces*/)
   throw Error(BatchCopyUnavailable());
 }
 
-void EnqueueEngineCopy(Stream& stream, const CopyPiece& piece) {
-  stream.Copy(piece.destination, piece.source, piece.bytes);
+void EnqueueEngineCopies(Stream& stream, std::span<const CopyPiece> pieces) {
+  for (const CopyPiece& piece : pieces) stream.Copy(piece.destination, piece.source, piece.bytes);
 }
 
 #endif

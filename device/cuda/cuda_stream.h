@@ -89,7 +89,7 @@ double CudaElapsedMs(const Event& from, const Event& to);
 // Enqueues a copy with the hint to use a copy engine rather than SMs
 // (cudaMemcpyFlagPreferOverlapWithCompute). Within a GPU the driver uses SMs all the same (CUDA
 // 13.0, H100).
-void EnqueueEngineCopy(Stream& stream, const CopyPiece& piece);
+void EnqueueEngineCopies(Stream& stream, std::span<const CopyPiece> pieces);
 
 // Why this build has no cudaMemcpyBatchAsync, which enqueues many copies by one call, in its form
 // since CUDA 13.0; "" if it has it.
