@@ -511,6 +511,22 @@ TEST_P(SessionTest, StreamsAsManyAsFitBehindTheGate) {
   EXPECT_EQ(session->batch(), 5);
 }
 
+// A queue of an H100 takes 1,021 operations (driver 580).
+TEST_P(SessionTest, WhatFillsALaunchQueueIsNotGated) {
+  if (GetParam() == Backend::kHost) GTEST_SKIP() << "the host backend's queues have no limit";
+  Buffer buffer = device().Allocate(64, MemoryKind::kDevice);
+  auto* const bytes = static_cast<std::byte*>(buffer.data());
+  work_.enqueue = [&](Stream& stream) { stream.Copy(bytes, bytes + 32, 32); };
+  const auto copies = [this](int count) {
+    Run run{.name = "copies"};
+    const std::size_t lane = run.schedule.AddLane({"COMP"});
+    for (int i = 0; i < count; ++i) run.schedule.Add(lane, comp());
+    return Runs{run};
+  };
+  EXPECT_EQ(Open([&] { return copies(500); })->no_gate(), "");
+  EXPECT_NE(Open([&] { return copies(2500); })->no_gate(), "");
+}
+
 // A row that was gated so far has no further samples that could be compared with its others.
 TEST_P(SessionTest, AWaitBehindTheGateAfterTheWarmUpIsAnErrorOnAll) {
   bool waits = false;
