@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/cudnn_softmax.h"
+#include "kernels/linear.h"
 
 namespace overlapbench {
 namespace {
@@ -21,16 +22,30 @@ void RefuseTogether(Ranks& ranks, const std::string& error) {
   }
 }
 
+// Opens the libraries of workloads before anything is measured, since every run on GPUs needs them.
+// Returns why the cuda backend is unavailable; "" if it is available.
+std::string StartCuda() {
+  std::string error = CudaUnavailable();
+  if (!error.empty()) return error;
+  try {
+    LoadNccl();
+    LoadCublasLt();
+  } catch (const Error& missing) {
+    error = missing.what();
+  }
+  return error;
+}
+
 // The ranks take the GPUs in turn.
 std::unique_ptr<Device> OpenSharedGpu(Ranks& ranks) {
-  RefuseTogether(ranks, CudaUnavailable());
+  RefuseTogether(ranks, StartCuda());
   return OpenCudaDevice(ranks.local_rank() % VisibleGpus());
 }
 
 // One GPU per rank. A launcher may also make a single GPU visible to each rank.
 std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
   const int visible = VisibleGpus();
-  std::string error = CudaUnavailable();
+  std::string error = StartCuda();
   if (error.empty() && visible > 1 && ranks.local_rank() >= visible) {
     error = fmt::format(
         "{} ranks on this machine but {} GPUs: start at most one rank per GPU (--ranks {})",

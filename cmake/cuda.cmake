@@ -66,14 +66,16 @@ function(overlapbench_combine_kernels list)
 endfunction()
 
 # The runtime is linked statically, and the driver not at all (device/cuda/cuda_check.h), so that the
-# program starts where neither is installed. It does need the libraries that it links dynamically:
-# libcublasLt, and libnccl if that was found.
+# program starts where neither is installed. cuBLASLt and NCCL are opened on GPUs only
+# (device/dynamic_library.h). They are named here for their folders, which become part of the
+# program's RUNPATH; since no symbol of theirs is referenced, --as-needed leaves them out.
 function(overlapbench_link_backend target)
   if(NOT overlapbench_with_cuda)
     return()
   endif()
   target_compile_definitions(${target} PUBLIC OVERLAPBENCH_WITH_CUDA)
   overlapbench_set_cuda_options(${target} PUBLIC)
+  target_link_options(${target} PUBLIC LINKER:--as-needed)
   target_link_libraries(${target} PUBLIC CUDA::cudart_static CUDA::cublasLt)
   if(overlapbench_with_nccl)
     target_link_libraries(${target} PUBLIC NCCL::nccl)

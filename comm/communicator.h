@@ -102,6 +102,8 @@ struct NcclOptions {
 };
 std::unique_ptr<Communicator> MakeNcclCommunicator(const Machine& machine,
                                                    const NcclOptions& options);
+// Opens NCCL, unless this build has none. Throws Error if it is not installed.
+void LoadNccl();
 // Why NCCL is unavailable ("" if it is available), and its version.
 std::string NcclUnavailable();
 std::string NcclVersion();

@@ -7,7 +7,6 @@
 
 #include <cuda_runtime.h>
 #include <fmt/core.h>
-#include <nccl.h>
 
 #include <atomic>
 #include <span>
@@ -16,6 +15,7 @@
 #include "comm/call_group.h"
 #include "comm/communicator.h"
 #include "comm/nccl_environment.h"
+#include "comm/nccl_library.h"
 #include "device/cuda/graph_capture.h"
 
 namespace overlapbench {
@@ -23,12 +23,11 @@ namespace {
 
 void ThrowIfNcclFailed(ncclResult_t code, const char* call) {
   if (code == ncclSuccess) return;
-  const char* detail = ncclGetLastError(nullptr);
+  const char* detail = TheNccl().get_last_error(nullptr);
   const bool tells = detail != nullptr && *detail != '\0';
-  throw Error(fmt::format("{} failed: {}{}{}", call, ncclGetErrorString(code), tells ? ", " : "",
-                          tells ? detail : ""));
+  throw Error(fmt::format("{} failed: {}{}{}", call, TheNccl().get_error_string(code),
+                          tells ? ", " : "", tells ? detail : ""));
 }
-#define NCCL_CHECK(call) ThrowIfNcclFailed((call), #call)
 
 ncclDataType_t TypeOf(Element element) {
   switch (element) {
@@ -48,11 +47,19 @@ ncclDataType_t TypeOf(Element element) {
 }
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
-std::string NoWindows() { return ""; }
+std::string NoWindows() {
+  const Nccl& nccl = TheNccl();
+  if (nccl.register_window != nullptr && nccl.deregister_window != nullptr &&
+      nccl.all_to_all != nullptr) {
+    return "";
+  }
+  return fmt::format("copy engines and symmetric kernels need NCCL 2.28, this is {}",
+                     NcclVersion());
+}
 void SetCtaPolicyZero(ncclConfig_t& config) { config.CTAPolicy = NCCL_CTA_POLICY_ZERO; }
 ncclResult_t EnqueueAllToAll(const CollectiveCall& c, ncclDataType_t type, ncclComm_t connection,
                              cudaStream_t stream) {
-  return ncclAlltoAll(c.send, c.receive, c.segment, type, connection, stream);
+  return TheNccl().all_to_all(c.send, c.receive, c.segment, type, connection, stream);
 }
 #else
 std::string NoWindows() { return "copy engines and symmetric kernels need a build with NCCL 2.28"; }
@@ -88,14 +95,14 @@ class Connection : public Link {
     if (options.copy_engines) SetCtaPolicyZero(config);
     ncclComm_t communicator = nullptr;
     const ncclResult_t code =
-        ncclCommInitRankConfig(&communicator, ranks_.size(), id, ranks_.rank(), &config);
+        TheNccl().init_rank(&communicator, ranks_.size(), id, ranks_.rank(), &config);
     communicator_ = communicator;
     if (code != ncclInProgress) ThrowIfNcclFailed(code, "ncclCommInitRankConfig");
   }
   // Whether the last call is done. Throws Error, which names the call, if it has failed.
   bool Ready(const std::string& call) {
     ncclResult_t state = ncclInProgress;
-    NCCL_CHECK(ncclCommGetAsyncError(communicator_, &state));
+    ThrowIfNcclFailed(TheNccl().get_async_error(communicator_, &state), "ncclCommGetAsyncError");
     if (state == ncclInProgress) return false;
     ThrowIfNcclFailed(state, call.c_str());
     return true;
@@ -106,13 +113,14 @@ class Connection : public Link {
   std::string Fault() override {
     if (communicator_ == nullptr) return "";  // aborted
     ncclResult_t state = ncclSuccess;
-    const ncclResult_t code = ncclCommGetAsyncError(communicator_, &state);
+    const ncclResult_t code = TheNccl().get_async_error(communicator_, &state);
     if (code == ncclSuccess && (state == ncclSuccess || state == ncclInProgress)) return "";
-    return fmt::format("NCCL reports: {}", ncclGetErrorString(code != ncclSuccess ? code : state));
+    return fmt::format("NCCL reports: {}",
+                       TheNccl().get_error_string(code != ncclSuccess ? code : state));
   }
   // Only the first call has an effect. May be called from any thread.
   void Abort() final {
-    if (ncclComm_t communicator = communicator_.exchange(nullptr)) ncclCommAbort(communicator);
+    if (ncclComm_t communicator = communicator_.exchange(nullptr)) TheNccl().abort(communicator);
   }
 
  private:
@@ -120,7 +128,7 @@ class Connection : public Link {
   std::atomic<ncclComm_t> communicator_ = nullptr;
 };
 
-void StartGroup() { NCCL_CHECK(ncclGroupStart()); }
+void StartGroup() { ThrowIfNcclFailed(TheNccl().group_start(), "ncclGroupStart"); }
 
 class NcclCommunicator : public Communicator {
  public:
@@ -135,9 +143,9 @@ class NcclCommunicator : public Communicator {
     ncclUniqueId id{};
     std::string error;
     if (ranks_.is_root()) {
-      const ncclResult_t code = ncclGetUniqueId(&id);
+      const ncclResult_t code = TheNccl().get_unique_id(&id);
       if (code != ncclSuccess) {
-        error = fmt::format("ncclGetUniqueId failed: {}", ncclGetErrorString(code));
+        error = fmt::format("ncclGetUniqueId failed: {}", TheNccl().get_error_string(code));
       }
     }
     ranks_.AgreeOnError(error, "starting NCCL");
@@ -165,26 +173,29 @@ class NcclCommunicator : public Communicator {
       case Operation::kAllReduce:
         return Finish(AllReduce(stream, c), "ncclAllReduce");
       case Operation::kAllGather:
-        return Finish(ncclAllGather(c.send, c.receive, c.segment, type, connection, native),
+        return Finish(TheNccl().all_gather(c.send, c.receive, c.segment, type, connection, native),
                       "ncclAllGather");
       case Operation::kReduceScatter:
-        return Finish(
-            ncclReduceScatter(c.send, c.receive, c.segment, type, ncclSum, connection, native),
-            "ncclReduceScatter");
+        return Finish(TheNccl().reduce_scatter(c.send, c.receive, c.segment, type, ncclSum,
+                                               connection, native),
+                      "ncclReduceScatter");
       case Operation::kBroadcast:
-        return Finish(ncclBroadcast(c.send, c.receive, c.count, type, kRoot, connection, native),
-                      "ncclBroadcast");
+        return Finish(
+            TheNccl().broadcast(c.send, c.receive, c.count, type, kRoot, connection, native),
+            "ncclBroadcast");
       case Operation::kShiftRing:
         return ShiftRing(stream, c);
       case Operation::kSend:
-        return Finish(ncclSend(c.send, c.count, type, c.peer, connection, native), "ncclSend");
+        return Finish(TheNccl().send(c.send, c.count, type, c.peer, connection, native),
+                      "ncclSend");
       case Operation::kReceive:
-        return Finish(ncclRecv(c.receive, c.count, type, c.peer, connection, native), "ncclRecv");
+        return Finish(TheNccl().receive(c.receive, c.count, type, c.peer, connection, native),
+                      "ncclRecv");
     }
   }
 
   void AllReduceTogether(Stream& stream, std::span<const CollectiveCall> calls) override {
-    CallGroup group(StartGroup, ncclGroupEnd);
+    CallGroup group(StartGroup, TheNccl().group_end);
     for (const CollectiveCall& call : calls) Accept(AllReduce(stream, call), "ncclAllReduce");
     Finish(group.Close(), "ncclGroupEnd of all-reduces");
   }
@@ -224,25 +235,26 @@ class NcclCommunicator : public Communicator {
   // Allocates NCCL's own memory, registered with all ranks. The buffer keeps the connection alive
   // until it is freed.
   Buffer AllocateInWindow(std::size_t bytes) {
-    std::unique_ptr<void, ncclResult_t (*)(void*)> memory(nullptr, ncclMemFree);
+    std::unique_ptr<void, ncclResult_t (*)(void*)> memory(nullptr, TheNccl().free);
     ranks_.Together("allocating NCCL's memory", [&] {
       void* data = nullptr;
-      NCCL_CHECK(ncclMemAlloc(&data, bytes));
+      ThrowIfNcclFailed(TheNccl().allocate(&data, bytes), "ncclMemAlloc");
       memory.reset(data);
     });
     ncclWindow_t window = nullptr;
-    Finish(ncclCommWindowRegister(connection_->get(), memory.get(), bytes, &window,
-                                  NCCL_WIN_COLL_SYMMETRIC),
+    Finish(TheNccl().register_window(connection_->get(), memory.get(), bytes, &window,
+                                     NCCL_WIN_COLL_SYMMETRIC),
            "ncclCommWindowRegister");
     return {memory.release(), bytes, [connection = connection_, window](void* data) {
-              if (connection->get() != nullptr) ncclCommWindowDeregister(connection->get(), window);
-              ncclMemFree(data);
+              if (connection->get() != nullptr)
+                TheNccl().deregister_window(connection->get(), window);
+              TheNccl().free(data);
             }};
   }
 
   ncclResult_t AllReduce(Stream& stream, const CollectiveCall& c) {
-    return ncclAllReduce(c.send, c.receive, c.count, TypeOf(c.element), ncclSum, connection_->get(),
-                         Native(stream));
+    return TheNccl().all_reduce(c.send, c.receive, c.count, TypeOf(c.element), ncclSum,
+                                connection_->get(), Native(stream));
   }
   // ncclAlltoAll also moves data within a rank.
   void AllToAll(Stream& stream, const CollectiveCall& c) {
@@ -251,7 +263,7 @@ class NcclCommunicator : public Communicator {
                     "ncclAlltoAll");
     }
     const std::size_t segment_bytes = c.segment * SizeOf(c.element);
-    CallGroup group(StartGroup, ncclGroupEnd);
+    CallGroup group(StartGroup, TheNccl().group_end);
     for (int peer = 0; peer < size(); ++peer) {
       if (c.own_stays && peer == rank()) continue;
       SendReceive(stream, static_cast<const std::byte*>(c.send) + peer * segment_bytes, peer,
@@ -261,7 +273,7 @@ class NcclCommunicator : public Communicator {
     Finish(group.Close(), "ncclGroupEnd of the all-to-all");
   }
   void ShiftRing(Stream& stream, const CollectiveCall& c) {
-    CallGroup group(StartGroup, ncclGroupEnd);
+    CallGroup group(StartGroup, TheNccl().group_end);
     SendReceive(stream, c.send, (rank() + c.shift) % size(), c.receive,
                 (rank() + size() - c.shift) % size(), c.count, c.element);
     Finish(group.Close(), "ncclGroupEnd of the ring");
@@ -269,9 +281,10 @@ class NcclCommunicator : public Communicator {
 
   void SendReceive(Stream& stream, const void* send, int to, void* receive, int from, long count,
                    Element element) {
-    Accept(ncclSend(send, count, TypeOf(element), to, connection_->get(), Native(stream)),
+    Accept(TheNccl().send(send, count, TypeOf(element), to, connection_->get(), Native(stream)),
            "ncclSend");
-    Accept(ncclRecv(receive, count, TypeOf(element), from, connection_->get(), Native(stream)),
+    Accept(TheNccl().receive(receive, count, TypeOf(element), from, connection_->get(),
+                             Native(stream)),
            "ncclRecv");
   }
 
@@ -308,11 +321,13 @@ class NcclCommunicator : public Communicator {
 
 }  // namespace
 
+void LoadNccl() { TheNccl(); }
+
 std::string NcclUnavailable() { return ""; }
 
 std::string NcclVersion() {
   int version = 0;
-  NCCL_CHECK(ncclGetVersion(&version));
+  ThrowIfNcclFailed(TheNccl().get_version(&version), "ncclGetVersion");
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 

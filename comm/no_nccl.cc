@@ -3,6 +3,8 @@
 
 namespace overlapbench {
 
+void LoadNccl() {}
+
 std::string NcclUnavailable() {
   return "this build has no NCCL (nccl.h was not found when it was made)";
 }

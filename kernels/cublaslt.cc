@@ -11,9 +11,8 @@ namespace {
 
 void ThrowIfCublasFailed(cublasStatus_t code, const char* call) {
   if (code == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(std::string(call) + " failed: " + cublasLtGetStatusName(code));
+  throw Error(std::string(call) + " failed: " + TheCublasLt().get_status_name(code));
 }
-#define CUBLAS_CHECK(call) ThrowIfCublasFailed((call), #call)
 
 constexpr std::array<Precision, 5> kPrecisions = {{
     {"bf16", CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, Element::kBfloat16, Element::kBfloat16},
@@ -41,7 +40,7 @@ std::string NoSuchPrecision(std::string_view precision, int compute_capability) 
 
 CublasLt::CublasLt(Device& device) {
   cublasLtHandle_t handle = nullptr;
-  CUBLAS_CHECK(cublasLtCreate(&handle));
+  ThrowIfCublasFailed(TheCublasLt().create(&handle), "cublasLtCreate");
   handle_.reset(handle);
   workspace_ = device.Allocate(kWorkspaceBytes, MemoryKind::kDevice);
 }
@@ -56,7 +55,8 @@ CublasProduct::CublasProduct(const CublasLt& library, const Precision& precision
                     shape.transpose_b ? shape.k : shape.n)),
       d_(MakeLayout(precision.output_type, shape.m, shape.n)) {
   cublasLtMatmulDesc_t operation = nullptr;
-  CUBLAS_CHECK(cublasLtMatmulDescCreate(&operation, precision.compute, CUDA_R_32F));
+  ThrowIfCublasFailed(TheCublasLt().create_operation(&operation, precision.compute, CUDA_R_32F),
+                      "cublasLtMatmulDescCreate");
   operation_.reset(operation);
   // cuBLASLt's first operand is B (see the header).
   Set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -78,22 +78,26 @@ void CublasProduct::Enqueue(Stream& stream, const void* a, const void* b, void* 
   const float beta = fused.added == nullptr ? 0 : 1;
   const void* const added = fused.added == nullptr ? d : fused.added;
   SetFused(fused);
-  CUBLAS_CHECK(cublasLtMatmul(library_->handle(), operation_.get(), &one, b, b_.get(), a, a_.get(),
-                              &beta, added, d_.get(), d, d_.get(), &algorithm_.algo,
-                              library_->workspace().data(), library_->workspace().bytes(),
-                              static_cast<cudaStream_t>(stream.native())));
+  ThrowIfCublasFailed(
+      TheCublasLt().multiply(library_->handle(), operation_.get(), &one, b, b_.get(), a, a_.get(),
+                             &beta, added, d_.get(), d, d_.get(), &algorithm_.algo,
+                             library_->workspace().data(), library_->workspace().bytes(),
+                             static_cast<cudaStream_t>(stream.native())),
+      "cublasLtMatmul");
 }
 
 CublasProduct::Layout CublasProduct::MakeLayout(cudaDataType_t type, long rows, long columns) {
   cublasLtMatrixLayout_t layout = nullptr;
-  CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&layout, type, columns, rows, columns));
+  ThrowIfCublasFailed(TheCublasLt().create_layout(&layout, type, columns, rows, columns),
+                      "cublasLtMatrixLayoutCreate");
   return Layout(layout);
 }
 
 template <class Value>
 void CublasProduct::Set(cublasLtMatmulDescAttributes_t attribute, const Value& value) const {
-  CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(operation_.get(), attribute,
-                                              static_cast<const void*>(&value), sizeof(value)));
+  ThrowIfCublasFailed(TheCublasLt().set_operation(operation_.get(), attribute,
+                                                  static_cast<const void*>(&value), sizeof(value)),
+                      "cublasLtMatmulDescSetAttribute");
 }
 
 void CublasProduct::SetFused(const Fused& fused) const {
@@ -105,20 +109,22 @@ void CublasProduct::SetFused(const Fused& fused) const {
 
 void CublasProduct::ChooseAlgorithm(const ProductShape& shape, const Precision& precision) {
   cublasLtMatmulPreference_t preference = nullptr;
-  CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  ThrowIfCublasFailed(TheCublasLt().create_preference(&preference),
+                      "cublasLtMatmulPreferenceCreate");
   const Preference owner(preference);
-  CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(
-      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &CublasLt::kWorkspaceBytes,
-      sizeof(CublasLt::kWorkspaceBytes)));
+  ThrowIfCublasFailed(
+      TheCublasLt().set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                   &CublasLt::kWorkspaceBytes, sizeof(CublasLt::kWorkspaceBytes)),
+      "cublasLtMatmulPreferenceSetAttribute");
   int found = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(library_->handle(), operation_.get(), b_.get(), a_.get(),
-                                     d_.get(), d_.get(), preference, 1, &algorithm_, &found);
+      TheCublasLt().get_algorithms(library_->handle(), operation_.get(), b_.get(), a_.get(),
+                                   d_.get(), d_.get(), preference, 1, &algorithm_, &found);
   if (status == CUBLAS_STATUS_SUCCESS && found > 0) return;
   throw Error("cuBLASLt has no algorithm for a product of " + std::string(precision.name) + ", " +
               std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
               std::to_string(shape.k) + ", epilogue " + std::to_string(epilogue_) + " (" +
-              cublasLtGetStatusName(status) + ")");
+              TheCublasLt().get_status_name(status) + ")");
 }
 
 std::string IneffectiveSmTarget(const CublasLt& library, Device& device, const Precision& precision,

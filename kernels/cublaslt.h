@@ -7,8 +7,6 @@
 // cuBLASLt API".
 #pragma once
 
-#include <cublasLt.h>
-
 #include <memory>
 #include <set>
 #include <string>
@@ -16,6 +14,7 @@
 #include <type_traits>
 
 #include "device/device.h"
+#include "kernels/cublaslt_library.h"
 #include "kernels/linear.h"
 #include "workload/element.h"
 
@@ -58,13 +57,13 @@ class CublasLt {
  private:
   template <class Handle, auto Destroy>
   struct Deleter {
-    void operator()(Handle handle) const { Destroy(handle); }
+    void operator()(Handle handle) const { (TheCublasLt().*Destroy)(handle); }
   };
   template <class Handle, auto Destroy>
   using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Deleter<Handle, Destroy>>;
   friend class CublasProduct;
 
-  Owner<cublasLtHandle_t, cublasLtDestroy> handle_;
+  Owner<cublasLtHandle_t, &CublasLtLibrary::destroy> handle_;
   Buffer workspace_;
 };
 
@@ -88,9 +87,10 @@ class CublasProduct {
   void Enqueue(Stream& stream, const void* a, const void* b, void* d, const Fused& fused) const;
 
  private:
-  using Operation = CublasLt::Owner<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-  using Layout = CublasLt::Owner<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-  using Preference = CublasLt::Owner<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+  using Operation = CublasLt::Owner<cublasLtMatmulDesc_t, &CublasLtLibrary::destroy_operation>;
+  using Layout = CublasLt::Owner<cublasLtMatrixLayout_t, &CublasLtLibrary::destroy_layout>;
+  using Preference =
+      CublasLt::Owner<cublasLtMatmulPreference_t, &CublasLtLibrary::destroy_preference>;
 
   static Layout MakeLayout(cudaDataType_t type, long rows, long columns);
   template <class Value>

@@ -61,6 +61,8 @@ class CublasProducts : public Products {
 
 }  // namespace
 
+void LoadCublasLt() { TheCublasLt(); }
+
 std::unique_ptr<Products> MakeCublasProducts(const Machine& machine, Element element) {
   return std::make_unique<CublasProducts>(machine, element);
 }

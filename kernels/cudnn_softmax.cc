@@ -1,22 +1,26 @@
 #include "kernels/cudnn_softmax.h"
 
-#include <dlfcn.h>
+#include "device/dynamic_library.h"
 
 namespace overlapbench {
 
 // Handles and descriptors are opaque pointers, streams are CUDA's, and enumerations are ints. All
 // but the first two return a status; 0 is success.
-struct Cudnn {
-  std::size_t (*get_version)();
-  const char* (*get_error_string)(int status);
-  int (*create)(void** handle);
-  int (*destroy)(void* handle);
-  int (*set_stream)(void* handle, void* stream);
-  int (*create_tensor)(void** tensor);
-  int (*destroy_tensor)(void* tensor);
-  int (*set_tensor)(void* tensor, int format, int type, int n, int c, int h, int w);
-  int (*softmax)(void* handle, int algorithm, int mode, const void* alpha, void* input_tensor,
-                 const void* input, const void* beta, void* output_tensor, void* output);
+struct Cudnn : DynamicLibrary {
+  explicit Cudnn(const std::string& file) : DynamicLibrary("needs cuDNN 9", file) {}
+
+  std::size_t (*const get_version)() = Need("cudnnGetVersion");
+  const char* (*const get_error_string)(int status) = Need("cudnnGetErrorString");
+  int (*const create)(void** handle) = Need("cudnnCreate");
+  int (*const destroy)(void* handle) = Need("cudnnDestroy");
+  int (*const set_stream)(void* handle, void* stream) = Need("cudnnSetStream");
+  int (*const create_tensor)(void** tensor) = Need("cudnnCreateTensorDescriptor");
+  int (*const destroy_tensor)(void* tensor) = Need("cudnnDestroyTensorDescriptor");
+  int (*const set_tensor)(void* tensor, int format, int type, int n, int c, int h,
+                          int w) = Need("cudnnSetTensor4dDescriptor");
+  int (*const softmax)(void* handle, int algorithm, int mode, const void* alpha, void* input_tensor,
+                       const void* input, const void* beta, void* output_tensor,
+                       void* output) = Need("cudnnSoftmaxForward");
 };
 
 namespace {
@@ -56,24 +60,7 @@ void ThrowIfCudnnFailed(const Cudnn& library, int status, const char* call) {
 }  // namespace
 
 std::shared_ptr<const Cudnn> LoadCudnn(const std::string& file) {
-  void* const loaded = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (loaded == nullptr) throw Error(std::string("needs cuDNN 9 (") + dlerror() + ")");
-  const auto find = [&](auto& entry_point, const char* symbol) {
-    void* const address = dlsym(loaded, symbol);
-    if (address == nullptr) throw Error("needs cuDNN 9 (" + file + " has no " + symbol + ")");
-    entry_point = reinterpret_cast<std::remove_reference_t<decltype(entry_point)>>(address);
-  };
-  auto library = std::make_shared<Cudnn>();
-  find(library->get_version, "cudnnGetVersion");
-  find(library->get_error_string, "cudnnGetErrorString");
-  find(library->create, "cudnnCreate");
-  find(library->destroy, "cudnnDestroy");
-  find(library->set_stream, "cudnnSetStream");
-  find(library->create_tensor, "cudnnCreateTensorDescriptor");
-  find(library->destroy_tensor, "cudnnDestroyTensorDescriptor");
-  find(library->set_tensor, "cudnnSetTensor4dDescriptor");
-  find(library->softmax, "cudnnSoftmaxForward");
-  return library;
+  return std::make_shared<Cudnn>(file);
 }
 
 std::string CudnnVersion() {

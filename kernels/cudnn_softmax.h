@@ -1,9 +1,8 @@
 // Softmax over the rows of a row-major matrix by cuDNN: what a library offers ready-made.
 //
-// cuDNN is not needed to build. libcudnn.so.9 is loaded at run time from where the loader looks
-// (LD_LIBRARY_PATH, the system's folders), and stays loaded. The source declares the few entry
-// points that a softmax needs, after NVIDIA's documentation ("cuDNN API Reference", library
-// cudnn_ops). So this file compiles with and without CUDA.
+// cuDNN is not needed to build. libcudnn.so.9 is opened at run time (device/dynamic_library.h). The
+// source declares the few entry points that a softmax needs, after NVIDIA's documentation ("cuDNN
+// API Reference", library cudnn_ops). So this file compiles with and without CUDA.
 #pragma once
 
 #include <memory>

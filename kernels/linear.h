@@ -59,6 +59,9 @@ TensorStep ProductStep(const Machine& machine, const SharedTensor& a, const Shar
 Axis SmTargetAxis();
 std::string ExcludedSmTarget(const DeviceInfo& gpu, const Settings& settings);
 
+// Opens cuBLASLt, unless this build has none. Throws Error if it is not installed.
+void LoadCublasLt();
+
 // Products of one element type, by cuBLASLt; throws Error in builds without it.
 class Products {
  public:

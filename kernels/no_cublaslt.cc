@@ -3,6 +3,8 @@
 
 namespace overlapbench {
 
+void LoadCublasLt() {}
+
 std::unique_ptr<Products> MakeCublasProducts(const Machine& /*machine*/, Element /*element*/) {
   throw Error("this build has no cuBLASLt");
 }

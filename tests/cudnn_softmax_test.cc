@@ -27,7 +27,8 @@ TEST(CudnnSoftmaxTest, NamesTheMissingFile) {
 }
 
 TEST(CudnnSoftmaxTest, NamesTheFunctionThatALibraryLacks) {
-  EXPECT_EQ(ReasonWithout("libm.so.6"), "needs cuDNN 9 (libm.so.6 has no cudnnGetVersion)");
+  EXPECT_EQ(ReasonWithout("libm.so.6"),
+            "needs cuDNN 9 (libm.so.6 has no cudnnGetVersion): install a newer one");
 }
 
 TEST(CudnnSoftmaxTest, IsNotAvailableOnTheHostBackend) {

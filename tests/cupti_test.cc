@@ -61,9 +61,8 @@ TEST_F(CuptiTest, OneThatIsNotThereIsNamed) {
   FindsNoLibrary() = true;
   const std::string refusal = Refusal();
   FindsNoLibrary() = false;
-  EXPECT_EQ(refusal,
-            "there is no CUPTI: " FAKE_CUPTI_NAME
-            " was not found; install the toolkit's CUPTI, or name its folder in LD_LIBRARY_PATH");
+  EXPECT_EQ(refusal, "a trace needs CUPTI (" FAKE_CUPTI_NAME
+                     " was not found): install it, or name its folder in LD_LIBRARY_PATH");
 }
 
 // Nsight Systems loses its buffers to whoever registers callbacks after it, and crashes.

@@ -1,12 +1,12 @@
 #include "device/cuda/nvml.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <climits>
 #include <vector>
 
 #include "device/cuda/nvml_api.h"
+#include "device/dynamic_library.h"
+#include "device/error.h"
 
 namespace overlapbench {
 namespace {
@@ -59,65 +59,51 @@ std::optional<double> Times(std::optional<double> value, double factor) {
 
 }  // namespace
 
-// The opened library, its functions (nullptr where an old driver has none) and the GPU's handle.
-class Nvml::Library {
- public:
-  explicit Library(const std::string& pci_bus_id) {
-    const auto initialize = Find<decltype(&nvmlInit_v2)>("nvmlInit_v2");
-    const auto by_bus =
-        Find<decltype(&nvmlDeviceGetHandleByPciBusId_v2)>("nvmlDeviceGetHandleByPciBusId_v2");
-    if (initialize == nullptr || by_bus == nullptr || initialize() != NVML_SUCCESS) return;
-    initialized_ = true;
+// The library and the GPU's handle. Old drivers lack some of the functions.
+struct Nvml::Library : DynamicLibrary {
+  explicit Library(const std::string& pci_bus_id)
+      : DynamicLibrary("the GPU's state needs NVML", "libnvidia-ml.so.1") {
+    if (initialize() != NVML_SUCCESS) throw Error("NVML cannot be initialized");
     if (by_bus(pci_bus_id.c_str(), &gpu) != NVML_SUCCESS) gpu = nullptr;
   }
   ~Library() {
-    const auto shut_down = Find<decltype(&nvmlShutdown)>("nvmlShutdown");
-    if (initialized_ && shut_down != nullptr) shut_down();
-    if (handle_ != nullptr) dlclose(handle_);
+    if (shut_down != nullptr) shut_down();
   }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
- private:
-  template <class Function>
-  [[nodiscard]] Function Find(const char* symbol) const {
-    return handle_ == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(handle_, symbol));
-  }
-  using GetReasons = decltype(&nvmlDeviceGetCurrentClocksEventReasons);
-  // Drivers older than 535 have it under its old name only.
-  [[nodiscard]] GetReasons FindReasons() const {
-    const auto reasons = Find<GetReasons>("nvmlDeviceGetCurrentClocksEventReasons");
-    return reasons != nullptr ? reasons
-                              : Find<GetReasons>("nvmlDeviceGetCurrentClocksThrottleReasons");
-  }
-
-  void* handle_ = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-  bool initialized_ = false;
-
- public:
   nvmlDevice_t gpu = nullptr;
-  const GetReasons reasons = FindReasons();
-  const GetViolationStatus violation = Find<GetViolationStatus>("nvmlDeviceGetViolationStatus");
-  const decltype(&nvmlSystemGetDriverVersion) driver_version =
-      Find<decltype(&nvmlSystemGetDriverVersion)>("nvmlSystemGetDriverVersion");
-  const decltype(&nvmlDeviceGetClockInfo) clock =
-      Find<decltype(&nvmlDeviceGetClockInfo)>("nvmlDeviceGetClockInfo");
-  const decltype(&nvmlDeviceGetUtilizationRates) utilization =
-      Find<decltype(&nvmlDeviceGetUtilizationRates)>("nvmlDeviceGetUtilizationRates");
-  const decltype(&nvmlDeviceGetComputeRunningProcesses_v3) processes =
-      Find<decltype(&nvmlDeviceGetComputeRunningProcesses_v3)>(
-          "nvmlDeviceGetComputeRunningProcesses_v3");
-  const decltype(&nvmlDeviceGetNvLinkState) link_state =
-      Find<decltype(&nvmlDeviceGetNvLinkState)>("nvmlDeviceGetNvLinkState");
-  const decltype(&nvmlDeviceGetFieldValues) field_values =
-      Find<decltype(&nvmlDeviceGetFieldValues)>("nvmlDeviceGetFieldValues");
+  LIBRARY_FUNCTION(initialize, nvmlInit_v2);
+  LIBRARY_FUNCTION(by_bus, nvmlDeviceGetHandleByPciBusId_v2);
+  OPTIONAL_LIBRARY_FUNCTION(shut_down, nvmlShutdown);
+  // Drivers older than 535 have it under its old name only.
+  const decltype(&nvmlDeviceGetCurrentClocksEventReasons) reasons = FindReasons();
+  const GetViolationStatus violation = Find("nvmlDeviceGetViolationStatus");
+  OPTIONAL_LIBRARY_FUNCTION(driver_version, nvmlSystemGetDriverVersion);
+  OPTIONAL_LIBRARY_FUNCTION(clock, nvmlDeviceGetClockInfo);
+  OPTIONAL_LIBRARY_FUNCTION(utilization, nvmlDeviceGetUtilizationRates);
+  OPTIONAL_LIBRARY_FUNCTION(processes, nvmlDeviceGetComputeRunningProcesses_v3);
+  OPTIONAL_LIBRARY_FUNCTION(link_state, nvmlDeviceGetNvLinkState);
+  OPTIONAL_LIBRARY_FUNCTION(field_values, nvmlDeviceGetFieldValues);
+
+ private:
+  [[nodiscard]] Symbol FindReasons() const {
+    const Symbol reasons = Find("nvmlDeviceGetCurrentClocksEventReasons");
+    return reasons ? reasons : Find("nvmlDeviceGetCurrentClocksThrottleReasons");
+  }
 };
 
-Nvml::Nvml(const std::string& pci_bus_id) : library_(std::make_unique<Library>(pci_bus_id)) {}
+Nvml::Nvml(const std::string& pci_bus_id) {
+  try {
+    library_ = std::make_unique<Library>(pci_bus_id);
+  } catch (const Error&) {
+    library_ = nullptr;  // every result is empty
+  }
+}
 
 Nvml::~Nvml() = default;
 
-bool Nvml::available() const { return library_->gpu != nullptr; }
+bool Nvml::available() const { return library_ != nullptr && library_->gpu != nullptr; }
 
 std::optional<std::set<std::string>> Nvml::Reasons() const {
   unsigned long long bits = 0;

@@ -1,7 +1,7 @@
 // Nvml: queries NVIDIA's management library about one GPU, on machines that have the library.
 //
-// libnvidia-ml.so.1 comes with the driver and is opened at run time, so that the program starts
-// without it. Without the library, or if it does not know this GPU, every result is empty.
+// libnvidia-ml.so.1 comes with the driver. Without the library, or if it does not know this GPU,
+// every result is empty.
 #pragma once
 
 #include <chrono>
@@ -45,7 +45,7 @@ class Nvml : public ThrottleSource, public GaugeSource {
   [[nodiscard]] std::map<std::string, std::string> Facts() const;
 
  private:
-  class Library;
+  struct Library;
   std::unique_ptr<const Library> library_;
 };
 
