@@ -67,7 +67,7 @@ std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
 std::unique_ptr<Device> OpenHost(const Ranks& ranks, const Options& options) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const int share = std::max(1, cores / ranks.local_size());
-  return OpenHostDevice(options.host_cores > 0 ? options.host_cores : share);
+  return OpenHostDevice(options.host_cores > 0 ? options.host_cores : share, ranks.local_size());
 }
 
 // The versions of the libraries that workloads call on this device.

@@ -168,6 +168,7 @@ struct DeviceInfo {
   int compute_capability = 0;                   // 90 is 9.0; 0 on the host backend
   double most_clock_GHz = 0;                    // of the SMs; 0 on the host backend
   std::size_t cache_bytes = 0;                  // last-level cache: L2 on a GPU
+  std::size_t cache_share_bytes = 0;            // what this process flushes of it: on a GPU, all
   double memory_GBps = 0;                       // reads plus writes; 0 if unknown
   double link_GBps = 0;                         // to other GPUs, each way; 0 if unknown
   std::map<std::string, std::string> versions;  // of the driver and libraries, for the JSON context
@@ -254,8 +255,9 @@ int VisibleGpus();
 // Why the cuda backend cannot be used here; "" if it can.
 std::string CudaUnavailable();
 std::unique_ptr<Device> OpenCudaDevice(int ordinal);
-// `cores`: how many cores kernels may use at once.
-std::unique_ptr<Device> OpenHostDevice(int cores);
+// `cores`: how many cores kernels may use at once. `processes`: how many on this machine, this one
+// included, have such a device and flush their caches at the same time.
+std::unique_ptr<Device> OpenHostDevice(int cores, int processes = 1);
 
 // "1.5 GiB", for messages.
 std::string FormatBytes(double bytes);

@@ -1,8 +1,11 @@
 // Streams, events, gates and buffers mean the same on every backend.
 #include "device/device.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -545,6 +548,23 @@ TEST_P(DeviceTest, DescribesItself) {
   const Memory memory = device().memory(MemoryKind::kDevice);
   EXPECT_GT(memory.free_bytes, 0U);
   EXPECT_LE(memory.free_bytes, memory.total_bytes);
+}
+
+TEST(HostDevice, ProcessesShareTheFlushOfACache) {
+  const std::size_t all_bytes = OpenHostDevice(1)->info().cache_bytes;
+  const auto share_bytes = [](int processes) {
+    return OpenHostDevice(1, processes)->info().cache_share_bytes;
+  };
+  EXPECT_EQ(share_bytes(1), all_bytes);
+  for (const int processes : {2, 8, 64}) {
+    EXPECT_GE(processes * share_bytes(processes), all_bytes) << processes;
+    EXPECT_LE(share_bytes(processes), all_bytes) << processes;
+  }
+  if (!std::filesystem::exists("/sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list"))
+    GTEST_SKIP() << "the system does not say how many caches there are";
+  constexpr int kMany = 4096;
+  EXPECT_LT(share_bytes(kMany), all_bytes);
+  EXPECT_GE(static_cast<long>(share_bytes(kMany)), sysconf(_SC_LEVEL2_CACHE_SIZE));
 }
 
 TEST(Memory, SizesAreReadable) {

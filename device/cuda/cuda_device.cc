@@ -94,7 +94,7 @@ class CudaDevice : public Device {
     info_.identity = HexadecimalUuid(properties.uuid);
     info_.multiprocessors = properties.multiProcessorCount;
     info_.partitions = SmPartition::Sizes(ordinal);
-    info_.cache_bytes = properties.l2CacheSize;
+    info_.cache_bytes = info_.cache_share_bytes = properties.l2CacheSize;
     info_.compute_capability = 10 * properties.major + properties.minor;
     int most_clock_kHz = 0;
     CUDA_CHECK(cudaDeviceGetAttribute(&most_clock_kHz, cudaDevAttrClockRate, ordinal));

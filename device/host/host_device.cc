@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <set>
 
 #include "device/device.h"
 #include "device/gauge_watch.h"
@@ -43,6 +44,27 @@ std::size_t CacheBytes() {
       std::min(reported_bytes > 0 ? reported_bytes : kDefaultBytes, kMostBytes));
 }
 
+// How many last-level caches the machine has; 0 if the system does not say.
+int LastLevelCaches() {
+  std::set<std::string> sharers;
+  for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); ++cpu) {
+    std::ifstream file(
+        fmt::format("/sys/devices/system/cpu/cpu{}/cache/index3/shared_cpu_list", cpu));
+    if (std::string cpus; std::getline(file, cpus)) sharers.insert(cpus);
+  }
+  return static_cast<int>(sharers.size());
+}
+
+// All processes flush at the same time, so those that share a cache also share the work. But each
+// flushes the caches of its cores alone.
+std::size_t CacheShareBytes(int cores, int processes) {
+  const std::size_t all_bytes = CacheBytes();
+  const std::size_t caches = LastLevelCaches();
+  const std::size_t own_bytes = cores * std::max(0L, sysconf(_SC_LEVEL2_CACHE_SIZE));
+  if (caches == 0) return all_bytes;
+  return std::min(all_bytes, std::max(own_bytes, all_bytes * caches / processes));
+}
+
 // Makes the C library return freed buffers to the system. By default it raises this limit to the
 // size of freed buffers, and a run's memory grows from row to row by fragmentation.
 void GiveMemoryBack() {
@@ -52,13 +74,14 @@ void GiveMemoryBack() {
 
 class HostDevice : public Device {
  public:
-  explicit HostDevice(int cores) : pool_(std::make_shared<CorePool>(cores)) {
+  HostDevice(int cores, int processes) : pool_(std::make_shared<CorePool>(cores)) {
     GiveMemoryBack();
     info_.name = CpuName();
     info_.identity = "host";
     info_.multiprocessors = pool_->cores();
     info_.partitions = {.least = 1, .step = 1, .most = pool_->cores() - 1};
     info_.cache_bytes = CacheBytes();
+    info_.cache_share_bytes = CacheShareBytes(cores, processes);
   }
 
   [[nodiscard]] Backend backend() const override { return Backend::kHost; }
@@ -141,6 +164,8 @@ class HostDevice : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> OpenHostDevice(int cores) { return std::make_unique<HostDevice>(cores); }
+std::unique_ptr<Device> OpenHostDevice(int cores, int processes) {
+  return std::make_unique<HostDevice>(cores, processes);
+}
 
 }  // namespace overlapbench
