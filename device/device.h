@@ -188,8 +188,8 @@ struct Memory {
 // How all processes use the device. Empty if it is unknown.
 struct DeviceUse {
   double busy_pct = 0;  // share of about the last second in which a kernel ran
-  // Ids of the processes that have the device open, this one included. In a container they may
-  // differ from the ids inside it.
+  // Ids of the processes that use the device, this one included; and of those that have it open, if
+  // the driver does not know which use it. In a container they may differ from the ids inside it.
   std::vector<long> processes;
 };
 

@@ -37,6 +37,26 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t /*device*/, nvmlClockType_t typ
   return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t /*device*/, unsigned* count,
+                                                     nvmlProcessInfo_t* processes) {
+  const std::vector<unsigned>& all = TheFakeNvml().processes;
+  const bool fits = *count >= all.size();
+  *count = static_cast<unsigned>(all.size());
+  if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (const unsigned pid : all) *processes++ = {.pid = pid};
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t /*device*/,
+                                             nvmlProcessUtilizationSample_t* samples,
+                                             unsigned* count, unsigned long long /*last_seen*/) {
+  if (!TheFakeNvml().process_use) return kNotSupported;
+  *count = 0;
+  for (const auto& [pid, sm_pct] : *TheFakeNvml().process_use)
+    samples[(*count)++] = {.pid = pid, .smUtil = sm_pct};
+  return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t /*device*/, int count,
                                       nvmlFieldValue_t* values) {
   for (int i = 0; i < count; ++i) {

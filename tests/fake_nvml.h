@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "device/cuda/nvml_api.h"
 
@@ -17,6 +18,9 @@ inline constexpr const char* kFakeBusId = "0000:00:01.0";
 
 struct FakeNvml {
   std::optional<unsigned> sm_clock_MHz;
+  std::vector<unsigned> processes;
+  // What each sampled process took of the SMs, in percent. Without a value, none is sampled.
+  std::optional<std::vector<std::pair<unsigned, unsigned>>> process_use;
   // By field and scope. Others are not supported.
   std::map<std::pair<unsigned, unsigned>, std::pair<nvmlValueType_t, nvmlValue_t>> fields;
 };

@@ -2,8 +2,10 @@
 #include "device/cuda/nvml.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <climits>
+#include <vector>
 
 #include "fake_nvml.h"
 
@@ -54,7 +56,8 @@ TEST_F(NvmlTest, AMissingGaugeDoesNotAffectOthers) {
   const GaugeLook one = Look();
   EXPECT_FALSE(one.sm_clock_MHz || one.power_W || one.nvlink_sent_bytes);
   EXPECT_EQ(one.nvlink_received_bytes, 1024);
-  TheFakeNvml() = {.sm_clock_MHz = 345, .fields = {}};
+  TheFakeNvml() = {};
+  TheFakeNvml().sm_clock_MHz = 345;
   EXPECT_EQ(Look().sm_clock_MHz, 345);
 }
 
@@ -70,6 +73,23 @@ TEST_F(NvmlTest, AValueIsReadWithItsType) {
   EXPECT_EQ(power_W(NVML_VALUE_TYPE_SIGNED_LONG_LONG, {.sllVal = 6000}), 6);
   // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): a type that is yet to come.
   EXPECT_EQ(power_W(static_cast<nvmlValueType_t>(99), {.ullVal = 7000}), std::nullopt);
+}
+
+// 10 is busy, 11 and 12 only have the GPU open.
+TEST_F(NvmlTest, ProcessesThatUseNoSmDoNotUseTheGpu) {
+  const auto own = static_cast<unsigned>(getpid());
+  TheFakeNvml().processes = {10, own, 11, 12};
+  TheFakeNvml().process_use = {{{own, 0}, {10, 0}, {10, 3}, {11, 0}}};
+  EXPECT_EQ(nvml_.Use().processes, (std::vector<long>{10, own}));
+}
+
+TEST_F(NvmlTest, AllProcessesCountIfTheDriverDoesNotKnowWhatTheyDo) {
+  const auto own = static_cast<unsigned>(getpid());
+  const std::vector<long> all = {10, own, 11};
+  TheFakeNvml().processes = {10, own, 11};
+  EXPECT_EQ(nvml_.Use().processes, all);
+  TheFakeNvml().process_use = {{{10, 3}}};  // not this process: the ids are others
+  EXPECT_EQ(nvml_.Use().processes, all);
 }
 
 TEST_F(NvmlTest, AnUnknownGpuHasNoGauges) {

@@ -1,8 +1,11 @@
 #include "device/cuda/nvml.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <climits>
-#include <vector>
+#include <utility>
 
 #include "device/cuda/nvml_api.h"
 #include "device/dynamic_library.h"
@@ -83,6 +86,7 @@ struct Nvml::Library : DynamicLibrary {
   OPTIONAL_LIBRARY_FUNCTION(clock, nvmlDeviceGetClockInfo);
   OPTIONAL_LIBRARY_FUNCTION(utilization, nvmlDeviceGetUtilizationRates);
   OPTIONAL_LIBRARY_FUNCTION(processes, nvmlDeviceGetComputeRunningProcesses_v3);
+  OPTIONAL_LIBRARY_FUNCTION(process_utilization, nvmlDeviceGetProcessUtilization);
   OPTIONAL_LIBRARY_FUNCTION(link_state, nvmlDeviceGetNvLinkState);
   OPTIONAL_LIBRARY_FUNCTION(field_values, nvmlDeviceGetFieldValues);
 
@@ -172,7 +176,33 @@ DeviceUse Nvml::Use() const {
   if (library_->processes(library_->gpu, &count, found.data()) != NVML_SUCCESS) return use;
   found.resize(count);
   for (const nvmlProcessInfo_t& process : found) use.processes.push_back(process.pid);
+  const std::set<long> idle = IdleProcesses(use.processes);
+  std::erase_if(use.processes, [&](long id) { return idle.contains(id); });
   return use;
+}
+
+// This process has just used the GPU. If the driver does not say so, it samples no processes, or
+// knows them by other ids; then none is known to be idle.
+std::set<long> Nvml::IdleProcesses(const std::vector<long>& all) const {
+  constexpr std::chrono::microseconds kRecent = std::chrono::seconds(2);
+  constexpr unsigned kMost = 1024;
+  if (library_->process_utilization == nullptr) return {};
+  const auto since = std::chrono::system_clock::now().time_since_epoch() - kRecent;
+  const auto since_us = std::chrono::duration_cast<std::chrono::microseconds>(since).count();
+  std::vector<nvmlProcessUtilizationSample_t> samples(kMost);
+  unsigned count = kMost;
+  if (library_->process_utilization(library_->gpu, samples.data(), &count,
+                                    static_cast<unsigned long long>(since_us)) != NVML_SUCCESS)
+    return {};
+  samples.resize(std::min(count, kMost));
+  bool lists_this_process = false;
+  std::set<long> idle(all.begin(), all.end());
+  for (const nvmlProcessUtilizationSample_t& sample : samples) {
+    const bool is_own = std::cmp_equal(sample.pid, getpid());
+    lists_this_process = lists_this_process || is_own;
+    if (is_own || sample.smUtil > 0) idle.erase(sample.pid);
+  }
+  return lists_this_process ? idle : std::set<long>();
 }
 
 int Nvml::active_links() const {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "device/gauge_watch.h"
 #include "device/throttle_watch.h"
@@ -35,7 +36,8 @@ class Nvml : public ThrottleSource, public GaugeSource {
   // Power is instantaneous; nvmlDeviceGetPowerUsage returns a mean over a second on most GPUs.
   [[nodiscard]] GaugeLook LookAtGauges() const override;
 
-  // In a container, NVML may not list the processes of others.
+  // Leaves out processes that are idle, if the driver knows what each does: those that used no SM
+  // in the last two seconds. In a container, NVML may not list the processes of others.
   [[nodiscard]] DeviceUse Use() const;
 
   // NVLinks that are up; 0 without any.
@@ -46,6 +48,7 @@ class Nvml : public ThrottleSource, public GaugeSource {
 
  private:
   struct Library;
+  [[nodiscard]] std::set<long> IdleProcesses(const std::vector<long>& all) const;
   std::unique_ptr<const Library> library_;
 };
 

@@ -56,6 +56,15 @@ struct nvmlProcessInfo_t {
   unsigned computeInstanceId;
 };
 
+struct nvmlProcessUtilizationSample_t {
+  unsigned pid;
+  unsigned long long timeStamp;  // microseconds since 1970
+  unsigned smUtil;               // percent of the time, as all others
+  unsigned memUtil;
+  unsigned encUtil;
+  unsigned decUtil;
+};
+
 struct nvmlUtilization_t {
   unsigned gpu;     // percent of the time
   unsigned memory;  // percent of the time
@@ -85,6 +94,9 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, u
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* utilization);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
                                                      nvmlProcessInfo_t* processes);
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                             nvmlProcessUtilizationSample_t* samples,
+                                             unsigned* count, unsigned long long last_seen);
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link,
                                       nvmlEnableState_t* is_active);
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t* values);
