@@ -37,6 +37,15 @@ std::vector<Counter> SharedCounters() {
        "median time between the first and the last rank that opened its gate"},
       {"empty_sample_us", "us", kLower, Range::kNotNegative, "empty sample",
        "median time of a sample with the same lanes and nothing on them"},
+      {"core_wait_pct", "%", kLower, Range::kNotNegative, "waited for a core",
+       "100 x w / (w + r): while samples were taken, a thread was ready for w but had no core, and "
+       "ran for r, or the samples' time if that is longer; the thread with the greatest share. "
+       "Threads of the ranks wait for each other, too"},
+      {"foreign_cores", "count", kLower, Range::kNotNegative, "others' cores",
+       "while the row was set up and measured, cores that other processes kept busy, of those that "
+       "each rank may use; the rank with the most"},
+      {"foreign_gpu_processes", "count", kLower, Range::kNotNegative, "others on the GPU",
+       "cuda backend: processes that used a rank's GPU and are not ranks; the rank with the most"},
       {"slowest_rank", "", kNeither, Range::kNotNegative, "slowest rank",
        "with --rank_times_out: the rank with the greatest median work_ms"},
       {"slowest_share", "", kNeither, Range::kNotNegative, "slowest share",

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "busy_cores.h"
 #include "device/forwarding_device.h"
@@ -50,22 +52,45 @@ TEST_F(LoadTest, CoresThatAreBusyBeforeARunAreCounted) {
   EXPECT_NE(text.find(" cores are idle, but the run needs "), std::string::npos) << text;
 }
 
-TEST_F(LoadTest, ThreadsThatWaitedForACoreAreACauseOfNoise) {
-  if (ReadThreadWaits().empty()) GTEST_SKIP() << "this kernel does not count waits";
-  const BusyCores busy(many_);
-  const LoadWatch watch(machine_);
-  std::this_thread::sleep_for(300ms);
-  const std::string cause = watch.Cause();
-  EXPECT_EQ(cause.find("a thread waited for a core "), 0U) << cause;
+// Rank 0 needs more cores than it may use; or all of them together do.
+TEST_F(LoadTest, ARunThatNeedsMoreCoresThanItMayUseIsNamed) {
+  const std::size_t cores = AllowedCores().size();
+  if (ReadCoreTimes(AllowedCores()).cores == 0) GTEST_SKIP() << "no /proc/stat here";
+  const auto device = OpenHostDevice(static_cast<int>(cores) + 1);
+  const std::string text = LoadBefore({*device, TestRanks()});
+  const std::size_t needed = (cores + 1) * static_cast<std::size_t>(TestRanks().local_size());
+  const std::string needs = "the run needs " + std::to_string(needed);
+  EXPECT_NE(text.find(needs), std::string::npos) << text;
 }
 
-TEST_F(LoadTest, AnotherProcessOnAGpuIsACauseOfNoise) {
-  device_.use.processes = {getpid()};
-  EXPECT_EQ(LoadWatch(machine_).Cause().find("process"), std::string::npos);
-  device_.use.processes = {getpid(), kStranger};
-  EXPECT_EQ(LoadWatch(machine_).Cause(), "1 other process uses a GPU");
-  device_.use.processes = {getpid(), kStranger, kStranger + 1};
-  EXPECT_EQ(LoadWatch(machine_).Cause(), "2 other processes use a GPU");
+// Threads of the ranks keep all cores busy, apart from what other programs get.
+TEST_F(LoadTest, CoresThatRanksUseAreNotForeign) {
+  const std::set<int> allowed = AllowedCores();
+  if (ReadThreadTimes().empty()) GTEST_SKIP() << "this kernel does not count waits";
+  const HostReading begin = ReadHost(allowed);
+  LoadWatch watch(machine_);
+  const BusyCores busy(many_);
+  watch.BeginSamples();
+  std::this_thread::sleep_for(500ms);
+  const RowLoad load = watch.Read(0, 1);
+  const HostReading end = ReadHost(allowed);
+  const double own_s = end.ran_s - begin.ran_s;
+  double ranks_s = 0;
+  for (const double ran_s : TestRanks().GatherNumbers({&own_s, 1}, "test")) ranks_s += ran_s;
+  const double elapsed_s = std::chrono::duration<double>(end.when - begin.when).count();
+  EXPECT_GT(load.waited_share, 0.3);
+  EXPECT_NEAR(load.foreign_cores, static_cast<double>(allowed.size()) - ranks_s / elapsed_s, 0.2);
+  EXPECT_LE(load.lost_share, load.foreign_cores);
+}
+
+TEST_F(LoadTest, AnotherProcessOnAGpuIsCounted) {
+  const auto others = [&](const std::vector<long>& processes) {
+    device_.use.processes = processes;
+    return LoadWatch(machine_).Read(1, 1).gpu_processes;
+  };
+  EXPECT_EQ(others({getpid()}), 0);
+  EXPECT_EQ(others({getpid(), kStranger}), 1);
+  EXPECT_EQ(others({getpid(), kStranger, kStranger + 1}), 2);
 }
 
 // Copies from one GPU to another need this.
@@ -73,14 +98,82 @@ TEST_F(LoadTest, RanksOnEachOthersGpusAreNotForeignLoad) {
   const auto own = static_cast<double>(getpid());
   const auto all = TestRanks().GatherNumbers({&own, 1}, "test");
   device_.use.processes.assign(all.begin(), all.end());
-  EXPECT_EQ(LoadWatch(machine_).Cause().find("process"), std::string::npos);
+  EXPECT_EQ(LoadWatch(machine_).Read(1, 1).gpu_processes, 0);
 }
 
 TEST_F(LoadTest, UnknownPidsUpToTheRankCountAreNotForeignLoad) {
   for (int i = 0; i < TestRanks().local_size(); ++i) device_.use.processes.push_back(kStranger + i);
-  EXPECT_EQ(LoadWatch(machine_).Cause().find("process"), std::string::npos);
+  EXPECT_EQ(LoadWatch(machine_).Read(1, 1).gpu_processes, 0);
   device_.use.processes.push_back(kStranger - 1);
-  EXPECT_EQ(LoadWatch(machine_).Cause(), "1 other process uses a GPU");
+  EXPECT_EQ(LoadWatch(machine_).Read(1, 1).gpu_processes, 1);
+}
+
+// ---- What ranks lose, from what the kernel counted.
+
+// Two cores for a second, of which the ranks ran 1.2 s.
+constexpr CoreUse kUse{.elapsed_s = 1, .cores = 2, .idle_s = 0, .stolen_s = 0, .ran_s = 1.2};
+constexpr RowLoad kWaited{.waited_share = 0.9};
+
+CoreUse Idle(double idle_s) {
+  CoreUse use = kUse;
+  use.idle_s = idle_s;
+  return use;
+}
+
+TEST(RowLoad, OthersUsedWhatWasNeitherIdleNorUsedByRanks) {
+  const RowLoad load = WithUse(kWaited, Idle(0.1));
+  EXPECT_DOUBLE_EQ(load.foreign_cores, 0.7);
+  EXPECT_DOUBLE_EQ(load.lost_share, 0.7 - CoreTimesError_s(2));
+  EXPECT_DOUBLE_EQ(load.waited_share, 0.9);
+  EXPECT_DOUBLE_EQ(WithUse(kWaited, Idle(0.9)).foreign_cores, 0) << "never negative";
+}
+
+TEST(RowLoad, RanksThatShareCoresAddUpWhatTheyRan) {
+  const CoreUse use =
+      SumOf({{.elapsed_s = 1, .cores = 2, .idle_s = 0.25, .stolen_s = 0.125, .ran_s = 0.5},
+             {.elapsed_s = 1.5, .cores = 2, .idle_s = 0.75, .stolen_s = 0.375, .ran_s = 0.75}});
+  EXPECT_DOUBLE_EQ(use.elapsed_s, 1.25);
+  EXPECT_DOUBLE_EQ(use.cores, 2);
+  EXPECT_DOUBLE_EQ(use.idle_s, 0.5);
+  EXPECT_DOUBLE_EQ(use.stolen_s, 0.25);
+  EXPECT_DOUBLE_EQ(use.ran_s, 1.25);
+}
+
+TEST(RowLoad, NoMoreIsLostThanAThreadWaited) {
+  EXPECT_DOUBLE_EQ(WithUse({.waited_share = 0.2}, Idle(0)).lost_share, 0.2);
+  EXPECT_DOUBLE_EQ(WithUse({.waited_share = 0}, Idle(0)).lost_share, 0);
+}
+
+// Threads of the ranks waited for each other.
+TEST(RowLoad, WaitingWithoutOthersLosesNothing) {
+  CoreUse use = kUse;
+  use.ran_s = 2;
+  const RowLoad load = WithUse(kWaited, use);
+  EXPECT_DOUBLE_EQ(load.foreign_cores, 0);
+  EXPECT_DOUBLE_EQ(load.lost_share, 0);
+}
+
+TEST(RowLoad, WhatTicksLeaveOpenIsNotHeldAgainstOthers) {
+  CoreUse use = kUse;
+  use.ran_s = 2 - CoreTimesError_s(2);
+  EXPECT_NEAR(WithUse(kWaited, use).lost_share, 0, 1e-12);
+}
+
+TEST(RowLoad, StolenTimeIsAShareOfBusyTimeAndNobodyElses) {
+  CoreUse use = Idle(1);
+  use.stolen_s = 0.5;
+  use.ran_s = 0.5;
+  const RowLoad load = WithUse(kWaited, use);
+  EXPECT_DOUBLE_EQ(load.foreign_cores, 0);
+  EXPECT_DOUBLE_EQ(load.stolen_share, 0.5 - CoreTimesError_s(2));
+  EXPECT_DOUBLE_EQ(WithUse(kWaited, kUse).stolen_share, 0);
+}
+
+TEST(RowLoad, IsUnknownWithoutTheKernelsCounters) {
+  const RowLoad load = WithUse(kWaited, {.elapsed_s = 1, .ran_s = 1});
+  EXPECT_DOUBLE_EQ(load.foreign_cores, 0);
+  EXPECT_DOUBLE_EQ(load.lost_share, 0);
+  EXPECT_DOUBLE_EQ(load.waited_share, 0.9);
 }
 
 }  // namespace

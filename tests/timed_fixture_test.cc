@@ -35,6 +35,15 @@ class Rows : public benchmark::BenchmarkReporter {
   std::vector<Row> rows_;
 };
 
+// A device with the processes that a test sets.
+class SharedDevice : public FaultyDevice {
+ public:
+  using FaultyDevice::FaultyDevice;
+  [[nodiscard]] DeviceUse Use() const override { return use; }
+
+  DeviceUse use;
+};
+
 class TimedFixtureTest : public testing::Test {
  protected:
   TimedFixtureTest() {
@@ -58,7 +67,7 @@ class TimedFixtureTest : public testing::Test {
 
   Behaviour horse_;
   overlapbench::Benchmark row_;
-  FaultyDevice device_{OpenHostDevice(1)};
+  SharedDevice device_{OpenHostDevice(1)};
   Options options_;
   Suite suite_{{device_, TestRanks()}, options_};
 };
@@ -84,6 +93,27 @@ TEST_F(TimedFixtureTest, ARowWithoutFaultIsValid) {
   EXPECT_LT(row.state, RowState::kInvalid) << row.reason;
   EXPECT_EQ(row.Counter("valid"), 1);
   EXPECT_EQ(suite_.error_rows, 0);
+}
+
+// Its interval may also be wide: it takes microseconds.
+TEST_F(TimedFixtureTest, ADisturbanceOnOneRankMakesARowNoisyOnAll) {
+  constexpr long kStranger = 1L << 30;  // above any process id of Linux
+  for (int i = 0; OnLastRank() && i <= TestRanks().local_size(); ++i)
+    device_.use.processes.push_back(kStranger + i);
+  const Row row = Measure();
+  EXPECT_EQ(row.state, RowState::kNoisy);
+  EXPECT_NE(row.reason.find("1 other process uses a GPU"), std::string::npos) << row.reason;
+  EXPECT_EQ(row.Counter("valid"), 1);
+}
+
+TEST_F(TimedFixtureTest, ARowSaysWhatLoadItMet) {
+  const Row row = Measure();
+  const auto cores = static_cast<double>(AllowedCores().size());
+  EXPECT_GE(row.Counter("core_wait_pct"), 0);
+  EXPECT_LE(row.Counter("core_wait_pct"), 100);
+  EXPECT_GE(row.Counter("foreign_cores"), 0);
+  EXPECT_LE(row.Counter("foreign_cores"), cores);
+  EXPECT_FALSE(row.counters.contains("foreign_gpu_processes")) << "the host backend has no GPU";
 }
 
 // Every other sample takes eight times as long. More than the minimum of samples does not help.

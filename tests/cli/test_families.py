@@ -37,7 +37,7 @@ NOT_A_COUNTER = {
 }
 EVERY_ROW = {
     *("p05_ms", "p95_ms", "cv", "samples", "skew_us", "empty_sample_us", "max_rel_err", "valid"),
-    *("time_low_ms", "time_high_ms", "margin_pct"),
+    *("time_low_ms", "time_high_ms", "margin_pct", "core_wait_pct", "foreign_cores"),
 }
 BOTH_WAYS = {
     *("host_to_device_GBps", "host_to_device_slowdown"),

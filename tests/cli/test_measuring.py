@@ -30,7 +30,8 @@ figures = ("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "comp_s
 tell([two.name, two.state.value, *map(two.__getitem__, figures)],
      [one.name, one.state.value, one.slowdown, one.efficiency])
 """)
-    assert two[:2] == ["Overlap/mineComm+mineComp/n:4096/cache:warm", "ok"]
+    assert two[0] == "Overlap/mineComm+mineComp/n:4096/cache:warm"
+    assert two[1] in ("ok", "noisy")  # where something else uses the cores
     comp_ms, comm_ms, overlap_ms, slowdown, efficiency, comp_slowdown = two[2:]
     assert 4 < comp_ms < 6
     assert 2 < comm_ms < 4
@@ -57,10 +58,11 @@ for i in range(3):
 row = settled(ob.measure_schedule, steps=steps, name="layers")
 print_of_row = str(row)
 assert "of the bound" in print_of_row and row.name in print_of_row
-assert repr(row).startswith(f"<Row {row.name}: ok, ") and repr(row).endswith(" ms>"), repr(row)
+assert repr(row).startswith(f"<Row {row.name}: {row.state.value}, ") and repr(row).endswith(" ms>"), repr(row)
 tell(row.name, row.state.value, row["sequential_ms"], row["bound_ms"], row.T, row["pct_of_bound"])
 """)
-    assert (name, state) == ("Schedule/layers/cache:warm", "ok")
+    assert name == "Schedule/layers/cache:warm"
+    assert state in ("ok", "noisy")
     assert sequential_ms > 18
     assert 14 < bound_ms < 18
     assert time_ms == pytest.approx(bound_ms, rel=0.05)

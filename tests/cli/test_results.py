@@ -30,7 +30,7 @@ NAME = re.compile(r"[A-Z][a-z]+/[A-Z]\w+(\+[A-Z]\w+)?(/[a-z]\w*:[\w.]+)+")
 
 EVERY_ROW = {
     *("p05_ms", "p95_ms", "cv", "samples", "skew_us", "empty_sample_us", "max_rel_err", "valid"),
-    *("time_low_ms", "time_high_ms", "margin_pct"),
+    *("time_low_ms", "time_high_ms", "margin_pct", "core_wait_pct", "foreign_cores"),
 }
 OVERLAP = {
     *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "speedup", "efficiency", "hidden_comm"),

@@ -1,15 +1,9 @@
-"""What a run looks at before it measures: delays of known length, and other load."""
+"""What a run measures before anything else: delays of known length."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pytest
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
@@ -45,28 +39,6 @@ def test_wrong_ground_truth_changes_the_exit_status(launcher: "Launcher", tmp_pa
     assert "do not trust this run's figures" in run.stderr
     assert re.search(r"^failed: .*, 1\.[012]\d of 1\.50$", context(out)["self_test"])
     assert len(json.loads(out.read_text())["benchmarks"]) == 1
-
-
-@pytest.fixture
-def busy_cores() -> Iterator[None]:
-    """Keep all cores busy with processes that never rest."""
-    command = [sys.executable, "-c", "while True: pass"]
-    spinning = [subprocess.Popen(command) for _ in range(3 * (os.cpu_count() or 1))]
-    yield
-    for process in spinning:
-        process.kill()
-        process.wait()
-
-
-@pytest.mark.alone
-@pytest.mark.usefixtures("busy_cores")
-def test_a_busy_machine_is_told_before_the_run(launcher: "Launcher", tmp_path: Path) -> None:
-    out = tmp_path / "out.json"
-    run = launcher.run(*ROW, f"--benchmark_out={out}")
-    told = r"^warning: this machine is busy: (\d\.\d cores are idle, but the run needs \d)$"
-    found = re.findall(told, run.stdout, re.MULTILINE)
-    assert len(found) == 1, run.stdout  # of all ranks
-    assert context(out)["busy"] == found[0]
 
 
 # The test cannot wait for the known delay of a minute, nor free anything that it still uses.

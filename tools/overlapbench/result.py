@@ -46,7 +46,7 @@ class State(Enum):
     OK = "ok"
     SERIALIZED = "serialized"  # measured well: the two sides did not run at once
     CONTROL = "control"  # a negative control with the expected outcome
-    NOISY = "noisy"  # measured, but an interval is too wide, or a figure is impossible
+    NOISY = "noisy"  # measured, but uncertain, disturbed by other load, or impossible
     INVALID = "invalid"  # does not measure what its name says
     ERROR = "error"  # not measured
 
