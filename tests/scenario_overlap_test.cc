@@ -101,6 +101,17 @@ TEST_F(OverlapReport, TimeBelowTheLongerSideIsNoisy) {
             RowState::kOk);
 }
 
+// Half of the groups took far less than the longer side alone, but not all: the interval allows
+// what is possible.
+TEST_F(OverlapReport, AnIntervalThatReachesThePossibleIsNotImpossible) {
+  std::vector<Timings> groups(6, Overlapped({0, 3}, {0, 2}));
+  groups.insert(groups.end(), 5, Overlapped({0, 4.5}, {0, 2}));
+  const Reported row = pair_.ReportAll(groups);
+  EXPECT_LT(row.counters.at("slowdown"), 0.98);
+  EXPECT_GT(row.counters.at("slowdown_high"), 1);
+  EXPECT_EQ(row.state, RowState::kOk) << row.reason;
+}
+
 TEST_F(OverlapReport, SerializedRowsNameTheSideThatWaited) {
   const Reported computation = Report({0, 6}, {0, 2});
   EXPECT_EQ(computation.state, RowState::kSerialized);

@@ -579,6 +579,29 @@ TEST_P(SessionTest, AGroupsWallTimeCoversAllItsRuns) {
     EXPECT_EQ(other_ms, wall_ms) << "another rank may stop at another group";
 }
 
+// Each sample takes half as long again as the one before, so the times never settle.
+TEST_P(SessionTest, WarmsUpUntilTimesSettle) {
+  int samples = 0;
+  double next_ms = 0;
+  work_.enqueue = [&](Stream&) {
+    ++samples;
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(next_ms));
+    next_ms *= 1.5;
+  };
+  const Benchmark benchmark{
+      .name = "Family/Row",
+      .settings = Settings().With("cache", "warm").With("cadence", "isolated"),
+      .runs = [this] { return Runs{SoloRun(comp(), kNoGate)}; },
+      .report = {}};
+  Session session({device(), TestRanks()}, benchmark);
+  session.SetUp(kNoGate);
+  samples = 0;
+  next_ms = 1;
+  session.WarmUp();
+  EXPECT_GT(samples, 3);
+  EXPECT_LE(samples, 12);
+}
+
 // A collective that starts on one rank would include its wait for a late rank.
 TEST_P(SessionTest, ASampleExcludesTheWaitForALateRank) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "needs a second rank";

@@ -37,6 +37,18 @@ Values Sharded(const char* prefetch) {
   return {{"layers", "4"}, {"width", "48"}, {"tokens", "16"}, {"prefetch", prefetch}};
 }
 
+// The classical estimate is 25 % above the measured time, not 20 % of itself.
+TEST(ShardedSteps, JudgeTheEstimateByTheMeasuredTime) {
+  ScenarioReport row("Fsdp/Prefetch", Sharded("1"));
+  Timings timings = EachTook(row, 0);
+  timings["computation"] = Took(8);
+  timings["communication"] = Took(2);
+  timings["pattern"] = Took(8);
+  const Reported reported = row.Report(timings);
+  EXPECT_DOUBLE_EQ(reported.counters.at("estimate_ms"), 10);
+  EXPECT_DOUBLE_EQ(reported.counters.at("estimate_error_pct"), 25);
+}
+
 TEST(ShardedSteps, ExposeEveryGatherUnlessLayersAreGatheredAhead) {
   const auto bound_ms = [](const char* prefetch) {
     return BoundOfRow("Fsdp/Prefetch", Sharded(prefetch),
