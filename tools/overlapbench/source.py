@@ -16,11 +16,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from overlapbench.packages import optional
 
-orjson = optional("orjson")  # may be missing, as in PyTorch images: slower, same results
+
+def _safe(decoder: Any) -> Any:
+    """Return orjson unless it crashes on deep nesting, as versions before 3.9.15 do."""
+    version = decoder and [int(part) for part in re.findall(r"\d+", decoder.__version__)[:3]]
+    return decoder if decoder and version >= [3, 9, 15] else None
+
+
+# May be missing, as in PyTorch images, or old: slower, same results.
+orjson = _safe(optional("orjson"))
 LARGEST_BYTES = 256 << 20
 # Limits of a number that is not 0: beyond them, ratios overflow or underflow.
 SMALLEST, LARGEST = 1e-100, 1e100
@@ -74,11 +82,16 @@ def load(source: str) -> str:
 
 
 def decode_text(source: str, data: bytes) -> str:
-    """Decode UTF-8; ResultError names the first invalid byte."""
+    """Decode JSON in UTF-8, or in UTF-16 as PowerShell writes it; with or without a mark in front.
+
+    ResultError names the first invalid byte.
+    """
+    encoding = json.detect_encoding(data)
     try:
-        return data.decode("utf-8")
+        return data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ResultError(f"{source}: not JSON: byte {error.start} is not UTF-8") from None
+        told = f"byte {error.start} is not {encoding.removesuffix('-sig').upper()}"
+        raise ResultError(f"{source}: not JSON: {told}") from None
 
 
 def read_bytes(source: str | Path) -> bytes:
@@ -261,6 +274,8 @@ def decode_json(source: str, text: str) -> object:
     That one also accepts NaN, Infinity and arbitrarily large numbers, so that an error message can
     name the field that contains them.
     """
+    if not text.strip():
+        raise ResultError(f"{source}: empty")
     if orjson is not None:
         with contextlib.suppress(orjson.JSONDecodeError):
             return orjson.loads(text)
