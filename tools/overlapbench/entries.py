@@ -3,20 +3,23 @@
 In a file of this suite, every counter must be valid. From any other Google Benchmark file, only the
 time is read. Blocks of plainly good rows are read at once (columns.py). The entries of any other
 block are read one by one, to separate failed rows from good ones and to refuse invalid values by
-field and line. They are read by `read_run` (result.py), as in all tools. It is authoritative:
-blocks accept only what it would accept.
+field and line. They are read by `read_run` (result.py), as in all tools, or by `read_plain`
+(plain.py). Those are authoritative: blocks accept only what they would accept.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
 from overlapbench.columns import Array, Block, split_blocks
 from overlapbench.counters import EFFICIENCY, SHOWN, TIME, Table
+from overlapbench.grouping import grouped
 from overlapbench.names import BenchmarkName
+from overlapbench.plain import DEVIATION, MEAN, MEDIAN, Entry, read_plain
 from overlapbench.result import (
     TIME_BOUNDS,
     TO_MS,
@@ -25,6 +28,7 @@ from overlapbench.result import (
     read_name,
     read_repetition,
     read_run,
+    read_unit,
 )
 from overlapbench.source import LARGEST, SMALLEST, Document, Fields
 
@@ -48,12 +52,13 @@ def columns_of(table: Table) -> tuple[str, ...]:
 class Entries:
     """All entries of a file, in its order."""
 
-    names: list[str]
-    numbers: list[float | None]  # repetition indices; None for an aggregate, which has no figures
+    names: list[str]  # "" for an entry that belongs to no benchmark
+    numbers: list[float | None]  # of repetitions; None for an aggregate, which has no figures
     units: list[str]
     problems: list[str]  # why the figures cannot be trusted; "" for a good row
     columns: tuple[str, ...]
     values: Array  # entries x columns, NaN if missing
+    aggregates: dict[int, Entry] = field(default_factory=dict)  # of a plain file, by place
 
 
 class Names(dict[tuple[str, str], tuple[str, frozenset[str]]]):
@@ -89,13 +94,16 @@ class _Reader:
             if not self._read_block(block, entries):
                 for place in block.places:
                     self._read_entry(place, entries)
+        _let_aggregates_stand_in(entries)
         return entries
 
     # ---- a block at once
 
     def _read_block(self, block: Block, entries: Entries) -> bool:
         """Read a block; False, and nothing is read, if a row is not plainly good."""
-        texts, numbers = block.only(str, "run_name"), block.only(int, "repetition_index")
+        texts = block.only(str, "run_name")
+        # In plain files, a name may be given to several benchmarks, each with its repetitions.
+        numbers = block.only(int, "repetition_index") if self.contract.ours else block.places
         unit = block.always("time_unit")
         if texts is None or numbers is None or not isinstance(unit, str) or unit not in TO_MS:
             return False
@@ -147,11 +155,14 @@ class _Reader:
 
     def _read_entry(self, place: int, entries: Entries) -> None:
         fields = self.document.fields(place)
+        if not self.contract.ours:
+            self._read_plain(fields, place, entries)
+            return
         entries.names[place], required = self.names.resolve(fields, self.contract)
         entries.numbers[place] = read_repetition(fields, optional=True)
         if entries.numbers[place] is None:
             return
-        entries.units[place] = fields.text("time_unit", "ns")
+        entries.units[place] = read_unit(fields)
         run = read_run(fields, self.contract, required, all_intervals=False)
         entries.problems[place] = "" if run.state.comparable else run.state.line(run.reason)
         if run.state is not State.ERROR:
@@ -160,6 +171,44 @@ class _Reader:
             derived = {metric: derive(counters) for metric, derive in _DERIVED.items()}
             figures = {**counters, **derived}
             entries.values[place] = [figures.get(metric, math.nan) for metric in entries.columns]
+
+    def _read_plain(self, fields: Fields, place: int, entries: Entries) -> None:
+        entry = read_plain(fields, self._plain_names)
+        entries.names[place], entries.units[place] = entry.name, entry.unit
+        if entry.aggregate:
+            entries.aggregates[place] = entry
+            return
+        entries.numbers[place] = float(place)
+        entries.problems[place] = entry.problem
+        entries.values[place, entries.columns.index(TIME)] = entry.time_ms
+
+    @cached_property
+    def _plain_names(self) -> frozenset[str]:
+        names = (row.get("name") for row in self.document.entries if isinstance(row, dict))
+        return frozenset(name for name in names if isinstance(name, str))
+
+
+def _let_aggregates_stand_in(entries: Entries) -> None:
+    """Give the benchmarks that have only aggregates the figures of their medians or means."""
+    numbered = zip(entries.names, entries.numbers, strict=True)
+    measured = {name for name, number in numbered if number is not None}
+    time, error = map(entries.columns.index, (TIME, ERROR))
+    for name, places in grouped(entries.aggregates, lambda place: entries.names[place]).items():
+        if name in measured:
+            continue
+        of = grouped(places, lambda place: entries.aggregates[place].aggregate)
+        # If a name is there twice, each has its own deviation.
+        deviations = of.get(DEVIATION, [])
+        for turn, place in enumerate(of.get(MEDIAN, of.get(MEAN, []))):
+            entry = entries.aggregates[place]
+            if not SMALLEST <= entry.time_ms <= LARGEST:
+                continue
+            entries.numbers[place] = float(place)
+            entries.values[place, time] = entry.time_ms
+            if turn < len(deviations):
+                relative = entries.aggregates[deviations[turn]].time_ms / entry.time_ms
+                scale = MEDIAN_ERROR if entry.aggregate == MEDIAN else 1.0
+                entries.values[place, error] = scale * relative / math.sqrt(entry.repetitions)
 
 
 def _plainly_good(block: Block) -> bool:

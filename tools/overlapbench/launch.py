@@ -116,6 +116,8 @@ def _places(document: Document, entries: Entries) -> dict[str, list[int]]:
     places: dict[str, list[int]] = {}
     seen: dict[tuple[str, float], int] = {}
     for place, (name, number) in enumerate(zip(entries.names, entries.numbers, strict=True)):
+        if not name:
+            continue
         found = places.setdefault(name, [])
         if number is not None:
             found.append(place)

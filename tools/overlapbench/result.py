@@ -345,11 +345,17 @@ def read_counters(fields: Fields, keys: Collection[str], table: Table) -> dict[s
     return counters
 
 
-def read_time_ms(fields: Fields, table: Table) -> float:
-    """Return the time of a measured entry, Google Benchmark's `real_time`."""
+def read_unit(fields: Fields) -> str:
+    """Return the unit of an entry's time, one of TO_MS."""
     unit = fields.text("time_unit", "ns")
     if unit not in TO_MS:
         raise fields.error("time_unit", f"{unit!r} is not one of {', '.join(TO_MS)}")
+    return unit
+
+
+def read_time_ms(fields: Fields, table: Table) -> float:
+    """Return the time of a measured entry, Google Benchmark's `real_time`."""
+    unit = read_unit(fields)
     time = fields.number("real_time")
     if fault := table.counters[TIME].fault(time):
         raise fields.error("real_time", fault)
@@ -430,8 +436,6 @@ def read_run(
     counters = read_counters(fields, keys, contract.table)
     require(fields, required, counters)
     time_ms = read_time_ms(fields, contract.table)
-    if not contract.ours:
-        return Run(State.OK, "", counters, time_ms)
     intervals = read_intervals(fields, keys if all_intervals else (), contract.table)
     state, reason = read_state(fields, counters, contract)
     return Run(state, reason, counters, time_ms, intervals)

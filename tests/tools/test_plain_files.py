@@ -1,0 +1,208 @@
+"""Plain Google Benchmark files, as its versions and other programs write them."""
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import samples
+from overlapbench import source
+from overlapbench.commands import benchmark_compare
+from overlapbench.entries import MEDIAN_ERROR
+from overlapbench.launch import Launch, parse_launch
+from overlapbench.source import ResultError, load
+from samples import Json
+
+Capture = pytest.CaptureFixture[str]
+
+
+def entry(name: str, time: object = 8.0, **fields: object) -> Json:
+    """Make an entry with what every version writes."""
+    return {"name": name, "iterations": 10, "real_time": time, "cpu_time": 1.0} | fields
+
+
+def aggregate(name: str, kind: str, time: float, **fields: object) -> Json:
+    told: Json = {"run_name": name, "run_type": "aggregate", "aggregate_name": kind}
+    return entry(f"{name}_{kind}", time, repetitions=16, **told, **fields)
+
+
+def aggregates(name: str, mean: float, median: float) -> list[Json]:
+    return [
+        aggregate(name, "mean", mean),
+        aggregate(name, "median", median),
+        aggregate(name, "stddev", 0.04 * median),
+        aggregate(name, "cv", 0.04, aggregate_unit="percentage"),
+        aggregate(name, "max", 99.0),
+    ]
+
+
+FIT: list[Json] = [
+    {"name": "Sort_BigO", "run_name": "Sort", "run_type": "aggregate", "aggregate_name": "BigO"},
+    {"name": "Sort_RMS", "run_name": "Sort", "run_type": "aggregate", "aggregate_name": "RMS"},
+    {"name": "Old_BigO", "cpu_coefficient": 1.0, "real_coefficient": 1.0, "big_o": "N"},
+    {"name": "Old_RMS", "rms": 0.01},
+]
+
+
+def read(*rows: Json) -> Launch:
+    return parse_launch("plain.json", json.dumps({"context": {}, "benchmarks": rows}))
+
+
+def times_ns(launch: Launch) -> dict[str, object]:
+    return {name: pytest.approx(1e6 * launch.time_ms(name)) for name in launch.names}
+
+
+def test_an_entry_without_a_run_name_has_its_name() -> None:
+    assert times_ns(read(entry("BM_A/8"), entry("BM_A/16", 16))) == {"BM_A/8": 8, "BM_A/16": 16}
+
+
+def test_entries_of_one_name_are_its_repetitions() -> None:
+    told: Json = {"run_name": "BM_A", "run_type": "iteration", "repetition_index": 0}
+    for form in ({}, told, told | {"family_index": 1}):
+        launch = read(*(entry("BM_A", time, **form) for time in (1.0, 9.0, 2.0)))
+        assert times_ns(launch) == {"BM_A": 2}
+        assert launch.repetitions == [3]
+
+
+def test_complexity_rows_are_no_benchmarks() -> None:
+    assert times_ns(read(entry("Sort/8"), *FIT)) == {"Sort/8": 8}
+
+
+def test_aggregates_beside_their_repetitions_are_left_out() -> None:
+    rows = [entry("BM_A", 1.0), entry("BM_A", 3.0), *aggregates("BM_A", 50.0, 60.0)]
+    assert times_ns(read(*rows)) == {"BM_A": 2}
+
+
+def test_a_median_stands_for_the_repetitions_that_are_not_there() -> None:
+    launch = read(*aggregates("BM_A", 50.0, 60.0), entry("BM_B"))
+    assert times_ns(launch) == {"BM_A": 60, "BM_B": 8}
+    assert launch.errors[0] == pytest.approx(MEDIAN_ERROR * 0.04 / math.sqrt(16))
+    assert launch.problems == ["", ""]
+
+
+def test_without_a_median_the_mean_does() -> None:
+    mean, _, deviation, *_ = aggregates("BM_A", 50.0, 60.0)
+    launch = read(deviation, mean)
+    assert times_ns(launch) == {"BM_A": 50}
+    assert launch.errors[0] == pytest.approx(0.04 * 60 / 50 / math.sqrt(16))
+    assert math.isnan(read(mean).errors[0])
+
+
+def test_medians_of_one_name_are_its_repetitions() -> None:
+    launch = read(*aggregates("BM_A", 1.0, 2.0), *aggregates("BM_A", 1.0, 4.0))
+    assert times_ns(launch) == {"BM_A": 3}
+    assert launch.repetitions == [2]
+
+
+def test_old_aggregates_are_known_by_their_names() -> None:
+    old = [entry(f"BM_A_{kind}", time) for kind, time in (("mean", 5.0), ("median", 6.0))]
+    launch = read(*old, entry("BM_A_stddev", 0.6), entry("BM_mean"))
+    assert times_ns(launch) == {"BM_A": 6, "BM_mean": 8}
+    assert launch.errors[0] == pytest.approx(MEDIAN_ERROR * 0.1 / math.sqrt(10))
+
+
+def test_other_aggregates_are_no_figures() -> None:
+    for row in (aggregate("BM_A", "max", 9.0), entry("BM_A", run_type="aggregate")):
+        launch = read(row)
+        assert math.isnan(launch.time_ms("BM_A"))
+        assert launch.problems == ["only aggregates are in the file"]
+
+
+@pytest.mark.parametrize("time", [0, 0.0, -1.0, math.nan, math.inf, 1e-320, 10**400])
+def test_a_time_that_is_none_is_its_rows_problem(time: float) -> None:
+    launch = read(entry("BM_A", time), entry("BM_B"))
+    assert launch.problems[0].startswith("invalid: a time of ")
+    assert launch.problems[1] == ""
+    assert math.isnan(launch.time_ms("BM_A"))
+    assert math.isnan(read(aggregate("BM_A", "median", time)).time_ms("BM_A"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("real_time", "8", 'real_time: "8" is not a number'),
+        ("real_time", True, "real_time: true is not a number"),
+        ("real_time", None, "real_time: missing"),
+        ("time_unit", "h", "time_unit: 'h' is not one of ns, us, ms, s"),
+        ("run_type", "other", "run_type: 'other' is neither iteration nor aggregate"),
+        ("name", "a\nb", 'name: "a\\nb" is empty or contains control characters'),
+        ("name", 7, "name: 7 is not text"),
+    ],
+)
+def test_a_malformed_entry_is_refused(field: str, value: object, complaint: str) -> None:
+    with pytest.raises(ResultError) as refused:
+        read(entry("BM_A"), entry("BM_B") | {field: value})
+    assert str(refused.value) == f"plain.json: benchmarks[1].{complaint} (line 1)"
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"error_occurred": True, "error_message": "no\nroom"}, "no room"),
+        ({"skipped": True, "skip_message": "no GPU"}, "no GPU"),
+        ({"error_occurred": True}, "failed, giving no reason"),
+    ],
+)
+def test_a_row_that_failed_says_why(fields: Json, problem: str) -> None:
+    assert read(entry("BM_A", 0, **fields), entry("BM_B")).problems == [problem, ""]
+
+
+def test_units_counts_and_threads_are_read() -> None:
+    for unit, ns in {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}.items():
+        row = entry("BM_A/threads:2", 2, time_unit=unit, iterations=1e9, threads=2)
+        assert times_ns(read(row)) == {"BM_A/threads:2": 2 * ns}
+        assert read(row).units == [unit]
+
+
+def test_twice_the_median_fails_a_comparison(tmp_path: Path, capsys: Capture) -> None:
+    sides = [
+        samples.write(
+            tmp_path / f"{factor}.json",
+            {"context": {}, "benchmarks": aggregates("BM_A", factor, factor)},
+        )
+        for factor in (1.0, 2.0)
+    ]
+    assert benchmark_compare.main([str(side) for side in sides]) == 1
+    assert "BM_A\n  slower" in capsys.readouterr().out
+
+
+TEXT = json.dumps({"context": {}, "benchmarks": [entry("BM_µs", label="naïve")]}, indent=1)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_text_is_read_in_the_encodings_of_json(encoding: str, end: str, tmp_path: Path) -> None:
+    text = TEXT.encode().decode("unicode_escape").replace("\n", end)
+    path = tmp_path / "plain.json"
+    path.write_bytes(text.encode(encoding))
+    assert parse_launch(str(path), load(str(path))).names == ("BM_µs",)
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"", "empty"),
+        (b" \r\n", "empty"),
+        (b"\xef\xbb\xbf", "empty"),
+        (TEXT.encode()[:-9], "not JSON, or cut short: "),
+        (TEXT.encode("utf-16")[:-1], "not JSON: byte "),
+        (b"{}\xff", "not JSON: byte 2 is not UTF-8"),
+    ],
+)
+def test_other_data_is_refused(data: bytes, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "plain.json"
+    path.write_bytes(data)
+    with pytest.raises(ResultError) as refused:
+        parse_launch(str(path), load(str(path)))
+    assert str(refused.value).startswith(f"{path}: {complaint}")
+
+
+def test_a_decoder_that_crashes_on_deep_nesting_is_not_used() -> None:
+    for version, safe in {"3.9.14": False, "3.9.15": True, "3.10.0": True, "2.9": False}.items():
+        decoder = SimpleNamespace(__version__=version)
+        assert source._safe(decoder) is (decoder if safe else None)
+    assert source._safe(None) is None
