@@ -22,6 +22,8 @@
 // Results must equal those of the sequential run bit for bit.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "benchmarks/scenario.h"
 #include "comm/staged_array.h"
 #include "workload/steps.h"

@@ -18,6 +18,7 @@
 // it. A rank has the same work whatever its number of stages: each of v stages is 1/v of it.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 

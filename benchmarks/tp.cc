@@ -31,6 +31,7 @@
 // In ColumnParallel, the feed-forward layer has `ffn` columns twice: gate and up.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 
 #include "benchmarks/training.h"

@@ -9,6 +9,8 @@
 // SMs for copies in its own memory. engine:sm is the suite's own kernel. Results are compared
 // exactly, on the device.
 
+#include <algorithm>
+
 #include "comm/sm_copy.h"
 #include "comm/staged_array.h"
 #include "workload/data.h"

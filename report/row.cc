@@ -1,5 +1,7 @@
 #include "report/row.h"
 
+#include <algorithm>
+
 #include "workload/size.h"
 
 namespace overlapbench {

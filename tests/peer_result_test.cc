@@ -1,5 +1,6 @@
 // The results of our own plans, executed in memory, pass the collectives' verification on every
 // rank, and no single wrong element does.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <map>

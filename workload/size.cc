@@ -1,5 +1,6 @@
 #include "workload/size.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 

@@ -11,6 +11,8 @@
 
 #include <cuda_pipeline.h>
 
+#include <algorithm>
+
 #include "kernels/cuda/softmax_fused.h"
 #include "kernels/cuda/softmax_row.cuh"
 
