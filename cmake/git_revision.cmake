@@ -2,10 +2,10 @@
 # the revision in the file REVISION (tools/release.sh). In another tree without a history, the
 # environment variable OVERLAPBENCH_REVISION gives it, else it is "unknown".
 cmake_minimum_required(VERSION 3.25)
-if(EXISTS ${SOURCE}/REVISION)
-  file(STRINGS ${SOURCE}/REVISION revision LIMIT_COUNT 1)
+if(EXISTS "${SOURCE}/REVISION")
+  file(STRINGS "${SOURCE}/REVISION" revision LIMIT_COUNT 1)
 else()
-  execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12
+  execute_process(COMMAND git -C "${SOURCE}" describe --always --dirty --abbrev=12
                   OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 if(NOT revision)
@@ -14,7 +14,7 @@ endif()
 if(NOT revision)
   set(revision unknown)
 endif()
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT
+file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT
 "// Made by cmake/git_revision.cmake at every build.
 #pragma once
 
