@@ -9,7 +9,7 @@ import pytest
 
 import samples
 from overlapbench import theme
-from overlapbench.chart import CHARTS, Chart, draw_charts
+from overlapbench.chart import CHARTS, MOST_ROWS, Chart, draw_charts
 from overlapbench.result import parse_result
 from samples import Json
 
@@ -124,6 +124,23 @@ def test_an_invalid_sweep_is_drawn_without_any_knee() -> None:
     assert len(records(chart, "grid_blocks")) == len(rows)
     assert records(chart, "label_at") == []
     assert chart.pictures()["slowdown.png"].startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_of_too_many_rows_the_first_are_drawn() -> None:
+    rows = [samples.row(f"Comm/AllReduce/bytes:{n}", busbw_GBps=1.0) for n in range(1, 1100)]
+    chart = draw(samples.document(rows))["bandwidth"]
+    assert len(records(chart, "size_bytes")) == MOST_ROWS == len(chart.rows)
+    assert "Shows the first 1000 of 1099 rows." in subtitle(chart)
+    chart = draw(samples.document(rows[:MOST_ROWS]))["bandwidth"]
+    assert len(chart.rows) == MOST_ROWS
+    assert "Shows the first" not in subtitle(chart)
+
+
+def test_curves_that_a_cut_leaves_incomplete_are_not_drawn() -> None:
+    rows = [samples.overlap(f"A+B/n:{n}/grid:{g}x{g}") for n in range(502) for g in (1, 2)]
+    first = samples.overlap("A+B/n:999/grid:1x1")
+    chart = draw(samples.document([first, *rows, samples.overlap("A+B/n:999/grid:2x2")]))["times"]
+    assert len(chart.rows) == MOST_ROWS - 2
 
 
 def test_times_are_the_medians_of_the_rows() -> None:

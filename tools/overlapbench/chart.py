@@ -1,6 +1,8 @@
 """How an entry of the table of charts (charts/table.py) becomes pictures.
 
 This module adds titles and notes, in the same way for all charts; colours come from the theme.
+A chart shows at most MOST_ROWS rows, and says so: a picture of more takes minutes, gigabytes, and
+tells nothing.
 
 Every chart draws figures of rows that are not `trusted` grey and hollow, and excludes them from
 lines, knees and worst values.
@@ -23,6 +25,7 @@ from overlapbench.series import SEPARATOR, label, shared_axes
 __all__ = ["CHARTS", "Chart", "draw_charts", "pictures"]
 
 VEGA_LITE_VERSION = "6.4"  # the version that the pinned Altair writes
+MOST_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -78,25 +81,41 @@ def draw_charts(
             }
         else:
             parts = {kind.name: selected} if selected else {}
-        charts += [_draw(kind, name, part, results, title) for name, part in parts.items()]
+        for name, part in parts.items():
+            if shown := _readable(kind, part):
+                charts.append(_draw(kind, name, shown, results, title, len(part)))
     return charts
 
 
 def _draw(
-    kind: ChartKind, name: str, rows: Sequence[Row], results: Sequence[Result], title: str
+    kind: ChartKind,
+    name: str,
+    rows: Sequence[Row],
+    results: Sequence[Result],
+    title: str,
+    selected: int,
 ) -> Chart:
-    notes = _notes(kind, rows, results)
+    """Draw these rows, of so many that were selected."""
+    notes = _notes(kind, rows, results, selected)
     heading = chart_title(kind.title, [title, *notes])
     spec = specification(lambda: kind.shape.draw(rows).properties(title=heading))
     return Chart(kind, name, rows, notes, spec)
 
 
-def _notes(kind: ChartKind, rows: Sequence[Row], results: Sequence[Result]) -> list[str]:
+def _readable(kind: ChartKind, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the first rows if there are too many, without curves that the cut left incomplete."""
+    return rows if len(rows) <= MOST_ROWS else kind.shape.select(rows[:MOST_ROWS])
+
+
+def _notes(
+    kind: ChartKind, rows: Sequence[Row], results: Sequence[Result], selected: int
+) -> list[str]:
     """Say where the figures come from, what they share, how to read them, and which are bad."""
     drawn_from = {row.file for row in rows}
     files = [_origin(result) for result in results if result.label in drawn_from]
     common = label("", shared_axes(rows))
-    return [*filter(None, [*files, common, kind.reading, _warning(rows)])]
+    cut = f"Shows the first {len(rows)} of {selected} rows." if len(rows) < selected else ""
+    return [*filter(None, [*files, common, kind.reading, cut, _warning(rows)])]
 
 
 def _origin(result: Result) -> str:

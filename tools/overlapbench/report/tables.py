@@ -11,6 +11,7 @@ digits, since nothing measured here is more precise.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from overlapbench.compare.table import percent
 from overlapbench.compare.verdicts import Row as Judged
@@ -67,7 +68,7 @@ class Section:
         """The part of the page's address that leads here."""
         return self.family.name.replace(" ", "-")
 
-    @property
+    @cached_property  # asked for at every row
     def several(self) -> bool:
         """Tell whether the rows come from several runs."""
         return len({line.row.file for line in self.lines}) > 1
