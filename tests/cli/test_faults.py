@@ -99,7 +99,7 @@ def test_the_script_runs_drills_and_writes_the_table(launcher: "Launcher", tmp_p
     [
         (["--filter=nothing"], "none of the "),
         (["--filter=("], "--filter: '(' is not a regular expression"),
-        (["--binary=/missing"], "/missing is missing or cannot be run: "),
+        (["--binary=/dev/null/missing"], "/dev/null/missing is missing or cannot be run: "),
     ],
 )
 def test_the_script_refuses_in_one_line(flags: list[str], complaint: str) -> None:

@@ -479,7 +479,7 @@ try:
 except ob.MeasureError as error:
     tell(str(error))
 """,
-        OVERLAPBENCH_LIBRARY="/nowhere/lib.so",
+        OVERLAPBENCH_LIBRARY="/dev/null/lib.so",
     )
     assert imported == [False, False]
-    assert missing[0].startswith("/nowhere/lib.so is missing: `./bench --build-only` builds it")
+    assert missing[0].startswith("/dev/null/lib.so is missing: `./bench --build-only` builds it")

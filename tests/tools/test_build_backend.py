@@ -69,7 +69,7 @@ def test_the_program_is_built_where_nvcc_is(
 def test_without_nvcc_it_is_left_out(
     backend: Any, builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CUDACXX", "/nowhere/nvcc")
+    monkeypatch.setenv("CUDACXX", "/dev/null/nvcc")
     backend.build_wheel("dist", {"build.verbose": "true"})
     assert builder.settings == {"wheel.cmake": "false", "build.verbose": "true"}
 
@@ -83,7 +83,7 @@ def test_the_user_decides(
     said: str,
 ) -> None:
     there = with_nvcc(tmp_path / "bin")
-    monkeypatch.setenv("CUDACXX", str(there) if said == "false" else "/nowhere/nvcc")
+    monkeypatch.setenv("CUDACXX", str(there) if said == "false" else "/dev/null/nvcc")
     backend.build_wheel("dist", {"wheel.cmake": said})
     assert builder.settings == {"wheel.cmake": said}
 

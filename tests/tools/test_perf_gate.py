@@ -206,7 +206,10 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
     usages: Sequence[tuple[Sequence[str], str]] = (
         (["run", "--base", "a b'", "--candidate", "a"], "not a command: No closing quotation"),
         (["run", "--base", "", "--candidate", ""], "perf_gate: the command is empty"),
-        (["run", "--base", "/no/such", "--candidate", "a"], "/no/such: cannot be started: No such"),
+        (
+            ["run", "--base", "/dev/null/a", "--candidate", "a"],
+            "/dev/null/a: cannot be started: Not a",
+        ),
         (
             ["run", "--baseline", str(tmp_path), "--candidate", "a"],
             "launch-*.json; tools/perf_gate.py baseline records one",
@@ -285,14 +288,14 @@ ONE = ("--command", "PROGRAM", "--output")
 @pytest.mark.parametrize(
     ("arguments", "path"),
     [
-        ((*BOTH, "--output"), "/nowhere/gate.md"),
+        ((*BOTH, "--output"), "/dev/null/gate.md"),
         ((*BOTH, "--output"), "/proc/gate.md"),
         ((*BOTH, "--keep"), "/dev/null"),
         ((*BOTH, "--keep"), "/dev/null/kept"),
         (("baseline", *ONE), "/dev/null"),
-        (("calibrate", *ONE), "/nowhere/spreads.toml"),
+        (("calibrate", *ONE), "/dev/null/spreads.toml"),
         (("calibrate", *ONE), "/"),
-        (("trial", *ONE), "/nowhere/trial.md"),
+        (("trial", *ONE), "/dev/null/trial.md"),
         (("trial", *ONE), "/"),
     ],
 )

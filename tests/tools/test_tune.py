@@ -354,7 +354,7 @@ def test_a_program_that_fails_loses_nothing_that_is_known(
             "--launches: at least 3 per side, or noise decides (0: confirm nothing)",
         ),
         (["A+B", "--", "--axis=n=1"], "--axis=n=1: the tuner sets it; write axes as A+B/"),
-        (["A+B", "--output", "/nowhere/x.json"], "/nowhere/x.json: cannot be written: "),
+        (["A+B", "--output", "/dev/null/x.json"], "/dev/null/x.json: cannot be written: "),
     ],
 )
 def test_a_refusal_is_one_line(
