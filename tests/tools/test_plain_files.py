@@ -1,5 +1,6 @@
 """Plain Google Benchmark files, as its versions and other programs write them."""
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -199,6 +200,20 @@ def test_other_data_is_refused(data: bytes, complaint: str, tmp_path: Path) -> N
     with pytest.raises(ResultError) as refused:
         parse_launch(str(path), load(str(path)))
     assert str(refused.value).startswith(f"{path}: {complaint}")
+
+
+def test_a_packed_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "plain.json.gz"
+    packed = gzip.compress(TEXT.encode())
+    path.write_bytes(packed)
+    assert load(str(path)) == TEXT
+    path.write_bytes(packed[:-9])
+    with pytest.raises(ResultError, match=r"plain.json.gz: not gzip, or cut short: "):
+        load(str(path))
+    path.write_bytes(gzip.compress(bytes(20_000)))
+    monkeypatch.setattr(source, "LARGEST_BYTES", 10_000)
+    with pytest.raises(ResultError, match=r"plain.json.gz: above 0 MiB: too large for a result"):
+        load(str(path))
 
 
 def test_a_decoder_that_crashes_on_deep_nesting_is_not_used() -> None:

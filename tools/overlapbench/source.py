@@ -8,10 +8,13 @@ as much memory.
 
 import contextlib
 import glob
+import gzip
+import io
 import json
 import math
 import re
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +35,7 @@ orjson = _safe(optional("orjson"))
 LARGEST_BYTES = 256 << 20
 # Limits of a number that is not 0: beyond them, ratios overflow or underflow.
 SMALLEST, LARGEST = 1e-100, 1e100
+_GZIP = b"\x1f\x8b"  # the first bytes
 _DEEPEST = 16  # levels of a context; Google Benchmark's has 3
 _BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
 
@@ -77,8 +81,19 @@ def numerically(path: str) -> tuple[str, ...]:
 
 
 def load(source: str) -> str:
-    """Read the text of a file, or of standard input for `-`."""
-    return decode_text(source, read_bytes(source))
+    """Read the text of a file, which may be packed by gzip, or of standard input for `-`."""
+    data = read_bytes(source)
+    return decode_text(source, _unpacked(source, data) if data.startswith(_GZIP) else data)
+
+
+def _unpacked(source: str, data: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+            text = packed.read(LARGEST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ResultError(f"{source}: not gzip, or cut short: {error}") from None
+    _require_size(source, text)
+    return text
 
 
 def decode_text(source: str, data: bytes) -> str:
@@ -104,9 +119,13 @@ def read_bytes(source: str | Path) -> bytes:
                 data = file.read(LARGEST_BYTES + 1)
     except OSError as error:
         raise ResultError(f"{source}: cannot be read: {error.strerror}") from None
+    _require_size(source, data)
+    return data
+
+
+def _require_size(source: str | Path, data: bytes) -> None:
     if len(data) > LARGEST_BYTES:
         raise ResultError(f"{source}: above {LARGEST_BYTES >> 20} MiB: too large for a result")
-    return data
 
 
 @dataclass(frozen=True)
