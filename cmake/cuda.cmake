@@ -110,6 +110,12 @@ endfunction()
 
 function(overlapbench_set_cuda_options target scope)
   target_compile_options(${target} ${scope} $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  # nvcc loses a quote in an absolute -I. Ninja compiles in the build folder.
+  if(CMAKE_SOURCE_DIR MATCHES "'")
+    file(RELATIVE_PATH headers ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+    target_compile_options(${target} ${scope}
+      $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-I${headers}>>)
+  endif()
   target_include_directories(${target} SYSTEM ${scope}
     "$<BUILD_INTERFACE:${CUDAToolkit_INCLUDE_DIRS}>")
   # Some toolkits have CUPTI's headers elsewhere. The library is opened at run time
