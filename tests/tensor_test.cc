@@ -5,10 +5,13 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <future>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/catalog.h"
@@ -94,6 +97,23 @@ TEST_P(TensorTest, RejectsAnotherTensorsValues) {
       [&](int of, long row, long column) { return expected->Expected(of, row, column); },
       [] { return 0.0; });
   EXPECT_NE(FaultOf(other_seed), "");
+}
+
+// Also on more ranks than these: another rank's data must never look right.
+TEST_P(TensorTest, NoInputOfAStepEqualsAnotherOneOfAnyRank) {
+  const SharedTensor tensor = Make({.rows = 1, .columns = 4});
+  std::set<std::vector<double>> found;
+  constexpr int kInputs = 4;
+  constexpr int kMostRanks = 300;
+  for (std::uint32_t input = 0; input < kInputs; ++input) {
+    Fill(tensor, rank(), kSeed + input * TensorStep::kSeedsApart);
+    for (int of = 0; of < kMostRanks; ++of) {
+      std::vector<double> values;
+      for (long column = 0; column < 4; ++column) values.push_back(tensor->Expected(of, 0, column));
+      found.insert(values);
+    }
+  }
+  EXPECT_EQ(found.size(), kInputs * kMostRanks);
 }
 
 TEST_P(TensorTest, RejectsAnUnwrittenRow) {
@@ -340,6 +360,48 @@ TEST_P(TensorTest, ConcurrentReadersGetTheSameExpectedSum) {
   threads.reserve(4);
   for (int i = 0; i < 4; ++i) threads.push_back(std::async(std::launch::async, wrong, 999L * i));
   for (std::future<int>& thread : threads) EXPECT_EQ(thread.get(), 0);
+}
+
+// Moved values are as exact as those sent. A sum's errors add up, and it is rounded once a rank.
+TEST_P(TensorTest, ACollectiveIsAsExactAsItsInputsAndItsAdditions) {
+  constexpr double kSent = 0.25;
+  const long rows = 6L * ranks();
+  const SharedTensor send = Make({.rows = rows, .columns = 16});
+  const SharedTensor receive = Make({.rows = rows, .columns = 16});
+  const double rounding = ranks() * RoundingOf(send->shape().element);
+  Settings settings;
+  for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
+  const auto connection =
+      std::make_shared<Connection>(std::make_shared<Transports>(machine()), settings);
+  const auto stream = device().CreateStream();
+  send->Expect([](int, long, long) { return 1.0; }, [] { return kSent; });
+  for (const auto& [operation, tolerance] :
+       {std::pair{Operation::kShiftRing, kSent},
+        {Operation::kAllGather, kSent},
+        {Operation::kAllToAll, kSent},
+        {Operation::kAllReduce, std::sqrt(ranks()) * kSent + rounding}}) {
+    const auto collective = MakeTensorCollective(
+        machine(), connection,
+        {{.operation = operation, .send = send, .receive = receive, .rows = rows}}, kSeed);
+    collective->Connect();
+    collective->PoisonResult(*stream);
+    stream->Synchronize(kPatience, "poisoning");
+    EXPECT_DOUBLE_EQ(receive->tolerance(), tolerance);
+  }
+}
+
+// Of a collective with several calls.
+TEST_P(TensorTest, EveryCallMovesItsBytes) {
+  const SharedTensor send = Make({.rows = 8, .columns = 16});
+  const SharedTensor receive = Make({.rows = 8, .columns = 16});
+  const TensorCall sum{
+      .operation = Operation::kAllReduce, .send = send, .receive = receive, .rows = 3};
+  TensorCall other = sum;
+  other.send_row = other.receive_row = 3;
+  other.rows = 5;
+  const auto both = MakeTensorCollective(machine(), nullptr, {sum, other}, kSeed);
+  EXPECT_DOUBLE_EQ(both->cost().wire_bytes,
+                   8.0 * 16 * static_cast<double>(SizeOf(send->shape().element)));
 }
 
 // The other ranks' rows arrive, and the rank's own rows are not copied.

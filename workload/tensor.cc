@@ -8,11 +8,12 @@
 namespace overlapbench {
 namespace {
 
-// Ranks have at most thousands of blocks.
+// Ranks have at most thousands of blocks. Mixed, because the seeds of a step's inputs follow each
+// other at a fixed distance, too: the second input of one rank would be the first of another.
 std::uint32_t SeedOf(const TensorShape& shape, std::uint32_t seed, int rank, int block) {
   constexpr int kApart = 1 << 12;
   const int of_rank = shape.is_shared ? 0 : rank;
-  return seed + static_cast<std::uint32_t>(of_rank * kApart + shape.OwnerOf(rank, block));
+  return seed + Mix(static_cast<std::uint32_t>(of_rank * kApart + shape.OwnerOf(rank, block)));
 }
 
 }  // namespace
