@@ -588,5 +588,15 @@ TEST_P(RowTraceTest, TheCacheFlushIsNoStepAndNoFault) {
   }
 }
 
+// Rank r's clock is 10 r ms behind, and its sample begins r ms after rank 0's.
+TEST(AllBegan, IsTheLastRanksBeginOnThisRanksClock) {
+  const int rank = TestRanks().rank();
+  RowTrace trace;
+  trace.clock_offset_ms = 10.0 * rank;
+  trace.samples.emplace_back().begin_ms = 100 - 10.0 * rank + rank;
+  const double last_ms = 100 + TestRanks().size() - 1;
+  EXPECT_EQ(AllBegan_ms(trace, TestRanks()), (std::vector{last_ms - 10.0 * rank}));
+}
+
 }  // namespace
 }  // namespace overlapbench
