@@ -137,6 +137,16 @@ TEST(Settings, OmitStandingValues) {
   EXPECT_EQ(other.NameSuffix(), "/bytes:1048576/place:in");
 }
 
+// The first default differs from the standing value, as where a family measures another one first.
+TEST(Settings, OfAxesHaveTheStandingValueUnlessOneIsGiven) {
+  const std::vector<Axis> axes = {ChoiceAxis("place", "", {"out", "in"}, "in,out", "out"),
+                                  BytesAxis("bytes", "", "2K,1K")};
+  EXPECT_EQ(SettingsOf(axes, {}).Text("place"), "out");
+  EXPECT_EQ(SettingsOf(axes, {}).NameSuffix(), "/bytes:2048");
+  EXPECT_EQ(SettingsOf(axes, {{"place", "in"}, {"bytes", "1K"}}).NameSuffix(),
+            "/place:in/bytes:1024");
+}
+
 TEST(Settings, AreReadByAxis) {
   Settings settings;
   settings.Set(AnyBytes(), "1048576");

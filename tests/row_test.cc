@@ -1,11 +1,14 @@
 // Rows: what they copy from Google Benchmark's Run, and how names are split for the tables.
 #include "report/row.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "google_run.h"
+#include "report/csv.h"
 
 namespace overlapbench {
 namespace {
@@ -93,6 +96,17 @@ TEST(ReadableAxes, ShortensOnlyWholeByteSizes) {
   EXPECT_EQ(ReadableAxes("/bytes:1"), "bytes:1");
   EXPECT_EQ(ReadableAxes("/n:1048576"), "n:1048576");
   EXPECT_EQ(ReadableAxes(""), "");
+}
+
+TEST(Csv, HasTimesInTheUnitThatItNames) {
+  Row row;
+  row.name = kName;
+  row.time_ms = 1.5;
+  for (const auto& [unit, time] :
+       {std::pair{"ns", "1500000"}, {"us", "1500"}, {"ms", "1.5"}, {"s", "0.0015"}})
+    EXPECT_EQ(Csv(CounterTable(), {row}, {unit}),
+              fmt::format("name,real_time,time_unit,state,reason\n{},{},{},ok,\"\"\n", kName, time,
+                          unit));
 }
 
 }  // namespace

@@ -76,6 +76,18 @@ TEST_F(SampleCheckTest, AWrongElementIsFoundWhicheverThreadHasIt) {
   EXPECT_NE(Check(Expected, 4).fault, "");
 }
 
+// Its corners are right: the samples between them must not lie on the diagonal.
+TEST_F(SampleCheckTest, ATransposedSquareMatrixIsFound) {
+  constexpr long kSide = 30;
+  const auto at = [](long row, long column) {
+    const bool corner = row % (kSide - 1) == 0 && column % (kSide - 1) == 0;
+    return corner ? 1 : ValueAt(row * kSide + column);
+  };
+  for (long i = 0; i < kSide * kSide; ++i) values_[i] = at(i % kSide, i / kSide);
+  const MatrixView matrix{values_.data(), Element::kFloat32, kSide, kSide, kSide};
+  EXPECT_NE(CheckSample(device_, *stream_, matrix, at, 0, 10s, {.threads = 1}).fault, "");
+}
+
 TEST_F(SampleCheckTest, WhatAThreadThrowsReachesTheCaller) {
   const std::thread::id caller = std::this_thread::get_id();
   const auto expected = [caller](long row, long column) {
