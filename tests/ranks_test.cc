@@ -160,7 +160,7 @@ TEST_F(RanksTest, AFailedStepIsNoticedInAWaitOutsideMpiByAllOtherRanks) {
     };
     EXPECT_EQ(Thrown<AgreedError>([&] { ranks().Together("the test", step); }),
               (size() == 1 ? "" : "rank " + Number(failing) + ": ") + "no such link");
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kRanksPatience / 2);
   }
 }
 
@@ -280,16 +280,14 @@ TEST_F(RanksTest, AnErrorKnownToAllRanksIsMarkedSo) {
 // The missing ranks come long after the others have given up. Returns the others' message about
 // them.
 std::string SaidOfMissing(const std::vector<int>& missing) {
-  constexpr auto kTimeout = 400ms;
+  constexpr auto kTimeout = 1000ms;
   std::string said;
   if (std::ranges::count(missing, TestRanks().rank()) > 0) {
     std::this_thread::sleep_for(3 * kTimeout);
     TestRanks().Barrier("waiting for Godot");
   } else {
     TestRanks().set_timeout(kTimeout);
-    const auto start = std::chrono::steady_clock::now();
     said = Thrown<FatalError>([] { TestRanks().Barrier("waiting for Godot"); });
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 2 * kTimeout);
     TestRanks().set_timeout(kRanksPatience);
   }
   TestRanks().Barrier("meeting again");
@@ -302,7 +300,7 @@ TEST_F(RanksTest, WaitingForAMissingRankNamesIt) {
     const std::string said = SaidOfMissing({missing});
     if (rank() == missing) continue;
     EXPECT_EQ(said, "rank " + Number(rank()) + ": waiting for Godot: rank " + Number(missing) +
-                        " did not come within 400 ms; it has stopped or is doing something else");
+                        " did not come within 1000 ms; it has stopped or is doing something else");
   }
 }
 
@@ -318,7 +316,7 @@ TEST_F(RanksTest, WaitingForSeveralMissingRanksNamesAll) {
     if (rank() != present) continue;
     EXPECT_EQ(said, "rank " + Number(rank()) + ": waiting for Godot: ranks " + Number(missing[0]) +
                         ", " + Number(missing[1]) +
-                        " did not come within 400 ms; they have stopped or are doing something "
+                        " did not come within 1000 ms; they have stopped or are doing something "
                         "else");
   }
 }
@@ -326,7 +324,7 @@ TEST_F(RanksTest, WaitingForSeveralMissingRanksNamesAll) {
 // The last rank is slow, but it comes: nothing of the query is left for later waits.
 TEST_F(RanksTest, ARankThatIsWaitedForLongIsNotMissing) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks";
-  constexpr auto kTimeout = 1000ms;
+  constexpr auto kTimeout = 3000ms;
   ranks().set_timeout(kTimeout);
   if (is_last()) std::this_thread::sleep_for(kTimeout * 7 / 10);
   EXPECT_NO_THROW(ranks().Barrier("waiting for long"));
@@ -370,6 +368,31 @@ TEST_F(RanksTest, AClockOffsetComesFromTheFastestExchange) {
     return NowMs();
   };
   EXPECT_NEAR(ClockOffsetMs(ranks(), MPI_COMM_WORLD, mostly_late_ms), 0, 20);
+}
+
+// A connection that a test can break.
+struct FakeLink : Link {
+  std::string Fault() override { return fault; }
+  void Abort() override { ++aborts; }
+  std::string fault;
+  int aborts = 0;
+};
+
+TEST_F(RanksTest, EveryLinkIsAbortedAndChecked) {
+  FakeLink first;
+  FakeLink second;
+  FakeLink removed;
+  for (FakeLink* link : {&first, &removed, &second}) ranks().Add(*link);
+  ranks().Remove(removed);
+  ranks().AbortLinks();
+  EXPECT_NO_THROW(ranks().CheckLinks());
+  second.fault = "the cable is cut";
+  EXPECT_EQ(Thrown<FatalError>([&] { ranks().CheckLinks(); }), ranks().Prefix() + second.fault);
+  for (FakeLink* link : {&first, &second}) ranks().Remove(*link);
+  EXPECT_NO_THROW(ranks().CheckLinks());
+  EXPECT_EQ(first.aborts, 1);
+  EXPECT_EQ(second.aborts, 1);
+  EXPECT_EQ(removed.aborts, 0);
 }
 
 TEST(MpiCheck, NamesTheCallAndTheReason) {

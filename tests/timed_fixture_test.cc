@@ -160,13 +160,13 @@ TEST_F(TimedFixtureTest, SamplingEndsWhenTheRowIsPrecise) {
   horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(2ms); };
   EXPECT_EQ(Measure().Counter("samples"), 10);
   options_.precision = 0;
-  EXPECT_GT(Measure().Counter("samples"), 100);
+  EXPECT_GT(Measure().Counter("samples"), 10);
 }
 
 // Of three horses the second is the fastest.
 TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
   Behaviour slow;
-  slow.enqueue = [](Stream&) { std::this_thread::sleep_for(8ms); };
+  slow.enqueue = [](Stream&) { std::this_thread::sleep_for(40ms); };
   horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(1ms); };
   for (Behaviour* behaviour : {&slow, &horse_, &slow}) {
     const std::string name = std::to_string(row_.candidates.size());
@@ -185,7 +185,7 @@ TEST_F(TimedFixtureTest, ARowThatChoosesIsTheFastestOfItsCandidates) {
   const Row row = Measure();
   EXPECT_EQ(chosen, "1");
   EXPECT_EQ(suite_.session->runs().back().name, "1");
-  EXPECT_LT(row.time_ms, 4);
+  EXPECT_LT(row.time_ms, 40);
   EXPECT_EQ(row.name, "Race/Horse");
 }
 

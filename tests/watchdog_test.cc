@@ -47,10 +47,10 @@ TEST_F(WatchdogDeathTest, EndsAStalledProcessAndSaysWhere) {
 TEST_F(WatchdogDeathTest, SparesAProcessThatMakesProgress) {
   EXPECT_EXIT(
       {
-        const Watchdog watchdog(progress_, 300ms - Watchdog::kMargin);
+        const Watchdog watchdog(progress_, 1500ms - Watchdog::kMargin);
         for (int i = 0; i < 40; ++i) {
           const Progress::Scope scope(progress_, Phase::kWait);
-          std::this_thread::sleep_for(20ms);
+          std::this_thread::sleep_for(50ms);
         }
         _exit(0);
       },
@@ -88,6 +88,19 @@ TEST_F(WatchdogDeathTest, EndsOnSignalsWithTheirStatus) {
         },
         ExitedWithCode(128 + ends_as), std::string("ended by ") + name + " at rank 0 of 4.*kept");
   }
+}
+
+// The first rank to exit ends the job.
+TEST_F(WatchdogDeathTest, AfterCtrlCTheOthersLeaveRank0TimeToSave) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EXIT(
+      {
+        const Watchdog watchdog(progress_, 60s);
+        kill(getpid(), SIGINT);
+        SleepForEver();
+      },
+      ExitedWithCode(128 + SIGINT), "^$");
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 2s);
 }
 
 // Also where a shell has started it with the signal ignored.

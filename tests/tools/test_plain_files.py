@@ -60,7 +60,12 @@ def test_an_entry_without_a_run_name_has_its_name() -> None:
 
 
 def test_entries_of_one_name_are_its_repetitions() -> None:
-    told: Json = {"run_name": "BM_A", "run_type": "iteration", "repetition_index": 0}
+    told: Json = {
+        "run_name": "BM_A",
+        "run_type": "iteration",
+        "repetition_index": 0,
+        "time_unit": "ns",
+    }
     for form in ({}, told, told | {"family_index": 1}):
         launch = read(*(entry("BM_A", time, **form) for time in (1.0, 9.0, 2.0)))
         assert times_ns(launch) == {"BM_A": 2}
