@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("benchmarks", "comm", "device", "docs/examples", "fixtures", "injection", "interface")
-FOLDERS += ("kernels", "ranks", "report", "tests", "workload")
+FOLDERS = (
+    *("benchmarks", "comm", "device", "docs/examples", "fixtures", "injection", "interface"),
+    *("kernels", "ranks", "report", "tests", "workload"),
+)
 CODE = {".h", ".cc", ".cu", ".cuh"}
 # Names that tell of a header's use; and other headers that contain it.
 NAMES = {
