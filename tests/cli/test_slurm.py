@@ -44,7 +44,7 @@ def test_a_task_that_mpi_does_not_know_of_is_refused(launcher: "Launcher", rank:
 def test_the_shell_of_an_allocation_is_no_task(launcher: "Launcher") -> None:
     done = start(launcher, 0, step=SHELL)
     assert done.returncode == 0, done.stderr
-    assert ", 1 rank, " in done.stdout
+    assert ", 1 rank on " in done.stdout
 
 
 # mpirun inside an allocation: its own variables count.
@@ -56,4 +56,4 @@ def test_mpirun_inside_an_allocation_counts_its_own_ranks(
     monkeypatch.setenv("SLURM_STEP_ID", SHELL)
     done = launcher.run(*ROWS, ranks=2)
     assert done.returncode == 0, done.stderr
-    assert ", 2 ranks, " in done.stdout
+    assert ", 2 ranks on " in done.stdout
