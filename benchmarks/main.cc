@@ -20,6 +20,9 @@
 #include "fixtures/options.h"
 #include "injection/injected_delay.h"
 #include "injection/injected_fault.h"
+#include "launcher/launcher.h"
+#include "ranks/mpi_settings.h"
+#include "ranks/signs.h"
 #include "ranks/watchdog.h"
 
 namespace overlapbench {
@@ -132,7 +135,9 @@ int Main(const std::vector<std::string>& arguments) {
   Progress progress(launched.rank, launched.size);
   Watchdog watchdog(progress, line.options.timeout);
   FaultInjector faults(line.options.inject_faults, progress);
+  SetMpiDefaults();
   const auto started = StartRanks(watchdog, line.options.timeout, progress);
+  Give(Sign::kStarted);
   Ranks& ranks = *started;
   const auto aborting = watchdog.AtEnd([&](const std::string&) { ranks.AbortLinks(); });
   const auto refuse = [&](const std::exception& error, int status) {
@@ -154,13 +159,33 @@ int Main(const std::vector<std::string>& arguments) {
   }
 }
 
+// What ./bench calls.
+int MainOfLauncher(const std::string& program, const LaunchRequest& request) {
+  Signals signals;
+  const CommandLine line = Read(request.flags);
+  if (!line.error.empty()) return Refuse(UsageError(line.error), kUsage, true);
+  try {
+    return Launch(program, request, line.options, signals);
+  } catch (const std::exception& error) {
+    std::cerr << request.caller << ": " << error.what() << "\n";
+    return dynamic_cast<const UsageError*>(&error) != nullptr ? kUsage : kFailed;
+  }
+}
+
 }  // namespace
 }  // namespace overlapbench
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
-    return overlapbench::Main(arguments);
+    if (const auto request = overlapbench::ReadLaunchRequest(arguments)) {
+      const int status = overlapbench::MainOfLauncher(argv[0], *request);
+      overlapbench::TellDone(*request);
+      return status;
+    }
+    const int status = overlapbench::Main(arguments);
+    overlapbench::Give(overlapbench::Sign::kEnded);
+    return status;
   } catch (const std::exception& error) {
     std::cerr << "overlapbench: " << error.what() << "\n";
     return overlapbench::kFailed;

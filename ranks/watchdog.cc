@@ -13,6 +13,8 @@
 #include <iostream>
 #include <utility>
 
+#include "ranks/signs.h"
+
 namespace overlapbench {
 namespace {
 
@@ -25,10 +27,11 @@ struct WatchedSignal {
   const char* advice;
   int ends_as;
 };
-constexpr std::array<WatchedSignal, 5> kWatched = {{
+constexpr std::array<WatchedSignal, 6> kWatched = {{
     {SIGINT, "Ctrl-C", "", SIGINT},
     {Watchdog::kInterrupted, "Ctrl-C", "", SIGINT},
     {Watchdog::kReaderIsGone, "", "", SIGPIPE},
+    {Watchdog::kTerminated, "SIGTERM", "", SIGTERM},
     {SIGHUP, "SIGHUP", "", SIGHUP},
     {SIGTERM, "SIGTERM",
      "; launchers send it after Ctrl-C, when a rank or host is lost, or when they are terminated",
@@ -69,7 +72,7 @@ Watchdog::Watchdog(const Progress& progress, std::chrono::milliseconds timeout)
   const sigset_t signals = WatchedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // An ignored signal never arrives, and a shell may start its children with signals ignored.
-  for (const int signal : {kInterrupted, kReaderIsGone}) std::signal(signal, SIG_DFL);
+  for (const int signal : {kInterrupted, kReaderIsGone, kTerminated}) std::signal(signal, SIG_DFL);
   // A full disk or a closed pipe fails the call instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
@@ -112,13 +115,13 @@ void Watchdog::BeforeLines(std::function<void()> task) {
   before_lines_ = std::move(task);
 }
 
-void Watchdog::Show(const std::string& reason) {
+void Watchdog::Show(const std::string& reason, const std::string& sign) {
   {
     const std::lock_guard lock(line_mutex_);
     if (before_lines_) before_lines_();
   }
   std::cout.flush();
-  std::cerr << "overlapbench: " << reason << "\n" << std::flush;
+  std::cerr << "overlapbench: " + reason + "\n" + sign << std::flush;
 }
 
 Watchdog::Registration& Watchdog::Registration::operator=(Registration&& other) noexcept {
@@ -144,7 +147,9 @@ void Watchdog::End(int status, const std::string& reason, bool show) {
     std::this_thread::sleep_for(kPatience);
     _exit(status);
   }).detach();
-  if (show) Show(reason);
+  const Sign sign = status > kSignalled ? Sign::kSignalled : Sign::kEnded;
+  if (show) Show(reason, TextOf(sign));
+  if (!show && sign == Sign::kEnded) Give(sign);
   const std::lock_guard lock(tasks_mutex_);
   for (const auto& task : tasks_) {
     try {

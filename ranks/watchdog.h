@@ -5,8 +5,8 @@
 // - if this rank's progress (progress.h) has not changed for longer than a limit. The limit exceeds
 //   the timeout of every single wait. It is the backstop for calls that have no timeout, such as
 //   MPI_Init, MPI_Finalize, or freeing memory that hung work still uses;
-// - if SIGINT, SIGTERM or SIGHUP arrives, or one of two signals by which ./bench reports what
-//   happened to it. mpirun forwards those two unchanged, whereas it would turn SIGINT into SIGTERM.
+// - if SIGINT, SIGTERM or SIGHUP arrives, or one of three signals by which ./bench reports what
+//   happened to it. mpirun forwards those unchanged, whereas it would turn SIGINT into SIGTERM.
 //
 // After a fatal error the main thread also ends the job through the watchdog (EndJob). It must not
 // unwind the stack, because destructors would wait for the work that hangs.
@@ -43,6 +43,7 @@ class Watchdog {
 
   static constexpr int kInterrupted = SIGUSR1;   // Ctrl-C, where ./bench was started
   static constexpr int kReaderIsGone = SIGUSR2;  // of standard output: a quiet end
+  static constexpr int kTerminated = SIGALRM;    // SIGTERM or SIGHUP, where ./bench was started
 
   // Takes over the signals. Create it in the main thread, before any other thread starts.
   Watchdog(const Progress& progress, std::chrono::milliseconds timeout);
@@ -77,7 +78,7 @@ class Watchdog {
   // `task` runs before a line is shown on stderr, in any thread, and must not wait. nullptr: none.
   void BeforeLines(std::function<void()> task);
   // Shows a line on stderr.
-  void Show(const std::string& reason);
+  void Show(const std::string& reason) { Show(reason, ""); }
 
   // Ends all ranks with `status`. Prints `reason` if `show`. A second caller waits for the end.
   [[noreturn]] void End(int status, const std::string& reason, bool show);
@@ -85,6 +86,8 @@ class Watchdog {
  private:
   void Watch();
   void EndBySignal(int signal);
+  // The line and the sign (signs.h) in one call: the launcher may kill this rank after it.
+  void Show(const std::string& reason, const std::string& sign);
 
   const Progress& progress_;
   std::chrono::milliseconds limit_{};

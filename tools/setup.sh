@@ -256,15 +256,3 @@ last_line() {
   while IFS= read -r line; do printf '\r\033[K%s' "${line:0:${COLUMNS:-80}-1}"; done
   printf '\r\033[K'
 }
-
-# The settings that OpenMPI needs to run as root or in a container. The user's own settings win.
-set_mpi_environment() {
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  # Many containers forbid copying directly between processes, and each attempt prints an error.
-  export OMPI_MCA_btl_vader_single_copy_mechanism=${OMPI_MCA_btl_vader_single_copy_mechanism:-none}
-  # An unreachable host counts as lost after 3 + 3 * 1 seconds of silence instead of 8 minutes. That
-  # must be shorter than a rank's timeout, because TCP sends no probes while it has data to send.
-  export OMPI_MCA_oob_tcp_keepalive_time=${OMPI_MCA_oob_tcp_keepalive_time:-3}
-  export OMPI_MCA_oob_tcp_keepalive_intvl=${OMPI_MCA_oob_tcp_keepalive_intvl:-1}
-  export OMPI_MCA_oob_tcp_keepalive_probes=${OMPI_MCA_oob_tcp_keepalive_probes:-3}
-}

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.conftest import ROOT
 
 from overlapbench.drill import job
 
@@ -32,13 +31,6 @@ AGENT = """#!/bin/sh
 shift
 exec ip netns exec {space} unshare --uts sh -c "hostname {name}; $*"
 """
-# The environment that users get from ./bench, with the time after which a host counts as lost.
-AS_BENCH = (
-    "bash",
-    "-c",
-    'source "$0"; set_mpi_environment; exec "$@"',
-    str(ROOT / "tools/setup.sh"),
-)
 TIMEOUT_S = 8
 # The silence after which a host is lost, mpirun's grace period after SIGTERM, and a busy machine.
 AFTER_THE_CUT_S = TIMEOUT_S + 8.0
@@ -52,13 +44,12 @@ class Hosts:
     folder: Path
 
     def command(self, launcher: "Launcher", *flags: str) -> list[str]:
-        mpirun = ["mpirun", "--quiet", "--bind-to", "none", "-n", str(RANKS)]
-        mpirun += ["--hostfile", str(self.folder / "hosts")]
-        mpirun += ["--mca", "plm_rsh_agent", str(self.folder / "agent")]
-        binary = [str(launcher.binary), "--backend=host", f"--benchmark_out={job.RESULT}"]
+        bench = ["env", f"OMPI_MCA_plm_rsh_agent={self.folder / 'agent'}", *launcher.bench()]
+        bench += ["--no-build", f"--ranks={RANKS}", f"--hostfile={self.folder / 'hosts'}"]
+        bench += ["--backend=host", f"--benchmark_out={job.RESULT}"]
         enter = ["ip", "netns", "exec", self.spaces[0], "unshare", "--uts"]
         enter += ["sh", "-c", 'hostname node1; exec "$@"', "sh"]
-        return [*enter, *AS_BENCH, *mpirun, *binary, *flags]
+        return [*enter, *bench, *flags]
 
     def cut(self) -> None:
         ip("-n", self.spaces[0], "link", "set", "cable", "down")
@@ -117,6 +108,8 @@ def test_two_hosts_measure_together(launcher: "Launcher", hosts: Hosts) -> None:
         ended = started.end(60)
     assert ended.status == 0, ended.stderr
     assert ended.left == []
+    assert "bench: starting 4 ranks on 10.77.0.1 (2), 10.77.0.2 (2), backend host" in ended.stderr
+    assert ", 4 ranks on node1, node2, " in ended.stdout
     result: dict[str, Any] = json.loads(ended.files[job.RESULT])
     assert result["context"]["hosts"] == "node1, node2"
     assert result["context"]["ranks"] == str(RANKS)
@@ -143,6 +136,9 @@ def test_a_disconnected_host_ends_the_job(launcher: "Launcher", hosts: Hosts) ->
     assert seconds < AFTER_THE_CUT_S
     assert ended.left == []
     assert any(" rank 0 of 4, Comm/" in line for line in ended.ours), ended.stderr
+    assert ended.stderr.splitlines()[-1] == (
+        f"bench: the connection to 10.77.0.2 was lost; rows so far are in {job.RESULT}"
+    )
     kept = json.loads(ended.files[job.RESULT])
     assert " rank 0 of 4, Comm/" in kept["incomplete"]
     assert len(kept["benchmarks"]) >= 2

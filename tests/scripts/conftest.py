@@ -6,6 +6,7 @@ arguments down; a file NAME.fails beside it makes it fail. A test takes things a
 what was called, at the exit status and at every line that the user sees.
 """
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -27,12 +28,18 @@ GIT = """case $1 in
   merge-base) [[ ${CHANGED+set} ]] && echo base ;;
   diff) printf '%s\\n' $CHANGED ;;
 esac"""
-MPIRUN = """while [[ $1 != */* || ! -x $1 ]]; do shift; done; exec "$@" """
+# As the program, which starts the ranks itself: it shows what it would pass on to them.
 BINARY = """case $1 in
   --query=gpus) echo "$GPUS" ;;
-  --query=flags) [[ $* != *--bogus* ]] || { echo "overlapbench: unknown flag" >&2; exit 2; } ;;
   --version) echo "the version of the binary" ;;
   --help) echo "the flags of the binary" ;;
+  --launch=*)
+    while [[ $1 != -- ]]; do
+      [[ $1 != --done=* ]] || echo >&"${1#*=}"
+      shift
+    done
+    shift
+    printf '[%s]' "$@"; exit "$STATUS" ;;
   *) printf '[%s]' "$@"; exit "$STATUS" ;;
 esac"""
 # Making an environment gives it a Python whose pip fails where the test says so.
@@ -81,7 +88,7 @@ class World:
         for name in (*BUILD_TOOLS, "ctest", "shellcheck", "chromium"):
             self.fake(self.bin / name)
         self.fake(self.bin / "git", GIT)
-        self.fake(self.bin / "mpirun", MPIRUN)
+        self.fake(self.bin / "mpirun")
         self.fake(self.bin / "python3", PYTHON)
         self.fake(self.bin / "sudo", 'exec "$@"')
         for header in ("benchmark/benchmark.h", "gtest/gtest.h", "fmt/core.h"):
@@ -135,6 +142,14 @@ class Outcome:
     def calls(self, name: str) -> list[str]:
         return [
             call.removeprefix(f"{name} ") for call in self._calls if call.startswith(f"{name} ")
+        ]
+
+    def launches(self, program: str = "overlapbench") -> list[str]:
+        """Return what the program was asked to launch, without the numbers of each run."""
+        return [
+            re.sub(r"--(parent|done)=\d+ ", "", call)
+            for call in self.calls(program)
+            if call.startswith("--launch=")
         ]
 
 

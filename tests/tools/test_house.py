@@ -15,10 +15,11 @@ FLOORS = {
     for floor, folders in re.findall(r"^\| (\d) \| (`.*?`) \|", MAP, re.MULTILINE)
     for folder in re.findall(r"`(\w+)/`", folders)
 }
-BESIDE = ("injection", "interface")
+BESIDE = ("injection", "interface", "launcher")
 CODE = {".h", ".cc", ".cu", ".cuh", ".def"}
-# The one file of a floor that uses a folder beside the floors.
-INJECTS = "benchmarks/main.cc"
+# The one file of a floor that uses folders beside the floors, and those.
+MAIN = "benchmarks/main.cc"
+USED_BY_MAIN = ("injection", "launcher")
 
 
 def sources(*folders: str) -> Iterator[tuple[str, list[str]]]:
@@ -35,7 +36,7 @@ def may_include(user: str, used: str) -> bool:
     if folder in BESIDE:
         return used == folder or used in FLOORS
     if used in BESIDE:
-        return user == INJECTS and used == "injection"
+        return user == MAIN and used in USED_BY_MAIN
     return used == folder or FLOORS[used] < FLOORS[folder]
 
 

@@ -1,0 +1,194 @@
+// What OpenMPI 4.1 says, in its own words, and the line that ./bench makes of it.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "launcher/messages.h"
+#include "launcher/mpirun_output.h"
+
+namespace overlapbench {
+namespace {
+
+const std::string kDashes = std::string(74, '-') + "\n";
+
+std::string Framed(const std::string& text) { return kDashes + text + kDashes; }
+
+// The last line of a job of which mpirun writes `text`, and ends with `status`.
+std::string Cause(const std::string& text, int status = 1, Told told = Told::kNothing) {
+  MpirunOutput output;
+  const std::string shown = output.Take(text);
+  return shown + CauseOf(output.messages(), status, told);
+}
+
+// As they follow a mistake.
+const std::string kInternal = Framed(
+    "An internal error has occurred in ORTE:\n\n[[13167,0],0] FORCE-TERMINATE AT (null):1 - "
+    "error ../../../../../orte/mca/ras/base/ras_base_allocate.c(352)\n\nThis is something "
+    "that should be reported to the developers.\n");
+const std::string kPrimary = Framed(
+    "Primary job  terminated normally, but 1 process returned\na non-zero exit code. Per "
+    "user-direction, the job has been aborted.\n");
+const std::string kAbort = Framed(
+    "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 143.\n\nNOTE: "
+    "invoking MPI_ABORT causes Open MPI to kill all MPI processes.\nYou may or may not see output "
+    "from other processes, depending on\nexactly when Open MPI kills them.\n");
+const std::string kMore =
+    "[vm:26460] 1 more process has sent help message help-mpi-api.txt / mpi-abort\n"
+    "[vm:26460] Set MCA parameter \"orte_base_help_aggregate\" to 0 to see all help / error "
+    "messages\n";
+
+TEST(MpirunMessages, NamesTheKilledRank) {
+  const std::string killed = Framed(
+      "mpirun noticed that process rank 1 with PID 0 on node node2 exited on signal 9 (Killed).\n");
+  EXPECT_EQ(Cause(kPrimary + kAbort + killed, 137),
+            "rank 1 on node2 was killed by SIGKILL (out of memory, or kill -9)");
+  // Whatever the ranks have said: it is not the reason.
+  EXPECT_EQ(Cause(killed, 137, Told::kSignal),
+            "rank 1 on node2 was killed by SIGKILL (out of memory, or kill -9)");
+  EXPECT_EQ(Cause(Framed("mpirun noticed that process rank 0 with PID 12 on node vm exited on "
+                         "signal 11 (Segmentation fault).\n")),
+            "rank 0 on vm was killed by SIGSEGV (a crash)");
+  EXPECT_EQ(Cause(kPrimary, 128 + SIGBUS), "a rank was killed by SIGBUS (a crash)");
+}
+
+TEST(MpirunMessages, NamesTheRankThatExited) {
+  const std::string improper = Framed(
+      "mpirun has exited due to process rank 1 with PID 0 on\nnode vm exiting improperly. "
+      "There are three reasons this could occur:\n\n1. this process did not call \"init\" "
+      "before exiting, but others in\nthe job did.\n");
+  EXPECT_EQ(Cause(kAbort + improper), "rank 1 on vm exited before the run had ended");
+  EXPECT_EQ(Cause(improper, 1, Told::kSignal), "rank 1 on vm exited before the run had ended");
+  const std::string status = Framed(
+      "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe "
+      "job to be terminated. The first process to do so was:\n\n  Process name: [[3300,1],1]\n  "
+      "Exit code:    3\n");
+  EXPECT_EQ(Cause(kPrimary + status, 3), "rank 1 exited with status 3, without a word");
+  EXPECT_EQ(Cause(kPrimary + status + kMore, 3, Told::kReason), "");
+}
+
+TEST(MpirunMessages, SaysNothingMoreWhereTheRanksHaveToldWhy) {
+  EXPECT_EQ(Cause(kAbort + kMore, 1, Told::kReason), "");
+  EXPECT_EQ(Cause(kAbort + kMore, 143, Told::kSignal), "");
+  EXPECT_EQ(Cause("", 7), "mpirun ended with status 7, and did not say why");
+}
+
+TEST(MpirunMessages, NamesTheMistakeInTheHostFile) {
+  EXPECT_EQ(
+      Cause(Framed("Open RTE detected a parse error in the hostfile:\n    hosts\nIt occured on "
+                   "line number 2 on token 1.\n") +
+            kInternal),
+      "--hostfile: line 2 of hosts is not understood; write lines such as 'node1 slots=8'");
+  EXPECT_EQ(Cause(Framed("Open RTE detected a bad parameter in the hostfile:\n    word\nThe slots "
+                         "parameter is less than 0:\n    slots=-1\n") +
+                  kInternal),
+            "--hostfile: word has slots that are no number; write lines such as 'node1 slots=8'");
+  EXPECT_EQ(
+      Cause(Framed("A hostfile was provided that contains multiple definitions\nof the slot "
+                   "count for at least one node:\n\n  hostfile:  twice\n  node:      vm\n\nYou "
+                   "can either list a node multiple times\n") +
+            kInternal),
+      "--hostfile: twice lists vm twice; write one line for each machine, with all its slots");
+  EXPECT_EQ(
+      Cause(Framed("No nodes are available for this job, either due to a failure to\nallocate "
+                   "nodes to the job, or allocated nodes being marked\n")),
+      "there is no machine to run on: the host file or the allocation has none");
+  EXPECT_EQ(
+      Cause(Framed("There are not enough slots available in the system to satisfy the 4\nslots "
+                   "that were requested by the application:\n\n  hostname\n")),
+      "4 ranks do not fit: the host file or the allocation has fewer slots; lower --ranks, or "
+      "raise slots=");
+}
+
+TEST(MpirunMessages, NamesWhatIsMissingOnAMachine) {
+  EXPECT_EQ(Cause(Framed("mpirun was unable to launch the specified application as it could not "
+                         "access\nor execute an executable:\n\nExecutable: /a/overlapbench\nNode: "
+                         "node2\n\nwhile attempting to start process rank 0.\n"),
+                  132),
+            "/a/overlapbench is missing on node2, or cannot be executed there; every machine must "
+            "see this folder under the same path");
+  // ssh's own line comes first, as it is.
+  EXPECT_EQ(Cause("ssh: Could not resolve hostname x: Name or service not known\n" +
+                  Framed("ORTE was unable to reliably start one or more daemons.\nThis usually is "
+                         "caused by:\n")),
+            "ssh: Could not resolve hostname x: Name or service not known\n"
+            "not every machine could be reached: 'ssh HOST orted --version' must work for each, "
+            "without a password");
+}
+
+TEST(MpirunMessages, NamesTheSettingThatIsWrong) {
+  EXPECT_EQ(
+      Cause(Framed("A requested component was not found, or was unable to be opened.  "
+                   "This\nmeans ...\n\nHost:      vm\nFramework: pml\nComponent: nonsense\n") +
+            Framed("It looks like MPI_INIT failed for some reason; your parallel process is\n")),
+      "OpenMPI has no pml component 'nonsense'; correct OMPI_MCA_pml");
+  EXPECT_EQ(Cause(Framed("None of the TCP networks specified to be included for out-of-band "
+                         "communications\ncould be found:\n\n  Value given: eth77\n\nPlease revise "
+                         "the specification and try again.\n") +
+                  Framed("No network interfaces were found for out-of-band communications. We "
+                         "require\nat least one available network for out-of-band messaging.\n")),
+            "there is no network interface 'eth77' here; correct OMPI_MCA_oob_tcp_if_include");
+  EXPECT_EQ(Cause(Framed("The value of the MCA parameter \"plm_rsh_agent\" was set to a path\nthat "
+                         "could not be found:\n\n  plm_rsh_agent: nosuchagent\n\nPlease either "
+                         "unset the parameter\n")),
+            "OMPI_MCA_plm_rsh_agent: 'nosuchagent' cannot be found");
+}
+
+// OpenMPI 4.1.4 loses its own message.
+TEST(MpirunMessages, SaysThatMpiCouldNotStart) {
+  EXPECT_EQ(
+      Cause("[vm:25776] [[2126,0],0] ORTE_ERROR_LOG: Data unpack had inadequate space in file "
+            "../../../orte/util/show_help.c at line 513\n"
+            "[vm:25781] *** An error occurred in MPI_Init_thread\n"
+            "[vm:25781] *** reported by process [139329537,1]\n"
+            "[vm:25781] *** on a NULL communicator\n",
+            1, Told::kSignal),
+      "MPI could not start");
+  EXPECT_EQ(
+      Cause("[vm:28773] PMIX ERROR: OUT-OF-RESOURCE in file ../../dstore_segment.c at line 208\n"
+            "*** An error occurred in MPI_Init_thread\n"),
+      "OpenMPI cannot write its files; is there space in TMPDIR (/tmp if it is not set), and "
+      "does 'ulimit -f' allow them?");
+}
+
+TEST(MpirunMessages, ShowsWhatIsNotKnownAsItIs) {
+  EXPECT_EQ(Cause(Framed("WARNING: something new.\n\n  Host: a\n"), 0, Told::kReason),
+            "WARNING: something new.\n\n  Host: a\n");
+  MpirunOutput output;
+  EXPECT_EQ(output.Take("[new:1] a line\n*** another\n"), "[new:1] a line\n");
+}
+
+TEST(MpirunOutput, PassesOnTheRanksOutputAtOnce) {
+  MpirunOutput output;
+  EXPECT_EQ(output.Take("\r[2/7] half of a progress line"), "\r[2/7] half of a progress line");
+  EXPECT_EQ(output.Take("; a --flag"), "; a --flag");
+  EXPECT_FALSE(output.IsHolding());
+  EXPECT_EQ(output.Take("\n- a list\n--- dashes\n"), "\n- a list\n--- dashes\n");
+}
+
+// A frame may begin within a progress line, and arrive in pieces of any size.
+TEST(MpirunOutput, FindsFramesWhereverTheyBeginAndBreak) {
+  const std::string text = "overlapbench: one\n[1/2] progress" + kPrimary + "overlapbench: two\n" +
+                           kSigns[0] + kAbort + kMore + "end -";
+  for (std::size_t size = 1; size < 100; ++size) {
+    MpirunOutput output;
+    std::string shown;
+    for (std::size_t at = 0; at < text.size(); at += size)
+      shown += output.Take(text.substr(at, size));
+    shown += output.Flush();
+    EXPECT_EQ(shown, "overlapbench: one\n[1/2] progressoverlapbench: two\nend -") << size;
+    EXPECT_EQ(output.messages().size(), 2U) << size;
+    EXPECT_TRUE(output.Has(Sign::kStarted)) << size;
+    EXPECT_FALSE(output.Has(Sign::kEnded)) << size;
+  }
+}
+
+TEST(MpirunOutput, GivesBackAFrameThatDoesNotEnd) {
+  MpirunOutput output;
+  EXPECT_EQ(output.Take(kDashes + "cut off"), "");
+  EXPECT_TRUE(output.IsHolding());
+  EXPECT_EQ(output.Flush(), kDashes + "cut off");
+  EXPECT_FALSE(output.IsHolding());
+}
+
+}  // namespace
+}  // namespace overlapbench
