@@ -140,6 +140,7 @@ int Main(const std::vector<std::string>& arguments) {
   Give(Sign::kStarted);
   Ranks& ranks = *started;
   const auto aborting = watchdog.AtEnd([&](const std::string&) { ranks.AbortLinks(); });
+  const auto asking = watchdog.OnTerminated([&] { return ranks.RollCall(); });
   const auto refuse = [&](const std::exception& error, int status) {
     return Refuse(error, status, ranks.is_root());
   };

@@ -17,6 +17,7 @@
 #include "comm/nccl_environment.h"
 #include "comm/nccl_library.h"
 #include "device/cuda/graph_capture.h"
+#include "device/wait.h"
 
 namespace overlapbench {
 namespace {
@@ -306,8 +307,8 @@ class NcclCommunicator : public Communicator {
       look();
       if (std::chrono::steady_clock::now() > deadline) {
         throw FatalError(fmt::format(
-            "{}{} did not finish within {} ms; another rank has stopped or cannot be reached",
-            ranks_.Prefix(), call, ranks_.timeout().count()));
+            "{}{} did not finish within {}; another rank has stopped or cannot be reached",
+            ranks_.Prefix(), call, InSeconds(ranks_.timeout())));
       }
       std::this_thread::yield();
     }

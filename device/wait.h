@@ -1,4 +1,4 @@
-// WaitUntil: polling with a deadline.
+// WaitUntil: polling with a deadline. InSeconds: a timeout in messages.
 //
 // A thread can lose its core between a poll and the check of the clock, and a poll can itself take
 // long. Work that ended in the meantime is not late, so WaitUntil gives up only after a poll that
@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <thread>
 
 namespace overlapbench {
@@ -23,5 +24,8 @@ template <class Done>
   }
   return true;
 }
+
+// "60 s", "0.4 s".
+std::string InSeconds(std::chrono::milliseconds time);
 
 }  // namespace overlapbench

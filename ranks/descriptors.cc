@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "device/wait.h"
+
 namespace overlapbench {
 namespace {
 
@@ -35,7 +37,7 @@ class Message {
     control->cmsg_len = CMSG_LEN(sizeof(number));
     std::memcpy(CMSG_DATA(control), &number, sizeof(number));
   }
-  // -1 where none came.
+  // -1 where none arrived.
   [[nodiscard]] int descriptor() {
     const cmsghdr* const control = CMSG_FIRSTHDR(&header_);
     if (control == nullptr || control->cmsg_type != SCM_RIGHTS) return -1;
@@ -125,8 +127,8 @@ std::vector<Descriptor> ExchangeDescriptors(Ranks& ranks, const Descriptor& own)
       socket->Receive(descriptors);
       ranks.ThrowIfOthersFailed();
       if (std::chrono::steady_clock::now() > deadline) {
-        throw Error(fmt::format("rank {} did not share its memory within {} ms", missing(),
-                                ranks.timeout().count()));
+        throw Error(fmt::format("rank {} did not share its memory within {}", missing(),
+                                InSeconds(ranks.timeout())));
       }
     }
   });

@@ -20,9 +20,16 @@ Notices::Notices(MPI_Comm comm) : comm_(comm) {
   answered_.assign(size_, kNone);
 }
 
+std::string Notices::Cut(const std::string& text) {
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+  std::size_t size = std::min(text.size(), kTextBytes - 1);
+  while (size > 0 && size < text.size() && continues(text[size])) --size;
+  return text.substr(0, size);
+}
+
 void Notices::SendEnding(const std::string& text) {
   Message message;
-  std::copy_n(text.begin(), std::min(text.size(), kTextBytes - 1), message.text.begin());
+  std::ranges::copy(Cut(text), message.text.begin());
   SendToOthers(message);
 }
 
@@ -118,6 +125,7 @@ void Notices::Note(const Message& message, int sender) {
       failed_step_ = std::max(failed_step_.load(), message.number);
       return;
     case Kind::kQuestion:
+      if (message.number == kRollCall) return Send({Kind::kAnswer, kRollCall, {}}, {sender});
       questions_[sender] = message.number;
       has_questions_ = true;
       return;

@@ -10,7 +10,8 @@
 //   new one.
 // - `question` and `answer`: a rank that waits long in a collective call asks which others wait in
 //   one. Those that do not answer are missing. An answer carries its question's number, so that it
-//   is not mistaken for the answer to a later one.
+//   is not mistaken for the answer to a later one. The roll call is a question that every rank
+//   answers, whatever it does, as soon as it receives it: those that do not answer are gone.
 //
 // Sending and receiving never wait for another rank. Any thread may do either.
 #pragma once
@@ -30,12 +31,16 @@ namespace overlapbench {
 
 class Notices {
  public:
-  // Longer texts are cut. MPI sends only short messages eagerly, without a handshake with the
+  // Longer texts are cut (Cut). MPI sends only short messages eagerly, without a handshake with the
   // receiver.
   static constexpr std::size_t kTextBytes = 480;
+  // The beginning of `text` that fits with a zero behind it. No character of UTF-8 is cut in two.
+  static std::string Cut(const std::string& text);
 
   // Sends over `comm`, which it does not own.
   explicit Notices(MPI_Comm comm);
+
+  static constexpr std::int64_t kRollCall = -2;  // this question's number
 
   // Never throws, and takes at most a tenth of a second.
   void SendEnding(const std::string& text);

@@ -9,12 +9,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <thread>
+
+#include "device/wait.h"
 
 namespace overlapbench {
 namespace {
 
 constexpr int kClockTag = 1;  // notices.cc uses another
 constexpr std::chrono::milliseconds kLastWordsPatience(100);
+constexpr std::chrono::milliseconds kRollCallPatience(300);
 
 // The value of the first of `variables` that is set; `otherwise` if none is.
 template <std::size_t Count>
@@ -47,11 +51,11 @@ std::string NameRanks(const std::vector<int>& ranks) {
 
 std::string Missing(const std::vector<int>& ranks, std::chrono::milliseconds timeout) {
   if (ranks.empty())
-    return fmt::format("all ranks have come, but the operation did not finish within {} ms",
-                       timeout.count());
-  return fmt::format("{} did not come within {} ms; {} stopped or {} doing something else",
-                     NameRanks(ranks), timeout.count(), ranks.size() == 1 ? "it has" : "they have",
-                     ranks.size() == 1 ? "is" : "are");
+    return fmt::format("all ranks arrived, but the operation did not finish within {}",
+                       InSeconds(timeout));
+  return fmt::format("{} did not arrive within {}; {} stopped or {} doing something else",
+                     NameRanks(ranks), InSeconds(timeout),
+                     ranks.size() == 1 ? "it has" : "they have", ranks.size() == 1 ? "is" : "are");
 }
 
 }  // namespace
@@ -173,9 +177,9 @@ bool Ranks::EndsInTime(MPI_Request& request, const std::function<void()>& look) 
 void Ranks::Await(MPI_Request& request, const std::string& what) const {
   if (EndsInTime(request, [] {})) return;
   throw FatalError(
-      fmt::format("{}{}: the other ranks did not come within {} ms; one of them has stopped or is "
+      fmt::format("{}{}: the other ranks did not arrive within {}; one of them has stopped or is "
                   "doing something else",
-                  Prefix(), what, timeout_.count()));
+                  Prefix(), what, InSeconds(timeout_)));
 }
 
 // Asks at half of the timeout, so that the others have the other half to answer. Most waits end
@@ -209,7 +213,7 @@ void Ranks::Max(std::span<double> values, const std::string& what) {
 
 std::vector<std::string> Ranks::Gather(const std::string& text, const std::string& what) {
   std::vector<char> sent(kTextBytes, '\0');
-  std::copy_n(text.begin(), std::min(text.size(), kTextBytes - 1), sent.begin());
+  std::ranges::copy(Notices::Cut(text), sent.begin());
   std::vector<char> received(kTextBytes * size_);
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Iallgather(sent.data(), kTextBytes, MPI_CHAR, received.data(), kTextBytes, MPI_CHAR,
@@ -272,8 +276,7 @@ void Ranks::ThrowIfOthersFailed() {
 }
 
 void Ranks::AgreeOnEntry(const std::string& benchmark, std::int64_t iterations) {
-  std::string mine = fmt::format("{} ({} iterations)", benchmark, iterations);
-  mine.resize(std::min(mine.size(), kTextBytes - 1));
+  const std::string mine = Notices::Cut(fmt::format("{} ({} iterations)", benchmark, iterations));
   const std::string what = "agreeing on the next benchmark, " + mine;
   std::array<char, kTextBytes> roots{};
   std::ranges::copy(mine, roots.begin());
@@ -301,6 +304,22 @@ std::string Ranks::LastWords() const {
   while (!notices_->Receive() && std::chrono::steady_clock::now() < deadline) {
   }
   return notices_->ending();
+}
+
+std::string Ranks::RollCall() {
+  if (size_ == 1) return "";
+  const auto deadline = std::chrono::steady_clock::now() + kRollCallPatience;
+  if (is_root()) notices_->Ask(Notices::kRollCall);
+  std::vector<int> silent;
+  do {
+    notices_->Receive();
+    silent = notices_->Silent(Notices::kRollCall);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } while (!silent.empty() && std::chrono::steady_clock::now() < deadline);
+  if (!is_root()) return "";
+  if (silent.empty()) return "; all ranks answered";
+  return fmt::format("; {} did not answer within {}", NameRanks(silent),
+                     InSeconds(kRollCallPatience));
 }
 
 double Ranks::CommonClockMs() const { return OnCommonClockMs(NowMs()); }

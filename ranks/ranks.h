@@ -128,9 +128,14 @@ class Ranks {
   // so, on any thread.
   void ThrowIfEnding() const;
   // For the end of the job; may be called from any thread. Waits up to a tenth of a second for
-  // another rank's reason for ending the job. Returns "" if none came or a wait has already thrown
-  // it.
+  // another rank's reason for ending the job. Returns "" if none arrived or a wait has already
+  // thrown it.
   [[nodiscard]] std::string LastWords() const;
+
+  // For the end by a signal; may be called from any thread. Rank 0 asks which ranks still answer
+  // and returns "; rank 1 did not answer within 0.3 s". The others answer, and return "". Takes at most
+  // three tenths of a second.
+  [[nodiscard]] std::string RollCall();
 
   // Milliseconds on the clock that all ranks share.
   [[nodiscard]] double CommonClockMs() const;

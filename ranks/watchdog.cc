@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <mpi.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <future>
 #include <iostream>
 #include <utility>
 
@@ -24,20 +26,18 @@ constexpr int kSignalled = 128;  // plus the signal's number, as in shells
 struct WatchedSignal {
   int signal;
   const char* meaning;  // "": prints nothing
-  const char* advice;
   int ends_as;
 };
 constexpr std::array<WatchedSignal, 6> kWatched = {{
-    {SIGINT, "Ctrl-C", "", SIGINT},
-    {Watchdog::kInterrupted, "Ctrl-C", "", SIGINT},
-    {Watchdog::kReaderIsGone, "", "", SIGPIPE},
-    {Watchdog::kTerminated, "SIGTERM", "", SIGTERM},
-    {SIGHUP, "SIGHUP", "", SIGHUP},
-    {SIGTERM, "SIGTERM",
-     "; launchers send it after Ctrl-C, when a rank or host is lost, or when they are terminated",
-     SIGTERM},
+    {SIGINT, "Ctrl-C", SIGINT},
+    {Watchdog::kInterrupted, "Ctrl-C", SIGINT},
+    {Watchdog::kReaderIsGone, "", SIGPIPE},
+    {Watchdog::kTerminated, "SIGTERM", SIGTERM},
+    {SIGHUP, "SIGHUP", SIGHUP},
+    {SIGTERM, "SIGTERM", SIGTERM},
 }};
 
+constexpr std::chrono::milliseconds kAskingPatience(500);
 // How long rank 0 may take, once it knows of an error, to save the results and end the job.
 constexpr std::chrono::seconds kTimeForRoot(2);
 
@@ -66,6 +66,11 @@ void AbortMpi(int status) {
 }
 
 }  // namespace
+
+bool Accepts(int descriptor) {
+  pollfd output = {descriptor, POLLOUT, 0};
+  return poll(&output, 1, 0) > 0 && (output.revents & POLLOUT) != 0;
+}
 
 Watchdog::Watchdog(const Progress& progress, std::chrono::milliseconds timeout)
     : progress_(progress), limit_(timeout + kMargin) {
@@ -103,9 +108,10 @@ void Watchdog::Watch() {
 void Watchdog::EndBySignal(int signal) {
   const auto& watched = *std::ranges::find(kWatched, signal, &WatchedSignal::signal);
   const std::string meaning = watched.meaning;
-  const std::string reason = meaning.empty() ? "standard output was closed"
-                                             : fmt::format("ended by {} at {}{}", meaning,
-                                                           progress_.Where(), watched.advice);
+  std::string reason = "standard output was closed";
+  if (!meaning.empty()) reason = fmt::format("ended by {} at {}", meaning, progress_.Where());
+  // Launchers send it when they are terminated, and when a rank or a host is lost.
+  if (signal == SIGTERM) reason += Ask();
   End(kSignalled + watched.ends_as, reason,
       progress_.rank() == 0 && !meaning.empty() && !MpiHasEnded());
 }
@@ -116,29 +122,41 @@ void Watchdog::BeforeLines(std::function<void()> task) {
 }
 
 void Watchdog::Show(const std::string& reason, const std::string& sign) {
-  {
+  std::cerr.tie(nullptr);  // it would flush standard output, which may be stuck
+  if (Accepts(STDOUT_FILENO)) {
     const std::lock_guard lock(line_mutex_);
     if (before_lines_) before_lines_();
+    std::cout.flush();
   }
-  std::cout.flush();
-  std::cerr << "overlapbench: " + reason + "\n" + sign << std::flush;
-}
-
-Watchdog::Registration& Watchdog::Registration::operator=(Registration&& other) noexcept {
-  std::swap(watchdog_, other.watchdog_);
-  std::swap(task_, other.task_);
-  return *this;
-}
-
-Watchdog::Registration::~Registration() {
-  if (watchdog_ == nullptr) return;
-  const std::lock_guard lock(watchdog_->tasks_mutex_);
-  watchdog_->tasks_.erase(task_);
+  if (Accepts(STDERR_FILENO))
+    std::cerr << "overlapbench: " + reason + "\n" + sign << std::flush;
 }
 
 Watchdog::Registration Watchdog::AtEnd(Task task) {
   const std::lock_guard lock(tasks_mutex_);
-  return {*this, tasks_.insert(tasks_.begin(), std::move(task))};
+  return Registration([this, place = tasks_.insert(tasks_.begin(), std::move(task))] {
+    const std::lock_guard lock(tasks_mutex_);
+    tasks_.erase(place);
+  });
+}
+
+Watchdog::Registration Watchdog::OnTerminated(std::function<std::string()> ask) {
+  const auto set = [this](std::function<std::string()> now) {
+    const std::lock_guard lock(tasks_mutex_);
+    ask_ = std::move(now);
+  };
+  set(std::move(ask));
+  return Registration([set] { set(nullptr); });
+}
+
+// In another thread, since MPI may hang once a rank is gone.
+std::string Watchdog::Ask() {
+  std::unique_lock lock(tasks_mutex_);  // it must not be withdrawn meanwhile
+  if (!ask_) return "";
+  std::packaged_task<std::string()> task(ask_);
+  auto answer = task.get_future();
+  std::thread(std::move(task)).detach();
+  return answer.wait_for(kAskingPatience) == std::future_status::ready ? answer.get() : "";
 }
 
 void Watchdog::End(int status, const std::string& reason, bool show) {
@@ -150,6 +168,7 @@ void Watchdog::End(int status, const std::string& reason, bool show) {
   const Sign sign = status > kSignalled ? Sign::kSignalled : Sign::kEnded;
   if (show) Show(reason, TextOf(sign));
   if (!show && sign == Sign::kEnded) Give(sign);
+  std::cerr.tie(nullptr);
   const std::lock_guard lock(tasks_mutex_);
   for (const auto& task : tasks_) {
     try {

@@ -34,6 +34,9 @@ namespace overlapbench {
 
 inline constexpr int kFailed = 1;  // exit status: a row or the job failed
 
+// Whether a write to the descriptor would not wait, as for a reader that is stuck.
+bool Accepts(int descriptor);
+
 class Watchdog {
  public:
   // Added to the timeout of single waits, so that their more precise messages come first.
@@ -58,26 +61,24 @@ class Watchdog {
   // Its task is withdrawn when it goes out of scope.
   class Registration {
    public:
-    Registration() = default;
-    Registration(Watchdog& watchdog, std::list<Task>::iterator task)
-        : watchdog_(&watchdog), task_(task) {}
-    Registration(Registration&& other) noexcept { *this = std::move(other); }
-    Registration& operator=(Registration&& other) noexcept;
-    ~Registration();
+    explicit Registration(std::function<void()> withdraw) : withdraw_(std::move(withdraw)) {}
+    ~Registration() { withdraw_(); }
     Registration(const Registration&) = delete;
     Registration& operator=(const Registration&) = delete;
 
    private:
-    Watchdog* watchdog_ = nullptr;
-    std::list<Task>::iterator task_;
+    std::function<void()> withdraw_;
   };
   // If the job ends early, the thread that ends it runs `task` before the process ends. Tasks run
   // in reverse order of registration.
   [[nodiscard]] Registration AtEnd(Task task);
+  // When SIGTERM arrives, all ranks call `ask`, each in a thread of its own. What it returns within
+  // half a second is added to the reason.
+  [[nodiscard]] Registration OnTerminated(std::function<std::string()> ask);
 
   // `task` runs before a line is shown on stderr, in any thread, and must not wait. nullptr: none.
   void BeforeLines(std::function<void()> task);
-  // Shows a line on stderr.
+  // Shows a line on stderr, unless writing it would wait.
   void Show(const std::string& reason) { Show(reason, ""); }
 
   // Ends all ranks with `status`. Prints `reason` if `show`. A second caller waits for the end.
@@ -88,11 +89,13 @@ class Watchdog {
   void EndBySignal(int signal);
   // The line and the sign (signs.h) in one call: the launcher may kill this rank after it.
   void Show(const std::string& reason, const std::string& sign);
+  std::string Ask();
 
   const Progress& progress_;
   std::chrono::milliseconds limit_{};
   std::mutex tasks_mutex_;
   std::list<Task> tasks_;
+  std::function<std::string()> ask_;
   std::mutex line_mutex_;
   std::function<void()> before_lines_;
   std::mutex ending_;  // locked by the thread that ends the job, and never unlocked

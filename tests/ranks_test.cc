@@ -98,6 +98,18 @@ TEST_F(RanksTest, BroadcastCopiesTheRootsBytes) {
   for (const auto byte : bytes) EXPECT_EQ(byte, std::byte{1});
 }
 
+// A cut character would make the result file invalid.
+TEST_F(RanksTest, LongTextsAreCutBetweenCharacters) {
+  for (std::size_t before = 0; before < 4; ++before) {
+    std::string text(before, 'x');
+    while (text.size() <= Ranks::kTextBytes) text += "\xe2\x82\xac";  // the sign of the euro
+    const std::string cut = ranks().Gather(text, "gather")[0];
+    EXPECT_EQ(cut, text.substr(0, cut.size()));
+    EXPECT_EQ((cut.size() - before) % 3, 0U);
+    EXPECT_GT(cut.size(), Ranks::kTextBytes - 4);
+  }
+}
+
 TEST_F(RanksTest, GatherIfAnyHasNoTextsOrAll) {
   EXPECT_TRUE(ranks().GatherIfAny("", "the test").empty());
   const auto texts = ranks().GatherIfAny(is_last() ? "mine" : "", "the test");
@@ -300,8 +312,25 @@ TEST_F(RanksTest, WaitingForAMissingRankNamesIt) {
     const std::string said = SaidOfMissing({missing});
     if (rank() == missing) continue;
     EXPECT_EQ(said, "rank " + Number(rank()) + ": waiting for Godot: rank " + Number(missing) +
-                        " did not come within 1000 ms; it has stopped or is doing something else");
+                        " did not arrive within 1 s; it has stopped or is doing something else");
   }
+}
+
+// First the last rank does not look, then all others are waiting.
+TEST_F(RanksTest, TheRollCallNamesTheRanksThatDoNotAnswer) {
+  if (size() == 1) {
+    EXPECT_EQ(ranks().RollCall(), "");
+    return;
+  }
+  const std::string missing = "; rank " + Number(size() - 1) + " did not answer within 0.3 s";
+  if (is_last()) {
+    std::this_thread::sleep_for(900ms);
+  } else {
+    EXPECT_EQ(ranks().RollCall(), rank() == 0 ? missing : "");
+  }
+  ranks().Barrier("meeting again");
+  EXPECT_EQ(rank() > 0 ? "; all ranks answered" : ranks().RollCall(), "; all ranks answered");
+  ranks().Barrier("being called");
 }
 
 // Replies in the previous test's waits must not count here.
@@ -316,7 +345,7 @@ TEST_F(RanksTest, WaitingForSeveralMissingRanksNamesAll) {
     if (rank() != present) continue;
     EXPECT_EQ(said, "rank " + Number(rank()) + ": waiting for Godot: ranks " + Number(missing[0]) +
                         ", " + Number(missing[1]) +
-                        " did not come within 1000 ms; they have stopped or are doing something "
+                        " did not arrive within 1 s; they have stopped or are doing something "
                         "else");
   }
 }

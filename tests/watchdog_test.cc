@@ -1,11 +1,13 @@
 // Each way in which the watchdog ends a process, and what it does before. MPI is started in one.
 #include "ranks/watchdog.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
 #include <iostream>
 
 namespace overlapbench {
@@ -101,6 +103,44 @@ TEST_F(WatchdogDeathTest, AfterCtrlCTheOthersLeaveRank0TimeToSave) {
       },
       ExitedWithCode(128 + SIGINT), "^$");
   EXPECT_GE(std::chrono::steady_clock::now() - start, 2s);
+}
+
+// Only SIGTERM may come because a rank is lost. MPI may hang then.
+TEST_F(WatchdogDeathTest, TheOtherRanksAreAskedAfterSigtermButNotWaitedFor) {
+  const auto end_by = [](int signal, const std::function<std::string()>& ask) {
+    Progress root(0, 4);
+    Watchdog watchdog(root, 60s);
+    const auto asking = watchdog.OnTerminated(ask);
+    kill(getpid(), signal);
+    SleepForEver();
+  };
+  const auto says_one = [] { return std::string("; rank 3 is silent"); };
+  const auto hangs = [] {
+    SleepForEver();
+    return std::string();
+  };
+  EXPECT_EXIT(end_by(SIGTERM, says_one), ExitedWithCode(128 + SIGTERM),
+              "at rank 0 of 4, between benchmarks; rank 3 is silent\n$");
+  EXPECT_EXIT(end_by(SIGHUP, says_one), ExitedWithCode(128 + SIGHUP), "between benchmarks\n$");
+  EXPECT_EXIT(end_by(SIGTERM, hangs), ExitedWithCode(128 + SIGTERM), "between benchmarks\n$");
+}
+
+// As a full pipe whose reader has stopped.
+TEST_F(WatchdogDeathTest, EndsAtOnceIfNobodyTakesItsLines) {
+  EXPECT_EXIT(
+      {
+        Watchdog watchdog(progress_, 60s);
+        int ends[2];
+        if (pipe2(ends, O_NONBLOCK) != 0) _exit(1);
+        while (write(ends[1], "x", 1) == 1) {
+        }
+        fcntl(ends[1], F_SETFL, 0);
+        dup2(ends[1], STDOUT_FILENO);
+        const auto keeping = watchdog.AtEnd([](const std::string&) { _exit(9); });
+        watchdog.BeforeLines([] { std::cout << "cleared" << std::flush; });
+        watchdog.End(7, "a reason", true);
+      },
+      ExitedWithCode(9), "^overlapbench: a reason\n$");
 }
 
 // Also where a shell has started it with the signal ignored.

@@ -31,6 +31,7 @@
 #include "device/cuda/cuda_check.h"
 #include "device/cuda/cuda_stream.h"
 #include "device/cuda/shared_memory.h"
+#include "device/wait.h"
 
 namespace overlapbench {
 namespace {
@@ -114,8 +115,8 @@ class PeerCommunicator : public Communicator, public Link {
   // ---- Link
   std::string Fault() override {
     if (!failed_.is_set()) return "";
-    return fmt::format("another rank did not reach a collective's kernel within {} ms",
-                       machine_.timeout.count());
+    return fmt::format("another rank did not reach a collective's kernel within {}",
+                       InSeconds(machine_.timeout));
   }
   // Ends the waits of kernels and, by setting flags later than any meeting, those of streams. May
   // be called from any thread, whose current device may be another. It must not throw, since other

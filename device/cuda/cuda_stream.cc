@@ -87,7 +87,7 @@ void CudaStream::Synchronize(std::chrono::milliseconds timeout, const std::strin
   };
   if (!WaitUntil(finished, timeout)) {
     throw FatalError(
-        fmt::format("{}: the stream did not finish within {} ms", what, timeout.count()));
+        fmt::format("{}: the stream did not finish within {}", what, InSeconds(timeout)));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "device/wait.h"
+
 namespace overlapbench {
 namespace {
 
@@ -128,7 +130,7 @@ void HostStream::Synchronize(std::chrono::milliseconds timeout, const std::strin
   std::unique_lock lock(mutex_);
   if (!changed_.wait_for(lock, timeout, [this] { return tasks_.empty() && !busy_; })) {
     throw FatalError(
-        fmt::format("{}: the stream did not finish within {} ms", what, timeout.count()));
+        fmt::format("{}: the stream did not finish within {}", what, InSeconds(timeout)));
   }
   if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
 }

@@ -172,7 +172,7 @@ os._exit(0)
     assert (measured, alive, others) == ([True], ["alive"], [True])
     assert state == "error"
     assert reason.startswith("rank 0: agreeing on the next benchmark, Overlap/mineComm+mineComp/")
-    assert ": rank 1 did not come within 1000 ms; it has stopped or " in reason
+    assert ": rank 1 did not arrive within 1 s; it has stopped or " in reason
     assert refusal == f"an earlier row ended the measuring: {reason}"
 
 
@@ -196,7 +196,7 @@ os._exit(0)
     assert len(told) == 2  # one of them may repeat the other's reason
     for state, reason in told:
         assert state == "error"
-        assert f": rank {missing} did not come within 2000 ms; it has stopped or " in reason
+        assert f": rank {missing} did not arrive within 2 s; it has stopped or " in reason
 
 
 def test_rank_0_alone_writes_and_all_ranks_hear_that_it_cannot(

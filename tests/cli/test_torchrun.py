@@ -103,7 +103,7 @@ def test_its_processes_are_the_ranks(launcher: "Launcher", folder: Path, late: s
 @pytest.mark.parametrize("dead", [0, 1])
 def test_a_rank_that_does_not_come_is_named(launcher: "Launcher", folder: Path, dead: int) -> None:
     told = torchrun(launcher, folder, DEAD=str(dead), TIMEOUT_S="3")
-    said = f"rank {1 - dead} of 2: rank {dead} did not come within 3 s"
+    said = f"rank {1 - dead} of 2: rank {dead} did not arrive within 3 s"
     assert told[1 - dead] == [None, [said, said]]
 
 

@@ -91,7 +91,7 @@ def _variables_for(rank: int, ranks: int, folder: Path) -> dict[str, str]:
         awaited = {other: folder / f"pid.{other}" for other in range(ranks)}
     for other, file in awaited.items():
         if not _await(file, folder):
-            raise MeasureError(f"{me}: rank {other} did not come within {TIMEOUT_S:.0f} s")
+            raise MeasureError(f"{me}: rank {other} did not arrive within {TIMEOUT_S:.0f} s")
     if rank == 0:
         launched = _start_placeholders(folder, ranks)
         if not _await(mine, folder, launched):
