@@ -24,6 +24,7 @@
 #include "ranks/mpi_settings.h"
 #include "ranks/signs.h"
 #include "ranks/watchdog.h"
+#include "report/run_reporter.h"
 
 namespace overlapbench {
 namespace {
@@ -185,6 +186,8 @@ int main(int argc, char** argv) {
       return status;
     }
     const int status = overlapbench::Main(arguments);
+    if (status == 0 && overlapbench::OutputFailed())
+      throw overlapbench::Error("cannot write to standard output");
     overlapbench::Give(overlapbench::Sign::kEnded);
     return status;
   } catch (const std::exception& error) {

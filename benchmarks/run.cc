@@ -21,11 +21,12 @@ namespace overlapbench {
 namespace {
 
 // Opens the file on rank 0, if there is one to open. If that fails, all ranks throw.
-std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path) {
+std::unique_ptr<ResultFile> OpenOnRoot(Ranks& ranks, const std::string& path,
+                                       ResultFile::Kind kind) {
   std::unique_ptr<ResultFile> file;
   std::string error;
   try {
-    if (ranks.is_root() && !path.empty()) file = std::make_unique<ResultFile>(path);
+    if (ranks.is_root() && !path.empty()) file = std::make_unique<ResultFile>(path, kind);
   } catch (const std::exception& caught) {
     error = caught.what();
   }
@@ -74,20 +75,23 @@ class LineFiles {
     for (auto& file : files_) file->Finish();
   }
   void Abandon(const std::string& reason) {
-    for (auto& file : files_) file->Abandon("# incomplete: " + reason + "\n", true);
+    for (auto& file : files_) file->Abandon(Incomplete(reason));
   }
 
  private:
   using Write = std::function<void(const std::string& lines)>;
 
   ResultFile* Open(const std::string& path) {
-    auto file = OpenOnRoot(ranks_, path);
+    auto file = OpenOnRoot(ranks_, path, ResultFile::Kind::kLines);
     return file == nullptr ? nullptr : files_.emplace_back(std::move(file)).get();
   }
   static Write Begin(ResultFile* file, const std::string& header) {
     if (file == nullptr) return {};
-    file->Append(header, "");
-    return [file](const std::string& lines) { file->Append(lines, ""); };
+    file->Begin(header);
+    return [file](const std::string& lines) { file->Append(lines, Incomplete(kStillRunning)); };
+  }
+  static std::string Incomplete(const std::string& reason) {
+    return "# incomplete: " + reason + "\n";
   }
 
   Ranks& ranks_;
@@ -157,7 +161,7 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   const Options& options = suite.options;
   std::vector<std::string> flags;
   InitializeGoogleBenchmark(options, flags);
-  auto file = OpenOnRoot(ranks, options.out);
+  auto file = OpenOnRoot(ranks, options.out, ResultFile::Kind::kDocument);
   LineFiles line_files(suite);
   const std::shared_ptr<TraceFiles> traces = OpenTraces(suite);
   RunReporter reporter(ranks.progress(), table, ReporterOptions(options, chosen.size()),
@@ -195,7 +199,8 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     std::cerr << "overlapbench: the self-test " << self_test.text
               << "; do not trust this run's figures\n";
   }
-  return suite.error_rows > 0 ? kFailed : self_test.passed ? 0 : kNotToBeTrusted;
+  const bool failed = suite.error_rows > 0 || !suite.no_traces.empty();
+  return failed ? kFailed : self_test.passed ? 0 : kNotToBeTrusted;
 }
 
 }  // namespace overlapbench

@@ -304,20 +304,22 @@ std::string FourDigits(double value) {
 
 // A byte that begins no character, or a truncated character, is replaced, as decoders do: the
 // Unicode Standard 16.0, chapter 3.9, table 3-7 and "U+FFFD Substitution of Maximal Subparts".
-std::string EscapedJson(std::string_view text) {
+std::string ValidUtf8(std::string_view text) {
   constexpr const char* kReplacement = "\xef\xbf\xbd";
-  std::string escaped;
+  std::string valid;
   while (!text.empty()) {
     const Utf8Start start = StartOf(text);
-    const char c = text.front();
-    if (c == '"' || c == '\\') escaped += '\\';
-    if (!start.is_whole)
-      escaped += kReplacement;
-    else if (start.bytes == 1)
-      escaped += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    else
-      escaped += text.substr(0, start.bytes);
+    valid += start.is_whole ? text.substr(0, start.bytes) : kReplacement;
     text.remove_prefix(start.bytes);
+  }
+  return valid;
+}
+
+std::string EscapedJson(std::string_view text) {
+  std::string escaped;
+  for (const char c : ValidUtf8(text)) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c >= '\0' && c < ' ' ? ' ' : c;
   }
   return escaped;
 }

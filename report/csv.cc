@@ -46,7 +46,7 @@ std::string Csv(const CounterTable& table, const std::vector<Row>& rows, const T
     }
     text += "\n";
   }
-  return text;
+  return ValidUtf8(text);
 }
 
 }  // namespace overlapbench

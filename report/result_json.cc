@@ -59,8 +59,11 @@ std::string ResultJson::Incomplete(const std::string& reason) {
   return fmt::format("\n  ],\n  \"incomplete\": \"{}\"\n}}\n", EscapedJson(reason));
 }
 
+// Google Benchmark copies error messages and values of the environment as they are.
 std::string ResultJson::Take() {
-  std::string text = stream_.str();
+  std::string text = ValidUtf8(stream_.str());
+  for (char& c : text)
+    if (c >= '\0' && c < ' ' && c != '\n') c = ' ';
   stream_.str("");
   return text;
 }

@@ -15,15 +15,21 @@
 namespace overlapbench {
 namespace {
 
-constexpr const char* kStillRunning = "the run is still going, or was killed";
-
 // Whether nobody reads standard output any more, as after `| head` has ended.
 bool ReaderIsGone() {
   pollfd output = {STDOUT_FILENO, 0, 0};
   return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
 }
 
+void RequireOutput() {
+  if (OutputFailed()) throw Error("cannot write the result to standard output");
+}
+
+constexpr std::chrono::milliseconds kPatience(200);
+
 }  // namespace
+
+bool OutputFailed() { return !std::cout.flush() && !ReaderIsGone(); }
 
 RunReporter::RunReporter(Progress& progress, const CounterTable& table, Options options,
                          std::unique_ptr<ResultFile> file)
@@ -40,10 +46,11 @@ RunReporter::RunReporter(Progress& progress, const CounterTable& table, Options 
 // Never returns false: its rank would then run nothing, and the others would wait for it.
 bool RunReporter::ReportContext(const Context& context) {
   if (!is_root_) return true;
-  json_text_ = json_.Begin(context);
-  const std::lock_guard lock(ending_);
+  const std::lock_guard lock(showing_);
   if (stopped_) return true;
-  WriteJson(ResultJson::Incomplete(kStillRunning));
+  const std::string text = json_.Begin(context);
+  if (file_ != nullptr) file_->Begin(text);
+  if (options_.format == ConsoleFormat::kJson) std::cout << text << std::flush;
   if (console_ != nullptr) console_->ShowPlan();
   return true;
 }
@@ -51,10 +58,13 @@ bool RunReporter::ReportContext(const Context& context) {
 void RunReporter::ReportRuns(const std::vector<Run>& report) {
   if (!is_root_) return;
   const Progress::Scope scope(progress_, Phase::kWrite);
-  const std::lock_guard lock(ending_);
+  const std::lock_guard lock(showing_);
   if (stopped_) return;
-  for (const Run& run : report) json_text_ += json_.Row(run);
-  WriteJson(ResultJson::Incomplete(kStillRunning));
+  std::string text;
+  for (const Run& run : report) text += json_.Row(run);
+  if (file_ != nullptr) file_->Append(text, ResultJson::Incomplete(kStillRunning));
+  kept_rows_ += std::ranges::count(report, Run::RT_Iteration, &Run::run_type);
+  if (options_.format == ConsoleFormat::kJson) std::cout << text << std::flush;
   for (const Run& run : report) {
     if (run.run_type != Run::RT_Iteration) continue;
     rows_.push_back(MakeRow(run));
@@ -62,22 +72,26 @@ void RunReporter::ReportRuns(const std::vector<Run>& report) {
       console_->Show(rows_.back(), std::max<long>(run.repetition_index, 0) + 1);
   }
   // Nobody will see the rest, and nothing keeps it.
-  if (file_ == nullptr && ReaderIsGone()) kill(getpid(), Watchdog::kReaderIsGone);
+  if (file_ != nullptr) return;
+  if (ReaderIsGone()) kill(getpid(), Watchdog::kReaderIsGone);
+  RequireOutput();
 }
 
 void RunReporter::Finalize() {
   if (!is_root_) return;
   const Progress::Scope scope(progress_, Phase::kWrite);
-  const std::lock_guard lock(ending_);
+  const std::lock_guard lock(showing_);
   if (stopped_) return;
-  json_text_ += json_.End();
-  WriteJson("");  // its own text ends the document
-  if (file_ != nullptr) file_->Finish();
+  const std::string text = json_.End();  // ends the document
+  if (file_ != nullptr) {
+    file_->Append(text, "");
+    file_->Finish();
+  }
+  if (options_.format == ConsoleFormat::kJson) std::cout << text;
   ShowTheEnd();
-  if (console_ == nullptr && !std::cout && !ReaderIsGone())
-    throw Error("cannot write the result to standard output");
   if (console_ != nullptr && file_ != nullptr) std::cout << "\nwritten: " << file_->path() << "\n";
   std::cout.flush();
+  RequireOutput();
 }
 
 // Shows the tables of what was measured.
@@ -90,32 +104,29 @@ void RunReporter::ShowTheEnd() {
     std::cout << Csv(table_, rows_, options_.console.unit) << std::flush;
 }
 
+// Gives up if the main thread holds the lock because standard output is stuck.
 void RunReporter::Stop() {
-  const std::lock_guard lock(ending_);
   stopped_ = true;
+  const std::unique_lock lock(showing_, kPatience);
 }
 
 void RunReporter::Abandon(const std::string& reason) {
   if (!is_root_) return;
-  const std::lock_guard lock(ending_);
-  // The file comes first: standard output may be stuck.
-  if (file_ != nullptr && file_->Abandon(ResultJson::Incomplete(reason), !rows_.empty())) {
+  // The file comes first, and waits for nothing that shows.
+  if (file_ != nullptr && file_->Abandon(ResultJson::Incomplete(reason)) &&
+      Accepts(STDERR_FILENO)) {
     std::cerr << fmt::format("overlapbench: kept {} finished rows, marked incomplete: {}\n",
-                             rows_.size(), file_->path())
+                             kept_rows_.load(), file_->path())
               << std::flush;
   }
+  const std::unique_lock lock(showing_, kPatience);
+  if (!lock || !Accepts(STDOUT_FILENO)) return;
   if (options_.format == ConsoleFormat::kJson)
     std::cout << ResultJson::Incomplete(reason) << std::flush;
   if (rows_.empty()) return;
   ShowTheEnd();
   if (options_.format == ConsoleFormat::kCsv)
     std::cout << "# incomplete: " << reason << "\n" << std::flush;
-}
-
-void RunReporter::WriteJson(const std::string& ending) {
-  const std::string text = std::exchange(json_text_, "");
-  if (file_ != nullptr) file_->Append(text, ending);
-  if (options_.format == ConsoleFormat::kJson) std::cout << text << std::flush;
 }
 
 }  // namespace overlapbench

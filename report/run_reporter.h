@@ -5,6 +5,8 @@
 
 #include <benchmark/benchmark.h>
 
+#include <atomic>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +21,10 @@
 #include "report/row.h"
 
 namespace overlapbench {
+
+// Whether standard output could not take everything, as on a full disk. A reader that has gone, as
+// `head`, wants no more.
+bool OutputFailed();
 
 class RunReporter : public benchmark::BenchmarkReporter {
  public:
@@ -42,7 +48,6 @@ class RunReporter : public benchmark::BenchmarkReporter {
   void Abandon(const std::string& reason);
 
  private:
-  void WriteJson(const std::string& ending);
   void ShowTheEnd();
 
   Progress& progress_;
@@ -52,10 +57,10 @@ class RunReporter : public benchmark::BenchmarkReporter {
   std::unique_ptr<ResultFile> file_;
   std::unique_ptr<Console> console_;
   ResultJson json_;
-  std::string json_text_;  // not yet written
-  std::mutex ending_;      // guards what is written and shown, against Stop and Abandon
-  bool stopped_ = false;
+  std::timed_mutex showing_;  // guards what is shown, against Stop and Abandon
+  std::atomic<bool> stopped_ = false;
   std::vector<Row> rows_;
+  std::atomic<std::size_t> kept_rows_ = 0;  // those that the file has
 };
 
 }  // namespace overlapbench

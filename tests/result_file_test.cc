@@ -1,4 +1,4 @@
-// The result file: whole or absent, never lost, and refused before anything is measured.
+// The result file: complete at any time, never lost, and refused before anything is measured.
 #include "report/result_file.h"
 
 #include <gtest/gtest.h>
@@ -7,13 +7,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,6 +41,7 @@ int InsteadOfFsync(int descriptor) {
 namespace {
 
 namespace fs = std::filesystem;
+using std::chrono_literals::operator""ms;
 
 class ResultFileTest : public testing::Test {
  protected:
@@ -61,43 +65,90 @@ class ResultFileTest : public testing::Test {
 
 TEST_F(ResultFileTest, IsCompleteAfterEveryRow) {
   ResultFile file(path_);
-  file.Append("{[", "]}\n");
-  EXPECT_EQ(Read(partial_), "{[]}\n");
-  file.Append("1", "]}\n");
-  EXPECT_EQ(Read(partial_), "{[1]}\n");
-  file.Append(",2", "]}\n");
-  EXPECT_EQ(Read(partial_), "{[1,2]}\n");
-}
-
-TEST_F(ResultFileTest, OverwritesALongerEnding) {
-  ResultFile file(path_);
-  file.Append("a", "a long ending");
-  file.Append("b", "!");
-  EXPECT_EQ(Read(partial_), "ab!");
-}
-
-TEST_F(ResultFileTest, AppearsCompleteAtTheEnd) {
-  ResultFile file(path_);
-  file.Append("{[", "]}\n");
+  file.Begin("{[");
   EXPECT_FALSE(fs::exists(path_));
-  file.Append("]}\n", "");
-  file.Finish();
-  EXPECT_EQ(Read(path_), "{[]}\n");
+  file.Append("1", "]}\n");
+  EXPECT_EQ(Read(path_), "{[1]}\n");
+  file.Append(",2", "]}\n");
+  EXPECT_EQ(Read(path_), "{[1,2]}\n");
   EXPECT_FALSE(fs::exists(partial_));
 }
 
-TEST_F(ResultFileTest, KeepsAnEarlierResultUntilTheEnd) {
-  std::ofstream(path_) << "earlier";
-  {
-    ResultFile unfinished(path_);
-    unfinished.Append("{", "}");
+TEST_F(ResultFileTest, OverwritesALongerEnding) {
+  for (const auto kind : {ResultFile::Kind::kDocument, ResultFile::Kind::kLines}) {
+    ResultFile file(path_, kind);
+    file.Append("a", "a long ending");
+    file.Append("b", "!");
+    EXPECT_EQ(Read(path_), "ab!");
+    file.Finish();
+    EXPECT_EQ(Read(path_), "ab");
   }
+}
+
+TEST_F(ResultFileTest, KeepsAnEarlierResultUntilTheFirstRow) {
+  std::ofstream(path_) << "earlier";
+  ResultFile file(path_);
+  file.Begin("{");
   EXPECT_EQ(Read(path_), "earlier");
-  EXPECT_EQ(Read(partial_), "{}");
-  ResultFile finished(path_);
-  finished.Append("new", "");
-  finished.Finish();
-  EXPECT_EQ(Read(path_), "new");
+  file.Append("1", "}");
+  EXPECT_EQ(Read(path_), "{1}");
+}
+
+TEST_F(ResultFileTest, IsWrittenAtTheEndEvenWithoutRows) {
+  ResultFile file(path_);
+  file.Begin("a header");
+  file.Finish();
+  EXPECT_EQ(Read(path_), "a header");
+  EXPECT_FALSE(fs::exists(partial_));
+}
+
+// It looks as often as it can, at files that grow to several pages.
+TEST_F(ResultFileTest, AReaderNeverSeesHalfADocument) {
+  std::atomic<bool> ended = false;
+  std::size_t looks = 0;
+  std::size_t torn = 0;
+  ResultFile file(path_);
+  file.Begin("{");
+  file.Append("0", "}");
+  std::thread reader([&] {
+    while (!ended) {
+      const std::string text = Read(path_);
+      ++looks;
+      if (!text.starts_with("{") || !text.ends_with("}")) ++torn;
+    }
+  });
+  for (int row = 0; row < 200 || looks < 3000; ++row)
+    file.Append(row < 200 ? std::string(200, 'x') : "x", row % 2 == 0 ? "}" : ", so far}");
+  ended = true;
+  reader.join();
+  EXPECT_EQ(torn, 0U) << "of " << looks;
+}
+
+// There may be millions of lines, so they are not written again.
+TEST_F(ResultFileTest, LinesAreAppendedInPlace) {
+  ResultFile file(path_, ResultFile::Kind::kLines);
+  file.Begin("a,b\n");
+  EXPECT_FALSE(fs::exists(path_));
+  file.Append("1,2\n", "# going on\n");
+  struct stat before{};
+  struct stat after{};
+  stat(path_.c_str(), &before);
+  file.Append("3,4\n", "# going on\n");
+  stat(path_.c_str(), &after);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  EXPECT_EQ(Read(path_), "a,b\n1,2\n3,4\n# going on\n");
+  fs::remove(path_);
+  EXPECT_THROW(file.Append("5,6\n", ""), Error) << "it would be lost";
+}
+
+TEST_F(ResultFileTest, KeepsThePermissionsOfAnEarlierResult) {
+  std::ofstream(path_) << "earlier";
+  fs::permissions(path_, fs::perms::owner_read | fs::perms::owner_write);
+  ResultFile file(path_);
+  for (const char* row : {"1", "2"}) {
+    file.Append(row, "");
+    EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  }
 }
 
 // Renamed first, a crash of the machine could leave an empty file in the earlier one's place.
@@ -109,21 +160,52 @@ TEST_F(ResultFileTest, IsFlushedBeforeItReplacesAnEarlierResult) {
     there.emplace_back(Read(path_), Read("/proc/self/fd/" + std::to_string(descriptor)));
     return 0;
   };
-  file.Append("new", "");
+  file.Append("1", "");
+  std::this_thread::sleep_for(50ms);
+  file.Append("2", "");
   file.Finish();
-  EXPECT_EQ(there, (std::vector<std::pair<std::string, std::string>>{{"earlier", "new"}}));
-  EXPECT_EQ(Read(path_), "new");
+  EXPECT_EQ(there,
+            (std::vector<std::pair<std::string, std::string>>{{"earlier", "1"}, {"1", "12"}}));
+  EXPECT_EQ(Read(path_), "12");
 }
 
+// A busy disk may take seconds.
+TEST_F(ResultFileTest, IsNotFlushedAtEveryRowIfThatTakesLong) {
+  int flushes = 0;
+  Flush() = [&](int /*descriptor*/) {
+    ++flushes;
+    std::this_thread::sleep_for(20ms);
+    return 0;
+  };
+  ResultFile file(path_);
+  for (int row = 0; row < 50; ++row) file.Append("1", "");
+  EXPECT_EQ(flushes, 1);
+  file.Finish();
+  EXPECT_EQ(flushes, 2);
+  EXPECT_EQ(Read(path_), std::string(50, '1'));
+}
+
+// The command line is not at fault.
 TEST_F(ResultFileTest, KeepsAnEarlierResultIfItCannotBeFlushed) {
   std::ofstream(path_) << "earlier";
   ResultFile file(path_);
-  file.Append("new", "");
   Flush() = [](int /*descriptor*/) {
     errno = EIO;
     return -1;
   };
-  EXPECT_THROW(file.Finish(), UsageError);
+  const auto complaint = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const UsageError&) {
+      return "bad usage";
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string wanted = "cannot write " + path_.string() + ": Input/output error";
+  EXPECT_EQ(complaint([&] { file.Append("new", ""); }), wanted);
+  EXPECT_EQ(complaint([&] { file.Finish(); }), wanted);
   EXPECT_EQ(Read(path_), "earlier");
 }
 
@@ -177,87 +259,103 @@ TEST_F(ResultFileTest, SaysWhyInOneLine) {
   }
 }
 
+// Before the first row and after it.
 TEST_F(ResultFileTest, IsRefusedWhileInUse) {
-  ResultFile first(path_);
-  first.Append("{[1", "]}\n");
-  try {
-    const ResultFile second(path_);
-    FAIL() << "the file was taken";
-  } catch (const UsageError& error) {
-    EXPECT_EQ(error.what(), "cannot write " + path_.string() +
-                                ": it is already being written, by another run or another flag of "
-                                "this one; name another file");
+  const auto expect_refusal = [&] {
+    try {
+      const ResultFile second(path_);
+      FAIL() << "the file was taken";
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.what(), "cannot write " + path_.string() +
+                                  ": it is already being written, by another run or another flag "
+                                  "of this one; name another file");
+    }
+  };
+  for (const auto kind : {ResultFile::Kind::kDocument, ResultFile::Kind::kLines}) {
+    ResultFile first(path_, kind);
+    expect_refusal();
+    for (const char* row : {"1", "2", "3"}) {
+      first.Append(row, "]}\n");
+      expect_refusal();
+    }
+    EXPECT_EQ(Read(path_), "123]}\n");
+    first.Finish();
+    EXPECT_NO_THROW(ResultFile{path_});
+    EXPECT_EQ(Read(path_), "123");
+    EXPECT_FALSE(fs::exists(partial_));
   }
-  EXPECT_EQ(Read(partial_), "{[1]}\n");
-  first.Finish();
-  EXPECT_NO_THROW(ResultFile{path_});
-  EXPECT_EQ(Read(path_), "{[1]}\n");
+}
+
+// Another run may look whether the file is free while the next row is written.
+TEST_F(ResultFileTest, OtherRunsThatLookDisturbNoRow) {
+  ResultFile file(path_);
+  file.Append("0", "");
+  std::atomic<bool> ended = false;
+  std::thread other([&] {
+    while (!ended) EXPECT_THROW(ResultFile{path_}, UsageError);
+  });
+  std::string all = "0";
+  for (int row = 0; row < 300; ++row, all += "1") file.Append("1", "");
+  ended = true;
+  other.join();
+  EXPECT_EQ(Read(path_), all);
 }
 
 TEST_F(ResultFileTest, IsNotWrittenAfterAbandon) {
   ResultFile file(path_);
   file.Append("{[1", "], still running}\n");
-  EXPECT_TRUE(file.Abandon("], interrupted}\n", true));
+  EXPECT_TRUE(file.Abandon("], interrupted}\n"));
   file.Append(",2", "]}\n");
   file.Finish();
   EXPECT_EQ(Read(path_), "{[1], interrupted}\n");
 }
 
-// Even the same ending cannot be written again, so the file stays as it is.
-TEST_F(ResultFileTest, AbandonKeepsAFileThatIsNoLongerWritable) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  ResultFile file(path_);
-  file.Append("{[1", "]}\n");
-  const rlimit full{0, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &full);
-  const bool kept = file.Abandon("], the disk is full}\n", true);
-  setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_TRUE(kept);
-  EXPECT_EQ(Read(path_), "{[1]}\n");
-  EXPECT_FALSE(fs::exists(partial_));
-}
-
 TEST_F(ResultFileTest, AbandonKeepsTheFinishedRows) {
   ResultFile file(path_);
   file.Append("{[1", "], still running}\n");
-  EXPECT_TRUE(file.Abandon("], the power failed}\n", true));
+  EXPECT_TRUE(file.Abandon("], the power failed}\n"));
   EXPECT_EQ(Read(path_), "{[1], the power failed}\n");
   EXPECT_FALSE(fs::exists(partial_));
-  EXPECT_FALSE(file.Abandon("], twice}\n", true));
+  EXPECT_FALSE(file.Abandon("], twice}\n"));
   EXPECT_EQ(Read(path_), "{[1], the power failed}\n");
 }
 
-TEST_F(ResultFileTest, AbandonWithoutRowsLeavesNothing) {
+TEST_F(ResultFileTest, AbandonWithoutRowsKeepsAnEarlierResult) {
+  std::ofstream(path_) << "earlier";
   ResultFile file(path_);
-  file.Append("{[", "]}\n");
-  EXPECT_FALSE(file.Abandon("]}\n", false));
-  EXPECT_TRUE(fs::is_empty(folder_));
+  file.Begin("{[");
+  EXPECT_FALSE(file.Abandon("]}\n"));
+  EXPECT_EQ(Read(path_), "earlier");
+  EXPECT_FALSE(fs::exists(partial_));
 }
 
 TEST_F(ResultFileTest, AbandonDoesNothingAfterFinish) {
   ResultFile file(path_);
   file.Append("{[1]}\n", "");
   file.Finish();
-  EXPECT_FALSE(file.Abandon("nothing of this", true));
+  EXPECT_FALSE(file.Abandon("nothing of this"));
   EXPECT_EQ(Read(path_), "{[1]}\n");
 }
 
-// As on a full disk: the row that does not fit is given up, and so is a longer ending.
+// As on a full disk: the row that does not fit is given up, and so is an ending that does not.
 TEST_F(ResultFileTest, AFailedAppendKeepsTheEarlierRows) {
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
-  ResultFile file(path_);
-  file.Append("{[1", "]}\n");
-  const rlimit full{6, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &full);
-  EXPECT_THROW(file.Append(",2,3,4", "]}\n"), Error);
-  const bool kept = file.Abandon("], the disk is full}\n", true);
-  setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_TRUE(kept);
-  EXPECT_EQ(Read(path_), "{[1]}\n");
+  for (const auto kind : {ResultFile::Kind::kDocument, ResultFile::Kind::kLines}) {
+    ResultFile file(path_, kind);
+    file.Append("{[1", "]}\n");
+    const rlimit full{9, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+    EXPECT_THROW(file.Append(",2,3,4", "]}\n"), Error);
+    EXPECT_EQ(Read(path_), "{[1]}\n");
+    file.Append(",5", "]}\n");
+    const bool kept = file.Abandon("], the disk is full}\n");
+    setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_TRUE(kept);
+    EXPECT_EQ(Read(path_), "{[1,5]}\n");
+    EXPECT_FALSE(fs::exists(partial_));
+  }
 }
 
 }  // namespace

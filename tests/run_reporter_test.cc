@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -103,16 +104,17 @@ class RunReporterTest : public testing::Test {
 
 TEST_F(RunReporterTest, TheFileIsValidAfterEveryRowAndSaysThatItIsIncompleteUntilTheEnd) {
   RunReporter& reporter = Start();
+  EXPECT_FALSE(std::filesystem::exists(path()));
   for (std::size_t rows = 0; rows < 4; ++rows) {
-    const Json document = ReadFile(partial_path());
-    EXPECT_EQ(document.At("benchmarks").items.size(), rows);
+    GoogleRun run = Measured("Race/Horse/laps:" + std::to_string(rows));
+    if (rows == 1) run = Failed(run, "it fell");
+    reporter.ReportRuns({run});
+    const Json document = ReadFile(path());
+    EXPECT_EQ(document.At("benchmarks").items.size(), rows + 1);
     EXPECT_EQ(document.At("incomplete").text, "the run is still going, or was killed");
     EXPECT_TRUE(document.Has("context"));
     EXPECT_EQ(document.At("counters").items.size(), table_.counters().size());
     EXPECT_EQ(document.At("families").items.size(), 1U);
-    GoogleRun run = Measured("Race/Horse/laps:" + std::to_string(rows));
-    if (rows == 1) run = Failed(run, "it fell");
-    reporter.ReportRuns({run});
   }
   reporter.Finalize();
   const Json document = ReadFile(path());
@@ -188,6 +190,16 @@ TEST_F(RunReporterTest, TheConsoleTakesTheSameJson) {
   EXPECT_FALSE(document.Has("incomplete"));
 }
 
+// Google Benchmark copies both as they are.
+TEST_F(RunReporterTest, TextsThatAreNotUtf8OrNotPrintableAreMadeSo) {
+  RunReporter& reporter = Start();
+  reporter.ReportRuns({Failed(Measured("Race/Horse"), "a c\xe2\x82 cut \x1b[31mtext\x01")});
+  reporter.Finalize();
+  const Json row = ReadFile(path()).At("benchmarks").items.at(0);
+  EXPECT_EQ(row.At("error_message").text, "a c\xef\xbf\xbd cut  [31mtext ");
+  EXPECT_EQ(row.At("reason").text, "a c\xef\xbf\xbd cut  [31mtext ");
+}
+
 // ---- A run that ends early
 
 TEST_F(RunReporterTest, ARunThatEndsEarlyKeepsItsRowsAndSaysWhy) {
@@ -212,6 +224,53 @@ TEST_F(RunReporterTest, ARunThatEndsBeforeItsFirstRowLeavesNoFile) {
   reporter.Abandon("it rains");
   EXPECT_FALSE(std::filesystem::exists(path()));
   EXPECT_FALSE(std::filesystem::exists(partial_path()));
+}
+
+// The main thread waits for standard output inside of it, as for a full pipe.
+TEST_F(RunReporterTest, AStuckScreenDoesNotKeepTheFileFromBeingClosed) {
+  class StuckBuffer : public std::streambuf {
+   public:
+    std::promise<void> entered, free;
+
+   protected:
+    std::streamsize xsputn(const char* /*text*/, std::streamsize size) override {
+      entered.set_value();
+      free.get_future().wait();
+      return size;
+    }
+  } stuck;
+  RunReporter& reporter = Start(ConsoleFormat::kJson);
+  std::streambuf* const before = std::cout.rdbuf(&stuck);
+  std::thread main([&] { reporter.ReportRuns({Measured("Race/Horse")}); });
+  stuck.entered.get_future().wait();
+  reporter.Stop();
+  testing::internal::CaptureStderr();
+  reporter.Abandon("it is over");
+  const std::string said = testing::internal::GetCapturedStderr();
+  stuck.free.set_value();
+  main.join();
+  std::cout.rdbuf(before);
+  std::cout.clear();
+  EXPECT_NE(said.find("kept 1 finished rows"), std::string::npos) << said;
+  EXPECT_EQ(ReadFile(path()).At("incomplete").text, "it is over");
+}
+
+// As on a full disk. The file, if there is one, is complete.
+TEST_F(RunReporterTest, AResultThatStandardOutputDoesNotTakeIsAnError) {
+  for (const auto format : {ConsoleFormat::kText, ConsoleFormat::kJson, ConsoleFormat::kCsv}) {
+    for (const bool with_file : {false, true}) {
+      RunReporter& reporter = Start(format, with_file);
+      std::cout.setstate(std::ios::badbit);
+      const auto run = [&] {
+        reporter.ReportRuns({Measured("Race/Horse")});
+        EXPECT_TRUE(with_file || format == ConsoleFormat::kCsv) << "it would measure in vain";
+        reporter.Finalize();
+      };
+      EXPECT_THROW(run(), Error);
+      std::cout.clear();
+      EXPECT_TRUE(!with_file || !ReadFile(path()).Has("incomplete"));
+    }
+  }
 }
 
 TEST_F(RunReporterTest, JsonOnTheConsoleIsClosedToo) {

@@ -116,23 +116,21 @@ def test_ranks_agree_on_iterations(
 
 def test_finished_rows_survive_the_death_of_a_rank(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    partial = tmp_path / "out.json.partial"
     names: list[str] = []
     job = launcher.start(
         "--benchmark_filter=Comm/", f"--benchmark_out={out}", "--timeout_s=10", "--budget_ms=500"
     )
     try:
-        await_rows(partial, 2)
-        names = [row["name"] for row in measured(read(partial))]
+        await_rows(out, 2)
+        names = [row["name"] for row in measured(read(out))]
         os.kill(rank_process(job.pid, 1), signal.SIGKILL)
         job.communicate(timeout=LIMIT_S)
     finally:
         job.kill()
     assert job.returncode != 0
-    assert not partial.exists()
     kept = read(out)
     # It was killed as soon as the second row was there: before the third began, or after.
-    said = "ended by SIGTERM at rank 0 of 2, (Comm/|between benchmarks)"
+    said = r"ended by SIGTERM at rank 0 of 2, (Comm/|between benchmarks).*; rank 1 did not answer"
     assert re.match(said, kept["incomplete"]), kept["incomplete"]
     assert [row["name"] for row in measured(kept)][: len(names)] == names
 
@@ -156,21 +154,19 @@ def test_the_file_says_why_another_rank_has_ended(launcher: "Launcher", tmp_path
     ]
 
 
-def test_a_killed_rank_0_leaves_a_partial_file(launcher: "Launcher", tmp_path: Path) -> None:
+def test_a_killed_rank_0_leaves_a_whole_file(launcher: "Launcher", tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    partial = tmp_path / "out.json.partial"
     job = launcher.start(
         "--benchmark_filter=Comm/", f"--benchmark_out={out}", "--timeout_s=10", "--budget_ms=500"
     )
     try:
-        await_rows(partial, 2)
+        await_rows(out, 2)
         os.kill(rank_process(job.pid, 0), signal.SIGKILL)
         job.communicate(timeout=LIMIT_S)
     finally:
         job.kill()
     assert job.returncode != 0
-    assert not out.exists()
-    kept = read(partial)
+    kept = read(out)
     assert kept["incomplete"] == "the run is still going, or was killed"
     assert len(measured(kept)) >= 2
 

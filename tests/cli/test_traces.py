@@ -368,7 +368,7 @@ def test_a_file_that_cannot_be_written_ends_traces_but_no_row(
         f"--trace_out={folder}",
         f"--benchmark_out={out}",
     )
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert done.stderr == (
         "overlapbench: rows were measured without traces: rank 1: cannot write "
         f"{folder}/{blocked}: is a directory\n"

@@ -29,7 +29,6 @@ COMMANDS = {
     "history trend": "history trend --database page.html -o page.html",
     "export": "export run.json --format csv -o run.json",
     "merge": "merge -o run.json run.json night.json",
-    "merge partial": "merge -o gone.json.partial gone.json",
     "trace": "trace trace.json --json trace.json",
     "trace folder": "trace kept --json kept/launch-1.json",
     "trace rules": "trace trace.json --rules run.json --json run.json",
@@ -46,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "kept").mkdir()
     (folder / "charts").mkdir()
     result = samples.document(samples.bandwidths()[:1])
-    names = "run.json floors.json page.html charts/index.html kept/launch-1.json gone.json.partial"
+    names = "run.json floors.json page.html charts/index.html kept/launch-1.json"
     for name in names.split():
         samples.write(folder / name, result)
     (folder / "link.json").symlink_to("run.json")

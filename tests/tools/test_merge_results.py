@@ -95,7 +95,7 @@ def test_an_incomplete_run_makes_the_whole_incomplete(tmp_path: Path) -> None:
 def test_a_missing_run_makes_the_whole_incomplete(tmp_path: Path) -> None:
     first = write(tmp_path / "0.json", document(1))
     killed = document(8, incomplete="was ended without a word")
-    write(tmp_path / "1.json.partial", killed)
+    write(tmp_path / "1.json", killed)
     parts = [str(first), str(tmp_path / "1.json"), str(tmp_path / "2.json")]
     assert merge_results.main([*parts, "-o", str(tmp_path / "merged.json")]) == 0
     result = read(tmp_path)

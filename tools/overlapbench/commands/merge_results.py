@@ -6,8 +6,7 @@
 ./bench calls it for `--axis connections=1,8,32`, which needs a run for each value. The context is
 the first run's, with the environment values of all runs. A benchmark in several runs is taken from
 the first of them, and a line says how many such benchmarks there are. The result is incomplete if a
-run ended early or its file is missing. FILE.partial, which a killed run leaves, stands for FILE.
-Needs only Python's standard library.
+run ended early or its file is missing. Needs only Python's standard library.
 
 Exit status: 0, or 2 if a file is not a result of this suite, if two runs were not measured in the
 same way, if no file exists, or if the output is not writable.
@@ -34,7 +33,7 @@ _OF_ENVIRONMENT = "env_"
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
-    require_file(options.output, filter(None, map(_there, options.results)))
+    require_file(options.output, options.results)
     if options.results:
         merged, again = merge(options.results)
         replace_file(options.output, (json.dumps(merged, indent=2) + "\n").encode())
@@ -46,7 +45,7 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 
 def merge(paths: Sequence[Path]) -> tuple[dict[str, Any], int]:
     """Return the document of all runs, and how many benchmarks are repeated in a later run."""
-    documents = {path: _read(found) for path in paths if (found := _there(path))}
+    documents = {path: _read(path) for path in paths if path.exists()}
     if not documents:
         raise ResultError(f"{paths[0]}: missing, and so are the others: nothing to merge")
     first, *others = documents.values()
@@ -58,11 +57,6 @@ def merge(paths: Sequence[Path]) -> tuple[dict[str, Any], int]:
     if reasons := [*_incomplete(paths, documents)]:
         merged["incomplete"] = "; ".join(reasons)
     return merged, again
-
-
-def _there(path: Path) -> Path | None:
-    """Return the file that contains the run's rows."""
-    return next((p for p in (path, path.with_name(path.name + ".partial")) if p.exists()), None)
 
 
 def _read(path: Path) -> Document:
