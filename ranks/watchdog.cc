@@ -38,6 +38,9 @@ constexpr std::array<WatchedSignal, 6> kWatched = {{
 }};
 
 constexpr std::chrono::milliseconds kAskingPatience(500);
+// Set by ./bench, without which no one knows what SIGUSR2 means.
+constexpr const char* kLauncherVariable = "OVERLAPBENCH_SIGNS";
+
 // How long rank 0 may take, once it knows of an error, to save the results and end the job.
 constexpr std::chrono::seconds kTimeForRoot(2);
 
@@ -93,8 +96,9 @@ void Watchdog::Watch() {
   constexpr timespec kLook = {0, 50'000'000};  // 50 ms
   const sigset_t signals = WatchedSignals();
   while (!stopping_) {
-    const int signal = sigtimedwait(&signals, nullptr, &kLook);
-    if (signal > 0) EndBySignal(signal);
+    siginfo_t info{};
+    const int signal = sigtimedwait(&signals, &info, &kLook);
+    if (signal > 0) EndBySignal(signal, info.si_pid == getpid());
     if (progress_.Unchanged() < limit_) continue;
     End(kFailed,
         fmt::format("no progress for {} s at {}; it hangs there, or --timeout_s is too short",
@@ -105,9 +109,10 @@ void Watchdog::Watch() {
 
 // All ranks receive it, so only rank 0 prints a line. After MPI has ended there is nothing to
 // report: a launcher sends SIGTERM to the ranks that exit after the first with a nonzero status.
-void Watchdog::EndBySignal(int signal) {
+void Watchdog::EndBySignal(int signal, bool is_own) {
   const auto& watched = *std::ranges::find(kWatched, signal, &WatchedSignal::signal);
-  const std::string meaning = watched.meaning;
+  const bool is_meant = is_own || std::getenv(kLauncherVariable) != nullptr;
+  const std::string meaning = signal == kReaderIsGone && !is_meant ? "SIGUSR2" : watched.meaning;
   std::string reason = "standard output was closed";
   if (!meaning.empty()) reason = fmt::format("ended by {} at {}", meaning, progress_.Where());
   // Launchers send it when they are terminated, and when a rank or a host is lost.

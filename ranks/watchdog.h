@@ -86,7 +86,7 @@ class Watchdog {
 
  private:
   void Watch();
-  void EndBySignal(int signal);
+  void EndBySignal(int signal, bool is_own);
   // The line and the sign (signs.h) in one call: the launcher may kill this rank after it.
   void Show(const std::string& reason, const std::string& sign);
   std::string Ask();

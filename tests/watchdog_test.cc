@@ -105,6 +105,24 @@ TEST_F(WatchdogDeathTest, AfterCtrlCTheOthersLeaveRank0TimeToSave) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, 2s);
 }
 
+// Anyone may send it.
+TEST_F(WatchdogDeathTest, ASignalThatNoLauncherMeansIsNamed) {
+  const auto end = [] {
+    Progress root(0, 4);
+    const Watchdog watchdog(root, 60s);
+    if (fork() == 0) {
+      kill(getppid(), Watchdog::kReaderIsGone);
+      _exit(0);
+    }
+    SleepForEver();
+  };
+  unsetenv("OVERLAPBENCH_SIGNS");
+  EXPECT_EXIT(end(), ExitedWithCode(128 + SIGPIPE), "^overlapbench: ended by SIGUSR2 at rank 0");
+  setenv("OVERLAPBENCH_SIGNS", "1", 1);
+  EXPECT_EXIT(end(), ExitedWithCode(128 + SIGPIPE), "^$");
+  unsetenv("OVERLAPBENCH_SIGNS");
+}
+
 // Only SIGTERM may come because a rank is lost. MPI may hang then.
 TEST_F(WatchdogDeathTest, TheOtherRanksAreAskedAfterSigtermButNotWaitedFor) {
   const auto end_by = [](int signal, const std::function<std::string()>& ask) {

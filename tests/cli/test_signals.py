@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,31 @@ def test_a_reader_that_goes_away_costs_no_row(launcher: "Launcher") -> None:
     kept = json.loads(ended.files[job.RESULT])
     assert kept["incomplete"]
     assert len(kept["benchmarks"]) >= 2
+
+
+# As a pager that waits for its user: rank 0 is stuck while it shows a row.
+def test_a_reader_that_stops_reading_costs_no_row(launcher: "Launcher") -> None:
+    sizes = ",".join(str(16 * size) for size in range(1, 20))
+    flags = ["--backend=host", "--benchmark_filter=Compute/Gemm", "--axis", f"n={sizes}"]
+    quick = ["--axis=grid=1x1", "--budget_ms=1", "--no-self-test", f"--benchmark_out={job.RESULT}"]
+    # Another process holds the end of the pipe, which takes a few rows.
+    stuck = 'exec 3<> <(:); head -c 64500 /dev/zero >&3; exec "$@" >&3'
+    command = ["bash", "-c", stuck, "bash", str(launcher.binary), *flags, *quick]
+    with job.start(command) as started:
+        started.await_rows(2)
+        rows, before = 2, 0
+        while rows > before:
+            time.sleep(3)
+            text = (started.folder / job.RESULT).read_text()
+            rows, before = text.count('"real_time"'), rows
+        started.process.send_signal(signal.SIGINT)
+        asked = time.monotonic()
+        ended = started.end(30)
+    assert ended.status == 130, ended.stderr
+    assert time.monotonic() - asked < 3
+    kept = json.loads(ended.files[job.RESULT])
+    assert kept["incomplete"].startswith("ended by Ctrl-C at Compute/Gemm/")
+    assert 2 <= len(kept["benchmarks"]) < 19
 
 
 # Without mpirun in between, rank 0 itself writes to the closed pipe.
