@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.conftest import ROOT
 
-from overlapbench.drill.drills import DRILLS, Drill
+from overlapbench.drill.drills import DRILLS, Drill, Outcome
 from overlapbench.drill.run import Setup, choose, run_all
 from overlapbench.drill.verdict import Verdict
 
@@ -55,6 +55,13 @@ def test_each_drill_is_there_once() -> None:
         titles = [drill.title for drill in DRILLS if backend in drill.backends]
         assert len(set(titles)) == len(titles)
         assert len(titles) > 40
+
+
+# A death is no exception: mpirun names the rank.
+def test_every_end_has_a_message() -> None:
+    assert not [
+        one.title for one in DRILLS if one.outcome is Outcome.ENDS if not one.says + one.names
+    ]
 
 
 def test_every_kind_of_fault_has_a_drill(launcher: "Launcher") -> None:

@@ -17,10 +17,11 @@ from overlapbench.drill.table import markdown
 from overlapbench.drill.verdict import Verdict, judge
 
 PARTIAL = f"{RESULT}.partial"
+NOTICED = "mpirun noticed that process rank 0 with PID 0 on node a exited on signal 9 (Killed).\n"
 NAMES = ("Compute/Gemm/n:1", "Comm/AllReduce/bytes:1", "Comm/AllGather/bytes:1")
-ENDS = Drill("stall@wait,rank=1", Outcome.ENDS, "rank 0 .* did not come", Kept.MARKED)
-KILLED = Drill("kill@wait", Outcome.ENDS, "", Kept.PARTIAL)
-TOO_EARLY = Drill("kill@start", Outcome.ENDS, "", Kept.NOTHING)
+ENDS = Drill("stall@wait,rank=1", Outcome.ENDS, "rank 0 .* did not arrive", Kept.MARKED)
+KILLED = Drill("kill@wait", Outcome.ENDS, "", Kept.MARKED, names="rank 0 .* signal 9")
+TOO_EARLY = Drill("kill@start", Outcome.ENDS, "", Kept.NOTHING, names="rank 0 .* signal 9")
 ROW_FAILS = Drill("fail@make", Outcome.ROW_FAILS, "injected")
 ROWS_FAIL = Drill("kernel@verify", Outcome.ROWS_FAIL, "injected")
 INVALID = Drill("throttle@report", Outcome.INVALID, "throttled")
@@ -52,7 +53,7 @@ def announce(*names: str) -> str:
 def ended(drill: Drill) -> Ended:
     """A job that kept every promise of the drill."""
     first, second, third = NAMES
-    line = "overlapbench: rank 0 of 2: the other ranks did not come\n"
+    line = "overlapbench: rank 0 of 2: the other ranks did not arrive\n"
     cut = document([row(first)], incomplete="why")
     rows = {
         Outcome.ROW_FAILS: [row(first), error(second), row(third)],
@@ -63,9 +64,9 @@ def ended(drill: Drill) -> Ended:
     if drill is ENDS:
         return Ended(1, 5.0, announce(first), line, {RESULT: cut})
     if drill is KILLED:
-        return Ended(137, 5.0, announce(first), "", {PARTIAL: cut})
+        return Ended(137, 5.0, announce(first), NOTICED, {RESULT: cut})
     if drill is TOO_EARLY:
-        return Ended(137, 1.0, "", "", {})
+        return Ended(137, 1.0, "", NOTICED, {})
     status = 1 if drill.outcome in (Outcome.ROW_FAILS, Outcome.ROWS_FAIL) else 0
     return Ended(status, 1.0, announce(*NAMES), "", {RESULT: document(rows[drill.outcome])})
 
@@ -97,6 +98,11 @@ SPOILT: dict[str, tuple[Drill, Callable[[Ended], Ended], str]] = {
         ENDS,
         lambda job: replace(job, stderr=job.stderr.replace("overlapbench", "mpirun")),
         "no message of the suite matches",
+    ),
+    "another rank named": (
+        KILLED,
+        lambda job: replace(job, stderr=NOTICED.replace("rank 0", "rank 1")),
+        "mpirun's words do not match 'rank 0 .* signal 9'",
     ),
     "left behind": (
         UNHARMED,
@@ -177,7 +183,7 @@ def test_the_table_tells_each_drill_in_a_line() -> None:
         "| `stall` | `wait` | 1 | the job ends | 5.0 | 1 | 1 of 3 |",
         "| `delay` of 1 s | `fill` | 0 | nothing: all rows are measured | 1.0 | 0 | 3 of 3 |",
         "| `stall`, `transport:copy` | `wait` | 1 | the job ends | 5.0 | 1 | 1 of 3 |",
-        "| `kill` | `wait` | 0 | **broken**: lost row: a/b | 5.0 | 137 | 1 of 3, in FILE.partial |",
+        "| `kill` | `wait` | 0 | **broken**: lost row: a/b | 5.0 | 137 | 1 of 3 |",
     ]
 
 

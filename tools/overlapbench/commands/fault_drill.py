@@ -3,13 +3,15 @@
     tools/fault_drill.py --backend host
     tools/fault_drill.py --backend cuda --ranks 2 --output faults.md
     tools/fault_drill.py --list --filter 'kill|stop'
+    tools/fault_drill.py --ends --output ends.md
     tools/fault_drill.py --backend cuda --filter transport:
     tools/fault_drill.py --backend cuda --share-gpu --filter 'transport:(copy|sm_)'
 
 Each drill is one job of real ranks. A fault strikes it in a phase (docs/faults.md): a process is
 killed or freezes, a disk fills up, a result is corrupted. The drill then compares the time to the
-end, the exit status, the messages, the kept rows and the leftovers with the suite's promises. It
-needs mpirun, and only Python's standard library.
+end, the exit status, the messages, the kept rows and the leftovers with the suite's promises. With
+--ends, jobs of ./bench are struck from outside: by a signal to ./bench, to mpirun or to a rank, or
+by a full disk. It needs mpirun, and only Python's standard library.
 
 Exit status: 0 if all promises were kept, 1 if one was broken, 2 for bad usage.
 """
@@ -24,11 +26,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overlapbench.command_line import command, exit_if_terminated, manual_parser, number_from
+from overlapbench.drill import ends
 from overlapbench.drill.drills import DRILLS, Drill
 from overlapbench.drill.run import Setup, choose, run_all
 from overlapbench.drill.table import markdown
 from overlapbench.drill.verdict import Verdict
-from overlapbench.installation import binary_path, way_to_build
+from overlapbench.installation import bench_path, binary_path, way_to_build
 from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.source import ResultError
 
@@ -45,9 +48,12 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
         options.binary, options.backend, options.ranks, options.timeout_s, options.share_gpu
     )
     try:
-        drills = choose(setup, re.compile(options.filter).search)
+        wanted = re.compile(options.filter).search
     except re.error:
         raise ResultError(f"--filter: {options.filter!r} is not a regular expression") from None
+    if options.ends:
+        return _end(options, [end for end in ends.ENDS if wanted(end.cause)])
+    drills = choose(setup, wanted)
     if not drills:
         raise ResultError(f"none of the {len(DRILLS)} drills matches --filter and --backend")
     if options.list:
@@ -56,7 +62,19 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     return _strike(setup, drills, options)
 
 
-def _strike(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
+def _end(options: argparse.Namespace, chosen: list[ends.End]) -> int:
+    if options.list:
+        print_text("".join(f"{end.cause:60} {end.says}\n" for end in chosen))
+        return _OK
+    _require_parts(options)
+    verdicts = []
+    for end in chosen:
+        verdicts.append(ends.run(bench_path(options.binary), options.binary, end))
+        print_text(verdicts[-1].told)
+    return _conclude(options, ends.markdown(verdicts), [one.broken for one in verdicts])
+
+
+def _require_parts(options: argparse.Namespace) -> None:
     if not os.access(options.binary, os.X_OK):
         raise ResultError(
             f"{options.binary} is missing or cannot be run: {way_to_build()};"
@@ -66,20 +84,28 @@ def _strike(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> i
         raise ResultError("mpirun is not on PATH: install Open MPI")
     if options.output:
         require_file(options.output)
+
+
+def _conclude(options: argparse.Namespace, table: str, broken: list[list[str]]) -> int:
+    if options.output:
+        replace_file(options.output, table.encode())
+    count = sum(map(bool, broken))
+    print_text(f"{len(broken)} drills, {count} broke a promise\n")
+    return _BROKEN if count else _OK
+
+
+def _strike(setup: Setup, drills: list[Drill], options: argparse.Namespace) -> int:
+    _require_parts(options)
     numbers = itertools.count(1)
     verdicts = run_all(
         setup, drills, options.jobs, lambda one: _tell(f"[{next(numbers)}/{len(drills)}]", one)
     )
-    broken = [verdict for verdict in verdicts if verdict.broken]
-    if options.output:
-        machine = (
-            f"{setup.ranks} ranks, backend {setup.backend}"
-            f"{', sharing GPUs' if setup.share_gpu else ''}, {os.cpu_count()} cores, "
-            f"{platform.system()} {platform.machine()}, --timeout_s={setup.timeout_s}"
-        )
-        replace_file(options.output, markdown(verdicts, machine).encode())
-    print_text(f"{len(verdicts)} drills, {len(broken)} broke a promise\n")
-    return _BROKEN if broken else _OK
+    machine = (
+        f"{setup.ranks} ranks, backend {setup.backend}"
+        f"{', sharing GPUs' if setup.share_gpu else ''}, {os.cpu_count()} cores, "
+        f"{platform.system()} {platform.machine()}, --timeout_s={setup.timeout_s}"
+    )
+    return _conclude(options, markdown(verdicts, machine), [one.broken for one in verdicts])
 
 
 def _tell(number: str, verdict: Verdict) -> None:
@@ -102,6 +128,8 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--share-gpu", action="store_true", help=text)
     add("--filter", default="", metavar="REGEX", help="only drills whose line in --list matches")
     add("--jobs", type=number_from(1), default=1, metavar="N", help="drills at a time (default 1)")
+    text = "strike jobs of ./bench from outside, one at a time, on the host backend"
+    add("--ends", action="store_true", help=text)
     add("--list", action="store_true", help="print the drills, and exit")
     add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
     return parser

@@ -61,7 +61,6 @@ class Kept(Enum):
 
     WHOLE = "all rows, in FILE"
     MARKED = "finished rows, in FILE, marked incomplete"
-    PARTIAL = "finished rows, in FILE.partial, marked incomplete"
     NOTHING = "no file: no row was finished"
 
 
@@ -73,6 +72,7 @@ class Drill:
     outcome: Outcome
     says: str = ""  # a part of our line on stderr, or of the row's reason
     kept: Kept = Kept.WHOLE
+    names: str = ""  # mpirun's words about the dead rank
     backends: tuple[str, ...] = ("host", "cuda")
     rows: str = _ROWS  # --benchmark_filter's value
     transport: str = ""  # of the collective; "" is the default
@@ -103,6 +103,14 @@ def _ends(fault: str, says: str, kept: Kept = Kept.MARKED, **more: Any) -> Drill
     return Drill(fault, Outcome.ENDS, says, kept, **more)
 
 
+def _dies(fault: str, says: str = "", kept: Kept = Kept.MARKED, **more: Any) -> Drill:
+    """A rank ends without a word: mpirun names it."""
+    how = _DEATHS[fault.partition("@")[0]]
+    rank = 1 if "rank=1" in fault else 0
+    names = rf"process rank {rank} with PID \d+ on node \S+ {how}"
+    return _ends(fault, says, kept, names=names, **more)
+
+
 def _row_fails(fault: str, says: str, **more: Any) -> Drill:
     return Drill(fault, Outcome.ROW_FAILS, says, **more)
 
@@ -115,8 +123,14 @@ def _by_each_transport(drill: Drill) -> tuple[Drill, ...]:
 _HOST, _CUDA = ("host",), ("cuda",)
 _TRANSPORTS = ("nccl", "nccl_ce", "nccl_sym", "copy", "sm_load", "sm_store", "sm_bulk")
 # Which of the two depends on the row.
-_LATE = "ranks? .*did not come within|the stream .*did not finish within"
+_LATE = "ranks? .*did not arrive within|the stream .*did not finish within"
 _LAUNCHER = "ended by SIGTERM at rank 0 of"
+_LOST = f"{_LAUNCHER} .*; rank 1 did not answer"
+_DEATHS = {
+    "kill": r"exited on signal 9 \(Killed\)",
+    "crash": r"exited on signal 11 \(Segmentation fault\)",
+    "exit": "exiting improperly",
+}
 _STILL = "no progress for"
 _INJECTED = r"a call failed \(injected\)"
 _BY_RANK_1 = f"{_INJECTED} .rank 1 of"
@@ -125,17 +139,17 @@ _RANK_0_FAILED, _RANK_1_FAILED = (f"rank {rank}: {_INJECTED}" for rank in (0, 1)
 DRILLS: tuple[Drill, ...] = (
     Drill("delay@between,visit=99999", Outcome.UNHARMED),
     # A dead process.
-    _ends("kill@start,rank=1", _LAUNCHER, Kept.NOTHING),
-    _ends(f"kill@wait,rank=1,visit={_WAIT}", _LAUNCHER),
-    _ends("kill@report,rank=0,visit=3", "", Kept.PARTIAL),
-    _ends("kill@write,rank=0,visit=3", "", Kept.PARTIAL),
-    _ends("kill@end,rank=1", "", Kept.WHOLE),
-    _ends("crash@verify,rank=1,visit=2", _LAUNCHER),
-    _ends(f"crash@enqueue,rank=0,visit={_SAMPLE}", "", Kept.PARTIAL),
+    _dies("kill@start,rank=1", _LAUNCHER, Kept.NOTHING),
+    _dies(f"kill@wait,rank=1,visit={_WAIT}", _LOST),
+    _dies("kill@report,rank=0,visit=3"),
+    _dies("kill@write,rank=0,visit=3"),
+    _dies("kill@end,rank=1", "", Kept.WHOLE),
+    _dies("crash@verify,rank=1,visit=2", _LOST),
+    _dies(f"crash@enqueue,rank=0,visit={_SAMPLE}"),
     # The launcher ends the job if the other rank has already reported that it starts MPI.
     _ends("exit@start,rank=1", f"{_STILL}|{_LAUNCHER}", Kept.NOTHING),
-    _ends(f"exit@times,rank=1,visit={_SAMPLE}", ""),
-    _ends("exit@make,rank=0,visit=2", "", Kept.PARTIAL),
+    _dies(f"exit@times,rank=1,visit={_SAMPLE}", _LOST),
+    _dies("exit@make,rank=0,visit=2"),
     # A frozen process.
     _ends(f"stop@meet,rank=1,visit={_SAMPLE}", _LATE),
     _ends(f"stop@wait,rank=0,visit={_WAIT}", f"rank 1: .*({_LATE})"),
@@ -152,7 +166,7 @@ DRILLS: tuple[Drill, ...] = (
     # A signal from outside.
     _ends(f"interrupt@wait,rank=0,visit={_WAIT}", "ended by Ctrl-C at rank 0"),
     _ends(f"interrupt@meet,rank=1,visit={_SAMPLE}", _LAUNCHER),
-    _ends("terminate@report,rank=0,visit=3", "ended by SIGTERM at rank 0"),
+    _ends("terminate@report,rank=0,visit=3", f"{_LAUNCHER} .*; all ranks answered"),
     _ends("terminate@start,rank=1", _LAUNCHER, Kept.NOTHING),
     _ends("hangup@write,rank=0,visit=3", "ended by SIGHUP at rank 0"),
     # A failing call.
@@ -194,9 +208,9 @@ DRILLS: tuple[Drill, ...] = (
     Drill("throttle@report,rank=1,visit=2", Outcome.INVALID, "clocks were throttled: injected"),
     # The connections beside MPI's: NCCL's.
     Drill(f"link@wait,rank=1,visit={_WAIT}", Outcome.UNHARMED, backends=_HOST),
-    _ends("link@first,rank=1,visit=11", "", backends=_CUDA),
+    _ends("link@first,rank=1,visit=11", "rank [01]", backends=_CUDA),
     # With every transport of a collective, ranks must not wait forever for a dead rank.
-    *_by_each_transport(_ends(f"kill@wait,rank=1,visit={_WAIT}", _LAUNCHER)),
+    *_by_each_transport(_dies(f"kill@wait,rank=1,visit={_WAIT}", _LOST)),
     *_by_each_transport(_ends(f"stop@wait,rank=0,visit={_WAIT}", f"rank 1: .*({_LATE})")),
     *_by_each_transport(_ends(f"fail@enqueue,rank=1,visit={_SAMPLE}", _RANK_1_FAILED)),
     # Two at once.

@@ -37,16 +37,17 @@ class Before:
         return found
 
     def end_processes(self) -> None:
-        for pid in self._processes():
+        for pid in self.processes():
             os.kill(pid, signal.SIGKILL)
 
     def _left_now(self) -> list[str]:
-        found = [f"process {pid} ({_command(pid)})" for pid in self._processes()]
+        found = [f"process {pid} ({_command(pid)})" for pid in self.processes()]
         new = _shared_memory() - self.shared_memory
         used = _used_shared_memory() if new else set()
         return [*found, *(f"{_SHARED_MEMORY}/{name}" for name in sorted(new - used))]
 
-    def _processes(self) -> list[int]:
+    def processes(self) -> list[int]:
+        """Return the living processes of the job."""
         wanted = f"{MARK}={self.mark}".encode()
         return [
             int(folder.name)

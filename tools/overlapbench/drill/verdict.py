@@ -23,7 +23,6 @@ _MOST_ERROR = 1e-3
 _FILE = {
     Kept.WHOLE: RESULT,
     Kept.MARKED: RESULT,
-    Kept.PARTIAL: f"{RESULT}.partial",
     Kept.NOTHING: "",
 }
 _STATUS = {  # for any other outcome: any status but 0
@@ -46,8 +45,7 @@ class Verdict:
 
     @property
     def kept(self) -> str:
-        planned = "no plan yet" if self.planned is None else f"{self.rows} of {self.planned}"
-        return planned + (", in FILE.partial" if self.drill.kept is Kept.PARTIAL else "")
+        return "no plan yet" if self.planned is None else f"{self.rows} of {self.planned}"
 
 
 def judge(drill: Drill, ended: Ended) -> Verdict:
@@ -74,6 +72,8 @@ def _wrong_end(drill: Drill, ended: Ended) -> Iterator[str]:
         yield f"exit status {ended.status}, not {promised}"
     if drill.at_once and ended.seconds > AT_ONCE_S:
         yield f"ended after {ended.seconds:.1f} s, not within {AT_ONCE_S} s"
+    if not re.search(drill.names, " ".join(ended.stderr.split())):
+        yield f"mpirun's words do not match {drill.names!r}: {ended.stderr[-500:]!r}"
     ours = "\n".join(ended.ours)
     if drill.outcome is Outcome.ENDS and not re.search(drill.says, ours, re.MULTILINE):
         yield f"no message of the suite matches {drill.says!r}: {ended.ours}"
@@ -88,7 +88,7 @@ def _lost_rows(
             yield f"lost row: {name}"
     if drill.kept is Kept.WHOLE and len(rows) != planned:
         yield f"{len(rows)} rows of {planned}"
-    if drill.kept in (Kept.MARKED, Kept.PARTIAL) and not 0 < len(rows) < (planned or 0):
+    if drill.kept is Kept.MARKED and not 0 < len(rows) < (planned or 0):
         yield f"{len(rows)} rows of {planned}: the fault did not strike in the middle"
 
 
