@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <sstream>
+#include <thread>
 
 #include "device/error.h"
 
@@ -68,6 +69,7 @@ Phase Progress::phase() const {
 }
 
 void Progress::Enter(Phase phase, std::string_view detail) {
+  while (frozen_) std::this_thread::sleep_for(std::chrono::seconds(1));
   const std::lock_guard lock(mutex_);
   phase_ = phase;
   detail_ = detail;

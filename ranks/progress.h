@@ -6,6 +6,7 @@
 // exception changes nothing, so the message can still say where it was thrown.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -71,6 +72,8 @@ class Progress {
   [[nodiscard]] Phase phase() const;
   // How long ago the progress last changed.
   [[nodiscard]] std::chrono::milliseconds Unchanged() const;
+  // This rank ends: whoever enters or leaves a phase from now on stays there.
+  void Freeze() const { frozen_ = true; }
   // `observer` is called by the main thread whenever it enters a phase, before the phase's work.
   void Observe(std::function<void(Phase)> observer) { observer_ = std::move(observer); }
 
@@ -87,6 +90,7 @@ class Progress {
   int rank_;
   int size_;
   std::function<void(Phase)> observer_;
+  mutable std::atomic<bool> frozen_ = false;
 };
 
 }  // namespace overlapbench

@@ -166,6 +166,7 @@ std::string Watchdog::Ask() {
 
 void Watchdog::End(int status, const std::string& reason, bool show) {
   ending_.lock();  // never unlocked: the process ends here
+  progress_.Freeze();
   std::thread([status] {
     std::this_thread::sleep_for(kPatience);
     _exit(status);

@@ -6,6 +6,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <iostream>
@@ -103,6 +104,25 @@ TEST_F(WatchdogDeathTest, AfterCtrlCTheOthersLeaveRank0TimeToSave) {
       },
       ExitedWithCode(128 + SIGINT), "^$");
   EXPECT_GE(std::chrono::steady_clock::now() - start, 2s);
+}
+
+// Or it would measure on, and even end, while the job is ended by this or another rank.
+TEST_F(WatchdogDeathTest, AnEndingRankGoesNoFurther) {
+  EXPECT_EXIT(
+      {
+        Progress root(0, 4);
+        Watchdog watchdog(root, 60s);
+        std::atomic<bool> is_ending = false;
+        const auto keeping = watchdog.AtEnd([&](const std::string&) {
+          is_ending = true;
+          std::this_thread::sleep_for(500ms);
+        });
+        kill(getpid(), SIGINT);
+        while (!is_ending) std::this_thread::sleep_for(1ms);
+        const Progress::Scope scope(root, Phase::kWait);
+        _exit(0);
+      },
+      ExitedWithCode(128 + SIGINT), "ended by Ctrl-C");
 }
 
 // Anyone may send it.
