@@ -44,6 +44,7 @@ class Job:
     """A running job."""
 
     folder: Path
+    shared_memory: Path  # OpenMPI's folder for it
     process: "subprocess.Popen[str]"
     before: Before
     started: float
@@ -71,6 +72,7 @@ class Job:
         left = self.before.left()
         temporary = self.folder / "tmp"
         left += [f"a file in TMPDIR: {path.name}" for path in temporary.iterdir()]
+        left += [f"shared memory: {path.name}" for path in self.shared_memory.iterdir()]
         files = {
             path.name: path.read_text(encoding="utf-8")
             for path in self.folder.iterdir()
@@ -88,7 +90,10 @@ def start(command: Sequence[str], cwd: Path | None = None) -> Iterator[Job]:
     """Start a command in `cwd` or a new folder; at the end, remove everything it left."""
     mark = uuid.uuid4().hex
     # A short path: OpenMPI creates sockets in the folder, and their paths are limited.
-    with tempfile.TemporaryDirectory(prefix="drill-", dir="/tmp") as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="drill-", dir="/tmp") as name,
+        tempfile.TemporaryDirectory(prefix="drill-", dir="/dev/shm") as shared_memory,
+    ):
         folder = Path(name)
         (folder / "tmp").mkdir()
         before = Before.look(mark)
@@ -99,6 +104,7 @@ def start(command: Sequence[str], cwd: Path | None = None) -> Iterator[Job]:
                 **{key: v for key, v in os.environ.items() if not key.startswith("BENCHMARK_")},
                 **MPI_ENVIRONMENT,
                 "TMPDIR": str(folder / "tmp"),
+                "OMPI_MCA_btl_vader_backing_directory": shared_memory,
                 MARK: mark,
             },
             stdin=subprocess.DEVNULL,
@@ -107,7 +113,7 @@ def start(command: Sequence[str], cwd: Path | None = None) -> Iterator[Job]:
             text=True,
             start_new_session=True,
         )
-        job = Job(folder, process, before, time.monotonic())
+        job = Job(folder, Path(shared_memory), process, before, time.monotonic())
         try:
             yield job
         finally:

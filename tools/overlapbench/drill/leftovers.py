@@ -1,8 +1,9 @@
 """What a job leaves behind: processes, shared memory, files.
 
 A job's processes are identified by an environment variable, which daemons and orphans inherit, too.
-An entry in /dev/shm is left behind if it did not exist before the job and no living process uses
-it: others may be working on this machine.
+OpenMPI's shared memory is in a folder of the job's own (job.py). Another entry in /dev/shm is left
+behind if it did not exist before the job and no living process uses it: others may be working on
+this machine.
 """
 
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 
 MARK = "OVERLAPBENCH_DRILL"
 _SHARED_MEMORY = Path("/dev/shm")
+_OF_OTHERS = ("vader_segment.", "drill-")
 # A killed process and its mappings take a moment to disappear.
 _GRACE_S = 3.0
 
@@ -57,7 +59,9 @@ class Before:
 
 
 def _shared_memory() -> frozenset[str]:
-    return frozenset(path.name for path in _SHARED_MEMORY.iterdir())
+    return frozenset(
+        path.name for path in _SHARED_MEMORY.iterdir() if not path.name.startswith(_OF_OTHERS)
+    )
 
 
 def _used_shared_memory() -> set[str]:
