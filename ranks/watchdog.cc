@@ -39,7 +39,6 @@ constexpr std::array<WatchedSignal, 6> kWatched = {{
 
 constexpr std::chrono::milliseconds kAskingPatience(500);
 // Set by ./bench, without which no one knows what SIGUSR2 means.
-constexpr const char* kLauncherVariable = "OVERLAPBENCH_SIGNS";
 
 // How long rank 0 may take, once it knows of an error, to save the results and end the job.
 constexpr std::chrono::seconds kTimeForRoot(2);
@@ -111,7 +110,7 @@ void Watchdog::Watch() {
 // report: a launcher sends SIGTERM to the ranks that exit after the first with a nonzero status.
 void Watchdog::EndBySignal(int signal, bool is_own) {
   const auto& watched = *std::ranges::find(kWatched, signal, &WatchedSignal::signal);
-  const bool is_meant = is_own || std::getenv(kLauncherVariable) != nullptr;
+  const bool is_meant = is_own || std::getenv(kSignsVariable) != nullptr;
   const std::string meaning = signal == kReaderIsGone && !is_meant ? "SIGUSR2" : watched.meaning;
   std::string reason = "standard output was closed";
   if (!meaning.empty()) reason = fmt::format("ended by {} at {}", meaning, progress_.Where());

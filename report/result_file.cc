@@ -97,6 +97,7 @@ ResultFile::File ResultFile::OpenPartial() const {
   while (true) {
     const int descriptor = open(partial_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor < 0) return nullptr;
+    // NOLINTNEXTLINE(clang-analyzer-unix.Stream): the caller's pointer closes the stream.
     File file(fdopen(descriptor, "wb"));
     if (file == nullptr) return nullptr;
     // After a failed write, nothing may remain in a buffer.
