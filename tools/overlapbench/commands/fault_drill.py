@@ -3,14 +3,14 @@
     tools/fault_drill.py --backend host
     tools/fault_drill.py --backend cuda --ranks 2 --output faults.md
     tools/fault_drill.py --list --filter 'kill|stop'
-    tools/fault_drill.py --ends --output ends.md
+    tools/fault_drill.py --ends --list
     tools/fault_drill.py --backend cuda --filter transport:
     tools/fault_drill.py --backend cuda --share-gpu --filter 'transport:(copy|sm_)'
 
 Each drill is one job of real ranks. A fault strikes it in a phase (docs/faults.md): a process is
 killed or freezes, a disk fills up, a result is corrupted. The drill then compares the time to the
 end, the exit status, the messages, the kept rows and the leftovers with the suite's promises. With
---ends, jobs of ./bench are struck from outside: by a signal to ./bench, to mpirun or to a rank, or
+--ends, whole jobs are struck from outside: by a signal to the launcher, to mpirun or to a rank, or
 by a full disk. It needs mpirun, and only Python's standard library.
 
 Exit status: 0 if all promises were kept, 1 if one was broken, 2 for bad usage.
@@ -128,7 +128,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--share-gpu", action="store_true", help=text)
     add("--filter", default="", metavar="REGEX", help="only drills whose line in --list matches")
     add("--jobs", type=number_from(1), default=1, metavar="N", help="drills at a time (default 1)")
-    text = "strike jobs of ./bench from outside, one at a time, on the host backend"
+    text = "strike whole jobs from outside, one at a time, on the host backend"
     add("--ends", action="store_true", help=text)
     add("--list", action="store_true", help="print the drills, and exit")
     add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
