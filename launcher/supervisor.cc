@@ -346,13 +346,10 @@ std::string Supervisor::LastLine() const {
 
 // The file that has been written since the start.
 std::string Supervisor::WhereRowsAre() const {
-  if (job_.result.empty()) return "";
-  for (const std::string& file : {job_.result, job_.result + ".partial"}) {
-    struct stat found{};
-    if (stat(file.c_str(), &found) == 0 && found.st_size > 0 && found.st_mtime >= start_time_)
-      return fmt::format("; rows so far are in {}", file);
-  }
-  return "";
+  struct stat found{};
+  const bool is_new = !job_.result.empty() && stat(job_.result.c_str(), &found) == 0 &&
+                      found.st_mtime >= start_time_;
+  return is_new ? fmt::format("; rows so far are in {}", job_.result) : "";
 }
 
 }  // namespace

@@ -38,7 +38,6 @@ constexpr std::array<WatchedSignal, 6> kWatched = {{
 }};
 
 constexpr std::chrono::milliseconds kAskingPatience(500);
-// Set by ./bench, without which no one knows what SIGUSR2 means.
 
 // How long rank 0 may take, once it knows of an error, to save the results and end the job.
 constexpr std::chrono::seconds kTimeForRoot(2);
