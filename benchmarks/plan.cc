@@ -84,11 +84,16 @@ void Plan::AddRow(const std::shared_ptr<const Scenario>& scenario, const Setting
   const std::string name = scenario->name + settings.NameSuffix();
   std::vector<Candidate> candidates;
   std::string reason;
-  for (const Settings& one : CandidatesOf(*scenario, settings)) {
-    const std::string excluded = WhyExcluded(*scenario, one);
-    if (reason.empty()) reason = excluded;
-    if (excluded.empty())
-      candidates.push_back({one, [scenario, one] { return scenario->runs(one); }});
+  try {
+    for (const Settings& one : CandidatesOf(*scenario, settings)) {
+      const std::string excluded = WhyExcluded(*scenario, one);
+      if (reason.empty()) reason = excluded;
+      if (excluded.empty())
+        candidates.push_back({one, [scenario, one] { return scenario->runs(one); }});
+    }
+  } catch (const UsageError& error) {  // a candidate that does not exist here
+    candidates.clear();
+    reason = error.what();
   }
   if (candidates.empty()) {
     unavailable_.push_back({name, reason});

@@ -40,6 +40,7 @@ namespace overlapbench::families {
 namespace {
 
 constexpr std::uint32_t kSeed = 400;
+constexpr long kMostChunks = 1 << 16;  // chunks:auto tries up to 8 for each rank
 
 // The sizes and works from which this family's scenarios are made.
 struct Layer : TensorWorks {
@@ -261,7 +262,7 @@ Scenario FormScenario(const Catalog& catalog, const Form& form, const std::strin
   const int ranks = catalog.machine.ranks.size();
   std::vector<Axis> axes = ModelAxes(catalog, "llama8b,llama70b", {"hidden", "ffn"});
   const Axis chunks = IntegerAxis(
-      "chunks", "into which the tokens are cut: 1, a multiple of the ranks", 1, 64, "1");
+      "chunks", "into which the tokens are cut: 1, a multiple of the ranks", 1, kMostChunks, "1");
   AppendAxes(axes, {IntegerAxis("tokens", "tokens of all ranks together", 1, 1L << 24,
                                 host ? "128,512" : "1024,4096,16384"),
                     OrAuto(chunks, fmt::format("auto,{},{}", ranks, 2 * ranks))});

@@ -75,12 +75,13 @@ class Ranks {
   // Starts MPI, and ends it on destruction, unless this process had already started it. `timeout`
   // bounds every later wait. Ranks reports its phases to `progress`.
   Ranks(std::chrono::milliseconds timeout, Progress& progress);
-  ~Ranks();
+  virtual ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return size_; }
+  // Virtual so that a test can list and plan what more ranks would run, without starting them.
+  [[nodiscard]] virtual int rank() const { return rank_; }
+  [[nodiscard]] virtual int size() const { return size_; }
   [[nodiscard]] int local_rank() const { return local_rank_; }  // among this machine's ranks
   [[nodiscard]] int local_size() const { return local_size_; }
   [[nodiscard]] bool is_root() const { return rank_ == 0; }

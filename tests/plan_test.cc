@@ -184,6 +184,20 @@ TEST_F(PlanTest, LetsARowChooseAmongExistingCombinations) {
   EXPECT_EQ(none.unavailable().front().reason, "count must be even");
 }
 
+TEST_F(PlanTest, ListsCandidatesThatDoNotExistAsUnavailable) {
+  Scenario scenario = Alone("Even");
+  const Axis few = IntegerAxis("count", "", 1, 3, "2");
+  scenario.candidates = [few](const Settings& settings) {
+    return std::vector{settings.With("count", few.canonical("4"))};
+  };
+  Plan plan = With({});
+  plan.Add(scenario);
+  EXPECT_TRUE(plan.benchmarks().empty());
+  ASSERT_EQ(plan.unavailable().size(), 1U);
+  EXPECT_EQ(plan.unavailable().front().name, "Compute/Even/count:2/cache:cold");
+  EXPECT_EQ(plan.unavailable().front().reason, "'4' is not a whole number from 1 to 3");
+}
+
 TEST_F(PlanTest, SkipsScenariosThatRejectTheUsersValues) {
   registry_.Add(Spec("Few", {IntegerAxis("count", "", 1, 3, "2")}));
   Plan plan = With({{"count", "6"}});

@@ -13,7 +13,9 @@ std::vector<RoutingShape> Shapes() {
   return {{.ranks = 1, .tokens = 12, .experts = 3, .topk = 3},
           {.ranks = 2, .tokens = 96, .experts = 8, .topk = 2, .microbatches = 2, .skew = 50},
           {.ranks = 3, .tokens = 60, .experts = 6, .topk = 1, .microbatches = 4, .skew = 100},
-          {.ranks = 4, .tokens = 32, .experts = 4, .topk = 2, .microbatches = 1}};
+          {.ranks = 4, .tokens = 32, .experts = 4, .topk = 2, .microbatches = 1},
+          {.ranks = 33, .tokens = 16, .experts = 66, .topk = 2, .microbatches = 2},
+          {.ranks = 1024, .tokens = 4, .experts = 1024, .topk = 2, .microbatches = 2}};
 }
 
 // Calls visit(rank, token, choice) for every copy.

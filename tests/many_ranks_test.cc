@@ -1,0 +1,155 @@
+// What up to 1,024 ranks would list and plan, without starting them: one rank poses as each of
+// them. No family may throw at any number of ranks. A default that does not exist there is listed
+// as not available, with the reason.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/plan.h"
+#include "scenarios.h"
+
+namespace overlapbench {
+namespace {
+
+class PosingRanks : public Ranks {
+ public:
+  PosingRanks(Progress& progress, int rank, int size)
+      : Ranks(kRanksPatience, progress), rank_(rank), size_(size) {}
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+
+ private:
+  int rank_;
+  int size_;
+};
+
+// All families on the last of `size` ranks. A GPU's workloads pose as available.
+class Families {
+ public:
+  Families(Backend backend, int size)
+      : on_gpu_(backend == Backend::kCuda),
+        device_(on_gpu_ ? PosingDevice::H200() : std::make_unique<PosingDevice>()),
+        ranks_(TestRanks().progress(), size - 1, size) {
+    if (!on_gpu_) FillRegistry(registry_, machine_);
+    const Registry& workloads = on_gpu_ ? all_ = AllWorkloads(machine_) : registry_;
+    for (Scenario& scenario : AllScenarios({workloads, *device_, machine_})) {
+      if (on_gpu_ && size > 1 && !scenario.axes.empty()) scenario.missing = "";
+      plan_.Add(scenario);
+    }
+    plan_.RequireKnownAxes();
+  }
+
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  // Whether the runs of this row can be made without a GPU.
+  [[nodiscard]] bool CanMake(const Benchmark& benchmark) const {
+    constexpr std::array kSteps = {"Tp/", "Ddp/", "Fsdp/", "Moe/", "Pp/", "Layers/"};
+    return !on_gpu_ || std::ranges::any_of(kSteps, [&](const char* prefix) {
+      return benchmark.name.starts_with(prefix);
+    });
+  }
+
+ private:
+  bool on_gpu_;
+  std::unique_ptr<PosingDevice> device_;
+  PosingRanks ranks_;
+  Machine machine_{*device_, ranks_};
+  Registry registry_;
+  Registry all_;
+  CounterTable table_ = AllCounters();
+  Plan plan_{table_, {}};
+};
+
+// Planning on a GPU takes longer, so some large counts are left out there.
+std::vector<int> Counts(Backend backend) {
+  const bool all = backend == Backend::kHost;
+  std::vector<int> counts;
+  for (int count = 1; count <= 1024; ++count)
+    if (all || count <= 128 || count % 16 == 0 || count % 97 == 0) counts.push_back(count);
+  return counts;
+}
+
+// Makes the runs of the row, or of every candidate, and what is derived from them.
+void MakeRuns(const Benchmark& benchmark) {
+  std::vector<Candidate> all = benchmark.candidates;
+  if (all.empty()) all.push_back({benchmark.settings, benchmark.runs});
+  for (const Candidate& candidate : all) {
+    std::vector<overlapbench::Run> runs;
+    ASSERT_NO_THROW(runs = candidate.runs());
+    const Schedule& own = runs.back().schedule;
+    EXPECT_FALSE(own.lanes().empty());
+    EXPECT_GE(BoundOf(own, std::vector(own.steps().size(), 1.0)).total_ms, 1);
+  }
+}
+
+class ManyRanksTest : public testing::TestWithParam<Backend> {};
+INSTANTIATE_TEST_SUITE_P(Backends, ManyRanksTest, testing::Values(Backend::kHost, Backend::kCuda),
+                         [](const auto& instance) { return ToString(instance.param); });
+
+TEST_P(ManyRanksTest, ListsEveryFamilyAtEveryCount) {
+  const std::vector<Family> all = AllFamilies();
+  for (const int count : Counts(GetParam())) {
+    SCOPED_TRACE(fmt::format("{} ranks", count));
+    std::unique_ptr<Families> families;
+    ASSERT_NO_THROW(families = std::make_unique<Families>(GetParam(), count));
+    EXPECT_FALSE(families->plan().benchmarks().empty());
+    for (const auto& [name, reason] : families->plan().unavailable()) {
+      EXPECT_FALSE(reason.empty()) << name;
+      EXPECT_EQ(std::ranges::find(all, name, &Family::name), all.end())
+          << "the family exists at no value: " << name << ": " << reason;
+    }
+  }
+}
+
+TEST_P(ManyRanksTest, MakesTheRunsOfEveryRow) {
+  for (const int count : {2, 3, 8, 12, 48, 64, 127, 256, 1024}) {
+    const Families families(GetParam(), count);
+    for (const Benchmark& benchmark : families.plan().benchmarks()) {
+      SCOPED_TRACE(fmt::format("{} ranks, {}", count, benchmark.name));
+      if (families.CanMake(benchmark)) MakeRuns(benchmark);
+    }
+  }
+}
+
+// Twice as many chunks as there are ranks exist up to 32,768 ranks.
+TEST(ManyRanks, LoseAFamilyWhoseDefaultDoesNotExistAndNoOther) {
+  const Families families(Backend::kHost, 40'000);
+  EXPECT_FALSE(families.plan().benchmarks().empty());
+  const auto& missing = families.plan().unavailable();
+  const auto family = std::ranges::find(missing, "Tp", &Plan::Unavailable::name);
+  ASSERT_NE(family, missing.end());
+  EXPECT_EQ(family->reason, "axis chunks: '80000' is not a whole number from 1 to 65536");
+}
+
+// Chunks for every rank, several times over.
+TEST(ManyRanks, ShareTensorParallelLayersInChunks) {
+  const Families families(Backend::kCuda, 64);
+  const auto& rows = families.plan().benchmarks();
+  const auto row =
+      std::ranges::find(rows, "Tp/ColumnParallel/model:llama8b/tokens:16384/chunks:auto/cache:cold",
+                        &Benchmark::name);
+  ASSERT_NE(row, rows.end());
+  ASSERT_EQ(row->candidates.size(), 5U);
+  EXPECT_EQ(row->candidates.back().settings.Text("chunks"), "512");
+}
+
+// All pairs of its steps, which are of one rank each, would take 300 MB and half a minute.
+TEST(ManyRanks, EstimatesAPipelineOf1024) {
+  const Families families(Backend::kHost, 1024);
+  const auto& rows = families.plan().benchmarks();
+  const auto row = std::ranges::find_if(rows, [](const auto& one) {
+    return one.name.starts_with("Pp/OneFOneB/Delay/microbatches:8");
+  });
+  ASSERT_NE(row, rows.end());
+  const Schedule pattern = row->runs().back().schedule;
+  const double began_ms = NowMs();
+  // Its first and last rank may compute while nothing is sent to or by them.
+  EXPECT_GT(Overlappable_ms(pattern, std::vector(pattern.steps().size(), 1.0)), 8);
+  EXPECT_LT(NowMs() - began_ms, 10'000);
+}
+
+}  // namespace
+}  // namespace overlapbench
