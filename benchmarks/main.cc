@@ -15,6 +15,7 @@
 #include "benchmarks/help.h"
 #include "benchmarks/name_filter.h"
 #include "benchmarks/plan.h"
+#include "benchmarks/preflight.h"
 #include "benchmarks/prologue.h"
 #include "benchmarks/run.h"
 #include "fixtures/options.h"
@@ -42,6 +43,7 @@ CommandLine Read(const std::vector<std::string>& arguments) {
   try {
     CommandLine line{ParseOptions(arguments), ""};
     for (const auto& fault : line.options.inject_faults) ParseFault(fault);
+    RequireUsableFilters(line.options);
     const NameFilter filter("--benchmark_filter", line.options.filter);  // throws
     return line;
   } catch (const Error& error) {
@@ -129,6 +131,17 @@ int Main(const std::vector<std::string>& arguments) {
   // Ranks that a launcher started must learn of each other's mistakes.
   if (!line.error.empty() && launched.size == 1)
     return Refuse(UsageError(line.error), kUsage, true);
+  const Question question = line.options.question;
+  if (question == Question::kFlags || (question == Question::kNone && launched.size == 1)) {
+    try {
+      RequireUsable(line.options, [&](const Registry& registry) {
+        const std::string& delay = line.options.inject_delay;
+        if (!delay.empty()) RequireInjectable(delay, registry);
+      });
+    } catch (const UsageError& error) {
+      return Refuse(error, kUsage, true);
+    }
+  }
   if (line.options.question != Question::kNone) {
     if (launched.rank == 0) Answer(line.options.question);
     return 0;

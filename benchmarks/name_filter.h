@@ -5,8 +5,10 @@
 // or as 67108864.
 #pragma once
 
+#include <functional>
 #include <regex>
 #include <string>
+#include <vector>
 
 namespace overlapbench {
 
@@ -22,6 +24,15 @@ class NameFilter {
   std::regex expression_;
   bool negative_ = false;
 };
+
+// Throws UsageError, which names `flag`, if comparing `text` with these names would end this
+// process or take seconds: std::regex overflows the stack on long or deeply nested expressions, and
+// some take longer than anyone waits. A child process tries it. Call before threads or MPI start.
+void RequireUsableFilter(const std::string& flag, const std::string& text,
+                         const std::function<std::vector<std::string>()>& names);
+
+// The text for a message: long ones are cut.
+std::string ShownFilter(const std::string& text);
 
 // `text` with a backslash before each '+' that has none, so that it matches the '+' of names.
 std::string WithPlusEscaped(const std::string& text);

@@ -175,10 +175,11 @@ void RequireSomething(const Plan& plan, const Selection& selection, const std::s
     const Selection meant = Select(plan, escaped);
     if (!meant.benchmarks.empty() || !meant.unavailable.empty())
       why = fmt::format("its + is an operator; for a literal +, write --benchmark_filter='{}'",
-                        escaped);
+                        ShownFilter(escaped));
   }
   if (filter == ".") throw UsageError(fmt::format("no benchmark can run here; {}", why));
-  throw UsageError(fmt::format("no benchmark matches --benchmark_filter={}; {}", filter, why));
+  throw UsageError(
+      fmt::format("no benchmark matches --benchmark_filter={}; {}", ShownFilter(filter), why));
 }
 
 }  // namespace overlapbench

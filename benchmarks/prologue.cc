@@ -81,9 +81,13 @@ Context LibraryVersions(const Device& device) {
 
 }  // namespace
 
+bool ChoosesCuda(const Options& options) {
+  return options.backend == Options::BackendChoice::kCuda ||
+         (options.backend == Options::BackendChoice::kAuto && VisibleGpus() > 0);
+}
+
 std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options) {
-  const bool cuda = options.backend == Options::BackendChoice::kCuda ||
-                    (options.backend == Options::BackendChoice::kAuto && VisibleGpus() > 0);
+  const bool cuda = ChoosesCuda(options);
   const auto choices =
       ranks.Gather(ToString(cuda ? Backend::kCuda : Backend::kHost), "choosing a backend");
   for (const auto& choice : choices) {

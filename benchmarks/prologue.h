@@ -14,6 +14,9 @@
 
 namespace overlapbench {
 
+// Whether this process would take a GPU: --backend=cuda, or auto and a GPU is visible.
+bool ChoosesCuda(const Options& options);
+
 // One GPU per rank if there are GPUs. Otherwise the machine's ranks share its cores. --backend and
 // --host_cores override this. Called by all ranks together. Throws UsageError on all of them if
 // ranks would share a GPU without --share_gpu, or have different backends.

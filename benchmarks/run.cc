@@ -161,9 +161,10 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
   const Options& options = suite.options;
   std::vector<std::string> flags;
   InitializeGoogleBenchmark(options, flags);
+  // First, so that no file can take the folder's place.
+  const std::shared_ptr<TraceFiles> traces = OpenTraces(suite);
   auto file = OpenOnRoot(ranks, options.out, ResultFile::Kind::kDocument);
   LineFiles line_files(suite);
-  const std::shared_ptr<TraceFiles> traces = OpenTraces(suite);
   RunReporter reporter(ranks.progress(), table, ReporterOptions(options, chosen.size()),
                        std::move(file));
   Console* const console = reporter.console();

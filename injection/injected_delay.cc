@@ -47,7 +47,8 @@ struct Injection {
 Injection Parse(std::string_view flag, const WorkloadSpec& delay) {
   const auto colon = flag.rfind(':');
   if (colon == std::string_view::npos) {
-    throw UsageError("--inject_delay takes REGEX:MICROSECONDS, got '" + std::string(flag) + "'");
+    throw UsageError("--inject_delay takes REGEX:MICROSECONDS, got '" +
+                     ShownFilter(std::string(flag)) + "'");
   }
   const Axis& axis = delay.axes.front();
   Settings settings;
@@ -79,6 +80,10 @@ std::vector<Run> Delay(std::vector<Run> runs, const WorkloadSpec& delay, const S
 
 }  // namespace
 
+void RequireInjectable(std::string_view flag, const Registry& registry) {
+  Parse(flag, registry.Find("Delay"));
+}
+
 bool InjectDelayIfAny(std::string_view flag, const Registry& registry,
                       std::vector<Benchmark>& benchmarks) {
   const WorkloadSpec& delay = registry.Find("Delay");
@@ -97,8 +102,8 @@ bool InjectDelayIfAny(std::string_view flag, const Registry& registry,
 void InjectDelay(std::string_view flag, const Registry& registry,
                  std::vector<Benchmark>& benchmarks) {
   if (InjectDelayIfAny(flag, registry, benchmarks)) return;
-  throw UsageError(
-      fmt::format("--inject_delay={} matches none of the benchmarks that were chosen", flag));
+  throw UsageError(fmt::format("--inject_delay={} matches none of the benchmarks that were chosen",
+                               ShownFilter(std::string(flag))));
 }
 
 }  // namespace overlapbench

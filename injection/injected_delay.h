@@ -20,7 +20,9 @@ namespace overlapbench {
 // benchmark.
 void InjectDelay(std::string_view flag, const Registry& registry,
                  std::vector<Benchmark>& benchmarks);
-// The same, but no benchmark needs to match. Returns whether one does.
+// Throws UsageError if `flag` is malformed.
+void RequireInjectable(std::string_view flag, const Registry& registry);
+// As InjectDelay, but no benchmark needs to match. Returns whether one does.
 bool InjectDelayIfAny(std::string_view flag, const Registry& registry,
                       std::vector<Benchmark>& benchmarks);
 

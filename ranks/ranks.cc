@@ -131,7 +131,11 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
   MPI_CHECK(MPI_Comm_free(&machine));
 }
 
+Ranks::Ranks(const Launched& posed, Progress& progress)
+    : timeout_(0), progress_(progress), rank_(posed.rank), size_(posed.size), ends_mpi_(false) {}
+
 Ranks::~Ranks() {
+  if (control_ == MPI_COMM_NULL) return;  // poses only
   const Progress::Scope scope(progress_, Phase::kEnd);
   MPI_Comm_free(&traffic_);
   MPI_Comm_free(&control_);

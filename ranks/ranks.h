@@ -75,13 +75,15 @@ class Ranks {
   // Starts MPI, and ends it on destruction, unless this process had already started it. `timeout`
   // bounds every later wait. Ranks reports its phases to `progress`.
   Ranks(std::chrono::milliseconds timeout, Progress& progress);
-  virtual ~Ranks();
+  // Stands for one of many ranks in lists and plans, without MPI and without starting the others.
+  // Nothing that meets or asks other ranks may be called.
+  Ranks(const Launched& posed, Progress& progress);
+  ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  // Virtual so that a test can list and plan what more ranks would run, without starting them.
-  [[nodiscard]] virtual int rank() const { return rank_; }
-  [[nodiscard]] virtual int size() const { return size_; }
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int local_rank() const { return local_rank_; }  // among this machine's ranks
   [[nodiscard]] int local_size() const { return local_size_; }
   [[nodiscard]] bool is_root() const { return rank_ == 0; }

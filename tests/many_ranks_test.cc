@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,25 +17,14 @@
 namespace overlapbench {
 namespace {
 
-class PosingRanks : public Ranks {
- public:
-  PosingRanks(Progress& progress, int rank, int size)
-      : Ranks(kRanksPatience, progress), rank_(rank), size_(size) {}
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return size_; }
-
- private:
-  int rank_;
-  int size_;
-};
-
 // All families on the last of `size` ranks. A GPU's workloads pose as available.
 class Families {
  public:
   Families(Backend backend, int size)
       : on_gpu_(backend == Backend::kCuda),
         device_(on_gpu_ ? PosingDevice::H200() : std::make_unique<PosingDevice>()),
-        ranks_(TestRanks().progress(), size - 1, size) {
+        progress_(size - 1, size),
+        ranks_({.rank = size - 1, .size = size}, progress_) {
     if (!on_gpu_) FillRegistry(registry_, machine_);
     const Registry& workloads = on_gpu_ ? all_ = AllWorkloads(machine_) : registry_;
     for (Scenario& scenario : AllScenarios({workloads, *device_, machine_})) {
@@ -55,7 +46,8 @@ class Families {
  private:
   bool on_gpu_;
   std::unique_ptr<PosingDevice> device_;
-  PosingRanks ranks_;
+  Progress progress_;
+  Ranks ranks_;
   Machine machine_{*device_, ranks_};
   Registry registry_;
   Registry all_;
@@ -145,10 +137,10 @@ TEST(ManyRanks, EstimatesAPipelineOf1024) {
   });
   ASSERT_NE(row, rows.end());
   const Schedule pattern = row->runs().back().schedule;
-  const double began_ms = NowMs();
+  const std::clock_t began = std::clock();  // of this process: others may use the cores
   // Its first and last rank may compute while nothing is sent to or by them.
   EXPECT_GT(Overlappable_ms(pattern, std::vector(pattern.steps().size(), 1.0)), 8);
-  EXPECT_LT(NowMs() - began_ms, 10'000);
+  EXPECT_LT((std::clock() - began) / CLOCKS_PER_SEC, 10);
 }
 
 }  // namespace

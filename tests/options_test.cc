@@ -168,6 +168,17 @@ TEST_F(OptionsTest, SetHowRowsAreShown) {
   EXPECT_EQ(ParseOptions({"--columns=100"}).columns, 100);
 }
 
+TEST_F(OptionsTest, AnEmptyVariableIsNotSet) {
+  setenv("BENCHMARK_OUT", "", 1);
+  setenv("BENCHMARK_MIN_TIME", "", 1);
+  EXPECT_EQ(ParseOptions({}).out, "");
+}
+
+TEST_F(OptionsTest, PairsOfContextArePassedOn) {
+  EXPECT_EQ(ParseOptions({"--benchmark_context=a=b,c=d"}).google_benchmark_flags,
+            std::vector<std::string>{"--benchmark_context=a=b,c=d"});
+}
+
 TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
   struct Case {
     std::vector<std::string> arguments;
@@ -191,6 +202,21 @@ TEST_F(OptionsTest, ARefusalNamesTheFlagAndTheValue) {
              "--benchmark_repetitions takes a whole number from 1 to 1000000, got '0'"},
         Case{{"--benchmark_min_time=abc"},
              "--benchmark_min_time takes seconds above 0, or iterations as in 10x, got 'abc'"},
+        Case{{"--benchmark_min_time=0.5x"},
+             "--benchmark_min_time takes seconds above 0, or iterations as in 10x, got '0.5x'"},
+        Case{{"--benchmark_min_time=nan"},
+             "--benchmark_min_time takes seconds above 0, or iterations as in 10x, got 'nan'"},
+        Case{{"--precision=nan"},
+             "--precision takes a percentage from 0 to 100, as in 1%, got 'nan'"},
+        Case{{"--benchmark_out="}, "--benchmark_out needs a name"},
+        Case{{"--samples_out", ""}, "--samples_out needs a name"},
+        Case{{"--trace_out="}, "--trace_out needs a name"},
+        Case{{"--benchmark_context=a=b,c"},
+             "--benchmark_context takes KEY=VALUE,..., each with one '=', got 'a=b,c'"},
+        Case{{"--benchmark_context=a=b=c"},
+             "--benchmark_context takes KEY=VALUE,..., each with one '=', got 'a=b=c'"},
+        Case{{"--benchmark_context=a="},
+             "--benchmark_context takes KEY=VALUE,..., each with one '=', got 'a='"},
         Case{{"--benchmark_min_time=1", "--benchmark_min_warmup_time=1x"},
              "--benchmark_min_warmup_time takes seconds above 0, got '1x'"},
         Case{{"--benchmark_min_warmup_time=1"},

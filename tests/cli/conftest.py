@@ -73,10 +73,13 @@ class Launcher:
             check=False,
         )
 
-    def alone(self, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def alone(
+        self, *flags: str, folder: Path | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         """Runs the binary itself, without mpirun."""
         return subprocess.run(
             [self.binary, *flags],
+            cwd=folder,
             env=self.environment() | environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -1,5 +1,6 @@
 """A request that cannot be met ends in one line that says why, a status, and no file."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,28 @@ REFUSALS = {
     ),
     "value that Google Benchmark refuses": (
         ["--benchmark_filter=Comm/AllReduce", "--benchmark_context=nothing"],
-        "Google Benchmark refuses the flag --benchmark_context=nothing",
+        "--benchmark_context takes KEY=VALUE,..., each with one '=', got 'nothing'\n",
+    ),
+    "part of an iteration": (
+        ["--benchmark_min_time=0.5x"],
+        "--benchmark_min_time takes seconds above 0, or iterations as in 10x, got '0.5x'\n",
+    ),
+    "file without a name": (["--samples_out="], "--samples_out needs a name\n"),
+    "unknown workload of a pair": (
+        ["--pair", "AllReduce+Nothing"],
+        "--pair: there is no workload 'Nothing'; --list_axes lists them\n",
+    ),
+    "delay without an expression": (
+        ["--inject_delay=100"],
+        "--inject_delay takes REGEX:MICROSECONDS, got '100'\n",
+    ),
+    "delay that is no number": (
+        ["--inject_delay=.:1e99"],
+        "--inject_delay: microseconds: '1e99' is not a whole number from 1 to 60000000\n",
+    ),
+    "delay of no expression": (
+        ["--inject_delay=(:100"],
+        "--inject_delay: '(' is not a regular expression\n",
     ),
     "random interleaving": (
         ["--benchmark_enable_random_interleaving=true"],
@@ -124,24 +146,90 @@ def test_a_refusal_is_one_line(launcher: "Launcher", tmp_path: Path, name: str) 
     assert list(tmp_path.iterdir()) == []
 
 
-# MPI could not start here.
-@pytest.mark.parametrize(
-    "name",
-    [
-        "unknown flag",
-        "unknown backend",
-        "axis that is given twice",
-        "filter that is no expression",
-    ],
-)
+# Known only with the ranks or their device.
+OF_RANKS = {
+    "nothing of that size",
+    "a partition that this machine has not",
+    "a priority that streams have not",
+    "array that cannot be divided",
+    "family that this machine cannot run",
+    "a flush between operations back to back",
+    "value for other benchmarks",
+    "shared GPUs where there are none",
+    "filter without match",
+    "name whose plus is not escaped",
+}
+# MPI could not start with it.
+WITHOUT_MPI = {"OMPI_MCA_pml": "none_of_this_name"}
+
+
+def test_mpi_does_not_start_in_these_tests(launcher: "Launcher") -> None:
+    assert launcher.alone("--list_axes", **WITHOUT_MPI).returncode not in (0, USAGE)
+
+
+@pytest.mark.parametrize("name", REFUSALS.keys() - OF_RANKS)
 def test_a_bad_flag_is_refused_before_mpi_starts(launcher: "Launcher", name: str) -> None:
     flags, says = REFUSALS[name]
-    without_mpi = {"OMPI_MCA_pml": "none_of_this_name"}
-    assert launcher.alone("--list_axes", **without_mpi).returncode not in (0, USAGE)
-    done = launcher.alone(*flags, **without_mpi)
+    _expect_refusal_without_mpi(launcher, flags, says)
+
+
+def _expect_refusal_without_mpi(launcher: "Launcher", flags: list[str], says: str) -> None:
+    done = launcher.alone("--backend=host", *flags, **WITHOUT_MPI)
     assert done.returncode == USAGE
     assert done.stderr.startswith(f"overlapbench: {says}")
     assert done.stderr.count("\n") == 1
+    assert len(done.stderr) < 1000
+
+
+@pytest.mark.parametrize("flag", ["--benchmark_filter={}", "--inject_delay={}:100"])
+@pytest.mark.parametrize(
+    "expression",
+    ["a" * 100_000, "(" * 10_000 + "a" + ")" * 10_000, "(.*)*x", "(a{1,999}){1,999}"],
+    ids=["long", "nested", "endless", "large"],
+)
+def test_an_expression_that_cannot_be_matched_is_refused(
+    launcher: "Launcher", flag: str, expression: str
+) -> None:
+    name = flag.partition("=")[0]
+    _expect_refusal_without_mpi(launcher, [flag.format(expression)], f"{name}: '{expression[:9]}")
+
+
+def test_hundreds_of_full_names_are_a_filter(launcher: "Launcher") -> None:
+    listed = launcher.run("--benchmark_list_tests", ranks=1)
+    names = [name for name in listed.stdout.splitlines() if "/cache:cold" in name]
+    assert len(names) > 100
+    names = [f"{name}/{axis}" for name in names for axis in ("", "first:comm", "x:1")] + names
+    expression = "^(" + "|".join(re.escape(name) for name in names) + ")$"
+    done = launcher.run("--benchmark_list_tests", f"--benchmark_filter={expression}", ranks=1)
+    assert done.stdout == listed.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--benchmark_out=missing/out"], "cannot write missing/out: No such file or directory"),
+        (["--resources_out=missing/out"], "cannot write missing/out: No such file or directory"),
+        (["--benchmark_out=."], "cannot write .: is a directory"),
+        (["--trace_out=/proc/no"], "cannot write to the folder /proc/no: "),
+        (["--trace_out=new", "--samples_out=new"], "cannot write new: is a directory"),
+        (["--benchmark_out=out", "--samples_out=./out"], "cannot write ./out: it is already being"),
+        (["--benchmark_out=old", "--rank_times_out=link"], "cannot write link: it is already "),
+        (["--samples_out=../here/out", "--resources_out=out"], "cannot write out: it is already "),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_mpi_starts(
+    launcher: "Launcher", tmp_path: Path, flags: list[str], says: str
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "old").write_text("of an earlier run\n")
+    (here / "link").symlink_to("old")
+    done = launcher.alone("--backend=host", *flags, folder=here, **WITHOUT_MPI)
+    assert done.returncode == USAGE
+    assert done.stderr.startswith(f"overlapbench: {says}")
+    assert done.stderr.count("\n") == 1
+    assert sorted(path.name for path in here.iterdir()) == ["link", "old"]
+    assert (here / "old").read_text() == "of an earlier run\n"
 
 
 def test_an_unwritable_file_is_refused_before_anything_runs(
