@@ -18,6 +18,7 @@
 #include "benchmarks/preflight.h"
 #include "benchmarks/prologue.h"
 #include "benchmarks/run.h"
+#include "fixtures/build.h"
 #include "fixtures/options.h"
 #include "injection/injected_delay.h"
 #include "injection/injected_fault.h"
@@ -160,6 +161,7 @@ int Main(const std::vector<std::string>& arguments) {
   };
   try {
     RequireStartedBy(launched, ranks);
+    RequireSameBuild(ranks);
     return Run(watchdog, ranks, faults, line);
   } catch (const FatalError& error) {
     EndJob(watchdog, progress, &ranks, error);

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "comm/communicator.h"
 #include "kernels/cudnn_softmax.h"
@@ -65,8 +64,7 @@ std::unique_ptr<Device> OpenGpu(Ranks& ranks) {
 }
 
 std::unique_ptr<Device> OpenHost(const Ranks& ranks, const Options& options) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int share = std::max(1, cores / ranks.local_size());
+  const int share = std::max(1, static_cast<int>(ranks.cores()));
   return OpenHostDevice(options.host_cores > 0 ? options.host_cores : share, ranks.local_size());
 }
 

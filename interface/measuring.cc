@@ -8,6 +8,7 @@
 
 #include "benchmarks/catalog.h"
 #include "benchmarks/prologue.h"
+#include "fixtures/build.h"
 #include "report/result_json.h"
 
 namespace overlapbench {
@@ -68,6 +69,7 @@ Measuring::Measuring(const std::vector<std::string>& flags)
       watchdog_(progress_),
       watch_(kLook, [this] { LookAtCalls(); }) {
   RequireStartedBy(ByLauncher(), *ranks_);
+  RequireSameBuild(*ranks_);
   device_ = OpenDevice(*ranks_, options_);
   suite_ = std::make_unique<Suite>(Suite{{*device_, *ranks_, options_.timeout}, options_});
   own_rows_ = std::make_unique<OwnRows>(suite_->machine);

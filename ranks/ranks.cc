@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 #include <thread>
 
+#include "device/host/host_load.h"
 #include "device/wait.h"
 
 namespace overlapbench {
@@ -37,18 +39,6 @@ bool IsSlurmTask() {
   return step != nullptr && *step != '\0' && std::strtoull(step, nullptr, 10) < kFirstOfShells;
 }
 
-// "rank 3", "ranks 0, 2", "ranks 0-6, 9".
-std::string NameRanks(const std::vector<int>& ranks) {
-  std::string names;
-  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
-    for (last = first; last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1;) ++last;
-    if (last < first + 2) last = first;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", ranks[first]);
-    if (last > first) names += fmt::format("-{}", ranks[last]);
-  }
-  return (ranks.size() == 1 ? "rank " : "ranks ") + names;
-}
-
 std::string Missing(const std::vector<int>& ranks, std::chrono::milliseconds timeout) {
   if (ranks.empty())
     return fmt::format("all ranks arrived, but the operation did not finish within {}",
@@ -66,6 +56,17 @@ Launched ByLauncher() {
       FirstSet({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"},
                slurm ? FirstSet({"SLURM_PROCID"}, 0) : 0),
       FirstSet({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, slurm ? FirstSet({"SLURM_NTASKS"}, 1) : 1)};
+}
+
+std::string NameRanks(const std::vector<int>& ranks) {
+  std::string names;
+  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
+    for (last = first; last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1;) ++last;
+    if (last < first + 2) last = first;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", ranks[first]);
+    if (last > first) names += fmt::format("-{}", ranks[last]);
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + names;
 }
 
 std::string CombineErrors(const std::vector<std::string>& errors) {
@@ -128,6 +129,7 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
   MPI_CHECK(MPI_Comm_rank(machine, &local_rank_));
   MPI_CHECK(MPI_Comm_size(machine, &local_size_));
   MeasureClockOffset(machine);
+  ShareCores(machine);
   MPI_CHECK(MPI_Comm_free(&machine));
 }
 
@@ -339,6 +341,23 @@ void Ranks::MeasureClockOffset(MPI_Comm machine) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Ibcast(&clock_offset_ms_, 1, MPI_DOUBLE, 0, machine, &request));
   Await(request, "starting: sharing the machine's clock");
+}
+
+// A core that several ranks may use counts for each of them as its part of it.
+void Ranks::ShareCores(MPI_Comm machine) {
+  const std::set<int> allowed = AllowedCores();
+  const int last = allowed.empty() ? -1 : *allowed.rbegin();
+  int count = last + 1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_MAX, machine, &request));
+  Await(request, "starting: sharing the machine's cores");
+  std::vector<int> users(count);
+  for (const int core : allowed) users[core] = 1;
+  MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, users.data(), count, MPI_INT, MPI_SUM, machine, &request));
+  Await(request, "starting: sharing the machine's cores");
+  cores_ = 0;
+  for (const int core : allowed) cores_ += 1.0 / users[core];
+  if (const auto quota = CoreQuota()) cores_ = std::min(cores_, *quota / local_size_);
 }
 
 void Ranks::Add(Link& link) {

@@ -55,6 +55,9 @@ class OthersFailed : public Error {
   OthersFailed() : Error("another rank has failed in this step") {}
 };
 
+// "rank 3", "ranks 0, 2", "ranks 0-6, 9".
+std::string NameRanks(const std::vector<int>& ranks);
+
 // Combines the errors of all ranks. `errors` has one text per rank; some may be empty, but not all.
 // The result names each distinct error with its ranks, as in "rank 1: a; ranks 2, 5-7: b", or is
 // the error alone if all ranks have the same.
@@ -86,6 +89,8 @@ class Ranks {
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int local_rank() const { return local_rank_; }  // among this machine's ranks
   [[nodiscard]] int local_size() const { return local_size_; }
+  // This rank's share of the cores that this machine's ranks may use, by affinity and quota.
+  [[nodiscard]] double cores() const { return cores_; }
   [[nodiscard]] bool is_root() const { return rank_ == 0; }
   [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
@@ -164,6 +169,7 @@ class Ranks {
 
  private:
   void MeasureClockOffset(MPI_Comm machine);
+  void ShareCores(MPI_Comm machine);
   // Waits for the request of a call that all ranks make.
   void Meet(MPI_Request& request, const std::string& what);
   // Whether the request ends before the timeout. Calls `look` until then.
@@ -183,6 +189,7 @@ class Ranks {
   int size_ = 1;
   int local_rank_ = 0;
   int local_size_ = 1;
+  double cores_ = 1;
   bool ends_mpi_ = true;
   double clock_offset_ms_ = 0;  // this rank's clock plus the offset is rank 0's clock
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <future>
-#include <thread>
 #include <vector>
 
 namespace overlapbench {
@@ -61,9 +60,7 @@ void Compare(std::span<const double> values, std::span<const double> expected, V
 
 }  // namespace
 
-int CheckingThreads(const Ranks& ranks) {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks.local_size());
-}
+int CheckingThreads(const Ranks& ranks) { return std::max(1, static_cast<int>(ranks.cores())); }
 
 std::vector<double> SampledValues(Stream& stream, const MatrixView& matrix,
                                   std::chrono::milliseconds timeout, int samples) {

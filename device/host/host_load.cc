@@ -12,6 +12,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "device/host/control_groups.h"
 
@@ -46,13 +47,36 @@ double PageIns() {
 
 }  // namespace
 
+// The kernel refuses a set that is too small for its cores.
 std::set<int> AllowedCores() {
+  constexpr int kMost = 1 << 16;
   std::set<int> cores;
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &allowed)) cores.insert(core);
+  for (int size = CPU_SETSIZE; size <= kMost; size *= 2) {
+    std::vector<cpu_set_t> allowed(size / CPU_SETSIZE);
+    const std::size_t bytes = CPU_ALLOC_SIZE(size);
+    if (sched_getaffinity(0, bytes, allowed.data()) != 0) continue;
+    for (int core = 0; core < size; ++core)
+      if (CPU_ISSET_S(core, bytes, allowed.data())) cores.insert(core);
+    return cores;
+  }
   return cores;
+}
+
+std::optional<double> CoreQuota(const path& root) {
+  std::optional<double> least;
+  for (const auto& [folder, version] : ControlGroups("cpu", root)) {
+    double quota_us = 0;
+    double period_us = 0;
+    if (version == 2) {
+      std::ifstream(folder / "cpu.max") >> quota_us >> period_us;  // "max 100000" if there is none
+    } else {
+      std::ifstream(folder / "cpu.cfs_quota_us") >> quota_us;  // -1 if there is none
+      std::ifstream(folder / "cpu.cfs_period_us") >> period_us;
+    }
+    if (quota_us > 0 && period_us > 0)
+      least = std::min(least.value_or(quota_us / period_us), quota_us / period_us);
+  }
+  return least;
 }
 
 CoreTimes ReadCoreTimes(const std::set<int>& cores, const path& root) {

@@ -12,18 +12,22 @@
 // most machines, all others of less than a microsecond.
 //
 // Sources: proc(5) (/proc/stat), getrusage(2); Linux kernel documentation, "Scheduler Statistics"
-// (schedstat), "CFS Bandwidth Control" (cpu.stat).
+// (schedstat), "CFS Bandwidth Control" (cpu.stat, cpu.cfs_quota_us), "Control Group v2" (cpu.max).
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace overlapbench {
 
 // The cores that this process may use, by their numbers.
 std::set<int> AllowedCores();
+// How many cores' time its control groups allow this process and others in them; nullopt if they
+// set no quota. `root` is where /proc and /sys are.
+std::optional<double> CoreQuota(const std::filesystem::path& root = "/");
 
 // Summed over some cores, in seconds.
 struct CoreTimes {

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,45 @@ def test_ranks_compare_their_flags_to_the_end(launcher: "Launcher") -> None:
     assert done.returncode != 0
     assert "the ranks were not given the same flags" in done.stderr
     assert "which differ further on" in done.stderr
+
+
+def test_ranks_of_different_builds_do_not_start(launcher: "Launcher", tmp_path: Path) -> None:
+    other = tmp_path / "overlapbench"
+    program = launcher.binary.read_bytes()
+    # The note's header: sizes of name and id, type 3, and the name.
+    head = rb"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
+    (begin,) = [match.end() for match in re.finditer(head, program)]
+    other.write_bytes(program[:begin] + b"\xab\xcd\xef\x01" + program[begin + 4 :])
+    other.chmod(0o755)
+    command = launcher.command([[*SMALL, "--benchmark_filter=Comm/AllReduce"]] * 3)
+    places = [at for at, word in enumerate(command) if word == str(launcher.binary)]
+    command[places[2]] = str(other)
+    done = subprocess.run(
+        command, env=launcher.environment(), capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("overlapbench: ")]
+    build = r"version \S+, revision \S+, build"
+    assert re.fullmatch(
+        rf"overlapbench: the ranks run different builds: ranks 0, 1: {build} [0-9a-f]{{8}} "
+        rf"\(on \S+\); rank 2: {build} abcdef01 \(on \S+\); install the same build on all hosts",
+        line,
+    )
+
+
+def test_kernels_use_the_allowed_cores(launcher: "Launcher", tmp_path: Path) -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < 2:
+        pytest.skip("this machine has one core")
+    out = tmp_path / "out.json"
+    flags = [*SMALL, "--benchmark_filter=Compute/Gemm/n:256/grid:1x1", f"--benchmark_out={out}"]
+    for cores in (allowed, allowed[:1]):
+        command = ["taskset", "--cpu-list", ",".join(map(str, cores)), *launcher.command([flags])]
+        subprocess.run(command, env=launcher.environment(), timeout=60, check=True)
+        context = read(out)["context"]
+        assert context["allowed_cores"] == str(len(cores))
+        quota = float(context.get("core_quota", "inf"))
+        assert context["host_cores"] == str(max(1, int(min(len(cores), quota))))
 
 
 def test_a_file_that_only_rank_0_is_told_of_is_no_difference(

@@ -46,6 +46,7 @@ COUNTERS = {
 }
 CONTEXT = {
     *("overlapbench_schema", "git_revision", "backend", "ranks", "hosts", "device", "gate"),
+    *("ranks_by_host", "allowed_cores"),
     *("device_multiprocessors", "device_cache_bytes", "device_memory_bytes", "mpi_version"),
     *("empty_sample_us", "host_cores"),
 }
