@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "comm/communicator.h"
+#include "device/host/host_load.h"
 #include "ranks/descriptors.h"
 #include "test_ranks.h"
 
@@ -138,6 +139,13 @@ TEST_F(RanksTest, DifferentErrorsAreCombinedOnAllRanks) {
   for (int i = 1; i < size(); ++i) expected += "; rank " + Number(i) + ": error " + Number(i);
   EXPECT_EQ(Thrown<Error>([&] { ranks().AgreeOnError("error " + Number(rank()), "the test"); }),
             expected);
+}
+
+// mpirun gives the ranks of a test the same cores.
+TEST_F(RanksTest, ShareTheCoresOfTheirMachine) {
+  const auto allowed = static_cast<double>(AllowedCores().size());
+  const double usable = std::min(allowed, CoreQuota().value_or(allowed));
+  EXPECT_NEAR(ranks().cores(), usable / ranks().local_size(), 1e-9);
 }
 
 TEST(CombineErrors, NamesTheRanksOfEachDistinctError) {
