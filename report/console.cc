@@ -160,13 +160,16 @@ std::string Console::Highlights(const Row& row) const {
 std::string Console::InColumns(const Row& row) {
   constexpr std::size_t kNumber = 9;
   constexpr std::size_t kNumberWithInterval = 15;
+  constexpr std::size_t kNumberWithBothReaches = 22;
   const std::string& time_unit = options_.unit.name;
   std::vector<std::string> titles;
   std::vector<std::string> cells;
   const auto add = [&](const std::string& title, const std::string& unit, const std::string& text) {
     const std::string full = unit.empty() ? title : title + " " + unit;
-    const bool plain = text.find("±") == std::string::npos;
-    const std::size_t width = std::max(WidthOf(full), plain ? kNumber : kNumberWithInterval) + 2;
+    const auto has = [&](const char* sign) { return text.find(sign) != std::string::npos; };
+    const std::size_t number =
+        has(" -") ? kNumberWithBothReaches : (has("±") ? kNumberWithInterval : kNumber);
+    const std::size_t width = std::max(WidthOf(full), number) + 2;
     titles.push_back(RightAligned(full, width));
     cells.push_back(RightAligned(WithoutUnit(text, unit), width));
   };

@@ -14,8 +14,9 @@ struct TimeUnit {
   [[nodiscard]] double of_ms(double ms) const;
 };
 
-// "1.45 ±0.01", "312.4 ±1.2 GB/s": a counter of the row with half the width of its interval, if the
-// row has one (NAME_low and NAME_high; the row's time has time_low_ms and time_high_ms).
+// "1.45 ±0.01", "312.4 -1.2 +9.8 GB/s": a counter of the row and how far its interval reaches, if
+// the row has one (NAME_low and NAME_high; the row's time has time_low_ms and time_high_ms). One
+// side may reach up to half as far again as the other before both are shown.
 std::string ShownCounter(const Row& row, const Counter& counter, const TimeUnit& unit);
 // The same, times `factor`, with `decimals` decimals and without its unit.
 std::string ShownNumber(const Row& row, const std::string& name, int decimals, double factor = 1);

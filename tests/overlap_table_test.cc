@@ -102,10 +102,11 @@ TEST(OverlapTables, ShowTheIntervalOfANumber) {
   row.counters["slowdown_low"] = 1.2387;
   row.counters["slowdown_high"] = 1.2613;
   row.counters["comp_ms_low"] = 3.9;
-  row.counters["comp_ms_high"] = 4.14;
+  row.counters["comp_ms_high"] = 4.24;
   const std::string text = OverlapTables({row, Measured(kGemm + "2x2")});
-  EXPECT_EQ(WordsOf(text, "1x1"), (std::vector<std::string>{"1x1", "4.000", "±0.12", "2.000",
-                                                            "5.000", "1.25", "±0.01", "0.50"}));
+  EXPECT_EQ(WordsOf(text, "1x1"),
+            (std::vector<std::string>{"1x1", "4.000", "-0.10", "+0.24", "2.000", "5.000", "1.25",
+                                      "±0.01", "0.50"}));
 }
 
 TEST(OverlapTables, ShowTimesInTheRequestedUnit) {

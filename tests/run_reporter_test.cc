@@ -337,11 +337,11 @@ TEST_F(RunReporterTest, RepetitionsAreCountedBelowTheirName) {
 
 TEST_F(RunReporterTest, ACounterShowsItsInterval) {
   GoogleRun run = Measured("Race/Horse");
-  run.counters["furlongs_low"] = 11.93;
+  run.counters["furlongs_low"] = 11.99;
   run.counters["furlongs_high"] = 12.07;
   run.counters["time_low_ms"] = 3.5;
-  run.counters["time_high_ms"] = 4.5;
-  EXPECT_EQ(Shown(run), "[1/7] Race/Horse\n        4.000 ±0.50 ms  distance 12.00 ±0.07\n");
+  run.counters["time_high_ms"] = 4.45;
+  EXPECT_EQ(Shown(run), "[1/7] Race/Horse\n        4.000 ±0.50 ms  distance 12.00 -0.01 +0.07\n");
 }
 
 TEST_F(RunReporterTest, NoisyRowsAreCountedAtTheEnd) {

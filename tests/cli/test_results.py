@@ -204,7 +204,7 @@ def test_the_tables_fit_80_columns(run: Run) -> None:
 
 # Each counter as its title, its value and its unit; then the row's reason.
 def test_the_console_shows_a_rows_main_figures(run: Run) -> None:
-    number = r"-?[\d.e+-]+( ±[\d.e+-]+)?"
+    number = r"-?[\d.e+-]+( ±[\d.e+-]+| -[\d.e+-]+ \+[\d.e+-]+)?"
     shown = {}
     for name, line in re.findall(r"^\[\d+/\d+\] (\S+)\n +(.*)$", run.stdout, re.MULTILINE):
         shown[name.split("/", 2)[1] + name[-10:]] = line

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import samples
+from overlapbench.intervals import pool
 from overlapbench.result import ResultError, Row, parse_result, read_results
 from overlapbench.source import Document, expand, short
 from samples import Json
@@ -330,12 +331,13 @@ def test_bounds_are_intervals_and_no_counters() -> None:
     assert row.intervals == {"busbw_GBps": (90.0, 110.0), "time": (1.8, 2.2)}
 
 
-def test_the_interval_of_repetitions_holds_them_all() -> None:
-    times = (1.0, 2.0, 3.0)
+def test_the_intervals_of_repetitions_are_pooled() -> None:
+    times = (2.1, 2.0, 1.9)
     document = with_intervals(*(samples.row(COMM, i, real_time=t) for i, t in enumerate(times)))
     (row,) = parse_result("run.json", json.dumps(document)).rows
     assert row.time_ms == 2.0
-    assert row.intervals["time"] == pytest.approx((0.9, 3.3))
+    expected = pool(times, [(0.9 * time, 1.1 * time) for time in times])
+    assert row.intervals["time"] == pytest.approx(expected)
     for bound in ("time_low_ms", "time_high_ms"):
         del document["benchmarks"][0][bound]
     (row,) = parse_result("run.json", json.dumps(document)).rows

@@ -15,7 +15,8 @@ buckets start the fewest collectives.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from overlapbench.result import Interval, Row
+from overlapbench.intervals import Interval
+from overlapbench.result import Row
 from overlapbench.series import binary_size, curves_along, file_names, label
 
 _SIZE = "bucket_bytes"

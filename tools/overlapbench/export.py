@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from overlapbench.counters import TIME, Better, Counter, Table
 from overlapbench.grouping import grouped
+from overlapbench.intervals import Interval
 from overlapbench.packages import packages
-from overlapbench.result import Interval, Result, Row, State
+from overlapbench.result import Result, Row, State
 from overlapbench.source import ResultError
 
 COLUMNS = ("benchmark", "state", "reason", "metric", "unit", "value", "low", "high")

@@ -7,9 +7,8 @@ Repetitions of one benchmark become one Row, whose counters are medians over the
 failed, or that the suite marked invalid in any repetition, is kept, with its `state` and `reason`.
 Google Benchmark's aggregates are ignored: they do not say how many repetitions failed.
 
-X_low and X_high beside a counter X are the bounds of its 95 % interval, not counters. The interval
-of several repetitions or launches reaches from the lowest bound to the highest, so it includes the
-differences between them.
+X_low and X_high beside a counter X are the bounds of its 95 % interval, not counters. The intervals
+of several repetitions or launches are pooled (intervals.py).
 
 A file of schema "2" contains the table of counters and each row's `state` and `reason`. Schema "1"
 has neither: the stored table replaces its own (counters.py), and `state_of_label` reads its labels.
@@ -26,6 +25,7 @@ from enum import Enum
 from pathlib import Path
 
 from overlapbench.counters import TIME, VALID, Table, merge_tables, parse_table, stored_table
+from overlapbench.intervals import Interval, pool
 from overlapbench.names import BenchmarkName
 from overlapbench.source import Document, Fields, ResultError, expand, harmless, load, short
 
@@ -66,8 +66,6 @@ class State(Enum):
             return reason
         return f"{self.value}: {reason or 'no reason is given'}"
 
-
-Interval = tuple[float, float]  # the bounds, the lower one first
 
 # The rows of a family that are negative controls: an axis and its value.
 _CONTROLS = {"Overlap": ("streams", "1"), "Priority": ("priority", "equal")}
@@ -465,17 +463,21 @@ def sum_up(runs: Sequence[Row], what: str) -> Row:
         statistics.median(run.time_ms for run in measured) if measured else math.nan,
         _common([run.reason * same for run, same in zip(runs, alike, strict=True)], what),
         runs[0].first_axes,
-        _hulls([run.intervals for run in measured]),
+        _pooled(measured),
     )
 
 
-def _hulls(runs: Sequence[Mapping[str, Interval]]) -> dict[str, Interval]:
-    """Return the hull of the intervals of each counter that has one in all runs."""
-    shared = set.intersection(*(set(run) for run in runs)) if runs else set()
+def _pooled(runs: Sequence[Row]) -> dict[str, Interval]:
+    """Return the interval of each counter that has one in all runs."""
+    shared = set.intersection(*(set(run.intervals) for run in runs)) if runs else set()
     return {
-        name: (min(run[name][0] for run in runs), max(run[name][1] for run in runs))
+        name: pool([_figure(run, name) for run in runs], [run.intervals[name] for run in runs])
         for name in sorted(shared)
     }
+
+
+def _figure(run: Row, name: str) -> float:
+    return run.time_ms if name == TIME else run.counters[name]
 
 
 def _common(texts: Sequence[str], what: str) -> str:

@@ -15,6 +15,7 @@ from overlapbench.charts.naming import axes_of_side
 from overlapbench.charts.panels import Record, bounds, record_of, split, state_text
 from overlapbench.charts.plot import Plot, told
 from overlapbench.grouping import grouped
+from overlapbench.intervals import written
 from overlapbench.result import Row
 from overlapbench.series import label, shared_axes
 from overlapbench.theme import Drawing
@@ -94,11 +95,10 @@ def _cell(row: Row, leave_out: set[str]) -> Record:
 
 
 def _spread(row: Row) -> str:
-    """Write half the width of the slowdown's interval; "" if there is none to show."""
+    """Write how far the slowdown's interval reaches; "" if there is none to show."""
     if not row.trusted or "slowdown" not in row.intervals:
         return ""
-    low, high = row.intervals["slowdown"]
-    return f"±{(high - low) / 2:.2f}"
+    return written(row.counters["slowdown"], *row.intervals["slowdown"], decimals=2)
 
 
 def _badness(cell: Record) -> tuple[bool, float]:

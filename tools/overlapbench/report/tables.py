@@ -4,8 +4,8 @@ A section's table initially shows the family's `lead` counters, if its rows have
 are shown on request. The notable figure of a section, named in the summary, is the largest value of
 the first lead counter that is not a time: times depend on the chosen sizes.
 
-A figure with a 95 % interval ends at the interval's first digit, `1.45 ±0.01`. Others have four
-digits, since nothing measured here is more precise.
+A figure with a 95 % interval ends at the interval's first digit, `1.45 ±0.01`, or `1.45 -0.00
++0.09` if its sides differ. Others have four digits, since nothing measured here is more precise.
 """
 
 import math
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from overlapbench import intervals
 from overlapbench.compare.table import percent
 from overlapbench.compare.verdicts import Row as Judged
 from overlapbench.counters import TIME, Better, Counter, Family, Table
@@ -182,11 +183,11 @@ def figure(value: float) -> str:
 
 
 def measured(value: float, low: float, high: float) -> str:
-    """Write a figure and the larger reach of its interval, to one digit of the latter."""
+    """Write a figure and its interval, to one digit of the larger reach."""
     reach = max(high - value, value - low)
     if reach <= 0:
         return f"{figure(value)} ±0"
     decimals = max(0, -math.floor(math.log10(reach)))
     if decimals > _MOST_DECIMALS:
         return f"{value:.{_DIGITS - 1}e} ±{reach:.0e}"
-    return f"{value:.{decimals}f} ±{reach:.{decimals}f}"
+    return f"{value:.{decimals}f} {intervals.written(value, low, high, decimals)}"

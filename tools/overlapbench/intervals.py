@@ -1,0 +1,54 @@
+"""The 95 % intervals of figures: pooled over several runs, and written.
+
+The interval of the median of several runs comes from each run's figure and interval. Runs differ by
+more than their own intervals say: each has its own clocks, memory and placement. So the variance of
+a run is that between the runs' figures, or the mean one within runs if that is larger. The median
+of n such figures has about pi / (2 n + pi - 2) of it (H. Cramér, "Mathematical Methods of
+Statistics" (1946), 28.5, with the exact value for n = 1).
+
+The part between runs is estimated from n - 1 differences, the part within is known well. So the
+interval is Student's t, with the degrees of freedom of F. E. Satterthwaite, "An Approximate
+Distribution of Estimates of Variance Components", Biometrics Bulletin 2 (1946). Runs that agree
+narrow it as the root of their number; two that differ by far more than they claim make it wide.
+
+Each side of the interval has its own reach, because the runs' intervals are not symmetric.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+Interval = tuple[float, float]  # the bounds, the lower one first
+_QUANTILE = statistics.NormalDist().inv_cdf(0.975)
+
+
+def pool(figures: Sequence[float], intervals: Sequence[Interval]) -> Interval:
+    """Return the 95 % interval of the median of `figures`, one figure and one interval per run."""
+    if len(figures) == 1:
+        return intervals[0]
+    middle, mean = statistics.median(figures), math.fsum(figures) / len(figures)
+    between = math.fsum((figure - mean) ** 2 for figure in figures) / (len(figures) - 1)
+    pairs = list(zip(figures, intervals, strict=True))
+    low = middle - _reach(between, [figure - low for figure, (low, _) in pairs])
+    high = middle + _reach(between, [high - figure for figure, (_, high) in pairs])
+    never_negative = all(least >= 0 for least, _ in intervals)
+    return (max(0.0, low) if never_negative else low), high
+
+
+def written(value: float, low: float, high: float, decimals: int) -> str:
+    """Write how far an interval reaches: `±0.01`, or `-0.01 +0.09` if the sides differ."""
+    below, above = (f"{max(0.0, reach):.{decimals}f}" for reach in (value - low, high - value))
+    return f"±{above}" if below == above else f"-{below} +{above}"
+
+
+def _reach(seen: float, reaches: Sequence[float]) -> float:
+    """Return how far the interval reaches to a side; `seen` is the variance of the figures."""
+    count = len(reaches)
+    within = math.fsum((max(0.0, reach) / _QUANTILE) ** 2 for reach in reaches) / count
+    quantile, variance = _QUANTILE, max(seen, within)
+    if variance > within:
+        from scipy import special  # imported here: reading one run needs no SciPy
+
+        freedom = (count - 1) * (variance / (variance - within)) ** 2
+        quantile = float(special.stdtrit(freedom, 0.975))
+    return quantile * math.sqrt(variance * math.pi / (2 * count + math.pi - 2))
