@@ -21,7 +21,8 @@
 #   launches/              the results
 #
 #   LAUNCHES=5   how many times COMMAND runs
-#   ACROSS=      what may differ from the baseline: GPU, driver, NCCL, ranks
+#   ACROSS=      what may differ from the baseline: GPU, driver, NCCL, ranks, host, variables, ...
+#                Set "host" where each job has another host name, as containers have
 #   KEEP=false   true: the measurement is added to the history, under the commit that is checked
 #                out in the current folder, and may become the baseline
 #   ACCEPT=false true, with KEEP=true: it becomes the baseline, whatever the comparison says
@@ -29,7 +30,7 @@
 # A measurement becomes the baseline if nothing got worse. It also does if the two cannot be
 # compared: a benchmark is gone or renamed, or the machine or the libraries differ. That run still
 # ends with status 3 and says so; the next one has a baseline again. The baseline stays after a
-# regression, if a benchmark is newly invalid or too noisy, and if a launch is incomplete or
+# regression, if a benchmark is invalid or inconclusive, and if a launch is incomplete or
 # unreliable. To accept such a measurement, run once with ACCEPT=true.
 #
 # Exit status: that of `overlapbench compare`: 0 if nothing is worse, 1 for a regression, 3 if the
@@ -94,10 +95,11 @@ undecided() {
 
 # advances STATUS: succeeds if this measurement becomes the baseline.
 advances() {
-  local others
+  local reasons
   [[ $1 != 0 ]] || return 0
   [[ $1 == 3 ]] || return 1
-  others=$(undecided | sed '/^missing$/d;/^incomparable$/d') && [[ -z $others ]]
+  reasons=$(undecided) || return 1
+  [[ -n $reasons && -z $(sed '/^missing$/d;/^incomparable$/d' <<<"$reasons") ]]
 }
 
 # keep STATUS REVISION

@@ -1,5 +1,6 @@
 """Runs benchmark_compare for its tests, and makes the small sides of launches that it compares."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,12 @@ def one(*rows: Json, **context: str) -> list[Json]:
 def sides(folder: Path, base: list[Json], new: list[Json]) -> list[str]:
     """Write two sides and return the arguments that name them."""
     return ["--base", *write_side(folder, "b", base), "--new", *write_side(folder, "n", new)]
+
+
+def compared(capsys: Capture, *arguments: str | Path) -> tuple[int, Json]:
+    """Run with JSON output; return the status and the document."""
+    capsys.readouterr()
+    status = run(*arguments, "--format", "json")
+    document: Json = json.loads(capsys.readouterr().out)
+    assert document["status"] == status
+    return status, document

@@ -18,7 +18,6 @@ import samples
 from comparing import SLOW, A, B, Capture, one, run, sides
 from launches import NAMES
 from overlapbench.compare.output import FORMATS
-from samples import Json
 
 
 def test_explain_shows_samples_test_and_floor(tmp_path: Path, capsys: Capture) -> None:
@@ -100,7 +99,7 @@ def test_markdown_shows_a_name_as_it_is(tmp_path: Path, capsys: Capture) -> None
     run(file, file, "--format", "markdown")
     page = MarkdownIt("commonmark").enable("table").render(capsys.readouterr().out)
     assert "<a" not in page
-    assert html.unescape(page).count(name) == 2
+    assert html.unescape(page).count(name) == 3  # the row, and its reason on both sides
 
 
 def test_every_format_names_the_slower_row(tmp_path: Path, capsys: Capture) -> None:
@@ -178,19 +177,25 @@ def test_a_long_table_counts_unchanged_rows(tmp_path: Path, capsys: Capture) -> 
     assert "Compute/Gemm/n:7" in capsys.readouterr().out
 
 
-def test_too_noisy_rows_are_named_and_guard_nothing(tmp_path: Path, capsys: Capture) -> None:
+def test_inconclusive_rows_are_named_and_guard_nothing(tmp_path: Path, capsys: Capture) -> None:
     arguments = sides(tmp_path, launches.side(5, 1, noise=0.1), launches.side(5, 2, noise=0.1))
-    assert run(*arguments) == 0
-    assert "guards 0 of 12 rows\n" in capsys.readouterr().out
-    assert run(*arguments, "--max-floor", "90%") == 0
+    assert run(*arguments) == 3
     out = capsys.readouterr().out
-    assert re.search(r"guards 12 of 12 rows, smallest detectable change: \d\d\.\d %", out)
+    assert "guards 0 of 12 rows\n" in out
+    assert "nothing was decided: no row can be judged, or all are inconclusive" in out
+    assert run(*arguments, "--max-floor", "90%") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    told = r"found in any of them: (\S+) % in 80 %, (\S+) % in 95 % of cases or more"
+    found = re.search(told, out)
+    assert found
+    assert float(found[1]) < float(found[2])
 
 
 def test_a_vast_floor_has_no_figure(tmp_path: Path, capsys: Capture) -> None:
     run(*sides(tmp_path, launches.side(2, 1, noise=3), launches.side(2, 2, noise=3)))
     out = " ".join(capsys.readouterr().out.split())
-    assert "the smallest detectable change is far above the limit of 10 %" in out
+    assert "a change beyond the limit of 10 % is not ruled out" in out
+    assert " >1000 %" in out
     assert not re.search(r"\d{5,}\.\d %", out)
 
 
@@ -207,29 +212,9 @@ def test_a_table_of_vast_changes_is_80_columns_wide(
                 row["busbw_GBps"] = row["pct_of_bound"] = 1e5 / row["real_time"]
     run(*sides(tmp_path, *made))
     out = capsys.readouterr().out
-    assert "vast" in out
     assert " to >1000 %" in out
+    assert re.search(r"% +vast\n", out)
     assert max(map(len, out.splitlines())) <= 80
-
-
-@pytest.mark.parametrize(
-    ("base", "new", "rows", "told"),
-    [(2, 1, 3, True), (1, 2, 3, True), (2, 2, 3, False), (1, 1, 3, False), (2, 1, 12, False)],
-)
-@pytest.mark.parametrize("noise", [0.1, 3])
-def test_two_launches_against_one_are_said_to_be_too_few(
-    base: int, new: int, rows: int, told: bool, noise: float, tmp_path: Path, capsys: Capture
-) -> None:
-    def side(count: int, seed: int) -> list[Json]:
-        made = json.dumps(launches.side(count, seed, noise=noise))
-        # Of one launch a side such rows have as few degrees of freedom.
-        documents: list[Json] = json.loads(made.replace("Compute/Gemm", "Launch/EmptyKernel"))
-        return [document | {"benchmarks": document["benchmarks"][:rows]} for document in documents]
-
-    run(*sides(tmp_path, side(base, 1), side(new, 2)))
-    out = " ".join(capsys.readouterr().out.split())
-    assert "above the limit of 10 %" in out
-    assert (": two launches against one do not show their spread; " in out) == told
 
 
 def test_the_table_shows_judged_rows_worst_first_in_80_columns(

@@ -2,10 +2,11 @@
 
 import copy
 import json
+import math
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import samples
@@ -52,8 +53,9 @@ def verdicts(compared: Comparison) -> dict[str, str]:
 @settings(max_examples=80, deadline=None)
 def test_identical_sides_are_the_same(documents: list[Json]) -> None:
     compared = comparison(documents, documents)
-    assert set(verdicts(compared).values()) <= {"same", "too noisy", "invalid"}
-    assert compared.status == 0
+    found = set(verdicts(compared).values())
+    assert found <= {"same", "inconclusive", "invalid"}
+    assert compared.status == (0 if "same" in found and "invalid" not in found else 3)
 
 
 @given(_side, _side)
@@ -68,17 +70,21 @@ def test_a_verdict_follows_from_the_figures_shown(base: list[Json], new: list[Js
             assert low <= finding.relative <= high
             called = finding.verdict.value in ("slower", "faster")
             assert called <= (not low <= 0 <= high)
-            assert (finding.verdict.value == "same") == (
-                not called and finding.floor <= finding.limit
-            )
+            ends = finding.change - finding.reach, finding.change + finding.reach
+            inside = max(map(abs, ends)) <= math.log1p(finding.limit)
+            assert (finding.verdict.value == "same") == (not called and inside)
 
 
 @given(_side, _side)
 @settings(max_examples=80, deadline=None)
 def test_exchanging_the_sides_exchanges_the_verdicts(base: list[Json], new: list[Json]) -> None:
-    back = {row.name: row for row in comparison(new, base).rows}
-    for row in comparison(base, new).rows:
-        other = back[row.name]
+    there, back = (
+        {row.name: row for row in comparison(*sides).rows} for sides in ((base, new), (new, base))
+    )
+    # Bad launches are held against the new side only.
+    assume(all(bool(row.findings) == bool(back[name].findings) for name, row in there.items()))
+    for name, row in there.items():
+        other = back[name]
         expected = [EXCHANGED.get(f.verdict.value, f.verdict.value) for f in row.findings]
         assert [f.verdict.value for f in other.findings] == expected
         if not row.findings:

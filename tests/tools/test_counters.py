@@ -229,8 +229,9 @@ def test_a_file_from_before_matches_one_from_after() -> None:
         for row in comparison.rows:
             verdicts[row.name.split("/")[0] in HOST_BOUND].add(row.verdict)
         assert verdicts[False] == {Verdict.SAME, Verdict.INVALID}
-        assert verdicts[True] == {Verdict.TOO_NOISY}
-        assert comparison.status == 0
+        assert verdicts[True] == {Verdict.INCONCLUSIVE}
+        assert comparison.status == 3  # two rows are bad in both
+        assert {row.verdict for row in comparison.rows if row.fails} == {Verdict.INVALID}
         judged = {finding.metric for row in comparison.rows for finding in row.findings}
         assert judged == {"time"}  # one launch a side
         assert {"pct_of_bound", "busbw_GBps", "pct_of_copy"} <= comparison.base.values.keys()
@@ -465,7 +466,7 @@ def test_the_state_decides_and_no_text() -> None:
     unusable = ["invalid: no reason is given", "no peer"]
     problems = ["control passed: no overlap", "noisy: clocks changed", *unusable]
     assert [row.problem for row in found] == ["", "", *problems]
-    # A comparison accepts uncertain rows, and reports them as too noisy if they are.
+    # A comparison accepts uncertain rows, and reports them as inconclusive if they are.
     assert launch_of(document, "x").problems == ["", "", "", "", *unusable]
 
 

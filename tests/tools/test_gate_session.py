@@ -76,6 +76,32 @@ def test_a_regression_is_measured_again_alone_and_confirmed() -> None:
     assert row.launches == (10, 10)
 
 
+def test_every_failing_row_is_measured_again() -> None:
+    slow = {name: {"time": 1.2} for name in NAMES[2:5]}
+    comparison, machine = gate(lambda side, _: slow if side == CANDIDATE else {})
+    (names,) = {names for _, _, names in machine.asked[10:]}
+    assert [name for name in NAMES if re.search(names, name)] == list(slow)
+    confirmed = [row for row in comparison.rows if row.launches == (10, 10)]
+    assert {row.name for row in confirmed} == slow.keys()
+    assert {(row.verdict.value, row.fails) for row in confirmed} == {("slower", 1)}
+
+
+def test_a_base_whose_rows_are_all_invalid_is_inconclusive() -> None:
+    bad = {name: {"valid": 0, "label": "throttled"} for name in NAMES}
+    slow = {name: {"time": 24.0} for name in NAMES}
+    comparison, machine = gate(lambda side, _: bad if side == BASE else slow)
+    assert (comparison.status, len(comparison.guarded)) == (3, 0)
+    assert "guards 0 of 12 rows\n" in format_table(comparison)
+    assert len(machine.asked) == 20
+
+
+def test_rows_that_only_one_side_has_are_not_guarded() -> None:
+    """Base measured one row of twelve: it cannot vouch for the others."""
+    gone = {name: {"gone": True} for name in NAMES[1:]}
+    comparison, _ = gate(lambda side, _: gone if side == BASE else {})
+    assert (len(comparison.guarded), len(comparison.rows), comparison.status) == (1, 12, 3)
+
+
 @pytest.mark.parametrize(("slow", "more"), [(3, ""), (4, " …")])
 def test_progress_names_first_and_second_measurements(slow: int, more: str) -> None:
     said: list[str] = []
@@ -91,7 +117,7 @@ def test_a_regression_that_does_not_recur_does_not_fail() -> None:
         lambda side, n: {SLOW: {"time": 1.2}} if side == CANDIDATE and n <= 5 else {}
     )
     assert comparison.status == 0
-    assert verdict(comparison) == ("too noisy", 0)
+    assert verdict(comparison) == ("inconclusive", 0)
     (row,) = (row for row in comparison.rows if row.name == SLOW)
     assert re.match("not (slower|confirmed) when measured again; at first time .+2", row.reason)
     assert len(machine.asked) == 20
@@ -111,7 +137,7 @@ def test_half_a_regression_is_not_confirmed(first: float, second: float) -> None
     )
     assert len(machine.asked) == 48
     (row,) = (row for row in comparison.rows if row.name == SLOW)
-    assert (row.verdict.value in ("same", "too noisy"), row.fails) == (True, 0)
+    assert (row.verdict.value in ("same", "inconclusive"), row.fails) == (True, 0)
     assert "when measured again; at first time +" in row.reason
 
 
@@ -127,7 +153,7 @@ def test_the_blind_gate_fails() -> None:
     (finding,) = row.findings
     assert finding.change > math.log(1.1)
     assert finding.floor > 0.3
-    assert (row.verdict.value, row.fails, comparison.status) == ("too noisy", 3, 3)
+    assert (row.verdict.value, row.fails, comparison.status) == ("inconclusive", 3, 3)
     assert len(machine.asked) == 20
 
 
@@ -140,7 +166,7 @@ def test_two_looks_that_disagree_fail_while_the_limit_is_exceeded() -> None:
     (row,) = (row for row in comparison.rows if row.name == SLOW)
     assert row.findings[0].verdict.value == "slower"
     assert row.findings[0].relative > 0.10
-    assert (row.verdict.value, row.fails, comparison.status) == ("too noisy", 3, 3)
+    assert (row.verdict.value, row.fails, comparison.status) == ("inconclusive", 3, 3)
 
 
 @pytest.mark.parametrize(("noisy", "status"), [(1, 0), (2, 3)])
@@ -150,11 +176,11 @@ def test_a_gate_that_guards_too_little_fails(noisy: int, status: int) -> None:
     machine = FakeMachine(lambda *_: blind)
     session = Session(machine.launch, 5, max_floor=0.03, say=lambda _: None)
     comparison = session.run()
-    assert (len(comparison.guarded), comparison.guardable) == (12 - noisy, 12)
-    assert comparison.smallest_seen <= 0.03
+    assert (len(comparison.guarded), len(comparison.rows)) == (12 - noisy, 12)
+    assert 0.02 < comparison.detectable[0] < comparison.detectable[1] < 0.05
     assert comparison.status == status
     assert ("guards too little" in format_table(comparison)) == bool(status)
-    assert len(machine.asked) == (20 if status else 10)  # what is too noisy gets a second look
+    assert len(machine.asked) == (20 if status else 10)  # what is inconclusive gets a second look
     assert not any("measured again" in row.reason for row in comparison.rows)
     session = Session(FakeMachine(lambda *_: blind).launch, 5, max_floor=0.03, min_guarded=0.5)
     assert dataclasses.replace(session, say=lambda _: None).run().status == 0

@@ -51,6 +51,11 @@ if pattern and not delayed:
 for row in delayed:
     row["real_time"] += int(delay_us) / 1000
 open(flags["benchmark_out"], "w").write(json.dumps(document))
+if "killed" in flags:
+    print("killed", flush=True)
+    os.kill(os.getpid(), int(flags["killed"]))
+if "status" in flags:
+    print("it says why", flush=True)
 sys.exit(int(flags.get("status", 0)))
 """
 
@@ -137,7 +142,10 @@ def test_a_baseline_is_recorded_calibrated_and_compared_with(
 def test_calibration_compares_every_other_launch() -> None:
     """Of two samples of 3, one of twice the deviation: pooled as Student does."""
     logs = [0.0, 0.02, 0.01, 0.04, 0.02, 0.06]
-    documents = [launches.launch({NAMES[0]: math.exp(x), NAMES[1]: 1.0}) for x in logs]
+    documents = [
+        launches.launch({NAMES[0]: math.exp(x), NAMES[1]: 1.0}, date=f"2025-03-01T12:00:0{i}")
+        for i, x in enumerate(logs)
+    ]
     for row in (documents[2]["benchmarks"][1],):
         row |= {"error_occurred": True, "error_message": "lost"}
     read = [parse_launch(f"{i}.json", json.dumps(made)) for i, made in enumerate(documents)]
@@ -151,7 +159,7 @@ def test_calibrated_spreads_raise_the_floor(program: str, tmp_path: Path) -> Non
     folder = tmp_path / "baseline"
     assert run("baseline", "--command", program, "--output", folder) == 0
     (folder / "spreads.toml").write_text(f'[spread."{NAMES[2]}"]\ntime = 10\n')
-    # Below the limit: above it, a row that is too noisy fails.
+    # Below the limit: above it, an inconclusive row fails.
     candidate = f"{program} --slower={NAMES[2]} --factor=1.08"
     assert run("run", "--baseline", folder, "--candidate", candidate) == 0
     (folder / "spreads.toml").unlink()
@@ -163,12 +171,25 @@ def test_a_row_that_fails_is_no_failed_launch(program: str) -> None:
     assert run("run", "--base", command, "--candidate", command, "--launches", "3") == 0
 
 
+@pytest.mark.parametrize("status", [2, 3, 130])
+def test_a_result_is_judged_whatever_the_exit_status(
+    status: int, program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = ("--base", program, "--launches", "3", "--candidate")
+    assert run("run", *sides, f"{program} --status={status}") == 3
+    told = f"candidate-1.json: exit status {status}, a result was written: it says why"
+    assert told in capsys.readouterr().out
+    slower = f"{program} --status={status} --slower={NAMES[2]}"
+    assert run("run", *sides, slower) == 1
+
+
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
         ("--say=boom --status=3", "exit status 3, no result: boom"),
         ("--say=boom", "exit status 0, no result: boom"),
-        ("--status=2", "exit status 2, no result: it printed nothing"),
+        ("--killed=9", "ended by signal 9, its result does not count: killed"),
+        ("--killed=1", "ended by signal 1, its result does not count: killed"),
         ("--inject_delay=x:1", "exit status 1, no result: the delay matches nothing"),  # stderr
         ("--signal=9", "ended by signal 9, no result: gone\N{REPLACEMENT CHARACTER}"),
         ("--sleep=60", "timed out after 1 s (--timeout-s)"),

@@ -178,7 +178,7 @@ def test_what_cannot_be_compared_becomes_the_baseline(
     [
         pytest.param({TIME_MS: "1.5", ROWS: RENAMED}, 1, id="one was renamed, another is slower"),
         pytest.param({ROWS: INVALID}, 3, id="newly invalid"),
-        pytest.param({ROWS: NOISY, TIME_MS: "1.5"}, 3, id="too noisy"),
+        pytest.param({ROWS: NOISY, TIME_MS: "1.5"}, 3, id="inconclusive"),
         pytest.param({CONTEXT: json.dumps({"self_test": "failed"})}, 3, id="not to be trusted"),
     ],
 )

@@ -21,16 +21,36 @@ from overlapbench.columns import Array
 from overlapbench.counters import TIME, Table
 from overlapbench.entries import ERROR, MEDIAN_ERROR, Entries, Names, read_entries
 from overlapbench.result import failed_self_test, read_contract, read_incomplete
-from overlapbench.source import Document, expand, load
+from overlapbench.source import Document, expand, harmless, load
 
-# Context keys that must agree for a comparison, and their names in reports.
+HOST, VARIABLES = "hosts", "variables"
+# What must agree for a comparison, and its name in reports: keys of the context, and VARIABLES.
 CONTEXT_FIELDS: Mapping[str, str] = {
     "backend": "backend",
     "device": "GPU",
     "driver_version": "driver",
     "nccl_version": "NCCL",
     "ranks": "ranks",
+    HOST: "host",
+    "num_cpus": "cpus",
+    "host_cores": "cores",
+    "gate": "gate",
+    "injected_fault": "fault",
+    VARIABLES: "variables",
 }
+_VARIABLE = "env_"  # starts the keys of recorded environment variables
+
+
+def surroundings(context: Mapping[str, object]) -> dict[str, str]:
+    """Return the value of each of CONTEXT_FIELDS, on one line; "" where the context has none."""
+    found = {key: harmless(str(context.get(key, ""))) for key in CONTEXT_FIELDS}
+    found[HOST] = found[HOST] or harmless(str(context.get("host_name", "")))
+    variables = (
+        f"{key.removeprefix(_VARIABLE)}={value}"
+        for key, value in sorted(context.items())
+        if key.startswith(_VARIABLE)
+    )
+    return found | {VARIABLES: harmless(" ".join(variables))}
 
 
 class Figures(NamedTuple):
@@ -48,7 +68,7 @@ class Launch:
     """One result file; the sequences after the context have one entry per benchmark."""
 
     source: str
-    context: Mapping[str, str]  # CONTEXT_FIELDS, "" where the file does not say
+    context: Mapping[str, str]  # `surroundings`
     table: Table
     columns: tuple[str, ...]  # of values: the judged counters, and others that are kept
     names: Sequence[str]
@@ -58,12 +78,21 @@ class Launch:
     repetitions: Sequence[int]
     problems: Sequence[str]
     doubt: str = ""  # why rows are missing, or none can be trusted; "" if all is well
+    date: str = ""  # of the measurement, as the file has it
 
     @cached_property
     def rows(self) -> Mapping[str, Figures]:
         """The figures of each benchmark."""
         columns = (self.units, self.values, self.errors, self.repetitions, self.problems)
         return dict(zip(self.names, map(Figures._make, zip(*columns, strict=True)), strict=True))
+
+    @property
+    def identity(self) -> object:
+        """What a copy of the file shares with it, and another launch does not."""
+        if not np.isfinite(self.values).any():
+            return id(self)  # every row failed: nothing tells two such launches apart
+        rows = zip(self.names, self.problems, map(bytes, self.values), strict=True)
+        return self.date, frozenset(rows)
 
     def time_ms(self, name: str) -> float:
         """Return the time of a benchmark; NaN if nothing was measured."""
@@ -86,7 +115,7 @@ def parse_launch(source: str, text: str, names: Names | None = None) -> Launch:
     """Validate and reduce one file."""
     document = Document.parse(source, text)
     contract = read_contract(document)
-    context = {key: document.context.line(key) for key in CONTEXT_FIELDS}
+    context = surroundings(document.context.values)
     entries = read_entries(document, contract, names if names is not None else Names())
     places = _places(document, entries)
     return Launch(
@@ -100,6 +129,7 @@ def parse_launch(source: str, text: str, names: Names | None = None) -> Launch:
         [len(found) for found in places.values()],
         [_problem(entries, found) for found in places.values()],
         _doubt(document),
+        str(document.context.values.get("date", "")),
     )
 
 

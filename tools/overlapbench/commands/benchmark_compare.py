@@ -7,11 +7,12 @@
 
 A file is the output of `./bench --benchmark_out=FILE`, or any JSON of Google Benchmark. Each file
 is one launch. With one launch per side, the decision uses the backend's recorded spread between
-launches; five per side detect smaller changes. docs/comparing.md explains the decision.
+launches; without a recording, nothing is decided. Five launches per side detect smaller changes.
+docs/comparing.md explains the decision.
 
 Exit status: 0 nothing is worse; 1 a regression; 2 bad usage, or an unreadable file; 3 inconclusive:
-incomparable, missing or newly invalid rows, no matching rows, or a row that is too noisy and worse
-by more than its limit. Improvements never fail.
+incomparable, missing or invalid rows, an inconclusive row that is worse by more than its limit, or
+no row that could be decided. Improvements never fail.
 """
 
 import argparse
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     if options.base.count("-") + options.new.count("-") > 1:
         raise ResultError("-: standard input can be read only once")
     base, new = (
-        Side.collect(name, read_launches(files))
+        Side.of_files(name, read_launches(files))
         for name, files in (("base", options.base), ("new", options.new))
     )
     comparison = compare(base, new, floors, options.across, options.max_floor)

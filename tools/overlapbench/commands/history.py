@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from overlapbench.command_line import command, manual_parser
+from overlapbench.compare.output import add_across
 from overlapbench.counters import TIME, Counter
 from overlapbench.export import csv_text
 from overlapbench.history.changes import LEAST_CHANGE, find_changes
@@ -223,8 +224,7 @@ def _add_series(parser: argparse.ArgumentParser) -> None:
     add("--benchmark", default="*", metavar="PATTERN", help=text)
     add("--metric", default=TIME, metavar="NAME", help="a counter of the runs; default time, in ms")
     text = "continue a series even if this field changes"
-    fields = tuple(CONTEXT_FIELDS.values())
-    add("--across", action="append", default=[], choices=fields, help=text)
+    add_across(parser, text, tuple(CONTEXT_FIELDS.values()))
     least = 100 * LEAST_CHANGE
     text = f"the smallest change that counts (default {least:g})"
     add("--least", type=_percent, default=least, metavar="PERCENT", help=text)

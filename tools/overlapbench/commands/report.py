@@ -30,6 +30,7 @@ from rich.console import Console
 from overlapbench.chart import draw_charts
 from overlapbench.command_line import command, manual_parser
 from overlapbench.compare.floors import Floors, read_floors
+from overlapbench.compare.output import add_across
 from overlapbench.compare.side import Side
 from overlapbench.compare.verdicts import ACROSS, Comparison, compare
 from overlapbench.launch import Launch, read_launches
@@ -75,8 +76,8 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
 
 def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:
     floors = read_floors(options.floors) if options.floors else Floors()
-    base = Side.collect("base", read_launches(options.base))
-    return compare(base, Side.collect("new", launches), floors, options.across)
+    base = Side.of_files("base", read_launches(options.base))
+    return compare(base, Side.of_files("new", launches), floors, options.across)
 
 
 def _plain(text: str) -> str:
@@ -96,5 +97,5 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     text = "what a run wrote with --trace_out, or other traces: files, globs, folders"
     add("--traces", nargs="+", action="extend", default=[], metavar="TRACE", help=text)
     add("--floors", type=Path, metavar="FILE.toml", help="floors (docs/comparing.md)")
-    add("--across", action="append", default=[], choices=ACROSS, help="compare even if it differs")
+    add_across(parser, "compare even if it differs", ACROSS)
     return parser

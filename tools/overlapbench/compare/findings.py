@@ -19,21 +19,51 @@ from overlapbench.compare.statistics import Estimate, Prior
 from overlapbench.counters import EFFICIENCY, TIME, Counter, Range
 
 VAST = 10.0  # + 1000 %: a larger change, as an interval's end or a floor, has no meaning
-MAX_FLOOR = 0.10  # a benchmark with a larger floor is too noisy, unless its limit is set
+MAX_FLOOR = 0.10  # the limit: a larger change must not go unseen
 SPEEDUP = "speedup"
 
 
 class Verdict(Enum):
-    """From worst to best."""
+    """From worst to best. `meaning` and `status` are shown in docs/comparing.md."""
 
-    SLOWER = "slower"
-    INVALID = "invalid"
-    MISSING = "missing"
-    INCOMPARABLE = "incomparable"
-    TOO_NOISY = "too noisy"
-    FASTER = "faster"
-    NEW = "new"
-    SAME = "same"
+    meaning: str
+    status: str  # the exit status of a comparison that has such a row, and no worse one
+
+    def __new__(cls, word: str, meaning: str, status: str) -> "Verdict":
+        made = object.__new__(cls)
+        made._value_, made.meaning, made.status = word, meaning, status
+        return made
+
+    SLOWER = ("slower", "The change is for the worse and exceeds the floor.", "1")
+    INVALID = (
+        "invalid",
+        "A side has no good launch, more of the new launches than of base's are bad, or a judged"
+        " metric is missing.",
+        "3",
+    )
+    MISSING = ("missing", "The benchmark is in base only.", "3")
+    INCOMPARABLE = (
+        "incomparable",
+        "The machine, the settings or the unit differ. The reason names each difference.",
+        "3",
+    )
+    INCONCLUSIVE = (
+        "inconclusive",
+        "No change was found, but the interval does not rule out one beyond the limit.",
+        "3 if the change itself is worse than the limit, or if no row is decided; else 0",
+    )
+    FASTER = ("faster", "The change is for the better and exceeds the floor.", "0")
+    NEW = ("new", "The benchmark is in the new results only.", "0")
+    SAME = (
+        "same",
+        "No change was found, and the whole interval lies within the limit.",
+        "0",
+    )
+
+    @property
+    def decided(self) -> bool:
+        """Tell whether a change was found, or one beyond the limit is ruled out."""
+        return self in (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
 
 
 @dataclass(frozen=True)
@@ -45,21 +75,22 @@ class Finding:
     base: float  # geometric means over launches
     new: float
     change: float
-    reach: float  # half of the interval
+    reach: float  # half of the interval; infinite if unknown
     error: float  # standard error of the change
     freedom: float
     floor: float  # relative: the smallest change that counts
     floor_reason: str
-    limit: float  # relative: the largest floor at which the row is guarded
+    detectable: tuple[float, ...]  # relative: the change found with each of statistics.POWERS
+    limit: float  # relative: a larger change must not go unseen
 
     @property
     def verdict(self) -> Verdict:
-        """The rule: a change beyond the floor counts; a floor above the limit guards nothing."""
         if math.isnan(self.change):
             return Verdict.INVALID
-        if abs(self.change) > math.log1p(self.floor):
+        if statistics.is_change(self.change, self.reach, math.log1p(self.floor)):
             return Verdict.SLOWER if self.change > 0 else Verdict.FASTER
-        return Verdict.SAME if self.floor <= self.limit else Verdict.TOO_NOISY
+        same = statistics.is_same(self.change, self.reach, math.log1p(self.limit))
+        return Verdict.SAME if same else Verdict.INCONCLUSIVE
 
     @property
     def beyond_limit(self) -> bool:
@@ -101,12 +132,15 @@ def find(
         counter = _counter_of(base.table.counters[metric])
         error = np.fmax(found.error, calibrated)
         reach = statistics.reach(error, found.freedom, figures)
+        set_floors = [floors.set_for(name, metric) for name in names]
+        least = np.array([one.floor if one else statistics.LEAST_FLOOR for one in set_floors])
         with np.errstate(over="ignore"):
-            seen = np.expm1(reach)
+            floor = np.fmax(least, np.expm1(reach))
+            detectable = [
+                np.expm1(statistics.detectable(reach, error, found.freedom, np.log1p(least), power))
+                for power in statistics.POWERS
+            ]
         for i in np.flatnonzero(found.measured | found.gone).tolist():
-            set_floor = floors.set_for(names[i], metric)
-            least = set_floor.floor if set_floor else statistics.LEAST_FLOOR
-            floor = float(np.fmax(least, seen[i]))
             rows[i].append(
                 Finding(
                     metric,
@@ -117,9 +151,12 @@ def find(
                     reach=float(reach[i]),
                     error=float(error[i]),
                     freedom=float(found.freedom[i]),
-                    floor=floor,
-                    floor_reason=_reason(floor > least, bool(calibrated[i] == error[i]), set_floor),
-                    limit=max(max_floor, least),
+                    floor=float(floor[i]),
+                    floor_reason=_reason(
+                        bool(floor[i] > least[i]), bool(calibrated[i] == error[i]), set_floors[i]
+                    ),
+                    detectable=tuple(float(changes[i]) for changes in detectable),
+                    limit=max(max_floor, float(least[i])),
                 )
             )
     return [tuple(row) for row in rows]

@@ -8,9 +8,9 @@
     [spread."Compute/Gemm/n:4096"] # written by `perf_gate calibrate`
     time = 0.41                    # percent, between launches of one build
 
-A floor replaces max(2 %, 3 x spread of A/A changes). A calibrated spread replaces the spread of the
-compared launches, if it is larger. The compared results define the metrics: call `require_known`
-once they have been read. Earlier names are read as the current ones.
+A floor replaces the least floor, statistics.LEAST_FLOOR. A calibrated spread replaces the spread of
+the compared launches, if it is larger or if theirs is unknown. The compared results define the
+metrics: call `require_known` once they have been read. Earlier names are read as the current ones.
 """
 
 import fnmatch

@@ -9,19 +9,21 @@
 
 import html
 import re
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 import orjson
 
 from overlapbench.compare.findings import Finding, Verdict
+from overlapbench.compare.statistics import POWERS
 from overlapbench.compare.table import TITLES, cells, listed, shown, summary
 from overlapbench.compare.verdicts import Comparison
 from overlapbench.names import family_of
 from overlapbench.source import harmless
 
-SCHEMA = "2"  # of the JSON
-_ANNOTATED = frozenset({Verdict.FASTER, Verdict.TOO_NOISY})
-_SKIPPED = frozenset({Verdict.NEW, Verdict.INVALID, Verdict.TOO_NOISY})
+SCHEMA = "3"  # of the JSON
+_ANNOTATED = frozenset({Verdict.FASTER, Verdict.INCONCLUSIVE})
+_SKIPPED = frozenset({Verdict.NEW, Verdict.INCONCLUSIVE})
 
 
 def format_json(comparison: Comparison) -> str:
@@ -32,13 +34,13 @@ def format_json(comparison: Comparison) -> str:
         "base": [harmless(source) for source in comparison.base.sources],
         "new": [harmless(source) for source in comparison.new.sources],
         "doubts": comparison.doubts,
+        "copies": comparison.copies,
         "differences": comparison.differences,
         "counts": {verdict.value: count for verdict, count in comparison.counts.items()},
         "matched": comparison.matched,
         "geometric_mean": comparison.geometric_mean,
         "guarded": len(comparison.guarded),
-        "guardable": comparison.guardable,
-        "smallest_change_seen": comparison.smallest_seen,
+        "detectable": _by_power(comparison.detectable),
         "rows": [
             {
                 "name": row.name,
@@ -70,10 +72,16 @@ def _finding(finding: Finding) -> dict[str, object]:
         "low": low,
         "high": high,
         "floor": finding.floor,
+        "detectable": _by_power(finding.detectable),
         "limit": finding.limit,
         "error": finding.error,
         "freedom": finding.freedom,
     }
+
+
+def _by_power(changes: Sequence[float]) -> dict[str, float]:
+    """Name changes by the probability with which they are found."""
+    return {f"{power:.2f}": change for power, change in zip(POWERS, changes, strict=False)}
 
 
 def format_junit(comparison: Comparison) -> str:

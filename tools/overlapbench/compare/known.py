@@ -11,8 +11,12 @@ prints the entries of the table below.
 A time differs between launches by a share of itself, and by an absolute part that only short rows
 show, from the placement of a process's memory and queues. Rows of families that time the host's
 launches differ much more, since processes launch at different speeds.
+
+A backend without a recording has no known spread: on a busy host, launches of one build differed by
+up to 79 %. One launch per side then decides nothing.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,8 +48,8 @@ KNOWN: Mapping[str, Mapping[str, Spread]] = {
         "Mlp": Spread(relative=0.0219, absolute_ms=0.0, freedom=0.9),
     },
 }
-# For a backend without a recording. This is an assumption, not based on launches.
-ASSUMED: Mapping[str, Spread] = {"": Spread(relative=0.005, absolute_ms=0.0, freedom=5.0)}
+# For a backend without a recording. The freedom is that of a calibrated spread, if there is one.
+UNRECORDED: Mapping[str, Spread] = {"": Spread(math.nan, 0.0, freedom=5.0)}
 
 # Rows of at least this time show the relative part, rows of at most this time the absolute one.
 _LONG_MS = 0.1
@@ -55,10 +59,9 @@ _LEAST_SHORT = 10
 
 
 def known_prior(backends: frozenset[str], names: Sequence[str], time_ms: Array) -> Prior:
-    """Return the prior for rows of these names and times; for several backends, the widest."""
-    known = max(
-        (KNOWN.get(b, ASSUMED) for b in backends), key=lambda families: families[""].relative
-    )
+    """Return the prior for rows of these names and times; for several backends, it is unknown."""
+    (backend,) = backends if len(backends) == 1 else ("",)
+    known = KNOWN.get(backend, UNRECORDED)
     spreads = [known.get(family_of(name), known[""]) for name in names]
     absolute = np.array([spread.absolute_ms for spread in spreads]) / time_ms
     relative = np.array([spread.relative for spread in spreads])
@@ -73,7 +76,7 @@ def typical_ms(*badness: Array) -> Array:
 
 def measure_spreads(backend: str, side: Side) -> Mapping[str, tuple[Spread, int]]:
     """Fit the spreads to the times of one build's launches; also return the number of rows."""
-    own = KNOWN.get(backend, ASSUMED)
+    own = KNOWN.get(backend, UNRECORDED)
     good = [name for name, row in side.benchmarks.items() if not row.problem]
     rows = grouped(good, lambda name: family_of(name) if family_of(name) in own else "")
     spreads = {}

@@ -52,10 +52,18 @@ def percentage(text: str) -> float:
     return value / 100
 
 
+def add_across(parser: argparse.ArgumentParser, text: str, fields: Sequence[str]) -> None:
+    """Add the flag that allows a difference; its many choices are in the help."""
+    text += f": {', '.join(fields)}; repeatable"
+    parser.add_argument(
+        "--across", action="append", default=[], choices=fields, metavar="FIELD", help=text
+    )
+
+
 def add_judging(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--across", action="append", default=[], choices=ACROSS, help="compare even if it differs")
-    text = f"the limit: a row with a larger floor is too noisy (default {100 * MAX_FLOOR:g} %%)"
+    add_across(parser, "compare even if it differs", ACROSS)
+    text = f"the limit: a larger change must be ruled out (default {100 * MAX_FLOOR:g} %%)"
     add("--max-floor", type=percentage, default=MAX_FLOOR, metavar="PERCENT", help=text)
 
 

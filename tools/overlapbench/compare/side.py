@@ -23,6 +23,7 @@ class Benchmark:
     units: frozenset[str]
     problem: str  # "" if it is good in every launch that contains it
     launches: int  # number of launches that contain it
+    bad: int = 0  # in how many of them it has a problem: their figures are left out
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Side:
     values: Mapping[str, Array]  # by column
     errors: Array  # standard errors of the times inside the launches
     doubts: tuple[str, ...]  # a line for each launch that ended early, or failed its self-test
+    copies: tuple[str, ...] = ()  # a line for each file that repeats another launch
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -43,6 +45,10 @@ class Side:
 
     def problem(self, name: str) -> str:
         return self.benchmarks[name].problem
+
+    def good(self, name: str) -> int:
+        """Return the number of launches that measured a benchmark well."""
+        return self.benchmarks[name].launches - self.benchmarks[name].bad
 
     def of(self, names: Sequence[str]) -> "Side":
         """Return the side with only these benchmarks, in this order."""
@@ -70,7 +76,10 @@ class Side:
 
     @classmethod
     def collect(cls, name: str, launches: Sequence[Launch]) -> "Side":
-        """Combine launches; ResultError if there is none, or if a file is given twice."""
+        """Combine launches; ResultError if there is none, or if a file is given twice.
+
+        The figures of a row with a problem are left out.
+        """
         sources = tuple(launch.source for launch in launches)
         if not launches:
             raise ResultError(f"{name}: no file is given")
@@ -86,10 +95,11 @@ class Side:
         problems: dict[str, list[str]] = {name: [] for name in names}
         for place, launch in enumerate(launches):
             rows = [index[row] for row in launch.names]
+            good = np.where([not problem for problem in launch.problems], 1.0, np.nan)
             for column, figures in zip(launch.columns, launch.values.T, strict=True):
                 if (known := table.canonical(column)) in values:
-                    values[known][rows, place] = figures
-            errors[rows, place] = launch.errors
+                    values[known][rows, place] = figures * good
+            errors[rows, place] = launch.errors * good
             for row, unit, problem in zip(launch.names, launch.units, launch.problems, strict=True):
                 units[row].add(unit)
                 problems[row].append(problem)
@@ -98,13 +108,38 @@ class Side:
             {key: frozenset(launch.context[key] for launch in launches) for key in CONTEXT_FIELDS},
             table,
             {
-                name: Benchmark(frozenset(units[name] - {""}), _problem(told), len(told))
+                name: Benchmark(
+                    frozenset(units[name] - {""}), _problem(told), len(told), sum(map(bool, told))
+                )
                 for name, told in problems.items()
             },
             values,
             errors,
             tuple(f"{harmless(run.source)}: {run.doubt}" for run in launches if run.doubt),
         )
+
+    @classmethod
+    def of_files(cls, name: str, launches: Sequence[Launch]) -> "Side":
+        """Combine launches that were read from files; a copy of another file does not count."""
+        own, copies = distinct(launches)
+        return replace(cls.collect(name, own), copies=copies)
+
+
+def distinct(launches: Sequence[Launch]) -> tuple[list[Launch], tuple[str, ...]]:
+    """Return the launches without copies of another one, and a line for each copy.
+
+    Two launches never measure the same figures throughout. A file that is given twice stays.
+    """
+    first: dict[object, Launch] = {}
+    own, copies = [], []
+    for launch in launches:
+        same = first.setdefault(launch.identity, launch)
+        if same is launch or same.source == launch.source:
+            own.append(launch)
+        else:
+            names = harmless(launch.source), harmless(same.source)
+            copies.append("{} repeats {}: it counts once".format(*names))
+    return own, tuple(copies)
 
 
 def badness(counter: Counter, values: Array) -> Array:

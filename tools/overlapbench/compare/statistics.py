@@ -19,28 +19,41 @@ Smyth, "Linear Models and Empirical Bayes Methods", Statistical Applications in 
 Molecular Biology 3 (2004)): the benchmark's own within², plus a between² that is typical of all
 benchmarks, with so many degrees of freedom. Both numbers are fitted to the log variances of the
 compared benchmarks. With one launch per side, there is nothing to fit; the prior is then the known
-spread of the backend (known.py).
+spread of the backend (known.py). If that is unknown too, so is the error, and nothing is decided.
 
 *The interval* of a change is Student's t. It is widened for the number of figures judged (O. J.
 Dunn, "Multiple Comparisons Among Means", JASA 56 (1961)), so that all intervals of a comparison
 hold at once in 99 of 100 comparisons.
 
 *The floor* of a benchmark is the smallest change that counts: half the interval, and at least
-LEAST_FLOOR. *The verdict*: a change beyond the floor is slower or faster. Any other is the same if
-the floor is within the limit, otherwise too noisy. Exchanging the sides exchanges the verdicts.
+LEAST_FLOOR. *The verdict*: a change beyond the floor is slower or faster (`is_change`). Any other
+is the same only if its whole interval lies within the limit (`is_same`), that is, if a change
+beyond the limit is ruled out (D. J. Schuirmann, "A Comparison of the Two One-Sided Tests Procedure
+and the Power Approach", Journal of Pharmacokinetics and Biopharmaceutics 15 (1987)). Otherwise it
+is inconclusive. Exchanging the sides exchanges the verdicts.
+
+*Power.* A change as large as the floor is found in half of all cases only. `detectable` returns the
+change that is found with a given probability.
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special  # not stats, which takes a second to import
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Figure = TypeVar("Figure", float, Array)  # of one row, or of many
 
-FALSE_ALARMS = 0.01  # in a whole comparison, both directions together
+# In a whole comparison, both directions together: half of PROMISED, because launches have heavier
+# tails than Student's model expects (tools/simulate_compare.py).
+FALSE_ALARMS = 0.005
+PROMISED = 0.01
 LEAST_FLOOR = 0.02
 LIMIT = 3.5
+POWERS = (0.80, 0.95)  # with which a change is found whose size is reported
 # Prior freedom above this would mean that all benchmarks are alike; they never are.
 _MOST_BORROWED = 8.0
 # A prior alone, with one launch per side, must expect tails as heavy as these.
@@ -52,6 +65,16 @@ _MAD_EFFICIENCY = 0.37
 _MAD_TO_DEVIATION = 1.4826
 # No time is more precise than 0.03 %; keeps the logarithm of equal launches finite.
 _LEAST_VARIANCE = 1e-7
+
+
+def is_change(change: Figure, reach: Figure, least: Figure) -> bool | Flags:
+    """Tell whether a change is found: its interval excludes 0, and it counts. All in logarithms."""
+    return (abs(change) > reach) & (abs(change) > least)
+
+
+def is_same(change: Figure, reach: Figure, limit: float) -> bool | Flags:
+    """Tell whether the interval of a change rules out any beyond the limit. All in logarithms."""
+    return abs(change) + reach <= limit
 
 
 @dataclass(frozen=True)
@@ -92,12 +115,12 @@ class Estimate:
         return self.deviation * self.share
 
     @property
-    def measured(self) -> NDArray[np.bool_]:
+    def measured(self) -> Flags:
         """Tell which benchmarks have a figure on both sides."""
         return np.isfinite(self.change)
 
     @property
-    def gone(self) -> NDArray[np.bool_]:
+    def gone(self) -> Flags:
         """Tell which benchmarks have a figure only in base."""
         return np.isfinite(self.base) & np.isnan(self.new)
 
@@ -128,8 +151,32 @@ def estimate(base: Array, new: Array, within: Array, known: Prior) -> Estimate:
 
 
 def reach(error: Array, freedom: Array, figures: int, false_alarms: float = FALSE_ALARMS) -> Array:
-    """Return half of each interval, such that the intervals of so many figures hold at once."""
-    return np.asarray(-error * special.stdtrit(freedom, false_alarms / (2 * figures)))
+    """Return half of each interval, such that the intervals of so many figures hold at once.
+
+    Infinite if the error is unknown.
+    """
+    half = -error * special.stdtrit(freedom, false_alarms / (2 * figures))
+    return np.where(np.isnan(half), np.inf, half)
+
+
+def detectable(reach: Array, error: Array, freedom: Array, least: Array, power: float) -> Array:
+    """Return the change that is found, that is, exceeds both `reach` and `least`, in such a share.
+
+    The share is at least so large. In units of the error, this is a quantile of the noncentral t
+    distribution, by the approximation of N. L. Johnson and B. L. Welch, "Applications of the
+    Non-Central t-Distribution", Biometrika 31 (1940). But both this comparison and the one that
+    finds the change estimate the error: each with a variance of 1 / (2 freedom), and 1 - 1 / (4
+    freedom) of it on average. That is exact for rows that borrow nothing; others vary less.
+    """
+    with np.errstate(invalid="ignore"):
+        critical, quantile = reach / error, special.ndtri(power)
+        found = critical
+        for _ in range(8):  # it appears on both sides; far fewer suffice
+            spread = np.sqrt(1 + (critical**2 + found**2) / (2 * freedom))
+            found = critical + quantile * spread / (1 - 1 / (4 * freedom))
+        by_least = least + error * special.stdtrit(freedom, power)
+        either = np.maximum(error * found, by_least)
+    return np.where(np.isnan(either), np.inf, either)
 
 
 def fit_prior(variance: Array, freedom: Array, within: Array) -> Prior:
@@ -157,7 +204,7 @@ def own_variance(side: Array) -> tuple[Array, Array]:
 
 
 def _moderate(
-    variance: Array, freedom: Array, within: Array, measured: NDArray[np.bool_], known: Prior
+    variance: Array, freedom: Array, within: Array, measured: Flags, known: Prior
 ) -> tuple[Array, Array]:
     """Pull variances towards the prior; return them with their degrees of freedom."""
     own = freedom > 0
@@ -167,8 +214,10 @@ def _moderate(
         borrowed = np.full(len(own), prior.freedom)
     shown = freedom * np.where(own, np.maximum(variance, _LEAST_VARIANCE), 0.0)
     total = np.where(measured, borrowed + freedom, np.nan)
+    # Nothing is borrowed from a prior that is unknown.
+    lent = borrowed * np.where(borrowed > 0, prior.variance(within), 0.0)
     # No spread is below a launch's own error: launches may agree by chance, as with two modes.
-    return np.maximum((borrowed * prior.variance(within) + shown) / total, within**2), total
+    return np.maximum((lent + shown) / total, within**2), total
 
 
 def _level(logs: Array, within: Array) -> float:

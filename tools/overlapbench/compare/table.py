@@ -29,7 +29,7 @@ _COLOURS = {
     Verdict.INVALID: "red",
     Verdict.MISSING: "red",
     Verdict.INCOMPARABLE: "red",
-    Verdict.TOO_NOISY: "yellow",
+    Verdict.INCONCLUSIVE: "yellow",
     Verdict.FASTER: "green",
 }
 _WIDTH = 80
@@ -98,7 +98,10 @@ def summary(comparison: Comparison) -> list[str]:
     sentences = [f"{counted(len(comparison.rows), 'benchmark')}: {', '.join(counts)}"]
     if not comparison.matched:
         sentences.append("nothing matched: no benchmark is in both")
+    elif not comparison.guarded:
+        sentences.append("nothing was decided: no row can be judged, or all are inconclusive")
     sentences += comparison.doubts
+    sentences += comparison.copies
     if comparison.differences:
         sentences.append(f"base / new differ in {'; '.join(comparison.differences)}")
     sentences += _guarding(comparison)
@@ -112,12 +115,9 @@ def summary(comparison: Comparison) -> list[str]:
 
 
 def _guarding(comparison: Comparison) -> list[str]:
-    guarded, wanted = len(comparison.guarded), comparison.guardable
-    if not wanted:
-        return []
-    told = f"guards {guarded} of {wanted} rows"
-    if guarded:
-        told += f", smallest detectable change: {100 * comparison.smallest_seen:.1f} %"
+    told = f"guards {len(comparison.guarded)} of {len(comparison.rows)} rows"
+    if comparison.guarded:
+        told += f"; found in any of them: {power(comparison.detectable)}"
     if not comparison.blind:
         return [told]
     return [told, f"guards too little: at least {100 * comparison.min_guarded:g} % are required"]
@@ -146,8 +146,26 @@ def interval(finding: Finding) -> str:
     low, high = finding.interval
     if math.isnan(low):
         return ""
-    ends = (f"{100 * end:+.1f}" if end < VAST else _ABOVE for end in (low, high))
+    if math.isinf(finding.reach):
+        return "unknown"
+    ends = (
+        f"{100 * end:+.{1 if end < 1 else 0}f}" if end < VAST else _ABOVE for end in (low, high)
+    )
     return f"{' to '.join(ends)} %"
+
+
+def power(changes: Sequence[float]) -> str:
+    """Write the changes that are found with each probability."""
+    pairs = zip(changes, statistics.POWERS, strict=True)
+    told = ", ".join(f"{_share(change)} in {100 * p:.0f} %" for change, p in pairs)
+    return f"{told} of cases or more"
+
+
+def _share(value: float) -> str:
+    """Write a relative change without its sign."""
+    if math.isinf(value):
+        return "unknown"
+    return f"{100 * value:.1f} %" if value < VAST else f"{_ABOVE} %"
 
 
 def cells(finding: Finding) -> tuple[str, ...]:
@@ -158,7 +176,7 @@ def cells(finding: Finding) -> tuple[str, ...]:
         figure(finding.new),
         _change(finding.relative),
         interval(finding),
-        f"{100 * finding.floor:.1f} %" if finding.floor < VAST else "vast",
+        "vast" if VAST <= finding.floor < math.inf else _share(finding.floor),
     )
 
 
@@ -217,11 +235,12 @@ def _explain(finding: Finding, name: str, comparison: Comparison) -> list[str]:
         " launches pulled in",
         f"  change    {percent(finding.relative)}",
         f"  interval  {interval(finding)}: all intervals of a comparison hold at once in"
-        f" {100 * (1 - statistics.FALSE_ALARMS):g} % of comparisons",
+        f" {100 * (1 - statistics.PROMISED):g} % of comparisons",
         f"  spread    {100 * finding.error:.2f} %: standard error of the change, with"
         f" {finding.freedom:.1f} degrees of freedom, including borrowed ones",
         f"  floor     {100 * finding.floor:.2f} %: {finding.floor_reason}; limit"
         f" {100 * finding.limit:g} %",
+        f"  power     {power(finding.detectable)}: the change that is found",
     ]
 
 

@@ -3,9 +3,9 @@
 A benchmark has a finding for each metric that it is judged by. The worst finding decides: a falling
 rate is a regression even if the time has not changed.
 
-Comparisons fail closed: a benchmark of base that is now missing, invalid or incomparable gives
-status 3. So does a benchmark that is too noisy and worse by more than its limit, unless with one
-launch per side it could not be anything else. Improvements never fail.
+Comparisons fail closed. A row is judged from the launches that measured it well, on both sides. One
+that is missing, invalid or incomparable gives status 3. So does an inconclusive row whose change is
+worse than its limit, and a comparison that decided no row. Improvements never fail.
 """
 
 import math
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overlapbench.compare.findings import MAX_FLOOR, VAST, Finding, Verdict, find
+from overlapbench.compare.findings import MAX_FLOOR, Finding, Verdict, find
 from overlapbench.compare.floors import Floors
 from overlapbench.compare.side import Side
 from overlapbench.compare.statistics import Array
 from overlapbench.counters import SHOWN, TIME, merge_tables
-from overlapbench.launch import CONTEXT_FIELDS
+from overlapbench.launch import CONTEXT_FIELDS, VARIABLES
 
 UNIT = "unit"
 ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # fields whose differences can be allowed
@@ -28,9 +28,7 @@ ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # fields whose differences can be all
 OK, REGRESSION, USAGE, UNDECIDED = 0, 1, 2, 3
 _WORST_FIRST = tuple(Verdict)
 
-_TWO_AGAINST_ONE = (
-    "two launches against one do not show their spread; compare one per side, or five"
-)
+_UNKNOWN_SPREAD = "the spread between launches is unknown: compare three or more per side"
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,11 @@ class Row:
     launches: tuple[int, int]  # number of launches that contain it, on each side
     findings: tuple[Finding, ...] = ()
     shown: tuple[tuple[str, float, float], ...] = ()  # metric, base, new; not judged
-    expected: bool = True  # whether base measured it well
 
     @property
     def guarded(self) -> bool:
-        """Tell whether a change beyond the limit would have been detected, in every metric."""
-        judged = bool(self.findings) and self.verdict is not Verdict.INVALID
-        return judged and all(finding.floor <= finding.limit for finding in self.findings)
+        """Tell whether a change was found, or one beyond the limit is ruled out."""
+        return self.verdict.decided
 
     @property
     def worst(self) -> Finding | None:
@@ -72,18 +68,23 @@ class Comparison:
     def status(self) -> int:
         """The exit status: a regression outweighs inconclusive rows.
 
-        If nothing matched, every row of base is missing.
+        A comparison that decided nothing is inconclusive, too.
         """
         fails = {row.fails for row in self.rows}
         if REGRESSION in fails:
             return REGRESSION
-        undecided = UNDECIDED in fails or self.doubts or self.blind
+        undecided = UNDECIDED in fails or self.doubts or self.blind or not self.guarded
         return UNDECIDED if undecided else OK
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """The launches that ended early or failed their self-test: none of them can pass."""
         return self.base.doubts + self.new.doubts
+
+    @property
+    def copies(self) -> tuple[str, ...]:
+        """The files that repeat another launch of their side, and do not count."""
+        return self.base.copies + self.new.copies
 
     @property
     def matched(self) -> int:
@@ -103,23 +104,19 @@ class Comparison:
 
     @property
     def guarded(self) -> tuple[Row, ...]:
-        """The benchmarks in which every change beyond the limit would have been detected."""
+        """The benchmarks in which a change was found, or one beyond the limit is ruled out."""
         return tuple(row for row in self.rows if row.guarded)
 
     @property
-    def guardable(self) -> int:
-        """The number of benchmarks that base measured well, so that they could be guarded."""
-        return sum(row.expected for row in self.rows)
-
-    @property
-    def smallest_seen(self) -> float:
-        """The smallest change detected in every guarded benchmark; NaN if there is none."""
-        return max((f.floor for row in self.guarded for f in row.findings), default=math.nan)
+    def detectable(self) -> tuple[float, ...]:
+        """The changes found in any guarded benchmark with at least statistics.POWERS; or none."""
+        each = [f.detectable for row in self.guarded for f in row.findings]
+        return tuple(map(max, zip(*each, strict=True)))
 
     @property
     def blind(self) -> bool:
-        """Tell whether too few benchmarks are guarded."""
-        return len(self.guarded) < self.min_guarded * self.guardable
+        """Tell whether too few of all benchmarks, of both sides, are guarded."""
+        return len(self.guarded) < self.min_guarded * len(self.rows)
 
 
 def compare(
@@ -137,7 +134,7 @@ def compare(
     base, new = base.under(table), new.under(table)
     floors.require_known(table)
     differences = {
-        label: f"{label}: {_list(base.context[key])} / {_list(new.context[key])}"
+        label: f"{label}: {_difference(key, base.context[key], new.context[key])}"
         for key, label in CONTEXT_FIELDS.items()
         if len(base.context[key] | new.context[key]) > 1
     }
@@ -166,6 +163,18 @@ def _order(row: Row) -> tuple[bool, int, float, str]:
     return not row.fails, _WORST_FIRST.index(row.verdict), change, row.name
 
 
+def _difference(key: str, base: Collection[str], new: Collection[str]) -> str:
+    """Write what differs; of the variables, only those that do."""
+    sides = [base, new]
+    if key == VARIABLES:
+        common = frozenset.intersection(*(frozenset(value.split()) for value in (*base, *new)))
+        sides = [
+            {" ".join(one for one in value.split() if one not in common) for value in side}
+            for side in sides
+        ]
+    return " / ".join(map(_list, sides))
+
+
 def _list(values: Iterable[str]) -> str:
     return " and ".join(sorted(value or "unset" for value in values))
 
@@ -179,15 +188,15 @@ def _unjudged(
     if not now:
         return Row(name, Verdict.MISSING, UNDECIDED, "not in the new results", launches)
     if not before:
-        reason = now.problem or "not in the base results"
-        return Row(name, Verdict.NEW, OK, reason, launches, expected=False)
-    if now.problem:
-        fails = OK if before.problem else UNDECIDED
-        reason = now.problem + " (as in base)" * bool(before.problem)
-        return Row(name, Verdict.INVALID, fails, reason, launches, expected=not before.problem)
-    if before.problem:
+        return Row(name, Verdict.NEW, OK, now.problem or "not in the base results", launches)
+    if not base.good(name):
         reason = f"in base: {before.problem}"
-        return Row(name, Verdict.INVALID, OK, reason, launches, expected=False)
+        if now.problem:
+            reason += f"; in new: {now.problem}"
+        return Row(name, Verdict.INVALID, UNDECIDED, reason, launches)
+    more_bad = now.bad * before.launches > before.bad * now.launches
+    if more_bad or not new.good(name):
+        return Row(name, Verdict.INVALID, UNDECIDED, now.problem, launches)
     if len(before.units | now.units) > 1 and UNIT not in across:
         blocking = f"{UNIT}: {_list(before.units)} / {_list(now.units)}"
     return Row(name, Verdict.INCOMPARABLE, UNDECIDED, blocking, launches) if blocking else None
@@ -196,19 +205,20 @@ def _unjudged(
 def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> Row:
     """Combine the findings of a benchmark: the worst one decides."""
     worst = min(findings, key=_severity)
-    launches = base.benchmarks[name].launches, new.benchmarks[name].launches
+    before = base.benchmarks[name]
+    launches = before.launches, new.benchmarks[name].launches
     shown = []
     for metric in SHOWN:
         if metric in base.table.judged:
             continue
-        before, now = (_typical(side.values[metric][side.index[name]]) for side in (base, new))
-        if not math.isnan(before) and not math.isnan(now):
-            shown.append((metric, before, now))
+        one, other = (_typical(side.values[metric][side.index[name]]) for side in (base, new))
+        if not math.isnan(one) and not math.isnan(other):
+            shown.append((metric, one, other))
     return Row(
         name,
         worst.verdict,
-        max((_fails(f, launches) for f in findings), key=(OK, UNDECIDED, REGRESSION).index),
-        _reason(worst, launches),
+        max((_fails(f) for f in findings), key=(OK, UNDECIDED, REGRESSION).index),
+        "; ".join(filter(None, (_reason(worst), before.problem and f"in base: {before.problem}"))),
         launches,
         findings,
         tuple(shown),
@@ -221,25 +231,21 @@ def _typical(values: Array) -> float:
     return float(np.exp(np.log(measured).mean())) if len(measured) else math.nan
 
 
-def _fails(finding: Finding, launches: tuple[int, int]) -> int:
+def _fails(finding: Finding) -> int:
     if finding.verdict is Verdict.SLOWER:
         return REGRESSION
-    noisy = finding.verdict is Verdict.TOO_NOISY and finding.beyond_limit
-    unseen = noisy and max(launches) > 1
+    unseen = finding.verdict is Verdict.INCONCLUSIVE and finding.beyond_limit
     return UNDECIDED if finding.verdict is Verdict.INVALID or unseen else OK
 
 
-def _reason(finding: Finding, launches: tuple[int, int]) -> str:
+def _reason(finding: Finding) -> str:
     if finding.verdict is Verdict.INVALID:
         return f"{finding.metric}: not in the new results"
     if finding.verdict is Verdict.SAME:
         return ""
     text = f"{finding.counter.name} {100 * finding.relative:+.1f} %"
-    if finding.verdict is Verdict.TOO_NOISY:
-        above = f"above the limit of {100 * finding.limit:g} %"
-        seen = "far" if finding.floor >= VAST else f"{100 * finding.floor:.1f} %,"
-        # One launch per side uses the backend's known spread; two against one use their own.
-        alone = sum(launches) == 3 and finding.freedom <= 1
-        why = f": {_TWO_AGAINST_ONE}" if alone else ""
-        return f"{text}; the smallest detectable change is {seen} {above}{why}"
-    return f"{text}, floor {100 * finding.floor:.1f} %"
+    if finding.verdict is not Verdict.INCONCLUSIVE:
+        return f"{text}, floor {100 * finding.floor:.1f} %"
+    if math.isinf(finding.reach):
+        return f"{text}; {_UNKNOWN_SPREAD}"
+    return f"{text}; a change beyond the limit of {100 * finding.limit:g} % is not ruled out"

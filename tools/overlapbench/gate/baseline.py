@@ -12,7 +12,7 @@ import numpy as np
 from overlapbench.compare import statistics
 from overlapbench.compare.floors import Floors, read_floors
 from overlapbench.compare.known import known_prior, typical_ms
-from overlapbench.compare.side import Side, within_of
+from overlapbench.compare.side import Side, distinct, within_of
 from overlapbench.counters import TIME
 from overlapbench.installation import as_called
 from overlapbench.launch import Launch, read_launches
@@ -36,12 +36,12 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def read_baseline(folder: Path) -> list[Launch]:
-    """Read the launches of a folder; ResultError if there is none."""
+    """Read the launches of a folder, without copies; ResultError if there is none."""
     paths = sorted(folder.glob(_LAUNCHES))
     if not paths:
         records = as_called("tools/perf_gate.py baseline")
         raise ResultError(f"{folder}: no baseline: there is no {_LAUNCHES}; {records} records one")
-    return read_launches(map(str, paths))
+    return distinct(read_launches(map(str, paths)))[0]
 
 
 def merge_floors(files: Sequence[Path], baseline: Path | None) -> Floors:

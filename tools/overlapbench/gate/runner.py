@@ -2,8 +2,9 @@
 
 The program receives Google Benchmark's flags `--benchmark_out=`, `--benchmark_repetitions=` and,
 for a second measurement, `--benchmark_filter=`. It runs in its own process group, so that a timeout
-or an interruption also ends its ranks. Exit status 1 with a result is accepted: it contains failed
-rows.
+or an interruption also ends its ranks. A result counts whatever the exit status: it may contain
+failed rows, or have failed its self-test. A launch with another status than these is doubted. A
+result of a program that a signal ended is refused.
 """
 
 import contextlib
@@ -14,14 +15,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from overlapbench.launch import Launch, parse_launch
 from overlapbench.source import ResultError, harmless, load
 
 _TIME_TO_END_S = 5.0
-_ROW_FAILED = 1
+_MEASURED = frozenset({0, 1})  # all rows, or all but those that the result shows as failed
 _PROGRAM = "overlapbench: "  # prefix of its own error messages
 
 
@@ -44,12 +45,16 @@ class Runner:
             started = time.monotonic()
             status = _run(command, log, self.timeout_s, log)
             self.say(f"  {time.monotonic() - started:.1f} s")
-            if status not in (0, _ROW_FAILED) or not out.exists():
-                raise ResultError(f"{shlex.join(command)}: {_complaint(status, log)}")
+            if status < 0 or not out.exists():
+                lost = "no result" if not out.exists() else "its result does not count"
+                raise ResultError(f"{shlex.join(command)}: {_complaint(status, lost, log)}")
             source = f"{side}-{number}.json"
             text = load(str(out))
             self.files[source] = text.encode()
-            return parse_launch(source, text)
+            launch = parse_launch(source, text)
+            if status in _MEASURED or launch.doubt:
+                return launch
+            return replace(launch, doubt=_complaint(status, "a result was written", log))
 
     def ask(self, side: str, flags: Sequence[str]) -> str:
         """Return the output of a command that measures nothing; ResultError if it fails."""
@@ -58,7 +63,8 @@ class Runner:
             command = [*self.commands[side], *self.flags, *flags]
             if status := _run(command, log, self.timeout_s, answer):
                 raise ResultError(
-                    _own_line(log) or f"{shlex.join(command)}: {_complaint(status, log)}"
+                    _own_line(log)
+                    or f"{shlex.join(command)}: {_complaint(status, 'no answer', log)}"
                 )
             return answer.read_text(encoding="utf-8", errors="replace")
 
@@ -114,9 +120,9 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             process.wait(_TIME_TO_END_S)
 
 
-def _complaint(status: int, log: Path) -> str:
-    """Return how the program ended, and its last message."""
+def _complaint(status: int, outcome: str, log: Path) -> str:
+    """Return how the program ended, the outcome, and its last message."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
     ended = f"ended by signal {-status}" if status < 0 else f"exit status {status}"
-    return f"{ended}, no result: {harmless(last)}"
+    return f"{ended}, {outcome}: {harmless(last)}"

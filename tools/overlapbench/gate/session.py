@@ -4,7 +4,7 @@ Base and candidate are launched in turn, A B B A, so that a drift of clocks or t
 both. Only rows that fail are measured once more, with as many launches, and noisy rows if the gate
 would otherwise fail for guarding too few. A regression is confirmed if all launches together still
 show it and the new ones alone are more than 1 % worse, too: a row that noise picked out among
-hundreds does not regress again. If the two measurements disagree, the row is too noisy, whatever
+hundreds does not regress again. If the two measurements disagree, the row is inconclusive, whatever
 its interval, and fails if it still exceeds its limit. An invalid row is confirmed if it is invalid
 again. Missing or incomparable rows cannot be measured again; their verdict stays.
 """
@@ -25,7 +25,7 @@ BASE, CANDIDATE = "base", "candidate"
 # Makes launch number N of a side, for the benchmarks that match the filter; "" means all.
 Measure = Callable[[str, int, str], Launch]
 _UNMEASURED = frozenset({Verdict.MISSING, Verdict.NEW, Verdict.INCOMPARABLE})
-_REPEATABLE = frozenset({Verdict.SLOWER, Verdict.INVALID, Verdict.TOO_NOISY})
+_REPEATABLE = frozenset({Verdict.SLOWER, Verdict.INVALID, Verdict.INCONCLUSIVE})
 MARGIN = math.log1p(0.01)
 MIN_GUARDED = 0.9
 
@@ -93,23 +93,21 @@ def filter_of(names: Sequence[str]) -> str:
 
 
 def _needs_second_look(row: Row, blind: bool) -> bool:
-    return row.verdict in _REPEATABLE and (bool(row.fails) or (blind and row.expected))
+    return row.verdict in _REPEATABLE and (bool(row.fails) or blind)
 
 
 def _confirm(found: Row, again: Row | None, together: Row) -> Row:
     """Return the row of a benchmark that was measured again."""
     if again is None or again.verdict in _UNMEASURED:
         return found
-    if found.verdict is Verdict.INVALID:
+    if Verdict.INVALID in (found.verdict, again.verdict):
         return again
-    if again.verdict is Verdict.INVALID:  # only base's, it proves nothing about the candidate
-        return again if again.fails else found
     worse = any(finding.change > MARGIN for finding in again.findings)
     if together.verdict is Verdict.SLOWER and not worse:  # the two measurements disagree
         beyond = any(finding.beyond_limit for finding in together.findings)
         return dataclasses.replace(
             together,
-            verdict=Verdict.TOO_NOISY,
+            verdict=Verdict.INCONCLUSIVE,
             fails=UNDECIDED if beyond else OK,
             reason=f"not slower when measured again; at first {found.reason}",
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from overlapbench.grouping import grouped
-from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
+from overlapbench.launch import Launch, parse_launch, surroundings
 from overlapbench.result import (
     Result,
     failed_self_test,
@@ -22,7 +22,7 @@ from overlapbench.source import ResultError, expand, load
 
 LARGEST_ROWS = 20_000  # the most that a browser still shows, in a page of some 20 MB
 _SHOWN_TITLES = 3
-_SAME = (*CONTEXT_FIELDS, "git_revision", "injected_delay", "gate")
+_SAME = ("git_revision", "injected_delay")  # beside `surroundings`
 
 # Columns of the table of runs, by keys of the context.
 COLUMNS = {
@@ -104,8 +104,13 @@ def merge_launches(runs: Sequence[Run]) -> list[Run]:
     """Make one run of all launches that belong together."""
 
     def measured(run: Run) -> tuple[object, ...]:
-        context = (str(run.result.context.get(key, "")) for key in _SAME)
-        return *context, frozenset(row.name for row in run.result.rows)
+        context = run.result.context
+        told = (str(context.get(key, "")) for key in _SAME)
+        return (
+            *surroundings(context).values(),
+            *told,
+            frozenset(row.name for row in run.result.rows),
+        )
 
     groups = grouped(runs, measured).values()
     return [_merge(group) if len(group) > 1 else group[0] for group in groups]
