@@ -24,7 +24,8 @@ import samples
 from overlapbench.commands import benchmark_compare, history
 from overlapbench.counters import TIME, stored_table
 from overlapbench.history import schema
-from overlapbench.history.database import open_history
+from overlapbench.history.changes import find_changes
+from overlapbench.history.database import Machine, machine_of, open_history
 from overlapbench.history.record import parse_record, read_records
 from overlapbench.history.series import Selection, read_series
 from overlapbench.source import ResultError
@@ -214,7 +215,13 @@ def plain(host: str, day: int) -> Json:
     return {"context": context, "benchmarks": [row]}
 
 
-@pytest.mark.parametrize("field", ["backend", "device", "driver_version", "nccl_version", "ranks"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("backend", "device", "driver_version", "nccl_version", "ranks", "host_name", "hosts"),
+        *("host_cores", "gate", "env_NCCL_ALGO"),
+    ],
+)
 def test_a_series_never_mixes_machines(field: str, folder: Path) -> None:
     add(dated(1), dated(2, **{field: "host" if field == "backend" else "other"}), dated(3))
     with open_history(Path("history.sqlite")) as database:
@@ -227,6 +234,41 @@ def test_a_series_continues_across_named_fields(folder: Path) -> None:
     with open_history(Path("history.sqlite")) as database:
         (series,) = read_series(database, Selection(), "*", TIME_MS, ("driver",))
     assert [point.run.id for point in series.points] == [1, 2]
+
+
+def test_gpu_results_are_told_apart_by_host(folder: Path) -> None:
+    """Four nodes in turn are four series, which differ by a constant."""
+    rows = [A | {"real_time": 1.0 + 0.05 * (day % 4)} for day in range(24)]
+    add(*(dated(day + 1, row, host_name=f"node{day % 4}") for day, row in enumerate(rows)))
+    with open_history(Path("history.sqlite")) as database:
+        series = list(read_series(database, Selection(), "*", TIME_MS))
+        (joined,) = read_series(database, Selection(), "*", TIME_MS, ("host",))
+    assert [len({point.value for point in part.points}) for part in series] == [1] * 4
+    assert len(joined.points) == 24
+    assert find_changes(joined) == []
+
+
+def test_a_machine_is_written_without_what_is_usual() -> None:
+    context = {"backend": "cuda", "device": "H200", "ranks": "2", "hosts": "n1", "gate": "on"}
+    machine = Machine(tuple(machine_of(context | {"num_cpus": 8}).items()))
+    assert str(machine) == "cuda, H200, ranks 2, host n1"
+    other = Machine(tuple(machine_of(context | {"gate": "off", "env_NCCL_ALGO": "Tree"}).items()))
+    assert str(other) == "cuda, H200, ranks 2, host n1, gate off, NCCL_ALGO=Tree"
+
+
+def test_an_older_historys_machines_are_read_from_its_files(folder: Path) -> None:
+    add(dated(1, host_name="node1"), dated(2, host_name="node2"))
+    with sqlite3.connect("history.sqlite") as connection:
+        connection.execute("DROP TRIGGER run_is_not_changed")
+        connection.execute("DROP TRIGGER machine_is_not_changed")
+        connection.execute("UPDATE run SET machine = 1")
+        old = {"backend": "cuda", "GPU": "NVIDIA H200", "host": ""}
+        connection.execute("UPDATE machine SET fields = ? WHERE id = 1", (json.dumps(old),))
+    connection.close()
+    add(dated(3, host_name="node1"))
+    with open_history(Path("history.sqlite")) as database:
+        series = list(read_series(database, Selection(), "*", TIME_MS))
+    assert [[point.run.id for point in part.points] for part in series] == [[1, 3], [2]]
 
 
 def test_plain_files_are_told_apart_by_host(folder: Path) -> None:

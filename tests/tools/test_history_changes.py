@@ -1,9 +1,7 @@
 """Changes of level: found where they are known to be, and hardly ever in noise.
 
-The series are `histories.noise`: Student's t with 4 degrees of freedom, a deviation of 1 %, and 2 %
-of the runs 10 to 50 % too slow. In 1,000 series of 12, 20, 40 and 100 runs noise alone showed a
-change in 0.2, 0.4, 0.3 and 1.3 %; a step of 5 % in the middle was found to a run in 44, 95, 99 and
-98 %. The tests take the first 200 of them.
+The tests take the first 200 series of each kind whose table is in docs/history.md
+(tools/simulate_history.py).
 """
 
 import sys

@@ -3,23 +3,28 @@
 PELT finds the segments that minimize the squared distances from each segment's mean, plus a penalty
 for each change (Killick, Fearnhead and Eckley, "Optimal Detection of Changepoints With a Linear
 Computational Cost", JASA 107 (2012)). Its input is badness (compare/side.py): logarithms, so that a
-change is relative, and positive if worse. Two steps come first:
+change is relative, and positive if worse.
 
-- The noise is the median absolute difference of neighbours, which a few changes of level hardly
-  move, scaled to the standard deviation of a run.
-- A run further than LIMIT deviations from the median of its neighbours is pulled in, as in a
-  comparison, so that an outlier is no change. Among these neighbours, even the shortest level that
-  counts is the majority, and stays unchanged.
-
-The penalty, in units of the noise's variance, is the square of the quantile of Student's t that
-noise exceeds with probability FALSE_CHANGES / n. Where the level does not change, a split at one of
-the n places saves the square of a standardized difference; so by the union bound noise alone splits
-a series in at most FALSE_CHANGES of all cases. Yao's criterion ("Estimating the number of
-change-points via Schwarz' criterion", Statistics & Probability Letters 6 (1988)), 2 ln n, has
-the Gaussian tail instead, for well-known noise; the few runs of a history do not suffice for that.
-The degrees of freedom are n - 1 times the efficiency of the estimate: 2/3 for neighbour differences
-(von Neumann and others, "The Mean Square Successive Difference", Annals of Mathematical Statistics
-12 (1941)) and 0.37 for the median.
+- *Outliers.* A run further than LIMIT deviations from the median of its neighbours is pulled in, as
+  in a comparison, so that an outlier is no change. Among these neighbours, even the shortest level
+  that counts is the majority, and stays unchanged. The deviation is here the median absolute
+  difference of neighbouring runs, which a few changes of level hardly move.
+- *The noise* is the root mean square difference of neighbours after that, each limited alike (von
+  Neumann and others, "The Mean Square Successive Difference", Annals of Mathematical Statistics 12
+  (1941)), with 2/3 of the degrees of freedom of n - 1 differences.
+- *The penalty* of independent runs, in units of the noise's variance, is the square of the quantile
+  of Student's t that noise exceeds with probability FALSE_CHANGES / n. Where the level does not
+  change, a split at one of the n places saves the square of a standardized difference; so by the
+  union bound noise alone splits a series in at most FALSE_CHANGES of all cases. Yao's criterion
+  ("Estimating the number of change-points via Schwarz' criterion", Statistics & Probability Letters
+  6 (1988)), 2 ln n, has the Gaussian tail instead; a history has too few runs for that.
+- *Correlation.* Runs near in time are alike: temperature, neighbours, a driver's state. With a
+  correlation r of neighbours, the mean of a level varies (1 + r) / (1 - r) times as much as that of
+  independent runs, and differences of neighbours show only 1 - r of the variance (G. E. P. Box and
+  G. M. Jenkins, "Time Series Analysis" (1970), for a first-order autoregression). The penalty grows
+  by both. A few runs do not tell r, so its estimate from the distances to the levels is pulled to
+  USUAL_CORRELATION, as if USUAL_RUNS more had shown that. The levels depend on r in turn, so both
+  are found in a few passes.
 
 A change counts from LEAST_CHANGE on. This is for inspecting a history; it is not a gate.
 """
@@ -27,6 +32,7 @@ A change counts from LEAST_CHANGE on. This is for inspecting a history; it is no
 import itertools
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,9 +50,13 @@ LEAST_RUNS = 10
 LEAST_SEGMENT = 4  # runs
 LEAST_CHANGE = LEAST_FLOOR
 FALSE_CHANGES = 0.05
+USUAL_CORRELATION = 0.25  # of neighbouring runs
+USUAL_RUNS = 10
 _NEIGHBOURS = 2 * LEAST_SEGMENT - 1
 _TO_DEVIATION = 1.4826 / math.sqrt(2)  # from the median absolute difference of neighbours
-_WORTH = 0.37 * 2 / 3
+_WORTH = 2 / 3
+_PASSES = 3
+_MOST_CORRELATION = 0.9
 _LEAST_NOISE = 3e-4  # no time is more precise than 0.03 %
 
 
@@ -81,24 +91,28 @@ def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | 
     points = list(itertools.compress(series.points, kept))
     if len(points) < LEAST_RUNS:
         return None
-    ends = [0, *_segment(judged[kept])]
-    levels = [slice(*ends) for ends in itertools.pairwise(ends)]
-    changes = []
-    for old, new in itertools.pairwise(levels):
-        change = float(np.median(judged[kept][new]) - np.median(judged[kept][old]))
-        if abs(change) >= math.log1p(least):
-            changes.append(
-                Change(
-                    last=points[old][-1].run,
-                    first=points[new][0].run,
-                    before=statistics.median(point.value for point in points[old]),
-                    after=statistics.median(point.value for point in points[new]),
-                    runs=(len(points[old]), len(points[new])),
-                    badness=change,
-                    counter=series.counter,
-                )
-            )
-    return changes
+    return [
+        Change(
+            last=points[old][-1].run,
+            first=points[new][0].run,
+            before=statistics.median(point.value for point in points[old]),
+            after=statistics.median(point.value for point in points[new]),
+            runs=(len(points[old]), len(points[new])),
+            badness=change,
+            counter=series.counter,
+        )
+        for old, new, change in find_levels(judged[kept], least)
+    ]
+
+
+def find_levels(values: Array, least: float) -> list[tuple[slice, slice, float]]:
+    """Return the old and the new level of each change that counts, and how large it is."""
+    levels = [slice(*ends) for ends in itertools.pairwise([0, *_segment(values)])]
+    changes = (
+        (old, new, float(np.median(values[new]) - np.median(values[old])))
+        for old, new in itertools.pairwise(levels)
+    )
+    return [found for found in changes if abs(found[2]) >= math.log1p(least)]
 
 
 def _segment(values: Array) -> list[int]:
@@ -106,12 +120,37 @@ def _segment(values: Array) -> list[int]:
     with packages(ResultError):  # imported here: it takes a second, and adding runs needs none
         import ruptures
 
-    noise = max(_LEAST_NOISE, _TO_DEVIATION * float(np.median(np.abs(np.diff(values)))))
-    middle = ndimage.median_filter(values, size=_NEIGHBOURS, mode="nearest")
-    scaled = np.clip(values, middle - LIMIT * noise, middle + LIMIT * noise) / noise
+    pulled, noise = _pull_in(values)
+    scaled = pulled[:, np.newaxis] / noise
     freedom = _WORTH * (len(values) - 1)
     penalty = float(special.stdtrit(freedom, FALSE_CHANGES / (2 * len(values)))) ** 2
     # With a linear kernel this is the cost of squared distances, and PELT the search.
-    search = ruptures.KernelCPD(kernel="linear", min_size=LEAST_SEGMENT)
-    ends: list[int] = search.fit(scaled[:, np.newaxis]).predict(pen=penalty)
+    search = ruptures.KernelCPD(kernel="linear", min_size=LEAST_SEGMENT).fit(scaled)
+    r = USUAL_CORRELATION
+    for _ in range(_PASSES):
+        ends: list[int] = search.predict(pen=penalty * (1 + r) / (1 - r) ** 2)
+        r = _correlation(pulled, ends)
     return ends
+
+
+def _pull_in(values: Array) -> tuple[Array, float]:
+    """Pull in outliers; return the values and their noise."""
+    usual = max(_LEAST_NOISE, _TO_DEVIATION * float(np.median(np.abs(np.diff(values)))))
+    middle = ndimage.median_filter(values, size=_NEIGHBOURS, mode="nearest")
+    pulled = np.clip(values, middle - LIMIT * usual, middle + LIMIT * usual)
+    most = math.sqrt(2) * LIMIT * usual  # a larger difference is a change of level
+    steps = np.clip(np.diff(pulled), -most, most)
+    return pulled, max(_LEAST_NOISE, math.sqrt(float(np.mean(steps**2)) / 2))
+
+
+def _correlation(values: Array, ends: Sequence[int]) -> float:
+    """Return the correlation of neighbouring runs around their levels, pulled to the usual one."""
+    levels = np.split(values, ends[:-1])
+    around = np.concatenate([level - level.mean() for level in levels])
+    squares = float(around @ around)
+    seen = float(around[1:] @ around[:-1]) / squares if squares > 0 else USUAL_CORRELATION
+    # Distances from fitted means seem less correlated than they are (F. H. C. Marriott and J. A.
+    # Pope, "Bias in the Estimation of Autocorrelations", Biometrika 41 (1954)).
+    seen += (1 + 4 * max(seen, 0.0)) * len(levels) / len(values)
+    pulled = (len(values) * seen + USUAL_RUNS * USUAL_CORRELATION) / (len(values) + USUAL_RUNS)
+    return min(max(pulled, 0.0), _MOST_CORRELATION)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from overlapbench.counters import Table, merge_tables, parse_table, stored_table
 from overlapbench.history import schema
 from overlapbench.installation import as_called
+from overlapbench.launch import CONTEXT_FIELDS, surroundings
 from overlapbench.source import LARGEST_BYTES, Document, ResultError
 
 _PATIENCE_S = 60.0  # how long to wait for another writer
@@ -26,6 +27,10 @@ _ERRORS = {  # by SQLite's message
     "database is locked": f"another process has locked it for {_PATIENCE_S:g} s; try again",
     "database disk image is malformed": "damaged; restore it from a backup",
 }
+# Fields of a machine: said without their names, not said, and not said where they are usual.
+_BARE = frozenset({"backend", "GPU", "variables"})
+_UNSAID = frozenset({"cpus", "cores"})  # the host has them
+_USUAL = frozenset({("gate", "on")})
 _NOT_OPENED = "unable to open database file"
 
 
@@ -36,14 +41,21 @@ class Machine:
     fields: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
-        bare = {"backend", "GPU"}
         words = (
-            value if name in bare else f"{name} {value}" for name, value in self.fields if value
+            value if name in _BARE else f"{name} {value}"
+            for name, value in self.fields
+            if value and (name, value) not in _USUAL and name not in _UNSAID
         )
         return ", ".join(words) or "unknown"
 
     def without(self, ignored: Sequence[str]) -> "Machine":
         return Machine(tuple(field for field in self.fields if field[0] not in ignored))
+
+
+def machine_of(context: Mapping[str, object]) -> dict[str, str]:
+    """Return the fields that make figures comparable, by their names in reports."""
+    found = surroundings(context)
+    return {label: found[key] for key, label in CONTEXT_FIELDS.items()}
 
 
 @dataclass(frozen=True)
@@ -152,9 +164,16 @@ class Database:
             " FROM run r JOIN machine m ON m.id = r.machine ORDER BY date, r.id"
         )
         return [
-            Run(number, date, revision, host, Machine(tuple(json.loads(fields).items())), *rest)
+            Run(number, date, revision, host, self._machine(number, json.loads(fields)), *rest)
             for number, date, revision, host, fields, *rest in rows
         ]
+
+    def _machine(self, run: int, fields: Mapping[str, str]) -> Machine:
+        """Return a run's machine; a history from before a field was kept has it in the file."""
+        if not fields.keys() >= frozenset(CONTEXT_FIELDS.values()):
+            document = Document.parse(f"run {run}", self.document(run).decode())
+            fields = machine_of(document.context.values)
+        return Machine(tuple(fields.items()))
 
     def table(self, runs: Sequence[Run]) -> Table:
         """Return the table of counters of runs; ResultError if their tables contradict."""

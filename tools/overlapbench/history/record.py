@@ -5,8 +5,7 @@ the table of counters, if the file has one, and each benchmark's figures: for ev
 table that the row has, the median over repetitions. A plain Google Benchmark file has only the
 time.
 
-Runs are comparable on the same *machine*: the fields that comparisons require to agree (launch.py)
-and, for a file without a backend and hence without a device, its host.
+Runs are comparable on the same *machine*: the fields that comparisons require to agree (launch.py).
 """
 
 import hashlib
@@ -18,8 +17,8 @@ from datetime import UTC, datetime
 
 from overlapbench.counters import PARTS, TIME, VALID
 from overlapbench.entries import Names
-from overlapbench.history.database import Measured, Record
-from overlapbench.launch import CONTEXT_FIELDS, Launch, parse_launch
+from overlapbench.history.database import Measured, Record, machine_of
+from overlapbench.launch import Launch, parse_launch
 from overlapbench.result import Contract, State, read_contract, read_run
 from overlapbench.source import Document, Fields, ResultError, expand, harmless, load
 
@@ -44,15 +43,13 @@ def parse_record(source: str, text: str, revision: str = "") -> Record:
             raise context.error(key, "slowed down on purpose: a history must not contain it")
     contract = read_contract(document)
     table = {part: document.values[part] for part in PARTS if part in document.values}
-    machine = {label: launch.context[key] for key, label in CONTEXT_FIELDS.items()}
-    machine["host"] = "" if machine["backend"] else context.line("host_name")
     return Record(
         source="standard input" if source == "-" else harmless(source),
         digest=hashlib.sha256(text.encode()).hexdigest(),
         date=_date(context),
         revision=harmless(revision) or context.line("git_revision"),
         host=context.line("host_name"),
-        machine=json.dumps(machine),
+        machine=json.dumps(machine_of(context.values)),
         table=json.dumps(table, sort_keys=True) if contract.stated else "",
         document=zlib.compress(text.encode()),
         measurements=tuple(_measurements(document, launch, contract)),
