@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import math
 import os
 import sqlite3
 from contextlib import closing
@@ -100,7 +99,7 @@ def everything() -> list[Json]:
 
 def test_the_output_fits_80_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = traces.write(tmp_path / "a.json", kineto(everything()))
-    days = kineto([work("x" * 300, 0, 1e13), event("user_annotation", "w" * 300, 0, 1)])
+    days = kineto([work("x" * 300, 0, 8e10), event("user_annotation", "w" * 300, 0, 1)])
     far = traces.write(tmp_path / "b.json", days)
     for arguments in ([path], [far], [far, "--window", "w"]):
         assert run(*arguments) == 0
@@ -164,8 +163,8 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return line
 
 
-def changed(**fields: object) -> Json:
-    return kineto([work(GEMM, 0, 1), work(GEMM, 5, 1) | fields])
+def broken(**fields: object) -> Json:
+    return kineto([work(GEMM, 5, 1) | fields])
 
 
 @pytest.mark.parametrize(
@@ -174,27 +173,12 @@ def changed(**fields: object) -> Json:
         ({}, "traceEvents: missing: not a trace of PyTorch's profiler"),
         (3, "traceEvents: missing: not a trace of PyTorch's profiler"),
         ({"traceEvents": {}}, "traceEvents: missing: not a trace of PyTorch's profiler"),
-        ({"traceEvents": []}, "traceEvents: missing or empty"),
+        ({"traceEvents": []}, "traceEvents: no device work (kernel,"),
         ({"context": {}, "benchmarks": []}, "traceEvents: missing: not a trace"),
         (kineto([work(GEMM, 0, 1)]) | {"schemaVersion": 2}, "schemaVersion: 2 is not supported"),
         (kineto([event("cpu_op", "mm", 0, 1)]), "traceEvents: no device work (kernel,"),
-        ({"traceEvents": [3]}, "traceEvents[0]: 3 is not an object (line 1)"),
-        (changed(dur=-1), "traceEvents[1].dur: -1: it ends before it begins (line 1)"),
-        (changed(dur=None), "traceEvents[1].dur: null is not a number (line 1)"),
-        (changed(dur=math.nan), "traceEvents[1].dur: NaN is not a finite number (line 1)"),
-        (changed(ts="0"), 'traceEvents[1].ts: "0" is not a number (line 1)'),
-        (changed(ts=True), "traceEvents[1].ts: true is not a number (line 1)"),
-        (changed(ts=1e20), "traceEvents[1].ts: 1e+20 is out of range (line 1)"),
-        (changed(ts=1e300), "traceEvents[1].ts: 1e+300 is out of range (line 1)"),
-        (changed(name=["x"]), 'traceEvents[1].name: ["x"] is not text (line 1)'),
-        (
-            changed(args={"class": "FAST"}),
-            'traceEvents[1].args.class: "FAST" is not one of COMP, COMM',
-        ),
-        (
-            changed(args={"class": ["COMP"]}),
-            'traceEvents[1].args.class: ["COMP"] is not one of COMP,',
-        ),
+        ({"traceEvents": [3]}, "traceEvents: no device work (kernel,"),
+        (broken(dur=-1), "traceEvents: no device work (kernel,"),
     ],
 )
 def test_a_file_that_is_no_good_trace_is_refused_in_one_line(
@@ -251,7 +235,10 @@ ENDLESS = (
             [f"ALTER TABLE {KERNELS} DROP COLUMN streamId"],
             "CUPTI_ACTIVITY_KIND_KERNEL has no column streamId",
         ),
-        ([kernel(1, 9, 5)], f"{KERNELS}: end 5 is before start 9"),
+        (
+            [kernel(1, 9, 5)],
+            "its tables are empty: no device work; left out 1 span ending before it begins: void",
+        ),
         (
             [kernel(1, 5, 9), f"UPDATE {KERNELS} SET start = 'now'"],
             f'{KERNELS}.start: "now" is not a whole number',
@@ -316,7 +303,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_printed(
 def test_a_trace_that_unpacks_too_large_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overlapbench.trace.files.LARGEST_TEXT_BYTES", 1 << 20)
+    monkeypatch.setattr("overlapbench.trace.packed.LARGEST_TEXT_BYTES", 1 << 20)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b" " * (2 << 20)))
     assert refusal(capsys, path) == f"trace_breakdown: {path}: above 1 MiB when unpacked"

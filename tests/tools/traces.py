@@ -158,7 +158,9 @@ def brute(
     counts: dict[frozenset[Class], int] = {}
     known = list(spans)
     for now in range(begin, end):
-        mix = frozenset(kind for kind, b, e in known if b <= now < e and kind in BUSY)
+        run = {kind for kind, b, e in known if b <= now < e}
+        both = {Class.COMP, Class.COMM} if Class.FUSED in run else set()
+        mix = frozenset((run | both) & set(BUSY))
         counts[mix] = counts.get(mix, 0) + 1
     return counts
 

@@ -5,11 +5,11 @@
     tools/trace_breakdown.py report.sqlite --window forward --json figures.json
     tools/trace_breakdown.py trace.json --class 'my_fused_kernel=COMM' --rules mine.txt
 
-A file is a trace of PyTorch's profiler (.json, .json.gz), the output of `nsys export --type
-sqlite`, or a trace of overlapbench. Several files, or those in a folder, are the ranks of one run;
-traces of overlapbench must be of one row. Without --step and --window, T is all steps or samples of
-a trace or, if it has none, the whole trace. docs/timelines.md explains the output, the classes and
-how to change them.
+A file is a trace of PyTorch's profiler (.json, also packed as .gz, .zst or .zip), the output of
+`nsys export --type sqlite`, or a trace of overlapbench. Several files, or those in a folder or an
+archive, are the ranks of one run; traces of overlapbench must be of one row. Without --step and
+--window, T is all steps or samples of a trace or, if it has none, the whole trace.
+docs/timelines.md explains the output, the classes and how to change them.
 
 Exit status: 0; 2 if a file is not a trace or lacks the step or window, if an argument is bad, or if
 the output is not writable. One line then says what is wrong.

@@ -5,6 +5,11 @@ model      spans, windows, and the trace of one rank
 rules      the class of a span: the table of patterns, and the user's own
 windows    steps on the device, from annotations of the host or the device
 arrows     who waited for whom, in our own trace files
+packed     the text of files, unpacked while it is read
+events     the events of a JSON trace, one after the other
+processes  the processes in a file, and which of them launched what
+devices    which devices' work is a rank's
+plausible  leaves out what cannot have been
 kineto     reads PyTorch's profiler and our own trace files
 nsys       reads `nsys export --type sqlite`
 files      reads files of any kind, as the ranks of one run

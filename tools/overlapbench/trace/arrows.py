@@ -30,8 +30,13 @@ class Arrows:
     sources: dict[int, tuple[Track, int]] = field(default_factory=dict)  # by the arrow's number
     targets: dict[int, tuple[Track, int]] = field(default_factory=dict)
 
-    def between(self, spans: Sequence[Span], lanes: Sequence[str]) -> tuple[Arrow, ...]:
-        """Return the arrows between spans; `lanes` are the spans' lanes, as the file names them."""
+    def between(
+        self, spans: Sequence[Span], lanes: Sequence[str], base_ns: int = 0
+    ) -> tuple[Arrow, ...]:
+        """Return the arrows between spans; `lanes` are the spans' lanes, as the file names them.
+
+        The spans' times count from the moment that is `base_ns` before that of the arrows.
+        """
         begins: dict[str, list[tuple[int, int]]] = {}
         ends: dict[str, list[tuple[int, int]]] = {}
         for place, (span, lane) in enumerate(zip(spans, lanes, strict=True)):
@@ -43,6 +48,7 @@ class Arrows:
         found = set()
         for number in self.sources.keys() & self.targets.keys():
             (track, left_ns), (into, reached_ns) = self.sources[number], self.targets[number]
+            left_ns, reached_ns = base_ns + left_ns, base_ns + reached_ns
             source = _nearest(ends.get(self.names.get(track, ""), ()), left_ns + _INSIDE_NS)
             target = _nearest(begins.get(self.names.get(into, ""), ()), reached_ns)
             if source is not None and target is not None and source != target:

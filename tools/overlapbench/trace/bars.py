@@ -26,6 +26,7 @@ _ARROWHEADS = 14  # pixels of a bar that names keep free for them
 LOOKS: Mapping[Class, tuple[str, str, str]] = {
     Class.COMP: ("computation", theme.COMPUTATION, "#ffffff"),
     Class.COMM: ("communication", theme.COMMUNICATION, theme.ON_CELL),
+    Class.FUSED: ("both at once", theme.SKY, theme.ON_CELL),
     Class.MEM: ("copy", theme.ORANGE, theme.ON_CELL),
     Class.HOST: ("host", theme.PURPLE, theme.ON_CELL),
     Class.WAIT: ("waits", "#B4B4B4", theme.ON_CELL),

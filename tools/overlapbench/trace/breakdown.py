@@ -32,7 +32,7 @@ from overlapbench.trace.intervals import (
     length,
     union,
 )
-from overlapbench.trace.model import BUSY, Class, Span, Trace
+from overlapbench.trace.model import BUSY, RUNS, Class, Span, Trace
 from overlapbench.trace.patterns import Evidence, Finding, find_patterns
 from overlapbench.trace.rules import by_name
 from overlapbench.trace.windows import choose
@@ -206,7 +206,7 @@ def _differences(named: Iterable[tuple[Span, Class | None]], window: Intervals) 
     """Return the spans that tools classify differently by name, the longest first."""
     found: dict[tuple[str, Class, Class | None], list[int]] = defaultdict(list)
     for span, said in named:
-        if said is span.kind or (said is None and span.kind not in BUSY):
+        if said is span.kind or (said is None and span.kind not in RUNS):
             continue
         if within := length(intersection(union([span.interval]), window)):
             found[span.name, span.kind, said].append(within)

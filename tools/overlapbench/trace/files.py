@@ -1,31 +1,30 @@
 """Files as the ranks of one run: the reader of each file, and its rank.
 
-A folder stands for the traces in it. A file's first bytes show its type: gzip, SQLite or JSON. If a
-file does not state its rank, the rank is taken from the file's name (`rank3`), or else the lowest
-free number is used. In our own traces, each row is a run; all other traces belong to one run.
+A folder or an archive stands for the traces in it; its other files are left out, and a note names
+them. A file's first bytes show its type, whatever its name. If a file does not state its rank, the
+rank is taken from the file's name (`rank3`), or else the lowest free number is used. In our own
+traces, each row is a run; all other traces belong to one run.
 """
 
 import contextlib
-import gzip
-import io
 import re
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from overlapbench.grouping import grouped
-from overlapbench.source import ResultError, decode_text, expand, listed, numerically, read_bytes
+from overlapbench.source import ResultError, expand, listed, numerically
 from overlapbench.trace.kineto import read_kineto
-from overlapbench.trace.model import Trace
+from overlapbench.trace.model import ForeignFileError, Trace
 from overlapbench.trace.nsys import read_nsys
+from overlapbench.trace.packed import ARCHIVE, SUFFIXES, opened
 from overlapbench.trace.rules import Rules
 
-LARGEST_TEXT_BYTES = 1 << 30  # unpacked: a trace is mostly names that repeat
-_GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
+_SQLITE = b"SQLite format 3\0"
 _REPORTS = (".nsys-rep", ".qdrep")
-_IN_FOLDERS = (".json", ".json.gz", ".sqlite")
+_IN_FOLDERS = (*SUFFIXES, ARCHIVE, ".sqlite")
 _NAMED_ROWS = 3  # in an error message
 _RANK = re.compile(r"rank[_-]?(\d{1,5})(?!\d)", re.I)
 # Rounded times overlap by a microsecond: Kineto wrote whole ones before 2022.
@@ -44,7 +43,7 @@ def read_traces(arguments: Sequence[str], rules: Rules) -> list[Trace]:
 
 def read_rows(arguments: Sequence[str], rules: Rules) -> dict[str, list[Trace]]:
     """Read the files of all rows, in order; traces of other tools are the row ""."""
-    traces = (trace for source in files_of(arguments) for trace in _read(source, rules))
+    traces = (trace for source in expand(arguments) for trace in _read(source, rules))
     return {
         row: [replace(one, notes=(*one.notes, *_overlaps(one))) for one in _numbered(traces)]
         for row, traces in grouped(traces, lambda trace: trace.row).items()
@@ -71,13 +70,35 @@ def _within(source: str) -> list[str]:
 
 
 def _read(source: str, rules: Rules) -> list[Trace]:
+    """Read a file, or the traces among the files of a folder or an archive."""
+    traces: list[Trace] = []
+    foreign: list[ForeignFileError] = []
+    for file in _within(source):
+        for read in _readers(file, rules):
+            try:
+                traces += read()
+            except ForeignFileError as error:
+                foreign.append(error)
+    if not traces:
+        raise foreign[0]
+    notes = tuple(f"left out a file that is no trace: {error}" for error in foreign)
+    return [replace(trace, notes=(*trace.notes, *notes)) for trace in traces]
+
+
+def _readers(source: str, rules: Rules) -> Iterator[Callable[[], list[Trace]]]:
+    """Return what reads a file: several readers for an archive."""
     if source.endswith(_REPORTS):
         raise ResultError(f"{source}: export it first: nsys export --type sqlite {source}")
     if _is_sqlite(source):
-        traces = read_nsys(source, rules)
+        yield lambda: _named(read_nsys(source, rules))
     else:
-        traces = read_kineto(source, _text(source, read_bytes(source)), rules)
-    named = _RANK.search(Path(source).name)
+        for text in opened(source):
+            yield partial(lambda text: _named(read_kineto(text, rules)), text)
+
+
+def _named(traces: list[Trace]) -> list[Trace]:
+    """Take the rank from the file's name if the file does not state it."""
+    named = _RANK.search(Path(traces[0].source).name)
     if len(traces) == 1 and traces[0].rank is None and named:
         return [replace(traces[0], rank=int(named[1]))]
     return traces
@@ -93,18 +114,6 @@ def _is_sqlite(source: str) -> bool:
             with Path(source).open("rb") as file:
                 return file.read(len(_SQLITE)) == _SQLITE
     return False
-
-
-def _text(source: str, data: bytes) -> str:
-    if data.startswith(_GZIP):
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-                data = packed.read(LARGEST_TEXT_BYTES + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ResultError(f"{source}: not gzip, or cut short: {error}") from None
-        if len(data) > LARGEST_TEXT_BYTES:
-            raise ResultError(f"{source}: above {LARGEST_TEXT_BYTES >> 20} MiB when unpacked")
-    return decode_text(source, data)
 
 
 def _numbered(traces: Sequence[Trace]) -> list[Trace]:

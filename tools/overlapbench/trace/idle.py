@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from overlapbench.trace.intervals import Interval, Intervals, difference, intersection, union
-from overlapbench.trace.model import BUSY, Class, Span, Trace, Window
+from overlapbench.trace.model import RUNS, Class, Span, Trace, Window
 
 # The time of an idle device from a launch, or from the end of a dependency, to the first
 # instruction; a few microseconds on current GPUs, more with many streams.
@@ -132,7 +132,7 @@ def _gaps(trace: Trace, window: Window | None = None) -> list[tuple[int, int, in
     gaps: list[tuple[int, int, int]] = []
     reached = None if window is None else window.begin_ns
     for place, span in enumerate(trace.spans):
-        if span.kind not in BUSY or (window and not _is_within(span, window)):
+        if span.kind not in RUNS or (window and not _is_within(span, window)):
             continue
         if reached is not None and span.begin_ns > reached:
             gaps.append((reached, span.begin_ns, place))

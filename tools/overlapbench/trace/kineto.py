@@ -5,9 +5,11 @@
                       "args": {"device": 0, "stream": 7, "correlation": 1}}]}
 
 These complete events (`X`) are read, in any order: `kernel`, `gpu_memcpy` and `gpu_memset` are
-spans. `cuda_runtime` and `cuda_driver` are the calls that launched them, matched by `correlation`.
-`user_annotation` and `gpu_user_annotation` are windows. `ts` has fractions of a microsecond and
-counts from the base, which is a common clock for the files of all ranks.
+spans. `..._runtime` and `..._driver` (of CUDA, XPU and others) are the calls that launched them,
+matched by `correlation`. `user_annotation` and `gpu_user_annotation` are windows. `ts` has
+fractions of a microsecond and counts from the base, which is a common clock for the files of all
+ranks. So are times since 1970, which Kineto wrote before it had a base. A file may contain several
+processes (processes.py) and devices (devices.py).
 
 In our own files, the `args` of each device event contain `class`, `step`, `row`, `run`, `sample`,
 `lane` and `rank`. An event with `class` is a span, whatever its category. A file may contain
@@ -19,17 +21,36 @@ but not a step. The object `overlapbench` names the row. The files of a row's ra
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from overlapbench.source import Document, Fields, ResultError, decode_json, harmless, short
-from overlapbench.trace.arrows import Arrows, track_of
-from overlapbench.trace.model import Category, Class, Span, Trace, Window, hull, is_between_devices
+from overlapbench.grouping import grouped
+from overlapbench.source import ResultError, can_be_measured, harmless, short
+from overlapbench.trace.arrows import Arrows, Track, track_of
+from overlapbench.trace.devices import Device, ranks_among
+from overlapbench.trace.events import EVENTS, EventFile
+from overlapbench.trace.intervals import Interval
+from overlapbench.trace.model import (
+    Arrow,
+    Category,
+    Class,
+    ForeignFileError,
+    Span,
+    Trace,
+    Window,
+    hull,
+    is_between_devices,
+)
+from overlapbench.trace.packed import Text
+from overlapbench.trace.plausible import Fault, Omitted, plausible
+from overlapbench.trace.processes import Call, Calls, Process, name_of
 from overlapbench.trace.rules import Rules
 from overlapbench.trace.windows import number_of, place
 
-EVENTS, _OURS = "traceEvents", "overlapbench"
+_OURS = "overlapbench"
 _SCHEMA = 1
 _SPANS: Mapping[str, Category] = {  # including names from before 2021
     "kernel": Category.KERNEL,
@@ -38,118 +59,122 @@ _SPANS: Mapping[str, Category] = {  # including names from before 2021
     "gpu_memset": Category.MEMSET,
     "memset": Category.MEMSET,
 }
-_CALLS = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver"})
+_CALLS = ("runtime", "driver")  # the last words of categories
 _ARROW = "dependency"
 _HOST_RANGE, _DEVICE_RANGE = "user_annotation", "gpu_user_annotation"
-_RELEVANT = {*_SPANS, *_CALLS, _HOST_RANGE, _DEVICE_RANGE}
-_LATEST_NS = 1 << 62  # as nanoseconds since 1970, the year 2116
+_SINCE_1970_NS = 10**18  # in 2001: times that count from another moment are smaller
+_LATEST_NS = 1 << 62  # in 2116
 _HIGHEST_RANK = 99_999
-Arguments = Mapping[str, object]  # of an event
+_NO_WORK = (
+    f"{EVENTS}: no device work (kernel, gpu_memcpy, gpu_memset):"
+    " was the profiler told to record the GPU?"
+)
+Arguments = Mapping[str, Any]  # of an event, or the event
 Sample = tuple[str, str, int]  # row, run and number
 
 
-@dataclass
-class _Device:
-    """What was read of one rank, or of one device if no rank is stated."""
+class OwnRank(NamedTuple):
+    """The process of one of our own events."""
 
-    spans: list[tuple[Span, str]] = field(default_factory=list)  # each with its lane's own name
-    samples: dict[Sample, list[Span]] = field(default_factory=lambda: defaultdict(list))
-    stated: dict[Sample, Window] = field(default_factory=dict)  # if samples are annotated
-    annotations: list[Window] = field(default_factory=list)
-
-    def sample_windows(self) -> tuple[Window, ...]:
-        windows = []
-        for sample, spans in self.samples.items():
-            row, run, number = sample
-            stated = self.stated.get(sample)
-            begin, end = stated.interval if stated else hull(spans)
-            windows.append(Window(f"{row} {run} sample {number}", begin, end, number))
-        return tuple(sorted(windows, key=lambda window: window.interval))
+    number: int
 
 
-def read_kineto(source: str, text: str, rules: Rules) -> list[Trace]:
-    """Read the traces of one file, one per rank; ResultError names an invalid event."""
-    values = decode_json(source, text)
-    if isinstance(values, list):  # the short form of Chrome's format
-        values = {EVENTS: values}
-    if not isinstance(values, dict) or not isinstance(values.get(EVENTS), list):
-        raise ResultError(f"{source}: {EVENTS}: missing: not a trace of PyTorch's profiler")
-    if values.get("schemaVersion", _SCHEMA) != _SCHEMA:
-        version = short(values["schemaVersion"])
-        raise ResultError(f"{source}: schemaVersion: {version} is not supported: must be {_SCHEMA}")
-    return _Reader(Document(source, text, values, EVENTS), rules).read()
+class _Work(NamedTuple):
+    """A span, and what its rank and its launch follow from."""
+
+    span: Span  # without its launch
+    event: int
+    process: Process  # the device's
+    device: str
+    track: Track | None
+    correlation: int | None
+    tag: Sample | None
+
+
+_Launched = tuple[_Work, Call | None]
+
+
+@dataclass(eq=False)
+class _Device(Device):
+    """What was read of one rank."""
+
+    pid: Process = None  # of its events
+    samples: list[Window] = field(default_factory=list)
+    arrows: tuple[Arrow, ...] | None = None
+
+
+def read_kineto(text: Text, rules: Rules) -> list[Trace]:
+    """Read the traces of one file, one per rank; ResultError if it is not a trace."""
+    reader = _Reader(text, rules)
+    reader.read_events()
+    return reader.traces()
 
 
 class _Reader:
-    """One pass over the events, in any order; then the device's work is matched with the others."""
+    """One pass over the events, in any order; then the device's work is matched with the others.
 
-    def __init__(self, document: Document, rules: Rules) -> None:
-        self.document, self.rules = document, rules
-        base = document.values.get("baseTimeNanoseconds")
-        self.base_ns = base if isinstance(base, int) and 0 < base < _LATEST_NS else 0
-        self.about = _object(document.values.get(_OURS))
-        self.arrows = Arrows()
-        self.devices: dict[tuple[int | None, int], _Device] = defaultdict(_Device)
-        self.calls: dict[int | None, int] = {}  # by correlation: when the call returned
-        self.host_ranges: list[Window] = []
-        self.work: list[tuple[Fields, Category, Arguments]] = []
+    Times count from the file's base, which may be at the end of the file.
+    """
 
-    def read(self) -> list[Trace]:
-        for index, event in enumerate(self.document.entries):
+    def __init__(self, text: Text, rules: Rules) -> None:
+        self.file, self.rules = EventFile(text), rules
+        self.names: dict[str, str] = {}  # of very many spans, few differ
+        self.omitted, self.arrows, self.calls = Omitted(), Arrows(), Calls()
+        self.work: list[_Work] = []
+        self.host_ranges: dict[Process, list[Window]] = defaultdict(list)
+        self.annotations: dict[Process, list[Window]] = defaultdict(list)
+        self.samples: dict[tuple[Process, Sample], Window] = {}  # if they are annotated
+
+    def read_events(self) -> None:
+        for number, event in enumerate(self.file):
             if not isinstance(event, dict):
-                self.document.fields(index)  # raises
-            elif event.get("ph") == "X":
-                self._read_event(index, event)
-            elif self.about:
-                self._read_track(index, event)
-        for work in self.work:
-            self._read_span(*work)
-        found = {key: device for key, device in self.devices.items() if device.spans}
-        if not found:
-            raise ResultError(
-                f"{self.document.source}: {EVENTS}: no device work"
-                " (kernel, gpu_memcpy, gpu_memset): was the profiler told to record the GPU?"
-            )
-        stated = _object(self.document.values.get("distributedInfo")).get("rank")
-        only_rank = _rank(stated) if len(found) == 1 else None
-        ranked_first = sorted(found, key=lambda key: (key[0] is None, key[0] or 0, key[1]))
-        return [
-            self._trace(only_rank if key[0] is None else key[0], found[key]) for key in ranked_first
-        ]
+                continue
+            if event.get("ph") == "X":
+                self._read_event(number, event)
+            else:
+                self._read_track(event)
+        values = self.file.values
+        version = values.get("schemaVersion", _SCHEMA)
+        if version != _SCHEMA:
+            told = f"{short(version)} is not supported: must be {_SCHEMA}"
+            raise ResultError(f"{self.file.source}: schemaVersion: {told}")
+        base = values.get("baseTimeNanoseconds")
+        self.base_ns = base if isinstance(base, int) and 0 < base < _LATEST_NS else 0
+        self.about = _object(values.get(_OURS))
+        self.distributed = _object(values.get("distributedInfo"))
 
-    def _read_event(self, index: int, event: Mapping[str, object]) -> None:
+    def _read_event(self, number: int, event: Arguments) -> None:
         category, args = _text(event.get("cat")).lower(), _object(event.get("args"))
-        if category not in _RELEVANT and "class" not in args:
-            return
-        fields = Fields(self.document, index, event)
         if "class" in args or category in _SPANS:
-            self.work.append((fields, _SPANS.get(category, Category.OTHER), args))
-        elif category in _CALLS:
-            correlation = _count(args.get("correlation"))
-            if correlation is not None:
-                self.calls[correlation] = self._times(fields)[1]
-        elif category == _HOST_RANGE:
-            self.host_ranges.append(self._window(fields))
-        else:
-            self._read_annotation(fields, args)
+            self._read_work(number, event, _SPANS.get(category, Category.OTHER), args)
+        elif category.endswith(_CALLS):
+            correlation, times = _count(args.get("correlation")), _times(event, True)
+            if correlation is not None and not isinstance(times, Fault):
+                self.calls.add(correlation, Call(number, times[1], _process(event, args)))
+        elif category in (_HOST_RANGE, _DEVICE_RANGE):
+            self._read_range(category, event, args)
 
-    def _read_span(self, fields: Fields, category: Category, args: Arguments) -> None:
-        name = fields.text("name")
+    def _read_work(
+        self, number: int, event: Arguments, category: Category, args: Arguments
+    ) -> None:
+        name, kind = event.get("name"), args.get("class")
+        times = _times(event, is_own=kind is not None)
+        if not isinstance(name, str):
+            self.omitted.add(Fault.UNREADABLE, short(name))
+            return
+        if isinstance(times, Fault) or (kind is not None and kind not in list(Class)):
+            self.omitted.add(times if isinstance(times, Fault) else Fault.UNREADABLE, name)
+            return
         between = is_between_devices(args.get("fromDevice"), args.get("toDevice"))
         if category is Category.MEMCPY and ("PtoP" in name or between):
             category = Category.PEER
-        begin, end = self._times(fields)
-        kind = self.rules.classify(category, name, _stated(fields, args))
-        lane = str(args.get("lane", args.get("stream", fields.values.get("tid", ""))))
         peer = args.get("peer")
         span = Span(
-            name,
-            kind,
-            begin,
-            end,
-            self.arrows.names.get(track_of(fields.values), lane),
+            self.names.setdefault(name, name),
+            self.rules.classify(category, name, Class[kind] if kind else None),
+            *times,
+            str(args.get("lane", args.get("stream", event.get("tid", "")))),
             category,
-            launched_ns=self.calls.get(_count(args.get("correlation"))),
             step=str(args.get("step", "")),
             operation=_count(args.get("External id")),
             communication=_count(args.get("communication")),
@@ -160,21 +185,39 @@ class _Reader:
             sms=_count(args.get("sms")),
             sample=_count(args.get("sample")),
             awaits=_text(args.get("awaits")),
+            group=self._group(args),
+            collective=_text(args.get("Collective name")),
         )
-        device, sample = self._device(fields, args), _sample(args)
-        device.spans.append((span, lane))
-        if sample and kind is not Class.GATE:
-            device.samples[sample].append(span)
+        process, correlation, tag = _process(event, args), args.get("correlation"), _sample(args)
+        is_own = isinstance(process, OwnRank)
+        device = "" if is_own else str(args.get("device", event.get("pid")))
+        self.work.append(
+            _Work(span, number, process, device, track_of(event), _count(correlation), tag)
+        )
 
-    def _read_annotation(self, fields: Fields, args: Arguments) -> None:
-        device, window, sample = self._device(fields, args), self._window(fields), _sample(args)
-        if sample is None:
-            device.annotations.append(window)
-        elif window.name == f"sample {sample[2]}":
-            device.stated[sample] = window
+    def _group(self, args: Arguments) -> str:
+        """Return the communicator of a collective, as PyTorch states it."""
+        stated = [args.get(f"Process Group {what}", "") for what in ("Name", "Ranks")]
+        stated += [args.get(f"{end} Rank", "") for end in ("Src", "Dst")]
+        group = " ".join(str(value) for value in stated if value != "")
+        return self.names.setdefault(group, group)
+
+    def _read_range(self, category: str, event: Arguments, args: Arguments) -> None:
+        name, times = event.get("name"), _times(event, is_own=True)
+        if not isinstance(name, str) or isinstance(times, Fault):
+            self.omitted.add(times if isinstance(times, Fault) else Fault.UNREADABLE, str(name))
+            return
+        process, tag = _process(event, args), _sample(args)
+        window = Window(self.names.setdefault(name, name), *times, number_of(name))
+        if category == _HOST_RANGE:
+            self.host_ranges[process].append(window)
+        elif tag is None:
+            self.annotations[process].append(window)
+        elif name == f"sample {tag[2]}":
+            self.samples[process, tag] = window
         # Otherwise it belongs to a step, whose work has the same information.
 
-    def _read_track(self, index: int, event: Mapping[str, object]) -> None:
+    def _read_track(self, event: Arguments) -> None:
         """Read the name of a track, or an end of an arrow."""
         track, args = track_of(event), event.get("args")
         phase, number = event.get("ph"), event.get("id")
@@ -183,45 +226,111 @@ class _Reader:
         if event.get("name") == "thread_name" and isinstance(args, dict):
             self.arrows.names[track] = str(args.get("name", ""))
         elif event.get("cat") == _ARROW and phase in ("s", "f") and isinstance(number, int):
-            at_ns = self.base_ns + _nanoseconds(Fields(self.document, index, event), "ts")
-            ends = self.arrows.sources if phase == "s" else self.arrows.targets
-            ends[number] = (track, at_ns)
+            at_ns = _nanoseconds(event.get("ts"))
+            if at_ns is not None:
+                ends = self.arrows.sources if phase == "s" else self.arrows.targets
+                ends[number] = (track, at_ns)
 
-    def _times(self, fields: Fields) -> tuple[int, int]:
-        """Return begin and end in nanoseconds."""
-        begin, duration = _nanoseconds(fields, "ts"), _nanoseconds(fields, "dur")
-        if duration < 0:
-            raise fields.error("dur", f"{fields.number('dur'):g}: it ends before it begins")
-        return self.base_ns + begin, self.base_ns + begin + duration
+    def traces(self) -> list[Trace]:
+        """Return the trace of each rank."""
+        devices = [device for device in self._devices() if device.spans]
+        ranks = ranks_among(devices, _rank(self.distributed.get("rank")))
+        if not ranks:
+            told = "; ".join([_NO_WORK, *self.omitted.notes()])
+            raise ForeignFileError(f"{self.file.source}: {told}")
+        is_alone = len({device.process for device in ranks}) == 1
+        return [self._trace(device, is_alone) for device in ranks]
 
-    def _window(self, fields: Fields) -> Window:
-        name = fields.text("name")
-        return Window(name, *self._times(fields), number=number_of(name))
+    def _devices(self) -> Iterator[_Device]:
+        """Group the work by the processes that launched it, and the devices that ran it."""
+        for (pid, name), found in grouped(self.work, lambda w: (w.process, w.device)).items():
+            launches = [self.calls.launch_of(w.correlation, w.process, w.event) for w in found]
+            callers = Counter(launch.process for launch in launches if launch)
+            likely = callers.most_common(1)[0][0] if callers else self.calls.only_process(pid)
+            launched: dict[Process, list[_Launched]] = defaultdict(list)
+            for work, launch in zip(found, launches, strict=True):
+                launched[launch.process if launch else likely].append((work, launch))
+            for caller, works in launched.items():
+                process = name_of(pid) if caller is None else caller
+                yield self._complete(_Device(process, name, pid=pid), works)
 
-    def _device(self, fields: Fields, args: Arguments) -> _Device:
-        is_ours = "class" in args or _sample(args)
-        rank = _rank(args.get("rank")) if is_ours else None
-        number = _count(args.get("device", fields.values.get("pid"))) or 0
-        return self.devices[rank, number if rank is None else 0]
+    def _complete(self, device: _Device, work: list[_Launched]) -> _Device:
+        """Add the spans of a device, on the common clock, with their launches and lanes."""
+        work.sort(key=lambda one: one[0].span.interval)
+        device.spans = [self._placed(one, launch) for one, launch in work]
+        if isinstance(device.pid, OwnRank):
+            device.rank = device.pid.number
+        else:
+            device.spans = plausible(device.spans, self._recorded, self.omitted)
+        if self.about:
+            lanes = [one.span.lane for one, _ in work]
+            device.arrows = self.arrows.between(device.spans, lanes, self.base_ns)
+        device.samples = self._sample_windows(device.pid, [one for one, _ in work])
+        return device
 
-    def _trace(self, rank: int | None, device: _Device) -> Trace:
-        found = sorted(device.spans, key=lambda one: one[0].interval)
-        spans, lanes = zip(*found, strict=True)
-        windows = place(spans, self.host_ranges, device.annotations)
-        if samples := device.sample_windows():
+    def _sample_windows(self, pid: Process, work: Iterable[_Work]) -> list[Window]:
+        """Return the samples of one of our own ranks."""
+        found: dict[Sample, list[Span]] = defaultdict(list)
+        for one in work:
+            if one.tag and one.span.kind is not Class.GATE:
+                found[one.tag].append(one.span)
+        windows = []
+        for tag, spans in found.items():
+            row, run, number = tag
+            stated = self.samples.get((pid, tag))
+            begin, end = stated.interval if stated else hull(spans)
+            windows.append(Window(f"{row} {run} sample {number}", begin, end, number))
+        return sorted(map(self._shifted, windows), key=lambda window: window.interval)
+
+    def _placed(self, work: _Work, launch: Call | None) -> Span:
+        span, base = work.span, self.base_ns
+        return replace(
+            span,
+            begin_ns=base + span.begin_ns,
+            end_ns=base + span.end_ns,
+            lane=self.arrows.names.get(work.track, span.lane) if self.about else span.lane,
+            launched_ns=base + launch.returned_ns if launch else None,
+        )
+
+    def _shifted(self, window: Window) -> Window:
+        begin, end = self.base_ns + window.begin_ns, self.base_ns + window.end_ns
+        return replace(window, begin_ns=begin, end_ns=end)
+
+    @cached_property
+    def _recorded(self) -> Interval | None:
+        """When the host was recorded, as far as its events tell."""
+        ranges = [window.interval for found in self.host_ranges.values() for window in found]
+        known = [*ranges, *self.calls.hull()]
+        if not known:
+            return None
+        return (self.base_ns + min(b for b, _ in known), self.base_ns + max(e for _, e in known))
+
+    def _trace(self, device: _Device, is_alone: bool) -> Trace:
+        spans = device.spans
+        host = [
+            self._shifted(window)
+            for process, windows in self.host_ranges.items()
+            for window in windows
+            if is_alone or device.process in (process, name_of(process))
+        ]
+        annotations = [self._shifted(window) for window in self.annotations[device.pid]]
+        windows = place(spans, host, annotations)
+        if device.samples:
             windows = tuple(replace(window, number=None) for window in windows)
         fault = self._said("fault")
         notes = (f"its records are faulty, so do not trust it: {fault}",) if fault else ()
+        is_since_1970 = min(span.begin_ns for span in spans) >= _SINCE_1970_NS
         return Trace(
-            self.document.source,
-            rank,
-            spans,
-            windows + samples,
-            bool(self.base_ns or self.about),
-            notes,
+            self.file.source,
+            device.rank,
+            tuple(spans),
+            windows + tuple(device.samples),
+            bool(self.base_ns or self.about or is_since_1970),
+            _count(self.distributed.get("world_size")),
+            (*notes, *device.notes, *self.omitted.notes()),
             self._said("row"),
             self._said("backend"),
-            self.arrows.between(spans, lanes) if self.about else None,
+            device.arrows,
         )
 
     def _said(self, key: str) -> str:
@@ -229,7 +338,7 @@ class _Reader:
         return harmless(_text(self.about.get(key)))
 
 
-def _object(value: object) -> Mapping[str, object]:
+def _object(value: object) -> Arguments:
     return value if isinstance(value, dict) else {}
 
 
@@ -247,6 +356,15 @@ def _rank(value: object) -> int | None:
     return value
 
 
+def _process(event: Arguments, args: Arguments) -> Process:
+    """Return the process of an event: its pid or, in our own files, its rank."""
+    rank = _rank(args.get("rank")) if "class" in args or _sample(args) else None
+    if rank is not None:
+        return OwnRank(rank)
+    pid = event.get("pid")
+    return pid if isinstance(pid, str | int) else str(pid)
+
+
 def _sample(args: Arguments) -> Sample | None:
     """Return the sample that one of our own events belongs to."""
     number = args.get("sample")
@@ -262,20 +380,24 @@ def _product(grid: object) -> int | None:
     return math.prod(grid)
 
 
-def _stated(fields: Fields, args: Arguments) -> Class | None:
-    name = args.get("class")
-    if name is None:
+def _times(event: Arguments, is_own: bool) -> Interval | Fault:
+    """Return begin and end in nanoseconds from the file's base, or what is wrong with them."""
+    begin = _nanoseconds(event.get("ts"))
+    duration = _nanoseconds(event.get("dur"))
+    if begin is None or (begin <= 0 and not duration and not is_own) or (begin < 0 and not is_own):
+        return Fault.NO_TIME
+    if duration is None:
+        return Fault.NO_DURATION
+    if duration < 0:
+        return Fault.BACKWARD
+    return begin, begin + duration
+
+
+def _nanoseconds(microseconds: object) -> int | None:
+    """Convert exactly: a large time times 1000 would lose its last digits. None: not a time."""
+    if isinstance(microseconds, bool) or not isinstance(microseconds, int | float):
         return None
-    if not isinstance(name, str) or name not in Class.__members__:
-        raise fields.error("args.class", f"{short(name)} is not one of {', '.join(Class)}")
-    return Class[name]
-
-
-def _nanoseconds(fields: Fields, key: str) -> int:
-    """Convert microseconds exactly: a large time times 1000 would lose its last digits."""
-    microseconds = fields.number(key)
+    if not can_be_measured(microseconds):
+        return None
     whole = math.floor(microseconds)
-    time = whole * 1000 + round((microseconds - whole) * 1000)
-    if abs(time) > _LATEST_NS:
-        raise fields.error(key, f"{microseconds:g} is out of range")
-    return time
+    return whole * 1000 + round((microseconds - whole) * 1000)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from overlapbench.source import ResultError
 from overlapbench.trace.intervals import Interval, Intervals, union
 
 
@@ -21,10 +22,12 @@ class Class(StrEnum):
     GATE = "GATE"  # holds work back until all of a sample is enqueued
     WAIT = "WAIT"  # waits, on the device, for an event or a flag
     HOST = "HOST"  # a host function as work on a stream; only rules and `class` assign it
+    FUSED = "FUSED"  # one kernel that computes and communicates: counts as COMP and as COMM
 
 
 BUSY = (Class.COMP, Class.COMM, Class.MEM)  # the classes of a window's shares
-WORK = (*BUSY, Class.HOST)  # work of a lane; the other classes hold it back
+RUNS = (*BUSY, Class.FUSED)  # what keeps a device from being idle
+WORK = (*RUNS, Class.HOST)  # work of a lane; the other classes hold it back
 
 
 class Category(StrEnum):
@@ -58,6 +61,8 @@ class Span:
     sms: int | None = None  # to which its lane is limited
     sample: int | None = None
     awaits: str = ""  # what held it back on its stream, if our traces state it
+    group: str = ""  # the communicator of a collective, if the file states it
+    collective: str = ""  # what a collective does, likewise
 
     @property
     def interval(self) -> Interval:
@@ -84,6 +89,10 @@ def hull(parts: Iterable[Span | Window]) -> Interval:
     return min(begins), max(ends)
 
 
+class ForeignFileError(ResultError):
+    """A file that is no trace at all, in contrast to a damaged one."""
+
+
 Arrow = tuple[int, int]  # indices of spans: the second waited for the first
 
 
@@ -96,6 +105,7 @@ class Trace:
     spans: tuple[Span, ...]  # sorted by their begin
     windows: tuple[Window, ...] = ()
     common_clock: bool = False  # times refer to a clock that other files share
+    world: int | None = None  # how many ranks the run had, if the file states it
     notes: tuple[str, ...] = ()  # remarks for readers of the figures
     row: str = ""  # the traced row of the suite; "" in traces of other tools
     backend: str = ""  # on which it ran; likewise
@@ -103,6 +113,8 @@ class Trace:
 
     def of(self, *kinds: Class) -> Intervals:
         """Return when the device had work of these classes."""
+        if Class.COMP in kinds or Class.COMM in kinds:
+            kinds += (Class.FUSED,)
         return union(span.interval for span in self.spans if span.kind in kinds)
 
 

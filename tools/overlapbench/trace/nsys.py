@@ -10,14 +10,14 @@
 
 A table exists only if it has records. Later versions added some columns (textId, srcDeviceId), so
 columns that no figure requires may be missing. A correlationId may be NULL; then the call is
-unknown. One file may contain several processes and devices: each pair of them is a rank.
+unknown. One file may contain several processes and devices (devices.py).
 tests/data/nsys contains exports of Nsight Systems 2025.5.2.
 """
 
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +25,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 from overlapbench.source import ResultError, short
-from overlapbench.trace.model import Category, Span, Trace, Window, is_between_devices
+from overlapbench.trace.devices import Device, ranks_among
+from overlapbench.trace.intervals import Interval
+from overlapbench.trace.model import (
+    Category,
+    ForeignFileError,
+    Span,
+    Trace,
+    Window,
+    is_between_devices,
+)
+from overlapbench.trace.plausible import Fault, Omitted, plausible
 from overlapbench.trace.rules import Rules
 from overlapbench.trace.windows import number_of, place
 
@@ -105,16 +115,14 @@ class _Record:
         return self.process, self.integer("correlationId")
 
     @property
-    def interval(self) -> tuple[int, int]:
-        begin, end = self.integer("start"), self.integer("end")
-        if end < begin:
-            raise ResultError(f"{self.table}: end {end} is before start {begin}")
-        return begin, end
+    def interval(self) -> Interval:
+        return self.integer("start"), self.integer("end")
 
 
 class _Reader:
     def __init__(self, source: str, connection: sqlite3.Connection, rules: Rules) -> None:
         self.source, self.connection, self.rules = source, connection, rules
+        self.omitted = Omitted()
         clock = [record.integer("utcEpochNs") for record in self._records(_CLOCK)]
         self.common_clock, self.base_ns = bool(clock), clock[0] if clock else 0
 
@@ -127,23 +135,39 @@ class _Reader:
         notes = (whole_graphs,) if graphs else ()
         why = f"; {whole_graphs}" if graphs else ""
         if not any(self._columns(table) for table in _TABLES):
-            raise ResultError(f"{self.source}: no table {', '.join(_TABLES)}: no device work{why}")
+            raise ForeignFileError(
+                f"{self.source}: no table {', '.join(_TABLES)}: no device work{why}"
+            )
+        ranges = self._ranges()
+        if not (ranks := ranks_among(self._devices(), None)):
+            told = "; ".join(["no device work", *self.omitted.notes()])
+            raise ForeignFileError(f"{self.source}: its tables are empty: {told}{why}")
+        return [
+            Trace(
+                self.source,
+                None,
+                tuple(device.spans),
+                place(device.spans, ranges.get(device.process, []), ()),
+                self.common_clock,
+                None,
+                (*notes, *device.notes, *self.omitted.notes()),
+            )
+            for device in ranks
+        ]
+
+    def _devices(self) -> list[Device]:
         spans: dict[Place, list[Span]] = defaultdict(list)
         for table, category in _TABLES.items():
             for record in self._records(table):
-                # CUPTI sets both times to 0 if it has none for a record.
-                if record.values["start"] != 0 or record.values["end"] != 0:
-                    span = self._span(record, category)
+                if span := self._span(record, category):
                     spans[record.process, record.integer("deviceId")].append(span)
-        if not spans:
-            raise ResultError(f"{self.source}: its tables are empty: no device work{why}")
-        ranges = self._ranges()
-        traces = []
-        for (process, _), found in sorted(spans.items()):
-            of_rank = tuple(sorted(found, key=lambda span: span.interval))
-            windows = place(of_rank, ranges.get(process, []), ())
-            traces.append(Trace(self.source, None, of_rank, windows, self.common_clock, notes))
-        return traces
+        calls = [self.base_ns + returned for returned in self.returned.values()]
+        host = (min(calls), max(calls)) if calls else None
+        devices = [
+            Device(process, str(number), plausible(found, host, self.omitted))
+            for (process, number), found in sorted(spans.items())
+        ]
+        return [device for device in devices if device.spans]
 
     @cached_property
     def names(self) -> Mapping[int, str]:
@@ -155,8 +179,8 @@ class _Reader:
         calls = (one for one in self._records(_CALLS) if one.call)
         return {one.call: self._times(one)[1] for one in calls}
 
-    def _span(self, record: _Record, category: Category) -> Span:
-        begin, end = self._times(record)
+    def _span(self, record: _Record, category: Category) -> Span | None:
+        """Return a span; None if its times cannot be used."""
         name = "Memset"
         if category is Category.KERNEL:
             name = self.names.get(record.integer("demangledName"), "unnamed kernel")
@@ -166,12 +190,17 @@ class _Reader:
             devices = record.values.get("srcDeviceId"), record.values.get("dstDeviceId")
             if kind == _PEER or is_between_devices(*devices):
                 category = Category.PEER
+        # CUPTI sets both times to 0 if it has none for a record.
+        begin, end = record.interval
+        if end < begin or (begin, end) == (0, 0):
+            self.omitted.add(Fault.BACKWARD if end < begin else Fault.NO_TIME, name)
+            return None
         sizes = [size for column in _GRID if (size := record.count(column)) is not None]
         return Span(
             name,
             self.rules.classify(category, name),
-            begin,
-            end,
+            self.base_ns + begin,
+            self.base_ns + end,
             str(record.integer("streamId")),
             category,
             self.returned.get(record.call),
@@ -179,15 +208,16 @@ class _Reader:
             blocks=math.prod(sizes) if len(sizes) == len(_GRID) else None,
         )
 
-    def _ranges(self) -> Mapping[int, list[Window]]:
+    def _ranges(self) -> Mapping[Hashable, list[Window]]:
         """Return each process's annotations, without marks, which have no end."""
-        ranges: dict[int, list[Window]] = defaultdict(list)
+        ranges: dict[Hashable, list[Window]] = defaultdict(list)
         for record in self._records(_RANGES):
             text, key = record.values.get("text"), record.count("textId")
             name = text if isinstance(text, str) else self.names.get(-1 if key is None else key)
             if name and record.values["end"] is not None and record.values["globalTid"] is not None:
-                window = Window(name, *self._times(record), number_of(name))
-                ranges[record.process].append(window)
+                begin, end = self._times(record)
+                if begin <= end:
+                    ranges[record.process].append(Window(name, begin, end, number_of(name)))
         return ranges
 
     def _times(self, record: _Record) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from overlapbench.trace.idle import Cause, Part
 from overlapbench.trace.intervals import Intervals, intersection, length, union
-from overlapbench.trace.model import Category, Class, Span
+from overlapbench.trace.model import RUNS, Category, Class, Span
 
 SHORT_NS = 10_000  # about the host's time for a launch: shorter kernels cannot hide it
 LATE_NS = 500_000  # beyond this the launch was not late: the host had nothing to launch
@@ -60,7 +60,7 @@ def _starving(evidence: Evidence) -> int:
 def _copies_alone(evidence: Evidence) -> int:
     """Return how long copies ran alone, if they have their own streams and overlap with nothing."""
     copies = {s.lane for s in evidence.spans if s.kind is Class.MEM}
-    others = {s.lane for s in evidence.spans if s.kind in (Class.COMP, Class.COMM)}
+    others = {s.lane for s in evidence.spans if s.kind in RUNS and s.kind is not Class.MEM}
     alone = length(evidence.when[Class.MEM,])
     mixes = {part: when for part, when in evidence.when.items() if isinstance(part, tuple)}
     hidden = sum(length(when) for mix, when in mixes.items() if Class.MEM in mix) - alone

@@ -9,7 +9,7 @@ then the defaults.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from overlapbench.trace.model import Category, Class, glob
 # With peer copies, copy engines run collectives, pipelines and prefetches between GPUs.
 # A kernel that only waits for a flag neither computes nor communicates. Nor does Hold, which fills
 # the SMs while copies prove that they need none (device/cuda/sm_hold.h).
-DEFAULTS = """
+# Inductor names its kernels after the operators in them, and those that wait for a collective are
+# among these.
+_FIRST = """
 peer:=COMM
 memcpy:=MEM
 memset:=MEM
@@ -29,23 +31,22 @@ kernel:blocking_kernel=GATE
 kernel:spinKernel=GATE
 kernel:spin_kernel=GATE
 kernel:overlapbench::*::Hold(=GATE
+kernel:triton_???_fused_=COMP
 kernel:nccl=COMM
 kernel:nvshmem=COMM
-kernel:mscclpp=COMM
+kernel:msccl=COMM
 kernel:deep_ep=COMM
+kernel:hybrid_ep=COMM
+kernel:userbuffers=COMM
+"""
+_COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")
+_FUSED = ("{}_epilogue", "{}*gemm", "{}*matmul", "gemm*{}", "matmul*{}")
+_LAST = """
 kernel:symm_mem=COMM
 kernel:symmetric_memory=COMM
 kernel:multimem=COMM
-kernel:all_gather=COMM
-kernel:allgather=COMM
-kernel:reduce_scatter=COMM
-kernel:reducescatter=COMM
-kernel:all_reduce=COMM
-kernel:allreduce=COMM
 kernel:one_shot=COMM
 kernel:two_shot=COMM
-kernel:all_to_all=COMM
-kernel:alltoall=COMM
 kernel:cross_device_reduce=COMM
 """
 _CATEGORY = re.compile(rf"({'|'.join(Category)}):(?!:)")
@@ -115,4 +116,12 @@ def read_rules(path: Path) -> list[Rule]:
     return rules
 
 
-_DEFAULT_RULES = [parse_rule(line) for line in DEFAULTS.split()]
+def _defaults() -> Iterator[str]:
+    yield from _FIRST.split()
+    spelled = [name for one in _COLLECTIVES for name in (one, one.replace("_", ""))]
+    yield from (f"kernel:{form.format(name)}=FUSED" for name in spelled for form in _FUSED)
+    yield from (f"kernel:{name}=COMM" for name in spelled)
+    yield from _LAST.split()
+
+
+_DEFAULT_RULES = [parse_rule(line) for line in _defaults()]
