@@ -102,7 +102,8 @@ def _write_traces(home: Path) -> None:
             traces.work("my_fused_kernel", 1000 * number + 300, 400, stream=8),
         )
     ]
-    traces.write(home / "trace.json", traces.kineto(steps))
+    for name in ("trace.json", "before.json"):
+        traces.write(home / name, traces.kineto(steps))
     for rank in range(2):
         text = json.dumps(traces.kineto(steps, rank))
         (home / f"rank{rank}.json.gz").write_bytes(gzip.compress(text.encode()))

@@ -1,5 +1,7 @@
 """Breakdowns that are known by hand, and what holds for any: they add up, in any order."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,9 +9,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
+import samples
 import traces
-from overlapbench.trace.breakdown import MIXES, apportion, break_down, half_width, worst_of
+from overlapbench.trace.breakdown import (
+    MIXES,
+    apportion,
+    break_down,
+    half_width,
+    students_t,
+    worst_of,
+)
 from overlapbench.trace.model import BUSY, Class
 from traces import COPY, GEMM, NCCL, PEER, broken_down, call, ours, percent, work
 
@@ -98,6 +109,19 @@ def test_shares_of_several_windows_have_a_margin(tmp_path: Path) -> None:
     assert one.margin_pct([(Class.COMP,), (Class.COMM,)]) == one.margin_pct([(Class.COMP,)])
     few = broken_down(_steps([4, 6, 4, 6, 4]), tmp_path / "few.json")
     assert few.margin_pct([(Class.COMP,)]) is None
+
+
+def test_margins_need_no_packages(tmp_path: Path) -> None:
+    for degrees in (5, 6, 10, 30, 100, 10_000):
+        assert students_t(degrees) == pytest.approx(special.stdtrit(degrees, 0.975), rel=2e-4)
+    read = (
+        "import sys; sys.modules |= dict.fromkeys(('numpy', 'orjson', 'rich', 'scipy'));"
+        "from overlapbench.commands.trace_breakdown import main; sys.exit(main())"
+    )
+    trace = traces.write(tmp_path / "trace.json", traces.kineto(_steps([4, 6, 4, 6, 4, 6])))
+    command = [sys.executable, "-c", read, str(trace)]
+    run = subprocess.run(command, cwd=samples.TOOLS, check=True, stdout=subprocess.PIPE, text=True)
+    assert "               ±   11.5" in run.stdout
 
 
 @given(st.lists(st.integers(1, 99), min_size=6, max_size=30), st.integers(1, 5))

@@ -44,7 +44,7 @@ T is Overlap/A+B overlap sample 0. Shares of T in percent.
     1 |{"#" * 43}{"~" * 21}|
        # COMP   ~ COMM   % COMP+COMM   . idle
 
-Rank 1 is worst: it computed nothing in 33.3 % of its time.
+Rank 1 computes least: idle, copying or communicating 33.3 % of T.
 
 Of the communication, 0.0 % ran beside computation.
 Tools that classify kernels by name say there is none. They differ in

@@ -144,6 +144,17 @@ def test_times_since_1970_are_a_common_clock(tmp_path: Path) -> None:
     assert first.notes == ()
 
 
+def test_recordings_without_a_moment_in_common_are_not_compared(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        events = [work(NCCL, SINCE_1970 + 1000 * rank, 10), work(GEMM, SINCE_1970 + 20, 1)][
+            : 2 - rank
+        ]
+        traces.write(tmp_path / f"rank{rank}.json", kineto(events, rank, None))
+    first, _ = break_down(read_traces([str(tmp_path)], Rules()))
+    assert first.waiting is None
+    assert first.notes[-1].startswith("the ranks' recordings have no moment in common")
+
+
 def changed(**fields: object) -> Json:
     return {key: value for key, value in (work("odd", 500, 9) | fields).items() if value != "gone"}
 

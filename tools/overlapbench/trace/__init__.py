@@ -1,25 +1,27 @@
 """Where the time of a step goes, from a trace: tools/trace_breakdown.py and tools/timeline.py.
 
-intervals  sets of time intervals: union, intersection, difference, length; all exact
-model      spans, windows, and the trace of one rank
-rules      the class of a span: the table of patterns, and the user's own
-windows    steps on the device, from annotations of the host or the device
-arrows     who waited for whom, in our own trace files
-packed     the text of files, unpacked while it is read
-events     the events of a JSON trace, one after the other
-processes  the processes in a file, and which of them launched what
-devices    which devices' work is a rank's
-plausible  leaves out what cannot have been
-kineto     reads PyTorch's profiler and our own trace files
-nsys       reads `nsys export --type sqlite`
-files      reads files of any kind, as the ranks of one run
-idle       why the device was idle
-breakdown  the shares of a window by class, and of idle by cause
-patterns   known causes of lost time, with one line of advice each
-timeline   one step of all ranks, ready to be drawn
-path       the longest path through it
-bars       the places of bars, and the text on them
-picture    the picture of timelines
-arguments  options that the command lines for traces share
-report     the figures as text and as JSON
+intervals    sets of time intervals: union, intersection, difference, length; all exact
+model        spans, windows, and the trace of one rank
+rules        the class of a span: the table of patterns, and the user's own
+windows      steps on the device, from annotations of the host or the device
+arrows       who waited for whom, in our own trace files
+packed       the text of files, unpacked while it is read
+events       the events of a JSON trace, one after the other
+processes    the processes in a file, and which of them launched what
+devices      which devices' work is a rank's
+plausible    leaves out what cannot have been
+kineto       reads PyTorch's profiler and our own trace files
+nsys         reads `nsys export --type sqlite`
+files        reads files of any kind, as the ranks of one run
+collectives  which kernels are one collective, and how long each waited for the last rank
+idle         why the device was idle
+breakdown    the shares of a window by class, and of idle by cause
+patterns     known causes of lost time, with one line of advice each
+timeline     one step of all ranks, ready to be drawn
+path         the longest path through it
+bars         the places of bars, and the text on them
+picture      the picture of timelines
+arguments    options that the command lines for traces share
+report       the figures as text and as JSON
+compare      two recordings: where did the time go?
 """

@@ -12,9 +12,10 @@ Techniques, 3rd edition 1977, section 2.11):
 
     √(n / (n - 1) · Σ(x - share·t)²) / Σt
 
-Student's t for n - 1 degrees of freedom turns it into half an interval. This assumes that the
-windows are independent samples of one distribution, as are samples of one experiment, or the steps
-of a training in its steady state.
+Student's t for n - 1 degrees of freedom turns it into half an interval (M. Abramowitz and I. A.
+Stegun, Handbook of Mathematical Functions, 26.7.5: within 0.02 % from 5 degrees on; traces are also
+read where scipy is not installed). This assumes that the windows are independent samples of one
+distribution, as are samples of one experiment, or the steps of a training in its steady state.
 """
 
 import math
@@ -22,7 +23,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import NormalDist
 
+from overlapbench.trace.collectives import Waiting, doubts, split
 from overlapbench.trace.idle import Cause, Part, explain_idle
 from overlapbench.trace.intervals import (
     Interval,
@@ -32,7 +35,7 @@ from overlapbench.trace.intervals import (
     length,
     union,
 )
-from overlapbench.trace.model import BUSY, RUNS, Class, Span, Trace
+from overlapbench.trace.model import BUSY, RUNS, Class, Span, Trace, Window, hull
 from overlapbench.trace.patterns import Evidence, Finding, find_patterns
 from overlapbench.trace.rules import by_name
 from overlapbench.trace.windows import choose
@@ -42,6 +45,9 @@ MIXES: tuple[tuple[Class, ...], ...] = tuple(
 )
 _NO_CALLS = "the trace has no launch calls, so most causes of idle time are unknown"
 _NO_CLOCK = "the files share no clock, so waiting for other ranks is not reported"
+_NO_MOMENT = (
+    "the ranks' recordings have no moment in common, so waiting for other ranks is not reported"
+)
 PARTS: tuple[Part, ...] = (*MIXES, *Cause)
 _LEAST = 6  # windows: as many as the interval of a median needs in the suite
 
@@ -64,6 +70,7 @@ class Breakdown:
     rank: int
     source: str
     window: str
+    windows: int
     parts_ns: Mapping[Part, int]
     each_ns: Sequence[Mapping[Part, int]]  # of each window; empty if windows overlap
     overlap_pct: float | None  # None without communication
@@ -71,6 +78,8 @@ class Breakdown:
     differences: Sequence[Difference]
     findings: Sequence[Finding]
     notes: Sequence[str]
+    work_ns: Mapping[tuple[Class, str], int]  # of all spans of a class and name
+    waiting: Waiting | None = None  # if collectives of several ranks are known
 
     @property
     def total_ns(self) -> int:
@@ -102,12 +111,23 @@ def half_width(parts: Sequence[int], wholes: Sequence[int]) -> float | None:
     count, total = len(wholes), sum(wholes)
     if count < _LEAST or total == 0:
         return None
-    from scipy import special  # imported here: slow, and few traces have many windows
-
     share = sum(parts) / total
     squares = sum((part - share * whole) ** 2 for part, whole in zip(parts, wholes, strict=True))
     error = math.sqrt(count / (count - 1) * squares) / total
-    return float(special.stdtrit(count - 1, 0.975)) * error
+    return students_t(count - 1) * error
+
+
+def students_t(degrees: int) -> float:
+    """Return the 97.5th percentile of Student's t, by its expansion in 1/degrees."""
+    z = NormalDist().inv_cdf(0.975)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return math.fsum(term / degrees**power for power, term in enumerate(terms))
 
 
 def apportion(parts: Sequence[int], units: int) -> list[int]:
@@ -127,16 +147,30 @@ def break_down(
     traces: Sequence[Trace], step: int | None = None, pattern: str | None = None
 ) -> list[Breakdown]:
     """Break down the chosen window of every rank; ResultError if a rank has none."""
-    aligned = all(trace.common_clock for trace in traces)
+    chosen = [choose(trace, step, pattern) for trace in traces]
+    problem = _clock_problem(traces)
+    aligned = len(traces) > 1 and not problem
     busy = [trace.of(*BUSY) for trace in traces] if aligned else []
-    began_ns = _all_began(traces) if aligned else {}
+    began_ns = _all_began(traces) if not problem else {}
+    waiting = split(traces, [moments for _, moments, _ in chosen]) if aligned else None
+    remarks = [problem] if problem else doubts(traces) if waiting else []
     found = []
     for place, trace in enumerate(traces):
         others = union(*busy[:place], *busy[place + 1 :])
-        if not aligned and len(traces) > 1:
-            trace = replace(trace, notes=(*trace.notes, _NO_CLOCK))
-        found.append(_of_rank(trace, others, began_ns, step, pattern))
+        one = _of_rank(trace, chosen[place], others, began_ns)
+        notes = (*one.notes, *remarks)
+        found.append(replace(one, notes=notes, waiting=waiting[place] if waiting else None))
     return found
+
+
+def _clock_problem(traces: Sequence[Trace]) -> str:
+    """Return why the times of the ranks cannot be compared; "" if they can."""
+    if len(traces) == 1:
+        return ""
+    if not all(trace.common_clock for trace in traces):
+        return _NO_CLOCK
+    begins, ends = zip(*(hull(trace.spans) for trace in traces), strict=True)
+    return "" if max(begins) < min(ends) else _NO_MOMENT
 
 
 def _all_began(traces: Iterable[Trace]) -> Mapping[str, int]:
@@ -153,19 +187,19 @@ def worst_of(breakdowns: Iterable[Breakdown]) -> Breakdown:
 
 def _of_rank(
     trace: Trace,
+    choice: tuple[str, Intervals, Sequence[Window]],
     others: Intervals,
     began_ns: Mapping[str, int],
-    step: int | None,
-    pattern: str | None,
 ) -> Breakdown:
-    label, window, chosen = choose(trace, step, pattern)
+    label, window, chosen = choice
     sets = {kind: trace.of(kind) for kind in BUSY}
     when: dict[Part, Intervals] = {mix: _only(mix, sets, window) for mix in MIXES}
     when.update(explain_idle(trace, _only((), sets, window), others, began_ns))
-    named = [(span, by_name(span.category, span.name)) for span in trace.spans]
     named_sets = {
-        kind: union(span.interval for span, said in named if said is kind) for kind in BUSY
+        kind: union(s.interval for s in trace.spans if by_name(s.category, s.name) is kind)
+        for kind in BUSY
     }
+    within = [(span, length(intersection((span.interval,), window))) for span in trace.spans]
     has_no_calls = all(span.launched_ns is None for span in trace.spans)
     notes = (_NO_CALLS,) if when[Cause.UNKNOWN] and has_no_calls else ()
     windows_overlap = length(window) < sum(one.end_ns - one.begin_ns for one in chosen)
@@ -174,13 +208,15 @@ def _of_rank(
         trace.rank,
         trace.source,
         label,
+        len(chosen),
         {part: length(when[part]) for part in PARTS},
         [] if windows_overlap else [_within(one.interval, when) for one in chosen],
         _overlap_pct(sets, window),
         _overlap_pct(named_sets, window),
-        _differences(named, window),
+        _differences(within),
         find_patterns(Evidence(trace.spans, window, when)),
         (*trace.notes, *notes),
+        _by_name(within),
     )
 
 
@@ -202,13 +238,20 @@ def _overlap_pct(sets: Mapping[Class, Intervals], window: Intervals) -> float | 
     return 100 * length(intersection(comm, sets[Class.COMP])) / length(comm)
 
 
-def _differences(named: Iterable[tuple[Span, Class | None]], window: Intervals) -> list[Difference]:
+def _differences(within: Iterable[tuple[Span, int]]) -> list[Difference]:
     """Return the spans that tools classify differently by name, the longest first."""
     found: dict[tuple[str, Class, Class | None], list[int]] = defaultdict(list)
-    for span, said in named:
-        if said is span.kind or (said is None and span.kind not in RUNS):
-            continue
-        if within := length(intersection(union([span.interval]), window)):
-            found[span.name, span.kind, said].append(within)
+    for span, ns in within:
+        said = by_name(span.category, span.name)
+        if ns and said is not span.kind and (said is not None or span.kind in RUNS):
+            found[span.name, span.kind, said].append(ns)
     differences = [Difference(*key, len(each), sum(each)) for key, each in found.items()]
     return sorted(differences, key=lambda one: (-one.total_ns, one.name))
+
+
+def _by_name(within: Iterable[tuple[Span, int]]) -> Mapping[tuple[Class, str], int]:
+    found: dict[tuple[Class, str], int] = defaultdict(int)
+    for span, ns in within:
+        if span.kind in RUNS:
+            found[span.kind, span.name] += ns
+    return found

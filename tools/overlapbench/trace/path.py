@@ -6,19 +6,14 @@ earlier work of its own step, on any stream. A communication of several ranks on
 last rank does, so the path continues at that rank.
 
 Our files state which works of different ranks are one communication: a collective of all ranks, or
-a send and its receive. If a number repeats, its n-th uses on all ranks belong together. Older files
-do not state it. In those, the kernels of one step of a schedule that all ranks run are one
-communication. If each rank has its own schedule, so are those of steps of one name, but only with
-two ranks: among four, two pairs may communicate. Copies belong to one rank each.
+a send and its receive (collectives.py).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from overlapbench.trace.collectives import Work, stated
 from overlapbench.trace.idle import HAND_OVER_NS
-from overlapbench.trace.model import Category, Class, Span, Trace
-
-Work = tuple[int, int]  # the index of a trace, and of a span in it
-_PAIR = 2
+from overlapbench.trace.model import Span, Trace
 
 
 def longest_path(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> list[Work]:
@@ -29,7 +24,7 @@ def longest_path(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> list[Wo
     if any(trace.arrows is None for trace in traces):
         return []
     earlier = _waited_for(traces, spans)
-    parts = _communications(spans)
+    parts = stated(spans)
     path: dict[Work, Span] = {}
     work = _last(spans, spans)
     while work is not None:
@@ -44,7 +39,7 @@ def waits_for_ranks(spans: Mapping[Work, Span]) -> list[tuple[Work, Work]]:
 
     Ranks that begin within a hand-over of each other have not waited.
     """
-    parts = _communications(spans)
+    parts = stated(spans)
     found = []
     for work, span in spans.items():
         last = _last_to_begin(work, parts.get(work, ()), spans, ())
@@ -81,23 +76,6 @@ def _waited_for(traces: Sequence[Trace], spans: Mapping[Work, Span]) -> dict[Wor
 
 def _last(works: Iterable[Work], spans: Mapping[Work, Span]) -> Work | None:
     return max(works, key=lambda work: (spans[work].end_ns, work), default=None)
-
-
-def _communications(spans: Mapping[Work, Span]) -> dict[Work, Sequence[Work]]:
-    """Return, for each communication of several ranks, the parts of all of them."""
-    is_pair = len({rank for rank, _ in spans}) == _PAIR
-    found: dict[object, dict[int, list[Work]]] = {}
-    for work, span in spans.items():
-        if span.step and span.kind is Class.COMM and span.category is Category.KERNEL:
-            number = span.communication
-            key = (span.step, None if is_pair else span.operation) if number is None else number
-            found.setdefault(key, {}).setdefault(work[0], []).append(work)
-    together: dict[Work, Sequence[Work]] = {}
-    for of_ranks in found.values():
-        if len({len(works) for works in of_ranks.values()}) == 1:
-            for parts in zip(*of_ranks.values(), strict=True):
-                together |= dict.fromkeys(parts, parts)
-    return together
 
 
 def _last_to_begin(

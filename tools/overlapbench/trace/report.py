@@ -1,7 +1,8 @@
 """A breakdown as text of 80 columns, and as JSON.
 
-Each rank has a row and a bar. The rest describes the worst rank, which computed the smallest share
-of its time.
+Each rank has a row and a bar and, if collectives of several ranks are known, a row that divides its
+communication. Then follow details of the worst rank, which computes the smallest share of its time,
+and notes on all ranks.
 """
 
 import json
@@ -9,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from overlapbench.source import harmless
+from overlapbench.source import harmless, listed
 from overlapbench.trace.breakdown import MIXES, PARTS, Breakdown, apportion, worst_of
+from overlapbench.trace.collectives import Waiting
 from overlapbench.trace.idle import Cause, Part
 from overlapbench.trace.model import Class
 
@@ -31,6 +33,7 @@ _TITLES = (
     ("COMM", "+MEM"),
     ("all", "three"),
 )
+_DIVIDED = "{:>5} {:>10} {:>10} {:>10} {:>10} {:>11} {:>12}"
 HEADINGS = (("", "rank"), ("", "T ms"), *_TITLES, ("", "idle"), ("over-", "lap"))
 _COLUMNS: Sequence[Sequence[Part]] = (*((mix,) for mix in MIXES), tuple(Cause))
 _CAUSES: Mapping[Cause, str] = {
@@ -43,15 +46,17 @@ _CAUSES: Mapping[Cause, str] = {
 
 
 def render(breakdowns: Sequence[Breakdown]) -> str:
-    """Write the table, the bars, and the details of the worst rank."""
+    """Write the tables, the bars, the details of the worst rank, and the notes."""
     worst = worst_of(breakdowns)
     parts = (
-        _fold(f"T is {worst.window}. Shares of T in percent.", ""),
+        fold(f"T is {worst.window}. Shares of T in percent.", ""),
         _table(breakdowns),
         _bars(breakdowns),
+        _waiting(breakdowns),
         _details(worst, len(breakdowns) > 1),
+        *_notes(breakdowns),
     )
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+    return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
 
 
 def _table(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
@@ -99,10 +104,47 @@ def _bars(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
     yield f"{'':>6} {'   '.join([*legend, f'{_IDLE} idle'])}"
 
 
+def _waiting(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
+    """Divide the communication of all ranks, and name the one that the others wait for."""
+    known = [(one.rank, one.waiting) for one in breakdowns if one.waiting]
+    if not known:
+        return
+    yield "Communication in ms: waiting for the last rank to arrive, and moving data."
+    yield ""
+    yield _DIVIDED.format("rank", "all", "waiting", "moving", "unmatched", "last", "others wait")
+    for rank, one in known:
+        unmatched = one.total_ns - one.waiting_ns - one.moving_ns
+        times = (one.total_ns, one.waiting_ns, one.moving_ns, unmatched)
+        last = f"{one.last} of {one.collectives}"
+        yield _DIVIDED.format(rank, *map(_ms, times), last, _ms(one.awaited_ns))
+    latest, one = max(known, key=lambda known: known[1].awaited_ns)
+    if one.awaited_ns:
+        yield ""
+        yield (
+            f"The others wait longest for rank {latest}, {_ms(one.awaited_ns)} ms in all:"
+            f" it is the last in {one.last} of {one.collectives}."
+        )
+
+
+def _notes(breakdowns: Sequence[Breakdown]) -> Iterator[Iterator[str]]:
+    """Return the notes, each with its ranks unless all have it."""
+    ranks: dict[str, list[int]] = {}
+    for one in breakdowns:
+        for note in dict.fromkeys(one.notes):
+            ranks.setdefault(note, []).append(one.rank)
+    for note, whose in ranks.items():
+        some = len(whose) < len(breakdowns)
+        on = f" on rank {listed([*map(str, whose)], _LISTED)}" if some else ""
+        yield fold(f"note{on}: {note}", "  ")
+
+
 def _details(one: Breakdown, several: bool) -> Iterator[str]:
     if several:
         share = 100 * one.not_computing
-        yield f"Rank {one.rank} is worst: it computed nothing in {share:.1f} % of its time."
+        yield f"Rank {one.rank} computes least: idle, copying or communicating {share:.1f} % of T."
+        if one.waiting and one.waiting.waiting_ns:
+            waits = 100 * one.waiting.waiting_ns / one.total_ns
+            yield f"For {waits:.1f} % of T it waits, in collectives, for the last rank to arrive."
         yield ""
     yield from _overlap(one)
     tenths = one.tenths
@@ -115,10 +157,7 @@ def _details(one: Breakdown, several: bool) -> Iterator[str]:
     for finding in one.findings:
         yield ""
         yield f"{finding.name}: {finding.pct:.1f} % of T"
-        yield from _fold(finding.advice, "  ")
-    for note in one.notes:
-        yield ""
-        yield from _fold(f"note: {note}", "  ")
+        yield from fold(finding.advice, "  ")
 
 
 def _overlap(one: Breakdown) -> Iterator[str]:
@@ -126,6 +165,8 @@ def _overlap(one: Breakdown) -> Iterator[str]:
         yield "There is no communication."
     else:
         yield f"Of the communication, {one.overlap_pct:.1f} % ran beside computation."
+    if fused := sum(ns for (kind, _), ns in one.work_ns.items() if kind is Class.FUSED):
+        yield f"Fused kernels compute and communicate at once: {_ms(fused)} ms, counted as both."
     if one.overlap_pct is None and one.named_overlap_pct is None:
         return
     if one.differences:
@@ -136,18 +177,19 @@ def _overlap(one: Breakdown) -> Iterator[str]:
         named = difference.named or "nothing"
         counted = f"{difference.count:>5} × {_ms(difference.total_ns):>9} ms in all"
         start = f"  {counted}  {difference.kind}, not {named}  "
-        yield start + _shortened(harmless(difference.name), _WIDTH - len(start))
+        yield start + shortened(harmless(difference.name), _WIDTH - len(start))
     if len(one.differences) > _LISTED:
         total = _ms(sum(difference.total_ns for difference in one.differences))
         yield f"  and {len(one.differences) - _LISTED} more names; {total} ms together"
 
 
-def to_json(breakdowns: Sequence[Breakdown]) -> bytes:
-    """Write all figures of all ranks."""
+def to_json(breakdowns: Sequence[Breakdown], **more: object) -> bytes:
+    """Write all figures of all ranks, and more."""
     document = {
         "overlapbench_trace": SCHEMA,
         "worst_rank": worst_of(breakdowns).rank,
         "ranks": [_record(one) for one in breakdowns],
+        **more,
     }
     return (json.dumps(document, indent=1) + "\n").encode()
 
@@ -159,9 +201,11 @@ def _record(one: Breakdown) -> dict[str, Any]:
         "file": one.source,
         "window": one.window,
         "T_ms": one.total_ns / 1e6,
+        "windows": one.windows,
         "pct": {_key(part): tenths[part] / 10 for part in PARTS},
         "pct_margin": {_key(part): one.margin_pct([part]) for part in PARTS},
         "ms": {_key(part): one.parts_ns[part] / 1e6 for part in PARTS},
+        "communication": _divided(one.waiting),
         "overlap_pct": one.overlap_pct,
         "overlap_pct_by_name": one.named_overlap_pct,
         "differences": [
@@ -182,6 +226,19 @@ def _record(one: Breakdown) -> dict[str, Any]:
     }
 
 
+def _divided(one: Waiting | None) -> dict[str, float] | None:
+    if one is None:
+        return None
+    return {
+        "ms": one.total_ns / 1e6,
+        "waiting_ms": one.waiting_ns / 1e6,
+        "moving_ms": one.moving_ns / 1e6,
+        "collectives": one.collectives,
+        "last": one.last,
+        "others_waited_ms": one.awaited_ns / 1e6,
+    }
+
+
 def _key(part: Part) -> str:
     return f"idle_{part.value}" if isinstance(part, Cause) else "+".join(part)
 
@@ -192,11 +249,12 @@ def _ms(ns: int) -> str:
     return f"{ms:.3f}" if ms < 1e6 else f"{ms:.3e}"
 
 
-def _shortened(name: str, width: int) -> str:
+def shortened(name: str, width: int) -> str:
+    """Cut text that is too long."""
     return name if len(name) <= width else name[: width - 3] + "..."
 
 
-def _fold(text: str, indent: str) -> Iterator[str]:
+def fold(text: str, indent: str) -> Iterator[str]:
     """Break text at spaces. Words longer than a line are broken at each /, or cut."""
     line = indent
     for word in harmless(text).split():
@@ -205,6 +263,6 @@ def _fold(text: str, indent: str) -> Iterator[str]:
             if len(line) + len(part) >= _WIDTH and line.strip():
                 yield line.rstrip()
                 line = indent
-            line += _shortened(part, _WIDTH - len(line) - 1)
+            line += shortened(part, _WIDTH - len(line) - 1)
         line += " "
     yield line.rstrip()

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from overlapbench.source import ResultError, numerically
 from overlapbench.trace.breakdown import Breakdown, break_down
+from overlapbench.trace.collectives import Work
 from overlapbench.trace.model import WORK, Class, Span, Trace, Window
-from overlapbench.trace.path import Work, longest_path, waits_for_ranks
+from overlapbench.trace.path import longest_path, waits_for_ranks
 from overlapbench.trace.windows import candidates
 
 MOST_ROWS = 12  # of a picture, or a page
