@@ -102,7 +102,7 @@ def _write_traces(home: Path) -> None:
             traces.work("my_fused_kernel", 1000 * number + 300, 400, stream=8),
         )
     ]
-    for name in ("trace.json", "before.json"):
+    for name in ("trace.json", "earlier.json"):
         traces.write(home / name, traces.kineto(steps))
     for rank in range(2):
         text = json.dumps(traces.kineto(steps, rank))

@@ -7,8 +7,8 @@
     tools/timeline.py 'rank*.json.gz' --step 12 -o step.png
     tools/timeline.py report.sqlite --window forward -o forward.svg
 
-A file is a trace of overlapbench or of PyTorch's profiler (.json, .json.gz), or the output of `nsys
-export --type sqlite`; a folder stands for the traces in it. Rows are stacked, or drawn in two
+A file is a trace of overlapbench or of PyTorch's profiler (.json, also packed as .gz, .zst or
+.zip), or the output of `nsys export --type sqlite`; a folder stands for the traces in it. Rows are stacked, or drawn in two
 columns with --beside, on one time scale. Of a row's samples, or of steps, the one of median length
 is drawn, unless --step or --window chooses another. The suffix of the output chooses its format:
 .svg and .png are pictures; .html is a page that works offline, with the figures of a step as

@@ -249,7 +249,8 @@ class _Reader:
             likely = callers.most_common(1)[0][0] if callers else self.calls.only_process(pid)
             launched: dict[Process, list[_Launched]] = defaultdict(list)
             for work, launch in zip(found, launches, strict=True):
-                launched[launch.process if launch else likely].append((work, launch))
+                caller = launch.process if launch else likely
+                launched[pid if isinstance(pid, OwnRank) else caller].append((work, launch))
             for caller, works in launched.items():
                 process = name_of(pid) if caller is None else caller
                 yield self._complete(_Device(process, name, pid=pid), works)
@@ -258,10 +259,10 @@ class _Reader:
         """Add the spans of a device, on the common clock, with their launches and lanes."""
         work.sort(key=lambda one: one[0].span.interval)
         device.spans = [self._placed(one, launch) for one, launch in work]
-        if isinstance(device.pid, OwnRank):
-            device.rank = device.pid.number
-        else:
+        if not isinstance(device.pid, OwnRank):
             device.spans = plausible(device.spans, self._recorded, self.omitted)
+            return device
+        device.rank = device.pid.number
         if self.about:
             lanes = [one.span.lane for one, _ in work]
             device.arrows = self.arrows.between(device.spans, lanes, self.base_ns)
