@@ -12,6 +12,7 @@ import traces
 from overlapbench.commands import trace_breakdown
 from overlapbench.trace.breakdown import Breakdown, break_down
 from overlapbench.trace.collectives import Waiting
+from overlapbench.trace.compare import compare
 from overlapbench.trace.files import read_traces
 from overlapbench.trace.intervals import union
 from overlapbench.trace.model import Class, Span, Trace
@@ -107,6 +108,15 @@ def test_what_shares_no_moment_is_not_divided(tmp_path: Path) -> None:
     assert in_us(other) == (50, 0, 40, 1, 20)
 
 
+def test_the_order_counts_unless_more_share_a_moment_otherwise(tmp_path: Path) -> None:
+    """The second of each rank are one collective, although the first of a rank is nearer."""
+    first = [collective(0, 10), collective(25, 60), collective(70, 80)]
+    second = [collective(20, 30), collective(50, 60), collective(70, 80)]
+    one, other = run(tmp_path, first, second)
+    assert in_us(one) == (55, 25, 20, 0, 0)
+    assert in_us(other) == (30, 0, 20, 1, 25)
+
+
 def test_only_the_windows_count(tmp_path: Path) -> None:
     ranks = []
     for late in (0, 30):
@@ -132,6 +142,15 @@ def test_samples_of_our_own_state_their_communications(tmp_path: Path) -> None:
     first, second = break_down(read_traces([str(tmp_path)], Rules()))
     assert in_us(first) == (8000, 2000, 6000, 0, 0)
     assert in_us(second) == (6000, 0, 6000, 2, 2000)
+
+
+def test_samples_are_matched_each_for_itself(tmp_path: Path) -> None:
+    for rank, samples in ((0, 2), (1, 1)):
+        made = [done("comm", "COMM", "comm", rank, 4 - rank, communication=7)]
+        document = recorded(*[made] * samples, rank=rank)
+        traces.write(tmp_path / f"row.rank{rank}.json", document)
+    first, _ = break_down(read_traces([str(tmp_path)], Rules()))
+    assert in_us(first) == (8000, 1000, 3000, 0, 0)
 
 
 def test_doubts_are_told(tmp_path: Path) -> None:
@@ -196,6 +215,13 @@ def test_the_late_rank_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "last": 1,
         "others_waited_ms": 0.08,
     }
+
+
+def test_compared_times_are_means_of_the_ranks(tmp_path: Path) -> None:
+    (one,) = run(tmp_path, [work(GEMM, 1, 10)])
+    (other,) = run(tmp_path, [work(GEMM, 1, 20)])
+    changes = {change.name: change.change_ms for change in compare([one], [one, other])}
+    assert changes == pytest.approx({"T": 0.005, "COMP only": 0.005, f"COMP {GEMM}": 0.005})
 
 
 def test_two_traces_are_compared_in_one_table(

@@ -46,7 +46,7 @@ def read(data: bytes) -> tuple[list[Any], dict[str, Any]]:
 @given(
     st.lists(st.dictionaries(_texts, _values, max_size=3), max_size=5),
     st.dictionaries(_texts, _values, max_size=2),
-    st.sampled_from([None, 1]),
+    st.sampled_from([{}, {"indent": 1}, {"separators": (",", ":")}]),
     st.integers(1, 60),
     st.booleans(),
 )
@@ -54,16 +54,16 @@ def read(data: bytes) -> tuple[list[Any], dict[str, Any]]:
 def test_pieces_of_any_size_give_the_events_of_the_whole(
     expected: list[Any],
     beside: dict[str, Any],
-    indent: int | None,
+    layout: dict[str, Any],
     size: int,
     is_ascii: bool,
 ) -> None:
     document = {"first": [{"a": 1}, {"b": 2}], "traceEvents": expected, "number": 12345} | beside
-    data = json.dumps(document, indent=indent, ensure_ascii=is_ascii).encode()
+    data = json.dumps(document, ensure_ascii=is_ascii, **layout).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(events, "_PIECE_BYTES", size)
         found, values = read(data)
-        short, _ = read(json.dumps(expected, ensure_ascii=is_ascii).encode())
+        short, _ = read(json.dumps(expected, ensure_ascii=is_ascii, **layout).encode())
     assert found == short == json.loads(data)["traceEvents"]
     assert values == {key: value for key, value in document.items() if key != "traceEvents"}
 

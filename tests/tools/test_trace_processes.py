@@ -52,6 +52,9 @@ def tagged(number: int, late: float, device: int) -> list[Json]:
 MERGED: dict[str, list[Json]] = {
     "named, on devices 0 and 1": tagged(0, 2, 0) + tagged(1, 122, 1),
     "named, both on device 0": tagged(0, 2, 0) + tagged(1, 122, 0),
+    "named, sorted by time": sorted(
+        tagged(0, 2, 0) + tagged(1, 122, 0), key=lambda event: float(event["ts"])
+    ),
     "on devices 0 and 1": process(0, 2, 0) + process(1, 122, 1),
     "on device 0, one after the other": process(0, 2, 0) + process(1, 122, 0),
     "on device 0, other correlations": [
@@ -87,10 +90,17 @@ def test_a_process_s_devices_share_its_calls_and_annotations(tmp_path: Path) -> 
         one["args"]["device"] = device
         events.append(one | {"pid": device})
     first, second = read_events(events, tmp_path, distributedInfo={"rank": 4})
-    assert (first.rank, second.rank) == (0, 4)  # the busier one is the file's rank
+    assert (first.rank, second.rank) == (0, 4)
+    assert second.spans[0].end_ns > first.spans[0].end_ns  # the busier one is the file's rank
     for trace in (first, second):
         assert [window.name for window in trace.windows] == ["ProfilerStep#1"]
         assert trace.spans[0].launched_ns is not None
+
+
+def test_annotations_of_another_process_are_those_of_the_only_one(tmp_path: Path) -> None:
+    annotation = step(1, 0, 50) | {"pid": 77}
+    (one,) = read_events([annotation, call(1, 1, 1), work(GEMM, 10, 5, correlation=1)], tmp_path)
+    assert [window.name for window in one.windows] == ["ProfilerStep#1"]
 
 
 @pytest.mark.parametrize(
@@ -176,6 +186,7 @@ def changed(**fields: object) -> Json:
         (changed(ts=1e20), "more than a day away from the rest: odd"),
         (changed(dur=7.4e15), "longer than the rest of the recording: 7400000000000.000 ms of odd"),
         (changed(dur=3.4e6), "longer than the rest of the recording: 3400.000 ms of odd"),
+        (changed(dur=5e4), "longer than the rest of the recording: 50.000 ms of odd"),
         (changed(dur=3.4e6, stream=9), "longer than the rest of the recording: 3400.000 ms of odd"),
         (changed(name=["x"]), 'whose fields cannot be read: ["x"]'),
         (changed(args={"class": "FAST"}), "whose fields cannot be read: odd"),
@@ -211,6 +222,28 @@ def test_long_spans_that_can_have_been_stay(
     events = [work(GEMM, 1 + ts, dur, correlation=1) for ts, dur in spans]
     (one,) = read_events([*events, call(0.5, 0.1, 1)], tmp_path)
     assert len(one.spans) == len(spans)
+
+
+@pytest.mark.parametrize(
+    ("host_us", "dur"),
+    [
+        (4e6, 3e6),  # the host was recorded until it was over
+        (1e5, 2e6),  # long, but not out of proportion to what the host did
+        (1, 179),  # it did not last beyond everything else
+    ],
+)
+def test_the_host_and_other_streams_count_as_the_rest(
+    host_us: float, dur: float, tmp_path: Path
+) -> None:
+    events = [work(GEMM, 20 + 10 * i, 9, correlation=i) for i in range(1, 20)]
+    events += [call(1, 1, i) for i in range(1, 20)]
+    if host_us == 1:  # it swallowed others of its stream
+        long = work("long", 1, dur, correlation=99)
+        events += [call(0, 1, 99), *(work(GEMM, 200 + i, 1) for i in (1, 2))]
+    else:
+        long = work("long", 215, dur, stream=9)
+    (one,) = read_events([*events, long, step(1, 0, host_us)], tmp_path)
+    assert long["name"] in [span.name for span in one.spans]
 
 
 def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:

@@ -406,6 +406,8 @@ def test_ranks_are_stated_named_or_counted(tmp_path: Path) -> None:
         ("all_gather_into_gemm_kernel", "FUSED"),
         ("void AllGatherGemm<128>(int)", "FUSED"),
         ("fused_matmul_reduce_scatter", "FUSED"),
+        ("gemm_reduce_scatter_kernel", "FUSED"),
+        ("all_to_all_matmul", "FUSED"),
         ("triton_poi_fused_all_reduce_lift_fresh_0", "COMP"),
         ("triton_red_fused__to_copy_all_gather_mm_1", "COMP"),
         ("triton_all_gather_gemm_fused_kernel", "FUSED"),
