@@ -8,11 +8,11 @@
     tools/timeline.py report.sqlite --window forward -o forward.svg
 
 A file is a trace of overlapbench or of PyTorch's profiler (.json, also packed as .gz, .zst or
-.zip), or the output of `nsys export --type sqlite`; a folder stands for the traces in it. Rows are stacked, or drawn in two
-columns with --beside, on one time scale. Of a row's samples, or of steps, the one of median length
-is drawn, unless --step or --window chooses another. The suffix of the output chooses its format:
-.svg and .png are pictures; .html is a page that works offline, with the figures of a step as
-tooltips and a zoomable time axis. docs/timelines.md explains the picture.
+.zip), or the output of `nsys export --type sqlite`; a folder stands for the traces in it. Rows are
+stacked, or drawn in two columns with --beside, on one time scale. Of a row's samples, or of steps,
+the one of median length is drawn, unless --step or --window chooses another. The suffix of the
+output chooses its format: .svg and .png are pictures; .html is a page that works offline, with the
+figures of a step as tooltips and a zoomable time axis. docs/timelines.md explains the picture.
 
 Exit status: 0, or 2 if a file is not a trace, lacks the step or window, or has too much of it to be
 legible, if an argument is bad, if the output is not writable, or if --beside has only one row. One
