@@ -118,7 +118,7 @@ class _Reader:
 
     def __init__(self, text: Text, rules: Rules) -> None:
         self.file, self.rules = EventFile(text), rules
-        self.names: dict[str, str] = {}  # of very many spans, few differ
+        self.texts: dict[str, str] = {}
         self.omitted, self.arrows, self.calls = Omitted(), Arrows(), Calls()
         self.work: list[_Work] = []
         self.host_ranges: dict[Process, list[Window]] = defaultdict(list)
@@ -168,15 +168,18 @@ class _Reader:
         between = is_between_devices(args.get("fromDevice"), args.get("toDevice"))
         if category is Category.MEMCPY and ("PtoP" in name or between):
             category = Category.PEER
-        peer = args.get("peer")
+        peer, process = args.get("peer"), _process(event, args)
+        is_own = isinstance(process, OwnRank)
+        lane = str(args.get("lane", args.get("stream", event.get("tid", ""))))
+        device = "" if is_own else str(args.get("device", event.get("pid")))
         span = Span(
-            self.names.setdefault(name, name),
+            self._known(name),
             self.rules.classify(category, name, Class[kind] if kind else None),
             *times,
-            str(args.get("lane", args.get("stream", event.get("tid", "")))),
+            self._known(lane),
             category,
             step=str(args.get("step", "")),
-            operation=_count(args.get("External id")),
+            operation=_count(args.get("External id")) if is_own else None,
             communication=_count(args.get("communication")),
             bytes=_count(args.get("bytes")),
             blocks=_count(args.get("blocks", _product(args.get("grid")))),
@@ -186,21 +189,23 @@ class _Reader:
             sample=_count(args.get("sample")),
             awaits=_text(args.get("awaits")),
             group=self._group(args),
-            collective=_text(args.get("Collective name")),
+            collective=self._known(_text(args.get("Collective name"))),
         )
-        process, correlation, tag = _process(event, args), args.get("correlation"), _sample(args)
-        is_own = isinstance(process, OwnRank)
-        device = "" if is_own else str(args.get("device", event.get("pid")))
+        correlation, track = _count(args.get("correlation")), track_of(event) if is_own else None
         self.work.append(
-            _Work(span, number, process, device, track_of(event), _count(correlation), tag)
+            _Work(span, number, process, self._known(device), track, correlation, _sample(args))
         )
+
+    def _known(self, text: str) -> str:
+        """Return one copy of a text: very many spans have few different ones."""
+        return self.texts.setdefault(text, text)
 
     def _group(self, args: Arguments) -> str:
         """Return the communicator of a collective, as PyTorch states it."""
         stated = [args.get(f"Process Group {what}", "") for what in ("Name", "Ranks")]
         stated += [args.get(f"{end} Rank", "") for end in ("Src", "Dst")]
         group = " ".join(str(value) for value in stated if value != "")
-        return self.names.setdefault(group, group)
+        return self._known(group)
 
     def _read_range(self, category: str, event: Arguments, args: Arguments) -> None:
         name, times = event.get("name"), _times(event, is_own=True)
@@ -208,7 +213,7 @@ class _Reader:
             self.omitted.add(times if isinstance(times, Fault) else Fault.UNREADABLE, str(name))
             return
         process, tag = _process(event, args), _sample(args)
-        window = Window(self.names.setdefault(name, name), *times, number_of(name))
+        window = Window(self._known(name), *times, number_of(name))
         if category == _HOST_RANGE:
             self.host_ranges[process].append(window)
         elif tag is None:
@@ -243,26 +248,34 @@ class _Reader:
 
     def _devices(self) -> Iterator[_Device]:
         """Group the work by the processes that launched it, and the devices that ran it."""
-        for (pid, name), found in grouped(self.work, lambda w: (w.process, w.device)).items():
-            launches = [self.calls.launch_of(w.correlation, w.process, w.event) for w in found]
+        found = grouped(self.work, lambda work: (work.process, work.device))
+        self.work.clear()
+        for pid, name in list(found):
+            works = found.pop((pid, name))
+            launches = [self.calls.launch_of(w.correlation, w.process, w.event) for w in works]
             callers = Counter(launch.process for launch in launches if launch)
             likely = callers.most_common(1)[0][0] if callers else self.calls.only_process(pid)
             launched: dict[Process, list[_Launched]] = defaultdict(list)
-            for work, launch in zip(found, launches, strict=True):
+            for work, launch in zip(works, launches, strict=True):
                 caller = launch.process if launch else likely
                 launched[pid if isinstance(pid, OwnRank) else caller].append((work, launch))
-            for caller, works in launched.items():
+            del works, launches
+            for caller, of_caller in launched.items():
                 process = name_of(pid) if caller is None else caller
-                yield self._complete(_Device(process, name, pid=pid), works)
+                yield self._complete(_Device(process, name, pid=pid), of_caller)
 
     def _complete(self, device: _Device, work: list[_Launched]) -> _Device:
         """Add the spans of a device, on the common clock, with their launches and lanes."""
         work.sort(key=lambda one: one[0].span.interval)
-        device.spans = [self._placed(one, launch) for one, launch in work]
         if not isinstance(device.pid, OwnRank):
-            device.spans = plausible(device.spans, self._recorded, self.omitted)
+            work.reverse()
+            spans = []
+            while work:  # a large file's spans should not be in memory twice
+                spans.append(self._placed(*work.pop()))
+            device.spans = plausible(spans, self._recorded, self.omitted)
             return device
         device.rank = device.pid.number
+        device.spans = [self._placed(*one) for one in work]
         if self.about:
             lanes = [one.span.lane for one, _ in work]
             device.arrows = self.arrows.between(device.spans, lanes, self.base_ns)
