@@ -68,12 +68,31 @@ def test_pieces_of_any_size_give_the_events_of_the_whole(
     assert values == {key: value for key, value in document.items() if key != "traceEvents"}
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_numbers_are_not_cut(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "_PIECE_BYTES", size)
+    numbers = [0.0, -1.5e-7, 1e22, 12, -3]
+    assert read(
+        json.dumps({"a": numbers[0], "b": numbers[1], "traceEvents": numbers}).encode()
+    ) == (
+        numbers,
+        {"a": numbers[0], "b": numbers[1]},
+    )
+
+
+def test_other_encodings_are_known_by_their_mark() -> None:
+    text = json.dumps(kineto([work("é", 1, 1)]), ensure_ascii=False)
+    expected = read(text.encode())
+    for encoding in ("utf-8-sig", "utf-16", "utf-32"):
+        assert read(text.encode(encoding)) == expected
+
+
 def test_every_truncation_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = json.dumps(kineto([work(GEMM, i, 1) for i in range(3)])).encode()
     for size in (7, 1 << 20):
         monkeypatch.setattr(events, "_PIECE_BYTES", size)
         for end in range(len(data)):
-            with pytest.raises(ResultError, match=r"^x.json: not JSON, or cut short: "):
+            with pytest.raises(ResultError, match=r"^x.json: (not JSON, or cut short: |empty$)"):
                 read(data[:end])
         with pytest.raises(ResultError, match=r"cut short: there is more after its end$"):
             read(data + b"}")

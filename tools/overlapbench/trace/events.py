@@ -24,6 +24,7 @@ EVENTS = "traceEvents"
 NO_EVENTS = f"{EVENTS}: missing: not a trace of PyTorch's profiler"
 _PIECE_BYTES = 1 << 20
 _LARGEST_VALUE = 64 << 20  # characters of one event
+_IN_NUMBERS = ("", *".eE+-0123456789")  # after a number that is cut
 _LONGEST_LITERAL = 16  # or escape, with which a piece may end
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BACKSLASH = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
@@ -37,7 +38,6 @@ class EventFile:
         self.source = text.source
         self.values: dict[str, Any] = {}
         self._read = text.read
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
         self._text, self._place = "", 0
         self._dropped = 0  # characters before the text in memory
         self._is_whole = self._found = False
@@ -51,6 +51,8 @@ class EventFile:
 
     def _opening(self) -> str:
         start = self._read(_PIECE_BYTES)
+        encoding = json.detect_encoding(start)  # UTF-8, or another one with a mark
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         self._text = self._decoder.decode(start)
         opening = self._next()
         if opening not in ("{", "["):
@@ -107,7 +109,7 @@ class EventFile:
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._place)
-                if end < len(self._text) or self._is_whole:  # the rest of a number may follow
+                if self._is_whole or self._text[end : end + 1] not in _IN_NUMBERS:
                     self._place = end
                     return value
             except (ValueError, RecursionError) as error:
