@@ -26,8 +26,16 @@ std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options);
 // a pointer to the program's name. Throws UsageError if Google Benchmark refuses a flag.
 void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>& flags);
 
+// What is found before anything is measured.
+struct Surroundings {
+  std::string load;     // what else runs here (LoadBefore)
+  std::string network;  // between hosts (NcclNetwork)
+};
+// Called by all ranks together, before the self-test.
+Surroundings LookAround(const Machine& machine);
+
 // Describes the run (fixtures/context.h) and adds all of it to the JSON's context, with what the
-// self-test found and what else was running. Called by all ranks together, once.
-Context AddContext(const Suite& suite, const SelfTest& self_test, const std::string& load);
+// self-test found. Called by all ranks together, once.
+Context AddContext(const Suite& suite, const SelfTest& self_test, const Surroundings& surroundings);
 
 }  // namespace overlapbench

@@ -178,12 +178,13 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     line_files.Abandon(reason);
     if (traces != nullptr) traces->Abandon();
   });
-  const std::string load = LoadBefore(suite.machine);
+  const Surroundings surroundings = LookAround(suite.machine);
   const SelfTest self_test = TestItself(watchdog, suite, known);
-  const auto context = AddContext(suite, self_test, load);
+  const auto context = AddContext(suite, self_test, surroundings);
   if (console != nullptr) {
-    console->ShowContext(DescribeInOneLine(context),
-                         load.empty() ? "" : "this machine is busy: " + load);
+    console->ShowContext(
+        DescribeInOneLine(context),
+        surroundings.load.empty() ? "" : "this machine is busy: " + surroundings.load);
   }
   for (const Benchmark& benchmark : chosen) Register(suite, Observed(benchmark, console));
   RunToTheEnd(watchdog, suite, reporter);

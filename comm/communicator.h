@@ -107,6 +107,9 @@ void LoadNccl();
 // Why NCCL is unavailable ("" if it is available), and its version.
 std::string NcclUnavailable();
 std::string NcclVersion();
+// The network that NCCL uses between the ranks' hosts: "Socket", "IB"; "" if all are on one host or
+// the name is unknown (nccl_log.h). Connects the ranks, as the process's first use of NCCL.
+std::string NcclNetwork(const Machine& machine);
 // Why NCCL does not support these options; "" if it does.
 std::string NcclUnavailable(const NcclOptions& options);
 

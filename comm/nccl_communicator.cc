@@ -16,6 +16,7 @@
 #include "comm/communicator.h"
 #include "comm/nccl_environment.h"
 #include "comm/nccl_library.h"
+#include "comm/nccl_log.h"
 #include "device/cuda/graph_capture.h"
 #include "device/wait.h"
 
@@ -325,6 +326,13 @@ class NcclCommunicator : public Communicator {
 void LoadNccl() { TheNccl(); }
 
 std::string NcclUnavailable() { return ""; }
+
+std::string NcclNetwork(const Machine& machine) {
+  if (machine.ranks.hosts() == 1) return "";
+  const NcclLog log;
+  const NcclCommunicator communicator(machine, {});
+  return NetworkIn(log.text());
+}
 
 std::string NcclVersion() {
   int version = 0;

@@ -13,6 +13,8 @@ std::string NcclUnavailable(const NcclOptions& /*options*/) { return NcclUnavail
 
 std::string NcclVersion() { return ""; }
 
+std::string NcclNetwork(const Machine& /*machine*/) { return ""; }
+
 std::unique_ptr<Communicator> MakeNcclCommunicator(const Machine& /*machine*/,
                                                    const NcclOptions& /*options*/) {
   throw Error(NcclUnavailable());

@@ -63,8 +63,10 @@ std::string NotOnTheHost(const Settings& settings) {
   return "";
 }
 
-std::string ExcludedOfNccl(const TransportRow& row, Operation operation, bool own_stays,
-                           const Settings& settings) {
+std::string ExcludedOfNccl(const Machine& machine, const TransportRow& row, Operation operation,
+                           bool own_stays, const Settings& settings) {
+  if (row.nccl.copy_engines && machine.ranks.hosts() > 1)
+    return "NCCL's collectives by copy engine work within one host only";
   if (std::ranges::find(row.operations, operation) == row.operations.end())
     return fmt::format("{} supports {} only", row.name,
                        row.nccl.copy_engines ? "AllToAll and AllGather"
@@ -155,7 +157,7 @@ std::string NoTransport(const Machine& machine, const std::vector<Operation>& op
   for (const Operation operation : operations) {
     std::string why = row.carrier == Carrier::kPeers
                           ? ExcludedOfPeers(machine, row, operation, settings)
-                          : ExcludedOfNccl(row, operation, own_stays, settings);
+                          : ExcludedOfNccl(machine, row, operation, own_stays, settings);
     if (!why.empty()) return why;
   }
   return "";

@@ -131,6 +131,8 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
   MeasureClockOffset(machine);
   ShareCores(machine);
   MPI_CHECK(MPI_Comm_free(&machine));
+  const auto hosts = Gather(HostId(), "starting: counting hosts");
+  hosts_ = static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size());
 }
 
 Ranks::Ranks(const Launched& posed, Progress& progress)
@@ -164,6 +166,11 @@ std::string Ranks::HostName() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+std::string Ranks::HostId() {
+  const char* id = std::getenv("NCCL_HOSTID");
+  return id != nullptr && *id != '\0' ? id : HostName();
 }
 
 std::string Ranks::Prefix() const { return size_ > 1 ? fmt::format("rank {}: ", rank_) : ""; }

@@ -96,6 +96,11 @@ class Ranks {
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
   [[nodiscard]] static std::string LibraryVersion();
   [[nodiscard]] static std::string HostName();
+  // The host as NCCL counts it: NCCL_HOSTID if that is set (NCCL User Guide), else HostName(). Ranks
+  // of one machine with different values connect as if they were on several.
+  [[nodiscard]] static std::string HostId();
+  // How many hosts the ranks span, by HostId().
+  [[nodiscard]] int hosts() const { return hosts_; }
   [[nodiscard]] Progress& progress() const { return progress_; }
 
   void Barrier(const std::string& what);
@@ -189,6 +194,7 @@ class Ranks {
   int size_ = 1;
   int local_rank_ = 0;
   int local_size_ = 1;
+  int hosts_ = 1;
   double cores_ = 1;
   bool ends_mpi_ = true;
   double clock_offset_ms_ = 0;  // this rank's clock plus the offset is rank 0's clock

@@ -476,9 +476,9 @@ class PeerCommunicator : public Communicator, public Link {
 
 std::string PeersUnavailable(const Machine& machine) {
   const Ranks& ranks = machine.ranks;
-  if (ranks.size() > kMostPeers || ranks.local_size() != ranks.size()) {
-    return fmt::format("supports 2 to {} ranks on one node; there are {} on {} node(s)", kMostPeers,
-                       ranks.size(), ranks.size() / std::max(1, ranks.local_size()));
+  if (ranks.size() > kMostPeers || ranks.hosts() > 1) {
+    return fmt::format("supports 2 to {} ranks on one host; there are {} on {}", kMostPeers,
+                       ranks.size(), ranks.hosts());
   }
   const int gpus = machine.shares_gpus ? std::min(VisibleGpus(), ranks.size()) : ranks.size();
   if (VisibleGpus() < gpus) return "needs all ranks' GPUs to be visible to each rank";
