@@ -58,7 +58,9 @@ for i in range(3):
 row = settled(ob.measure_schedule, steps=steps, name="layers")
 print_of_row = str(row)
 assert "of the bound" in print_of_row and row.name in print_of_row
-assert repr(row).startswith(f"<Row {row.name}: {row.state.value}, ") and repr(row).endswith(" ms>"), repr(row)
+in_a_list = repr(row)
+assert in_a_list.startswith(f"<Row {row.name}: {row.state.value}, "), in_a_list
+assert in_a_list.endswith(" ms>"), in_a_list
 tell(row.name, row.state.value, row["sequential_ms"], row["bound_ms"], row.T, row["pct_of_bound"])
 """)
     assert name == "Schedule/layers/cache:warm"

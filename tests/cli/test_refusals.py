@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    import subprocess
+
     from tests.cli.conftest import Launcher
 
 USAGE = 2
@@ -159,12 +161,17 @@ OF_RANKS = {
     "filter without match",
     "name whose plus is not escaped",
 }
-# MPI could not start with it.
-WITHOUT_MPI = {"OMPI_MCA_pml": "none_of_this_name"}
+
+
+def _without_mpi(
+    launcher: "Launcher", *flags: str, folder: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Runs the binary where MPI could not start."""
+    return launcher.alone(*flags, folder=folder, OMPI_MCA_pml="none_of_this_name")
 
 
 def test_mpi_does_not_start_in_these_tests(launcher: "Launcher") -> None:
-    assert launcher.alone("--list_axes", **WITHOUT_MPI).returncode not in (0, USAGE)
+    assert _without_mpi(launcher, "--list_axes").returncode not in (0, USAGE)
 
 
 @pytest.mark.parametrize("name", REFUSALS.keys() - OF_RANKS)
@@ -174,7 +181,7 @@ def test_a_bad_flag_is_refused_before_mpi_starts(launcher: "Launcher", name: str
 
 
 def _expect_refusal_without_mpi(launcher: "Launcher", flags: list[str], says: str) -> None:
-    done = launcher.alone("--backend=host", *flags, **WITHOUT_MPI)
+    done = _without_mpi(launcher, "--backend=host", *flags)
     assert done.returncode == USAGE
     assert done.stderr.startswith(f"overlapbench: {says}")
     assert done.stderr.count("\n") == 1
@@ -224,7 +231,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_mpi_starts(
     here.mkdir()
     (here / "old").write_text("of an earlier run\n")
     (here / "link").symlink_to("old")
-    done = launcher.alone("--backend=host", *flags, folder=here, **WITHOUT_MPI)
+    done = _without_mpi(launcher, "--backend=host", *flags, folder=here)
     assert done.returncode == USAGE
     assert done.stderr.startswith(f"overlapbench: {says}")
     assert done.stderr.count("\n") == 1
