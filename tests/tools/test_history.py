@@ -282,6 +282,37 @@ def test_plain_files_are_told_apart_by_host(folder: Path) -> None:
     assert series[0].points[0].value == pytest.approx(5e-6)
 
 
+@pytest.mark.parametrize(
+    ("entries", "expected_ms"),
+    [
+        ([{"name": "BM_Copy/8", "real_time": 5, "time_unit": "us"}], [5e-3]),  # an old version's
+        ([{"name": "BM_Copy/8", "real_time": time} for time in (3, 1, 2)], [2e-6]),
+        ([{"name": "BM_Copy/8", "real_time": 0}], []),
+        (
+            [
+                {
+                    "name": f"BM_Copy/8_{aggregate}",
+                    "run_name": "BM_Copy/8",
+                    "run_type": "aggregate",
+                    "aggregate_name": aggregate,
+                    "real_time": time,
+                }
+                for aggregate, time in (("mean", 3), ("median", 2), ("stddev", 1))
+            ],
+            [2e-6],
+        ),
+    ],
+    ids=["old", "repetitions", "no time", "aggregates alone"],
+)
+def test_a_plain_file_has_the_times_that_comparisons_see(
+    entries: list[Json], expected_ms: list[float], folder: Path
+) -> None:
+    add(plain("node1", 1) | {"benchmarks": entries})
+    with open_history(Path("history.sqlite")) as database:
+        series = list(read_series(database, Selection(), "BM_Copy/8", TIME_MS))
+    assert [point.value for part in series for point in part.points] == expected_ms
+
+
 def test_rows_with_a_problem_are_in_no_series(folder: Path) -> None:
     add(dated(1), dated(2, A | {"valid": 0.0}), dated(3, A | {"error_occurred": True}))
     with open_history(Path("history.sqlite")) as database:
