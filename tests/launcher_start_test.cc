@@ -1,6 +1,7 @@
 // How many ranks ./bench starts, where, and which mistakes in a host file it finds itself.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 
 #include "device/error.h"

@@ -267,7 +267,7 @@ def other_schema(document: Json) -> str:
     ("make", "complaint"),
     [
         (lambda d: json.dumps(d)[:-5], "not JSON, or cut short"),
-        (lambda _: "", "not JSON, or cut short"),
+        (lambda _: "", "empty"),
         (lambda _: "slower\n", "not JSON, or cut short"),
         (lambda _: "[]", "context: missing"),
         (other_schema, "context.overlapbench_schema: '9' is not supported"),
