@@ -25,7 +25,8 @@ counters  the table of counters in a result: units, ranges, better direction; co
           for files without one
 result    result files, validated, for charts
 launch    result files, validated, for comparing: one file is one launch;
-          entries and columns read its rows, all good ones at once
+          entries and columns read its rows, all good ones at once; plain reads other suites' rows
+intervals  the 95 % intervals of figures, pooled over launches
 series    rows grouped into curves: their labels, and the knee of a curve
 theme     colours, fonts and sizes of all charts, light and dark
 charts    one file per chart: the rows it selects, and its specification;
