@@ -119,3 +119,35 @@ def test_documents_name_members_that_exist() -> None:
     named = list(backticked(r"[A-Z]\w+::\w+"))
     assert len(named) > 5
     assert [name for name in named if not exists(name[1])] == []
+
+
+# ---- where documents lead
+
+
+def prose_of(path: Path) -> str:
+    """Return a document without its examples, whose lines may look like headings and links."""
+    return re.sub(r"^ *```.*?^ *```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def anchors_of(path: Path) -> set[str]:
+    """Return the anchors of a document's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)", prose_of(path), re.MULTILINE)
+    shown = [re.sub(r"\[(.*?)\]\(.*?\)", r"\1", title).lower() for title in titles]
+    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in shown}
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    links = [
+        (document, link)
+        for document in documents
+        for link in re.findall(r"\]\(((?!https?:)\S+?)\)", prose_of(document))
+    ]
+    assert len(links) > 100
+    broken = []
+    for document, link in links:
+        name, _, anchor = link.partition("#")
+        target = document.parent / name if name else document
+        if not target.exists() or (anchor and anchor not in anchors_of(target)):
+            broken.append(f"{document.relative_to(ROOT)}: {link}")
+    assert broken == []
