@@ -142,7 +142,7 @@ def without(*indices: int) -> str:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "not JSON, or cut short"),
+        ("", "empty"),
         ("[" * 100_000, "not JSON, or cut short"),
         ("[]", "context: missing: not a result"),
         ('{"context": {}}', 'overlapbench_peers: null is not supported: must be "1"'),

@@ -163,14 +163,19 @@ def test_units_counts_and_threads_are_read() -> None:
 
 
 def test_twice_the_median_fails_a_comparison(tmp_path: Path, capsys: Capture) -> None:
-    sides = [
-        samples.write(
-            tmp_path / f"{factor}.json",
-            {"context": {}, "benchmarks": aggregates("BM_A", factor, factor)},
-        )
+    base, new = (
+        [
+            str(
+                samples.write(
+                    tmp_path / f"{time}.json",
+                    {"context": {}, "benchmarks": aggregates("BM_A", time, time)},
+                )
+            )
+            for time in (factor, 1.01 * factor, 1.02 * factor)
+        ]
         for factor in (1.0, 2.0)
-    ]
-    assert benchmark_compare.main([str(side) for side in sides]) == 1
+    )
+    assert benchmark_compare.main(["--base", *base, "--new", *new]) == 1
     assert "BM_A\n  slower" in capsys.readouterr().out
 
 

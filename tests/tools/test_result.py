@@ -234,7 +234,8 @@ def test_files_that_are_not_results_are_refused(text: str) -> None:
 def test_every_cut_is_refused() -> None:
     text = json.dumps(samples.document([samples.overlap(PAIR)]))
     for end in range(len(text)):
-        with pytest.raises(ResultError, match=r"^run\.json: not JSON, or cut short"):
+        complaint = "not JSON, or cut short" if end else "empty"
+        with pytest.raises(ResultError, match=rf"^run\.json: {complaint}"):
             parse_result("run.json", text[:end])
 
 
