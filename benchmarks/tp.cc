@@ -234,8 +234,9 @@ std::string Excluded(const Machine& machine, const Form& form, const Settings& s
     return by_owner ? "tokens must be a multiple of chunks and ranks"
                     : "tokens must be a multiple of chunks";
   if (std::string why = ExcludedModel(settings, machine.ranks.size()); !why.empty()) return why;
-  const long bytes =
-      tokens * ModelOf(settings).hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
+  // Each chunk is an all-reduce of its own.
+  const long bytes = tokens / (by_owner ? 1 : chunks) * ModelOf(settings).hidden *
+                     static_cast<long>(SizeOf(LayerElement(machine.device)));
   return NoTransport(machine, operations,
                      settings.With("bytes", std::to_string(bytes)).With("place", "in"));
 }

@@ -276,8 +276,8 @@ std::string Excluded(const Machine& machine, const Settings& settings) {
   if (machine.device.backend() == Backend::kCuda && tokens / sequences % kAttentionTokens != 0)
     return fmt::format("sequences of {} tokens are not a multiple of {}", tokens / sequences,
                        kAttentionTokens);
-  const long bytes =
-      tokens * ModelOf(settings).hidden * static_cast<long>(SizeOf(LayerElement(machine.device)));
+  const long bytes = tokens / settings.Integer("microbatches") * ModelOf(settings).hidden *
+                     static_cast<long>(SizeOf(LayerElement(machine.device)));
   return NoTransport(machine, {Operation::kAllReduce},
                      settings.With("bytes", std::to_string(bytes)).With("place", "out"));
 }

@@ -21,7 +21,7 @@ NcclLog::NcclLog() {
   file_ = memfd_create("nccl-log", MFD_CLOEXEC);
   if (file_ < 0) return;
   setenv("NCCL_DEBUG", "INFO", 1);
-  setenv("NCCL_DEBUG_SUBSYS", "NET", 1);
+  setenv("NCCL_DEBUG_SUBSYS", "INIT", 1);
   setenv("NCCL_DEBUG_FILE", fmt::format("/proc/self/fd/{}", file_).c_str(), 1);
 }
 

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/plan.h"
@@ -20,11 +21,12 @@ namespace {
 // All families on the last of `size` ranks. A GPU's workloads pose as available.
 class Families {
  public:
-  Families(Backend backend, int size)
+  Families(Backend backend, int size, std::vector<AxisOverride> overrides = {})
       : on_gpu_(backend == Backend::kCuda),
         device_(on_gpu_ ? PosingDevice::H200() : std::make_unique<PosingDevice>()),
         progress_(size - 1, size),
-        ranks_({.rank = size - 1, .size = size}, progress_) {
+        ranks_({.rank = size - 1, .size = size}, progress_),
+        plan_(table_, std::move(overrides)) {
     if (!on_gpu_) FillRegistry(registry_, machine_);
     const Registry& workloads = on_gpu_ ? all_ = AllWorkloads(machine_) : registry_;
     for (Scenario& scenario : AllScenarios({workloads, *device_, machine_})) {
@@ -52,7 +54,7 @@ class Families {
   Registry registry_;
   Registry all_;
   CounterTable table_ = AllCounters();
-  Plan plan_{table_, {}};
+  Plan plan_;
 };
 
 // Planning on a GPU takes longer, so some large counts are left out there.
@@ -126,6 +128,26 @@ TEST(ManyRanks, ShareTensorParallelLayersInChunks) {
   ASSERT_NE(row, rows.end());
   ASSERT_EQ(row->candidates.size(), 5U);
   EXPECT_EQ(row->candidates.back().settings.Text("chunks"), "512");
+}
+
+// Own transports move whole words of 16 bytes to and from each rank. The sum of 36 tokens has them
+// on three ranks, that of a chunk of four tokens has not.
+TEST(ManyRanks, SumNoChunksWhosePartsAreNotWholeWords) {
+  const Families families(Backend::kCuda, 3,
+                          {{"model", "small"},
+                           {"tokens", "36"},
+                           {"chunks", "1,3,9"},
+                           {"reduce", "all"},
+                           {"transport", "copy"},
+                           {"cache", "warm"}});
+  const auto reason_of = [&](const std::string& chunks) {
+    for (const auto& [name, reason] : families.plan().unavailable())
+      if (name.starts_with("Tp/RowParallel/") && name.find(chunks) != std::string::npos)
+        return reason;
+    return std::string("none");
+  };
+  EXPECT_EQ(reason_of("chunks:9/"), "copy needs bytes to be a multiple of 16 x ranks");
+  EXPECT_NE(reason_of("chunks:3/"), "copy needs bytes to be a multiple of 16 x ranks");
 }
 
 // All pairs of its steps, which are of one rank each, would take 300 MB and half a minute.

@@ -95,6 +95,10 @@ class PeerCommunicator : public Communicator, public Link {
     ThrowIfRecorded(stream);
     if (call.operation == Operation::kSend) return Send(stream, call);
     if (call.operation == Operation::kReceive) return Receive(stream, call);
+    // A kernel that finds its data misaligned would end the CUDA context.
+    if (SegmentOf(call) * SizeOf(call.element) % kWordBytes != 0)
+      throw Error(fmt::format("a rank's part of {} bytes is not a multiple of {}",
+                              SegmentOf(call) * SizeOf(call.element), kWordBytes));
     const AddressedPlan plan = WithAddresses(call, PhasesOf(call));
     if (DirectionOf(call) == Direction::kMail)
       EnqueueByMail(stream, plan);
