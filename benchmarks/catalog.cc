@@ -36,7 +36,7 @@ namespace families {
   registry.Add(Specs{Unavailable(name, work_class, "exists on the cuda backend only", baseline)});
 #endif
 
-void FillRegistry(Registry& registry, Machine& machine){
+void FillRegistry(Registry& registry, Machine& machine) {
 #include "comm/comm.def"
 #include "kernels/kernels.def"
 }

@@ -32,7 +32,7 @@ NcclLog::~NcclLog() {
 }
 
 std::string NcclLog::text() const {
-  struct stat status {};
+  struct stat status{};
   if (file_ < 0 || fstat(file_, &status) != 0) return "";
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   const ssize_t read = pread(file_, text.data(), text.size(), 0);

@@ -96,8 +96,8 @@ class Ranks {
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
   [[nodiscard]] static std::string LibraryVersion();
   [[nodiscard]] static std::string HostName();
-  // The host as NCCL counts it: NCCL_HOSTID if that is set (NCCL User Guide), else HostName(). Ranks
-  // of one machine with different values connect as if they were on several.
+  // The host as NCCL counts it: NCCL_HOSTID if that is set (NCCL User Guide), else HostName().
+  // Ranks of one machine with different values connect as if they were on several.
   [[nodiscard]] static std::string HostId();
   // How many hosts the ranks span, by HostId().
   [[nodiscard]] int hosts() const { return hosts_; }
@@ -146,8 +146,8 @@ class Ranks {
   [[nodiscard]] std::string LastWords() const;
 
   // For the end by a signal; may be called from any thread. Rank 0 asks which ranks still answer
-  // and returns "; rank 1 did not answer within 0.3 s". The others answer, and return "". Takes at most
-  // three tenths of a second.
+  // and returns "; rank 1 did not answer within 0.3 s". The others answer, and return "". Takes at
+  // most three tenths of a second.
   [[nodiscard]] std::string RollCall();
 
   // Milliseconds on the clock that all ranks share.

@@ -131,8 +131,7 @@ void Watchdog::Show(const std::string& reason, const std::string& sign) {
     if (before_lines_) before_lines_();
     std::cout.flush();
   }
-  if (Accepts(STDERR_FILENO))
-    std::cerr << "overlapbench: " + reason + "\n" + sign << std::flush;
+  if (Accepts(STDERR_FILENO)) std::cerr << "overlapbench: " + reason + "\n" + sign << std::flush;
 }
 
 Watchdog::Registration Watchdog::AtEnd(Task task) {

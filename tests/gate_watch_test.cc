@@ -41,7 +41,9 @@ TEST_P(GateWatchTest, HoldsUntilItIsOpened) {
 
 TEST_P(GateWatchTest, OpensWhenItsScopeIsLeft) {
   GateWatch watch(device());
-  { const GateWatch::Hold hold(watch, stream(), kPatience); }
+  {
+    const GateWatch::Hold hold(watch, stream(), kPatience);
+  }
   ExpectFree();
 }
 
