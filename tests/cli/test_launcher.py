@@ -74,12 +74,12 @@ def test_what_mpirun_says_becomes_one_line(launcher: "Launcher", tmp_path: Path)
 
 
 def test_the_line_says_where_the_rows_are(launcher: "Launcher", tmp_path: Path) -> None:
-    script = f"{STARTED}; echo x >r.json.partial; kill -9 $$"
+    script = f"{STARTED}; echo x >r.json; kill -9 $$"
     ended, lines = run(launcher, tmp_path, script, ["--benchmark_out=r.json"])
     assert ended.status == 137
     assert lines == [
         "bench: mpirun was killed by SIGKILL (out of memory, or kill -9);"
-        " rows so far are in r.json.partial"
+        " rows so far are in r.json"
     ]
 
 

@@ -174,7 +174,7 @@ def test_mpi_does_not_start_in_these_tests(launcher: "Launcher") -> None:
     assert _without_mpi(launcher, "--list_axes").returncode not in (0, USAGE)
 
 
-@pytest.mark.parametrize("name", REFUSALS.keys() - OF_RANKS)
+@pytest.mark.parametrize("name", sorted(REFUSALS.keys() - OF_RANKS))
 def test_a_bad_flag_is_refused_before_mpi_starts(launcher: "Launcher", name: str) -> None:
     flags, says = REFUSALS[name]
     _expect_refusal_without_mpi(launcher, flags, says)
