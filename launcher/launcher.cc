@@ -137,7 +137,7 @@ std::optional<LaunchRequest> ReadLaunchRequest(const std::vector<std::string>& a
 }
 
 void TellDone(const LaunchRequest& request) {
-  if (request.done >= 0 && write(request.done, "\n", 1) < 0) return;  // the caller has gone
+  if (request.done >= 0 && write(request.done, "done\n", 5) < 0) return;  // the caller has gone
 }
 
 int Launch(const std::string& program, const LaunchRequest& request, const Options& options,

@@ -49,8 +49,8 @@ constexpr auto kFramed = std::to_array<Rule>({
      "OpenMPI cannot make its folder $1 ($2); set TMPDIR to a folder that can be written"},
     // Machines and networks.
     {Weight::kCause, R"(unable to reliably start one or more daemons)",
-     "not every machine could be reached: 'ssh HOST orted --version' must work for each, without a "
-     "password"},
+     "not every machine could be reached, or ssh to it ended: 'ssh HOST orted --version' must work "
+     "for each, without a password"},
     {Weight::kCause,
      R"(lost communication with a remote daemon.* Remote daemon: \S+ on node (\S+))",
      "the connection to $1 was lost"},
@@ -73,6 +73,8 @@ constexpr auto kFramed = std::to_array<Rule>({
      "OMPI_MCA_$1: '$2' cannot be found"},
     {Weight::kCause, R"(Failed to parse|was unable to parse the (?:file|param))",
      "OpenMPI cannot read one of its settings; correct the OMPI_MCA_ variables"},
+    {Weight::kCause, R"(specified (\w+) policy is not recognized: Policy: (\S+))",
+     "OpenMPI knows no $1 policy '$2'; correct the OMPI_MCA_ variable that has it"},
     {Weight::kHint,
      R"(invalid value was supplied for an enum variable. Variable : (\S+) Value : (\S+))",
      "OMPI_MCA_$1: '$2' is no valid value"},
@@ -85,6 +87,9 @@ constexpr auto kFramed = std::to_array<Rule>({
      R"(exited with non-zero status, .* Process name: \[\[\d+,\d+\],(\d+)\] Exit code: (\d+))",
      "rank $1 exited with status $2, without a word"},
     {Weight::kNone, R"(Primary job +terminated normally|MPI_ABORT was invoked)", ""},
+    // From ranks on other machines, when one is gone.
+    {Weight::kNone, R"(peer process has unexpectedly disconnected)", ""},
+    {Weight::kNone, R"(Open MPI failed to TCP connect to a peer)", ""},
     {Weight::kHint, R"(It looks like (?:MPI_INIT|orte_init|opal_init) failed)",
      "MPI could not start"},
     {Weight::kHint, R"(FORCE-TERMINATE AT)", "mpirun gave up"},
@@ -93,7 +98,10 @@ constexpr auto kFramed = std::to_array<Rule>({
 constexpr auto kLines = std::to_array<Rule>({
     {Weight::kHint, R"(^(?:\[\S+\] )?\*\*\* An error occurred in MPI_Init)", "MPI could not start"},
     {Weight::kNone, R"(^(?:\[\S+\] )?\*\*\*)", ""},
-    {Weight::kNone, R"(^mpirun: Forwarding signal)", ""},
+    {Weight::kNone, R"(^mpirun: (?:Forwarding signal|abort is already in progress))", ""},
+    {Weight::kNone, R"(^\[\S+\] plm:rsh: Warning: setpgid)", ""},
+    {Weight::kNone, R"(^\[warn\] Epoll )", ""},
+    {Weight::kNone, R"(^\[\S+/btl_tcp_\w+\.c:)", ""},
     {Weight::kNone, R"(^\[\S+\] Local abort before MPI_INIT completed)", ""},
     {Weight::kNone, R"(^\[\S+\] \d+ more process(?:es)? (?:has|have) sent help message)", ""},
     {Weight::kNone, R"(^\[\S+\] Set MCA parameter "orte_base_help_aggregate")", ""},

@@ -23,6 +23,7 @@ struct Process {
   pid_t parent = 0;
   pid_t session = 0;
   bool is_alive = false;
+  bool is_stopped = false;
   std::string name;
 };
 
@@ -42,6 +43,7 @@ std::optional<Process> ReadProcess(const fs::path& folder) {
   if (!(numbers >> process.id >> state >> process.parent >> group >> process.session))
     return std::nullopt;
   process.is_alive = state != 'Z' && state != 'X';
+  process.is_stopped = state == 'T';
   process.name = text.substr(open + 1, close - open - 1);
   return process;
 }
@@ -75,6 +77,11 @@ void RemoveSegments(const fs::path& folder, const std::string& job) {
 }
 
 }  // namespace
+
+bool IsStopped(pid_t process) {
+  const auto found = ReadProcess(fs::path("/proc") / std::to_string(process));
+  return found && found->is_stopped;
+}
 
 void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 

@@ -8,6 +8,8 @@
 
 namespace overlapbench {
 
+bool IsStopped(pid_t process);  // by SIGSTOP
+
 // From now on, this process becomes the parent of its descendants' orphans.
 void AdoptOrphans();
 

@@ -38,6 +38,7 @@ constexpr milliseconds kBrief(1300);   // from then until everything is killed
 constexpr milliseconds kAgain(200);    // between two signals to mpirun
 // mpirun after the end of its ranks. It waits a few seconds for those that it has killed.
 constexpr seconds kRanksEnded(15);  // since one said so
+constexpr seconds kStopped(15);     // by SIGSTOP
 constexpr seconds kRanksGone(5);    // since none is left
 // Ranks without mpirun save their rows, and end (Watchdog::kPatience).
 constexpr seconds kOrphans(5);
@@ -139,6 +140,7 @@ class Supervisor {
   Clock::time_point seen_ranks_ = start_;         // when there was one last
   std::optional<Clock::time_point> ranks_ended_;  // when one said so
   Clock::time_point mpirun_ended_;
+  Clock::time_point mpirun_ran_ = start_;  // when it was last seen not to be stopped
   std::optional<Clock::time_point> held_;  // since when messages_ holds something back
   Clock::time_point next_signal_ = start_;
   Clock::time_point next_look_ = start_;
@@ -253,10 +255,13 @@ void Supervisor::LookForHang(Clock::time_point now) {
   if (have_ended && !ranks_ended_) ranks_ended_ = now;
   if (ranks_ended_ && now - *ranks_ended_ > kRanksEnded)
     return GiveUp(fmt::format("mpirun hangs: the ranks ended {} s ago", kRanksEnded.count()));
+  if (!IsStopped(mpirun_)) mpirun_ran_ = now;
+  if (now - mpirun_ran_ > kStopped)
+    return GiveUp(fmt::format("mpirun hangs: SIGSTOP came {} s ago", kStopped.count()));
   if (!has_started && now - start_ > job_.start_limit)
     return GiveUp(
         fmt::format("mpirun hangs: it has not started the ranks within {} s (is TMPDIR "
-                    "full? is a machine down? --timeout_s changes the limit)",
+                    "full? is a machine down or behind a firewall? --timeout_s changes the limit)",
                     job_.start_limit.count() / 1000));
   if (!job_.is_on_one_machine || now < next_look_) return;
   next_look_ = now + milliseconds(has_started ? 1000 : 100);
@@ -317,7 +322,8 @@ int Supervisor::Conclude() {
   const bool has_killed = std::ranges::any_of(messages_.messages(), [](const Message& message) {
     return message.weight == Weight::kDeath;
   });
-  const bool by_signal = has_killed || messages_.Has(Sign::kSignalled);
+  const bool by_signal = has_killed || WIFSIGNALED(status_) || messages_.Has(Sign::kSignalled) ||
+                         status == kReaderHasGone.status;
   return gave_up_ || (status > kSignalled && !by_signal && !messages_.messages().empty()) ? kFailed
                                                                                           : status;
 }
@@ -333,13 +339,15 @@ std::string Supervisor::LastLine() const {
     return fmt::format("mpirun was killed by {}{}", NameSignal(WTERMSIG(status_)), WhereRowsAre());
   const int status = WIFEXITED(status_) ? WEXITSTATUS(status_) : 0;
   if (status == 0 || (status == kCannotStart && messages_.messages().empty())) return "";
-  if (status == kSignalled + SIGPIPE)
+  if (status == kReaderHasGone.status)
     return "ended by SIGUSR2, which something sent to the ranks" + WhereRowsAre();
   const Told told = messages_.Has(Sign::kEnded)       ? Told::kReason
                     : messages_.Has(Sign::kSignalled) ? Told::kSignal
                                                       : Told::kNothing;
   std::string line = CauseOf(messages_.messages(), status, told);
-  if (line.empty() || (gave_up_ && messages_.messages().empty())) return "";
+  const bool has_said_why = std::ranges::any_of(
+      messages_.messages(), [](const Message& message) { return message.weight > Weight::kNone; });
+  if (line.empty() || (gave_up_ && !has_said_why)) return "";
   if (has_started) return line + WhereRowsAre();
   return line + (job_.settings.empty() ? "" : "; set here: " + job_.settings);
 }

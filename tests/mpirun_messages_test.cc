@@ -69,6 +69,23 @@ TEST(MpirunMessages, NamesTheRankThatExited) {
 TEST(MpirunMessages, SaysNothingMoreWhereTheRanksHaveToldWhy) {
   EXPECT_EQ(Cause(kAbort + kMore, 1, Told::kReason), "");
   EXPECT_EQ(Cause(kAbort + kMore, 143, Told::kSignal), "");
+  // Ranks on other machines, when one has gone.
+  const std::string disconnected = Framed(
+      "An MPI communication peer process has unexpectedly disconnected.  This\nusually indicates a "
+      "failure in the peer process (e.g., a crash or\notherwise exiting without calling "
+      "MPI_FINALIZE first).\n\n  Local host: node1\n  Local PID:  436\n  Peer host:  node2\n");
+  const std::string unconnected = Framed(
+      "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould not happen.\n\n"
+      "  Local host: node2\n  Message:    connect() to 10.77.0.1:1025 failed\n");
+  const std::string broken =
+      "[node1][[19143,1],0][../../../../../../opal/mca/btl/tcp/btl_tcp_frag.c:135:"
+      "mca_btl_tcp_frag_send] mca_btl_tcp_frag_send: writev failed: Broken pipe (32)\n"
+      "mpirun: abort is already in progress...hit ctrl-c again to forcibly terminate\n"
+      "[warn] Epoll MOD(1) on fd 19 failed. Old events were 6; read change was 0 (none)\n";
+  EXPECT_EQ(Cause(kAbort + disconnected + unconnected + broken, 143, Told::kSignal), "");
+  EXPECT_EQ(
+      Cause("[node1:00046] plm:rsh: Warning: setpgid(50,50) failed in parent with errno=13\n", 7),
+      "mpirun ended with status 7, and did not say why");
   EXPECT_EQ(Cause("", 7), "mpirun ended with status 7, and did not say why");
 }
 
@@ -111,7 +128,8 @@ TEST(MpirunMessages, NamesWhatIsMissingOnAMachine) {
                   Framed("ORTE was unable to reliably start one or more daemons.\nThis usually is "
                          "caused by:\n")),
             "ssh: Could not resolve hostname x: Name or service not known\n"
-            "not every machine could be reached: 'ssh HOST orted --version' must work for each, "
+            "not every machine could be reached, or ssh to it ended: 'ssh HOST orted --version' "
+            "must work for each, "
             "without a password");
 }
 
@@ -131,6 +149,10 @@ TEST(MpirunMessages, NamesTheSettingThatIsWrong) {
                          "could not be found:\n\n  plm_rsh_agent: nosuchagent\n\nPlease either "
                          "unset the parameter\n")),
             "OMPI_MCA_plm_rsh_agent: 'nosuchagent' cannot be found");
+  EXPECT_EQ(
+      Cause(Framed("The specified mapping policy is not recognized:\n\n  Policy: nowhere\n\n"
+                   "Please check for a typo or ensure that the option is a supported\none.\n")),
+      "OpenMPI knows no mapping policy 'nowhere'; correct the OMPI_MCA_ variable that has it");
 }
 
 // OpenMPI 4.1.4 loses its own message.

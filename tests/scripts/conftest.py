@@ -35,7 +35,7 @@ BINARY = """case $1 in
   --help) echo "the flags of the binary" ;;
   --launch=*)
     while [[ $1 != -- ]]; do
-      [[ $1 != --done=* ]] || echo >&"${1#*=}"
+      [[ $1 != --done=* ]] || echo done >&"${1#*=}"
       shift
     done
     shift

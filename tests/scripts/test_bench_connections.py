@@ -19,7 +19,7 @@ PAIR = "Overlap/AllReduce+Gemm/bytes:1048576"
 MEASURE = """*)
   for flag; do
     case $flag in
-      --done=*) echo >&"${flag#*=}" ;;
+      --done=*) echo done >&"${flag#*=}" ;;
       --benchmark_out=*) out=${flag#*=} ;;
       --connections=*) job=${flag#*=} ;;
       --axis=connections=*) job=${flag#--axis=connections=} ;;
