@@ -147,6 +147,11 @@ int Main(const std::vector<std::string>& arguments) {
     if (launched.rank == 0) Answer(line.options.question);
     return 0;
   }
+  try {
+    RequireMpiFrom(launched);
+  } catch (const Error& error) {
+    return Refuse(error, kFailed, launched.rank == 0);
+  }
   Progress progress(launched.rank, launched.size);
   Watchdog watchdog(progress, line.options.timeout);
   FaultInjector faults(line.options.inject_faults, progress);

@@ -52,10 +52,11 @@ std::string Missing(const std::vector<int>& ranks, std::chrono::milliseconds tim
 
 Launched ByLauncher() {
   const bool slurm = IsSlurmTask();
-  return {
-      FirstSet({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"},
-               slurm ? FirstSet({"SLURM_PROCID"}, 0) : 0),
-      FirstSet({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, slurm ? FirstSet({"SLURM_NTASKS"}, 1) : 1)};
+  const int by_mpi = FirstSet({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}, -1);
+  const int size =
+      FirstSet({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, slurm ? FirstSet({"SLURM_NTASKS"}, 1) : 1);
+  if (by_mpi >= 0) return {by_mpi, size};
+  return {slurm ? FirstSet({"SLURM_PROCID"}, 0) : 0, size, size > 1};
 }
 
 std::string NameRanks(const std::vector<int>& ranks) {
@@ -146,12 +147,16 @@ Ranks::~Ranks() {
   if (ends_mpi_) MPI_Finalize();
 }
 
+void RequireMpiFrom(const Launched& launched) {
+  if (!launched.lacks_mpi) return;
+  throw Error(fmt::format(
+      "started as rank {} of {}, but this launcher does not start MPI; with srun try --mpi=pmix "
+      "(srun --mpi=list lists the choices)",
+      launched.rank, launched.size));
+}
+
 void RequireStartedBy(const Launched& launched, const Ranks& ranks) {
-  if (ranks.size() > 1 || launched.size == 1) return;
-  throw Error(
-      fmt::format("started as rank {} of {}, but MPI reports one rank only: this launcher does not "
-                  "start MPI; with srun try --mpi=pmix (srun --mpi=list lists the choices)",
-                  launched.rank, launched.size));
+  if (ranks.size() == 1) RequireMpiFrom({launched.rank, launched.size, launched.size > 1});
 }
 
 std::string Ranks::LibraryVersion() {

@@ -43,6 +43,7 @@ void ThrowIfMpiFailed(int code, const char* call);
 struct Launched {
   int rank = 0;
   int size = 1;
+  bool lacks_mpi = false;  // srun without PMIx: MPI could not start
 };
 // Read from the environment that mpirun or srun sets; rank 0 of 1 without a launcher. Slurm sets
 // its variables also in the shell of an allocation, which is not a rank.
@@ -200,7 +201,9 @@ class Ranks {
   double clock_offset_ms_ = 0;  // this rank's clock plus the offset is rank 0's clock
 };
 
-// Throws Error if the launcher started several processes without MPI: each believes it is alone.
+// Throws Error if the launcher started several processes without MPI: before MPI starts, if that is
+// known, since MPI would end the process; afterwards, if each believes it is alone.
+void RequireMpiFrom(const Launched& launched);
 void RequireStartedBy(const Launched& launched, const Ranks& ranks);
 
 // Milliseconds of this process's clock.
