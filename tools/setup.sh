@@ -28,6 +28,16 @@ build   header   fmt/core.h             libfmt-dev
 python  venv     python3-venv           python3-venv
 check   command  shellcheck             shellcheck
 browser browser  chromium               chromium
+hosts   command  ip                     iproute2
+hosts   command  unshare                util-linux
+hosts   command  setpriv                util-linux
+hosts   command  sshd                   openssh-server
+hosts   command  ssh                    openssh-client
+hosts   command  munged                 munge
+hosts   command  slurmctld              slurmctld
+hosts   command  slurmd                 slurmd
+hosts   command  srun                   slurm-client
+hosts   command  nft                    nftables
 '
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
@@ -138,6 +148,19 @@ install_packages() {
   # One unreachable source fails the whole update but may not matter; the install decides.
   "${apt[@]}" update >"$packages_log" 2>&1 </dev/null || true
   "${apt[@]}" install "$@" >>"$packages_log" 2>&1 </dev/null
+}
+
+# Prints why two hosts cannot be imitated on this machine (tests/hosts/); nothing if they can.
+hosts_obstacle() {
+  local lacks message spaces=(--mount --uts --ipc --net --pid --time --fork)
+  lacks=$(missing hosts)
+  if ((EUID)); then
+    echo "imitated hosts need root"
+  elif [[ $lacks ]]; then
+    echo "imitated hosts need ${lacks//$'\n'/, }"
+  elif ! message=$(unshare "${spaces[@]}" mount -t tmpfs tmpfs /run 2>&1); then
+    echo "imitated hosts need namespaces: ${message%%$'\n'*}"
+  fi
 }
 
 # ---- the Python environment
