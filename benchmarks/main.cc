@@ -98,6 +98,7 @@ int Run(Watchdog& watchdog, Ranks& ranks, FaultInjector& faults, const CommandLi
   const Plan plan = MakePlan(catalog, table, options.axes, options.pairs);
   Selection selection = Select(plan, options.filter);
   if (!options.list_axes) RequireSomething(plan, selection, options.filter);
+  if (!options.inject_delay.empty()) RequireInjectable(options.inject_delay, registry);
   if (ranks.is_root()) ShowPlan(options, registry, plan, selection);
   if (options.list_axes || options.list_tests || options.dry_run) return 0;
   std::vector<Benchmark> known;

@@ -15,8 +15,8 @@ constexpr auto kLower = Better::kLower;
 constexpr auto kHigher = Better::kHigher;
 constexpr auto kNeither = Better::kNeither;
 
-// The counters of rows of any family; T is the median time of the row's own run.
-std::vector<Counter> SharedCounters() {
+// What is known of the row's time; T is the median time of its own run.
+std::vector<Counter> TimeCounters() {
   return {
       {"time", "ms", kLower, Range::kPositive, "time",
        "median time of the row's own run, T (Google Benchmark's real_time)", true},
@@ -46,6 +46,13 @@ std::vector<Counter> SharedCounters() {
        "each rank may use; the rank with the most"},
       {"foreign_gpu_processes", "count", kLower, Range::kNotNegative, "others on the GPU",
        "cuda backend: processes that used a rank's GPU and are not ranks; the rank with the most"},
+  };
+}
+
+// The counters of rows of any family.
+std::vector<Counter> SharedCounters() {
+  std::vector<Counter> counters = TimeCounters();
+  const std::vector<Counter> others = {
       {"slowest_rank", "", kNeither, Range::kNotNegative, "slowest rank",
        "with --rank_times_out: the rank with the greatest median work_ms"},
       {"slowest_share", "", kNeither, Range::kNotNegative, "slowest share",
@@ -78,6 +85,8 @@ std::vector<Counter> SharedCounters() {
       {"speedup", "", kHigher, Range::kPositive, "speedup",
        "sequential / T; in Overlap (C + M) / T"},
   };
+  counters.insert(counters.end(), others.begin(), others.end());
+  return counters;
 }
 
 const char* Text(Better better) {

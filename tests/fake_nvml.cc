@@ -50,10 +50,10 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t /*device*/, un
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t /*device*/,
                                              nvmlProcessUtilizationSample_t* samples,
                                              unsigned* count, unsigned long long /*last_seen*/) {
-  if (!TheFakeNvml().process_use) return kNotSupported;
+  const auto& use = TheFakeNvml().process_use;
+  if (!use) return kNotSupported;
   *count = 0;
-  for (const auto& [pid, sm_pct] : *TheFakeNvml().process_use)
-    samples[(*count)++] = {.pid = pid, .smUtil = sm_pct};
+  for (const auto& [pid, sm_pct] : *use) samples[(*count)++] = {.pid = pid, .smUtil = sm_pct};
   return NVML_SUCCESS;
 }
 

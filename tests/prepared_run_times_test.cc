@@ -206,7 +206,7 @@ TEST_P(PreparedRunTest, AWaitOfTheHostEndsWithTheTimeout) {
   {
     const ShortTimeout timeout(50ms);
     EXPECT_EQ(Thrown<FatalError>([&] { Run(); }),
-              "step 'slow' of run 'run' did not finish within 50 ms");
+              "step 'slow' of run 'run' did not finish within 0.05 s");
   }
   prepared_->stream(lane).Synchronize(kPatience, "the delay");
 }
@@ -218,7 +218,7 @@ TEST_P(PreparedRunTest, AWaitForALaneEndsWithTheTimeout) {
   {
     const ShortTimeout timeout(50ms);
     EXPECT_EQ(Thrown<FatalError>([&] { prepared_->AwaitLane(lane, " in its first run"); }),
-              "the stream a in its first run did not finish within 50 ms");
+              "the stream a in its first run did not finish within 0.05 s");
   }
   prepared_->AwaitLane(lane);
 }

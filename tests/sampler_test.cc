@@ -478,14 +478,14 @@ TEST_P(SamplerTest, WorkThatDoesNotEndIsNamed) {
   {
     const ShortTimeout timeout(100ms);
     EXPECT_EQ(Fatal([&] { sampler.RunOnce(run); }),
-              prefix + " in its first run did not finish within 100 ms");
+              prefix + " in its first run did not finish within 0.1 s");
   }
   run.AwaitLane(0);
   // No rank may be late for the next sample.
   TestRanks().Barrier("the test");
   {
     const ShortTimeout timeout(100ms);
-    EXPECT_EQ(Fatal([&] { sampler.Take(run); }), prefix + " did not finish within 100 ms");
+    EXPECT_EQ(Fatal([&] { sampler.Take(run); }), prefix + " did not finish within 0.1 s");
   }
   run.AwaitLane(0);
   TestRanks().Barrier("the test");

@@ -128,12 +128,12 @@ def test_a_callable_that_hangs_is_named_and_the_process_goes_on(program: "Progra
     [hung, after] = program("""
 configure(timeout_s=1, budget_ms=20)
 tell(*said(ob.measure(comp=sleep(300_000), comm=sleep(1))))
-tell(ob.measure(comp=sleep(1), comm=sleep(1)).state.comparable)
+tell(ob.measure(comp=sleep(1), comm=sleep(1)).state)
 """)
     assert hung[0] == "error"
-    assert hung[1].startswith("the stream COMP in its first run did not finish within 1000 ms; ")
+    assert hung[1].startswith("the stream COMP in its first run did not finish within 1 s; ")
     assert "'comp' has not returned for 1." in hung[1]
-    assert after == [True]
+    assert after[0] in ("ok", "noisy")
 
 
 # On the host a check is called on the main thread, as on a GPU every callable is.
@@ -225,10 +225,10 @@ with ob.results("mine.json") as rows:
     ]
     assert not result.incomplete
     assert result.context["self_test"] == "left out"
-    for tool, *arguments in (
-        ("benchmark_compare.py", "mine.json", "again.json"),
-        ("slowdown_chart.py", "mine.json", "-o", "charts"),
-        ("report.py", "mine.json", "-o", "report.html"),
+    for status, tool, *arguments in (
+        (3, "benchmark_compare.py", "mine.json", "again.json"),  # one run and its copy
+        (0, "slowdown_chart.py", "mine.json", "-o", "charts"),
+        (0, "report.py", "mine.json", "-o", "report.html"),
     ):
         (tmp_path / "again.json").write_bytes((tmp_path / "mine.json").read_bytes())
         done = subprocess.run(
@@ -238,7 +238,7 @@ with ob.results("mine.json") as rows:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == status, done.stderr
     assert (tmp_path / "charts" / "pairs.svg").exists()
     assert "mineComm+mineComp" in (tmp_path / "report.html").read_text()
 

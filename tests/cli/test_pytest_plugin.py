@@ -162,7 +162,7 @@ def test_rows_of_tests_with_one_name_are_told_apart(measuring: pytest.Pytester) 
     shutil.copy(measuring.path / "rows.json", measuring.path / "again.json")
     command = ("-m", "overlapbench", "compare", "rows.json", "again.json")
     compared = measuring.run(sys.executable, *command)
-    assert compared.ret == 0
+    assert compared.ret == 3  # one run and its copy decide nothing
     compared.stdout.fnmatch_lines(["24 benchmarks: *"])
 
 
