@@ -10,16 +10,16 @@
 namespace overlapbench {
 namespace {
 
-constexpr RowCertainty kQuiet{.margin = 0.01, .groups = 20};
+RowCertainty Quiet() { return {.margin = 0.01, .groups = 20}; }
 
 RowCertainty Disturbed(const RowLoad& load) {
-  RowCertainty row = kQuiet;
+  RowCertainty row = Quiet();
   row.load = load;
   return row;
 }
 
 std::string NoiseAt(Backend backend, double margin) {
-  RowCertainty row = kQuiet;
+  RowCertainty row = Quiet();
   row.backend = backend;
   row.margin = margin;
   return NoiseOf(row);
@@ -81,7 +81,7 @@ TEST(Noise, AWideIntervalHasALikelyCause) {
 }
 
 TEST(Noise, AnImpossibleRowIsNoisyHoweverNarrow) {
-  RowCertainty row = kQuiet;
+  RowCertainty row = Quiet();
   row.impossible = "faster than light";
   EXPECT_EQ(NoiseOf(row), "faster than light");
 }
