@@ -105,8 +105,8 @@ TEST_F(ResultFileTest, IsWrittenAtTheEndEvenWithoutRows) {
 // It looks as often as it can, at files that grow to several pages.
 TEST_F(ResultFileTest, AReaderNeverSeesHalfADocument) {
   std::atomic<bool> ended = false;
-  std::size_t looks = 0;
-  std::size_t torn = 0;
+  std::atomic<std::size_t> looks = 0;
+  std::atomic<std::size_t> torn = 0;
   ResultFile file(path_);
   file.Begin("{");
   file.Append("0", "}");
@@ -121,7 +121,7 @@ TEST_F(ResultFileTest, AReaderNeverSeesHalfADocument) {
     file.Append(row < 200 ? std::string(200, 'x') : "x", row % 2 == 0 ? "}" : ", so far}");
   ended = true;
   reader.join();
-  EXPECT_EQ(torn, 0U) << "of " << looks;
+  EXPECT_EQ(torn.load(), 0U) << "of " << looks.load();
 }
 
 // There may be millions of lines, so they are not written again.
