@@ -128,7 +128,7 @@ def test_a_callable_that_hangs_is_named_and_the_process_goes_on(program: "Progra
     [hung, after] = program("""
 configure(timeout_s=1, budget_ms=20)
 tell(*said(ob.measure(comp=sleep(300_000), comm=sleep(1))))
-tell(ob.measure(comp=sleep(1), comm=sleep(1)).state)
+tell(said(ob.measure(comp=sleep(1), comm=sleep(1)))[0])
 """)
     assert hung[0] == "error"
     assert hung[1].startswith("the stream COMP in its first run did not finish within 1 s; ")
