@@ -106,7 +106,7 @@ SRUN_ENDS: Sequence[End] = (
     ("PIPE", "srun", [137, 143], "task [01]: (Killed|Exited)"),
     ("KILL", "srun", [-9], ""),
     ("STOP", "srun", [0], ""),
-    ("KILL", "slurmstepd", [1], "rank 0: .*rank 1 did not arrive within 3 s"),
+    ("KILL", "slurmstepd", [1], "rank 0: .*(rank 1|the other ranks) did not arrive within 3 s"),
     ("STOP", "slurmstepd", [0], ""),
     *(
         end
