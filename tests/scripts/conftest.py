@@ -19,6 +19,11 @@ SYSTEM_TOOLS = (
     *("bash", "cat", "cmp", "cp", "dirname", "env", "find", "flock", "grep", "mkdir"),
     *("mv", "nproc", "realpath", "rm", "sed", "stat", "tail", "touch", "xargs"),
 )
+# What two imitated hosts need.
+HOST_TOOLS = (
+    *("ip", "unshare", "setpriv", "sshd", "ssh"),
+    *("munged", "slurmctld", "slurmd", "srun", "nft"),
+)
 BUILD_TOOLS = ("g++", "cmake", "ninja", "git", "mpicxx")
 CHECK_TOOLS = ("clang-format", "run-clang-tidy.py", "ruff", "mypy")
 RECORD = """echo "${0##*/} $*" >>"$CALLS"
@@ -85,7 +90,7 @@ class World:
             found = shutil.which(name)
             assert found, f"these tests need {name}"
             (self.bin / name).symlink_to(found)
-        for name in (*BUILD_TOOLS, "ctest", "shellcheck", "chromium"):
+        for name in (*BUILD_TOOLS, *HOST_TOOLS, "ctest", "shellcheck", "chromium"):
             self.fake(self.bin / name)
         self.fake(self.bin / "git", GIT)
         self.fake(self.bin / "mpirun")
