@@ -113,19 +113,18 @@ void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>&
   if (count > 1) throw UsageError(std::string("Google Benchmark refuses the flag ") + pointers[1]);
 }
 
-Surroundings LookAround(const Machine& machine) {
+FirstLook LookAround(const Machine& machine) {
   const bool by_nccl = machine.device.backend() == Backend::kCuda && !machine.shares_gpus;
   return {LoadBefore(machine), by_nccl ? NcclNetwork(machine) : ""};
 }
 
-Context AddContext(const Suite& suite, const SelfTest& self_test,
-                   const Surroundings& surroundings) {
+Context AddContext(const Suite& suite, const SelfTest& self_test, const FirstLook& first_look) {
   Context libraries = LibraryVersions(suite.machine.device);
-  if (!surroundings.network.empty()) libraries["nccl_network"] = surroundings.network;
+  if (!first_look.network.empty()) libraries["nccl_network"] = first_look.network;
   const Context context = DescribeRun(suite.machine, suite.options, libraries);
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
   benchmark::AddCustomContext("self_test", self_test.text);
-  if (!surroundings.load.empty()) benchmark::AddCustomContext("busy", surroundings.load);
+  if (!first_look.load.empty()) benchmark::AddCustomContext("busy", first_look.load);
   return context;
 }
 

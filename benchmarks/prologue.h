@@ -27,15 +27,15 @@ std::unique_ptr<Device> OpenDevice(Ranks& ranks, const Options& options);
 void InitializeGoogleBenchmark(const Options& options, std::vector<std::string>& flags);
 
 // What is found before anything is measured.
-struct Surroundings {
+struct FirstLook {
   std::string load;     // what else runs here (LoadBefore)
   std::string network;  // between hosts (NcclNetwork)
 };
 // Called by all ranks together, before the self-test.
-Surroundings LookAround(const Machine& machine);
+FirstLook LookAround(const Machine& machine);
 
 // Describes the run (fixtures/context.h) and adds all of it to the JSON's context, with what the
 // self-test found. Called by all ranks together, once.
-Context AddContext(const Suite& suite, const SelfTest& self_test, const Surroundings& surroundings);
+Context AddContext(const Suite& suite, const SelfTest& self_test, const FirstLook& first_look);
 
 }  // namespace overlapbench

@@ -178,13 +178,12 @@ int RunAll(Watchdog& watchdog, Suite& suite, const CounterTable& table,
     line_files.Abandon(reason);
     if (traces != nullptr) traces->Abandon();
   });
-  const Surroundings surroundings = LookAround(suite.machine);
+  const FirstLook first_look = LookAround(suite.machine);
   const SelfTest self_test = TestItself(watchdog, suite, known);
-  const auto context = AddContext(suite, self_test, surroundings);
+  const auto context = AddContext(suite, self_test, first_look);
   if (console != nullptr) {
-    console->ShowContext(
-        DescribeInOneLine(context),
-        surroundings.load.empty() ? "" : "this machine is busy: " + surroundings.load);
+    console->ShowContext(DescribeInOneLine(context),
+                         first_look.load.empty() ? "" : "this machine is busy: " + first_look.load);
   }
   for (const Benchmark& benchmark : chosen) Register(suite, Observed(benchmark, console));
   RunToTheEnd(watchdog, suite, reporter);

@@ -106,7 +106,7 @@ std::string ExcludedOfPeers(const Machine& machine, const TransportRow& row, Ope
       return fmt::format("{} does not support reduce-scatters; use sm_load", row.name);
   }
   // Behind a closed gate the driver queues a limited number of operations, and a sum by copy engine
-  // needs a hundred of them.
+  // needs dozens of them.
   if (row.engine == PeerEngine::kCopy && settings.Has("cadence") &&
       settings.Text("cadence") == "streaming")
     return "transport:copy supports cadence:isolated only";

@@ -80,12 +80,12 @@ Measuring::Measuring(const std::vector<std::string>& flags)
 
 void Measuring::Prepare() {
   InitializeGoogleBenchmark(options_, flags_);
-  const Surroundings surroundings = LookAround(suite_->machine);
+  const FirstLook first_look = LookAround(suite_->machine);
   AddContext(*suite_,
              options_.self_test
                  ? RunSelfTest(*suite_, KnownBenchmarks(own_rows_->catalog(), table_))
                  : SelfTest{true, "left out"},
-             surroundings);
+             first_look);
 }
 
 Measuring::~Measuring() {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "device/error.h"
-#include "launcher/number.h"
+#include "device/number.h"
 
 namespace overlapbench {
 namespace {

@@ -132,12 +132,16 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
   MeasureClockOffset(machine);
   ShareCores(machine);
   MPI_CHECK(MPI_Comm_free(&machine));
-  const auto hosts = Gather(HostId(), "starting: counting hosts");
-  hosts_ = static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size());
+  host_ids_ = Gather(HostId(), "starting: naming hosts");
 }
 
 Ranks::Ranks(const Launched& posed, Progress& progress)
-    : timeout_(0), progress_(progress), rank_(posed.rank), size_(posed.size), ends_mpi_(false) {}
+    : timeout_(0),
+      progress_(progress),
+      host_ids_(posed.size),
+      rank_(posed.rank),
+      size_(posed.size),
+      ends_mpi_(false) {}
 
 Ranks::~Ranks() {
   if (control_ == MPI_COMM_NULL) return;  // poses only
@@ -176,6 +180,10 @@ std::string Ranks::HostName() {
 std::string Ranks::HostId() {
   const char* id = std::getenv("NCCL_HOSTID");
   return id != nullptr && *id != '\0' ? id : HostName();
+}
+
+int Ranks::hosts() const {
+  return static_cast<int>(std::set<std::string>(host_ids_.begin(), host_ids_.end()).size());
 }
 
 std::string Ranks::Prefix() const { return size_ > 1 ? fmt::format("rank {}: ", rank_) : ""; }

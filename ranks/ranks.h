@@ -100,8 +100,9 @@ class Ranks {
   // The host as NCCL counts it: NCCL_HOSTID if that is set (NCCL User Guide), else HostName().
   // Ranks of one machine with different values connect as if they were on several.
   [[nodiscard]] static std::string HostId();
-  // How many hosts the ranks span, by HostId().
-  [[nodiscard]] int hosts() const { return hosts_; }
+  // Every rank's HostId(), by rank, and how many hosts they are.
+  [[nodiscard]] const std::vector<std::string>& host_ids() const { return host_ids_; }
+  [[nodiscard]] int hosts() const;
   [[nodiscard]] Progress& progress() const { return progress_; }
 
   void Barrier(const std::string& what);
@@ -185,6 +186,7 @@ class Ranks {
   Progress& progress_;
   mutable std::mutex links_mutex_;
   std::vector<Link*> links_;
+  std::vector<std::string> host_ids_;
   MPI_Comm control_ = MPI_COMM_NULL;  // the suite's own messages
   MPI_Comm traffic_ = MPI_COMM_NULL;
   std::unique_ptr<Notices> notices_;  // made as soon as control_ is
@@ -195,7 +197,6 @@ class Ranks {
   int size_ = 1;
   int local_rank_ = 0;
   int local_size_ = 1;
-  int hosts_ = 1;
   double cores_ = 1;
   bool ends_mpi_ = true;
   double clock_offset_ms_ = 0;  // this rank's clock plus the offset is rank 0's clock

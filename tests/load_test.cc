@@ -110,7 +110,7 @@ TEST_F(LoadTest, UnknownPidsUpToTheRankCountAreNotForeignLoad) {
 
 // ---- What ranks lose, from what the kernel counted.
 
-// Two cores for a second, of which the ranks ran 1.2 s.
+// Two cores for a second. The ranks ran for 1.2 s of it.
 constexpr CoreUse kUse{.elapsed_s = 1, .cores = 2, .idle_s = 0, .stolen_s = 0, .ran_s = 1.2};
 constexpr RowLoad kWaited{.waited_share = 0.9};
 

@@ -13,7 +13,7 @@ const std::string kDashes = std::string(74, '-') + "\n";
 
 std::string Framed(const std::string& text) { return kDashes + text + kDashes; }
 
-// The last line of a job of which mpirun writes `text`, and ends with `status`.
+// The last line of a job whose mpirun writes `text` and ends with `status`.
 std::string Cause(const std::string& text, int status = 1, Told told = Told::kNothing) {
   MpirunOutput output;
   const std::string shown = output.Take(text);

@@ -4,8 +4,8 @@
     tools/simulate_history.py [--series N] [--seed N]
 
 The series have 12 to 100 runs. Noise alone must hardly ever show a change: of independent runs
-(heavy tails, and 2 % of the runs 10 to 50 % too slow); of runs each of which is correlated with the
-one before; and of runs on four machines, of which nobody recorded which. A step in the middle of
+(heavy tails, and 2 % of the runs 10 to 50 % too slow); of runs that are correlated, each with the
+one before; and of runs on four machines that nobody recorded. A step in the middle of
 independent runs must be found to within one run.
 
 Prints the table of docs/history.md; tools/update_statistics.py writes it there. Exit status: 0 if

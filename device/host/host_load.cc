@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <ctime>
 #include <fstream>
@@ -15,18 +14,12 @@
 #include <vector>
 
 #include "device/host/control_groups.h"
+#include "device/number.h"
 
 namespace overlapbench {
 namespace {
 
 using std::filesystem::path;
-
-std::optional<int> NumberIn(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
-  if (error != std::errc() || end != text.end()) return std::nullopt;
-  return number;
-}
 
 double Tick_s() { return 1 / static_cast<double>(sysconf(_SC_CLK_TCK)); }
 
@@ -94,7 +87,7 @@ CoreTimes ReadCoreTimes(const std::set<int>& cores, const path& root) {
     std::string name;
     fields >> name;
     if (!name.starts_with(kPrefix)) continue;
-    const auto core = NumberIn(std::string_view(name).substr(kPrefix.size()));
+    const auto core = WholeNumber(std::string_view(name).substr(kPrefix.size()));
     if (!core || !cores.contains(*core)) continue;
     ++sum.cores;
     double ticks = 0;
@@ -124,7 +117,7 @@ ThreadTimes ReadThreadTimes(const path& root) {
   ThreadTimes times;
   std::error_code gone;
   for (const auto& thread : std::filesystem::directory_iterator(root / "proc/self/task", gone)) {
-    const auto number = NumberIn(thread.path().filename().string());
+    const auto number = WholeNumber(thread.path().filename().string());
     double ran_ns = 0;
     double waited_ns = 0;
     std::ifstream file(thread.path() / "schedstat");

@@ -81,7 +81,7 @@ def test_exchanging_the_sides_exchanges_the_verdicts(base: list[Json], new: list
     there, back = (
         {row.name: row for row in comparison(*sides).rows} for sides in ((base, new), (new, base))
     )
-    # Bad launches are held against the new side only.
+    # Bad launches count against the new side only.
     assume(all(bool(row.findings) == bool(back[name].findings) for name, row in there.items()))
     for name, row in there.items():
         other = back[name]

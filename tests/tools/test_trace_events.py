@@ -268,7 +268,7 @@ def peak_bytes(trace: Path) -> int:
 
 
 def _many_events() -> Iterator[str]:
-    """Return 20 MB of events, of which a tenth are kernels and their calls."""
+    """Return 20 MB of events. A tenth are kernels and their calls."""
     args = {"Input Dims": [[4096, 4096], [4096, 4096], []], "External id": 7, "Ev Idx": 9}
     host = json.dumps(traces.event("cpu_op", "aten::mm", 1, 1, **args), indent=1)
     for i in range(6000):
