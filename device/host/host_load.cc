@@ -88,7 +88,7 @@ CoreTimes ReadCoreTimes(const std::set<int>& cores, const path& root) {
     fields >> name;
     if (!name.starts_with(kPrefix)) continue;
     const auto core = WholeNumber(std::string_view(name).substr(kPrefix.size()));
-    if (!core || !cores.contains(*core)) continue;
+    if (!core || !cores.contains(static_cast<int>(*core))) continue;
     ++sum.cores;
     double ticks = 0;
     for (int state = 0; state < kStates && fields >> ticks; ++state) {
