@@ -24,6 +24,7 @@
 #include "launcher/processes.h"
 #include "launcher/relay.h"
 #include "ranks/watchdog.h"
+#include "report/result_file.h"
 
 namespace overlapbench {
 namespace {
@@ -270,7 +271,8 @@ void Supervisor::LookForHang(Clock::time_point now) {
     seen_ranks_ = now;
   }
   if (had_ranks_ && now - seen_ranks_ > kRanksGone)
-    GiveUp(fmt::format("mpirun hangs: its ranks have been gone for {} s", kRanksGone.count()));
+    GiveUp(fmt::format("mpirun hangs: its ranks have been gone for {} s{}", kRanksGone.count(),
+                       has_started ? "" : ", and had not started MPI (is TMPDIR full?)"));
 }
 
 void Supervisor::EndAsked(Clock::time_point now) {
@@ -306,7 +308,10 @@ bool Supervisor::IsOver() {
 int Supervisor::Conclude() {
   const auto left = LivingDescendants(getpid());
   const int status = WIFEXITED(status_) ? WEXITSTATUS(status_) : kSignalled + WTERMSIG(status_);
-  if (status != 0 || stop_ != nullptr) RemoveLeftovers(mpirun_);
+  if (status != 0 || stop_ != nullptr) {
+    RemoveLeftovers(mpirun_);
+    if (!job_.result.empty()) RemovePartial(job_.result);
+  }
   std::vector<std::string> lines;
   if (!left.empty()) lines.push_back(fmt::format("process {} does not end", left[0]));
   if (const std::string last = LastLine(); !last.empty()) lines.push_back(last);
@@ -324,8 +329,11 @@ int Supervisor::Conclude() {
   });
   const bool by_signal = has_killed || WIFSIGNALED(status_) || messages_.Has(Sign::kSignalled) ||
                          status == kReaderHasGone.status;
-  return gave_up_ || (status > kSignalled && !by_signal && !messages_.messages().empty()) ? kFailed
-                                                                                          : status;
+  if (gave_up_ || (status > kSignalled && !by_signal && !messages_.messages().empty()))
+    return kFailed;
+  // A signal to mpirun itself: its ranks get SIGTERM, and its status does not always say so.
+  if (status == kFailed && messages_.Has(Sign::kSignalled)) return kSignalled + SIGTERM;
+  return status;
 }
 
 std::string Supervisor::LastLine() const {

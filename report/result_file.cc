@@ -204,4 +204,14 @@ void ResultFile::ThrowErrno() const {
   throw Error("cannot write " + path_ + ": " + std::strerror(errno));
 }
 
+void RemovePartial(const std::string& path) {
+  std::error_code code;
+  const std::string target = std::filesystem::canonical(path, code);
+  const std::string partial = (code ? path : target) + ".partial";
+  const int descriptor = open(partial.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) return;
+  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) unlink(partial.c_str());
+  close(descriptor);
+}
+
 }  // namespace overlapbench

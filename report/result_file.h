@@ -12,8 +12,8 @@
 //   line.
 //
 // FILE.partial exists until the first row, and for moments later. A killed process may leave one;
-// the next run takes it over. The file that is being written is locked (flock), so two runs that
-// are given the same FILE do not mix their rows.
+// ./bench removes it, or else the next run takes it over. The file that is being written is locked
+// (flock), so two runs that are given the same FILE do not mix their rows.
 #pragma once
 
 #include <chrono>
@@ -82,5 +82,8 @@ class ResultFile {
   Clock::time_point opened_ = Clock::now();
   Clock::duration flushing_{};
 };
+
+// Removes the FILE.partial of a run that was killed, unless another run writes it.
+void RemovePartial(const std::string& path);
 
 }  // namespace overlapbench

@@ -87,6 +87,17 @@ def test_the_line_says_where_the_rows_are(launcher: "Launcher", tmp_path: Path) 
     ]
 
 
+def test_a_killed_rank_leaves_no_partial_file(launcher: "Launcher", tmp_path: Path) -> None:
+    script = f"{STARTED}; echo x >r.json; echo y >r.json.partial; kill -9 $$"
+    ended, _ = run(launcher, tmp_path, script, ["--benchmark_out=r.json"])
+    assert ended.files == {"r.json": "x\n"}
+
+
+def test_a_signal_to_mpirun_gives_its_status(launcher: "Launcher", tmp_path: Path) -> None:
+    ended, _ = run(launcher, tmp_path, f"{STARTED}; printf '\\036signalled\\n' >&2; exit 1")
+    assert ended.status == 143
+
+
 def test_a_silent_end_is_not_silent(launcher: "Launcher", tmp_path: Path) -> None:
     ended, lines = run(launcher, tmp_path, "exit 7")
     assert (ended.status, lines) == (7, ["bench: mpirun ended with status 7, and did not say why"])
