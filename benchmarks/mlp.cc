@@ -5,7 +5,7 @@
 // host's launch time, which a gate would hide.
 //
 // Time against steps and against layers gives two lines. Their slopes are the cost of a step and of
-// a layer, their intercepts the one-time cost. tools/overlapbench/fit.py fits them.
+// a layer, their intercepts the one-time cost. tools/overlapbench/statistics/fit.py fits them.
 #include "benchmarks/scenario.h"
 
 namespace overlapbench::families {

@@ -200,7 +200,7 @@ TEST_P(FamiliesTest, RunsFitInMemory) {
   }
 }
 
-// The tools read all words but the last as the family's name (tools/overlapbench/names.py).
+// The tools read all words but the last as the family's name (tools/overlapbench/reading/names.py).
 TEST_P(FamiliesTest, RowsBeginWithTheNameOfTheirFamily) {
   std::set<std::string> names;
   for (const Family& family : AllFamilies()) names.insert(family.name);

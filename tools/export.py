@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`overlapbench export` in a checkout: commands/export.py there."""
+"""`overlapbench export` in a checkout: cli/export.py there."""
 
-from overlapbench.script import run_script
+from overlapbench.cli.script import run_script
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`overlapbench history` in a checkout: commands/history.py there."""
+"""`overlapbench history` in a checkout: cli/history.py there."""
 
-from overlapbench.script import run_script
+from overlapbench.cli.script import run_script
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`overlapbench merge` in a checkout: commands/merge_results.py there."""
+"""`overlapbench merge` in a checkout: cli/merge.py there."""
 
-from overlapbench.script import run_script
+from overlapbench.cli.script import run_script
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`overlapbench report` in a checkout: commands/report.py there."""
+"""`overlapbench report` in a checkout: cli/report.py there."""
 
-from overlapbench.script import run_script
+from overlapbench.cli.script import run_script
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -41,11 +41,11 @@ from pathlib import Path
 from typing import Any
 
 from overlapbench import torch_kernels
-from overlapbench.command_line import manual_parser, number_from
+from overlapbench.cli.command_line import manual_parser, number_from
 from overlapbench.installation import kernels_path
 from overlapbench.output import deliver, require_file
 from overlapbench.packages import packages
-from overlapbench.result import ResultError, read_results
+from overlapbench.reading.result import ResultError, read_results
 
 Grid = tuple[int, int]
 

@@ -30,7 +30,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import overlapbench as ob
-from overlapbench.command_line import manual_parser, refuse
+from overlapbench.cli.command_line import manual_parser, refuse
 from overlapbench.output import print_text, replace_file, require_folder
 from overlapbench.packages import packages
 from overlapbench.peers.arguments import list_of, one_of, size
@@ -48,7 +48,7 @@ from overlapbench.peers.training import (
     plan_steps,
 )
 from overlapbench.peers.training_table import render_training
-from overlapbench.source import ResultError
+from overlapbench.reading.source import ResultError
 
 _WHAT = ("tp", "ddp", "fsdp", "pp")
 _PATIENCE = timedelta(minutes=2)  # timeout of torch.distributed for a failed rank

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`overlapbench tune` in a checkout: commands/tune.py there."""
+"""`overlapbench tune` in a checkout: cli/tune.py there."""
 
-from overlapbench.script import run_script
+from overlapbench.cli.script import run_script
 
 if __name__ == "__main__":
     run_script(__file__)

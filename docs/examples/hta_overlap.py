@@ -20,11 +20,11 @@ from tempfile import TemporaryDirectory
 
 from hta.trace_analysis import TraceAnalysis
 
-from overlapbench.source import ResultError
-from overlapbench.trace.breakdown import Breakdown, break_down
-from overlapbench.trace.files import read_rows
-from overlapbench.trace.model import Class, Trace
-from overlapbench.trace.rules import Rules
+from overlapbench.reading.source import ResultError
+from overlapbench.traces.breakdown import Breakdown, break_down
+from overlapbench.traces.files import read_rows
+from overlapbench.traces.model import Class, Trace
+from overlapbench.traces.rules import Rules
 
 
 def overlaps_by_hta(traces: Sequence[Trace]) -> dict[int, float]:

@@ -3,7 +3,7 @@
 // torch.ops calls an operator through its schema, which costs the host about a microsecond and a
 // half. These functions know their arguments. They return NotImplemented where torch.ops must see
 // the call: for a subclass of Tensor, and under a mode that intercepts every function. The caller
-// (tools/overlapbench/torch_operators.py) then calls torch.ops.
+// (tools/overlapbench/measurement/torch_operators.py) then calls torch.ops.
 #include <Python.h>
 
 // Python.h must come first, as its documentation says.

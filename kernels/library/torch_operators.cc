@@ -1,5 +1,5 @@
 // The kernels as PyTorch's operators: gelu, gelu_backward and softmax of torch.ops.overlapbench.
-// tools/overlapbench/torch_operators.py compiles this file against the installed PyTorch, and is
+// tools/overlapbench/measurement/torch_operators.py compiles this file against the installed PyTorch, and is
 // the manual.
 //
 // Each operator has a kernel for CUDA; for Meta, which torch.compile uses, a function that gives

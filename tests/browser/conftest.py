@@ -20,7 +20,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from overlapbench.commands import report
+from overlapbench.cli import report
 
 NAMES = ("chromium", "google-chrome", "google-chrome-stable")
 

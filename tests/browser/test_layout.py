@@ -10,9 +10,9 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Tab, drawn, write_report
 
 import samples
-from overlapbench.chart import draw_charts
-from overlapbench.page import render_page
-from overlapbench.result import parse_result
+from overlapbench.reading.result import parse_result
+from overlapbench.view.chart import draw_charts
+from overlapbench.view.page import render_page
 
 WIDTHS = (390, 800, 1280, 1920)
 # Pairs of texts in a drawing whose boxes, rotated like the texts, overlap; and texts that it cuts

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import Tab, drawn, write_report
 from tests.browser.test_layout import COLLISIONS
 
-from overlapbench.commands import timeline
+from overlapbench.cli import timeline
 
 RECORDED = Path(__file__).parents[2] / "docs/results/host"
 TRACES = str(RECORDED / "traces")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import update_counters
-from overlapbench.result import parse_result
+from overlapbench.reading.result import parse_result
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
@@ -117,7 +117,7 @@ def test_the_tools_read_every_row(text: str, result: dict[str, Any]) -> None:
 @pytest.mark.parametrize("path", [update_counters.METRICS, update_counters.STORED])
 def test_generated_copies_of_the_table_are_up_to_date(launcher: "Launcher", path: Path) -> None:
     expected = update_counters.up_to_date(launcher.binary)[path]
-    assert path.read_text(encoding="utf-8") == expected, "run tools/update_counters.py"
+    assert path.read_text(encoding="utf-8") == expected, "run dev/update_counters.py"
 
 
 def test_help_explains_every_counter_in_80_columns(launcher: "Launcher") -> None:

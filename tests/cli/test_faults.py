@@ -1,6 +1,6 @@
 """Faults on real ranks of the host backend: a part of the drills, and that the table is whole.
 
-tools/fault_drill.py runs all of them, on either backend. Those here take few seconds each, and run
+dev/fault_drill.py runs all of them, on either backend. Those here take few seconds each, and run
 a few at a time, because they mostly wait.
 """
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.conftest import ROOT
 
-from overlapbench.drill.drills import DRILLS, Drill, Outcome
-from overlapbench.drill.run import Setup, choose, run_all
-from overlapbench.drill.verdict import Verdict
+from drill.drills import DRILLS, Drill, Outcome
+from drill.run import Setup, choose, run_all
+from drill.verdict import Verdict
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
@@ -83,7 +83,7 @@ def at(drill: Drill) -> list[str]:
 
 def test_the_script_runs_drills_and_writes_the_table(launcher: "Launcher", tmp_path: Path) -> None:
     table = tmp_path / "faults.md"
-    script = [sys.executable, "-S", str(ROOT / "tools/fault_drill.py")]  # the standard library only
+    script = [sys.executable, "-S", str(ROOT / "dev/fault_drill.py")]  # the standard library only
     flags = [f"--binary={launcher.binary}", "--filter=throttle|delay@fill.*ms=1000"]
     done = subprocess.run(
         [*script, *flags, "--jobs=2", "--output", str(table)],
@@ -111,7 +111,7 @@ def test_the_script_runs_drills_and_writes_the_table(launcher: "Launcher", tmp_p
 )
 def test_the_script_refuses_in_one_line(flags: list[str], complaint: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tools/fault_drill.py"), *flags],
+        [sys.executable, str(ROOT / "dev/fault_drill.py"), *flags],
         capture_output=True,
         text=True,
         timeout=20,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.conftest import ROOT
 
-from overlapbench.drill import job
+from drill import job
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher

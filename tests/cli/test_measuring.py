@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.conftest import ROOT
 
-from overlapbench.result import read_results
+from overlapbench.reading.result import read_results
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Program
@@ -289,7 +289,7 @@ def test_a_row_of_the_suites_own_stands_once_in_a_file(program: "Program", tmp_p
     name = "Compute/StreamKernel/array_bytes:8388608/blocks:4/cache:cold"
     told = program(f"""
 configure(budget_ms=20)
-import overlapbench.interface as interface
+import overlapbench.measurement.interface as interface
 measured = []
 measure_own = interface.Suite.measure_own
 interface.Suite.measure_own = lambda suite, name: measured.append(name) or measure_own(suite, name)
@@ -475,7 +475,7 @@ tell(*errors)
 def test_importing_the_package_imports_nothing_that_measures(program: "Program") -> None:
     [imported, missing] = program(
         """
-tell("overlapbench.measuring" in sys.modules, "ctypes" in sys.modules)
+tell("overlapbench.measurement.measuring" in sys.modules, "ctypes" in sys.modules)
 try:
     ob.measure_alone(sleep(1))
 except ob.MeasureError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from overlapbench.result import State, read_results
+from overlapbench.reading.result import State, read_results
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Program

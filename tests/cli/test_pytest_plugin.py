@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from overlapbench.result import State, read_results
+from overlapbench.reading.result import State, read_results
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
@@ -36,7 +36,9 @@ def fail():
 def repository(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A repository for which the plugin is not installed, but found and named."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tools"))
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p overlapbench.pytest_plugin -p no:cacheprovider")
+    monkeypatch.setenv(
+        "PYTEST_ADDOPTS", "-p overlapbench.measurement.pytest_plugin -p no:cacheprovider"
+    )
     pytester.makeconftest(CONFTEST)
     return pytester
 
@@ -240,7 +242,7 @@ def test_repositories_that_do_not_use_it_import_nothing(repository: pytest.Pytes
         import sys
         def test_it():
             own = {name for name in sys.modules if name.startswith("overlapbench")}
-            assert own == {"overlapbench", "overlapbench.pytest_plugin"}
+            assert own == {"overlapbench", "overlapbench.measurement.pytest_plugin"}
         """
     )
     repository.runpytest_subprocess().assert_outcomes(passed=1)

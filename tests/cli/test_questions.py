@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from overlapbench.commands import run
+from overlapbench.cli import run
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from overlapbench.drill import job
+from drill import job
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher

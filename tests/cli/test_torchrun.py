@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.cli.conftest import ROOT
 
-from overlapbench.drill.leftovers import MARK, Before
+from drill.leftovers import MARK, Before
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher
@@ -22,7 +22,7 @@ RANKS = 2
 PROGRAM = """
 import json, os, sys, time
 import overlapbench as ob
-from overlapbench import torchrun
+from overlapbench.measurement import torchrun
 torchrun.TIMEOUT_S = float(os.environ.get("TIMEOUT_S", 30))
 if os.environ["RANK"] == os.environ.get("LATE"):
     time.sleep(1)

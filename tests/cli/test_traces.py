@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from overlapbench.trace.breakdown import break_down
-from overlapbench.trace.files import read_rows
-from overlapbench.trace.idle import Cause
-from overlapbench.trace.model import Trace
-from overlapbench.trace.rules import Rules
-from overlapbench.trace.timeline import make_timeline
+from overlapbench.traces.breakdown import break_down
+from overlapbench.traces.files import read_rows
+from overlapbench.traces.idle import Cause
+from overlapbench.traces.model import Trace
+from overlapbench.traces.rules import Rules
+from overlapbench.view.timeline import make_timeline
 from viewer_rules import WORK, broken_rules
 
 if TYPE_CHECKING:

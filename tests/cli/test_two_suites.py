@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overlapbench.drill import job
-from overlapbench.drill.drills import ROWS
+from drill import job
+from drill.drills import ROWS
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Launcher

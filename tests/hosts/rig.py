@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from overlapbench.drill.job import RESULT, Ended
+from drill.job import RESULT, Ended
 
 HERE = Path(__file__).resolve().parent
 SHARED = "/run/shared"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from tests.hosts.rig import BENCH, Job, Rig, await_true, last_line, result
 
-from overlapbench.drill.job import Ended
+from drill.job import Ended
 
 TIMEOUT_S = 8
 # The silence after which a host is lost (7 s), mpirun's grace period, and a busy machine.

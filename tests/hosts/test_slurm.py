@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from tests.hosts.rig import BENCH, PROGRAM, SHARED, Job, Rig, await_true, result
 
-from overlapbench.drill.job import RESULT, Ended
+from drill.job import RESULT, Ended
 
 ROW = (
     *("--backend=host", "--benchmark_filter=Comm/AllReduce", "--axis=bytes=96K"),

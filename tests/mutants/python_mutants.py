@@ -3,7 +3,7 @@
 
     tests/mutants/python_mutants.py                         40 of each module, the same every time
     tests/mutants/python_mutants.py --sample 1000           all of them
-    tests/mutants/python_mutants.py 'overlapbench.names.*'  those of such names
+    tests/mutants/python_mutants.py 'overlapbench.reading.names.*'  those of such names
 
 [tool.mutmut] in pyproject.toml says which modules are mutated, and which tests may notice. For each
 mutant the tests that reach its function run, the quickest first, until one fails. Each run starts
@@ -39,7 +39,7 @@ LEAST_CAUGHT = 0.90
 _PLACE = ROOT / "build" / "python-mutants"
 _OWN = {"build", "tools", "pyproject.toml"}  # of the copy; all else is a link into the tree
 _CAUGHT = ("killed", "timeout")
-_FIRST = "overlapbench.names.x_spell_sizes__mutmut_1"
+_FIRST = "overlapbench.reading.names.x_spell_sizes__mutmut_1"
 
 
 def undecorated(text: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from tests.scripts.conftest import BINARY, ROOT, World
 
 import samples
-from overlapbench.launch import read_launches
+from overlapbench.reading.launch import read_launches
 
 VARIABLE = "CUDA_DEVICE_MAX_CONNECTIONS"
 PAIR = "Overlap/AllReduce+Gemm/bytes:1048576"

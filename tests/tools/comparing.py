@@ -7,7 +7,7 @@ import pytest
 
 import samples
 from launches import NAMES, write_side
-from overlapbench.commands import benchmark_compare
+from overlapbench.cli import compare
 from samples import Json
 
 Capture = pytest.CaptureFixture[str]
@@ -16,7 +16,7 @@ A, B = (samples.row(f"Compute/Gemm/n:{n}") for n in (1, 2))
 
 
 def run(*arguments: str | Path) -> int:
-    return benchmark_compare.main([str(argument) for argument in arguments])
+    return compare.main([str(argument) for argument in arguments])
 
 
 def one(*rows: Json, **context: str) -> list[Json]:

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 import samples
-from overlapbench.compare.statistics import Array
-from overlapbench.counters import TIME, stored_table
-from overlapbench.history.database import Machine, Run
-from overlapbench.history.series import Point, Series
+from overlapbench.judge.database import Machine, Run
+from overlapbench.judge.series import Point, Series
+from overlapbench.reading.counters import TIME, stored_table
+from overlapbench.statistics.estimates import Array
 from samples import Json
 
 START = datetime(2026, 1, 5, 3, tzinfo=UTC)

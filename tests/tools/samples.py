@@ -13,7 +13,7 @@ import overlapbench
 Json = dict[str, Any]
 
 TOOLS = Path(overlapbench.__file__).parents[1]  # the scripts that run the commands
-STORED = TOOLS / "overlapbench/counters.json"
+STORED = TOOLS / "overlapbench/reading/counters.json"
 
 GRIDS = (1, 8, 16, 32, 40, 64, 128)
 SLOWDOWNS = {

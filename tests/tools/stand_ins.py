@@ -6,8 +6,7 @@
   says so, and takes delays as the program does. With --pair it is simulated_bench.py's machine.
 - `mpirun` and `srun`: start their command once, as the rank of a job.
 - `overlapbench`: the real command, but for what it would measure with. Unless REAL_RUN is set,
-  `run` is `program`, or with --tune the tuner; `peers` times no GPU; every `drill` keeps its
-  promises; an hour of `soak` is over at once.
+  `run` is `program`, or with --tune the tuner; and `peers` times no GPU.
 """
 
 import contextlib
@@ -17,9 +16,8 @@ import os
 import random
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 # Gates start a hundred of these, so each imports what it needs, and nothing at the beginning.
@@ -118,7 +116,7 @@ def overlapbench(words: Sequence[str]) -> int:
 
 
 def _time_no_gpu() -> None:
-    from overlapbench.commands import peers
+    from overlapbench.cli import peers
     from overlapbench.peers.cases import Figure
 
     def measure(cases: Any, rounds: int) -> list[Any]:
@@ -134,28 +132,7 @@ def _time_no_gpu() -> None:
     vars(peers).update(parts)
 
 
-def _keep_promises() -> None:
-    from overlapbench.commands import fault_drill
-    from overlapbench.drill.job import Ended
-    from overlapbench.drill.verdict import Verdict
-
-    def run_all(_setup: Any, drills: Any, _jobs: int, tell: Callable[[Verdict], None]) -> Any:
-        verdicts = [Verdict(drill, Ended(0, 1.0, "", ""), 3, 3, []) for drill in drills]
-        for verdict in verdicts:
-            tell(verdict)
-        return verdicts
-
-    vars(fault_drill)["run_all"] = run_all
-
-
-def _let_hours_pass() -> None:
-    from overlapbench.commands import soak
-
-    clock = iter(range(0, 10**9, 1800))
-    vars(soak)["time"] = SimpleNamespace(monotonic=lambda: next(clock))
-
-
-_MEASURES_NOT = {"peers": _time_no_gpu, "drill": _keep_promises, "soak": _let_hours_pass}
+_MEASURES_NOT = {"peers": _time_no_gpu}
 _NAMES = {"program": program, "mpirun": mpirun, "srun": mpirun, "overlapbench": overlapbench}
 
 if __name__ == "__main__":

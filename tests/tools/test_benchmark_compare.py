@@ -20,7 +20,7 @@ import launches
 import samples
 from comparing import SLOW, A, B, Capture, compared, one, run, sides
 from launches import NAMES, write_side
-from overlapbench.counters import stored_table
+from overlapbench.reading.counters import stored_table
 from samples import Json
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import samples
-from overlapbench.bucket_sizes import predict_bucket_sizes
-from overlapbench.commands import slowdown_chart
-from overlapbench.result import Row, parse_result, read_results
+from overlapbench.cli import chart
+from overlapbench.reading.result import Row, parse_result, read_results
+from overlapbench.view.bucket_sizes import predict_bucket_sizes
 from samples import Json
 
 RECORDED = Path(__file__).parents[2] / "docs/results/h200x2"
@@ -85,7 +85,7 @@ def test_what_was_recorded_is_predicted(file: str, sweeps: int) -> None:
 
 def test_the_console_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = samples.write(tmp_path / "run.json", samples.document(samples.buckets()))
-    assert slowdown_chart.main([str(made), "-o", str(tmp_path / "charts")]) == 0
+    assert chart.main([str(made), "-o", str(tmp_path / "charts")]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "the parts predict" in line]
     assert [line.partition(":")[0] for line in lines] == [
         "Ddp/Buckets · layers 24 · width 4096",

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from overlapbench.callables import (
+from overlapbench.measurement.callables import (
     HOST,
     SIGNAL,
     Verdict,
@@ -20,7 +20,7 @@ from overlapbench.callables import (
     on_stream,
     take_signal,
 )
-from overlapbench.interface import TEXT_BYTES, Answer
+from overlapbench.measurement.interface import TEXT_BYTES, Answer
 
 STREAM = 0xBEEF
 DEVICE = 3

@@ -8,9 +8,9 @@ import altair as alt
 import pytest
 
 import samples
-from overlapbench import theme
-from overlapbench.chart import CHARTS, MOST_ROWS, Chart, draw_charts
-from overlapbench.result import parse_result
+from overlapbench.reading.result import parse_result
+from overlapbench.view import theme
+from overlapbench.view.chart import CHARTS, MOST_ROWS, Chart, draw_charts
 from samples import Json
 
 CELLS = {"pairs", "partition", "matrix"}  # charts of cells, which have no points and no lines

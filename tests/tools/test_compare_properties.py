@@ -10,11 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import samples
-from overlapbench.compare.floors import Floors
-from overlapbench.compare.side import Side
-from overlapbench.compare.verdicts import Comparison, compare
-from overlapbench.launch import parse_launch
-from overlapbench.source import ResultError
+from overlapbench.judge.floors import Floors
+from overlapbench.judge.side import Side
+from overlapbench.judge.verdicts import Comparison, compare
+from overlapbench.reading.launch import parse_launch
+from overlapbench.reading.source import ResultError
 from samples import Json
 
 EXCHANGED = {"slower": "faster", "faster": "slower", "missing": "new", "new": "missing"}

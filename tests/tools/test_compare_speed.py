@@ -14,8 +14,8 @@ import orjson
 import launches
 import samples
 from launches import write_side
-from overlapbench.entries import Names
-from overlapbench.launch import parse_launch
+from overlapbench.reading.entries import Names
+from overlapbench.reading.launch import parse_launch
 
 # Runs a script, then prints its "VmHWM: 123 kB". What the system tells of a child, ru_maxrss, is no
 # less than its parent's memory.

@@ -14,10 +14,11 @@ from scipy import special, stats
 
 import known_spread
 from launches import launch
-from overlapbench.compare import statistics
-from overlapbench.compare.known import KNOWN, UNRECORDED, Spread, known_prior, measure_spreads
-from overlapbench.compare.side import Side
-from overlapbench.compare.statistics import (
+from overlapbench.judge.known import KNOWN, UNRECORDED, Spread, known_prior, measure_spreads
+from overlapbench.judge.side import Side
+from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.statistics import estimates
+from overlapbench.statistics.estimates import (
     LEAST_FLOOR,
     POWERS,
     Array,
@@ -31,7 +32,6 @@ from overlapbench.compare.statistics import (
     own_variance,
     reach,
 )
-from overlapbench.launch import Launch, parse_launch
 
 pytestmark = pytest.mark.filterwarnings("error")  # a user would see them beside the verdict
 RESULTS = Path(__file__).parents[2] / "docs/results"
@@ -58,7 +58,7 @@ def test_a_lone_benchmark_has_students_interval() -> None:
     found = estimate(base, new, UNKNOWN, PRIOR)
     assert found.change[0] == pytest.approx(0.10)
     assert found.freedom[0] == 4
-    expected = 0.02 * math.sqrt(2 / 3) * stats.t.isf(statistics.FALSE_ALARMS / 2, 4)
+    expected = 0.02 * math.sqrt(2 / 3) * stats.t.isf(estimates.FALSE_ALARMS / 2, 4)
     assert reach(found.error, found.freedom, 1)[0] == pytest.approx(expected)
 
 
@@ -106,7 +106,7 @@ def test_an_interval_decides(change: float, half: float, changed: bool, same: bo
 def test_more_figures_widen_every_interval() -> None:
     found = estimate(normal(1, 1, 5, 0.01), normal(2, 1, 5, 0.01), UNKNOWN, PRIOR)
     one, many = (reach(found.error, found.freedom, figures)[0] for figures in (1, 300))
-    quantiles = (stats.t.isf(statistics.FALSE_ALARMS / (2 * n), 8) for n in (1, 300))
+    quantiles = (stats.t.isf(estimates.FALSE_ALARMS / (2 * n), 8) for n in (1, 300))
     assert one / many == pytest.approx(next(quantiles) / next(quantiles))
 
 
@@ -160,7 +160,7 @@ def test_a_fitted_prior_finds_how_much_benchmarks_differ(worth: float) -> None:
 
 @pytest.mark.parametrize("x", [0.01, 0.5, 1.0, 4.0, 40.0])
 def test_trigamma_is_inverted(x: float) -> None:
-    found = statistics._inverse_trigamma(float(special.polygamma(1, x)))
+    found = estimates._inverse_trigamma(float(special.polygamma(1, x)))
     assert found == pytest.approx(x, rel=1e-9)
 
 

@@ -11,19 +11,21 @@ import pytest
 
 import launches
 import samples
-from overlapbench.chart import draw_charts
-from overlapbench.commands import benchmark_compare, history, report, slowdown_chart
-from overlapbench.compare.findings import Verdict
-from overlapbench.compare.floors import Floors, SetFloor
-from overlapbench.compare.known import KNOWN
-from overlapbench.compare.side import Side
-from overlapbench.compare.verdicts import compare
-from overlapbench.counters import Table, merge_tables, parse_table, stored_table
-from overlapbench.gate.session import Session
-from overlapbench.history import schema
-from overlapbench.launch import Launch, parse_launch
-from overlapbench.result import Result, State, parse_result, state_of_label, unite
-from overlapbench.source import Document, ResultError
+from overlapbench.cli import chart as slowdown_chart
+from overlapbench.cli import compare as benchmark_compare
+from overlapbench.cli import history, report
+from overlapbench.judge import schema
+from overlapbench.judge.findings import Verdict
+from overlapbench.judge.floors import Floors, SetFloor
+from overlapbench.judge.known import KNOWN
+from overlapbench.judge.session import Session
+from overlapbench.judge.side import Side
+from overlapbench.judge.verdicts import compare
+from overlapbench.reading.counters import Table, merge_tables, parse_table, stored_table
+from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.reading.result import Result, State, parse_result, state_of_label, unite
+from overlapbench.reading.source import Document, ResultError
+from overlapbench.view.chart import draw_charts
 from samples import Json
 
 Capture = pytest.CaptureFixture[str]

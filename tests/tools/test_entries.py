@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samples
-from overlapbench import entries
-from overlapbench.columns import split_blocks
-from overlapbench.counters import stored_table
-from overlapbench.entries import Entries, Names, read_entries
-from overlapbench.result import read_contract
-from overlapbench.source import Document, ResultError
+from overlapbench.reading import entries
+from overlapbench.reading.columns import split_blocks
+from overlapbench.reading.counters import stored_table
+from overlapbench.reading.entries import Entries, Names, read_entries
+from overlapbench.reading.result import read_contract
+from overlapbench.reading.source import Document, ResultError
 from samples import Json
 
 _FIGURES = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2, 1e-200, 1e200, True, None, "x", float("nan")])

@@ -16,10 +16,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pyarrow import parquet
 
 import samples
-from overlapbench.commands import export
-from overlapbench.counters import Range, stored_table
-from overlapbench.export import COLUMNS, FORMATS
-from overlapbench.result import State
+from overlapbench.cli import export
+from overlapbench.reading.counters import Range, stored_table
+from overlapbench.reading.export import COLUMNS, FORMATS
+from overlapbench.reading.result import State
 
 Capture = pytest.CaptureFixture[str]
 RESULTS = Path(__file__).resolve().parents[2] / "docs/results"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from overlapbench.commands.fault_drill import main
-from overlapbench.drill.drills import Drill, Kept, Outcome
-from overlapbench.drill.job import RESULT, Ended
-from overlapbench.drill.run import Setup, choose
-from overlapbench.drill.table import markdown
-from overlapbench.drill.verdict import Verdict, judge
+from drill.drills import Drill, Kept, Outcome
+from drill.job import RESULT, Ended
+from drill.run import Setup, choose
+from drill.table import markdown
+from drill.verdict import Verdict, judge
+from fault_drill import main
 
 PARTIAL = f"{RESULT}.partial"
 NOTICED = "mpirun noticed that process rank 0 with PID 0 on node a exited on signal 9 (Killed).\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlapbench.fit import fit_line
+from overlapbench.statistics.fit import fit_line
 
 _NUMBERS = st.floats(min_value=-1e3, max_value=1e3)
 

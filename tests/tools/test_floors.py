@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlapbench.compare.floors import format_spreads, parse_floors, read_floors
-from overlapbench.counters import stored_table
-from overlapbench.source import ResultError
+from overlapbench.judge.floors import format_spreads, parse_floors, read_floors
+from overlapbench.reading.counters import stored_table
+from overlapbench.reading.source import ResultError
 
 TEXT = """
 [[floor]]
@@ -111,7 +111,7 @@ def test_an_earlier_name_of_a_metric_sets_the_floor_of_todays() -> None:
 
 
 def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overlapbench.source.LARGEST_BYTES", 1 << 20)
+    monkeypatch.setattr("overlapbench.reading.source.LARGEST_BYTES", 1 << 20)
     with pytest.raises(ResultError, match=r"^/dev/zero: above 1 MiB: too large"):
         read_floors(Path("/dev/zero"))
 

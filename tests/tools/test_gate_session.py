@@ -12,10 +12,10 @@ import pytest
 
 import samples
 from launches import NAMES
-from overlapbench.compare.table import format_table
-from overlapbench.compare.verdicts import Comparison
-from overlapbench.gate.session import BASE, CANDIDATE, Session, filter_of, schedule
-from overlapbench.launch import Launch, parse_launch
+from overlapbench.judge.session import BASE, CANDIDATE, Session, filter_of, schedule
+from overlapbench.judge.verdicts import Comparison
+from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.view.comparison import format_table
 from samples import Json
 
 SLOW = NAMES[3]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import samples
-from overlapbench.gate.session import filter_of
-from overlapbench.gate.trials import Ended, Trial, delays, table
-from overlapbench.launch import parse_launch
+from overlapbench.judge.session import filter_of
+from overlapbench.judge.trials import Ended, Trial, delays, table
+from overlapbench.reading.launch import parse_launch
 
 SLOW, OTHER = "Compute/Gemm/n:16", "Compute/Gemm/n:160"
 ITSELF = Trial()

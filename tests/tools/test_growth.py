@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from overlapbench.commands import soak
-from overlapbench.growth import SHORTEST, groups_of, growths, read, worst
-from overlapbench.source import LARGEST, SMALLEST, ResultError
+import soak
+from growth import SHORTEST, groups_of, growths, read, worst
+from overlapbench.reading.source import LARGEST, SMALLEST, ResultError
 
 HEADER = "seconds,benchmark,groups,resident_bytes,threads\n"
 MIB = 1 << 20
@@ -110,7 +110,7 @@ def test_names_cannot_steer_a_terminal(tmp_path: Path, capsys: pytest.CaptureFix
 def test_an_endless_file_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("overlapbench.source.LARGEST_BYTES", 1 << 20)
+    monkeypatch.setattr("overlapbench.reading.source.LARGEST_BYTES", 1 << 20)
     assert soak.main(["--read", "/dev/zero"]) == 2
     assert capsys.readouterr().err == "soak: /dev/zero: above 1 MiB: too large for a result\n"
 

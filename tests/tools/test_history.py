@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 import histories
 import launches
 import samples
-from overlapbench.commands import benchmark_compare, history
-from overlapbench.counters import TIME, stored_table
-from overlapbench.history import schema
-from overlapbench.history.changes import find_changes
-from overlapbench.history.database import Machine, machine_of, open_history
-from overlapbench.history.record import parse_record, read_records
-from overlapbench.history.series import Selection, read_series
-from overlapbench.source import ResultError
+from overlapbench.cli import compare, history
+from overlapbench.judge import schema
+from overlapbench.judge.database import Machine, machine_of, open_history
+from overlapbench.judge.record import parse_record, read_records
+from overlapbench.judge.series import Selection, read_series
+from overlapbench.reading.counters import TIME, stored_table
+from overlapbench.reading.source import ResultError
+from overlapbench.statistics.levels import find_changes
 from samples import Json
 
 Capture = pytest.CaptureFixture[str]
@@ -95,7 +95,7 @@ def test_exported_launches_compare_as_equal(folder: Path, capsys: Capture) -> No
     capsys.readouterr()
     exported = [f"out/run-{i + 1}.json" for i in range(5)]
     arguments = ["--base", *files, "--new", *exported, "--format", "json"]
-    assert benchmark_compare.main(arguments) == 0
+    assert compare.main(arguments) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["counts"]["same"] == len(launches.NAMES)
     assert {f["change"] for row in document["rows"] for f in row["findings"]} == {0.0}
@@ -447,8 +447,8 @@ def test_two_can_add_at_once(folder: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from overlapbench.history.database import open_history
-from overlapbench.history.record import read_records
+from overlapbench.judge.database import open_history
+from overlapbench.judge.record import read_records
 def records():
     yield read_records(sys.argv[1:2])[0]
     os.kill(os.getpid(), signal.SIGKILL)

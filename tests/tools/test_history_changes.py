@@ -1,7 +1,7 @@
 """Changes of level: found where they are known to be, and hardly ever in noise.
 
 The tests take the first 200 series of each kind whose table is in docs/history.md
-(tools/simulate_history.py).
+(dev/simulate_history.py).
 """
 
 import sys
@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histories
-from overlapbench.history.changes import LEAST_RUNS, LEAST_SEGMENT, Change, find_changes
-from overlapbench.source import ResultError
+from overlapbench.reading.source import ResultError
+from overlapbench.statistics.levels import LEAST_RUNS, LEAST_SEGMENT, Change, find_changes
 
 SEEDS = 200
 

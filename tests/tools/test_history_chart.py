@@ -9,13 +9,13 @@ import pytest
 
 import histories
 import samples
-from overlapbench.commands import history
-from overlapbench.counters import TIME, stored_table
-from overlapbench.history.changes import find_changes
-from overlapbench.history.chart import MOST_PANELS, draw_trend
-from overlapbench.history.database import Machine
-from overlapbench.history.tables import Found
-from overlapbench.source import ResultError
+from overlapbench.cli import history
+from overlapbench.judge.database import Machine
+from overlapbench.reading.counters import TIME, stored_table
+from overlapbench.reading.source import ResultError
+from overlapbench.statistics.levels import find_changes
+from overlapbench.view.history_chart import MOST_PANELS, draw_trend
+from overlapbench.view.history_tables import Found
 
 Capture = pytest.CaptureFixture[str]
 TIME_MS = stored_table().counters[TIME]

@@ -15,13 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import samples
-from overlapbench import source
-from overlapbench.commands import benchmark_compare, history, slowdown_chart
-from overlapbench.compare.floors import Floors
-from overlapbench.compare.output import FORMATS
-from overlapbench.compare.side import Side
-from overlapbench.compare.verdicts import Comparison, compare
-from overlapbench.launch import parse_launch
+from overlapbench.cli import chart, history
+from overlapbench.cli import compare as benchmark_compare
+from overlapbench.cli.judging import FORMATS
+from overlapbench.judge.floors import Floors
+from overlapbench.judge.side import Side
+from overlapbench.judge.verdicts import Comparison, compare
+from overlapbench.reading import source
+from overlapbench.reading.launch import parse_launch
 
 Capture = pytest.CaptureFixture[str]
 A = samples.row("Compute/Gemm/n:1")
@@ -81,8 +82,11 @@ TOOLS: dict[str, Callable[[str], list[str]]] = {
     "history": lambda path: ["add", path],
     "slowdown_chart": lambda path: [path, "-o", "charts"],
 }
-MODULES = (benchmark_compare, history, slowdown_chart)
-MAINS = {module.__name__.rpartition(".")[2]: module.main for module in MODULES}
+MAINS = {
+    "benchmark_compare": benchmark_compare.main,
+    "history": history.main,
+    "slowdown_chart": chart.main,
+}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -204,7 +208,7 @@ def test_the_name_of_a_file_controls_nothing(
     first = samples.sweep()[0]["run_name"]
     assert benchmark_compare.main([good, good, "--explain", first]) == 0
     assert history.main(["add", good]) == history.main(["list"]) == history.main(["show", "1"]) == 0
-    assert slowdown_chart.main([good, "-o", "charts"]) == 0
+    assert chart.main([good, "-o", "charts"]) == 0
     assert benchmark_compare.main([good, str(bad)]) == 2
     captured = capsys.readouterr()
     for text in (captured.out, captured.err):

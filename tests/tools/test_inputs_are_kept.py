@@ -9,9 +9,9 @@ import histories
 import samples
 import traces
 from overlapbench import cli
-from overlapbench.commands import history
+from overlapbench.cli import history
 from overlapbench.output import require_file
-from overlapbench.source import ResultError
+from overlapbench.reading.source import ResultError
 
 COMMANDS = {
     "compare": "compare run.json run.json --output run.json",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from overlapbench.intervals import Interval, pool, written
+from overlapbench.statistics.intervals import Interval, pool, written
 
 REACH = 1.96
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 import samples
-from overlapbench.chart import Chart, draw_charts
-from overlapbench.result import parse_result
+from overlapbench.reading.result import parse_result
+from overlapbench.view.chart import Chart, draw_charts
 from samples import Json
 
 

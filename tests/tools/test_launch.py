@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import samples
-from overlapbench import source
-from overlapbench.compare.side import badness
-from overlapbench.counters import stored_table
-from overlapbench.entries import MEDIAN_ERROR, SAVED, columns_of
-from overlapbench.launch import Figures, parse_launch, read_launches
-from overlapbench.source import ResultError
+from overlapbench.judge.side import badness
+from overlapbench.reading import source
+from overlapbench.reading.counters import stored_table
+from overlapbench.reading.entries import MEDIAN_ERROR, SAVED, columns_of
+from overlapbench.reading.launch import Figures, parse_launch, read_launches
+from overlapbench.reading.source import ResultError
 from samples import Json
 
 NAME = "Compute/Gemm/n:64"

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import samples
-from overlapbench.commands import benchmark_compare, merge_results, report, slowdown_chart
-from overlapbench.result import Result, State, read_results
+from overlapbench.cli import chart, compare, report
+from overlapbench.cli import merge as merge_results
+from overlapbench.reading.result import Result, State, read_results
 
 VARIABLE = "env_CUDA_DEVICE_MAX_CONNECTIONS"
 PAIR = "Overlap/AllReduce+Gemm/bytes:1048576/cache:cold"
@@ -50,9 +51,9 @@ def test_every_tool_reads_merged_results(tmp_path: Path) -> None:
     assert names == [f"{PAIR}/connections:1", f"{PAIR}/connections:8"]
     assert all(row.state is State.OK for row in read(tmp_path).rows)
     again = shutil.copy(merged, tmp_path / "again.json")
-    assert benchmark_compare.main([merged, str(again)]) in (0, 3)
+    assert compare.main([merged, str(again)]) in (0, 3)
     assert report.main([merged, "-o", str(tmp_path / "report.html")]) == 0
-    assert slowdown_chart.main([merged, "-o", str(tmp_path / "charts")]) == 0
+    assert chart.main([merged, "-o", str(tmp_path / "charts")]) == 0
 
 
 def test_the_context_is_the_first_with_the_environment_of_all(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 import json
 
 import samples
-from overlapbench.chart import draw_charts
-from overlapbench.charts.mlp import select as select_mlp
-from overlapbench.result import Row, parse_result
+from overlapbench.reading.result import Row, parse_result
+from overlapbench.view.chart import draw_charts
+from overlapbench.view.charts.mlp import select as select_mlp
 from samples import Json
 from test_chart import draw, records
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlapbench.names import BenchmarkName, family_of, part_name, spell_sizes
+from overlapbench.reading.names import BenchmarkName, family_of, part_name, spell_sizes
 
 PAIRS = ("Overlap", "Priority", "Lab/Partition", "Lab/Matrix", "Lab/Attribution")
 SINGLES = ("Lab/Link", "Lab/Knee", "Pp/GPipe", "Pp/OneFOneB", "Pp/Interleaved")

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import traces
-from overlapbench.trace.breakdown import Breakdown, break_down
-from overlapbench.trace.files import read_traces
-from overlapbench.trace.model import Class, Trace
-from overlapbench.trace.rules import Rules
+from overlapbench.traces.breakdown import Breakdown, break_down
+from overlapbench.traces.files import read_traces
+from overlapbench.traces.model import Class, Trace
+from overlapbench.traces.rules import Rules
 
 DATA = Path(__file__).parents[1] / "data/nsys"
 REDUCE = [str(DATA / f"reduce.rank{rank}.sqlite") for rank in (0, 1)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from overlapbench.output import deliver, replace_file, require_file, require_folder
-from overlapbench.source import ResultError
+from overlapbench.reading.source import ResultError
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["a pipe", "a folder"])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import samples
-from overlapbench.commands import peers
+from overlapbench.cli import peers
 from overlapbench.installation import kernels_path
 from overlapbench.peers.arguments import size as size_of
 from overlapbench.peers.cases import (
@@ -193,7 +193,7 @@ def test_the_slowest_and_fastest_figures_are_drawn(tmp_path: Path) -> None:
 def test_the_chart_holds_the_shares_of_good_figures() -> None:
     import altair as alt  # which a GPU's Python may lack
 
-    from overlapbench.peers.chart import specification
+    from overlapbench.view.peers_chart import specification
 
     chosen = [figure for figure in figures() if figure.case.what == "softmax"]
     spec = specification("softmax", chosen, CONTEXT)
@@ -226,7 +226,7 @@ def test_without_altair_the_figures_are_written_and_charts_of_before_go(
     source = tmp_path / "taken.json"
     source.write_bytes(to_json(CONTEXT, figures()[:3]))
     (tmp_path / "peers_gelu.png").write_text("of an earlier run")
-    monkeypatch.delitem(sys.modules, "overlapbench.peers.chart", raising=False)
+    monkeypatch.delitem(sys.modules, "overlapbench.view.peers_chart", raising=False)
     monkeypatch.setitem(sys.modules, "altair", None)
     assert run("--from", source, "-o", tmp_path) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"taken.json", "peers.json", "peers.txt"}

@@ -19,11 +19,11 @@ import yaml
 import launches
 import samples
 from launches import NAMES
-from overlapbench.commands import perf_gate
-from overlapbench.compare.floors import read_floors
-from overlapbench.gate import baseline
-from overlapbench.launch import parse_launch
-from overlapbench.source import ResultError
+from overlapbench.cli import gate as perf_gate
+from overlapbench.judge import baseline
+from overlapbench.judge.floors import read_floors
+from overlapbench.reading.launch import parse_launch
+from overlapbench.reading.source import ResultError
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = """#!{python}
@@ -216,7 +216,7 @@ def test_a_launch_without_a_result_is_status_2_and_leaves_nothing(
 
 
 def test_a_launch_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overlapbench.gate.runner._TIME_TO_END_S", 0.2)
+    monkeypatch.setattr("overlapbench.judge.runner._TIME_TO_END_S", 0.2)
     sleep = f"sleep 45.{os.getpid()}1"
     deaf = f"""sh -c 'trap "" TERM; exec {sleep}'"""
     assert run("baseline", "--command", deaf, "--output", "/tmp", "--timeout-s", "1") == 2

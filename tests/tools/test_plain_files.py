@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 import samples
-from overlapbench import source
-from overlapbench.commands import benchmark_compare
-from overlapbench.entries import MEDIAN_ERROR
-from overlapbench.launch import Launch, parse_launch
-from overlapbench.source import ResultError, load
+from overlapbench.cli import compare
+from overlapbench.reading import source
+from overlapbench.reading.entries import MEDIAN_ERROR
+from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.reading.source import ResultError, load
 from samples import Json
 
 Capture = pytest.CaptureFixture[str]
@@ -175,7 +175,7 @@ def test_twice_the_median_fails_a_comparison(tmp_path: Path, capsys: Capture) ->
         ]
         for factor in (1.0, 2.0)
     )
-    assert benchmark_compare.main(["--base", *base, "--new", *new]) == 1
+    assert compare.main(["--base", *base, "--new", *new]) == 1
     assert "BM_A\n  slower" in capsys.readouterr().out
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import rank_scaling
-from overlapbench.growth import Reading
-from overlapbench.scaling import fit
+from growth import Reading
+from scaling import fit
 
 RANKS = (2, 4, 8, 16, 32, 64, 128)
 

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import samples
-from overlapbench.growth import read as read_resources
-from overlapbench.launch import read_launches
-from overlapbench.result import read_results
-from overlapbench.source import ResultError
+from growth import read as read_resources
+from overlapbench.reading.launch import read_launches
+from overlapbench.reading.result import read_results
+from overlapbench.reading.source import ResultError
 
 VALID = samples.document(
     [

@@ -16,7 +16,7 @@ FUNCTIONS = [(module, node) for module, node in DEFINED if isinstance(node, ast.
 
 def test_the_page_is_up_to_date() -> None:
     page = update_reference.REFERENCE.read_text(encoding="utf-8")
-    assert page == update_reference.up_to_date(), "run tools/update_reference.py"
+    assert page == update_reference.up_to_date(), "run dev/update_reference.py"
 
 
 def test_it_has_everything_that_the_package_exports() -> None:
@@ -85,7 +85,7 @@ def _hidden() -> None: ...
 def test_a_name_that_is_not_there_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    missing = Module("None", "", ("callables.py",), ("Work", "Wrok"))
+    missing = Module("None", "", ("measurement/callables.py",), ("Work", "Wrok"))
     monkeypatch.setattr(update_reference, "MODULES", (missing,))
     assert update_reference.main([]) == 2
-    assert capsys.readouterr().err == "update_reference: callables.py: no Wrok\n"
+    assert capsys.readouterr().err == "update_reference: measurement/callables.py: no Wrok\n"

@@ -20,22 +20,22 @@ from hypothesis import strategies as st
 
 import launches
 import samples
-from overlapbench.chart import CHARTS, VEGA_LITE_VERSION
-from overlapbench.commands import report
-from overlapbench.compare.findings import Verdict
-from overlapbench.compare.floors import Floors
-from overlapbench.compare.side import Side
-from overlapbench.compare.verdicts import compare
-from overlapbench.counters import stored_table
-from overlapbench.launch import read_launches
-from overlapbench.names import family_of
-from overlapbench.page import charts_script, render_page, vega_libraries
-from overlapbench.report.datatables import as_script, datatables
-from overlapbench.report.runs import LARGEST_ROWS, merge_launches, read_runs
-from overlapbench.report.tables import figure, measured
-from overlapbench.result import parse_result
-from overlapbench.series import KNEE_MEANING
-from overlapbench.source import ResultError
+from overlapbench.cli import report
+from overlapbench.judge.findings import Verdict
+from overlapbench.judge.floors import Floors
+from overlapbench.judge.side import Side
+from overlapbench.judge.verdicts import compare
+from overlapbench.reading.counters import stored_table
+from overlapbench.reading.launch import read_launches
+from overlapbench.reading.names import family_of
+from overlapbench.reading.result import parse_result
+from overlapbench.reading.source import ResultError
+from overlapbench.view.chart import CHARTS, VEGA_LITE_VERSION
+from overlapbench.view.page import charts_script, render_page, vega_libraries
+from overlapbench.view.report.datatables import as_script, datatables
+from overlapbench.view.report.runs import LARGEST_ROWS, merge_launches, read_runs
+from overlapbench.view.report.tables import figure, measured
+from overlapbench.view.series import KNEE_MEANING
 
 REPOSITORY = Path(__file__).parents[2]
 COMM = "Comm/AllReduce/bytes:1048576/cache:cold"
@@ -294,7 +294,7 @@ def test_libraries_cannot_end_their_element(monkeypatch: pytest.MonkeyPatch) -> 
         asked.append(arguments)
         return "a</script>b</SCRIPT c<!--<script/d<p><"
 
-    monkeypatch.setattr("overlapbench.page.vl_convert.javascript_bundle", bundle)
+    monkeypatch.setattr("overlapbench.view.page.vl_convert.javascript_bundle", bundle)
     vega_libraries.cache_clear()
     try:
         assert vega_libraries() == r"a\x3C/script>b\x3C/SCRIPT c\x3C!--\x3Cscript/d<p><"

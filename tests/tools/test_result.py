@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 import samples
-from overlapbench.intervals import pool
-from overlapbench.result import ResultError, Row, parse_result, read_results
-from overlapbench.source import Document, expand, short
+from overlapbench.reading.result import ResultError, Row, parse_result, read_results
+from overlapbench.reading.source import Document, expand, short
+from overlapbench.statistics.intervals import pool
 from samples import Json
 
 COMM = "Comm/AllReduce/bytes:1024"

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlapbench.charts.naming import (
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.result import Row
+from overlapbench.view.charts.naming import (
     by_file,
     by_order,
     by_workload,
@@ -15,16 +17,7 @@ from overlapbench.charts.naming import (
     together,
     where_several,
 )
-from overlapbench.names import BenchmarkName
-from overlapbench.result import Row
-from overlapbench.series import (
-    KNEE_RISE,
-    binary_size,
-    describe,
-    grid_of,
-    knee,
-    shared_axes,
-)
+from overlapbench.view.series import KNEE_RISE, binary_size, describe, grid_of, knee, shared_axes
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 import samples
-from overlapbench import theme
-from overlapbench.commands import slowdown_chart
+from overlapbench.cli import chart
+from overlapbench.view import theme
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
@@ -37,7 +37,7 @@ ALL_FILES = {"index.html"} | {f"{name}.{suffix}" for name in NAMES for suffix in
 
 
 def run(*arguments: str | Path) -> int:
-    return slowdown_chart.main([str(argument) for argument in arguments])
+    return chart.main([str(argument) for argument in arguments])
 
 
 def contents(directory: Path) -> dict[str, bytes]:

@@ -10,12 +10,12 @@ import pytest
 import histories
 import samples
 import traces
-from overlapbench.commands import history
+from overlapbench.cli import history
 from overlapbench.peers.report import to_json
 from test_growth import piece
 from test_peers import CONTEXT, figures
 
-TOOLS = Path(__file__).parents[2] / "tools"
+ROOT = Path(__file__).parents[2]
 COMMANDS = {
     "benchmark_compare": ["run.json", "run.json"],
     "fault_drill": ["--list"],
@@ -50,8 +50,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def complaint(tool: str, folder: Path, stdout: int, **environment: str) -> str:
     """Run a tool, which must end with status 2, and return the last line that it said."""
+    (script,) = (
+        path for place in ("tools", "dev") if (path := ROOT / place / f"{tool}.py").exists()
+    )
     done = subprocess.run(
-        [sys.executable, TOOLS / f"{tool}.py", *COMMANDS[tool]],
+        [sys.executable, script, *COMMANDS[tool]],
         cwd=folder,
         env=os.environ | environment,
         stdout=stdout,

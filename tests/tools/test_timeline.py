@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import traces
-from overlapbench.source import ResultError
-from overlapbench.trace.files import read_rows, read_traces
-from overlapbench.trace.model import Class
-from overlapbench.trace.rules import Rules
-from overlapbench.trace.timeline import (
+from overlapbench.reading.source import ResultError
+from overlapbench.traces.files import read_rows, read_traces
+from overlapbench.traces.model import Class
+from overlapbench.traces.rules import Rules
+from overlapbench.view.timeline import (
     MOST_ROWS,
     Timeline,
     make_timeline,

@@ -11,14 +11,14 @@ import altair as alt
 import pytest
 
 import traces
-from overlapbench import theme
-from overlapbench.commands import timeline
-from overlapbench.trace.bars import MOST_BARS, merged, with_strokes
-from overlapbench.trace.files import read_rows
-from overlapbench.trace.model import Class, Span
-from overlapbench.trace.picture import BELOW, BESIDE, Layout, draw_timelines
-from overlapbench.trace.rules import Rules
-from overlapbench.trace.timeline import Bar, Lane, Timeline, make_timelines
+from overlapbench.cli import timeline
+from overlapbench.traces.files import read_rows
+from overlapbench.traces.model import Class, Span
+from overlapbench.traces.rules import Rules
+from overlapbench.view import theme
+from overlapbench.view.bars import MOST_BARS, merged, with_strokes
+from overlapbench.view.timeline import Bar, Lane, Timeline, make_timelines
+from overlapbench.view.timeline_picture import BELOW, BESIDE, Layout, draw_timelines
 from test_timeline import STEP
 from traces import COPY, GEMM, ROW, Json, done, kineto, recorded, waits
 from traces import work as kernel_of

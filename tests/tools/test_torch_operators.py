@@ -11,7 +11,7 @@ import pytest
 
 from overlapbench import torch_operators
 from overlapbench.installation import kernels_path
-from overlapbench.torch_kernels import KernelsError
+from overlapbench.measurement.torch_kernels import KernelsError
 
 TYPES = ("float32", "float16", "bfloat16")
 

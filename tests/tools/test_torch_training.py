@@ -15,11 +15,10 @@ import pytest
 
 import overlapbench as ob
 import torch_training
-from overlapbench.callables import Work
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN, library_path
-from overlapbench.interface import MeasureError
-from overlapbench.measuring import Row
-from overlapbench.names import BenchmarkName
+from overlapbench.measurement.callables import Work
+from overlapbench.measurement.interface import MeasureError
+from overlapbench.measurement.measuring import Row
 from overlapbench.peers import training
 from overlapbench.peers.training import (
     DDP,
@@ -36,8 +35,9 @@ from overlapbench.peers.training import (
     plan_steps,
 )
 from overlapbench.peers.training_table import render_training
-from overlapbench.result import Row as ReadRow
-from overlapbench.result import State, read_results
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.result import Row as ReadRow
+from overlapbench.reading.result import State, read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK: Labels = {"layers": 24, "width": 4096, "tokens": 4096}

@@ -13,7 +13,7 @@ from scipy import special
 
 import samples
 import traces
-from overlapbench.trace.breakdown import (
+from overlapbench.traces.breakdown import (
     MIXES,
     apportion,
     break_down,
@@ -21,7 +21,7 @@ from overlapbench.trace.breakdown import (
     students_t,
     worst_of,
 )
-from overlapbench.trace.model import BUSY, Class
+from overlapbench.traces.model import BUSY, Class
 from traces import COPY, GEMM, NCCL, PEER, broken_down, call, ours, percent, work
 
 _span = st.tuples(st.sampled_from(list(Class)), st.integers(0, 60), st.integers(1, 60)).map(
@@ -116,7 +116,7 @@ def test_margins_need_no_packages(tmp_path: Path) -> None:
         assert students_t(degrees) == pytest.approx(special.stdtrit(degrees, 0.975), rel=2e-4)
     read = (
         "import sys; sys.modules |= dict.fromkeys(('numpy', 'orjson', 'rich', 'scipy'));"
-        "from overlapbench.commands.trace_breakdown import main; sys.exit(main())"
+        "from overlapbench.cli.trace import main; sys.exit(main())"
     )
     trace = traces.write(tmp_path / "trace.json", traces.kineto(_steps([4, 6, 4, 6, 4, 6])))
     command = [sys.executable, "-c", read, str(trace)]

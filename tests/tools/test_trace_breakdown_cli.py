@@ -12,12 +12,12 @@ import pytest
 
 import samples
 import traces
-from overlapbench.commands import trace_breakdown
+from overlapbench.cli import trace
 from traces import COPY, GEMM, NCCL, Json, call, event, kernel, kineto, ours, step, work
 
 
 def run(*arguments: object) -> int:
-    return trace_breakdown.main([str(argument) for argument in arguments])
+    return trace.main([str(argument) for argument in arguments])
 
 
 def delays(shift: float, rank: int) -> Json:
@@ -303,7 +303,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_printed(
 def test_a_trace_that_unpacks_too_large_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overlapbench.trace.packed.LARGEST_TEXT_BYTES", 1 << 20)
+    monkeypatch.setattr("overlapbench.traces.packed.LARGEST_TEXT_BYTES", 1 << 20)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b" " * (2 << 20)))
     assert refusal(capsys, path) == f"trace_breakdown: {path}: above 1 MiB when unpacked"

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import traces
-from overlapbench.commands import trace_breakdown
-from overlapbench.trace.breakdown import Breakdown, break_down
-from overlapbench.trace.collectives import Waiting
-from overlapbench.trace.compare import compare
-from overlapbench.trace.files import read_traces
-from overlapbench.trace.intervals import union
-from overlapbench.trace.model import Class, Span, Trace
-from overlapbench.trace.rules import Rules
+from overlapbench.cli import trace
+from overlapbench.traces.breakdown import Breakdown, break_down
+from overlapbench.traces.collectives import Waiting
+from overlapbench.traces.files import read_traces
+from overlapbench.traces.intervals import union
+from overlapbench.traces.model import Class, Span, Trace
+from overlapbench.traces.rules import Rules
+from overlapbench.view.trace_comparison import compare
 from traces import GEMM, NCCL, Json, done, kineto, recorded, step, work
 
 GATHER = "ncclDevKernel_AllGather_RING_LL(args)"
@@ -201,7 +201,7 @@ def test_the_parts_are_those_of_counting_every_nanosecond(
 
 def test_the_late_rank_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, [collective(10, 100), work(GEMM, 0, 5)], [collective(90, 100), work(GEMM, 0, 80)])
-    assert trace_breakdown.main([str(tmp_path), "--json", str(tmp_path / "out")]) == 0
+    assert trace.main([str(tmp_path), "--json", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().out
     assert "    0      0.090      0.080      0.010      0.000      0 of 1        0.000\n" in told
     assert "The others wait longest for rank 1, 0.080 ms in all: it is the last in 1 of 1." in told
@@ -239,7 +239,7 @@ def test_two_traces_are_compared_in_one_table(
     old = traces.write(tmp_path / "old.json", kineto(steps(3, 500, NCCL)))
     new = traces.write(tmp_path / "new.json", kineto(steps(2, 400, NCCL)))
     out = tmp_path / "out.json"
-    assert trace_breakdown.main([str(new), "--compare", str(old), "--json", str(out)]) == 0
+    assert trace.main([str(new), "--compare", str(old), "--json", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [
         "before: ProfilerStep#0 to ProfilerStep#2, 3 in all, 1 rank",
@@ -255,4 +255,4 @@ def test_two_traces_are_compared_in_one_table(
     assert f"COMM {NCCL}" not in found  # unchanged
     changes = {one["name"]: one["change_ms"] for one in json.loads(out.read_text())["changes"]}
     assert changes["COMP only"] == pytest.approx(-0.1)
-    assert trace_breakdown.main([str(new), "--compare", str(tmp_path / "none.json")]) == 2
+    assert trace.main([str(new), "--compare", str(tmp_path / "none.json")]) == 2

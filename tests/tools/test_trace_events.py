@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 import samples
 import traces
-from overlapbench.source import ResultError
-from overlapbench.trace import events, packed
-from overlapbench.trace.events import EventFile
-from overlapbench.trace.files import read_traces
-from overlapbench.trace.model import ForeignFileError
-from overlapbench.trace.packed import Text, opened
-from overlapbench.trace.rules import Rules
+from overlapbench.reading.source import ResultError
+from overlapbench.traces import events, packed
+from overlapbench.traces.events import EventFile
+from overlapbench.traces.files import read_traces
+from overlapbench.traces.model import ForeignFileError
+from overlapbench.traces.packed import Text, opened
+from overlapbench.traces.rules import Rules
 from traces import GEMM, kineto, work
 
 _texts = st.text(max_size=8) | st.sampled_from(["},{", '"}', "\\", "]", "}, {", "é}", "\u2028"])

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import traces
-from overlapbench.trace.breakdown import Breakdown, break_down
-from overlapbench.trace.files import read_traces
-from overlapbench.trace.idle import Cause
-from overlapbench.trace.patterns import HIDDEN_SHARE, LATE_NS, PATTERNS, SHORT_NS
-from overlapbench.trace.rules import Rules
+from overlapbench.traces.breakdown import Breakdown, break_down
+from overlapbench.traces.files import read_traces
+from overlapbench.traces.idle import Cause
+from overlapbench.traces.patterns import HIDDEN_SHARE, LATE_NS, PATTERNS, SHORT_NS
+from overlapbench.traces.rules import Rules
 from traces import (
     COPY,
     GEMM,

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overlapbench.trace.intervals import (
+from overlapbench.traces.intervals import (
     Interval,
     Intervals,
     difference,

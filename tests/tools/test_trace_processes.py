@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import traces
-from overlapbench.source import ResultError
-from overlapbench.trace.breakdown import Breakdown, break_down
-from overlapbench.trace.files import read_traces
-from overlapbench.trace.model import Trace
-from overlapbench.trace.rules import Rules
+from overlapbench.reading.source import ResultError
+from overlapbench.traces.breakdown import Breakdown, break_down
+from overlapbench.traces.files import read_traces
+from overlapbench.traces.model import Trace
+from overlapbench.traces.rules import Rules
 from traces import COPY, GEMM, NCCL, Json, call, event, kernel, kineto, step, work
 
 SINCE_1970 = 1615207264505000

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import traces
-from overlapbench.source import ResultError
-from overlapbench.trace.breakdown import break_down
-from overlapbench.trace.files import read_rows, read_traces
-from overlapbench.trace.model import Category, Class, Span, Trace
-from overlapbench.trace.rules import Rules, parse_rule, read_rules
+from overlapbench.reading.source import ResultError
+from overlapbench.traces.breakdown import break_down
+from overlapbench.traces.files import read_rows, read_traces
+from overlapbench.traces.model import Category, Class, Span, Trace
+from overlapbench.traces.rules import Rules, parse_rule, read_rules
 from traces import (
     COPY,
     GEMM,

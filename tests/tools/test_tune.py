@@ -18,17 +18,17 @@ import pytest
 import launches
 import samples
 import simulated_bench
-from overlapbench.commands import tune
-from overlapbench.launch import Launch, parse_launch
-from overlapbench.names import BenchmarkName
-from overlapbench.report.tuned import read_tuned
-from overlapbench.source import ResultError
+from overlapbench.cli import tune
+from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.source import ResultError
 from overlapbench.tune.advice import advise
 from overlapbench.tune.confirm import compare_rows
 from overlapbench.tune.replay import SCHEMA, measurement, read_recorded, record, replay
 from overlapbench.tune.search import Estimate, Race
 from overlapbench.tune.space import Axis, Grid, Point, Wish, ladders, parse_axes
 from overlapbench.tune.study import Study
+from overlapbench.view.report.tuned import read_tuned
 from simulated_pairs import Machine
 
 PROGRAM = f"{sys.executable} {simulated_bench.__file__} --no-build"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from overlapbench.commands import tune
+from overlapbench.cli import tune
 from overlapbench.tune import search
 from overlapbench.tune.replay import read_recorded, replay
 from overlapbench.tune.search import Estimate, Race

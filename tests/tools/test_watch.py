@@ -50,7 +50,7 @@ if os.environ["{time}"] != "0":
 """
 # pytest, where the package is not installed: its plugin is found and named.
 REAL_PYTEST = """#!/bin/sh
-PYTHONPATH={tools} exec {python} -m pytest -p overlapbench.pytest_plugin "$@"
+PYTHONPATH={tools} exec {python} -m pytest -p overlapbench.measurement.pytest_plugin "$@"
 """
 CONFTEST = """
 import overlapbench as ob

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from overlapbench.trace.breakdown import Breakdown, break_down
-from overlapbench.trace.files import read_traces
-from overlapbench.trace.model import BUSY, Class, Span, Trace
-from overlapbench.trace.rules import Rules, parse_rule
+from overlapbench.traces.breakdown import Breakdown, break_down
+from overlapbench.traces.files import read_traces
+from overlapbench.traces.model import BUSY, Class, Span, Trace
+from overlapbench.traces.rules import Rules, parse_rule
 
 Json = dict[str, Any]
 PROCESS = 1 << 24

@@ -16,8 +16,8 @@ import os
 import re
 from pathlib import Path
 
-from overlapbench.command_line import as_installed
-from overlapbench.commands import PROGRAM
+from overlapbench.cli.command_line import as_installed
+from overlapbench.cli.commands import PROGRAM
 
 # As in ./bench: for root, for containers, and for more ranks than cores.
 MPI_ENVIRONMENT = {

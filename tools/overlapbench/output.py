@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from overlapbench.source import ResultError, expand
+from overlapbench.reading.source import ResultError, expand
 
 _STDIN = "/dev/stdin"
 

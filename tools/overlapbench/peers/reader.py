@@ -22,7 +22,7 @@ from overlapbench.peers.cases import (
     Figure,
 )
 from overlapbench.peers.report import SCHEMA
-from overlapbench.source import Document, Fields, ResultError, short
+from overlapbench.reading.source import Document, Fields, ResultError, short
 
 _T = TypeVar("_T", bound=str)
 

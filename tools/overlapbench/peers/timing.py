@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from overlapbench.source import ResultError
+from overlapbench.reading.source import ResultError
 
 _SLEEP_CYCLES = 1_000_000  # about half a millisecond
 _MOST_TRIES = 4  # per sample

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 
-from overlapbench.callables import Verdict, Work
+from overlapbench.measurement.callables import Verdict, Work
 from overlapbench.peers.training import FUSED, MODELS, SEQUENCE, Case
 
 _SAMPLED = 64  # rows, and columns, of a result

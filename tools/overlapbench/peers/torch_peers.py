@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from overlapbench.callables import Work
+from overlapbench.measurement.callables import Work
 from overlapbench.peers.torch_layers import Ranks, make_layer
 from overlapbench.peers.torch_pipelines import make_pipeline
 from overlapbench.peers.torch_steps import make_step

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from overlapbench.callables import Verdict, Work
+from overlapbench.measurement.callables import Verdict, Work
 from overlapbench.peers.torch_layers import Ranks, rounding
 from overlapbench.peers.torch_steps import LinearLayers, worst
 from overlapbench.peers.training import COMPUTATION, Case

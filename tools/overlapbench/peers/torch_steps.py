@@ -26,7 +26,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from overlapbench.callables import Verdict, Work
+from overlapbench.measurement.callables import Verdict, Work
 from overlapbench.peers.torch_layers import Ranks, rounding, verdict
 from overlapbench.peers.training import COMPUTATION, Case
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from overlapbench.callables import Work, describe
-from overlapbench.measuring import Row, measure_alone, measure_row
+from overlapbench.measurement.callables import Work, describe
+from overlapbench.measurement.measuring import Row, measure_alone, measure_row
 
 SUITE = "suite"
 SEQUENCE, FUSED = "sequence", "fused"  # of layers

@@ -2,7 +2,7 @@
 
 A search picks the fastest of many measurements, and the fastest is also the luckiest. So the gain
 is measured again, in fresh processes, A B B A, and judged in the same way as two builds
-(compare/statistics.py). The two rows have different names; here both use the default's.
+(statistics/estimates.py). The two rows have different names; here both use the default's.
 """
 
 import math
@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from overlapbench.compare import statistics
-from overlapbench.compare.findings import find
-from overlapbench.compare.floors import Floors
-from overlapbench.compare.side import Side, natural
-from overlapbench.counters import TIME
-from overlapbench.launch import Launch
-from overlapbench.source import ResultError
+from overlapbench.judge.findings import find
+from overlapbench.judge.floors import Floors
+from overlapbench.judge.side import Side, natural
+from overlapbench.reading.counters import TIME
+from overlapbench.reading.launch import Launch
+from overlapbench.reading.source import ResultError
+from overlapbench.statistics import estimates
 
 _ERRORS = 0.05  # of the interval, which contains the gain in 95 of 100 cases
 
@@ -47,7 +47,7 @@ def compare_rows(default: Sequence[Launch], best: Sequence[Launch], name: str) -
             raise ResultError(f"not confirmed: {problem}")
     found = next(one for one in find([name], base, new, Floors())[0] if one.metric == TIME)
     half = float(
-        statistics.reach(np.array(found.error), np.array(found.freedom), 1, false_alarms=_ERRORS)
+        estimates.reach(np.array(found.error), np.array(found.freedom), 1, false_alarms=_ERRORS)
     )
     low, high = (-natural(found.counter, found.change + sign * half) for sign in (1, -1))
     if not math.isfinite(found.change):

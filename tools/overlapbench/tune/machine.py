@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from overlapbench.gate.runner import Runner
-from overlapbench.gate.session import filter_of
-from overlapbench.launch import Launch
-from overlapbench.names import BenchmarkName
-from overlapbench.result import Result, parse_result
-from overlapbench.source import ResultError
+from overlapbench.judge.runner import Runner
+from overlapbench.judge.session import filter_of
+from overlapbench.reading.launch import Launch
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.result import Result, parse_result
+from overlapbench.reading.source import ResultError
 from overlapbench.tune.search import Estimate
 from overlapbench.tune.space import Grid, Point, Wish, axis_flags, ladders, parse_axes
 

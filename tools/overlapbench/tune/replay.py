@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from overlapbench.source import Document, Fields, ResultError, harmless, load, short
+from overlapbench.reading.source import Document, Fields, ResultError, harmless, load, short
 from overlapbench.tune.search import Estimate, Race
 from overlapbench.tune.space import Grid, Point
 

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from overlapbench.gate.session import BASE, schedule
 from overlapbench.grouping import grouped
 from overlapbench.installation import as_called
-from overlapbench.launch import Launch
-from overlapbench.names import BenchmarkName
-from overlapbench.result import ResultError
+from overlapbench.judge.session import BASE, schedule
+from overlapbench.reading.launch import Launch
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.result import ResultError
 from overlapbench.tune.confirm import Gain, compare_rows
 from overlapbench.tune.machine import Machine
 from overlapbench.tune.search import Estimate, Race

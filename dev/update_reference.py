@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Write docs/reference.md: the package's public functions, from their docstrings.
+
+    dev/update_reference.py
+
+MODULES lists them. The script reads the sources without importing them, so it needs neither PyTorch
+nor pytest. A docstring is Markdown except for its tables: lines of names, at least two spaces, and
+their meanings. A table that begins with an error lists what a function raises.
+
+    timeout_s    of every wait, in seconds
+
+tests/tools/test_reference.py fails while the page is stale, or a public function has no docstring.
+
+Exit status: 0 the page is up to date now; 2 a file is not as expected, or not writable.
+"""
+
+import argparse
+import ast
+import itertools
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import checkout  # noqa: F401
+from overlapbench.output import replace_file
+from overlapbench.reading.source import ResultError
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "tools/overlapbench"
+REFERENCE = ROOT / "docs/reference.md"
+HEAD = """\
+# Reference of the Python package
+
+*What does each public function take, return and raise?*
+
+```python
+import overlapbench as ob
+help(ob.measure)
+```
+
+This page repeats the package's docstrings; `dev/update_reference.py` makes it from them.
+[measuring-your-own.md](measuring-your-own.md) explains how to measure, and [package.md](package.md)
+how to install.
+"""
+_DOCUMENT = re.compile(r"(?<=\()docs/([\w-]+\.md)(?=\))")
+_TABLE = re.compile(r"([\w.]+(?:, [\w.]+)*) {2,}(\S.*)")
+_ARGUMENT = re.compile(r"(?:'[^']*'|\[(?:[^][]|\[[^][]*\])*\]|\([^()]*\)|[^],[()])+")
+_WIDTH = 100  # of a signature
+
+Definition = ast.FunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """A section of the page."""
+
+    title: str
+    prefix: str  # of the names, as a user writes them
+    files: tuple[str, ...]  # of tools/overlapbench; the first one's docstring is the introduction
+    names: tuple[str, ...] = ()  # in the order of the page; none: all public names
+
+
+MODULES = (
+    Module(
+        "Measuring",
+        "ob.",
+        ("measurement/measuring.py", "measurement/callables.py", "measurement/interface.py"),
+        (
+            *("measure", "measure_schedule", "measure_alone", "measure_row", "do_bench"),
+            *("results", "configure", "init_torch_distributed"),
+            *("Work", "Verdict", "Step", "Row", "MeasureError"),
+        ),
+    ),
+    Module(
+        "The fixture of pytest",
+        "",
+        ("measurement/pytest_plugin.py",),
+        ("overlap_benchmark", "OverlapBenchmark"),
+    ),
+    Module(
+        "Kernels on PyTorch's tensors",
+        "torch_kernels.",
+        ("measurement/torch_kernels.py",),
+        ("gelu", "gelu_backward", "softmax", "grid_gemm", "KernelsError"),
+    ),
+    Module("Operators of PyTorch", "torch_operators.", ("measurement/torch_operators.py",)),
+)
+
+
+def up_to_date() -> str:
+    """Return what the page must contain."""
+    return "\n".join([HEAD, _contents(), *map(_section, MODULES)])
+
+
+def definitions(module: Module) -> list[Definition]:
+    """Return the definitions in a section; ValueError if a name is not defined."""
+    trees = [ast.parse((PACKAGE / name).read_text(encoding="utf-8")) for name in module.files]
+    found = {
+        node.name: node
+        for tree in reversed(trees)
+        for node in tree.body
+        if isinstance(node, Definition) and not node.name.startswith("_")
+    }
+    if missing := {*module.names} - found.keys():
+        raise ValueError(f"{', '.join(module.files)}: no {', '.join(sorted(missing))}")
+    return [found[name] for name in module.names or found]
+
+
+def _contents() -> str:
+    return "".join(f"- [{one.title}](#{_anchor(one.title)})\n" for one in MODULES)
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
+def _section(module: Module) -> str:
+    source = (PACKAGE / module.files[0]).read_text(encoding="utf-8")
+    parts = [f"## {module.title}\n", _markdown(ast.get_docstring(ast.parse(source)) or "")]
+    for node in definitions(module):
+        parts += [f"### {module.prefix}{node.name}\n", *_described(node, module.prefix)]
+        for part in members(node):
+            parts += [f"#### {node.name}.{part.name}\n", *_described(part, f"{node.name}.")]
+    return "\n".join(parts)
+
+
+def members(node: Definition) -> Iterator[ast.FunctionDef]:
+    """Return the public methods and properties of a class, and its __call__."""
+    for part in node.body if isinstance(node, ast.ClassDef) else ():
+        public = isinstance(part, ast.FunctionDef) and not part.name.startswith("_")
+        if isinstance(part, ast.FunctionDef) and (public or part.name == "__call__"):
+            yield part
+
+
+def _described(node: Definition, prefix: str) -> Iterator[str]:
+    if signature := _signature(node, prefix):
+        yield f"```python\n{signature}\n```\n"
+    yield _markdown(ast.get_docstring(node) or "")
+    values = [line for line in map(_value, node.body) if line]
+    if isinstance(node, ast.ClassDef) and values:
+        yield "\n".join(values) + "\n"
+
+
+def _value(node: ast.stmt) -> str:
+    """Return a line for a class's attribute that is `property(function, doc=...)`."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(func=ast.Name(id="property"), keywords=[ast.keyword(value=text)]),
+        ):
+            return f"- `{name}`: {ast.literal_eval(text)}"
+    return ""
+
+
+def _signature(node: Definition, prefix: str) -> str:
+    if isinstance(node, ast.ClassDef):
+        fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+        return _call(f"{prefix}{node.name}", [*map(ast.unparse, fields)], "") if fields else ""
+    decorators = {ast.unparse(one) for one in node.decorator_list}
+    if decorators & {"property", "pytest.fixture"}:
+        return f"{prefix}{node.name}: {_type(node.returns)}"
+    words = [word for word in _arguments(node.args) if word != "self"]
+    return _call(f"{prefix}{node.name}", words, f" -> {_type(node.returns)}")
+
+
+def _arguments(arguments: ast.arguments) -> list[str]:
+    """Return the arguments as they are written, one by one."""
+    for one in ast.walk(arguments):
+        if isinstance(one, ast.arg) and one.annotation:
+            one.annotation = ast.Name(_type(one.annotation))
+    # Split at commas outside brackets.
+    return [word.strip() for word in _ARGUMENT.findall(ast.unparse(arguments))]
+
+
+def _type(node: ast.expr | None) -> str:
+    """Return an annotation, without the quotes that keep it from being evaluated."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case None:
+            return "None"
+    return ast.unparse(node)
+
+
+def _call(name: str, words: Sequence[str], result: str) -> str:
+    words = [re.sub(r"(?<=\S)=(?=\S)", " = ", word).replace("'", '"') for word in words]
+    line = f"{name}({', '.join(words)}){result}"
+    if len(line) <= _WIDTH:
+        return line
+    return "\n".join([f"{name}(", *(f"    {word}," for word in words), f"){result}"])
+
+
+def _markdown(docstring: str) -> str:
+    """Return a docstring as Markdown, with fenced code, lists for tables, and linked documents."""
+    parts: list[str] = []
+    text = _DOCUMENT.sub(r"[\1](\1)", docstring)
+    for code, some in itertools.groupby(text.split("\n\n"), lambda one: one.startswith("    ")):
+        if code:
+            parts.append("```python\n" + textwrap.dedent("\n\n".join(some)) + "\n```")
+        else:
+            parts += map(_paragraph, some)
+    return "\n\n".join(parts) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    if not _TABLE.match(text):
+        return text
+    entries: list[str] = []
+    for line in text.splitlines():
+        if entry := _TABLE.match(line):
+            names = ", ".join(f"`{name}`" for name in entry[1].split(", "))
+            entries.append(f"- {names}: {entry[2]}")
+        else:
+            entries[-1] += f" {line.strip()}"
+    raises = re.match(r"[\w.]*(Error|Exception)\b", text)
+    return "\n".join(["Raises:\n", *entries] if raises else entries)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    assert __doc__
+    parser = argparse.ArgumentParser(prog="update_reference", description=__doc__.splitlines()[0])
+    parser.parse_args(arguments)
+    try:
+        replace_file(REFERENCE, up_to_date().encode())
+    except (OSError, ValueError, ResultError) as error:
+        print(f"update_reference: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

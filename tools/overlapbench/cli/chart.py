@@ -1,0 +1,105 @@
+"""Draw charts of overlapbench results: what overlap costs, and what it hides.
+
+    tools/slowdown_chart.py result.json -o charts
+    tools/slowdown_chart.py before.json after.json -o charts --title 'Driver 570 and 580'
+    ./bench --benchmark_format=json | tools/slowdown_chart.py - -o charts
+
+A result is the output of `./bench --benchmark_out=result.json`. `-` is standard input, and quoted
+globs are expanded. Several files become series of the same charts. The tool writes index.html, a
+page that works offline, and each chart as PNG and SVG, replacing charts of an earlier run. The
+charts depend on the rows in the results: slowdown of pairs, bandwidth of communication and of
+copies, pipelines, transfers, priority, supply, launches, and training.
+
+For a sweep of Ddp/Buckets, the tool also prints a line: the size that the parts predict, the
+fastest size, and the time that following the prediction loses.
+
+Exit status: 0, or 2 if a file is not a result of this suite or has nothing to draw, or if the
+output is not writable. One line then says what is wrong and where, and no file is changed.
+"""
+
+import argparse
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.output import print_text, replace_files, require_no_input
+from overlapbench.reading.result import Result, ResultError, State, read_results
+from overlapbench.view.bucket_sizes import predict_bucket_sizes
+from overlapbench.view.chart import CHARTS, Chart, draw_charts
+from overlapbench.view.page import render_page
+
+_WIDTH = 80
+_LISTED = 3  # charts that are not drawn
+
+_PAGE = "index.html"
+
+
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
+    options = make_parser(program).parse_args(arguments)
+    possible = {f"{kind.name}.{suffix}" for kind in CHARTS for suffix in ("png", "svg")}
+    require_no_input((options.output / name for name in {*possible, _PAGE}), options.results)
+    results = read_results(options.results)
+    charts = draw_charts(results, options.title)
+    if reason := _nothing(charts):
+        names = ", ".join(options.results)
+        raise ResultError(f"{names}: benchmarks: nothing to draw: {reason}")
+    files = {name: data for chart in charts for name, data in chart.pictures().items()}
+    title = options.title or "What overlap costs"
+    files[_PAGE] = render_page(title, results, charts)
+    replace_files(options.output, files, outdated=possible - files.keys())
+    lines = _report(options.output, files, results, charts)
+    print_text("".join(f"{line}\n" for line in lines))
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    parser.add_argument("results", nargs="+", metavar="RESULT.json", help="a result, a glob, or -")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--title", default="", help="title of the page, and subtitle of each chart")
+    return parser
+
+
+def _report(
+    directory: Path, files: Iterable[str], results: Sequence[Result], charts: Sequence[Chart]
+) -> Iterator[str]:
+    yield f"wrote {', '.join(sorted(files))} to {directory}"
+    if len(charts) < len(CHARTS):
+        yield from textwrap.wrap(_not_drawn(charts), _WIDTH, subsequent_indent="  ")
+    rows = [row for result in results for row in result.rows]
+    shown = {(row.file, row.name) for chart in charts for row in chart.rows}
+    hidden = Counter(
+        f"{row.name.family}/{'+'.join(row.name.workloads)}"
+        for row in rows
+        if (row.file, row.name) not in shown
+    )
+    if hidden:
+        yield f"in no chart: {', '.join(f'{count} {name}' for name, count in hidden.items())}"
+    for prediction in predict_bucket_sizes(rows):
+        yield prediction.sentence
+    for result in results:
+        if result.incomplete:
+            yield f"incomplete: {result.label}: {result.incomplete}"
+    for row in rows:
+        if row.bad:
+            yield f"not to be trusted: {row.file}: {row.name}: {row.problem}"
+
+
+def _not_drawn(charts: Sequence[Chart]) -> str:
+    drawn = {chart.kind.name for chart in charts}
+    missing = [f"{kind.name} (needs {kind.needs})" for kind in CHARTS if kind.name not in drawn]
+    more = f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else ""
+    told = f"{len(missing)} of {len(CHARTS)} charts are"
+    return f"{told} not drawn: {', '.join(missing[:_LISTED])}{more}"
+
+
+def _nothing(charts: Sequence[Chart]) -> str:
+    """Say why there is nothing to draw; "" if there is something."""
+    if not charts:
+        return _not_drawn(charts)
+    failed = [row for chart in charts for row in chart.rows if row.state is State.ERROR]
+    if len(failed) < sum(len(chart.rows) for chart in charts):
+        return ""
+    return f"no row of a chart was measured; {failed[0].name}: {failed[0].problem}"

@@ -1,0 +1,115 @@
+"""What all command lines share: a parser from the manual, numbers, and one-line errors.
+
+The docstring of a command's module is its manual. It spells commands as in a checkout; if
+`overlapbench` runs the command, the manual shows the commands of `overlapbench` instead.
+"""
+
+import argparse
+import contextlib
+import functools
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+from overlapbench.cli.commands import COMMANDS, PROGRAM, script_name
+from overlapbench.cli.manual import fitted
+
+USAGE = 2
+INTERRUPTED = 128 + signal.SIGINT
+_TERMINATED = 128 + signal.SIGTERM
+
+
+def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[..., int]:
+    """Make a command's `main`: a refusal is one line of output; otherwise the exit status is 0.
+
+    Unless `overlapbench` runs it, the program is the script.
+    """
+    from overlapbench.reading.source import (
+        ResultError,  # imports more than the help of all commands needs
+    )
+
+    @functools.wraps(run)
+    def main(
+        arguments: Sequence[str] | None = None, program: str = script_name(run.__module__)
+    ) -> int:
+        try:
+            return run(arguments, program) or 0
+        except ResultError as error:
+            return refuse(program, str(error))
+
+    return main
+
+
+def manual_parser(program: str, manual: str | None) -> argparse.ArgumentParser:
+    """Make a parser whose help is the manual's first paragraph, the arguments, and the rest."""
+    assert manual
+    if is_installed(program):
+        manual = as_installed(manual)
+    summary, _, epilog = fitted(manual, shutil.get_terminal_size().columns).partition("\n\n")
+    return argparse.ArgumentParser(
+        prog=program,
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def is_installed(program: str) -> bool:
+    """Tell whether `overlapbench` runs the command, not a script."""
+    return program.startswith(f"{PROGRAM} ")
+
+
+def as_installed(manual: str) -> str:
+    """Replace scripts by the commands of `overlapbench`."""
+    for command in COMMANDS:
+        script = rf"(?<![\w./]){re.escape(command.script)}(?![\w/-])"
+        manual = re.sub(script, f"{PROGRAM} {command.name}", manual)
+    return manual
+
+
+def number_from(least: int) -> Callable[[str], int]:
+    """Return a function that parses an argument as a whole number, for argparse."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return read
+
+
+def split_at_dashes(arguments: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Return the arguments before and after `--`; None is the process's command line."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    end = given.index("--") if "--" in given else len(given)
+    return given[:end], given[end + 1 :]
+
+
+def exit_if_terminated() -> None:
+    """Raise on SIGTERM, so that launched processes are ended and their files removed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+
+
+def has_colours() -> bool:
+    """Tell whether standard output is a terminal that allows colours (no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not plain
+
+
+@contextlib.contextmanager
+def ending_if_interrupted(program: str) -> Iterator[None]:
+    """Run a whole program in this context; Ctrl-C prints one line and exits as shells do."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def refuse(program: str, line: str) -> int:
+    """Say why nothing was done; return the exit status."""
+    print(f"{program}: {line}", file=sys.stderr)
+    return USAGE

@@ -1,0 +1,76 @@
+"""Compare results of two builds, and fail if something got worse.
+
+    tools/benchmark_compare.py base.json new.json
+    tools/benchmark_compare.py --base base/*.json --new new/*.json
+    tools/benchmark_compare.py --base 'a?.json' --new - --output diff.md <new.json
+    tools/benchmark_compare.py a.json b.json --explain AllReduce+CublasGemm/bytes:67108864
+
+A file is the output of `./bench --benchmark_out=FILE`, or any JSON of Google Benchmark. Each file
+is one launch. With one launch per side, the decision uses the backend's recorded spread between
+launches; without a recording, nothing is decided. Five launches per side detect smaller changes.
+docs/comparing.md explains the decision.
+
+Exit status: 0 nothing is worse; 1 a regression; 2 bad usage, or an unreadable file; 3 inconclusive:
+incomparable, missing or invalid rows, an inconclusive row that is worse by more than its limit, or
+no row that could be decided. Improvements never fail.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.cli.judging import add_judging, add_outputs, require_outputs, show
+from overlapbench.judge.floors import Floors, read_floors
+from overlapbench.judge.side import Side
+from overlapbench.judge.verdicts import compare
+from overlapbench.output import print_text
+from overlapbench.reading.launch import read_launches
+from overlapbench.reading.source import ResultError
+from overlapbench.view.comparison import explain
+
+
+@command
+def main(arguments: Sequence[str] | None, program: str) -> int:
+    options = _parse(arguments, program)
+    read = [options.floors] if options.floors else []
+    require_outputs(options.output, [*options.base, *options.new, *read])
+    floors = read_floors(options.floors) if options.floors else Floors()
+    if options.base.count("-") + options.new.count("-") > 1:
+        raise ResultError("-: standard input can be read only once")
+    base, new = (
+        Side.of_files(name, read_launches(files))
+        for name, files in (("base", options.base), ("new", options.new))
+    )
+    comparison = compare(base, new, floors, options.across, options.max_floor)
+    if options.explain:
+        print_text(explain(comparison, options.explain))
+    else:
+        show(comparison, options.format, options.output, options.all)
+    return comparison.status
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    add("files", nargs="*", metavar="BASE.json NEW.json", help="one launch per side; - is stdin")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
+    add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new launches")
+    add("--floors", type=Path, metavar="FILE.toml", help="floors by pattern, measured spreads")
+    add_judging(parser)
+    add("--all", action="store_true", help="also list unchanged rows")
+    add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")
+    add_outputs(parser)
+    return parser
+
+
+def _parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
+    parser = make_parser(program)
+    options = parser.parse_args(arguments)
+    paired = len(options.files) == 2 and not options.base and not options.new
+    named = options.base and options.new and not options.files
+    if not paired and not named:
+        parser.error("give BASE.json and NEW.json, or --base FILE... and --new FILE...")
+    if paired:
+        options.base, options.new = options.files[:1], options.files[1:]
+    return options

@@ -1,0 +1,66 @@
+"""Write a result in the format of another system: a database, a dashboard, a spreadsheet.
+
+    tools/export.py result.json --format csv -o result.csv
+    tools/export.py result.json --format parquet -o result.parquet
+    tools/export.py result.json --format openmetrics -o result.prom
+    tools/export.py result.json --format github-action-benchmark -o output.json
+    tools/export.py result.json --format bencher --metric time --metric busbw_GBps
+
+- `csv` has a line for each figure, with its unit, its 95 % interval and the state of its row.
+- `parquet` has the same columns, for data frames and databases; it needs the package pyarrow.
+- `openmetrics` is the text that Prometheus and similar systems read, in base units.
+- `github-action-benchmark` is for that action's tool `customSmallerIsBetter`.
+- `bencher` is Bencher Metric Format, for its adapter `json`.
+
+The first three contain every figure, the others the time of each row. --metric chooses others. Rows
+that are invalid or failed have no figures. To compare results, no export is needed: see
+tools/benchmark_compare.py and tools/history.py.
+
+Exit status: 0, or 2 for bad usage, a file that is not a result, a counter that is missing or that
+the format does not support, a missing package, or an output that is not writable. One line then
+says what is wrong.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.output import print_text, replace_file, require_file
+from overlapbench.reading.export import FORMATS, figures_of
+from overlapbench.reading.result import read_results
+from overlapbench.reading.source import ResultError
+
+
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
+    options = make_parser(program).parse_args(arguments)
+    if options.output:
+        require_file(options.output, [options.result])
+    exported = _export(options)
+    content = exported.encode() if isinstance(exported, str) else exported
+    if options.output:
+        replace_file(options.output, content)
+    elif isinstance(exported, str):
+        print_text(exported)
+    else:
+        raise ResultError(f"--format {options.format}: not text: name a file with -o")
+
+
+def _export(options: argparse.Namespace) -> str | bytes:
+    results = read_results([options.result])
+    if len(results) > 1:
+        raise ResultError(f"{options.result}: {len(results)} files: export one at a time")
+    chosen = FORMATS[options.format]
+    return chosen.write(results[0], figures_of(results[0], options.metric or chosen.metrics))
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    add("result", metavar="RESULT.json", help="a result; - is standard input")
+    add("--format", choices=FORMATS, required=True, metavar="FORMAT", help="one of those below")
+    text = "a counter (docs/metrics.md), or time; repeatable"
+    add("--metric", action="append", default=[], metavar="NAME", help=text)
+    add("-o", "--output", type=Path, metavar="FILE", help="default standard output")
+    return parser

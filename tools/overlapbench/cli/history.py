@@ -1,0 +1,230 @@
+"""Keep results over time: a history of runs, their trends, and where a level changed.
+
+    tools/history.py add nightly/*.json --revision 4f2c9d1
+    tools/history.py list --since 2026-10-01
+    tools/history.py show 7
+    tools/history.py trend -o trend.png --benchmark 'Overlap/AllToAll*' --metric slowdown
+    tools/history.py changes --benchmark 'Comm/*' --metric busbw_GBps
+    tools/history.py export 7 8 -o folder
+    tools/history.py export --format csv -o all.csv
+
+A history is one append-only file: history.sqlite in the current folder, unless --database names
+another. A result is the output of `./bench --benchmark_out=FILE`, or any JSON of Google Benchmark.
+A file that is already in the history is not added again. Runs are separated by machine: GPU,
+driver, NCCL, and everything else that must agree for a comparison. See docs/history.md.
+
+Exit status: 0, or 2 for bad usage, a file that is unreadable or not a result, or a missing history.
+One line then says what is wrong and where, and nothing was changed. A changed level is not a
+failure; to gate changes, use tools/perf_gate.py.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.cli.judging import add_across
+from overlapbench.judge.database import Database, Run, open_history
+from overlapbench.judge.record import read_records, utc
+from overlapbench.judge.series import Selection, find_counter, read_series
+from overlapbench.output import (
+    counted,
+    print_text,
+    replace_file,
+    replace_files,
+    require_file,
+    require_no_input,
+)
+from overlapbench.reading.counters import TIME, Counter
+from overlapbench.reading.export import csv_text
+from overlapbench.reading.launch import CONTEXT_FIELDS
+from overlapbench.reading.source import ResultError
+from overlapbench.statistics.levels import LEAST_CHANGE, find_changes
+from overlapbench.view.history_chart import draw_trend
+from overlapbench.view.history_tables import Found, list_changes, list_runs, show_run
+from overlapbench.view.picture import SUFFIXES, render, require_suffix
+
+# Columns of the CSV, with one figure per line.
+_COLUMNS = ("run", "date", "revision", "host", "machine", "benchmark", "metric", "value", "problem")
+
+
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
+    options = make_parser(program).parse_args(arguments)
+    try:
+        options.action(options)
+    except OSError as error:
+        raise ResultError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _add(options: argparse.Namespace) -> None:
+    records = read_records(options.results, options.revision)
+    with open_history(options.database, create=True) as database:
+        outcomes = database.add(records)
+    for record, (run, new) in zip(records, outcomes, strict=True):
+        count = counted(len(record.measurements), "benchmark")
+        what = f"added, {count}" if new else "is already in the history"
+        print_text(f"run {run}: {record.source}: {what}\n")
+
+
+def _list(options: argparse.Namespace) -> None:
+    with open_history(options.database) as database:
+        print_text(list_runs(_selection(options).runs(database)))
+
+
+def _show(options: argparse.Namespace) -> None:
+    with open_history(options.database) as database:
+        (run,) = _chosen(database, options, [options.run])
+        measured, table = database.measured_in(run.id), database.table([run])
+        print_text(show_run(run, database.document(run.id), measured, table))
+
+
+def _export(options: argparse.Namespace) -> None:
+    if options.format == "csv" and options.output:
+        require_file(options.output, [options.database])
+    with open_history(options.database) as database:
+        runs = _chosen(database, options, options.runs)
+        if options.format == "csv":
+            text = csv_text(_COLUMNS, _lines(database, runs))
+            if not options.output:
+                print_text(text)
+                return
+            replace_file(options.output, text.encode())
+            print_text(f"wrote {options.output}\n")
+        elif options.output:
+            files = {f"run-{run.id}.json": database.document(run.id) for run in runs}
+            require_no_input((options.output / name for name in files), [options.database])
+            replace_files(options.output, files, outdated=())
+            print_text(f"wrote {', '.join(files)} to {options.output}\n")
+        elif len(runs) == 1:
+            print_text(database.document(runs[0].id).decode())
+        else:
+            raise ResultError(f"{len(runs)} runs make {len(runs)} files: name a folder with -o")
+
+
+def _lines(database: Database, runs: Sequence[Run]) -> Iterator[Sequence[object]]:
+    """Yield a line of _COLUMNS for each figure, and one for each row that was not measured."""
+    for run in runs:
+        origin = (run.id, run.date, run.revision, run.host, str(run.machine))
+        for measured in database.measured_in(run.id):
+            for metric, value in measured.figures.items() or (("", ""),):
+                yield (*origin, measured.benchmark, metric, value, measured.problem)
+
+
+def _trend(options: argparse.Namespace) -> None:
+    require_suffix(options.output)
+    require_file(options.output, [options.database])
+    specification = draw_trend(*_found(options), options.title)
+    page = render(specification, options.title or "Trend", options.output.suffix)
+    replace_file(options.output, page)
+    print_text(f"wrote {options.output}\n")
+
+
+def _changes(options: argparse.Namespace) -> None:
+    counter, found = _found(options)
+    if not counter.can_be_judged:
+        raise ResultError(
+            f"--metric {counter.name}: it may be negative or is a flag, so changes have no ratio"
+        )
+    print_text(list_changes(counter, found))
+
+
+def _found(options: argparse.Namespace) -> tuple[Counter, Found]:
+    """Return the requested counter, and the chosen series with their changes."""
+    with open_history(options.database) as database:
+        selection, least = _selection(options), options.least / 100
+        counter = find_counter(database, selection, options.metric)
+        chosen = options.benchmark, counter, options.across
+        return counter, [
+            (series, find_changes(series, least) if counter.can_be_judged else None)
+            for series in read_series(database, selection, *chosen)
+        ]
+
+
+def _selection(options: argparse.Namespace) -> Selection:
+    return Selection(options.machine, options.since, options.revision)
+
+
+def _chosen(database: Database, options: argparse.Namespace, numbers: Sequence[int]) -> list[Run]:
+    """Return the runs with these numbers or, without numbers, those that the options choose."""
+    if not numbers:
+        return _selection(options).runs(database)
+    runs = {run.id: run for run in database.runs()}
+    for number in numbers:
+        if number not in runs:
+            raise ResultError(f"{options.database}: no run {number}; `list` shows all runs")
+    return [runs[number] for number in dict.fromkeys(numbers)]
+
+
+def _date(text: str) -> str:
+    try:
+        return utc(text)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date such as 2026-03-01") from None
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage of at least 0")
+    return value
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+
+    def action(
+        name: str, function: Callable[[argparse.Namespace], None], text: str
+    ) -> argparse.ArgumentParser:
+        made = actions.add_parser(name, help=text, description=text)
+        default = Path("history.sqlite")
+        made.add_argument("--database", type=Path, default=default, metavar="FILE")
+        made.set_defaults(action=function)
+        return made
+
+    add = action("add", _add, "add results").add_argument
+    add("results", nargs="+", metavar="RESULT.json", help="a file, a glob, or -")
+    add("--revision", default="", help="overrides the revision in the files")
+    _add_filters(action("list", _list, "list the runs"))
+    show = action("show", _show, "show one run: its context and its rows")
+    show.add_argument("run", type=int, metavar="RUN", help="number of the run, as `list` shows it")
+    export = action("export", _export, "write runs as their original files, or figures as CSV")
+    add = export.add_argument
+    add("runs", nargs="*", type=int, metavar="RUN", help="default: all selected runs")
+    add("--format", choices=("json", "csv"), default="json")
+    text = "a folder, or for CSV a file; default standard output"
+    add("-o", "--output", type=Path, metavar="PATH", help=text)
+    _add_filters(export)
+    trend = action("trend", _trend, "draw a metric over time, with its changes")
+    text = f"the chart, as one of {', '.join(SUFFIXES)}"
+    trend.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help=text)
+    trend.add_argument("--title", default="", help="subtitle of the chart")
+    for parts in (trend, action("changes", _changes, "list where the level of a metric changed")):
+        _add_filters(parts)
+        _add_series(parts)
+    return parser
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    text = "only runs on machines whose name contains this"
+    add("--machine", default="", metavar="TEXT", help=text)
+    text = "only runs since this date or time, in UTC"
+    add("--since", type=_date, default="0001-01-01", metavar="DATE", help=text)
+    add("--revision", default="", metavar="REV", help="only runs whose revision starts with this")
+
+
+def _add_series(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    text = "only benchmarks that match this shell glob"
+    add("--benchmark", default="*", metavar="PATTERN", help=text)
+    add("--metric", default=TIME, metavar="NAME", help="a counter of the runs; default time, in ms")
+    text = "continue a series even if this field changes"
+    add_across(parser, text, tuple(CONTEXT_FIELDS.values()))
+    least = 100 * LEAST_CHANGE
+    text = f"the smallest change that counts (default {least:g})"
+    add("--least", type=_percent, default=least, metavar="PERCENT", help=text)

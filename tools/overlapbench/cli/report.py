@@ -1,0 +1,101 @@
+"""Write one page about a run: what was measured, where, what stands out, every row and chart.
+
+    tools/report.py result.json -o report.html
+    tools/report.py 'results/*.json' -o report.html --title 'Two H200'
+    ./bench --benchmark_format=json | tools/report.py - -o report.html
+    tools/report.py new?.json --base base?.json -o report.html
+    tools/report.py result.json --tuned tuned.json -o report.html
+    tools/report.py result.json --traces traces -o report.html
+
+A result is the output of `./bench --benchmark_out=result.json`. `-` is standard input, and quoted
+globs are expanded. Files of one build and machine with the same benchmarks are launches of one run;
+the page shows their medians. The page is one file that needs no network. To open a benchmark's row,
+append #NAME to the page's address.
+
+With --traces the page has a picture of up to twelve traced rows, and shows where their time went.
+
+With --base the page marks what changed, by the rules of tools/benchmark_compare.py. A regression
+does not change the exit status here.
+
+Exit status: 0, or 2 if a file is not a result of this suite or the page is not writable. One line
+then says what is wrong and where, and no file is changed.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.cli.judging import add_across
+from overlapbench.judge.floors import Floors, read_floors
+from overlapbench.judge.side import Side
+from overlapbench.judge.verdicts import ACROSS, Comparison, compare
+from overlapbench.output import print_text, replace_file, require_file
+from overlapbench.reading.launch import Launch, read_launches
+from overlapbench.reading.source import ResultError
+from overlapbench.view.chart import draw_charts
+from overlapbench.view.report.render import render_report
+from overlapbench.view.report.runs import read_runs
+from overlapbench.view.report.timelines import read_timelines
+from overlapbench.view.report.tuned import read_tuned
+
+
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
+    options = make_parser(program).parse_args(arguments)
+    if options.output.suffix != ".html":
+        raise ResultError(f"-o {options.output}: the name must end in .html")
+    floors = [options.floors] if options.floors else []
+    read = (*options.results, *options.base, *options.tuned, *options.traces, *floors)
+    require_file(options.output, read)
+    # Only in terminals, so that an error stays one line in a log.
+    with Console(stderr=True).status("starting") as status:
+        page = _make(options, lambda step: status.update(_plain(step)))
+    replace_file(options.output, page)
+    print_text(f"wrote {options.output} ({len(page) / 1e6:.1f} MB)\n")
+
+
+def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes:
+    if [*options.results, *options.base].count("-") > 1:
+        raise ResultError("-: standard input can be read only once")
+    tuned = read_tuned(options.tuned)
+    runs, launches = read_runs(options.results, bool(options.base), announce)
+    comparison = None
+    if options.base:
+        announce("comparing")
+        comparison = _compare(options, launches)
+    announce("drawing charts")
+    charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
+    announce("drawing timelines")
+    timelines = read_timelines(options.traces)
+    announce("writing the page")
+    return render_report(options.title, runs, charts, comparison, tuned, timelines)
+
+
+def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:
+    floors = read_floors(options.floors) if options.floors else Floors()
+    base = Side.of_files("base", read_launches(options.base))
+    return compare(base, Side.of_files("new", launches), floors, options.across)
+
+
+def _plain(text: str) -> str:
+    """Escape a file's name, so that it is not read as markup."""
+    return text.replace("[", r"\[")
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    add("results", nargs="+", metavar="RESULT.json", help="a result, a glob, or -")
+    add("-o", "--output", required=True, type=Path, metavar="FILE.html")
+    add("--title", default="What overlap costs", help="title of the page")
+    add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
+    text = "what the tuner wrote with --output"
+    add("--tuned", nargs="+", action="extend", default=[], metavar="FILE.json", help=text)
+    text = "what a run wrote with --trace_out, or other traces: files, globs, folders"
+    add("--traces", nargs="+", action="extend", default=[], metavar="TRACE", help=text)
+    add("--floors", type=Path, metavar="FILE.toml", help="floors (docs/comparing.md)")
+    add_across(parser, "compare even if it differs", ACROSS)
+    return parser

@@ -1,0 +1,62 @@
+"""Draw the timeline of a traced step: every lane of all ranks, who waited, and what decided T.
+
+    ./bench --benchmark_filter=Overlap --trace_out=traces
+    tools/timeline.py traces -o step.svg
+    tools/timeline.py 'traces/Pp*.json' -o pipelines.html
+    tools/timeline.py 'traces/Pp*.json' --beside -o pipelines.svg
+    tools/timeline.py 'rank*.json.gz' --step 12 -o step.png
+    tools/timeline.py report.sqlite --window forward -o forward.svg
+
+A file is a trace of overlapbench or of PyTorch's profiler (.json, also packed as .gz, .zst or
+.zip), or the output of `nsys export --type sqlite`; a folder stands for the traces in it. Rows are
+stacked, or drawn in two columns with --beside, on one time scale. Of a row's samples, or of steps,
+the one of median length is drawn, unless --step or --window chooses another. The suffix of the
+output chooses its format: .svg and .png are pictures; .html is a page that works offline, with the
+figures of a step as tooltips and a zoomable time axis. docs/timelines.md explains the picture.
+
+Exit status: 0, or 2 if a file is not a trace, lacks the step or window, or has too much of it to be
+legible, if an argument is bad, if the output is not writable, or if --beside has only one row. One
+line then says what is wrong and where.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.output import print_text, replace_file, require_file
+from overlapbench.reading.source import ResultError
+from overlapbench.traces.arguments import add_choices, rules_of
+from overlapbench.traces.files import read_rows
+from overlapbench.view.picture import SUFFIXES, render, require_suffix
+from overlapbench.view.timeline import make_timelines
+from overlapbench.view.timeline_picture import BELOW, BESIDE, HINT, draw_timelines
+
+
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
+    options = make_parser(program).parse_args(arguments)
+    require_suffix(options.output)
+    require_file(options.output, [*options.files, *options.rules])
+    rows = read_rows(options.files, rules_of(options))
+    timelines, left_out = make_timelines(rows, options.step, options.window)
+    if options.beside and len(timelines) == 1:
+        raise ResultError("--beside: there is only one row; leave the flag out")
+    picture = draw_timelines(timelines, options.title, BESIDE if options.beside else BELOW)
+    file = render(picture.spec, picture.title, options.output.suffix, HINT)
+    replace_file(options.output, file)
+    lines = [f"wrote {options.output}: {len(timelines)} of {len(rows)} rows"]
+    lines += [f"left out: {row}" for row in left_out]
+    print_text("".join(f"{line}\n" for line in lines))
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    add("files", nargs="+", metavar="TRACE", help="one rank or more each; a folder; a glob")
+    add("-o", "--output", required=True, type=Path, metavar="FILE",
+        help=f"the picture, as one of {', '.join(SUFFIXES)}")  # fmt: skip
+    add("--title", default="", help="title of the picture")
+    add("--beside", action="store_true", help="rows side by side, in two columns")
+    add_choices(parser)
+    return parser

@@ -1,0 +1,62 @@
+"""Where every microsecond of a training step went: by class, and idle by cause.
+
+    tools/trace_breakdown.py trace.json
+    tools/trace_breakdown.py 'rank*.json.gz' --step 3
+    tools/trace_breakdown.py report.sqlite --window forward --json figures.json
+    tools/trace_breakdown.py trace.json --class 'my_fused_kernel=COMM' --rules mine.txt
+    tools/trace_breakdown.py trace.json --compare earlier.json
+
+A file is a trace of PyTorch's profiler (.json, also packed as .gz, .zst or .zip), the output of
+`nsys export --type sqlite`, or a trace of overlapbench. Several files, or those in a folder or an
+archive, are the ranks of one run; traces of overlapbench must be of one row. If the ranks share a
+clock, communication is divided into waiting for the last rank and moving data. Without --step and
+--window, T is all steps or samples of a trace or, if it has none, the whole trace. --compare prints
+where the time went since another recording, as one table. docs/timelines.md explains the output,
+the classes and how to change them.
+
+Exit status: 0; 2 if a file is not a trace or lacks the step or window, if an argument is bad, or if
+the output is not writable. One line then says what is wrong.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.output import deliver, require_file
+from overlapbench.traces.arguments import add_choices, rules_of
+from overlapbench.traces.breakdown import Breakdown, break_down
+from overlapbench.traces.files import files_of, read_traces
+from overlapbench.view import trace_comparison
+from overlapbench.view.breakdown import render, to_json
+
+
+@command
+def main(arguments: Sequence[str] | None, program: str) -> None:
+    options = make_parser(program).parse_args(arguments)
+    if options.json:
+        inputs = files_of([*options.files, *options.compare])
+        require_file(options.json, [*inputs, *options.rules])
+    after = _breakdowns(options.files, options)
+    text, document = render(after), to_json(after)
+    if options.compare:
+        before = _breakdowns(options.compare, options)
+        text = trace_comparison.render(before, after)
+        document = to_json(after, changes=trace_comparison.to_json(before, after))
+    deliver(text, {options.json: document} if options.json else {})
+
+
+def _breakdowns(files: Sequence[str], options: argparse.Namespace) -> list[Breakdown]:
+    return break_down(read_traces(files, rules_of(options)), options.step, options.window)
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = manual_parser(program, __doc__)
+    add = parser.add_argument
+    text = "one rank or more each; a glob, a folder; - is stdin"
+    add("files", nargs="+", metavar="FILE", help=text)
+    add_choices(parser)
+    add("--compare", action="append", default=[], metavar="FILE",
+        help="compare with this recording, made before; repeatable")  # fmt: skip
+    add("--json", type=Path, metavar="FILE", help="also write all figures")
+    return parser

@@ -1,0 +1,186 @@
+"""The finding for each metric of each benchmark: two figures, the change, its interval, a verdict.
+
+All comparable benchmarks are judged together, one metric after the other, because the statistics
+pool information from all of them and correct for all of them (statistics.py).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from overlapbench.judge.floors import Floors, SetFloor
+from overlapbench.judge.known import known_prior, typical_ms
+from overlapbench.judge.side import Side, figure_of, natural, within_of
+from overlapbench.reading.counters import EFFICIENCY, TIME, Counter, Range
+from overlapbench.statistics import estimates
+from overlapbench.statistics.estimates import Estimate, Prior
+
+VAST = 10.0  # + 1000 %: a larger change, as an interval's end or a floor, has no meaning
+MAX_FLOOR = 0.10  # the limit: a larger change must not go unseen
+SPEEDUP = "speedup"
+
+
+class Verdict(Enum):
+    """From worst to best. `meaning` and `status` are shown in docs/comparing.md."""
+
+    meaning: str
+    status: str  # the exit status of a comparison that has such a row, and no worse one
+
+    def __new__(cls, word: str, meaning: str, status: str) -> "Verdict":
+        made = object.__new__(cls)
+        made._value_, made.meaning, made.status = word, meaning, status
+        return made
+
+    SLOWER = ("slower", "The change is for the worse and exceeds the floor.", "1")
+    INVALID = (
+        "invalid",
+        "A side has no good launch, more of the new launches than of base's are bad, or a judged"
+        " metric is missing.",
+        "3",
+    )
+    MISSING = ("missing", "The benchmark is in base only.", "3")
+    INCOMPARABLE = (
+        "incomparable",
+        "The machine, the settings or the unit differ. The reason names each difference.",
+        "3",
+    )
+    INCONCLUSIVE = (
+        "inconclusive",
+        "No change was found, but the interval does not rule out one beyond the limit.",
+        "3 if the change itself is worse than the limit, or if no row is decided; else 0",
+    )
+    FASTER = ("faster", "The change is for the better and exceeds the floor.", "0")
+    NEW = ("new", "The benchmark is in the new results only.", "0")
+    SAME = (
+        "same",
+        "No change was found, and the whole interval lies within the limit.",
+        "0",
+    )
+
+    @property
+    def decided(self) -> bool:
+        """Tell whether a change was found, or one beyond the limit is ruled out."""
+        return self in (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One metric of one benchmark. Changes are of badness: logarithms, positive if worse."""
+
+    metric: str  # as floors files name it
+    counter: Counter  # of the figures: the metric, but the speedup instead of efficiency
+    base: float  # geometric means over launches
+    new: float
+    change: float
+    reach: float  # half of the interval; infinite if unknown
+    error: float  # standard error of the change
+    freedom: float
+    floor: float  # relative: the smallest change that counts
+    floor_reason: str
+    detectable: tuple[float, ...]  # relative: the change found with each of statistics.POWERS
+    limit: float  # relative: a larger change must not go unseen
+
+    @property
+    def verdict(self) -> Verdict:
+        if math.isnan(self.change):
+            return Verdict.INVALID
+        if estimates.is_change(self.change, self.reach, math.log1p(self.floor)):
+            return Verdict.SLOWER if self.change > 0 else Verdict.FASTER
+        same = estimates.is_same(self.change, self.reach, math.log1p(self.limit))
+        return Verdict.SAME if same else Verdict.INCONCLUSIVE
+
+    @property
+    def beyond_limit(self) -> bool:
+        """Tell whether the change is worse than the limit, even if it may be noise."""
+        return self.change > math.log1p(self.limit)
+
+    @property
+    def relative(self) -> float:
+        """The change of the figures: new / base - 1."""
+        return natural(self.counter, self.change)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the interval of `relative`, the low one first."""
+        ends = (natural(self.counter, self.change + sign * self.reach) for sign in (-1, 1))
+        low, high = sorted(ends)
+        return low, high
+
+
+def find(
+    names: Sequence[str], base: Side, new: Side, floors: Floors, max_floor: float = MAX_FLOOR
+) -> list[tuple[Finding, ...]]:
+    """Judge the benchmarks `names`, which are on both sides; return one entry per name.
+
+    Both sides share one table. With one launch per side, only the time is judged: a row states the
+    precision of its time, but not of a rate that it derived from another measurement.
+    """
+    if not names:
+        return []
+    base, new = base.of(names), new.of(names)
+    backends = base.context["backend"] | new.context["backend"]
+    known = known_prior(backends, names, typical_ms(base.badness(TIME), new.badness(TIME)))
+    metrics = {metric: _estimate(metric, base, new, known) for metric in base.table.judged}
+    figures = max(1, sum(int(found.measured.sum()) for found in metrics.values()))
+    rows: list[list[Finding]] = [[] for _ in names]
+    for metric, found in metrics.items():
+        spreads = np.array([floors.spread(name, metric) for name in names])
+        calibrated = spreads * found.share
+        counter = _counter_of(base.table.counters[metric])
+        error = np.fmax(found.error, calibrated)
+        reach = estimates.reach(error, found.freedom, figures)
+        set_floors = [floors.set_for(name, metric) for name in names]
+        least = np.array([one.floor if one else estimates.LEAST_FLOOR for one in set_floors])
+        with np.errstate(over="ignore"):
+            floor = np.fmax(least, np.expm1(reach))
+            detectable = [
+                np.expm1(estimates.detectable(reach, error, found.freedom, np.log1p(least), power))
+                for power in estimates.POWERS
+            ]
+        for i in np.flatnonzero(found.measured | found.gone).tolist():
+            rows[i].append(
+                Finding(
+                    metric,
+                    counter,
+                    base=figure_of(counter, float(found.base[i])),
+                    new=figure_of(counter, float(found.new[i])),
+                    change=float(found.change[i]),
+                    reach=float(reach[i]),
+                    error=float(error[i]),
+                    freedom=float(found.freedom[i]),
+                    floor=float(floor[i]),
+                    floor_reason=_reason(
+                        bool(floor[i] > least[i]), bool(calibrated[i] == error[i]), set_floors[i]
+                    ),
+                    detectable=tuple(float(changes[i]) for changes in detectable),
+                    limit=max(max_floor, float(least[i])),
+                )
+            )
+    return [tuple(row) for row in rows]
+
+
+def _estimate(metric: str, base: Side, new: Side, known: Prior) -> Estimate:
+    before, now = base.badness(metric), new.badness(metric)
+    if metric != TIME:
+        lone = np.isfinite(before).sum(axis=1) + np.isfinite(now).sum(axis=1) == 2
+        both = np.isfinite(before).any(axis=1) & np.isfinite(now).any(axis=1)
+        before[lone & both] = now[lone & both] = np.nan
+    within = within_of(np.concatenate([base.errors, new.errors], axis=1))
+    return estimates.estimate(before, now, within, known)
+
+
+def _counter_of(judged: Counter) -> Counter:
+    """Return the counter whose figures a judged counter shows."""
+    if judged.name != EFFICIENCY:
+        return judged
+    return replace(judged, name=SPEEDUP, range=Range.POSITIVE, definition="(C + M) / T")
+
+
+def _reason(above_least: bool, calibrated: bool, set_floor: SetFloor | None) -> str:
+    """Name the origin of a floor."""
+    if above_least:
+        return "the calibrated spread" if calibrated else "the spread of launches"
+    return f"set for {set_floor.pattern}" if set_floor else "the least floor"

@@ -1,0 +1,147 @@
+"""Floors: how large a change must be to count, as a TOML file may set it.
+
+    [[floor]]                      # the last matching entry wins
+    pattern = "Overlap/*"          # of names, as in a shell
+    metric = "time"                # optional; default: all metrics
+    percent = 5
+
+    [spread."Compute/Gemm/n:4096"] # written by `perf_gate calibrate`
+    time = 0.41                    # percent, between launches of one build
+
+A floor replaces the least floor, statistics.LEAST_FLOOR. A calibrated spread replaces the spread of
+the compared launches, if it is larger or if theirs is unknown. The compared results define the
+metrics: call `require_known` once they have been read. Earlier names are read as the current ones.
+"""
+
+import fnmatch
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from overlapbench.reading.counters import Table, stored_table
+from overlapbench.reading.names import spell_sizes
+from overlapbench.reading.source import LARGEST, ResultError, read_bytes
+
+
+@dataclass(frozen=True)
+class SetFloor:
+    """One [[floor]]; `floor` is relative, not in percent."""
+
+    pattern: str
+    metric: str  # "" for all
+    floor: float
+
+
+@dataclass(frozen=True)
+class Floors:
+    """A floors file."""
+
+    floors: tuple[SetFloor, ...] = ()
+    spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # relative
+    places: Mapping[str, str] = field(default_factory=dict)  # by metric: its first place
+
+    def require_known(self, table: Table) -> None:
+        """Refuse a metric that neither the compared results nor older ones judge."""
+        known = dict.fromkeys((*table.judged, *stored_table().judged))
+        for metric, place in self.places.items():
+            if metric not in known:
+                raise ResultError(
+                    f"{place}: {metric!r} is not one of the metrics {', '.join(known)}"
+                )
+
+    def set_for(self, name: str, metric: str) -> SetFloor | None:
+        """Return the entry that sets a benchmark's floor, if one does."""
+        sized = spell_sizes(name) if self.floors else name
+        for entry in reversed(self.floors):
+            pattern = spell_sizes(entry.pattern)
+            if entry.metric in ("", metric) and fnmatch.fnmatchcase(sized, pattern):
+                return entry
+        return None
+
+    def spread(self, name: str, metric: str) -> float:
+        """Return the calibrated deviation between launches; NaN if there is none."""
+        return self.spreads.get(name, {}).get(metric, math.nan)
+
+
+def read_floors(path: Path) -> Floors:
+    """Read a floors file; ResultError names an invalid entry."""
+    try:
+        return parse_floors(str(path), read_bytes(path).decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ResultError(f"{path}: not TOML: not UTF-8") from None
+
+
+def parse_floors(source: str, text: str) -> Floors:
+    """Read the text of a floors file."""
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # for example too many digits or brackets
+        raise ResultError(f"{source}: not TOML: {error}") from None
+    _require_known(source, document, {"floor", "spread"})
+    entries = document.get("floor", [])
+    if not isinstance(entries, list):
+        raise ResultError(f"{source}: floor: write [[floor]] for each")
+    places: dict[str, str] = {}
+    floors = [_floor(f"{source}: floor[{i}]", entry, places) for i, entry in enumerate(entries)]
+    spreads = {
+        name: _spreads(f"{source}: spread.{name}", metrics, places)
+        for name, metrics in _table(f"{source}: spread", document.get("spread", {})).items()
+    }
+    return Floors(tuple(floors), spreads, places)
+
+
+def format_spreads(spreads: Mapping[str, Mapping[str, float]]) -> str:
+    """Write the calibrated spreads; the reader has checked that names are printable."""
+    lines = ["# Standard deviation between launches of one build, in percent: perf_gate calibrate."]
+    for name, metrics in spreads.items():
+        quoted = json.dumps(name, ensure_ascii=False)  # TOML's basic strings are JSON's
+        lines.append(f"\n[spread.{quoted}]")
+        lines += [f"{metric} = {100 * value:.4f}" for metric, value in metrics.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _floor(place: str, entry: object, places: dict[str, str]) -> SetFloor:
+    values = _table(place, entry)
+    _require_known(place, values, {"pattern", "metric", "percent"})
+    pattern = values.get("pattern")
+    if not isinstance(pattern, str):
+        raise ResultError(f"{place}.pattern: missing, or not text")
+    metric = _metric(f"{place}.metric", values["metric"], places) if "metric" in values else ""
+    return SetFloor(pattern, metric, _percent(f"{place}.percent", values.get("percent")))
+
+
+def _spreads(place: str, metrics: object, places: dict[str, str]) -> Mapping[str, float]:
+    return {
+        _metric(place, metric, places): _percent(f"{place}.{metric}", value)
+        for metric, value in _table(place, metrics).items()
+    }
+
+
+def _table(place: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ResultError(f"{place}: {value!r} is not a table")
+    return value
+
+
+def _require_known(place: str, values: Mapping[str, object], known: set[str]) -> None:
+    for key in values:
+        if key not in known:
+            raise ResultError(f"{place}: unknown key {key!r}: known are {', '.join(sorted(known))}")
+
+
+def _metric(place: str, value: object, places: dict[str, str]) -> str:
+    """Return a metric's current name, and record where the file names it."""
+    if not isinstance(value, str):
+        raise ResultError(f"{place}: {value!r} is not the name of a metric")
+    metric = stored_table().canonical(value)
+    places.setdefault(metric, place)
+    return metric
+
+
+def _percent(place: str, value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST:
+        return value / 100
+    raise ResultError(f"{place}: {value!r} is not a number of at least 0")

@@ -1,0 +1,117 @@
+"""A gate's session: the order of launches, and what they prove.
+
+Base and candidate are launched in turn, A B B A, so that a drift of clocks or temperature affects
+both. Only rows that fail are measured once more, with as many launches, and noisy rows if the gate
+would otherwise fail for guarding too few. A regression is confirmed if all launches together still
+show it and the new ones alone are more than 1 % worse, too: a row that noise picked out among
+hundreds does not regress again. If the two measurements disagree, the row is inconclusive, whatever
+its interval, and fails if it still exceeds its limit. An invalid row is confirmed if it is invalid
+again. Missing or incomparable rows cannot be measured again; their verdict stays.
+"""
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from overlapbench.judge.findings import MAX_FLOOR, Verdict
+from overlapbench.judge.floors import Floors
+from overlapbench.judge.side import Side
+from overlapbench.judge.verdicts import OK, UNDECIDED, Comparison, Row, compare
+from overlapbench.reading.launch import Launch
+
+BASE, CANDIDATE = "base", "candidate"
+# Makes launch number N of a side, for the benchmarks that match the filter; "" means all.
+Measure = Callable[[str, int, str], Launch]
+_UNMEASURED = frozenset({Verdict.MISSING, Verdict.NEW, Verdict.INCOMPARABLE})
+_REPEATABLE = frozenset({Verdict.SLOWER, Verdict.INVALID, Verdict.INCONCLUSIVE})
+MARGIN = math.log1p(0.01)
+MIN_GUARDED = 0.9
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run of the gate. `stored` are the launches of base if it is not launched."""
+
+    measure: Measure
+    launches: int
+    floors: Floors = field(default_factory=Floors)
+    across: Collection[str] = ()
+    stored: Sequence[Launch] = ()
+    max_floor: float = MAX_FLOOR
+    min_guarded: float = MIN_GUARDED
+    say: Callable[[str], None] = print
+
+    def run(self) -> Comparison:
+        """Measure, compare, and measure again what failed."""
+        first = self._round("", 1)
+        found = self._compare(first)
+        names = [row.name for row in found.rows if _needs_second_look(row, found.blind)]
+        if not names:
+            return found
+        self.say(f"{len(names)} measured again: {', '.join(names[:3])}{' …' * (len(names) > 3)}")
+        second = self._round(filter_of(names), 1 + self.launches)
+        again = {row.name: row for row in self._compare(second).rows}
+        pooled = self._compare({side: first[side] + second[side] for side in first})
+        together = {row.name: row for row in pooled.rows}
+        confirmed = {
+            row.name: _confirm(row, again.get(row.name), together[row.name])
+            for row in found.rows
+            if row.name in names
+        }
+        rows = tuple(confirmed.get(row.name, row) for row in found.rows)
+        return dataclasses.replace(pooled, rows=rows)
+
+    def _round(self, names: str, first: int) -> dict[str, list[Launch]]:
+        """Launch both sides in turn; `first` is the number of each side's first launch."""
+        results: dict[str, list[Launch]] = {BASE: [], CANDIDATE: []}
+        sides = [CANDIDATE] * self.launches if self.stored else schedule(self.launches)
+        for i, side in enumerate(sides):
+            self.say(f"launch {i + 1} of {len(sides)}: {side}")
+            launch = self.measure(side, first + len(results[side]), names)
+            self.floors.require_known(launch.table)  # before more is measured
+            results[side].append(launch)
+        return results
+
+    def _compare(self, results: dict[str, list[Launch]]) -> Comparison:
+        base = self.stored or results[BASE]
+        sides = Side.collect(BASE, base), Side.collect(CANDIDATE, results[CANDIDATE])
+        compared = compare(*sides, self.floors, self.across, self.max_floor)
+        return dataclasses.replace(compared, min_guarded=self.min_guarded)
+
+
+def schedule(launches: int) -> list[str]:
+    """Return the order A B B A A B ..., with so many of each."""
+    pairs = ([BASE, CANDIDATE], [CANDIDATE, BASE])
+    return [side for i in range(launches) for side in pairs[i % 2]]
+
+
+def filter_of(names: Sequence[str]) -> str:
+    """Return an extended regular expression that matches only these names."""
+    return "^(" + "|".join(re.sub(r"([.\[\\()*+?{|^$])", r"\\\1", name) for name in names) + ")$"
+
+
+def _needs_second_look(row: Row, blind: bool) -> bool:
+    return row.verdict in _REPEATABLE and (bool(row.fails) or blind)
+
+
+def _confirm(found: Row, again: Row | None, together: Row) -> Row:
+    """Return the row of a benchmark that was measured again."""
+    if again is None or again.verdict in _UNMEASURED:
+        return found
+    if Verdict.INVALID in (found.verdict, again.verdict):
+        return again
+    worse = any(finding.change > MARGIN for finding in again.findings)
+    if together.verdict is Verdict.SLOWER and not worse:  # the two measurements disagree
+        beyond = any(finding.beyond_limit for finding in together.findings)
+        return dataclasses.replace(
+            together,
+            verdict=Verdict.INCONCLUSIVE,
+            fails=UNDECIDED if beyond else OK,
+            reason=f"not slower when measured again; at first {found.reason}",
+        )
+    if found.verdict is Verdict.SLOWER and together.verdict is not Verdict.SLOWER:
+        reason = f"not confirmed when measured again; at first {found.reason}"
+        return dataclasses.replace(together, reason=reason)
+    return together

@@ -1,0 +1,179 @@
+"""A side of a comparison: its launches, as arrays instead of a million small objects."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from overlapbench.reading.counters import EFFICIENCY, Better, Counter, Table, merge_tables
+from overlapbench.reading.entries import SAVED, columns_of
+from overlapbench.reading.launch import CONTEXT_FIELDS, Launch
+from overlapbench.reading.source import ResultError, harmless
+from overlapbench.statistics.estimates import Array
+
+_LARGEST = 700.0  # the exponential of more overflows; an interval may end beyond
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What a side's launches say about a benchmark besides its figures."""
+
+    units: frozenset[str]
+    problem: str  # "" if it is good in every launch that contains it
+    launches: int  # number of launches that contain it
+    bad: int = 0  # in how many of them it has a problem: their figures are left out
+
+
+@dataclass(frozen=True)
+class Side:
+    """Base or new. Arrays are benchmarks x launches, in the order of `benchmarks` and `sources`."""
+
+    sources: tuple[str, ...]
+    context: Mapping[str, frozenset[str]]  # the values of CONTEXT_FIELDS in all launches
+    table: Table  # of all launches
+    benchmarks: Mapping[str, Benchmark]  # in the order of the files
+    values: Mapping[str, Array]  # by column
+    errors: Array  # standard errors of the times inside the launches
+    doubts: tuple[str, ...]  # a line for each launch that ended early, or failed its self-test
+    copies: tuple[str, ...] = ()  # a line for each file that repeats another launch
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        return {name: i for i, name in enumerate(self.benchmarks)}
+
+    def problem(self, name: str) -> str:
+        return self.benchmarks[name].problem
+
+    def good(self, name: str) -> int:
+        """Return the number of launches that measured a benchmark well."""
+        return self.benchmarks[name].launches - self.benchmarks[name].bad
+
+    def of(self, names: Sequence[str]) -> "Side":
+        """Return the side with only these benchmarks, in this order."""
+        places = [self.index[name] for name in names]
+        return replace(
+            self,
+            benchmarks={name: self.benchmarks[name] for name in names},
+            values={column: array[places] for column, array in self.values.items()},
+            errors=self.errors[places],
+        )
+
+    def badness(self, metric: str) -> Array:
+        """Return the badness of a judged counter."""
+        column = SAVED if metric == EFFICIENCY else metric
+        return badness(self.table.counters[metric], self.values[column])
+
+    def under(self, table: Table) -> "Side":
+        """Return the side under a table that was merged from its own and another's."""
+        if table == self.table:
+            return self
+        nothing = np.full_like(self.errors, np.nan)
+        known = {table.canonical(column): array for column, array in self.values.items()}
+        values = {column: known.get(column, nothing) for column in columns_of(table)}
+        return replace(self, table=table, values=values)
+
+    @classmethod
+    def collect(cls, name: str, launches: Sequence[Launch]) -> "Side":
+        """Combine launches; ResultError if there is none, or if a file is given twice.
+
+        The figures of a row with a problem are left out.
+        """
+        sources = tuple(launch.source for launch in launches)
+        if not launches:
+            raise ResultError(f"{name}: no file is given")
+        for source in sources:
+            if sources.count(source) > 1:
+                raise ResultError(f"{source}: given twice as {name}: a launch counts once")
+        names = dict.fromkeys(name for launch in launches for name in launch.names)
+        index = {name: row for row, name in enumerate(names)}
+        table = merge_tables((launch.source, launch.table) for launch in launches)
+        errors = np.full((len(names), len(launches)), np.nan)
+        values = {column: np.full_like(errors, np.nan) for column in columns_of(table)}
+        units: dict[str, set[str]] = {name: set() for name in names}
+        problems: dict[str, list[str]] = {name: [] for name in names}
+        for place, launch in enumerate(launches):
+            rows = [index[row] for row in launch.names]
+            good = np.where([not problem for problem in launch.problems], 1.0, np.nan)
+            for column, figures in zip(launch.columns, launch.values.T, strict=True):
+                if (known := table.canonical(column)) in values:
+                    values[known][rows, place] = figures * good
+            errors[rows, place] = launch.errors * good
+            for row, unit, problem in zip(launch.names, launch.units, launch.problems, strict=True):
+                units[row].add(unit)
+                problems[row].append(problem)
+        return cls(
+            sources,
+            {key: frozenset(launch.context[key] for launch in launches) for key in CONTEXT_FIELDS},
+            table,
+            {
+                name: Benchmark(
+                    frozenset(units[name] - {""}), _problem(told), len(told), sum(map(bool, told))
+                )
+                for name, told in problems.items()
+            },
+            values,
+            errors,
+            tuple(f"{harmless(run.source)}: {run.doubt}" for run in launches if run.doubt),
+        )
+
+    @classmethod
+    def of_files(cls, name: str, launches: Sequence[Launch]) -> "Side":
+        """Combine launches that were read from files; a copy of another file does not count."""
+        own, copies = distinct(launches)
+        return replace(cls.collect(name, own), copies=copies)
+
+
+def distinct(launches: Sequence[Launch]) -> tuple[list[Launch], tuple[str, ...]]:
+    """Return the launches without copies of another one, and a line for each copy.
+
+    Two launches never measure the same figures throughout. A file that is given twice stays.
+    """
+    first: dict[object, Launch] = {}
+    own, copies = [], []
+    for launch in launches:
+        same = first.setdefault(launch.identity, launch)
+        if same is launch or same.source == launch.source:
+            own.append(launch)
+        else:
+            names = harmless(launch.source), harmless(same.source)
+            copies.append("{} repeats {}: it counts once".format(*names))
+    return own, tuple(copies)
+
+
+def badness(counter: Counter, values: Array) -> Array:
+    """Return logarithms that grow as `values` get worse, whose differences are relative changes.
+
+    For efficiency, the values are saved shares, and it is judged by 1 + share, which is the speedup
+    (C + M) / T. NaN for a value of 0, which has no ratio.
+    """
+    ratios = 1 + values if counter.name == EFFICIENCY else values
+    logs = np.log(np.where(ratios > 0, ratios, np.nan))
+    return -logs if counter.better is Better.HIGHER else logs
+
+
+def figure_of(counter: Counter, mean: float) -> float:
+    """Return the figure for a mean badness; for efficiency, the speedup."""
+    return math.exp(min(_LARGEST, -mean if counter.better is Better.HIGHER else mean))
+
+
+def natural(counter: Counter, change: float) -> float:
+    """Return a change of badness as a relative change of the figures."""
+    return figure_of(counter, change) - 1
+
+
+def within_of(errors: Array) -> Array:
+    """Return each benchmark's standard error inside a launch: the root of the mean square."""
+    known = np.isfinite(errors).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt(np.nansum(errors**2, axis=1) / known))
+
+
+def _problem(launches: Sequence[str]) -> str:
+    """Return the first problem, and the number of launches with a problem."""
+    problems = [problem for problem in launches if problem]
+    if not problems:
+        return ""
+    share = f"{len(problems)} of {len(launches)} launches: " if len(launches) > 1 else ""
+    return share + problems[0]

@@ -1,0 +1,251 @@
+"""The verdict of every benchmark, and the exit status of all of them.
+
+A benchmark has a finding for each metric that it is judged by. The worst finding decides: a falling
+rate is a regression even if the time has not changed.
+
+Comparisons fail closed. A row is judged from the launches that measured it well, on both sides. One
+that is missing, invalid or incomparable gives status 3. So does an inconclusive row whose change is
+worse than its limit, and a comparison that decided no row. Improvements never fail.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from overlapbench.judge.findings import MAX_FLOOR, Finding, Verdict, find
+from overlapbench.judge.floors import Floors
+from overlapbench.judge.side import Side
+from overlapbench.reading.counters import SHOWN, TIME, merge_tables
+from overlapbench.reading.launch import CONTEXT_FIELDS, VARIABLES
+from overlapbench.statistics.estimates import Array
+
+UNIT = "unit"
+ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # fields whose differences can be allowed
+
+OK, REGRESSION, USAGE, UNDECIDED = 0, 1, 2, 3
+_WORST_FIRST = tuple(Verdict)
+
+_UNKNOWN_SPREAD = "the spread between launches is unknown: compare three or more per side"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One benchmark."""
+
+    name: str
+    verdict: Verdict
+    fails: int  # the exit status that this row alone would cause
+    reason: str
+    launches: tuple[int, int]  # number of launches that contain it, on each side
+    findings: tuple[Finding, ...] = ()
+    shown: tuple[tuple[str, float, float], ...] = ()  # metric, base, new; not judged
+
+    @property
+    def guarded(self) -> bool:
+        """Tell whether a change was found, or one beyond the limit is ruled out."""
+        return self.verdict.decided
+
+    @property
+    def worst(self) -> Finding | None:
+        """The finding that decides."""
+        return min(self.findings, key=_severity, default=None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The whole comparison."""
+
+    base: Side
+    new: Side
+    rows: tuple[Row, ...]
+    differences: tuple[str, ...]  # of the contexts, whether or not they were allowed
+    min_guarded: float = 0.0  # the share of benchmarks that must be guarded
+
+    @property
+    def status(self) -> int:
+        """The exit status: a regression outweighs inconclusive rows.
+
+        A comparison that decided nothing is inconclusive, too.
+        """
+        fails = {row.fails for row in self.rows}
+        if REGRESSION in fails:
+            return REGRESSION
+        undecided = UNDECIDED in fails or self.doubts or self.blind or not self.guarded
+        return UNDECIDED if undecided else OK
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The launches that ended early or failed their self-test: none of them can pass."""
+        return self.base.doubts + self.new.doubts
+
+    @property
+    def copies(self) -> tuple[str, ...]:
+        """The files that repeat another launch of their side, and do not count."""
+        return self.base.copies + self.new.copies
+
+    @property
+    def matched(self) -> int:
+        """The number of benchmarks on both sides."""
+        return sum(all(row.launches) for row in self.rows)
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        counts = Counter(row.verdict for row in self.rows)
+        return {verdict: counts[verdict] for verdict in Verdict}
+
+    @property
+    def geometric_mean(self) -> float:
+        """Mean ratio of times, new to base, over the compared rows; NaN if there is none."""
+        changes = [f.change for row in self.rows for f in row.findings if f.metric == TIME]
+        return math.exp(sum(changes) / len(changes)) if changes else math.nan
+
+    @property
+    def guarded(self) -> tuple[Row, ...]:
+        """The benchmarks in which a change was found, or one beyond the limit is ruled out."""
+        return tuple(row for row in self.rows if row.guarded)
+
+    @property
+    def detectable(self) -> tuple[float, ...]:
+        """The changes found in any guarded benchmark with at least statistics.POWERS; or none."""
+        each = [f.detectable for row in self.guarded for f in row.findings]
+        return tuple(map(max, zip(*each, strict=True)))
+
+    @property
+    def blind(self) -> bool:
+        """Tell whether too few of all benchmarks, of both sides, are guarded."""
+        return len(self.guarded) < self.min_guarded * len(self.rows)
+
+
+def compare(
+    base: Side,
+    new: Side,
+    floors: Floors,
+    across: Collection[str] = (),
+    max_floor: float = MAX_FLOOR,
+) -> Comparison:
+    """Compare two sides; `across` names fields of ACROSS that may differ. The worst rows are first.
+
+    ResultError if the sides define a counter differently, or floors are set for an unknown one.
+    """
+    table = merge_tables((side.sources[0], side.table) for side in (base, new))
+    base, new = base.under(table), new.under(table)
+    floors.require_known(table)
+    differences = {
+        label: f"{label}: {_difference(key, base.context[key], new.context[key])}"
+        for key, label in CONTEXT_FIELDS.items()
+        if len(base.context[key] | new.context[key]) > 1
+    }
+    blocking = "; ".join(text for label, text in differences.items() if label not in across)
+    names = dict.fromkeys([*base.benchmarks, *new.benchmarks])
+    rows = {name: _unjudged(name, base, new, blocking, across) for name in names}
+    # In a fixed order, whatever that of the files: it affects the last bit of sums over benchmarks.
+    judged = sorted(name for name, row in rows.items() if row is None)
+    found = find(judged, base, new, floors, max_floor)
+    for name, findings in zip(judged, found, strict=True):
+        rows[name] = _judged(name, base, new, findings)
+    worst_first = sorted((row for row in rows.values() if row), key=_order)
+    return Comparison(base, new, tuple(worst_first), tuple(differences.values()))
+
+
+def _severity(finding: Finding) -> tuple[int, float]:
+    """Order findings: the worst verdict first, then the largest change."""
+    unknown = math.isnan(finding.change)
+    return _WORST_FIRST.index(finding.verdict), 0.0 if unknown else -finding.change
+
+
+def _order(row: Row) -> tuple[bool, int, float, str]:
+    """Order rows: failures first, then by verdict, then the largest change for the worse."""
+    worst = row.worst
+    change = _severity(worst)[1] if worst else 0.0
+    return not row.fails, _WORST_FIRST.index(row.verdict), change, row.name
+
+
+def _difference(key: str, base: Collection[str], new: Collection[str]) -> str:
+    """Write what differs; of the variables, only those that do."""
+    sides = [base, new]
+    if key == VARIABLES:
+        common = frozenset.intersection(*(frozenset(value.split()) for value in (*base, *new)))
+        sides = [
+            {" ".join(one for one in value.split() if one not in common) for value in side}
+            for side in sides
+        ]
+    return " / ".join(map(_list, sides))
+
+
+def _list(values: Iterable[str]) -> str:
+    return " and ".join(sorted(value or "unset" for value in values))
+
+
+def _unjudged(
+    name: str, base: Side, new: Side, blocking: str, across: Collection[str]
+) -> Row | None:
+    """Return the row of a benchmark whose figures cannot be compared; None for any other."""
+    before, now = base.benchmarks.get(name), new.benchmarks.get(name)
+    launches = before.launches if before else 0, now.launches if now else 0
+    if not now:
+        return Row(name, Verdict.MISSING, UNDECIDED, "not in the new results", launches)
+    if not before:
+        return Row(name, Verdict.NEW, OK, now.problem or "not in the base results", launches)
+    if not base.good(name):
+        reason = f"in base: {before.problem}"
+        if now.problem:
+            reason += f"; in new: {now.problem}"
+        return Row(name, Verdict.INVALID, UNDECIDED, reason, launches)
+    more_bad = now.bad * before.launches > before.bad * now.launches
+    if more_bad or not new.good(name):
+        return Row(name, Verdict.INVALID, UNDECIDED, now.problem, launches)
+    if len(before.units | now.units) > 1 and UNIT not in across:
+        blocking = f"{UNIT}: {_list(before.units)} / {_list(now.units)}"
+    return Row(name, Verdict.INCOMPARABLE, UNDECIDED, blocking, launches) if blocking else None
+
+
+def _judged(name: str, base: Side, new: Side, findings: tuple[Finding, ...]) -> Row:
+    """Combine the findings of a benchmark: the worst one decides."""
+    worst = min(findings, key=_severity)
+    before = base.benchmarks[name]
+    launches = before.launches, new.benchmarks[name].launches
+    shown = []
+    for metric in SHOWN:
+        if metric in base.table.judged:
+            continue
+        one, other = (_typical(side.values[metric][side.index[name]]) for side in (base, new))
+        if not math.isnan(one) and not math.isnan(other):
+            shown.append((metric, one, other))
+    return Row(
+        name,
+        worst.verdict,
+        max((_fails(f) for f in findings), key=(OK, UNDECIDED, REGRESSION).index),
+        "; ".join(filter(None, (_reason(worst), before.problem and f"in base: {before.problem}"))),
+        launches,
+        findings,
+        tuple(shown),
+    )
+
+
+def _typical(values: Array) -> float:
+    """Return the geometric mean, as for judged counters; NaN if there are no figures."""
+    measured = values[values > 0]
+    return float(np.exp(np.log(measured).mean())) if len(measured) else math.nan
+
+
+def _fails(finding: Finding) -> int:
+    if finding.verdict is Verdict.SLOWER:
+        return REGRESSION
+    unseen = finding.verdict is Verdict.INCONCLUSIVE and finding.beyond_limit
+    return UNDECIDED if finding.verdict is Verdict.INVALID or unseen else OK
+
+
+def _reason(finding: Finding) -> str:
+    if finding.verdict is Verdict.INVALID:
+        return f"{finding.metric}: not in the new results"
+    if finding.verdict is Verdict.SAME:
+        return ""
+    text = f"{finding.counter.name} {100 * finding.relative:+.1f} %"
+    if finding.verdict is not Verdict.INCONCLUSIVE:
+        return f"{text}, floor {100 * finding.floor:.1f} %"
+    if math.isinf(finding.reach):
+        return f"{text}; {_UNKNOWN_SPREAD}"
+    return f"{text}; a change beyond the limit of {100 * finding.limit:g} % is not ruled out"

@@ -1,0 +1,1 @@
+"""Measuring callables, as the suite measures its workloads."""

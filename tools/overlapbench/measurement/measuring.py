@@ -1,0 +1,581 @@
+"""Measuring your own callables as the suite measures its workloads (docs/measuring-your-own.md).
+
+    import overlapbench as ob
+    row = ob.measure(comp=lambda: torch.mm(a, b, out=c), comm=lambda: dist.all_reduce(g), n=4096)
+    print(row)
+
+The suite treats callables as its own workloads: it runs them once ungated, verifies them, and then
+samples them in turn, alone and together, with a cold cache, behind the start gate.
+
+All ranks must make the same calls. The first call starts MPI, opens the device and measures known
+delays, which takes a second. Call `configure` before it.
+
+Errors. A call raises ValueError if no rank can measure the row: a bad name, an unknown value, or a
+row that the file of `results` already contains. It raises MeasureError if the library is missing,
+the launcher is unsupported, or an earlier row has ended the measuring. A failure within a row
+raises nothing: the row reports it in `state`, `reason` and `exception`.
+"""
+
+import atexit
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from overlapbench.measurement import callables, meeting, torch_ranks, torchrun
+from overlapbench.measurement.callables import HOST, Verdict, Work
+from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, MeasureError, Suite
+from overlapbench.measurement.interface import Step as StepPlace
+from overlapbench.measurement.user_names import check_names, check_word
+from overlapbench.output import replace_file, require_file
+from overlapbench.reading.result import ResultError, State, parse_result
+from overlapbench.reading.result import Row as ReadRow
+
+__all__ = [
+    "MeasureError",
+    "Row",
+    "Step",
+    "Verdict",
+    "Work",
+    "configure",
+    "do_bench",
+    "init_torch_distributed",
+    "measure",
+    "measure_alone",
+    "measure_row",
+    "measure_schedule",
+    "results",
+]
+
+Function = Callable[..., object]
+# Arguments of triton.testing.do_bench that do_bench does not support.
+_OF_TRITON = ("warmup", "rep", "grad_to_none", "quantiles", "return_mode", "fast_flush")
+# Default values, which names omit. The default of `first` depends on the backend.
+_UNWRITTEN = {
+    "cadence": "isolated",
+    "streams": "2",
+    "comp_sms": "0",
+    "comp_priority": "0",
+    "comm_priority": "0",
+}
+_SHOWN = (
+    *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "coverage", "comp_slowdown"),
+    *("comm_slowdown", "sequential_ms", "bound_ms", "pct_of_bound", "speedup", "exposed_comm_ms"),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a schedule: a callable on a lane.
+
+    The steps of a lane run in order. `after` names earlier steps, on any lane, that must end before
+    this one starts. Steps that share a callable are the same work: the bound uses one time alone
+    for all of them.
+
+    name   unique in the schedule; `after` refers to it
+    lane   a word; each lane is a stream
+    run    the callable, or a Work, whose `kind` is the step's class
+    after  names of earlier steps of the schedule
+    """
+
+    name: str
+    lane: str
+    run: Function | Work
+    after: Sequence[str] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Row:
+    """A measured row. Times are in milliseconds; each is the maximum over the ranks.
+
+    `print(row)` shows the figures with their 95 % intervals. All ranks get the same row.
+
+    document   a result file that contains this row alone
+    exception  what a callable raised, if one did
+    """
+
+    read: ReadRow
+    document: Mapping[str, Any]  # as ./bench would write it for this row alone
+    titles: Mapping[str, tuple[str, str]]  # by counter, with its unit
+    exception: BaseException | None = None  # that a callable raised
+
+    @property
+    def name(self) -> str:
+        """The row's name, by which comparisons match rows."""
+        return str(self.read.name)
+
+    @property
+    def state(self) -> State:
+        """Whether the figures can be trusted: `ok`, `serialized`, `noisy`, `invalid` or `error`."""
+        return self.read.state
+
+    @property
+    def reason(self) -> str:
+        """Why the row has its state; for a good row, a finding or ""."""
+        return self.read.reason
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the figures measure what the name says, and are precise enough."""
+        return self.read.trusted
+
+    @property
+    def time_ms(self) -> float:
+        """The median time of the row's own run; NaN if nothing was measured."""
+        return self.read.time_ms
+
+    @property
+    def counters(self) -> Mapping[str, float]:
+        """Every counter of the row, in the units of docs/metrics.md."""
+        return self.read.counters
+
+    def __getitem__(self, counter: str) -> float:
+        """Return a counter; KeyError says why it is missing."""
+        if counter not in self.counters:
+            raise KeyError(f"{self.name} has no {counter}: {self.read.problem or 'see counters'}")
+        return self.counters[counter]
+
+    def interval(self, counter: str) -> tuple[float, float] | None:
+        """Return the 95 % interval of a counter, or of "time" in ms; None where there is none."""
+        return self.read.intervals.get(counter)
+
+    C = property(lambda self: self["comp_ms"], doc="The computation alone, in ms.")
+    M = property(lambda self: self["comm_ms"], doc="The communication alone, in ms.")
+    T = property(lambda self: self.time_ms, doc="The row's own run: of a pair, both together.")
+    slowdown = property(lambda self: self["slowdown"], doc="T / max(C, M); 1 is perfect.")
+    efficiency = property(lambda self: self["efficiency"], doc="(C + M - T) / min(C, M).")
+    coverage = property(lambda self: self["coverage"], doc="How much the sides ran together.")
+
+    def __repr__(self) -> str:
+        return f"<Row {self.name}: {self.state.value}, {self.time_ms:.4g} ms>"
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}  {self.state.value}{self.reason and ': '}{self.reason}"]
+        shown = [name for name in _SHOWN if name in self.counters]
+        if "overlap_ms" not in shown and self.state is not State.ERROR:
+            lines.append(self._line("time", self.time_ms))
+        lines += [self._line(name, self.counters[name]) for name in shown]
+        return "\n".join(lines)
+
+    def _line(self, name: str, value: float) -> str:
+        title, unit = self.titles.get(name, (name, ""))
+        line = f"  {title:<14}{value:10.4g} {unit:<3}"
+        if bounds := self.interval(name):
+            line += f"  {bounds[0]:.4g} to {bounds[1]:.4g}"
+        return line.rstrip()
+
+
+@dataclass(eq=False)
+class _ResultFile:
+    """The rows of one file, which only rank 0 writes."""
+
+    path: Path
+    is_written_here: bool
+    rows: list[Row] = field(default_factory=list)
+
+    def require_new(self, name: str) -> None:
+        """Refuse a name that the file contains: no tool reads a file with two rows of one name.
+
+        All ranks have the same rows, so all of them refuse it.
+        """
+        if any(row.name == name for row in self.rows):
+            raise ValueError(
+                f"{self.path} already has a row {name}: give this one another name, or a label "
+                "such as nth=2 where it takes labels"
+            )
+
+    def write(self, incomplete: str) -> None:
+        """Write the rows, and why some are missing; "" if none is."""
+        if not self.is_written_here or not self.rows:
+            return
+        entries = [entry for row in self.rows for entry in row.document["benchmarks"]]
+        document = dict(self.rows[0].document) | {"benchmarks": entries}
+        if incomplete:
+            document["incomplete"] = incomplete
+        replace_file(self.path, (json.dumps(document, indent=2) + "\n").encode())
+
+
+@dataclass
+class _Process:
+    """The open suite of this process, its settings, and the files that its rows go to."""
+
+    flags: list[str] = field(default_factory=list)
+    timeout_s: int = 60
+    suite: Suite | None = None
+    files: list[_ResultFile] = field(default_factory=list)
+    kept: list[callables.Wrapped] = field(default_factory=list)  # of rows that may still run
+    own_names: dict[str, str] = field(default_factory=dict)  # by the name given to measure_row
+
+    def open(self) -> Suite:
+        if self.suite is None:
+            with torchrun.joined():
+                meeting.require_all(self.timeout_s)
+                self.suite = Suite(self.flags)
+            self.suite.interrupt_with(callables.take_signal())
+            atexit.register(self.suite.close)
+        return self.suite
+
+    def require_new(self, name: str) -> None:
+        """Refuse a name that one of the files contains."""
+        for file in self.files:
+            file.require_new(name)
+
+
+_process = _Process()
+
+
+def configure(
+    *,
+    backend: str | None = None,
+    budget_ms: int | None = None,
+    precision: float | None = None,
+    timeout_s: int | None = None,
+    host_cores: int | None = None,
+    gate: bool = True,
+    self_test: bool = True,
+) -> None:
+    """Set how this process measures. Call it before the first measurement.
+
+    Parameters that are omitted or None have the defaults of ./bench, given in parentheses.
+
+    backend     "cuda", "host", or "auto": cuda if a GPU is visible
+    budget_ms   measuring time per row, in milliseconds (600)
+    precision   target precision of a row, in percent (1; host 5); 0: always use the whole budget
+    timeout_s   timeout of every wait, in seconds (60); a row that exceeds it is an error
+    host_cores  host backend: cores per rank
+    gate        False: no run starts behind the gate, for profilers
+    self_test   False: do not measure known delays first
+
+    The first measurement refuses an invalid value or an unavailable backend.
+
+    MeasureError  something has been measured before
+    """
+    if _process.suite is not None:
+        raise MeasureError("configure() comes before the first measurement")
+    values = {
+        "backend": backend,
+        "budget_ms": budget_ms,
+        "precision": precision,
+        "timeout_s": timeout_s,
+        "host_cores": host_cores,
+        "gate": None if gate else "off",
+    }
+    if timeout_s is not None:
+        _process.timeout_s = timeout_s
+    _process.flags = [f"--{name}={value}" for name, value in values.items() if value is not None]
+    if not self_test:
+        _process.flags.append("--no-self-test")
+
+
+def init_torch_distributed(backend: str | None = None, **options: Any) -> None:
+    """Call torch.distributed.init_process_group with the launcher's ranks, and set the GPU.
+
+    It sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; under torchrun it keeps them.
+
+    backend  by default "nccl" on the cuda backend and "gloo" on the host backend
+    options  passed on to init_process_group
+
+    MeasureError  the library is missing, or the launcher is unsupported
+    """
+    torch_ranks.init(_process.open(), backend, **options)
+
+
+def measure(
+    *,
+    comp: Function | Work,
+    comm: Function | Work,
+    name: str = "mine",
+    first: str | None = None,
+    streams: int | None = None,
+    cache: str | None = None,
+    cadence: str | None = None,
+    comp_sms: int | None = None,
+    comp_priority: int | None = None,
+    comm_priority: int | None = None,
+    gated: bool = True,
+    **labels: str | int,
+) -> Row:
+    """Measure a computation beside a communication or copy: C and M alone, T both together.
+
+    Returns the row Overlap/NAMEComm+NAMEComp/LABEL:VALUE/..., with times in ms.
+
+    comp           the computation: a callable that enqueues it, or a Work that is also verified
+    comm           the communication, or with Work(..., kind="copy") a copy
+    name           letters and digits, starting with a letter
+    first          "comp", "comm" or "none": the side that starts some microseconds earlier
+    streams        1: both sides on one stream, one after the other; 2 is the default
+    cache          "cold" (the default): the L2 is flushed before every sample; or "warm"
+    cadence        "isolated" (the default): a sample is one call of each; or "streaming": 20 calls
+    comp_sms       SMs that the computation may use; 0 is all
+    comp_priority  priority of the computation's stream; 0 is the lowest
+    comm_priority  priority of the communication's stream
+    gated          False: no gate is closed, for callables that wait for the device; the times then
+                   include the host's part, and the name contains gate:off
+    labels         added to the name, as n=4096: values without spaces, `/`, `,`, `=` and `:`
+
+    The settings are axes of Overlap (docs/method.md). A failure in a callable raises nothing: the
+    `state` of the row is then `error` or `invalid`.
+
+    ValueError    a name, label or setting is invalid, or the file of `results` contains a row of
+                  this name; no rank has measured
+    TypeError     `comp` or `comm` is not callable
+    MeasureError  the library is missing, the launcher is unsupported, the ranks of
+                  torch.distributed differ from MPI's, a rank does not reach the first measurement,
+                  or an earlier row has ended the measuring
+    """
+    axes = {
+        "cache": cache,
+        "cadence": cadence,
+        "first": first,
+        "streams": streams,
+        "comp_sms": comp_sms,
+        "comp_priority": comp_priority,
+        "comm_priority": comm_priority,
+    }
+    computation, communication = _work(comp), _work(comm)
+    moves = "copy" if communication.kind == "copy" else "comm"
+    works = {"comp": replace(computation, kind="comp"), "comm": replace(communication, kind=moves)}
+    return _measure(PAIR, name, works, gated, labels, axes)
+
+
+def measure_schedule(
+    steps: Sequence[Step],
+    *,
+    name: str = "mine",
+    cache: str | None = None,
+    cadence: str | None = None,
+    gated: bool = True,
+    **labels: str | int,
+) -> Row:
+    """Measure steps on named lanes, each a stream: T, the same steps in sequence, and the bound.
+
+    The bound is the longest path through the steps, each at the time it takes alone. Returns the
+    row Schedule/NAME/LABEL:VALUE/..., with times in ms.
+
+    steps    in the order in which they are enqueued
+
+    `name`, `cache`, `cadence`, `gated` and `labels` are those of `measure`.
+
+    ValueError    a step's name or lane is invalid, two steps share a name, `after` names a step
+                  that is not an earlier one, or as `measure`
+    TypeError     a step is not a Step, or its `run` is not callable
+    MeasureError  as `measure`
+    """
+    steps = list(steps)
+    places = _places(steps)
+    works: dict[str, Work] = {}
+    names: dict[int, str] = {}  # by callable
+    made = []
+    for place, step in enumerate(steps):
+        work_name = names.setdefault(id(step.run), step.name)
+        works.setdefault(work_name, _work(step.run))
+        for earlier in step.after:
+            if places.get(earlier, place) >= place:
+                raise ValueError(
+                    f"step {step.name!r} waits for {earlier!r}, which is not an earlier step"
+                )
+        after = [places[earlier] for earlier in step.after]
+        made.append(StepPlace(step.lane, step.name, list(works).index(work_name), after))
+    axes = {"cache": cache, "cadence": cadence}
+    return _measure(SCHEDULE, name, works, gated, labels, axes, made)
+
+
+def _places(steps: Sequence[Step]) -> dict[str, int]:
+    """Return the index of each step, by its name."""
+    places: dict[str, int] = {}
+    for place, step in enumerate(steps):
+        if not isinstance(step, Step):
+            raise TypeError(f"steps[{place}] is {step!r}, must be a Step")
+        for what, word in (("name", step.name), ("lane", step.lane)):
+            check_word(f"the {what} of steps[{place}]", word)
+        if isinstance(step.after, str):
+            raise TypeError(f"`after` of step {step.name!r} is {step.after!r}, must be a list")
+        if places.setdefault(step.name, place) != place:
+            raise ValueError(f"two steps have the name {step.name!r}")
+    return places
+
+
+def measure_alone(
+    run: Function | Work,
+    *,
+    name: str = "mine",
+    cache: str | None = None,
+    cadence: str | None = None,
+    gated: bool = True,
+    **labels: str | int,
+) -> Row:
+    """Measure one callable, cold and behind the start gate.
+
+    Returns the row Compute/NAME/LABEL:VALUE/..., or Comm/NAME/... for a communication or copy. Its
+    `time_ms` is the median of the samples.
+
+    run  a callable that enqueues the work, or a Work
+
+    `name`, `cache`, `cadence`, `gated` and `labels` are those of `measure`.
+
+    ValueError    as `measure`
+    TypeError     `run` is not callable
+    MeasureError  as `measure`
+    """
+    axes = {"cache": cache, "cadence": cadence}
+    return _measure(ALONE, name, {name: _work(run)}, gated, labels, axes)
+
+
+def measure_row(name: str) -> Row:
+    """Measure one of the suite's own rows, to compare callables with it in the same process.
+
+    `name` is one that `./bench --benchmark_list_tests` prints. Its axes may have other values, as
+    with --axis. They may be omitted if one row matches: measure_row("Comm/AllReduce/bytes:64M").
+
+    ValueError    no row matches here, several do, or the file of `results` already contains it
+    MeasureError  as `measure`
+    """
+    suite = _process.open()
+    torch_ranks.require_same(suite.place)
+    _process.require_new(_process.own_names.get(name, name))
+    row = _row(suite.measure_own(name), callables.Wrapped(suite.place.device))
+    _process.own_names[name] = row.name
+    _keep(row)
+    return row
+
+
+def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> float:
+    """Return the median time of a callable in milliseconds, cold and behind the start gate.
+
+    A replacement for triton.testing.do_bench. `measure_alone` also returns the intervals.
+
+    run       a callable that enqueues the work, or a Work
+    name      as in `measure`
+    settings  those of `measure_alone`
+
+    ValueError    as `measure`
+    TypeError     `run` is not callable, or a setting exists only in triton.testing.do_bench
+    MeasureError  the row is `invalid` or an `error`; __cause__ is what the callable raised; or as
+                  `measure`
+    """
+    if unknown := [name for name in _OF_TRITON if name in settings]:
+        raise TypeError(
+            f"do_bench has no {unknown[0]}: it warms up by itself, samples as long as "
+            "configure(budget_ms=) says, and measure_alone returns the intervals"
+        )
+    row = measure_alone(run, name=name, **settings)
+    if not row.state.comparable:
+        raise MeasureError(f"{row.name}: {row.reason}") from row.exception
+    return row.time_ms
+
+
+@contextlib.contextmanager
+def results(path: str | Path) -> Iterator[list[Row]]:
+    """Write the rows that are measured inside to a result file, as ./bench does.
+
+    A context manager that yields the list of rows. Rank 0 rewrites the file after every row and
+    marks it incomplete until the block ends. Names are unique in a file: measuring a row again
+    raises ValueError on all ranks and leaves the file's rows unchanged.
+
+    path  of the file; the first row replaces an older file
+
+    ResultError   the file cannot be written; a ValueError, raised on all ranks
+    MeasureError  as `measure`
+    """
+    suite = _process.open()
+    file = _ResultFile(Path(path), is_written_here=suite.place.rank == 0)
+    # If one rank alone raised, the others would wait for it.
+    if refusal := suite.broadcast(_refusal(file)):
+        raise ResultError(refusal)
+    _process.files.append(file)
+    try:
+        yield file.rows
+    except BaseException as error:
+        file.write(callables.describe(error))
+        raise
+    else:
+        file.write("")
+    finally:
+        _process.files.remove(file)
+
+
+def _refusal(file: _ResultFile) -> str:
+    try:
+        if file.is_written_here:
+            require_file(file.path)
+    except ResultError as error:
+        return str(error)
+    return ""
+
+
+def _work(given: Function | Work) -> Work:
+    return given if isinstance(given, Work) else Work(given)
+
+
+def _measure(
+    kind: int,
+    name: str,
+    works: Mapping[str, Work],
+    gated: bool,
+    labels: Mapping[str, str | int],
+    axes: Mapping[str, str | int | None],
+    steps: Sequence[StepPlace] = (),
+) -> Row:
+    check_names(name, labels)
+    suite = _process.open()
+    torch_ranks.require_same(suite.place)
+    given = {axis: str(value) for axis, value in axes.items() if value is not None}
+    shown = {**labels, **({} if gated else {"gate": "off"}), **_shown(given, suite.place.device)}
+    parts = [f"{axis}:{value}" for axis, value in shown.items()]
+    _process.require_new("/".join([_subject(kind, name, works), *parts]))
+    wrapped = callables.Wrapped(suite.place.device)
+    entries = [wrapped.entry(one, work, gated) for one, work in works.items()]
+    with contextlib.suppress(OSError, ValueError):
+        print(end="", flush=True)  # a process that hangs and is ended would lose buffered output
+    text = suite.measure(
+        kind,
+        name,
+        entries,
+        wrapped.callback(lambda: None),
+        steps,
+        [f"{label}={value}" for label, value in labels.items()],
+        [f"{axis}={value}" for axis, value in given.items()],
+    )
+    row = _row(text, wrapped)
+    _keep(row)
+    for error in wrapped.raised:
+        if not isinstance(error, Exception):  # Ctrl-C
+            raise error
+    return row
+
+
+def _subject(kind: int, name: str, works: Mapping[str, Work]) -> str:
+    """Return the part of a row's name before its axes, as interface/user_rows.cc makes it."""
+    if kind == PAIR:
+        return f"Overlap/{name}Comm+{name}Comp"
+    if kind == SCHEDULE:
+        return f"Schedule/{name}"
+    return f"{'Compute' if works[name].kind == 'comp' else 'Comm'}/{name}"
+
+
+def _shown(given: Mapping[str, str], device: int) -> dict[str, str]:
+    """Return the axes that a row's name shows, in the order of `measure`'s parameters."""
+    unwritten = _UNWRITTEN | {"first": "none" if device == HOST else "comp"}
+    return {"cache": "cold"} | {
+        axis: value for axis, value in given.items() if value != unwritten.get(axis)
+    }
+
+
+def _keep(row: Row) -> None:
+    """Write the row to the files."""
+    # The full name of one of the suite's own rows is known only now.
+    _process.require_new(row.name)
+    for file in _process.files:
+        file.rows.append(row)
+        file.write("the run is still going, or was killed")
+
+
+def _row(text: str, wrapped: callables.Wrapped) -> Row:
+    result = parse_result("the row", text)
+    titles = {name: (one.title, one.unit) for name, one in result.table.counters.items()}
+    row = Row(result.rows[0], json.loads(text), titles, next(iter(wrapped.raised), None))
+    if row.state is State.ERROR:
+        _process.kept.append(wrapped)  # a hanging thread may still call them
+    return row

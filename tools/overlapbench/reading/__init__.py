@@ -1,0 +1,1 @@
+"""Results: the one reader, the names and counters in them, and their other formats."""

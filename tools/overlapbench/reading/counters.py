@@ -1,0 +1,329 @@
+"""The table of counters: each one's name, unit, range, and which direction is better.
+
+Every result file contains its own table, from which the tools read everything about a counter.
+Files of schema "1" have none; for them, the tools use counters.json beside this file. The program
+writes it (`./bench --list_counters=json`), and no Python code lists counters by hand.
+
+A table also contains the families, with the counters to show first, and the axes of each workload.
+A renamed counter lists its earlier names as `aliases`. Readers accept all of them, so files written
+before and after the change still match.
+
+Times, sizes and rates are compared as ratios. `efficiency` is not: it may be 0 or negative, and if
+one side is short it is mostly noise, since it divides by that side (docs/metrics.md, Pitfalls). So
+it is judged as 1 + efficiency x min(C, M) / T, which is the speedup (C + M) / T.
+"""
+
+import functools
+import json
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.source import (
+    LARGEST,
+    SMALLEST,
+    Document,
+    Fields,
+    ResultError,
+    harmless,
+    short,
+)
+
+TIME = "time"  # Google Benchmark's `real_time`
+VALID = "valid"
+EFFICIENCY = "efficiency"
+SHOWN = ("slowdown",)  # counters that a comparison shows but does not judge
+PARTS = ("counters", "families", "workloads")  # of a result file, which make up the table
+
+_STORED = Path(__file__).with_name("counters.json")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_PRINTED_UNITS = {"us": "µs", "count": "", "bool": ""}
+_UNITS_IN_NAMES = {"%": "pct", "TFLOP/s": "TFLOPs", "1/s": "s"}
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+class Range(Enum):
+    """The valid values."""
+
+    POSITIVE = "positive"
+    NOT_NEGATIVE = "not_negative"
+    SIGNED = "signed"  # differences: noise, or a loss, makes them negative
+    AT_MOST_1 = "at_most_1"
+    FLAG = "flag"
+
+
+# The lowest value, whether it is inclusive, and the highest.
+_LIMITS: Mapping[Range, tuple[float, bool, float]] = {
+    Range.POSITIVE: (0.0, False, math.inf),
+    Range.NOT_NEGATIVE: (0.0, True, math.inf),
+    Range.SIGNED: (-math.inf, True, math.inf),
+    Range.AT_MOST_1: (-math.inf, True, 1.0),
+    Range.FLAG: (0.0, True, 1.0),
+}
+
+
+class Better(Enum):
+    """Which direction is an improvement."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True)
+class Counter:
+    """One entry of the table."""
+
+    name: str
+    unit: str  # "" for a ratio
+    better: Better
+    range: Range
+    judged: bool  # whether a comparison judges it if a row has it
+    title: str  # a column's heading, without the unit
+    definition: str
+    aliases: tuple[str, ...] = ()  # earlier names
+
+    @property
+    def printed_unit(self) -> str:
+        return _PRINTED_UNITS.get(self.unit, self.unit)
+
+    @property
+    def label(self) -> str:
+        """The name and, unless the name contains it, the unit: `time ms`, `busbw_GBps`."""
+        word = _UNITS_IN_NAMES.get(self.unit, self.unit.replace("/", "p"))
+        told = not self.printed_unit or word in self.name.split("_")
+        return self.name if told else f"{self.name} {self.printed_unit}"
+
+    @property
+    def can_be_judged(self) -> bool:
+        """Tell whether changes are ratios, or this is efficiency, judged by another figure."""
+        return self.name == EFFICIENCY or self.range in (Range.POSITIVE, Range.NOT_NEGATIVE)
+
+    def surely_fine(self) -> tuple[float, float]:
+        """Return an interval that contains only valid numbers."""
+        low, low_allowed, high = _LIMITS[self.range]
+        least = max(low, -LARGEST) if low_allowed else SMALLEST
+        return (high if self.range is Range.FLAG else least), min(high, LARGEST)
+
+    def fault(self, value: float) -> str:
+        """Say why a finite value is invalid; "" if it is valid."""
+        low, low_allowed, high = _LIMITS[self.range]
+        if self.range is Range.FLAG:
+            return "" if value in (0, 1) else f"{value:g} is neither 0 nor 1"
+        if value < low or (value == low and not low_allowed):
+            return f"{value:g} is {'negative' if low_allowed else 'not above 0'}"
+        return f"{value:g} is above {high:g}" if value > high else ""
+
+    def difference(self, other: "Counter") -> str:
+        """Say how another counter of this name differs in meaning; "" if it is the same figure.
+
+        Titles and definitions may be reworded; a new meaning requires a new name.
+        """
+        if self.unit != other.unit:
+            return f"unit is {other.unit!r}, but {self.unit!r}"
+        if self.better is not other.better:
+            return f"better is {other.better.value}, but {self.better.value}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the report says about a family, and the counters that its table shows first."""
+
+    name: str
+    about: str
+    lead: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """All counters and families of a file, in its order, and the axes of its workloads."""
+
+    counters: Mapping[str, Counter]
+    families: tuple[Family, ...] = ()
+    workloads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def keys(self) -> Mapping[str, str]:
+        """The counter that a key of a row, a name or an alias, denotes. `time` is not a key."""
+        names = {
+            key: counter.name
+            for counter in self.counters.values()
+            for key in (*counter.aliases, counter.name)
+        }
+        names.pop(TIME)
+        return names
+
+    @cached_property
+    def judged(self) -> tuple[str, ...]:
+        """The names of the counters that comparisons judge."""
+        return tuple(counter.name for counter in self.counters.values() if counter.judged)
+
+    @cached_property
+    def plain(self) -> "Table":
+        """The table for files of other suites: they have no counter but the time."""
+        return Table({TIME: self.counters[TIME]})
+
+    def canonical(self, name: str) -> str:
+        """Return the current name of a counter."""
+        return self.keys.get(name, name)
+
+    def axes_of_first(self, name: BenchmarkName) -> frozenset[str]:
+        """Return the axes of the workload named first.
+
+        If the table does not contain it, they are the axes before the first one of the others: in a
+        name, the axes follow the order of the workloads.
+        """
+        first, *others = name.workloads
+        if first in self.workloads:
+            return frozenset(self.workloads[first])
+        theirs = {axis for other in others for axis in self.workloads.get(other, ())}
+        axes = [axis for axis, _ in name.axes]
+        end = next((i for i, axis in enumerate(axes) if axis in theirs), 1)
+        return frozenset(axes[:end])
+
+    def find(self, name: str) -> Counter | None:
+        return self.counters.get(self.canonical(name))
+
+
+# ---- reading
+
+
+def parse_table(document: Document) -> Table:
+    """Read the table of a document; ResultError names an invalid entry."""
+    counters: dict[str, Counter] = {}
+    taken: dict[str, str] = {}
+    for fields in _objects(document, "counters"):
+        counter = _counter(fields)
+        counters[counter.name] = counter
+        for name in (counter.name, *counter.aliases):
+            if taken.setdefault(name, fields.path) != fields.path:
+                raise fields.error("name", f"{name} is already at {taken[name]}")
+    if TIME not in counters or not counters[TIME].judged:
+        raise ResultError(f"{document.source}: counters: no judged counter {TIME}")
+    families = tuple(map(_family, _objects(document, "families")))
+    given = "workloads" in document.values
+    workloads = _objects(document, "workloads") if given else []
+    axes = {_name(fields): _names(fields, "axes") for fields in workloads}
+    return Table(counters, families, axes if given else stored_table().workloads)
+
+
+@functools.cache
+def stored_table() -> Table:
+    """Return the table for files without one."""
+    text = _STORED.read_text(encoding="utf-8")
+    return parse_table(Document(str(_STORED), text, json.loads(text)))
+
+
+def _objects(document: Document, part: str) -> list[Fields]:
+    entries = document.values.get(part)
+    if not isinstance(entries, list):
+        raise ResultError(f"{document.source}: {part}: missing, or not a list")
+    listed = replace(document, list_name=part)
+    return [listed.fields(index) for index in range(len(entries))]
+
+
+def _counter(fields: Fields) -> Counter:
+    judged = fields.values.get("judged")
+    if not isinstance(judged, bool):
+        raise fields.error("judged", f"{short(judged)} is neither true nor false")
+    name = _name(fields)
+    counter = Counter(
+        name,
+        harmless(fields.text("unit")),
+        _choice(fields, "better", Better),
+        _choice(fields, "range", Range),
+        judged,
+        fields.line("title") or name,
+        fields.line("definition"),
+        _names(fields, "aliases") if "aliases" in fields.values else (),
+    )
+    if judged and (counter.better is Better.NEITHER or not counter.can_be_judged):
+        raise fields.error("judged", f"{name} has no ratios, or no direction, to judge by")
+    return counter
+
+
+def _family(fields: Fields) -> Family:
+    name = fields.text("name")
+    for word in name.split("/", 1):  # a family has one word or two
+        _checked(fields, "name", word)
+    return Family(name, fields.line("about"), _names(fields, "lead"))
+
+
+def _name(fields: Fields) -> str:
+    return _checked(fields, "name", fields.text("name"))
+
+
+def _names(fields: Fields, key: str) -> tuple[str, ...]:
+    names = fields.values.get(key)
+    if not isinstance(names, list):
+        raise fields.error(key, f"{short(names)} is not a list")
+    return tuple(_checked(fields, key, name) for name in names)
+
+
+def _checked(fields: Fields, key: str, name: object) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise fields.error(key, f"{short(name)} is not a name of letters, digits and _")
+    return name
+
+
+def _choice(fields: Fields, key: str, choices: type[_Choice]) -> _Choice:
+    try:
+        return choices(fields.text(key))
+    except ValueError:
+        known = ", ".join(str(choice.value) for choice in choices)
+        raise fields.error(key, f"{short(fields.values[key])} is not one of {known}") from None
+
+
+# ---- several files
+
+
+def merge_tables(tables: Iterable[tuple[str, Table]]) -> Table:
+    """Merge the tables of files, given with their names; ResultError if two contradict.
+
+    A renamed counter has its latest name. A counter that some file does not judge is not judged.
+    """
+    distinct: list[tuple[str, Table]] = []
+    for source, table in tables:
+        if all(table is not other and table != other for _, other in distinct):
+            distinct.append((source, table))
+    if len(distinct) == 1:
+        return distinct[0][1]
+    last = {
+        alias: counter.name
+        for _, table in distinct
+        for counter in table.counters.values()
+        for alias in counter.aliases
+    }
+    merged: dict[str, Counter] = {}
+    sources: dict[str, str] = {}
+    for source, table in distinct:
+        for counter in table.counters.values():
+            name = last.get(counter.name, counter.name)
+            known = merged.setdefault(name, counter)
+            if difference := known.difference(counter):
+                where = sources[name]
+                raise ResultError(f"{source}: counters: {counter.name}: {difference} in {where}")
+            merged[name] = _united(name, known, counter)
+            sources.setdefault(name, source)
+    families = {family.name: family for _, table in reversed(distinct) for family in table.families}
+    order = dict.fromkeys(family.name for _, table in distinct for family in table.families)
+    workloads = {name: axes for _, table in distinct for name, axes in table.workloads.items()}
+    merged = {name: replace(counter, name=name) for name, counter in merged.items()}
+    return Table(merged, tuple(families[name] for name in order), workloads)
+
+
+def _united(name: str, one: Counter, other: Counter) -> Counter:
+    """Merge a counter of two files; the file with its latest name describes it."""
+    names: Collection[str] = (*one.aliases, one.name, *other.aliases, other.name)
+    return replace(
+        other if other.name == name != one.name else one,
+        judged=one.judged and other.judged,
+        aliases=tuple(alias for alias in dict.fromkeys(names) if alias != name),
+    )

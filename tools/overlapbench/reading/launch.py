@@ -1,0 +1,192 @@
+"""Launches: one result file as a comparison sees it, with one figure per benchmark and metric.
+
+The launch is the unit of comparison: repetitions inside one process share clocks, memory and
+placement, so each benchmark's repetitions are reduced to their median. Files of this suite are
+checked as in every tool. Any other Google Benchmark file is accepted too, with its time as the only
+metric.
+
+A file may contain thousands of benchmarks, and a comparison hundreds of files. So a launch is a few
+arrays, and names are processed once for all files.
+"""
+
+import gc
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from overlapbench.reading.columns import Array
+from overlapbench.reading.counters import TIME, Table
+from overlapbench.reading.entries import ERROR, MEDIAN_ERROR, Entries, Names, read_entries
+from overlapbench.reading.result import failed_self_test, read_contract, read_incomplete
+from overlapbench.reading.source import Document, expand, harmless, load
+
+HOST, VARIABLES = "hosts", "variables"
+# What must agree for a comparison, and its name in reports: keys of the context, and VARIABLES.
+CONTEXT_FIELDS: Mapping[str, str] = {
+    "backend": "backend",
+    "device": "GPU",
+    "driver_version": "driver",
+    "nccl_version": "NCCL",
+    "ranks": "ranks",
+    HOST: "host",
+    "num_cpus": "cpus",
+    "host_cores": "cores",
+    "gate": "gate",
+    "injected_fault": "fault",
+    VARIABLES: "variables",
+}
+_VARIABLE = "env_"  # starts the keys of recorded environment variables
+
+
+def surroundings(context: Mapping[str, object]) -> dict[str, str]:
+    """Return the value of each of CONTEXT_FIELDS, on one line; "" where the context has none."""
+    found = {key: harmless(str(context.get(key, ""))) for key in CONTEXT_FIELDS}
+    found[HOST] = found[HOST] or harmless(str(context.get("host_name", "")))
+    variables = (
+        f"{key.removeprefix(_VARIABLE)}={value}"
+        for key, value in sorted(context.items())
+        if key.startswith(_VARIABLE)
+    )
+    return found | {VARIABLES: harmless(" ".join(variables))}
+
+
+class Figures(NamedTuple):
+    """One benchmark of one launch; values are in the order of the columns, NaN if missing."""
+
+    unit: str
+    values: Array  # medians of the repetitions; the time in ms
+    error: float  # standard error of the time's logarithm inside the launch; NaN if unknown
+    repetitions: int
+    problem: str  # why the figures cannot be trusted; "" for a good row
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One result file; the sequences after the context have one entry per benchmark."""
+
+    source: str
+    context: Mapping[str, str]  # `surroundings`
+    table: Table
+    columns: tuple[str, ...]  # of values: the judged counters, and others that are kept
+    names: Sequence[str]
+    units: Sequence[str]
+    values: Array  # benchmarks x columns
+    errors: Array
+    repetitions: Sequence[int]
+    problems: Sequence[str]
+    doubt: str = ""  # why rows are missing, or none can be trusted; "" if all is well
+    date: str = ""  # of the measurement, as the file has it
+
+    @cached_property
+    def rows(self) -> Mapping[str, Figures]:
+        """The figures of each benchmark."""
+        columns = (self.units, self.values, self.errors, self.repetitions, self.problems)
+        return dict(zip(self.names, map(Figures._make, zip(*columns, strict=True)), strict=True))
+
+    @property
+    def identity(self) -> object:
+        """What a copy of the file shares with it, and another launch does not."""
+        if not np.isfinite(self.values).any():
+            return id(self)  # every row failed: nothing tells two such launches apart
+        rows = zip(self.names, self.problems, map(bytes, self.values), strict=True)
+        return self.date, frozenset(rows)
+
+    def time_ms(self, name: str) -> float:
+        """Return the time of a benchmark; NaN if nothing was measured."""
+        return float(self.rows[name].values[self.columns.index(TIME)])
+
+
+def read_launches(arguments: Iterable[str]) -> list[Launch]:
+    """Read files, globs and `-`; ResultError unless every one is a result."""
+    names, collecting = Names(), gc.isenabled()
+    # Nothing here is cyclic; searching so many rows for cycles takes a sixth of the time.
+    gc.disable()
+    try:
+        return [parse_launch(source, load(source), names) for source in expand(list(arguments))]
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def parse_launch(source: str, text: str, names: Names | None = None) -> Launch:
+    """Validate and reduce one file."""
+    document = Document.parse(source, text)
+    contract = read_contract(document)
+    context = surroundings(document.context.values)
+    entries = read_entries(document, contract, names if names is not None else Names())
+    places = _places(document, entries)
+    return Launch(
+        source,
+        context,
+        contract.table,
+        entries.columns,
+        tuple(places),
+        [entries.units[found[0]] if found else "" for found in places.values()],
+        *_reduce(entries, list(places.values())),
+        [len(found) for found in places.values()],
+        [_problem(entries, found) for found in places.values()],
+        _doubt(document),
+        str(document.context.values.get("date", "")),
+    )
+
+
+def _doubt(document: Document) -> str:
+    if reason := read_incomplete(document):
+        return f"incomplete: {reason}"
+    if not failed_self_test(document.context.values):
+        return ""
+    return f"not to be trusted: the self-test {document.context.line('self_test')}"
+
+
+def _places(document: Document, entries: Entries) -> dict[str, list[int]]:
+    """Return the indices of each benchmark's repetitions; each must occur once."""
+    places: dict[str, list[int]] = {}
+    seen: dict[tuple[str, float], int] = {}
+    for place, (name, number) in enumerate(zip(entries.names, entries.numbers, strict=True)):
+        if not name:
+            continue
+        found = places.setdefault(name, [])
+        if number is not None:
+            found.append(place)
+            first = seen.setdefault((name, number), place)
+            if first != place:
+                what = f"{name} is already at benchmarks[{first}]"
+                raise document.fields(place).error("run_name", what)
+    return places
+
+
+def _reduce(entries: Entries, places: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+    """Return the medians of each benchmark's repetitions, and the precision of its time."""
+    medians = np.full((len(places), entries.values.shape[1]), np.nan)
+    errors = np.full(len(places), np.nan)
+    time, error = (entries.columns.index(column) for column in (TIME, ERROR))
+    counts = np.array([len(found) for found in places])
+    for count in set(counts.tolist()) - {0}:
+        rows = np.flatnonzero(counts == count).tolist()
+        # Sorted, so that sums do not depend on the order of the entries.
+        chosen = np.sort(entries.values[[places[row] for row in rows]], axis=1)
+        medians[rows] = np.median(chosen, axis=1)
+        errors[rows] = medians[rows, error] / np.sqrt(count)
+        if count > 1:
+            # A row's own interval does not include differences between repetitions.
+            errors[rows] = np.fmax(errors[rows], _error_of_median(chosen[:, :, time]))
+    return medians, errors
+
+
+def _error_of_median(repetitions: Array) -> Array:
+    """Return the relative standard error of each row's median."""
+    count = repetitions.shape[1]
+    deviation = repetitions.std(axis=1, ddof=1) / repetitions.mean(axis=1)
+    return np.asarray(MEDIAN_ERROR * deviation / np.sqrt(count))
+
+
+def _problem(entries: Entries, places: Sequence[int]) -> str:
+    if not places:
+        return "only aggregates are in the file"
+    problems = [entries.problems[place] for place in places if entries.problems[place]]
+    if problems and len(places) > 1:
+        return f"{len(problems)} of {len(places)} repetitions: {problems[0]}"
+    return problems[0] if problems else ""

@@ -1,0 +1,86 @@
+"""Entries of Google Benchmark files that this suite did not write, from any version of it.
+
+New versions say what an entry is (`run_name`, `run_type`, `aggregate_name`). Old ones write only
+`name`, with `_mean` or the like at its end for an aggregate. Entries of one name are repetitions,
+as in Google Benchmark's own comparison. A time that is no measurement, such as a manual time of 0,
+is a problem of its row and not of the file.
+
+BigO and RMS describe a fit over several benchmarks and belong to none. With
+--benchmark_report_aggregates_only, a benchmark's median, else its mean, stands for its repetitions.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+from overlapbench.reading.result import TO_MS, read_unit
+from overlapbench.reading.source import LARGEST, SMALLEST, Fields, short
+
+MEDIAN, MEAN, DEVIATION = "median", "mean", "stddev"
+_TIMES = frozenset({MEDIAN, MEAN, DEVIATION})
+_OF_A_FIT = frozenset({"BigO", "RMS"})
+_OLD_NAME = re.compile(r"(.+)_(mean|median|stddev|BigO|RMS)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a plain entry says; NaN for a time that it does not have."""
+
+    name: str  # of the benchmark; "" if it describes a fit
+    unit: str
+    time_ms: float
+    problem: str = ""  # why the time is not one; "" for a good entry
+    aggregate: str = ""  # "" for a repetition
+    repetitions: float = math.nan  # that an aggregate sums up
+
+
+def read_plain(fields: Fields, names: frozenset[str]) -> Entry:
+    """Read an entry of a file whose entries have these `name`s. ResultError if it is malformed."""
+    name, aggregate = _identify(fields, names)
+    if aggregate in _OF_A_FIT:
+        return Entry("", "", math.nan, aggregate=aggregate)
+    unit = read_unit(fields)
+    if aggregate:
+        time_ms = _time(fields) * TO_MS[unit] if aggregate in _TIMES else math.nan
+        return Entry(name, unit, time_ms, "", aggregate, _repetitions(fields))
+    if failure := fields.failure():
+        return Entry(name, unit, math.nan, failure)
+    time = _time(fields)
+    if not SMALLEST <= time <= LARGEST:
+        return Entry(name, unit, math.nan, f"invalid: a time of {time:g} {unit} is no measurement")
+    return Entry(name, unit, time * TO_MS[unit])
+
+
+def _identify(fields: Fields, names: frozenset[str]) -> tuple[str, str]:
+    """Return the benchmark of an entry, and the aggregate that it is; "" for a repetition."""
+    name = fields.printable("run_name" if "run_name" in fields.values else "name")
+    run_type = fields.text("run_type", "")
+    if run_type == "aggregate":
+        aggregate = fields.printable("aggregate_name") if "aggregate_name" in fields.values else "?"
+        return name if "run_name" in fields.values else name.removesuffix(
+            f"_{aggregate}"
+        ), aggregate
+    if run_type not in ("iteration", ""):
+        raise fields.error("run_type", f"{run_type!r} is neither iteration nor aggregate")
+    old = None if run_type else _OLD_NAME.fullmatch(name)
+    if old and (old[2] in _OF_A_FIT or {f"{old[1]}_mean", f"{old[1]}_stddev"} <= names):
+        return old[1], old[2]
+    return name, ""
+
+
+def _time(fields: Fields) -> float:
+    """Return `real_time`, which may be any number: 0, negative, infinite or NaN."""
+    time = fields.values.get("real_time")
+    if isinstance(time, bool) or not isinstance(time, int | float):
+        told = "missing" if time is None else f"{short(time)} is not a number"
+        raise fields.error("real_time", told)
+    try:
+        return float(time)
+    except OverflowError:
+        return math.inf
+
+
+def _repetitions(fields: Fields) -> float:
+    """Return how many repetitions an aggregate sums up; old versions say so in `iterations`."""
+    count = fields.values.get("repetitions", fields.values.get("iterations"))
+    return float(count) if isinstance(count, int | float) and 1 <= count < LARGEST else math.nan

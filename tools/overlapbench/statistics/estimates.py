@@ -1,0 +1,279 @@
+"""How a comparison decides: the only place that defines the estimator and the rule.
+
+The input is the badness (side.py) of every benchmark in every launch of both sides: logarithms of
+the judged figures, so that a difference is a relative change, and a positive one is worse.
+
+*The launch is the observation.* Repetitions inside one process share clocks, memory and placement.
+So a benchmark has one figure per launch, the median of its repetitions.
+
+*The change* is the difference of the sides' means. So the two figures that a comparison shows are
+the geometric means of the launches' figures, and the change is exactly new / base - 1. A launch
+that deviates from its side's median is first pulled in to LIMIT robust standard deviations, so that
+one outlier neither causes a change nor hides one.
+
+*The spread between launches* has two parts: the error visible within a launch (`within`, the
+standard error of its median), and differences between processes, such as other memory and clocks.
+Five launches per side say little about one benchmark's spread, but hundreds of benchmarks say much
+about typical spreads. So each variance is moderated towards a prior (the empirical Bayes of G. K.
+Smyth, "Linear Models and Empirical Bayes Methods", Statistical Applications in Genetics and
+Molecular Biology 3 (2004)): the benchmark's own within², plus a between² that is typical of all
+benchmarks, with so many degrees of freedom. Both numbers are fitted to the log variances of the
+compared benchmarks. With one launch per side, there is nothing to fit; the prior is then the known
+spread of the backend (known.py). If that is unknown too, so is the error, and nothing is decided.
+
+*The interval* of a change is Student's t. It is widened for the number of figures judged (O. J.
+Dunn, "Multiple Comparisons Among Means", JASA 56 (1961)), so that all intervals of a comparison
+hold at once in 99 of 100 comparisons.
+
+*The floor* of a benchmark is the smallest change that counts: half the interval, and at least
+LEAST_FLOOR. *The verdict*: a change beyond the floor is slower or faster (`is_change`). Any other
+is the same only if its whole interval lies within the limit (`is_same`), that is, if a change
+beyond the limit is ruled out (D. J. Schuirmann, "A Comparison of the Two One-Sided Tests Procedure
+and the Power Approach", Journal of Pharmacokinetics and Biopharmaceutics 15 (1987)). Otherwise it
+is inconclusive. Exchanging the sides exchanges the verdicts.
+
+*Power.* A change as large as the floor is found in half of all cases only. `detectable` returns the
+change that is found with a given probability.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special  # not stats, which takes a second to import
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Figure = TypeVar("Figure", float, Array)  # of one row, or of many
+
+# In a whole comparison, both directions together: half of PROMISED, because launches have heavier
+# tails than Student's model expects (dev/simulate_compare.py).
+FALSE_ALARMS = 0.005
+PROMISED = 0.01
+LEAST_FLOOR = 0.02
+LIMIT = 3.5
+POWERS = (0.80, 0.95)  # with which a change is found whose size is reported
+# Prior freedom above this would mean that all benchmarks are alike; they never are.
+_MOST_BORROWED = 8.0
+# A prior alone, with one launch per side, must expect tails as heavy as these.
+_MOST_KNOWN = 5.0
+# Fewer benchmarks say too little about typical spreads.
+_LEAST_TO_FIT = 10
+# The efficiency of the median absolute deviation, as a share of a variance's degrees of freedom.
+_MAD_EFFICIENCY = 0.37
+_MAD_TO_DEVIATION = 1.4826
+# No time is more precise than 0.03 %; keeps the logarithm of equal launches finite.
+_LEAST_VARIANCE = 1e-7
+
+
+def is_change(change: Figure, reach: Figure, least: Figure) -> bool | Flags:
+    """Tell whether a change is found: its interval excludes 0, and it counts. All in logarithms."""
+    return (abs(change) > reach) & (abs(change) > least)
+
+
+def is_same(change: Figure, reach: Figure, limit: float) -> bool | Flags:
+    """Tell whether the interval of a change rules out any beyond the limit. All in logarithms."""
+    return abs(change) + reach <= limit
+
+
+@dataclass(frozen=True)
+class Prior:
+    """The expected spread of a benchmark between launches, before any is observed.
+
+    One value for all benchmarks, or one entry per benchmark.
+    """
+
+    between: float | Array  # typical standard deviation, beyond that within a launch
+    freedom: float | Array  # its degrees of freedom: few if benchmarks differ much
+
+    def variance(self, within: Array) -> Array:
+        """Return the scale of the prior of each benchmark (Smyth 2004, section 6.2)."""
+        typical = np.maximum(self.between**2 + within**2, _LEAST_VARIANCE)
+        half = self.freedom / 2
+        return np.asarray(typical * np.exp(special.digamma(half) - np.log(half)))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One metric, with one entry per benchmark; NaN if a side has no figure."""
+
+    base: Array  # mean badness
+    new: Array
+    deviation: Array  # between launches of one side
+    share: Array  # the standard error of the change over that deviation
+    freedom: Array  # degrees of freedom of the error, including those of the prior
+
+    @property
+    def change(self) -> Array:
+        """Positive: worse."""
+        return self.new - self.base
+
+    @property
+    def error(self) -> Array:
+        """The standard error of the change: the spread of A/A runs of such sides."""
+        return self.deviation * self.share
+
+    @property
+    def measured(self) -> Flags:
+        """Tell which benchmarks have a figure on both sides."""
+        return np.isfinite(self.change)
+
+    @property
+    def gone(self) -> Flags:
+        """Tell which benchmarks have a figure only in base."""
+        return np.isfinite(self.base) & np.isnan(self.new)
+
+
+def estimate(base: Array, new: Array, within: Array, known: Prior) -> Estimate:
+    """Estimate every benchmark's change of one metric, and its error.
+
+    base, new  one row per benchmark, one column per launch, NaN if a launch has no figure
+    within     each benchmark's standard error inside a launch; NaN if unknown
+    """
+    # Sorted, so that sums do not depend on the order of the files, not even in the last bit.
+    base, new = np.sort(base, axis=1), np.sort(new, axis=1)
+    within = np.nan_to_num(within)
+    base_count, new_count = (np.isfinite(side).sum(axis=1) for side in (base, new))
+    measured = (base_count > 0) & (new_count > 0)
+    freedom = np.where(measured, base_count + new_count - 2.0, 0.0)
+    robust, _ = _moderate(
+        _robust_variance(base, new), _MAD_EFFICIENCY * freedom, within, measured, known
+    )
+    limit = LIMIT * np.sqrt(robust)
+    base, new = _pull_in(base, limit), _pull_in(new, limit)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        own = (_squares(base) + _squares(new)) / freedom
+    variance, total = _moderate(own, freedom, within, measured, known)
+    with np.errstate(divide="ignore"):
+        share = np.sqrt(1 / base_count + 1 / new_count)
+    return Estimate(mean(base), mean(new), np.sqrt(variance), share, total)
+
+
+def reach(error: Array, freedom: Array, figures: int, false_alarms: float = FALSE_ALARMS) -> Array:
+    """Return half of each interval, such that the intervals of so many figures hold at once.
+
+    Infinite if the error is unknown.
+    """
+    half = -error * special.stdtrit(freedom, false_alarms / (2 * figures))
+    return np.where(np.isnan(half), np.inf, half)
+
+
+def detectable(reach: Array, error: Array, freedom: Array, least: Array, power: float) -> Array:
+    """Return the change that is found, that is, exceeds both `reach` and `least`, in such a share.
+
+    The share is at least so large. In units of the error, this is a quantile of the noncentral t
+    distribution, by the approximation of N. L. Johnson and B. L. Welch, "Applications of the
+    Non-Central t-Distribution", Biometrika 31 (1940). But both this comparison and the one that
+    finds the change estimate the error: each with a variance of 1 / (2 freedom), and 1 - 1 / (4
+    freedom) of it on average. That is exact for rows that borrow nothing; others vary less.
+    """
+    with np.errstate(invalid="ignore"):
+        critical, quantile = reach / error, special.ndtri(power)
+        found = critical
+        for _ in range(8):  # it appears on both sides; far fewer suffice
+            spread = np.sqrt(1 + (critical**2 + found**2) / (2 * freedom))
+            found = critical + quantile * spread / (1 - 1 / (4 * freedom))
+        by_least = least + error * special.stdtrit(freedom, power)
+        either = np.maximum(error * found, by_least)
+    return np.where(np.isnan(either), np.inf, either)
+
+
+def fit_prior(variance: Array, freedom: Array, within: Array) -> Prior:
+    """Fit a prior to the benchmarks' own variances, each with its degrees of freedom."""
+    half = freedom / 2
+    logs = np.log(np.maximum(variance, _LEAST_VARIANCE)) - special.digamma(half) + np.log(half)
+    between = _level(logs, within)
+    typical = np.maximum(between**2 + within**2, _LEAST_VARIANCE)
+    return Prior(between, _prior_freedom(logs - np.log(typical), half))
+
+
+def recorded_prior(side: Array, within: Array) -> Prior:
+    """Fit the prior of a machine to launches of one build."""
+    variance, freedom = own_variance(side)
+    own = freedom > 0
+    found = fit_prior(variance[own], freedom[own], np.nan_to_num(within[own]))
+    return Prior(found.between, min(found.freedom, _MOST_KNOWN))
+
+
+def own_variance(side: Array) -> tuple[Array, Array]:
+    """Return each benchmark's variance between launches of one side, and degrees of freedom."""
+    freedom = np.maximum(np.isfinite(side).sum(axis=1) - 1.0, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _squares(np.sort(side, axis=1)) / freedom, freedom
+
+
+def _moderate(
+    variance: Array, freedom: Array, within: Array, measured: Flags, known: Prior
+) -> tuple[Array, Array]:
+    """Pull variances towards the prior; return them with their degrees of freedom."""
+    own = freedom > 0
+    prior, borrowed = known, np.where(own, 0.0, known.freedom)
+    if own.sum() >= _LEAST_TO_FIT:
+        prior = fit_prior(variance[own], freedom[own], within[own])
+        borrowed = np.full(len(own), prior.freedom)
+    shown = freedom * np.where(own, np.maximum(variance, _LEAST_VARIANCE), 0.0)
+    total = np.where(measured, borrowed + freedom, np.nan)
+    # Nothing is borrowed from a prior that is unknown.
+    lent = borrowed * np.where(borrowed > 0, prior.variance(within), 0.0)
+    # No spread is below a launch's own error: launches may agree by chance, as with two modes.
+    return np.maximum((lent + shown) / total, within**2), total
+
+
+def _level(logs: Array, within: Array) -> float:
+    """Return the spread besides `within` that makes the typical variance fit on average."""
+    low, high = 0.0, float(np.exp(logs.max() / 2))
+    for _ in range(60):
+        middle = (low + high) / 2
+        typical = np.maximum(middle**2 + within**2, _LEAST_VARIANCE)
+        if float(np.mean(logs - np.log(typical))) > 0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _prior_freedom(residuals: Array, half: Array) -> float:
+    """Return the degrees of freedom of the common prior (Smyth 2004, section 6.2)."""
+    excess = float(np.mean(residuals**2 * len(half) / (len(half) - 1) - special.polygamma(1, half)))
+    if excess <= special.polygamma(1, _MOST_BORROWED / 2):
+        return _MOST_BORROWED
+    return 2 * _inverse_trigamma(excess)
+
+
+def _inverse_trigamma(value: float) -> float:
+    """Solve trigamma(x) = value by Newton's method (Smyth 2004, appendix)."""
+    x = 0.5 + 1 / value
+    for _ in range(20):
+        trigamma = float(special.polygamma(1, x))
+        x += trigamma * (1 - trigamma / value) / float(special.polygamma(2, x))
+    return x
+
+
+def _robust_variance(base: Array, new: Array) -> Array:
+    """Return the squared median absolute deviation from the median of the same side."""
+    distances = np.concatenate([np.abs(side - median(side)) for side in (base, new)], axis=1)
+    return (_MAD_TO_DEVIATION * median(distances)[:, 0]) ** 2
+
+
+def _pull_in(side: Array, limit: Array) -> Array:
+    middle, reach = median(side), limit[:, np.newaxis]
+    return np.where(np.isfinite(reach), np.clip(side, middle - reach, middle + reach), side)
+
+
+def median(side: Array) -> Array:
+    """Return the median of each row as a column; NaN for an empty row, without a warning."""
+    ordered, count = np.sort(side, axis=1), np.isfinite(side).sum(axis=1, keepdims=True)
+    low = np.take_along_axis(ordered, np.maximum(count - 1, 0) // 2, axis=1)
+    high = np.take_along_axis(ordered, np.minimum(count // 2, side.shape[1] - 1), axis=1)
+    return np.asarray((low + high) / 2)
+
+
+def mean(side: Array) -> Array:
+    """Return each benchmark's mean over the launches that contain it; NaN if none does."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.nansum(side, axis=1) / np.isfinite(side).sum(axis=1))
+
+
+def _squares(side: Array) -> Array:
+    return np.asarray(np.nansum((side - mean(side)[:, np.newaxis]) ** 2, axis=1))

@@ -1,0 +1,1 @@
+"""What people see: tables, charts, timelines, pages and their theme."""

@@ -1,0 +1,135 @@
+"""How an entry of the table of charts (charts/table.py) becomes pictures.
+
+This module adds titles and notes, in the same way for all charts; colours come from the theme.
+A chart shows at most MOST_ROWS rows, and says so: a picture of more takes minutes, gigabytes, and
+tells nothing.
+
+Every chart draws figures of rows that are not `trusted` grey and hollow, and excludes them from
+lines, knees and worst values.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import vl_convert
+
+from overlapbench.reading.result import Result, Row
+from overlapbench.view import theme
+from overlapbench.view.charts.panels import chart_title
+from overlapbench.view.charts.plot import specification
+from overlapbench.view.charts.table import CHARTS, ChartKind
+from overlapbench.view.series import SEPARATOR, label, shared_axes
+
+__all__ = ["CHARTS", "Chart", "draw_charts", "pictures"]
+
+VEGA_LITE_VERSION = "6.4"  # the version that the pinned Altair writes
+MOST_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawn entry; `spec` is Vega-Lite with its data, and without a theme."""
+
+    kind: ChartKind
+    name: str  # unique among the charts drawn together
+    rows: Sequence[Row]  # the rows that it shows
+    notes: Sequence[str]  # the source of the figures, and how to read them
+    spec: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        return self.kind.title
+
+    @property
+    def wide(self) -> bool:
+        return self.kind.wide
+
+    def pictures(self) -> dict[str, bytes]:
+        """Render the files `NAME.png` and `NAME.svg`."""
+        return pictures(self.name, self.spec)
+
+
+def pictures(name: str, spec: dict[str, Any]) -> dict[str, bytes]:
+    """Render Vega-Lite as the files `NAME.png` and `NAME.svg`, the former from the latter."""
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=theme.LIGHT)
+    png = vl_convert.svg_to_png(svg, scale=theme.SCALE)
+    return {f"{name}.png": png, f"{name}.svg": svg.encode()}
+
+
+def draw_charts(
+    results: Sequence[Result], title: str, one_family_each: bool = False
+) -> list[Chart]:
+    """Draw every chart for which the results contain rows, in the order of the table.
+
+    A chart of several families is drawn once per family on request. Peers, whose names have an axis
+    `peer`, belong to the family that they are compared with.
+    """
+    rows = [row for result in results for row in result.rows]
+    charts = []
+    for kind in CHARTS:
+        selected = kind.shape.select(rows)
+        own = [row for row in selected if row.name.axis("peer") is None]
+        families = list(dict.fromkeys(row.name.family for row in own))
+        if len(families) > 1 and one_family_each:
+            parts = {
+                f"{kind.name}-{family.replace('/', '-')}": [
+                    row for row in selected if row.name.family == family or row.name.axis("peer")
+                ]
+                for family in families
+            }
+        else:
+            parts = {kind.name: selected} if selected else {}
+        for name, part in parts.items():
+            if shown := _readable(kind, part):
+                charts.append(_draw(kind, name, shown, results, title, len(part)))
+    return charts
+
+
+def _draw(
+    kind: ChartKind,
+    name: str,
+    rows: Sequence[Row],
+    results: Sequence[Result],
+    title: str,
+    selected: int,
+) -> Chart:
+    """Draw these rows, of so many that were selected."""
+    notes = _notes(kind, rows, results, selected)
+    heading = chart_title(kind.title, [title, *notes])
+    spec = specification(lambda: kind.shape.draw(rows).properties(title=heading))
+    return Chart(kind, name, rows, notes, spec)
+
+
+def _readable(kind: ChartKind, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the first rows if there are too many, without curves that the cut left incomplete."""
+    return rows if len(rows) <= MOST_ROWS else kind.shape.select(rows[:MOST_ROWS])
+
+
+def _notes(
+    kind: ChartKind, rows: Sequence[Row], results: Sequence[Result], selected: int
+) -> list[str]:
+    """Say where the figures come from, what they share, how to read them, and which are bad."""
+    drawn_from = {row.file for row in rows}
+    files = [_origin(result) for result in results if result.label in drawn_from]
+    common = label("", shared_axes(rows))
+    cut = f"Shows the first {len(rows)} of {selected} rows." if len(rows) < selected else ""
+    return [*filter(None, [*files, common, kind.reading, cut, _warning(rows)])]
+
+
+def _origin(result: Result) -> str:
+    ranks = result.context.get("ranks")
+    if not ranks:
+        return result.label
+    return f"{result.label}{SEPARATOR}{ranks} {'rank' if ranks == '1' else 'ranks'}"
+
+
+def _warning(rows: Sequence[Row]) -> str:
+    states = Counter(row.state.value for row in rows if row.bad)
+    bad = ", ".join(f"{count} {state}" for state, count in states.items())
+    controls = sum(row.passed_control and not row.trusted for row in rows)
+    what = "grey, and left out of lines, knees and worst values"
+    parts = [f"Not to be trusted: {bad} of {len(rows)} rows: {what}."] if bad else []
+    parts += [f"Negative controls passed: {controls}; also grey."] if controls else []
+    return " ".join(parts)

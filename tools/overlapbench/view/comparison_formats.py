@@ -1,0 +1,147 @@
+"""The comparison for programs: JSON, JUnit XML, annotations of GitHub Actions, and Markdown.
+
+- JSON contains every figure; missing ones are null.
+- In JUnit XML a benchmark is a test case, which fails if the comparison does.
+- GitHub Actions gets an error for each failure, otherwise a notice.
+- Markdown is for a pull request or a job's summary. These are limited to a megabyte, so unchanged
+  rows are counted, and listed only on request.
+"""
+
+import html
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+import orjson
+
+from overlapbench.judge.findings import Finding, Verdict
+from overlapbench.judge.verdicts import Comparison
+from overlapbench.reading.names import family_of
+from overlapbench.reading.source import harmless
+from overlapbench.statistics.estimates import POWERS
+from overlapbench.view.comparison import TITLES, cells, listed, shown, summary
+
+SCHEMA = "3"  # of the JSON
+_ANNOTATED = frozenset({Verdict.FASTER, Verdict.INCONCLUSIVE})
+_SKIPPED = frozenset({Verdict.NEW, Verdict.INCONCLUSIVE})
+
+
+def format_json(comparison: Comparison) -> str:
+    # orjson writes NaN and infinity as null, and a verdict by its value.
+    document = {
+        "overlapbench_comparison_schema": SCHEMA,
+        "status": comparison.status,
+        "base": [harmless(source) for source in comparison.base.sources],
+        "new": [harmless(source) for source in comparison.new.sources],
+        "doubts": comparison.doubts,
+        "copies": comparison.copies,
+        "differences": comparison.differences,
+        "counts": {verdict.value: count for verdict, count in comparison.counts.items()},
+        "matched": comparison.matched,
+        "geometric_mean": comparison.geometric_mean,
+        "guarded": len(comparison.guarded),
+        "detectable": _by_power(comparison.detectable),
+        "rows": [
+            {
+                "name": row.name,
+                "verdict": row.verdict,
+                "fails": bool(row.fails),
+                "reason": row.reason,
+                "launches": row.launches,
+                "findings": [_finding(finding) for finding in row.findings],
+                "not_judged": {metric: {"base": b, "new": n} for metric, b, n in row.shown},
+            }
+            for row in comparison.rows
+        ],
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+def _finding(finding: Finding) -> dict[str, object]:
+    """Write a finding; changes, floor and limit are relative, in percent in the table."""
+    low, high = finding.interval
+    return {
+        "metric": finding.counter.name,
+        "unit": finding.counter.unit,
+        "better": finding.counter.better,
+        "verdict": finding.verdict,
+        "floor_reason": finding.floor_reason,
+        "base": finding.base,
+        "new": finding.new,
+        "change": finding.relative,
+        "low": low,
+        "high": high,
+        "floor": finding.floor,
+        "detectable": _by_power(finding.detectable),
+        "limit": finding.limit,
+        "error": finding.error,
+        "freedom": finding.freedom,
+    }
+
+
+def _by_power(changes: Sequence[float]) -> dict[str, float]:
+    """Name changes by the probability with which they are found."""
+    return {f"{power:.2f}": change for power, change in zip(POWERS, changes, strict=False)}
+
+
+def format_junit(comparison: Comparison) -> str:
+    suite = ElementTree.Element("testsuite", name="overlapbench")
+    for doubt in comparison.doubts:
+        case = ElementTree.SubElement(suite, "testcase", name="doubt", classname="launches")
+        ElementTree.SubElement(case, "failure", type="doubt", message=doubt)
+    for row in comparison.rows:
+        family, verdict = family_of(row.name), row.verdict.value
+        case = ElementTree.SubElement(suite, "testcase", name=row.name, classname=family)
+        if row.fails:
+            ElementTree.SubElement(case, "failure", type=verdict, message=row.reason)
+        elif row.verdict in _SKIPPED:
+            ElementTree.SubElement(case, "skipped", message=f"{verdict}: {row.reason}")
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(len(suite.findall("*/failure"))))
+    suite.set("skipped", str(len(suite.findall("*/skipped"))))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def format_github(comparison: Comparison) -> str:
+    lines = [
+        _command(row.fails, row.verdict.value, f"{row.name}: {row.reason}")
+        for row in comparison.rows
+        if row.fails or row.verdict in _ANNOTATED
+    ]
+    lines.append(_command(comparison.status, "overlapbench", "; ".join(summary(comparison))))
+    return "\n".join(lines) + "\n"
+
+
+def _command(fails: int, title: str, message: str) -> str:
+    level = "error" if fails else "notice"
+    return f"::{level} title={_escaped(title, ':,')}::{_escaped(message)}"
+
+
+def _escaped(text: str, besides: str = "") -> str:
+    """Escape as GitHub's toolkit does: a message ends at a line's end, a title also at , and :."""
+    for character in "%\r\n" + besides:
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text
+
+
+def format_markdown(comparison: Comparison, every: bool = False) -> str:
+    lines = [f"- {_plain(sentence)}" for sentence in summary(comparison)]
+    rows = listed(comparison, every)
+    if rows:
+        titles = ("verdict", "benchmark", *TITLES)
+        lines += ["", f"| {' | '.join(titles)} |", "|---|---|---|--:|--:|--:|--:|--:|"]
+    for row in rows:
+        first = (f"**{row.verdict.value}**", f"{_plain(row.name)}<br>{_plain(row.reason)}")
+        figures = [cells(finding) for finding in shown(row, every)] or [("",) * len(TITLES)]
+        for line in figures:
+            lines.append(f"| {' | '.join((*first, *map(_plain, line)))} |")
+            first = ("", "")
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Escape text: it makes no link, HTML, end of a cell or mention of a person."""
+    text = re.sub(r"([\\`*_{}\[\]()#|~!])", r"\\\1", html.escape(text, quote=False))
+    text = text.replace("@", "&#64;")  # after the backslashes, which would show the entities
+    return text.replace("://", "&#58;//").replace("www.", "www&#46;")

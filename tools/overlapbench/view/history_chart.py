@@ -1,0 +1,151 @@
+"""The trend chart: a panel for each benchmark, a curve for each machine, a rule for each change.
+
+All panels share the x axis, time, so that simultaneous events align. Each benchmark has its own y
+axis, which does not begin at 0, since a change of some percent must be visible. It is not narrower
+than what counts as a change, so that noise does not fill it.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from overlapbench.grouping import grouped
+from overlapbench.judge.series import Series
+from overlapbench.reading.counters import Counter
+from overlapbench.reading.names import part_name
+from overlapbench.reading.source import ResultError
+from overlapbench.statistics.levels import LEAST_CHANGE, Change
+from overlapbench.view import theme
+from overlapbench.view.charts.panels import Record, chart_title, panel_size, panel_title
+from overlapbench.view.charts.plot import haloed, plot
+from overlapbench.view.comparison import percent
+from overlapbench.view.history_tables import Found
+from overlapbench.view.series import SEPARATOR, describe
+
+MOST_PANELS = 60
+_COLUMNS = 3
+_HEIGHT = 150
+_LABEL_STEP = 15
+# Aligned by their axes, not by labels outside them.
+_GRID: Mapping[str, Any] = {"bounds": "flush", "spacing": {"column": 80, "row": 75}}
+_VERDICT_COLOURS = {"worse": theme.VERMILION, "better": theme.GREEN, "changed": theme.GREY}
+
+
+def draw_trend(counter: Counter, found: Found, title: str) -> dict[str, Any]:
+    """Return the specification; ResultError if there is nothing to draw, or too much."""
+    parts = grouped(found, lambda one: one[0].benchmark)
+    if not parts:
+        name = counter.name
+        raise ResultError(f"no matching benchmark has {name}: check --benchmark and --metric")
+    if len(parts) > MOST_PANELS:
+        raise ResultError(
+            f"{len(parts)} benchmarks: at most {MOST_PANELS} fit into a chart: narrow --benchmark"
+        )
+    machines = sorted({str(series.machine) for series, _ in found})
+    titles, common = _titles(list(parts))
+    columns = min(_COLUMNS, len(parts))
+    dates = [point.run.date for series, _ in found for point in series.points]
+    x = alt.X(
+        "date:T",
+        title=None,
+        scale=alt.Scale(domain=[min(dates), max(dates)], type="utc", padding=8),
+        axis=alt.Axis(labelOverlap=True, tickCount=4),
+    )
+    panels = [
+        _panel(counter, part, x, machines).properties(
+            title=panel_title(titles[name], columns), **panel_size(columns, _HEIGHT)
+        )
+        for name, part in parts.items()
+    ]
+    lines = [title, *machines * (len(machines) == 1), common, _reading(found)]
+    heading = chart_title(f"Trend of {counter.label}", lines)
+    chart = alt.concat(*panels, columns=columns, **_GRID).properties(title=heading)
+    specification: dict[str, Any] = chart.to_dict()
+    return specification
+
+
+def _panel(
+    counter: Counter,
+    part: Sequence[tuple[Series, Sequence[Change] | None]],
+    x: alt.X,
+    machines: Sequence[str],
+) -> theme.Drawing:
+    points = [record for series, _ in part for record in _points(series)]
+    changed = (change for _, changes in part for change in changes or ())
+    marks = [_mark(change, place) for place, change in enumerate(changed)]
+    scale = alt.Scale(zero=False, nice=True, domain=_domain([record["value"] for record in points]))
+    y = alt.Y("value:Q", title=counter.label, scale=scale)
+    colour, _ = theme.curve_style(machines)
+    if len(machines) == 1:
+        colour = colour.legend(None)
+    tooltip = ["date:T", "value:Q", "revision:N", "run:Q", "series:N"]
+    curve = plot(points).encode(x=x, y=y, color=colour, tooltip=tooltip)
+    rule = plot(marks).encode(
+        x=x, color=alt.Color("colour:N", scale=None), tooltip=["date:T", "revision:N", "label:N"]
+    )
+    text = rule.encode(text="label:N", y=alt.Y("label_y:Q", scale=None, axis=None))
+    return alt.layer(
+        rule.mark_rule(strokeDash=[4, 3], strokeWidth=1.5),
+        curve.mark_line(strokeWidth=1, opacity=0.5),
+        curve.mark_point(filled=True, size=25, opacity=1),
+        *haloed(text, align="right", dx=-4, fontWeight="bold"),
+    )
+
+
+def _points(series: Series) -> list[Record]:
+    return [
+        {
+            "date": point.run.date,
+            "value": point.value,
+            "revision": point.run.revision,
+            "run": point.run.id,
+            "series": str(series.machine),
+        }
+        for point in series.points
+    ]
+
+
+def _domain(values: Sequence[float]) -> list[float]:
+    middle = statistics.median(values)
+    margin = LEAST_CHANGE * abs(middle)
+    return [min(*values, middle - margin), max(*values, middle + margin)]
+
+
+def _mark(change: Change, place: int) -> Record:
+    return {
+        "date": change.first.date,
+        "revision": change.first.revision,
+        "label": percent(change.natural),
+        "label_y": _LABEL_STEP / 2 + place * _LABEL_STEP % _HEIGHT,  # so that none is hidden
+        "colour": _VERDICT_COLOURS[change.direction],
+    }
+
+
+def _titles(names: Sequence[str]) -> tuple[Mapping[str, str], str]:
+    """Name each panel by its differences; also return what all names have in common."""
+    parts = {name: part_name(name) for name in names}
+    shared = set.intersection(*(set(axes) for _, axes in parts.values())) if names[1:] else set()
+    titles = {
+        name: SEPARATOR.join(["/".join(words), *_described(a for a in axes if a not in shared)])
+        for name, (words, axes) in parts.items()
+    }
+    _, axes = parts[names[0]]
+    return titles, SEPARATOR.join(_described(a for a in axes if a in shared))
+
+
+def _described(axes: Any) -> list[str]:
+    return [
+        describe(axis, value) if value else axis
+        for axis, _, value in (a.partition(":") for a in axes)
+    ]
+
+
+def _reading(found: Found) -> str:
+    if not any(changes for _, changes in found):
+        return ""
+    return (
+        "A dashed line marks the first run of a new level, labelled with the change:"
+        " red for the worse, green for the better."
+    )
