@@ -48,6 +48,8 @@ ncclDataType_t TypeOf(Element element) {
   }
 }
 
+// What a build with an older NCCL lacks. All of it stands here, so that the rest compiles with any
+// NCCL that cmake/cuda.cmake accepts.
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
 std::string NoWindows() {
   const Nccl& nccl = TheNccl();
@@ -59,6 +61,14 @@ std::string NoWindows() {
                      NcclVersion());
 }
 void SetCtaPolicyZero(ncclConfig_t& config) { config.CTAPolicy = NCCL_CTA_POLICY_ZERO; }
+using Window = ncclWindow_t;
+ncclResult_t RegisterWindow(ncclComm_t connection, void* memory, std::size_t bytes,
+                            Window* window) {
+  return TheNccl().register_window(connection, memory, bytes, window, NCCL_WIN_COLL_SYMMETRIC);
+}
+void DeregisterWindow(ncclComm_t connection, Window window) {
+  TheNccl().deregister_window(connection, window);
+}
 ncclResult_t EnqueueAllToAll(const CollectiveCall& c, ncclDataType_t type, ncclComm_t connection,
                              cudaStream_t stream) {
   return TheNccl().all_to_all(c.send, c.receive, c.segment, type, connection, stream);
@@ -66,6 +76,12 @@ ncclResult_t EnqueueAllToAll(const CollectiveCall& c, ncclDataType_t type, ncclC
 #else
 std::string NoWindows() { return "copy engines and symmetric kernels need a build with NCCL 2.28"; }
 void SetCtaPolicyZero(ncclConfig_t& /*config*/) { throw Error(NoWindows()); }
+using Window = void*;
+ncclResult_t RegisterWindow(ncclComm_t /*connection*/, void* /*memory*/, std::size_t /*bytes*/,
+                            Window* /*window*/) {
+  throw Error(NoWindows());
+}
+void DeregisterWindow(ncclComm_t /*connection*/, Window /*window*/) {}
 ncclResult_t EnqueueAllToAll(const CollectiveCall& /*call*/, ncclDataType_t /*type*/,
                              ncclComm_t /*connection*/, cudaStream_t /*stream*/) {
   throw Error(NoWindows());
@@ -243,13 +259,11 @@ class NcclCommunicator : public Communicator {
       ThrowIfNcclFailed(TheNccl().allocate(&data, bytes), "ncclMemAlloc");
       memory.reset(data);
     });
-    ncclWindow_t window = nullptr;
-    Finish(TheNccl().register_window(connection_->get(), memory.get(), bytes, &window,
-                                     NCCL_WIN_COLL_SYMMETRIC),
+    Window window = nullptr;
+    Finish(RegisterWindow(connection_->get(), memory.get(), bytes, &window),
            "ncclCommWindowRegister");
     return {memory.release(), bytes, [connection = connection_, window](void* data) {
-              if (connection->get() != nullptr)
-                TheNccl().deregister_window(connection->get(), window);
+              if (connection->get() != nullptr) DeregisterWindow(connection->get(), window);
               TheNccl().free(data);
             }};
   }

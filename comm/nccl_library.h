@@ -28,10 +28,10 @@ struct Nccl : DynamicLibrary {
   LIBRARY_FUNCTION(broadcast, ncclBroadcast);
   LIBRARY_FUNCTION(send, ncclSend);
   LIBRARY_FUNCTION(receive, ncclRecv);
-  // Since NCCL 2.27 and 2.28. The library may be older than the header.
+  // The library may be older than the header.
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
   OPTIONAL_LIBRARY_FUNCTION(register_window, ncclCommWindowRegister);
   OPTIONAL_LIBRARY_FUNCTION(deregister_window, ncclCommWindowDeregister);
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
   OPTIONAL_LIBRARY_FUNCTION(all_to_all, ncclAlltoAll);
 #endif
 };
