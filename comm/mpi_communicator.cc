@@ -79,7 +79,8 @@ class MpiCommunicator : public Communicator {
     stream.host()->Enqueue([this, calls = std::vector(calls.begin(), calls.end())] {
       std::vector<MPI_Request> requests(calls.size(), MPI_REQUEST_NULL);
       for (std::size_t i = 0; i < calls.size(); ++i) StartAllReduce(calls[i], &requests[i]);
-      for (MPI_Request& request : requests) ranks_.Await(request, "MPI_Iallreduce of a group");
+      for (MPI_Request& request : requests)
+        ranks_.Await(request, "MPI_Iallreduce of a group", nullptr);
     });
   }
 
@@ -140,12 +141,15 @@ class MpiCommunicator : public Communicator {
       segments->counts.push_back(peer == rank() ? 0 : CheckedCount(c.segment));
       segments->begins.push_back(CheckedCount(peer * c.segment));
     }
-    Run(stream, "MPI_Ialltoallv", [=, this](MPI_Request* request) {
-      const auto& [counts, begins] = *segments;
-      MPI_CHECK(MPI_Ialltoallv(c.send, counts.data(), begins.data(), TypeOf(c.element), c.receive,
-                               counts.data(), begins.data(), TypeOf(c.element), communicator_,
-                               request));
-    });
+    Run(
+        stream, "MPI_Ialltoallv",
+        [=, this](MPI_Request* request) {
+          const auto& [counts, begins] = *segments;
+          MPI_CHECK(MPI_Ialltoallv(c.send, counts.data(), begins.data(), TypeOf(c.element),
+                                   c.receive, counts.data(), begins.data(), TypeOf(c.element),
+                                   communicator_, request));
+        },
+        segments);
   }
 
   void ShiftRing(Stream& stream, const CollectiveCall& c) {
@@ -158,8 +162,8 @@ class MpiCommunicator : public Communicator {
                           &receiving));
       MPI_CHECK(MPI_Isend(c.send, elements, TypeOf(c.element), (rank() + c.shift) % size(),
                           kRingTag, communicator_, &sending));
-      ranks_.Await(receiving, "MPI_Irecv of the ring");
-      ranks_.Await(sending, "MPI_Isend of the ring");
+      ranks_.Await(receiving, "MPI_Irecv of the ring", nullptr);
+      ranks_.Await(sending, "MPI_Isend of the ring", nullptr);
     });
   }
 
@@ -181,12 +185,14 @@ class MpiCommunicator : public Communicator {
     return static_cast<const std::byte*>(data) + count * SizeOf(element);
   }
 
+  // `memory`: what the operation uses beside the call's buffers (Ranks::Await).
   template <class Start>
-  void Run(Stream& stream, const std::string& call, const Start& start) {
-    stream.host()->Enqueue([this, call, start] {
+  void Run(Stream& stream, const std::string& call, const Start& start,
+           const std::shared_ptr<const void>& memory = nullptr) {
+    stream.host()->Enqueue([this, call, start, memory] {
       MPI_Request request = MPI_REQUEST_NULL;
       start(&request);
-      ranks_.Await(request, call);
+      ranks_.Await(request, call, memory);
     });
   }
 

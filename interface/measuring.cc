@@ -149,7 +149,11 @@ std::string Measuring::Measure(const std::function<Benchmark()>& find) {
 
 std::string Measuring::Outlive(const FatalError& error) {
   const std::string text = error.what() + calls_.Blame(ranks_->timeout());
-  const bool is_quiet = DestroyInTime(*device_, std::move(suite_->session));
+  const bool is_quiet =
+      !ranks_->has_given_up() && DestroyInTime(*device_, std::move(suite_->session));
+  if (ranks_->has_given_up()) {  // MPI may still write to its memory
+    [[maybe_unused]] const Session* const session = suite_->session.release();
+  }
   if (!is_quiet) leaves_something_ = true;
   if (ranks_->size() == 1) return text;
   if (error.audience() == FatalError::kThisRank) ranks_->TellOthers(text);

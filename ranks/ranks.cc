@@ -39,6 +39,20 @@ bool IsSlurmTask() {
   return step != nullptr && *step != '\0' && std::strtoull(step, nullptr, 10) < kFirstOfShells;
 }
 
+// Never frees it, not even at exit: MPI's threads may use it until then.
+void KeepForMpi(const std::shared_ptr<const void>& memory) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::shared_ptr<const void>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(memory);
+}
+
+// A copy of the caller's values, for MPI.
+template <class Value>
+std::shared_ptr<std::vector<Value>> Lend(std::span<Value> values) {
+  return std::make_shared<std::vector<Value>>(values.begin(), values.end());
+}
+
 std::string Missing(const std::vector<int>& ranks, std::chrono::milliseconds timeout) {
   if (ranks.empty())
     return fmt::format("all ranks arrived, but the operation did not finish within {}",
@@ -188,9 +202,16 @@ int Ranks::hosts() const {
 
 std::string Ranks::Prefix() const { return size_ > 1 ? fmt::format("rank {}: ", rank_) : ""; }
 
-bool Ranks::EndsInTime(MPI_Request& request, const std::function<void()>& look) const {
+bool Ranks::EndsInTime(MPI_Request& request, const std::shared_ptr<const void>& memory,
+                       const std::function<void()>& look) const {
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
-  for (int done = 0;;) {
+  int done = 0;
+  const std::shared_ptr<void> at_return(nullptr, [&](void*) {
+    if (done != 0) return;
+    has_given_up_ = true;
+    KeepForMpi(memory);
+  });
+  for (;;) {
     MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done != 0) return true;
     ThrowIfEnding();
@@ -200,8 +221,9 @@ bool Ranks::EndsInTime(MPI_Request& request, const std::function<void()>& look) 
   }
 }
 
-void Ranks::Await(MPI_Request& request, const std::string& what) const {
-  if (EndsInTime(request, [] {})) return;
+void Ranks::Await(MPI_Request& request, const std::string& what,
+                  const std::shared_ptr<const void>& memory) const {
+  if (EndsInTime(request, memory, [] {})) return;
   throw FatalError(
       fmt::format("{}{}: the other ranks did not arrive within {}; one of them has stopped or is "
                   "doing something else",
@@ -210,7 +232,8 @@ void Ranks::Await(MPI_Request& request, const std::string& what) const {
 
 // Asks at half of the timeout, so that the others have the other half to answer. Most waits end
 // before, and send nothing.
-void Ranks::Meet(MPI_Request& request, const std::string& what) {
+void Ranks::Meet(MPI_Request& request, const std::string& what,
+                 const std::shared_ptr<const void>& memory) {
   const std::int64_t meeting = meetings_++;
   const auto half = std::chrono::steady_clock::now() + timeout_ / 2;
   bool has_asked = false;
@@ -220,44 +243,50 @@ void Ranks::Meet(MPI_Request& request, const std::string& what) {
     notices_->Ask(meeting);
     has_asked = true;
   };
-  if (EndsInTime(request, look)) return;
+  if (EndsInTime(request, memory, look)) return;
   throw FatalError(Prefix() + what + ": " + Missing(notices_->Silent(meeting), timeout_));
 }
 
 void Ranks::Barrier(const std::string& what) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Ibarrier(control_, &request));
-  Meet(request, what);
+  Meet(request, what, nullptr);
 }
 
 void Ranks::Max(std::span<double> values, const std::string& what) {
+  const auto lent = Lend(values);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE,
+  MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, lent->data(), static_cast<int>(lent->size()), MPI_DOUBLE,
                            MPI_MAX, control_, &request));
-  Meet(request, what);
+  Meet(request, what, lent);
+  std::ranges::copy(*lent, values.begin());
 }
 
 std::vector<std::string> Ranks::Gather(const std::string& text, const std::string& what) {
-  std::vector<char> sent(kTextBytes, '\0');
-  std::ranges::copy(Notices::Cut(text), sent.begin());
-  std::vector<char> received(kTextBytes * size_);
+  // This rank's text comes last, behind those of all ranks.
+  const auto lent = std::make_shared<std::vector<char>>(kTextBytes * (size_ + 1));
+  char* const sent = lent->data() + kTextBytes * size_;
+  std::ranges::copy(Notices::Cut(text), sent);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CHECK(MPI_Iallgather(sent.data(), kTextBytes, MPI_CHAR, received.data(), kTextBytes, MPI_CHAR,
-                           control_, &request));
-  Meet(request, what);
+  MPI_CHECK(MPI_Iallgather(sent, kTextBytes, MPI_CHAR, lent->data(), kTextBytes, MPI_CHAR, control_,
+                           &request));
+  Meet(request, what, lent);
   std::vector<std::string> texts;
-  for (int rank = 0; rank < size_; ++rank) texts.emplace_back(&received[rank * kTextBytes]);
+  for (int rank = 0; rank < size_; ++rank) texts.emplace_back(lent->data() + rank * kTextBytes);
   return texts;
 }
 
 std::vector<double> Ranks::GatherNumbers(std::span<const double> numbers, const std::string& what) {
-  const int count = static_cast<int>(numbers.size());
-  std::vector<double> received(numbers.size() * size_);
+  const std::size_t count = numbers.size();
+  const auto lent = std::make_shared<std::vector<double>>(count * (size_ + 1));
+  double* const sent = lent->data() + count * size_;
+  std::ranges::copy(numbers, sent);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CHECK(MPI_Iallgather(numbers.data(), count, MPI_DOUBLE, received.data(), count, MPI_DOUBLE,
-                           control_, &request));
-  Meet(request, what);
-  return received;
+  MPI_CHECK(MPI_Iallgather(sent, static_cast<int>(count), MPI_DOUBLE, lent->data(),
+                           static_cast<int>(count), MPI_DOUBLE, control_, &request));
+  Meet(request, what, lent);
+  lent->resize(count * size_);
+  return std::move(*lent);
 }
 
 std::vector<std::string> Ranks::GatherIfAny(const std::string& text, const std::string& what) {
@@ -267,10 +296,12 @@ std::vector<std::string> Ranks::GatherIfAny(const std::string& text, const std::
 }
 
 void Ranks::Broadcast(std::span<std::byte> bytes, const std::string& what) {
+  const auto lent = Lend(bytes);
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CHECK(
-      MPI_Ibcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, control_, &request));
-  Meet(request, what);
+      MPI_Ibcast(lent->data(), static_cast<int>(lent->size()), MPI_BYTE, 0, control_, &request));
+  Meet(request, what, lent);
+  std::ranges::copy(*lent, bytes.begin());
 }
 
 void Ranks::AgreeOnError(const std::string& local_error, const std::string& what) {
@@ -358,25 +389,27 @@ void Ranks::MeasureClockOffset(MPI_Comm machine) {
     clock_offset_ms_ = ClockOffsetMs(*this, first_ranks, NowMs);
     MPI_CHECK(MPI_Comm_free(&first_ranks));
   }
+  const auto lent = std::make_shared<double>(clock_offset_ms_);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CHECK(MPI_Ibcast(&clock_offset_ms_, 1, MPI_DOUBLE, 0, machine, &request));
-  Await(request, "starting: sharing the machine's clock");
+  MPI_CHECK(MPI_Ibcast(lent.get(), 1, MPI_DOUBLE, 0, machine, &request));
+  Await(request, "starting: sharing the machine's clock", lent);
+  clock_offset_ms_ = *lent;
 }
 
 // A core that several ranks may use counts for each of them as its part of it.
 void Ranks::ShareCores(MPI_Comm machine) {
   const std::set<int> allowed = AllowedCores();
-  const int last = allowed.empty() ? -1 : *allowed.rbegin();
-  int count = last + 1;
+  const auto count = std::make_shared<int>(allowed.empty() ? 0 : *allowed.rbegin() + 1);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_MAX, machine, &request));
-  Await(request, "starting: sharing the machine's cores");
-  std::vector<int> users(count);
-  for (const int core : allowed) users[core] = 1;
-  MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, users.data(), count, MPI_INT, MPI_SUM, machine, &request));
-  Await(request, "starting: sharing the machine's cores");
+  MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, count.get(), 1, MPI_INT, MPI_MAX, machine, &request));
+  Await(request, "starting: sharing the machine's cores", count);
+  const auto users = std::make_shared<std::vector<int>>(*count);
+  for (const int core : allowed) (*users)[core] = 1;
+  MPI_CHECK(
+      MPI_Iallreduce(MPI_IN_PLACE, users->data(), *count, MPI_INT, MPI_SUM, machine, &request));
+  Await(request, "starting: sharing the machine's cores", users);
   cores_ = 0;
-  for (const int core : allowed) cores_ += 1.0 / users[core];
+  for (const int core : allowed) cores_ += 1.0 / (*users)[core];
   if (const auto quota = CoreQuota()) cores_ = std::min(cores_, *quota / local_size_);
 }
 
@@ -408,19 +441,27 @@ namespace {
 
 constexpr int kExchanges = 20;
 
-void Exchange(const Ranks& ranks, MPI_Comm comm, int peer, double* time_ms, bool sends) {
+constexpr const char* kComparing = "starting: comparing clocks";
+
+void SendTime(const Ranks& ranks, MPI_Comm comm, int peer, double time_ms) {
+  const auto lent = std::make_shared<double>(time_ms);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CHECK(sends ? MPI_Isend(time_ms, 1, MPI_DOUBLE, peer, kClockTag, comm, &request)
-                  : MPI_Irecv(time_ms, 1, MPI_DOUBLE, peer, kClockTag, comm, &request));
-  ranks.Await(request, "starting: comparing clocks");
+  MPI_CHECK(MPI_Isend(lent.get(), 1, MPI_DOUBLE, peer, kClockTag, comm, &request));
+  ranks.Await(request, kComparing, lent);
+}
+
+double ReceiveTime(const Ranks& ranks, MPI_Comm comm, int peer) {
+  const auto lent = std::make_shared<double>();
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CHECK(MPI_Irecv(lent.get(), 1, MPI_DOUBLE, peer, kClockTag, comm, &request));
+  ranks.Await(request, kComparing, lent);
+  return *lent;
 }
 
 void Answer(const Ranks& ranks, MPI_Comm comm, int peer, const std::function<double()>& now_ms) {
   for (int i = 0; i < kExchanges; ++i) {
-    double time_ms = 0;
-    Exchange(ranks, comm, peer, &time_ms, false);
-    time_ms = now_ms();
-    Exchange(ranks, comm, peer, &time_ms, true);
+    [[maybe_unused]] const double asked_ms = ReceiveTime(ranks, comm, peer);
+    SendTime(ranks, comm, peer, now_ms());
   }
 }
 
@@ -429,9 +470,8 @@ double Ask(const Ranks& ranks, MPI_Comm comm, const std::function<double()>& now
   double offset_ms = 0;
   for (int i = 0; i < kExchanges; ++i) {
     const double asked_ms = now_ms();
-    double time_ms = asked_ms;
-    Exchange(ranks, comm, 0, &time_ms, true);
-    Exchange(ranks, comm, 0, &time_ms, false);
+    SendTime(ranks, comm, 0, asked_ms);
+    const double time_ms = ReceiveTime(ranks, comm, 0);
     const double answered_ms = now_ms();
     if (answered_ms - asked_ms >= quickest_ms) continue;
     quickest_ms = answered_ms - asked_ms;

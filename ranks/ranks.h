@@ -161,8 +161,13 @@ class Ranks {
   // made at the start, so that no later step has to wait for all ranks to make it.
   [[nodiscard]] MPI_Comm traffic() const { return traffic_; }
 
-  // Waits for `request` and frees it. Yields the core while waiting.
-  void Await(MPI_Request& request, const std::string& what) const;
+  // Waits for `request` and frees it. Yields the core while waiting. If it throws, MPI may still
+  // read and write the operation's memory. `memory` then stays as long as the process does.
+  // nullptr: the memory is a workload's, and has_given_up keeps it from being freed.
+  void Await(MPI_Request& request, const std::string& what,
+             const std::shared_ptr<const void>& memory) const;
+  // Whether a wait for MPI has been given up: MPI may then use its operation's memory at any time.
+  [[nodiscard]] bool has_given_up() const { return has_given_up_; }
   // "rank 1: " if there are several ranks, else "".
   [[nodiscard]] std::string Prefix() const;
 
@@ -177,10 +182,12 @@ class Ranks {
  private:
   void MeasureClockOffset(MPI_Comm machine);
   void ShareCores(MPI_Comm machine);
-  // Waits for the request of a call that all ranks make.
-  void Meet(MPI_Request& request, const std::string& what);
+  // Waits for the request of a call that all ranks make. `memory` as for Await.
+  void Meet(MPI_Request& request, const std::string& what,
+            const std::shared_ptr<const void>& memory);
   // Whether the request ends before the timeout. Calls `look` until then.
-  bool EndsInTime(MPI_Request& request, const std::function<void()>& look) const;
+  bool EndsInTime(MPI_Request& request, const std::shared_ptr<const void>& memory,
+                  const std::function<void()>& look) const;
 
   std::chrono::milliseconds timeout_;
   Progress& progress_;
@@ -191,6 +198,7 @@ class Ranks {
   MPI_Comm traffic_ = MPI_COMM_NULL;
   std::unique_ptr<Notices> notices_;  // made as soon as control_ is
   mutable std::atomic<bool> has_thrown_ending_ = false;
+  mutable std::atomic<bool> has_given_up_ = false;
   std::int64_t step_ = 0;      // agreements on errors so far; equal on all ranks
   std::int64_t meetings_ = 0;  // collective calls so far
   int rank_ = 0;

@@ -239,6 +239,26 @@ TEST_F(RanksTest, AnMpiCommunicatorRefusesMoreThanMpiCounts) {
   EXPECT_EQ(text.find("MPI counts at most 2147483647 elements"), 0U) << text;
 }
 
+// The operation ends once the last rank arrives. The caller, which has given up, must not notice.
+TEST_F(RanksTest, AnOperationThatWasGivenUpDoesNotReachTheCallersMemory) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
+  constexpr double kOwn = -1;
+  std::array<double, 4> numbers{};
+  numbers.fill(kOwn);
+  if (!is_last()) {
+    const ShortTimeout short_timeout(50ms);
+    EXPECT_THROW(ranks().Max(numbers, "the test"), FatalError);
+    EXPECT_TRUE(ranks().has_given_up());
+  } else {
+    std::this_thread::sleep_for(500ms);
+    std::array<double, 4> late{};
+    ranks().Max(late, "the test");
+    EXPECT_FALSE(ranks().has_given_up());
+  }
+  ranks().Barrier("the test");  // MPI completes what came before
+  EXPECT_EQ(std::ranges::count(numbers, kOwn), 4);
+}
+
 // A file in memory that holds the rank's number stands for memory that is shared.
 TEST_F(RanksTest, EveryRankGetsTheOthersDescriptors) {
   for (int round = 0; round < 2; ++round) {  // the second must not get the first one's messages
