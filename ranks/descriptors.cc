@@ -2,11 +2,14 @@
 
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -20,7 +23,13 @@ namespace {
   throw Error(fmt::format("{} failed: {}", call, std::strerror(errno)));
 }
 
-// A datagram: the sender's rank, and with it the descriptor.
+std::string RandomName() {
+  std::array<std::uint64_t, 2> bits{};
+  if (getrandom(bits.data(), sizeof(bits), 0) != sizeof(bits)) ThrowErrno("getrandom");
+  return fmt::format("overlapbench-{:016x}{:016x}", bits[0], bits[1]);
+}
+
+// A datagram: the sender's rank, the descriptor and, when it arrives, the sender's user.
 class Message {
  public:
   explicit Message(int rank = -1) : rank_(rank) {}
@@ -36,19 +45,32 @@ class Message {
     control->cmsg_type = SCM_RIGHTS;
     control->cmsg_len = CMSG_LEN(sizeof(number));
     std::memcpy(CMSG_DATA(control), &number, sizeof(number));
+    header_.msg_controllen = CMSG_SPACE(sizeof(number));
   }
-  // -1 where none arrived.
-  [[nodiscard]] int descriptor() {
-    const cmsghdr* const control = CMSG_FIRSTHDR(&header_);
-    if (control == nullptr || control->cmsg_type != SCM_RIGHTS) return -1;
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(control), sizeof(number));
-    return number;
+  // What has arrived: every descriptor, and whether it is from this process's user.
+  std::vector<Descriptor> Read(bool& is_own_user) {
+    std::vector<Descriptor> received;
+    for (cmsghdr* control = CMSG_FIRSTHDR(&header_); control != nullptr;
+         control = CMSG_NXTHDR(&header_, control)) {
+      const std::size_t bytes = control->cmsg_len - CMSG_LEN(0);
+      if (control->cmsg_type == SCM_CREDENTIALS) {
+        ucred sender{};
+        std::memcpy(&sender, CMSG_DATA(control), sizeof(sender));
+        is_own_user = sender.uid == getuid();
+      }
+      for (std::size_t at = 0; control->cmsg_type == SCM_RIGHTS && at < bytes; at += sizeof(int)) {
+        int number = -1;
+        std::memcpy(&number, CMSG_DATA(control) + at, sizeof(number));
+        received.emplace_back(number);
+      }
+    }
+    return received;
   }
 
  private:
   int rank_;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space_{};
+  // When sent, the first is the descriptor's.
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int))> space_{};
   iovec part_{&rank_, sizeof(rank_)};
   msghdr header_{nullptr, 0, &part_, 1, space_.data(), space_.size(), 0};
 };
@@ -64,54 +86,52 @@ struct Address {
   socklen_t length = 0;
 };
 
-class Socket {
- public:
-  explicit Socket(const std::string& name)
-      : descriptor_(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
-    if (descriptor_.empty()) ThrowErrno("socket");
-    const Address own(name);
-    if (bind(descriptor_.get(), reinterpret_cast<const sockaddr*>(&own.address), own.length) != 0)
-      ThrowErrno("bind");
-  }
-
-  void Send(const std::string& name, int rank, const Descriptor& descriptor) const {
-    Address to(name);
-    Message message(rank);
-    message.SetDescriptor(descriptor.get());
-    message.header()->msg_name = &to.address;
-    message.header()->msg_namelen = to.length;
-    if (sendmsg(descriptor_.get(), message.header(), 0) < 0) ThrowErrno("sendmsg");
-  }
-
-  // Receives one descriptor into the sender's place, if one comes within a short time.
-  void Receive(std::vector<Descriptor>& descriptors) const {
-    constexpr int kPatience_ms = 10;
-    pollfd waiting{descriptor_.get(), POLLIN, 0};
-    if (poll(&waiting, 1, kPatience_ms) <= 0) return;
-    Message message;
-    if (recvmsg(descriptor_.get(), message.header(), MSG_CMSG_CLOEXEC) < 0) {
-      if (errno == EAGAIN || errno == EINTR) return;
-      ThrowErrno("recvmsg");
-    }
-    Descriptor received(message.descriptor());
-    const bool known = message.rank() >= 0 && message.rank() < static_cast<int>(descriptors.size());
-    if (received.empty() || !known)
-      throw Error("a rank's socket received a message that is not from a rank");
-    descriptors[message.rank()] = std::move(received);
-  }
-
- private:
-  Descriptor descriptor_;
-};
-
 }  // namespace
+
+DescriptorSocket::DescriptorSocket()
+    : name_(RandomName()),
+      descriptor_(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+  if (descriptor_.empty()) ThrowErrno("socket");
+  const int on = 1;  // before any message can arrive
+  if (setsockopt(descriptor_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0)
+    ThrowErrno("setsockopt");
+  const Address own(name_);
+  if (bind(descriptor_.get(), reinterpret_cast<const sockaddr*>(&own.address), own.length) != 0)
+    ThrowErrno("bind");
+}
+
+void DescriptorSocket::Send(const std::string& name, int rank, const Descriptor& descriptor) const {
+  Address to(name);
+  Message message(rank);
+  message.SetDescriptor(descriptor.get());
+  message.header()->msg_name = &to.address;
+  message.header()->msg_namelen = to.length;
+  if (sendmsg(descriptor_.get(), message.header(), 0) < 0) ThrowErrno("sendmsg");
+}
+
+bool DescriptorSocket::Receive(std::vector<Descriptor>& descriptors) const {
+  constexpr int kPatience_ms = 10;
+  pollfd waiting{descriptor_.get(), POLLIN, 0};
+  if (poll(&waiting, 1, kPatience_ms) <= 0) return false;
+  Message message;
+  const ssize_t size = recvmsg(descriptor_.get(), message.header(), MSG_CMSG_CLOEXEC);
+  if (size < 0) {
+    if (errno == EAGAIN || errno == EINTR) return false;
+    ThrowErrno("recvmsg");
+  }
+  bool is_own_user = false;
+  std::vector<Descriptor> received = message.Read(is_own_user);
+  const bool known = message.rank() >= 0 && message.rank() < std::ssize(descriptors);
+  if (!is_own_user || size != sizeof(int) || !known || received.size() != 1) return true;
+  descriptors[message.rank()] = std::move(received.front());
+  return false;
+}
 
 std::vector<Descriptor> ExchangeDescriptors(Ranks& ranks, const Descriptor& own) {
   const std::string what = "sharing memory";
-  const std::string name = fmt::format("overlapbench-{}-{}", getpid(), ranks.rank());
-  std::optional<Socket> socket;
-  ranks.Together(what, [&] { socket.emplace(name); });
-  const std::vector<std::string> names = ranks.Gather(name, what);
+  std::optional<DescriptorSocket> socket;
+  ranks.Together(what, [&] { socket.emplace(); });
+  const std::vector<std::string> names = ranks.Gather(socket->name(), what);
   std::vector<Descriptor> descriptors(ranks.size());
   const auto missing = [&] {
     for (int peer = 0; peer < ranks.size(); ++peer)
@@ -119,16 +139,19 @@ std::vector<Descriptor> ExchangeDescriptors(Ranks& ranks, const Descriptor& own)
     return -1;
   };
   const auto deadline = std::chrono::steady_clock::now() + ranks.timeout();
+  int dropped = 0;
   // Ends on all ranks together: a socket may close once all its messages have been received.
   ranks.Together(what, [&] {
     for (int peer = 0; peer < ranks.size(); ++peer)
       if (peer != ranks.rank()) socket->Send(names[peer], ranks.rank(), own);
     while (missing() >= 0) {
-      socket->Receive(descriptors);
+      if (socket->Receive(descriptors)) ++dropped;
       ranks.ThrowIfOthersFailed();
       if (std::chrono::steady_clock::now() > deadline) {
-        throw Error(fmt::format("rank {} did not share its memory within {}", missing(),
-                                InSeconds(ranks.timeout())));
+        throw Error(fmt::format(
+            "rank {} did not share its memory within {}; {} messages of other processes were "
+            "dropped",
+            missing(), InSeconds(ranks.timeout()), dropped));
       }
     }
   });

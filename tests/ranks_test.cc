@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -276,6 +277,50 @@ TEST_F(RanksTest, EveryRankGetsTheOthersDescriptors) {
       EXPECT_EQ(read, peer == rank() ? -1 : 10 * round + peer);
     }
   }
+}
+
+// Containers may share names and not process numbers, and nobody can take a name before a rank.
+TEST(DescriptorSocket, HasANameThatNobodyGuesses) {
+  const DescriptorSocket first;
+  const DescriptorSocket second;
+  EXPECT_NE(first.name(), second.name());
+  EXPECT_GE(first.name().size(), std::string("overlapbench-").size() + 32);
+  EXPECT_EQ(first.name().find("-" + Number(getpid()) + "-"), std::string::npos);
+}
+
+// Sends a descriptor in a process of `user`.
+void SendAs(uid_t user, const std::string& name, int rank) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (setresuid(user, user, user) != 0) _exit(1);
+    try {
+      const DescriptorSocket socket;
+      socket.Send(name, rank, Descriptor(memfd_create("shared", 0)));
+      _exit(0);
+    } catch (const Error&) {
+      _exit(2);
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+}
+
+TEST(DescriptorSocket, TakesMessagesOfItsOwnUserOnly) {
+  constexpr uid_t kAnother = 65534;
+  const DescriptorSocket socket;
+  std::vector<Descriptor> descriptors(2);
+  SendAs(getuid(), socket.name(), 1);
+  EXPECT_FALSE(socket.Receive(descriptors));
+  EXPECT_FALSE(descriptors[1].empty());
+  SendAs(getuid(), socket.name(), 7);
+  EXPECT_TRUE(socket.Receive(descriptors)) << "there is no such rank";
+  if (getuid() != 0) GTEST_SKIP() << "only root may become another user";
+  SendAs(kAnother, socket.name(), 0);
+  EXPECT_TRUE(socket.Receive(descriptors));
+  EXPECT_TRUE(descriptors[0].empty());
+  EXPECT_FALSE(socket.Receive(descriptors)) << "it was the last";
 }
 
 TEST_F(RanksTest, ADescriptorThatCannotBeSentIsAnErrorOnAll) {
