@@ -1,9 +1,9 @@
 // How the fused softmax cuts its longest rows into parts, and how long they may be. The parts
 // stream through the shared memory of all SMs (kernels/cuda/softmax_parts.cu).
 //
-// A launch ends if the slots of the SMs that its blocks run on have room for a row. The longest row
-// takes half of what a stream's SMs have. Another kernel may hold the other half, and so may
-// another launch: two at once end, whatever SMs each of them gets.
+// A launch is fast if the slots of the SMs that its blocks run on have room for a row. The longest
+// row takes half of what a stream's SMs have. Another kernel may hold the other half, and so may
+// another launch. With less room it gives up rows and writes them at its end.
 #pragma once
 
 namespace overlapbench {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -391,6 +393,48 @@ TEST_P(SoftmaxTest, LongRowsEndOnFewSms) {
               "")
         << columns;
   }
+}
+
+// Of the longest rows, two launches fill all SMs. Of more, none has room for a row: they must give
+// rows up, and write them in the end.
+TEST_P(SoftmaxTest, AnyNumberOfLaunchesRunsAtOnce) {
+  if (GetParam() == Backend::kHost) GTEST_SKIP() << "host blocks do not wait for each other";
+  constexpr int kLaunches = 6;
+  constexpr long kRows = 24;
+  constexpr long kColumns = 6'000'000;
+  constexpr std::size_t kBytes = kRows * kColumns * 2;
+  struct Launched {
+    std::unique_ptr<Stream> stream;
+    Buffer output;
+    Buffer workspace;
+  };
+  const Buffer input = device().Allocate(kBytes, MemoryKind::kDevice);
+  FillFractions(stream(), input.data(), kRows * kColumns, Element::kBfloat16, 3);
+  stream().Synchronize(kPatience, "filling");
+  const std::vector<std::byte> zeros(kSoftmaxWorkspaceBytes);
+  std::vector<Launched> launched;
+  for (int i = 0; i < kLaunches; ++i) {
+    launched.push_back({device().CreateStream(), device().Allocate(kBytes, MemoryKind::kDevice),
+                        device().Allocate(kSoftmaxWorkspaceBytes, MemoryKind::kDevice)});
+    const auto& [own, output, workspace] = launched.back();
+    own->Copy(workspace.data(), zeros.data(), zeros.size());
+    Poison(*own, output.data(), kBytes);
+    own->Synchronize(kPatience, "clearing");
+  }
+  for (int time = 0; time < 2; ++time)  // the second finds the workspace as the first left it
+    for (const auto& [own, output, workspace] : launched)
+      LaunchSoftmax(
+          *own, SoftmaxVariant::kFused,
+          {input.data(), output.data(), workspace.data(), kRows, kColumns, Element::kBfloat16});
+  std::set<std::uint64_t> results;
+  for (const auto& [own, output, workspace] : launched)
+    results.insert(FingerprintOnDevice(device(), *own, output.data(), kBytes, 0, kPatience));
+  LaunchSoftmax(stream(), SoftmaxVariant::kFused,
+                {input.data(), launched[0].output.data(), launched[0].workspace.data(), kRows,
+                 kColumns, Element::kBfloat16});
+  results.insert(
+      FingerprintOnDevice(device(), stream(), launched[0].output.data(), kBytes, 0, kPatience));
+  EXPECT_EQ(results.size(), 1U) << "one that ran alone is among them";
 }
 
 TEST_P(SoftmaxTest, RefusesUnsupportedProblems) {

@@ -15,11 +15,13 @@
 // So memory is read while results are computed and written, and while the SMs that share a row wait
 // for each other. A row is read once: its parts stay in their slots.
 //
-// Deadlock: a row waits only for its own parts. Parts are taken in order, for slots that are free
-// or about to be, and are summed up whether or not other rows are complete. The oldest incomplete
-// row could only wait for a part that nobody takes if all slots held parts of that row. So a launch
-// ends if the slots of the blocks that run together have room for a row, which its length ensures
-// (kernels/softmax_cut.h).
+// Waiting: parts are taken in order, and are summed up whether or not rows are complete. A row
+// waits only for its own parts. If the slots of the blocks that run together have room for a row,
+// which its length usually ensures (kernels/softmax_cut.h), its parts are all taken. Otherwise
+// (other kernels, or other launches of this one, hold the SMs) nobody may ever take the last of
+// them. So no wait for another block lasts: after some milliseconds a collector leaves its parts of
+// the row, which frees their slots. The last block to end writes what was left: all sums are there
+// by then. A launch therefore ends wherever one block runs at a time.
 //
 // Alignment: copies keep the row's position relative to 128-byte boundaries, and parts are cut at
 // them; shifted copies are slower. The loader takes its first parts one after another. Taken at
@@ -66,13 +68,16 @@ struct SoftmaxWorkspace {
     std::uint64_t max;
     std::uint64_t sum;
   };
-  unsigned launches;         // that have ended
-  unsigned taken_parts;      // of the current one
-  unsigned finished_blocks;  // the last one sets both back to 0
-  unsigned unused;
+  unsigned launches;     // that have ended
+  unsigned taken_parts;  // of the current one
+  unsigned finished_blocks;
+  unsigned left_parts;  // the last block to end sets these three back to 0
   alignas(16) Sum sums[kMostParts];
 };
 static_assert(sizeof(SoftmaxWorkspace) == kSoftmaxPartsWorkspaceBytes);
+// The numbers of the parts that were left follow it.
+static_assert(SoftmaxWorkspace::kMostParts * sizeof(unsigned) <=
+              kSoftmaxWorkspaceBytes - kSoftmaxPartsWorkspaceBytes);
 
 // One launch, the same for all blocks.
 template <class T>
@@ -85,6 +90,10 @@ struct Plan {
   int vectors;  // of a part, its last one in a row may have less
   int slots;
   SoftmaxWorkspace* workspace;
+
+  [[nodiscard]] __device__ unsigned* left() const {
+    return reinterpret_cast<unsigned*>(workspace + 1);
+  }
 };
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -167,11 +176,14 @@ template <class Shape, class T>
 struct Shared {
   Barrier filled[kMostSoftmaxSlots];     // by the loader
   Barrier summed[kMostSoftmaxSlots];     // by all workers
+  Barrier published[kMostSoftmaxSlots];  // by the publisher
   Barrier collected[kMostSoftmaxSlots];  // by the collector
   Barrier emptied[kMostSoftmaxSlots];    // by all workers
   Part<T> parts[kMostSoftmaxSlots];
   Partial of_workers[kMostSoftmaxSlots][Shape::kWorkers];
   Partial of_row[kMostSoftmaxSlots];
+  bool is_left[kMostSoftmaxSlots];  // of_row is not known
+  bool is_last;                     // of the blocks to end
 };
 
 // A place in the ring, and the parity of its barriers' current phase.
@@ -210,6 +222,28 @@ struct Row {
   [[nodiscard]] __device__ int Edge(int lane) const { return part == 0 ? span.Edge(lane) : -1; }
 };
 
+// Where a part's vectors are in memory.
+template <class T>
+struct Place {
+  const uint4* vectors;  // the row's
+  int start;             // vector 0 of the part, among the row's
+  int first;             // of the part: those before it are another part's, or none
+  int count;
+
+  __device__ Place(const Plan<T>& plan, const Row<T>& row)
+      : vectors(reinterpret_cast<const uint4*>(row.start + row.span.head)) {
+    const auto address = reinterpret_cast<std::uintptr_t>(vectors);
+    const int line = static_cast<int>(address / 16 % kSoftmaxLineVectors);
+    start = static_cast<int>(row.part) * plan.vectors - line;
+    first = row.part == 0 ? line : 0;
+    count = min(plan.vectors, row.span.vectors - start);
+  }
+  // Where the result of vector 0 goes, or would go.
+  [[nodiscard]] __device__ T* To(const Row<T>& row) const {
+    return row.to + row.span.head + static_cast<long>(start) * Span<T>::kVector;
+  }
+};
+
 // Starts copying a part; returns false if there was none left.
 template <class Shape, class T>
 __device__ bool Load(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* ring, int slot,
@@ -220,17 +254,12 @@ __device__ bool Load(const Plan<T>& plan, Shared<Shape, T>& shared, uint4* ring,
     return false;
   }
   const Row<T> row(plan, number);
-  const auto* vectors = reinterpret_cast<const uint4*>(row.start + row.span.head);
-  const auto address = reinterpret_cast<std::uintptr_t>(vectors);
-  const int line = static_cast<int>(address / 16 % kSoftmaxLineVectors);
-  const int start = static_cast<int>(row.part) * plan.vectors - line;  // vector 0 in the row's
-  const int first = row.part == 0 ? line : 0;
-  const int count = min(plan.vectors, row.span.vectors - start);
-  shared.parts[slot] = {number, first, count,
-                        row.to + row.span.head + static_cast<long>(start) * Span<T>::kVector};
-  if (first < count) {
-    shared.filled[slot].CopyIn(ring + slot * plan.vectors + first, vectors + start + first,
-                               16 * (count - first));
+  const Place<T> place(plan, row);
+  shared.parts[slot] = {number, place.first, place.count, place.To(row)};
+  if (place.first < place.count) {
+    shared.filled[slot].CopyIn(ring + slot * plan.vectors + place.first,
+                               place.vectors + place.start + place.first,
+                               16 * (place.count - place.first));
   } else {
     shared.filled[slot].Arrive();
   }
@@ -296,13 +325,6 @@ __device__ void StorePiece(const Part<T>& part, const uint4* slot, int piece,
   if (exists) vectors.Store(to, count, 32, normalizer, first);
 }
 
-// If the workspace was not zero at first, or another launch changes it, a launch could wait for
-// ever for sums that nobody writes; it could also wait for SMs, if other kernels never free most of
-// them. Instead it fails once a worker has rested for seconds in all; the longest launch takes
-// milliseconds. The workers do the counting because they have the time: they rest where all others
-// poll.
-constexpr unsigned kMostRests = 1U << 25;
-
 template <class Shape, class T>
 __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4* ring, int worker) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -313,9 +335,14 @@ __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4*
   const auto store = [&] {
     const int slot = storing.slot;
     if (storing.turn == summing.turn || !shared.collected[slot].Test(storing.parity)) return false;
-    StorePiece<Shape>(shared.parts[slot], ring + slot * plan.vectors,
-                      PieceOf<Shape>(worker, storing), PartNormalizer<T>(shared.of_row[slot]),
-                      shared.emptied[slot]);
+    if (shared.is_left[slot]) {
+      __syncwarp();  // all lanes have seen it
+      if (lane == 0) shared.emptied[slot].Arrive();
+    } else {
+      StorePiece<Shape>(shared.parts[slot], ring + slot * plan.vectors,
+                        PieceOf<Shape>(worker, storing), PartNormalizer<T>(shared.of_row[slot]),
+                        shared.emptied[slot]);
+    }
     storing.Advance(plan.slots);
     return true;
   };
@@ -331,10 +358,8 @@ __device__ void Work(const Plan<T>& plan, Shared<Shape, T>& shared, const uint4*
     summing.Advance(plan.slots);
     return true;
   };
-  unsigned rests = 0;
   while (more || storing.turn != summing.turn) {
     if (Shape::IsForFewRows() ? sum() || store() : store() || sum()) continue;
-    if (++rests == kMostRests) __trap();
     if (storing.turn != summing.turn) {
       shared.collected[storing.slot].Rest(storing.parity);
     } else {
@@ -370,14 +395,19 @@ __device__ __forceinline__ SoftmaxWorkspace::Sum Look(const SoftmaxWorkspace::Su
   return seen;
 }
 
-// Waits for the sums of all parts of a row, and merges them. Called by a whole warp. A lane looks
-// at several of them before it waits for the first, since a trip to memory for each would delay
-// long rows.
-__device__ __forceinline__ Partial Collect(const SoftmaxWorkspace::Sum* sums, unsigned parts,
-                                           unsigned tag) {
-  constexpr unsigned kLooks = 8;
+// A look takes a trip to memory, so these are some milliseconds.
+constexpr unsigned kMostLooks = 1U << 13;
+
+// Waits for the sums of all parts of a row, and merges them. Called by a whole warp. Returns false
+// if one of them was not there after so many looks at it. A lane looks at kLooks of them before it
+// waits for the first, since a trip to memory for each would delay long rows.
+template <unsigned kLooks>
+__device__ __forceinline__ bool Collect(const SoftmaxWorkspace::Sum* sums, unsigned parts,
+                                        unsigned tag, unsigned most_looks, Partial& row) {
   Partial merged = NoPartial();
-  for (unsigned first = threadIdx.x % 32; first < parts; first += 32 * kLooks) {
+  unsigned looks = 0;
+  for (unsigned first = threadIdx.x % 32; first < parts && looks < most_looks;
+       first += 32 * kLooks) {
     SoftmaxWorkspace::Sum seen[kLooks];
 #pragma unroll
     for (unsigned i = 0; i < kLooks; ++i)
@@ -385,13 +415,14 @@ __device__ __forceinline__ Partial Collect(const SoftmaxWorkspace::Sum* sums, un
 #pragma unroll
     for (unsigned i = 0; i < kLooks; ++i) {
       if (first + 32 * i >= parts) break;
-      while (!HasTag(seen[i].max, tag) || !HasTag(seen[i].sum, tag))
+      while ((!HasTag(seen[i].max, tag) || !HasTag(seen[i].sum, tag)) && ++looks < most_looks)
         seen[i] = Look(sums + first + 32 * i);
       merged = Merge(merged, {ValueOf(seen[i].max), ValueOf(seen[i].sum)});
     }
   }
   __syncwarp();
-  return MergeOverWarp(merged);
+  row = MergeOverWarp(merged);
+  return __all_sync(0xFFFFFFFFU, looks < most_looks);
 }
 
 // Calls visit(row, cursor) for each part of the block, once it has arrived.
@@ -415,7 +446,10 @@ __device__ void PublishParts(const Plan<T>& plan, Shared<Shape, T>& shared, unsi
     const Partial of_worker =
         lane < Shape::kWorkers ? shared.of_workers[at.slot][lane] : NoPartial();
     const Partial sum = MergeOverWarp(Merge(of_worker, edge));
-    if (lane == 0) Publish(row.Sums(plan) + row.part, sum, tag);
+    if (lane == 0) {
+      Publish(row.Sums(plan) + row.part, sum, tag);
+      shared.published[at.slot].Arrive();
+    }
   });
 }
 
@@ -424,23 +458,68 @@ __device__ void CollectRows(const Plan<T>& plan, Shared<Shape, T>& shared, unsig
   const int lane = static_cast<int>(threadIdx.x) % 32;
   unsigned collected = plan.parts;  // the row of `sum`; at first a number that no row has
   Partial sum = NoPartial();
+  bool complete = false;
+  unsigned most_looks = kMostLooks;
   VisitParts(plan, shared, [&](const Row<T>& row, const Cursor& at) {
     const int edge = row.Edge(lane);
     const float edge_value = LoadEdge(row.start, edge);
-    if (row.number != collected) sum = Collect(row.Sums(plan), plan.parts_of_row, tag);
+    if (row.number != collected) {
+      complete = Collect<8>(row.Sums(plan), plan.parts_of_row, tag, most_looks, sum);
+      // Where one row was left, others will be.
+      most_looks = complete ? kMostLooks : max(most_looks / 2, 64U);
+    }
     collected = row.number;
+    if (!complete) {
+      // Its slot will be used again, so its own sum must be out.
+      shared.published[at.slot].Wait(at.parity);
+      if (lane == 0) {
+        const unsigned left = atomicAdd(&plan.workspace->left_parts, 1U);
+        if (left < SoftmaxWorkspace::kMostParts)
+          plan.left()[left] = row.number * plan.parts_of_row + row.part;
+      }
+    }
     if (lane == 0) {
       shared.of_row[at.slot] = sum;
+      shared.is_left[at.slot] = !complete;
       shared.collected[at.slot].Arrive();
     }
-    StoreEdge(row.to, edge, edge_value, PartNormalizer<T>(sum));
+    if (complete) StoreEdge(row.to, edge, edge_value, PartNormalizer<T>(sum));
   });
-  __threadfence();
-  if (lane == 0 && atomicAdd(&plan.workspace->finished_blocks, 1U) == gridDim.x - 1) {
-    plan.workspace->taken_parts = 0;
-    plan.workspace->finished_blocks = 0;
-    plan.workspace->launches = tag;
+}
+
+// Writes the parts that were left, one a warp at a time. Called by the last block, once all sums
+// are there; with the same sums in the same order, results have the same bits as any other part's.
+template <class T>
+__device__ void WriteLeft(const Plan<T>& plan, unsigned tag) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const unsigned count = min(__ldcg(&plan.workspace->left_parts), SoftmaxWorkspace::kMostParts);
+  for (unsigned i = threadIdx.x / 32; i < count; i += blockDim.x / 32) {
+    const Row<T> row(plan, __ldcg(plan.left() + i));
+    const Place<T> place(plan, row);
+    Partial sum = NoPartial();
+    Collect<1>(row.Sums(plan), plan.parts_of_row, tag, kMostLooks, sum);
+    const PartNormalizer<T> normalizer(sum);
+    for (int v = place.first + lane; v < place.count; v += 32) {
+      Vectors<T, 1> vector;
+      vector.Load(place.vectors + place.start + v, 1, 1);
+      vector.Store(place.To(row) + static_cast<long>(v) * Span<T>::kVector, 1, 1, normalizer);
+    }
+    const int edge = row.Edge(lane);
+    StoreEdge(row.to, edge, LoadEdge(row.start, edge), normalizer);
   }
+}
+
+// Whether all other blocks have ended; their sums are then there. Called by the whole block.
+template <class Shape, class T>
+__device__ bool IsLast(const Plan<T>& plan, Shared<Shape, T>& shared) {
+  __syncthreads();  // the block has published what it took
+  if (threadIdx.x == 0) {
+    __threadfence();
+    shared.is_last = atomicAdd(&plan.workspace->finished_blocks, 1U) == gridDim.x - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  return shared.is_last;
 }
 
 #endif
@@ -455,6 +534,7 @@ __global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> pla
     for (int slot = 0; slot < plan.slots; ++slot) {
       shared.filled[slot].Initialize(1);
       shared.summed[slot].Initialize(Shape::kWorkers);
+      shared.published[slot].Initialize(1);
       shared.collected[slot].Initialize(1);
       shared.emptied[slot].Initialize(Shape::kWorkers);
     }
@@ -475,6 +555,15 @@ __global__ __launch_bounds__(Shape::kThreads) void PartsKernel(const Plan<T> pla
       break;
     default:
       Work(plan, shared, ring, warp);
+  }
+  if (!IsLast(plan, shared)) return;
+  WriteLeft(plan, tag);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    plan.workspace->taken_parts = 0;
+    plan.workspace->finished_blocks = 0;
+    plan.workspace->left_parts = 0;
+    plan.workspace->launches = tag;
   }
 #endif
 }

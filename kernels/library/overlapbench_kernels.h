@@ -57,9 +57,8 @@ OVERLAPBENCH_API int32_t overlapbench_gelu_backward(int32_t device, int32_t type
 
 /* The workspace of softmax_forward, for rows too long for one block: device memory, aligned to 16
  * bytes. It must be zero before the first call and left alone between calls. Calls that may run at
- * the same time must not share it, and of those with rows above 6 MiB no more than two may run at
- * a time. Otherwise results are wrong or missing, or the kernel fails after seconds, and so does
- * everything that the process then does on the device. */
+ * the same time must not share it: their results would be wrong or missing. Any number of them may
+ * run at a time, but of those with rows above 6 MiB more than two may wait for milliseconds. */
 enum { OVERLAPBENCH_SOFTMAX_WORKSPACE_BYTES = 2097152 };
 
 /* Sets *bytes to the workspace size that rows of this length need: the constant above, or 0. */

@@ -63,6 +63,17 @@ def test_floors_use_only_floors_below_them() -> None:
     assert wrong == []
 
 
+def test_no_kernel_of_the_product_destroys_its_callers_context() -> None:
+    """A trap or a failed assertion on a GPU ends the CUDA context of the whole process."""
+    kernels = [
+        f"{name}:{number}"
+        for name, lines in sources(*FLOORS)
+        for number, line in enumerate(lines, 1)
+        if re.search(r"\b(__trap|assert)\(|asm.*\btrap\b", line)
+    ]
+    assert kernels == []
+
+
 # ---- text that clang-format, or an edit, has broken up
 
 
