@@ -43,7 +43,7 @@
 #include <utility>
 
 #include "benchmarks/training.h"
-#include "kernels/attention.h"
+#include "kernels/attention_gradients.h"
 #include "kernels/block_gradients.h"
 #include "workload/tensor_step.h"
 
@@ -317,6 +317,8 @@ Scenario StepThrough(Passes passes, const Catalog& catalog, const std::string& t
   Scenario scenario = TrainingScenario(
       catalog, passes == Passes::kForward ? "Tp/Block/Forward" : "Tp/Block/ForwardBackward",
       "AllReduce", transport, std::move(axes));
+  if (passes == Passes::kForwardBackward && scenario.missing.empty())
+    scenario.missing = AttentionGradientsUnavailable(catalog.device.info());
   if (passes == Passes::kForward)
     AppendAxes(scenario.axes,
                {ChoiceAxis("weights", "where weights lie; from the host they are copied",

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,6 +20,8 @@ constexpr int kHeadDim = kAttentionDim;
 float ScoreScale() { return 1.0F / std::sqrt(static_cast<float>(kHeadDim)); }
 
 #ifdef __CUDACC__
+static_assert(attention::kGradientsSharedBytes == kAttentionGradientsSharedBytes);
+
 const __nv_bfloat16* Bfloats(const void* data) { return static_cast<const __nv_bfloat16*>(data); }
 
 unsigned BlocksOf(const AttentionProblem& attention) {
@@ -208,6 +212,20 @@ void DifferentiateOnHost(HostStream& stream, const AttentionGradients& problem) 
 }
 
 }  // namespace
+
+// Most shared memory of a block: CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability".
+std::string AttentionGradientsUnavailable(const DeviceInfo& device) {
+  constexpr int kKiB = 1024;
+  constexpr int kLittle_KiB = 99;
+  static_assert(kLittle_KiB * kKiB < kAttentionGradientsSharedBytes);
+  const int capability = device.compute_capability;
+  if (capability != 86 && capability != 89 && capability / 10 != 12) return "";
+  return fmt::format(
+      "attention's backward pass needs {} KiB of shared memory per block, GPUs of compute "
+      "capability {}.{} have {}",
+      kAttentionGradientsSharedBytes / kKiB, capability / 10, capability % 10, kLittle_KiB);
+}
 
 void PrepareAttentionGradients(const Device& device) {
   if (device.backend() == Backend::kHost) return;

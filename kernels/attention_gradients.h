@@ -13,6 +13,8 @@
 // to the bit each time.
 #pragma once
 
+#include <string>
+
 #include "kernels/attention.h"
 
 namespace overlapbench {
@@ -27,6 +29,11 @@ struct AttentionGradients {
   void* key_gradients = nullptr;
   void* value_gradients = nullptr;
 };
+
+// Shared memory of a block.
+inline constexpr int kAttentionGradientsSharedBytes = 129 * 1024;
+// "" if the device can run them; otherwise why not.
+std::string AttentionGradientsUnavailable(const DeviceInfo& device);
 
 // Call once before the first launch: it loads the kernels. Does nothing on the host backend.
 void PrepareAttentionGradients(const Device& device);

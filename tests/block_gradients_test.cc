@@ -9,9 +9,10 @@
 #include <memory>
 #include <ranges>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "kernels/attention.h"
+#include "kernels/attention_gradients.h"
 #include "kernels/linear.h"
 #include "test_ranks.h"
 #include "workload/tensor_step.h"
@@ -32,6 +33,22 @@ std::vector<GradientStep> StepsOf(const BlockHalf& half) {
        {GradientStep::kNarrowWeight, GradientStep::kWidenWeight, GradientStep::kNorm})
     steps.push_back(step);
   return steps;
+}
+
+// GPUs with less than the data centre's.
+TEST(AttentionGradients, NeedABlocksSharedMemory) {
+  DeviceInfo device;
+  for (const int capability : {0, 80, 87, 90, 100, 103}) {
+    device.compute_capability = capability;
+    EXPECT_EQ(AttentionGradientsUnavailable(device), "") << capability;
+  }
+  for (const auto& [capability, shown] : {std::pair{86, "8.6"}, {89, "8.9"}, {120, "12.0"}}) {
+    device.compute_capability = capability;
+    EXPECT_EQ(AttentionGradientsUnavailable(device),
+              "attention's backward pass needs 129 KiB of shared memory per block, GPUs of compute "
+              "capability " +
+                  std::string(shown) + " have 99");
+  }
 }
 
 class BlockGradientsTest : public RanksOnEachBackend {
