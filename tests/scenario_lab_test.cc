@@ -170,6 +170,16 @@ TEST(Attribution, AttributesLowerClocksToTheComputation) {
   EXPECT_NEAR(row.Report(Slowed(4, 4, 4)).counters.at("by_clock"), 0.2, 1e-9);
 }
 
+// A clock that was not observed makes no share, instead of one that JSON cannot hold.
+TEST(Attribution, HasNoShareOfWhatWasNotObserved) {
+  AttributionReport row;
+  row.Observes("clock_beside", 0);
+  const Reported reported = row.Report(Slowed(5, 5.2, 5.6));
+  EXPECT_FALSE(reported.counters.contains("by_clock"));
+  EXPECT_FALSE(reported.counters.contains("residual"));
+  EXPECT_DOUBLE_EQ(reported.counters.at("by_sm"), 0.5);
+}
+
 // The stand-ins' own SMs are no cause then.
 TEST(Attribution, CountsNoSmsForCopyEngines) {
   AttributionReport row("AllGather+StreamKernel", {{"transport", "copy"}});

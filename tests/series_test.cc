@@ -65,6 +65,22 @@ TEST(Series, IsReportedWithTheEndsOfItsInterval) {
   EXPECT_EQ(counters.count("gain_low"), 0U);
 }
 
+// JSON has no NaN and no infinity. Where some groups alone are not finite, the median is without an
+// interval.
+TEST(Series, AShareOfNothingIsNotReported) {
+  benchmark::UserCounters counters;
+  const Series some({1, 2, 3, 4, 5, 6});
+  const Series nothing = 0.0 * some;
+  Report(counters, "by_sm", some / nothing);
+  Report(counters, "by_l2", nothing / nothing);
+  Report(counters, "by_hbm", Series({0, 0, 1, 1, 1, 1}) / Series({0, 1, 1, 1, 1, 1}));
+  EXPECT_TRUE(counters.empty());
+  Report(counters, "by_lead", Series({1, 1, 1, 1, 1, 1}) / Series({0, 1, 1, 1, 1, 1}));
+  ASSERT_EQ(counters.size(), 1U);
+  EXPECT_EQ(counters.at("by_lead"), 1);
+  EXPECT_EQ(nothing.margin(), std::numeric_limits<double>::infinity());
+}
+
 TEST(CounterOf, IsTheCounterWhoseIntervalEnds) {
   EXPECT_EQ(CounterOf("slowdown_low"), "slowdown");
   EXPECT_EQ(CounterOf("slowdown_high"), "slowdown");

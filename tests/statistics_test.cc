@@ -57,6 +57,12 @@ TEST(Summary, HasNoVariationWithoutDifference) {
   EXPECT_DOUBLE_EQ(Summarize(std::array{4.0, 4.0, 4.0}).cv, 0.0);
 }
 
+// As of the host's cores that nobody else uses.
+TEST(Summary, ZerosDoNotVary) {
+  EXPECT_EQ(Summarize(std::array{0.0, 0.0}).cv, 0);
+  EXPECT_EQ(Summarize(std::array{-1.0, 1.0}).cv, 0);
+}
+
 TEST(Summary, VariationIsRelative) {
   EXPECT_DOUBLE_EQ(Summarize(std::array{1.0, 3.0}).cv, Summarize(std::array{1e6, 3e6}).cv);
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -240,6 +241,22 @@ TEST_F(TimedFixtureTest, ARepetitionHasItsOwnSamples) {
   const double samples = Measure().Counter("samples");
   EXPECT_GE(samples, 3);
   EXPECT_EQ(Measure().Counter("samples"), samples);
+}
+
+// JSON has no NaN and no infinity.
+TEST_F(TimedFixtureTest, ACounterThatIsNoNumberIsNotReported) {
+  row_.report = [](const Measurement&, benchmark::UserCounters& counters) {
+    counters["furlongs"] = std::numeric_limits<double>::quiet_NaN();
+    counters["hands"] = std::numeric_limits<double>::infinity();
+    counters["legs"] = 4;
+    return Remark();
+  };
+  benchmark::ClearRegisteredBenchmarks();
+  Register(suite_, row_);
+  const Row row = Measure();
+  EXPECT_FALSE(row.counters.contains("furlongs"));
+  EXPECT_FALSE(row.counters.contains("hands"));
+  EXPECT_EQ(row.Counter("legs"), 4);
 }
 
 TEST_F(TimedFixtureTest, TheTimeIsTheMedianOfTheSamples) {
