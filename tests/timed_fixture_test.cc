@@ -201,7 +201,7 @@ TEST_F(TimedFixtureTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
   Behaviour first;
   first.enqueue = [](Stream&) { std::this_thread::sleep_for(4ms); };
   Behaviour second;
-  second.enqueue = [&](Stream&) { std::this_thread::sleep_for(is_tired ? 8ms : 1ms); };
+  second.enqueue = [&](Stream&) { std::this_thread::sleep_for(is_tired ? 40ms : 1ms); };
   for (Behaviour* behaviour : {&first, &second}) {
     const std::string name = std::to_string(row_.candidates.size());
     row_.candidates.push_back({row_.settings.With("horse", name), [name, behaviour, &plain] {
@@ -227,6 +227,75 @@ TEST_F(TimedFixtureTest, AChoiceSlowerThanThePlainFormIsReplacedByIt) {
   EXPECT_EQ(choice(), "1") << "nothing that it must not lose to";
   row_.plain_run = "plain";
   EXPECT_EQ(choice(), "0");
+}
+
+// A candidate whose row has the plain form before its own run.
+Candidate CandidateOf(const Settings& settings, const std::string& name, Behaviour& plain,
+                      Behaviour& own) {
+  return {settings.With("horse", name), [name, &plain, &own] {
+            const auto run = [](const std::string& of, Behaviour& does) {
+              return SoloRun(FakeWork(of, WorkClass::kCompute, does), false);
+            };
+            return std::vector{run("plain", plain), run(name, own)};
+          }};
+}
+
+// Google Benchmark may ask for one sample: it decides nothing.
+TEST_F(TimedFixtureTest, OneSampleDoesNotDropTheWinner) {
+  options_.iterations_by_google_benchmark = true;
+  bool is_tired = false;
+  Behaviour first;
+  first.enqueue = [](Stream&) { std::this_thread::sleep_for(4ms); };
+  Behaviour second;  // in its row, as fast as the plain form on average
+  second.enqueue = [&, count = 0](Stream&) mutable {
+    if (is_tired) std::this_thread::sleep_for(++count % 2 == 0 ? 2ms : 6ms);
+  };
+  Behaviour steady;
+  steady.enqueue = [&](Stream&) {
+    is_tired = true;
+    std::this_thread::sleep_for(4ms);
+  };
+  row_.candidates = {CandidateOf(row_.settings, "0", steady, first),
+                     CandidateOf(row_.settings, "1", steady, second)};
+  row_.plain_run = "plain";
+  std::string chosen;
+  row_.report = [&](const Measurement& measurement, benchmark::UserCounters&) {
+    chosen = measurement.settings().Text("horse");
+    return Remark();
+  };
+  for (int i = 0; i < 3; ++i) {
+    is_tired = false;
+    benchmark::ClearRegisteredBenchmarks();
+    Register(suite_, row_);
+    suite_.session.reset();
+    Measure();
+    EXPECT_EQ(chosen, "1");
+  }
+}
+
+// The memory of both would not suffice, that of each does.
+TEST_F(TimedFixtureTest, CandidatesThatDoNotFitTogetherRaceOneByOne) {
+  const std::size_t most =
+      device_.memory(MemoryKind::kPinned).free_bytes / TestRanks().local_size();
+  Behaviour slow;
+  slow.enqueue = [](Stream&) { std::this_thread::sleep_for(20ms); };
+  horse_.enqueue = [](Stream&) { std::this_thread::sleep_for(1ms); };
+  Behaviour too_large;
+  slow.footprint.device_bytes = horse_.footprint.device_bytes = most / 5 * 3;
+  too_large.footprint.device_bytes = 2 * most;
+  for (Behaviour* behaviour : {&slow, &too_large, &horse_}) {
+    const std::string name = std::to_string(row_.candidates.size());
+    row_.candidates.push_back(
+        {row_.settings.With("horse", name), [name, behaviour] {
+           return std::vector{SoloRun(FakeWork(name, WorkClass::kCompute, *behaviour), false)};
+         }});
+  }
+  benchmark::ClearRegisteredBenchmarks();
+  Register(suite_, row_);
+  const Row row = Measure();
+  EXPECT_LT(row.state, RowState::kInvalid) << row.reason;
+  ASSERT_NE(suite_.session, nullptr);
+  EXPECT_EQ(suite_.session->runs().back().name, "2");
 }
 
 TEST_F(TimedFixtureTest, AnErrorIsCountedAndEndsItsSession) {
