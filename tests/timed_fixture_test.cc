@@ -36,13 +36,29 @@ class Rows : public benchmark::BenchmarkReporter {
   std::vector<Row> rows_;
 };
 
-// A device with the processes that a test sets.
+// A watch whose end fails.
+class LosingWatch : public ActivityWatch {
+ public:
+  explicit LosingWatch(std::unique_ptr<ActivityWatch> watch) : watch_(std::move(watch)) {}
+  void Mark(std::uint64_t mark) override { watch_->Mark(mark); }
+  Activities Stop() override { throw Error("the records are lost"); }
+
+ private:
+  std::unique_ptr<ActivityWatch> watch_;
+};
+
+// A device with the processes, and the faults, that a test sets.
 class SharedDevice : public FaultyDevice {
  public:
   using FaultyDevice::FaultyDevice;
   [[nodiscard]] DeviceUse Use() const override { return use; }
+  std::unique_ptr<ActivityWatch> WatchActivities() override {
+    auto watch = FaultyDevice::WatchActivities();
+    return loses_records ? std::make_unique<LosingWatch>(std::move(watch)) : std::move(watch);
+  }
 
   DeviceUse use;
+  bool loses_records = false;
 };
 
 class TimedFixtureTest : public testing::Test {
@@ -375,6 +391,16 @@ TEST_F(TimedFixtureTest, ATraceFaultIsReportedInItsRow) {
   EXPECT_NE(row.reason.find("no breakdown: step 'horse' has no record"), std::string::npos)
       << row.reason;
   EXPECT_EQ(suite_.no_traces, "");
+}
+
+// The records arrive at the end, when the other ranks go on to compare theirs.
+TEST_F(TimedFixtureTest, IfOneRanksRecordsAreLostAllRowsAreMeasuredWithoutTraces) {
+  device_.loses_records = OnLastRank();
+  suite_.write_trace = [](const RowTrace&) { ADD_FAILURE() << "there is nothing to write"; };
+  const Row row = Measure();
+  EXPECT_LT(row.state, RowState::kInvalid) << row.reason;
+  EXPECT_FALSE(row.counters.contains("breakdown_valid"));
+  EXPECT_NE(suite_.no_traces.find("the records are lost"), std::string::npos) << suite_.no_traces;
 }
 
 TEST_F(TimedFixtureTest, IfOneRankCannotTraceAllRowsAreMeasuredWithoutTraces) {
