@@ -121,10 +121,13 @@ class TensorCollectiveWorkload : public Workload {
   [[nodiscard]] std::optional<long> sms() const override { return sms_; }
 
  private:
-  // All ranks read the same sample of what they send, whatever else is wrong on one of them.
+  // All ranks read the same sample of what they send, whatever else is wrong on one of them. That
+  // is a step of all ranks: one that cannot read its own would leave the others in the gathering.
   Verdict VerifyHeld(Stream& stream) {
     const auto& [send, receive] = std::tie(calls_.front().send, calls_.front().receive);
-    const std::vector<double> own = SampledValues(stream, send->View(), machine_.timeout);
+    std::vector<double> own;
+    machine_.ranks.Together("reading what is summed",
+                            [&] { own = SampledValues(stream, send->View(), machine_.timeout); });
     const std::vector<double> all = machine_.ranks.GatherNumbers(own, "verifying sums");
     std::vector<double> sums(own.size());
     for (std::size_t i = 0; i < all.size(); ++i) sums[i % own.size()] += all[i];

@@ -22,6 +22,7 @@
 #include "kernels/master_weights.h"
 #include "kernels/reversed_rows.h"
 #include "test_ranks.h"
+#include "watched_stream.h"
 #include "workload/tensor_step.h"
 
 namespace overlapbench {
@@ -39,6 +40,15 @@ Family TpBlock();
 namespace {
 
 constexpr std::uint32_t kSeed = 5;
+
+// A stream that copies nothing.
+class NoStream : public WatchedStream {
+ public:
+  using WatchedStream::WatchedStream;
+  void Copy(void* /*destination*/, const void* /*source*/, std::size_t /*bytes*/) override {
+    throw Error("no such stream");
+  }
+};
 
 class TensorTest : public RanksOnEachBackend {
  protected:
@@ -388,6 +398,37 @@ TEST_P(TensorTest, ACollectiveIsAsExactAsItsInputsAndItsAdditions) {
     stream->Synchronize(kPatience, "poisoning");
     EXPECT_DOUBLE_EQ(receive->tolerance(), tolerance);
   }
+}
+
+// A rank that cannot read what it sends must not leave the others in another collective.
+TEST_P(TensorTest, AFailedCheckOfASumIsAnErrorOnAllRanks) {
+  const SharedTensor send = Make({.rows = 8, .columns = 16});
+  const SharedTensor receive = Make({.rows = 8, .columns = 16});
+  Settings settings;
+  for (const Axis& axis : TransportAxes(machine())) settings.Set(axis, axis.standing);
+  const auto connection =
+      std::make_shared<Connection>(std::make_shared<Transports>(machine()), settings);
+  const auto sum = MakeTensorCollective(machine(), connection,
+                                        {{.operation = Operation::kAllReduce,
+                                          .send = send,
+                                          .receive = receive,
+                                          .rows = 8,
+                                          .of_held = true}},
+                                        kSeed);
+  sum->Connect();
+  const auto own = device().CreateStream();
+  NoStream broken(*own);
+  Stream& stream = rank() == ranks() - 1 ? broken : *own;
+  sum->Reset(*own);
+  own->Synchronize(kPatience, "filling");
+  std::string text;
+  try {
+    TestRanks().Together("verifying", [&] { sum->Verify(stream); });
+  } catch (const AgreedError& error) {
+    text = error.what();
+  }
+  EXPECT_NE(text.find("no such stream"), std::string::npos) << text;
+  TestRanks().Barrier("the ranks still meet");
 }
 
 // Of a collective with several calls.
