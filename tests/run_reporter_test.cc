@@ -507,7 +507,7 @@ TEST_F(MeasuredRowTest, IsAnErrorIfItsResultIsWrong) {
   const Json row = Run();
   EXPECT_EQ(row.At("state").text, "error");
   EXPECT_EQ(row.At("reason").text,
-            "wrong result of COMP in run 'Horse': element 3 is 1, expected 2");
+            "wrong result of COMP 'Horse' in run 'Horse': element 3 is 1, expected 2");
   EXPECT_FALSE(row.Has("furlongs"));
 }
 

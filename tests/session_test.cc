@@ -122,13 +122,13 @@ TEST_P(SessionTest, VerifiesEachSideAloneAndWhileOverlapped) {
 TEST_P(SessionTest, AWrongResultOfOneRankIsAnErrorOnAll) {
   work_.fault = [] { return OnLastRank() ? "element 3 is 1, expected 2" : ""; };
   EXPECT_EQ(Refusal(),
-            LastRank() + "wrong result of COMP in run 'comp': element 3 is 1, expected 2");
+            LastRank() + "wrong result of COMP 'comp' in run 'comp': element 3 is 1, expected 2");
 }
 
 TEST_P(SessionTest, AResultThatIsWrongOnlyWhileOverlappedIsAnError) {
   int verified = 0;
   talk_.fault = [&] { return ++verified == 2 ? "element 3 is 1, expected 2" : ""; };
-  EXPECT_EQ(Refusal(), "wrong result of COMM in run 'overlap': element 3 is 1, expected 2");
+  EXPECT_EQ(Refusal(), "wrong result of COMM 'comm' in run 'overlap': element 3 is 1, expected 2");
 }
 
 TEST_P(SessionTest, WorkThatDoesNotFitIsRefusedBeforeItIsMade) {
@@ -187,7 +187,7 @@ TEST_P(SessionTest, TheMemoryOfReferenceRunsMustFitToo) {
 TEST_P(SessionTest, AWrongResultOfAReferenceRunIsAnError) {
   talk_.fault = [] { return "element 3 is 1, expected 2"; };
   EXPECT_EQ(RefusalOf([this] { return Runs{SoloRun(comm()), SoloRun(comp())}; }),
-            "wrong result of COMM in run 'comm': element 3 is 1, expected 2");
+            "wrong result of COMM 'comm' in run 'comm': element 3 is 1, expected 2");
 }
 
 TEST_P(SessionTest, AWorkSharedByRunsIsCountedAndMadeOnce) {

@@ -109,6 +109,21 @@ TEST_P(TensorTest, RejectsAnotherTensorsValues) {
   EXPECT_NE(FaultOf(other_seed), "");
 }
 
+// Where, what and what instead. The row is the tensor's own, also in a check of a part of it.
+TEST_P(TensorTest, AFaultNamesAnElementAndWhatWasExpected) {
+  const SharedTensor tensor = Make({.rows = 8, .columns = 1});
+  Fill(tensor, rank());
+  tensor->Expect([](int, long row, long) { return row == 7 ? 4.0 : 0.0; }, [] { return 0.5; });
+  const auto stream = device().CreateStream();
+  Poison(*stream, tensor->Row(0), tensor->shape().bytes());
+  const std::vector<std::byte> zeros(tensor->shape().bytes());
+  stream->Copy(tensor->Row(0), zeros.data(), zeros.size());
+  const std::string fault = tensor->Verify(machine(), *stream, 7, 1).fault;
+  EXPECT_NE(fault.find("relative error 1 is above 0.5: element [7,0] is 0, expected 4"),
+            std::string::npos)
+      << fault;
+}
+
 // Also on more ranks than these: another rank's data must never look right.
 TEST_P(TensorTest, NoInputOfAStepEqualsAnotherOneOfAnyRank) {
   const SharedTensor tensor = Make({.rows = 1, .columns = 4});

@@ -44,18 +44,25 @@ std::vector<double> Expected(Device& device, const MatrixView& matrix,
   return values;
 }
 
-// Errors are relative to the expected values' root mean square.
-void Compare(std::span<const double> values, std::span<const double> expected, Verdict& verdict) {
+// Errors are relative to the expected values' root mean square. The fault names the worst element.
+void Compare(const MatrixView& matrix, long first_row, std::span<const double> values,
+             std::span<const double> expected, Verdict& verdict) {
   double largest_error = 0;
   double square_sum = 0;
+  std::size_t worst = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    largest_error = std::max(largest_error, std::abs(values[i] - expected[i]));
+    const double error = std::abs(values[i] - expected[i]);
+    if (error > largest_error) worst = i;
+    largest_error = std::max(largest_error, error);
     square_sum += expected[i] * expected[i];
   }
   verdict.max_rel_err = largest_error / std::sqrt(square_sum / static_cast<double>(values.size()));
-  if (!(verdict.max_rel_err <= verdict.tolerance))
-    verdict.fault = fmt::format("relative error {:.3g} is above {:.3g}", verdict.max_rel_err,
-                                verdict.tolerance);
+  if (verdict.max_rel_err <= verdict.tolerance) return;
+  const auto [row, column] = SampleOf(matrix, static_cast<int>(worst));
+  verdict.fault = fmt::format(
+      "relative error {:.3g} is above {:.3g}: element [{},{}] is {:.6g}, expected {:.6g}",
+      verdict.max_rel_err, verdict.tolerance, first_row + row, column, values[worst],
+      expected[worst]);
 }
 
 }  // namespace
@@ -84,7 +91,8 @@ Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
   Verdict verdict{0, tolerance, FindUnwritten(device, stream, matrix, timeout)};
   if (!verdict.fault.empty()) return verdict;
   const std::vector<double> wanted = Expected(device, matrix, expected, size);
-  Compare(SampledValues(stream, matrix, timeout, size.elements), wanted, verdict);
+  Compare(matrix, size.first_row, SampledValues(stream, matrix, timeout, size.elements), wanted,
+          verdict);
   return verdict;
 }
 
@@ -92,7 +100,8 @@ Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
                     std::span<const double> expected, double tolerance,
                     std::chrono::milliseconds timeout) {
   Verdict verdict{0, tolerance, FindUnwritten(device, stream, matrix, timeout)};
-  if (verdict.fault.empty()) Compare(SampledValues(stream, matrix, timeout), expected, verdict);
+  if (verdict.fault.empty())
+    Compare(matrix, 0, SampledValues(stream, matrix, timeout), expected, verdict);
   return verdict;
 }
 

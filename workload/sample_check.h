@@ -24,6 +24,7 @@ using ExpectedElement = std::function<double(long row, long column)>;
 struct SampleSize {
   int elements = kCheckedElements;
   int threads = 1;
+  long first_row = 0;  // what messages call the matrix's first row, if it is part of a larger one
 };
 Verdict CheckSample(Device& device, Stream& stream, const MatrixView& matrix,
                     const ExpectedElement& expected, double tolerance,

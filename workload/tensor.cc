@@ -57,7 +57,7 @@ Verdict Tensor::Verify(const Machine& machine, Stream& stream, long first, long 
     return Expected(machine.ranks.rank(), first + row, column);
   };
   return CheckSample(machine.device, stream, part, expected, tolerance(), machine.timeout,
-                     {samples, CheckingThreads(machine.ranks)});
+                     {samples, CheckingThreads(machine.ranks), first});
 }
 
 std::uint64_t Tensor::Fingerprint(const Machine& machine, Stream& stream) const {

@@ -104,7 +104,10 @@ except ob.MeasureError as error:
 """)
     assert raised == ["error", "comm: ValueError: no way", "ValueError", 0]
     assert kept == ["error", "comp: ValueError: no way"]
-    assert wrong == ["error", "wrong result of COMM in run 'comm': comm: the result is wrong"]
+    assert wrong == [
+        "error",
+        "wrong result of COMM 'comm' in run 'comm': comm: the result is wrong",
+    ]
     assert off[1].endswith(": a: its relative error is 0.5, but at most 0.25 is allowed")
     assert nested[0] == "error"
     assert "a measured callable must not start a measurement" in nested[1]
