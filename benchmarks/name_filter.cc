@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "device/error.h"
+#include "device/text.h"
 #include "workload/size.h"
 
 namespace overlapbench {
@@ -62,7 +63,7 @@ std::string ShownFilter(const std::string& text) {
   constexpr std::size_t kMost = 300;
   constexpr std::size_t kShown = 60;
   if (text.size() <= kMost) return text;
-  return fmt::format("{}… ({} characters)", text.substr(0, kShown), text.size());
+  return fmt::format("{}… ({} characters)", Shortened(text, kShown), text.size());
 }
 
 std::string WithPlusEscaped(const std::string& text) {

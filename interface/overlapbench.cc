@@ -8,6 +8,7 @@
 #include <span>
 
 #include "interface/measuring.h"
+#include "report/counters.h"
 
 struct overlapbench_suite {
   explicit overlapbench_suite(const std::vector<std::string>& flags) : measuring(flags) {}
@@ -27,16 +28,19 @@ std::string& LastError() {
   return message;
 }
 
+// A callback's text may have any bytes.
+void Keep(const std::exception& error) { LastError() = overlapbench::ValidUtf8(error.what()); }
+
 template <class Call>
 int32_t Guarded(const Call& call) noexcept {
   try {
     call();
     return OVERLAPBENCH_MEASURING_OK;
   } catch (const overlapbench::UsageError& error) {
-    LastError() = error.what();
+    Keep(error);
     return OVERLAPBENCH_MEASURING_REFUSED;
   } catch (const std::exception& error) {
-    LastError() = error.what();
+    Keep(error);
     return OVERLAPBENCH_MEASURING_FAILED;
   }
 }

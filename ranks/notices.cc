@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "device/text.h"
+
 namespace overlapbench {
 namespace {
 
@@ -20,12 +22,7 @@ Notices::Notices(MPI_Comm comm) : comm_(comm) {
   answered_.assign(size_, kNone);
 }
 
-std::string Notices::Cut(const std::string& text) {
-  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
-  std::size_t size = std::min(text.size(), kTextBytes - 1);
-  while (size > 0 && size < text.size() && continues(text[size])) --size;
-  return text.substr(0, size);
-}
+std::string Notices::Cut(const std::string& text) { return Shortened(text, kTextBytes - 1); }
 
 void Notices::SendEnding(const std::string& text) {
   Message message;

@@ -34,7 +34,7 @@ class Notices {
   // Longer texts are cut (Cut). MPI sends only short messages eagerly, without a handshake with the
   // receiver.
   static constexpr std::size_t kTextBytes = 480;
-  // The beginning of `text` that fits with a zero behind it. No character of UTF-8 is cut in two.
+  // The beginning of `text` that fits with a zero behind it (device/text.h).
   static std::string Cut(const std::string& text);
 
   // Sends over `comm`, which it does not own.

@@ -319,6 +319,13 @@ TEST_F(CuptiRecordsTest, LongNamesAreCut) {
   EXPECT_EQ(records[2].name, "not_mangled");
 }
 
+// Half a character would make the trace unreadable.
+TEST_F(CuptiRecordsTest, LongNamesAreCutBetweenCharacters) {
+  const std::string name = std::string(299, 'x') + "é";
+  AddKernel(1, name.c_str());
+  EXPECT_EQ(Records().at(0).name, std::string(299, 'x'));
+}
+
 TEST_F(CuptiRecordsTest, DroppedRecordsAreCounted) {
   AddKernel(1);
   TheFakeCupti().dropped = 3;

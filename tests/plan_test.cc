@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/name_filter.h"
 #include "test_ranks.h"
 
 namespace overlapbench {
@@ -384,6 +385,12 @@ TEST_F(SelectTest, TakesSizesInBothForms) {
 }
 
 TEST_F(PlanTest, ThrowsForAnUnknownWorkload) { EXPECT_THROW((void)Find("Nothing"), Error); }
+
+// Half a character would make the message unreadable.
+TEST(ShownFilter, IsCutBetweenCharacters) {
+  const std::string filter = std::string(59, 'x') + "é" + std::string(300, 'y');
+  EXPECT_EQ(ShownFilter(filter), std::string(59, 'x') + "… (361 characters)");
+}
 
 }  // namespace
 }  // namespace overlapbench

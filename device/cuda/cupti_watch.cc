@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "device/cuda/cupti.h"
+#include "device/text.h"
 
 namespace overlapbench {
 namespace {
@@ -151,12 +152,12 @@ class Conversion {
 
 // Names of templates can be very long.
 std::string ReadableKernel(const char* name) {
-  constexpr std::size_t kMostCharacters = 300;
+  constexpr std::size_t kMost_bytes = 300;
   if (name == nullptr) return "";
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> readable(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
-  return std::string(readable == nullptr ? name : readable.get()).substr(0, kMostCharacters);
+  return Shortened(readable == nullptr ? name : readable.get(), kMost_bytes);
 }
 
 const char* CopyName(std::uint8_t kind) {
