@@ -118,6 +118,23 @@ def test_a_reader_that_stops_reading_costs_no_row(launcher: "Launcher") -> None:
     assert 2 <= len(kept["benchmarks"]) < 19
 
 
+# Nothing was measured yet, so neither a result nor a part of one may be left.
+def test_a_full_pipe_does_not_keep_a_partial_file_after_ctrl_c(launcher: "Launcher") -> None:
+    flags = ["--backend=host", "--benchmark_filter=Compute/Gemm", f"--benchmark_out={job.RESULT}"]
+    full = 'exec 3<> <(:); head -c 65536 /dev/zero >&3; exec "$@" >&3'
+    with job.start(["bash", "-c", full, "bash", str(launcher.binary), *flags]) as started:
+        partial = started.folder / f"{job.RESULT}.partial"
+        deadline = time.monotonic() + LIMIT_S
+        while not partial.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert partial.exists()
+        time.sleep(1)
+        started.process.send_signal(signal.SIGINT)
+        ended = started.end(30)
+    assert ended.status == 130, ended.stderr
+    assert [name for name in ended.files if name.startswith(job.RESULT)] == []
+
+
 # Without mpirun in between, rank 0 itself writes to the closed pipe.
 def test_a_single_rank_goes_on_without_a_reader(launcher: "Launcher") -> None:
     flags = ["--backend=host", "--benchmark_filter=Compute/Gemm", "--axis", "n=64", "--budget_ms=1"]
