@@ -11,6 +11,8 @@
 #include <functional>
 #include <iostream>
 
+#include "ranks/ranks.h"
+
 namespace overlapbench {
 namespace {
 
@@ -104,6 +106,21 @@ TEST_F(WatchdogDeathTest, AfterCtrlCTheOthersLeaveRank0TimeToSave) {
       },
       ExitedWithCode(128 + SIGINT), "^$");
   EXPECT_GE(std::chrono::steady_clock::now() - start, 2s);
+}
+
+TEST_F(WatchdogDeathTest, AfterAnErrorTheOthersLeaveRank0TimeToSave) {
+  for (const int rank : {0, 2}) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EXIT(
+        {
+          Progress progress(rank, 4);
+          Ranks ranks({.rank = rank, .size = 4}, progress);
+          Watchdog watchdog(progress, 60s);
+          EndJob(watchdog, progress, &ranks, FatalError("the end", FatalError::kPrinted));
+        },
+        ExitedWithCode(1), "^$");
+    EXPECT_EQ(std::chrono::steady_clock::now() - start >= 2s, rank != 0) << "rank " << rank;
+  }
 }
 
 // Or it would measure on, and even end, while the job is ended by this or another rank.
