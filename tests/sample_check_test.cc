@@ -88,6 +88,41 @@ TEST_F(SampleCheckTest, ATransposedSquareMatrixIsFound) {
   EXPECT_NE(CheckSample(device_, *stream_, matrix, at, 0, 10s, {.threads = 1}).fault, "");
 }
 
+TEST_F(SampleCheckTest, EachCornerIsCompared) {
+  for (const long row : {0L, kRows - 1}) {
+    for (const long column : {0L, kColumns - 1}) {
+      float& corner = values_[row * kColumns + column];
+      corner += 1;
+      EXPECT_NE(Check(Expected, 1).fault, "") << row << ", " << column;
+      corner -= 1;
+    }
+  }
+  EXPECT_EQ(Check(Expected, 1).fault, "");
+}
+
+TEST_F(SampleCheckTest, TheLargestErrorIsRelativeToTheRootMeanSquare) {
+  const auto expected = [](long row, long) { return row % 2 == 0 ? 2.0 : -2.0; };
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    values_[i] = static_cast<float>(expected(static_cast<long>(i) / kColumns, 0));
+  values_[0] += 1;
+  values_[kColumns - 1] -= 0.5;
+  const MatrixView matrix{values_.data(), Element::kFloat32, kRows, kColumns, kColumns};
+  const auto check = [&](double tolerance) {
+    return CheckSample(device_, *stream_, matrix, expected, tolerance, 10s, {.threads = 1});
+  };
+  EXPECT_DOUBLE_EQ(check(1).max_rel_err, 0.5);
+  EXPECT_EQ(check(0.5).fault, "");
+  EXPECT_EQ(check(0.49).fault, "relative error 0.5 is above 0.49");
+}
+
+TEST_F(SampleCheckTest, RowsMayLieApart) {
+  constexpr long kPart = kColumns / 2;
+  const MatrixView part{values_.data(), Element::kFloat32, kRows, kPart, kColumns};
+  EXPECT_EQ(CheckSample(device_, *stream_, part, Expected, 0, 10s, {.threads = 1}).fault, "");
+  const MatrixView dense{values_.data(), Element::kFloat32, kRows, kPart, kPart};
+  EXPECT_NE(CheckSample(device_, *stream_, dense, Expected, 0, 10s, {.threads = 1}).fault, "");
+}
+
 TEST_F(SampleCheckTest, WhatAThreadThrowsReachesTheCaller) {
   const std::thread::id caller = std::this_thread::get_id();
   const auto expected = [caller](long row, long column) {

@@ -15,6 +15,13 @@ TEST(ReadSize, TakesBothForms) {
   EXPECT_EQ(ReadSize("-8"), -8);
 }
 
+TEST(ReadSize, TakesAllThatFit) {
+  EXPECT_EQ(ReadSize("9007199254740991K"), 9007199254740991L << 10);
+  EXPECT_EQ(ReadSize("-9007199254740991K"), -(9007199254740991L << 10));
+  for (const char* text : {"9007199254740992K", "-9007199254740992K", "9223372036854775808"})
+    EXPECT_EQ(ReadSize(text), std::nullopt) << text;
+}
+
 TEST(ReadSize, RefusesMalformedSizes) {
   for (const char* text : {"", "M", "64m", "64MB", "6 4", "0x10", "9223372036854775807K", "12Q"})
     EXPECT_EQ(ReadSize(text), std::nullopt) << text;
