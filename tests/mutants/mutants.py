@@ -167,10 +167,11 @@ class Bench(Protocol):
 class CopiedTree:
     """Builds and tests in the copy."""
 
-    def __init__(self, copy: Path, jobs: int) -> None:
+    def __init__(self, copy: Path, jobs: int, preset: str = "host-only") -> None:
         self.copy = copy
         self.jobs = jobs
-        self.directory = copy / "build" / "host"
+        self.preset = preset
+        self.directory = copy / "build" / ("host" if preset == "host-only" else preset)
         self.seconds: dict[str, float] = {}  # what each test took without a mutant
         self._tests: dict[str, dict[str, Any]] = {}
         # The copy is no checkout of its own: its revision is unknown, not that of the tree above.
@@ -186,8 +187,9 @@ class CopiedTree:
     def configure(self) -> None:
         if (self.directory / "build.ninja").is_file():
             return
-        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        ended = self.command(["cmake", "--preset", "host-only", *launcher])
+        languages = ("CXX", "CUDA") if shutil.which("ccache") else ()
+        launchers = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in languages]
+        ended = self.command(["cmake", "--preset", self.preset, *launchers])
         if ended.status != 0:
             raise UntriedError(f"cmake failed:\n{ended.output}")
 
@@ -197,11 +199,13 @@ class CopiedTree:
         ended = self.command([*command, "--target", *targets])
         return "" if ended.status == 0 else first_error(ended.output)
 
+    def read_tests(self) -> None:
+        listed = self.command(["ctest", "--test-dir", str(self.directory), "--show-only=json-v1"])
+        self._tests = {test["name"]: test for test in json.loads(listed.output)["tests"]}
+
     def measure(self, tests: Sequence[str]) -> None:
         """Runs the tests without a mutant, and notes what they take."""
-        listed = self.command(["ctest", "--test-dir", str(self.directory), "--show-only=json-v1"])
-        for test in json.loads(listed.output)["tests"]:
-            self._tests[test["name"]] = test
+        self.read_tests()
         for test in tests:
             began = time.monotonic()
             ended = self.run(test)
@@ -210,16 +214,23 @@ class CopiedTree:
             self.seconds[test] = time.monotonic() - began
             print(f"passed without a mutant in {self.seconds[test]:.1f} s: {test}", flush=True)
 
-    def run(self, test: str) -> Ended:
+    def run(self, test: str, **variables: str) -> Ended:
         limit_s = 30 + 5 * self.seconds.get(test, 60)
         if is_pytest(test):
             command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
-            return self.command(command, limit_s)
+            return self.command(command, limit_s, variables)
         if test not in self._tests or "command" not in self._tests[test]:
             raise UntriedError(f"ctest knows no test {test}")
-        properties = {p["name"]: p["value"] for p in self._tests[test].get("properties", ())}
-        variables = dict(text.split("=", 1) for text in properties.get("ENVIRONMENT", ()))
+        variables |= dict(
+            text.split("=", 1) for text in self.properties(test).get("ENVIRONMENT", ())
+        )
         return self.command(self._tests[test]["command"], limit_s, variables)
+
+    def tests(self) -> list[str]:
+        return sorted(self._tests)
+
+    def properties(self, test: str) -> dict[str, Any]:
+        return {p["name"]: p["value"] for p in self._tests[test].get("properties", ())}
 
     def command(
         self,

@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+"""Mutate the C++ code by rule, build many mutants at once, and count those that tests catch.
+
+    tests/mutants/generated_mutants.py                          60 of each area
+    tests/mutants/generated_mutants.py --sample 20 --seed 7     others
+    tests/mutants/generated_mutants.py --area ranks --area comm
+    tests/mutants/generated_mutants.py --list                   print the sample, and exit
+    tests/mutants/generated_mutants.py --resume                 go on where the last run ended
+
+rules.py says what is mutated, schemata.py how one build holds all mutants of a sample, and
+mutant_switch.cc how the environment turns one of them on. The script works on a copy of the tree in
+build/generated-mutants, so it never changes your files. The same seed draws the same sample as long
+as the code stays.
+
+First every test runs without a mutant, and notes which mutants it reaches, in all its processes. A
+test that fails is left out. Then every mutant is turned on for the tests that reach it, the
+quickest first, until one fails or runs into its limit, 30 s and five times what it took before. A
+test that measures times must fail twice, and pass in between without the mutant. Verdicts:
+
+    caught        a test failed, or ran into its limit
+    survived      all tests that reach it passed
+    undecided     those passed that took the seconds of --first; --resume tries the others
+    not reached   no test reaches it: a survivor too
+    untried       the --minutes were over: not counted. The order is random
+
+Neither mutants that do not compile are counted nor those of equivalent.toml, which says why no test
+can notice them. build/generated-mutants/verdicts.json has every verdict, and the tests that passed.
+
+Needs what `./bench --build-only` installs, and
+
+    .venv/bin/pip install -r tests/mutants/requirements.txt
+
+--cli "" runs tests/cli too, which takes an hour.
+
+Exit status: 0 if at least 95 % were caught in each area; 1 if not; 2 for bad usage.
+"""
+
+import argparse
+import hashlib
+import itertools
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import schemata
+from mutants import (
+    LEAST_CAUGHT,
+    ROOT,
+    CopiedTree,
+    UntriedError,
+    failed_case,
+    is_pytest,
+    refresh_copy,
+    target_of,
+)
+from schemata import Mutant
+
+AREAS = {
+    "device": ("device", "device/host"),
+    "ranks": ("ranks",),
+    "workload": ("workload",),
+    "kernels": ("kernels",),
+    "comm": ("comm",),
+    "fixtures": ("fixtures",),
+    "report": ("report",),
+    "benchmarks": ("benchmarks",),
+    "launcher": ("launcher",),
+    "interface": ("interface",),
+}
+NEEDS_GPU = ("kernels/cublaslt", "comm/peer_copy", "comm/nccl_communicator")  # all of their code
+HERE = Path(__file__).resolve().parent
+COPY = ROOT / "build" / "generated-mutants"
+EQUIVALENT = HERE / "equivalent.toml"
+
+
+@dataclass
+class Verdict:
+    area: str
+    mutant: Mutant
+    word: str
+    note: str = ""
+    tried: tuple[str, ...] = ()  # tests that passed
+
+
+# ---- The sample
+
+
+def equivalents(path: Path = EQUIVALENT) -> set[tuple[str, str, str, str]]:
+    entries = tomllib.loads(path.read_text())["mutant"] if path.is_file() else []
+    return {(e["file"], e["line"], e["original"], e["mutated"]) for e in entries}
+
+
+def key(mutant: Mutant) -> tuple[str, str, str, str]:
+    def one_line(text: str) -> str:
+        return " ".join(text.split())
+
+    return mutant.file, mutant.context, one_line(mutant.original), one_line(mutant.mutated)
+
+
+def candidates(tree: Path, commands: Path, area: str) -> list[Mutant]:
+    """All mutants of an area. What a file has is kept until it or the rules change."""
+    import rules  # needs libclang
+
+    database = {entry["file"]: entry for entry in json.loads(commands.read_text())}
+    kept = commands.parent / "candidates"
+    kept.mkdir(exist_ok=True)
+    found: list[Mutant] = []
+    for folder in AREAS[area]:
+        for place in sorted((tree / folder).glob("*.cc")):
+            name = place.relative_to(tree).as_posix()
+            if str(place) not in database or name.startswith(NEEDS_GPU):
+                continue
+            text = place.read_bytes() + Path(rules.__file__).read_bytes()
+            store = kept / f"{hashlib.sha256(name.encode() + text).hexdigest()}.json"
+            if not store.is_file():
+                made = rules.mutants_of(tree, name, database[str(place)])
+                store.write_text(json.dumps([asdict(mutant) for mutant in made]))
+            found += [Mutant(**entry) for entry in json.loads(store.read_text())]
+    return found
+
+
+def draw(mutants: Sequence[Mutant], size: int, seed: str) -> list[Mutant]:
+    shuffled = list(mutants)
+    random.Random(seed).shuffle(shuffled)  # a larger sample contains the smaller one
+    return sorted(shuffled[:size])
+
+
+# ---- The copy that holds all mutants
+
+
+class MutatedTree(CopiedTree):
+    def __init__(self, copy: Path, jobs: int, preset: str) -> None:
+        super().__init__(copy, jobs, preset)
+        self.mutated: set[str] = set()  # files, also those whose mutants do not compile
+
+    def plant(self, mutants: Mapping[int, Mutant]) -> None:
+        self.mutated |= {mutant.file for mutant in mutants.values()}
+        files = sorted(self.mutated)
+        shutil.copy(HERE / "mutant_switch.cc", self.copy / "device" / "mutant_switch.cc")
+        settings = (
+            "set_source_files_properties({} DIRECTORY . tests PROPERTIES COMPILE_OPTIONS {})\n"
+        )
+        quiet = settings.format(
+            " ".join(f"${{CMAKE_SOURCE_DIR}}/{file}" for file in files), '"-w;-Wno-narrowing"'
+        )
+        write(self.copy / "CMakeLists.txt", (ROOT / "CMakeLists.txt").read_bytes() + quiet.encode())
+        for file in files:
+            own = {n: mutant for n, mutant in mutants.items() if mutant.file == file}
+            write(self.copy / file, schemata.planted((ROOT / file).read_bytes(), own))
+
+    def build_all(self, mutants: dict[int, Mutant], tests: Iterable[str]) -> list[Mutant]:
+        """Builds the tests, without the mutants that do not compile, which it returns."""
+        targets = sorted({target_of(test) for test in tests})
+        dropped: list[Mutant] = []
+        while True:
+            self.plant(mutants)
+            command = [
+                "cmake",
+                "--build",
+                str(self.directory),
+                "-j",
+                str(self.jobs),
+                "--target",
+                *targets,
+            ]
+            ended = self.command([*command, "--", "-k0"])
+            if ended.status == 0:
+                return dropped
+            (self.copy / "build" / "errors.log").write_text(ended.output)
+            bad = schemata.faulty(ended.output, self.copy, mutants)
+            if not bad:
+                files = schemata.failed_files(ended.output)
+                bad = {n for n, mutant in mutants.items() if mutant.file in files}
+            if not bad:
+                raise UntriedError(f"the copy does not build:\n{ended.output[-3000:]}")
+            print(f"{len(bad)} mutants do not compile", flush=True)
+            dropped += [mutants.pop(number) for number in bad]
+
+    def reach(self, tests: Iterable[str]) -> dict[str, set[int]]:
+        """The mutants that each test reaches, without those that fail."""
+        reached = {}
+        for test in tests:
+            record = self.copy / "build" / "reached"
+            record.unlink(missing_ok=True)
+            began = time.monotonic()
+            ended = self.run(test, MUTANTS_REACHED=str(record))
+            self.seconds[test] = time.monotonic() - began
+            if ended.status != 0:
+                print(f"left out, it fails without a mutant: {test}", flush=True)
+                continue
+            lines = record.read_text().split() if record.is_file() else []
+            reached[test] = {int(line) for line in lines}
+        return reached
+
+    def reach_by_program(self, pattern: str) -> dict[str, set[int]]:
+        """The same for each test of tests/cli, which start the program."""
+        folder = self.copy / "build" / "by_test"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "reach_plugin",
+            "-p",
+            "no:cacheprovider",
+        ]
+        variables = {
+            "MUTANTS_BY_TEST": str(folder),
+            "PYTHONPATH": f"{HERE}:{os.environ.get('PYTHONPATH', '')}",
+        }
+        self.command([*command, "tests/cli", "-k", pattern], None, variables)
+        reached = {}
+        for test, (seconds, files) in json.loads((folder / "index.json").read_text()).items():
+            self.seconds[test] = seconds
+            lines = [Path(file).read_text().split() for file in files if Path(file).is_file()]
+            reached[test] = {int(line) for line in itertools.chain(*lines)}
+        return reached
+
+    def catches(self, test: str, number: int) -> str:
+        """What shows that the test notices the mutant, or ""."""
+        ended = self.run(test, MUTANT_ON=str(number))
+        if ended.status == 0:
+            return ""
+        alone = is_pytest(test) or self.properties(test).get("RUN_SERIAL", False)
+        if alone and (
+            self.run(test).status != 0 or self.run(test, MUTANT_ON=str(number)).status == 0
+        ):
+            return ""
+        return f"{test} (hang)" if ended.status is None else failed_case(test, ended.output)
+
+
+def write(place: Path, code: bytes) -> None:
+    if place.read_bytes() != code:
+        place.write_bytes(code)
+
+
+# ---- Trying
+
+
+def try_mutant(
+    tree: MutatedTree, number: int, tests: Sequence[str], verdict: Verdict, first_s: float
+) -> None:
+    """Runs the tests that have not passed yet."""
+    spent_s = 0.0
+    verdict.word = "survived" if tests else "not reached"
+    for test in tests:
+        if test in verdict.tried:
+            continue
+        if spent_s > first_s:
+            verdict.word = "undecided"
+            return
+        spent_s += tree.seconds[test]
+        if note := tree.catches(test, number):
+            verdict.word, verdict.note = "caught", note
+            return
+        verdict.tried += (test,)
+
+
+def table(verdicts: Sequence[Verdict]) -> tuple[str, bool]:
+    """The rate by area, and whether it is high enough everywhere."""
+    lines = [
+        "| Area | Mutants | Caught | | Survived | Not reached |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    good = True
+    areas = [area for area in AREAS if any(v.area == area for v in verdicts)]
+    for area in [*areas, "all"]:
+        words = [v.word for v in verdicts if area in (v.area, "all") and v.word != "untried"]
+        caught = words.count("caught")
+        share = caught / len(words) if words else 1.0
+        good &= share >= LEAST_CAUGHT
+        survived = words.count("survived") + words.count("undecided")
+        missed = f"{survived} | {words.count('not reached')}"
+        lines.append(f"| {area} | {len(words)} | {caught} | {share:.1%} | {missed} |")
+    return "\n".join(lines), good
+
+
+def sample(tree: MutatedTree, given: argparse.Namespace) -> list[tuple[str, Mutant]]:
+    commands = tree.directory / "compile_commands.json"
+    drawn = []
+    for area in given.area or AREAS:
+        found = candidates(tree.copy, commands, area)
+        chosen = draw(found, given.sample, f"{given.seed}/{area}")
+        print(f"{area}: {len(chosen)} of {len(found)} mutants", flush=True)
+        drawn += [(area, mutant) for mutant in chosen]
+    return drawn
+
+
+def try_sample(
+    tree: MutatedTree, drawn: Sequence[tuple[str, Mutant]], given: argparse.Namespace
+) -> list[Verdict]:
+    known_equivalents = equivalents()
+    store = COPY / "verdicts.json"
+    before = read_verdicts(store) if given.resume else {}
+    numbers = {n: mutant for n, (_, mutant) in enumerate(drawn)}
+    areas = dict(enumerate(area for area, _ in drawn))
+    for number, mutant in list(numbers.items()):
+        if key(mutant) in known_equivalents:
+            del numbers[number]
+    print("building", flush=True)
+    tree.read_tests()
+    tests = [test for test in tree.tests() if re.search(given.tests, test)]
+    programs = tests if given.cli is None else [*tests, "tests/cli"]
+    dropped = tree.build_all(numbers, programs)
+    print(f"{len(dropped)} of {len(drawn)} mutants do not compile", flush=True)
+    tree.read_tests()
+    reached = tree.reach(tests)
+    if given.cli is not None:
+        reached |= tree.reach_by_program(given.cli)
+    verdicts = {}
+    for number, mutant in numbers.items():
+        verdicts[number] = before.get(key(mutant)) or Verdict(areas[number], mutant, "untried")
+    order = list(verdicts.items())
+    random.Random(given.seed).shuffle(order)  # what was tried when time is up is a fair sample
+    ends = time.monotonic() + 60 * given.minutes
+    for done, (number, verdict) in enumerate(order, 1):
+        if verdict.word == "caught" or time.monotonic() > ends:
+            continue
+        tests = sorted((t for t in reached if number in reached[t]), key=tree.seconds.__getitem__)
+        try_mutant(tree, number, tests, verdict, given.first)
+        store.write_text(json.dumps([asdict(verdict) for verdict in verdicts.values()]))
+        print(f"[{done}/{len(order)}] {verdict.word}: {verdict.mutant} {verdict.note}", flush=True)
+    return list(verdicts.values())
+
+
+def read_verdicts(store: Path) -> dict[tuple[str, str, str, str], Verdict]:
+    entries = json.loads(store.read_text()) if store.is_file() else []
+    found = [
+        Verdict(**e | {"mutant": Mutant(**e["mutant"]), "tried": tuple(e["tried"])})
+        for e in entries
+    ]
+    return {key(verdict.mutant): verdict for verdict in found}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--area", action="append", choices=AREAS, help="only this one")
+    parser.add_argument("--sample", type=int, default=60, help="mutants of each area")
+    parser.add_argument("--seed", default="1", help="of the sample")
+    parser.add_argument("--list", action="store_true", help="print the sample, and exit")
+    parser.add_argument("--resume", action="store_true", help="keep the last run's verdicts")
+    parser.add_argument("--first", type=float, default=float("inf"), help="seconds for a mutant")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="for all mutants")
+    parser.add_argument("--tests", default="", metavar="REGEX", help="only tests of such names")
+    parser.add_argument("--cli", metavar="TESTS", help='also tests/cli: pytest\'s -k, "" for all')
+    parser.add_argument("--preset", default="host-only", help="of CMakePresets.json")
+    parser.add_argument("--jobs", type=int, default=1, help="of the build")
+    given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    refresh_copy(ROOT, COPY)
+    tree = MutatedTree(COPY, given.jobs, given.preset)
+    try:
+        tree.configure()
+        tree.command(["cmake", "--build", str(tree.directory), "--target", "git_revision"])
+        drawn = sample(tree, given)
+        if given.list:
+            print("\n".join(str(mutant) for _, mutant in drawn))
+            return 0
+        verdicts = try_sample(tree, drawn, given)
+    except UntriedError as error:
+        print(f"generated_mutants.py: {error}", file=sys.stderr)
+        return 1
+    for verdict in verdicts:
+        if verdict.word not in ("caught", "untried"):
+            print(f"{verdict.word}: {verdict.mutant}")
+    text, good = table(verdicts)
+    print(text)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""Mutants made by rule: which ones, that a build can be each of them, and how they are counted."""
+
+import json
+import os
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import generated_mutants
+import schemata
+from generated_mutants import HERE, Verdict
+from mutants import ROOT
+from schemata import Mutant
+
+CODE = """#include <cstdio>
+#include <optional>
+constexpr int kLimit = 5;
+int Clamp(int value) {
+  if (value < kLimit) return value;  // small
+  return kLimit;
+}
+int main() {
+  const std::optional<int> none;
+  if (!none || none) std::printf("%d %d", Clamp(4), Clamp(9));
+  if (none) std::printf(" none");
+}
+"""
+
+
+def make(original: str, mutated: str, behind: str = "") -> Mutant:
+    begin = CODE.index(behind + original) + len(behind)
+    line = CODE.count("\n", 0, begin) + 1
+    context = CODE.splitlines()[line - 1].strip()
+    return Mutant("code.cc", begin, begin + len(original), line, original, mutated, context)
+
+
+MUTANTS = {
+    0: make("value < kLimit", "value >= kLimit"),
+    1: make("return value;", ""),
+    2: make("5", "(5 + 1)"),
+    3: make("Clamp(4)", "Clamp(8)"),
+    4: make("4", "3"),
+    5: make("!none", "none"),
+    6: make("none", "!(none)", behind="\n  if ("),
+}
+
+
+# ---- One build that is each of them
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("planted")
+    (folder / "code.cc").write_bytes(schemata.planted(CODE.encode(), MUTANTS))
+    program = folder / "program"
+    sources = [folder / "code.cc", HERE / "mutant_switch.cc"]
+    subprocess.run(["c++", "-std=c++20", "-o", program, *sources], check=True)
+    return program
+
+
+def run(program: Path, **variables: str) -> str:
+    environment = os.environ | variables
+    return subprocess.run(
+        [program], check=True, capture_output=True, text=True, env=environment
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    ("mutant", "printed"),
+    [
+        ("", "4 5"),
+        ("0", "5 9"),
+        ("1", "5 5"),
+        ("2", "4 6"),
+        ("3", "5 5"),
+        ("4", "3 5"),
+        ("5", ""),
+        ("6", "4 5 none"),
+    ],
+)
+def test_the_environment_turns_one_mutant_on(program: Path, mutant: str, printed: str) -> None:
+    assert run(program, **({"MUTANT_ON": mutant} if mutant else {})) == printed
+
+
+def test_a_process_notes_once_what_it_reaches(program: Path, tmp_path: Path) -> None:
+    record = tmp_path / "reached"
+    run(program, MUTANTS_REACHED=str(record))
+    assert sorted(record.read_text().split()) == sorted("0123456")
+    run(program, MUTANTS_REACHED=str(record), MUTANT_ON="3")  # both are above the limit
+    assert sorted(record.read_text().split()) == sorted("0123456" + "02356")
+
+
+def test_lines_keep_their_numbers() -> None:
+    planted = schemata.planted(CODE.encode(), MUTANTS).decode()
+    assert planted.split("#line 1\n")[1].count("\n") == CODE.count("\n")
+
+
+def test_errors_lead_to_the_mutants_of_their_line_or_of_the_constant_that_they_name() -> None:
+    own = "/copy/code.cc:5:9: error: no match for 'operator>='\n"
+    assert schemata.faulty(own, Path("/copy"), MUTANTS) == {0, 1}
+    named = "../../other.cc:4:9: error: not constant\n../../code.cc:3:5: note: 'kLimit' is here\n"
+    assert schemata.faulty(named, Path("/copy"), MUTANTS) == {2}
+    assert schemata.faulty("/copy/other.cc:4:9: error: x\n", Path("/copy"), MUTANTS) == set()
+
+
+# ---- The rules
+
+
+def test_rules_change_what_decides(tmp_path: Path) -> None:
+    pytest.importorskip("clang", reason="tests/mutants/requirements.txt is not installed")
+    import rules
+
+    code = """#include <algorithm>
+#include <vector>
+#define CHECK(condition) do { if (!(condition)) throw 1; } while (false)
+static_assert(1 < 2);
+constexpr double kShare = 0.5;
+int Pay(int due, int paid) { return due - paid; }
+void Count(std::vector<int>& v, bool plain) {
+  CHECK(v.size() > 3);
+  if (plain) v.clear();
+  const int low = std::min(v.front(), Pay(v[0], v[1]));
+  for (int i = 0; i < low; ++i) v.push_back(kShare > 1 ? 7 : -low);
+}
+"""
+    (tmp_path / "code.cc").write_text(code)
+    entry = {"command": "c++ -std=c++20 -c code.cc"}
+    found = [
+        (mutant.original, mutant.mutated)
+        for mutant in rules.mutants_of(tmp_path, "code.cc", entry)
+        if mutant.line != 11
+    ]
+    assert sorted(found) == sorted(
+        [
+            ("0.5", "(0.5 * 10)"),
+            ("0.5", "0"),
+            ("due - paid", "due + paid"),
+            ("plain", "!(plain)"),
+            ("v.clear();", ""),
+            ("std::min(v.front(), Pay(v[0], v[1]))", "std::max(v.front(), Pay(v[0], v[1]))"),
+            ("v.front()", "v.back()"),
+            ("Pay(v[0], v[1])", "Pay(v[1], v[0])"),
+            ("0", "1"),
+            ("1", "(1 + 1)"),
+            ("1", "0"),
+        ]
+    )
+
+
+# ---- Counting
+
+
+def test_a_larger_sample_contains_the_smaller_one_and_a_seed_draws_the_same() -> None:
+    mutants = [make("4", str(number)) for number in range(100)]
+    few = generated_mutants.draw(mutants, 10, "1/ranks")
+    assert set(few) < set(generated_mutants.draw(mutants, 20, "1/ranks"))
+    assert few == generated_mutants.draw(mutants[::-1][::-1], 10, "1/ranks")
+    assert few != generated_mutants.draw(mutants, 10, "2/ranks")
+
+
+def test_every_mutant_counts_that_was_tried() -> None:
+    words = ["caught"] * 18 + ["survived", "not reached", "untried"]
+    verdicts = [Verdict("ranks", MUTANTS[0], word) for word in words]
+    text, good = generated_mutants.table(verdicts)
+    assert "| ranks | 20 | 18 | 90.0% | 1 | 1 |" in text
+    assert not good
+    assert generated_mutants.table(verdicts[:18])[1]
+
+
+@pytest.mark.parametrize("entry", sorted(generated_mutants.equivalents()), ids=lambda e: e[1])
+def test_an_equivalent_mutant_is_in_the_code(entry: tuple[str, str, str, str]) -> None:
+    file, line, _, _ = entry
+    assert line in {text.strip() for text in (ROOT / file).read_text().splitlines()}
+
+
+def test_verdicts_can_be_kept(tmp_path: Path) -> None:
+    verdict = Verdict("ranks", MUTANTS[0], "survived", "", ("ranks_test",))
+    store = tmp_path / "verdicts.json"
+    store.write_text(json.dumps([asdict(verdict)]))
+    assert generated_mutants.read_verdicts(store) == {
+        generated_mutants.key(verdict.mutant): verdict
+    }
