@@ -174,6 +174,48 @@ TEST_F(OptionsTest, AnEmptyVariableIsNotSet) {
   EXPECT_EQ(ParseOptions({}).out, "");
 }
 
+TEST_F(OptionsTest, TakeEveryWordForOnAndOff) {
+  for (const char* on : {"on", "true", "1", "yes"})
+    EXPECT_TRUE(ParseOptions({std::string("--gate=") + on}).gate) << on;
+  for (const char* off : {"off", "false", "0", "no"})
+    EXPECT_FALSE(ParseOptions({std::string("--gate=") + off}).gate) << off;
+}
+
+TEST_F(OptionsTest, PrecisionIsAPercentage) {
+  EXPECT_EQ(ParseOptions({"--precision=0"}).precision, 0);
+  EXPECT_EQ(ParseOptions({"--precision=2.5"}).precision, 0.025);
+  EXPECT_EQ(ParseOptions({"--precision=100%"}).precision, 1);
+  for (const char* text : {"100.1", "-1", "1x", "%", "1%%"})
+    EXPECT_NE(Refusal({std::string("--precision=") + text}), "") << text;
+}
+
+TEST_F(OptionsTest, SecondsAreAboveZeroWithOrWithoutTheirUnit) {
+  for (const char* text : {"0.5", "1s", "10x", "999999999"}) {
+    const std::string flag = std::string("--benchmark_min_time=") + text;
+    EXPECT_EQ(ParseOptions({flag}).google_benchmark_flags, std::vector{flag});
+  }
+  for (const char* text : {"0", "-1s", "1e9", "1 s", "1ms", "x", "10xs"})
+    EXPECT_NE(Refusal({std::string("--benchmark_min_time=") + text}), "") << text;
+}
+
+TEST_F(OptionsTest, NumbersReachTheirBounds) {
+  EXPECT_EQ(ParseOptions({"--budget_ms=1"}).budget.count(), 1);
+  EXPECT_EQ(ParseOptions({"--budget_ms=3600000"}).budget.count(), 3'600'000);
+  for (const char* flag : {"--budget_ms=3600001", "--budget_ms=", "--host_cores=4097"})
+    EXPECT_NE(Refusal({flag}), "") << flag;
+}
+
+TEST_F(OptionsTest, PairsHaveTwoSides) {
+  EXPECT_EQ(ParseOptions({"--pair=A+B"}).pairs, std::vector<std::string>{"A+B"});
+  for (const char* flag : {"--pair=+", "--pair=A+", "--pair=+B", "--pair=A++B", "--pair="})
+    EXPECT_NE(Refusal({flag}), "") << flag;
+}
+
+TEST_F(OptionsTest, PairsOfContextNeedAKeyAndAValue) {
+  for (const char* list : {"=b", "a", "a=b,=d", "a=b,c=", "a=b,,c=d"})
+    EXPECT_NE(Refusal({std::string("--benchmark_context=") + list}), "") << list;
+}
+
 TEST_F(OptionsTest, PairsOfContextArePassedOn) {
   EXPECT_EQ(ParseOptions({"--benchmark_context=a=b,c=d"}).google_benchmark_flags,
             std::vector<std::string>{"--benchmark_context=a=b,c=d"});
