@@ -1,8 +1,7 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <sstream>
 #include <vector>
 
 #include "device/launch.h"
@@ -221,10 +220,11 @@ std::string AttentionGradientsUnavailable(const DeviceInfo& device) {
   static_assert(kLittle_KiB * kKiB < kAttentionGradientsSharedBytes);
   const int capability = device.compute_capability;
   if (capability != 86 && capability != 89 && capability / 10 != 12) return "";
-  return fmt::format(
-      "attention's backward pass needs {} KiB of shared memory per block, GPUs of compute "
-      "capability {}.{} have {}",
-      kAttentionGradientsSharedBytes / kKiB, capability / 10, capability % 10, kLittle_KiB);
+  std::ostringstream text;
+  text << "attention's backward pass needs " << kAttentionGradientsSharedBytes / kKiB
+       << " KiB of shared memory per block, GPUs of compute capability " << capability / 10 << "."
+       << capability % 10 << " have " << kLittle_KiB;
+  return text.str();
 }
 
 void PrepareAttentionGradients(const Device& device) {
