@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "device/wait.h"
@@ -129,8 +129,8 @@ bool DescriptorSocket::Receive(std::vector<Descriptor>& descriptors) const {
 
 std::vector<Descriptor> ExchangeDescriptors(Ranks& ranks, const Descriptor& own) {
   const std::string what = "sharing memory";
-  std::optional<DescriptorSocket> socket;
-  ranks.Together(what, [&] { socket.emplace(); });
+  std::unique_ptr<DescriptorSocket> socket;
+  ranks.Together(what, [&] { socket = std::make_unique<DescriptorSocket>(); });
   const std::vector<std::string> names = ranks.Gather(socket->name(), what);
   std::vector<Descriptor> descriptors(ranks.size());
   const auto missing = [&] {
