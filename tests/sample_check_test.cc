@@ -112,7 +112,7 @@ TEST_F(SampleCheckTest, TheLargestErrorIsRelativeToTheRootMeanSquare) {
   };
   EXPECT_DOUBLE_EQ(check(1).max_rel_err, 0.5);
   EXPECT_EQ(check(0.5).fault, "");
-  EXPECT_EQ(check(0.49).fault, "relative error 0.5 is above 0.49");
+  EXPECT_EQ(check(0.49).fault, "relative error 0.5 is above 0.49: element [0,0] is 3, expected 2");
 }
 
 TEST_F(SampleCheckTest, RowsMayLieApart) {
