@@ -28,13 +28,15 @@ import numpy as np
 from numpy.random import Generator
 
 import checkout  # noqa: F401
+from known_spread import recorded_prior
 from overlapbench.cli.command_line import manual_parser, refuse
 from overlapbench.judge.findings import MAX_FLOOR
 from overlapbench.judge.session import BASE, schedule
 from overlapbench.output import print_text
 from overlapbench.reading.source import ResultError
 from overlapbench.statistics import estimates
-from overlapbench.statistics.estimates import LEAST_FLOOR, Array, Flags, Prior
+from overlapbench.statistics.distributions import Array
+from overlapbench.statistics.estimates import LEAST_FLOOR, Flags, Prior
 
 BENCHMARKS = 300
 TRIALS, SEED = 400, 1
@@ -175,7 +177,7 @@ def simulate(machine: Machine, launches: int, trials: int, seed: int) -> Outcome
     sides = np.array([side == BASE for side in schedule(launches)])
     for _ in range(trials):
         suite = Suite.draw(machine, random)
-        known = estimates.recorded_prior(*suite.measure(RECORDED, random))
+        known = recorded_prior(*suite.measure(RECORDED, random))
         before, within = suite.measure(2 * launches, random)
         claimed = decide(before[:, sides], before[:, ~sides], within, known).detectable
         times, within = suite.measure(2 * launches, random)

@@ -17,7 +17,7 @@ import samples
 from overlapbench.judge.database import Machine, Run
 from overlapbench.judge.series import Point, Series
 from overlapbench.reading.counters import TIME, stored_table
-from overlapbench.statistics.estimates import Array
+from overlapbench.statistics.distributions import Array
 from samples import Json
 
 START = datetime(2026, 1, 5, 3, tzinfo=UTC)

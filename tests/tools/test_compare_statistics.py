@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import known_spread
+from known_spread import measure_spreads, own_variance
 from launches import launch
-from overlapbench.judge.known import KNOWN, UNRECORDED, Spread, known_prior, measure_spreads
+from overlapbench.judge.known import KNOWN, UNRECORDED, Spread, known_prior
 from overlapbench.judge.side import Side
 from overlapbench.reading.launch import Launch, parse_launch
 from overlapbench.statistics import estimates
+from overlapbench.statistics.distributions import Array
 from overlapbench.statistics.estimates import (
     LEAST_FLOOR,
     POWERS,
-    Array,
     Estimate,
     Prior,
     detectable,
@@ -29,7 +30,6 @@ from overlapbench.statistics.estimates import (
     fit_prior,
     is_change,
     is_same,
-    own_variance,
     reach,
 )
 
@@ -158,10 +158,13 @@ def test_a_fitted_prior_finds_how_much_benchmarks_differ(worth: float) -> None:
     assert found.variance(np.zeros(1))[0] == pytest.approx(0.01**2, rel=0.05)
 
 
-@pytest.mark.parametrize("x", [0.01, 0.5, 1.0, 4.0, 40.0])
-def test_trigamma_is_inverted(x: float) -> None:
-    found = estimates._inverse_trigamma(float(special.polygamma(1, x)))
-    assert found == pytest.approx(x, rel=1e-9)
+@pytest.mark.parametrize(("freedom", "found"), [(0.02, 0.02), (1, 1), (7.9, 7.9), (40, 8)])
+def test_the_priors_freedom_is_that_of_residuals_and_limited(freedom: float, found: float) -> None:
+    """Half of the residuals are positive; their variance is that of both log chi squares."""
+    half = np.full(1000, 3.0)
+    total = special.polygamma(1, half) + special.polygamma(1, freedom / 2)
+    residuals = np.sqrt(total * 999 / 1000) * np.tile([1, -1], 500)
+    assert estimates._prior_freedom(residuals, half) == pytest.approx(found, rel=1e-9)
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -11,7 +11,7 @@ from overlapbench.reading.counters import EFFICIENCY, Better, Counter, Table, me
 from overlapbench.reading.entries import SAVED, columns_of
 from overlapbench.reading.launch import CONTEXT_FIELDS, Launch
 from overlapbench.reading.source import ResultError, harmless
-from overlapbench.statistics.estimates import Array
+from overlapbench.statistics.distributions import Array
 
 _LARGEST = 700.0  # the exponential of more overflows; an interval may end beyond
 

@@ -20,7 +20,7 @@ from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
 from overlapbench.reading.counters import SHOWN, TIME, merge_tables
 from overlapbench.reading.launch import CONTEXT_FIELDS, VARIABLES
-from overlapbench.statistics.estimates import Array
+from overlapbench.statistics.distributions import Array
 
 UNIT = "unit"
 ACROSS = (*CONTEXT_FIELDS.values(), UNIT)  # fields whose differences can be allowed

@@ -36,14 +36,16 @@ is inconclusive. Exchanging the sides exchanges the verdicts.
 change that is found with a given probability.
 """
 
+import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # not stats, which takes a second to import
 
-Array = NDArray[np.float64]
+from overlapbench.statistics.distributions import Array, digamma, t_quantile, trigamma
+
 Flags = NDArray[np.bool_]
 Figure = TypeVar("Figure", float, Array)  # of one row, or of many
 
@@ -56,8 +58,6 @@ LIMIT = 3.5
 POWERS = (0.80, 0.95)  # with which a change is found whose size is reported
 # Prior freedom above this would mean that all benchmarks are alike; they never are.
 _MOST_BORROWED = 8.0
-# A prior alone, with one launch per side, must expect tails as heavy as these.
-_MOST_KNOWN = 5.0
 # Fewer benchmarks say too little about typical spreads.
 _LEAST_TO_FIT = 10
 # The efficiency of the median absolute deviation, as a share of a variance's degrees of freedom.
@@ -91,7 +91,7 @@ class Prior:
         """Return the scale of the prior of each benchmark (Smyth 2004, section 6.2)."""
         typical = np.maximum(self.between**2 + within**2, _LEAST_VARIANCE)
         half = self.freedom / 2
-        return np.asarray(typical * np.exp(special.digamma(half) - np.log(half)))
+        return np.asarray(typical * np.exp(digamma(half) - np.log(half)))
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def reach(error: Array, freedom: Array, figures: int, false_alarms: float = FALS
 
     Infinite if the error is unknown.
     """
-    half = -error * special.stdtrit(freedom, false_alarms / (2 * figures))
+    half = error * t_quantile(freedom, false_alarms / (2 * figures))
     return np.where(np.isnan(half), np.inf, half)
 
 
@@ -169,12 +169,12 @@ def detectable(reach: Array, error: Array, freedom: Array, least: Array, power: 
     freedom) of it on average. That is exact for rows that borrow nothing; others vary less.
     """
     with np.errstate(invalid="ignore"):
-        critical, quantile = reach / error, special.ndtri(power)
+        critical, quantile = reach / error, statistics.NormalDist().inv_cdf(power)
         found = critical
         for _ in range(8):  # it appears on both sides; far fewer suffice
             spread = np.sqrt(1 + (critical**2 + found**2) / (2 * freedom))
             found = critical + quantile * spread / (1 - 1 / (4 * freedom))
-        by_least = least + error * special.stdtrit(freedom, power)
+        by_least = least + error * t_quantile(freedom, 1 - power)
         either = np.maximum(error * found, by_least)
     return np.where(np.isnan(either), np.inf, either)
 
@@ -182,25 +182,10 @@ def detectable(reach: Array, error: Array, freedom: Array, least: Array, power: 
 def fit_prior(variance: Array, freedom: Array, within: Array) -> Prior:
     """Fit a prior to the benchmarks' own variances, each with its degrees of freedom."""
     half = freedom / 2
-    logs = np.log(np.maximum(variance, _LEAST_VARIANCE)) - special.digamma(half) + np.log(half)
+    logs = np.log(np.maximum(variance, _LEAST_VARIANCE)) - digamma(half) + np.log(half)
     between = _level(logs, within)
     typical = np.maximum(between**2 + within**2, _LEAST_VARIANCE)
     return Prior(between, _prior_freedom(logs - np.log(typical), half))
-
-
-def recorded_prior(side: Array, within: Array) -> Prior:
-    """Fit the prior of a machine to launches of one build."""
-    variance, freedom = own_variance(side)
-    own = freedom > 0
-    found = fit_prior(variance[own], freedom[own], np.nan_to_num(within[own]))
-    return Prior(found.between, min(found.freedom, _MOST_KNOWN))
-
-
-def own_variance(side: Array) -> tuple[Array, Array]:
-    """Return each benchmark's variance between launches of one side, and degrees of freedom."""
-    freedom = np.maximum(np.isfinite(side).sum(axis=1) - 1.0, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return _squares(np.sort(side, axis=1)) / freedom, freedom
 
 
 def _moderate(
@@ -222,32 +207,30 @@ def _moderate(
 
 def _level(logs: Array, within: Array) -> float:
     """Return the spread besides `within` that makes the typical variance fit on average."""
-    low, high = 0.0, float(np.exp(logs.max() / 2))
-    for _ in range(60):
-        middle = (low + high) / 2
-        typical = np.maximum(middle**2 + within**2, _LEAST_VARIANCE)
-        if float(np.mean(logs - np.log(typical))) > 0:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def is_low(between: float) -> bool:
+        typical = np.maximum(between**2 + within**2, _LEAST_VARIANCE)
+        return float(np.mean(logs - np.log(typical))) > 0
+
+    return _bisect(is_low, 0.0, float(np.exp(logs.max() / 2)))
 
 
 def _prior_freedom(residuals: Array, half: Array) -> float:
     """Return the degrees of freedom of the common prior (Smyth 2004, section 6.2)."""
-    excess = float(np.mean(residuals**2 * len(half) / (len(half) - 1) - special.polygamma(1, half)))
-    if excess <= special.polygamma(1, _MOST_BORROWED / 2):
+    excess = float(np.mean(residuals**2 * len(half) / (len(half) - 1) - trigamma(half)))
+    most = _MOST_BORROWED / 2
+    if excess <= trigamma(most):
         return _MOST_BORROWED
-    return 2 * _inverse_trigamma(excess)
+    # 1 / x² is less than trigamma(x).
+    return 2 * _bisect(lambda x: float(trigamma(x)) > excess, excess**-0.5, most)
 
 
-def _inverse_trigamma(value: float) -> float:
-    """Solve trigamma(x) = value by Newton's method (Smyth 2004, appendix)."""
-    x = 0.5 + 1 / value
-    for _ in range(20):
-        trigamma = float(special.polygamma(1, x))
-        x += trigamma * (1 - trigamma / value) / float(special.polygamma(2, x))
-    return x
+def _bisect(is_low: Callable[[float], bool], low: float, high: float) -> float:
+    """Return where `is_low` turns from true to false, between `low` and `high`."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_low(middle) else (low, middle)
+    return high
 
 
 def _robust_variance(base: Array, new: Array) -> Array:
