@@ -23,12 +23,12 @@ import launches
 import samples
 from overlapbench.cli import compare, history
 from overlapbench.judge import schema
+from overlapbench.judge.changes import find_changes
 from overlapbench.judge.database import Machine, machine_of, open_history
 from overlapbench.judge.record import parse_record, read_records
 from overlapbench.judge.series import Selection, read_series
 from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.reading.source import ResultError
-from overlapbench.statistics.levels import find_changes
 from samples import Json
 
 Capture = pytest.CaptureFixture[str]

@@ -4,7 +4,8 @@ The tests take the first 200 series of each kind whose table is in docs/history.
 (dev/simulate_history.py).
 """
 
-import sys
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histories
-from overlapbench.reading.source import ResultError
-from overlapbench.statistics.levels import LEAST_RUNS, LEAST_SEGMENT, Change, find_changes
+from overlapbench.judge.changes import LEAST_RUNS, Change, find_changes
+from overlapbench.statistics.levels import LEAST_SEGMENT, best_ends
 
 SEEDS = 200
 
@@ -68,12 +69,24 @@ def test_the_speedup_judges_efficiency() -> None:
     assert change.natural == pytest.approx(0.9 / 1.5 - 1, abs=0.002)
 
 
-def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ruptures", None)
-    with pytest.raises(
-        ResultError, match=r"^package ruptures is not installed: pip install ruptures$"
-    ):
-        find_changes(histories.series([1.0] * LEAST_RUNS))
+@given(st.lists(st.floats(-10, 10), min_size=4, max_size=9), st.floats(0.1, 20), st.integers(1, 3))
+@settings(max_examples=200, deadline=None)
+def test_the_levels_are_the_best_of_all(values: list[float], penalty: float, least: int) -> None:
+    def cost(ends: Sequence[int]) -> float:
+        levels = np.split(np.array(values), ends[:-1])
+        distances = sum(float(((level - level.mean()) ** 2).sum()) for level in levels)
+        return distances + penalty * len(ends)
+
+    runs = len(values)
+    splits = (
+        [*inner, runs]
+        for changes in range(runs)
+        for inner in itertools.combinations(range(1, runs), changes)
+    )
+    allowed = [ends for ends in splits if min(np.diff([0, *ends])) >= least]
+    best = best_ends(np.array(values), penalty, least)
+    assert best in allowed
+    assert cost(best) == pytest.approx(min(map(cost, allowed)), abs=1e-9)
 
 
 def test_too_few_runs_are_not_judged() -> None:

@@ -10,10 +10,10 @@ import pytest
 import histories
 import samples
 from overlapbench.cli import history
+from overlapbench.judge.changes import find_changes
 from overlapbench.judge.database import Machine
 from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.reading.source import ResultError
-from overlapbench.statistics.levels import find_changes
 from overlapbench.view.history_chart import MOST_PANELS, draw_trend
 from overlapbench.view.history_tables import Found
 

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.cli.judging import add_across
+from overlapbench.judge.changes import find_changes
 from overlapbench.judge.database import Database, Run, open_history
 from overlapbench.judge.record import read_records, utc
 from overlapbench.judge.series import Selection, find_counter, read_series
@@ -39,7 +40,7 @@ from overlapbench.reading.counters import TIME, Counter
 from overlapbench.reading.export import csv_text
 from overlapbench.reading.launch import CONTEXT_FIELDS
 from overlapbench.reading.source import ResultError
-from overlapbench.statistics.levels import LEAST_CHANGE, find_changes
+from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view.history_chart import draw_trend
 from overlapbench.view.history_tables import Found, list_changes, list_runs, show_run
 from overlapbench.view.picture import SUFFIXES, render, require_suffix

@@ -1,9 +1,10 @@
-"""Where the level of a series changed: change points by PELT (the library ruptures).
+"""Where the level of a series changed.
 
-PELT finds the segments that minimize the squared distances from each segment's mean, plus a penalty
-for each change (Killick, Fearnhead and Eckley, "Optimal Detection of Changepoints With a Linear
-Computational Cost", JASA 107 (2012)). Its input is badness (judge/side.py): logarithms, so that a
-change is relative, and positive if worse.
+The levels minimize the squared distances from each level's mean, plus a penalty for each change. An
+exact search finds them: the best levels of the first n runs are one last level, and the best levels
+of the runs before it (B. Jackson and others, "An Algorithm for Optimal Partitioning of Data on an
+Interval", IEEE Signal Processing Letters 12 (2005)). The values are badness (judge/side.py):
+logarithms, so that a change is relative, and positive if worse.
 
 - *Outliers.* A run further than LIMIT deviations from the median of its neighbours is pulled in, as
   in a comparison, so that an outlier is no change. Among these neighbours, even the shortest level
@@ -31,22 +32,13 @@ A change counts from LEAST_CHANGE on. This is for inspecting a history; it is no
 
 import itertools
 import math
-import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage, special
 
-from overlapbench.judge.database import Run
-from overlapbench.judge.series import Series
-from overlapbench.judge.side import badness, natural
-from overlapbench.packages import packages
-from overlapbench.reading.counters import Better, Counter
-from overlapbench.reading.source import ResultError
-from overlapbench.statistics.estimates import LEAST_FLOOR, LIMIT, Array
+from overlapbench.statistics.distributions import Array, t_quantile
+from overlapbench.statistics.estimates import LEAST_FLOOR, LIMIT
 
-LEAST_RUNS = 10
 LEAST_SEGMENT = 4  # runs
 LEAST_CHANGE = LEAST_FLOOR
 FALSE_CHANGES = 0.05
@@ -60,51 +52,6 @@ _MOST_CORRELATION = 0.9
 _LEAST_NOISE = 3e-4  # no time is more precise than 0.03 %
 
 
-@dataclass(frozen=True)
-class Change:
-    """A new level: `last` is the last run of the old one, `first` the first of the new one."""
-
-    last: Run
-    first: Run
-    before: float  # median figures of the two levels
-    after: float
-    runs: tuple[int, int]  # number of runs of each level
-    badness: float  # the change of badness: positive is worse
-    counter: Counter
-
-    @property
-    def natural(self) -> float:
-        """The change in the figures; for efficiency, the change of the speedup."""
-        return natural(self.counter, self.badness)
-
-    @property
-    def direction(self) -> str:
-        if self.counter.better is Better.NEITHER:
-            return "changed"
-        return "worse" if self.badness > 0 else "better"
-
-
-def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | None:
-    """Return the changes of a series; None if it has too few runs."""
-    judged = badness(series.counter, np.array([point.judged for point in series.points]))
-    kept = np.isfinite(judged)
-    points = list(itertools.compress(series.points, kept))
-    if len(points) < LEAST_RUNS:
-        return None
-    return [
-        Change(
-            last=points[old][-1].run,
-            first=points[new][0].run,
-            before=statistics.median(point.value for point in points[old]),
-            after=statistics.median(point.value for point in points[new]),
-            runs=(len(points[old]), len(points[new])),
-            badness=change,
-            counter=series.counter,
-        )
-        for old, new, change in find_levels(judged[kept], least)
-    ]
-
-
 def find_levels(values: Array, least: float) -> list[tuple[slice, slice, float]]:
     """Return the old and the new level of each change that counts, and how large it is."""
     levels = [slice(*ends) for ends in itertools.pairwise([0, *_segment(values)])]
@@ -116,27 +63,43 @@ def find_levels(values: Array, least: float) -> list[tuple[slice, slice, float]]
 
 
 def _segment(values: Array) -> list[int]:
-    """Return where each segment ends, the last one at the end."""
-    with packages(ResultError):  # imported here: it takes a second, and adding runs needs none
-        import ruptures
-
+    """Return where each level ends, the last one at the end."""
     pulled, noise = _pull_in(values)
-    scaled = pulled[:, np.newaxis] / noise
     freedom = _WORTH * (len(values) - 1)
-    penalty = float(special.stdtrit(freedom, FALSE_CHANGES / (2 * len(values)))) ** 2
-    # With a linear kernel this is the cost of squared distances, and PELT the search.
-    search = ruptures.KernelCPD(kernel="linear", min_size=LEAST_SEGMENT).fit(scaled)
+    penalty = float(t_quantile(freedom, FALSE_CHANGES / (2 * len(values)))) ** 2
     r = USUAL_CORRELATION
     for _ in range(_PASSES):
-        ends: list[int] = search.predict(pen=penalty * (1 + r) / (1 - r) ** 2)
+        ends = best_ends(pulled / noise, penalty * (1 + r) / (1 - r) ** 2)
         r = _correlation(pulled, ends)
+    return ends
+
+
+def best_ends(values: Array, penalty: float, least: int = LEAST_SEGMENT) -> list[int]:
+    """Return where each level of at least so many runs ends, if each change costs `penalty`."""
+    centred = values - np.median(values)  # sums of smaller values lose fewer digits
+    sums, squares = (np.concatenate([[0.0], np.cumsum(x)]) for x in (centred, centred**2))
+    cost = np.full(len(values) + 1, np.inf)  # of the best levels of the first runs
+    cost[0] = -penalty  # the first level is no change
+    begin = np.zeros(len(values) + 1, dtype=int)  # of the last of these levels
+    for end in range(least, len(values) + 1):
+        starts = np.arange(end - least + 1)
+        distances = (
+            squares[end] - squares[starts] - (sums[end] - sums[starts]) ** 2 / (end - starts)
+        )
+        costs = cost[starts] + distances + penalty
+        begin[end] = np.argmin(costs)
+        cost[end] = costs[begin[end]]
+    ends = [len(values)]
+    while begin[ends[0]]:
+        ends.insert(0, int(begin[ends[0]]))
     return ends
 
 
 def _pull_in(values: Array) -> tuple[Array, float]:
     """Pull in outliers; return the values and their noise."""
     usual = max(_LEAST_NOISE, _TO_DEVIATION * float(np.median(np.abs(np.diff(values)))))
-    middle = ndimage.median_filter(values, size=_NEIGHBOURS, mode="nearest")
+    padded = np.pad(values, _NEIGHBOURS // 2, mode="edge")
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBOURS), axis=1)
     pulled = np.clip(values, middle - LIMIT * usual, middle + LIMIT * usual)
     most = math.sqrt(2) * LIMIT * usual  # a larger difference is a change of level
     steps = np.clip(np.diff(pulled), -most, most)

@@ -12,11 +12,12 @@ from typing import Any
 import altair as alt
 
 from overlapbench.grouping import grouped
+from overlapbench.judge.changes import Change
 from overlapbench.judge.series import Series
 from overlapbench.reading.counters import Counter
 from overlapbench.reading.names import part_name
 from overlapbench.reading.source import ResultError
-from overlapbench.statistics.levels import LEAST_CHANGE, Change
+from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view import theme
 from overlapbench.view.charts.panels import Record, chart_title, panel_size, panel_title
 from overlapbench.view.charts.plot import haloed, plot

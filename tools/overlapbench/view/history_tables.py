@@ -13,11 +13,12 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from overlapbench.cli.command_line import has_colours
+from overlapbench.judge.changes import LEAST_RUNS, Change
 from overlapbench.judge.database import Measured, Run
 from overlapbench.judge.series import Series
 from overlapbench.reading.counters import SHOWN, Counter, Table
 from overlapbench.reading.source import Document, harmless
-from overlapbench.statistics.levels import LEAST_RUNS, LEAST_SEGMENT, Change
+from overlapbench.statistics.levels import LEAST_SEGMENT
 from overlapbench.view.comparison import broken, figure, percent
 
 _WIDTH = 140  # if the output is not a terminal
