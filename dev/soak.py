@@ -37,7 +37,7 @@ from overlapbench.cli.command_line import (
 from overlapbench.installation import bench_path, binary_path
 from overlapbench.output import counted, print_text
 from overlapbench.reading.source import ResultError, harmless, read_bytes
-from overlapbench.view.comparison import broken
+from overlapbench.view.console import broken
 
 _WIDTH = 80
 _GROUPS = 100  # the most per repetition

@@ -13,9 +13,13 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from overlapbench.cli.commands import COMMANDS, PROGRAM, script_name
 from overlapbench.cli.manual import fitted
+
+if TYPE_CHECKING:
+    from overlapbench.view.console import Screen
 
 USAGE = 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -97,6 +101,15 @@ def has_colours() -> bool:
     """Tell whether standard output is a terminal that allows colours (no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return sys.stdout.isatty() and not plain
+
+
+def screen() -> "Screen":
+    """Return what standard output is: a terminal, or a file or a pipe."""
+    from overlapbench.view.console import Screen  # imports more than the help needs
+
+    if not sys.stdout.isatty():
+        return Screen()
+    return Screen(shutil.get_terminal_size().columns, has_colours())
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
     tools/history.py add nightly/*.json --revision 4f2c9d1
     tools/history.py list --since 2026-10-01
-    tools/history.py show 7
     tools/history.py trend -o trend.png --benchmark 'Overlap/AllToAll*' --metric slowdown
     tools/history.py changes --benchmark 'Comm/*' --metric busbw_GBps
     tools/history.py export 7 8 -o folder
@@ -22,9 +21,9 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.cli.command_line import command, manual_parser, screen
 from overlapbench.cli.judging import add_across
-from overlapbench.judge.changes import find_changes
+from overlapbench.judge.changes import Found, find_changes
 from overlapbench.judge.database import Database, Run, open_history
 from overlapbench.judge.record import read_records, utc
 from overlapbench.judge.series import Selection, find_counter, read_series
@@ -42,7 +41,7 @@ from overlapbench.reading.launch import CONTEXT_FIELDS
 from overlapbench.reading.source import ResultError
 from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view.history_chart import draw_trend
-from overlapbench.view.history_tables import Found, list_changes, list_runs, show_run
+from overlapbench.view.history_tables import list_changes, list_runs
 from overlapbench.view.picture import SUFFIXES, render, require_suffix
 
 # Columns of the CSV, with one figure per line.
@@ -70,14 +69,7 @@ def _add(options: argparse.Namespace) -> None:
 
 def _list(options: argparse.Namespace) -> None:
     with open_history(options.database) as database:
-        print_text(list_runs(_selection(options).runs(database)))
-
-
-def _show(options: argparse.Namespace) -> None:
-    with open_history(options.database) as database:
-        (run,) = _chosen(database, options, [options.run])
-        measured, table = database.measured_in(run.id), database.table([run])
-        print_text(show_run(run, database.document(run.id), measured, table))
+        print_text(list_runs(screen(), _selection(options).runs(database)))
 
 
 def _export(options: argparse.Namespace) -> None:
@@ -127,7 +119,7 @@ def _changes(options: argparse.Namespace) -> None:
         raise ResultError(
             f"--metric {counter.name}: it may be negative or is a flag, so changes have no ratio"
         )
-    print_text(list_changes(counter, found))
+    print_text(list_changes(screen(), counter, found))
 
 
 def _found(options: argparse.Namespace) -> tuple[Counter, Found]:
@@ -191,8 +183,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("results", nargs="+", metavar="RESULT.json", help="a file, a glob, or -")
     add("--revision", default="", help="overrides the revision in the files")
     _add_filters(action("list", _list, "list the runs"))
-    show = action("show", _show, "show one run: its context and its rows")
-    show.add_argument("run", type=int, metavar="RUN", help="number of the run, as `list` shows it")
     export = action("export", _export, "write runs as their original files, or figures as CSV")
     add = export.add_argument
     add("runs", nargs="*", type=int, metavar="RUN", help="default: all selected runs")

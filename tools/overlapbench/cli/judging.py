@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from overlapbench.cli.command_line import has_colours
+from overlapbench.cli.command_line import screen
 from overlapbench.judge.findings import MAX_FLOOR
 from overlapbench.judge.verdicts import ACROSS, Comparison
 from overlapbench.output import deliver, require_file
@@ -84,6 +84,7 @@ def show(comparison: Comparison, form: str, files: Sequence[Path], every: bool =
         "table": partial(format_table, every=every),
         "markdown": partial(format_markdown, every=every),
     }
-    colour = form == "table" and has_colours()
-    text = format_table(comparison, True, every) if colour else texts[form](comparison)
-    deliver(text, {file: texts[_BY_SUFFIX[file.suffix]](comparison).encode() for file in files})
+    shown = (
+        format_table(comparison, screen(), every) if form == "table" else texts[form](comparison)
+    )
+    deliver(shown, {file: texts[_BY_SUFFIX[file.suffix]](comparison).encode() for file in files})

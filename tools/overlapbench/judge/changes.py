@@ -2,6 +2,7 @@
 
 import itertools
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,9 @@ class Change:
         if self.counter.better is Better.NEITHER:
             return "changed"
         return "worse" if self.badness > 0 else "better"
+
+
+Found = Sequence[tuple[Series, Sequence[Change] | None]]
 
 
 def find_changes(series: Series, least: float = LEAST_CHANGE) -> list[Change] | None:

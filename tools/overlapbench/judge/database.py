@@ -269,7 +269,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
         return int(connection.execute(question).fetchone()[0])
 
     if create and not ask("SELECT count(*) FROM sqlite_schema"):
-        connection.executescript(schema.script())
+        connection.executescript(schema.SCRIPT)
     if ask("PRAGMA application_id") != schema.APPLICATION:
         raise ResultError(f"{path}: an SQLite database, but not a history of overlapbench")
     version = ask("PRAGMA user_version")
@@ -279,6 +279,6 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
             " use the one that made it"
         )
     if create and not ask(f"SELECT count(*) FROM sqlite_schema WHERE name = '{schema.YOUNGEST}'"):
-        connection.executescript(schema.script())
+        connection.executescript(schema.SCRIPT)
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA query_only = {'OFF' if create else 'ON'}")

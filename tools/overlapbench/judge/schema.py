@@ -1,20 +1,19 @@
 """The tables of a history, which are append-only.
 
 SQLite marks the file as ours by APPLICATION (`PRAGMA application_id`) and with the VERSION of its
-tables (`PRAGMA user_version`). Triggers refuse to update and to delete rows. Since `INSERT OR
-REPLACE` deletes without running them, they also refuse to insert an existing row.
+tables (`PRAGMA user_version`).
 
 The tables `counters` and `counters_of_run` are newer than the others. The next `add` creates them
 in an older file, and an older history.py ignores them, so the version is the same.
 """
 
-from collections.abc import Mapping
-
 APPLICATION = 0x6F6C6270  # "olbp"
 VERSION = 1
 YOUNGEST = "counters_of_run"  # the table that an older file lacks
 
-_TABLES = """
+# Makes an empty file a history, also if two processes run it at once.
+SCRIPT = f"""
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS machine (
     id INTEGER PRIMARY KEY,
     fields TEXT NOT NULL UNIQUE       -- JSON: what makes figures comparable
@@ -53,29 +52,7 @@ CREATE TABLE IF NOT EXISTS counters_of_run (
     run INTEGER PRIMARY KEY REFERENCES run (id),
     counters INTEGER NOT NULL REFERENCES counters (id)
 ) STRICT;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+COMMIT;
 """
-# The columns that identify a row of each table.
-_KEYS: Mapping[str, str] = {
-    "machine": "id = NEW.id OR fields = NEW.fields",
-    "run": "id = NEW.id OR digest = NEW.digest",
-    "benchmark": "id = NEW.id OR name = NEW.name",
-    "measurement": "benchmark = NEW.benchmark AND run = NEW.run",
-    "counters": "id = NEW.id OR content = NEW.content",
-    "counters_of_run": "run = NEW.run",
-}
-_TRIGGERS = """
-CREATE TRIGGER IF NOT EXISTS {table}_is_not_changed BEFORE UPDATE ON {table}
-BEGIN SELECT RAISE (ABORT, 'a history can only be added to'); END;
-CREATE TRIGGER IF NOT EXISTS {table}_is_not_deleted BEFORE DELETE ON {table}
-BEGIN SELECT RAISE (ABORT, 'a history can only be added to'); END;
-CREATE TRIGGER IF NOT EXISTS {table}_is_not_replaced BEFORE INSERT ON {table}
-WHEN EXISTS (SELECT 1 FROM {table} WHERE {key})
-BEGIN SELECT RAISE (ABORT, 'a history can only be added to'); END;
-"""
-
-
-def script() -> str:
-    """Return a script that makes an empty file a history, also if two processes run it at once."""
-    triggers = (_TRIGGERS.format(table=table, key=key) for table, key in _KEYS.items())
-    marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
-    return "\n".join(("BEGIN IMMEDIATE;", _TABLES, *triggers, marks, "COMMIT;"))

@@ -8,18 +8,18 @@
 """
 
 import html
+import json
+import math
 import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-import orjson
-
 from overlapbench.judge.findings import Finding, Verdict
 from overlapbench.judge.verdicts import Comparison
+from overlapbench.judge.wording import HEADS, cells, listed, shown, summary
 from overlapbench.reading.names import family_of
 from overlapbench.reading.source import harmless
 from overlapbench.statistics.estimates import POWERS
-from overlapbench.view.comparison import TITLES, cells, listed, shown, summary
 
 SCHEMA = "3"  # of the JSON
 _ANNOTATED = frozenset({Verdict.FASTER, Verdict.INCONCLUSIVE})
@@ -27,7 +27,6 @@ _SKIPPED = frozenset({Verdict.NEW, Verdict.INCONCLUSIVE})
 
 
 def format_json(comparison: Comparison) -> str:
-    # orjson writes NaN and infinity as null, and a verdict by its value.
     document = {
         "overlapbench_comparison_schema": SCHEMA,
         "status": comparison.status,
@@ -44,7 +43,7 @@ def format_json(comparison: Comparison) -> str:
         "rows": [
             {
                 "name": row.name,
-                "verdict": row.verdict,
+                "verdict": row.verdict.value,
                 "fails": bool(row.fails),
                 "reason": row.reason,
                 "launches": row.launches,
@@ -54,7 +53,16 @@ def format_json(comparison: Comparison) -> str:
             for row in comparison.rows
         ],
     }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+    return json.dumps(_known(document), indent=2, ensure_ascii=False) + "\n"
+
+
+def _known(value: object) -> object:
+    """Return what JSON can hold: NaN and infinity are null."""
+    if isinstance(value, dict):
+        return {key: _known(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _finding(finding: Finding) -> dict[str, object]:
@@ -63,8 +71,8 @@ def _finding(finding: Finding) -> dict[str, object]:
     return {
         "metric": finding.counter.name,
         "unit": finding.counter.unit,
-        "better": finding.counter.better,
-        "verdict": finding.verdict,
+        "better": finding.counter.better.value,
+        "verdict": finding.verdict.value,
         "floor_reason": finding.floor_reason,
         "base": finding.base,
         "new": finding.new,
@@ -129,11 +137,11 @@ def format_markdown(comparison: Comparison, every: bool = False) -> str:
     lines = [f"- {_plain(sentence)}" for sentence in summary(comparison)]
     rows = listed(comparison, every)
     if rows:
-        titles = ("verdict", "benchmark", *TITLES)
+        titles = ("verdict", "benchmark", *HEADS)
         lines += ["", f"| {' | '.join(titles)} |", "|---|---|---|--:|--:|--:|--:|--:|"]
     for row in rows:
         first = (f"**{row.verdict.value}**", f"{_plain(row.name)}<br>{_plain(row.reason)}")
-        figures = [cells(finding) for finding in shown(row, every)] or [("",) * len(TITLES)]
+        figures = [cells(finding) for finding in shown(row, every)] or [("",) * len(HEADS)]
         for line in figures:
             lines.append(f"| {' | '.join((*first, *map(_plain, line)))} |")
             first = ("", "")

@@ -12,8 +12,9 @@ from typing import Any
 import altair as alt
 
 from overlapbench.grouping import grouped
-from overlapbench.judge.changes import Change
+from overlapbench.judge.changes import Change, Found
 from overlapbench.judge.series import Series
+from overlapbench.judge.wording import percent
 from overlapbench.reading.counters import Counter
 from overlapbench.reading.names import part_name
 from overlapbench.reading.source import ResultError
@@ -21,8 +22,6 @@ from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view import theme
 from overlapbench.view.charts.panels import Record, chart_title, panel_size, panel_title
 from overlapbench.view.charts.plot import haloed, plot
-from overlapbench.view.comparison import percent
-from overlapbench.view.history_tables import Found
 from overlapbench.view.series import SEPARATOR, describe
 
 MOST_PANELS = 60

@@ -14,10 +14,10 @@ from pathlib import Path
 from markupsafe import Markup
 
 from overlapbench.judge.verdicts import Comparison
+from overlapbench.judge.wording import cells
+from overlapbench.judge.wording import summary as comparison_summary
 from overlapbench.view.breakdown import HEADINGS
 from overlapbench.view.chart import Chart
-from overlapbench.view.comparison import cells
-from overlapbench.view.comparison import summary as comparison_summary
 from overlapbench.view.page import charts_script, page_environment, render_template, vega_libraries
 from overlapbench.view.report import summary
 from overlapbench.view.report.datatables import datatables

@@ -15,11 +15,11 @@ from functools import cached_property
 
 from overlapbench.grouping import grouped
 from overlapbench.judge.verdicts import Row as Judged
+from overlapbench.judge.wording import percent
 from overlapbench.reading.counters import TIME, Better, Counter, Family, Table
 from overlapbench.reading.names import part_name
 from overlapbench.reading.result import Row, State
 from overlapbench.statistics import intervals
-from overlapbench.view.comparison import percent
 
 _DIGITS = 4
 _MOST_DECIMALS = 6

@@ -1,0 +1,113 @@
+"""A comparison in words and figures, for every form in which it is shown."""
+
+import math
+from collections.abc import Sequence
+
+from overlapbench.judge.findings import VAST, Finding, Verdict
+from overlapbench.judge.verdicts import Comparison, Row
+from overlapbench.output import counted
+from overlapbench.statistics.estimates import POWERS
+
+HEADS = ("metric", "base", "new", "change", "interval", "floor")  # of `cells`
+_ABOVE = f">{100 * VAST:.0f}"  # an end of an interval, in percent
+
+
+def listed(comparison: Comparison, every: bool = False) -> list[Row]:
+    """Return the rows worth a line: all except unchanged rows without a reason."""
+    return [
+        row for row in comparison.rows if every or row.verdict is not Verdict.SAME or row.reason
+    ]
+
+
+def shown(row: Row, every: bool = False) -> list[Finding]:
+    """Return the findings of a listed row that are worth a line."""
+    told = [f for f in row.findings if every or f.verdict is not Verdict.SAME]
+    return told or list(row.findings)
+
+
+def summary(comparison: Comparison) -> list[str]:
+    """Summarize the comparison in sentences."""
+    counts = [f"{n} {verdict.value}" for verdict, n in comparison.counts.items() if n]
+    sentences = [f"{counted(len(comparison.rows), 'benchmark')}: {', '.join(counts)}"]
+    if not comparison.matched:
+        sentences.append("nothing matched: no benchmark is in both")
+    elif not comparison.guarded:
+        sentences.append("nothing was decided: no row can be judged, or all are inconclusive")
+    sentences += comparison.doubts
+    sentences += comparison.copies
+    if comparison.differences:
+        sentences.append(f"base / new differ in {'; '.join(comparison.differences)}")
+    sentences += _guarding(comparison)
+    if not math.isnan(comparison.geometric_mean):
+        sentences.append(
+            f"geometric mean of the times, new / base: {comparison.geometric_mean:.4f}"
+        )
+    if max(len(comparison.base.sources), len(comparison.new.sources)) == 1:
+        sentences.append("one launch per side: 5 per side detect smaller changes")
+    return sentences
+
+
+def _guarding(comparison: Comparison) -> list[str]:
+    told = f"guards {len(comparison.guarded)} of {len(comparison.rows)} rows"
+    if comparison.guarded:
+        told += f"; found in any of them: {power(comparison.detectable)}"
+    if not comparison.blind:
+        return [told]
+    return [told, f"guards too little: at least {100 * comparison.min_guarded:g} % are required"]
+
+
+def cells(finding: Finding) -> tuple[str, ...]:
+    """Write a finding, in the order of HEADS."""
+    return (
+        finding.counter.label,
+        figure(finding.base),
+        figure(finding.new),
+        _change(finding.relative),
+        interval(finding),
+        "vast" if VAST <= finding.floor < math.inf else _share(finding.floor),
+    )
+
+
+def percent(value: float) -> str:
+    """Write a relative change."""
+    return "" if math.isnan(value) else f"{100 * value:+.1f} %"
+
+
+def _change(value: float) -> str:
+    """Write a relative change in at most ten characters, unless it is extreme."""
+    pct = 100 * value
+    if math.isnan(value) or value < VAST:
+        return percent(value)
+    return f"{pct:+.0f} %" if pct < 1e6 else f"{pct:+.0e} %"
+
+
+def figure(value: float) -> str:
+    """Write a figure of a benchmark."""
+    return "" if math.isnan(value) else f"{value:#.4g}".removesuffix(".")
+
+
+def interval(finding: Finding) -> str:
+    """Write a confidence interval of the figures, low end first."""
+    low, high = finding.interval
+    if math.isnan(low):
+        return ""
+    if math.isinf(finding.reach):
+        return "unknown"
+    ends = (
+        f"{100 * end:+.{1 if end < 1 else 0}f}" if end < VAST else _ABOVE for end in (low, high)
+    )
+    return f"{' to '.join(ends)} %"
+
+
+def power(changes: Sequence[float]) -> str:
+    """Write the changes that are found with each probability."""
+    pairs = zip(changes, POWERS, strict=True)
+    told = ", ".join(f"{_share(change)} in {100 * p:.0f} %" for change, p in pairs)
+    return f"{told} of cases or more"
+
+
+def _share(value: float) -> str:
+    """Write a relative change without its sign."""
+    if math.isinf(value):
+        return "unknown"
+    return f"{100 * value:.1f} %" if value < VAST else f"{_ABOVE} %"
