@@ -256,19 +256,6 @@ def test_a_machine_is_written_without_what_is_usual() -> None:
     assert str(other) == "cuda, H200, ranks 2, host n1, gate off, NCCL_ALGO=Tree"
 
 
-def test_an_older_historys_machines_are_read_from_its_files(folder: Path) -> None:
-    add(dated(1, host_name="node1"), dated(2, host_name="node2"))
-    with sqlite3.connect("history.sqlite") as connection:
-        connection.execute("UPDATE run SET machine = 1")
-        old = {"backend": "cuda", "GPU": "NVIDIA H200", "host": ""}
-        connection.execute("UPDATE machine SET fields = ? WHERE id = 1", (json.dumps(old),))
-    connection.close()
-    add(dated(3, host_name="node1"))
-    with open_history(Path("history.sqlite")) as database:
-        series = list(read_series(database, Selection(), "*", TIME_MS))
-    assert [[point.run.id for point in part.points] for part in series] == [[1, 3], [2]]
-
-
 def test_plain_files_are_told_apart_by_host(folder: Path) -> None:
     add(plain("node1", 1), plain("node2", 2), plain("node1", 3))
     with open_history(Path("history.sqlite")) as database:

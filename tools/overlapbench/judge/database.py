@@ -164,32 +164,19 @@ class Database:
             " FROM run r JOIN machine m ON m.id = r.machine ORDER BY date, r.id"
         )
         return [
-            Run(number, date, revision, host, self._machine(number, json.loads(fields)), *rest)
+            Run(number, date, revision, host, Machine(tuple(json.loads(fields).items())), *rest)
             for number, date, revision, host, fields, *rest in rows
         ]
 
-    def _machine(self, run: int, fields: Mapping[str, str]) -> Machine:
-        """Return a run's machine; a history from before a field was kept has it in the file."""
-        if not fields.keys() >= frozenset(CONTEXT_FIELDS.values()):
-            document = Document.parse(f"run {run}", self.document(run).decode())
-            fields = machine_of(document.context.values)
-        return Machine(tuple(fields.items()))
-
     def table(self, runs: Sequence[Run]) -> Table:
         """Return the table of counters of runs; ResultError if their tables contradict."""
-        known = self._tables_of_runs()
+        known = dict(self._connection.execute("SELECT run, counters FROM counters_of_run"))
         numbers = {known[run.id] for run in runs if run.id in known}
         own = {number: self._read_table(number) for number in numbers}
         return merge_tables(
             (f"run {run.id}", own[known[run.id]] if run.id in known else stored_table())
             for run in runs
         )
-
-    def _tables_of_runs(self) -> Mapping[int, int]:
-        """Return the table of counters of each run that has its own."""
-        if not self._find("SELECT count(*) FROM sqlite_schema WHERE name = ?", schema.YOUNGEST):
-            return {}
-        return dict(self._connection.execute("SELECT run, counters FROM counters_of_run"))
 
     def _read_table(self, number: int) -> Table:
         query = "SELECT content FROM counters WHERE id = ?"
@@ -278,7 +265,5 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
             f"{path}: tables of version {version}, but this overlapbench reads {schema.VERSION}:"
             " use the one that made it"
         )
-    if create and not ask(f"SELECT count(*) FROM sqlite_schema WHERE name = '{schema.YOUNGEST}'"):
-        connection.executescript(schema.SCRIPT)
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA query_only = {'OFF' if create else 'ON'}")

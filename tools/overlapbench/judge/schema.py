@@ -2,14 +2,10 @@
 
 SQLite marks the file as ours by APPLICATION (`PRAGMA application_id`) and with the VERSION of its
 tables (`PRAGMA user_version`).
-
-The tables `counters` and `counters_of_run` are newer than the others. The next `add` creates them
-in an older file, and an older history.py ignores them, so the version is the same.
 """
 
 APPLICATION = 0x6F6C6270  # "olbp"
 VERSION = 1
-YOUNGEST = "counters_of_run"  # the table that an older file lacks
 
 # Makes an empty file a history, also if two processes run it at once.
 SCRIPT = f"""
