@@ -23,7 +23,7 @@ import checkout  # noqa: F401
 from overlapbench.cli.command_line import manual_parser, number_from, refuse
 from overlapbench.output import print_text
 from overlapbench.reading.source import ResultError
-from overlapbench.statistics.estimates import Array
+from overlapbench.statistics.distributions import Array
 from overlapbench.statistics.levels import FALSE_CHANGES, find_levels
 
 SERIES, SEED = 1000, 1

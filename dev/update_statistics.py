@@ -29,7 +29,7 @@ from overlapbench.judge.findings import Verdict
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.known import KNOWN
 from overlapbench.judge.side import Side
-from overlapbench.judge.verdicts import compare
+from overlapbench.judge.verdicts import compare_sides
 from overlapbench.output import replace_file
 from overlapbench.reading.launch import CONTEXT_FIELDS, read_launches
 from overlapbench.reading.source import ResultError
@@ -75,7 +75,7 @@ def recorded() -> str:
     for name in RECORDED:
         paths = [f"results/{name}{again}.json" for again in ("", "-again")]
         base, new = (Side.collect(path, read_launches([str(DOCS / path)])) for path in paths)
-        found = compare(base, new, Floors())
+        found = compare_sides(base, new, Floors())
         shown = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.INCONCLUSIVE)
         counts = (len(found.rows), *(found.counts[verdict] for verdict in shown), found.status)
         links = ", ".join(f"[{Path(path).stem}]({path})" for path in paths)

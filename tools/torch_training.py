@@ -141,7 +141,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--virtual", type=size, default=2, metavar="N", help="interleaved stages per rank")
     add("--width", type=size, default=4096, metavar="N",
         help="of every layer except tp's, and tokens of a micro-batch")  # fmt: skip
-    add("--budget_ms", type=size, default=None, metavar="MS", help="measuring time per row")
+    add("--budget-ms", type=size, default=None, metavar="MS", help="measuring time per row")
     add("--no-gate", action="store_true",
         help="measure without the start gate: times then include the host's part")  # fmt: skip
     add("--backend", choices=("cuda", "host", "auto"), default="auto")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import samples
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
-from overlapbench.judge.verdicts import Comparison, compare
+from overlapbench.judge.verdicts import Comparison, compare_sides
 from overlapbench.reading.launch import parse_launch
 from overlapbench.reading.source import ResultError
 from samples import Json
@@ -42,7 +42,7 @@ def side(name: str, documents: list[Json]) -> Side:
 
 
 def comparison(base: list[Json], new: list[Json]) -> Comparison:
-    return compare(side("base", base), side("new", new), Floors())
+    return compare_sides(side("base", base), side("new", new), Floors())
 
 
 def verdicts(compared: Comparison) -> dict[str, str]:

@@ -113,11 +113,11 @@ def test_an_earlier_name_of_a_metric_sets_the_floor_of_todays() -> None:
 def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("overlapbench.reading.source.LARGEST_BYTES", 1 << 20)
     with pytest.raises(ResultError, match=r"^/dev/zero: above 1 MiB: too large"):
-        read_floors(Path("/dev/zero"))
+        read_floors([Path("/dev/zero")])
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "f.toml"
     path.write_bytes(b"\xff")
     with pytest.raises(ResultError, match="not TOML: not UTF-8"):
-        read_floors(path)
+        read_floors([path])

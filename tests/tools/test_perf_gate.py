@@ -131,7 +131,7 @@ def test_a_baseline_is_recorded_calibrated_and_compared_with(
         f"wrote the spreads of {len(NAMES)} benchmarks to {spreads}",
     ]
     assert run("calibrate", *command, "--launches", "8", "--output", spreads) == 0
-    floors = read_floors(spreads)
+    floors = read_floors([spreads])
     assert set(floors.spreads) == set(NAMES)
     assert all(0.0005 < floors.spread(name, "time") < 0.006 for name in NAMES)
     candidate = f"{program} --slower={NAMES[2]}"

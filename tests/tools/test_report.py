@@ -24,7 +24,7 @@ from overlapbench.cli import report
 from overlapbench.judge.findings import Verdict
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
-from overlapbench.judge.verdicts import compare
+from overlapbench.judge.verdicts import compare_sides
 from overlapbench.reading.counters import stored_table
 from overlapbench.reading.launch import read_launches
 from overlapbench.reading.names import family_of
@@ -395,7 +395,7 @@ def test_verdicts_are_those_of_the_comparison(tmp_path: Path) -> None:
     assert run(*new, "--base", str(tmp_path / "base*.json"), "-o", out) == 0
     page = Page(out.read_text(encoding="utf-8"))
     before, now = (Side.collect("x", read_launches(files)) for files in (base, new))
-    for row in compare(before, now, Floors()).rows:
+    for row in compare_sides(before, now, Floors()).rows:
         assert page.figures(row.name)[1] == row.verdict.value
         listed = (
             f"{row.name.split('/')[2]}<wbr>"

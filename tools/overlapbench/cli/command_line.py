@@ -47,13 +47,28 @@ def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[
     return main
 
 
-def manual_parser(program: str, manual: str | None) -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """A parser whose flags have dashes; underscores, as in the suite's own flags, mean the same."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        given = sys.argv[1:] if args is None else args
+        return super().parse_known_args([*map(self._spelled, given)], namespace)
+
+    def _spelled(self, word: str) -> str:
+        flag, equals, value = word.partition("=")
+        dashed = flag.replace("_", "-")
+        return dashed + equals + value if dashed in self._option_string_actions else word
+
+
+def manual_parser(program: str, manual: str | None) -> Parser:
     """Make a parser whose help is the manual's first paragraph, the arguments, and the rest."""
     assert manual
     if is_installed(program):
         manual = as_installed(manual)
     summary, _, epilog = fitted(manual, shutil.get_terminal_size().columns).partition("\n\n")
-    return argparse.ArgumentParser(
+    return Parser(
         prog=program,
         description=summary,
         epilog=epilog,

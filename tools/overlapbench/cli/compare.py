@@ -17,32 +17,26 @@ no row that could be decided. Improvements never fail.
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from overlapbench.cli.command_line import command, manual_parser
-from overlapbench.cli.judging import add_judging, add_outputs, require_outputs, show
-from overlapbench.judge.floors import Floors, read_floors
-from overlapbench.judge.side import Side
-from overlapbench.judge.verdicts import compare
+from overlapbench.cli.judging import add_judging, add_outputs, complete, require_outputs, show
+from overlapbench.judge.comparing import compare
 from overlapbench.output import print_text
-from overlapbench.reading.launch import read_launches
-from overlapbench.reading.source import ResultError
 from overlapbench.view.comparison import explain
 
 
 @command
 def main(arguments: Sequence[str] | None, program: str) -> int:
     options = _parse(arguments, program)
-    read = [options.floors] if options.floors else []
-    require_outputs(options.output, [*options.base, *options.new, *read])
-    floors = read_floors(options.floors) if options.floors else Floors()
-    if options.base.count("-") + options.new.count("-") > 1:
-        raise ResultError("-: standard input can be read only once")
-    base, new = (
-        Side.of_files(name, read_launches(files))
-        for name, files in (("base", options.base), ("new", options.new))
+    complete(options)
+    require_outputs(options.output, [*options.base, *options.new, *options.floors])
+    comparison = compare(
+        options.base,
+        options.new,
+        across=options.across,
+        max_floor=options.max_floor,
+        floors=options.floors,
     )
-    comparison = compare(base, new, floors, options.across, options.max_floor)
     if options.explain:
         print_text(explain(comparison, options.explain))
     else:
@@ -56,7 +50,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("files", nargs="*", metavar="BASE.json NEW.json", help="one launch per side; - is stdin")
     add("--base", nargs="+", action="extend", default=[], metavar="FILE", help="base launches")
     add("--new", nargs="+", action="extend", default=[], metavar="FILE", help="new launches")
-    add("--floors", type=Path, metavar="FILE.toml", help="floors by pattern, measured spreads")
     add_judging(parser)
     add("--all", action="store_true", help="also list unchanged rows")
     add("--explain", metavar="NAME", help="show one benchmark's samples, test and floor instead")

@@ -38,9 +38,16 @@ from overlapbench.cli.command_line import (
     refuse,
     split_at_dashes,
 )
-from overlapbench.cli.judging import add_judging, add_outputs, percentage, require_outputs, show
+from overlapbench.cli.judging import (
+    add_judging,
+    add_outputs,
+    complete,
+    percentage,
+    require_outputs,
+    show,
+)
 from overlapbench.judge import baseline, trials
-from overlapbench.judge.floors import format_spreads
+from overlapbench.judge.floors import format_spreads, read_floors
 from overlapbench.judge.runner import Runner, parse_command
 from overlapbench.judge.session import BASE, CANDIDATE, MIN_GUARDED, Session
 from overlapbench.judge.verdicts import OK, REGRESSION, Comparison
@@ -66,7 +73,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "perf_gate") -> 
 
 
 def _run(options: argparse.Namespace) -> int:
+    complete(options)
     stored_files = baseline.files_of(options.baseline) if options.baseline else []
+    spreads = baseline.spreads_of(options.baseline) if options.baseline else []
     require_outputs(options.output, [*options.floors, *stored_files])
     if options.keep:
         require_folder(options.keep)
@@ -79,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     comparison = Session(
         runner.launch,
         options.launches,
-        baseline.merge_floors(options.floors, options.baseline),
+        read_floors([*spreads, *options.floors]),
         options.across,
         stored,
         options.max_floor,
@@ -200,19 +209,18 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     base.add_argument("--baseline", type=Path, metavar="DIR", help="recorded launches of the base")
     add = run.add_argument
     add("--candidate", required=True, metavar="COMMAND", help="command that launches the candidate")
-    add("--floors", action="append", default=[], type=Path, metavar="FILE.toml", help="floors")
     add_judging(run)
     text = f"fail if fewer rows are guarded (default {100 * MIN_GUARDED:g} %% of rows)"
-    add("--min-guarded", type=percentage, default=MIN_GUARDED, metavar="PERCENT", help=text)
+    add("--min-guarded", type=percentage, metavar="PERCENT", help=text)
     add("--all", action="store_true", help="also list unchanged rows")
     add("--keep", type=Path, metavar="DIR", help="keep the results of all launches here")
     add_outputs(run)
 
     record = actions.add_parser("baseline", help="record launches to compare with later")
-    record.add_argument("--output", required=True, type=Path, metavar="DIR")
+    record.add_argument("-o", "--output", required=True, type=Path, metavar="DIR")
 
     measure = actions.add_parser("calibrate", help="measure how far launches of one build differ")
-    measure.add_argument("--output", required=True, type=Path, metavar="FILE.toml")
+    measure.add_argument("-o", "--output", required=True, type=Path, metavar="FILE.toml")
 
     trial = actions.add_parser("trial", help="count how often the gate is right on this machine")
     _add_number(trial, "--gates", 20, "gates of the command against itself")
@@ -221,7 +229,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     percents = "REGEX=PERCENT,..."
     add("--slower", action="append", default=[], type=_slower, metavar=percents, help=text)
     _add_number(trial, "--minutes", 24 * 60, "minutes after which no new gate starts")
-    add("--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
+    add("-o", "--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
 
     kinds = (
         (run, _run, 5),

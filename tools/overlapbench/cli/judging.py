@@ -7,8 +7,10 @@ from pathlib import Path
 
 from overlapbench.cli.command_line import screen
 from overlapbench.judge.findings import MAX_FLOOR
+from overlapbench.judge.session import MIN_GUARDED
 from overlapbench.judge.verdicts import ACROSS, Comparison
 from overlapbench.output import deliver, require_file
+from overlapbench.reading.project import read_defaults
 from overlapbench.reading.source import ResultError
 from overlapbench.view.comparison import format_table
 from overlapbench.view.comparison_formats import (
@@ -63,15 +65,46 @@ def add_across(parser: argparse.ArgumentParser, text: str, fields: Sequence[str]
 def add_judging(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_across(parser, "compare even if it differs", ACROSS)
+    parser.set_defaults(across=None)
     text = f"the limit: a larger change must be ruled out (default {100 * MAX_FLOOR:g} %%)"
-    add("--max-floor", type=percentage, default=MAX_FLOOR, metavar="PERCENT", help=text)
+    add("--max-floor", type=percentage, metavar="PERCENT", help=text)
+    text = "floors by pattern, measured spreads; repeatable"
+    add("--floors", action="append", default=[], type=Path, metavar="FILE.toml", help=text)
+
+
+def complete(options: argparse.Namespace) -> None:
+    """Add what the command line does not say: the project's defaults (project.py), then ours."""
+    project = read_defaults()
+    fields = project.get("across", ())
+    if wrong := [field for field in fields if field not in ACROSS]:
+        raise ResultError(
+            f"pyproject.toml: tool.overlapbench.across: {wrong[0]!r} is not one of"
+            f" {', '.join(ACROSS)}"
+        )
+    defaults = {
+        "across": fields,
+        "max_floor": _share(project, "max_floor", MAX_FLOOR),
+        "min_guarded": _share(project, "min_guarded", MIN_GUARDED),
+    }
+    for name, value in defaults.items():
+        if getattr(options, name, value) is None:
+            setattr(options, name, value)
+
+
+def _share(project: Mapping[str, object], name: str, default: float) -> float:
+    try:
+        return percentage(str(project[name])) if name in project else default
+    except argparse.ArgumentTypeError as error:
+        raise ResultError(f"pyproject.toml: tool.overlapbench.{name}: {error}") from None
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--format", choices=FORMATS, default="table", help="what to print (default table)")
+    text = "print JSON, as --format json does"
+    add("--json", dest="format", action="store_const", const="json", help=text)
     text = f"also write the comparison, in the format of the suffix: {_SUFFIXES}; repeatable"
-    add("--output", action="append", default=[], type=Path, metavar="FILE", help=text)
+    add("-o", "--output", action="append", default=[], type=Path, metavar="FILE", help=text)
 
 
 def show(comparison: Comparison, form: str, files: Sequence[Path], every: bool = False) -> None:

@@ -28,10 +28,10 @@ from pathlib import Path
 from rich.console import Console
 
 from overlapbench.cli.command_line import command, manual_parser
-from overlapbench.cli.judging import add_across
-from overlapbench.judge.floors import Floors, read_floors
+from overlapbench.cli.judging import add_judging, complete
+from overlapbench.judge.floors import read_floors
 from overlapbench.judge.side import Side
-from overlapbench.judge.verdicts import ACROSS, Comparison, compare
+from overlapbench.judge.verdicts import Comparison, compare_sides
 from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.reading.launch import Launch, read_launches
 from overlapbench.reading.source import ResultError
@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
     if options.output.suffix != ".html":
         raise ResultError(f"-o {options.output}: the name must end in .html")
-    floors = [options.floors] if options.floors else []
-    read = (*options.results, *options.base, *options.tuned, *options.traces, *floors)
+    complete(options)
+    read = (*options.results, *options.base, *options.tuned, *options.traces, *options.floors)
     require_file(options.output, read)
     # Only in terminals, so that an error stays one line in a log.
     with Console(stderr=True).status("starting") as status:
@@ -75,9 +75,8 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
 
 
 def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:
-    floors = read_floors(options.floors) if options.floors else Floors()
-    base = Side.of_files("base", read_launches(options.base))
-    return compare(base, Side.of_files("new", launches), floors, options.across)
+    sides = Side.of_files("base", read_launches(options.base)), Side.of_files("new", launches)
+    return compare_sides(*sides, read_floors(options.floors), options.across, options.max_floor)
 
 
 def _plain(text: str) -> str:
@@ -96,6 +95,5 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--tuned", nargs="+", action="extend", default=[], metavar="FILE.json", help=text)
     text = "what a run wrote with --trace_out, or other traces: files, globs, folders"
     add("--traces", nargs="+", action="extend", default=[], metavar="TRACE", help=text)
-    add("--floors", type=Path, metavar="FILE.toml", help="floors (docs/comparing.md)")
-    add_across(parser, "compare even if it differs", ACROSS)
+    add_judging(parser)
     return parser

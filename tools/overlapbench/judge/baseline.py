@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from overlapbench.installation import as_called
-from overlapbench.judge.floors import Floors, read_floors
 from overlapbench.judge.known import known_prior, typical_ms
 from overlapbench.judge.side import Side, distinct, within_of
 from overlapbench.output import replace_files
@@ -32,7 +31,12 @@ def store(folder: Path, results: Sequence[bytes]) -> None:
 
 def files_of(folder: Path) -> list[Path]:
     """Return the files of a baseline, launches and spreads."""
-    return [*folder.glob(_LAUNCHES), folder / SPREADS]
+    return [*folder.glob(_LAUNCHES), *spreads_of(folder)]
+
+
+def spreads_of(folder: Path) -> list[Path]:
+    """Return the file of spreads that calibration stored in a baseline, if it did."""
+    return [path for path in (folder / SPREADS,) if path.exists()]
 
 
 def read_baseline(folder: Path) -> list[Launch]:
@@ -42,16 +46,6 @@ def read_baseline(folder: Path) -> list[Launch]:
         records = as_called("tools/perf_gate.py baseline")
         raise ResultError(f"{folder}: no baseline: there is no {_LAUNCHES}; {records} records one")
     return distinct(read_launches(map(str, paths)))[0]
-
-
-def merge_floors(files: Sequence[Path], baseline: Path | None) -> Floors:
-    """Read floors files, after the baseline's spreads; later files win."""
-    kept = baseline / SPREADS if baseline else None
-    paths = [kept] if kept and kept.exists() else []
-    read = [read_floors(path) for path in (*paths, *files)]
-    spreads = {name: metrics for floors in read for name, metrics in floors.spreads.items()}
-    places = {metric: place for floors in reversed(read) for metric, place in floors.places.items()}
-    return Floors(tuple(floor for floors in read for floor in floors.floors), spreads, places)
 
 
 def calibrate(launches: Sequence[Launch]) -> Mapping[str, Mapping[str, float]]:

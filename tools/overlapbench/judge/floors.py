@@ -17,7 +17,7 @@ import fnmatch
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,8 +66,15 @@ class Floors:
         return self.spreads.get(name, {}).get(metric, math.nan)
 
 
-def read_floors(path: Path) -> Floors:
-    """Read a floors file; ResultError names an invalid entry."""
+def read_floors(paths: Sequence[Path]) -> Floors:
+    """Read floors files, of which later ones win; ResultError names an invalid entry."""
+    read = [_read(path) for path in paths]
+    spreads = {name: metrics for floors in read for name, metrics in floors.spreads.items()}
+    places = {metric: place for floors in reversed(read) for metric, place in floors.places.items()}
+    return Floors(tuple(floor for floors in read for floor in floors.floors), spreads, places)
+
+
+def _read(path: Path) -> Floors:
     try:
         return parse_floors(str(path), read_bytes(path).decode("utf-8"))
     except UnicodeDecodeError:

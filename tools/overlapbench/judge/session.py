@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from overlapbench.judge.findings import MAX_FLOOR, Verdict
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
-from overlapbench.judge.verdicts import OK, UNDECIDED, Comparison, Row, compare
+from overlapbench.judge.verdicts import OK, UNDECIDED, Comparison, Row, compare_sides
 from overlapbench.reading.launch import Launch
 
 BASE, CANDIDATE = "base", "candidate"
@@ -77,7 +77,7 @@ class Session:
     def _compare(self, results: dict[str, list[Launch]]) -> Comparison:
         base = self.stored or results[BASE]
         sides = Side.collect(BASE, base), Side.collect(CANDIDATE, results[CANDIDATE])
-        compared = compare(*sides, self.floors, self.across, self.max_floor)
+        compared = compare_sides(*sides, self.floors, self.across, self.max_floor)
         return dataclasses.replace(compared, min_guarded=self.min_guarded)
 
 

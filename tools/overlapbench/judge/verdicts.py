@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from overlapbench.judge import wording
 from overlapbench.judge.findings import MAX_FLOOR, Finding, Verdict, find
 from overlapbench.judge.floors import Floors
 from overlapbench.judge.side import Side
@@ -54,7 +55,7 @@ class Row:
         return min(self.findings, key=_severity, default=None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The whole comparison."""
 
@@ -75,6 +76,17 @@ class Comparison:
             return REGRESSION
         undecided = UNDECIDED in fails or self.doubts or self.blind or not self.guarded
         return UNDECIDED if undecided else OK
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether nothing got worse, and enough was decided."""
+        return self.status == OK
+
+    def __repr__(self) -> str:
+        return "\n".join(wording.summary(self))
+
+    def _repr_html_(self) -> str:
+        return wording.html_of(self)
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -119,7 +131,7 @@ class Comparison:
         return len(self.guarded) < self.min_guarded * len(self.rows)
 
 
-def compare(
+def compare_sides(
     base: Side,
     new: Side,
     floors: Floors,

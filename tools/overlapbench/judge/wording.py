@@ -1,31 +1,57 @@
 """A comparison in words and figures, for every form in which it is shown."""
 
+import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from overlapbench.judge.findings import VAST, Finding, Verdict
-from overlapbench.judge.verdicts import Comparison, Row
 from overlapbench.output import counted
 from overlapbench.statistics.estimates import POWERS
+
+if TYPE_CHECKING:
+    from overlapbench.judge.verdicts import Comparison, Row
 
 HEADS = ("metric", "base", "new", "change", "interval", "floor")  # of `cells`
 _ABOVE = f">{100 * VAST:.0f}"  # an end of an interval, in percent
 
 
-def listed(comparison: Comparison, every: bool = False) -> list[Row]:
+def listed(comparison: "Comparison", every: bool = False) -> "list[Row]":
     """Return the rows worth a line: all except unchanged rows without a reason."""
     return [
         row for row in comparison.rows if every or row.verdict is not Verdict.SAME or row.reason
     ]
 
 
-def shown(row: Row, every: bool = False) -> list[Finding]:
+def shown(row: "Row", every: bool = False) -> list[Finding]:
     """Return the findings of a listed row that are worth a line."""
     told = [f for f in row.findings if every or f.verdict is not Verdict.SAME]
     return told or list(row.findings)
 
 
-def summary(comparison: Comparison) -> list[str]:
+def lines(comparison: "Comparison", every: bool = False) -> Iterator[tuple[str, ...]]:
+    """Yield a line per finding: verdict, name and reason, if it is a row's first, and the cells."""
+    for row in listed(comparison, every):
+        first = row.verdict.value, row.name, row.reason
+        for figures in [cells(one) for one in shown(row, every)] or [("",) * len(HEADS)]:
+            yield (*first, *figures)
+            first = ("", "", "")
+
+
+def html_of(comparison: "Comparison") -> str:
+    """Return a table for notebooks."""
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        told = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+        return f"<tr>{told}</tr>"
+
+    heads = row(("verdict", "benchmark", "reason", *HEADS), "th")
+    table = "".join(row(line, "td") for line in lines(comparison))
+    said = "<br>".join(map(html.escape, summary(comparison)))
+    return f"<p>{said}</p>" + (f"<table>{heads}{table}</table>" if table else "")
+
+
+def summary(comparison: "Comparison") -> list[str]:
     """Summarize the comparison in sentences."""
     counts = [f"{n} {verdict.value}" for verdict, n in comparison.counts.items() if n]
     sentences = [f"{counted(len(comparison.rows), 'benchmark')}: {', '.join(counts)}"]
@@ -47,7 +73,7 @@ def summary(comparison: Comparison) -> list[str]:
     return sentences
 
 
-def _guarding(comparison: Comparison) -> list[str]:
+def _guarding(comparison: "Comparison") -> list[str]:
     told = f"guards {len(comparison.guarded)} of {len(comparison.rows)} rows"
     if comparison.guarded:
         told += f"; found in any of them: {power(comparison.detectable)}"

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from overlapbench.judge.findings import Finding, Verdict
 from overlapbench.judge.verdicts import Comparison
-from overlapbench.judge.wording import HEADS, cells, listed, shown, summary
+from overlapbench.judge.wording import HEADS, lines, summary
 from overlapbench.reading.names import family_of
 from overlapbench.reading.source import harmless
 from overlapbench.statistics.estimates import POWERS
@@ -112,13 +112,13 @@ def format_junit(comparison: Comparison) -> str:
 
 
 def format_github(comparison: Comparison) -> str:
-    lines = [
+    told = [
         _command(row.fails, row.verdict.value, f"{row.name}: {row.reason}")
         for row in comparison.rows
         if row.fails or row.verdict in _ANNOTATED
     ]
-    lines.append(_command(comparison.status, "overlapbench", "; ".join(summary(comparison))))
-    return "\n".join(lines) + "\n"
+    told.append(_command(comparison.status, "overlapbench", "; ".join(summary(comparison))))
+    return "\n".join(told) + "\n"
 
 
 def _command(fails: int, title: str, message: str) -> str:
@@ -134,18 +134,16 @@ def _escaped(text: str, besides: str = "") -> str:
 
 
 def format_markdown(comparison: Comparison, every: bool = False) -> str:
-    lines = [f"- {_plain(sentence)}" for sentence in summary(comparison)]
-    rows = listed(comparison, every)
+    told = [f"- {_plain(sentence)}" for sentence in summary(comparison)]
+    rows = [
+        f"| {verdict and f'**{verdict}**'} | {name and f'{_plain(name)}<br>{_plain(reason)}'} |"
+        f" {' | '.join(map(_plain, figures))} |"
+        for verdict, name, reason, *figures in lines(comparison, every)
+    ]
     if rows:
         titles = ("verdict", "benchmark", *HEADS)
-        lines += ["", f"| {' | '.join(titles)} |", "|---|---|---|--:|--:|--:|--:|--:|"]
-    for row in rows:
-        first = (f"**{row.verdict.value}**", f"{_plain(row.name)}<br>{_plain(row.reason)}")
-        figures = [cells(finding) for finding in shown(row, every)] or [("",) * len(HEADS)]
-        for line in figures:
-            lines.append(f"| {' | '.join((*first, *map(_plain, line)))} |")
-            first = ("", "")
-    return "\n".join(lines) + "\n"
+        told += ["", f"| {' | '.join(titles)} |", "|---|---|---|--:|--:|--:|--:|--:|", *rows]
+    return "\n".join(told) + "\n"
 
 
 def _plain(text: str) -> str:

@@ -1,7 +1,7 @@
 """Tables for people: as wide as the terminal, or 80 columns and without colours anywhere else.
 
 Each entry of a table has a title, such as a benchmark's name. If all rows fit beside their titles,
-the titles are the first column. Otherwise a title has its own lines, broken after a / and never cut.
+the titles are the first column. Otherwise a title has its own lines, broken after a /, never cut.
 """
 
 import io

@@ -1,0 +1,124 @@
+"""`compare` for scripts and notebooks, and what pyproject.toml sets for the commands."""
+
+from pathlib import Path
+
+import pytest
+
+import launches
+import samples
+from comparing import SLOW, A, B, Capture, compared, one, run, sides
+from launches import write_side
+from overlapbench.cli import gate
+from overlapbench.judge.comparing import compare
+from overlapbench.judge.findings import Verdict
+from overlapbench.reading.source import ResultError
+
+
+def test_a_script_compares_as_the_command_does(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, launches.side(5, 1), launches.side(5, 2, {SLOW: 1.05}))
+    status, document = compared(capsys, *arguments)
+    found = compare(f"{tmp_path}/b*.json", sorted(tmp_path.glob("n*.json")))
+    assert (found.status, found.ok, status) == (1, False, 1)
+    assert [(row.name, row.verdict.value) for row in found.rows] == [
+        (row["name"], row["verdict"]) for row in document["rows"]
+    ]
+    assert found.rows[0].name == SLOW
+    assert found.rows[0].worst is not None
+    assert found.rows[0].worst.relative == document["rows"][0]["findings"][0]["change"]
+    assert compare(f"{tmp_path}/b*.json", f"{tmp_path}/b*.json").ok
+
+
+def test_limits_and_differences_are_parameters(tmp_path: Path) -> None:
+    base = write_side(tmp_path, "b", one(A, driver_version="1"))
+    new = write_side(tmp_path, "n", one(A, driver_version="2"))
+    assert compare(base, new).rows[0].verdict is Verdict.INCOMPARABLE
+    assert compare(base, new, across=["driver"]).rows[0].verdict is Verdict.SAME
+    tight = compare(base, new, across=["driver"], max_floor=0.001)
+    assert tight.rows[0].findings[0].limit == 0.02  # the least floor
+    floors = tmp_path / "floors.toml"
+    floors.write_text('[[floor]]\npattern = "*"\npercent = 12')
+    wide = compare(base, new, across=["driver"], floors=[floors])
+    assert wide.rows[0].findings[0].floor == 0.12
+
+
+def test_a_notebook_shows_sentences_and_the_rows_worth_a_line(tmp_path: Path) -> None:
+    row = samples.row("BM_<b>x", real_time=1.0)
+    found = compare(write_side(tmp_path, "b", one(A, row)), write_side(tmp_path, "n", one(A)))
+    shown = found._repr_html_()
+    assert "<td>missing</td><td>BM_&lt;b&gt;x</td><td>not in the new results</td>" in shown
+    assert A["run_name"] not in shown
+    assert "2 benchmarks: 1 missing, 1 same<br>" in shown
+    assert repr(found).startswith("2 benchmarks: 1 missing, 1 same\n")
+    same = compare(tmp_path / "n0.json", tmp_path / "n0.json")._repr_html_()
+    assert "<table>" not in same
+
+
+def test_standard_input_is_one_side() -> None:
+    with pytest.raises(ResultError, match=r"^-: standard input can be read only once$"):
+        compare("-", ["a.json", "-"])
+
+
+# ---- the project's defaults
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the pyproject.toml of a folder above the current one."""
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    return tmp_path / "pyproject.toml"
+
+
+def limit(capsys: Capture, *arguments: str) -> float:
+    _, document = compared(capsys, *arguments)
+    return float(document["rows"][0]["findings"][0]["limit"])
+
+
+def test_a_project_sets_what_the_command_line_does_not_say(project: Path, capsys: Capture) -> None:
+    base, new = (one(A, driver_version=version) for version in "12")
+    arguments = sides(project.parent, base, new)
+    assert run(*arguments) == 3
+    project.write_text('[tool.overlapbench]\nmax_floor = 30\nacross = ["driver"]')
+    assert limit(capsys, *arguments) == 0.3
+    assert limit(capsys, *arguments, "--max-floor", "40") == 0.4
+    assert run(*arguments, "--across", "NCCL") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("max_floor = 200", "max_floor: '200' is not a percentage from 0 to 100"),
+        ('max_floor = "wide"', "max_floor: is 'wide', must be a number"),
+        ('across = ["drivers"]', "across: 'drivers' is not one of backend, GPU, driver, "),
+        ("max_flor = 3", "max_flor: unknown; did you mean max_floor?"),
+    ],
+)
+def test_a_wrong_default_is_one_line(
+    text: str, complaint: str, project: Path, capsys: Capture
+) -> None:
+    project.write_text(f"[tool.overlapbench]\n{text}\n")
+    arguments = sides(project.parent, one(A), one(A))
+    for refused in (run(*arguments), gate.main(["run", "--base", "x", "--candidate", "y"])):
+        assert refused == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"pyproject.toml: tool.overlapbench.{complaint}" in line
+
+
+# ---- flags
+
+
+def test_underscores_and_dashes_are_alike(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, one(A), one(A))
+    for flag in (["--max_floor", "40"], ["--max_floor=40"], ["--max-floor=40"]):
+        assert limit(capsys, *arguments, *flag) == 0.4
+    base, candidate = (f"no_such_{side}" for side in ("base", "candidate"))
+    words = ["run", "--base", base, "--candidate", candidate, "--timeout_s=5", "--min_guarded=1"]
+    assert gate.main(words) == 2
+    assert "no_such_" in capsys.readouterr().err  # a value stays as it is
+
+
+def test_json_is_a_flag(tmp_path: Path, capsys: Capture) -> None:
+    arguments = sides(tmp_path, one(A, B), one(A, B))
+    assert run(*arguments, "--json") == run(*arguments, "--format", "json")
+    first, second = capsys.readouterr().out.split("}\n{")
+    assert first.strip("{}\n") == second.strip("{}\n")
