@@ -42,15 +42,16 @@ def test_limits_and_differences_are_parameters(tmp_path: Path) -> None:
 
 
 def test_a_notebook_shows_sentences_and_the_rows_worth_a_line(tmp_path: Path) -> None:
-    row = samples.row("BM_<b>x", real_time=1.0)
-    found = compare(write_side(tmp_path, "b", one(A, row)), write_side(tmp_path, "n", one(A)))
+    rows = [{"name": name, "real_time": 1.0} for name in ("BM_<b>x", "BM_y")]
+    base, new = ({"context": {}, "benchmarks": some} for some in (rows, rows[1:]))
+    found = compare(write_side(tmp_path, "b", [base]), write_side(tmp_path, "n", [new]))
     shown = found._repr_html_()
     assert "<td>missing</td><td>BM_&lt;b&gt;x</td><td>not in the new results</td>" in shown
-    assert A["run_name"] not in shown
-    assert "2 benchmarks: 1 missing, 1 same<br>" in shown
-    assert repr(found).startswith("2 benchmarks: 1 missing, 1 same\n")
-    same = compare(tmp_path / "n0.json", tmp_path / "n0.json")._repr_html_()
-    assert "<table>" not in same
+    assert "<td>inconclusive</td><td>BM_y</td>" in shown  # a spread that nobody knows
+    assert "2 benchmarks: 1 missing, 1 inconclusive<br>" in shown
+    assert repr(found).startswith("2 benchmarks: 1 missing, 1 inconclusive\n")
+    good = samples.write(tmp_path / "good.json", samples.document([A]))
+    assert "<table>" not in compare(good, good)._repr_html_()
 
 
 def test_standard_input_is_one_side() -> None:
@@ -88,7 +89,7 @@ def test_a_project_sets_what_the_command_line_does_not_say(project: Path, capsys
     ("text", "complaint"),
     [
         ("max_floor = 200", "max_floor: '200' is not a percentage from 0 to 100"),
-        ('max_floor = "wide"', "max_floor: is 'wide', must be a number"),
+        ('max_floor = "wide"', 'max_floor: is "wide", must be a number'),
         ('across = ["drivers"]', "across: 'drivers' is not one of backend, GPU, driver, "),
         ("max_flor = 3", "max_flor: unknown; did you mean max_floor?"),
     ],
@@ -98,10 +99,10 @@ def test_a_wrong_default_is_one_line(
 ) -> None:
     project.write_text(f"[tool.overlapbench]\n{text}\n")
     arguments = sides(project.parent, one(A), one(A))
-    for refused in (run(*arguments), gate.main(["run", "--base", "x", "--candidate", "y"])):
-        assert refused == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert f"pyproject.toml: tool.overlapbench.{complaint}" in line
+    assert run(*arguments) == gate.main(["run", "--base", "x", "--candidate", "y"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all(f"pyproject.toml: tool.overlapbench.{complaint}" in line for line in lines)
 
 
 # ---- flags

@@ -18,8 +18,6 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from overlapbench.statistics.distributions import t_quantile
-
 Interval = tuple[float, float]  # the bounds, the lower one first
 _QUANTILE = statistics.NormalDist().inv_cdf(0.975)
 
@@ -49,6 +47,9 @@ def _reach(seen: float, reaches: Sequence[float]) -> float:
     within = math.fsum((max(0.0, reach) / _QUANTILE) ** 2 for reach in reaches) / count
     quantile, variance = _QUANTILE, max(seen, within)
     if variance > within:
+        # Imported here: reading one run needs no NumPy.
+        from overlapbench.statistics.distributions import t_quantile
+
         freedom = (count - 1) * (variance / (variance - within)) ** 2
         quantile = float(t_quantile(freedom, 0.025))
     return quantile * math.sqrt(variance * math.pi / (2 * count + math.pi - 2))
