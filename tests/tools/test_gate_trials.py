@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import samples
+from gate_trials import Ended, Trial, delays, table
 from overlapbench.judge.session import filter_of
-from overlapbench.judge.trials import Ended, Trial, delays, table
 from overlapbench.reading.launch import parse_launch
 
 SLOW, OTHER = "Compute/Gemm/n:16", "Compute/Gemm/n:160"

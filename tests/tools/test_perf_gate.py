@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import gate_trials
 import launches
 import samples
 from launches import NAMES
@@ -270,15 +271,6 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("run", 5, ["--candidate COMMAND command that launches the candidate"]),
         ("baseline", 5, ["--output DIR "]),
         ("calibrate", 10, ["--output FILE.toml "]),
-        (
-            "trial",
-            5,
-            [
-                "--gates N gates of the command against itself (default 20)",
-                "--minutes N minutes after which no new gate starts (default 1440)",
-                "--output FILE.md write the table, in Markdown",
-            ],
-        ),
     ],
 )
 def test_help_shows_the_defaults(
@@ -316,8 +308,6 @@ ONE = ("--command", "PROGRAM", "--output")
         (("baseline", *ONE), "/dev/null"),
         (("calibrate", *ONE), "/dev/null/spreads.toml"),
         (("calibrate", *ONE), "/"),
-        (("trial", *ONE), "/dev/null/trial.md"),
-        (("trial", *ONE), "/"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_refused_before_the_first_launch(
@@ -390,7 +380,8 @@ def wait_until(condition: Callable[[], bool], limit_s: float = 20) -> None:
 
 
 def trial(program: str, *arguments: str | Path) -> int:
-    return run("trial", "--command", program, "--launches", "3", *arguments)
+    words = ("--command", program, "--launches", "3", *map(str, arguments))
+    return gate_trials.main(words)
 
 
 def test_trials_count_how_often_the_gate_is_right(
@@ -435,7 +426,7 @@ def test_a_delay_that_cannot_be_tried_is_refused(
     slower: str, complaint: str, program: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert trial(program, "--slower", slower) == 2
-    assert f"perf_gate: {complaint}\n" in capsys.readouterr().err
+    assert f"gate_trials: {complaint}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("slower", ["Gemm", "=5", "Gemm=fast", "Gemm=0", "(=5", "Gemm=1001"])

@@ -4,29 +4,22 @@
     tools/perf_gate.py baseline --command './bench' --output baseline -- --benchmark_filter=Overlap
     tools/perf_gate.py calibrate --command './bench' --output baseline/spreads.toml
     tools/perf_gate.py run --baseline baseline --candidate './bench' --output gate.md
-    tools/perf_gate.py trial --command './bench' --slower 'Compute/Gemm/.*grid:16x16/work:tile=3,5'
 
 - `run` launches base and candidate in turn, compares them, measures regressions again, and fails if
   one is confirmed.
 - `baseline` records launches for later.
 - `calibrate` measures how much launches of one build differ.
-- `trial` gates one build against itself, and against benchmarks slowed by some percent, and counts
-  how often the gate was right.
 
 Arguments after -- go to every launch. A candidate must accept Google Benchmark's flags.
 docs/comparing.md explains the decision.
 
 Exit status of run: 0 if nothing is worse; 1 for a confirmed regression; 2 for bad usage or a
 command that ended without a result (no file is written); 3 if the comparison is inconclusive (see
-tools/benchmark_compare.py --help) or guards too few rows (--max-floor, --min-guarded). Of trial: 0
-if every gate was right, 1 if one was not, 2 as above.
+tools/benchmark_compare.py --help) or guards too few rows (--max-floor, --min-guarded).
 """
 
 import argparse
-import re
-import shlex
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -46,12 +39,12 @@ from overlapbench.cli.judging import (
     require_outputs,
     show,
 )
-from overlapbench.judge import baseline, trials
+from overlapbench.judge import baseline
 from overlapbench.judge.floors import format_spreads, read_floors
 from overlapbench.judge.runner import Runner, parse_command
 from overlapbench.judge.session import BASE, CANDIDATE, MIN_GUARDED, Session
-from overlapbench.judge.verdicts import OK, REGRESSION, Comparison
-from overlapbench.output import deliver, replace_file, replace_files, require_file, require_folder
+from overlapbench.judge.verdicts import OK
+from overlapbench.output import replace_file, replace_files, require_file, require_folder
 from overlapbench.reading.launch import Launch
 from overlapbench.reading.source import ResultError
 
@@ -79,12 +72,12 @@ def _run(options: argparse.Namespace) -> int:
     require_outputs(options.output, [*options.floors, *stored_files])
     if options.keep:
         require_folder(options.keep)
-    _require_launches(options)
+    require_launches(options)
     stored = baseline.read_baseline(options.baseline) if options.baseline else []
     commands = {CANDIDATE: options.candidate}
     if options.base is not None:
         commands[BASE] = options.base
-    runner = _runner(options, commands)
+    runner = make_runner(options, commands)
     comparison = Session(
         runner.launch,
         options.launches,
@@ -93,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
         stored,
         options.max_floor,
         options.min_guarded,
-        _say,
+        say,
     ).run()
     with ExitStack() as rest:
         if options.keep:
@@ -104,10 +97,10 @@ def _run(options: argparse.Namespace) -> int:
 
 def _baseline(options: argparse.Namespace) -> int:
     require_folder(options.output)
-    runner = _runner(options, {BASE: options.command})
+    runner = make_runner(options, {BASE: options.command})
     _measure(runner, options.launches)
     baseline.store(options.output, list(runner.files.values()))
-    _say(f"wrote {len(runner.files)} launches to {options.output}")
+    say(f"wrote {len(runner.files)} launches to {options.output}")
     return OK
 
 
@@ -115,46 +108,14 @@ def _calibrate(options: argparse.Namespace) -> int:
     if options.launches < 3:
         raise ResultError("--launches: a spread needs at least 3 launches; 10 is a good choice")
     require_file(options.output)
-    launches = _measure(_runner(options, {BASE: options.command}), options.launches)
+    launches = _measure(make_runner(options, {BASE: options.command}), options.launches)
     spreads = baseline.calibrate(launches)
     replace_file(options.output, format_spreads(spreads).encode())
-    _say(f"wrote the spreads of {len(spreads)} benchmarks to {options.output}")
+    say(f"wrote the spreads of {len(spreads)} benchmarks to {options.output}")
     return OK
 
 
-def _trial(options: argparse.Namespace) -> int:
-    _require_launches(options)
-    if options.output:
-        require_file(options.output)
-    started = time.monotonic()
-    first = _runner(options, {BASE: options.command}).launch(BASE, 1, "")
-    planned = [*[trials.Trial()] * options.gates, *trials.delays(options.slower, first)]
-
-    ended: list[trials.Ended] = []
-    for number, trial in enumerate(planned, 1):
-        if time.monotonic() - started > 60 * options.minutes:
-            _say(f"{len(planned) - len(ended)} gates skipped: the time limit (--minutes) is over")
-            break
-        _say(f"gate {number} of {len(planned)}: {trial}")
-        ended.append(trials.Ended.of(trial, _gate_on(trial, options)))
-        _say(f"  {ended[-1]}")
-    text = trials.table(ended)
-    deliver(text, {options.output: text.encode()} if options.output else {})
-    return OK if all(one.right for one in ended) else REGRESSION
-
-
-def _gate_on(trial: trials.Trial, options: argparse.Namespace) -> Comparison:
-    slowed = shlex.join([*parse_command(options.command), *trial.flags])
-    runner = _runner(options, {BASE: options.command, CANDIDATE: slowed})
-
-    def measure(side: str, number: int, names: str) -> Launch:
-        # A second measurement may have only other benchmarks: the program would refuse the delay.
-        return runner.launch(side if trial.concerns(names) else BASE, number, names)
-
-    return Session(measure, options.launches, say=_say).run()
-
-
-def _require_launches(options: argparse.Namespace) -> None:
+def require_launches(options: argparse.Namespace) -> None:
     if options.launches < _LEAST_LAUNCHES:
         raise ResultError(
             f"--launches: a gate needs at least {_LEAST_LAUNCHES} launches per side, or it fails"
@@ -162,39 +123,25 @@ def _require_launches(options: argparse.Namespace) -> None:
         )
 
 
-def _runner(options: argparse.Namespace, commands: dict[str, str]) -> Runner:
+def make_runner(options: argparse.Namespace, commands: dict[str, str]) -> Runner:
     words = {side: parse_command(command) for side, command in commands.items()}
-    return Runner(words, options.flags, options.timeout_s, _say)
+    return Runner(words, options.flags, options.timeout_s, say)
 
 
 def _measure(runner: Runner, launches: int) -> list[Launch]:
     made = []
     for number in range(1, launches + 1):
-        _say(f"launch {number} of {launches}")
+        say(f"launch {number} of {launches}")
         made.append(runner.launch(BASE, number, ""))
     return made
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     """Report progress."""
     print(line, file=sys.stderr, flush=True)
 
 
-def _slower(text: str) -> tuple[str, list[float]]:
-    pattern, _, percents = text.rpartition("=")
-    try:
-        re.compile(pattern)
-        numbers = [float(percent) for percent in percents.split(",")]
-    except (re.error, ValueError):
-        numbers = []
-    if not pattern or not numbers or not all(0 < number <= 1000 for number in numbers):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not REGEX=PERCENT,... with percentages up to 1000"
-        )
-    return pattern, numbers
-
-
-def _add_number(parser: argparse.ArgumentParser, flag: str, default: int, meaning: str) -> None:
+def add_number(parser: argparse.ArgumentParser, flag: str, default: int, meaning: str) -> None:
     text = f"{meaning} (default {default})"
     parser.add_argument(flag, type=number_from(1), default=default, metavar="N", help=text)
 
@@ -222,26 +169,20 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     measure = actions.add_parser("calibrate", help="measure how far launches of one build differ")
     measure.add_argument("-o", "--output", required=True, type=Path, metavar="FILE.toml")
 
-    trial = actions.add_parser("trial", help="count how often the gate is right on this machine")
-    _add_number(trial, "--gates", 20, "gates of the command against itself")
-    add = trial.add_argument
-    text = "also gate with the matching benchmark slowed by each percentage; repeatable"
-    percents = "REGEX=PERCENT,..."
-    add("--slower", action="append", default=[], type=_slower, metavar=percents, help=text)
-    _add_number(trial, "--minutes", 24 * 60, "minutes after which no new gate starts")
-    add("-o", "--output", type=Path, metavar="FILE.md", help="write the table, in Markdown")
-
     kinds = (
         (run, _run, 5),
         (record, _baseline, 5),
         (measure, _calibrate, 10),
-        (trial, _trial, 5),
     )
     for action, function, launches in kinds:
         action.set_defaults(action=function)
         if action is not run:
             action.add_argument("--command", required=True, metavar="COMMAND")
-        _add_number(action, "--launches", launches, "launches per side")
-        _add_number(action, "--repetitions", 3, "repetitions per launch")
-        _add_number(action, "--timeout-s", 3600, "timeout of a launch in seconds")
+        add_launching(action, launches)
     return parser
+
+
+def add_launching(parser: argparse.ArgumentParser, launches: int) -> None:
+    add_number(parser, "--launches", launches, "launches per side")
+    add_number(parser, "--repetitions", 3, "repetitions per launch")
+    add_number(parser, "--timeout-s", 3600, "timeout of a launch in seconds")
