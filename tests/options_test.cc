@@ -68,6 +68,15 @@ TEST_F(OptionsTest, AreReadWithEqualsSignOrSpace) {
   }
 }
 
+TEST_F(OptionsTest, DashesAndUnderscoresInNamesAreAlike) {
+  const Options options =
+      ParseOptions({"--host-cores=3", "--list-axes", "--no_self_test", "--benchmark-filter=a_b-c"});
+  EXPECT_EQ(options.host_cores, 3);
+  EXPECT_TRUE(options.list_axes);
+  EXPECT_FALSE(options.self_test);
+  EXPECT_EQ(options.filter, "a_b-c");
+}
+
 TEST_F(OptionsTest, AFlagWithoutValueIsOn) {
   EXPECT_TRUE(ParseOptions({"--list_axes"}).list_axes);
   EXPECT_TRUE(ParseOptions({"--benchmark_list_tests"}).list_tests);

@@ -46,6 +46,10 @@ def test_a_host_file_that_is_not_there_is_refused(world: World) -> None:
         (["--axis", "grid=1x1", "--x"], ["--axis=grid=1x1", "--x"]),
         (["--name=two words", "", "*"], None),
         (["--ranks", "2", "--no-install", "--x"], ["--x"]),
+        (
+            ["--ranks=2", "--no_install", "--list-axes", "--benchmark-filter=a_b-c"],
+            ["--list_axes", "--benchmark_filter=a_b-c"],
+        ),
         (["--backend", "host", "--x"], ["--backend=host", "--x"]),
         (["--backend=host"], ["--backend=host"]),
         (["--ranks", "2", "--name", "two words"], ["--name", "two words"]),
