@@ -5,7 +5,7 @@
     tools/history.py trend -o trend.png --benchmark 'Overlap/AllToAll*' --metric slowdown
     tools/history.py changes --benchmark 'Comm/*' --metric busbw_GBps
     tools/history.py export 7 8 -o folder
-    tools/history.py export --format csv -o all.csv
+    tools/history.py export -o all.csv
 
 A history is one append-only file: history.sqlite in the current folder, unless --database names
 another. A result is the output of `./bench --benchmark_out=FILE`, or any JSON of Google Benchmark.
@@ -73,11 +73,12 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    if options.format == "csv" and options.output:
+    as_csv = options.format == "csv" or (options.output and options.output.suffix == ".csv")
+    if as_csv and options.output:
         require_file(options.output, [options.database])
     with open_history(options.database) as database:
         runs = _chosen(database, options, options.runs)
-        if options.format == "csv":
+        if as_csv:
             text = csv_text(_COLUMNS, _lines(database, runs))
             if not options.output:
                 print_text(text)
@@ -186,8 +187,8 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     export = action("export", _export, "write runs as their original files, or figures as CSV")
     add = export.add_argument
     add("runs", nargs="*", type=int, metavar="RUN", help="default: all selected runs")
-    add("--format", choices=("json", "csv"), default="json")
-    text = "a folder, or for CSV a file; default standard output"
+    add("--format", choices=("json", "csv"), default="json", help="csv also without -o FILE.csv")
+    text = "a folder for the files, or a file that ends in .csv; default standard output"
     add("-o", "--output", type=Path, metavar="PATH", help=text)
     _add_filters(export)
     trend = action("trend", _trend, "draw a metric over time, with its changes")

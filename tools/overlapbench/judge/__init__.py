@@ -1,10 +1,20 @@
-"""Comparing two sides of launches.
+"""Judging results: comparisons, the gate, and the history.
 
-statistics  changes, their errors, tests and floors
-side        the launches of a side as arrays
-floors      the TOML file that sets floors and stores calibrated spreads
-verdicts    the verdict of every benchmark, and the exit status
-table       the comparison for people, and one benchmark in full
-formats     the comparison for programs: JSON, JUnit XML, GitHub's annotations, Markdown
-output      the table of all formats, and the printed and written outputs
+comparing  the function of `overlapbench compare` and of scripts
+side       the launches of a side as arrays
+known      the spread between launches that is known before
+floors     the TOML file that sets floors and stores calibrated spreads
+findings   each metric of each benchmark: its change, interval and verdict
+verdicts   the verdict of every benchmark, and the exit status
+wording    all of these in words and figures
+
+session    the gate's order of launches, what is measured again, and what counts as confirmed
+runner     launches a command, with a timeout, and reads its result
+baseline   results kept for later, and the spreads that calibration found
+
+record     what the history keeps from a result file
+schema     its tables
+database   its file: opening, adding, querying
+series     a benchmark's figures on one machine, in the order of time
+changes    where the level of a series changed
 """
