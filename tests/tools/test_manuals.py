@@ -26,7 +26,7 @@ import stand_ins
 import traces
 from overlapbench.cli.commands import COMMANDS, Command, load
 from overlapbench.cli.manual import fitted
-from overlapbench.tune import replay as tune
+from overlapbench.tune import report as tune
 
 ROOT = samples.TOOLS.parent
 COLUMNS = 80

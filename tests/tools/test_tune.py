@@ -1,17 +1,15 @@
 """The tuner's command line, with a program made up; and what it says of settings."""
 
 import json
-import math
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,14 +18,10 @@ import samples
 import simulated_bench
 from overlapbench.cli import tune
 from overlapbench.reading.launch import Launch, parse_launch
-from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.source import ResultError
 from overlapbench.tune.advice import advise
 from overlapbench.tune.confirm import compare_rows
-from overlapbench.tune.replay import SCHEMA, measurement, read_recorded, record, replay
-from overlapbench.tune.search import Estimate, Race
-from overlapbench.tune.space import Axis, Grid, Point, Wish, ladders, parse_axes
-from overlapbench.tune.study import Study
+from overlapbench.tune.space import Axis, Grid, Wish, ladders, parse_axes
 from overlapbench.view.report.tuned import read_tuned
 from simulated_pairs import Machine
 
@@ -53,7 +47,7 @@ def test_the_best_is_found_confirmed_and_explained(
     tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "tuned.json"
-    assert run("A+B", "--output", out, "--exhaustive", "--", "--seed=11") == 0
+    assert run("A+B", "--output", out, "--", "--seed=11") == 0
     document = json.loads(out.read_text())
     (pair,) = document["pairs"]
     machine = Machine(11)
@@ -66,15 +60,7 @@ def test_the_best_is_found_confirmed_and_explained(
     saved = 1 - machine.true_ms(points[pair["best"]["name"]]) / machine.true_ms(points[NAME])
     assert pair["gain"]["low"] - 0.01 < saved < pair["gain"]["high"] + 0.01
     assert pair["gain"]["low"] < pair["gain"]["share"] < pair["gain"]["high"]
-    assert pair["exhaustive"]["measured"] == len(machine.grid)
-    assert 0 <= pair["exhaustive"]["gap"] < 0.02
     assert document["context"]["device_multiprocessors"] == "132"
-    (recorded,) = read_recorded(str(out))
-    assert recorded.grid.names == machine.grid.names
-    assert recorded.known.keys() == machine.grid.names.keys()
-    assert all(
-        one.ms == pytest.approx(machine.true_ms(p), rel=0.02) for p, one in recorded.known.items()
-    )
     (shown,) = read_tuned([str(out)])  # as the report does
     assert (shown.name, shown.command) == (pair["name"], pair["best"]["command"])
     captured = capsys.readouterr()
@@ -83,11 +69,6 @@ def test_the_best_is_found_confirmed_and_explained(
     assert captured.out.startswith(f"{NAME}\n  default ")
     assert "launch 6 of 6: best, about " in captured.err
     assert captured.err.count("launch ") == 6
-    assert tune.main(["--replay", str(out)]) == 0
-    replayed = capsys.readouterr()
-    assert replayed.err == ""
-    assert replayed.out.startswith(f"{NAME}\n  default ")
-    assert f" % of {len(machine.grid)} settings\n" in replayed.out
     assert not any(temporary.iterdir())
 
 
@@ -132,176 +113,6 @@ def test_a_budget_of_time_ends_the_search(tmp_path: Path) -> None:
     assert pair["verdict"].startswith("the time budget is over")
 
 
-def recording(
-    tmp_path: Path, machine: Machine, left_out: Sequence[Point] = (), **changes: object
-) -> Path:
-    """Write the file of an exhaustive search that measured without noise."""
-    times = {p: machine.true_ms(p) for p in machine.grid.names if p not in left_out}
-    known = {p: Estimate(ms, 0.99 * ms, 1.01 * ms) for p, ms in times.items()}
-    whole = record(machine.grid, known) | changes
-    path = tmp_path / "whole.json"
-    pair = {"name": NAME, "verdict": "", "whole_grid": whole}
-    samples.write(path, {"tune_schema": SCHEMA, "context": {}, "pairs": [pair]})
-    return path
-
-
-@pytest.mark.parametrize("copies", [False, True])
-def test_a_search_is_replayed_on_a_recorded_grid(tmp_path: Path, copies: bool) -> None:
-    machine = Machine(7, copies)
-    (recorded,) = read_recorded(str(recording(tmp_path, machine)))
-    found = replay(recorded)
-    assert found.choice is not None
-    best_ms = min(map(machine.true_ms, machine.grid.names))
-    assert machine.true_ms(found.best) == best_ms
-    assert found.gap == pytest.approx(machine.true_ms(found.choice) / best_ms - 1)
-    assert found.gap <= 0.02
-    assert 4 <= found.evaluations <= max(8, 0.15 * len(machine.grid))
-
-
-def test_a_replay_finds_out_that_a_search_is_worse(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine = Machine(7)
-    (recorded,) = read_recorded(str(recording(tmp_path, machine)))
-    monkeypatch.setattr(Race, "_decide", lambda race: race.grid.default)
-    slower = machine.true_ms(machine.grid.default) / machine.true_ms(replay(recorded).best)
-    assert replay(recorded).gap == pytest.approx(slower - 1)
-    assert slower > 1.05
-
-
-def test_a_replay_knows_nothing_of_what_was_not_measured(tmp_path: Path) -> None:
-    machine = Machine(7)
-    (whole,) = read_recorded(str(recording(tmp_path, machine)))
-    best = replay(whole).best
-    (partial,) = read_recorded(str(recording(tmp_path, machine, left_out=[best])))
-    assert best in partial.grid.names
-    assert best not in partial.known
-    assert best not in (replay(partial).best, replay(partial).choice)
-
-
-def test_an_interval_without_an_end_is_valid_json(tmp_path: Path) -> None:
-    assert measurement("a", Estimate(2, 0, math.inf)) == {
-        "name": "a",
-        "overlap_ms": 2,
-        "low_ms": 0,
-    }
-    machine = Machine(7)
-    settings: list[samples.Json] = [{"name": name} for name in machine.grid.names.values()]
-    settings[0] |= {"overlap_ms": 2, "low_ms": 0}
-    (recorded,) = read_recorded(str(recording(tmp_path, machine, settings=settings)))
-    assert recorded.known == {machine.grid.default: Estimate(2, 0, math.inf)}
-
-
-NAMED = {"name": f"{NAME}/first:comm"}
-OTHER = {"name": f"{NAME}/first:none"}  # which the ladder of these tests does not have
-TIMED = {"name": NAME, "overlap_ms": 2.0, "low_ms": 1.0, "high_ms": 3.0}
-
-
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"multiprocessors": "x"}, 'whole_grid.multiprocessors: "x" is not a number'),
-        ({"ladder": []}, "whole_grid.ladder: [] is not an object"),
-        ({"ladder": {"first": "comp"}}, 'whole_grid.ladder.first: "comp" is not a list'),
-        ({"ladder": {"first": []}}, "whole_grid.ladder.first: [] is not a list of values"),
-        ({"ladder": {"first": [1]}}, "whole_grid.ladder.first: [1] is not a list of values"),
-        ({"settings": [2]}, "whole_grid.settings: 2 is not an object"),
-        ({"settings": [{"name": "A/"}]}, "whole_grid.settings: "),
-        ({"settings": [NAMED]}, "whole_grid.settings: must contain each setting of the ladder"),
-        ({"settings": [TIMED, NAMED, OTHER]}, "whole_grid.settings: must contain each setting"),
-        ({"settings": [TIMED, TIMED]}, "whole_grid.settings: must contain each setting"),
-        ({"settings": [{"name": NAME}, NAMED]}, "whole_grid.settings: none has a time"),
-        (
-            {"settings": [TIMED | {"low_ms": 2.5}, NAMED]},
-            "whole_grid.settings[0].overlap_ms: 2 is not a time within 2.5 to 3",
-        ),
-        (
-            {"settings": [TIMED | {"overlap_ms": None}, NAMED]},
-            "whole_grid.settings[0].overlap_ms: null",
-        ),
-    ],
-)
-def test_a_bad_recording_is_refused(
-    changes: dict[str, Any], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = recording(tmp_path, Machine(7), **{"ladder": {"first": ["comp", "comm"]}, **changes})
-    assert tune.main(["--replay", str(path)]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"tune: {path}: pairs[0].{complaint}")
-    assert error.count("\n") == 1
-
-
-def test_a_file_without_a_whole_grid_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "tuned.json"
-    for schema, complaint in (
-        (SCHEMA, "no pair has a whole_grid: tune with --exhaustive --output"),
-        ("0", "tune_schema: not '1': not a result of the tuner"),
-    ):
-        samples.write(path, {"tune_schema": schema, "context": {}, "pairs": [{"name": NAME}]})
-        assert tune.main(["--replay", str(path)]) == 2
-        assert capsys.readouterr().err == f"tune: {path}: {complaint}\n"
-
-
-class Simulated:
-    """A machine for studies, without processes; records what is measured at once."""
-
-    def __init__(self) -> None:
-        self.made = Machine(3)
-        self.whole: list[list[Point]] = []
-        self.launches = 0
-        self.after_a_launch: Callable[[], None] = lambda: None
-
-    def measure(
-        self, _: Wish, grid: Grid, points: list[Point], units: int, whole: bool = False
-    ) -> dict[Point, Estimate]:
-        if whole:
-            self.whole.append(points)
-        times = {point: self.made.true_ms(point) for point in points}
-        return {point: Estimate(ms, 0.99 * ms, 1.01 * ms) for point, ms in times.items()}
-
-    def launch(self, _: Wish, grid: Grid, point: Point) -> Launch:
-        self.after_a_launch()
-        self.launches += 1  # no two are the same to the last digit
-        name, ms = grid.names[point], self.made.true_ms(point) * (1 + 1e-4 * self.launches)
-        row = samples.overlap(name.removeprefix("Overlap/")) | {"real_time": ms, "overlap_ms": ms}
-        return parse_launch(f"{self.launches}", json.dumps(samples.document([row])))
-
-    def study(self) -> Study:
-        row = BenchmarkName.parse(NAME)
-        machine: Any = self
-        return Study(machine, Wish.parse(NAME), row, {}, self.made.grid, 3, lambda _: None)
-
-
-def test_the_whole_grid_takes_a_process_for_each_combination_of_priorities() -> None:
-    machine = Simulated()
-    study = machine.study()
-    study.run(exhaustive=True)
-    grid = machine.made.grid
-    assert study.exhaustive is not None
-    assert study.whole_grid is not None
-    assert study.whole_grid.keys() == grid.names.keys()
-    assert sorted(point for points in machine.whole for point in points) == sorted(grid.names)
-    assert len(machine.whole) == 3
-    for points in machine.whole:  # no filter is needed: all that their values give is there
-        values = [set(place) for place in zip(*points, strict=True)]
-        given = [p for p in grid.names if all(v in of for v, of in zip(p, values, strict=True))]
-        assert len(given) == len(points)
-
-
-def test_the_whole_grid_is_left_out_when_the_budget_is_over() -> None:
-    machine = Simulated()
-    study = machine.study()
-    machine.after_a_launch = lambda: setattr(study, "deadline", 0.0)
-    study.run(exhaustive=True)
-    assert study.gain is not None
-    assert study.exhaustive is None
-    assert study.whole_grid is None
-    assert machine.whole == []
-    assert not study.problem
-
-
 def test_without_launches_nothing_is_confirmed_and_nothing_claimed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -310,15 +121,6 @@ def test_without_launches_nothing_is_confirmed_and_nothing_claimed(
     assert "not confirmed: with --launches 0, none is claimed; " in printed
     assert "saves" not in printed
     assert "again" not in printed
-
-
-def test_an_exhaustive_run_of_everything_needs_no_filter(tmp_path: Path) -> None:
-    out = tmp_path / "tuned.json"
-    log = tmp_path / "log"
-    flags = ["--seed=11", f"--log={log}"]
-    assert run("A+B", "--exhaustive", "--output", out, "--", *flags) == 0
-    measured = [line for line in log.read_text().splitlines() if "--benchmark_out=" in line]
-    assert sum("--benchmark_filter=" not in line for line in measured) == 3
 
 
 def test_a_program_that_fails_loses_nothing_that_is_known(
@@ -337,8 +139,6 @@ def test_a_program_that_fails_loses_nothing_that_is_known(
     [
         (["A+C"], "--pair: there is no workload"),
         ([], "no pair to tune; write for example AllGather+Gemm/bytes:64M"),
-        (["A+B", "--replay=x.json"], "--replay measures nothing: give no pair and no"),
-        (["--replay=none.json"], "none.json: cannot be read: No such file"),
         (["Gemm"], "'Gemm' is not a pair; write for example AllGather+Gemm/bytes:64M"),
         (["Comm/AllGather"], "'Comm/AllGather' is not a pair; write for"),
         (["A+B/first:comp,comm"], "A+B/first:comp,comm: first accepts one value, which stays"),

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from overlapbench.cli import tune
 from overlapbench.tune import search
-from overlapbench.tune.replay import read_recorded, replay
 from overlapbench.tune.search import Estimate, Race
 from overlapbench.tune.space import Grid, Point
+from recorded_grids import read_recorded, replay
 from simulated_pairs import Machine
 
 PAIRS = range(40)
@@ -61,18 +60,14 @@ def test_copies_are_tuned_for_15_percent_of_the_grid_too() -> None:
     assert share_of_good(raced) >= 0.9
 
 
-def test_grids_of_two_gpus_are_tuned_for_15_percent_too(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    replays = [replay(grid) for grid in read_recorded(str(RECORDED))]
-    assert len(replays) == 29
+def test_grids_of_two_gpus_are_tuned_for_15_percent_too() -> None:
+    """docs/laboratory.md states these figures."""
+    replays = [replay(grid) for grid in read_recorded(RECORDED)]
     assert max(one.evaluations / len(one.recorded.grid) for one in replays) <= MOST
-    good = sum(one.gap <= GOOD for one in replays)
-    assert good >= 0.9 * len(replays)
-    assert tune.main(["--replay", str(RECORDED)]) == 0
-    printed = capsys.readouterr().out
-    assert f"\n{good} of 29 choices take at most 2 % longer than the best of all.\n" in printed
-    assert printed.endswith("\nWhen the grids were measured, 26 of 29 did.\n")
+    assert sum(one.gap <= GOOD for one in replays) == 28
+    then = [one.recorded.gap_then for one in replays]
+    assert sum(gap is not None and gap <= GOOD for gap in then) == 26
+    assert len(replays) == 29
 
 
 def test_a_small_grid_gets_a_few_evaluations() -> None:

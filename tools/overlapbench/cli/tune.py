@@ -12,9 +12,6 @@ The search measures at most 15 % of all combinations (8 rows if there are few), 
 whose interval lies above that of the best. The best and the default are then launched in turn
 (unless --launches is 0), and the gain has a 95 % interval. docs/laboratory.md explains the output.
 
---exhaustive also measures the whole grid, and --output writes it to a file. --replay runs the
-search only on such files, and says how far from the best it ends, and after how many evaluations.
-
 Arguments after -- go to every launch of the program.
 
 Exit status: 0 if every search ended, whether or not a setting beats the default; 1 if one has no
@@ -41,12 +38,11 @@ from overlapbench.cli.command_line import (
 )
 from overlapbench.cli.commands import PROGRAM
 from overlapbench.judge.runner import Runner, parse_command
-from overlapbench.output import deliver, print_text, require_file
+from overlapbench.output import deliver, require_file
 from overlapbench.reading.names import BenchmarkName
-from overlapbench.reading.source import ResultError, expand
+from overlapbench.reading.source import ResultError
 from overlapbench.tune.machine import COMMAND, Machine
-from overlapbench.tune.replay import read_recorded, replay
-from overlapbench.tune.report import json_of, text_of, text_of_replays
+from overlapbench.tune.report import json_of, text_of
 from overlapbench.tune.space import Wish
 from overlapbench.tune.study import Study, spell_time
 
@@ -65,9 +61,6 @@ def main(arguments: Sequence[str] | None, program: str) -> int:
     studies: list[Study] = []
     if unknown:
         raise ResultError(f"{unknown[0]}: {_hint_at(unknown[0])}")
-    if options.replay:
-        _replay(options)
-        return _OK
     wishes = [Wish.parse(pair) for pair in options.pairs]
     if twice := [i for i, wish in enumerate(wishes) if wish in wishes[:i]]:
         raise ResultError(f"{options.pairs[twice[0]]}: this pair is given twice")
@@ -97,13 +90,6 @@ def _hint_at(flag: str) -> str:
     return "not a flag of the tuner; put flags of the program after --"
 
 
-def _replay(options: argparse.Namespace) -> None:
-    if options.pairs or options.flags or options.output or options.exhaustive:
-        raise ResultError("--replay measures nothing: give no pair and no other flag with it")
-    grids = [grid for path in expand(options.replay) for grid in read_recorded(path)]
-    print_text(text_of_replays([replay(grid) for grid in grids]))
-
-
 def _tune(options: argparse.Namespace, wishes: Sequence[Wish], studies: list[Study]) -> bool:
     """Run a study of every row; tell whether all of them finished."""
     ends = time.monotonic() + 60 * options.budget_minutes
@@ -124,7 +110,7 @@ def _tune(options: argparse.Namespace, wishes: Sequence[Wish], studies: list[Stu
             study.deadline = now + (ends - now) / (len(planned) - number)
             studies.append(study)
             _say(f"{number + 1} of {len(planned)}: {study.row}, {len(study.grid)} settings")
-            study.run(options.exhaustive)
+            study.run()
     except KeyboardInterrupt:
         _say("interrupted")
         return False
@@ -173,10 +159,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("--budget-minutes", type=_minutes, default=math.inf, metavar="M", help=text)
     text = "milliseconds of measuring per evaluation (default 100)"
     add("--unit-ms", type=number_from(1), default=100, metavar="MS", help=text)
-    text = "also measure every combination, and say how far the choice is from the best"
-    add("--exhaustive", action="store_true", help=text)
-    text = "measure nothing: run the search on the whole grid that --exhaustive --output wrote"
-    add("--replay", action="append", metavar="FILE.json", help=text)
     text = "timeout of a launch in seconds (default 3600)"
     add("--timeout-s", type=number_from(1), default=3600, metavar="S", help=text)
     add("--output", type=Path, metavar="FILE.json", help="also write the result as JSON")

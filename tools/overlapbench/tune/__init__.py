@@ -4,7 +4,6 @@ space    the settings, their values, and the combinations that exist on this mac
 search   the race: which settings are measured next, and which are out. No input or output
 machine  queries the program and measures rows
 confirm  the winner against the default, in separate processes
-replay   the race again on a fully measured grid, from its file
 advice   what the settings mean for users of NCCL and cuBLASLt
 report   the printed text and the JSON
 """

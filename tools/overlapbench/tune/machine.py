@@ -53,16 +53,12 @@ class Machine:
         return grid
 
     def measure(
-        self, wish: Wish, grid: Grid, points: Sequence[Point], units: int, whole: bool = False
+        self, wish: Wish, grid: Grid, points: Sequence[Point], units: int
     ) -> dict[Point, Estimate]:
-        """Measure points in one process; points without a comparable time are left out.
-
-        If they are all points that exist at their values (`whole`), no filter names them: a filter
-        with a thousand names would exceed the command line's limit, and take minutes to match.
-        """
+        """Measure points in one process; points without a comparable time are left out."""
         names = {grid.names[point]: point for point in points}
         budget = [f"--budget_ms={units * self.unit_ms}", *_QUICK]
-        result, _ = self._launch(wish, grid, points, budget, whole)
+        result, _ = self._launch(wish, grid, points, budget)
         found = {}
         for row in result.rows:
             point = names.get(str(row.name))
@@ -80,25 +76,20 @@ class Machine:
         return self._results([*wish.flags, "--budget_ms=1", *_QUICK], [str(row)])[0].context
 
     def _launch(
-        self,
-        wish: Wish,
-        grid: Grid,
-        points: Sequence[Point],
-        flags: Sequence[str],
-        whole: bool = False,
+        self, wish: Wish, grid: Grid, points: Sequence[Point], flags: Sequence[str]
     ) -> tuple[Result, Launch]:
         axes = {
             knob: ",".join(dict.fromkeys(point[place] for point in points))
             for place, knob in enumerate(grid.ladder)
         }
-        names = [] if whole else [grid.names[point] for point in points]
+        names = [grid.names[point] for point in points]
         return self._results([*wish.flags, *axis_flags(axes), *flags], names)
 
     def _results(self, flags: Sequence[str], names: Sequence[str]) -> tuple[Result, Launch]:
         self.launches += 1
         runner = replace(self.runner, flags=[*self.runner.flags, *flags])
         try:
-            launch = runner.launch(COMMAND, self.launches, filter_of(names) if names else "")
+            launch = runner.launch(COMMAND, self.launches, filter_of(names))
         except ResultError as error:
             raise ResultError(_LONG_FILTER.sub("--benchmark_filter=...", str(error))) from None
         text = self.runner.files.pop(launch.source).decode()

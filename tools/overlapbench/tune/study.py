@@ -1,11 +1,10 @@
-"""One pair from its first row to the answer: race, confirmation, and optionally the whole grid."""
+"""One pair from its first row to the answer: race, and confirmation."""
 
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from overlapbench.grouping import grouped
 from overlapbench.installation import as_called
 from overlapbench.judge.session import BASE, schedule
 from overlapbench.reading.launch import Launch
@@ -14,25 +13,7 @@ from overlapbench.reading.result import ResultError
 from overlapbench.tune.confirm import Gain, compare_rows
 from overlapbench.tune.machine import Machine
 from overlapbench.tune.search import Estimate, Race
-from overlapbench.tune.space import PRIORITIES, Grid, Point, Wish
-
-_BEST_OF_GRID = 8  # number of points of the whole grid that are measured again beside the choice
-_UNITS_AGAIN = 4
-
-
-@dataclass(frozen=True)
-class Exhaustive:
-    """What the whole grid shows about the search."""
-
-    measured: int
-    best: Point
-    best_ms: float
-    choice_ms: float  # in the same process
-
-    @property
-    def gap(self) -> float:
-        """How much longer the choice takes than the best of all; 0 if it is the best."""
-        return self.choice_ms / self.best_ms - 1
+from overlapbench.tune.space import Grid, Point, Wish
 
 
 @dataclass
@@ -51,8 +32,6 @@ class Study:
     choice: Point | None = None
     gain: Gain | None = None
     problem: str = ""  # why no gain is claimed, apart from its size
-    exhaustive: Exhaustive | None = None
-    whole_grid: Mapping[Point, Estimate] | None = None  # if it was measured to its end
     spent_s: float = 0.0  # on the search
     launch_s: float = 3.0  # of one row in its own process; initially a guess
 
@@ -64,7 +43,7 @@ class Study:
         """The choice, or the fastest point so far."""
         return self.choice if self.choice is not None else self.race.best
 
-    def run(self, exhaustive: bool) -> None:
+    def run(self) -> None:
         """Search, and confirm the choice; if the program fails, the study ends with a problem."""
         try:
             self.choice = self.race.run()
@@ -74,8 +53,6 @@ class Study:
                 return
             if self.launches > 0 and self.choice != self.grid.default:
                 self.gain = self._confirm(self.choice)
-            if exhaustive:
-                self.exhaustive = self._measure_all(self.choice)
         except ResultError as error:
             self.problem = str(error)
 
@@ -109,29 +86,6 @@ class Study:
             made[point].append(self.machine.launch(self.wish, self.grid, point))
             self.launch_s = time.monotonic() - started
         return compare_rows(made[self.grid.default], made[choice], str(self.row))
-
-    def _measure_all(self, choice: Point) -> Exhaustive | None:
-        known: dict[Point, Estimate] = {}
-        # The grid omits two priorities that are equal but not 0. So this splits it
-        # into few groups, each with all points that exist at its values of the settings.
-        groups = grouped(self.grid.names, lambda point: self.grid.part(point, PRIORITIES))
-        for points in groups.values():
-            expected_s = self._evaluation_s() * len(points)
-            done = f"the whole grid: {len(known)} of {len(self.grid)} rows"
-            if time.monotonic() + expected_s > self.deadline:
-                self.say(f"{done}; too little time is left for the others")
-                return None
-            self.say(f"{done}; the next {len(points)} take about {spell_time(expected_s)}")
-            known |= self.machine.measure(self.wish, self.grid, points, 1, whole=True)
-        self.whole_grid = known
-        best = sorted(known, key=lambda point: known[point].ms)[:_BEST_OF_GRID]
-        together = list(dict.fromkeys([choice, *best]))
-        self.say(f"the best of the whole grid again: {len(together)} rows")
-        again = self.machine.measure(self.wish, self.grid, together, _UNITS_AGAIN)
-        if choice not in again:
-            return None
-        winner = min(again, key=lambda point: again[point].ms)
-        return Exhaustive(len(self.grid), winner, again[winner].ms, again[choice].ms)
 
     def _evaluation_s(self) -> float:
         """Return the time of an evaluation, including its share of the launch."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from overlapbench.installation import as_called
 from overlapbench.reading.source import Document, Fields, ResultError, harmless, load
-from overlapbench.tune.replay import SCHEMA
+from overlapbench.tune.report import SCHEMA
 
 
 @dataclass(frozen=True)
