@@ -13,10 +13,10 @@ control characters, and bytes that are not UTF-8 become U+FFFD.
 import codecs
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from overlapbench.reading.source import ResultError, decode_json, decode_text, orjson
+from overlapbench.reading.source import ResultError, decode_json, decode_text
 from overlapbench.traces.model import ForeignFileError
 from overlapbench.traces.packed import Text
 
@@ -25,7 +25,7 @@ NO_EVENTS = f"{EVENTS}: missing: not a trace of PyTorch's profiler"
 _PIECE_BYTES = 1 << 20
 _LARGEST_VALUE = 64 << 20  # characters of one event
 _IN_NUMBERS = ("", *".eE+-0123456789")  # after a number that is cut
-_LONGEST_LITERAL = 16  # or escape, with which a piece may end
+_IN_ESCAPES = "\\u0123456789abcdefABCDEF"  # of an escape, as far as it may be cut
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BACKSLASH = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
 _DECODER = json.JSONDecoder(strict=False)
@@ -38,7 +38,7 @@ class EventFile:
         self.source = text.source
         self.values: dict[str, Any] = {}
         self._read = text.read
-        self._text, self._place = "", 0
+        self._text, self._place, self._cut = "", 0, ""
         self._dropped = 0  # characters before the text in memory
         self._is_whole = self._found = False
 
@@ -53,7 +53,7 @@ class EventFile:
         start = self._read(_PIECE_BYTES)
         encoding = json.detect_encoding(start)  # UTF-8, or another one with a mark
         self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-        self._text = self._decoder.decode(start)
+        self._add(start)
         opening = self._next()
         if opening not in ("{", "["):
             try:
@@ -86,8 +86,7 @@ class EventFile:
         self._found = True
         while True:
             end = self._text.rfind("},", self._place) + 1
-            events = _decoded(self._text[self._place : end]) if end else None
-            if events is not None:
+            if (events := _decoded(self._text[self._place : end])) is not None:
                 yield from events
                 self._place = end + 1
             else:
@@ -104,8 +103,8 @@ class EventFile:
                 raise self._refusal("its end is missing")
 
     def _value(self) -> Any:
-        """Decode the value that begins here."""
-        size, is_mended = _PIECE_BYTES, False
+        """Decode the value that begins here, however much must be read for it."""
+        size = _PIECE_BYTES
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._place)
@@ -113,23 +112,10 @@ class EventFile:
                     self._place = end
                     return value
             except (ValueError, RecursionError) as error:
-                if not is_mended:
-                    self._mend()
-                    is_mended = True
-                    continue
-                is_cut = not self._is_whole and _is_at_end(error, self._text)
-                if not is_cut or len(self._text) > _LARGEST_VALUE:
+                if self._is_whole or len(self._text) > _LARGEST_VALUE:
                     raise self._refusal(str(error)) from None
-            is_mended = not self._fill(size)
+            self._fill(size)
             size *= 2
-
-    def _mend(self) -> None:
-        """Mend the text in memory up to a place that is inside of no escape."""
-        end = len(self._text) if self._is_whole else self._text.rfind("}") + 1
-        end = max(end, self._place)
-        self._text = self._text[: self._place] + (
-            _mended(self._text[self._place : end]) + self._text[end:]
-        )
 
     def _next(self) -> str:
         """Go to the next character that is no space, and return it; "" at the end of the file."""
@@ -143,12 +129,17 @@ class EventFile:
 
     def _fill(self, size: int) -> bool:
         """Read more, and forget what has been decoded; return False at the end of the file."""
-        data = self._read(size)
-        more = self._decoder.decode(data, final=not data)
-        self._text = self._text[self._place :] + more
         self._dropped += self._place
-        self._place = 0
+        self._text, self._place = self._text[self._place :], 0
+        return self._add(self._read(size))
+
+    def _add(self, data: bytes) -> bool:
+        """Decode and mend more text, except for an escape at its end that may be cut."""
+        more = self._cut + self._decoder.decode(data, final=not data)
         self._is_whole = not data
+        known = more.rstrip(_IN_ESCAPES) if data else more
+        self._cut = more[len(known) :]
+        self._text += _BACKSLASH.sub(lambda match: match[0] if match[1] else r"\\", known)
         return bool(data)
 
     def _refusal(self, why: str) -> ResultError:
@@ -156,26 +147,9 @@ class EventFile:
         return kind(f"{self.source}: not JSON, or cut short: {why}")
 
 
-def _decoded(piece: str) -> Sequence[Any] | None:
-    """Decode whole events; None if they are not, or if the list ends before."""
-    text = f"[{piece}]"
+def _decoded(piece: str) -> list[Any] | None:
+    """Decode whole events; None if there are none, or something else."""
     try:
-        return orjson.loads(text) if orjson is not None else json.loads(text)  # type: ignore[no-any-return]
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return _DECODER.decode(_mended(text))  # type: ignore[no-any-return]
+        return list(_DECODER.decode(f"[{piece}]")) if piece else None
     except (ValueError, RecursionError):
         return None
-
-
-def _is_at_end(error: Exception, text: str) -> bool:
-    """Tell whether a value could not be decoded only because the rest of it is missing."""
-    if not isinstance(error, json.JSONDecodeError):
-        return False
-    return error.pos > len(text) - _LONGEST_LITERAL or error.msg.startswith("Unterminated string")
-
-
-def _mended(text: str) -> str:
-    """Double each backslash that begins no escape."""
-    return _BACKSLASH.sub(lambda match: match[0] if match[1] else r"\\", text)

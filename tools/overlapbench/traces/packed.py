@@ -3,21 +3,19 @@
     for text in opened("rank0.json.zst"):   # an archive (zip) may contain several
         text.read(1 << 20)
 
-Zstandard needs the package `zstandard`, or else the program `zstd`. A file may be packed twice,
-such as a `.json.gz` in an archive.
+Zstandard needs Python 3.14 or the package `zstandard`. A file may be packed twice, such as a
+`.json.gz` in an archive.
 """
 
 import gzip
 import io
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from threading import Thread
 from typing import IO, Any, cast
 
 from overlapbench.packages import optional
@@ -28,7 +26,6 @@ ARCHIVE = ".zip"
 LARGEST_TEXT_BYTES = 16 << 30  # unpacked: above the size of any useful trace, below a bomb's
 _ZIP = b"PK\x03\x04"
 _WINDOW_BITS = 31  # for files of `zstd --long=31`
-_zstandard = optional("zstandard")
 
 
 class Text:
@@ -101,59 +98,21 @@ def _gzip(_source: str, packed: IO[bytes], stack: ExitStack) -> IO[bytes]:
 
 
 def _zstd(source: str, packed: IO[bytes], stack: ExitStack) -> IO[bytes]:
-    if _zstandard is not None:
-        unpacker = _zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW_BITS)
+    if standard := optional("compression.zstd"):
+        limit = {standard.DecompressionParameter.window_log_max: _WINDOW_BITS}
+        reader = standard.ZstdFile(packed, options=limit)
+    elif package := optional("zstandard"):
+        unpacker = package.ZstdDecompressor(max_window_size=1 << _WINDOW_BITS)
         reader = unpacker.stream_reader(packed, read_across_frames=True, closefd=False)
-        return cast(IO[bytes], stack.enter_context(reader))
-    program = shutil.which("zstd")
-    if program is None:
-        raise ResultError(
-            f"{source}: needs Zstandard: pip install zstandard, or install the program zstd"
-        )
-    return cast(IO[bytes], stack.enter_context(_Program([program, "-dcq", "--long=31"], packed)))
+    else:
+        raise ResultError(f"{source}: packed by Zstandard: unpack it, or pip install zstandard")
+    return cast(IO[bytes], stack.enter_context(reader))
 
 
 _FORMS: Mapping[bytes, tuple[str, Callable[[str, IO[bytes], ExitStack], IO[bytes]]]] = {
     b"\x1f\x8b": ("gzip", _gzip),
     b"\x28\xb5\x2f\xfd": ("Zstandard", _zstd),
 }
-
-
-class _Program(io.RawIOBase):
-    """What a program makes of a stream; OSError with its own words if it fails."""
-
-    def __init__(self, command: list[str], packed: IO[bytes]) -> None:
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
-        self._feeder = Thread(target=self._feed, args=(packed,), daemon=True)
-        self._feeder.start()
-
-    def _feed(self, packed: IO[bytes]) -> None:
-        assert self._process.stdin
-        with suppress(Exception), self._process.stdin as pipe:  # the program tells of a short input
-            shutil.copyfileobj(packed, pipe)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        assert self._process.stdout
-        assert self._process.stderr
-        data = self._process.stdout.read(len(buffer))
-        buffer[: len(data)] = data
-        if not data and self._process.wait():
-            raise OSError(self._process.stderr.read().decode(errors="replace"))
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._process.kill()
-            for pipe in (self._process.stdout, self._process.stderr):
-                assert pipe
-                pipe.close()
-            self._process.wait()
-            self._feeder.join()
-        super().close()
 
 
 def _refusal(source: str, form: str, error: Exception) -> ResultError:
