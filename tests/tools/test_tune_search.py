@@ -102,7 +102,6 @@ def test_a_broken_search_does_not_keep_the_promise(
     monkeypatch.setattr(Race, method, broken)
     if method == "survivors":
         monkeypatch.setattr(Race, "_near", _decide_at_once)
-        monkeypatch.setattr(Race, "_from", _decide_at_once)
     assert share_of_good([race(seed) for seed in PAIRS]) < 0.9
 
 

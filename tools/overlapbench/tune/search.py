@@ -2,9 +2,9 @@
 
 A grid of settings has hundreds or thousands of points; the share LIMIT of them is measured. The
 settings are not independent: the best number of SMs for a collective depends on its transport, and
-whether the order matters depends on the SMs that the computation leaves free. So the race has
-rounds: every transport; then, for the best ones, the SMs of both sides; then the same around the
-best of all; then the order and priorities.
+whether the order matters depends on the SMs that the computation leaves free. So the race begins
+with every transport in every order. For the best three, it varies the SMs of both sides. Then it
+varies each group of settings around the best of all, until nothing is better.
 
 SMs are varied along paths: from many SMs of the communication to few, from mild limits of the
 computation to strict ones. A path ends where it has become clearly worse, so that few evaluations
@@ -12,9 +12,9 @@ go to settings that starve one side. A step of all paths is measured in one proc
 are compared under the same clocks.
 
 A candidate is out if the low end of its interval exceeds the high end of the best one's by more
-than the round's margin: the gain that later settings may still bring. Margins shrink. Longer
-measurements decide among the last few. If several are then equal within noise, the one with the
-fewest settings wins.
+than a margin: the gain that later settings may still bring. Longer measurements decide among the
+last few, without a margin. If several are then equal within noise, the one with the fewest settings
+wins.
 
 An evaluation is one row measured once for a unit of time; a measurement of four units counts as
 four.
@@ -38,6 +38,10 @@ from overlapbench.tune.space import (
 LIMIT = 0.15  # the share of the grid that may be measured
 _FEW = 4  # evaluations per transport and order; with fewer, each is tried in one way only
 LEAST_LIMIT = 8  # evaluations: 15 % of a grid of fewer than 54 settings is too few to choose from
+_SHARED = (*OF_COMPUTATION, *OF_COMMUNICATION)
+_GROUPS = (OF_COMPUTATION, OF_COMMUNICATION, (ORDER,), PRIORITIES, CARRIERS)
+_CANDIDATES, _MARGIN = 3, 0.35  # whose shares of the SMs are varied, if no more than this is lost
+_WORSE = 0.05  # a path ends if it is worse than its best by more
 _FINALISTS = (4, 2)  # how many are measured again, and then again
 _UNITS = (2, 4)  # and for how long
 _SHARE_OF_FINALS = 5  # at most every fifth evaluation
@@ -52,26 +56,6 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
-
-class Round(NamedTuple):
-    """One round: which settings are varied, around how many candidates, within which margin."""
-
-    title: str
-    knobs: Sequence[str]
-    candidates: int
-    margin: float
-
-
-SHARES = Round("shares of the SMs", (*OF_COMPUTATION, *OF_COMMUNICATION), 3, 0.35)
-AROUND_THE_BEST = "around the best"
-ROUNDS = (
-    Round("order", (ORDER,), 3, 0.06),
-    Round("priorities", PRIORITIES, 2, 0.03),
-)
-_GROUPS = (OF_COMPUTATION, OF_COMMUNICATION, (ORDER,), PRIORITIES, CARRIERS)
-# A path ends if it is worse than its best by more: around the first candidates, and the best.
-_WORSE = 0.05
-_WORSE_THAN_THE_BEST = 0.03
 
 # Measures points for so many units of time; the result omits points that cannot be measured.
 Measure = Callable[[str, Sequence[Point], int], Mapping[Point, Estimate]]
@@ -107,29 +91,19 @@ class Race:
     def run(self) -> Point | None:
         """Race, and return the winner; None if nothing could be measured."""
         self._try("transports and orders", self._first())
-        around = self.survivors(SHARES.candidates, SHARES.margin)
-        paths = [(point, path) for point in around for path in self._sharing(point)]
-        self._walk(SHARES.title, paths, _WORSE)
-        walked: set[Point] = set()
-        while (best := self.best) is not None and best not in walked:
-            walked.add(best)
-            paths = [(best, path) for path in self._from(best)]
-            self._walk(AROUND_THE_BEST, paths, _WORSE_THAN_THE_BEST)
-        for one in ROUNDS:
-            around = self.survivors(one.candidates, one.margin)
-            varied = [other for p in around for other in self.grid.varying(p, one.knobs)]
-            self._try(one.title, varied)
-        while (best := self.best) is not None and self._try(AROUND_THE_BEST, self._near(best)):
+        around = self.survivors()
+        self._walk("shares of the SMs", [(p, path) for p in around for path in self._sharing(p)])
+        while (best := self.best) is not None and self._try("around the best", self._near(best)):
             if best == self.best:
                 break
         return self._decide()
 
-    def survivors(self, most: int, margin: float) -> list[Point]:
-        """Return the best points of the remaining transports and orders, the fastest first."""
+    def survivors(self) -> list[Point]:
+        """Return the best points of the best transports and orders, the fastest first."""
         leads: dict[Point, Point] = {}
         for point in self._fastest_first():
             leads.setdefault(self.grid.part(point, (*CARRIERS, ORDER)), point)
-        return self.keep(list(leads.values()), margin)[:most]
+        return self.keep(list(leads.values()), _MARGIN)[:_CANDIDATES]
 
     def keep(self, points: Sequence[Point], margin: float) -> list[Point]:
         """Return the points that may be as fast as the fastest of them."""
@@ -171,17 +145,8 @@ class Race:
         if takes_sms and self.grid.sms_named(point, OF_COMPUTATION):
             return self.grid.fitting(point)
         base = point if takes_sms else self.grid.unlimited(point)
-        lines = (self.grid.line(base, knob) for knob in SHARES.knobs)
+        lines = (self.grid.line(base, knob) for knob in _SHARED)
         return [[other for other in reversed(line) if other != base] for line in lines]
-
-    def _from(self, point: Point) -> list[list[Point]]:
-        """Return a path in each direction along each setting of SMs."""
-        paths = []
-        for knob in SHARES.knobs:
-            line = self.grid.line(point, knob)
-            place = line.index(point)
-            paths += [line[place + 1 :], line[:place][::-1]]
-        return paths
 
     def _near(self, point: Point) -> list[Point]:
         """Return all points that differ from this one in one group of settings."""
@@ -190,9 +155,7 @@ class Race:
     def _fastest_first(self) -> list[Point]:
         return sorted(self.known, key=lambda point: self.known[point].ms)
 
-    def _walk(
-        self, title: str, paths: Sequence[tuple[Point, Sequence[Point]]], worse: float
-    ) -> None:
+    def _walk(self, title: str, paths: Sequence[tuple[Point, Sequence[Point]]]) -> None:
         """Measure paths, given with their starts, step by step as long as they are good."""
         going = [(self.known[start].ms, list(path)) for start, path in paths if path]
         while going:
@@ -202,7 +165,7 @@ class Race:
             going = [
                 (min(bar, ms), path)
                 for (bar, path), point in zip(going, step, strict=True)
-                if path and (ms := self._ms(point, bar)) <= bar * (1 + worse)
+                if path and (ms := self._ms(point, bar)) <= bar * (1 + _WORSE)
             ]
 
     def _ms(self, point: Point, unmeasurable: float) -> float:
