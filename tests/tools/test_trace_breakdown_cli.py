@@ -35,13 +35,13 @@ def test_ranks_are_tabled_and_the_worst_is_told(
     expected = f"""\
 T is Overlap/A+B overlap sample 0. Shares of T in percent.
 
-                   COMP   COMM    MEM   COMP   COMP   COMM    all         over-
- rank       T ms   only   only   only  +COMM   +MEM   +MEM  three   idle    lap
-    0      4.000   50.0    0.0    0.0   50.0    0.0    0.0    0.0    0.0  100.0
-    1      6.000   66.7   33.3    0.0    0.0    0.0    0.0    0.0    0.0    0.0
+             COMP  COMM   MEM   COMP  COMP  COMM    all        over-
+rank   T ms  only  only  only  +COMM  +MEM  +MEM  three  idle    lap
+0     4.000  50.0   0.0   0.0   50.0   0.0   0.0    0.0   0.0  100.0
+1     6.000  66.7  33.3   0.0    0.0   0.0   0.0    0.0   0.0    0.0
 
-    0 |{"#" * 32}{"%" * 32}|
-    1 |{"#" * 43}{"~" * 21}|
+0     |{"#" * 32}{"%" * 32}|
+1     |{"#" * 43}{"~" * 21}|
        # COMP   ~ COMM   % COMP+COMM   . idle
 
 Rank 1 computes least: idle, copying or communicating 33.3 % of T.
@@ -118,7 +118,7 @@ def test_printed_shares_are_100_percent_together(
 ) -> None:
     events = [work(GEMM, 0, 1), work(NCCL, 1, 1), work(COPY, 2, 1), work(GEMM, 4, 3)]
     assert run(traces.write(tmp_path / "a.json", kineto(events))) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if line[:6] == "    0 ")
+    row = next(line for line in capsys.readouterr().out.splitlines() if line[:3] == "0  ")
     shares = [float(cell) for cell in row.split()[2:10]]
     assert sum(round(10 * share) for share in shares) == 1000
     assert shares == [57.1, 14.3, 14.3, 0, 0, 0, 0, 14.3]

@@ -19,16 +19,16 @@ the output is not writable. One line then says what is wrong.
 """
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.cli.command_line import command, manual_parser
+from overlapbench.cli.command_line import command, manual_parser, screen
 from overlapbench.output import deliver, require_file
 from overlapbench.traces.arguments import add_choices, rules_of
-from overlapbench.traces.breakdown import Breakdown, break_down
 from overlapbench.traces.files import files_of, read_traces
 from overlapbench.view import trace_comparison
-from overlapbench.view.breakdown import render, to_json
+from overlapbench.view.tracing import TraceBreakdown, Traces
 
 
 @command
@@ -37,17 +37,18 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     if options.json:
         inputs = files_of([*options.files, *options.compare])
         require_file(options.json, [*inputs, *options.rules])
-    after = _breakdowns(options.files, options)
-    text, document = render(after), to_json(after)
+    after = _breakdown(options.files, options)
+    text, document = after.text(screen()), after.to_dict()
     if options.compare:
-        before = _breakdowns(options.compare, options)
-        text = trace_comparison.render(before, after)
-        document = to_json(after, changes=trace_comparison.to_json(before, after))
-    deliver(text, {options.json: document} if options.json else {})
+        before = _breakdown(options.compare, options)
+        text = trace_comparison.render(before.ranks, after.ranks, screen())
+        document["changes"] = trace_comparison.to_json(before.ranks, after.ranks)
+    file = (json.dumps(document, indent=1) + "\n").encode()
+    deliver(text, {options.json: file} if options.json else {})
 
 
-def _breakdowns(files: Sequence[str], options: argparse.Namespace) -> list[Breakdown]:
-    return break_down(read_traces(files, rules_of(options)), options.step, options.window)
+def _breakdown(files: Sequence[str], options: argparse.Namespace) -> TraceBreakdown:
+    return Traces(read_traces(files, rules_of(options))).breakdown(options.step, options.window)
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:

@@ -1,41 +1,41 @@
-"""A breakdown as text of 80 columns, and as JSON.
+"""A breakdown as text, as HTML and as data.
 
 Each rank has a row and a bar and, if collectives of several ranks are known, a row that divides its
 communication. Then follow details of the worst rank, which computes the smallest share of its time,
 and notes on all ranks.
 """
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 
 from overlapbench.reading.source import harmless, listed
 from overlapbench.traces.breakdown import MIXES, PARTS, Breakdown, apportion, worst_of
-from overlapbench.traces.collectives import Waiting
 from overlapbench.traces.idle import Cause, Part
 from overlapbench.traces.model import Class
+from overlapbench.view.console import Entry, Screen, table
+from overlapbench.view.text import paragraph, shortened
 
 SCHEMA = "1"
-_WIDTH = 80
 _BAR = 64
 _LISTED = 5  # names that other tools classify differently
-_IDLE = "."
-_PARTS = re.compile("[^/]*/|[^/]+")
-# In the order of MIXES: the bar's character, and the column's title in two lines.
-_MARKS = "#~=%+-@"
-_TITLES = (
-    ("COMP", "only"),
-    ("COMM", "only"),
-    ("MEM", "only"),
-    ("COMP", "+COMM"),
-    ("COMP", "+MEM"),
-    ("COMM", "+MEM"),
-    ("all", "three"),
+# Of each mix and of idle: the bar's character, and the column's title in two lines.
+_COLUMNS: Mapping[Sequence[Part], tuple[str, str, str]] = {
+    (MIXES[0],): ("#", "COMP", "only"),
+    (MIXES[1],): ("~", "COMM", "only"),
+    (MIXES[2],): ("=", "MEM", "only"),
+    (MIXES[3],): ("%", "COMP", "+COMM"),
+    (MIXES[4],): ("+", "COMP", "+MEM"),
+    (MIXES[5],): ("-", "COMM", "+MEM"),
+    (MIXES[6],): ("@", "all", "three"),
+    tuple(Cause): (".", "", "idle"),
+}
+HEADINGS = (
+    ("", "rank"),
+    ("", "T ms"),
+    *(title for _, *title in _COLUMNS.values()),
+    ("over-", "lap"),
 )
-_DIVIDED = "{:>5} {:>10} {:>10} {:>10} {:>10} {:>11} {:>12}"
-HEADINGS = (("", "rank"), ("", "T ms"), *_TITLES, ("", "idle"), ("over-", "lap"))
-_COLUMNS: Sequence[Sequence[Part]] = (*((mix,) for mix in MIXES), tuple(Cause))
 _CAUSES: Mapping[Cause, str] = {
     Cause.DEPENDENCY: "for a dependency",
     Cause.RANKS: "for other ranks",
@@ -45,31 +45,28 @@ _CAUSES: Mapping[Cause, str] = {
 }
 
 
-def render(breakdowns: Sequence[Breakdown]) -> str:
+def render(breakdowns: Sequence[Breakdown], screen: Screen) -> str:
     """Write the tables, the bars, the details of the worst rank, and the notes."""
     worst = worst_of(breakdowns)
     parts = (
-        fold(f"T is {worst.window}. Shares of T in percent.", ""),
-        _table(breakdowns),
-        _bars(breakdowns),
-        _waiting(breakdowns),
-        _details(worst, len(breakdowns) > 1),
-        *_notes(breakdowns),
+        paragraph(f"T is {worst.window}. Shares of T in percent.", screen),
+        _table(breakdowns, screen),
+        "\n".join(_bars(breakdowns)),
+        _waiting(breakdowns, screen),
+        "\n".join(_details(worst, len(breakdowns) > 1, screen)),
+        *_notes(breakdowns, screen),
     )
-    return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
+    return "\n\n".join(text for part in parts if (text := part.rstrip("\n"))) + "\n"
 
 
-def _table(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
-    yield from map(_line, zip(*HEADINGS, strict=True))
+def _table(breakdowns: Sequence[Breakdown], screen: Screen) -> str:
+    above, below = zip(*HEADINGS[1:], strict=True)
+    ranks = [Entry("rank", [below])]
     for one in breakdowns:
-        yield _line(cells(one))
-        if margins := _margins(one):
-            yield _line(["", "±", *margins]).rstrip()
-
-
-def _line(columns: Sequence[str]) -> str:
-    rank, total, *shares = columns
-    return f"{rank:>5} {total:>10}{''.join(f'{share:>7}' for share in shares)}"
+        rank, *figures = cells(one)
+        margins = _margins(one)
+        ranks.append(Entry(rank, [figures, ["±", *margins]] if margins else [figures]))
+    return table(screen, above, ranks, words=0)
 
 
 def cells(one: Breakdown) -> list[str]:
@@ -83,7 +80,7 @@ def cells(one: Breakdown) -> list[str]:
 def _margins(one: Breakdown) -> list[str]:
     """Return the margin of each share of a rank; empty if unknown."""
     of_parts = [one.margin_pct(column) for column in _COLUMNS]
-    if any(margin is None for margin in of_parts):
+    if None in of_parts:
         return []
     comm = [mix for mix in MIXES if Class.COMM in mix]
     overlap = one.margin_pct([mix for mix in comm if Class.COMP in mix], comm)
@@ -91,54 +88,54 @@ def _margins(one: Breakdown) -> list[str]:
 
 
 def _bars(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
+    marks = [look[0] for column, look in _COLUMNS.items() for _ in column]
     for one in breakdowns:
-        parts = [one.parts_ns[part] for part in PARTS]
-        marks = _MARKS + _IDLE * len(Cause)
-        bar = "".join(m * n for m, n in zip(marks, apportion(parts, _BAR), strict=True))
-        yield f"{one.rank:>5} |{bar}|"
-    legend = [
-        f"{mark} {''.join(title).replace('only', '')}"
-        for mark, title, mix in zip(_MARKS, _TITLES, MIXES, strict=True)
-        if any(one.parts_ns[mix] for one in breakdowns)
+        sizes = apportion([one.parts_ns[part] for part in PARTS], _BAR)
+        yield f"{one.rank:<5} |{''.join(m * n for m, n in zip(marks, sizes, strict=True))}|"
+    shown = [
+        f"{mark} {above}{below}".replace("only", "")
+        for column, (mark, above, below) in _COLUMNS.items()
+        if len(column) > 1 or any(one.parts_ns[column[0]] for one in breakdowns)
     ]
-    yield f"{'':>6} {'   '.join([*legend, f'{_IDLE} idle'])}"
+    yield f"{'':7}{'   '.join(shown)}"
 
 
-def _waiting(breakdowns: Sequence[Breakdown]) -> Iterator[str]:
+def _waiting(breakdowns: Sequence[Breakdown], screen: Screen) -> str:
     """Divide the communication of all ranks, and name the one that the others wait for."""
-    known = [(one.rank, one.waiting) for one in breakdowns if one.waiting]
+    known = {one.rank: one.waiting for one in breakdowns if one.waiting}
     if not known:
-        return
-    yield "Communication in ms: waiting for the last rank to arrive, and moving data."
-    yield ""
-    yield _DIVIDED.format("rank", "all", "waiting", "moving", "unmatched", "last", "others wait")
-    for rank, one in known:
-        unmatched = one.total_ns - one.waiting_ns - one.moving_ns
-        times = (one.total_ns, one.waiting_ns, one.moving_ns, unmatched)
+        return ""
+    heads = ("all", "waiting", "moving", "unmatched", "last", "others wait")
+    ranks = []
+    for rank, one in known.items():
+        unmatched_ns = one.total_ns - one.waiting_ns - one.moving_ns
+        times = map(_ms, (one.total_ns, one.waiting_ns, one.moving_ns, unmatched_ns))
         last = f"{one.last} of {one.collectives}"
-        yield _DIVIDED.format(rank, *map(_ms, times), last, _ms(one.awaited_ns))
-    latest, one = max(known, key=lambda known: known[1].awaited_ns)
+        ranks.append(Entry(str(rank), [[*times, last, _ms(one.awaited_ns)]]))
+    latest = max(known, key=lambda rank: known[rank].awaited_ns)
+    one, told = known[latest], ""
     if one.awaited_ns:
-        yield ""
-        yield (
+        told = paragraph(
             f"The others wait longest for rank {latest}, {_ms(one.awaited_ns)} ms in all:"
-            f" it is the last in {one.last} of {one.collectives}."
+            f" it is the last in {one.last} of {one.collectives}.",
+            screen,
         )
+    about = "Communication in ms: waiting for the last rank to arrive, and moving data."
+    return "\n".join((about, "", table(screen, heads, ranks, words=0, title="rank"), told))
 
 
-def _notes(breakdowns: Sequence[Breakdown]) -> Iterator[Iterator[str]]:
+def _notes(breakdowns: Sequence[Breakdown], screen: Screen) -> Iterator[str]:
     """Return the notes, each with its ranks unless all have it."""
-    ranks: dict[str, list[int]] = {}
+    ranks: dict[str, list[str]] = {}
     for one in breakdowns:
         for note in dict.fromkeys(one.notes):
-            ranks.setdefault(note, []).append(one.rank)
+            ranks.setdefault(note, []).append(str(one.rank))
     for note, whose in ranks.items():
-        some = len(whose) < len(breakdowns)
-        on = f" on rank {listed([*map(str, whose)], _LISTED)}" if some else ""
-        yield fold(f"note{on}: {note}", "  ")
+        on = f" on rank {listed(whose, _LISTED)}" if len(whose) < len(breakdowns) else ""
+        yield paragraph(f"note{on}: {note}", screen, "  ")
 
 
-def _details(one: Breakdown, several: bool) -> Iterator[str]:
+def _details(one: Breakdown, several: bool, screen: Screen) -> Iterator[str]:
     if several:
         share = 100 * one.not_computing
         yield f"Rank {one.rank} computes least: idle, copying or communicating {share:.1f} % of T."
@@ -146,56 +143,69 @@ def _details(one: Breakdown, several: bool) -> Iterator[str]:
             waits = 100 * one.waiting.waiting_ns / one.total_ns
             yield f"For {waits:.1f} % of T it waits, in collectives, for the last rank to arrive."
         yield ""
-    yield from _overlap(one)
-    tenths = one.tenths
+    yield from _overlap(one, screen)
     if any(one.parts_ns[cause] for cause in Cause):
-        yield ""
-        yield "Idle, waiting"
+        yield "\nIdle, waiting"
+        tenths = one.tenths
         for cause, title in _CAUSES.items():
-            if one.parts_ns[cause]:
-                yield f"  {title:<26}{tenths[cause] / 10:7.1f} %{_ms(one.parts_ns[cause]):>12} ms"
+            if ns := one.parts_ns[cause]:
+                yield f"  {title:<26}{tenths[cause] / 10:7.1f} %{_ms(ns):>12} ms"
     for finding in one.findings:
-        yield ""
-        yield f"{finding.name}: {finding.pct:.1f} % of T"
-        yield from fold(finding.advice, "  ")
+        yield f"\n{finding.name}: {finding.pct:.1f} % of T"
+        yield paragraph(finding.advice, screen, "  ")
 
 
-def _overlap(one: Breakdown) -> Iterator[str]:
+def _overlap(one: Breakdown, screen: Screen) -> Iterator[str]:
     if one.overlap_pct is None:
         yield "There is no communication."
     else:
         yield f"Of the communication, {one.overlap_pct:.1f} % ran beside computation."
     if fused := sum(ns for (kind, _), ns in one.work_ns.items() if kind is Class.FUSED):
         yield f"Fused kernels compute and communicate at once: {_ms(fused)} ms, counted as both."
-    if one.overlap_pct is None and one.named_overlap_pct is None:
+    if not one.differences or (one.overlap_pct is None and one.named_overlap_pct is None):
         return
-    if one.differences:
-        share = one.named_overlap_pct
-        say = "there is none" if share is None else f"{share:.1f} %"
-        yield f"Tools that classify kernels by name say {say}. They differ in"
-    for difference in one.differences[:_LISTED]:
-        named = difference.named or "nothing"
-        counted = f"{difference.count:>5} × {_ms(difference.total_ns):>9} ms in all"
-        start = f"  {counted}  {difference.kind}, not {named}  "
-        yield start + shortened(harmless(difference.name), _WIDTH - len(start))
-    if len(one.differences) > _LISTED:
-        total = _ms(sum(difference.total_ns for difference in one.differences))
-        yield f"  and {len(one.differences) - _LISTED} more names; {total} ms together"
+    share = one.named_overlap_pct
+    say = "there is none" if share is None else f"{share:.1f} %"
+    yield f"Tools that classify kernels by name say {say}. They differ in"
+    for each in one.differences[:_LISTED]:
+        start = f"  {each.count:>5} × {_ms(each.total_ns):>9} ms in all  {each.kind}, not"
+        start += f" {each.named or 'nothing'}  "
+        yield start + shortened(harmless(each.name), screen.width - len(start))
+    if (more := len(one.differences) - _LISTED) > 0:
+        total = _ms(sum(each.total_ns for each in one.differences))
+        yield f"  and {more} more names; {total} ms together"
 
 
-def to_json(breakdowns: Sequence[Breakdown], **more: object) -> bytes:
-    """Write all figures of all ranks, and more."""
-    document = {
+def to_html(breakdowns: Sequence[Breakdown]) -> str:
+    """Return the shares of all ranks as a table, and what is to be said of them."""
+    heads = [" ".join(heading).replace("- ", "").strip() for heading in HEADINGS]
+    rows = [f"<tr>{_cells('th', heads)}</tr>"]
+    rows += [f"<tr>{_cells('td', cells(one))}</tr>" for one in breakdowns]
+    notes = dict.fromkeys(note for one in breakdowns for note in one.notes)
+    notes |= {
+        f"{f.name}: {f.pct:.1f} % of T. {f.advice}": None for f in worst_of(breakdowns).findings
+    }
+    items = "".join(f"<li>{escape(harmless(note))}</li>" for note in notes)
+    caption = escape(harmless(f"{worst_of(breakdowns).window}, shares in percent"))
+    return f"<table><caption>{caption}</caption>{''.join(rows)}</table><ul>{items}</ul>"
+
+
+def _cells(tag: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
+
+
+def to_dict(breakdowns: Sequence[Breakdown]) -> dict[str, Any]:
+    """Return all figures of all ranks, as JSON has them."""
+    return {
         "overlapbench_trace": SCHEMA,
         "worst_rank": worst_of(breakdowns).rank,
         "ranks": [_record(one) for one in breakdowns],
-        **more,
     }
-    return (json.dumps(document, indent=1) + "\n").encode()
 
 
 def _record(one: Breakdown) -> dict[str, Any]:
-    tenths = one.tenths
+    """Return all figures of a rank."""
+    tenths, waiting = one.tenths, one.waiting
     return {
         "rank": one.rank,
         "file": one.source,
@@ -205,37 +215,32 @@ def _record(one: Breakdown) -> dict[str, Any]:
         "pct": {_key(part): tenths[part] / 10 for part in PARTS},
         "pct_margin": {_key(part): one.margin_pct([part]) for part in PARTS},
         "ms": {_key(part): one.parts_ns[part] / 1e6 for part in PARTS},
-        "communication": _divided(one.waiting),
+        "communication": waiting
+        and {
+            "ms": waiting.total_ns / 1e6,
+            "waiting_ms": waiting.waiting_ns / 1e6,
+            "moving_ms": waiting.moving_ns / 1e6,
+            "collectives": waiting.collectives,
+            "last": waiting.last,
+            "others_waited_ms": waiting.awaited_ns / 1e6,
+        },
         "overlap_pct": one.overlap_pct,
         "overlap_pct_by_name": one.named_overlap_pct,
         "differences": [
             {
-                "name": difference.name,
-                "class": difference.kind,
-                "class_by_name": difference.named,
-                "count": difference.count,
-                "ms": difference.total_ns / 1e6,
+                "name": each.name,
+                "class": each.kind,
+                "class_by_name": each.named,
+                "count": each.count,
+                "ms": each.total_ns / 1e6,
             }
-            for difference in one.differences
+            for each in one.differences
         ],
         "patterns": [
             {"name": f.name, "pct": f.pct, "ms": f.ns / 1e6, "advice": f.advice}
             for f in one.findings
         ],
         "notes": list(one.notes),
-    }
-
-
-def _divided(one: Waiting | None) -> dict[str, float] | None:
-    if one is None:
-        return None
-    return {
-        "ms": one.total_ns / 1e6,
-        "waiting_ms": one.waiting_ns / 1e6,
-        "moving_ms": one.moving_ns / 1e6,
-        "collectives": one.collectives,
-        "last": one.last,
-        "others_waited_ms": one.awaited_ns / 1e6,
     }
 
 
@@ -247,22 +252,3 @@ def _ms(ns: int) -> str:
     """Write milliseconds in at most ten characters."""
     ms = ns / 1e6
     return f"{ms:.3f}" if ms < 1e6 else f"{ms:.3e}"
-
-
-def shortened(name: str, width: int) -> str:
-    """Cut text that is too long."""
-    return name if len(name) <= width else name[: width - 3] + "..."
-
-
-def fold(text: str, indent: str) -> Iterator[str]:
-    """Break text at spaces. Words longer than a line are broken at each /, or cut."""
-    line = indent
-    for word in harmless(text).split():
-        long = len(indent) + len(word) >= _WIDTH
-        for part in _PARTS.findall(word) if long else [word]:
-            if len(line) + len(part) >= _WIDTH and line.strip():
-                yield line.rstrip()
-                line = indent
-            line += shortened(part, _WIDTH - len(line) - 1)
-        line += " "
-    yield line.rstrip()

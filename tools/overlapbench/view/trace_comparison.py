@@ -4,17 +4,19 @@ All times are per window (a step, a sample, or the whole trace) and means over t
 recordings of different lengths and numbers of ranks compare.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from overlapbench.grouping import grouped
 from overlapbench.output import counted
 from overlapbench.reading.source import harmless
 from overlapbench.traces.breakdown import PARTS, Breakdown
 from overlapbench.traces.idle import Cause, Part
-from overlapbench.view.breakdown import fold, shortened
+from overlapbench.view.console import Entry, Screen, table
+from overlapbench.view.text import paragraph, shortened
 
 _MOST_NAMES = 10
-_LABEL = 45  # characters
+_FIGURES = 36  # characters beside a name
 
 Figures = Mapping[str, float]  # in nanoseconds, by what takes the time
 
@@ -35,16 +37,16 @@ class Change:
 
 def compare(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> list[Change]:
     """Return T, its parts, those of communication, and the names whose times changed most."""
-    changes = []
+    changes: list[Change] = []
     for group, figures in _GROUPS.items():
-        sides = _mean(before, figures), _mean(after, figures)
-        if not all(sides):
+        old, new = _mean(before, figures), _mean(after, figures)
+        if not old or not new:
             continue
-        names = dict.fromkeys([*sides[0], *sides[1]])
         found = [
-            Change(group, n, sides[0].get(n, 0) / 1e6, sides[1].get(n, 0) / 1e6) for n in names
+            Change(group, name, old.get(name, 0) / 1e6, new.get(name, 0) / 1e6)
+            for name in old | new
+            if old.get(name) or new.get(name)
         ]
-        found = [one for one in found if one.before_ms or one.after_ms]
         if group == _BY_NAME:
             found.sort(key=lambda one: (-abs(one.change_ms), one.name))
             found = [one for one in found if one.change_ms][:_MOST_NAMES]
@@ -59,9 +61,12 @@ def _parts(one: Breakdown) -> Figures:
 def _communication(one: Breakdown) -> Figures:
     if one.waiting is None:
         return {}
-    known = one.waiting.waiting_ns, one.waiting.moving_ns
-    titles = "waiting for the last rank to arrive", "moving data", "unmatched"
-    return dict(zip(titles, (*known, one.waiting.total_ns - sum(known)), strict=True))
+    waiting_ns, moving_ns = one.waiting.waiting_ns, one.waiting.moving_ns
+    return {
+        "waiting for the last rank to arrive": waiting_ns,
+        "moving data": moving_ns,
+        "unmatched": one.waiting.total_ns - waiting_ns - moving_ns,
+    }
 
 
 def _by_name(one: Breakdown) -> Figures:
@@ -82,7 +87,7 @@ def _title(part: Part) -> str:
     return f"{part[0]} only" if len(part) == 1 else "+".join(part)
 
 
-def _mean(ranks: Sequence[Breakdown], figures: Callable[[Breakdown], Figures]) -> Figures:
+def _mean(ranks: Sequence[Breakdown], figures: Callable[[Breakdown], Figures]) -> dict[str, float]:
     """Return the mean over the ranks of each figure per window."""
     total: dict[str, float] = {}
     for one in ranks:
@@ -91,29 +96,26 @@ def _mean(ranks: Sequence[Breakdown], figures: Callable[[Breakdown], Figures]) -
     return total
 
 
-def render(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> str:
-    """Write all changes as one table of 80 columns."""
-    return "\n".join(_lines(before, after)) + "\n"
-
-
-def _lines(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> Iterator[str]:
-    for side, ranks in (("before", before), ("after", after)):
-        yield from fold(f"{side}: {ranks[0].window}, {counted(len(ranks), 'rank')}", "")
-    yield ""
-    yield f"{'ms per window, mean of the ranks':{_LABEL}}{'before':>11}{'after':>11}{'change':>12}"
-    group = ""
-    for change in compare(before, after):
-        if change.group != group:
-            yield ""
-            yield f"{change.group}:"
-            group = change.group
-        name = shortened(f"  {change.name}", _LABEL)
-        times = f"{change.before_ms:11.3f}{change.after_ms:11.3f}{change.change_ms:+12.3f}"
-        yield f"{name:{_LABEL}}{times}"
+def render(before: Sequence[Breakdown], after: Sequence[Breakdown], screen: Screen) -> str:
+    """Write a table of the changes in each group, and the notes of both sides."""
+    sides = [
+        paragraph(f"{side}: {ranks[0].window}, {counted(len(ranks), 'rank')}", screen)
+        for side, ranks in (("before", before), ("after", after))
+    ]
+    parts = ["\n".join([*sides, "Times are in ms per window, and means of the ranks."])]
+    for group, changes in grouped(compare(before, after), lambda one: one.group).items():
+        rows = [
+            Entry(shortened(one.name, screen.width - _FIGURES), [_times(one)]) for one in changes
+        ]
+        heads = ("before", "after", "change")
+        parts.append(f"{group}:\n{table(screen, heads, rows, words=0)}".rstrip("\n"))
     notes = dict.fromkeys(note for one in (*before, *after) for note in one.notes)
-    for note in notes:
-        yield ""
-        yield from fold(f"note: {note}", "  ")
+    parts += [paragraph(f"note: {note}", screen, "  ") for note in notes]
+    return "\n\n".join(parts) + "\n"
+
+
+def _times(one: Change) -> Sequence[str]:
+    return f"{one.before_ms:.3f}", f"{one.after_ms:.3f}", f"{one.change_ms:+.3f}"
 
 
 def to_json(before: Sequence[Breakdown], after: Sequence[Breakdown]) -> list[dict[str, object]]:
