@@ -180,13 +180,15 @@ def test_a_step_that_waits_has_an_arrow(traced: Traced) -> None:
     assert any(len(lanes) == 2 for lanes in tids.values())
 
 
+# More ranks than cores: beside other tests, each exchange would wait for several time slices.
+@pytest.mark.alone
 @pytest.mark.parametrize("ranks", [3, 4])
 def test_ranks_wait_for_those_that_they_communicate_with(
     launcher: "Launcher", tmp_path: Path, ranks: int
 ) -> None:
     done = launcher.run(
         "--benchmark_filter=^(Pp/OneFOneB/Delay|Overlap/AllReduce.Gemm)",
-        "--budget_ms=1",
+        *("--budget_ms=1", "--no-self-test"),
         *("--axis", "cache=warm", "--axis", "microbatches=4"),
         *("--axis", "bytes=12K", "--axis", "n=64", "--axis", "grid=2x2"),
         f"--trace_out={tmp_path}",
