@@ -88,7 +88,8 @@ def test_the_path_goes_through_all_streams_of_a_step(tmp_path: Path) -> None:
 def joint(second_ms: float, rank: int, **args: object) -> Json:
     """A product, then a sum that begins when the rank comes to it and ends on all at 9 ms."""
     product = done("product", "COMP", "comp", 0, second_ms)
-    own = done("sum", "COMM", "comm", second_ms, 9 - second_ms, **args)
+    stated = {"communication": 1, **args}
+    own = done("sum", "COMM", "comm", second_ms, 9 - second_ms, **stated)
     return recorded([product, own, *arrow(1, "comp", second_ms, "comm", second_ms)], rank=rank)
 
 
@@ -100,18 +101,18 @@ def test_at_a_communication_the_path_goes_on_at_the_rank_that_came_last(tmp_path
     assert path_parts(timeline) == {Class.COMP: 8_000_000, Class.COMM: 1_000_000, None: 0}
 
 
-def test_works_that_may_not_be_one_communication_are_each_rank_s_own(tmp_path: Path) -> None:
-    # Steps of one name, of the ranks' own schedules: two pairs of four ranks may communicate.
-    pipeline = [joint(7 - rank, rank, **{"External id": rank}) for rank in range(3)]
-    assert chain(of(tmp_path, *pipeline)) == ["2 product", "2 sum"]
-    assert chain(of(tmp_path, *pipeline[:2])) == ["0 product", "0 sum"]  # of two, it is clear
+def test_works_that_are_not_one_communication_are_each_rank_s_own(tmp_path: Path) -> None:
+    own = [joint(7 - rank, rank, communication=rank) for rank in range(3)]
+    assert chain(of(tmp_path, *own)) == ["2 product", "2 sum"]
+    assert chain(of(tmp_path, joint(2, 0, communication=None), joint(7, 1)))[-1] == "1 sum"
     copies = [joint(2, 1), joint(7, 0)]
     for document in copies:
         for event in document["traceEvents"]:
             if event["name"] == "sum":
                 event["cat"] = "gpu_memcpy"
     assert chain(of(tmp_path, *copies)) == ["1 product", "1 sum"]
-    twice = recorded([done("sum", "COMM", "comm", t, 1) for t in (0, 8)], rank=1)
+    sums = [done("sum", "COMM", "comm", t, 1, communication=1) for t in (0, 8)]
+    twice = recorded(sums, rank=1)
     assert chain(of(tmp_path, joint(2, 0), twice))[-1] == "1 sum"  # the last to end, of equals
     assert "0 product" not in chain(of(tmp_path, joint(2, 0), twice))
 
@@ -210,8 +211,14 @@ def test_a_send_that_was_over_did_not_wait_for_its_receiver(tmp_path: Path) -> N
 
 
 def test_parts_of_the_path_at_one_time_are_counted_once(tmp_path: Path) -> None:
-    first = [done("make", "COMP", "comp", 0, 2), done("send", "COMM", "comm", 2, 2)]
-    second = [done("send", "COMM", "comm", 0, 3), done("use", "COMP", "comp", 3, 3)]
+    first = [
+        done("make", "COMP", "comp", 0, 2),
+        done("send", "COMM", "comm", 2, 2, communication=1),
+    ]
+    second = [
+        done("send", "COMM", "comm", 0, 3, communication=1),
+        done("use", "COMP", "comp", 3, 3),
+    ]
     ranks = [*first, *arrow(1, "comp", 2, "comm", 2)], [*second, *arrow(1, "comm", 3, "comp", 3)]
     files = [recorded(events, rank=rank) for rank, events in enumerate(ranks)]
     timeline = of(tmp_path, *files)
@@ -221,7 +228,7 @@ def test_parts_of_the_path_at_one_time_are_counted_once(tmp_path: Path) -> None:
 
 def test_communications_are_matched_in_their_order(tmp_path: Path) -> None:
     def sends(rank: int, times: Sequence[tuple[float, float]]) -> Json:
-        works = [done("send", "COMM", "comm", *time) for time in times]
+        works = [done("send", "COMM", "comm", *time, communication=1) for time in times]
         return recorded([done("make", "COMP", "comp", 0, 1), *works], rank=rank)
 
     # Rank 1's first overlaps rank 0's second, which did not hold it up.

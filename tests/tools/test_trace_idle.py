@@ -18,7 +18,6 @@ from traces import (
     GEMM,
     NCCL,
     Json,
-    arrow,
     broken_down,
     call,
     done,
@@ -202,14 +201,6 @@ def test_a_wait_of_another_lane_is_not_the_cause(tmp_path: Path) -> None:
     (one,) = break_down(read_traces([str(tmp_path)], Rules()))
     assert percent(one) == {"COMP": 66.7, "host": 33.3}
     assert one.differences == []  # tools by name see no waits, and nothing runs in them
-
-
-def test_arrows_tell_what_waits_in_older_files(tmp_path: Path) -> None:
-    events = [done("gemm", "COMP", "gemm", 0, 1), done("sum", "COMM", "comm", 2, 1)]
-    events += arrow(1, "gemm", 1, "comm", 2)
-    traces.write(tmp_path / "trace.json", recorded(events))
-    (one,) = break_down(read_traces([str(tmp_path)], Rules()))
-    assert percent(one) == {"COMP": 33.4, "COMM": 33.3, "dependency": 33.3}
 
 
 def _two_ranks(folder: Path, base: int | None, shift: float = 0) -> tuple[list[float], list[str]]:

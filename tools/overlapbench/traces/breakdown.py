@@ -12,10 +12,9 @@ Techniques, 3rd edition 1977, section 2.11):
 
     √(n / (n - 1) · Σ(x - share·t)²) / Σt
 
-Student's t for n - 1 degrees of freedom turns it into half an interval (M. Abramowitz and I. A.
-Stegun, Handbook of Mathematical Functions, 26.7.5: within 0.02 % from 5 degrees on; traces are also
-read where scipy is not installed). This assumes that the windows are independent samples of one
-distribution, as are samples of one experiment, or the steps of a training in its steady state.
+Student's t for n - 1 degrees of freedom turns it into half an interval. This assumes that the
+windows are independent samples of one distribution, as are samples of one experiment, or the steps
+of a training in its steady state.
 """
 
 import math
@@ -23,8 +22,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from statistics import NormalDist
 
+from overlapbench.statistics.distributions import t_quantile
 from overlapbench.traces.collectives import Waiting, doubts, split
 from overlapbench.traces.idle import Cause, Part, explain_idle
 from overlapbench.traces.intervals import (
@@ -49,6 +48,7 @@ _NO_MOMENT = (
     "the ranks' recordings have no moment in common, so waiting for other ranks is not reported"
 )
 PARTS: tuple[Part, ...] = (*MIXES, *Cause)
+_TAIL = 0.025  # on each side of an interval
 _LEAST = 6  # windows: as many as the interval of a median needs in the suite
 
 
@@ -114,20 +114,7 @@ def half_width(parts: Sequence[int], wholes: Sequence[int]) -> float | None:
     share = sum(parts) / total
     squares = sum((part - share * whole) ** 2 for part, whole in zip(parts, wholes, strict=True))
     error = math.sqrt(count / (count - 1) * squares) / total
-    return students_t(count - 1) * error
-
-
-def students_t(degrees: int) -> float:
-    """Return the 97.5th percentile of Student's t, by its expansion in 1/degrees."""
-    z = NormalDist().inv_cdf(0.975)
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return math.fsum(term / degrees**power for power, term in enumerate(terms))
+    return float(t_quantile(count - 1, _TAIL)) * error
 
 
 def apportion(parts: Sequence[int], units: int) -> list[int]:

@@ -157,18 +157,13 @@ def _operation(span: Span) -> str:
 def stated(spans: Mapping[Work, Span]) -> dict[Work, Collective]:
     """Return, for each communication that our files state, the parts of all ranks.
 
-    If a number repeats, its n-th uses on all ranks belong together. Older files do not state it. In
-    those, the kernels of one step of a schedule that all ranks run are one communication. If each
-    rank has its own schedule, so are those of steps of one name, but only with two ranks: among
-    four, two pairs may communicate. Copies belong to one rank each.
+    If a number repeats, its n-th uses on all ranks belong together. Copies belong to one rank each.
     """
-    is_pair = len({rank for rank, _ in spans}) == _PAIR
     found: dict[object, dict[int, list[Work]]] = {}
     for work, span in spans.items():
-        if span.step and _is_collective(span):
-            number = span.communication
-            key = (span.step, None if is_pair else span.operation) if number is None else number
-            found.setdefault((span.sample, key), {}).setdefault(work[0], []).append(work)
+        if span.communication is not None and _is_collective(span):
+            key = (span.sample, span.communication)
+            found.setdefault(key, {}).setdefault(work[0], []).append(work)
     together: dict[Work, Collective] = {}
     for of_ranks in found.values():
         if len({len(works) for works in of_ranks.values()}) == 1:

@@ -70,7 +70,6 @@ def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cau
         return
     yield Cause.HOST, trace.of(Class.HOST)  # unknown to that rule; --class assigns it
     gates = [span for span in trace.spans if span.kind is Class.GATE and span.step]
-    awaited = _awaited(trace)
     parts: dict[Cause, list[Interval]] = {cause: [] for cause in Cause}
     for window in (window for window in trace.windows if window.number is not None):
         all_began = began_ns.get(window.name, window.begin_ns)
@@ -81,24 +80,13 @@ def _as_the_row(trace: Trace, began_ns: Mapping[str, int]) -> Iterator[tuple[Cau
                 (Cause.RANKS, all_began),
                 (Cause.GATE, max(held, default=reached)),
                 (Cause.HOST, reached if span.launched_ns is None else span.launched_ns),
-                (awaited.get(place, Cause.UNKNOWN), end),
+                (_AWAITED.get(span.awaits, Cause.UNKNOWN), end),
             )
             for cause, limit in limits:
                 until = min(end, max(reached, limit))
                 parts[cause].append((reached, until))
                 reached = until
     yield from ((cause, union(when)) for cause, when in parts.items())
-
-
-def _awaited(trace: Trace) -> Mapping[int, Cause]:
-    """Return what each work awaits on its stream, by the work's index.
-
-    Our older files do not state it. Their arrows do, if it is a step of this rank.
-    """
-    said = {
-        place: _AWAITED[s.awaits] for place, s in enumerate(trace.spans) if s.awaits in _AWAITED
-    }
-    return said or dict.fromkeys((target for _, target in trace.arrows or ()), Cause.DEPENDENCY)
 
 
 def _holds(gate: Span, span: Span) -> bool:
