@@ -19,14 +19,12 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
 from overlapbench.reading.source import ResultError, short
 from overlapbench.traces.devices import Device, ranks_among
-from overlapbench.traces.intervals import Interval
 from overlapbench.traces.model import (
     Category,
     ForeignFileError,
@@ -81,15 +79,13 @@ def read_nsys(source: str, rules: Rules) -> list[Trace]:
         raise ResultError(f"{source}: damaged, or cut short: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
+class _Record(dict[str, object]):
     """A row of a table."""
 
-    table: str  # with its file
-    values: Mapping[str, object]
+    table = ""  # with its file
 
     def integer(self, key: str) -> int:
-        value = self.values[key]
+        value = self[key]
         if not isinstance(value, int):
             what = short(value) if not isinstance(value, bytes) else "bytes"
             raise ResultError(f"{self.table}.{key}: {what} is not a whole number")
@@ -97,26 +93,19 @@ class _Record:
 
     def count(self, key: str) -> int | None:
         """Return an optional whole number; None if the record lacks it."""
-        value = self.values.get(key)
+        value = self.get(key)
         return value if isinstance(value, int) else None
 
     @property
-    def owner(self) -> str:
-        return "globalPid" if "globalPid" in self.values else "globalTid"
-
-    @property
     def process(self) -> int:
-        return self.integer(self.owner) // _PROCESS
+        return self.integer("globalPid" if "globalPid" in self else "globalTid") // _PROCESS
 
     @property
     def call(self) -> Call | None:
-        if self.values["correlationId"] is None or self.values[self.owner] is None:
+        owner = self.get("globalPid", self.get("globalTid"))
+        if self["correlationId"] is None or owner is None:
             return None
         return self.process, self.integer("correlationId")
-
-    @property
-    def interval(self) -> Interval:
-        return self.integer("start"), self.integer("end")
 
 
 class _Reader:
@@ -127,21 +116,19 @@ class _Reader:
         self.common_clock, self.base_ns = bool(clock), clock[0] if clock else 0
 
     def read(self) -> list[Trace]:
-        graphs = sum(1 for _ in self._records(_GRAPHS))
-        whole_graphs = (
-            f"{graphs} graph launches are recorded as a whole, without their work:"
-            " run nsys profile with --cuda-graph-trace=node"
-        )
-        notes = (whole_graphs,) if graphs else ()
-        why = f"; {whole_graphs}" if graphs else ""
-        if not any(self._columns(table) for table in _TABLES):
-            raise ForeignFileError(
-                f"{self.source}: no table {', '.join(_TABLES)}: no device work{why}"
+        notes: tuple[str, ...] = ()
+        if graphs := sum(1 for _ in self._records(_GRAPHS)):
+            notes = (
+                f"{graphs} graph launches are recorded as a whole, without their work:"
+                " run nsys profile with --cuda-graph-trace=node",
             )
+        if not any(self._columns(table) for table in _TABLES):
+            why = "; ".join([f"no table {', '.join(_TABLES)}: no device work", *notes])
+            raise ForeignFileError(f"{self.source}: {why}")
         ranges = self._ranges()
         if not (ranks := ranks_among(self._devices(), None)):
-            told = "; ".join(["no device work", *self.omitted.notes()])
-            raise ForeignFileError(f"{self.source}: its tables are empty: {told}{why}")
+            why = "; ".join(["no device work", *self.omitted.notes(), *notes])
+            raise ForeignFileError(f"{self.source}: its tables are empty: {why}")
         return [
             Trace(
                 self.source,
@@ -149,8 +136,7 @@ class _Reader:
                 tuple(device.spans),
                 place(device.spans, ranges.get(device.process, []), ()),
                 self.common_clock,
-                None,
-                (*notes, *device.notes, *self.omitted.notes()),
+                notes=(*notes, *device.notes, *self.omitted.notes()),
             )
             for device in ranks
         ]
@@ -171,7 +157,7 @@ class _Reader:
 
     @cached_property
     def names(self) -> Mapping[int, str]:
-        return {one.integer("id"): str(one.values["value"]) for one in self._records(_STRINGS)}
+        return {one.integer("id"): str(one["value"]) for one in self._records(_STRINGS)}
 
     @cached_property
     def returned(self) -> Mapping[Call | None, int]:
@@ -187,11 +173,12 @@ class _Reader:
         elif category is Category.MEMCPY:
             kind = record.integer("copyKind")
             name = f"Memcpy {_COPIES.get(kind, kind)}"
-            devices = record.values.get("srcDeviceId"), record.values.get("dstDeviceId")
-            if kind == _PEER or is_between_devices(*devices):
+            if kind == _PEER or is_between_devices(
+                record.get("srcDeviceId"), record.get("dstDeviceId")
+            ):
                 category = Category.PEER
         # CUPTI sets both times to 0 if it has none for a record.
-        begin, end = record.interval
+        begin, end = record.integer("start"), record.integer("end")
         if end < begin or (begin, end) == (0, 0):
             self.omitted.add(Fault.BACKWARD if end < begin else Fault.NO_TIME, name)
             return None
@@ -212,17 +199,16 @@ class _Reader:
         """Return each process's annotations, without marks, which have no end."""
         ranges: dict[Hashable, list[Window]] = defaultdict(list)
         for record in self._records(_RANGES):
-            text, key = record.values.get("text"), record.count("textId")
+            text, key = record.get("text"), record.count("textId")
             name = text if isinstance(text, str) else self.names.get(-1 if key is None else key)
-            if name and record.values["end"] is not None and record.values["globalTid"] is not None:
+            if name and record["end"] is not None and record["globalTid"] is not None:
                 begin, end = self._times(record)
                 if begin <= end:
                     ranges[record.process].append(Window(name, begin, end, number_of(name)))
         return ranges
 
     def _times(self, record: _Record) -> tuple[int, int]:
-        begin, end = record.interval
-        return self.base_ns + begin, self.base_ns + end
+        return self.base_ns + record.integer("start"), self.base_ns + record.integer("end")
 
     def _records(self, table: str) -> Iterator[_Record]:
         """Return the rows of a table; none if the table is missing."""
@@ -235,7 +221,9 @@ class _Reader:
         chosen = [*needed, *(column for column in optional if column in columns)]
         names = ", ".join(f'"{column}"' for column in chosen)
         for row in self.connection.execute(f'SELECT {names} FROM "{table}"'):
-            yield _Record(f"{self.source}: {table}", dict(row))
+            record = _Record(row)
+            record.table = f"{self.source}: {table}"
+            yield record
 
     def _columns(self, table: str) -> set[str]:
         """Return the columns of a table; none for a view, which could run forever."""
