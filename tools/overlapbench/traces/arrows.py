@@ -5,7 +5,6 @@ of the first work that waited for it. A lane may have several tracks, and its ar
 first. So spans are found by the lane's name and the moment.
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +12,6 @@ from overlapbench.traces.model import WORK, Arrow, Span
 
 Track = tuple[int, int]  # process and thread
 _INSIDE_NS = 1  # how long before the end of a step its arrow starts
-_ROUNDED_NS = 1  # the files' times are rounded
 
 
 def track_of(event: Mapping[str, object]) -> Track | None:
@@ -37,30 +35,22 @@ class Arrows:
 
         The spans' times count from the moment that is `base_ns` before that of the arrows.
         """
-        begins: dict[str, list[tuple[int, int]]] = {}
-        ends: dict[str, list[tuple[int, int]]] = {}
+        begins: dict[tuple[str, int], int] = {}
+        ends: dict[tuple[str, int], int] = {}
         for place, (span, lane) in enumerate(zip(spans, lanes, strict=True)):
             if span.kind in WORK:
-                begins.setdefault(lane, []).append((span.begin_ns, place))
-                ends.setdefault(lane, []).append((span.end_ns, place))
-        for moments in ends.values():
-            moments.sort()
+                begins.setdefault((lane, span.begin_ns - base_ns), place)
+                ends.setdefault((lane, span.end_ns - base_ns - _INSIDE_NS), place)
         found = set()
         for number in self.sources.keys() & self.targets.keys():
-            (track, left_ns), (into, reached_ns) = self.sources[number], self.targets[number]
-            left_ns, reached_ns = base_ns + left_ns, base_ns + reached_ns
-            source = _nearest(ends.get(self.names.get(track, ""), ()), left_ns + _INSIDE_NS)
-            target = _nearest(begins.get(self.names.get(into, ""), ()), reached_ns)
+            source = self._at(self.sources[number], ends)
+            target = self._at(self.targets[number], begins)
             if source is not None and target is not None and source != target:
                 found.add((source, target))
         return tuple(sorted(found))
 
-
-def _nearest(moments: Sequence[tuple[int, int]], at_ns: int) -> int | None:
-    """Return the index of a span that begins or ends at a moment; moments are sorted."""
-    near = [
-        (abs(moment - at_ns), place)
-        for moment, place in moments[bisect_left(moments, (at_ns - _ROUNDED_NS, 0)) :][:9]
-        if moment <= at_ns + _ROUNDED_NS
-    ]
-    return min(near)[1] if near else None
+    def _at(self, end: tuple[Track, int], moments: Mapping[tuple[str, int], int]) -> int | None:
+        """Return the index of a span that begins or ends there; the files' times are rounded."""
+        lane, at_ns = self.names.get(end[0], ""), end[1]
+        near = (moments.get((lane, at_ns + off_ns)) for off_ns in (0, -1, 1))
+        return next((place for place in near if place is not None), None)
