@@ -108,7 +108,7 @@ def test_every_truncation_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         (rb"right \u00e9 \\ \n", "right é \\ \n"),
     ],
 )
-@pytest.mark.parametrize("size", [16, 1 << 20])
+@pytest.mark.parametrize("size", [1, 16, 1 << 20])
 def test_text_that_is_not_quite_json_harms_nothing(
     text: bytes, name: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
