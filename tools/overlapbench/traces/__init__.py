@@ -1,4 +1,4 @@
-"""Where the time of a step goes, from a trace: tools/trace_breakdown.py and tools/timeline.py.
+"""Where the time of a step goes, from a trace. view/ prints and draws what this room finds.
 
 intervals    sets of time intervals: union, intersection, difference, length; all exact
 model        spans, windows, and the trace of one rank
@@ -17,11 +17,6 @@ collectives  which kernels are one collective, and how long each waited for the 
 idle         why the device was idle
 breakdown    the shares of a window by class, and of idle by cause
 patterns     known causes of lost time, with one line of advice each
-timeline     one step of all ranks, ready to be drawn
-path         the longest path through it
-bars         the places of bars, and the text on them
-picture      the picture of timelines
+path         the longest path through a step of all ranks
 arguments    options that the command lines for traces share
-report       the figures as text and as JSON
-compare      two recordings: where did the time go?
 """
