@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import samples
 import traces
+from overlapbench.packages import optional
 from overlapbench.reading.source import ResultError
 from overlapbench.traces import events, packed
 from overlapbench.traces.events import EventFile
@@ -182,7 +183,7 @@ def gzip_of(name: str) -> bytes:
 
 
 def has_zstandard() -> bool:
-    return any(packed.optional(name) for name in ("compression.zstd", "zstandard"))
+    return any(optional(name) for name in ("compression.zstd", "zstandard"))
 
 
 def test_an_archive_contains_the_ranks_of_a_run(tmp_path: Path) -> None:
