@@ -267,19 +267,15 @@ class _Reader:
     def _complete(self, device: _Device, work: list[_Launched]) -> _Device:
         """Add the spans of a device, on the common clock, with their launches and lanes."""
         work.sort(key=lambda one: one[0].span.interval)
-        if not isinstance(device.pid, OwnRank):
-            work.reverse()
-            spans = []
-            while work:  # a large file's spans should not be in memory twice
-                spans.append(self._placed(*work.pop()))
-            device.spans = plausible(spans, self._recorded, self.omitted)
-            return device
-        device.rank = device.pid.number
+        lanes = [one.span.lane for one, _ in work]
+        if isinstance(device.pid, OwnRank):
+            device.rank = device.pid.number
+            device.samples = self._sample_windows(device.pid, [one for one, _ in work])
         device.spans = [self._placed(*one) for one in work]
-        if self.about:
-            lanes = [one.span.lane for one, _ in work]
+        if not isinstance(device.pid, OwnRank):
+            device.spans = plausible(device.spans, self._recorded, self.omitted)
+        elif self.about:
             device.arrows = self.arrows.between(device.spans, lanes, self.base_ns)
-        device.samples = self._sample_windows(device.pid, [one for one, _ in work])
         return device
 
     def _sample_windows(self, pid: Process, work: Iterable[_Work]) -> list[Window]:
@@ -297,14 +293,15 @@ class _Reader:
         return sorted(map(self._shifted, windows), key=lambda window: window.interval)
 
     def _placed(self, work: _Work, launch: Call | None) -> Span:
-        span, base = work.span, self.base_ns
-        return replace(
-            span,
-            begin_ns=base + span.begin_ns,
-            end_ns=base + span.end_ns,
-            lane=self.arrows.names.get(work.track, span.lane) if self.about else span.lane,
-            launched_ns=base + launch.returned_ns if launch else None,
-        )
+        """Put a span on the common clock, with its launch and its lane's name."""
+        span = work.span
+        span.begin_ns += self.base_ns
+        span.end_ns += self.base_ns
+        if launch:
+            span.launched_ns = self.base_ns + launch.returned_ns
+        if self.about:
+            span.lane = self.arrows.names.get(work.track, span.lane)
+        return span
 
     def _shifted(self, window: Window) -> Window:
         begin, end = self.base_ns + window.begin_ns, self.base_ns + window.end_ns

@@ -40,9 +40,9 @@ class Category(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Span:
-    """One piece of work on one lane of a device."""
+    """One piece of work on one lane of a device. Only its reader changes it."""
 
     name: str
     kind: Class
