@@ -1,4 +1,4 @@
-"""Where the time of a step goes, from a trace. view/ prints and draws what this room finds.
+"""Where the time of a step goes, from a trace: overlapbench trace and overlapbench timeline.
 
 intervals    sets of time intervals: union, intersection, difference, length; all exact
 model        spans, windows, and the trace of one rank

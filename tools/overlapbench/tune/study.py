@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from overlapbench.installation import as_called
 from overlapbench.judge.session import BASE, schedule
 from overlapbench.reading.launch import Launch
 from overlapbench.reading.names import BenchmarkName
@@ -48,7 +47,7 @@ class Study:
         try:
             self.choice = self.race.run()
             if self.choice is None:
-                tried = f"no row could be measured; run {as_called('./bench')} to see why"
+                tried = "no row could be measured; overlapbench run shows why"
                 self.problem = tried if self.race.tried else "the time budget is over"
                 return
             if self.launches > 0 and self.choice != self.grid.default:
