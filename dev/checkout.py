@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).absolute().parents[1]  # a link to this folder belongs to where it lies
 sys.path.insert(0, str(ROOT / "tools"))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""`overlapbench compare` in a checkout: cli/compare.py there."""
+"""`overlapbench compare`, under its older name."""
 
-from overlapbench.cli.script import run_script
+import sys
 
-if __name__ == "__main__":
-    run_script(__file__)
+from overlapbench.cli import main
+
+sys.exit(main(["compare", *sys.argv[1:]]))

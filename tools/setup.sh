@@ -179,7 +179,7 @@ python_has() {
 ensure_python() {
   local loss=$1
   shift
-  python_has "$@" && return
+  python_has "$@" && link_package && return
   if ! may_install; then
     say "$loss: .venv is missing or out of date, and installing is turned off"
     return 1
@@ -208,8 +208,21 @@ make_venv() {
   local -x PIP_DEFAULT_TIMEOUT=${PIP_DEFAULT_TIMEOUT:-15} PIP_RETRIES=${PIP_RETRIES:-1}
   "$(usable_python)" -m venv "$venv" &&
     "$venv/bin/python" -m pip install --no-input --disable-pip-version-check "${@/#/-r}" &&
+    link_package &&
     mkdir "$venv/made-from" &&
     cp "$@" "$venv/made-from/"
+}
+
+# Makes the checkout's package .venv's own: the command `.venv/bin/overlapbench`, and its import. A
+# linked .venv is another checkout's.
+link_package() {
+  local command=$venv/bin/overlapbench site
+  [[ ! -L $venv && ! -e $command ]] || return 0
+  for site in "$venv"/lib/python3*/site-packages; do
+    [[ ! -d $site ]] || echo ../../../../tools >"$site/overlapbench.pth" || return
+  done
+  printf '%s\n' "#!$venv/bin/python" 'import sys' 'from overlapbench.cli import main' \
+    'sys.exit(main())' >"$command" && chmod +x "$command"
 }
 
 # ---- the build

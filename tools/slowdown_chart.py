@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""`overlapbench chart` in a checkout: cli/chart.py there."""
+"""`overlapbench chart`, under its older name."""
 
-from overlapbench.cli.script import run_script
+import sys
 
-if __name__ == "__main__":
-    run_script(__file__)
+from overlapbench.cli import main
+
+sys.exit(main(["chart", *sys.argv[1:]]))

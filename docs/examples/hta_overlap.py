@@ -4,7 +4,7 @@
     PYTHONPATH=tools python3 docs/examples/hta_overlap.py traces
 
 Of each row and rank: the share of communication beside which something was computed, by HTA and by
-tools/trace_breakdown.py, in percent, and what they are apart. HTA takes kernels whose name begins
+overlapbench trace, in percent, and what they are apart. HTA takes kernels whose name begins
 with `nccl` for communication; the last column names what else communicates. HTA would cut every
 kernel down to whole microseconds. HTA_DISABLE_NS_ROUNDING=0 lets it.
 """

@@ -6,6 +6,7 @@ sleep, so that a busy machine disturbs them little: it makes them longer, alone 
 so times have a lower bound only as exact as ratios.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -229,14 +230,15 @@ with ob.results("mine.json") as rows:
     assert not result.incomplete
     assert result.context["self_test"] == "left out"
     for status, tool, *arguments in (
-        (3, "benchmark_compare.py", "mine.json", "again.json"),  # one run and its copy
-        (0, "slowdown_chart.py", "mine.json", "-o", "charts"),
-        (0, "report.py", "mine.json", "-o", "report.html"),
+        (3, "compare", "mine.json", "again.json"),  # one run and its copy
+        (0, "chart", "mine.json", "-o", "charts"),
+        (0, "report", "mine.json", "-o", "report.html"),
     ):
         (tmp_path / "again.json").write_bytes((tmp_path / "mine.json").read_bytes())
         done = subprocess.run(
-            [sys.executable, str(ROOT / "tools" / tool), *arguments],
+            [sys.executable, "-m", "overlapbench", tool, *arguments],
             cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "tools")},
             capture_output=True,
             text=True,
             check=False,

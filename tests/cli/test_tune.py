@@ -22,8 +22,8 @@ def tune(launcher: "Launcher", *arguments: str) -> "subprocess.CompletedProcess[
     words = [launcher.mpirun, *MPIRUN[1:], "-n", "2", str(launcher.binary)]
     command = shlex.join([*words, "--backend=host"])
     return subprocess.run(
-        [sys.executable, str(ROOT / "tools/tune.py"), "--command", command, *arguments],
-        env=launcher.environment(),
+        [sys.executable, "-m", "overlapbench", "tune", "--command", command, *arguments],
+        env=launcher.environment() | {"PYTHONPATH": str(ROOT / "tools")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

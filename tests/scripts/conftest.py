@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # What the scripts themselves call; everything else that they need is a fake.
 SYSTEM_TOOLS = (
-    *("bash", "cat", "cmp", "cp", "dirname", "env", "find", "flock", "grep", "mkdir"),
+    *("bash", "cat", "chmod", "cmp", "cp", "dirname", "env", "find", "flock", "grep", "mkdir"),
     *("mv", "nproc", "realpath", "rm", "sed", "stat", "tail", "touch", "xargs"),
 )
 # What two imitated hosts need.
@@ -101,7 +101,7 @@ class World:
             (folder / "include" / header).touch()
 
     def _make_venv(self) -> None:
-        for name in ("python", *CHECK_TOOLS):
+        for name in ("python", "overlapbench", *CHECK_TOOLS):
             self.fake(self.venv / "bin" / name)
         shutil.copytree(
             self.repository / "tools",

@@ -458,7 +458,7 @@ def test_tuning_builds_and_starts_the_tuner(world: World) -> None:
     same = f"'--ranks=3' '--build-dir={world.binary.parent}' '--backend=host'"
     command = f"'{world.repository}/bench' '--no-build' {same}"
     assert call == (
-        f"{world.repository}/tools/tune.py --command {command} A+B/bytes:1M A+C"
+        f"-P -m overlapbench tune --command {command} A+B/bytes:1M A+C"
         " --launches 4 -- --host_cores=2 --backend=none"
     )
 

@@ -45,7 +45,6 @@ def results(world: World, tmp_path: Path) -> Path:
     world.fake(world.venv / "bin/python", f'exec {sys.executable} "$@"')
     tools = world.repository / "tools"
     (tools / "overlapbench").symlink_to(ROOT / "tools/overlapbench")
-    (tools / "merge_results.py").symlink_to(ROOT / "tools/merge_results.py")
     for value in ("0", "1", "8"):
         name = PAIR if value == "0" else f"{PAIR}/connections:{value}"
         document = {

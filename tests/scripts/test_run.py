@@ -95,12 +95,15 @@ def test_charts_are_drawn_by_the_python_that_runs_it(
     world: World, package: Path, checkout: Path, tmp_path: Path
 ) -> None:
     world.fake(world.binary, 'for last; do :; done; echo {} >"${last#*=}"')
-    (checkout / "tools/slowdown_chart.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    tool = checkout / "tools/overlapbench"
+    tool.mkdir()
+    (tool / "__init__.py").touch()
+    (tool / "__main__.py").write_text("import sys\nprint(sys.argv[1:])\n")
     shutil.rmtree(world.venv)
     outcome = run(world, package, checkout, "--backend=host", "--charts", str(tmp_path / "charts"))
     assert outcome.status == 0, outcome.lines
     result = tmp_path / "charts/result.json"
-    assert outcome.output.endswith(f"['{result}', '-o', '{tmp_path}/charts']\n")
+    assert outcome.output.endswith(f"['chart', '{result}', '-o', '{tmp_path}/charts']\n")
 
 
 def test_without_a_program_it_gives_advice(world: World, package: Path, checkout: Path) -> None:

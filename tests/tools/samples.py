@@ -4,6 +4,7 @@ The figures of `central_experiment` are of the size measured on two H200s; the r
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ import overlapbench
 
 Json = dict[str, Any]
 
-TOOLS = Path(overlapbench.__file__).parents[1]  # the scripts that run the commands
+TOOLS = Path(overlapbench.__file__).parents[1]
+# Starts `overlapbench` of this checkout, wherever it is called.
+PROGRAM = (
+    sys.executable,
+    "-c",
+    f"import sys; sys.path.insert(0, {str(TOOLS)!r}); import overlapbench.cli as cli;"
+    " sys.exit(cli.main())",
+)
 STORED = TOOLS / "overlapbench/reading/counters.json"
 
 GRIDS = (1, 8, 16, 32, 40, 64, 128)

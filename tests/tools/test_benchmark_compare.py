@@ -286,7 +286,7 @@ def test_a_bad_file_is_status_2_and_one_line(
         assert run(*pair, "--output", tmp_path / "out.md") == 2
         captured = capsys.readouterr()
         (line,) = captured.err.splitlines()
-        assert line.startswith(f"benchmark_compare: {bad}: {complaint}")
+        assert line.startswith(f"overlapbench compare: {bad}: {complaint}")
         assert captured.out == ""
     assert not (tmp_path / "out.md").exists()
 
@@ -310,7 +310,7 @@ def test_bad_usage_is_status_2(tmp_path: Path, capsys: Capture) -> None:
         ([good, good, "--output", "diff.pdf"], "--output diff.pdf: the name must end in one of"),
         ([good, good, "--output", f"{tmp_path}/no/x.md"], "cannot be written: No such file"),
         (["--base", good, good, "--new", good], "given twice as base"),
-        (["-", "-"], "benchmark_compare: -: standard input can be read only once"),
+        (["-", "-"], "overlapbench compare: -: standard input can be read only once"),
         ([good, good, "--explain", "Softmax"], "no benchmark has 'Softmax' in the name"),
         ([good, good, "--floors", f"{tmp_path}/no.toml"], "cannot be read: No such file"),
     ):

@@ -17,9 +17,7 @@ import overlapbench
 import samples
 from overlapbench import cli, installation
 from overlapbench.cli import commands
-from overlapbench.cli.command_line import as_installed
-from overlapbench.cli.commands import COMMANDS, Command
-from overlapbench.cli.script import run_script
+from overlapbench.cli.commands import COMMANDS
 from overlapbench.judge.baseline import read_baseline
 from overlapbench.judge.database import open_history
 from overlapbench.measurement.interface import MeasureError, load_library
@@ -28,7 +26,7 @@ from overlapbench.reading.source import ResultError
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = [command for command in COMMANDS if command.script.startswith("tools/")]
+SCRIPTS = {"benchmark_compare": "compare", "perf_gate": "gate", "slowdown_chart": "chart"}
 # Modules that are slow to import, or missing in a Python without the packages.
 HEAVY = {"altair", "jinja2", "numpy", "orjson", "rich", "scipy", "shtab", "sqlite3", "vl_convert"}
 SLOWEST_HELP_S = 0.3
@@ -53,62 +51,55 @@ def test_help_tells_of_each_command_within_the_screen(
     monkeypatch.setenv("COLUMNS", str(columns))
     _, commands_told = help_of(capsys).split("commands:\n")
     assert max(map(len, commands_told.splitlines())) <= columns
-    expected = " ".join(f"{command.name} {command.summary}" for command in COMMANDS)
+    expected = " ".join(f"{name} {commands.summary(name)}" for name in COMMANDS)
     assert commands_told.split() == expected.split()
-    for command in COMMANDS:
-        assert re.fullmatch(r"[A-Z].*\.", command.summary), command
+    for name in COMMANDS:
+        assert re.fullmatch(r"[A-Z].*\.", commands.summary(name)), name
 
 
-def test_documents_name_commands_in_one_form() -> None:
-    """The form of a checkout, without naming the Python; one table has both forms."""
-    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    texts = {path: path.read_text(encoding="utf-8") for path in documents}
-    assert [path for path in texts if ".venv/bin/python tools/" in texts[path]] == []
-    table = texts[ROOT / "docs/package.md"]
-    rows = re.findall(r"^\| `overlapbench (\w+)` \| (.*?) \|", table, re.MULTILINE)
-    assert [name for name, _ in rows] == [command.name for command in COMMANDS]
-    for command, (_, scripts) in zip(COMMANDS, rows, strict=True):
-        assert command not in SCRIPTS or f"`{command.script}`" in scripts
+def test_a_command_has_one_name() -> None:
+    """`overlapbench COMMAND`, in documents, manuals and messages; one table has them all."""
+    texts = {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for folder, pattern in (("", "*.md"), ("docs", "**/*.md"), ("docs", "**/*.yml"),
+                                ("docs", "**/*.py"), ("tools", "**/*.py"), ("dev", "**/*.py"))
+        for path in (ROOT / folder).glob(pattern)
+    }  # fmt: skip
+    del texts["CHANGELOG.md"]
+    scripts = re.compile(r"tools/(?!build_backend|torch_)\w+\.py")
+    assert {
+        name: scripts.findall(text) for name, text in texts.items() if scripts.search(text)
+    } == {"docs/package.md": [f"tools/{script}.py" for script in SCRIPTS]}
+    table = texts["docs/package.md"]
+    rows = re.findall(r"^\| `overlapbench (\w+)` \|", table, re.MULTILINE)
+    assert tuple(rows) == COMMANDS
 
 
 def test_the_table_has_all_modules() -> None:
     folder = Path(commands.__file__).parent
     modules = {
-        path.stem for path in folder.glob("*.py") if "make_parser(program" in path.read_text()
+        path.stem for path in folder.glob("*.py") if "def make_parser(program" in path.read_text()
     }
-    assert {command.module for command in COMMANDS} == modules - {"commands"}
+    assert {*COMMANDS} == modules
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_each_command_has_a_manual(command: Command, capsys: Capture) -> None:
-    parser = commands.load(command.module).make_parser(f"overlapbench {command.name}")
-    assert parser.prog == f"overlapbench {command.name}"
-    assert (parser.description or "").split() == command.summary.split()
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_manual(name: str, capsys: Capture) -> None:
+    parser = commands.load(name).make_parser(f"overlapbench {name}")
+    assert parser.prog == f"overlapbench {name}"
+    assert (parser.description or "").split() == commands.summary(name).split()
     assert "Exit status" in (parser.epilog or "")
-    assert "tools/" not in (parser.epilog or "").replace("tools/overlapbench/", "")
-    assert f"overlapbench {command.name} " in (parser.epilog or "")
+    assert f"overlapbench {name} " in (parser.epilog or "")
 
 
-@pytest.mark.parametrize("command", SCRIPTS, ids=lambda command: command.name)
-def test_each_script_says_its_own_name(command: Command) -> None:
-    script = ROOT / command.script
-    assert os.access(script, os.X_OK)
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_older_script_is_its_command(script: str) -> None:
+    path = samples.TOOLS / f"{script}.py"
+    assert os.access(path, os.X_OK)
     done = subprocess.run(
-        [sys.executable, script, "--help"], capture_output=True, text=True, check=True, cwd="/"
+        [sys.executable, path, "--help"], capture_output=True, text=True, check=True, cwd="/"
     )
-    assert done.stdout.startswith(f"usage: {script.stem} ")
-    assert f"{command.script} " in done.stdout
-    assert "overlapbench " + command.name not in done.stdout
-
-
-def test_manuals_are_respelled_by_whole_words() -> None:
-    manual = (
-        "./bench and tools/report.py; old/bench, x/tools/report.py, tools/report.pyc, ./bench-x"
-    )
-    assert as_installed(manual) == (
-        "overlapbench run and overlapbench report;"
-        " old/bench, x/tools/report.py, tools/report.pyc, ./bench-x"
-    )
+    assert done.stdout.startswith(f"usage: overlapbench {SCRIPTS[script]} ")
 
 
 def test_help_is_quick_and_imports_little() -> None:
@@ -167,24 +158,22 @@ def test_a_command_gets_its_arguments_and_names_itself(tmp_path: Path, capsys: C
     )
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_an_interruption_is_one_line(
-    command: Command, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    name: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands.load(command.module), "make_parser", interrupt)
+    monkeypatch.setattr(commands.load(name), "make_parser", interrupt)
     monkeypatch.setattr("subprocess.run", interrupt)  # what `run --help` begins with
     with pytest.raises(SystemExit) as stopped:
-        cli.main([command.name, "--help"])
+        cli.main([name, "--help"])
     assert stopped.value.code == 130
-    assert capsys.readouterr().err == f"overlapbench {command.name}: interrupted\n"
+    assert capsys.readouterr().err == f"overlapbench {name}: interrupted\n"
 
 
 def test_advice_names_what_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkout has scripts and ./bench, an installed package `overlapbench` alone."""
-    assert installation.as_called("tools/history.py add") == "tools/history.py add"
+    """A checkout builds; an installed package is installed again."""
     assert installation.way_to_build() == "`./bench --build-only` builds it"
     monkeypatch.setattr(installation, "_PACKAGE", tmp_path / "site-packages/overlapbench")
-    assert installation.as_called("tools/history.py add") == "overlapbench history add"
     assert "bench" not in installation.way_to_build()
     with (
         pytest.raises(ResultError, match=r"yet: overlapbench history add creates it$"),
@@ -197,17 +186,6 @@ def test_advice_names_what_is_installed(tmp_path: Path, monkeypatch: pytest.Monk
         read_figures("x.json", '{"context": {}, "figures": []}')
     with pytest.raises(MeasureError, match=r"is missing: `pip install CHECKOUT .*` installs it;"):
         load_library(tmp_path / "none.so")
-
-
-@pytest.mark.parametrize("name", ["benchmark_compare", "history"])
-def test_an_interruption_of_a_script_is_one_line(
-    name: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("overlapbench.cli.script.load", interrupt)
-    with pytest.raises(SystemExit) as stopped:
-        run_script(f"/tools/{name}.py")
-    assert stopped.value.code == 130
-    assert capsys.readouterr().err == f"{name}: interrupted\n"
 
 
 def interrupt(*_: object, **__: object) -> NoReturn:
@@ -324,43 +302,18 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def bare(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a script with a Python that has no packages."""
+    """Run a script with a Python that has no packages but that of the checkout."""
     command = [sys.executable, "-S", str(script), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONPATH": str(script.parents[1])}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
-@pytest.mark.parametrize("name", ["history", "slowdown_chart"])
-def test_a_script_without_its_packages_starts_again_with_those_of_venv(
-    name: str, checkout: Path
-) -> None:
-    python = checkout / ".venv/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
-    python.chmod(0o755)
-    script = checkout / f"tools/{name}.py"
-    done = bare(script, "two words", "--flag")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"[{script}][two words][--flag]"
-
-
-@pytest.mark.parametrize("name", ["history", "slowdown_chart"])
-def test_a_python_without_the_packages_names_one_that_has_them(name: str, checkout: Path) -> None:
-    done = bare(checkout / f"tools/{name}.py")
+@pytest.mark.parametrize("name", ["compare", "chart"])
+def test_a_python_without_the_packages_names_them(name: str, checkout: Path) -> None:
+    done = bare(checkout / "tools/overlapbench/__main__.py", name)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert re.match(
-        rf"{name}: package \w+ is not installed: run with \.venv/bin/python, which ", line
-    )
-
-
-def test_a_venv_that_lacks_them_too_is_not_started_again(checkout: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", checkout / ".venv"], check=True)
-    script = checkout / "tools/history.py"
-    done = subprocess.run(
-        [sys.executable, "-S", script], capture_output=True, text=True, check=False, timeout=20
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("history: package ")
+    assert re.match(rf"overlapbench {name}: package \w+ is not installed: pip install ", line)
 
 
 def test_the_build_is_searched_for(

@@ -163,7 +163,7 @@ def test_a_closed_pipe_is_reported_in_one_line(tmp_path: Path) -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert done.returncode == 2
-    assert done.stderr == "benchmark_compare: standard output: closed before all was written\n"
+    assert done.stderr == "overlapbench compare: standard output: closed before all was written\n"
 
 
 def test_a_long_table_counts_unchanged_rows(tmp_path: Path, capsys: Capture) -> None:

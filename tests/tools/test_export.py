@@ -1,4 +1,4 @@
-"""tools/export.py: each format by its own rules, and what is refused in one line."""
+"""overlapbench export: each format by its own rules, and what is refused in one line."""
 
 import csv
 import io

@@ -374,7 +374,7 @@ def test_reading_leaves_the_file_alone(folder: Path, capsys: Capture) -> None:
 def test_two_can_add_at_once(folder: Path) -> None:
     documents = histories.nightly(12, 1, {})
     files = [str(samples.write(folder / f"{i}.json", d)) for i, d in enumerate(documents)]
-    command: list[str | Path] = [sys.executable, samples.TOOLS / "history.py", "add"]
+    command = [*samples.PROGRAM, "history", "add"]
     halves = [subprocess.Popen([*command, *part]) for part in (files[:8], files[4:])]
     assert [process.wait() for process in halves] == [0, 0]
     with open_history(Path("history.sqlite")) as database:
@@ -510,7 +510,7 @@ def test_a_read_only_history_says_so(folder: Path) -> None:
 
 
 def test_bad_selections_are_reported_in_one_line(folder: Path, capsys: Capture) -> None:
-    assert refusal(capsys, "list").endswith("no history yet: tools/history.py add creates it")
+    assert refusal(capsys, "list").endswith("no history yet: overlapbench history add creates it")
     assert not Path("history.sqlite").exists()
     add(dated(1, samples.row("Compute/Gemm/n:1")), dated(2))
     for words, complaint in (
@@ -582,11 +582,11 @@ def test_records_of_a_glob_are_read_in_order(folder: Path) -> None:
 
 def test_it_is_a_program_with_help() -> None:
     done = subprocess.run(
-        [sys.executable, samples.TOOLS / "history.py", "--help"],
+        [*samples.PROGRAM, "history", "--help"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "tools/history.py add nightly/*.json" in done.stdout
+    assert "overlapbench history add nightly/*.json" in done.stdout
     for action in ("add", "list", "export", "trend", "changes"):
         assert f"    {action} " in done.stdout

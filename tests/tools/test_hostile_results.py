@@ -115,7 +115,7 @@ def test_no_text_or_no_json_is_refused(data: bytes, tmp_path: Path, capsys: Capt
     path.write_bytes(data)
     assert benchmark_compare.main([str(path), str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"benchmark_compare: {path}: not JSON")
+    assert line.startswith(f"overlapbench compare: {path}: not JSON")
 
 
 @pytest.mark.parametrize("tool", sorted(MAINS))
@@ -238,6 +238,6 @@ def test_an_output_that_cannot_write_a_character_is_one_line(tmp_path: Path) -> 
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "benchmark_compare: standard output: ascii cannot encode all of it:"
+        "overlapbench compare: standard output: ascii cannot encode all of it:"
         " set PYTHONIOENCODING=utf-8\n"
     )

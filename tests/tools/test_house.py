@@ -1,9 +1,14 @@
 """The house: floors use only floors below them, text is whole, and documents name what exists."""
 
+import ast
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -162,3 +167,202 @@ def test_links_between_documents_lead_somewhere() -> None:
         if not target.exists() or (anchor and anchor not in anchors_of(target)):
             broken.append(f"{document.relative_to(ROOT)}: {link}")
     assert broken == []
+
+
+# ---- the Python package
+
+PACKAGE = ROOT / "tools/overlapbench"
+LOOSE = ("grouping", "installation", "output", "packages")
+ROOMS = {
+    "statistics": 1,
+    "reading": 2,
+    "judge": 3,
+    "measurement": 3,
+    "traces": 3,
+    "peers": 4,
+    "tune": 4,
+    "view": 5,
+    "cli": 6,
+}
+PUBLIC = {"torch_kernels": "measurement", "torch_operators": "measurement"}
+MUTABLE = ("Dict", "DictComp", "List", "ListComp", "Set", "SetComp")
+MAKERS = {"dict", "list", "set", "defaultdict", "deque", "Counter", "OrderedDict", "bytearray"}
+CHANGING = {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove"}
+CHANGING |= {"setdefault", "update", "__setitem__"}
+
+
+def python_modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports_of(tree: ast.Module) -> Iterator[str]:
+    """Yield what a module imports of the package, as `room` or `room.module`, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (one.name.partition(".")[2] for one in node.names if is_ours(one.name))
+        elif isinstance(node, ast.ImportFrom) and node.module and is_ours(node.module):
+            place = node.module.partition(".")[2]
+            yield from [place] if place else (one.name for one in node.names)
+
+
+def is_ours(name: str) -> bool:
+    return name.partition(".")[0] == "overlapbench"
+
+
+def may_import(user: str, used: str) -> bool:
+    """Tell whether a file of the package may import `used`."""
+    room, used_room = user.removesuffix(".py").split("/")[0], used.split(".")[0]
+    used_room = PUBLIC.get(used_room, used_room)
+    if room.startswith("__") or used_room in LOOSE:
+        return True
+    return room not in LOOSE and (room == used_room or ROOMS[room] > ROOMS[used_room])
+
+
+def test_the_package_is_rooms_and_few_loose_modules() -> None:
+    loose = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"}
+    assert loose == {*LOOSE}
+    assert len(loose) <= 4
+    assert rooms == {*ROOMS}
+    assert max(ROOMS.values()) <= 6
+    assert not {"results", "measure", "trace", "compare"} & rooms  # would hide functions
+
+
+def test_rooms_import_only_rooms_below_them() -> None:
+    wrong = [
+        f"{name}: {used}"
+        for name, tree in python_modules()
+        for used in imports_of(tree)
+        if not may_import(name, used)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("user", "used", "allowed"),
+    [
+        ("cli/chart.py", "view.chart", True),
+        ("view/chart.py", "reading.result", True),
+        ("judge/side.py", "view.comparison", False),
+        ("judge/side.py", "traces.model", False),
+        ("statistics/fit.py", "output", True),
+        ("statistics/fit.py", "reading.names", False),
+        ("output.py", "packages", True),
+        ("output.py", "statistics.fit", False),
+        ("measurement/measuring.py", "cli.command_line", False),
+    ],
+)
+def test_a_room_below_is_told_from_one_above(user: str, used: str, allowed: bool) -> None:
+    assert may_import(user, used) == allowed
+
+
+def changed_names(tree: ast.Module) -> Iterator[str]:
+    """Yield names of a module that its functions change: no module has a state."""
+    kept = {
+        target.id
+        for node in tree.body
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and is_mutable(node.value)
+    }
+    for function in ast.walk(tree):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Global):
+                yield from node.names
+            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                yield from names_in(node.value, kept)
+            elif isinstance(node, ast.AugAssign):
+                yield from names_in(node.target, kept)
+            elif is_change(node):
+                yield from names_in(node.func.value, kept)  # type: ignore[attr-defined]
+
+
+def is_change(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Tell whether a call such as `names.append(...)` changes what it is called on."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr in CHANGING
+
+
+def is_mutable(value: ast.expr | None) -> bool:
+    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+    return type(value).__name__ in MUTABLE or (made and value.func.id in MAKERS)  # type: ignore[union-attr]
+
+
+def names_in(value: ast.expr, kept: set[str]) -> Iterator[str]:
+    if isinstance(value, ast.Name) and value.id in kept:
+        yield value.id
+
+
+def test_no_module_has_a_state() -> None:
+    assert [
+        f"{name}: {one}" for name, tree in python_modules() for one in changed_names(tree)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("A = {}\ndef f():\n    A[1] = 2", ["A"]),
+        ("A: list[int] = []\ndef f():\n    A.append(2)", ["A"]),
+        ("A = 1\ndef f():\n    global A\n    A = 2", ["A"]),
+        ("A = defaultdict(list)\ndef f():\n    del A[1]", ["A"]),
+        ("A = set()\ndef f():\n    lambda: A.add(1)", ["A", "A"]),
+        ("A = {1: 2}\ndef f():\n    return A[1], A.get(2)", []),
+        ("def f():\n    a = []\n    a.append(1)", []),
+        ("A = {}\nA[1] = 2", []),
+    ],
+)
+def test_a_state_is_recognized(text: str, found: list[str]) -> None:
+    assert [*changed_names(ast.parse(text))] == found
+
+
+@pytest.mark.parametrize(
+    ("banned", "allowed"),
+    # torchrun is not ours to hand its ranks a place to meet.
+    [("gc.disable", set[str]()), ("gc.freeze", set[str]()), ("/proc/", {"torchrun.py"})],
+)
+def test_processes_are_left_as_they_are(banned: str, allowed: set[str]) -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    assert {path.name for path, text in texts.items() if banned in text} <= allowed
+
+
+def test_no_script_replaces_its_process() -> None:
+    """`overlapbench run` becomes ./bench, so that signals reach it; nothing else does."""
+    found = [name for name, tree in python_modules() for node in ast.walk(tree)
+             if isinstance(node, ast.Attribute) and node.attr.startswith("exec")
+             and isinstance(node.value, ast.Name) and node.value.id == "os"]  # fmt: skip
+    assert found == ["cli/run.py"]
+
+
+HEAVY = ("altair", "asyncio", "jinja2", "json", "numpy", "rich", "sqlite3", "subprocess", "torch")
+
+
+@pytest.mark.parametrize(
+    ("program", "most", "without"),
+    [
+        ("import overlapbench as ob; dir(ob)", 30, [*HEAVY, "argparse"]),
+        (
+            "from overlapbench import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass",
+            120,
+            HEAVY,
+        ),
+    ],
+)
+def test_starting_imports_little(program: str, most: int, without: list[str]) -> None:
+    """Modules are counted, because times depend on the machine; they come to some 10 and 60 ms."""
+    program = f"import sys; before = {{*sys.modules}}; {program}\n"
+    program += "print(*({*sys.modules} - before), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tools")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = done.stderr.split()
+    assert {*loaded} & {*without} == set()
+    assert len(loaded) <= most

@@ -83,7 +83,7 @@ def test_a_benchmark_of_several_runs_is_the_firsts(
     times = [row["real_time"] for row in merged["benchmarks"] if row["name"] == name]
     assert times == [1.0, 1.0]
     said = "1 benchmark is in several runs: only the first is kept"
-    assert capsys.readouterr().err == f"merge_results: {said}\n"
+    assert capsys.readouterr().err == f"overlapbench merge: {said}\n"
     families = [row["family_index"] for row in merged["benchmarks"] if "Overlap" in row["name"]]
     assert families == [0, 1, 2]
 
@@ -124,7 +124,7 @@ def test_results_measured_differently_are_refused(
     assert merge_results.main([*map(str, parts), "-o", str(out)]) == 2
     said = capsys.readouterr().err
     assert complaint in said
-    assert said.startswith(f"merge_results: {parts[1]}: ")
+    assert said.startswith(f"overlapbench merge: {parts[1]}: ")
     assert not out.exists()
 
 
@@ -135,7 +135,7 @@ def test_without_runs_it_checks_that_the_output_is_writable(
     assert not any(tmp_path.iterdir())
     out = tmp_path / "missing" / "merged.json"
     assert merge_results.main(["-o", str(out)]) == 2
-    assert capsys.readouterr().err.startswith(f"merge_results: {out}: cannot be written: ")
+    assert capsys.readouterr().err.startswith(f"overlapbench merge: {out}: cannot be written: ")
 
 
 def test_nothing_to_merge_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

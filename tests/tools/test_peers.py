@@ -1,4 +1,4 @@
-"""tools/peers.py without a GPU: sizes, cases, tables, charts, refusals; with one, a whole run."""
+"""`overlapbench peers` without a GPU: sizes, cases, tables, charts, refusals; with one, a run."""
 
 import dataclasses
 import json
@@ -177,7 +177,7 @@ def test_figures_that_cannot_be_tabled_are_refused_in_one_line(
     source = tmp_path / "taken.json"
     source.write_text(text)
     line = _refusal(capsys, "--from", source, "-o", tmp_path / "out")
-    assert line.startswith(f"peers: {source}: {complaint}")
+    assert line.startswith(f"overlapbench peers: {source}: {complaint}")
     assert list(tmp_path.iterdir()) == [source]
 
 
@@ -256,11 +256,11 @@ def test_missing_requirements_are_reported_in_one_line(
     monkeypatch.setenv("OVERLAPBENCH_KERNELS", "/nowhere.so")
     lacks.append(_refusal(capsys, "-o", tmp_path / "out"))
     assert lacks == [
-        "peers: package torch is not installed: pip install torch",
-        "peers: package triton is not installed: pip install triton",
-        "peers: PyTorch sees no CUDA device",
-        "peers: /nowhere.so is missing: where nvcc is, `./bench --build-only` builds it; or set"
-        " OVERLAPBENCH_KERNELS to its path",
+        "overlapbench peers: package torch is not installed: pip install torch",
+        "overlapbench peers: package triton is not installed: pip install triton",
+        "overlapbench peers: PyTorch sees no CUDA device",
+        "overlapbench peers: /nowhere.so is missing: where nvcc is, `./bench --build-only` builds"
+        " it; or set OVERLAPBENCH_KERNELS to its path",
     ]
     assert not (tmp_path / "out").exists()
 
@@ -270,12 +270,12 @@ def test_files_that_cannot_be_read_or_written_are_refused(
 ) -> None:
     missing = tmp_path / "none.json"
     line = _refusal(capsys, "--from", missing, "-o", tmp_path / "out")
-    assert line == f"peers: {missing}: cannot be read: No such file or directory"
+    assert line == f"overlapbench peers: {missing}: cannot be read: No such file or directory"
     source = tmp_path / "taken.json"
     source.write_bytes(to_json(CONTEXT, figures()))
     assert (
         _refusal(capsys, "--from", source, "-o", source)
-        == f"peers: {source}: cannot be written: File exists"
+        == f"overlapbench peers: {source}: cannot be written: File exists"
     )
 
 
@@ -298,13 +298,14 @@ def test_usage_errors_have_status_2(
 
 
 def test_the_script_runs_in_a_bare_python(tmp_path: Path) -> None:
-    script = samples.TOOLS / "peers.py"
     bare = subprocess.run(
-        [sys.executable, "-S", script, "-o", tmp_path / "out"], capture_output=True, text=True
+        [samples.PROGRAM[0], "-S", *samples.PROGRAM[1:], "peers", "-o", tmp_path / "out"],
+        capture_output=True,
+        text=True,
     )
     assert (bare.returncode, bare.stderr) == (
         2,
-        "peers: package torch is not installed: pip install torch\n",
+        "overlapbench peers: package torch is not installed: pip install torch\n",
     )
 
 

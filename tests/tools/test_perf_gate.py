@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -210,7 +211,7 @@ def test_a_launch_without_a_result_is_status_2_and_leaves_nothing(
     sides = ("--base", program, "--candidate", command, "--timeout-s", limit)
     assert run("run", *sides, *outputs) == 2
     *_, last = capsys.readouterr().err.splitlines()
-    assert last.startswith("perf_gate: ")
+    assert last.startswith("overlapbench gate: ")
     assert complaint in last
     assert {path.name for path in tmp_path.iterdir()} == {"program", "temporary"}
     assert not any((tmp_path / "temporary").iterdir())
@@ -227,14 +228,14 @@ def test_a_launch_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch
 def test_bad_usage_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     usages: Sequence[tuple[Sequence[str], str]] = (
         (["run", "--base", "a b'", "--candidate", "a"], "not a command: No closing quotation"),
-        (["run", "--base", "", "--candidate", ""], "perf_gate: the command is empty"),
+        (["run", "--base", "", "--candidate", ""], "overlapbench gate: the command is empty"),
         (
             ["run", "--base", "/dev/null/a", "--candidate", "a"],
             "/dev/null/a: cannot be started: Not a",
         ),
         (
             ["run", "--baseline", str(tmp_path), "--candidate", "a"],
-            "launch-*.json; tools/perf_gate.py baseline records one",
+            "launch-*.json; overlapbench gate baseline records one",
         ),
         (["run", "--base", "a", "--candidate", "a", "--output", "x.pdf"], "the name must end in"),
         (
@@ -315,7 +316,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_first_launch(
 ) -> None:
     assert run(*(program if word == "PROGRAM" else word for word in arguments), path) == 2
     (line,) = capsys.readouterr().err.splitlines()  # no launch was reported
-    assert line.startswith(f"perf_gate: {path}: cannot be written: ")
+    assert line.startswith(f"overlapbench gate: {path}: cannot be written: ")
 
 
 def test_results_survive_a_full_disk_or_a_full_stdout(
@@ -341,7 +342,7 @@ def test_results_survive_a_full_disk_or_a_full_stdout(
     captured = capsys.readouterr()
     assert f"{len(NAMES)} benchmarks: " in captured.out
     last = captured.err.splitlines()[-1]
-    assert last == f"perf_gate: {out}: cannot be written: No space left on device"
+    assert last == f"overlapbench gate: {out}: cannot be written: No space left on device"
 
 
 def test_a_terminated_gate_ends_its_launches(program: str, tmp_path: Path) -> None:
@@ -450,11 +451,10 @@ def test_the_ready_workflows_call_the_gate_as_it_is(
         job = document["perf-gate"]
         scripts = job["script"]
         assert job["artifacts"]["reports"]["junit"] == "gate.xml"
-    (script,) = (script for script in scripts if "perf_gate.py" in script)
+    (script,) = (script for script in scripts if "overlapbench gate" in script)
     for build in ("../base/bench", "./bench"):
         script = script.replace(f"{build} ", f"{program} ")
-    script = script.replace(".venv/bin/python", sys.executable)
-    script = script.replace("tools/perf_gate.py", str(samples.TOOLS / "perf_gate.py"))
+    script = script.replace(".venv/bin/overlapbench", shlex.join(samples.PROGRAM))
     script = script.replace("--no-install ", "").replace("'Overlap|Comm'", "n:16/")
     monkeypatch.chdir(tmp_path)
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False)

@@ -516,7 +516,7 @@ def test_help_has_examples_and_an_odd_flag_is_usage(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit) as stopped:
         run("--help")
     assert stopped.value.code == 0
-    assert "tools/report.py new?.json --base base?.json" in capsys.readouterr().out
+    assert "overlapbench report new?.json --base base?.json" in capsys.readouterr().out
     with pytest.raises(SystemExit) as stopped:
         run("run.json", "-o", "x", "--odd")
     assert stopped.value.code == 2

@@ -130,7 +130,7 @@ def test_a_malformed_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        (samples.document([]), "tune_schema: not '1': not a result of tools/tune.py"),
+        (samples.document([]), "tune_schema: not '1': not a result of overlapbench tune"),
         (tuned() | {"pairs": []}, "pairs: missing or empty"),
         (tuned(name=1), "pairs[0].name: 1 is not text"),
         (tuned(best=1), "pairs[0].best: 1 is not an object"),

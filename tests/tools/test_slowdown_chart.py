@@ -302,7 +302,7 @@ def test_a_refusal_is_one_line_with_status_2_and_writes_nothing(
     assert run(*sources, "-o", tmp_path / "charts") == 2
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()
-    assert line.startswith(f"slowdown_chart: {bad}: {complaint}")
+    assert line.startswith(f"overlapbench chart: {bad}: {complaint}")
     assert captured.out == ""
     assert set(contents(tmp_path)) == {"good.json", "bad.json"}
 
@@ -314,7 +314,7 @@ def test_an_output_that_is_a_file_is_refused(
     before = source.read_bytes()
     assert run(source, "-o", source) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"slowdown_chart: {source}: cannot be written: File exists"
+    assert line == f"overlapbench chart: {source}: cannot be written: File exists"
     assert source.read_bytes() == before
 
 

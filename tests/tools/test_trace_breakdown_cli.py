@@ -1,4 +1,4 @@
-"""tools/trace_breakdown.py: what it prints and writes, and bad files, each refused in one line."""
+"""overlapbench trace: what it prints and writes, and bad files, each refused in one line."""
 
 import gzip
 import json
@@ -186,7 +186,7 @@ def test_a_file_that_is_no_good_trace_is_refused_in_one_line(
 ) -> None:
     path = traces.write(tmp_path / "bad.json", document)
     line = refusal(capsys, path, "--json", tmp_path / "out.json")
-    assert line.startswith(f"trace_breakdown: {path}: {complaint}")
+    assert line.startswith(f"overlapbench trace: {path}: {complaint}")
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -212,7 +212,7 @@ def test_a_truncated_file_is_refused(
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    assert refusal(capsys, path).startswith(f"trace_breakdown: {path}: {complaint}")
+    assert refusal(capsys, path).startswith(f"overlapbench trace: {path}: {complaint}")
 
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -257,14 +257,14 @@ def test_an_export_that_is_no_good_trace_is_refused(
     statements: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = traces.nsys(tmp_path / "bad.sqlite", statements)
-    assert refusal(capsys, path).startswith(f"trace_breakdown: {path}: {complaint}")
+    assert refusal(capsys, path).startswith(f"overlapbench trace: {path}: {complaint}")
 
 
 def test_a_cut_export_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = traces.nsys(tmp_path / "cut.sqlite", [kernel(1, i, i + 1) for i in range(2000)])
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    assert refusal(capsys, path).startswith(f"trace_breakdown: {path}: damaged, or cut short: ")
+    assert refusal(capsys, path).startswith(f"overlapbench trace: {path}: damaged, or cut short: ")
 
 
 def test_nothing_in_a_file_steers_the_terminal(
@@ -289,7 +289,7 @@ def test_a_file_that_cannot_be_read(
     name: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / name
-    assert refusal(capsys, path) == f"trace_breakdown: {path}: cannot be read: {why}"
+    assert refusal(capsys, path) == f"overlapbench trace: {path}: cannot be read: {why}"
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_printed(
@@ -297,7 +297,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_printed(
 ) -> None:
     path = traces.write(tmp_path / "a.json", kineto([work(GEMM, 0, 1)]))
     line = refusal(capsys, path, "--json", tmp_path)
-    assert line.startswith(f"trace_breakdown: {tmp_path}: cannot be written: ")
+    assert line.startswith(f"overlapbench trace: {tmp_path}: cannot be written: ")
 
 
 def test_a_trace_that_unpacks_too_large_is_refused(
@@ -306,7 +306,7 @@ def test_a_trace_that_unpacks_too_large_is_refused(
     monkeypatch.setattr("overlapbench.traces.packed.LARGEST_TEXT_BYTES", 1 << 20)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b" " * (2 << 20)))
-    assert refusal(capsys, path) == f"trace_breakdown: {path}: above 1 MiB when unpacked"
+    assert refusal(capsys, path) == f"overlapbench trace: {path}: above 1 MiB when unpacked"
 
 
 def test_a_pipe_is_read_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

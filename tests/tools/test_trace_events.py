@@ -231,12 +231,10 @@ def peak_bytes(trace: Path) -> int:
     """Return the largest resident size of a breakdown, in a process of its own."""
     measure = (
         "import resource, subprocess, sys\n"
-        "subprocess.run([sys.executable, '-c', *sys.argv[1:]], check=True, stdout=2)\n"
+        "subprocess.run([sys.executable, *sys.argv[1:]], check=True, stdout=2)\n"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
-    main = f"import sys; sys.path.insert(0, {str(samples.TOOLS)!r})\n"
-    main += "from overlapbench.cli import trace; trace.main(sys.argv[1:])"
-    command = [sys.executable, "-c", measure, main, str(trace)]
+    command = [sys.executable, "-c", measure, *samples.PROGRAM[1:], "trace", str(trace)]
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
     return 1024 * int(run.stdout)
 

@@ -181,7 +181,7 @@ def test_an_interruption_leaves_nothing_and_prints_the_best_so_far(
     mark = f"--mark={os.getpid()}"
     flags = [f"--command={PROGRAM}", "A+B", "--", "--seed=9", mark, "--hang=budget_ms=200"]
     process = subprocess.Popen(
-        [sys.executable, samples.TOOLS / "tune.py", *flags],
+        [*samples.PROGRAM, "tune", *flags],
         env=os.environ | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -10,10 +10,10 @@ import ast
 import importlib.util
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
-import time
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -25,9 +25,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tools/overlapbench"
-MOST_S = 120.0  # for `pip install .`
-# Optional packages, which the package uses if they are installed.
-OPTIONAL = {"pyarrow", "pytest", "torch", "triton"}
+MOST_S = 60.0  # for `pip install .`
+# Packages of the extras, and those that only users have who measure with them.
+EXTRAS = {"altair", "jinja2", "markupsafe", "prometheus_client", "pyarrow", "shtab", "vl_convert"}
+OPTIONAL = EXTRAS | {"IPython", "pandas", "pytest", "torch", "triton", "zstandard"}
 MISSING = """
 import sys
 from importlib.util import find_spec
@@ -38,7 +39,7 @@ print(*(name for name in sys.argv[1:] if find_spec(name) is None))
 @dataclass(frozen=True)
 class Installed:
     bin: Path  # of the virtual environment
-    took_s: float
+    took_s: float  # CPU time: a busy machine does not count
 
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run the command where no checkout is near."""
@@ -62,7 +63,7 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=2 * MOST_S,
+        timeout=4 * MOST_S,
         check=False,
     )
 
@@ -96,9 +97,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     place = tmp_path_factory.mktemp("installed")
     venv.create(place, symlinks=True)
-    started = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     pip("--python", place / "bin/python", "install", ROOT)
-    yield Installed(place / "bin", time.monotonic() - started)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    yield Installed(place / "bin", took_s)
     shutil.rmtree(place)  # a third of a GB, and pytest keeps the folders of three runs
 
 
@@ -134,16 +137,11 @@ def test_version_and_dependencies_are_those_of_the_checkout(wheel: Path) -> None
     cmake = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
     (version,) = re.findall(r"project\(\w+ VERSION (\S+)", cmake)
     assert metadata["Version"] == version
-    pinned = (ROOT / "tools/requirements.txt").read_text(encoding="utf-8").splitlines()
     requires = metadata.get_all("Requires-Dist", [])
-    assert [line for line in requires if "extra" in line] == ['pyarrow; extra == "parquet"']
-    required = [line.replace(">=", "==", 1) for line in requires if "extra" not in line]
-    assert len(required) >= 10
-    assert {*required} < {*pinned}
-    assert "rich==15.0.0" in required
+    assert [line for line in requires if "extra" not in line] == ["numpy>=1.26", "rich>=13"]
 
 
-def test_it_is_installed_within_two_minutes(installed: Installed) -> None:
+def test_it_is_installed_within_a_minute(installed: Installed) -> None:
     assert installed.took_s < MOST_S
 
 
@@ -161,7 +159,7 @@ def test_it_brings_every_package_that_it_imports(installed: Installed) -> None:
     packages = sorted({*imported()})
     done = run(installed.bin / "python", "-c", MISSING, *packages, cwd=installed.bin)
     assert done.returncode == 0, done.stderr
-    assert {*done.stdout.split()} == OPTIONAL
+    assert {*done.stdout.split()} <= OPTIONAL
 
 
 def test_the_command_runs(installed: Installed) -> None:
@@ -183,7 +181,7 @@ def test_pytest_finds_its_plugin(installed: Installed) -> None:
     assert "--overlapbench-out=FILE" in pytest_help.stdout
 
 
-def test_it_compares_and_reports(installed: Installed, tmp_path: Path) -> None:
+def test_it_compares_and_says_what_charts_need(installed: Installed, tmp_path: Path) -> None:
     results = ROOT / "docs/results/h200"
     base, new = results / "families.json", results / "families-again.json"
     compared = installed.run("compare", base, new, "--output", tmp_path / "diff.json")
@@ -191,8 +189,9 @@ def test_it_compares_and_reports(installed: Installed, tmp_path: Path) -> None:
     assert compared.stderr == ""
     assert (tmp_path / "diff.json").stat().st_size > 1000
     page = installed.run("report", results / "kernels.json", "-o", tmp_path / "report.html")
-    assert (page.returncode, page.stderr) == (0, "")
-    assert (tmp_path / "report.html").stat().st_size > 100_000
+    assert (page.returncode, page.stdout) == (2, "")
+    (line,) = page.stderr.splitlines()
+    assert re.match(r"overlapbench report: package \w+ is not installed: pip install ", line)
 
 
 def test_without_a_program_it_says_how_to_get_one(installed: Installed) -> None:

@@ -11,13 +11,9 @@ CMake. Binaries are searched for in this order:
 The module also defines how ranks are started on one host.
 """
 
-import importlib.metadata
 import os
 import re
 from pathlib import Path
-
-from overlapbench.cli.command_line import as_installed
-from overlapbench.cli.commands import PROGRAM
 
 # As in ./bench: for root, for containers, and for more ranks than cores.
 MPI_ENVIRONMENT = {
@@ -38,11 +34,6 @@ def checkout() -> Path | None:
     return root if _is_checkout(root) else None
 
 
-def as_called(line: str) -> str:
-    """Spell commands as they are called here: scripts in a checkout, otherwise `overlapbench`."""
-    return line if checkout() else as_installed(line)
-
-
 def way_to_build() -> str:
     """Return the command that builds a missing program or library."""
     if checkout():
@@ -54,7 +45,9 @@ def version() -> str:
     """Return the version, from CMakeLists.txt or the metadata of the installed package."""
     root = checkout()
     if root is None:
-        return importlib.metadata.version(PROGRAM)
+        import importlib.metadata  # takes longer than the help of all commands
+
+        return importlib.metadata.version("overlapbench")
     found = _VERSION.search((root / "CMakeLists.txt").read_text(encoding="utf-8"))
     assert found
     return found[1]
@@ -62,7 +55,7 @@ def version() -> str:
 
 def binary_path() -> Path:
     """Return the program's path; the file is missing if nothing is built."""
-    return _built(PROGRAM, "OVERLAPBENCH_BINARY")
+    return _built("overlapbench", "OVERLAPBENCH_BINARY")
 
 
 def library_path() -> Path:

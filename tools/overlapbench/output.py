@@ -1,19 +1,60 @@
-"""Output: files written completely or not at all, and text printed to its end.
+"""Files that the user names: outputs written completely or not at all, globs, and refusals.
 
-If something cannot be written, a one-line ResultError names the requested path. Tools that measure
-for a long time call require_file or require_folder before, and deliver after.
+Text is printed to its end. If something cannot be written, a one-line ResultError names the
+requested path. Tools that measure for a long time call require_file or require_folder before, and
+deliver after.
 """
 
+import glob
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from overlapbench.reading.source import ResultError, expand
-
 _STDIN = "/dev/stdin"
+
+
+class ResultError(ValueError):
+    """One line saying which file, and which field of it, cannot be used, and why."""
+
+    def __init__(self, line: str) -> None:
+        super().__init__(harmless(line))
+
+
+def harmless(text: str) -> str:
+    """Return text on one line without control characters: files may contain anything."""
+    words = " ".join(text.split())
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+
+
+def expand(arguments: Sequence[str]) -> list[str]:
+    """Expand the globs that the shell did not expand, unless a file has that exact name."""
+    return [source for argument in arguments for source in _expand(argument)]
+
+
+def _expand(argument: str) -> list[str]:
+    if argument == "-" or not glob.has_magic(argument) or Path(argument).exists():
+        return [argument]
+    matches = sorted(glob.glob(argument), key=numerically)  # noqa: PTH207 (absolute patterns)
+    if not matches:
+        raise ResultError(f"{argument}: no file matches")
+    return matches
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """List names for an error message: the first ones, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def numerically(path: str) -> tuple[str, ...]:
+    """Return a key that sorts `rank.10` after `rank.2`."""
+    most_digits = 20
+    parts = re.split(r"(\d+)", path)
+    return *(part.zfill(most_digits) if part.isdecimal() else part for part in parts), path
 
 
 def require_file(path: Path, inputs: Iterable[str | Path] = ()) -> None:

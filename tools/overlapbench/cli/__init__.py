@@ -1,4 +1,4 @@
-"""The command `overlapbench`: its first word chooses a tool, and the others are that tool's.
+"""The command `overlapbench`: its first word chooses a command, and the others are that command's.
 
 overlapbench compare base.json new.json
 overlapbench COMMAND --help
@@ -12,21 +12,23 @@ import textwrap
 from collections.abc import Sequence
 
 from overlapbench import installation
-from overlapbench.cli.command_line import ending_if_interrupted, has_colours
-from overlapbench.cli.commands import COMMANDS, PROGRAM, load
-from overlapbench.cli.script import needed_by
+from overlapbench.cli.command_line import ending_if_interrupted, has_colours, refuse
+from overlapbench.cli.commands import COMMANDS, PROGRAM, load, summary
+from overlapbench.packages import PackageError, packages
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
-    modules = {command.name: command.module for command in COMMANDS}
-    if not given or given[0] not in modules:
+    if not given or given[0] not in COMMANDS:
         make_parser().parse_args(given)  # ends here: with help, the version, or a refusal
     program = f"{PROGRAM} {given[0]}"
     with ending_if_interrupted(program):
-        with needed_by(program):
-            module = load(modules[given[0]])
-        return int(module.main(given[1:], program))
+        try:
+            with packages():
+                command = load(given[0])
+        except PackageError as missing:
+            return refuse(program, str(missing))
+        return int(command.main(given[1:], program))
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -40,7 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version, and exit")
     parser.add_argument(
         "command",
-        choices=[command.name for command in COMMANDS],
+        choices=COMMANDS,
         metavar="COMMAND",
         help=f"one of these; {PROGRAM} COMMAND --help is its manual",
     )
@@ -57,11 +59,11 @@ class _Version(argparse.Action):
 
 def _commands() -> str:
     begin, end = ("\x1b[1m", "\x1b[0m") if has_colours() else ("", "")
-    width = max(len(command.name) for command in COMMANDS)
+    width = max(map(len, COMMANDS))
     screen = shutil.get_terminal_size().columns
     lines = ["commands:"]
-    for one in COMMANDS:
+    for name in COMMANDS:
         indent = " " * (width + 4)
-        text = textwrap.fill(one.summary, screen, initial_indent=indent, subsequent_indent=indent)
-        lines.append(f"  {begin}{one.name:{width}}{end}{text[width + 2 :]}")
+        text = textwrap.fill(summary(name), screen, initial_indent=indent, subsequent_indent=indent)
+        lines.append(f"  {begin}{name:{width}}{end}{text[width + 2 :]}")
     return "\n".join(lines)

@@ -1,14 +1,14 @@
 """Draw charts of overlapbench results: what overlap costs, and what it hides.
 
-    tools/slowdown_chart.py result.json -o charts
-    tools/slowdown_chart.py before.json after.json -o charts --title 'Driver 570 and 580'
-    ./bench --benchmark_format=json | tools/slowdown_chart.py - -o charts
+    overlapbench chart result.json -o charts
+    overlapbench chart before.json after.json -o charts --title 'Driver 570 and 580'
+    overlapbench run --benchmark_format=json | overlapbench chart - -o charts
 
-A result is the output of `./bench --benchmark_out=result.json`. `-` is standard input, and quoted
-globs are expanded. Several files become series of the same charts. The tool writes index.html, a
-page that works offline, and each chart as PNG and SVG, replacing charts of an earlier run. The
-charts depend on the rows in the results: slowdown of pairs, bandwidth of communication and of
-copies, pipelines, transfers, priority, supply, launches, and training.
+A result is the output of `overlapbench run --benchmark_out=result.json`. `-` is standard input, and
+quoted globs are expanded. Several files become series of the same charts. The tool writes
+index.html, a page that works offline, and each chart as PNG and SVG, replacing charts of an earlier
+run. The charts depend on the rows in the results: slowdown of pairs, bandwidth of communication and
+of copies, pipelines, transfers, priority, supply, launches, and training.
 
 For a sweep of Ddp/Buckets, the tool also prints a line: the size that the parts predict, the
 fastest size, and the time that following the prediction loses.

@@ -1,21 +1,19 @@
 """What all command lines share: a parser from the manual, numbers, and one-line errors.
 
-The docstring of a command's module is its manual. It spells commands as in a checkout; if
-`overlapbench` runs the command, the manual shows the commands of `overlapbench` instead.
+The docstring of a command's module is its manual.
 """
 
 import argparse
 import contextlib
 import functools
 import os
-import re
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from overlapbench.cli.commands import COMMANDS, PROGRAM, script_name
+from overlapbench.cli.commands import PROGRAM
 from overlapbench.cli.manual import fitted
 
 if TYPE_CHECKING:
@@ -27,18 +25,15 @@ _TERMINATED = 128 + signal.SIGTERM
 
 
 def command(run: Callable[[Sequence[str] | None, str], int | None]) -> Callable[..., int]:
-    """Make a command's `main`: a refusal is one line of output; otherwise the exit status is 0.
-
-    Unless `overlapbench` runs it, the program is the script.
-    """
+    """Make a command's `main`: a refusal is one line of output; otherwise the exit status is 0."""
     from overlapbench.reading.source import (
         ResultError,  # imports more than the help of all commands needs
     )
 
+    own = f"{PROGRAM} {run.__module__.rpartition('.')[2]}"
+
     @functools.wraps(run)
-    def main(
-        arguments: Sequence[str] | None = None, program: str = script_name(run.__module__)
-    ) -> int:
+    def main(arguments: Sequence[str] | None = None, program: str = own) -> int:
         try:
             return run(arguments, program) or 0
         except ResultError as error:
@@ -65,8 +60,6 @@ class Parser(argparse.ArgumentParser):
 def manual_parser(program: str, manual: str | None) -> Parser:
     """Make a parser whose help is the manual's first paragraph, the arguments, and the rest."""
     assert manual
-    if is_installed(program):
-        manual = as_installed(manual)
     summary, _, epilog = fitted(manual, shutil.get_terminal_size().columns).partition("\n\n")
     return Parser(
         prog=program,
@@ -74,19 +67,6 @@ def manual_parser(program: str, manual: str | None) -> Parser:
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-
-
-def is_installed(program: str) -> bool:
-    """Tell whether `overlapbench` runs the command, not a script."""
-    return program.startswith(f"{PROGRAM} ")
-
-
-def as_installed(manual: str) -> str:
-    """Replace scripts by the commands of `overlapbench`."""
-    for command in COMMANDS:
-        script = rf"(?<![\w./]){re.escape(command.script)}(?![\w/-])"
-        manual = re.sub(script, f"{PROGRAM} {command.name}", manual)
-    return manual
 
 
 def number_from(least: int) -> Callable[[str], int]:

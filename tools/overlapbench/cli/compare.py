@@ -1,14 +1,14 @@
 """Compare results of two builds, and fail if something got worse.
 
-    tools/benchmark_compare.py base.json new.json
-    tools/benchmark_compare.py --base base/*.json --new new/*.json
-    tools/benchmark_compare.py --base 'a?.json' --new - --output diff.md <new.json
-    tools/benchmark_compare.py a.json b.json --explain AllReduce+CublasGemm/bytes:67108864
+    overlapbench compare base.json new.json
+    overlapbench compare --base base/*.json --new new/*.json
+    overlapbench compare --base 'a?.json' --new - --output diff.md <new.json
+    overlapbench compare a.json b.json --explain AllReduce+CublasGemm/bytes:67108864
 
-A file is the output of `./bench --benchmark_out=FILE`, or any JSON of Google Benchmark. Each file
-is one launch. With one launch per side, the decision uses the backend's recorded spread between
-launches; without a recording, nothing is decided. Five launches per side detect smaller changes.
-docs/comparing.md explains the decision.
+A file is the output of `overlapbench run --benchmark_out=FILE`, or any JSON of Google Benchmark.
+Each file is one launch. With one launch per side, the decision uses the backend's recorded spread
+between launches; without a recording, nothing is decided. Five launches per side detect smaller
+changes. docs/comparing.md explains the decision.
 
 Exit status: 0 nothing is worse; 1 a regression; 2 bad usage, or an unreadable file; 3 inconclusive:
 incomparable, missing or invalid rows, an inconclusive row that is worse by more than its limit, or

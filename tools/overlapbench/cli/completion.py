@@ -6,7 +6,7 @@
     overlapbench completion zsh >~/.zfunc/_overlapbench
 
 The script is static: the shell does not start Python to complete a word. It completes the flags
-that ./bench --help lists when the script is generated.
+that overlapbench run --help lists when the script is generated.
 
 Exit status: 0, or 2 for bad usage.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 import shtab
 
 from overlapbench.cli.command_line import command, manual_parser
-from overlapbench.cli.commands import COMMANDS, PROGRAM, load
+from overlapbench.cli.commands import COMMANDS, PROGRAM, load, summary
 from overlapbench.output import print_text
 
 
@@ -39,10 +39,10 @@ def _everything() -> argparse.ArgumentParser:
     everything = argparse.ArgumentParser(prog=PROGRAM)
     everything.add_argument("--version", action="store_true", help="print the version, and exit")
     commands = everything.add_subparsers(metavar="COMMAND")
-    for one in COMMANDS:
-        parser = load(one.module).make_parser(f"{PROGRAM} {one.name}")
+    for name in COMMANDS:
+        parser = load(name).make_parser(f"{PROGRAM} {name}")
         _mark_files(parser)
-        commands.add_parser(one.name, parents=[parser], add_help=False, help=one.summary)
+        commands.add_parser(name, parents=[parser], add_help=False, help=summary(name))
     return everything
 
 

@@ -1,10 +1,10 @@
 """Write a result in the format of another system: a database, a dashboard, a spreadsheet.
 
-    tools/export.py result.json --format csv -o result.csv
-    tools/export.py result.json --format parquet -o result.parquet
-    tools/export.py result.json --format openmetrics -o result.prom
-    tools/export.py result.json --format github-action-benchmark -o output.json
-    tools/export.py result.json --format bencher --metric time --metric busbw_GBps
+    overlapbench export result.json --format csv -o result.csv
+    overlapbench export result.json --format parquet -o result.parquet
+    overlapbench export result.json --format openmetrics -o result.prom
+    overlapbench export result.json --format github-action-benchmark -o output.json
+    overlapbench export result.json --format bencher --metric time --metric busbw_GBps
 
 - `csv` has a line for each figure, with its unit, its 95 % interval and the state of its row.
 - `parquet` has the same columns, for data frames and databases; it needs the package pyarrow.
@@ -14,7 +14,7 @@
 
 The first three contain every figure, the others the time of each row. --metric chooses others. Rows
 that are invalid or failed have no figures. To compare results, no export is needed: see
-tools/benchmark_compare.py and tools/history.py.
+overlapbench compare and overlapbench history.
 
 Exit status: 0, or 2 for bad usage, a file that is not a result, a counter that is missing or that
 the format does not support, a missing package, or an output that is not writable. One line then

@@ -1,9 +1,11 @@
 """Gate a change: fail if it makes a benchmark slower, and only then.
 
-    tools/perf_gate.py run --base old/bench --candidate './bench' -- --benchmark_filter=Overlap
-    tools/perf_gate.py baseline --command './bench' --output baseline -- --benchmark_filter=Overlap
-    tools/perf_gate.py calibrate --command './bench' --output baseline/spreads.toml
-    tools/perf_gate.py run --baseline baseline --candidate './bench' --output gate.md
+    overlapbench gate run --base old/bench --candidate 'overlapbench run' \\
+        -- --benchmark_filter=Overlap
+    overlapbench gate baseline --command 'overlapbench run' --output baseline \\
+        -- --benchmark_filter=Overlap
+    overlapbench gate calibrate --command 'overlapbench run' --output baseline/spreads.toml
+    overlapbench gate run --baseline baseline --candidate 'overlapbench run' --output gate.md
 
 - `run` launches base and candidate in turn, compares them, measures regressions again, and fails if
   one is confirmed.
@@ -15,7 +17,7 @@ docs/comparing.md explains the decision.
 
 Exit status of run: 0 if nothing is worse; 1 for a confirmed regression; 2 for bad usage or a
 command that ended without a result (no file is written); 3 if the comparison is inconclusive (see
-tools/benchmark_compare.py --help) or guards too few rows (--max-floor, --min-guarded).
+overlapbench compare --help) or guards too few rows (--max-floor, --min-guarded).
 """
 
 import argparse
@@ -52,7 +54,7 @@ from overlapbench.reading.source import ResultError
 _LEAST_LAUNCHES = 3
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "perf_gate") -> int:
+def main(arguments: Sequence[str] | None = None, program: str = "overlapbench gate") -> int:
     exit_if_terminated()
     given, flags = split_at_dashes(arguments)
     options = make_parser(program).parse_args(given)

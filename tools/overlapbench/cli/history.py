@@ -1,20 +1,20 @@
 """Keep results over time: a history of runs, their trends, and where a level changed.
 
-    tools/history.py add nightly/*.json --revision 4f2c9d1
-    tools/history.py list --since 2026-10-01
-    tools/history.py trend -o trend.png --benchmark 'Overlap/AllToAll*' --metric slowdown
-    tools/history.py changes --benchmark 'Comm/*' --metric busbw_GBps
-    tools/history.py export 7 8 -o folder
-    tools/history.py export -o all.csv
+    overlapbench history add nightly/*.json --revision 4f2c9d1
+    overlapbench history list --since 2026-10-01
+    overlapbench history trend -o trend.png --benchmark 'Overlap/AllToAll*' --metric slowdown
+    overlapbench history changes --benchmark 'Comm/*' --metric busbw_GBps
+    overlapbench history export 7 8 -o folder
+    overlapbench history export -o all.csv
 
 A history is one append-only file: history.sqlite in the current folder, unless --database names
-another. A result is the output of `./bench --benchmark_out=FILE`, or any JSON of Google Benchmark.
-A file that is already in the history is not added again. Runs are separated by machine: GPU,
-driver, NCCL, and everything else that must agree for a comparison. See docs/history.md.
+another. A result is the output of `overlapbench run --benchmark_out=FILE`, or any JSON of Google
+Benchmark. A file that is already in the history is not added again. Runs are separated by machine:
+GPU, driver, NCCL, and everything else that must agree for a comparison. See docs/history.md.
 
 Exit status: 0, or 2 for bad usage, a file that is unreadable or not a result, or a missing history.
 One line then says what is wrong and where, and nothing was changed. A changed level is not a
-failure; to gate changes, use tools/perf_gate.py.
+failure; to gate changes, use overlapbench gate.
 """
 
 import argparse

@@ -1,12 +1,12 @@
 """Merge the results of several runs on one machine into one file.
 
-    tools/merge_results.py -o result.json first.json second.json third.json
-    tools/merge_results.py -o result.json    # only checks that it is writable
+    overlapbench merge -o result.json first.json second.json third.json
+    overlapbench merge -o result.json        # only checks that it is writable
 
-./bench calls it for `--axis connections=1,8,32`, which needs a run for each value. The context is
-the first run's, with the environment values of all runs. A benchmark in several runs is taken from
-the first of them, and a line says how many such benchmarks there are. The result is incomplete if a
-run ended early or its file is missing. Needs only Python's standard library.
+overlapbench run calls it for `--axis connections=1,8,32`, which needs a run for each value. The
+context is the first run's, with the environment values of all runs. A benchmark in several runs is
+taken from the first of them, and a line says how many such benchmarks there are. The result is
+incomplete if a run ended early or its file is missing. Needs only Python's standard library.
 
 Exit status: 0, or 2 if a file is not a result of this suite, if two runs were not measured in the
 same way, if no file exists, or if the output is not writable.

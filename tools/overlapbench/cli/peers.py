@@ -1,10 +1,10 @@
 """Compare our GELU and softmax with PyTorch's, torch.compile's and Triton's on one GPU.
 
-    tools/peers.py -o peers
-    tools/peers.py -o gelu --what gelu --types float32 --sizes 2^22,2^26 --directions forward
-    tools/peers.py -o softmax --what softmax --columns 1K,50257,256K
-    tools/peers.py --from peers/peers.json -o charts
-    tools/peers.py --host
+    overlapbench peers -o peers
+    overlapbench peers -o gelu --what gelu --types float32 --sizes 2^22,2^26 --directions forward
+    overlapbench peers -o softmax --what softmax --columns 1K,50257,256K
+    overlapbench peers --from peers/peers.json -o charts
+    overlapbench peers --host
 
 All peers of a case, and a device copy that moves the same bytes, work on the same tensors. Their
 samples alternate, each with a cold L2. Before a peer is timed, its whole result is compared with
@@ -49,7 +49,7 @@ from overlapbench.reading.source import ResultError, load
 _PICTURES = {f"peers_{what}.{kind}" for what in ("gelu", "softmax") for kind in ("png", "svg")}
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "peers") -> int:
+def main(arguments: Sequence[str] | None = None, program: str = "overlapbench peers") -> int:
     options = make_parser(program).parse_args(arguments)
     try:
         if options.host:

@@ -1,20 +1,20 @@
 """Write one page about a run: what was measured, where, what stands out, every row and chart.
 
-    tools/report.py result.json -o report.html
-    tools/report.py 'results/*.json' -o report.html --title 'Two H200'
-    ./bench --benchmark_format=json | tools/report.py - -o report.html
-    tools/report.py new?.json --base base?.json -o report.html
-    tools/report.py result.json --tuned tuned.json -o report.html
-    tools/report.py result.json --traces traces -o report.html
+    overlapbench report result.json -o report.html
+    overlapbench report 'results/*.json' -o report.html --title 'Two H200'
+    overlapbench run --benchmark_format=json | overlapbench report - -o report.html
+    overlapbench report new?.json --base base?.json -o report.html
+    overlapbench report result.json --tuned tuned.json -o report.html
+    overlapbench report result.json --traces traces -o report.html
 
-A result is the output of `./bench --benchmark_out=result.json`. `-` is standard input, and quoted
-globs are expanded. Files of one build and machine with the same benchmarks are launches of one run;
-the page shows their medians. The page is one file that needs no network. To open a benchmark's row,
-append #NAME to the page's address.
+A result is the output of `overlapbench run --benchmark_out=result.json`. `-` is standard input, and
+quoted globs are expanded. Files of one build and machine with the same benchmarks are launches of
+one run; the page shows their medians. The page is one file that needs no network. To open a
+benchmark's row, append #NAME to the page's address.
 
 With --traces the page has a picture of up to twelve traced rows, and shows where their time went.
 
-With --base the page marks what changed, by the rules of tools/benchmark_compare.py. A regression
+With --base the page marks what changed, by the rules of overlapbench compare. A regression
 does not change the exit status here.
 
 Exit status: 0, or 2 if a file is not a result of this suite or the page is not writable. One line

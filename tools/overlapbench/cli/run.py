@@ -1,11 +1,11 @@
 """Measure: start the ranks, and run the benchmarks.
 
-    ./bench --benchmark_filter=Overlap --benchmark_out=result.json
+    overlapbench run --benchmark_filter=Overlap --benchmark_out=result.json
 
-Runs ./bench with the existing program, and neither installs nor builds anything.
+Runs the suite's script `bench` with the existing program, and neither installs nor builds anything.
 overlapbench/installation.py says where it searches for the program.
 
-Exit status: that of ./bench; 2 if no program is built, or if a flag requests a build.
+Exit status: that of the job; 2 if no program is built, or if a flag requests a build.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from overlapbench.cli.command_line import as_installed, command, is_installed, manual_parser
+from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.installation import bench_path, binary_path
 from overlapbench.output import print_text
 from overlapbench.reading.source import ResultError
@@ -26,6 +26,7 @@ _BUILDING = ("--build-only", "--build-dir")
 # In the help of ./bench and of the program: a list of flags, or one with its value and text.
 _FLAGS = re.compile(r"^Flags.*:\n((?: .*\n)+)", re.MULTILINE)
 _FLAG = re.compile(r"^  (--[\w-]+)(?:[= ](\S+))?(?: +(.*(?:\n   .*)*))?$", re.MULTILINE)
+_SCRIPT = re.compile(r"(?<![\w./])\./bench(?![\w/-])")
 # A value that is one of these words.
 _CHOICES = re.compile(r"[a-z]+(\|[a-z]+)*")
 
@@ -63,8 +64,7 @@ def _help(binary: Path, program: str, given: Sequence[str]) -> "subprocess.Compl
         errors="replace",
         check=False,
     )
-    if is_installed(program):
-        done.stdout = as_installed(done.stdout)
+    done.stdout = _SCRIPT.sub(program, done.stdout)
     return done
 
 

@@ -1,11 +1,11 @@
 """Draw the timeline of a traced step: every lane of all ranks, who waited, and what decided T.
 
-    ./bench --benchmark_filter=Overlap --trace_out=traces
-    tools/timeline.py traces -o step.svg
-    tools/timeline.py 'traces/Pp*.json' -o pipelines.html
-    tools/timeline.py 'traces/Pp*.json' --beside -o pipelines.svg
-    tools/timeline.py 'rank*.json.gz' --step 12 -o step.png
-    tools/timeline.py report.sqlite --window forward -o forward.svg
+    overlapbench run --benchmark_filter=Overlap --trace_out=traces
+    overlapbench timeline traces -o step.svg
+    overlapbench timeline 'traces/Pp*.json' -o pipelines.html
+    overlapbench timeline 'traces/Pp*.json' --beside -o pipelines.svg
+    overlapbench timeline 'rank*.json.gz' --step 12 -o step.png
+    overlapbench timeline report.sqlite --window forward -o forward.svg
 
 A file is a trace of overlapbench or of PyTorch's profiler (.json, also packed as .gz, .zst or
 .zip), or the output of `nsys export --type sqlite`; a folder stands for the traces in it. Rows are

@@ -1,10 +1,10 @@
 """Where every microsecond of a training step went: by class, and idle by cause.
 
-    tools/trace_breakdown.py trace.json
-    tools/trace_breakdown.py 'rank*.json.gz' --step 3
-    tools/trace_breakdown.py report.sqlite --window forward --json figures.json
-    tools/trace_breakdown.py trace.json --class 'my_fused_kernel=COMM' --rules mine.txt
-    tools/trace_breakdown.py trace.json --compare earlier.json
+    overlapbench trace trace.json
+    overlapbench trace 'rank*.json.gz' --step 3
+    overlapbench trace report.sqlite --window forward --json figures.json
+    overlapbench trace trace.json --class 'my_fused_kernel=COMM' --rules mine.txt
+    overlapbench trace trace.json --compare earlier.json
 
 A file is a trace of PyTorch's profiler (.json, also packed as .gz, .zst or .zip), the output of
 `nsys export --type sqlite`, or a trace of overlapbench. Several files, or those in a folder or an

@@ -1,8 +1,9 @@
 """Find the settings at which an overlapped pair takes the least time on this machine.
 
-    ./bench --tune 'Overlap/AllGather+CublasGemm/bytes:1G'
-    ./bench --tune AllGather+CublasGemm/bytes:64M AllReduce+CublasGemm/bytes:64M -- --timeout_s=120
-    tools/tune.py --command './bench --no-build --ranks 2' AllReduce+Gemm/bytes:8M
+    overlapbench run --tune 'Overlap/AllGather+CublasGemm/bytes:1G'
+    overlapbench run --tune AllGather+CublasGemm/bytes:64M AllReduce+CublasGemm/bytes:64M \\
+        -- --timeout_s=120
+    overlapbench tune --command 'overlapbench run --no-build --ranks 2' AllReduce+Gemm/bytes:8M
 
 The search varies the transport of a collective or the engine of a copy, its SMs or CTAs, the SMs of
 the computation, which side starts first, and the priorities of the streams. Settings in the pair's
@@ -31,7 +32,6 @@ from overlapbench.cli.command_line import (
     INTERRUPTED,
     command,
     exit_if_terminated,
-    is_installed,
     manual_parser,
     number_from,
     split_at_dashes,
@@ -150,9 +150,8 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     text = "what to tune, as Overlap/A+B/axis:value/...: every row that it matches"
     add("pairs", nargs="*", metavar="PAIR", help=text)
-    run = f"{PROGRAM} run" if is_installed(program) else "./bench --no-build"
-    text = f"command that launches the program (default {run})"
-    add("--command", default=run, metavar="COMMAND", help=text)
+    text = f"command that launches the program (default {PROGRAM} run)"
+    add("--command", default=f"{PROGRAM} run", metavar="COMMAND", help=text)
     text = "launches of default and best to confirm the gain; 0: claim none (default 5)"
     add("--launches", type=number_from(0), default=5, metavar="N", help=text)
     text = "total minutes; the search then decides with its results so far (default: no limit)"

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from overlapbench.installation import as_called
 from overlapbench.judge.known import known_prior, typical_ms
 from overlapbench.judge.side import Side, distinct, within_of
 from overlapbench.output import replace_files
@@ -43,8 +42,10 @@ def read_baseline(folder: Path) -> list[Launch]:
     """Read the launches of a folder, without copies; ResultError if there is none."""
     paths = sorted(folder.glob(_LAUNCHES))
     if not paths:
-        records = as_called("tools/perf_gate.py baseline")
-        raise ResultError(f"{folder}: no baseline: there is no {_LAUNCHES}; {records} records one")
+        raise ResultError(
+            f"{folder}: no baseline: there is no {_LAUNCHES};"
+            " overlapbench gate baseline records one"
+        )
     return distinct(read_launches(map(str, paths)))[0]
 
 

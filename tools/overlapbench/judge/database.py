@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from overlapbench.installation import as_called
 from overlapbench.judge import schema
 from overlapbench.reading.counters import Table, merge_tables, parse_table, stored_table
 from overlapbench.reading.launch import CONTEXT_FIELDS, surroundings
@@ -220,8 +219,7 @@ class Database:
 def open_history(path: Path, create: bool = False) -> Iterator[Database]:
     """Open a history, or `create` it; ResultError if the file is no history, or SQLite fails."""
     if not create and not path.exists():
-        makes = as_called("tools/history.py add")
-        raise ResultError(f"{path}: no history yet: {makes} creates it")
+        raise ResultError(f"{path}: no history yet: overlapbench history add creates it")
     mode = "rwc" if create else "rw"
     try:
         with contextlib.closing(

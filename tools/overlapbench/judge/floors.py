@@ -5,7 +5,7 @@
     metric = "time"                # optional; default: all metrics
     percent = 5
 
-    [spread."Compute/Gemm/n:4096"] # written by `perf_gate calibrate`
+    [spread."Compute/Gemm/n:4096"] # written by `overlapbench gate calibrate`
     time = 0.41                    # percent, between launches of one build
 
 A floor replaces the least floor, statistics.LEAST_FLOOR. A calibrated spread replaces the spread of
@@ -102,7 +102,9 @@ def parse_floors(source: str, text: str) -> Floors:
 
 def format_spreads(spreads: Mapping[str, Mapping[str, float]]) -> str:
     """Write the calibrated spreads; the reader has checked that names are printable."""
-    lines = ["# Standard deviation between launches of one build, in percent: perf_gate calibrate."]
+    lines = [
+        "# Standard deviation between launches of one build, in percent, by overlapbench gate."
+    ]
     for name, metrics in spreads.items():
         quoted = json.dumps(name, ensure_ascii=False)  # TOML's basic strings are JSON's
         lines.append(f"\n[spread.{quoted}]")

@@ -2,7 +2,7 @@
 
 arguments       values that both command lines accept
 
-Of tools/peers.py, against PyTorch, torch.compile and Triton:
+Of overlapbench peers, against PyTorch, torch.compile and Triton:
 
 cases           the cases and their figures: no GPU needed
 report          the figures as text and as JSON; reader reads the JSON back

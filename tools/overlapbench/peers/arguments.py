@@ -1,4 +1,4 @@
-"""Values on the command lines of tools/peers.py and tools/torch_training.py.
+"""Values on the command lines of overlapbench peers and tools/torch_training.py.
 
 Each function returns a callable for argparse's `type`. It raises ArgumentTypeError, which names the
 value and the permitted ones.

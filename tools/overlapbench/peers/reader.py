@@ -1,4 +1,4 @@
-"""Figures that tools/peers.py wrote, validated, for tables and charts.
+"""Figures that overlapbench peers wrote, validated, for tables and charts.
 
 A file is accepted or refused as a whole, by a ResultError (source.py), for example `peers.json:
 figures[3].ms: 0 is not above 0 (line 57)`. Every case must have a figure of ours, and a good one of
@@ -9,7 +9,6 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import TypeVar, cast
 
-from overlapbench.installation import as_called
 from overlapbench.peers.cases import (
     COPY,
     DIRECTIONS,
@@ -32,9 +31,8 @@ def read_figures(source: str, text: str) -> tuple[dict[str, str], list[Figure]]:
     document = Document.parse(source, text, "figures")
     version = document.values.get("overlapbench_peers")
     if version != SCHEMA:
-        writer = as_called("tools/peers.py")
         what = f"{short(version)} is not supported: must be {short(SCHEMA)}"
-        raise ResultError(f"{source}: overlapbench_peers: {what}: {writer} writes it")
+        raise ResultError(f"{source}: overlapbench_peers: {what}: overlapbench peers writes it")
     figures = [_figure(document.fields(index)) for index in range(len(document.entries))]
     _require_copies(source, figures)
     context = document.context

@@ -7,7 +7,6 @@ as much memory.
 """
 
 import contextlib
-import glob
 import gzip
 import io
 import json
@@ -21,6 +20,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from overlapbench.output import ResultError as ResultError
+from overlapbench.output import expand as expand
+from overlapbench.output import harmless as harmless
+from overlapbench.output import listed as listed
+from overlapbench.output import numerically as numerically
 from overlapbench.packages import optional
 
 
@@ -32,52 +36,13 @@ def _safe(decoder: Any) -> Any:
 
 # May be missing, as in PyTorch images, or old: slower, same results.
 orjson = _safe(optional("orjson"))
+
 LARGEST_BYTES = 256 << 20
 # Limits of a number that is not 0: beyond them, ratios overflow or underflow.
 SMALLEST, LARGEST = 1e-100, 1e100
 _GZIP = b"\x1f\x8b"  # the first bytes
 _DEEPEST = 16  # levels of a context; Google Benchmark's has 3
 _BETWEEN = re.compile(r"\s*,\s*")  # entries of an array
-
-
-class ResultError(ValueError):
-    """One line saying which file, and which field of it, cannot be used, and why."""
-
-    def __init__(self, line: str) -> None:
-        super().__init__(harmless(line))
-
-
-def harmless(text: str) -> str:
-    """Return text on one line without control characters: files may contain anything."""
-    words = " ".join(text.split())
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
-
-
-def expand(arguments: Sequence[str]) -> list[str]:
-    """Expand the globs that the shell did not expand, unless a file has that exact name."""
-    return [source for argument in arguments for source in _expand(argument)]
-
-
-def _expand(argument: str) -> list[str]:
-    if argument == "-" or not glob.has_magic(argument) or Path(argument).exists():
-        return [argument]
-    matches = sorted(glob.glob(argument), key=numerically)  # noqa: PTH207 (absolute patterns)
-    if not matches:
-        raise ResultError(f"{argument}: no file matches")
-    return matches
-
-
-def listed(names: Sequence[str], most: int) -> str:
-    """List names for an error message: the first ones, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def numerically(path: str) -> tuple[str, ...]:
-    """Return a key that sorts `rank.10` after `rank.2`."""
-    most_digits = 20
-    parts = re.split(r"(\d+)", path)
-    return *(part.zfill(most_digits) if part.isdecimal() else part for part in parts), path
 
 
 def load(source: str) -> str:

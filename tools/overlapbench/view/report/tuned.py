@@ -1,9 +1,8 @@
-"""The tuner's results (tools/tune.py --output), read for the page. Files are untrusted."""
+"""The tuner's results (overlapbench tune --output), read for the page. Files are untrusted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from overlapbench.installation import as_called
 from overlapbench.reading.source import Document, Fields, ResultError, harmless, load
 from overlapbench.tune.report import SCHEMA
 
@@ -27,8 +26,7 @@ def read_tuned(paths: Sequence[str]) -> list[Tuned]:
 def _read(path: str) -> list[Tuned]:
     document = Document.parse(path, load(path), "pairs")
     if document.values.get("tune_schema") != SCHEMA:
-        tuner = as_called("tools/tune.py")
-        raise ResultError(f"{path}: tune_schema: not {SCHEMA!r}: not a result of {tuner}")
+        raise ResultError(f"{path}: tune_schema: not {SCHEMA!r}: not a result of overlapbench tune")
     return [_tuned(document.fields(i)) for i in range(len(document.entries))]
 
 
