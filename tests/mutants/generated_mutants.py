@@ -326,7 +326,8 @@ def try_sample(
     random.Random(given.seed).shuffle(order)  # what was tried when time is up is a fair sample
     ends = time.monotonic() + 60 * given.minutes
     for done, (number, verdict) in enumerate(order, 1):
-        if verdict.word == "caught" or time.monotonic() > ends:
+        chosen = re.search(given.only, verdict.mutant.file)
+        if not chosen or verdict.word == "caught" or time.monotonic() > ends:
             continue
         tests = sorted((t for t in reached if number in reached[t]), key=tree.seconds.__getitem__)
         try_mutant(tree, number, tests, verdict, given.first)
@@ -354,6 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="print the sample, and exit")
     parser.add_argument("--resume", action="store_true", help="keep the last run's verdicts")
     parser.add_argument("--first", type=float, default=float("inf"), help="seconds for a mutant")
+    parser.add_argument("--only", metavar="REGEX", default="", help="try those of such files")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="for all mutants")
     parser.add_argument("--tests", default="", metavar="REGEX", help="only tests of such names")
     parser.add_argument("--cli", metavar="TESTS", help='also tests/cli: pytest\'s -k, "" for all')
