@@ -94,16 +94,40 @@ class Verdict:
 # ---- The sample
 
 
-def equivalents(path: Path = EQUIVALENT) -> set[tuple[str, str, str, str]]:
-    entries = tomllib.loads(path.read_text())["mutant"] if path.is_file() else []
-    return {(e["file"], e["line"], e["original"], e["mutated"]) for e in entries}
+@dataclass(frozen=True)
+class Equivalent:
+    """An entry of equivalent.toml."""
+
+    file: str
+    line: str
+    original: str
+    mutated: str
+    why: str
+    next: str = ""  # the line of code that follows, where the same line occurs twice
+
+    def lines(self, root: Path) -> list[int]:
+        """Where the file has the line, or both lines, counted from 1."""
+        code = [line.strip() for line in (root / self.file).read_text().splitlines()]
+        following = [*code[1:], ""]
+        return [
+            number
+            for number, pair in enumerate(zip(code, following, strict=True), 1)
+            if pair[0] == self.line and self.next in ("", pair[1])
+        ]
+
+    def is_of(self, mutant: Mutant, root: Path) -> bool:
+        def one_line(text: str) -> str:
+            return " ".join(text.split())
+
+        return (
+            (self.file, self.original) == (mutant.file, one_line(mutant.original))
+            and self.mutated == one_line(mutant.mutated)
+            and mutant.line in self.lines(root)
+        )
 
 
-def key(mutant: Mutant) -> tuple[str, str, str, str]:
-    def one_line(text: str) -> str:
-        return " ".join(text.split())
-
-    return mutant.file, mutant.context, one_line(mutant.original), one_line(mutant.mutated)
+def equivalents(path: Path = EQUIVALENT) -> list[Equivalent]:
+    return [Equivalent(**entry) for entry in tomllib.loads(path.read_text())["mutant"]]
 
 
 def candidates(tree: Path, commands: Path, area: str) -> list[Mutant]:
@@ -307,7 +331,7 @@ def try_sample(
     numbers = {n: mutant for n, (_, mutant) in enumerate(drawn)}
     areas = dict(enumerate(area for area, _ in drawn))
     for number, mutant in list(numbers.items()):
-        if key(mutant) in known_equivalents:
+        if any(entry.is_of(mutant, ROOT) for entry in known_equivalents):
             del numbers[number]
     print("building", flush=True)
     tree.read_tests()
@@ -321,7 +345,7 @@ def try_sample(
         reached |= tree.reach_by_program(given.cli)
     verdicts = {}
     for number, mutant in numbers.items():
-        verdicts[number] = before.get(key(mutant)) or Verdict(areas[number], mutant, "untried")
+        verdicts[number] = before.get(mutant) or Verdict(areas[number], mutant, "untried")
     order = list(verdicts.items())
     random.Random(given.seed).shuffle(order)  # what was tried when time is up is a fair sample
     ends = time.monotonic() + 60 * given.minutes
@@ -336,13 +360,13 @@ def try_sample(
     return list(verdicts.values())
 
 
-def read_verdicts(store: Path) -> dict[tuple[str, str, str, str], Verdict]:
+def read_verdicts(store: Path) -> dict[Mutant, Verdict]:
     entries = json.loads(store.read_text()) if store.is_file() else []
     found = [
         Verdict(**e | {"mutant": Mutant(**e["mutant"]), "tried": tuple(e["tried"])})
         for e in entries
     ]
-    return {key(verdict.mutant): verdict for verdict in found}
+    return {verdict.mutant: verdict for verdict in found}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,14 +3,14 @@
 import json
 import os
 import subprocess
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 import generated_mutants
 import schemata
-from generated_mutants import HERE, Verdict
+from generated_mutants import HERE, Equivalent, Verdict
 from mutants import ROOT
 from schemata import Mutant
 
@@ -169,18 +169,27 @@ def test_every_mutant_counts_that_was_tried() -> None:
     assert generated_mutants.table(verdicts[:18])[1]
 
 
-@pytest.mark.parametrize("entry", sorted(generated_mutants.equivalents()))
-def test_an_equivalent_mutant_is_in_the_code(entry: tuple[str, str, str, str]) -> None:
-    file, line, original, mutated = entry
-    assert line in {text.strip() for text in (ROOT / file).read_text().splitlines()}
-    assert original.split()[0] in line
-    assert original != mutated
+@pytest.mark.parametrize("entry", generated_mutants.equivalents(), ids=lambda entry: entry.line)
+def test_an_equivalent_mutant_is_in_the_code_and_says_why(entry: Equivalent) -> None:
+    assert len(entry.lines(ROOT)) == 1, "name the line that follows"
+    assert entry.original.split()[0] in entry.line
+    assert len(entry.why) > 30
+
+
+def test_an_equivalent_mutant_is_recognised_wherever_it_moves(tmp_path: Path) -> None:
+    (tmp_path / "code.cc").write_text("// Moved.\n" + CODE)
+    moved = replace(MUTANTS[0], line=MUTANTS[0].line + 1)
+    why = "It is an example."
+    entry = Equivalent("code.cc", moved.context, "value < kLimit", "value >= kLimit", why)
+    assert entry.is_of(moved, tmp_path)
+    assert not entry.is_of(MUTANTS[0], tmp_path), "another line"
+    assert not entry.is_of(replace(moved, mutated="value <= kLimit"), tmp_path)
+    assert replace(entry, next="return kLimit;").is_of(moved, tmp_path)
+    assert not replace(entry, next="return value;").is_of(moved, tmp_path)
 
 
 def test_verdicts_can_be_kept(tmp_path: Path) -> None:
     verdict = Verdict("ranks", MUTANTS[0], "survived", "", ("ranks_test",))
     store = tmp_path / "verdicts.json"
     store.write_text(json.dumps([asdict(verdict)]))
-    assert generated_mutants.read_verdicts(store) == {
-        generated_mutants.key(verdict.mutant): verdict
-    }
+    assert generated_mutants.read_verdicts(store) == {verdict.mutant: verdict}
