@@ -246,6 +246,7 @@ TEST(FormatValue, WritesEveryUnit) {
   EXPECT_EQ(written("count", 100), "100");
   EXPECT_EQ(written("bool", 1), "1");
   EXPECT_EQ(written("GB/s", 312.44), "312.4 GB/s");
+  EXPECT_EQ(written("GB/s", 12.34), "12.3 GB/s");
   EXPECT_EQ(written("ms", 0.0123456), "0.01235 ms");
   EXPECT_EQ(written("TFLOP/s", 700.12), "700.1 TFLOP/s");
   EXPECT_EQ(written("ms", 0.56), "0.5600 ms");
@@ -261,6 +262,10 @@ TEST(EscapedJson, IsReadBackUnchanged) {
     EXPECT_EQ(document.items.at(0).text, text);
   }
   EXPECT_EQ(EscapedJson("two\nlines\t"), "two lines ");
+}
+
+TEST(EscapedJson, HasNoControlCharacters) {
+  EXPECT_EQ(EscapedJson(std::string_view("a\x1f z\0", 5)), "a  z ");
 }
 
 TEST(EscapedJson, LeavesAllOfUtf8) {
