@@ -465,6 +465,16 @@ TEST_P(WorkloadsTest, ReportTheirCost) {
   EXPECT_EQ(CostOf("Delay", {}).flops, 0);
 }
 
+TEST_P(WorkloadsTest, CollectivesNeedTheMemoryOfTheirBuffersAlone) {
+  if (TestRanks().size() == 1) GTEST_SKIP() << "collectives need two ranks";
+  for (const auto& [place, buffers] : {std::pair{"out", 2U}, std::pair{"in", 1U}}) {
+    const Footprint footprint =
+        Spec("AllReduce").footprint(SettingsOf("AllReduce", {{"bytes", "1M"}, {"place", place}}));
+    EXPECT_EQ(footprint.device_bytes, buffers << 20) << place;
+    EXPECT_EQ(footprint.host_bytes, 0U) << place;
+  }
+}
+
 // nccl-tests, doc/PERFORMANCE.md.
 TEST_P(WorkloadsTest, CollectivesCountBytesAsNcclTests) {
   if (TestRanks().size() == 1) GTEST_SKIP() << "collectives need two ranks";
