@@ -299,9 +299,10 @@ def table(verdicts: Sequence[Verdict]) -> tuple[str, bool]:
         "|---|---:|---:|---:|---:|---:|",
     ]
     good = True
+    verdicts = [verdict for verdict in verdicts if verdict.word != "untried"]
     areas = [area for area in AREAS if any(v.area == area for v in verdicts)]
     for area in [*areas, "all"]:
-        words = [v.word for v in verdicts if area in (v.area, "all") and v.word != "untried"]
+        words = [v.word for v in verdicts if area in (v.area, "all")]
         caught = words.count("caught")
         share = caught / len(words) if words else 1.0
         good &= share >= LEAST_CAUGHT

@@ -163,8 +163,10 @@ def test_a_larger_sample_contains_the_smaller_one_and_a_seed_draws_the_same() ->
 def test_every_mutant_counts_that_was_tried() -> None:
     words = ["caught"] * 18 + ["survived", "not reached", "untried"]
     verdicts = [Verdict("ranks", MUTANTS[0], word) for word in words]
+    verdicts.append(Verdict("comm", MUTANTS[0], "untried"))
     text, good = generated_mutants.table(verdicts)
     assert "| ranks | 20 | 18 | 90.0% | 1 | 1 |" in text
+    assert "comm" not in text
     assert not good
     assert generated_mutants.table(verdicts[:18])[1]
 
