@@ -298,8 +298,8 @@ def table(verdicts: Sequence[Verdict]) -> tuple[str, bool]:
         "| Area | Mutants | Caught | | Survived | Not reached |",
         "|---|---:|---:|---:|---:|---:|",
     ]
-    good = True
     verdicts = [verdict for verdict in verdicts if verdict.word != "untried"]
+    good = bool(verdicts)
     areas = [area for area in AREAS if any(v.area == area for v in verdicts)]
     for area in [*areas, "all"]:
         words = [v.word for v in verdicts if area in (v.area, "all")]

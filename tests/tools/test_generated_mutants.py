@@ -169,6 +169,7 @@ def test_every_mutant_counts_that_was_tried() -> None:
     assert "comm" not in text
     assert not good
     assert generated_mutants.table(verdicts[:18])[1]
+    assert not generated_mutants.table(verdicts[-1:])[1], "nothing was tried"
 
 
 @pytest.mark.parametrize("entry", generated_mutants.equivalents(), ids=lambda entry: entry.line)
