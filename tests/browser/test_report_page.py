@@ -58,7 +58,9 @@ def column(page: Page, section: str, key: str) -> list[float]:
     """Return the figures of a column, from the top, without empty ones."""
     header = page.locator(f"#{section} .table th[data-counter='{key}']")
     index = header.evaluate("header => header.cellIndex")
-    texts = page.locator(f"#{section} .table tbody td:nth-child({index + 1})").all_inner_texts()
+    texts = page.locator(
+        f"#{section} .table tbody tr:visible > td:nth-child({index + 1})"
+    ).all_inner_texts()
     return [float(text) for text in texts if text.strip()]
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import altair as alt
 import pytest
@@ -36,9 +36,21 @@ def full_charts(intervals: bool = False) -> dict[str, Chart]:
 
 def records(chart: Chart, with_key: str) -> list[Json]:
     """Return the distinct data of a specification that have a key."""
-    data = [record for values in chart.spec["datasets"].values() for record in values]
-    unique = {json.dumps(record, sort_keys=True): record for record in data if with_key in record}
+    unique = {
+        json.dumps(one, sort_keys=True): one for one in data_of(chart.spec) if with_key in one
+    }
     return list(unique.values())
+
+
+def data_of(node: object) -> Iterator[Json]:
+    """Yield the data of all marks of a specification."""
+    if isinstance(node, list):
+        for child in node:
+            yield from data_of(child)
+    if isinstance(node, dict):
+        yield from node.get("data", {}).get("values", [])
+        for key in ("layer", "concat", "vconcat"):
+            yield from data_of(node.get(key))
 
 
 def subtitle(chart: Chart) -> str:
@@ -66,9 +78,9 @@ def test_a_specification_is_vega_lite(name: str, intervals: bool) -> None:
 def test_slowdown_holds_the_figures_of_the_rows() -> None:
     rows = samples.sweep("tile") + samples.sweep("full")
     chart = draw(samples.document(rows))["slowdown"]
-    drawn = {record["name"]: record["slowdown"] for record in records(chart, "grid_blocks")}
+    drawn = {record["name"]: record["slowdown"] for record in records(chart, "grid")}
     assert drawn == {row["name"]: row["slowdown"] for row in rows}
-    assert {r["series"] for r in records(chart, "grid_blocks")} == {
+    assert {r["series"] for r in records(chart, "grid")} == {
         "AllToAll+Gemm · work tile",
         "AllToAll+Gemm · work full",
     }
@@ -81,7 +93,7 @@ def test_slowdown_holds_the_figures_of_the_rows() -> None:
 def test_grids_stand_in_the_order_of_their_blocks() -> None:
     rows = [samples.overlap(f"{PAIR}/grid:{grid}") for grid in ("32x32", "2x64", "1x1", "4x4")]
     chart = draw(samples.document(rows))["slowdown"]
-    grids = [record["grid"] for record in records(chart, "grid_blocks")]
+    grids = [record["grid"] for record in records(chart, "grid")]
     assert grids == ["1×1", "4×4", "2×64", "32×32"]
     assert json.dumps(grids) in json.dumps(
         chart.spec["layer" if "layer" in chart.spec else "concat"]
@@ -90,20 +102,18 @@ def test_grids_stand_in_the_order_of_their_blocks() -> None:
 
 def test_the_knees_are_marked_at_their_grid() -> None:
     rows = samples.sweep("tile") + samples.sweep("full")
-    knees = records(draw(samples.document(rows))["slowdown"], "label_at")
-    assert {(knee["series"], knee["grid"], knee["slowdown"], knee["label"]) for knee in knees} == {
+    knees = records(draw(samples.document(rows))["slowdown"], "note_at")
+    assert {(knee["series"], knee["grid"], knee["slowdown"], knee["note"]) for knee in knees} == {
         ("AllToAll+Gemm · work full", "16×16", 1.29, "knee 1.29"),
         ("AllToAll+Gemm · work tile", "16×16", 1.41, "knee 1.41"),
     }
-    assert all(knee["label_at"] > knee["slowdown"] for knee in knees)
+    assert all(knee["note_at"] > knee["slowdown"] for knee in knees)
 
 
 def test_labels_of_equal_knees_do_not_overlap() -> None:
     rows = [row for factor in (1.0, 1.0) for row in samples.sweep("tile", factor)]
     documents = [samples.document(rows[:7]), samples.document(rows[7:])]
-    low, high = sorted(
-        knee["label_at"] for knee in records(draw(*documents)["slowdown"], "label_at")
-    )
+    low, high = sorted(knee["note_at"] for knee in records(draw(*documents)["slowdown"], "note_at"))
     assert high - low > 0.01
 
 
@@ -111,18 +121,18 @@ def test_an_invalid_row_is_no_knee_and_has_its_problem() -> None:
     rows = samples.sweep("tile")
     rows[2] |= {"valid": 0.0, "label": "throttled"}
     chart = draw(samples.document(rows))["slowdown"]
-    bad = [record for record in records(chart, "grid_blocks") if not record["trusted"]]
+    bad = [record for record in records(chart, "grid") if not record["trusted"]]
     told = [(record["grid"], record["problem"]) for record in bad]
     assert told == [("16×16", "invalid: throttled")]
-    assert [knee["grid"] for knee in records(chart, "label_at")] == ["32×32"]
+    assert [knee["grid"] for knee in records(chart, "note_at")] == ["32×32"]
     assert "Not to be trusted: 1 invalid of 7 rows" in subtitle(chart)
 
 
 def test_an_invalid_sweep_is_drawn_without_any_knee() -> None:
     rows = [row | {"valid": 0.0} for row in samples.sweep("tile")]
     chart = draw(samples.document(rows))["slowdown"]
-    assert len(records(chart, "grid_blocks")) == len(rows)
-    assert records(chart, "label_at") == []
+    assert len(records(chart, "grid")) == len(rows)
+    assert records(chart, "note_at") == []
     assert chart.pictures()["slowdown.png"].startswith(b"\x89PNG\r\n\x1a\n")
 
 
@@ -146,7 +156,7 @@ def test_curves_that_a_cut_leaves_incomplete_are_not_drawn() -> None:
 def test_times_are_the_medians_of_the_rows() -> None:
     rows = samples.sweep("tile")
     chart = draw(samples.document(rows))["times"]
-    drawn = {(r["name"], r["what"]): r["time_ms"] for r in records(chart, "time_ms")}
+    drawn = {(r["name"], r["series"]): r["time_ms"] for r in records(chart, "time_ms")}
     kinds = {"C: computation alone": "comp_ms", "M: communication alone": "comm_ms"}
     kinds["T: both together"] = "overlap_ms"
     assert drawn == {(row["name"], what): row[key] for row in rows for what, key in kinds.items()}
@@ -166,8 +176,9 @@ def test_many_curves_get_a_panel_for_each_pair() -> None:
 
 
 def cells(documents: Sequence[Json]) -> dict[tuple[str, str], str]:
-    drawn = records(draw(*documents)["pairs"], "communication")
-    return {(r["communication"], r["computation"]): f"{r['text']} {r['grid']}" for r in drawn}
+    drawn = records(draw(*documents)["pairs"], "across")
+    lines = ("line0", "line1", "line2")
+    return {(r["across"], r["down"]): " ".join(r[k] for k in lines if k in r) for r in drawn}
 
 
 def test_pairs_stand_by_communication_and_computation() -> None:
@@ -179,9 +190,9 @@ def test_pairs_stand_by_communication_and_computation() -> None:
         samples.overlap("HostToDevice+StreamKernel/bytes:67108864/blocks:132/cache:cold", 0.984),
     ]
     assert cells([samples.document(rows)]) == {
-        ("AllReduce · 1 MiB", "CublasGemm · n 8192 · bf16"): "1.17 ",
-        ("AllReduce · 1 MiB", "StreamKernel · blocks 132"): "1.30 ",
-        ("HostToDevice · 64 MiB", "StreamKernel · blocks 132"): "0.98 ",
+        ("AllReduce · 1 MiB", "CublasGemm · n 8192 · bf16"): "1.17",
+        ("AllReduce · 1 MiB", "StreamKernel · blocks 132"): "1.30",
+        ("HostToDevice · 64 MiB", "StreamKernel · blocks 132"): "0.98",
     }
 
 
@@ -201,8 +212,8 @@ def test_cells_without_a_trusted_figure_say_why() -> None:
         samples.row("Overlap/AllToAll+StreamKernel", error_occurred=True, error_message="no"),
     ]
     assert cells([samples.document(rows)]) == {
-        ("AllToAll", "Gemm · n 64"): "invalid ",
-        ("AllToAll", "StreamKernel"): "error ",
+        ("AllToAll", "Gemm · n 64"): "invalid",
+        ("AllToAll", "StreamKernel"): "error",
     }
 
 
@@ -239,30 +250,30 @@ def axis(name: str, wanted: str) -> str:
 
 def test_priority_has_three_bars_a_row_with_the_gain_on_the_last() -> None:
     rows = samples.priorities()
-    bars = records(draw(samples.document(rows))["priority"], "latency_ms")
+    bars = records(draw(samples.document(rows))["priority"], "adds")
     counters = ("latency_alone_ms", "latency_equal_ms", "latency_ms")
     for row in rows:
         mine = [bar for bar in bars if bar["name"] == row["name"]]
-        assert [bar["latency_ms"] for bar in mine] == [row[counter] for counter in counters]
+        assert [bar["adds"] for bar in mine] == [row[counter] for counter in counters]
         gains = ["gain" in bar["text"] for bar in mine]
         assert gains == [False, False, True]
         assert mine[-1]["text"].endswith(f"gain {row['gain']:.2f}")
         control = axis(row["name"], "priority") == "equal"
-        assert all(bar["column"].startswith("control") == control for bar in mine)
+        assert all(bar["panel"].startswith("control") == control for bar in mine)
 
 
 def test_a_gain_that_is_not_to_be_trusted_is_not_written() -> None:
     rows = [row | {"valid": 0.0, "label": "throttled"} for row in samples.priorities()]
-    bars = records(draw(samples.document(rows))["priority"], "latency_ms")
+    bars = records(draw(samples.document(rows))["priority"], "adds")
     assert not any("gain" in bar["text"] for bar in bars)
     assert sum(bar["text"].endswith("invalid") for bar in bars) == len(rows)
 
 
 def test_the_same_pairs_of_two_files_follow_each_other() -> None:
     document = samples.document(samples.priorities())
-    bars = records(draw(document, document)["priority"], "latency_ms")
-    groups = list(dict.fromkeys(bar["group"] for bar in bars))
-    assert [group.splitlines()[0].split()[-1] for group in groups] == [
+    bars = records(draw(document, document)["priority"], "adds")
+    groups = list(dict.fromkeys(bar["bar"] for bar in bars))
+    assert [group.splitlines()[1].split()[-1] for group in groups] == [
         "ShortBlocks",
         "ShortBlocks",
         "ResidentGrid",
@@ -478,21 +489,21 @@ def test_a_figure_with_an_interval_has_a_bar(name: str) -> None:
 def test_a_cell_shows_the_interval_of_a_figure_that_is_shown() -> None:
     document = samples.with_intervals(samples.stated(samples.document(samples.pairs())), 0.02)
     document["benchmarks"][0] = samples.noisy(document["benchmarks"][0], "±30 %")
-    cells = records(draw(document)["pairs"], "spread")
-    assert [cell["spread"] for cell in cells if not cell["trusted"]] == [""]
+    cells = records(draw(document)["pairs"], "line0")
+    assert [cell["lines"] for cell in cells if not cell["trusted"]] == [1]
     trusted = [cell for cell in cells if cell["trusted"]]
     assert trusted
     for cell in trusted:
-        assert cell["spread"] == f"±{(cell['slowdown_high'] - cell['slowdown_low']) / 2:.2f}"
-    plain = records(draw(samples.document(samples.pairs()))["pairs"], "spread")
-    assert {cell["spread"] for cell in plain} == {""}
+        assert cell["line1"] == f"±{(cell['loss_high'] - cell['loss_low']) / 2:.2f}"
+    plain = records(draw(samples.document(samples.pairs()))["pairs"], "line0")
+    assert {cell["lines"] for cell in plain} == {1}
 
 
 def test_a_noisy_row_is_grey_and_counted_by_its_state() -> None:
     document = samples.stated(samples.document(samples.sweep()))
     document["benchmarks"][2] = samples.noisy(document["benchmarks"][2], "±30 %")
     chart = draw(document)["slowdown"]
-    bad = [record["problem"] for record in records(chart, "grid_blocks") if not record["trusted"]]
+    bad = [record["problem"] for record in records(chart, "grid") if not record["trusted"]]
     assert bad == ["noisy: ±30 %"]
     assert "Not to be trusted: 1 noisy of 7 rows" in subtitle(chart)
 
@@ -501,7 +512,7 @@ def test_a_negative_control_that_shows_no_gain_has_passed() -> None:
     document = samples.stated(samples.document(samples.pairs()))
     document["benchmarks"].append(samples.control())
     chart = draw(document)["pairs"]
-    control = [r for r in records(chart, "text") if r["text"] == "passed"]
+    control = [r for r in records(chart, "line0") if r["line0"] == "passed"]
     assert [record["problem"] for record in control] == [
         "control passed: not overlapped: free together for 0"
     ]

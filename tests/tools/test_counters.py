@@ -498,9 +498,9 @@ def sides_of(name: str, change: Change = lambda document: None) -> tuple[str, st
     (chart,) = (
         chart for chart in draw_charts([parsed(document)], "") if chart.kind.name == "pairs"
     )
-    (cells,) = chart.spec["datasets"].values()
+    cells = chart.spec["data"]["values"]
     cell = next(cell for cell in cells if cell["name"] == f"Overlap/{name}")
-    return cell["communication"], cell["computation"]
+    return cell["across"], cell["down"]
 
 
 def test_an_engine_is_the_copys() -> None:

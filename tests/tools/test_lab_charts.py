@@ -1,33 +1,23 @@
 """The charts of the laboratory: every figure is a row's, and what they mark is marked rightly."""
 
-import json
 from collections.abc import Sequence
 
 import pytest
 
 import samples
-from overlapbench.reading.result import parse_result
-from overlapbench.view.chart import Chart, draw_charts
+import test_chart
+from overlapbench.view.chart import Chart
 from samples import Json
+from test_chart import records
 
 
 def draw(name: str, *documents: Json) -> Chart:
-    results = [
-        parse_result(f"run{index}.json", json.dumps(document))
-        for index, document in enumerate(documents)
-    ]
-    return next(chart for chart in draw_charts(results, "") if chart.kind.name == name)
+    return test_chart.draw(*documents)[name]
 
 
 def drawn(name: str, rows: Sequence[Json], with_key: str) -> list[Json]:
     """Return the distinct records of a chart that have a key."""
     return records(draw(name, samples.document(rows)), with_key)
-
-
-def records(chart: Chart, with_key: str) -> list[Json]:
-    data = [record for values in chart.spec["datasets"].values() for record in values]
-    unique = {json.dumps(record, sort_keys=True): record for record in data if with_key in record}
-    return list(unique.values())
 
 
 def panel_titles(chart: Chart) -> list[str]:
@@ -55,11 +45,11 @@ def test_a_link_has_a_panel_a_way_and_a_curve_a_transport() -> None:
         "SendRecv: both ways at once",
         "AllGather",
     ]
-    points = records(chart, "curve")
+    points = [r for r in records(chart, "sms") if r["sms"]]
     assert {(r["name"], r["sms"], r["GBps"]) for r in points} == {
         (row["name"], row["comm_sms"], row["GBps"]) for row in rows if row["comm_sms"]
     }
-    assert {r["series"] for r in points if r["way"] == "AllGather"} == {"nccl", "nccl_sym"}
+    assert {r["style"] for r in points if r["panel"] == "AllGather"} == {"nccl", "nccl_sym"}
 
 
 def test_the_ring_is_at_the_fewest_sms_that_reach_95_percent() -> None:
@@ -70,7 +60,7 @@ def test_the_ring_is_at_the_fewest_sms_that_reach_95_percent() -> None:
     rows[3] |= {"GBps": 355.4}
     (knee,) = drawn("link", rows, "ring")
     assert (knee["sms"], knee["GBps"]) == (8, 355.4)
-    assert knee["curve"] == "sm_load: knee at 8, plateau 374 GB/s"
+    assert knee["series"] == "sm_load: knee at 8, plateau 374 GB/s"
 
 
 def test_a_point_not_to_be_trusted_is_no_knee_and_no_plateau() -> None:
@@ -92,17 +82,17 @@ def test_rings_at_one_place_are_told_apart() -> None:
 
 def test_a_transport_without_sms_is_a_named_horizontal_line() -> None:
     rows = [link(1, 48.0), link(8, 370.0), link(0, 368.0, "copy"), link(0, 366.0, "nccl_ce")]
-    lines = {line["label"]: line["label_at"] for line in drawn("link", rows, "label_at")}
+    lines = {line["note"]: line["note_at"] for line in drawn("link", rows, "across")}
     above, below = lines["copy, no SMs: 368 GB/s"], lines["nccl_ce, no SMs: 366 GB/s"]
     assert above > 368.0 > 366.0 > below
-    assert not [r for r in drawn("link", rows, "curve") if r["series"] in ("copy", "nccl_ce")]
+    assert {r["style"] for r in drawn("link", rows, "sms") if r["sms"]} == {"sm_load"}
 
 
 def test_sms_are_those_that_were_seen_or_else_those_of_the_name() -> None:
     seen = link(8, 370.0) | {"comm_sms": 7.0}
     unseen = link(4, 191.0)
     del unseen["comm_sms"]
-    assert {r["sms"] for r in drawn("link", [seen, unseen], "curve")} == {4, 7}
+    assert {r["sms"] for r in drawn("link", [seen, unseen], "sms")} == {4, 7}
 
 
 # ---- partition
@@ -119,8 +109,8 @@ def test_a_partition_has_its_times_and_losses_in_cells() -> None:
     limited = cells[
         next(name for name in cells if "comm_ctas:16" in name and "comp_sms:120" in name)
     ]
-    assert (limited["down"], limited["comp_sms"]) == ("nccl 16 CTAs", "120")
-    assert (limited["text"], limited["sides"]) == ("2.02 ms", "1.02 | 1.16")
+    assert (limited["down"], limited["across"]) == ("nccl 16 CTAs", "120")
+    assert (limited["line0"], limited["line1"]) == ("2.02 ms", "1.02 | 1.16")
     assert {r["down"] for r in cells.values()} == {
         *("nccl", "nccl 8 CTAs", "nccl 16 CTAs", "copy"),
         *("sm_bulk 4 SMs", "sm_bulk 8 SMs", "sm_bulk 16 SMs"),
@@ -155,8 +145,8 @@ def test_the_best_cell_of_each_panel_is_a_trusted_one() -> None:
     for cell in cells:
         times = [r["overlap_ms"] for r in cells if r["panel"] == cell["panel"] and r["trusted"]]
         if cell["trusted"]:
-            assert cell["to_best"] == cell["overlap_ms"] / min(times)
-    assert [r["text"] for r in cells if not r["trusted"]] == ["invalid"]
+            assert cell["loss"] == cell["overlap_ms"] / min(times)
+    assert [r["line0"] for r in cells if not r["trusted"]] == ["invalid"]
 
 
 def test_partitions_of_other_sizes_and_files_have_panels_of_their_own() -> None:
@@ -204,7 +194,7 @@ def test_the_matrix_shows_each_sides_slowdown() -> None:
         for row in rows
         for half in ("comp_slowdown", "comm_slowdown")
     }
-    labels = {(r["communication"], r["computation"]) for r in records(chart, "loss")}
+    labels = {(r["across"], r["down"]) for r in records(chart, "loss")}
     assert len(labels) == len(rows) / 2
     assert ("AllGather · nccl", "CublasGemm") in labels
     assert ("AllGather · sm_bulk", "Attention") in labels
@@ -219,7 +209,7 @@ def test_sizes_of_one_workload_are_told_apart() -> None:
         for size in (1 << 20, 1 << 30)
         for n in (64, 128)
     ]
-    labels = {(r["communication"], r["computation"]) for r in drawn("matrix", rows, "loss")}
+    labels = {(r["across"], r["down"]) for r in drawn("matrix", rows, "loss")}
     assert labels == {
         (f"AllGather · {size}", f"CublasGemm · n {n}")
         for size in ("1 MiB", "1 GiB")
@@ -234,7 +224,7 @@ def test_a_cell_without_a_figure_is_grey_and_says_why() -> None:
     rows[3] = samples.row(failed, **error)
     cells = drawn("matrix", [row for row in rows if row is not missing], "half")
     grey = [cell for cell in cells if not cell["trusted"]]
-    assert {(c.get("name"), c["text"], c["problem"]) for c in grey} == {
+    assert {(c.get("name"), c["line0"], c["problem"]) for c in grey} == {
         (failed, "error", "needs 4 GPUs"),
         (None, "", "not measured"),
     }
@@ -245,7 +235,7 @@ def test_a_side_without_a_slowdown_of_its_own_is_unknown() -> None:
     rows = samples.matrix()
     del rows[0]["comm_slowdown"]
     cells = drawn("matrix", rows, "half")
-    texts = {c["half"]: c["text"] for c in cells if c.get("name") == rows[0]["name"]}
+    texts = {c["half"]: c["line0"] for c in cells if c.get("name") == rows[0]["name"]}
     assert texts == {"comp_slowdown": "1.00", "comm_slowdown": "?"}
 
 

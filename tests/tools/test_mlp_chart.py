@@ -5,7 +5,7 @@ import json
 import samples
 from overlapbench.reading.result import Row, parse_result
 from overlapbench.view.chart import draw_charts
-from overlapbench.view.charts.mlp import select as select_mlp
+from overlapbench.view.charts.training import MLP
 from samples import Json
 from test_chart import draw, records
 
@@ -19,7 +19,7 @@ def sweeps(call: str = "loop") -> list[Json]:
 
 
 def selected(rows: list[Json]) -> list[Row]:
-    return select_mlp(parse_result("run.json", json.dumps(samples.document(rows))).rows)
+    return MLP.select(parse_result("run.json", json.dumps(samples.document(rows))).rows)
 
 
 def test_rows_are_taken_when_three_make_a_curve() -> None:

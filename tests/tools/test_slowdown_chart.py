@@ -171,7 +171,7 @@ def test_the_page_holds_every_chart_with_its_data(drawn: Path) -> None:
     for name in NAMES:
         assert f'<figure data-chart="{name}"' in html
         (text,) = re.findall(rf'<script type="application/json" id="chart-{name}">(.*)<', html)
-        assert json.loads(text)["datasets"]
+        assert '"values"' in text
     (vega,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)[:1]
     assert len(vega) > 500_000
     assert "window.vegaEmbed" in vega
@@ -218,9 +218,6 @@ def test_the_output_lists_written_files_bad_rows_and_undrawn_rows(
     assert run(source, "-o", tmp_path / "charts") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"wrote index.html, pairs.png, pairs.svg to {tmp_path / 'charts'}",
-        "20 of 21 charts are not drawn: slowdown (needs Overlap rows at two or more",
-        "  grids), times (needs Overlap rows at two or more grids), bandwidth (needs Comm",
-        "  rows with bytes and busbw_GBps) and 17 more",
         "in no chart: 2 Compute/Gemm",
         "not to be trusted: run (cuda, NVIDIA H200): Overlap/A+B/n:1: invalid: throttled",
     ]
@@ -282,7 +279,7 @@ def _failed() -> samples.Json:
         ),
         pytest.param(
             json.dumps(samples.document([samples.row("Compute/Gemm/n:64")])),
-            "benchmarks: nothing to draw: 21 of 21 charts are not drawn: slowdown (needs",
+            "benchmarks: nothing to draw: no row belongs to a chart",
             id="nothing to draw",
         ),
         pytest.param(

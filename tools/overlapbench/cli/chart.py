@@ -10,15 +10,11 @@ index.html, a page that works offline, and each chart as PNG and SVG, replacing 
 run. The charts depend on the rows in the results: slowdown of pairs, bandwidth of communication and
 of copies, pipelines, transfers, priority, supply, launches, and training.
 
-For a sweep of Ddp/Buckets, the tool also prints a line: the size that the parts predict, the
-fastest size, and the time that following the prediction loses.
-
 Exit status: 0, or 2 if a file is not a result of this suite or has nothing to draw, or if the
 output is not writable. One line then says what is wrong and where, and no file is changed.
 """
 
 import argparse
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -26,12 +22,9 @@ from pathlib import Path
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.output import print_text, replace_files, require_no_input
 from overlapbench.reading.result import Result, ResultError, State, read_results
-from overlapbench.view.bucket_sizes import predict_bucket_sizes
 from overlapbench.view.chart import CHARTS, Chart, draw_charts
+from overlapbench.view.charts.records import kind_of
 from overlapbench.view.page import render_page
-
-_WIDTH = 80
-_LISTED = 3  # charts that are not drawn
 
 _PAGE = "index.html"
 
@@ -66,19 +59,11 @@ def _report(
     directory: Path, files: Iterable[str], results: Sequence[Result], charts: Sequence[Chart]
 ) -> Iterator[str]:
     yield f"wrote {', '.join(sorted(files))} to {directory}"
-    if len(charts) < len(CHARTS):
-        yield from textwrap.wrap(_not_drawn(charts), _WIDTH, subsequent_indent="  ")
     rows = [row for result in results for row in result.rows]
     shown = {(row.file, row.name) for chart in charts for row in chart.rows}
-    hidden = Counter(
-        f"{row.name.family}/{'+'.join(row.name.workloads)}"
-        for row in rows
-        if (row.file, row.name) not in shown
-    )
+    hidden = Counter(kind_of(row) for row in rows if (row.file, row.name) not in shown)
     if hidden:
         yield f"in no chart: {', '.join(f'{count} {name}' for name, count in hidden.items())}"
-    for prediction in predict_bucket_sizes(rows):
-        yield prediction.sentence
     for result in results:
         if result.incomplete:
             yield f"incomplete: {result.label}: {result.incomplete}"
@@ -87,18 +72,10 @@ def _report(
             yield f"not to be trusted: {row.file}: {row.name}: {row.problem}"
 
 
-def _not_drawn(charts: Sequence[Chart]) -> str:
-    drawn = {chart.kind.name for chart in charts}
-    missing = [f"{kind.name} (needs {kind.needs})" for kind in CHARTS if kind.name not in drawn]
-    more = f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else ""
-    told = f"{len(missing)} of {len(CHARTS)} charts are"
-    return f"{told} not drawn: {', '.join(missing[:_LISTED])}{more}"
-
-
 def _nothing(charts: Sequence[Chart]) -> str:
     """Say why there is nothing to draw; "" if there is something."""
     if not charts:
-        return _not_drawn(charts)
+        return "no row belongs to a chart"
     failed = [row for chart in charts for row in chart.rows if row.state is State.ERROR]
     if len(failed) < sum(len(chart.rows) for chart in charts):
         return ""

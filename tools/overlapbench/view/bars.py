@@ -13,8 +13,8 @@ from overlapbench.grouping import grouped
 from overlapbench.reading.source import harmless
 from overlapbench.traces.model import Class
 from overlapbench.view import theme
-from overlapbench.view.charts.panels import Record
 from overlapbench.view.timeline import Bar, Lane, Link, Timeline
+from overlapbench.view.vega import Record
 
 MOST_BARS = 6000  # drawn individually per panel: a browser takes a second
 _SHORT = 3  # pixels, below which a bar is hard to see

@@ -17,14 +17,13 @@ import vl_convert
 
 from overlapbench.reading.result import Result, Row
 from overlapbench.view import theme
-from overlapbench.view.charts.panels import chart_title
-from overlapbench.view.charts.plot import specification
-from overlapbench.view.charts.table import CHARTS, ChartKind
+from overlapbench.view.charts.kind import ChartKind
+from overlapbench.view.charts.table import CHARTS
 from overlapbench.view.series import SEPARATOR, label, shared_axes
+from overlapbench.view.vega import VERSION, chart_title, whole
 
 __all__ = ["CHARTS", "Chart", "draw_charts", "pictures"]
 
-VEGA_LITE_VERSION = "6.4"  # the version that the pinned Altair writes
 MOST_ROWS = 1000
 
 
@@ -53,7 +52,7 @@ class Chart:
 
 def pictures(name: str, spec: dict[str, Any]) -> dict[str, bytes]:
     """Render Vega-Lite as the files `NAME.png` and `NAME.svg`, the former from the latter."""
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=theme.LIGHT)
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VERSION, config=theme.LIGHT)
     png = vl_convert.svg_to_png(svg, scale=theme.SCALE)
     return {f"{name}.png": png, f"{name}.svg": svg.encode()}
 
@@ -69,7 +68,7 @@ def draw_charts(
     rows = [row for result in results for row in result.rows]
     charts = []
     for kind in CHARTS:
-        selected = kind.shape.select(rows)
+        selected = kind.select(rows)
         own = [row for row in selected if row.name.axis("peer") is None]
         families = list(dict.fromkeys(row.name.family for row in own))
         if len(families) > 1 and one_family_each:
@@ -98,13 +97,12 @@ def _draw(
     """Draw these rows, of so many that were selected."""
     notes = _notes(kind, rows, results, selected)
     heading = chart_title(kind.title, [title, *notes])
-    spec = specification(lambda: kind.shape.draw(rows).properties(title=heading))
-    return Chart(kind, name, rows, notes, spec)
+    return Chart(kind, name, rows, notes, whole(kind.draw(rows), heading))
 
 
 def _readable(kind: ChartKind, rows: Sequence[Row]) -> Sequence[Row]:
     """Return the first rows if there are too many, without curves that the cut left incomplete."""
-    return rows if len(rows) <= MOST_ROWS else kind.shape.select(rows[:MOST_ROWS])
+    return rows if len(rows) <= MOST_ROWS else kind.select(rows[:MOST_ROWS])
 
 
 def _notes(

@@ -9,8 +9,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
 from overlapbench.grouping import grouped
 from overlapbench.judge.changes import Change, Found
 from overlapbench.judge.series import Series
@@ -20,20 +18,30 @@ from overlapbench.reading.names import part_name
 from overlapbench.reading.source import ResultError
 from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view import theme
-from overlapbench.view.charts.panels import Record, chart_title, panel_size, panel_title
-from overlapbench.view.charts.plot import haloed, plot
 from overlapbench.view.series import SEPARATOR, describe
+from overlapbench.view.vega import (
+    Record,
+    Spec,
+    chart_title,
+    field,
+    haloed,
+    lay_out,
+    mark,
+    panel,
+    tooltip,
+    whole,
+)
 
 MOST_PANELS = 60
 _COLUMNS = 3
 _HEIGHT = 150
 _LABEL_STEP = 15
 # Aligned by their axes, not by labels outside them.
-_GRID: Mapping[str, Any] = {"bounds": "flush", "spacing": {"column": 80, "row": 75}}
+_GRID: Spec = {"bounds": "flush", "spacing": {"column": 80, "row": 75}}
 _VERDICT_COLOURS = {"worse": theme.VERMILION, "better": theme.GREEN, "changed": theme.GREY}
 
 
-def draw_trend(counter: Counter, found: Found, title: str) -> dict[str, Any]:
+def draw_trend(counter: Counter, found: Found, title: str) -> Spec:
     """Return the specification; ResultError if there is nothing to draw, or too much."""
     parts = grouped(found, lambda one: one[0].benchmark)
     if not parts:
@@ -47,51 +55,44 @@ def draw_trend(counter: Counter, found: Found, title: str) -> dict[str, Any]:
     titles, common = _titles(list(parts))
     columns = min(_COLUMNS, len(parts))
     dates = [point.run.date for series, _ in found for point in series.points]
-    x = alt.X(
+    x = field(
         "date:T",
         title=None,
-        scale=alt.Scale(domain=[min(dates), max(dates)], type="utc", padding=8),
-        axis=alt.Axis(labelOverlap=True, tickCount=4),
+        scale={"domain": [min(dates), max(dates)], "type": "utc", "padding": 8},
+        axis={"labelOverlap": True, "tickCount": 4},
     )
-    panels = [
-        _panel(counter, part, x, machines).properties(
-            title=panel_title(titles[name], columns), **panel_size(columns, _HEIGHT)
-        )
-        for name, part in parts.items()
-    ]
+    panels = {titles[name]: part for name, part in parts.items()}
     lines = [title, *machines * (len(machines) == 1), common, _reading(found)]
     heading = chart_title(f"Trend of {counter.label}", lines)
-    chart = alt.concat(*panels, columns=columns, **_GRID).properties(title=heading)
-    specification: dict[str, Any] = chart.to_dict()
-    return specification
+    drawn = lay_out(panels, lambda part: _panel(counter, part, x, machines), columns, _HEIGHT)
+    return whole(drawn | _GRID, heading)
 
 
 def _panel(
     counter: Counter,
     part: Sequence[tuple[Series, Sequence[Change] | None]],
-    x: alt.X,
+    x: Spec,
     machines: Sequence[str],
-) -> theme.Drawing:
+) -> Spec:
     points = [record for series, _ in part for record in _points(series)]
     changed = (change for _, changes in part for change in changes or ())
     marks = [_mark(change, place) for place, change in enumerate(changed)]
-    scale = alt.Scale(zero=False, nice=True, domain=_domain([record["value"] for record in points]))
-    y = alt.Y("value:Q", title=counter.label, scale=scale)
-    colour, _ = theme.curve_style(machines)
+    scale = {"zero": False, "nice": True, "domain": _domain([one["value"] for one in points])}
+    colour = theme.curve_style({machine: place for place, machine in enumerate(machines)})["color"]
     if len(machines) == 1:
-        colour = colour.legend(None)
-    tooltip = ["date:T", "value:Q", "revision:N", "run:Q", "series:N"]
-    curve = plot(points).encode(x=x, y=y, color=colour, tooltip=tooltip)
-    rule = plot(marks).encode(
-        x=x, color=alt.Color("colour:N", scale=None), tooltip=["date:T", "revision:N", "label:N"]
-    )
-    text = rule.encode(text="label:N", y=alt.Y("label_y:Q", scale=None, axis=None))
-    return alt.layer(
-        rule.mark_rule(strokeDash=[4, 3], strokeWidth=1.5),
-        curve.mark_line(strokeWidth=1, opacity=0.5),
-        curve.mark_point(filled=True, size=25, opacity=1),
-        *haloed(text, align="right", dx=-4, fontWeight="bold"),
-    )
+        colour["legend"] = None
+    told: Spec = {"tooltip": tooltip("date:T", "value:Q", "revision:N", "run:Q", "series:N")}
+    curve = {"x": x, "y": field("value:Q", title=counter.label, scale=scale), "color": colour}
+    rule: Spec = {"x": x, "color": field("colour:N", scale=None)}
+    rule["tooltip"] = tooltip("date:T", "revision:N", "label:N")
+    text = rule | {"text": field("label:N"), "y": field("label_y:Q", scale=None, axis=None)}
+    layers = [
+        mark("rule", rule, "", marks, strokeDash=[4, 3], strokeWidth=1.5),
+        mark("line", curve | told, strokeWidth=1, opacity=0.5),
+        mark("point", curve | told, filled=True, size=25, opacity=1),
+        *haloed(text, "", marks, align="right", dx=-4, fontWeight="bold"),
+    ]
+    return panel(layers, points)
 
 
 def _points(series: Series) -> list[Record]:

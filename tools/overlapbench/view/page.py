@@ -15,8 +15,9 @@ from markupsafe import Markup
 
 from overlapbench.reading.result import Result
 from overlapbench.view import theme
-from overlapbench.view.chart import VEGA_LITE_VERSION, Chart
+from overlapbench.view.chart import Chart
 from overlapbench.view.series import KNEE_MEANING
+from overlapbench.view.vega import VERSION
 
 _TEMPLATES = Path(__file__).parent
 # Keys of Google Benchmark's context that say nothing about the figures.
@@ -81,7 +82,7 @@ def _context_entries(context: Mapping[str, object]) -> list[tuple[str, object]]:
 @functools.cache
 def vega_libraries() -> Markup:
     """Return Vega, Vega-Lite and Vega-Embed as a script that cannot end its own element."""
-    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE_VERSION)
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VERSION)
     return inside_element(script)
 
 

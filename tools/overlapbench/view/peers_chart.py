@@ -2,18 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
-
-import altair as alt
 
 from overlapbench.grouping import grouped
 from overlapbench.peers.cases import COPY, Figure, What, write_size
 from overlapbench.peers.report import share_of_copy
 from overlapbench.view import theme
 from overlapbench.view.chart import pictures
-from overlapbench.view.charts import plot
 from overlapbench.view.charts.axes import log_axis
+from overlapbench.view.vega import Record, Spec, field, mark, panel, split, tooltip, whole
 
 
 @dataclass(frozen=True)
@@ -40,9 +36,7 @@ def draw(figures: Sequence[Figure], context: Mapping[str, str]) -> dict[str, byt
     return files
 
 
-def specification(
-    what: What, figures: Sequence[Figure], context: Mapping[str, str]
-) -> dict[str, Any]:
+def specification(what: What, figures: Sequence[Figure], context: Mapping[str, str]) -> Spec:
     """Return the Vega-Lite of one operation, with one panel per series and one curve per peer."""
     cases = grouped(figures, lambda figure: figure.case).values()
     rows = ({figure.peer: figure for figure in of_case} for of_case in cases)
@@ -52,20 +46,13 @@ def specification(
         " · ".join(filter(None, [context.get(key, "") for key in ("device", "torch", "date")])),
         "Cold cache, samples of all peers alternate. 100 is a device copy of the same bytes.",
     ]
-    heading = alt.TitleParams(look.title, subtitle=subtitle)
-    return plot.specification(lambda: _panels(records, look).properties(title=heading))
+    peers = list(split(records, "series"))
+    panels = [_panel(series, part, peers, look) for series, part in split(records, "panel").items()]
+    heading = {"text": look.title, "subtitle": subtitle}
+    return whole({"concat": panels, "columns": look.panels_a_row}, heading)
 
 
-def _panels(records: Sequence[dict[str, Any]], look: _Look) -> theme.Drawing:
-    peers = list(dict.fromkeys(record["series"] for record in records))
-    panels = [
-        _panel(series, list(members), peers, look)
-        for series, members in groupby(records, key=lambda record: str(record["panel"]))
-    ]
-    return alt.concat(*panels, columns=look.panels_a_row)
-
-
-def _records(row: Mapping[str, Figure]) -> list[dict[str, Any]]:
+def _records(row: Mapping[str, Figure]) -> list[Record]:
     shares = {peer: share_of_copy(row, peer) for peer in row if peer != COPY}
     case = row[COPY].case
     return [
@@ -75,17 +62,18 @@ def _records(row: Mapping[str, Figure]) -> list[dict[str, Any]]:
     ]
 
 
-def _panel(
-    series: str, records: Sequence[dict[str, Any]], peers: Sequence[str], look: _Look
-) -> theme.Drawing:
-    colour, shape = theme.curve_style(peers)
-    base = plot.plot(records).encode(
-        x=log_axis("size", [record["size"] for record in records], look.x_title, write_size),
-        y=alt.Y("percent:Q", title="% of copy", scale=alt.Scale(domainMin=0)),
-        color=colour,
-        tooltip=["series:N", "size:Q", "percent:Q"],
-    )
-    return alt.layer(
-        base.mark_line(strokeWidth=2),
-        base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape),
-    ).properties(title=alt.TitleParams(series, fontSize=13), width=look.panel_width, height=200)
+def _panel(series: str, records: Sequence[Record], peers: Sequence[str], look: _Look) -> Spec:
+    style = theme.curve_style({peer: place for place, peer in enumerate(peers)})
+    kind, looks = log_axis([record["size"] for record in records], 1, write_size)
+    base = {
+        "x": field(f"size:{kind}", title=look.x_title, **looks),
+        "y": field("percent:Q", title="% of copy", scale={"domainMin": 0}),
+        "color": style["color"],
+        "tooltip": tooltip("series:N", "size:Q", "percent:Q"),
+    }
+    layers = [
+        mark("line", base, strokeWidth=2),
+        mark("point", base | {"shape": style["shape"]}, filled=True, size=50, opacity=1),
+    ]
+    title = {"text": series, "fontSize": 13}
+    return panel(layers, records, title=title, width=look.panel_width, height=200)

@@ -8,8 +8,8 @@ import vl_convert
 
 from overlapbench.reading.source import ResultError
 from overlapbench.view import theme
-from overlapbench.view.chart import VEGA_LITE_VERSION
 from overlapbench.view.page import render_template, vega_libraries
+from overlapbench.view.vega import VERSION
 
 SUFFIXES = (".png", ".svg", ".html")
 
@@ -23,7 +23,7 @@ def require_suffix(path: Path) -> None:
 def render(specification: Mapping[str, Any], title: str, suffix: str, hint: str = "") -> bytes:
     """Return the file's contents; a page also shows a hint on how to use it."""
     drawn: dict[str, Any] = {"vl_spec": dict(specification), "config": theme.LIGHT}
-    drawn["vl_version"] = VEGA_LITE_VERSION
+    drawn["vl_version"] = VERSION
     if suffix == ".png":
         return vl_convert.vegalite_to_png(scale=theme.SCALE, **drawn)
     if suffix == ".svg":

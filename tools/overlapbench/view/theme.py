@@ -10,9 +10,7 @@ also differ in dash and point shape.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
-Drawing = alt.LayerChart | alt.FacetChart | alt.ConcatChart | alt.HConcatChart | alt.VConcatChart
+Encoding = dict[str, Any]  # of a mark: the fields of its records, by channel
 
 WIDTH = 900  # of a whole picture, in CSS pixels
 SCALE = 2  # PNG pixels to a CSS pixel, for sharp text
@@ -47,41 +45,40 @@ SERIES_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4]]
 SERIES_SHAPES = ["circle", "square", "triangle-up", "diamond", "triangle-down"]
 
 
-def series_style(curves: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
-    """Distinguish curves by colour and dash, in one legend below the chart."""
-    legend = key(symbolType="stroke", symbolSize=600)
-    return (
-        alt.Color("series:N", scale=_cycled(curves, SERIES_COLOURS), legend=legend),
-        alt.StrokeDash("series:N", scale=_cycled(curves, SERIES_DASHES), legend=legend),
-    )
+def series_style(places: Mapping[str, int]) -> Encoding:
+    """Distinguish curves by colour and dash; the place of each determines both."""
+    look = key(symbolType="stroke", symbolSize=600)
+    return {
+        "color": styled(_cycled(places, SERIES_COLOURS), look),
+        "strokeDash": styled(_cycled(places, SERIES_DASHES), look),
+    }
 
 
-def curve_style(curves: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
+def curve_style(places: Mapping[str, int]) -> Encoding:
     """Distinguish curves by colour and point shape, where dashes mean something else."""
-    return (
-        alt.Color("series:N", scale=_cycled(curves, SERIES_COLOURS), legend=key()),
-        alt.Shape("series:N", scale=_cycled(curves, SERIES_SHAPES), legend=key()),
-    )
+    return {
+        "color": styled(_cycled(places, SERIES_COLOURS)),
+        "shape": styled(_cycled(places, SERIES_SHAPES)),
+    }
 
 
-def key(**looks: Any) -> alt.Legend:
+def key(**looks: Any) -> dict[str, Any]:
     """Return a legend below the chart, with a line for each curve."""
-    return alt.Legend(orient="bottom", columns=1, title=None, rowPadding=0, **looks)
+    return {"orient": "bottom", "columns": 1, "title": None, "rowPadding": 0, **looks}
 
 
-def coloured(field: str, colours: Mapping[str, str], legend: alt.Legend) -> alt.Color:
-    """Give each value of a field its colour; the legend is in the order of `colours`."""
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field}:N", scale=scale, legend=legend)
+def styled(
+    styles: Mapping[str, Any], legend: Mapping[str, Any] | None = None, field: str = "series"
+) -> dict[str, Any]:
+    """Give each value of a field its style; the legend is in the order of `styles`."""
+    scale = {"domain": list(styles), "range": list(styles.values())}
+    look = key() if legend is None else legend
+    return {"field": field, "type": "nominal", "scale": scale, "legend": look}
 
 
-def cycle(curves: Sequence[str], styles: Sequence[Any]) -> dict[str, Any]:
+def _cycled(places: Mapping[str, int], styles: Sequence[Any]) -> dict[str, Any]:
     """Return the style of each curve; styles repeat if there are more curves."""
-    return {curve: styles[i % len(styles)] for i, curve in enumerate(curves)}
-
-
-def _cycled(curves: Sequence[str], styles: Sequence[Any]) -> alt.Scale:
-    return alt.Scale(domain=list(curves), range=list(cycle(curves, styles).values()))
+    return {curve: styles[place % len(styles)] for curve, place in places.items()}
 
 
 def _config(background: str, text: str, faint: str, grid: str) -> dict[str, Any]:

@@ -11,16 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
-
 from overlapbench.reading.source import ResultError, harmless
 from overlapbench.traces.model import WORK, Class
 from overlapbench.view import theme
 from overlapbench.view.bars import LOOKS, TOLD, Scale, is_short, merged, name_tracks, with_strokes
-from overlapbench.view.charts.panels import Record
-from overlapbench.view.charts.plot import plot, specification, tooltip
 from overlapbench.view.series import SEPARATOR
 from overlapbench.view.timeline import Bar, Link, Timeline, path_parts
+from overlapbench.view.vega import Record, Spec, field, mark, panel, tooltip, whole
 
 TITLE = "Timeline"
 HINT = "Drag to pan, Ctrl + wheel to zoom, double-click to reset."
@@ -33,7 +30,6 @@ _LANE = 24  # pixels
 _BAR, _HELD = 0.85, 0.3  # of a lane's height
 _LETTERS = 118  # per line of text as wide as the picture
 _ZOOM = "wheel![event.ctrlKey]"  # otherwise a page with pictures could not be scrolled
-Encoding = dict[str, Any]  # of a mark: the fields of its records, by channel
 
 
 @dataclass(frozen=True)
@@ -116,15 +112,15 @@ def _reading(timelines: Sequence[Timeline]) -> list[str]:
     return [*waits, _PATH] if any(timeline.path for timeline in timelines) else waits
 
 
-def _heading(timeline: Timeline, layout: Layout) -> alt.TitleParams:
+def _heading(timeline: Timeline, layout: Layout) -> Spec:
     texts = [textwrap.wrap(text, layout.line_letters) for text in describe(timeline)]
     lines = [line for text in texts for line in text]
     title = _NameWrapper(layout.row_letters).wrap(harmless(timeline.row))
-    return alt.TitleParams(title, subtitle=lines, fontSize=13, subtitlePadding=3, offset=8)
+    return {"text": title, "subtitle": lines, "fontSize": 13, "subtitlePadding": 3, "offset": 8}
 
 
 def _draw(
-    timelines: Sequence[Timeline], headings: Sequence[alt.TitleParams | None], layout: Layout
+    timelines: Sequence[Timeline], headings: Sequence[Spec | None], layout: Layout
 ) -> dict[str, Any]:
     longest_ns = max(timeline.length_ns for timeline in timelines)
     kinds = {bar.span.kind for timeline in timelines for bar in timeline.bars}
@@ -133,33 +129,31 @@ def _draw(
     panels = []
     for place, (timeline, heading) in enumerate(zip(timelines, headings, strict=True)):
         time = _time(longest_ns / 1e6, place >= first_lowest, layout.ticks)
-        panel = _panel(timeline, f"row{place}", time, colour, longest_ns, layout)
-        panels.append(panel.properties(title=heading) if heading else panel)
-    made = specification(
-        lambda: alt.concat(*panels, columns=layout.columns, spacing=26).resolve_scale(x="shared")
+        drawn = _panel(timeline, f"row{place}", time, colour, longest_ns, layout)
+        panels.append(drawn | ({"title": heading} if heading else {}))
+    pan = {"type": "interval", "encodings": ["x"], "zoom": _ZOOM}
+    views = [f"row{place}" for place in range(len(panels))]
+    return whole(
+        {"concat": panels, "columns": layout.columns, "spacing": 26}
+        | {"resolve": {"scale": {"x": "shared"}}}
+        | {"params": [{"name": "time", "bind": "scales", "select": pan, "views": views}]}
     )
-    # Altair extends our names. If it wrote this itself, names would differ each time.
-    views = [panel["layer"][0]["name"] for panel in made["concat"]]
-    select = alt.IntervalSelectionConfig(type="interval", encodings=["x"], zoom=_ZOOM)
-    pan = alt.TopLevelSelectionParameter(name="time", bind="scales", select=select, views=views)
-    made["params"] = [pan.to_dict()]
-    return made
 
 
-def _time(longest_ms: float, is_lowest: bool, ticks: int) -> alt.X:
-    scale = alt.Scale(domain=[0, longest_ms], nice=False)
+def _time(longest_ms: float, is_lowest: bool, ticks: int) -> Spec:
+    scale = {"domain": [0, longest_ms], "nice": False}
     title = "time (ms)" if is_lowest else None
-    return alt.X("from:Q", title=title, scale=scale, axis=alt.Axis(tickCount=ticks))
+    return field("from:Q", title=title, scale=scale, axis={"tickCount": ticks})
 
 
-def _legend(kinds: Sequence[Class]) -> alt.Color:
-    legend = alt.Legend(orient="top", title=None, symbolType="square")
-    return theme.coloured("kind", dict(LOOKS[kind][:2] for kind in kinds), legend)
+def _legend(kinds: Sequence[Class]) -> Spec:
+    legend = {"orient": "top", "title": None, "symbolType": "square"}
+    return theme.styled(dict(LOOKS[kind][:2] for kind in kinds), legend, "kind")
 
 
 def _panel(
-    timeline: Timeline, view: str, x: alt.X, colour: alt.Color, longest_ns: int, layout: Layout
-) -> theme.Drawing:
+    timeline: Timeline, view: str, x: Spec, colour: Spec, longest_ns: int, layout: Layout
+) -> Spec:
     scale = Scale(name_tracks(timeline, layout.lane_letters), longest_ns / layout.plot)
     bars = merged(timeline.bars, scale.pixel_ns)
     if len(scale.tracks) > _MOST_LANES or len(bars) > _MOST_DRAWN:
@@ -173,21 +167,18 @@ def _panel(
         *_links(_shown(_arrows(timeline)), scale, at, style="arrow"),
     ]
     height = _LANE * len(scale.tracks)
-    panel: theme.Drawing = alt.layer(*layers).properties(width=layout.plot, height=height)
-    return panel
+    return panel(layers, width=layout.plot, height=height)
 
 
-def _lanes(scale: Scale, labels: int) -> alt.Y:
+def _lanes(scale: Scale, labels: int) -> Spec:
     # The same width in all panels, so that their time axes align.
     extent: dict[str, Any] = dict.fromkeys(("labelLimit", "minExtent", "maxExtent"), labels)
-    axis = alt.Axis(domain=False, ticks=False, **extent)
-    tracks = alt.Scale(domain=list(scale.tracks.values()))
-    return alt.Y("track:N", title=None, scale=tracks, axis=axis)
+    axis = {"domain": False, "ticks": False, **extent}
+    tracks = {"domain": list(scale.tracks.values())}
+    return field("track:N", title=None, scale=tracks, axis=axis)
 
 
-def _bars(
-    bars: Sequence[Bar], scale: Scale, at: Encoding, colour: alt.Color, view: str
-) -> list[alt.Chart]:
+def _bars(bars: Sequence[Bar], scale: Scale, at: Spec, colour: Spec, view: str) -> list[Spec]:
     """Draw bars, strokes for bars that are too short, names where they fit, and the path."""
     held = [bar for bar in bars if bar.span.kind not in WORK]
     work = [bar for bar in bars if bar.span.kind in WORK]
@@ -196,36 +187,36 @@ def _bars(
     strokes = with_strokes(short, scale.pixel_ns)
     on_path = [scale.place(bar) for bar in work if bar.on_path]
     names = [name for name in map(scale.name, wide) if name["label"]]
-    low, high = (alt.RelativeBandSize(share) for share in (_HELD, _BAR))
-    told = {"color": colour, "tooltip": tooltip(f"{field}:N" for field in TOLD)}
-    outlined, stroked = at | {"x2": "to:Q"}, at | told
+    low, high = ({"band": share} for share in (_HELD, _BAR))
+    told = {"color": colour, "tooltip": tooltip(*(f"{one}:N" for one in TOLD))}
+    outlined, stroked = at | {"x2": {"field": "to"}}, at | told
     filled = outlined | told
-    pale = {"opacity": alt.Opacity("share:Q", scale=None, legend=None)}
-    name = {"text": "label:N", "color": alt.Color("ink:N", scale=None)}
+    pale = {"opacity": field("share:Q", scale=None, legend=None)}
+    name = {"text": field("label:N"), "color": field("ink:N", scale=None)}
     return [
-        _drawn(map(scale.record, held), "bar", filled, height=low).properties(name=view),
+        _drawn(map(scale.record, held), "bar", filled, height=low) | {"name": view},
         _drawn(map(scale.record, short), "bar", filled | pale, height=high),
         _drawn(map(scale.record, wide), "bar", filled, height=high, style="edge"),
         _drawn(map(scale.record, strokes), "tick", stroked, thickness=1, size=_LANE * _BAR),
-        _drawn(names, "text", at | {"x": "middle:Q"} | name, fontSize=11),
+        _drawn(names, "text", at | {"x": at["x"] | {"field": "middle"}} | name, fontSize=11),
         _drawn(on_path, "bar", outlined, fill=None, style="outline", height=high),
     ]
 
 
-def _links(links: Sequence[Link], scale: Scale, at: Encoding, style: str) -> list[alt.Chart]:
+def _links(links: Sequence[Link], scale: Scale, at: Spec, style: str) -> list[Spec]:
     records = [scale.link(link) for link in links]
     head = {"style": "arrowhead", "filled": True, "opacity": 1, "shape": "triangle-right"}
-    reaches = {"x": "reach:Q", "y": "into:N"}
+    reaches = {"x": field("reach:Q"), "y": field("into:N")}
     return [
-        _drawn(records, "rule", at | {"x2": "reach:Q", "y2": "into:N"}, style=style),
+        _drawn(
+            records, "rule", at | {"x2": {"field": "reach"}, "y2": {"field": "into"}}, style=style
+        ),
         _drawn(records, "point", reaches, **head, size=70, xOffset=-4),
     ]
 
 
-def _drawn(records: Iterable[Record], mark: str, encoding: Encoding, **look: Any) -> alt.Chart:
-    marked = getattr(plot(list(records)), f"mark_{mark}")(clip=True, **look)
-    made: alt.Chart = marked.encode(**encoding)
-    return made
+def _drawn(records: Iterable[Record], kind: str, encoding: Spec, **look: Any) -> Spec:
+    return mark(kind, encoding, records=records, clip=True, **look)
 
 
 def _arrows(timeline: Timeline) -> list[Link]:

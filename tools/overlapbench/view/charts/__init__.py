@@ -1,12 +1,9 @@
-"""The charts: each is an entry in table.py, and most are pure data.
+"""The charts: each is an entry of a table, drawn by one of three specifications.
 
-curve_chart  charts of curves, as data; drawn by curves.py, on the axes of axes.py
-heat_map     parts that charts of cells share: pairs, partition and matrix
-stacks       bars whose parts add up: attribution and steps
+table        all entries, in their order; those of pairs, transfers, kernels, training, laboratory
+curves       curves in panels, on the axes of axes.py; finish.py adds knees, fits and plateaus
+cells        heat maps
+bars         bars of parts
+records      which rows a chart takes, and what of them its marks show
 naming       the names of curves, panels and bars
-panels       fields of all records, and panels side by side
-plot         marks that several charts draw, and charts that need no checks
-times        times against a grid; slowdown uses the same axis
-
-A module that draws one chart has two functions: `select` returns the rows, and `draw` draws them.
 """

@@ -1,26 +1,83 @@
-"""Curves of measured figures, each with its reference: drawn in the same way everywhere.
+"""Charts of curves, as data: the rows that are points, the axes, the curves and their panels.
+
+A row becomes a record of `series`, `panel`, its place on the x axis, and each field of the Figures,
+which `derived` computes, or else the counter of that name.
 
 Measured figures are points joined by a line, references short strokes joined by a dashed line,
-bounds dotted lines, all in the colour of the series. A record (panels.py) contains `series` and the
-figures. An untrusted record is a grey, hollow point, without its reference and its bound. A record
-may lack the reference: then it has no bound either.
+bounds dotted lines, all in the colour of the series. Some fields of a record, which `finish` may
+add, ask for more: `ring` for a ring around the point, `note` for a text at `note_at`, `across` for
+a dashed line across the panel instead of a point, `style` for the style of another curve, and
+`below` for a vertical line at the x that it gives.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
-import altair as alt
-
+from overlapbench.grouping import grouped
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.result import Row
 from overlapbench.view import theme
-from overlapbench.view.charts.panels import Record
-from overlapbench.view.charts.plot import haloed, interval_bars, parted, plot, told
-from overlapbench.view.theme import Drawing
+from overlapbench.view.charts.axes import Place
+from overlapbench.view.charts.kind import ChartKind
+from overlapbench.view.charts.naming import Naming
+from overlapbench.view.charts.records import Rows, bounds, record_of, whole
+from overlapbench.view.vega import (
+    BAD,
+    FULL_WIDTH,
+    GOOD,
+    Record,
+    Spec,
+    haloed,
+    intervals,
+    lay_out,
+    mark,
+    panel,
+    resolved,
+    split,
+    told,
+)
+from overlapbench.view.vega import field as encoded
 
-_REFERENCE_DASH, _BOUND_DASH = [4, 4], [1, 3]
+_REFERENCE_DASH, _BOUND_DASH, _ACROSS_DASH = [4, 4], [1, 3], [6, 4]
+_STYLES = ("color", "shape", "strokeDash")
+_RULE_NOTE_STEP = 16  # in pixels, so that the notes of close rules do not overlap
 
 # Curves differ in colour, and in point shape or dash.
-Style = Callable[[Sequence[str]], tuple[alt.Color, alt.Shape | alt.StrokeDash]]
+Style = Callable[[Mapping[str, int]], dict[str, Any]]
+Records = list[Record]
+
+
+@dataclass(frozen=True)
+class X:
+    """The x axis: by default, a whole number in the names."""
+
+    axis: str  # of the names
+    title: str  # empty: the axis
+    place: Place  # of axes.py
+    field: str = ""  # of the records; empty: the name of the axis
+    least: int = 1
+    unwritten: int | None = None  # the value for a name without the axis
+    value: Callable[[Row], Any] | None = None  # another value; None has no place
+    order: Callable[[Row], Any] | None = None  # of the points, if not that of the rows
+
+    @property
+    def name(self) -> str:
+        return self.field or self.axis
+
+    def of(self, row: Row, axis: str = "") -> Any:
+        """Return the place of a row; None if it has none."""
+        if self.value:
+            return self.value(row)
+        axis = axis or self.axis
+        value = self.unwritten if row.name.axis(axis) is None else whole(row, axis)
+        return value if value is not None and value >= self.least else None
+
+    def encoded(self, records: Sequence[Record], columns: int, title: str = "") -> Spec:
+        values = [record[self.name] for record in records if record[self.name] is not None]
+        kind, looks = self.place(values, columns)
+        return encoded(f"{self.name}:{kind}", title=title or self.title, **looks)
 
 
 @dataclass(frozen=True)
@@ -29,7 +86,7 @@ class Figures:
 
     measured: str
     title: str
-    scale: Callable[[Collection[float]], alt.Scale]  # from axes.py, for all values drawn
+    scale: Callable[[Collection[float]], Spec]  # from axes.py, for all values drawn
     reference: str = ""  # empty: none
     bound: str = ""  # likewise
     tooltip: Sequence[str] = ()  # further fields
@@ -39,6 +96,7 @@ class Figures:
     label_dy: Any = 0
     level: float | None = None  # of a rule across the panel
     level_style: Mapping[str, Any] = field(default_factory=dict)
+    line: str = ""  # the field that the line joins; empty: the measured one
     style: Style = theme.curve_style
     height: int = 240  # of a panel
     alone: int = 0  # of a single panel without a title; 0: like others
@@ -51,64 +109,265 @@ class Figures:
     def fields(self) -> list[str]:
         return [*self.told, *filter(None, [self.bound, self.label])]
 
-    def scale_of(self, records: Sequence[Record]) -> alt.Scale:
+    def scale_of(self, records: Sequence[Record]) -> Spec:
         """Return the scale that contains everything drawn of the records."""
-        ends = [f"{self.measured}_high"] * self.holds_intervals
-        drawn = [self.measured, self.reference, self.bound, *ends]
-        return self.scale([record[key] for record in records for key in drawn if key in record])
+        drawn = [self.measured, self.reference, self.bound, "note_top"]
+        ends = [f"{self.measured}_low", f"{self.measured}_high"] * self.holds_intervals
+        keys = {True: [*drawn, *ends], False: drawn}  # by whether a record is trusted
+        values = (r.get(key) for r in records for key in keys[r["trusted"]])
+        return self.scale([value for value in values if value is not None])
 
-    def y(self, field: str, scale: alt.Scale) -> alt.Y:
-        return alt.Y(f"{field}:Q", title=self.title, scale=scale)
+    def y(self, field: str, scale: Spec) -> Spec:
+        return encoded(f"{field}:Q", title=self.title, scale=scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves(ChartKind):
+    """A chart of curves, in one panel or several."""
+
+    rows: Sequence[Rows]  # a row is one point for each entry that matches it
+    x: X
+    figures: Figures
+    series: Naming
+    panel: Naming | None = None  # None: one panel, or `rows` name it
+    derived: Mapping[str, Callable[[Row], object]] = field(default_factory=dict)
+    finish: Callable[[Records], Records] | None = None
+    below: Figures | None = None  # on another y axis, below the first
+    least: int = 1  # points of a curve at different places
+    columns: int = 2  # of panels, at most; 0: stacked, as wide as the picture
+    has_across: bool = False  # rows without a place on x are lines across
+    own_legends: bool = False  # of each panel
+    own_x: bool = False  # of each panel
+    scale_of_each: str = ""  # the field by whose values scales differ; empty: one scale
+    panel_title: Callable[[Sequence[Record]], str] | None = None  # None: the value of `panel`
+
+    def select(self, rows: Sequence[Row]) -> list[Row]:
+        shown = {id(row) for row, _ in self._points(rows)}
+        return [row for row in rows if id(row) in shown]
+
+    def draw(self, rows: Sequence[Row]) -> Spec:
+        return self.draw_records(self.records(rows))
+
+    @property
+    def _every(self) -> Sequence[Figures]:
+        return [self.figures, self.below] if self.below else [self.figures]
+
+    def _points(self, rows: Sequence[Row]) -> list[tuple[Row, Rows]]:
+        """Return each row with each entry that takes it."""
+        found = [
+            (row, taking)
+            for taking in self.rows
+            for row in rows
+            if taking.takes(row) and (self.has_across or self.x.of(row, taking.x) is not None)
+        ]
+        if self.least > 1:
+            curves = grouped(found, self._curve).values()
+            long = [curve for curve in curves if self._length(curve) >= self.least]
+            kept = {(id(row), id(taking)) for curve in long for row, taking in curve}
+            found = [one for one in found if (id(one[0]), id(one[1])) in kept]
+        if self.panel and any(taking.beside for _, taking in found):
+            name = self.panel([row for row, _ in found])
+            panels = {name(row) for row, taking in found if not taking.beside}
+            found = [one for one in found if name(one[0]) in panels]
+        return found if any(self.x.of(*self._place(one)) is not None for one in found) else []
+
+    @staticmethod
+    def _place(point: tuple[Row, Rows]) -> tuple[Row, str]:
+        return point[0], point[1].x
+
+    def _curve(self, point: tuple[Row, Rows]) -> object:
+        """Return what the points of a curve share: all but the place on the x axis."""
+        row, taking = point
+        name = _without(row, taking.x or self.x.axis).name
+        return id(taking), row.file, name.family, name.workloads, frozenset(name.axes)
+
+    def _length(self, points: Sequence[tuple[Row, Rows]]) -> int:
+        """Count the places of a curve; where a line is fitted, trusted rows alone make it."""
+        fitted = self.figures.line
+        return len({self.x.of(row, t.x) for row, t in points if row.trusted or not fitted})
+
+    def records(self, rows: Sequence[Row]) -> Records:
+        """Make the records of the rows that are points; names are derived from all rows."""
+        points = self._points(sorted(rows, key=self.x.order) if self.x.order else rows)
+        names = {
+            axis: self.series([_without(row, axis) for row in self._named(rows, points, axis)])
+            for axis in {taking.x or self.x.axis for _, taking in points}
+        }
+        panel = self.panel(rows) if self.panel else None
+        records = [
+            record_of(row, series=names[axis](_without(row, axis)))
+            | {self.x.name: self.x.of(row, taking.x)}
+            | ({"panel": panel(row)} if panel else {})
+            | ({"x_axis": taking.x} if taking.x else {})
+            | {**taking.told}
+            | self._figures_of(row, taking)
+            for row, taking in points
+            for axis in [taking.x or self.x.axis]
+        ]
+        if self.finish:
+            records = self.finish(records)
+        return list(chain(*split(records, "panel").values()))
+
+    @staticmethod
+    def _named(rows: Sequence[Row], points: Sequence[tuple[Row, Rows]], axis: str) -> Sequence[Row]:
+        """Return the rows among which a curve is named: those with its x axis, if these differ."""
+        own = [row for row, taking in points if taking.x == axis]
+        return own or rows
+
+    def _figures_of(self, row: Row, taking: Rows) -> Record:
+        fields = chain(*(figures.fields for figures in self._every))
+        made: Record = {name: row.counters[name] for name in fields if name in row.counters}
+        if not taking.beside:
+            made |= {name: derived(row) for name, derived in self.derived.items()}
+        for figures in self._every:
+            if taking.measured:
+                made[figures.measured] = row.counters.get(taking.measured, row.time_ms)
+            counter = taking.measured or figures.interval or figures.measured
+            made |= bounds(row, counter, figures.measured)
+        return made
+
+    def draw_records(self, records: Sequence[Record], series: Sequence[str] | None = None) -> Spec:
+        """Draw records of any kind; `series` are those of all charts with the same legend."""
+        legend = series or list(split(records, "series"))
+        drawn = [self._draw(figures, records, legend) for figures in self._every]
+        return drawn[0] if len(drawn) == 1 else {"vconcat": drawn}
+
+    def _draw(self, figures: Figures, records: Sequence[Record], series: Sequence[str]) -> Spec:
+        key, panels = self.scale_of_each, split(records, "panel")
+        scales = {value: figures.scale_of(part) for value, part in split(records, key).items()}
+        columns = min(self.columns, len(panels)) or 1
+        styles = list(split(records, "style")) if any("style" in r for r in records) else []
+
+        def draw(part: Sequence[Record]) -> Spec:
+            x = self.x.encoded(part if self.own_x else records, columns, part[0].get("x_axis", ""))
+            places = {curve: place for place, curve in enumerate(series)}
+            if self.own_legends:
+                mine = split((one for one in part if "across" not in one), "series")
+                places = {
+                    curve: styles.index(points[0]["style"]) if styles else place
+                    for place, (curve, points) in enumerate(mine.items())
+                }
+            return draw_curves(part, x, figures, scales[part[0].get(key, "")], places)
+
+        if len(panels) == 1 and figures.alone:
+            return draw(records) | {"width": FULL_WIDTH, "height": figures.alone}
+        titled = {
+            self.panel_title(part) if self.panel_title else title: part
+            for title, part in panels.items()
+        }
+        independent = _STYLES if self.own_legends else ()
+        return lay_out(titled, draw, self.columns, figures.height, independent=independent)
 
 
 def draw_curves(
-    records: Sequence[Record], x: alt.X, figures: Figures, scale: alt.Scale, series: Sequence[str]
-) -> Drawing:
-    """Draw the curves of one panel; `series` are those of all panels, for one legend."""
-    reference = figures.reference
-    compared = [record for record in records if not reference or reference in record]
-    others = [record for record in records if reference and reference not in record]
-    good, _ = parted(plot(compared).encode(x=x))
-    below: list[alt.Chart] = []
-    above: list[Drawing | alt.Chart] = []
-    if figures.level is not None:
-        level = plot([{"level": figures.level}]).encode(y=alt.Y("level:Q", scale=scale))
-        below.append(level.mark_rule(**figures.level_style))
-    if figures.bound:
-        colour, _ = figures.style(series)
-        bound = good.encode(y=figures.y(figures.bound, scale), color=colour)
-        below.append(bound.mark_line(strokeWidth=1.5, strokeDash=_BOUND_DASH))
-    if others:
-        above.append(
-            _measured(others, x, replace(figures, reference="", tooltip=()), scale, series)
-        )
-    if figures.label and len(series) == 1:  # labels of several curves would overlap
-        label = good.encode(y=figures.y(figures.measured, scale), text=f"{figures.label}:N")
-        above += haloed(label, dy=figures.label_dy, fontSize=11)
-    curves = _measured(compared, x, figures, scale, series)
-    return alt.layer(*below, curves, *above) if below or above else curves
-
-
-def _measured(
-    records: Sequence[Record], x: alt.X, figures: Figures, scale: alt.Scale, series: Sequence[str]
-) -> Drawing:
-    """Draw the points and their lines, above the references."""
-    colour, other = figures.style(series)
-    dashed = isinstance(other, alt.StrokeDash)
-    dash, shape = ({"strokeDash": other}, {}) if dashed else ({}, {"shape": other})
-    base = plot(records).encode(x=x, tooltip=told(*(f"{field}:Q" for field in figures.told)))
-    good, bad = parted(base)
+    records: Sequence[Record], x: Spec, figures: Figures, scale: Spec, places: Mapping[str, int]
+) -> Spec:
+    """Draw the curves of one panel; `places` determine their styles."""
+    style = figures.style(places)
+    colour = {"color": style["color"]}
+    tooltip = {"tooltip": told(*(one if ":" in one else f"{one}:Q" for one in figures.told))}
+    points = [record for record in records if "across" not in record]
+    lines = [record for record in records if "across" in record]
     y = figures.y(figures.measured, scale)
-    layers: list[alt.Chart] = [
-        *interval_bars(base, records, y, colour),
-        good.mark_line(strokeWidth=2).encode(y=y, color=colour, **dash),
-        good.mark_point(filled=True, size=50, opacity=1).encode(y=y, color=colour, **shape),
-        bad.mark_point(**theme.UNTRUSTED_POINT).encode(y=y, **shape),
-    ]
+    at, point = {"x": x, "y": y}, {"x": x, "y": y, **tooltip}
+    line = at | {"y": figures.y(figures.line or figures.measured, scale)}
+    layers = _across(lines, figures.y, scale, tooltip)
+    if figures.level is not None:
+        level = {"y": encoded("level:Q", scale=scale)}
+        layers.append(mark("rule", level, "", [{"level": figures.level}], **figures.level_style))
+    if figures.bound:
+        bound = at | colour | {"y": figures.y(figures.bound, scale)}
+        layers.append(mark("line", bound, GOOD, strokeWidth=1.5, strokeDash=_BOUND_DASH))
     if figures.reference:
-        reference = good.encode(y=figures.y(figures.reference, scale), color=colour)
-        layers[:0] = [
-            reference.mark_line(strokeWidth=1.5, strokeDash=_REFERENCE_DASH),
-            reference.mark_point(shape="stroke", size=120, strokeWidth=2, opacity=1),
+        at_reference = point | colour | {"y": figures.y(figures.reference, scale)}
+        stroke: Spec = {"shape": "stroke", "size": 120, "strokeWidth": 2, "opacity": 1}
+        layers += [
+            mark("line", at_reference, GOOD, strokeWidth=1.5, strokeDash=_REFERENCE_DASH),
+            mark("point", at_reference, GOOD, **stroke),
         ]
-    return alt.layer(*layers)
+    dash = {key: style[key] for key in ("strokeDash",) if key in style}
+    shape = {key: style[key] for key in ("shape",) if key in style}
+    layers += intervals(points, point | colour)
+    layers.append(mark("line", line | colour | dash | tooltip, GOOD, strokeWidth=2))
+    layers += _rings(points, point | colour, scale)
+    layers += _rules(points, x, colour)
+    layers += [
+        mark("point", point | shape, BAD, **theme.UNTRUSTED_POINT),
+        mark("point", point | colour | shape, GOOD, filled=True, size=50, opacity=1),
+    ]
+    if figures.label and len(places) == 1:  # labels of several curves would overlap
+        text = at | {"text": encoded(f"{figures.label}:N")}
+        layers += haloed(text, GOOD, dy=figures.label_dy, fontSize=11)
+    return panel(layers, points)
+
+
+def _rings(points: Sequence[Record], at: Spec, scale: Spec) -> list[Spec]:
+    """Draw a ring around points that have one, and a note above those that have one."""
+    ringed = [record for record in points if "ring" in record]
+    if not ringed:
+        return []
+    size = {"size": encoded("ring:Q", scale=None, legend=None)}
+    rings = mark("point", at | size, "", ringed, strokeWidth=2, opacity=1)
+    noted = [record for record in ringed if "note" in record]
+    text = at | {"y": encoded("note_at:Q", scale=scale), "text": encoded("note:N")}
+    return [rings, *(haloed(text, "", noted, fontWeight="bold") if noted else [])]
+
+
+def _rules(points: Sequence[Record], x: Spec, colour: Spec) -> list[Spec]:
+    """Draw a vertical line where a record has `below`, and its note beside the line."""
+    ruled = [record for record in points if "below" in record]
+    if not ruled:
+        return []
+    marks = [
+        {"series": record["series"], x["field"]: record["below"], "label": record["below_note"]}
+        | {"label_y": 10 + _RULE_NOTE_STEP * step}
+        for step, record in enumerate(ruled)
+    ]
+    text = {"y": encoded("label_y:Q", scale=None, axis=None), "text": encoded("label:N")}
+    return [
+        mark("rule", {"x": x, **colour}, "", marks),
+        *haloed({"x": x, **colour, **text}, "", marks, align="left", dx=5),
+    ]
+
+
+def _across(
+    records: Sequence[Record], y: Callable[[str, Spec], Spec], scale: Spec, tooltip: Spec
+) -> list[Spec]:
+    """Draw lines across the panel, in the colours of their records, with notes at the left."""
+    layers = []
+    for record in records:
+        colour = record["colour"] if record["trusted"] else theme.GREY
+        at = {"y": y(record["across"], scale), **tooltip}
+        note = {"x": {"value": 6}, "y": encoded("note_at:Q", scale=scale)}
+        text = note | {"text": encoded("note:N"), **tooltip}
+        rule = {"strokeDash": _ACROSS_DASH, "strokeWidth": 2, "color": colour}
+        halo, label = haloed(text, "", [record], align="left")
+        label["mark"]["color"] = colour
+        layers += [mark("rule", at, "", [record], **rule), halo, label]
+    return layers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stacked(ChartKind):
+    """Stacked charts of curves, with one legend or each with its own."""
+
+    charts: Sequence[Curves]
+    own_legends: bool = True
+
+    def select(self, rows: Sequence[Row]) -> list[Row]:
+        shown = {id(row) for chart in self.charts for row in chart.select(rows)}
+        return [row for row in rows if id(row) in shown]
+
+    def draw(self, rows: Sequence[Row]) -> Spec:
+        made = [(chart, records) for chart in self.charts if (records := chart.records(rows))]
+        every = list(split(chain(*(records for _, records in made)), "series"))
+        series = None if self.own_legends else every
+        drawn = [chart.draw_records(records, series) for chart, records in made]
+        return {"vconcat": drawn} | resolved(_STYLES if self.own_legends else ())
+
+
+def _without(row: Row, axis: str) -> Row:
+    """Return a row whose name has no such axis."""
+    name = row.name
+    axes = tuple(one for one in name.axes if one[0] != axis)
+    return replace(row, name=BenchmarkName(name.family, name.workloads, axes))

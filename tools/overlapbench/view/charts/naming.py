@@ -20,11 +20,7 @@ Naming = Callable[[Sequence[Row]], Name]
 SM_AXES = ("comm_sms", "comm_ctas")  # SMs or CTAs of a transport
 _STANDING_TRANSPORT = "nccl"
 # Titles of panels, by the axis `first`, in the order of the panels.
-_ORDERS = {
-    "comp": "computation first",
-    "comm": "communication first",
-    "none": "neither side first",
-}
+_ORDERS = {"comp": "computation first", "comm": "communication first", "none": "neither side first"}
 
 
 def by(name: Name) -> Naming:
@@ -94,6 +90,17 @@ def axes_of_side(side: int) -> Callable[[Row], Mapping[str, str]]:
     return lambda row: {
         axis: value for axis, value in row.name.axes if (axis in row.first_axes) == (side == 0)
     }
+
+
+def side(number: int, *told: str, head: Naming = unnamed, alike: bool = False) -> Naming:
+    """Name a side of a pair by its axes: 0 is the workload named first."""
+    return named(
+        *told,
+        head=together(by(lambda row: row.name.workloads[number]), head),
+        alike=lambda row: row.name.workloads[number] if alike else None,
+        axes=axes_of_side(number),
+        file=unnamed,
+    )
 
 
 def where_several(of: Naming, naming: Naming, otherwise: Naming = unnamed) -> Naming:

@@ -1,125 +1,125 @@
-"""The heat map of pairs: which communications and computations slow each other down, and how much.
+"""Charts of pairs: their slowdown and times against grid, and all pairs at a glance."""
 
-The axes of the communication, according to the file's table, are on its side; all others belong to
-the computation or the pair.
-"""
+from collections.abc import Callable, Sequence
 
-from collections.abc import Sequence
-
-import altair as alt
-
-from overlapbench.grouping import grouped
 from overlapbench.reading.result import Row
 from overlapbench.statistics.intervals import written
 from overlapbench.view import theme
-from overlapbench.view.charts import heat_map
-from overlapbench.view.charts.curve_chart import whole
-from overlapbench.view.charts.naming import axes_of_side
-from overlapbench.view.charts.panels import Record, bounds, record_of, split, state_text
-from overlapbench.view.charts.plot import Plot, told
-from overlapbench.view.series import label, shared_axes
-from overlapbench.view.theme import Drawing
+from overlapbench.view.charts import axes, finish, naming
+from overlapbench.view.charts.cells import Cells
+from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.naming import Name
+from overlapbench.view.charts.records import Rows, whole
+from overlapbench.view.series import KNEE_MEANING, file_names, grid_of
 
-_CELL_HEIGHT = 36  # for a figure and one line below it
-_LINE_HEIGHT = 14
-_LEAST_CELL_WIDTH = 46  # fits `256×256`
-_MARGINS = 110  # beside the cells: the title, and the last slanted label
-_FULL_COLOUR = 1.5  # the colour is full at this slowdown, or at the highest one if that is more
-
-
-def select(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of pairs, including failed ones: their cells say so."""
-    return [row for row in rows if row.name.family == "Overlap"]
+_CURVES_A_PANEL = 6  # that are distinguishable; more are split into a panel for each pair
+_TIMES = {  # drawn in this order, so that T is on top where lines meet
+    "comp_ms": ("C: computation alone", theme.COMPUTATION),
+    "comm_ms": ("M: communication alone", theme.COMMUNICATION),
+    "overlap_ms": ("T: both together", theme.VERMILION),
+}
+_BY_PAIR = naming.named("grid", head=naming.by_workload)
 
 
-def draw(rows: Sequence[Row]) -> Drawing:
-    """Draw one panel per file: computation down, communication across, slowdown in the cell."""
-    cells = _cells(rows)
-    communications = _across(cells)
-    computations = list(split(cells, "computation"))
-    known = any("slowdown_low" in cell for cell in cells)
-    interval = ["slowdown_low:Q", "slowdown_high:Q"] if known else []
-    both = any(cell["grid"] and cell["spread"] for cell in cells)
-    base = Plot().encode(
-        x=heat_map.across("communication", communications, "communication", -35),
-        y=heat_map.down("computation", computations, "computation"),
-        tooltip=told("slowdown:Q", *interval, "grid:N"),
-    )
-    panel = alt.layer(
-        *heat_map.filled(base, _slowdown_colour(cells)),
-        *_cell_texts(base),
-        data=alt.InlineData(values=cells),
-    ).properties(
-        width=max(
-            theme.WIDTH - _MARGINS - heat_map.label_width(computations),
-            _LEAST_CELL_WIDTH * len(communications),
-        ),
-        height=(_CELL_HEIGHT + (_LINE_HEIGHT if both else 0)) * len(computations),
-    )
-    files = list(split(cells, "file"))
-    if len(files) == 1:
-        return panel
-    header = alt.Header(title=None, labelOrient="top", labelAnchor="start")
-    return panel.facet(row=alt.Row("file:N", header=header, sort=files))
+def _blocks(row: Row) -> tuple[int, str]:
+    gx, gy = grid_of(row.name) or (0, 0)
+    return gx * gy, f"{gx}×{gy}"
 
 
-def _across(cells: Sequence[Record]) -> list[str]:
-    """Order communications as they first appear, and each one's sizes from small to large."""
-    appeared = list(split(cells, "workload"))
-    ordered = sorted(cells, key=lambda cell: (appeared.index(cell["workload"]), cell["bytes"]))
-    return list(split(ordered, "communication"))
+_GRID = X(
+    "grid",
+    "grid of the compute kernel (gx × gy thread blocks)",
+    axes.grid_axis,
+    value=lambda row: _blocks(row)[1] if grid_of(row.name) else None,
+    order=_blocks,
+)
 
 
-def _cells(rows: Sequence[Row]) -> list[Record]:
-    """Make one cell per pair; a sweep over grids is represented by its worst grid."""
-    leave_out = {"grid", *shared_axes(rows)}
-    cells = [_cell(row, leave_out) for row in rows]
-    places = grouped(cells, lambda cell: (cell["file"], cell["communication"], cell["computation"]))
-    return [max(grids, key=_badness) for grids in places.values()]
+def _panel_of_pair(rows: Sequence[Row]) -> Name:
+    curves = set(map(_BY_PAIR(rows), rows))
+    return (naming.by_workload if len(curves) > _CURVES_A_PANEL else naming.unnamed)(rows)
 
 
-def _cell(row: Row, leave_out: set[str]) -> Record:
-    communication, computation = row.name.workloads
-    cell = record_of(
-        row,
-        workload=communication,
-        bytes=whole(row, "bytes") or 0,
-        communication=label(communication, axes_of_side(0)(row), leave_out),
-        computation=label(computation, axes_of_side(1)(row), leave_out),
-        slowdown=row.counters.get("slowdown"),
-        grid=(row.name.axis("grid") or "").replace("x", "×"),
-        text=heat_map.two_digits(row, "slowdown") if row.trusted else state_text(row),
-        spread=_spread(row),
-    )
-    return cell | bounds(row, "slowdown")
+def _time_style(_: object) -> theme.Encoding:
+    colours = dict(_TIMES.values())
+    legend = theme.key(columns=len(colours))
+    shapes = dict(zip(colours, theme.SERIES_SHAPES, strict=False))
+    return {"color": theme.styled(colours, legend), "shape": theme.styled(shapes, legend)}
+
+
+SLOWDOWN = Curves(
+    name="slowdown",
+    title="Slowdown against grid",
+    reading=f"The ring marks the knee: {KNEE_MEANING}.",
+    rows=[Rows("Overlap/*", known=["slowdown"])],
+    x=_GRID,
+    figures=Figures(
+        "slowdown",
+        "slowdown T / max(C, M): 1 is perfect overlap",
+        axes.slowdown_scale,
+        tooltip=["grid:N"],
+        holds_intervals=True,
+        level=1.0,
+        style=theme.series_style,
+        height=380,
+        alone=380,
+    ),
+    panel=_panel_of_pair,
+    series=_BY_PAIR,
+    finish=finish.mark_knees,
+    least=2,
+    own_legends=True,
+)
+TIMES = Curves(
+    name="times",
+    title="Times against grid",
+    reading="With perfect overlap, T would equal the higher of C and M.",
+    rows=[
+        Rows("Overlap/*", known=["slowdown"], measured=counter, told={"series": what})
+        for counter, (what, _) in _TIMES.items()
+    ],
+    x=_GRID,
+    figures=Figures(
+        "time_ms", "time (ms)", axes.nice_log_scale, tooltip=["series:N"], style=_time_style
+    ),
+    panel=_BY_PAIR,
+    series=naming.unnamed,
+    least=2,
+)
 
 
 def _spread(row: Row) -> str:
     """Write how far the slowdown's interval reaches; "" if there is none to show."""
-    if not row.trusted or "slowdown" not in row.intervals:
+    if "slowdown" not in row.intervals:
         return ""
     return written(row.counters["slowdown"], *row.intervals["slowdown"], decimals=2)
 
 
-def _badness(cell: Record) -> tuple[bool, float]:
-    """Order cells so that the highest trusted figure comes last."""
-    return cell["trusted"], cell["slowdown"] or 0.0
+def _by_size(rows: Sequence[Row]) -> Callable[[Row], tuple[int, int]]:
+    """Order communications as they first appear, and each one's sizes from small to large."""
+    appeared = list(dict.fromkeys(row.name.workloads[0] for row in rows))
+    return lambda row: (appeared.index(row.name.workloads[0]), whole(row, "bytes") or 0)
 
 
-def _slowdown_colour(cells: Sequence[Record]) -> alt.Color:
-    figures = [cell["slowdown"] for cell in cells if cell["trusted"]]
-    low, high = min([0.9, *figures]), max([_FULL_COLOUR, *figures])
-    return heat_map.colour("slowdown", "slowdown", [low, 1.0, high])
+PAIRS = Cells(
+    name="pairs",
+    title="Slowdown of pairs",
+    reading="For a pair measured at several grids, the cell shows the worst and its grid.",
+    rows=Rows("Overlap/*"),
+    measured="slowdown",
+    across=naming.side(0, "grid"),
+    down=naming.side(1, "grid"),
+    colour="slowdown",
+    panel=file_names,
+    lines=[_spread, lambda row: (row.name.axis("grid") or "").replace("x", "×")],
+    one_of=True,
+    below_one=True,
+    across_order=_by_size,
+    across_title="communication",
+    down_title="computation",
+    angle=-35,
+    margin=85,
+)
 
 
-def _cell_texts(base: alt.Chart) -> list[alt.Chart]:
-    """Write the slowdown into the cell; below it, its interval and a sweep's worst grid."""
-    lines = {  # the middle of each, in pixels below the cell's
-        "text": "datum.spread && datum.grid ? -13 : datum.spread || datum.grid ? -6 : 0",
-        "spread": "datum.grid ? 1 : 8",
-        "grid": "datum.spread ? 15 : 8",
-    }
-    return [
-        heat_map.written(base, field, small=field != "text", dy=alt.expr(middle))
-        for field, middle in lines.items()
-    ]
+CHARTS = (SLOWDOWN, TIMES, PAIRS)

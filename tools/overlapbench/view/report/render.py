@@ -20,7 +20,6 @@ from overlapbench.view.breakdown import HEADINGS
 from overlapbench.view.chart import Chart
 from overlapbench.view.page import charts_script, page_environment, render_template, vega_libraries
 from overlapbench.view.report import summary
-from overlapbench.view.report.datatables import datatables
 from overlapbench.view.report.runs import COLUMNS, Run
 from overlapbench.view.report.tables import (
     Anchors,
@@ -74,7 +73,6 @@ def render_report(
         knee=KNEE_MEANING,
         style=Markup(page_environment().get_template("report/style.css").render()),
         scripts=[
-            datatables(),
             Markup((_FOLDER / "tables.js").read_text(encoding="utf-8")),
             vega_libraries(),
             charts_script(),

@@ -1,5 +1,4 @@
-// The tables of a report. DataTables sorts and searches them and shows their columns. Here is what it
-// does not know: figures and sizes, folded tables, and the addresses of rows and searches.
+// The tables of a report: sorted by a click on a heading, searched, and folded.
 //
 // A folded table is opened by a search that finds something in it, or by a link to one of its rows.
 // What is searched for stands in the address, as ?search=WORDS, so that it can be passed on.
@@ -15,62 +14,52 @@ globalThis.rowNames = new Set([...document.querySelectorAll("table.rows tr[id]")
 // ---- the tables
 
 const collator = new Intl.Collator("en", {numeric: true});
-const textOf = cell => DataTable.util.stripHtml(cell).trim();
+const textOf = cell => cell.textContent.trim();
 
 // Numbers by size, other texts by their letters and numbers, empty cells last either way.
-const cellOrder = direction => (a, b) => {
+const cellOrder = direction => ([a], [b]) => {
   if (!a || !b) return !a - !b;
   const [x, y] = [parseFloat(a), parseFloat(b)];
   return direction * (isNaN(x) || isNaN(y) ? collator.compare(a, b) : x - y);
 };
 
-DataTable.ext.errMode = "throw";
-DataTable.type("cell", {
-  order: {pre: textOf, asc: cellOrder(1), desc: cellOrder(-1)},
-  search: cell => textOf(cell).toLowerCase(),
-});
+function sortBy(heading) {
+  const body = heading.closest("table").tBodies[0], last = heading.getAttribute("aria-sort");
+  const falls = last ? last === "ascending" : heading.classList.contains("number");
+  for (const one of heading.parentNode.cells) one.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", falls ? "descending" : "ascending");
+  const keyed = [...body.rows].map(row => [textOf(row.cells[heading.cellIndex]), row]);
+  body.append(...keyed.sort(cellOrder(falls ? -1 : 1)).map(([, row]) => row));
+}
 
-const OPTIONS = {
-  autoWidth: false, info: false, order: [], orderClasses: false, paging: false, retrieve: true,
-  layout: {topStart: null, topEnd: null, bottomStart: null, bottomEnd: null},
-  columnDefs: [  // the first that says something of a column decides
-    {targets: ".extra", searchable: false},
-    {targets: ".number", className: "number", orderSequence: ["desc", "asc"]},
-    {targets: "_all", type: "cell", orderSequence: ["asc", "desc"]},
-  ],
-};
-const tableOf = element => new DataTable(element, OPTIONS);
+function makeSortable(heading) {
+  const button = document.createElement("button");
+  button.append(...heading.childNodes);
+  heading.append(button);
+  heading.addEventListener("click", () => sortBy(heading));
+}
 
-// When a long page can already be read.
-addEventListener("load", () => elements.forEach(tableOf));
-
-// DataTables sorts at Enter, and buttons are pressed with the space bar too.
-addEventListener("keydown", event => {
-  if (event.key !== " " || !event.target.matches(".dt-column-order")) return;
-  event.preventDefault();
-  event.target.click();
-});
+for (const element of elements) [...element.tHead.rows[0].cells].forEach(makeSortable);
 
 // Two of three columns are extra. They join a table when they are first asked for.
 function addColumns(element) {
   const extra = element.querySelector("template");
   if (!extra) return;
-  const order = tableOf(element).order();
-  tableOf(element).destroy();
+  [...extra.content.children].forEach(makeSortable);
   element.tHead.rows[0].append(extra.content);
   extra.remove();
   for (const row of element.tBodies[0].rows) {
-    for (const figure of row.dataset.more.split("|").slice(1)) row.insertCell().textContent = figure;
+    for (const figure of row.dataset.more.split("|").slice(1)) {
+      Object.assign(row.insertCell(), {textContent: figure, className: "number extra"});
+    }
   }
-  new DataTable(element, {...OPTIONS, order});
 }
 
 document.getElementById("all-counters").addEventListener("change", event => {
   for (const element of elements) {
     addColumns(element);
-    tableOf(element).columns(".extra").visible(event.target.checked, false);
+    element.classList.toggle("few", !event.target.checked);
   }
-  if (search.value) filterRows();
 });
 
 // ---- bringing a row into sight
@@ -97,16 +86,26 @@ function written(word) {
   return word.replace(/(^|:)(\d+)([kmg])$/, (_, before, count, unit) => before + count * UNITS[unit]);
 }
 
+const searched = new Map();  // the text of each row, without extra columns
+
+function searchable(row) {
+  if (!searched.has(row)) {
+    const cells = [...row.cells].filter(cell => !cell.classList.contains("extra"));
+    searched.set(row, cells.map(textOf).join(" ").toLowerCase());
+  }
+  return searched.get(row);
+}
+
 // Shows the rows that have every word, and opens the tables that have such a row.
 function filterRows() {
   writeAddress();
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const matches = row => words.every(word => row.includes(word) || row.includes(written(word)));
+  const matches = text => words.every(word => text.includes(word) || text.includes(written(word)));
   let hits = 0, all = 0;
   for (const element of elements) {
-    const table = tableOf(element);
-    table.search(words.length ? matches : "").draw();
-    const {recordsDisplay: matching, recordsTotal} = table.page.info();
+    const rows = [...element.tBodies[0].rows];
+    for (const row of rows) row.hidden = words.length > 0 && !matches(searchable(row));
+    const matching = rows.filter(row => !row.hidden).length;
     const fold = element.closest("details");
     fold.dataset.unsearched ??= fold.open;
     fold.open = words.length ? matching > 0 : fold.dataset.unsearched === "true";
@@ -115,7 +114,7 @@ function filterRows() {
     if (!note) continue;  // the changes, whose benchmarks are rows of another table
     note.textContent = words.length ? `· ${matching} found` : "";
     hits += matching;
-    all += recordsTotal;
+    all += rows.length;
   }
   found.textContent = words.length ? `${hits} of ${all} rows` : "";
 }
@@ -130,7 +129,7 @@ function writeAddress() {
 function searchRows() {
   filterRows();
   if (!search.value.trim()) return;
-  show(document.querySelector("details[open] table.rows tbody tr"));
+  show(document.querySelector("details[open] table.rows tbody tr:not([hidden])"));
 }
 
 let waiting;
@@ -161,12 +160,11 @@ function showTarget() {
     if (!document.getElementById(name)) found.textContent = name && `no row is called ${name}`;
     return;
   }
-  if (!document.getElementById(name)) {  // a search left it out
+  const row = document.getElementById(name);
+  if (row.hidden) {  // a search left it out
     search.value = "";
     filterRows();
-    location.replace(location.href);  // tells the browser its target, which the style marks
   }
-  const row = document.getElementById(name);
   row.closest("details").open = true;
   show(row);
 }

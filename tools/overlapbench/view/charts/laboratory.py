@@ -1,0 +1,183 @@
+"""Charts of the laboratory: links, shared SMs, who takes from whom, and causes of slowdowns."""
+
+from collections.abc import Callable, Sequence
+
+from overlapbench.reading.result import Row
+from overlapbench.view import theme
+from overlapbench.view.charts import axes, finish, naming
+from overlapbench.view.charts.bars import Bar, Bars
+from overlapbench.view.charts.cells import Cells
+from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.naming import Name
+from overlapbench.view.charts.records import Rows, bounds, ratio_text, state_text, whole
+from overlapbench.view.series import file_names, joined
+from overlapbench.view.vega import Record
+
+_WAYS = {"Broadcast": "Broadcast: one way", "SendRecv": "SendRecv: both ways at once"}
+
+
+def _sms(row: Row) -> int | None:
+    """Return the number of SMs that a row took, or else was given; None for a copy engine."""
+    taken = row.counters.get("comm_sms", _sms_of_partner(row))
+    return round(taken) or None
+
+
+LINK = Curves(
+    name="link",
+    title="Link bandwidth against SMs",
+    reading=f"The ring marks the knee: the fewest SMs that reach {finish.KNEE_SHARE:.0%} of the"
+    " plateau, the highest point. Dashed lines use no SMs.",
+    rows=[Rows("Lab/Link/*", ["GBps"])],
+    x=X("", "SMs (NCCL: CTAs) that the transport uses", axes.count_axis, field="sms", value=_sms),
+    figures=Figures(
+        "GBps",
+        "GB/s",
+        axes.room_scale,
+        tooltip=["sms", "GBps_per_sm"],
+        holds_intervals=True,
+        height=300,
+    ),
+    panel=naming.by(
+        lambda row: _WAYS.get("+".join(row.name.workloads), "+".join(row.name.workloads))
+    ),
+    series=naming.named("transport", *naming.SM_AXES, head=naming.transport_names),
+    finish=finish.mark_plateaus,
+    has_across=True,
+    own_legends=True,
+)
+
+
+MATRIX = Cells(
+    name="matrix",
+    title="Who takes from whom",
+    reading="Upper half of a cell: slowdown of the computation. Lower half: of the communication.",
+    rows=Rows("Lab/Matrix/*"),
+    measured="slowdown",
+    across=naming.side(0, "transport", "first", head=naming.transport_names, alike=True),
+    down=naming.side(1, "transport", "first", alike=True),
+    colour="slowdown of each side",
+    panel=naming.together(naming.by_order, file_names),
+    losses=("comp_slowdown", "comm_slowdown"),
+    panel_order=naming.places_of,
+    angle=-45,
+    tooltip=["slowdown"],
+    height=34,
+    least_width=34,
+    most_width=70,
+    compact=True,
+    gaps={"Inner": 0.06, "Outer": 0.03},
+)
+
+
+def _sms_of_partner(row: Row) -> int:
+    return next((sms for axis in naming.SM_AXES if (sms := whole(row, axis))), 0)
+
+
+def _taken(rows: Sequence[Row]) -> Name:
+    """Write a transport with its SMs or CTAs: `nccl 16 CTAs`."""
+    transport = naming.transport_names(rows)
+
+    def name(row: Row) -> str:
+        unit = "CTAs" if row.name.axis("comm_ctas") else "SMs"
+        head = transport(row) or row.name.workloads[0]
+        return f"{head} {_sms_of_partner(row)} {unit}" if _sms_of_partner(row) else head
+
+    return name
+
+
+def _by_transport_and_sms(rows: Sequence[Row]) -> Callable[[Row], tuple[int, int]]:
+    transport = naming.transport_names(rows)
+    names = list(dict.fromkeys(map(transport, rows)))
+    return lambda row: (names.index(transport(row)), _sms_of_partner(row))
+
+
+PARTITION = Cells(
+    name="partition",
+    title="Sharing the SMs between two sides",
+    reading="Each cell shows T, and below it the slowdowns of the computation | of the"
+    " communication. The frame marks the best T of a panel.",
+    rows=Rows("Lab/Partition/*"),
+    measured="overlap_ms",
+    across=naming.by(lambda row: str(whole(row, "comp_sms") or "all")),
+    down=_taken,
+    colour="T / the panel's best",
+    panel=naming.named(  # the order, and other axes that distinguish panels
+        "transport",
+        "comp_sms",
+        "first",
+        *naming.SM_AXES,
+        head=naming.together(naming.by_order, naming.if_several(naming.by_workload)),
+    ),
+    to_best=True,
+    text=lambda row, counter: f"{row.counters[counter]:.3g} ms",
+    lines=[
+        lambda row: " | ".join(ratio_text(row, side) for side in ("comp_slowdown", "comm_slowdown"))
+    ],
+    panel_order=naming.places_of,
+    across_order=lambda _: lambda row: whole(row, "comp_sms") or float("inf"),
+    down_order=_by_transport_and_sms,
+    across_title="SMs of the computation",
+    tooltip=["overlap_ms", "overlap_ms_low", "overlap_ms_high", "comp_slowdown", "comm_slowdown"],
+    least_width=66,
+    most_width=110,
+)
+
+
+LEAST_SLOWDOWN = 1.1  # below it, shares of the excess are shares of noise
+_CAUSES = {
+    "by_sm": ("SMs", theme.BLUE),
+    "by_hbm": ("device memory", theme.ORANGE),
+    "by_l2": ("L2", theme.GREEN),
+    "by_clock": ("clock", theme.PURPLE),
+    "by_lead": ("late start", theme.VERMILION),  # missing in results of earlier versions
+    "residual": ("unexplained", theme.SKY),
+}
+
+
+def _by_sides(rows: Sequence[Row]) -> Name:
+    transport = naming.transport_names(rows)
+
+    def name(row: Row) -> str:
+        communication, computation = row.name.workloads
+        return " ".join(filter(None, [computation, "beside", communication, transport(row)]))
+
+    return name
+
+
+def _excess(row: Row) -> Bar:
+    """Divide slowdown - 1 into the measured shares of it."""
+    tick = max(0.0, row.counters["slowdown"] - 1)
+    parts: list[Record] = [
+        {"part": cause, "adds": share * tick, "share": share} | bounds(row, counter, "share")
+        for counter, (cause, _) in _CAUSES.items()
+        if (share := row.counters.get(counter)) is not None
+    ]
+    figure = f"{row.counters['slowdown']:.2f}"
+    if not row.trusted:
+        return Bar(tick, tick, joined(figure, state_text(row)))
+    if row.counters["slowdown"] <= LEAST_SLOWDOWN:
+        return Bar(tick, 0.0, f"{figure}: no slowdown to explain")
+    return Bar(tick, sum(part["adds"] for part in parts if part["adds"] > 0), figure, parts)
+
+
+ATTRIBUTION = Bars(
+    name="attribution",
+    title="Where a slowdown comes from",
+    reading="The tick is the measured slowdown - 1. If the stand-ins take more than the"
+    " communication does, the bar extends past the tick, and the negative rest is drawn left of"
+    f" zero. Slowdowns of at most {LEAST_SLOWDOWN:g} are not explained.",
+    rows=Rows("Lab/Attribution/*", ["slowdown"], known=[*({*_CAUSES} - {"by_lead"})]),
+    label=naming.named(
+        "transport",
+        "first",
+        head=_by_sides,
+        alike=lambda row: row.name.workloads,
+        file=naming.together(naming.if_several(naming.by_order), file_names),
+    ),
+    bar=_excess,
+    colours=dict(_CAUSES.values()),
+    x_title="slowdown - 1: cost of the overlap beyond the longer side",
+    tooltip=["share", "share_low", "share_high"],
+)
+
+CHARTS = (LINK, PARTITION, MATRIX, ATTRIBUTION)

@@ -1,0 +1,205 @@
+"""Charts of training: networks, pipelines, layers, buckets, and what steps expose."""
+
+from collections.abc import Sequence
+
+from overlapbench.reading.counters import TIME
+from overlapbench.reading.result import Row
+from overlapbench.view import theme
+from overlapbench.view.charts import axes, finish, naming
+from overlapbench.view.charts.bars import Bar, Bars
+from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.naming import Name
+from overlapbench.view.charts.records import Rows, kind_of, state_text
+from overlapbench.view.series import file_names, joined
+
+MLP = Curves(
+    name="mlp",
+    title="Training a network",
+    reading="Lines are least-squares fits: the slope is the cost of one more step or layer.",
+    rows=[
+        Rows("Mlp/*", known=["train_ms"], x=axis, told={"panel": f"Time against {axis}"})
+        for axis in ("steps", "layers")
+    ],
+    x=X("steps", "", axes.close_axis, field="count"),
+    figures=Figures(
+        "train_ms",
+        "time (ms)",
+        axes.plain_scale,
+        tooltip=["fitted_ms"],
+        line="fitted_ms",
+        height=300,
+    ),
+    series=naming.named(),
+    finish=finish.fit_lines,
+    least=3,
+    own_legends=True,
+    own_x=True,
+)
+
+
+BUBBLES = Curves(
+    name="bubbles",
+    title="Bubbles of pipelines against micro-batches",
+    reading="The dashed line is the published formula, which neglects transfer times.",
+    rows=[Rows("Pp/*", known=["bubble_share", "formula_bubble_share"])],
+    x=X("microbatches", "micro-batches", axes.count_axis),
+    figures=Figures(
+        "bubble_share",
+        "bubbles (share of T)",
+        axes.difference_scale,
+        reference="formula_bubble_share",
+    ),
+    panel=naming.by_workload,
+    series=naming.named(
+        "microbatches",
+        head=naming.by(lambda row: row.name.family.removeprefix("Pp/")),
+        alike=lambda row: row.name.workloads,
+    ),
+    columns=0,
+)
+
+
+def _peer(row: Row) -> str:
+    """Return the peer of PyTorch that a row measures; "" for the suite's rows."""
+    return row.name.axis("peer") or ""
+
+
+def _by_layer(rows: Sequence[Row]) -> Name:
+    layers = [row for row in rows if not _peer(row)]
+    own = naming.named("transport", "model", "chunks", head=naming.by_transport("in chunks"))(
+        layers
+    )
+    file = file_names([row for row in rows if _peer(row)] or rows)
+    return lambda row: joined(f"PyTorch {_peer(row)}", file(row)) if _peer(row) else own(row)
+
+
+def _chunks(row: Row) -> str:
+    """Return the number of chunks of the tokens, even if the row chose it itself."""
+    chosen = row.counters.get("chunks")
+    return row.name.axis("chunks") or "" if chosen is None else f"{chosen:.0f}"
+
+
+LAYERS = Curves(
+    name="tokens",
+    title="Tensor-parallel layers against tokens",
+    reading="Each point is the fastest number of chunks, labelled with that number and the"
+    " speedup over the plain form, which is dashed. The bound is dotted. The axes are"
+    " logarithmic.",
+    rows=[
+        Rows("Tp/*Parallel", ("sequential_ms", "bound_ms", "speedup"), axes=["chunks"]),
+        Rows(axes=["peer"], when=lambda row: row.time_ms > 0, measured=TIME, beside=True),
+    ],
+    x=X("tokens", "tokens of all ranks", axes.count_axis),
+    figures=Figures(
+        "time_ms",
+        "time (ms)",
+        axes.log_scale,
+        reference="sequential_ms",
+        bound="bound_ms",
+        tooltip=["bound_ms", "speedup"],
+        interval=TIME,
+        label="label",
+        # Away from the plain form: below a faster point, above a slower one.
+        label_dy={"expr": "datum.speedup < 1 ? -14 : 17"},
+        height=260,
+    ),
+    derived={
+        "time_ms": lambda row: row.time_ms,
+        "label": lambda row: f"{_chunks(row)}: {row.counters['speedup']:.2f}×",
+    },
+    panel=naming.by(lambda r: joined("+".join(r.name.workloads), r.name.axis("model") or "")),
+    scale_of_each="panel",
+    series=_by_layer,
+    finish=finish.keep_fastest,
+)
+
+
+BUCKETS = Curves(
+    name="buckets",
+    title="Exposed communication against the size of buckets",
+    reading="The time of a data-parallel step beyond its computation alone. The dashed line is"
+    " predicted from its parts, each measured alone.",
+    rows=[Rows("Ddp/Buckets", known=["exposed_comm_ms", "bound_ms"])],
+    x=X("bucket_bytes", "bucket size", axes.size_axis),
+    figures=Figures(
+        "exposed_comm_ms",
+        "exposed communication (ms)",
+        axes.difference_scale,
+        reference="predicted_ms",
+        tooltip=["step_overhead_pct"],
+        holds_intervals=True,
+        alone=300,
+    ),
+    derived={
+        "predicted_ms": lambda row: (
+            row.counters["bound_ms"] - (row.time_ms - row.counters["exposed_comm_ms"])
+        )
+    },
+    series=naming.named("transport", "bucket_bytes", head=naming.by_transport("in buckets")),
+)
+
+
+# What a step costs beyond its computation. The order of the steps leaves no computation beside the
+# first part: it is the bound, less the time of the pattern's computation. Cutting is the time of
+# the pattern's computation beyond the plain form's; interference the slowdown of the sides by each
+# other, and the cost of dependencies.
+_EXPOSED = {
+    "no computation beside it": theme.BLUE,
+    "cutting": theme.GREEN,
+    "interference": theme.ORANGE,
+}
+# Layers against tokens and pipelines have their own charts. Batches wait for the host or are many
+# small sums beside one product: shares of the computation say little about them.
+_NO_STEPS = ("Pp/", "Prefetch/", "Ddp/Batch")
+_LAYERS = ("ColumnParallel", "RowParallel")
+
+
+def _computation_ms(row: Row) -> float:
+    return row.time_ms - row.counters["exposed_comm_ms"]
+
+
+def _is_step(row: Row) -> bool:
+    other = kind_of(row).startswith(_NO_STEPS) or row.name.workloads[0] in _LAYERS
+    return not other and _computation_ms(row) > 0
+
+
+def _exposed(row: Row) -> Bar:
+    exposed_ms, cutting, interference, sequential_ms = (
+        100 * row.counters[counter] / _computation_ms(row)
+        for counter in ("exposed_comm_ms", "chunking_cost_ms", "interference_ms", "sequential_ms")
+    )
+    figure = f"{exposed_ms:.0f} %" if abs(exposed_ms) >= 10 else f"{exposed_ms:.1f} %"
+    if not row.trusted:
+        tick = max(0.0, exposed_ms)
+        return Bar(tick, tick, joined(figure, state_text(row)))
+    tick = max(0.0, sequential_ms - 100)
+    lengths = (exposed_ms - cutting - interference, cutting, interference)
+    parts = zip(_EXPOSED, lengths, strict=True)
+    return Bar(
+        tick, max(tick, exposed_ms), figure, [{"part": part, "adds": adds} for part, adds in parts]
+    )
+
+
+STEPS = Bars(
+    name="steps",
+    title="What training steps expose, and why",
+    reading="100 % is the step's computation alone. The tick marks the end of the plain form,"
+    " in which nothing overlaps.",
+    rows=Rows(
+        known=("exposed_comm_ms", "chunking_cost_ms", "interference_ms", "sequential_ms"),
+        when=_is_step,
+    ),
+    label=naming.named(
+        "transport",
+        head=naming.together(
+            naming.by(lambda row: "/".join((row.name.family, *row.name.workloads))),
+            naming.transport_names,
+        ),
+        alike=lambda row: (row.name.family, row.name.workloads),
+    ),
+    bar=_exposed,
+    colours=_EXPOSED,
+    x_title="time beyond the step's computation (%)",
+)
+
+CHARTS = (MLP, BUBBLES, LAYERS, BUCKETS, STEPS)

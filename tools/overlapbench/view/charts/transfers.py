@@ -1,0 +1,162 @@
+"""Charts of communication and copies: bandwidths, pipelines, transfers beside a computation."""
+
+from collections.abc import Callable, Sequence
+
+from overlapbench.reading.counters import TIME
+from overlapbench.reading.result import Row
+from overlapbench.view import theme
+from overlapbench.view.charts import axes, naming
+from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.naming import Name
+from overlapbench.view.charts.records import Rows
+from overlapbench.view.series import SEPARATOR
+from overlapbench.view.vega import Record
+
+BANDWIDTH = Curves(
+    name="bandwidth",
+    title="Bus bandwidth against size",
+    reading="Each communication alone, as nccl-tests defines bus bandwidth.",
+    rows=[Rows("Comm/*", known=["busbw_GBps"])],
+    x=X("bytes", "size per rank", axes.size_axis, field="size_bytes"),
+    figures=Figures(
+        "busbw_GBps",
+        "bus bandwidth (GB/s)",
+        axes.zero_scale,
+        style=theme.series_style,
+        height=220,
+        alone=340,
+    ),
+    panel=naming.where_transports_differ(naming.by_workload, naming.unnamed),
+    series=naming.where_transports_differ(
+        naming.named("transport", "bytes", head=naming.by_transport()),
+        naming.named("bytes", head=naming.by_workload),
+    ),
+)
+
+
+def _route(direction: str, panel: str, group: str, counter: str = "GBps") -> Rows:
+    """Return the rows of a panel; panels of a group share a scale.
+
+    The bus has a panel for each direction with the other direction idle. With both directions busy,
+    each has its own panel, too, since they may not share evenly.
+    """
+    told = {"panel": panel, "group": group}
+    where = {"direction": direction}
+    return Rows("Copy/Bandwidth", (counter,), where=where, measured=counter, told=told)
+
+
+_BUSY = "both directions busy"
+_ROUTES = (
+    _route("host_to_device", "host to device", "bus"),
+    _route("device_to_host", "device to host", "bus"),
+    _route("both", f"host to device, {_BUSY}", "bus", "host_to_device_GBps"),
+    _route("both", f"device to host, {_BUSY}", "bus", "device_to_host_GBps"),
+    _route("device_local", "within the device (read + written)", "device"),
+    _route("peer", "to a peer device", "device"),
+)
+_WITHIN_DEVICES = ("device_local", "peer")  # directions without host memory
+
+
+def _by_kind_of_copy(rows: Sequence[Row]) -> Name:
+    """Name a copy by its memory and engine, and other distinguishing axes."""
+    defaults = {"memory": "pinned", "engine": "copy"}  # values that a name omits
+    host = naming.named("direction", defaults=defaults)(rows)
+    within = naming.named("direction", "memory", defaults=defaults)(rows)
+    return lambda row: (within if row.name.axis("direction") in _WITHIN_DEVICES else host)(row)
+
+
+def _with_peak(records: Sequence[Record]) -> str:
+    """Add the highest rate to a panel's title: it is hard to read off a logarithmic axis."""
+    rates = [record["GBps"] for record in records if record["trusted"]]
+    title = str(records[0]["panel"])
+    return f"{title}{SEPARATOR}at most {max(rates):,.1f} GB/s" if rates else title
+
+
+COPIES = Curves(
+    name="copy_bandwidth",
+    title="Copy bandwidth against size",
+    reading="Both axes are logarithmic. With both directions busy, the bus carries the sum of"
+    " the two panels.",
+    rows=_ROUTES,
+    x=X("bytes", "size", axes.size_axis, field="size_bytes"),
+    figures=Figures("GBps", "GB/s", axes.log_scale, height=200),
+    series=_by_kind_of_copy,
+    scale_of_each="group",
+    panel_title=_with_peak,
+)
+
+
+def _ratio(dividend: str, divisor: str) -> Callable[[Row], float]:
+    return lambda row: row.counters[dividend] / row.counters[divisor]
+
+
+PIPELINE = Curves(
+    name="pipeline",
+    title="Speedup of pipelines against streams",
+    reading="The dashed line is the ideal that the stages' own times allow. Each point is"
+    " labelled with the percentage of it that was reached.",
+    rows=[Rows("Copy/Pipelined", ("speedup", "sequential_ms", "bound_ms", "pct_of_bound"))],
+    x=X("pipeline_streams", "streams", axes.count_axis, field="streams"),
+    figures=Figures(
+        "speedup",
+        "speedup over sequential",
+        axes.ratio_scale,
+        reference="bound_speedup",
+        tooltip=["pct_of_bound"],
+        level=1.0,
+        label="share",
+        label_dy=13,
+    ),
+    derived={
+        "bound_speedup": _ratio("sequential_ms", "bound_ms"),
+        "share": lambda row: f"{row.counters['pct_of_bound']:.0f} %",
+    },
+    panel=naming.named("pipeline_streams", file=naming.unnamed),
+    series=naming.by_file,
+    columns=3,
+)
+
+
+COMPUTE_TRANSFER = Curves(
+    name="compute_transfer",
+    title="Transfers beside a computation, against buffers",
+    reading="The dashed line is the same work serialized on one stream. Events or a"
+    " waiting host tie the streams together.",
+    rows=[Rows("Copy/ComputeTransfer", ("sequential_ms", "speedup"))],
+    x=X("buffers", "buffers", axes.level_axis),
+    figures=Figures(
+        "time_ms",
+        "time (ms)",
+        axes.zero_scale,
+        reference="sequential_ms",
+        tooltip=["speedup"],
+        interval=TIME,
+        alone=300,
+    ),
+    derived={"time_ms": _ratio("sequential_ms", "speedup")},
+    series=naming.named("buffers", defaults={"tie": "events"}),
+)
+
+
+FRAGMENTS = Curves(
+    name="fragments",
+    title="One transfer cut into fragments",
+    reading="The dashed line is the same data in one transfer. Both axes are logarithmic.",
+    rows=[Rows("Copy/Fragmented", ("one_transfer_ms", "fragmented_slowdown"))],
+    x=X("fragments", "fragments", axes.count_axis),
+    figures=Figures(
+        "time_ms",
+        "time (ms)",
+        axes.log_scale,
+        reference="one_transfer_ms",
+        tooltip=["fragmented_slowdown"],
+        interval=TIME,
+        alone=340,
+    ),
+    derived={
+        "time_ms": lambda row: row.counters["one_transfer_ms"] * row.counters["fragmented_slowdown"]
+    },
+    series=naming.named("fragments"),
+)
+
+CHARTS = (BANDWIDTH, COPIES, PIPELINE, COMPUTE_TRANSFER, FRAGMENTS)
