@@ -11,6 +11,7 @@ import samples
 from overlapbench.reading.result import parse_result
 from overlapbench.view import theme
 from overlapbench.view.chart import CHARTS, MOST_ROWS, Chart, draw_charts
+from overlapbench.view.picture import pictures
 from samples import Json
 
 CELLS = {"pairs", "partition", "matrix"}  # charts of cells, which have no points and no lines
@@ -133,7 +134,7 @@ def test_an_invalid_sweep_is_drawn_without_any_knee() -> None:
     chart = draw(samples.document(rows))["slowdown"]
     assert len(records(chart, "grid")) == len(rows)
     assert records(chart, "note_at") == []
-    assert chart.pictures()["slowdown.png"].startswith(b"\x89PNG\r\n\x1a\n")
+    assert pictures(chart.name, chart.spec)["slowdown.png"].startswith(b"\x89PNG\r\n\x1a\n")
 
 
 def test_of_too_many_rows_the_first_are_drawn() -> None:

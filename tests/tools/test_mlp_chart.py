@@ -6,6 +6,7 @@ import samples
 from overlapbench.reading.result import Row, parse_result
 from overlapbench.view.chart import draw_charts
 from overlapbench.view.charts.training import MLP
+from overlapbench.view.picture import pictures
 from samples import Json
 from test_chart import draw, records
 
@@ -56,4 +57,4 @@ def test_an_untrusted_row_is_drawn_but_not_fitted() -> None:
 def test_pictures_are_made() -> None:
     result = parse_result("run.json", json.dumps(samples.document(sweeps())))
     (chart,) = draw_charts([result], "")
-    assert chart.pictures()["mlp.png"].startswith(b"\x89PNG\r\n\x1a\n")
+    assert pictures(chart.name, chart.spec)["mlp.png"].startswith(b"\x89PNG\r\n\x1a\n")

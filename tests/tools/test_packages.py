@@ -8,7 +8,7 @@ import pytest
 import samples
 from overlapbench.packages import PackageError, optional, packages
 
-LINE = "package altair is not installed: pip install altair"
+LINE = r"package altair is not installed: pip install 'overlapbench\[charts\]'"
 
 
 def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

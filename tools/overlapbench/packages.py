@@ -1,7 +1,7 @@
 """Optional packages, and the one-line error if one is missing.
 
 with packages():
-    import altair            # PackageError: package altair is not installed: pip install altair
+    import altair            # PackageError: package altair is not installed: pip install ...
 with packages(KernelsError):
     import torch             # KernelsError, with the same line
 orjson = optional("orjson")  # None if it is missing
@@ -12,13 +12,21 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+# The extra of ours that brings a package; others are installed by their own names.
+_EXTRAS = {
+    **dict.fromkeys(("altair", "jinja2", "markupsafe", "vl_convert"), "charts"),
+    "pyarrow": "parquet",
+}
+
 
 class PackageError(ImportError):
-    """A package is missing; one line says which, and how to get it."""
+    """A package is missing; one line says which, and which extra of ours, or package, to get."""
 
     def __init__(self, package: str | None) -> None:
         self.lack = f"package {package} is not installed"
-        super().__init__(f"{self.lack}: pip install {package}")
+        extra = _EXTRAS.get(package or "")
+        wanted = f"'overlapbench[{extra}]'" if extra else package
+        super().__init__(f"{self.lack}: pip install {wanted}")
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from overlapbench.reading.result import Result, ResultError, State, read_results
 from overlapbench.view.chart import CHARTS, Chart, draw_charts
 from overlapbench.view.charts.records import kind_of
 from overlapbench.view.page import render_page
+from overlapbench.view.picture import pictures
 
 _PAGE = "index.html"
 
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
     if reason := _nothing(charts):
         names = ", ".join(options.results)
         raise ResultError(f"{names}: benchmarks: nothing to draw: {reason}")
-    files = {name: data for chart in charts for name, data in chart.pictures().items()}
+    files = {
+        name: data for chart in charts for name, data in pictures(chart.name, chart.spec).items()
+    }
     title = options.title or "What overlap costs"
     files[_PAGE] = render_page(title, results, charts)
     replace_files(options.output, files, outdated=possible - files.keys())

@@ -13,16 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import vl_convert
-
 from overlapbench.reading.result import Result, Row
-from overlapbench.view import theme
 from overlapbench.view.charts.kind import ChartKind
 from overlapbench.view.charts.table import CHARTS
 from overlapbench.view.series import SEPARATOR, label, shared_axes
-from overlapbench.view.vega import VERSION, chart_title, whole
+from overlapbench.view.vega import chart_title, whole
 
-__all__ = ["CHARTS", "Chart", "draw_charts", "pictures"]
+__all__ = ["CHARTS", "Chart", "draw_charts"]
 
 MOST_ROWS = 1000
 
@@ -44,17 +41,6 @@ class Chart:
     @property
     def wide(self) -> bool:
         return self.kind.wide
-
-    def pictures(self) -> dict[str, bytes]:
-        """Render the files `NAME.png` and `NAME.svg`."""
-        return pictures(self.name, self.spec)
-
-
-def pictures(name: str, spec: dict[str, Any]) -> dict[str, bytes]:
-    """Render Vega-Lite as the files `NAME.png` and `NAME.svg`, the former from the latter."""
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=VERSION, config=theme.LIGHT)
-    png = vl_convert.svg_to_png(svg, scale=theme.SCALE)
-    return {f"{name}.png": png, f"{name}.svg": svg.encode()}
 
 
 def draw_charts(

@@ -7,8 +7,8 @@ from overlapbench.grouping import grouped
 from overlapbench.peers.cases import COPY, Figure, What, write_size
 from overlapbench.peers.report import share_of_copy
 from overlapbench.view import theme
-from overlapbench.view.chart import pictures
 from overlapbench.view.charts.axes import log_axis
+from overlapbench.view.picture import pictures
 from overlapbench.view.vega import Record, Spec, field, mark, panel, split, tooltip, whole
 
 

@@ -1,15 +1,13 @@
-"""One drawing as a file: a picture or an offline page, depending on the suffix."""
+"""Drawings as files: pictures, and offline pages that show one drawing."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import vl_convert
 
 from overlapbench.reading.source import ResultError
 from overlapbench.view import theme
 from overlapbench.view.page import render_template, vega_libraries
-from overlapbench.view.vega import VERSION
+from overlapbench.view.vega import VERSION, Spec
 
 SUFFIXES = (".png", ".svg", ".html")
 
@@ -20,14 +18,21 @@ def require_suffix(path: Path) -> None:
         raise ResultError(f"-o {path}: the name must end in {', '.join(SUFFIXES)}")
 
 
-def render(specification: Mapping[str, Any], title: str, suffix: str, hint: str = "") -> bytes:
+def to_svg(specification: Spec) -> str:
+    return vl_convert.vegalite_to_svg(specification, vl_version=VERSION, config=theme.LIGHT)
+
+
+def pictures(name: str, specification: Spec) -> dict[str, bytes]:
+    """Render the files `NAME.png` and `NAME.svg`, the former from the latter."""
+    svg = to_svg(specification)
+    png = vl_convert.svg_to_png(svg, scale=theme.SCALE)
+    return {f"{name}.png": png, f"{name}.svg": svg.encode()}
+
+
+def render(specification: Spec, title: str, suffix: str, hint: str = "") -> bytes:
     """Return the file's contents; a page also shows a hint on how to use it."""
-    drawn: dict[str, Any] = {"vl_spec": dict(specification), "config": theme.LIGHT}
-    drawn["vl_version"] = VERSION
-    if suffix == ".png":
-        return vl_convert.vegalite_to_png(scale=theme.SCALE, **drawn)
-    if suffix == ".svg":
-        return vl_convert.vegalite_to_svg(**drawn).encode()
+    if suffix != ".html":
+        return pictures("", specification)[suffix]
     return render_template(
         "picture.html",
         title=title,

@@ -1,0 +1,104 @@
+"""The picture of one row, for notebooks: its times side by side, with their 95 % intervals."""
+
+import textwrap
+from typing import Any
+
+from overlapbench.packages import packages
+from overlapbench.reading.counters import TIME, stored_table
+from overlapbench.reading.result import Row
+from overlapbench.view import theme
+from overlapbench.view.charts.records import bounds, record_of
+from overlapbench.view.series import joined
+from overlapbench.view.vega import (
+    BAD,
+    GOOD,
+    Record,
+    Spec,
+    field,
+    intervals,
+    mark,
+    panel,
+    told,
+    whole,
+)
+
+_WIDTH, _STEP, _LETTERS = 480, 24, 76
+_TEXT_ROOM = 1.35  # of the longest bar, for the text beside it
+# Not times of a run: percentiles, differences, and what traces saw.
+_NO_BARS = frozenset({"p05_ms", "p95_ms", "time_low_ms", "time_high_ms", "exposed_comm_ms"})
+_SIGNED = ("_cost_ms", "interference_ms")
+
+
+def plot(row: Row) -> Any:
+    """Return the picture of a row as an Altair chart; PackageError without the extra [charts]."""
+    with packages():
+        import altair as alt
+    return alt.Chart.from_dict(specification(row))
+
+
+def to_svg(row: Row) -> str:
+    """Return the picture of a row as SVG; PackageError without the extra [charts]."""
+    with packages():
+        from overlapbench.view import picture
+    return picture.to_svg(specification(row))
+
+
+def specification(row: Row) -> Spec:
+    """Return the picture as Vega-Lite."""
+    records = _records(row)
+    names = [record["what"] for record in records]
+    reach = max((float(record["reach"]) for record in records), default=1.0)
+    scale = {"domain": [0, _TEXT_ROOM * reach], "nice": False}
+    x = field("ms:Q", title="time (ms)", scale=scale, axis={"tickCount": 6})
+    y = field("what:N", title=None, scale={"domain": names}, axis=theme.CELL_AXIS)
+    at: Spec = {"x": x, "y": y, "tooltip": told("what:N", "ms:Q")}
+    text = at | {"x": x | {"field": "reach"}, "text": field("text:N")}
+    layers = [
+        mark("bar", at | {"color": field("colour:N", scale=None)}, GOOD, height={"band": 0.7}),
+        mark("bar", at, BAD, height={"band": 0.7}, **theme.UNTRUSTED_BAR),
+        *intervals(records, at, "x"),
+        mark("text", text, align="left", dx=6),
+    ]
+    lines = textwrap.wrap(str(row.name).replace("/", "/ "), _LETTERS)
+    title = {"text": [line.replace("/ ", "/") for line in lines], "fontSize": 13}
+    if notes := joined(*_ratios(row), row.problem or row.remark):
+        title["subtitle"] = textwrap.wrap(notes, _LETTERS)
+    drawn = panel(layers, records, width=_WIDTH, height=_STEP * max(1, len(records)))
+    return whole(drawn | {"config": theme.LIGHT}, title)
+
+
+def _records(row: Row) -> list[Record]:
+    """Make a record of each time; the row's own comes last, unless a counter has it."""
+    table = stored_table().counters
+    known = [*table, *(key for key in row.counters if key not in table)]
+    times = {key: row.counters[key] for key in known if key in row.counters and _is_time(key)}
+    if row.time_ms > 0 and "overlap_ms" not in times:
+        times[TIME] = row.time_ms
+    return [
+        record_of(
+            row,
+            what=table[key].title if key in table and key != TIME else "T",
+            ms=value,
+            reach=row.intervals.get(key, (0.0, value))[1],
+            text=f"{value:.4g} ms",
+            colour=_colour(key),
+        )
+        | bounds(row, key, "ms")
+        for key, value in times.items()
+    ]
+
+
+def _is_time(key: str) -> bool:
+    return key.endswith("_ms") and key not in _NO_BARS and not key.endswith(_SIGNED)
+
+
+def _colour(key: str) -> str:
+    if key in (TIME, "overlap_ms"):
+        return theme.VERMILION
+    return {"comp": theme.COMPUTATION, "comm": theme.COMMUNICATION}.get(key[:4], theme.GREY)
+
+
+def _ratios(row: Row) -> list[str]:
+    """Write the ratios that sum a row up."""
+    names = {"slowdown": "slowdown", "speedup": "speedup", "pct_of_bound": "% of the bound"}
+    return [f"{name} {row.counters[key]:.3g}" for key, name in names.items() if key in row.counters]
