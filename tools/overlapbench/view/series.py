@@ -79,11 +79,14 @@ def shared_axes(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def curves_along(rows: Sequence[Row], axis: str) -> list[list[Row]]:
-    """Group rows of one file that differ only in this axis."""
-    curves = grouped(
-        rows, lambda row: (row.file, frozenset(row.name.axes) - {(axis, row.name.axis(axis))})
-    )
-    return list(curves.values())
+    """Group rows of one file and kind that differ only in this axis."""
+
+    def curve(row: Row) -> tuple[object, ...]:
+        name = row.name
+        rest = frozenset(name.axes) - {(axis, name.axis(axis))}
+        return row.file, name.family, name.workloads, rest
+
+    return list(grouped(rows, curve).values())
 
 
 def grid_of(name: BenchmarkName) -> tuple[int, int] | None:

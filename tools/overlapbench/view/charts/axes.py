@@ -14,7 +14,9 @@ from overlapbench.view.vega import Spec
 
 _MARGIN = 0.08  # on each side, as a share of a logarithmic axis
 _LEAST_MARGIN = 1.1  # a factor
+_LEAST_SPAN = 0.001  # of a scale
 _LEVEL_LABELS = 14  # labels as wide as `256×256` that fit side by side into a picture
+Scale = Callable[[Collection[float]], Spec]
 # The type of the field, and the rest of its encoding.
 Place = Callable[[Sequence[Any], int], tuple[str, Spec]]
 
@@ -66,14 +68,14 @@ def log_scale(values: Collection[float]) -> Spec:
     return {"type": "log", "domain": [low / margin, high * margin], "nice": False}
 
 
-def nice_log_scale(values: Collection[float]) -> Spec:
-    """End at powers of ten."""
-    return {"type": "log", "domain": [min(values), max(values)], "nice": True}
-
-
 def ratio_log_scale(values: Collection[float]) -> Spec:
     """Contain 1, too."""
     return log_scale([1.0, *values])
+
+
+def nice_log_scale(values: Collection[float]) -> Spec:
+    """End at powers of ten."""
+    return {"type": "log", "domain": [min(values), max(values)], "nice": True}
 
 
 def zero_scale(_: Collection[float]) -> Spec:
@@ -85,36 +87,24 @@ def plain_scale(_: Collection[float]) -> Spec:
     return {}
 
 
-def room_scale(values: Collection[float]) -> Spec:
-    """Begin at 0, and leave room above the highest value."""
-    return {"domain": [0, 1.08 * max(values)], "nice": False}
+def holding(*always: float, below: float = 0.0, above: float = 0.0, nice: bool = False) -> Scale:
+    """Return a scale that contains these values and all others, and margins, as shares of it."""
+
+    def scale(values: Collection[float]) -> Spec:
+        low, high = min(*always, *values), max(*always, *values)
+        margin = max(high - low, _LEAST_SPAN)
+        return {
+            "domain": [low - below * margin, high + above * margin],
+            "nice": nice,
+            "zero": False,
+        }
+
+    return scale
 
 
-def share_scale(values: Collection[float]) -> Spec:
-    """Contain all shares from 0 to 1, and those that noise makes negative."""
-    return {"domain": [min(0.0, *values), 1.0], "nice": False}
-
-
-def percent_scale(values: Collection[float]) -> Spec:
-    """Contain 0 and 100 %, and all values, and end at a round number."""
-    return {"domain": [0, max(105.0, *values)], "nice": True}
-
-
-def difference_scale(values: Collection[float]) -> Spec:
-    """Contain 0 and all values, including negative ones."""
-    return {"domain": [min(0.0, *values), 1.1 * max(0.001, *values)], "nice": False}
-
-
-def ratio_scale(values: Collection[float]) -> Spec:
-    """Contain 1 and all values, and a label below the lowest."""
-    low, high = min(1.0, *values), max(1.0, *values)
-    margin = max(high - low, 0.1)
-    domain = [low - 0.15 * margin, high + 0.08 * margin]
-    return {"domain": domain, "nice": False, "zero": False}
-
-
-def slowdown_scale(values: Collection[float]) -> Spec:
-    """Contain 1 and all values, and a margin."""
-    low, high = min(0.95, *values), max(1.1, *values)
-    margin = 0.05 * (high - low)
-    return {"domain": [low - margin, high + margin], "nice": False, "zero": False}
+share_scale = holding(0.0, 1.0)
+percent_scale = holding(0.0, 105.0, nice=True)
+difference_scale = holding(0.0, 0.001, above=0.1)  # which may be negative
+ratio_scale = holding(0.95, 1.05, below=0.15, above=0.08)  # and labels below the points
+slowdown_scale = holding(0.95, 1.1, below=0.05, above=0.05)
+room_scale = holding(0.0, 0.0, above=0.08)

@@ -10,19 +10,19 @@ a dashed line across the panel instead of a point, `style` for the style of anot
 `below` for a vertical line at the x that it gives.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from overlapbench.grouping import grouped
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.result import Row
 from overlapbench.view import theme
-from overlapbench.view.charts.axes import Place
+from overlapbench.view.charts.axes import Place, Scale
 from overlapbench.view.charts.kind import ChartKind
 from overlapbench.view.charts.naming import Naming
 from overlapbench.view.charts.records import Rows, bounds, record_of, whole
+from overlapbench.view.series import curves_along
 from overlapbench.view.vega import (
     BAD,
     FULL_WIDTH,
@@ -86,7 +86,7 @@ class Figures:
 
     measured: str
     title: str
-    scale: Callable[[Collection[float]], Spec]  # from axes.py, for all values drawn
+    scale: Scale  # from axes.py, for all values drawn
     reference: str = ""  # empty: none
     bound: str = ""  # likewise
     tooltip: Sequence[str] = ()  # further fields
@@ -154,37 +154,35 @@ class Curves(ChartKind):
 
     def _points(self, rows: Sequence[Row]) -> list[tuple[Row, Rows]]:
         """Return each row with each entry that takes it."""
-        found = [
-            (row, taking)
-            for taking in self.rows
-            for row in rows
-            if taking.takes(row) and (self.has_across or self.x.of(row, taking.x) is not None)
-        ]
-        if self.least > 1:
-            curves = grouped(found, self._curve).values()
-            long = [curve for curve in curves if self._length(curve) >= self.least]
-            kept = {(id(row), id(taking)) for curve in long for row, taking in curve}
-            found = [one for one in found if (id(one[0]), id(one[1])) in kept]
+        found: list[tuple[Row, Rows]] = []
+        sweeps: dict[tuple[object, ...], list[Row]] = {}  # of entries that take the same rows
+        for taking in self.rows:
+            taken = [row for row in rows if taking.takes(row)]
+            if self.least > 1:
+                same = (taking.x, *map(id, taken))
+                if same not in sweeps:
+                    sweeps[same] = self._swept(taken, taking.x or self.x.axis)
+                taken = sweeps[same]
+            elif not self.has_across:
+                taken = [row for row in taken if self.x.of(row, taking.x) is not None]
+            found += [(row, taking) for row in taken]
         if self.panel and any(taking.beside for _, taking in found):
             name = self.panel([row for row, _ in found])
             panels = {name(row) for row, taking in found if not taking.beside}
             found = [one for one in found if name(one[0]) in panels]
-        return found if any(self.x.of(*self._place(one)) is not None for one in found) else []
+        has_place = any(self.x.of(row, taking.x) is not None for row, taking in found)
+        return found if has_place else []
 
-    @staticmethod
-    def _place(point: tuple[Row, Rows]) -> tuple[Row, str]:
-        return point[0], point[1].x
-
-    def _curve(self, point: tuple[Row, Rows]) -> object:
-        """Return what the points of a curve share: all but the place on the x axis."""
-        row, taking = point
-        name = _without(row, taking.x or self.x.axis).name
-        return id(taking), row.file, name.family, name.workloads, frozenset(name.axes)
-
-    def _length(self, points: Sequence[tuple[Row, Rows]]) -> int:
-        """Count the places of a curve; where a line is fitted, trusted rows alone make it."""
-        fitted = self.figures.line
-        return len({self.x.of(row, t.x) for row, t in points if row.trusted or not fitted})
+    def _swept(self, rows: Sequence[Row], axis: str) -> list[Row]:
+        """Return the rows of curves that are long enough; a line is fitted to trusted rows."""
+        long = [
+            curve
+            for curve in curves_along([row for row in rows if row.name.axis(axis)], axis)
+            if len({r.name.axis(axis) for r in curve if r.trusted or not self.figures.line})
+            >= self.least
+        ]
+        kept = {id(row) for curve in long for row in curve if self.x.of(row, axis) is not None}
+        return [row for row in rows if id(row) in kept]
 
     def records(self, rows: Sequence[Row]) -> Records:
         """Make the records of the rows that are points; names are derived from all rows."""

@@ -22,15 +22,20 @@ _BY_PAIR = naming.named("grid", head=naming.by_workload)
 
 
 def _blocks(row: Row) -> tuple[int, str]:
+    """Order grids by their blocks."""
     gx, gy = grid_of(row.name) or (0, 0)
-    return gx * gy, f"{gx}×{gy}"
+    return gx * gy, _grid(row)
+
+
+def _grid(row: Row) -> str:
+    return (row.name.axis("grid") or "").replace("x", "×")
 
 
 _GRID = X(
     "grid",
     "grid of the compute kernel (gx × gy thread blocks)",
     axes.grid_axis,
-    value=lambda row: _blocks(row)[1] if grid_of(row.name) else None,
+    value=lambda row: _grid(row) if grid_of(row.name) else None,
     order=_blocks,
 )
 
@@ -111,7 +116,7 @@ PAIRS = Cells(
     down=naming.side(1, "grid"),
     colour="slowdown",
     panel=file_names,
-    lines=[_spread, lambda row: (row.name.axis("grid") or "").replace("x", "×")],
+    lines=[_spread, _grid],
     one_of=True,
     below_one=True,
     across_order=_by_size,

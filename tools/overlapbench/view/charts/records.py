@@ -1,5 +1,6 @@
 """From rows to records: which rows a chart takes, and what of a row its marks show."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -26,13 +27,18 @@ class Rows:
 
     def takes(self, row: Row) -> bool:
         return (
-            fnmatchcase(kind_of(row), self.of)
+            _matches(row.name.family, row.name.workloads, self.of)
             and all(row.counters.get(key, 0.0) > 0 for key in self.above_zero)
             and row.counters.keys() >= {*self.known}
             and all(row.name.axis(axis) is not None for axis in self.axes)
             and all(row.name.axis(axis) == value for axis, value in self.where.items())
             and self.when(row)
         )
+
+
+@functools.cache
+def _matches(family: str, workloads: tuple[str, ...], pattern: str) -> bool:
+    return fnmatchcase(f"{family}/{'+'.join(workloads)}", pattern)
 
 
 def kind_of(row: Row) -> str:
