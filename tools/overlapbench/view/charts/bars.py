@@ -64,7 +64,7 @@ class Bars(ChartKind):
     text_room: float = 1.3  # of the longest bar, for the text beside it
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
-        return [row for row in rows if self.rows.takes(row)]
+        return self.rows.taken(rows)
 
     def draw(self, rows: Sequence[Row]) -> Spec:
         bars, parts = self._records(rows)

@@ -67,7 +67,7 @@ class Cells(ChartKind):
 
     def select(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows with the figure, and failed rows; none if all failed."""
-        members = [row for row in rows if self.rows.takes(row)]
+        members = self.rows.taken(rows)
         found = [r for r in members if not r.counters or r.counters.get(self.measured, 0.0) > 0]
         return found if self.one_of or any(row.counters for row in found) else []
 

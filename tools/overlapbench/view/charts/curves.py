@@ -157,7 +157,7 @@ class Curves(ChartKind):
         found: list[tuple[Row, Rows]] = []
         sweeps: dict[tuple[object, ...], list[Row]] = {}  # of entries that take the same rows
         for taking in self.rows:
-            taken = [row for row in rows if taking.takes(row)]
+            taken = taking.taken(rows)
             if self.least > 1:
                 same = (taking.x, *map(id, taken))
                 if same not in sweeps:

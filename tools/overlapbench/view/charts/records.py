@@ -1,6 +1,5 @@
 """From rows to records: which rows a chart takes, and what of a row its marks show."""
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -25,20 +24,23 @@ class Rows:
     x: str = ""  # the axis of the name on the x axis, if it is not the chart's
     beside: bool = False  # shown only in panels that other rows make
 
-    def takes(self, row: Row) -> bool:
+    def taken(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows that the chart takes, by family first: there may be very many."""
+        family = self.of.partition("/")[0].partition("*")[0]  # or its first letters
+        near = [row for row in rows if row.name.family.startswith(family)]
+        kinds = {(row.name.family, row.name.workloads): row for row in near}
+        fitting = {kind for kind, row in kinds.items() if fnmatchcase(kind_of(row), self.of)}
+        of_kind = (row for row in near if (row.name.family, row.name.workloads) in fitting)
+        return [row for row in of_kind if self._has(row)]
+
+    def _has(self, row: Row) -> bool:
         return (
-            _matches(row.name.family, row.name.workloads, self.of)
-            and all(row.counters.get(key, 0.0) > 0 for key in self.above_zero)
+            all(row.counters.get(key, 0.0) > 0 for key in self.above_zero)
             and row.counters.keys() >= {*self.known}
             and all(row.name.axis(axis) is not None for axis in self.axes)
             and all(row.name.axis(axis) == value for axis, value in self.where.items())
             and self.when(row)
         )
-
-
-@functools.cache
-def _matches(family: str, workloads: tuple[str, ...], pattern: str) -> bool:
-    return fnmatchcase(f"{family}/{'+'.join(workloads)}", pattern)
 
 
 def kind_of(row: Row) -> str:
