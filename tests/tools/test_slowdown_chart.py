@@ -99,7 +99,7 @@ def test_png(drawn: Path, name: str) -> None:
         ("compute_transfer", ["time (ms)", "buffers", "tie events", "tie host"]),
         ("fragments", ["time (ms)", "fragments", "4096", "loop", "batch"]),
         ("priority", ["latency (ms)", "alone", "gain 1.91", "gain 1.00", "control: equal"]),
-        ("priority", ["ShortBlocks beside a load of ResidentGrid", "0.650 ms"]),
+        ("priority", ["beside a load of ResidentGrid", "0.650 ms"]),
         ("supply", ["batches per second", "workers", "device idle", "prefetch 8"]),
         ("launch", ["µs per launch", "launches", "RoundTrip", "total steps 65536"]),
         (
@@ -133,7 +133,7 @@ def test_png(drawn: Path, name: str) -> None:
 def test_svg(drawn: Path, name: str, texts: list[str]) -> None:
     svg = (drawn / f"{name}.svg").read_text(encoding="utf-8")
     assert svg.startswith("<svg")
-    written = set(re.findall(r"<text[^>]*>([^<]*)", svg))
+    written = set(re.findall(r"<(?:text|tspan)[^>]*>([^<]*)", svg))
     for text in texts:
         assert any(text in candidate for candidate in written), text
 
