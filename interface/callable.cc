@@ -23,7 +23,6 @@ std::string HasNotReturned(const std::string& name, std::chrono::steady_clock::t
 
 void CallLog::Begin() {
   const std::lock_guard lock(mutex_);
-  longest_ = {};
   measuring_ = pthread_self();
 }
 
@@ -36,8 +35,6 @@ void CallLog::Leave() {
   const std::lock_guard lock(mutex_);
   const Running call = running_.extract(pthread_self()).mapped();
   if (!call.given_up.empty()) throw FatalError(call.given_up, FatalError::kPrinted);
-  const auto took = std::chrono::steady_clock::now() - call.since;
-  if (took > longest_.took) longest_ = {call.name, took};
 }
 
 const CallLog::Running* CallLog::FindOverdue(std::chrono::milliseconds limit) const {
@@ -75,11 +72,7 @@ std::string CallLog::Blame(std::chrono::milliseconds timeout) const {
     if (std::chrono::steady_clock::now() - call.since >= long_enough)
       return "; " + HasNotReturned(call.name, call.since);
   }
-  if (longest_.took < long_enough) return "";
-  return fmt::format(
-      "; '{}' took {:.1f} s to return: it waits for the device, so it cannot be measured behind a "
-      "closed gate",
-      longest_.name, Seconds(longest_.took));
+  return "";
 }
 
 overlapbench_answer CallableWorkload::Ask(overlapbench_callback callback, void* stream) const {

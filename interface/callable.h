@@ -17,11 +17,11 @@
 
 namespace overlapbench {
 
-// Logs the callables' calls, so that after a timeout the message can name the callable. It can also
-// give up a call in which the measuring thread hangs.
+// Logs the calls that callables are in, so that after a timeout the message can name the callable.
+// It can also give up a call in which the measuring thread hangs.
 class CallLog {
  public:
-  // Forgets earlier calls. From now on the calling thread is the measuring thread.
+  // From now on the calling thread is the measuring thread.
   void Begin();
   // This thread enters and leaves a call of `name`. If the call was given up, Leave throws GiveUp's
   // text as FatalError, marked as printed.
@@ -35,8 +35,7 @@ class CallLog {
   // what is wrong; "" if there is nothing to give up.
   std::string GiveUp(std::chrono::milliseconds limit, const std::string& prefix, int signal);
 
-  // The callable that has not returned for `timeout`, or took as long, as the end of a message; ""
-  // if there is none.
+  // The callable that has not returned for `timeout`, as the end of a message; "" if there is none.
   [[nodiscard]] std::string Blame(std::chrono::milliseconds timeout) const;
 
  private:
@@ -46,10 +45,6 @@ class CallLog {
     TimePoint since;
     std::string given_up;  // why; "" if not given up
   };
-  struct Ended {
-    std::string name;
-    std::chrono::steady_clock::duration took{};
-  };
 
   // The measuring thread's call, if it takes longer than `limit`. `mutex_` must be locked.
   [[nodiscard]] const Running* FindOverdue(std::chrono::milliseconds limit) const;
@@ -57,7 +52,6 @@ class CallLog {
   mutable std::mutex mutex_;
   std::map<pthread_t, Running> running_;
   pthread_t measuring_ = pthread_self();
-  Ended longest_;
 };
 
 struct Callable {
@@ -77,6 +71,9 @@ class CallableWorkload : public Workload {
   void Reset(Stream& stream) override;
   void Enqueue(Stream& stream) override;
   [[nodiscard]] bool enqueue_waits() const override { return callable_.waits; }
+  [[nodiscard]] std::string gate_advice() const override {
+    return "let it return without waiting, or measure without a gate (gated=False)";
+  }
   Verdict Verify(Stream& stream) override;
 
  private:

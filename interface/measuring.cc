@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <future>
 #include <optional>
 #include <utility>
@@ -18,6 +20,24 @@ namespace {
 constexpr std::chrono::seconds kPatience(1);
 // Rare enough not to disturb samples.
 constexpr std::chrono::milliseconds kLook(100);
+
+// The flags that may change from row to row.
+constexpr std::array kOfRows = {"--budget_ms=", "--warmup_ms=", "--precision=", "--timeout_s="};
+
+// Ranks with different values would wait for each other. Throws UsageError on all of them.
+void RequireSameOptions(Ranks& ranks, const Options& options) {
+  const std::array values = {
+      static_cast<double>(options.budget.count()), static_cast<double>(options.warmup.count()),
+      options.precision.value_or(-1), static_cast<double>(options.timeout.count())};
+  std::vector<double> limits;
+  for (const double value : values) limits.insert(limits.end(), {value, -value});
+  ranks.Max(limits, "comparing the settings of a row");
+  for (std::size_t i = 0; i < limits.size(); i += 2) {
+    if (limits[i] != -limits[i + 1])
+      throw UsageError(
+          "the ranks give different values of budget_ms, warmup_ms, precision or timeout_s");
+  }
+}
 
 // Destroys the session on another thread. Returns whether it ended within kPatience; otherwise that
 // thread goes on waiting for the work that hangs.
@@ -61,7 +81,8 @@ CounterTable TableOfRows() {
 }  // namespace
 
 Measuring::Measuring(const std::vector<std::string>& flags)
-    : options_(ParseOptions(flags)),
+    : at_start_(flags),
+      options_(ParseOptions(flags)),
       progress_(ByLauncher().rank, ByLauncher().size),
       ranks_(std::make_unique<Ranks>(options_.timeout, progress_)),
       table_(TableOfRows()),
@@ -75,6 +96,7 @@ Measuring::Measuring(const std::vector<std::string>& flags)
   own_rows_ = std::make_unique<OwnRows>(suite_->machine);
   AddWorkloads(table_, own_rows_->catalog().workloads);
   Prepare();
+  suite_->write_samples = [this](const std::string& lines) { samples_ = lines; };
   suite_->outlive = [this](const FatalError& error) { return Outlive(error); };
 }
 
@@ -108,6 +130,20 @@ overlapbench_place Measuring::place() const {
                               : ranks_->local_rank()};
 }
 
+void Measuring::Configure(const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags) {
+    if (std::ranges::none_of(kOfRows, [&](const char* one) { return flag.starts_with(one); }))
+      throw UsageError(flag + " can only be set at the start");
+  }
+  std::vector<std::string> all = at_start_;
+  all.insert(all.end(), flags.begin(), flags.end());
+  const Options options = ParseOptions(all);
+  RequireSameOptions(*ranks_, options);
+  options_ = options;
+  ranks_->set_timeout(options.timeout);
+  suite_->machine.timeout = options.timeout;
+}
+
 std::string Measuring::Measure(const UserRow& row) {
   std::optional<Registry> registry;
   std::optional<Catalog> catalog;
@@ -128,6 +164,7 @@ std::string Measuring::Measure(const std::function<Benchmark()>& find) {
     throw UsageError("a measured callable must not start a measurement");
   const std::shared_ptr<void> measured(nullptr, [this](void*) { is_measuring_ = false; });
   calls_.Begin();
+  samples_.clear();
   device_->UseInThisThread();  // the program may have chosen another
   Register(*suite_, find());
   DocumentReporter reporter(table_);
@@ -162,14 +199,11 @@ std::string Measuring::Outlive(const FatalError& error) {
   return text;
 }
 
-// Runs in the watch's thread. While a sample is enqueued, a call may wait for a closed gate. The
-// gate opens at the timeout, with a better message, so the limit is later then. Otherwise the limit
-// is earlier than the timeout, so that the other ranks are notified before they time out.
+// Runs in the watch's thread. The limit is earlier than the timeout, so that the other ranks are
+// notified before they time out, and far later than the gate opens for a call that waits for it.
 void Measuring::LookAtCalls() {
   const auto timeout = ranks_->timeout();
-  const bool may_be_gated = progress_.phase() == Phase::kEnqueue;
-  const std::string given_up = calls_.GiveUp(may_be_gated ? timeout + kPatience : timeout * 9 / 10,
-                                             ranks_->Prefix(), interrupt_);
+  const std::string given_up = calls_.GiveUp(timeout * 9 / 10, ranks_->Prefix(), interrupt_);
   if (!given_up.empty()) ranks_->TellOthers(given_up);
   const std::string stuck = calls_.Overdue(timeout + Watchdog::kMargin);
   if (stuck.empty()) return;

@@ -39,6 +39,10 @@ class Measuring {
 
   [[nodiscard]] Ranks& ranks() { return *ranks_; }
   [[nodiscard]] overlapbench_place place() const;
+  // Adds flags to the constructor's for the next rows, and forgets those that it added before.
+  // Called by all ranks together. Throws UsageError for a flag that only the start can set, and if
+  // the ranks' values differ.
+  void Configure(const std::vector<std::string>& flags);
   // The row as a JSON document. Throws UsageError if there is no such row, and Error if the
   // measuring has ended.
   std::string Measure(const UserRow& row);
@@ -46,6 +50,8 @@ class Measuring {
   std::string Measure(const std::string& name);
   // Sets the signal for a thread whose call is given up; 0, the default: none.
   void InterruptWith(int signal) { interrupt_ = signal; }
+  // The samples of the last row, as lines of --samples_out.
+  [[nodiscard]] const std::string& samples() const { return samples_; }
   // Why it cannot continue; "" if it can.
   [[nodiscard]] const std::string& ended() const { return ended_; }
 
@@ -56,6 +62,7 @@ class Measuring {
   [[nodiscard]] bool AllAreQuiet(bool here);
   void LookAtCalls();
 
+  std::vector<std::string> at_start_;
   Options options_;
   std::vector<std::string> flags_;  // passed to Google Benchmark
   Progress progress_;
@@ -67,6 +74,7 @@ class Measuring {
   std::unique_ptr<Suite> suite_;
   // Keeps its rows' connections for later rows.
   std::unique_ptr<OwnRows> own_rows_;
+  std::string samples_;
   std::string ended_;
   bool is_measuring_ = false;
   bool leaves_something_ = false;  // a failed row's work has not ended

@@ -54,6 +54,12 @@ std::span<const Item> ListOf(const Item* items, int64_t count) {
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
+std::vector<std::string> TextsOf(const char* const* texts, int64_t count) {
+  std::vector<std::string> made;
+  for (const char* text : ListOf(texts, count)) made.push_back(TextOf(text));
+  return made;
+}
+
 WorkClass ClassOf(int32_t work_class) {
   switch (work_class) {
     case OVERLAPBENCH_COMP:
@@ -109,11 +115,11 @@ UserRow RowOf(const overlapbench_row& row) {
 }  // namespace
 
 int32_t overlapbench_open(int64_t count, const char* const* flags, overlapbench_suite** suite) {
-  return Guarded([&] {
-    std::vector<std::string> texts;
-    for (const char* flag : ListOf(flags, count)) texts.push_back(TextOf(flag));
-    *suite = new overlapbench_suite(texts);
-  });
+  return Guarded([&] { *suite = new overlapbench_suite(TextsOf(flags, count)); });
+}
+
+int32_t overlapbench_configure(overlapbench_suite* suite, int64_t count, const char* const* flags) {
+  return Guarded([&] { suite->measuring.Configure(TextsOf(flags, count)); });
 }
 
 int32_t overlapbench_interrupt_with(overlapbench_suite* suite, int32_t signal) {
@@ -141,6 +147,10 @@ int32_t overlapbench_measure_own(overlapbench_suite* suite, const char* name) {
 }
 
 const char* overlapbench_result(overlapbench_suite* suite) { return suite->result.c_str(); }
+
+const char* overlapbench_samples(overlapbench_suite* suite) {
+  return suite->measuring.samples().c_str();
+}
 
 const char* overlapbench_measuring_error(void) { return LastError().c_str(); }
 

@@ -24,9 +24,11 @@
  * runs as the stream's work, on the lane's own thread, and the stream is NULL.
  *
  * Errors. Functions return 0, or a status that overlapbench_measuring_error() describes in one
- * line. A failure within a row (a callback fails, a result is wrong, a wait times out) is not such
- * an error: it sets the row's `state` and `error_message`, and the suite remains usable. The
- * exception is a timeout with several ranks: a rank may still wait, so every later call fails.
+ * line. A failure within a row is not such an error: it sets the row's `state` and `error_message`,
+ * and the suite remains usable. Such failures are a callback that fails, a wrong result, a wait
+ * that times out, and an `enqueue` that waits for the device behind the closed gate, which opens
+ * after two seconds. The exception is a timeout with several ranks: a rank may still wait, so every
+ * later call fails.
  */
 #ifndef OVERLAPBENCH_INTERFACE_OVERLAPBENCH_H_
 #define OVERLAPBENCH_INTERFACE_OVERLAPBENCH_H_
@@ -122,10 +124,14 @@ typedef struct overlapbench_suite overlapbench_suite;
  * skips that). `flags` are those of ./bench: --backend, --timeout_s, --budget_ms, --precision,
  * --gate, --host_cores. Once per process. */
 int32_t overlapbench_open(int64_t count, const char* const* flags, overlapbench_suite** suite);
-/* On the measuring thread, a callback must return within nine tenths of --timeout_s or, while a
- * sample is enqueued, within a second after --timeout_s. After that, the row is an error, and the
- * thread receives `signal`, whose handler may end the callback; 0, the default, sends none. If a
- * callback has not returned 5 s after --timeout_s, the process ends, with one line and status 1. */
+/* The next rows are measured with the flags of overlapbench_open and these: --budget_ms,
+ * --warmup_ms, --precision and --timeout_s. Refuses other flags, and values that differ between
+ * ranks. Connections of the suite's own rows keep the timeout with which they were made. */
+int32_t overlapbench_configure(overlapbench_suite* suite, int64_t count, const char* const* flags);
+/* On the measuring thread, a callback must return within nine tenths of --timeout_s. After that,
+ * the row is an error, and the thread receives `signal`, whose handler may end the callback; 0, the
+ * default, sends none. If a callback has not returned 5 s after --timeout_s, the process ends, with
+ * one line and status 1. */
 int32_t overlapbench_interrupt_with(overlapbench_suite* suite, int32_t signal);
 int32_t overlapbench_where(overlapbench_suite* suite, overlapbench_place* place);
 /* Copies rank 0's bytes to every rank. */
@@ -137,6 +143,9 @@ int32_t overlapbench_measure_own(overlapbench_suite* suite, const char* name);
 /* The last row as a whole JSON document: the context, the tables, and one benchmark. The same on
  * all ranks except for what only one rank can know. Valid until the next measurement. */
 const char* overlapbench_result(overlapbench_suite* suite);
+/* Every sample of the last row, in the lines of --samples_out, without their header: name, group,
+ * run, milliseconds, skew. "" if nothing was measured. Valid until the next measurement. */
+const char* overlapbench_samples(overlapbench_suite* suite);
 /* Why this thread's last call failed. */
 const char* overlapbench_measuring_error(void);
 /* Ends MPI if overlapbench_open has started it. Leaves everything as it is if a rank may hang. */

@@ -150,7 +150,7 @@ Ranks::Ranks(std::chrono::milliseconds timeout, Progress& progress)
 }
 
 Ranks::Ranks(const Launched& posed, Progress& progress)
-    : timeout_(0),
+    : timeout_(std::chrono::milliseconds(0)),
       progress_(progress),
       host_ids_(posed.size),
       rank_(posed.rank),
@@ -204,7 +204,7 @@ std::string Ranks::Prefix() const { return size_ > 1 ? fmt::format("rank {}: ", 
 
 bool Ranks::EndsInTime(MPI_Request& request, const std::shared_ptr<const void>& memory,
                        const std::function<void()>& look) const {
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  const auto deadline = std::chrono::steady_clock::now() + timeout();
   int done = 0;
   const std::shared_ptr<void> at_return(nullptr, [&](void*) {
     if (done != 0) return;
@@ -227,7 +227,7 @@ void Ranks::Await(MPI_Request& request, const std::string& what,
   throw FatalError(
       fmt::format("{}{}: the other ranks did not arrive within {}; one of them has stopped or is "
                   "doing something else",
-                  Prefix(), what, InSeconds(timeout_)));
+                  Prefix(), what, InSeconds(timeout())));
 }
 
 // Asks at half of the timeout, so that the others have the other half to answer. Most waits end
@@ -235,7 +235,7 @@ void Ranks::Await(MPI_Request& request, const std::string& what,
 void Ranks::Meet(MPI_Request& request, const std::string& what,
                  const std::shared_ptr<const void>& memory) {
   const std::int64_t meeting = meetings_++;
-  const auto half = std::chrono::steady_clock::now() + timeout_ / 2;
+  const auto half = std::chrono::steady_clock::now() + timeout() / 2;
   bool has_asked = false;
   const auto look = [&] {
     notices_->AnswerQuestions();
@@ -244,7 +244,7 @@ void Ranks::Meet(MPI_Request& request, const std::string& what,
     has_asked = true;
   };
   if (EndsInTime(request, memory, look)) return;
-  throw FatalError(Prefix() + what + ": " + Missing(notices_->Silent(meeting), timeout_));
+  throw FatalError(Prefix() + what + ": " + Missing(notices_->Silent(meeting), timeout()));
 }
 
 void Ranks::Barrier(const std::string& what) {

@@ -93,7 +93,7 @@ class Ranks {
   // This rank's share of the cores that this machine's ranks may use, by affinity and quota.
   [[nodiscard]] double cores() const { return cores_; }
   [[nodiscard]] bool is_root() const { return rank_ == 0; }
-  [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
+  [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }  // on any thread
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
   [[nodiscard]] static std::string LibraryVersion();
   [[nodiscard]] static std::string HostName();
@@ -189,7 +189,7 @@ class Ranks {
   bool EndsInTime(MPI_Request& request, const std::shared_ptr<const void>& memory,
                   const std::function<void()>& look) const;
 
-  std::chrono::milliseconds timeout_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   Progress& progress_;
   mutable std::mutex links_mutex_;
   std::vector<Link*> links_;

@@ -29,6 +29,7 @@ struct Behaviour {
   Cost cost;
   std::optional<std::uint64_t> fingerprint;
   bool enqueue_waits = false;
+  std::string gate_advice;
   std::string knob_fault;
   std::optional<long> sms;
   Footprint footprint;
@@ -47,6 +48,7 @@ class FakeWorkload : public Workload {
     Enqueue(stream);
   }
   [[nodiscard]] bool enqueue_waits() const override { return behaviour_.enqueue_waits; }
+  [[nodiscard]] std::string gate_advice() const override { return behaviour_.gate_advice; }
   Verdict Verify(Stream& /*stream*/) override {
     return {behaviour_.max_rel_err, 0, behaviour_.fault()};
   }

@@ -487,6 +487,33 @@ TEST_P(SessionTest, AnEnqueueThatWaitsForTheWorkBehindTheGateLeavesTheRowUngated
   EXPECT_EQ(runs, 2) << "a sample was repeated";
 }
 
+// Where a user's callable waits, its row is an error that names it, soon and on all ranks.
+TEST_P(SessionTest, AnEnqueueWithAdviceThatWaitsBehindTheGateIsAnErrorWithinThreeSeconds) {
+  bool waits = true;
+  talk_.enqueue = [&](Stream& stream) {
+    if (waits && OnLastRank()) stream.Synchronize(kPatience, "waiting in Enqueue");
+  };
+  work_.gate_advice = talk_.gate_advice = "do not wait";
+  const auto error_of = [](const std::function<void()>& action) -> std::string {
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      action();
+    } catch (const AgreedError& error) {
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, 3000ms);
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string expected =
+      "'comm' waits for the device behind the closed start gate; do not wait";
+  const ShortTimeout timeout(60000ms);
+  EXPECT_EQ(error_of([&] { Open([this] { return Pair(); }); }), expected);
+  waits = false;
+  const auto session = OpenPair();
+  waits = true;
+  EXPECT_EQ(error_of([&] { session->Measure(); }), expected) << "after the warm-up";
+}
+
 TEST_P(SessionTest, AnEnqueueThatIsKnownToWaitIsNotTriedBehindTheGate) {
   work_.enqueue = [](Stream& stream) { stream.Synchronize(kPatience, "waiting in Enqueue"); };
   EXPECT_EQ(OpenPair(kNoGate)->no_gate(), "");
@@ -598,6 +625,20 @@ TEST_P(SessionTest, WarmsUpUntilTimesSettle) {
   session.WarmUp();
   EXPECT_GT(samples, 3);
   EXPECT_LE(samples, 12);
+}
+
+TEST_P(SessionTest, WarmsUpForAsLongAsItIsTold) {
+  work_.enqueue = [](Stream&) { std::this_thread::sleep_for(kLong); };
+  const Benchmark benchmark{
+      .name = "Family/Row",
+      .settings = Settings().With("cache", "warm").With("cadence", "isolated"),
+      .runs = [this] { return Runs{SoloRun(comp(), kNoGate)}; },
+      .report = {}};
+  Session session({device(), TestRanks()}, benchmark);
+  session.SetUp(kNoGate);
+  const auto begin = std::chrono::steady_clock::now();
+  session.WarmUp(1500ms);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 1500ms);
 }
 
 // A collective that starts on one rank would include its wait for a late rank.

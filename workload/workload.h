@@ -69,6 +69,9 @@ class Workload {
   // Whether Enqueue may wait for earlier work on the device, as a copy of pageable memory does. It
   // must then not be called behind a closed gate.
   [[nodiscard]] virtual bool enqueue_waits() const { return false; }
+  // What to do if Enqueue waits behind a closed gate although enqueue_waits() is false: the row is
+  // then an error that says so. "": the row is measured without a gate, and says that.
+  [[nodiscard]] virtual std::string gate_advice() const { return ""; }
   // Checks the result of exactly one Enqueue after a Reset. Waits for `stream`.
   virtual Verdict Verify(Stream& stream) = 0;
   // A hash of the result, available after Verify. Two workloads have the same fingerprint if their
