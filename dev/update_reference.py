@@ -67,11 +67,14 @@ MODULES = (
     Module(
         "Measuring",
         "ob.",
-        ("measurement/measuring.py", "measurement/callables.py", "measurement/interface.py"),
+        (
+            *("measurement/measuring.py", "measurement/callables.py", "measurement/interface.py"),
+            *("measurement/row.py", "measurement/bench.py"),
+        ),
         (
             *("measure", "measure_schedule", "measure_alone", "measure_row", "do_bench"),
             *("results", "configure", "init_torch_distributed"),
-            *("Work", "Verdict", "Step", "Row", "MeasureError"),
+            *("Work", "Verdict", "Step", "Row", "Figure", "Inconclusive", "MeasureError"),
         ),
     ),
     Module(

@@ -28,7 +28,7 @@ def show(label: str, run: Callable[[], object]) -> float:
         spread = (max(times_ms) - min(times_ms)) / median_ms
         cells += f"{median_ms:>12.5f} {spread:>8.2%}"
     print(f"{label:<20}{cells}", flush=True)
-    return statistics.median(ours)
+    return float(statistics.median(ours))
 
 
 def show_row(name: str, time_ms: float) -> None:

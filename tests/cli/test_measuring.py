@@ -421,7 +421,8 @@ tell(
     refusal(ob.measure_alone, nap, name=5),
     refusal(ob.measure_alone, nap, gate="off"),
     refusal(ob.measure_alone, nap, cach="warm"),
-    refusal(ob.do_bench, nap, warmup=25, rep=100),
+    refusal(ob.do_bench, nap, return_mode="mode"),
+    refusal(ob.do_bench, nap, quantiles=[0.5, 2]),
     refusal(ob.measure_alone, "nap"),
     refusal(ob.measure_schedule, []),
     refusal(ob.measure_schedule, [nap]).replace(repr(nap), "a nap"),
@@ -444,8 +445,8 @@ tell(
         "ValueError: name is 5: use letters and digits, starting with a letter",
         "ValueError: gate is a setting that this call does not have; it cannot be a label",
         "ValueError: cach cannot be a label: did you mean the setting cache?",
-        "TypeError: do_bench has no warmup: it warms up by itself, samples as long as"
-        " configure(budget_ms=) says, and measure_alone returns the intervals",
+        "ValueError: return_mode is 'mode', must be one of median, mean, min, max, all",
+        "ValueError: a quantile is 2, must be from 0 to 1",
         "TypeError: 'nap' is not callable",
         "ValueError: mine: it has no steps",
         "TypeError: steps[0] is a nap, must be a Step",
@@ -454,7 +455,7 @@ tell(
         "TypeError: `after` of step 'b' is 'a', must be a list",
         "ValueError: two steps have the name 'a'",
         "ValueError: step 'a' waits for 'b', which is not an earlier step",
-        "MeasureError: configure() comes before the first measurement",
+        "MeasureError: configure(backend=) comes before the first measurement",
         "Compute/mine/gate:off/cache:cold",
     ]
 
@@ -490,3 +491,56 @@ except ob.MeasureError as error:
     )
     assert imported == [False, False]
     assert missing[0].startswith("/dev/null/lib.so is missing: `./bench --build-only` builds it")
+
+
+def test_the_budget_changes_from_row_to_row(program: "Program") -> None:
+    [[first, longer, of_process, again]] = program("""
+configure(budget_ms=20, precision=0)
+def count(**settings):
+    row = ob.measure_alone(sleep(2), cache="warm", **settings)
+    assert len(row.samples_ms) == row["samples"]
+    return len(row.samples_ms)
+first, longer = count(), count(budget_ms=1000)
+ob.configure(budget_ms=1000)
+of_process = count()
+ob.configure(precision=90)
+tell(first, longer, of_process, count())
+""")
+    assert first == again == 10  # the least
+    assert longer > 12
+    assert of_process > 12
+
+
+def test_a_timeout_of_one_row_is_its_own(program: "Program") -> None:
+    hung, after = program("""
+configure(budget_ms=20)
+tell(*said(ob.measure_alone(sleep(300_000), timeout_s=1)))
+tell(ob.measure_alone(sleep(1500), budget_ms=1).state.comparable)
+""")
+    assert hung[0] == "error"
+    assert " did not finish within 1 s; " in hung[1]
+    assert after == [True]
+
+
+def test_do_bench_takes_the_arguments_of_tritons(program: "Program") -> None:
+    [[chosen, one, samples, least, mean, gradients]] = program("""
+configure()
+class Tensor:
+    grad = 1
+tensor, seen = Tensor(), []
+def forget():
+    seen.append(tensor.grad)
+    tensor.grad = 1
+    time.sleep(0.002)
+bench = lambda **settings: ob.do_bench(sleep(2), 1, 50, cache="warm", **settings)
+ob.do_bench(forget, rep=20, grad_to_none=[tensor])
+tell(bench(quantiles=(0.5, 0.2, 0.8)), bench(quantiles=[0.5]), bench(return_mode="all"),
+     bench(return_mode="min"), bench(return_mode="mean"), sorted(set(seen), key=str))
+""")
+    median, low, high = chosen
+    assert 2 < low <= median <= high
+    assert one > 2
+    assert len(samples) >= 10
+    assert least > 2
+    assert mean > 2
+    assert gradients == [None]

@@ -313,3 +313,20 @@ atexit.register(at_end)  # runs after what is registered later
 comparable = ob.measure_alone(sleep(1)).state.comparable
 """)
     assert told == [True, 0]
+
+
+def test_ranks_that_give_different_budgets_are_refused(program: "Program") -> None:
+    told = program(
+        """
+configure(budget_ms=20)
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+try:
+    ob.measure_alone(sleep(1), budget_ms=20 + rank)
+except ValueError as error:
+    tell(str(error))
+tell(ob.measure_alone(sleep(1), budget_ms=30).state.comparable)
+""",
+        ranks=2,
+    )
+    refusal = "the ranks give different values of budget_ms, warmup_ms, precision or timeout_s"
+    assert told == [[refusal], [True], [refusal], [True]]

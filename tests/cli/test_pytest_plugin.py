@@ -1,5 +1,6 @@
 """The pytest plugin, in repositories that use it: each test of pytester's is one of theirs."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -64,12 +65,12 @@ def test_a_slowdown_is_asserted_and_the_rows_are_kept(measuring: pytest.Pytester
         + """
 def test_two_lanes_overlap(overlap_benchmark):
     row = overlap_benchmark(comp=sleep(8), comm=sleep(4), cache="warm")
-    assert row.slowdown < 1.4
+    assert row.slowdown < 1.4  # not below(): a busy machine is noisy
     assert 0.5 < row.M / row.C < 0.9
 
 def test_one_lane_does_not(overlap_benchmark):
     row = overlap_benchmark(comp=sleep(8), comm=sleep(4), cache="warm", streams=1)
-    assert row.slowdown < 1.2
+    assert row.slowdown.below(1.2)
 
 @pytest.mark.parametrize("shape", ["2 x/3"])
 def test_cases(overlap_benchmark, shape):
@@ -83,7 +84,8 @@ def test_cases(overlap_benchmark, shape):
     assert done.ret == 1
     done.stdout.fnmatch_lines(
         [
-            "E * assert 1.* < 1.2",
+            "E * assert False",
+            "E *slowdown 1.* (1.* to 1.*).below",
             "*Captured rows call*",
             "Overlap/OneLaneDoesNotComm+OneLaneDoesNotComp/test:*/cache:warm/streams:1  control: *",
             "  slowdown * 1.* to *",
@@ -232,7 +234,7 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(repository: pytest.Pyt
     done = repository.runpytest_subprocess("--overlapbench-out=missing/rows.json")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     refusal = "missing/rows.json: cannot be written: No such file or directory"
-    done.stderr.fnmatch_lines([f"ERROR: --overlapbench-out: {refusal}"])
+    done.stderr.fnmatch_lines([f"ERROR: overlapbench: {refusal}"])
 
 
 def test_repositories_that_do_not_use_it_import_nothing(repository: pytest.Pytester) -> None:
@@ -242,7 +244,78 @@ def test_repositories_that_do_not_use_it_import_nothing(repository: pytest.Pytes
         import sys
         def test_it():
             own = {name for name in sys.modules if name.startswith("overlapbench")}
-            assert own == {"overlapbench", "overlapbench.measurement.pytest_plugin"}
+            plugin = "overlapbench.measurement.pytest_plugin"
+            assert own == {"overlapbench", "overlapbench.measurement", plugin}
         """
     )
     repository.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+INCONCLUSIVE = (
+    TESTS
+    + """
+def test_in_doubt(overlap_benchmark):
+    row = overlap_benchmark(comp=sleep(2), comm=sleep(1), cache="warm")
+    assert row.slowdown.below(float(row.slowdown))  # which its interval contains
+
+def test_of_something_else():
+    pass
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("flags", "table", "outcome"),
+    [
+        ([], "", "skipped"),
+        (["--overlapbench-when-noisy=fail"], "", "failed"),
+        ([], 'when_noisy = "fail"', "failed"),
+        (["--overlapbench-when-noisy=skip"], 'when_noisy = "fail"', "skipped"),
+    ],
+)
+def test_a_test_in_doubt_is_skipped_or_fails(
+    measuring: pytest.Pytester, flags: list[str], table: str, outcome: str
+) -> None:
+    measuring.makepyfile(INCONCLUSIVE)
+    measuring.makepyprojecttoml(f"[tool.overlapbench]\n{table}")
+    done = measuring.runpytest_subprocess("-rs", *flags)
+    done.assert_outcomes(passed=1, **{outcome: 1})
+    done.stdout.fnmatch_lines(["*inconclusive: slowdown * to *) against *"])
+
+
+def test_a_baseline_is_saved_and_compared(measuring: pytest.Pytester) -> None:
+    measuring.makepyfile(
+        TESTS
+        + """
+def test_naps(overlap_benchmark):
+    overlap_benchmark.alone(sleep(NAP_MS), cache="warm")
+
+NAP_MS = 2
+"""
+    )
+    measuring.makepyprojecttoml('[tool.overlapbench]\nstorage = "kept"')
+    compares = ["--overlapbench-compare=main", "--overlapbench-compare-fail"]
+    missing = measuring.runpytest_subprocess(*compares)
+    missing.stderr.fnmatch_lines(["*kept/main has no launch: --overlapbench-save=main makes one"])
+    assert missing.ret == pytest.ExitCode.USAGE_ERROR
+    measuring.runpytest_subprocess("--overlapbench-save=main").assert_outcomes(passed=1)
+    assert names_in(measuring.path / "kept/main/1.json")[0].startswith("Compute/Naps/")
+    (test,) = measuring.path.glob("test_*.py")
+    test.write_text(test.read_text().replace("NAP_MS = 2", "NAP_MS = 20"))
+    undecided = measuring.runpytest_subprocess(*compares)
+    undecided.stdout.fnmatch_lines(["*compared with *kept/main*", "*Compute/Naps*"])
+    assert undecided.ret == pytest.ExitCode.OK  # one launch on each side
+    more_launches(measuring.path / "kept/main", (2, 3))
+    slower = measuring.runpytest_subprocess("--overlapbench-save=new", *compares)
+    slower.assert_outcomes(passed=1)
+    assert slower.ret == pytest.ExitCode.TESTS_FAILED
+    assert names_in(measuring.path / "kept/new/1.json")
+
+
+def more_launches(folder: Path, numbers: tuple[int, ...]) -> None:
+    """Add copies of the first launch with slightly other figures."""
+    for number in numbers:
+        launch = json.loads((folder / "1.json").read_text())
+        for row in launch["benchmarks"]:
+            row["real_time"] *= 1 + number / 1000
+        (folder / f"{number}.json").write_text(json.dumps(launch))

@@ -4,9 +4,9 @@
 
     print(ob.measure(comp=lambda: torch.mm(a, b, out=c), comm=lambda: dist.all_reduce(g), n=4096))
 
-The package exports the public names of `measurement.measuring`, imported on first use, and the
-modules `torch_kernels` and `torch_operators`. `__version__` is looked up on access. These are the
-rooms of the house; each uses only those above it:
+The package exports what a notebook or script needs (docs/reference.md); `dir(overlapbench)` lists
+it. Each name is imported on first use, so `import overlapbench` takes no time. These are the rooms
+of the house; each uses only those above it:
 
 output, packages, installation, grouping   files written whole; optional packages; where things are
 
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     __version__: str
     from overlapbench.measurement import torch_kernels as torch_kernels
     from overlapbench.measurement import torch_operators as torch_operators
+    from overlapbench.measurement.bench import do_bench
     from overlapbench.measurement.measuring import (
+        Figure,
+        Inconclusive,
         MeasureError,
         Row,
         Step,
         Verdict,
         Work,
         configure,
-        do_bench,
         init_torch_distributed,
         measure,
         measure_alone,
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Figure",
+    "Inconclusive",
     "MeasureError",
     "Row",
     "Step",
@@ -63,15 +67,38 @@ __all__ = [
     "results",
 ]
 _MODULES = ("torch_kernels", "torch_operators")
+# Where a name is defined, if not in measurement.measuring.
+_HOMES = {
+    "compare": "judge.comparing",
+    "do_bench": "measurement.bench",
+    "plot": "view.row_chart",
+    "read": "reading.result",
+    "trace": "view.tracing",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"overlapbench.measurement.{name}")
-    if name in __all__:
-        return getattr(importlib.import_module("overlapbench.measurement.measuring"), name)
+        return importlib.import_module(f"{__name__}.measurement.{name}")
+    if name in __all__ or name in _HOMES:
+        home = _HOMES.get(name, "measurement.measuring")
+        return getattr(importlib.import_module(f"{__name__}.{home}"), name)
     if name == "__version__":
         from overlapbench import installation
 
         return installation.version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _picture_of(row: Any) -> str:
+    """Return the picture of a row as SVG; "" without the packages of the extra `charts`."""
+    from overlapbench.packages import PackageError
+
+    try:
+        return str(importlib.import_module(f"{__name__}.{_HOMES['plot']}").to_svg(row))
+    except (ImportError, PackageError):
+        return ""
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_HOMES, *_MODULES, "__version__"})

@@ -94,12 +94,14 @@ class Place(ctypes.Structure):
 Functions = Mapping[str, tuple[list[Any], Any]]
 _FUNCTIONS: Functions = {
     "open": ([_LONG, ctypes.POINTER(_TEXT), ctypes.POINTER(_POINTER)], _INT),
+    "configure": ([_POINTER, _LONG, ctypes.POINTER(_TEXT)], _INT),
     "interrupt_with": ([_POINTER, _INT], _INT),
     "where": ([_POINTER, ctypes.POINTER(Place)], _INT),
     "broadcast": ([_POINTER, _POINTER, _LONG], _INT),
     "measure": ([_POINTER, ctypes.POINTER(RowEntry)], _INT),
     "measure_own": ([_POINTER, _TEXT], _INT),
     "result": ([_POINTER], _TEXT),
+    "samples": ([_POINTER], _TEXT),
     "measuring_error": ([], _TEXT),
     "close": ([_POINTER], None),
 }
@@ -150,6 +152,10 @@ class Suite:
         self.place = Place()
         self._check("where", self._suite, ctypes.byref(self.place))
 
+    def configure(self, flags: Sequence[str]) -> None:
+        """Set the flags of the next rows; all ranks together. ValueError if ranks differ."""
+        self._check("configure", self._suite, len(flags), _texts(flags))
+
     def interrupt_with(self, signal: int) -> None:
         """Set the signal to send to a thread if a callback does not return to it; 0: none."""
         self._check("interrupt_with", self._suite, signal)
@@ -197,6 +203,13 @@ class Suite:
         """Return the JSON of one of the suite's own rows; raises as `measure` does."""
         self._check("measure_own", self._suite, name.encode())
         return self._result()
+
+    def samples_ms(self) -> list[float]:
+        """Return all samples of the last row's own run, in the order in which they were taken."""
+        text: bytes = self._library.overlapbench_samples(self._suite)
+        lines = [line.rsplit(",", 4) for line in text.decode().splitlines()]
+        own = lines[-1][2] if lines else ""  # a group's last run is the row's own
+        return [float(total_ms) for _, _, run, total_ms, _ in lines if run == own]
 
     def close(self) -> None:
         """End MPI if the library has started it."""

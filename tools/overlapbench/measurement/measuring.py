@@ -8,7 +8,9 @@ The suite treats callables as its own workloads: it runs them once ungated, veri
 samples them in turn, alone and together, with a cold cache, behind the start gate.
 
 All ranks must make the same calls. The first call starts MPI, opens the device and measures known
-delays, which takes a second. Call `configure` before it.
+delays, which takes a second. `configure` sets the backend before it, and may change the budget, the
+precision and the timeout at any time; a call's own `budget_ms`, `precision` and `timeout_s` are for
+its row alone.
 
 Errors. A call raises ValueError if no rank can measure the row: a bad name, an unknown value, or a
 row that the file of `results` already contains. It raises MeasureError if the library is missing,
@@ -28,19 +30,21 @@ from overlapbench.measurement import callables, meeting, torch_ranks, torchrun
 from overlapbench.measurement.callables import HOST, Verdict, Work
 from overlapbench.measurement.interface import ALONE, PAIR, SCHEDULE, MeasureError, Suite
 from overlapbench.measurement.interface import Step as StepPlace
+from overlapbench.measurement.row import Figure, Inconclusive, Row
+from overlapbench.measurement.settings import DEFAULT_TIMEOUT_S, Settings
 from overlapbench.measurement.user_names import check_names, check_word
 from overlapbench.output import replace_file, require_file
 from overlapbench.reading.result import ResultError, State, parse_result
-from overlapbench.reading.result import Row as ReadRow
 
 __all__ = [
+    "Figure",
+    "Inconclusive",
     "MeasureError",
     "Row",
     "Step",
     "Verdict",
     "Work",
     "configure",
-    "do_bench",
     "init_torch_distributed",
     "measure",
     "measure_alone",
@@ -50,8 +54,6 @@ __all__ = [
 ]
 
 Function = Callable[..., object]
-# Arguments of triton.testing.do_bench that do_bench does not support.
-_OF_TRITON = ("warmup", "rep", "grad_to_none", "quantiles", "return_mode", "fast_flush")
 # Default values, which names omit. The default of `first` depends on the backend.
 _UNWRITTEN = {
     "cadence": "isolated",
@@ -60,10 +62,6 @@ _UNWRITTEN = {
     "comp_priority": "0",
     "comm_priority": "0",
 }
-_SHOWN = (
-    *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "coverage", "comp_slowdown"),
-    *("comm_slowdown", "sequential_ms", "bound_ms", "pct_of_bound", "speedup", "exposed_comm_ms"),
-)
 
 
 @dataclass(frozen=True)
@@ -84,87 +82,6 @@ class Step:
     lane: str
     run: Function | Work
     after: Sequence[str] = ()
-
-
-@dataclass(frozen=True, repr=False)
-class Row:
-    """A measured row. Times are in milliseconds; each is the maximum over the ranks.
-
-    `print(row)` shows the figures with their 95 % intervals. All ranks get the same row.
-
-    document   a result file that contains this row alone
-    exception  what a callable raised, if one did
-    """
-
-    read: ReadRow
-    document: Mapping[str, Any]  # as ./bench would write it for this row alone
-    titles: Mapping[str, tuple[str, str]]  # by counter, with its unit
-    exception: BaseException | None = None  # that a callable raised
-
-    @property
-    def name(self) -> str:
-        """The row's name, by which comparisons match rows."""
-        return str(self.read.name)
-
-    @property
-    def state(self) -> State:
-        """Whether the figures can be trusted: `ok`, `serialized`, `noisy`, `invalid` or `error`."""
-        return self.read.state
-
-    @property
-    def reason(self) -> str:
-        """Why the row has its state; for a good row, a finding or ""."""
-        return self.read.reason
-
-    @property
-    def ok(self) -> bool:
-        """Tell whether the figures measure what the name says, and are precise enough."""
-        return self.read.trusted
-
-    @property
-    def time_ms(self) -> float:
-        """The median time of the row's own run; NaN if nothing was measured."""
-        return self.read.time_ms
-
-    @property
-    def counters(self) -> Mapping[str, float]:
-        """Every counter of the row, in the units of docs/metrics.md."""
-        return self.read.counters
-
-    def __getitem__(self, counter: str) -> float:
-        """Return a counter; KeyError says why it is missing."""
-        if counter not in self.counters:
-            raise KeyError(f"{self.name} has no {counter}: {self.read.problem or 'see counters'}")
-        return self.counters[counter]
-
-    def interval(self, counter: str) -> tuple[float, float] | None:
-        """Return the 95 % interval of a counter, or of "time" in ms; None where there is none."""
-        return self.read.intervals.get(counter)
-
-    C = property(lambda self: self["comp_ms"], doc="The computation alone, in ms.")
-    M = property(lambda self: self["comm_ms"], doc="The communication alone, in ms.")
-    T = property(lambda self: self.time_ms, doc="The row's own run: of a pair, both together.")
-    slowdown = property(lambda self: self["slowdown"], doc="T / max(C, M); 1 is perfect.")
-    efficiency = property(lambda self: self["efficiency"], doc="(C + M - T) / min(C, M).")
-    coverage = property(lambda self: self["coverage"], doc="How much the sides ran together.")
-
-    def __repr__(self) -> str:
-        return f"<Row {self.name}: {self.state.value}, {self.time_ms:.4g} ms>"
-
-    def __str__(self) -> str:
-        lines = [f"{self.name}  {self.state.value}{self.reason and ': '}{self.reason}"]
-        shown = [name for name in _SHOWN if name in self.counters]
-        if "overlap_ms" not in shown and self.state is not State.ERROR:
-            lines.append(self._line("time", self.time_ms))
-        lines += [self._line(name, self.counters[name]) for name in shown]
-        return "\n".join(lines)
-
-    def _line(self, name: str, value: float) -> str:
-        title, unit = self.titles.get(name, (name, ""))
-        line = f"  {title:<14}{value:10.4g} {unit:<3}"
-        if bounds := self.interval(name):
-            line += f"  {bounds[0]:.4g} to {bounds[1]:.4g}"
-        return line.rstrip()
 
 
 @dataclass(eq=False)
@@ -201,8 +118,7 @@ class _ResultFile:
 class _Process:
     """The open suite of this process, its settings, and the files that its rows go to."""
 
-    flags: list[str] = field(default_factory=list)
-    timeout_s: int = 60
+    settings: Settings = field(default_factory=Settings)
     suite: Suite | None = None
     files: list[_ResultFile] = field(default_factory=list)
     kept: list[callables.Wrapped] = field(default_factory=list)  # of rows that may still run
@@ -210,9 +126,11 @@ class _Process:
 
     def open(self) -> Suite:
         if self.suite is None:
+            flags = self.settings.flags_of_process()
             with torchrun.joined():
-                meeting.require_all(self.timeout_s)
-                self.suite = Suite(self.flags)
+                meeting.require_all(self.settings.value("timeout_s") or DEFAULT_TIMEOUT_S)
+                self.suite = Suite(flags)
+            self.settings.opened = True
             self.suite.interrupt_with(callables.take_signal())
             atexit.register(self.suite.close)
         return self.suite
@@ -233,40 +151,27 @@ def configure(
     precision: float | None = None,
     timeout_s: int | None = None,
     host_cores: int | None = None,
-    gate: bool = True,
-    self_test: bool = True,
+    gate: bool | None = None,
+    self_test: bool | None = None,
 ) -> None:
-    """Set how this process measures. Call it before the first measurement.
+    """Set how this process measures. Parameters that are omitted or None stay as they are.
 
-    Parameters that are omitted or None have the defaults of ./bench, given in parentheses.
+    They have at first the values of [tool.overlapbench] in pyproject.toml (docs/package.md), or the
+    defaults of ./bench, given in parentheses. The first three parameters may change between rows.
 
-    backend     "cuda", "host", or "auto": cuda if a GPU is visible
     budget_ms   measuring time per row, in milliseconds (600)
     precision   target precision of a row, in percent (1; host 5); 0: always use the whole budget
     timeout_s   timeout of every wait, in seconds (60); a row that exceeds it is an error
+    backend     "cuda", "host", or "auto": cuda if a GPU is visible
     host_cores  host backend: cores per rank
     gate        False: no run starts behind the gate, for profilers
     self_test   False: do not measure known delays first
 
-    The first measurement refuses an invalid value or an unavailable backend.
+    The next measurement refuses an invalid value or an unavailable backend.
 
-    MeasureError  something has been measured before
+    MeasureError  something has been measured before, and one of the last four would change
     """
-    if _process.suite is not None:
-        raise MeasureError("configure() comes before the first measurement")
-    values = {
-        "backend": backend,
-        "budget_ms": budget_ms,
-        "precision": precision,
-        "timeout_s": timeout_s,
-        "host_cores": host_cores,
-        "gate": None if gate else "off",
-    }
-    if timeout_s is not None:
-        _process.timeout_s = timeout_s
-    _process.flags = [f"--{name}={value}" for name, value in values.items() if value is not None]
-    if not self_test:
-        _process.flags.append("--no-self-test")
+    _process.settings.update(locals())
 
 
 def init_torch_distributed(backend: str | None = None, **options: Any) -> None:
@@ -295,6 +200,9 @@ def measure(
     comp_priority: int | None = None,
     comm_priority: int | None = None,
     gated: bool = True,
+    budget_ms: int | None = None,
+    precision: float | None = None,
+    timeout_s: int | None = None,
     **labels: str | int,
 ) -> Row:
     """Measure a computation beside a communication or copy: C and M alone, T both together.
@@ -313,10 +221,13 @@ def measure(
     comm_priority  priority of the communication's stream
     gated          False: no gate is closed, for callables that wait for the device; the times then
                    include the host's part, and the name contains gate:off
+    budget_ms      of this row alone, as in `configure`: its measuring time, in ms
+    precision      likewise, its target precision, in percent
+    timeout_s      likewise, the timeout of its waits, in seconds
     labels         added to the name, as n=4096: values without spaces, `/`, `,`, `=` and `:`
 
-    The settings are axes of Overlap (docs/method.md). A failure in a callable raises nothing: the
-    `state` of the row is then `error` or `invalid`.
+    The other settings are axes of Overlap (docs/method.md). A failure in a callable raises nothing:
+    the `state` of the row is then `error` or `invalid`.
 
     ValueError    a name, label or setting is invalid, or the file of `results` contains a row of
                   this name; no rank has measured
@@ -337,7 +248,8 @@ def measure(
     computation, communication = _work(comp), _work(comm)
     moves = "copy" if communication.kind == "copy" else "comm"
     works = {"comp": replace(computation, kind="comp"), "comm": replace(communication, kind=moves)}
-    return _measure(PAIR, name, works, gated, labels, axes)
+    of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
+    return _measure(PAIR, name, works, gated, labels, axes, of_row)
 
 
 def measure_schedule(
@@ -347,6 +259,9 @@ def measure_schedule(
     cache: str | None = None,
     cadence: str | None = None,
     gated: bool = True,
+    budget_ms: int | None = None,
+    precision: float | None = None,
+    timeout_s: int | None = None,
     **labels: str | int,
 ) -> Row:
     """Measure steps on named lanes, each a stream: T, the same steps in sequence, and the bound.
@@ -356,7 +271,8 @@ def measure_schedule(
 
     steps    in the order in which they are enqueued
 
-    `name`, `cache`, `cadence`, `gated` and `labels` are those of `measure`.
+    `name`, `cache`, `cadence`, `gated`, `budget_ms`, `precision`, `timeout_s` and `labels` are
+    those of `measure`.
 
     ValueError    a step's name or lane is invalid, two steps share a name, `after` names a step
                   that is not an earlier one, or as `measure`
@@ -379,7 +295,8 @@ def measure_schedule(
         after = [places[earlier] for earlier in step.after]
         made.append(StepPlace(step.lane, step.name, list(works).index(work_name), after))
     axes = {"cache": cache, "cadence": cadence}
-    return _measure(SCHEDULE, name, works, gated, labels, axes, made)
+    of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
+    return _measure(SCHEDULE, name, works, gated, labels, axes, of_row, made)
 
 
 def _places(steps: Sequence[Step]) -> dict[str, int]:
@@ -404,6 +321,10 @@ def measure_alone(
     cache: str | None = None,
     cadence: str | None = None,
     gated: bool = True,
+    budget_ms: int | None = None,
+    precision: float | None = None,
+    timeout_s: int | None = None,
+    warmup_ms: int | None = None,
     **labels: str | int,
 ) -> Row:
     """Measure one callable, cold and behind the start gate.
@@ -411,23 +332,35 @@ def measure_alone(
     Returns the row Compute/NAME/LABEL:VALUE/..., or Comm/NAME/... for a communication or copy. Its
     `time_ms` is the median of the samples.
 
-    run  a callable that enqueues the work, or a Work
+    run        a callable that enqueues the work, or a Work
+    warmup_ms  least warm-up, in ms; times must settle in any case
 
-    `name`, `cache`, `cadence`, `gated` and `labels` are those of `measure`.
+    `name`, `cache`, `cadence`, `gated`, `budget_ms`, `precision`, `timeout_s` and `labels` are
+    those of `measure`.
 
     ValueError    as `measure`
     TypeError     `run` is not callable
     MeasureError  as `measure`
     """
     axes = {"cache": cache, "cadence": cadence}
-    return _measure(ALONE, name, {name: _work(run)}, gated, labels, axes)
+    of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
+    of_row["warmup_ms"] = warmup_ms
+    return _measure(ALONE, name, {name: _work(run)}, gated, labels, axes, of_row)
 
 
-def measure_row(name: str) -> Row:
+def measure_row(
+    name: str,
+    *,
+    budget_ms: int | None = None,
+    precision: float | None = None,
+    timeout_s: int | None = None,
+) -> Row:
     """Measure one of the suite's own rows, to compare callables with it in the same process.
 
     `name` is one that `./bench --benchmark_list_tests` prints. Its axes may have other values, as
     with --axis. They may be omitted if one row matches: measure_row("Comm/AllReduce/bytes:64M").
+
+    `budget_ms`, `precision` and `timeout_s` are those of `measure`.
 
     ValueError    no row matches here, several do, or the file of `results` already contains it
     MeasureError  as `measure`
@@ -435,35 +368,13 @@ def measure_row(name: str) -> Row:
     suite = _process.open()
     torch_ranks.require_same(suite.place)
     _process.require_new(_process.own_names.get(name, name))
-    row = _row(suite.measure_own(name), callables.Wrapped(suite.place.device))
+    of_row = {"budget_ms": budget_ms, "precision": precision, "timeout_s": timeout_s}
+    suite.configure(_process.settings.flags_of_row(of_row))
+    text = suite.measure_own(name)
+    row = _row(text, suite.samples_ms(), callables.Wrapped(suite.place.device))
     _process.own_names[name] = row.name
     _keep(row)
     return row
-
-
-def do_bench(run: Function | Work, *, name: str = "mine", **settings: Any) -> float:
-    """Return the median time of a callable in milliseconds, cold and behind the start gate.
-
-    A replacement for triton.testing.do_bench. `measure_alone` also returns the intervals.
-
-    run       a callable that enqueues the work, or a Work
-    name      as in `measure`
-    settings  those of `measure_alone`
-
-    ValueError    as `measure`
-    TypeError     `run` is not callable, or a setting exists only in triton.testing.do_bench
-    MeasureError  the row is `invalid` or an `error`; __cause__ is what the callable raised; or as
-                  `measure`
-    """
-    if unknown := [name for name in _OF_TRITON if name in settings]:
-        raise TypeError(
-            f"do_bench has no {unknown[0]}: it warms up by itself, samples as long as "
-            "configure(budget_ms=) says, and measure_alone returns the intervals"
-        )
-    row = measure_alone(run, name=name, **settings)
-    if not row.state.comparable:
-        raise MeasureError(f"{row.name}: {row.reason}") from row.exception
-    return row.time_ms
 
 
 @contextlib.contextmanager
@@ -516,6 +427,7 @@ def _measure(
     gated: bool,
     labels: Mapping[str, str | int],
     axes: Mapping[str, str | int | None],
+    of_row: Mapping[str, float | None],
     steps: Sequence[StepPlace] = (),
 ) -> Row:
     check_names(name, labels)
@@ -529,6 +441,7 @@ def _measure(
     entries = [wrapped.entry(one, work, gated) for one, work in works.items()]
     with contextlib.suppress(OSError, ValueError):
         print(end="", flush=True)  # a process that hangs and is ended would lose buffered output
+    suite.configure(_process.settings.flags_of_row(of_row))
     text = suite.measure(
         kind,
         name,
@@ -538,7 +451,7 @@ def _measure(
         [f"{label}={value}" for label, value in labels.items()],
         [f"{axis}={value}" for axis, value in given.items()],
     )
-    row = _row(text, wrapped)
+    row = _row(text, suite.samples_ms(), wrapped)
     _keep(row)
     for error in wrapped.raised:
         if not isinstance(error, Exception):  # Ctrl-C
@@ -572,10 +485,11 @@ def _keep(row: Row) -> None:
         file.write("the run is still going, or was killed")
 
 
-def _row(text: str, wrapped: callables.Wrapped) -> Row:
+def _row(text: str, samples_ms: Sequence[float], wrapped: callables.Wrapped) -> Row:
     result = parse_result("the row", text)
     titles = {name: (one.title, one.unit) for name, one in result.table.counters.items()}
-    row = Row(result.rows[0], json.loads(text), titles, next(iter(wrapped.raised), None))
+    raised = next(iter(wrapped.raised), None)
+    row = Row(result.rows[0], json.loads(text), titles, raised, samples_ms)
     if row.state is State.ERROR:
         _process.kept.append(wrapped)  # a hanging thread may still call them
     return row

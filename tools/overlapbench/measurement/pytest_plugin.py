@@ -1,27 +1,37 @@
-"""A pytest fixture for tests that assert what overlap costs a repository's own callables.
+"""A pytest fixture for tests that limit what overlap costs a repository's own callables.
 
     def test_the_product_hides_the_sum(overlap_benchmark):
         row = overlap_benchmark(comp=multiply, comm=reduce, n=4096)
-        assert row.slowdown < 1.2
+        assert row.slowdown.below(1.2)
+
+`below` and `above` judge the whole 95 % interval. If the row is noisy, or the interval contains the
+limit, the test is inconclusive: it is skipped, or fails with `--overlapbench-when-noisy=fail`.
 
 pytest finds this plugin once the package is installed. --overlapbench-out=FILE writes all rows to a
-result file. Settings such as ob.configure(backend="host") belong in conftest.py.
+result file. --overlapbench-save=NAME adds them to a baseline, as another launch, and
+--overlapbench-compare=NAME compares with its launches this one, or all those of the name given to
+--overlapbench-save, as `overlapbench compare` does. Settings such as
+ob.configure(backend="host") belong in conftest.py, or in [tool.overlapbench] of pyproject.toml
+(docs/package.md).
 
 Rows are named after the test function. The label `test` is its path from pytest's root directory
 (`test:tests.test_lanes.TestSums.test_hides`), and the label `case` contains the parameters. If a
 test measures again with the same name and labels, its second row gets `nth:2`. So names are unique,
 and each row keeps its name from run to run.
 
-A failing test shows its rows. A row that is `invalid` or an `error` fails its test. A noisy row
-does not, but its `row.ok` is False. Tests are skipped if the library is missing, or if pytest-xdist
-runs tests in parallel.
+A failing test shows its rows. A row that is `invalid` or an `error` fails its test. Tests are
+skipped if the library is missing, or if pytest-xdist runs tests in parallel.
 """
 
 import inspect
 import re
+import subprocess
+import sys
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +41,43 @@ import pytest
 if TYPE_CHECKING:
     from overlapbench.measurement.measuring import Row, Step, Work
 
-_OUTPUT = "overlapbench_out"
+_FIXTURE = "overlap_benchmark"
+_STORAGE = ".overlapbench"  # unless pyproject.toml says otherwise
+_COMPARE_TIMEOUT_S = 300
 _BETWEEN_VALUES = re.compile(r"[\s/,=:]")  # what no label's value may contain
 _Names = Counter[tuple[str, ...]]
 # Kept with the test: plugins that rerun a test give it a new fixture.
 _NAMES = pytest.StashKey[_Names]()
+
+
+@dataclass
+class _Plan:
+    """What becomes of inconclusive tests and of the rows."""
+
+    fails_noisy: bool
+    outputs: list[Path]  # the last of them is compared
+    baseline: list[Path]  # its launches
+    compared: str = ""  # what the comparison has printed
+
+
+_PLAN = pytest.StashKey[_Plan]()
+_FLAGS: dict[str, dict[str, Any]] = {
+    "out": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": f"write the rows that {_FIXTURE} measures into a result file",
+    },
+    "when-noisy": {
+        "choices": ("skip", "fail"),
+        "help": "what becomes of a test whose row is too noisy to be judged (default: skip)",
+    },
+    "save": {"metavar": "NAME", "help": "save the rows as another launch of a baseline"},
+    "compare": {"metavar": "NAME", "help": "compare the rows with the launches of a baseline"},
+    "compare-fail": {
+        "action": "store_true",
+        "help": "fail if a row has become slower than the baseline",
+    },
+}
 
 
 class OverlapBenchmark:
@@ -92,25 +134,117 @@ class OverlapBenchmark:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("overlapbench")
-    text = "write the rows that overlap_benchmark measures into a result file"
-    group.addoption("--overlapbench-out", type=Path, dest=_OUTPUT, metavar="FILE", help=text)
+    for flag, settings in _FLAGS.items():
+        group.addoption(f"--overlapbench-{flag}", dest=_destination(flag), **settings)
+
+
+def _destination(flag: str) -> str:
+    return f"overlapbench_{flag.replace('-', '_')}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse an unwritable file before anything is measured."""
-    if output := config.getoption(_OUTPUT):
-        from overlapbench.output import require_file
-        from overlapbench.reading.source import ResultError
+    """Refuse what cannot be written or compared before anything is measured."""
+    if any(config.getoption(_destination(flag)) for flag in _FLAGS):
+        _plan(config)
 
+
+def _plan(config: pytest.Config) -> _Plan:
+    """Return the plan of this run. Runs that do not use the fixture import nothing."""
+    from overlapbench.reading.source import ResultError
+
+    if _PLAN not in config.stash:
         try:
-            require_file(output)
-        except ResultError as error:
-            raise pytest.UsageError(f"--overlapbench-out: {error}") from None
+            config.stash[_PLAN] = _make_plan(config)
+        except (ResultError, OSError) as error:
+            raise pytest.UsageError(f"overlapbench: {error}") from None
+    return config.stash[_PLAN]
+
+
+def _make_plan(config: pytest.Config) -> _Plan:
+    from overlapbench.output import require_file
+    from overlapbench.reading.project import read_defaults
+    from overlapbench.reading.source import ResultError
+
+    out, noisy, save, base, fail = (config.getoption(_destination(flag)) for flag in _FLAGS)
+    defaults = read_defaults(config.rootpath)
+    storage = config.rootpath / defaults.get("storage", _STORAGE)
+    if fail and not base:
+        raise ResultError("--overlapbench-compare-fail needs --overlapbench-compare=NAME")
+    if save and save == base:
+        raise ResultError(f"{save} cannot be compared with itself")
+    outputs = [] if out is None else [out]
+    if save:
+        (storage / save).mkdir(parents=True, exist_ok=True)
+        outputs.append(storage / save / f"{len(_launches(storage / save)) + 1}.json")
+    baseline = _launches(storage / base) if base else []
+    if base and not baseline:
+        raise ResultError(f"{storage / base} has no launch: --overlapbench-save={base} makes one")
+    if base and not outputs:
+        outputs.append(Path(tempfile.mkdtemp(prefix="overlapbench-")) / "1.json")
+    for output in outputs:
+        require_file(output)
+    return _Plan((noisy or defaults.get("when_noisy")) == "fail", outputs, baseline)
+
+
+def _launches(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.json"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Skip or fail a test that cannot be judged."""
+    if _FIXTURE not in pyfuncitem.fixturenames:
+        return (yield)
+    from overlapbench.measurement.row import Inconclusive
+
+    try:
+        return (yield)
+    except Inconclusive as error:
+        text = f"inconclusive: {error}"
+    if _plan(pyfuncitem.config).fails_noisy:
+        pytest.fail(text, pytrace=False)
+    pytest.skip(text)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Compare the rows with the baseline, as `overlapbench compare` does."""
+    plan = session.config.stash.get(_PLAN, None)
+    if plan is None or not plan.baseline or not plan.outputs[-1].is_file():
+        return
+    new = _launches(plan.outputs[-1].parent) if _saves(session.config) else plan.outputs[-1:]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "overlapbench", "compare"),
+            *("--base", *map(str, plan.baseline), "--new", *map(str, new)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=_COMPARE_TIMEOUT_S,
+        check=False,
+    )
+    plan.compared = done.stdout + done.stderr
+    fails = done.returncode in ((1, 3) if plan.fails_noisy else (1,))
+    if fails and session.config.getoption(_destination("compare-fail")):
+        session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
+
+
+def _saves(config: pytest.Config) -> bool:
+    return bool(config.getoption(_destination("save")))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Show the comparison."""
+    plan = config.stash.get(_PLAN, None)
+    if plan is not None and plan.compared:
+        terminalreporter.section(f"compared with {plan.baseline[0].parent}")
+        terminalreporter.write(plan.compared)
 
 
 @pytest.fixture(scope="session")
 def _overlap_results(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Keep the rows of all tests; the file is complete once the last test has ended."""
+    """Keep the rows of all tests; the files are complete once the last test has ended."""
     from overlapbench.installation import library_path, way_to_build
     from overlapbench.measurement import measuring
 
@@ -121,8 +255,9 @@ def _overlap_results(pytestconfig: pytest.Config) -> Iterator[None]:
         pytest.skip(
             f"{library} is missing: {way_to_build()}; or set OVERLAPBENCH_LIBRARY to its path"
         )
-    output = pytestconfig.getoption(_OUTPUT)
-    with measuring.results(output) if output else nullcontext():
+    with ExitStack() as stack:
+        for output in _plan(pytestconfig).outputs:
+            stack.enter_context(measuring.results(output))
         yield
 
 
