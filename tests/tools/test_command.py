@@ -21,7 +21,6 @@ from overlapbench.cli.commands import COMMANDS
 from overlapbench.judge.baseline import read_baseline
 from overlapbench.judge.database import open_history
 from overlapbench.measurement.interface import MeasureError, load_library
-from overlapbench.peers.reader import read_figures
 from overlapbench.reading.source import ResultError
 
 Capture = pytest.CaptureFixture[str]
@@ -182,8 +181,6 @@ def test_advice_names_what_is_installed(tmp_path: Path, monkeypatch: pytest.Monk
         pass
     with pytest.raises(ResultError, match=r"json; overlapbench gate baseline records one$"):
         read_baseline(tmp_path)
-    with pytest.raises(ResultError, match=r": overlapbench peers writes it$"):
-        read_figures("x.json", '{"context": {}, "figures": []}')
     with pytest.raises(MeasureError, match=r"is missing: `pip install CHECKOUT .*` installs it;"):
         load_library(tmp_path / "none.so")
 

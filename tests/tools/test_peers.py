@@ -1,294 +1,342 @@
-"""`overlapbench peers` without a GPU: sizes, cases, tables, charts, refusals; with one, a run."""
+"""`overlapbench peers` without PyTorch: cases, contestants, tables, refusals; with it, a run."""
 
-import dataclasses
-import json
-import math
+import os
+import re
+import shutil
 import subprocess
 import sys
-import time
-from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import samples
-from overlapbench.cli import peers
-from overlapbench.installation import kernels_path
-from overlapbench.peers.arguments import size as size_of
-from overlapbench.peers.cases import (
-    COPY,
-    OURS,
+import overlapbench as ob
+from overlapbench.cli import peers as command
+from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN, library_path
+from overlapbench.measurement.callables import Work
+from overlapbench.measurement.interface import MeasureError
+from overlapbench.measurement.measuring import Row
+from overlapbench.peers import training
+from overlapbench.peers.training import (
+    DDP,
+    FSDP,
+    MODELS,
+    ORDERS,
     Case,
-    Figure,
-    plan_gelu,
-    plan_softmax,
-    write_size,
+    Labels,
+    Outcome,
+    Stages,
+    measure_cases,
+    plan_layers,
+    plan_pipelines,
+    plan_steps,
 )
-from overlapbench.peers.host_cost import render, time_calls
-from overlapbench.peers.reader import read_figures
-from overlapbench.peers.report import render_table, to_json
+from overlapbench.peers.training_table import render_training
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.result import Row as ReadRow
+from overlapbench.reading.result import State, read_results
 
-CONTEXT = {"date": "2025-03-01", "device": "NVIDIA H200", "torch": "PyTorch 2.11"}
+ROOT = Path(__file__).resolve().parents[2]
+STACK: Labels = {"layers": 24, "width": 4096, "tokens": 4096}
+STAGES = Stages(8, 4096, virtual=2, product="CublasGemm", element_bytes=2)
+TRANSPORTS = ["nccl", "copy"]
 
 
-def figures() -> list[Figure]:
-    """Make two row lengths of one softmax and one GELU; a peer of the second is wrong."""
-    short = Case("softmax", "bfloat16", 262144, 1024)
-    long = Case("softmax", "bfloat16", 1024, 262144)
-    gelu = Case("gelu", "float32", 1, 1 << 22, "erf", "backward")
-    wrong = "wrong result: 17 times the allowed error"
-    return [
-        Figure(short, COPY, 0.25, 0.24, 0.26, 21),
-        Figure(short, OURS, 0.26, 0.25, 0.27, 21, 0.5),
-        Figure(short, "PyTorch", 0.5, 0.49, 0.51, 21, 0.5),
-        Figure(long, COPY, 0.25, 0.24, 0.26, 21),
-        Figure(long, OURS, 0.25, 0.25, 0.27, 21, 0.5),
-        Figure(long, "PyTorch", problem=wrong),
-        Figure(gelu, COPY, 0.012, 0.012, 0.013, 21),
-        Figure(gelu, OURS, 0.015, 0.014, 0.016, 21, 0.2),
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+
+
+def row(
+    name: str, time_ms: float = 1.0, state: State = State.OK, reason: str = "", **counters: float
+) -> Row:
+    """Make a row whose time is known to 1 %."""
+    bounds = {"time": (0.99 * time_ms, 1.01 * time_ms)}
+    read = ReadRow(
+        "", BenchmarkName.parse(name), counters, state, time_ms, reason, intervals=bounds
+    )
+    return Row(read, {}, {})
+
+
+class FakePeers:
+    """Makes works that nobody runs; `failing` cannot be made here, `others` on another rank."""
+
+    def __init__(self, failing: str = "", others: str = "") -> None:
+        self.failing, self.others = failing, others
+        self.said: list[str] = []
+
+    def make(self, _case: Case, peer: str) -> Work:
+        self.said.append(peer)
+        if peer == self.failing:
+            raise NotImplementedError("no\nsuch operator")
+        return Work(lambda: None)
+
+    def agree(self, problem: str) -> str:
+        self.said.append("agree")
+        return problem or self.others
+
+    def forget(self) -> None:
+        self.said.append("forget")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return what is measured; the suite has no rows by copy."""
+    asked: list[Any] = []
+
+    def own(name: str) -> Row:
+        asked.append(name)
+        if name.endswith("copy"):
+            raise ValueError("not available: no copies")
+        return row(name)
+
+    def alone(_work: Work, *, name: str, gated: bool, **labels: str | int) -> Row:
+        asked.append((name, gated, labels))
+        return row("/".join([f"Comm/{name}", *(f"{k}:{v}" for k, v in labels.items())]))
+
+    monkeypatch.setattr(training, "measure_row", own)
+    monkeypatch.setattr(training, "measure_alone", alone)
+    return asked
+
+
+def test_layers_are_planned_over_models_and_tokens() -> None:
+    cases = list(plan_layers(["llama8b", "llama70b"], [256, 1024], TRANSPORTS))
+    assert len(cases) == 2 * 2 * 2
+    assert str(cases[0]) == "Tp/ColumnParallel/model:llama8b/tokens:256"
+    assert cases[-1].suite == {
+        one: f"Tp/RowParallel/model:llama70b/tokens:1024/chunks:auto/transport:{one}"
+        for one in TRANSPORTS
+    }
+    assert cases[0].peers == ("sequence", "fused")
+
+
+def test_steps_are_planned_over_buckets_and_depths() -> None:
+    [small, _] = plan_steps(DDP, STACK, [1 << 20, 1 << 25], TRANSPORTS)
+    step = "layers:24/width:4096/tokens:4096"
+    assert small.suite["copy"] == f"Ddp/Buckets/{step}/bucket_bytes:1048576/transport:copy"
+    assert small.peers == ("computation", "ddp")
+    [none, _] = plan_steps(FSDP, STACK, [0, 2], TRANSPORTS)
+    assert none.suite["nccl"] == f"Fsdp/Prefetch/{step}/prefetch:0/transport:nccl"
+    assert none.peers == ("computation", "fsdp")
+
+
+def test_pipelines_are_planned_in_every_order() -> None:
+    cases = list(plan_pipelines(STAGES, [4, 16], TRANSPORTS))
+    assert [str(case) for case in cases[::2]] == [
+        "Pp/GPipe/CublasGemm/microbatches:4/n:4096/layers:8/bytes:33554432",
+        "Pp/OneFOneB/CublasGemm/microbatches:4/n:4096/layers:8/bytes:33554432",
+        "Pp/Interleaved/CublasGemm/microbatches:4/virtual:2/n:4096/layers:8/bytes:33554432",
     ]
+    last = cases[-1]
+    assert last.suite["copy"] == f"{last}/transport:copy"
+    assert (last.family, last.workload, last.peers) == ("Pp", "Interleaved", ("computation", "pp"))
+
+
+def test_models_are_those_of_the_suite() -> None:
+    source = (ROOT / "benchmarks/training.cc").read_text()
+    found = re.findall(r'\{"(\w+)", (\d+), (\d+), \d+\}', source)
+    assert {name: (int(hidden), int(ffn)) for name, hidden, ffn in found} == MODELS
+
+
+def outcomes_of(peers: FakePeers, cases: list[Case]) -> list[Outcome]:
+    told: list[Outcome] = []
+    outcomes = list(measure_cases(cases, peers, told.append))
+    assert told == outcomes
+    return outcomes
+
+
+def test_contestants_are_measured_in_turn_and_each_has_its_own_problem(asked: list[Any]) -> None:
+    peers = FakePeers(failing="sequence")
+    cases = list(plan_layers(["llama8b"], [256], TRANSPORTS))[:1]
+    outcomes = outcomes_of(peers, cases)
+    labels = {"model": "llama8b", "tokens": 256}
+    assert asked == [*cases[0].suite.values(), ("ColumnParallel", True, {"peer": "fused"} | labels)]
+    assert [(one.contestant, one.problem) for one in outcomes] == [
+        ("suite nccl", ""),
+        ("suite copy", "not available: no copies"),
+        ("sequence", "cannot run: NotImplementedError: no such operator"),
+        ("fused", ""),
+    ]
+    assert peers.said == ["sequence", "agree", "forget", "fused", "agree", "forget"]
+
+
+def test_an_error_on_one_rank_stops_all(asked: list[Any]) -> None:
+    cases = list(plan_steps(DDP, STACK, [1 << 20], ["nccl"]))
+    outcomes = outcomes_of(FakePeers(others="cannot run: elsewhere"), cases)
+    assert [one.problem for one in outcomes] == ["", *["cannot run: elsewhere"] * 2]
+    assert asked == [cases[0].suite["nccl"]]
+
+
+def test_steps_are_not_gated(asked: list[Any]) -> None:
+    outcomes_of(FakePeers(), list(plan_steps(FSDP, STACK, [1], [])))
+    assert [gated for _, gated, _ in asked] == [False, False]
+
+
+def test_peers_of_pipelines_are_named_by_their_order(asked: list[Any]) -> None:
+    outcomes_of(FakePeers(), list(plan_pipelines(STAGES, [4], []))[:1])
+    labels = {"microbatches": 4, "n": 4096, "layers": 8, "bytes": 33554432}
+    assert asked == [("GPipe", False, {"peer": peer} | labels) for peer in ("computation", "pp")]
+
+
+def layer_outcomes() -> list[Outcome]:
+    """Make two shapes; in the second the operator is wrong, and nothing of the suite's is there."""
+    small, large = list(plan_layers(["llama8b"], [256, 4096], TRANSPORTS))[:2]
+    chosen: dict[str, Any] = {"sequential_ms": 0.25, "chunks": 1.0}
+    wrong = "wrong result of COMM in run 'ColumnParallel': its relative error is 1.41, and 0.03 is"
+    return [
+        Outcome(small, "suite nccl", row("Tp/ColumnParallel", 0.3, **chosen)),
+        Outcome(small, "suite copy", row("Tp/ColumnParallel", 0.2, **chosen | {"chunks": 4.0})),
+        Outcome(small, "sequence", row("Comm/ColumnParallel", 0.26)),
+        Outcome(small, "fused", row("Comm/ColumnParallel", 0.25)),
+        Outcome(large, "suite nccl", failure="not available: no memory"),
+        Outcome(large, "sequence", row("Comm/ColumnParallel", 2.5)),
+        Outcome(large, "fused", row("Comm/ColumnParallel", 1, State.ERROR, f"{wrong} allowed")),
+    ]
+
+
+def step_outcomes() -> list[Outcome]:
+    (case,) = plan_steps(DDP, STACK, [25 << 20], ["nccl"])
+    return [
+        Outcome(case, "suite nccl", row("Ddp/Buckets", 12.0, exposed_comm_ms=2.0)),
+        Outcome(case, "computation", row("Compute/Buckets", 10.0)),
+        Outcome(case, "ddp", row("Comm/Buckets", 13.0)),
+    ]
+
+
+def pipeline_outcomes() -> list[Outcome]:
+    small, large = list(plan_pipelines(STAGES, [4, 16], ["copy"]))[:2]
+    return [
+        Outcome(small, "suite copy", row("Pp/GPipe/CublasGemm", 12.5, exposed_comm_ms=2.5)),
+        Outcome(small, "computation", row("Compute/GPipe", 10.0)),
+        Outcome(small, "pp", row("Comm/GPipe", 15.0)),
+        Outcome(large, "suite copy", row("Pp/GPipe/CublasGemm", 45.0, exposed_comm_ms=5.0)),
+        Outcome(large, "pp", failure="cannot run: ValueError: no"),
+    ]
+
+
+def test_the_table_has_80_columns_and_names_unmeasured_peers() -> None:
+    table = render_training([*layer_outcomes(), *step_outcomes(), *pipeline_outcomes()])
+    assert table.splitlines() == [
+        "Tp/ColumnParallel/model:llama8b",
+        "      tokens suite ms by       sequence  PyTorch operator  ratio (95 %)",
+        "         256   0.2000 copy 4     0.2500   0.2600   0.2500  1.25 1.23-1.28",
+        "        4096        - -               -   2.5000        -  -",
+        "  4096 suite nccl: not available: no memory",
+        "  4096 fused: error: wrong result of COMM in run 'ColumnParallel': its relative",
+        "    error is 1.41, and 0.03 is allowed",
+        "",
+        "Ddp/Buckets/layers:24/width:4096/tokens:4096",
+        "bucket_bytes suite ms by        added %  PyTorch  added %  ratio (95 %)",
+        "    26214400  12.0000 nccl         20.0  13.0000     30.0  1.08 1.06-1.11",
+        "",
+        "Pp/GPipe/CublasGemm/n:4096/layers:8/bytes:33554432",
+        "microbatches suite ms by        added %  PyTorch  added %  ratio (95 %)",
+        "           4  12.5000 copy         25.0  15.0000     50.0  1.20 1.18-1.22",
+        "          16  45.0000 copy         12.5        -        -  -",
+        "  16 pp: cannot run: ValueError: no",
+    ]
+    assert max(map(len, table.splitlines())) <= 80
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Put a PyTorch in place that is rank 0 of two, and a suite that measures nothing."""
+    distributed = SimpleNamespace(
+        get_rank=lambda: 0, get_backend=lambda: "nccl", barrier=lambda: None, ended=[]
+    )
+    distributed.destroy_process_group = lambda: distributed.ended.append(1)
+    module = SimpleNamespace(distributed=distributed)
+    monkeypatch.setitem(sys.modules, "torch", module)
+    monkeypatch.setitem(sys.modules, "torch.distributed", distributed)
+    peers = SimpleNamespace(TorchPeers=FakePeers)
+    monkeypatch.setitem(sys.modules, "overlapbench.peers.torch_peers", peers)
+    monkeypatch.setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+
+    @contextmanager
+    def results(path: Path) -> Iterator[None]:
+        path.write_text("{}")
+        yield
+
+    for name in ("configure", "init_torch_distributed"):
+        monkeypatch.setattr(ob, name, lambda **_: None, raising=False)
+    monkeypatch.setattr(ob, "results", results, raising=False)
+    return distributed
 
 
 def run(*arguments: object) -> int:
-    return peers.main([str(argument) for argument in arguments])
+    return command.main([str(argument) for argument in arguments])
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("1", 1),
-        ("50257", 50257),
-        ("4K", 4096),
-        ("64M", 1 << 26),
-        ("2^26", 1 << 26),
-        ("2G", 1 << 31),
-    ],
-)
-def test_sizes(text: str, size: int) -> None:
-    assert size_of(text) == size
-    assert size_of(write_size(size)) == size
+@pytest.mark.parametrize(("outcomes", "status"), [(step_outcomes(), 0), (layer_outcomes(), 1)])
+def test_the_table_and_the_status_report_the_measurements(
+    outcomes: list[Outcome],
+    status: int,
+    torch: SimpleNamespace,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command, "measure_cases", lambda *_: outcomes)
+    assert run("-o", tmp_path / "out") == status
+    assert torch.ended == [1]
+    table = (tmp_path / "out/training-peers.txt").read_text()
+    assert table == render_training(outcomes)
+    assert capsys.readouterr().out.startswith(table)
+    assert (tmp_path / "out/training-peers.json").exists()
 
 
-def test_sizes_are_written_short() -> None:
-    sizes = [1, 1000, 1024, 50257, 3 << 19, 1 << 28, 1 << 30]
-    written = ["1", "1000", "1K", "50257", "1536K", "256M", "1G"]
-    assert [write_size(size) for size in sizes] == written
+def test_after_measuring_ends_the_remaining_peers_are_named(
+    torch: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(*_: object) -> Iterator[Outcome]:
+        yield from step_outcomes()
+        raise MeasureError("an earlier row ended the measuring: fused has not returned")
+
+    monkeypatch.setattr(command, "measure_cases", measure)
+    assert run("-o", tmp_path) == 1
+    table = (tmp_path / "training-peers.txt").read_text()
+    assert table.startswith("Ddp/Buckets")
+    assert table.endswith("the run is incomplete: an earlier row ended the measuring: fused has not"
+                          " returned\n")  # fmt: skip
+    assert torch.ended == []  # it would wait for what hangs
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "4k", "2^32", "3G", "2^", "9" * 13, "²"])
-def test_malformed_sizes_are_refused(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="is no size from 1 to"):
-        size_of(text)
+def test_only_requested_shapes_are_measured(
+    torch: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
 
+    def measure(cases: list[Case], *_: object) -> list[Outcome]:
+        asked.extend(map(str, cases))
+        return []
 
-def test_softmax_fills_the_bytes_it_is_given() -> None:
-    cases = list(plan_softmax(["float32", "bfloat16"], [1024, 50257], 1 << 29))
-    assert [(case.type, case.rows, case.columns) for case in cases] == [
-        ("float32", 131072, 1024),
-        ("float32", 2670, 50257),
-        ("bfloat16", 262144, 1024),
-        ("bfloat16", 5341, 50257),
+    monkeypatch.setattr(command, "measure_cases", measure)
+    run("-o", tmp_path, "--what", "tp,fsdp,pp", "--models", "small", "--tokens", "4K",
+        "--prefetch", "0,3", "--layers", 2, "--width", 16, "--step-tokens", 8,
+        "--microbatches", 6, "--stage-layers", 3, "--virtual", 3)  # fmt: skip
+    assert asked == [
+        "Tp/ColumnParallel/model:small/tokens:4096",
+        "Tp/RowParallel/model:small/tokens:4096",
+        "Fsdp/Prefetch/layers:2/width:16/tokens:8/prefetch:0",
+        "Fsdp/Prefetch/layers:2/width:16/tokens:8/prefetch:3",
+        "Pp/GPipe/CublasGemm/microbatches:6/n:16/layers:3/bytes:512",
+        "Pp/OneFOneB/CublasGemm/microbatches:6/n:16/layers:3/bytes:512",
+        "Pp/Interleaved/CublasGemm/microbatches:6/virtual:3/n:16/layers:3/bytes:512",
     ]
-    assert cases[0].moved_bytes == 1 << 30
-    assert [case.rows for case in plan_softmax(["float32"], [1024], 1)] == [1]
-
-
-def test_gelu_is_planned_in_every_form_and_direction() -> None:
-    cases = list(plan_gelu(["float16"], [64], ["forward", "backward"]))
-    assert [(case.form, case.direction, case.moved_bytes) for case in cases] == [
-        ("tanh", "forward", 256),
-        ("tanh", "backward", 384),
-        ("erf", "forward", 256),
-        ("erf", "backward", 384),
-    ]
-
-
-def test_the_table_gives_shares_of_the_copy_and_names_failures() -> None:
-    assert render_table(figures()).splitlines() == [
-        "softmax bfloat16: share of the bandwidth of a device copy of the same bytes, in percent",
-        "   columns  copy GB/s   ours ms  overlapbench       PyTorch  fastest",
-        "      1024       4295    0.2600          96.2          50.0  overlapbench",
-        "    262144       4295    0.2500         100.0             -  overlapbench",
-        "  262144 PyTorch: wrong result: 17 times the allowed error",
-        "",
-        "gelu erf backward float32: share of the bandwidth of a device copy of the same bytes,"
-        " in percent",
-        "  elements  copy GB/s   ours ms  overlapbench  fastest",
-        "   4194304       4194    0.0150          80.0  overlapbench",
-    ]
-
-
-def test_results_are_read_back_as_written() -> None:
-    assert read_figures("x", to_json(CONTEXT, figures()).decode()) == (CONTEXT, figures())
-
-
-def replaced(index: int, **fields: Any) -> str:
-    """Return the figures with fields of one, or of its case, replaced."""
-    document = json.loads(to_json(CONTEXT, figures()))
-    figure = document["figures"][index]
-    for key, value in fields.items():
-        (figure if key in figure else figure["case"])[key] = value
-    return json.dumps(document)
-
-
-def without(*indices: int) -> str:
-    kept = [figure for index, figure in enumerate(figures()) if index not in indices]
-    return to_json(CONTEXT, kept).decode()
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("", "empty"),
-        ("[" * 100_000, "not JSON, or cut short"),
-        ("[]", "context: missing: not a result"),
-        ('{"context": {}}', 'overlapbench_peers: null is not supported: must be "1"'),
-        (
-            '{"context": {}, "overlapbench_peers": "2"}',
-            'overlapbench_peers: "2" is not supported: must be "1"',
-        ),
-        ('{"context": {}, "overlapbench_peers": "1"}', "figures: missing or empty"),
-        (without(0), "figures: softmax bfloat16 262144x1024 has no figure of copy"),
-        (without(7), "figures: gelu erf backward float32 1x4194304 has no figure of overlapbench"),
-        (replaced(0, problem="burnt"), "figures: softmax bfloat16 262144x1024: the copy failed: b"),
-        (replaced(1, ms=0), "figures[1].ms: 0 is not above 0"),
-        (replaced(1, ms="1"), 'figures[1].ms: "1" is not a number'),
-        (replaced(1, p05_ms=math.nan), "figures[1].p05_ms: NaN is not a finite number"),
-        (replaced(1, p95_ms=1e300), "figures[1].p95_ms: 1e+300 is out of range"),
-        (replaced(1, ms=[[]]), "figures[1].ms: [[]] is not a number"),
-        (replaced(1, samples=1.5), "figures[1].samples: 1.5 is not a whole number"),
-        (replaced(1, error=None), "figures[1].error: null is not a number"),
-        (replaced(1, peer="\x1b[2J"), 'figures[1].peer: "\\u001b[2J" is empty or contains control'),
-        (replaced(1, case=3), "figures[1].case: 3 is not an object"),
-        (replaced(1, what="relu"), 'figures[1].case.what: "relu" is not one of "gelu", "softmax"'),
-        (replaced(1, type="int8"), 'figures[1].case.type: "int8" is not one of "float32", '),
-        (replaced(1, columns=0), "figures[1].case.columns: 0 is not a whole number from 1"),
-        (replaced(1, rows=1e18), "figures[1].case.rows: 1e+18 is not a whole number from 1"),
-        (replaced(1, form="tanh"), 'figures[1].case.form: "tanh" is not one of ""'),
-        (replaced(6, direction=""), 'figures[6].case.direction: "" is not one of "forward", '),
-    ],
-)
-def test_figures_that_cannot_be_tabled_are_refused_in_one_line(
-    text: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = tmp_path / "taken.json"
-    source.write_text(text)
-    line = _refusal(capsys, "--from", source, "-o", tmp_path / "out")
-    assert line.startswith(f"overlapbench peers: {source}: {complaint}")
-    assert list(tmp_path.iterdir()) == [source]
-
-
-def test_the_slowest_and_fastest_figures_are_drawn(tmp_path: Path) -> None:
-    source = tmp_path / "taken.json"
-    document = json.loads(to_json(CONTEXT, figures()[:3]))
-    for figure, ms in zip(document["figures"], (1e100, 1e-100, 1e100), strict=True):
-        figure["ms"] = ms
-    source.write_text(json.dumps(document))
-    assert run("--from", source, "-o", tmp_path / "out") == 0
-
-
-def test_the_chart_holds_the_shares_of_good_figures() -> None:
-    import altair as alt  # which a GPU's Python may lack
-
-    from overlapbench.view.peers_chart import specification
-
-    chosen = [figure for figure in figures() if figure.case.what == "softmax"]
-    spec = specification("softmax", chosen, CONTEXT)
-    alt.Root.validate(spec)
-    values = [record for panel in spec["concat"] for record in panel["data"]["values"]]
-    assert [
-        (record["series"], record["size"], round(record["percent"], 6)) for record in values
-    ] == [(OURS, 1024, 96.153846), ("PyTorch", 1024, 50.0), (OURS, 262144, 100.0)]
-    assert spec["title"]["subtitle"][0] == "NVIDIA H200 · PyTorch 2.11 · 2025-03-01"
-
-
-def test_figures_taken_elsewhere_are_drawn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = tmp_path / "taken.json"
-    source.write_bytes(to_json(CONTEXT, figures()))
-    assert run("--from", source, "-o", tmp_path / "out") == 1  # one of them was wrong
-    written = {path.name for path in (tmp_path / "out").iterdir()}
-    pictures = {f"peers_{what}.{kind}" for what in ("gelu", "softmax") for kind in ("png", "svg")}
-    assert written == pictures | {"peers.json", "peers.txt"}
-    assert (tmp_path / "out/peers.json").read_bytes() == source.read_bytes()
-    assert (tmp_path / "out/peers.txt").read_text() == render_table(figures())
-    assert "17 times the allowed error" in capsys.readouterr().out
-
-
-def test_without_altair_the_figures_are_written_and_charts_of_before_go(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = tmp_path / "taken.json"
-    source.write_bytes(to_json(CONTEXT, figures()[:3]))
-    (tmp_path / "peers_gelu.png").write_text("of an earlier run")
-    monkeypatch.delitem(sys.modules, "overlapbench.view.peers_chart", raising=False)
-    monkeypatch.setitem(sys.modules, "altair", None)
-    assert run("--from", source, "-o", tmp_path) == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"taken.json", "peers.json", "peers.txt"}
-    assert "no chart: package altair is not installed" in capsys.readouterr().out
-
-
-def _refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    assert run(*arguments) == 2
-    captured = capsys.readouterr()
-    (line,) = captured.err.splitlines()
-    assert captured.out == ""
-    return line
-
-
-def test_missing_requirements_are_reported_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cuda = SimpleNamespace(is_available=lambda: False)
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setitem(sys.modules, "triton", None)
-    lacks = [_refusal(capsys, "-o", tmp_path / "out")]
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
-    lacks.append(_refusal(capsys, "-o", tmp_path / "out"))
-    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace())
-    lacks.append(_refusal(capsys, "-o", tmp_path / "out"))
-    cuda.is_available = lambda: True
-    monkeypatch.setenv("OVERLAPBENCH_KERNELS", "/nowhere.so")
-    lacks.append(_refusal(capsys, "-o", tmp_path / "out"))
-    assert lacks == [
-        "overlapbench peers: package torch is not installed: pip install torch",
-        "overlapbench peers: package triton is not installed: pip install triton",
-        "overlapbench peers: PyTorch sees no CUDA device",
-        "overlapbench peers: /nowhere.so is missing: where nvcc is, `./bench --build-only` builds"
-        " it; or set OVERLAPBENCH_KERNELS to its path",
-    ]
-    assert not (tmp_path / "out").exists()
-
-
-def test_files_that_cannot_be_read_or_written_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    missing = tmp_path / "none.json"
-    line = _refusal(capsys, "--from", missing, "-o", tmp_path / "out")
-    assert line == f"overlapbench peers: {missing}: cannot be read: No such file or directory"
-    source = tmp_path / "taken.json"
-    source.write_bytes(to_json(CONTEXT, figures()))
-    assert (
-        _refusal(capsys, "--from", source, "-o", source)
-        == f"overlapbench peers: {source}: cannot be written: File exists"
-    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "one of the arguments -o/--output --host is required"),
-        (["-o", "x", "--types", "float32,int8"], "'int8' is not one of float32, float16, bfloat16"),
-        (["-o", "x", "--columns", "1K,0"], "'0' is no size from 1 to 2^31"),
-        (["-o", "x", "--what", "relu"], "invalid choice: 'relu'"),
+        ([], "the following arguments are required: -o/--output"),
+        (["-o", "x", "--what", "tp,ep"], "'ep' is not one of tp, ddp, fsdp, pp"),
+        (["-o", "x", "--models", "gpt"], "'gpt' is not one of llama8b, llama70b, small"),
+        (["-o", "x", "--tokens", "0"], "'0' is no size from 1 to 2^31"),
     ],
 )
 def test_usage_errors_have_status_2(
-    arguments: Sequence[str], complaint: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
         run(*arguments)
@@ -296,58 +344,36 @@ def test_usage_errors_have_status_2(
     assert complaint in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_the_script_runs_in_a_bare_python(tmp_path: Path) -> None:
+def test_the_command_runs_in_a_bare_python(tmp_path: Path) -> None:
     bare = subprocess.run(
-        [samples.PROGRAM[0], "-S", *samples.PROGRAM[1:], "peers", "-o", tmp_path / "out"],
+        [sys.executable, "-S", "-m", "overlapbench", "peers", "-o", tmp_path / "out"],
+        env=os.environ | {"PYTHONPATH": str(TOOLS)},
         capture_output=True,
         text=True,
+        check=False,
     )
-    assert (bare.returncode, bare.stderr) == (
-        2,
-        "overlapbench peers: package torch is not installed: pip install torch\n",
-    )
+    said = "overlapbench peers: package torch is not installed: pip install torch\n"
+    assert (bare.returncode, bare.stderr) == (2, said)
+    assert not (tmp_path / "out").exists()
 
 
-def test_a_whole_run_on_a_gpu(tmp_path: Path) -> None:
-    for module in ("torch", "triton"):
-        pytest.importorskip(module, reason=f"needs {module}")
-    import torch
-
-    if not torch.cuda.is_available() or not kernels_path().is_file():
-        pytest.skip("needs a GPU and the library")
-    small = ["--types", "bfloat16", "--columns", "1000,40000", "--sizes", "4099", "--rounds", "3"]
-    assert run("-o", tmp_path, "--matrix-bytes", "1M", *small) == 0
-    _, found = read_figures("peers.json", (tmp_path / "peers.json").read_text())
-    assert len(found) == 6 * 5  # two softmaxes, four GELUs; a copy and four peers
-    assert all(figure.samples == 3 and figure.ms > 0 for figure in found)
-
-
-def test_the_host_cost_is_of_one_call_and_leaves_out_the_first_batch() -> None:
-    waits_s = iter([0.2] + [0.0] * 10_000)
-    calls = {"slow": 0, "quick": 0}
-
-    def slow() -> None:
-        calls["slow"] += 1
-        time.sleep(next(waits_s))
-        deadline_ns = time.perf_counter_ns() + 50_000
-        while time.perf_counter_ns() < deadline_ns:
-            pass
-
-    def quick() -> None:
-        calls["quick"] += 1
-
-    order: list[str] = []
-    costs = time_calls({"slow": slow, "quick": quick}, lambda: order.append("idle"), 5)
-    assert calls == {"slow": 6 * 200, "quick": 6 * 200}
-    assert len(order) == 2 * 6 + 1
-    assert costs["slow"].low_us >= 50
-    assert costs["slow"].high_us < 800  # the first batch took a millisecond a call more
-    assert costs["quick"].us < 25
-    table = render(costs).splitlines()
-    assert table[1].split() == ["slow", *(f"{v:.2f}" for v in dataclasses.astuple(costs["slow"]))]
-
-
-def test_the_host_cost_needs_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        peers.main(["--host", "-o", "x"])
-    assert "not allowed with argument" in capsys.readouterr().err
+def test_a_whole_run_on_the_host(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch")
+    mpirun = shutil.which(MPIRUN[0])
+    if mpirun is None or not library_path().is_file():
+        pytest.skip("needs mpirun and the library")
+    small = ["--models", "small", "--tokens", "128", "--layers", "3", "--width", "64",
+             "--step-tokens", "32", "--buckets", "16K", "--prefetch", "1", "--stage-layers", "2",
+             "--microbatches", "4"]  # fmt: skip
+    done = subprocess.run(
+        [mpirun, *MPIRUN[1:], "-n", "2", sys.executable, "-m", "overlapbench", "peers", "-o",
+         tmp_path, "--backend", "host", "--budget_ms", "20", *small],
+        env=os.environ | MPI_ENVIRONMENT | {"PYTHONPATH": str(TOOLS)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr  # the operators exist on GPUs only
+    (result,) = read_results([str(tmp_path / "training-peers.json")])
+    good = [str(one.name.axis("peer")) for one in result.rows if one.state.comparable]
+    assert set(good) == {"None", "sequence", "computation", "ddp", "fsdp", "pp"}
+    assert good.count("pp") == len(ORDERS)
+    assert "NotImplementedError" in (tmp_path / "training-peers.txt").read_text()

@@ -11,16 +11,13 @@ import histories
 import samples
 import traces
 from overlapbench.cli import history
-from overlapbench.peers.report import to_json
 from test_growth import piece
-from test_peers import CONTEXT, figures
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {
     "compare": ["run.json", "run.json"],
     "fault_drill": ["--list"],
     "history": ["list"],
-    "peers": ["--from", "figures.json", "-o", "peers"],
     "report": ["run.json", "-o", "é.html"],
     "simulate_compare": ["--trials", "1"],
     "chart": ["run.json", "-o", "é"],
@@ -42,7 +39,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     samples.write(folder / "night.json", histories.nightly(1, 1, {})[0])
     path = str(folder / "history.sqlite")
     assert history.main(["add", str(folder / "night.json"), "--database", path]) == 0
-    (folder / "figures.json").write_bytes(to_json(CONTEXT, figures()))
     (folder / "r.csv").write_text(piece(40))
     traces.write(folder / "é.json", traces.kineto([traces.work("é_all_reduce", 0, 1)]))
     return folder

@@ -28,7 +28,7 @@ PACKAGE = ROOT / "tools/overlapbench"
 MOST_S = 60.0  # for `pip install .`
 # Packages of the extras, and those that only users have who measure with them.
 EXTRAS = {"altair", "jinja2", "markupsafe", "prometheus_client", "pyarrow", "shtab", "vl_convert"}
-OPTIONAL = EXTRAS | {"IPython", "pandas", "pytest", "torch", "triton", "zstandard"}
+OPTIONAL = EXTRAS | {"IPython", "pandas", "pytest", "torch", "zstandard"}
 MISSING = """
 import sys
 from importlib.util import find_spec

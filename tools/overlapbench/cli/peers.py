@@ -1,187 +1,149 @@
-"""Compare our GELU and softmax with PyTorch's, torch.compile's and Triton's on one GPU.
+"""Compare the suite's training steps with PyTorch's, in the same processes.
 
-    overlapbench peers -o peers
-    overlapbench peers -o gelu --what gelu --types float32 --sizes 2^22,2^26 --directions forward
-    overlapbench peers -o softmax --what softmax --columns 1K,50257,256K
-    overlapbench peers --from peers/peers.json -o charts
-    overlapbench peers --host
+    mpirun -n 2 overlapbench peers -o DIR
+    mpirun -n 2 overlapbench peers -o DIR --what tp --tokens 256,1024,4096
+    mpirun -n 2 overlapbench peers -o DIR --what pp --microbatches 4,16 --stage-layers 8
 
-All peers of a case, and a device copy that moves the same bytes, work on the same tensors. Their
-samples alternate, each with a cold L2. Before a peer is timed, its whole result is compared with
-the definition in double precision. A peer that is wrong, or cannot run, gets no time and is named.
+For each shape, the suite's rows and PyTorch's equivalents are measured one after the other, with
+the same gate, flush and statistics. Before a peer is timed, a sample of its result is compared with
+double precision. A peer that is wrong or cannot run is named and gets no time, and the others are
+measured. The docstrings of overlapbench/peers/torch_layers.py, torch_steps.py and
+torch_pipelines.py describe the peers. Steps of DistributedDataParallel and fully_shard, and
+pipelines, are not gated (gate:off in names).
 
-The tool writes peers.json, the table as peers.txt and, if Altair is installed, a chart for each
-operation as PNG and SVG. --from draws figures that were measured elsewhere. --host prints the
-host's time per call. Needs PyTorch with CUDA, Triton and liboverlapbench_kernels.so
-(overlapbench/measurement/torch_kernels.py says where).
+The command writes training-peers.json, which the other commands read, and the table as
+training-peers.txt into DIR. Needs PyTorch, and liboverlapbench.so (./bench --build-only). srun can
+start it too, and on one host torchrun: one process per GPU.
 
-Exit status: 0; 1 if a peer was wrong or failed; 2 if a requirement is missing, an argument is bad,
-or a file is not readable or writable. One line then says what is wrong.
+Exit status: 0; 1 if a contestant was wrong or not measured; 2 if a requirement is missing, an
+argument is bad, or a file is not writable. One line then says what is wrong.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from overlapbench import torch_kernels
+import overlapbench as ob
 from overlapbench.cli.command_line import manual_parser, refuse
-from overlapbench.installation import kernels_path
-from overlapbench.output import print_text, replace_files, require_folder
-from overlapbench.packages import PackageError, packages
+from overlapbench.output import print_text, replace_file, require_folder
+from overlapbench.packages import packages
 from overlapbench.peers.arguments import list_of, one_of, size
-from overlapbench.peers.cases import (
-    COPY,
-    DIRECTIONS,
-    ELEMENT_BYTES,
+from overlapbench.peers.training import (
+    DDP,
+    FSDP,
+    MODELS,
     Case,
-    Figure,
-    plan_gelu,
-    plan_softmax,
-    summarize,
+    Labels,
+    Outcome,
+    Stages,
+    measure_cases,
+    plan_layers,
+    plan_pipelines,
+    plan_steps,
 )
-from overlapbench.peers.reader import read_figures
-from overlapbench.peers.report import render_table, to_json
-from overlapbench.reading.source import ResultError, load
+from overlapbench.peers.training_table import render_training
+from overlapbench.reading.source import ResultError
 
-_PICTURES = {f"peers_{what}.{kind}" for what in ("gelu", "softmax") for kind in ("png", "svg")}
+_WHAT = ("tp", "ddp", "fsdp", "pp")
+_PATIENCE = timedelta(minutes=2)  # timeout of torch.distributed for a failed rank
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "overlapbench peers") -> int:
+def main(arguments: Sequence[str] | None = None, program: str = "peers") -> int:
     options = make_parser(program).parse_args(arguments)
     try:
-        if options.host:
-            return _compare_host_costs(options.rounds)
-        if options.figures:
-            context, figures = read_figures(options.figures, load(options.figures))
-        else:
-            _require_machine()
-            require_folder(options.output)
-            context, figures = _context(), _measure(_cases(options), options.rounds)
-        table = render_table(figures)
-        files = {"peers.json": to_json(context, figures), "peers.txt": table.encode()}
-        pictures, lacking = _pictures(figures, context)
-        files |= pictures
-        replace_files(options.output, files, outdated=_PICTURES - files.keys())
-        lacks = f"{lacking}\n" if lacking else ""
-        print_text(f"{table}wrote {', '.join(sorted(files))} to {options.output}\n{lacks}")
-    except (ResultError, OSError, torch_kernels.KernelsError) as error:
+        with packages(ResultError):
+            import torch  # before the suite: PyTorch needs its own NCCL  # noqa: F401
+        require_folder(options.output)
+        options.output.mkdir(parents=True, exist_ok=True)
+        # If multicast is off for NCCL, nothing else may use it.
+        os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+        ob.configure(backend=options.backend, budget_ms=options.budget_ms, gate=not options.no_gate)
+        ob.init_torch_distributed(timeout=_PATIENCE)
+        return _measure(options)
+    except (ResultError, OSError, ValueError, ob.MeasureError) as error:
         return refuse(program, str(error))
-    return 1 if any(figure.problem for figure in figures) else 0
+
+
+def _measure(options: argparse.Namespace) -> int:
+    import torch.distributed as dist
+
+    from overlapbench.peers.torch_peers import TorchPeers
+
+    first = dist.get_rank() == 0
+    outcomes: list[Outcome] = []
+    ended = ""
+    try:
+        with ob.results(options.output / "training-peers.json"):
+            cases = list(_cases(options, dist.get_backend() == "nccl"))
+            tell = _tell if first else lambda _: None  # rank 0 reports for all
+            for outcome in measure_cases(cases, TorchPeers(), tell):
+                outcomes.append(outcome)
+    except ob.MeasureError as error:
+        ended = f"\nthe run is incomplete: {error}\n"
+    if first:
+        table = render_training(outcomes) + ended
+        replace_file(options.output / "training-peers.txt", table.encode())
+        print_text(f"{table}wrote training-peers.json, training-peers.txt to {options.output}\n")
+    if not ended:
+        dist.barrier()  # mpirun kills the others if one exits with a status other than 0
+        dist.destroy_process_group()
+    return 1 if first and (ended or any(outcome.problem for outcome in outcomes)) else 0
+
+
+def _tell(outcome: Outcome) -> None:
+    what = outcome.problem or f"{outcome.time_ms:.4f} ms"
+    print(f"{outcome.case} {outcome.contestant}: {what}", file=sys.stderr, flush=True)
+
+
+def _cases(options: argparse.Namespace, on_gpus: bool) -> Iterator[Case]:
+    transports = options.transports or (["nccl", "copy"] if on_gpus else ["mpi"])
+    stack: Labels = {
+        "layers": options.layers,
+        "width": options.width,
+        "tokens": options.step_tokens,
+    }
+    if "tp" in options.what:
+        yield from plan_layers(options.models, options.tokens, transports)
+    if DDP in options.what:
+        yield from plan_steps(DDP, stack, options.buckets, transports)
+    if FSDP in options.what:
+        yield from plan_steps(FSDP, stack, options.prefetch, transports)
+    if "pp" in options.what:
+        product, element_bytes = ("CublasGemm", 2) if on_gpus else ("Gemm", 4)
+        shape = options.stage_layers, options.width, options.virtual
+        stages = Stages(*shape, product, element_bytes)
+        yield from plan_pipelines(stages, options.microbatches, transports)
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
-    form = parser.add_mutually_exclusive_group(required=True)
-    form.add_argument("-o", "--output", type=Path, metavar="DIR")
-    form.add_argument("--host", action="store_true", help="compare the host time per call")
-    add("--what", choices=("gelu", "softmax", "all"), default="all")
-    add("--types", type=list_of(one_of(ELEMENT_BYTES)), default=list(ELEMENT_BYTES), metavar="T,T")
-    add("--directions", type=list_of(one_of(DIRECTIONS)), default=list(DIRECTIONS), metavar="D,D",
-        help="for GELU: forward, backward")  # fmt: skip
-    add("--sizes", type=list_of(size), default=[1 << p for p in (22, 24, 26, 28)], metavar="N,N",
-        help="elements of GELU: 4096, 64M, 2^26")  # fmt: skip
-    add("--columns", type=list_of(size), default=[1 << p for p in range(10, 19)], metavar="N,N",
-        help="row lengths of softmax")  # fmt: skip
-    add("--matrix-bytes", type=size, default=1 << 29, metavar="BYTES",
-        help="size of softmax's matrix: 512M")  # fmt: skip
-    add("--rounds", type=size, default=21, metavar="N", help="samples of each peer")
-    add("--from", dest="figures", metavar="FILE", help="draw this file's figures; measure nothing")
+    add("-o", "--output", required=True, type=Path, metavar="DIR")
+    add("--what", type=list_of(one_of(_WHAT)), default=list(_WHAT), metavar="W,W")
+    add("--models", type=list_of(one_of([*MODELS])), default=["llama8b", "llama70b"], metavar="M,M")
+    add("--tokens", type=list_of(size), default=[1024, 4096, 16384], metavar="N,N",
+        help="tokens of all ranks together, for tp")  # fmt: skip
+    add("--step-tokens", type=size, default=4096, metavar="N",
+        help="tokens per rank, for ddp and fsdp")  # fmt: skip
+    add("--transports", type=list_of(str), metavar="T,T", help="the suite's: nccl,copy")
+    add("--buckets", type=list_of(size), default=[25 << 20, 64 << 20, 256 << 20], metavar="B,B")
+    add("--prefetch", type=list_of(_depth), default=[0, 1, 2], metavar="N,N")
+    add("--layers", type=size, default=24, metavar="N", help="for ddp and fsdp")
+    add("--microbatches", type=list_of(size), default=[4, 16], metavar="N,N", help="for pipelines")
+    text = "layers per rank, for pipelines"
+    add("--stage-layers", type=size, default=8, metavar="N", help=text)
+    add("--virtual", type=size, default=2, metavar="N", help="interleaved stages per rank")
+    add("--width", type=size, default=4096, metavar="N",
+        help="of every layer except tp's, and tokens of a micro-batch")  # fmt: skip
+    add("--budget_ms", type=size, default=None, metavar="MS", help="measuring time per row")
+    add("--no-gate", action="store_true",
+        help="measure without the start gate: times then include the host's part")  # fmt: skip
+    add("--backend", choices=("cuda", "host", "auto"), default="auto")
     return parser
 
 
-def _compare_host_costs(rounds: int) -> int:
-    _require_machine()
-    import torch
-
-    from overlapbench.peers.host_cost import render, time_calls, works_on_gpu
-
-    context = _context()
-    costs = time_calls(works_on_gpu(), torch.cuda.synchronize, rounds)
-    print_text(f"{context['device']}, {context['torch']}, {rounds} batches\n{render(costs)}")
-    return 0
-
-
-def _cases(options: argparse.Namespace) -> list[Case]:
-    cases: list[Case] = []
-    if options.what != "gelu":
-        cases += plan_softmax(options.types, options.columns, options.matrix_bytes)
-    if options.what != "softmax":
-        cases += plan_gelu(options.types, options.sizes, options.directions)
-    return cases
-
-
-def _require_machine() -> None:
-    with packages(ResultError):
-        import torch
-        import triton  # noqa: F401
-
-    if not torch.cuda.is_available():
-        raise ResultError("PyTorch sees no CUDA device")
-    torch_kernels.load_library(kernels_path())
-
-
-def _context() -> dict[str, str]:
-    import torch
-    import triton
-
-    return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "device": torch.cuda.get_device_name(),
-        "torch": f"PyTorch {torch.__version__}",
-        "cuda": str(torch.version.cuda),
-        "triton": str(triton.__version__),
-    }
-
-
-def _measure(cases: Sequence[Case], rounds: int) -> list[Figure]:
-    from overlapbench.peers.timing import ColdSampler
-
-    sampler = ColdSampler()
-    figures: list[Figure] = []
-    for number, case in enumerate(cases, 1):
-        of_case = list(_measure_case(case, sampler, rounds))
-        figures += of_case
-        line = f"[{number}/{len(cases)}] {case.series} {case.rows}×{case.columns}:"
-        told = (f"{one.peer} {one.problem or f'{one.ms:.4f} ms'}" for one in of_case)
-        print(line, ", ".join(told), file=sys.stderr, flush=True)
-    return figures
-
-
-def _measure_case(case: Case, sampler: Any, rounds: int) -> Iterator[Figure]:
-    import torch
-
-    from overlapbench.peers.contestants import Contest
-    from overlapbench.peers.timing import time_alternately
-
-    torch.compiler.reset()  # it compiles a function only for a few shapes
-    contest = Contest(case)
-    works = contest.works()
-    errors, problems = {COPY: 0.0}, {}
-    for peer, work in works.items():
-        try:
-            errors[peer] = contest.error(work)
-            if errors[peer] > 1:
-                problems[peer] = f"wrong result: {errors[peer]:.3g} times the allowed error"
-        except Exception as error:  # a failure of one peer must not stop the others
-            problems[peer] = f"failed: {type(error).__name__}: {str(error).splitlines()[0]}"
-    good = {peer: work for peer, work in works.items() if peer not in problems}
-    times = time_alternately(sampler, {COPY: contest.copy(), **good}, rounds)
-    for peer in (COPY, *works):
-        if peer in problems:
-            yield Figure(case, peer, problem=problems[peer])
-        else:
-            yield Figure(case, peer, *summarize(times[peer]), len(times[peer]), errors[peer])
-
-
-def _pictures(figures: Sequence[Figure], context: dict[str, str]) -> tuple[dict[str, bytes], str]:
-    """Return the charts, or the reason why there are none."""
-    try:
-        with packages():
-            from overlapbench.view.peers_chart import draw
-    except PackageError as missing:
-        return {}, f"no chart: {missing.lack}: draw elsewhere with --from"
-    return draw(figures, context), ""
+def _depth(text: str) -> int:
+    return 0 if text == "0" else size(text)

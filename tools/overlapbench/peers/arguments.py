@@ -1,4 +1,4 @@
-"""Values on the command lines of overlapbench peers and tools/torch_training.py.
+"""Values on the command line of `overlapbench peers`.
 
 Each function returns a callable for argparse's `type`. It raises ArgumentTypeError, which names the
 value and the permitted ones.
@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from overlapbench.peers.cases import LARGEST_SIZE, SUFFIXES
-
 _T = TypeVar("_T")
+_LARGEST_SIZE = 1 << 31
+_SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
 def list_of(item: Callable[[str], _T]) -> Callable[[str], list[_T]]:
@@ -42,8 +42,8 @@ def size(text: str) -> int:
     if power:
         number = 1 << int(power[1])
     elif plain:
-        number = int(plain[1]) << SUFFIXES[plain[2]]
-    if not 1 <= number <= LARGEST_SIZE:
+        number = int(plain[1]) << _SUFFIXES[plain[2]]
+    if not 1 <= number <= _LARGEST_SIZE:
         allowed = "no size from 1 to 2^31, such as 4096, 64M or 2^26"
         raise argparse.ArgumentTypeError(f"{text!r} is {allowed}")
     return number
