@@ -65,7 +65,7 @@ def sources(folder: Path) -> Sequence[Path]:
     return [
         samples.write(
             folder / f"{name}.json",
-            samples.with_intervals(samples.stated(samples.document(samples.full_run(), **context))),
+            samples.with_intervals(samples.document(samples.full_run(), **context)),
         )
         for name, context in (("one", {}), ("another-with-a-longer-name", {"git_revision": "b"}))
     ]

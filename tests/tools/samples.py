@@ -39,7 +39,7 @@ def context(**changes: str) -> Json:
         "executable": "./overlapbench",
         "num_cpus": 64,
         "caches": [],
-        "overlapbench_schema": "1",
+        "overlapbench_schema": "2",
         "backend": "cuda",
         "device": "NVIDIA H200",
         "ranks": "2",
@@ -136,10 +136,10 @@ def pipelines() -> list[Json]:
             ideal = sequential / streams + (streams - 1) / streams * slowest
             pipelined = ideal * (1 + 0.03 * (streams - 1))
             name = f"elements:4194304/intensity:{intensity}/pipeline_streams:{streams}/cache:cold"
-            times: Json = {"sequential_ms": sequential, "ideal_ms": ideal}
+            times: Json = {"sequential_ms": sequential, "bound_ms": ideal}
             gain: Json = {"speedup": sequential / pipelined, "identical": 1.0}
             share = 100 * ideal / pipelined
-            rows.append(row(f"Copy/Pipelined/{name}", **times, **gain, pct_of_ideal=share))
+            rows.append(row(f"Copy/Pipelined/{name}", **times, **gain, pct_of_bound=share))
     return rows
 
 
@@ -397,31 +397,29 @@ def lab_pair(name: str, times: tuple[float, float, float], losses: tuple[float, 
 
 
 def document(rows: Sequence[Json], **changes: str) -> Json:
-    """Make a whole result; `changes` goes to the context."""
-    return {"context": context(**changes), "benchmarks": list(rows)}
+    """Make a whole result; `changes` goes to the context.
 
-
-def stated(old: Json) -> Json:
-    """Return a schema "1" document as schema "2" has it: with its table, and states in rows."""
+    A row without a state has the one that its `valid`, its `label` and its failure tell.
+    """
     table: Json = json.loads(STORED.read_text(encoding="utf-8"))
-    renamed = {alias: c["name"] for c in table["counters"] for alias in c.get("aliases", ())}
-    rows = []
-    for before in old["benchmarks"]:
-        after = {renamed.get(key, key): value for key, value in before.items()}
-        label = after.pop("label", "")
-        failed = after.get("error_occurred") or after.get("skipped")
-        state = "error" if failed else "ok" if after.get("valid") else "invalid"
-        if isinstance(label, str) and label.startswith("serialized: "):
-            state = "serialized"
-        reason = after.get("error_message", label)
-        if isinstance(reason, str):
-            reason = reason.removeprefix(f"{state}: ")
-        rows.append({"state": state, "reason": reason} | after)
-    return {"context": old["context"] | {"overlapbench_schema": "2"}} | table | {"benchmarks": rows}
+    return {"context": context(**changes)} | table | {"benchmarks": [*map(_stated, rows)]}
+
+
+def _stated(row: Json) -> Json:
+    said = dict(row)
+    label = said.pop("label", "")
+    failed = said.get("error_occurred") or said.get("skipped")
+    state = "error" if failed else "ok" if said.get("valid", True) else "invalid"
+    if isinstance(label, str) and label.startswith("serialized: "):
+        state = "serialized"
+    reason = said.get("error_message", label)
+    if isinstance(reason, str):
+        reason = reason.removeprefix(f"{state}: ")
+    return {"state": state, "reason": reason} | said
 
 
 def with_intervals(old: Json, share: float = 0.02) -> Json:
-    """Return a schema "2" document whose times and counters have intervals, so wide a share."""
+    """Return a document whose times and counters have intervals, so wide a share."""
     names = {counter["name"] for counter in old["counters"]} - {"valid"}
     rows = []
     for row in old["benchmarks"]:
@@ -435,12 +433,12 @@ def with_intervals(old: Json, share: float = 0.02) -> Json:
 
 
 def noisy(row: Json, reason: str) -> Json:
-    """Return a row of schema "2" whose figures are too noisy."""
+    """Return a row whose figures are too noisy."""
     return row | {"state": "noisy", "reason": reason}
 
 
 def control(state: str = "invalid", reason: str = "not overlapped: free together for 0") -> Json:
-    """Make a negative control, two delays on one stream, as schema "2" has it."""
+    """Make a negative control, two delays on one stream."""
     made = overlap("SecondDelay+Delay/second_delay_us:2000/delay_us:4000/streams:1", 1.5)
     return made | {"state": state, "reason": reason, "valid": float(state != "invalid")}
 

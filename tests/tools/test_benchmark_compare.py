@@ -361,7 +361,7 @@ def test_one_launch_a_side_is_judged_by_row_intervals_and_known_spread(
     interval = {"time_low_ms": 0.999, "time_high_ms": 1.001}
     found = {}
     for label, fields in (("samples", WIDE), ("interval", WIDE | interval)):
-        document = samples.stated(samples.document([A | fields]))
+        document = samples.document([A | fields])
         known = {counter["name"] for counter in document["counters"]}
         time = next(c for c in document["counters"] if c["name"] == "time")
         document["counters"] += [

@@ -32,7 +32,7 @@ def draw(*documents: Json, title: str = "") -> dict[str, Chart]:
 def full_charts(intervals: bool = False) -> dict[str, Chart]:
     """Draw a whole run, once."""
     document = samples.document(samples.full_run())
-    return draw(samples.with_intervals(samples.stated(document)) if intervals else document)
+    return draw(samples.with_intervals(document) if intervals else document)
 
 
 def records(chart: Chart, with_key: str) -> list[Json]:
@@ -488,7 +488,7 @@ def test_a_figure_with_an_interval_has_a_bar(name: str) -> None:
 
 
 def test_a_cell_shows_the_interval_of_a_figure_that_is_shown() -> None:
-    document = samples.with_intervals(samples.stated(samples.document(samples.pairs())), 0.02)
+    document = samples.with_intervals(samples.document(samples.pairs()), 0.02)
     document["benchmarks"][0] = samples.noisy(document["benchmarks"][0], "±30 %")
     cells = records(draw(document)["pairs"], "line0")
     assert [cell["lines"] for cell in cells if not cell["trusted"]] == [1]
@@ -501,7 +501,7 @@ def test_a_cell_shows_the_interval_of_a_figure_that_is_shown() -> None:
 
 
 def test_a_noisy_row_is_grey_and_counted_by_its_state() -> None:
-    document = samples.stated(samples.document(samples.sweep()))
+    document = samples.document(samples.sweep())
     document["benchmarks"][2] = samples.noisy(document["benchmarks"][2], "±30 %")
     chart = draw(document)["slowdown"]
     bad = [record["problem"] for record in records(chart, "grid") if not record["trusted"]]
@@ -510,7 +510,7 @@ def test_a_noisy_row_is_grey_and_counted_by_its_state() -> None:
 
 
 def test_a_negative_control_that_shows_no_gain_has_passed() -> None:
-    document = samples.stated(samples.document(samples.pairs()))
+    document = samples.document(samples.pairs())
     document["benchmarks"].append(samples.control())
     chart = draw(document)["pairs"]
     control = [r for r in records(chart, "line0") if r["line0"] == "passed"]

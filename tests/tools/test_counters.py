@@ -15,13 +15,12 @@ from overlapbench.cli import compare as benchmark_compare
 from overlapbench.cli import history, report
 from overlapbench.judge.findings import Verdict
 from overlapbench.judge.floors import Floors, SetFloor
-from overlapbench.judge.known import KNOWN
 from overlapbench.judge.session import Session
 from overlapbench.judge.side import Side
 from overlapbench.judge.verdicts import compare_sides
 from overlapbench.reading.counters import TIME, Table, merge_tables, parse_table, stored_table
 from overlapbench.reading.launch import Launch, parse_launch
-from overlapbench.reading.result import Result, State, parse_result, state_of_label, unite
+from overlapbench.reading.result import Result, State, parse_result, unite
 from overlapbench.reading.source import Document, ResultError
 from overlapbench.view.chart import draw_charts
 from samples import Json
@@ -45,9 +44,8 @@ WEAVE: Json = {"name": "Weave", "about": "How fast a loom weaves.", "lead": ["we
 def woven(rate: float, run: int = 0, counter: Json = WEFT) -> Json:
     """Make a result of a family and a counter that no code has ever heard of."""
     row = samples.row(NAME, weft_rate=rate)
-    document = samples.stated(
-        samples.document([row], date=f"2026-01-{run + 1:02}", git_revision=f"r{run}")
-    )
+    date, revision = f"2026-01-{run + 1:02}", f"r{run}"
+    document = samples.document([row], date=date, git_revision=revision)
     document["counters"].append(dict(counter))
     document["families"].insert(0, dict(WEAVE))
     return document
@@ -211,31 +209,6 @@ def test_a_counter_that_one_file_does_not_judge_is_not_judged() -> None:
         assert [finding.metric for finding in row.findings] == ["time"]
 
 
-HOST_BOUND = KNOWN["cuda"].keys() - {""}
-
-
-def test_a_file_from_before_matches_one_from_after() -> None:
-    old = samples.document(samples.full_run())
-    base, new = (
-        Side.collect(name, [launch_of(document, name)])
-        for name, document in (("old", old), ("new", samples.stated(old)))
-    )
-    for sides in ((base, new), (new, base)):
-        comparison = compare_sides(*sides, Floors())
-        # One launch tells too little of rows whose time is the host's launches.
-        verdicts: dict[bool, set[Verdict]] = {True: set(), False: set()}
-        for row in comparison.rows:
-            verdicts[row.name.split("/")[0] in HOST_BOUND].add(row.verdict)
-        assert verdicts[False] == {Verdict.SAME, Verdict.INVALID}
-        assert verdicts[True] == {Verdict.INCONCLUSIVE}
-        assert comparison.status == 3  # two rows are bad in both
-        assert {row.verdict for row in comparison.rows if row.fails} == {Verdict.INVALID}
-        judged = {finding.metric for row in comparison.rows for finding in row.findings}
-        assert judged == {"time"}  # one launch a side
-        assert {"pct_of_bound", "busbw_GBps", "pct_of_copy"} <= comparison.base.values.keys()
-        assert "pct_of_ideal" not in comparison.base.values
-
-
 def test_a_counter_renamed_between_two_files_goes_by_its_last_name() -> None:
     def renamed(rate: float) -> Json:
         document = woven(
@@ -366,6 +339,7 @@ def test_a_unit_appears_once(name: str, label: str) -> None:
             'families[0].name: "Link/Way" is not a name',
         ),
         (lambda d: d["families"][0].update(lead=[1]), "families[0].lead: 1 is not a name"),
+        (lambda d: d.pop("workloads"), "workloads: missing, or not a list"),
         (lambda d: d.update(workloads=1), "workloads: missing, or not a list"),
         (lambda d: d["workloads"][0].pop("axes"), "workloads[0].axes: null is not a list"),
         (
@@ -405,31 +379,13 @@ def test_a_malformed_table_or_state_is_refused(change: Change, complaint: str) -
 
 
 def test_a_row_without_a_counter_of_its_family_names_it() -> None:
-    document = samples.stated(samples.document([samples.overlap("A+B/n:1")]))
+    document = samples.document([samples.overlap("A+B/n:1")])
     document["counters"] = [c for c in document["counters"] if c["name"] != "comm_ms"]
     with pytest.raises(ResultError, match=r"benchmarks\[0\].comm_ms: not in the file's table"):
         parsed(document)
 
 
 # ---- states
-
-
-@pytest.mark.parametrize(
-    ("valid", "label", "state", "reason"),
-    [
-        (True, "", State.OK, ""),
-        (True, "bandwidth-bound", State.OK, "bandwidth-bound"),
-        (True, "no gain: why", State.OK, "no gain: why"),
-        (True, "serialized: the copy waited", State.SERIALIZED, "the copy waited"),
-        (False, "invalid: not overlapped: 0.1", State.INVALID, "not overlapped: 0.1"),
-        (False, "throttled", State.INVALID, "throttled"),
-        (False, "", State.INVALID, ""),
-    ],
-)
-def test_labels_of_old_files_become_states(
-    valid: bool, label: str, state: State, reason: str
-) -> None:
-    assert state_of_label(valid, label) == (state, reason)
 
 
 def test_the_state_decides_and_no_text() -> None:
@@ -442,7 +398,7 @@ def test_the_state_decides_and_no_text() -> None:
         samples.row("Comm/AllReduce/bytes:3", valid=0.0) | {"state": "invalid", "reason": ""},
         samples.row("Comm/AllReduce/bytes:4") | {"state": "error", "reason": "no peer"},
     ]
-    document = samples.stated(samples.document(rows[:0]))
+    document = samples.document(rows[:0])
     document["benchmarks"] = rows
     found = parsed(document).rows
     assert [row.state for row in found] == list(State)
@@ -464,7 +420,7 @@ def test_repetitions_take_the_worst_state() -> None:
             | {"state": state, "reason": reason}
             for i, (state, reason) in enumerate(states)
         ]
-        document = samples.stated(samples.document([]))
+        document = samples.document([])
         document["benchmarks"] = rows
         (row,) = parsed(document).rows
         return row.state, row.reason
@@ -482,7 +438,7 @@ def test_repetitions_take_the_worst_state() -> None:
 
 def sides_of(name: str, change: Change = lambda document: None) -> tuple[str, str]:
     other = samples.overlap("AllReduce+Gemm/bytes:4/n:64")  # shares no axis, so that all are named
-    document = samples.stated(samples.document([samples.overlap(name), other]))
+    document = samples.document([samples.overlap(name), other])
     change(document)
     (chart,) = (
         chart for chart in draw_charts([parsed(document)], "") if chart.kind.name == "pairs"
@@ -516,12 +472,6 @@ def test_an_unknown_communication_has_the_axes_before_the_computations() -> None
         "Gemm · n 32 · work tile",
     )
     assert sides_of("Weave+Loom/bytes:1024/warp:3") == ("Weave · 1 KiB", "Loom · warp 3")
-
-
-def test_a_file_without_workloads_takes_the_stored_ones() -> None:
-    name = "PeerCopy+Gemm/bytes:1024/engine:sm/n:32"
-    expected = ("PeerCopy · 1 KiB · engine sm", "Gemm · n 32")
-    assert sides_of(name, lambda document: document.pop("workloads")) == expected
 
 
 # ---- the history

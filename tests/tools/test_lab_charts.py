@@ -307,6 +307,6 @@ def test_pairs_are_named_by_both_sides_and_their_differing_axes() -> None:
 
 
 def test_intervals_of_shares_are_told() -> None:
-    document = samples.with_intervals(samples.stated(samples.document(samples.attributions())))
+    document = samples.with_intervals(samples.document(samples.attributions()))
     parts = records(draw("attribution", document), "part")
     assert all(part["share_low"] <= part["share"] <= part["share_high"] for part in parts)

@@ -44,8 +44,10 @@ _SUFFIXES = (
 
 @given(_names)
 def test_writing_and_parsing_are_inverses(name: BenchmarkName) -> None:
-    assert BenchmarkName.parse(str(name)) == name
-    assert str(BenchmarkName.parse(str(name))) == str(name)
+    parsed = BenchmarkName.parse(str(name))
+    assert parsed == name == str(name)
+    parts = (parsed.family, parsed.workloads, parsed.axes)
+    assert parts == (name.family, name.workloads, name.axes)
 
 
 @given(_names, st.lists(st.sampled_from(_SUFFIXES), max_size=4))
@@ -76,6 +78,8 @@ def test_a_names_text_tells_its_family(name: BenchmarkName) -> None:
 def test_a_foreign_name_has_a_family_too(text: str, words: list[str], family: str) -> None:
     assert part_name(text)[0] == words
     assert family_of(text) == family
+    name = BenchmarkName.foreign(text)
+    assert (name, name.family, name.workloads, name.axes) == (text, family, (), ())
 
 
 @given(st.text())

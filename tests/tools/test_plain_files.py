@@ -4,7 +4,6 @@ import gzip
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -224,10 +223,3 @@ def test_a_packed_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(source, "LARGEST_BYTES", 10_000)
     with pytest.raises(ResultError, match=r"plain.json.gz: above 0 MiB: too large for a result"):
         load(str(path))
-
-
-def test_a_decoder_that_crashes_on_deep_nesting_is_not_used() -> None:
-    for version, safe in {"3.9.14": False, "3.9.15": True, "3.10.0": True, "2.9": False}.items():
-        decoder = SimpleNamespace(__version__=version)
-        assert source._safe(decoder) is (decoder if safe else None)
-    assert source._safe(None) is None

@@ -33,6 +33,10 @@ VALID = samples.document(
         samples.row("Comm/AllReduce/bytes:16", run_type="aggregate", aggregate_name="mean"),
     ]
 )
+# As few definitions as the rows need, so that damage hits rows as well.
+FEW = ("time", "valid", "comp_ms", "comm_ms", "overlap_ms", "slowdown", "busbw_GBps")
+VALID["counters"] = [counter for counter in VALID["counters"] if counter["name"] in FEW]
+VALID["families"], VALID["workloads"] = VALID["families"][:1], VALID["workloads"][:1]
 BYTES = json.dumps(VALID, indent=1).encode()
 RESOURCES = b"seconds,benchmark,groups,resident_bytes,threads\n0.5,,0,1e6,4\n1.5,A/B,9,2e6,5\n"
 

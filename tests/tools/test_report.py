@@ -529,7 +529,7 @@ def test_results_of_this_build_make_a_report(tmp_path: Path) -> None:
 
 def test_a_figure_is_written_with_its_interval(tmp_path: Path) -> None:
     row = samples.row(COMM, real_time=2.0, busbw_GBps=100.0)
-    document = samples.with_intervals(samples.stated(samples.document([row])), 0.012)
+    document = samples.with_intervals(samples.document([row]), 0.012)
     page = page_of(tmp_path, document)
     assert page.figures(COMM)[1:] == ["2.00 ±0.02", "100 ±1"]
     assert not [header for header in page.values("th", "data-counter") if "_low" in header]
@@ -555,7 +555,7 @@ def test_an_interval_says_how_many_digits_tell(
 def test_noisy_rows_are_counted_with_their_cause_and_a_passed_control_is_not(
     tmp_path: Path,
 ) -> None:
-    document = samples.stated(samples.document(samples.sweep()))
+    document = samples.document(samples.sweep())
     for place, width in ((0, 12.5), (2, 30)):
         reason = f"interval of {width} %: clocks changed"
         document["benchmarks"][place] = samples.noisy(document["benchmarks"][place], reason)

@@ -182,7 +182,7 @@ def test_buckets_show_exposed_time_by_transport() -> None:
 
 
 def test_the_axis_of_buckets_holds_their_intervals() -> None:
-    document = samples.with_intervals(samples.stated(samples.document(samples.buckets())), 0.5)
+    document = samples.with_intervals(samples.document(samples.buckets()), 0.5)
     chart = draw(document)["buckets"]
     highest = max(record["exposed_comm_ms_high"] for record in records(chart, "exposed_comm_ms"))
     (top,) = {mark["encoding"]["y"]["scale"]["domain"][1] for mark in chart.spec["layer"]}

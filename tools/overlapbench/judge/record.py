@@ -10,18 +10,16 @@ Runs are comparable on the same *machine*: the fields that comparisons require t
 
 import hashlib
 import json
-import math
-import statistics
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from overlapbench.judge.database import Measured, Record, machine_of
-from overlapbench.reading.counters import PARTS, TIME, VALID
-from overlapbench.reading.entries import Names
-from overlapbench.reading.launch import Launch, parse_launch
-from overlapbench.reading.result import Contract, State, read_contract, read_run
-from overlapbench.reading.source import Document, Fields, ResultError, expand, harmless, load
+from overlapbench.reading.counters import PARTS
+from overlapbench.reading.entries import Entries, read_entries
+from overlapbench.reading.launch import to_launch
+from overlapbench.reading.result import to_result
+from overlapbench.reading.source import Fields, ResultError, expand, harmless, load
 
 _NO_HISTORY = ("injected_delay", "injected_fault")
 
@@ -36,14 +34,12 @@ def read_records(arguments: Sequence[str], revision: str = "") -> list[Record]:
 
 def parse_record(source: str, text: str, revision: str = "") -> Record:
     """Validate one file; `revision` replaces the revision in its context."""
-    launch = parse_launch(source, text)
-    document = Document.parse(source, text)
-    context = document.context
+    entries = read_entries(source, text)
+    document, context = entries.document, entries.document.context
     for key in _NO_HISTORY:
         if key in context.values:
             raise context.error(key, "slowed down on purpose: a history must not contain it")
-    contract = read_contract(document)
-    table = {part: document.values[part] for part in PARTS if part in document.values}
+    table = {part: document.values.get(part) for part in PARTS}
     return Record(
         source="standard input" if source == "-" else harmless(source),
         digest=hashlib.sha256(text.encode()).hexdigest(),
@@ -51,9 +47,9 @@ def parse_record(source: str, text: str, revision: str = "") -> Record:
         revision=harmless(revision) or context.line("git_revision"),
         host=context.line("host_name"),
         machine=json.dumps(machine_of(context.values)),
-        table=json.dumps(table, sort_keys=True) if contract.stated else "",
+        table=json.dumps(table, sort_keys=True) if entries.backend else "",
         document=zlib.compress(text.encode()),
-        measurements=tuple(_measurements(document, launch, contract)),
+        measurements=tuple(_measurements(entries)),
     )
 
 
@@ -72,27 +68,9 @@ def _date(context: Fields) -> str:
         raise context.error("date", f"{text!r} is not a date such as 2026-03-01T12:00:00") from None
 
 
-def _measurements(document: Document, launch: Launch, contract: Contract) -> Iterator[Measured]:
-    """Reduce the repetitions of each benchmark; `launch` has checked the document."""
-    if not contract.ours:
-        for name, row in launch.rows.items():
-            time_ms = launch.time_ms(name)
-            known = {} if math.isnan(time_ms) else {TIME: time_ms}
-            yield Measured(name, row.repetitions, row.problem, known)
-        return
-    names = Names()
-    runs: dict[str, list[Mapping[str, float]]] = {name: [] for name in launch.rows}
-    for index in range(len(document.entries)):
-        fields = document.fields(index)
-        if fields.values.get("run_type") == "aggregate":
-            continue
-        name, required = names.resolve(fields, contract)
-        run = read_run(fields, contract, required, all_intervals=False)
-        if run.state is not State.ERROR:
-            runs[name].append({TIME: run.time_ms, **run.counters})
-    for name, found in runs.items():
-        row = launch.rows[name]
-        # Only figures that all repetitions have.
-        shared = set.intersection(*map(set, found)) - {VALID} if found else set()
-        medians = {key: statistics.median(run[key] for run in found) for key in sorted(shared)}
-        yield Measured(name, row.repetitions, row.problem, medians)
+def _measurements(entries: Entries) -> Iterator[Measured]:
+    """Yield each benchmark's repetitions, its problem, and the medians of its figures."""
+    figures = {str(row.name): row.figures for row in to_result(entries, "").rows}
+    for name, row in to_launch(entries).rows.items():
+        medians = {key: figures[name][key].value for key in sorted(figures[name])}
+        yield Measured(str(name), row.repetitions, row.problem, medians)

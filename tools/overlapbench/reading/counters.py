@@ -1,8 +1,8 @@
 """The table of counters: each one's name, unit, range, and which direction is better.
 
 Every result file contains its own table, from which the tools read everything about a counter.
-Files of schema "1" have none; for them, the tools use counters.json beside this file. The program
-writes it (`./bench --list_counters=json`), and no Python code lists counters by hand.
+Where there is no file, as for the names of floors, they use counters.json beside this file. The
+program writes it (`./bench --list_counters=json`), and no Python code lists counters by hand.
 
 A table also contains the families, with the counters to show first, and the axes of each workload.
 A renamed counter lists its earlier names as `aliases`. Readers accept all of them, so files written
@@ -208,10 +208,8 @@ def parse_table(document: Document) -> Table:
     if TIME not in counters or not counters[TIME].judged:
         raise ResultError(f"{document.source}: counters: no judged counter {TIME}")
     families = tuple(map(_family, _objects(document, "families")))
-    given = "workloads" in document.values
-    workloads = _objects(document, "workloads") if given else []
-    axes = {_name(fields): _names(fields, "axes") for fields in workloads}
-    return Table(counters, families, axes if given else stored_table().workloads)
+    axes = {_name(fields): _names(fields, "axes") for fields in _objects(document, "workloads")}
+    return Table(counters, families, axes)
 
 
 @functools.cache
@@ -225,8 +223,7 @@ def _objects(document: Document, part: str) -> list[Fields]:
     entries = document.values.get(part)
     if not isinstance(entries, list):
         raise ResultError(f"{document.source}: {part}: missing, or not a list")
-    listed = replace(document, list_name=part)
-    return [listed.fields(index) for index in range(len(entries))]
+    return list(replace(document, list_name=part).rows) if entries else []
 
 
 def _counter(fields: Fields) -> Counter:

@@ -9,7 +9,6 @@ A file may contain thousands of benchmarks, and a comparison hundreds of files. 
 arrays, and names are processed once for all files.
 """
 
-import gc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from overlapbench.reading.columns import Array
+from overlapbench.reading.context import failed_self_test
 from overlapbench.reading.counters import TIME, Table
-from overlapbench.reading.entries import ERROR, MEDIAN_ERROR, Entries, Names, read_entries
-from overlapbench.reading.result import failed_self_test, read_contract, read_incomplete
-from overlapbench.reading.source import Document, expand, harmless, load
+from overlapbench.reading.entries import (
+    ERROR,
+    MEDIAN_ERROR,
+    ONLY_AGGREGATES,
+    Array,
+    Entries,
+    columns_of,
+    read_entries,
+)
+from overlapbench.reading.source import expand, harmless, load
 
 HOST, VARIABLES = "hosts", "variables"
 # What must agree for a comparison, and its name in reports: keys of the context, and VARIABLES.
@@ -101,73 +107,54 @@ class Launch:
 
 def read_launches(arguments: Iterable[str]) -> list[Launch]:
     """Read files, globs and `-`; ResultError unless every one is a result."""
-    names, collecting = Names(), gc.isenabled()
-    # Nothing here is cyclic; searching so many rows for cycles takes a sixth of the time.
-    gc.disable()
-    try:
-        return [parse_launch(source, load(source), names) for source in expand(list(arguments))]
-    finally:
-        if collecting:
-            gc.enable()
+    return [parse_launch(source, load(source)) for source in expand(list(arguments))]
 
 
-def parse_launch(source: str, text: str, names: Names | None = None) -> Launch:
+def parse_launch(source: str, text: str) -> Launch:
     """Validate and reduce one file."""
-    document = Document.parse(source, text)
-    contract = read_contract(document)
-    context = surroundings(document.context.values)
-    entries = read_entries(document, contract, names if names is not None else Names())
-    places = _places(document, entries)
+    return to_launch(read_entries(source, text))
+
+
+def to_launch(entries: Entries) -> Launch:
+    """Reduce each benchmark's repetitions to their medians."""
+    context, places = entries.document.context.values, entries.places
+    columns = columns_of(entries.table)
     return Launch(
-        source,
-        context,
-        contract.table,
-        entries.columns,
+        entries.document.source,
+        surroundings(context),
+        entries.table,
+        columns,
         tuple(places),
         [entries.units[found[0]] if found else "" for found in places.values()],
-        *_reduce(entries, list(places.values())),
+        *_reduce(entries.columns(columns), columns, list(places.values())),
         [len(found) for found in places.values()],
         [_problem(entries, found) for found in places.values()],
-        _doubt(document),
-        str(document.context.values.get("date", "")),
+        _doubt(entries),
+        str(context.get("date", "")),
     )
 
 
-def _doubt(document: Document) -> str:
-    if reason := read_incomplete(document):
-        return f"incomplete: {reason}"
-    if not failed_self_test(document.context.values):
+def _doubt(entries: Entries) -> str:
+    context = entries.document.context
+    if entries.incomplete:
+        return f"incomplete: {entries.incomplete}"
+    if not failed_self_test(context.values):
         return ""
-    return f"not to be trusted: the self-test {document.context.line('self_test')}"
+    return f"not to be trusted: the self-test {context.line('self_test')}"
 
 
-def _places(document: Document, entries: Entries) -> dict[str, list[int]]:
-    """Return the indices of each benchmark's repetitions; each must occur once."""
-    places: dict[str, list[int]] = {}
-    seen: dict[tuple[str, float], int] = {}
-    for place, (name, number) in enumerate(zip(entries.names, entries.numbers, strict=True)):
-        if not name:
-            continue
-        found = places.setdefault(name, [])
-        if number is not None:
-            found.append(place)
-            first = seen.setdefault((name, number), place)
-            if first != place:
-                what = f"{name} is already at benchmarks[{first}]"
-                raise document.fields(place).error("run_name", what)
-    return places
-
-
-def _reduce(entries: Entries, places: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+def _reduce(
+    values: Array, columns: Sequence[str], places: Sequence[Sequence[int]]
+) -> tuple[Array, Array]:
     """Return the medians of each benchmark's repetitions, and the precision of its time."""
-    medians = np.full((len(places), entries.values.shape[1]), np.nan)
+    medians = np.full((len(places), len(columns)), np.nan)
     errors = np.full(len(places), np.nan)
-    time, error = (entries.columns.index(column) for column in (TIME, ERROR))
+    time, error = (columns.index(column) for column in (TIME, ERROR))
     counts = np.array([len(found) for found in places])
     for count in set(counts.tolist()) - {0}:
         rows = np.flatnonzero(counts == count).tolist()
         # Sorted, so that sums do not depend on the order of the entries.
-        chosen = np.sort(entries.values[[places[row] for row in rows]], axis=1)
+        chosen = np.sort(values[[places[row] for row in rows]], axis=1)
         medians[rows] = np.median(chosen, axis=1)
         errors[rows] = medians[rows, error] / np.sqrt(count)
         if count > 1:
@@ -185,8 +172,9 @@ def _error_of_median(repetitions: Array) -> Array:
 
 def _problem(entries: Entries, places: Sequence[int]) -> str:
     if not places:
-        return "only aggregates are in the file"
-    problems = [entries.problems[place] for place in places if entries.problems[place]]
+        return ONLY_AGGREGATES
+    told = [(entries.states[place], entries.reasons[place]) for place in places]
+    problems = [state.line(reason) for state, reason in told if not state.comparable]
     if problems and len(places) > 1:
         return f"{len(problems)} of {len(places)} repetitions: {problems[0]}"
     return problems[0] if problems else ""

@@ -10,7 +10,6 @@ configuration and are ignored.
 
 import itertools
 import re
-from dataclasses import dataclass
 from typing import Self
 
 _RUNNER_SUFFIXES = frozenset(
@@ -61,13 +60,22 @@ def family_of(name: str) -> str:
     return "/".join(words[:-1]) or name.partition("/")[0]
 
 
-@dataclass(frozen=True)
-class BenchmarkName:
-    """One configuration; `axes` keeps the order of the name."""
+class BenchmarkName(str):
+    """One configuration: its name, with the parts of it. `axes` keeps the order of the name."""
 
+    __slots__ = ("axes", "family", "workloads")
     family: str
-    workloads: tuple[str, ...]
-    axes: tuple[tuple[str, str], ...] = ()
+    workloads: tuple[str, ...]  # none in another suite's name
+    axes: tuple[tuple[str, str], ...]
+
+    def __new__(
+        cls, family: str, workloads: tuple[str, ...] = (), axes: tuple[tuple[str, str], ...] = ()
+    ) -> Self:
+        words = ("+".join(workloads),) if workloads else ()
+        text = "/".join((family, *words, *(f"{axis}:{value}" for axis, value in axes)))
+        name = super().__new__(cls, text)
+        name.family, name.workloads, name.axes = family, workloads, axes
+        return name
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -88,9 +96,12 @@ class BenchmarkName:
             raise ValueError(f"{family} takes {wanted}, not {words[-1]!r}")
         return cls(family, workloads, _parse_axes(axes))
 
-    def __str__(self) -> str:
-        axes = (f"{axis}:{value}" for axis, value in self.axes)
-        return "/".join((self.family, "+".join(self.workloads), *axes))
+    @classmethod
+    def foreign(cls, text: str) -> Self:
+        """Return another suite's name, which has a family and no other part."""
+        name = cls(text)
+        name.family = family_of(text)
+        return name
 
     def axis(self, wanted: str) -> str | None:
         """Return the value of an axis, or None if the name does not contain it."""

@@ -11,12 +11,14 @@ BigO and RMS describe a fit over several benchmarks and belong to none. With
 
 import math
 import re
+from collections.abc import Set
 from dataclasses import dataclass
 
-from overlapbench.reading.result import TO_MS, read_unit
+from overlapbench.reading.rows import State
 from overlapbench.reading.source import LARGEST, SMALLEST, Fields, short
 
 MEDIAN, MEAN, DEVIATION = "median", "mean", "stddev"
+TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _TIMES = frozenset({MEDIAN, MEAN, DEVIATION})
 _OF_A_FIT = frozenset({"BigO", "RMS"})
 _OLD_NAME = re.compile(r"(.+)_(mean|median|stddev|BigO|RMS)")
@@ -28,41 +30,59 @@ class Entry:
 
     name: str  # of the benchmark; "" if it describes a fit
     unit: str
-    time_ms: float
-    problem: str = ""  # why the time is not one; "" for a good entry
+    time_ms: float = math.nan
+    state: State = State.OK
+    reason: str = ""  # of the state
     aggregate: str = ""  # "" for a repetition
     repetitions: float = math.nan  # that an aggregate sums up
 
 
-def read_plain(fields: Fields, names: frozenset[str]) -> Entry:
+def read_plain(fields: Fields, names: Set[str]) -> Entry:
     """Read an entry of a file whose entries have these `name`s. ResultError if it is malformed."""
     name, aggregate = _identify(fields, names)
     if aggregate in _OF_A_FIT:
-        return Entry("", "", math.nan, aggregate=aggregate)
+        return Entry("", "", aggregate=aggregate)
     unit = read_unit(fields)
     if aggregate:
         time_ms = _time(fields) * TO_MS[unit] if aggregate in _TIMES else math.nan
-        return Entry(name, unit, time_ms, "", aggregate, _repetitions(fields))
+        return Entry(name, unit, time_ms, aggregate=aggregate, repetitions=_repetitions(fields))
     if failure := fields.failure():
-        return Entry(name, unit, math.nan, failure)
+        return Entry(name, unit, state=State.ERROR, reason=failure)
     time = _time(fields)
     if not SMALLEST <= time <= LARGEST:
-        return Entry(name, unit, math.nan, f"invalid: a time of {time:g} {unit} is no measurement")
+        told = f"a time of {time:g} {unit} is no measurement"
+        return Entry(name, unit, state=State.INVALID, reason=told)
     return Entry(name, unit, time * TO_MS[unit])
 
 
-def _identify(fields: Fields, names: frozenset[str]) -> tuple[str, str]:
-    """Return the benchmark of an entry, and the aggregate that it is; "" for a repetition."""
-    name = fields.printable("run_name" if "run_name" in fields.values else "name")
+def read_unit(fields: Fields) -> str:
+    """Return the unit of an entry's time, one of TO_MS."""
+    unit = fields.text("time_unit", "ns")
+    if unit not in TO_MS:
+        raise fields.error("time_unit", f"{unit!r} is not one of {', '.join(TO_MS)}")
+    return unit
+
+
+def read_is_aggregate(fields: Fields) -> bool | None:
+    """Tell whether an entry sums up others; None if its version of Google Benchmark says nothing.
+
+    ResultError if it is neither that nor a repetition.
+    """
     run_type = fields.text("run_type", "")
-    if run_type == "aggregate":
-        aggregate = fields.printable("aggregate_name") if "aggregate_name" in fields.values else "?"
-        return name if "run_name" in fields.values else name.removesuffix(
-            f"_{aggregate}"
-        ), aggregate
-    if run_type not in ("iteration", ""):
+    if run_type not in ("aggregate", "iteration", ""):
         raise fields.error("run_type", f"{run_type!r} is neither iteration nor aggregate")
-    old = None if run_type else _OLD_NAME.fullmatch(name)
+    return run_type == "aggregate" if run_type else None
+
+
+def _identify(fields: Fields, names: Set[str]) -> tuple[str, str]:
+    """Return the benchmark of an entry, and the aggregate that it is; "" for a repetition."""
+    own = "run_name" in fields.values
+    name = fields.printable("run_name" if own else "name")
+    is_aggregate = read_is_aggregate(fields)
+    if is_aggregate:
+        aggregate = fields.printable("aggregate_name") if "aggregate_name" in fields.values else "?"
+        return name if own else name.removesuffix(f"_{aggregate}"), aggregate
+    old = _OLD_NAME.fullmatch(name) if is_aggregate is None else None
     if old and (old[2] in _OF_A_FIT or {f"{old[1]}_mean", f"{old[1]}_stddev"} <= names):
         return old[1], old[2]
     return name, ""

@@ -6,7 +6,6 @@ before it is read: no run of the suite comes near that size, and reading it woul
 as much memory.
 """
 
-import contextlib
 import gzip
 import io
 import json
@@ -18,24 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from overlapbench.output import ResultError as ResultError
 from overlapbench.output import expand as expand
 from overlapbench.output import harmless as harmless
 from overlapbench.output import listed as listed
 from overlapbench.output import numerically as numerically
-from overlapbench.packages import optional
-
-
-def _safe(decoder: Any) -> Any:
-    """Return orjson unless it crashes on deep nesting, as versions before 3.9.15 do."""
-    version = decoder and [int(part) for part in re.findall(r"\d+", decoder.__version__)[:3]]
-    return decoder if decoder and version >= [3, 9, 15] else None
-
-
-# May be missing, as in PyTorch images, or old: slower, same results.
-orjson = _safe(optional("orjson"))
 
 LARGEST_BYTES = 256 << 20
 # Limits of a number that is not 0: beyond them, ratios overflow or underflow.
@@ -124,12 +112,19 @@ class Document:
             raise ResultError(f"{self.source}: {name}: missing or empty: nothing was measured")
         return entries
 
+    @cached_property
+    def rows(self) -> Sequence["Fields"]:
+        """The entries of the list, all of which must be objects."""
+        rows = []
+        for index, entry in enumerate(self.entries):
+            if not isinstance(entry, dict):
+                told = f"{self.list_name}[{index}]: {short(entry)} is not an object"
+                raise self.error(told, index)
+            rows.append(Fields(self, index, entry))
+        return rows
+
     def fields(self, index: int) -> "Fields":
-        """Return an entry of the list, which must be an object."""
-        entry = self.entries[index]
-        if not isinstance(entry, dict):
-            raise self.error(f"{self.list_name}[{index}]: {short(entry)} is not an object", index)
-        return Fields(self, index, entry)
+        return self.rows[index]
 
     def error(self, what: str, index: int | None, key: str = "") -> ResultError:
         line = self._line(index, key)
@@ -155,7 +150,7 @@ class Document:
         return self.text.count("\n", 0, place.start() if place else start) + 1
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Fields:
     """A JSON object with its location, for error messages."""
 
@@ -253,17 +248,12 @@ def _is_flat(value: object) -> bool:
 
 
 def decode_json(source: str, text: str) -> object:
-    """Decode with orjson if it is installed; if it refuses the text, use Python's decoder.
-
-    That one also accepts NaN, Infinity and arbitrarily large numbers, so that an error message can
-    name the field that contains them.
-    """
+    """Decode JSON, with NaN, Infinity and any number, so that a refusal can name their field."""
     if not text.strip():
         raise ResultError(f"{source}: empty")
-    if orjson is not None:
-        with contextlib.suppress(orjson.JSONDecodeError):
-            return orjson.loads(text)
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise ResultError(f"{source}: not JSON, or cut short: nested too deeply") from None
+    except ValueError as error:
         raise ResultError(f"{source}: not JSON, or cut short: {error}") from None

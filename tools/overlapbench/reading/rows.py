@@ -1,0 +1,271 @@
+"""Rows: one benchmark of one file, with its state and its figures.
+
+A row has an attribute for each of its counters. It is a Figure: the value, as a float, that knows
+its 95 % interval.
+
+    row.slowdown            1.41
+    row.slowdown.low        1.39
+    row.time                Google Benchmark's time, in ms
+
+`dir(row)` lists the counters, and attributes.pyi declares all of them for type checkers.
+Repetitions of a benchmark become one row, whose counters are the medians over them.
+"""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from overlapbench.reading.counters import TIME, Table, stored_table
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.statistics.intervals import Interval, pool
+
+if TYPE_CHECKING:
+    from overlapbench.reading.attributes import Attributes
+else:
+    Attributes = object
+
+
+class State(Enum):
+    """The state of a row, from best to worst."""
+
+    OK = "ok"
+    SERIALIZED = "serialized"  # measured well: the two sides did not run at once
+    CONTROL = "control"  # a negative control with the expected outcome
+    NOISY = "noisy"  # measured, but uncertain, disturbed by other load, or impossible
+    INVALID = "invalid"  # does not measure what its name says
+    ERROR = "error"  # not measured
+
+    @property
+    def trusted(self) -> bool:
+        """Tell whether the figures measure what the name says, and can be read alone."""
+        return self in (State.OK, State.SERIALIZED)
+
+    @property
+    def comparable(self) -> bool:
+        """Tell whether the figures measure what the name says, however wide their intervals."""
+        return self not in (State.INVALID, State.ERROR)
+
+    def line(self, reason: str) -> str:
+        """Write a state with its reason, where nothing else shows the state; "" for a plain row."""
+        if self in (State.OK, State.ERROR):
+            return reason
+        return f"{self.value}: {reason or 'no reason is given'}"
+
+
+# The rows of a family that are negative controls: an axis and its value.
+_CONTROLS = {"Overlap": ("streams", "1"), "Priority": ("priority", "equal")}
+_NOT_OVERLAPPED = "not overlapped"  # the start of the reason of a pair that could not overlap
+
+
+class Figure(float):
+    """A value in its counter's unit, with the ends of its 95 % interval; NaN where none is known.
+
+    It is a float: it compares, formats and computes as its value does.
+    """
+
+    __slots__ = ("high", "low")
+    low: float
+    high: float
+
+    def __new__(cls, value: float, low: float = math.nan, high: float = math.nan) -> "Figure":
+        figure = super().__new__(cls, value)
+        figure.low, figure.high = low, high
+        return figure
+
+    def __reduce__(self) -> tuple[type["Figure"], tuple[float, float, float]]:
+        return Figure, (self.value, self.low, self.high)
+
+    @property
+    def value(self) -> float:
+        return float(self)
+
+    @property
+    def interval(self) -> Interval | None:
+        """The ends of the interval, the lower one first; None where none is known."""
+        return None if math.isnan(self.low) else (self.low, self.high)
+
+    def __str__(self) -> str:
+        ends = f" ({self.low:.4g} to {self.high:.4g})" if self.interval else ""
+        return f"{self.value:.4g}{ends}"
+
+
+@dataclass(frozen=True, repr=False)
+class Row(Attributes):
+    """One benchmark of one file, its repetitions summed up."""
+
+    file: str  # the label of the Result it belongs to
+    name: BenchmarkName
+    counters: Mapping[str, float]  # empty where nothing was measured
+    state: State = State.OK
+    time_ms: float = math.nan  # Google Benchmark's; NaN where nothing was measured
+    reason: str = ""  # of the state; for a good row a finding such as `bandwidth-bound`, or ""
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # by counter, or TIME in ms
+    table: Table = field(default_factory=stored_table, compare=False)  # that defines the counters
+
+    # ---- figures
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """The time and every counter, by name."""
+        measured = {} if math.isnan(self.time_ms) else {TIME: self.time_ms}
+        return {
+            name: Figure(value, *self.intervals.get(name, ()))
+            for name, value in {**measured, **self.counters}.items()
+        }
+
+    def __getitem__(self, counter: str) -> Figure:
+        """Return a counter, or "time" in ms; KeyError says why it is missing."""
+        value = self.time_ms if counter == TIME else self.counters.get(counter, math.nan)
+        if math.isnan(value):
+            raise KeyError(f"{self.name} has no {counter}: {self.problem or 'see counters'}")
+        return Figure(value, *self.intervals.get(counter, ()))
+
+    if not TYPE_CHECKING:  # attributes.pyi declares them
+
+        def __getattr__(self, name: str) -> Figure:
+            if name.startswith("_") or name not in self.table.counters:
+                raise AttributeError(f"a row has no attribute {name!r}")
+            try:
+                return self[name]
+            except KeyError as missing:
+                raise AttributeError(missing.args[0]) from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.figures]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the row says, with flat keys: its axes, its counters and their intervals.
+
+        Keys are `file`, `benchmark`, `family`, `state`, `reason`, `axis_X` for each axis of the
+        name, `time_ms`, each counter's name, and `X_low` and `X_high` for each interval.
+        """
+        axes = {f"axis_{axis}": _number(value) for axis, value in self.name.axes}
+        told: dict[str, Any] = {"file": self.file, "benchmark": str(self.name)}
+        told |= {"family": self.name.family, "state": self.state.value, "reason": self.reason}
+        told |= axes
+        for name, figure in self.figures.items():
+            key = "{}_ms" if name == TIME else name + "{}"
+            ends = {"": figure.value}
+            if figure.interval:
+                ends |= {"_low": figure.low, "_high": figure.high}
+            told |= {key.format(name + end if name == TIME else end): x for end, x in ends.items()}
+        return told
+
+    # ---- what the state means
+
+    @property
+    def trusted(self) -> bool:
+        return self.state.trusted
+
+    @property
+    def passed_control(self) -> bool:
+        """Tell whether this is a negative control with the expected outcome.
+
+        Rows of Priority with equal priorities must gain nothing. In older files, two sides on one
+        stream, which must not overlap, do not have the state CONTROL.
+        """
+        if self.state is State.CONTROL:
+            return True
+        axis, value = _CONTROLS.get(self.name.family, ("", ""))
+        if not axis or self.name.axis(axis) != value:
+            return False
+        if self.name.family == "Priority":
+            return self.state is State.OK
+        refused = self.state is State.INVALID and self.reason.startswith(_NOT_OVERLAPPED)
+        return refused or self.state is State.SERIALIZED
+
+    @property
+    def bad(self) -> bool:
+        """Tell whether the row is neither trusted nor a passed control."""
+        return not self.trusted and not self.passed_control
+
+    @property
+    def problem(self) -> str:
+        """Why the figures cannot be trusted; "" for a good row."""
+        if self.trusted:
+            return ""
+        passed = f"control passed: {self.reason}"
+        return passed if self.passed_control else self.state.line(self.reason)
+
+    @property
+    def remark(self) -> str:
+        """What the suite says about a good row."""
+        return self.state.line(self.reason) if self.trusted else ""
+
+    @property
+    def first_axes(self) -> frozenset[str]:
+        """The axes of the workload named first."""
+        return self.table.axes_of_first(self.name)
+
+    # ---- shown
+
+    def __repr__(self) -> str:
+        return f"<Row {self.name}: {self.state.value}, {self.time_ms:.4g} ms>"
+
+    def _repr_html_(self) -> str:
+        said = f"{self.state.value}{self.reason and ': '}{self.reason}"
+        figures = [
+            (self.table.counters[name].title, figure, self.table.counters[name].printed_unit)
+            for name, figure in self.figures.items()
+        ]
+        return f"<b>{escape(self.name)}</b> {escape(said)}" + html_table(
+            ("counter", "value (95 % interval)", "unit"), figures
+        )
+
+
+def html_table(columns: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
+    """Write a table for a notebook; all text is escaped."""
+    rows = [("th", columns), *(("td", line) for line in lines)]
+    written = (
+        "".join(f"<{tag}>{escape(str(value))}</{tag}>" for value in line) for tag, line in rows
+    )
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in written) + "</table>"
+
+
+def _number(value: str) -> int | str:
+    return int(value) if value.isdecimal() else value
+
+
+def sum_up(runs: Sequence[Row], what: str) -> Row:
+    """Return the medians over runs of one benchmark; problems call the runs `what`."""
+    if len(runs) == 1:
+        return runs[0]
+    measured = [run for run in runs if not math.isnan(run.time_ms)]
+    shared = set.intersection(*(set(run.counters) for run in measured)) if measured else set()
+    state = max((run.state for run in runs), key=list(State).index)
+    if state is State.ERROR and measured:
+        state = State.INVALID
+    alike = [run.state is state or not (run.trusted or state.trusted) for run in runs]
+    return Row(
+        runs[0].file,
+        runs[0].name,
+        {key: statistics.median(run.counters[key] for run in measured) for key in sorted(shared)},
+        state,
+        statistics.median(run.time_ms for run in measured) if measured else math.nan,
+        _common([run.reason * same for run, same in zip(runs, alike, strict=True)], what),
+        _pooled(measured),
+        runs[0].table,
+    )
+
+
+def _pooled(runs: Sequence[Row]) -> dict[str, Interval]:
+    """Return the interval of each counter that has one in all runs."""
+    shared = set.intersection(*(set(run.intervals) for run in runs)) if runs else set()
+    return {
+        name: pool([run[name] for run in runs], [run.intervals[name] for run in runs])
+        for name in sorted(shared)
+    }
+
+
+def _common(texts: Sequence[str], what: str) -> str:
+    """Return the first text, and how many runs have one unless all do."""
+    given = [text for text in texts if text]
+    if not given:
+        return ""
+    if len(given) == len(texts):
+        return given[0]
+    return f"{len(given)} of {len(texts)} {what}: {given[0]}"
