@@ -5,6 +5,7 @@ its 95 % interval.
 
     row.slowdown            1.41
     row.slowdown.low        1.39
+    row.slowdown.below(1.5) True: the whole interval is
     row.time                Google Benchmark's time, in ms
 
 `dir(row)` lists the counters, and attributes.pyi declares all of them for type checkers.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from overlapbench.reading.counters import TIME, Table, stored_table
 from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.source import ResultError
 from overlapbench.statistics.intervals import Interval, pool
 
 if TYPE_CHECKING:
@@ -61,23 +63,31 @@ _CONTROLS = {"Overlap": ("streams", "1"), "Priority": ("priority", "equal")}
 _NOT_OVERLAPPED = "not overlapped"  # the start of the reason of a pair that could not overlap
 
 
+class Inconclusive(ResultError):  # noqa: N818 it is an outcome
+    """A figure cannot be judged: its row is noisy or invalid, or the limit is in its interval."""
+
+
 class Figure(float):
-    """A value in its counter's unit, with the ends of its 95 % interval; NaN where none is known.
+    """A counter's value in its unit, with the ends of its 95 % interval; NaN where none is known.
 
     It is a float: it compares, formats and computes as its value does.
     """
 
-    __slots__ = ("high", "low")
+    counter: str
     low: float
     high: float
+    doubt: str  # why the figure may not be judged; "" if it may
 
-    def __new__(cls, value: float, low: float = math.nan, high: float = math.nan) -> "Figure":
+    def __new__(
+        cls, value: float, counter: str, interval: Interval | None = None, doubt: str = ""
+    ) -> "Figure":
         figure = super().__new__(cls, value)
-        figure.low, figure.high = low, high
+        figure.counter, figure.doubt = counter, doubt
+        figure.low, figure.high = interval or (math.nan, math.nan)
         return figure
 
-    def __reduce__(self) -> tuple[type["Figure"], tuple[float, float, float]]:
-        return Figure, (self.value, self.low, self.high)
+    def __reduce__(self) -> tuple[type["Figure"], tuple[float, str, Interval | None, str]]:
+        return Figure, (self.value, self.counter, self.interval, self.doubt)
 
     @property
     def value(self) -> float:
@@ -87,6 +97,25 @@ class Figure(float):
     def interval(self) -> Interval | None:
         """The ends of the interval, the lower one first; None where none is known."""
         return None if math.isnan(self.low) else (self.low, self.high)
+
+    def below(self, limit: float) -> bool:
+        """Tell whether the figure is below a limit, with its whole interval.
+
+        False if it is at the limit or above, with its whole interval.
+
+        Inconclusive  the interval contains the limit or is unknown, or the row is noisy or invalid
+        """
+        return self._judge(self.high < limit, self.low >= limit, limit)
+
+    def above(self, limit: float) -> bool:
+        """Tell whether the figure is above a limit, with its whole interval; as `below`."""
+        return self._judge(self.low > limit, self.high <= limit, limit)
+
+    def _judge(self, holds: bool, fails: bool, limit: float) -> bool:
+        if self.doubt or not (holds or fails):
+            why = self.doubt or "too uncertain"
+            raise Inconclusive(f"{self.counter} {self} against {limit:g}: {why}")
+        return holds
 
     def __str__(self) -> str:
         ends = f" ({self.low:.4g} to {self.high:.4g})" if self.interval else ""
@@ -110,19 +139,24 @@ class Row(Attributes):
 
     @property
     def figures(self) -> dict[str, Figure]:
-        """The time and every counter, by name."""
+        """The time, as "time" in ms, and every counter, by name."""
         measured = {} if math.isnan(self.time_ms) else {TIME: self.time_ms}
-        return {
-            name: Figure(value, *self.intervals.get(name, ()))
-            for name, value in {**measured, **self.counters}.items()
-        }
+        return {name: self._figure(name, x) for name, x in {**measured, **self.counters}.items()}
 
     def __getitem__(self, counter: str) -> Figure:
         """Return a counter, or "time" in ms; KeyError says why it is missing."""
         value = self.time_ms if counter == TIME else self.counters.get(counter, math.nan)
         if math.isnan(value):
             raise KeyError(f"{self.name} has no {counter}: {self.problem or 'see counters'}")
-        return Figure(value, *self.intervals.get(counter, ()))
+        return self._figure(counter, value)
+
+    def _figure(self, counter: str, value: float) -> Figure:
+        doubt = "" if self.trusted or self.state is State.CONTROL else self.problem
+        return Figure(value, counter, self.intervals.get(counter), doubt)
+
+    C = property(lambda self: self["comp_ms"], doc="The computation alone, in ms.")
+    M = property(lambda self: self["comm_ms"], doc="The communication alone, in ms.")
+    T = property(lambda self: self[TIME], doc="The row's own run: of a pair, both together.")
 
     if not TYPE_CHECKING:  # attributes.pyi declares them
 
@@ -143,16 +177,14 @@ class Row(Attributes):
         Keys are `file`, `benchmark`, `family`, `state`, `reason`, `axis_X` for each axis of the
         name, `time_ms`, each counter's name, and `X_low` and `X_high` for each interval.
         """
-        axes = {f"axis_{axis}": _number(value) for axis, value in self.name.axes}
         told: dict[str, Any] = {"file": self.file, "benchmark": str(self.name)}
         told |= {"family": self.name.family, "state": self.state.value, "reason": self.reason}
-        told |= axes
+        told |= {f"axis_{axis}": _number(value) for axis, value in self.name.axes}
         for name, figure in self.figures.items():
-            key = "{}_ms" if name == TIME else name + "{}"
-            ends = {"": figure.value}
+            unit = "_ms" * (name == TIME)
+            told[name + unit] = figure.value
             if figure.interval:
-                ends |= {"_low": figure.low, "_high": figure.high}
-            told |= {key.format(name + end if name == TIME else end): x for end, x in ends.items()}
+                told |= {f"{name}_low{unit}": figure.low, f"{name}_high{unit}": figure.high}
         return told
 
     # ---- what the state means
