@@ -234,6 +234,34 @@ def test_parquet_says_what_it_needs(
     assert not (tmp_path / "out").exists()
 
 
+def test_openmetrics_says_what_it_needs(
+    result: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    assert export.main([result, "--format=openmetrics"]) == 2
+    needs = "export: package prometheus_client is not installed: pip install prometheus_client\n"
+    assert capsys.readouterr().err == needs
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.ending])
+def test_the_ending_of_the_output_tells_the_format(name: str, result: str, tmp_path: Path) -> None:
+    outputs = tmp_path / f"out{FORMATS[name].ending}", tmp_path / "named"
+    assert export.main([result, "-o", str(outputs[0])]) == 0
+    assert export.main([result, f"--format={name}", "-o", str(outputs[1])]) == 0
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+@pytest.mark.parametrize("arguments", [[], ["-o", "out.json"]])
+def test_without_a_format_nothing_is_guessed(
+    arguments: list[str], result: str, capsys: Capture
+) -> None:
+    assert export.main([result, *arguments]) == 2
+    assert capsys.readouterr().err == (
+        "export: --format: missing: only -o FILE that ends in .csv or .parquet or .prom tells the"
+        " format\n"
+    )
+
+
 def test_a_file_is_written_whole(result: str, tmp_path: Path, capsys: Capture) -> None:
     output = tmp_path / "out.csv"
     assert export.main([result, "--format=csv", "-o", str(output)]) == 0

@@ -1,7 +1,10 @@
 """Results of several runs in one file: what every tool reads, and what is refused."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,8 @@ PAIR = "Overlap/AllReduce+Gemm/bytes:1048576/cache:cold"
 
 def document(connections: int, *rows: samples.Json, **more: Any) -> samples.Json:
     name = f"{PAIR}/connections:{connections}".removeprefix("Overlap/")
-    return {
-        "context": samples.context(**{VARIABLE: str(connections)}),
-        "benchmarks": [samples.overlap(name, family_index=0), *rows],
-        **more,
-    }
+    made = [samples.overlap(name, family_index=0), *rows]
+    return samples.document(made, **{VARIABLE: str(connections)}) | more
 
 
 def write(path: Path, content: samples.Json) -> Path:
@@ -111,6 +111,8 @@ def test_a_missing_run_makes_the_whole_incomplete(tmp_path: Path) -> None:
         ({"context": samples.context(ranks="4")}, "'4', but '2' in "),
         ({"counters": []}, "counters: differs from "),
         ({"benchmarks": []}, "nothing was measured"),
+        ({"benchmarks": [{"run_name": 7}]}, "benchmarks[0].run_name: 7 is not text"),
+        ({"benchmarks": [{"run_name": "A/B", "family_index": "x"}]}, 'family_index: "x" is not a'),
     ],
 )
 def test_results_measured_differently_are_refused(
@@ -142,3 +144,10 @@ def test_nothing_to_merge_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixt
     missing = str(tmp_path / "0.json")
     assert merge_results.main([missing, "-o", str(tmp_path / "merged.json")]) == 2
     assert capsys.readouterr().err.endswith("nothing to merge\n")
+
+
+def test_it_needs_only_the_standard_library() -> None:
+    code = "import sys; sys.modules['numpy'] = None; import overlapbench.cli.merge"
+    command = [sys.executable, "-c", code]
+    environment = os.environ | {"PYTHONPATH": str(samples.TOOLS)}
+    subprocess.run(command, check=True, env=environment)

@@ -1,20 +1,23 @@
 """Write a result in the format of another system: a database, a dashboard, a spreadsheet.
 
-    overlapbench export result.json --format csv -o result.csv
-    overlapbench export result.json --format parquet -o result.parquet
-    overlapbench export result.json --format openmetrics -o result.prom
+    overlapbench export result.json -o result.csv
+    overlapbench export result.json -o result.parquet
+    overlapbench export result.json -o result.prom
     overlapbench export result.json --format github-action-benchmark -o output.json
     overlapbench export result.json --format bencher --metric time --metric busbw_GBps
 
 - `csv` has a line for each figure, with its unit, its 95 % interval and the state of its row.
 - `parquet` has the same columns, for data frames and databases; it needs the package pyarrow.
-- `openmetrics` is the text that Prometheus and similar systems read, in base units.
+- `openmetrics` is the text that Prometheus and similar systems read, in base units; it needs the
+  package prometheus_client.
 - `github-action-benchmark` is for that action's tool `customSmallerIsBetter`.
 - `bencher` is Bencher Metric Format, for its adapter `json`.
 
+Without --format, the ending of the output tells the format: .csv, .parquet or .prom.
+
 The first three contain every figure, the others the time of each row. --metric chooses others. Rows
 that are invalid or failed have no figures. To compare results, no export is needed: see
-overlapbench compare and overlapbench history.
+`overlapbench compare` and `overlapbench history`.
 
 Exit status: 0, or 2 for bad usage, a file that is not a result, a counter that is missing or that
 the format does not support, a missing package, or an output that is not writable. One line then
@@ -35,31 +38,35 @@ from overlapbench.reading.source import ResultError
 @command
 def main(arguments: Sequence[str] | None, program: str) -> None:
     options = make_parser(program).parse_args(arguments)
+    name = options.format or _format_of(options.output)
     if options.output:
         require_file(options.output, [options.result])
-    exported = _export(options)
-    content = exported.encode() if isinstance(exported, str) else exported
-    if options.output:
-        replace_file(options.output, content)
-    elif isinstance(exported, str):
-        print_text(exported)
-    else:
-        raise ResultError(f"--format {options.format}: not text: name a file with -o")
-
-
-def _export(options: argparse.Namespace) -> str | bytes:
     results = read_results([options.result])
     if len(results) > 1:
         raise ResultError(f"{options.result}: {len(results)} files: export one at a time")
-    chosen = FORMATS[options.format]
-    return chosen.write(results[0], figures_of(results[0], options.metric or chosen.metrics))
+    form = FORMATS[name]
+    content = form.write(results[0], figures_of(results[0], options.metric or form.metrics))
+    if options.output:
+        replace_file(options.output, content.encode() if isinstance(content, str) else content)
+    elif isinstance(content, str):
+        print_text(content)
+    else:
+        raise ResultError(f"--format {name}: not text: name a file with -o")
+
+
+def _format_of(output: Path | None) -> str:
+    endings = {form.ending: name for name, form in FORMATS.items() if form.ending}
+    if output is None or output.suffix not in endings:
+        told = " or ".join(endings)
+        raise ResultError(f"--format: missing: only -o FILE that ends in {told} tells the format")
+    return endings[output.suffix]
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
     parser = manual_parser(program, __doc__)
     add = parser.add_argument
     add("result", metavar="RESULT.json", help="a result; - is standard input")
-    add("--format", choices=FORMATS, required=True, metavar="FORMAT", help="one of those below")
+    add("--format", choices=FORMATS, metavar="FORMAT", help="one of those below")
     text = "a counter (docs/metrics.md), or time; repeatable"
     add("--metric", action="append", default=[], metavar="NAME", help=text)
     add("-o", "--output", type=Path, metavar="FILE", help="default standard output")

@@ -1,7 +1,7 @@
 """Merge the results of several runs on one machine into one file.
 
     overlapbench merge -o result.json first.json second.json third.json
-    overlapbench merge -o result.json        # only checks that it is writable
+    overlapbench merge -o result.json    # only checks that it is writable
 
 overlapbench run calls it for `--axis connections=1,8,32`, which needs a run for each value. The
 context is the first run's, with the environment values of all runs. A benchmark in several runs is
@@ -21,12 +21,12 @@ from typing import Any
 
 from overlapbench.cli.command_line import command, manual_parser
 from overlapbench.output import counted, replace_file, require_file
-from overlapbench.reading.result import failed_self_test, parse_result, read_incomplete
-from overlapbench.reading.source import Document, ResultError, load
+from overlapbench.reading.context import check_context, failed_self_test, read_incomplete
+from overlapbench.reading.counters import PARTS
+from overlapbench.reading.source import Document, Fields, ResultError, load
 
 # Context keys that identify the machine and the build.
 _ALIKE = ("backend", "device", "ranks", "hosts", "git_revision", "driver_version", "nccl_version")
-_TABLES = ("counters", "families", "workloads")
 _OF_ENVIRONMENT = "env_"
 
 
@@ -45,24 +45,24 @@ def main(arguments: Sequence[str] | None, program: str) -> None:
 
 def merge(paths: Sequence[Path]) -> tuple[dict[str, Any], int]:
     """Return the document of all runs, and how many benchmarks are repeated in a later run."""
-    documents = {path: _read(path) for path in paths if path.exists()}
+    documents = {path: _read(str(path)) for path in paths if path.exists()}
     if not documents:
         raise ResultError(f"{paths[0]}: missing, and so are the others: nothing to merge")
     first, *others = documents.values()
     for other in others:
         _require_alike(first, other)
     merged: dict[str, Any] = {"context": _context([*documents.values()])}
-    merged |= {name: first.values[name] for name in _TABLES if name in first.values}
-    merged["benchmarks"], again = _united([one.entries for one in documents.values()])
+    merged |= {name: first.values[name] for name in PARTS if name in first.values}
+    merged["benchmarks"], again = _united([*documents.values()])
     if reasons := [*_incomplete(paths, documents)]:
         merged["incomplete"] = "; ".join(reasons)
     return merged, again
 
 
-def _read(path: Path) -> Document:
-    text = load(str(path))
-    parse_result(str(path), text)  # raises if it is not a result
-    return Document.parse(str(path), text)
+def _read(source: str) -> Document:
+    document = Document.parse(source, load(source))
+    check_context(document.context)
+    return document
 
 
 def _require_alike(first: Document, other: Document) -> None:
@@ -70,7 +70,7 @@ def _require_alike(first: Document, other: Document) -> None:
         mine, theirs = first.context.line(key), other.context.line(key)
         if mine != theirs:
             raise other.context.error(key, f"{theirs!r}, but {mine!r} in {first.source}")
-    for name in _TABLES:
+    for name in PARTS:
         if first.values.get(name) != other.values.get(name):
             raise ResultError(f"{other.source}: {name}: differs from {first.source}")
 
@@ -89,22 +89,27 @@ def _context(documents: Sequence[Document]) -> dict[str, object]:
     return context
 
 
-def _united(runs: Sequence[Sequence[Any]]) -> tuple[list[dict[str, Any]], int]:
+def _united(runs: Sequence[Document]) -> tuple[list[Mapping[str, object]], int]:
     """Return the rows of all runs, each benchmark from only one of them."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Mapping[str, object]] = []
     known: set[str] = set()
     again: set[str] = set()
+    families = 0
     for run in runs:
-        again |= known & {row["run_name"] for row in run}
+        names = [row.name() for row in run.rows]
+        again |= known.intersection(names)
         # Google Benchmark counts families from 0 in each run.
-        families = 1 + max((row.get("family_index", 0) for row in rows), default=-1)
-        rows += [
-            {**row, "family_index": families + row.get("family_index", 0)}
-            for row in run
-            if row["run_name"] not in known
-        ]
-        known |= {row["run_name"] for row in run}
+        first, counted = families, [_family(row) for row in run.rows]
+        for row, name, family in zip(run.rows, names, counted, strict=True):
+            if name not in known:
+                rows.append({**row.values, "family_index": first + family})
+                families = max(families, first + family + 1)
+        known.update(names)
     return rows, len(again)
+
+
+def _family(row: Fields) -> int:
+    return int(row.number("family_index")) if "family_index" in row.values else 0
 
 
 def _incomplete(paths: Sequence[Path], documents: Mapping[Path, Document]) -> Iterator[str]:

@@ -1,8 +1,7 @@
 """The figures of a result in the formats of other systems: a function per format, and their table.
 
-A figure is a row's time or one of its counters, with its 95 % interval. Rows that are invalid or
-failed have no figures; formats with states report those. A counter's title, unit and better
-direction come from the file's own table.
+Rows that are invalid or failed have no figures; formats with states report those. A counter's unit,
+definition and better direction come from the file's own table.
 """
 
 import csv
@@ -10,14 +9,15 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from overlapbench.grouping import grouped
 from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, Better, Counter, Table
-from overlapbench.reading.result import Result, Row, State
+from overlapbench.reading.result import Result
+from overlapbench.reading.rows import Figure, Row, State
 from overlapbench.reading.source import ResultError
-from overlapbench.statistics.intervals import Interval
 
 COLUMNS = ("benchmark", "state", "reason", "metric", "unit", "value", "low", "high")
 _NUMBERS = COLUMNS[5:]
@@ -37,21 +37,15 @@ _ABOUT = ("backend", "device", "ranks", "git_revision", "driver_version", "nccl_
 _NS_PER_MS = 1e6
 
 
-@dataclass(frozen=True)
-class Figure:
+class Exported(NamedTuple):
     """One figure of one row, in the counter's unit."""
 
     row: Row
     counter: Counter
-    value: float
-    interval: Interval | None
-
-    @property
-    def benchmark(self) -> str:
-        return str(self.row.name)
+    figure: Figure
 
 
-def figures_of(result: Result, metrics: Sequence[str]) -> list[Figure]:
+def figures_of(result: Result, metrics: Sequence[str]) -> list[Exported]:
     """Return the figures of these counters, or of all; ResultError for an undefined counter."""
     table = result.table
     for metric in metrics:
@@ -59,10 +53,10 @@ def figures_of(result: Result, metrics: Sequence[str]) -> list[Figure]:
             raise ResultError(f"--metric {metric}: {result.label} has no such counter")
     wanted = {table.canonical(metric) for metric in metrics} or {*table.counters}
     return [
-        Figure(row, table.counters[name], value, row.intervals.get(name))
+        Exported(row, table.counters[name], figure)
         for row in result.rows
         if row.state.comparable
-        for name, value in {TIME: row.time_ms, **row.counters}.items()
+        for name, figure in row.figures.items()
         if name in wanted
     ]
 
@@ -70,12 +64,12 @@ def figures_of(result: Result, metrics: Sequence[str]) -> list[Figure]:
 # ---- the formats
 
 
-def to_csv(result: Result, figures: Sequence[Figure]) -> str:
+def to_csv(result: Result, exported: Sequence[Exported]) -> str:
     """Write a line for each figure, and one for each row without figures (RFC 4180)."""
-    return csv_text(COLUMNS, _lines(result, figures))
+    return csv_text(COLUMNS, _lines(result, exported))
 
 
-def to_parquet(result: Result, figures: Sequence[Figure]) -> bytes:
+def to_parquet(result: Result, exported: Sequence[Exported]) -> bytes:
     """Write the lines of the CSV as a Parquet file, with the run's context as schema metadata.
 
     Figures are doubles, and missing values are null.
@@ -87,154 +81,60 @@ def to_parquet(result: Result, figures: Sequence[Figure]) -> bytes:
         [(name, pyarrow.float64() if name in _NUMBERS else pyarrow.string()) for name in COLUMNS],
         metadata=_run(result),
     )
-    columns = zip(*_lines(result, figures), strict=True)
+    columns = zip(*_lines(result, exported), strict=True)
     file = io.BytesIO()
     parquet.write_table(pyarrow.table([*map(list, columns)], schema=schema), file)
     return file.getvalue()
 
 
-def _lines(result: Result, figures: Sequence[Figure]) -> list[Sequence[str | float | None]]:
+def _lines(result: Result, exported: Sequence[Exported]) -> list[Sequence[str | float | None]]:
     """Return a line for each figure, and one for each row without figures, in COLUMNS."""
-    by_row = grouped(figures, lambda figure: figure.benchmark)
+    by_row = grouped(exported, lambda one: one.row.name)
     lines: list[Sequence[str | float | None]] = []
     for row in result.rows:
         origin = (str(row.name), row.state.value, row.reason)
-        for one in by_row.get(str(row.name), ()):
-            bounds = one.interval or (None, None)
-            lines.append((*origin, one.counter.name, one.counter.unit, one.value, *bounds))
-        if str(row.name) not in by_row:
+        for _, counter, figure in by_row.get(row.name, ()):
+            ends = figure.interval or (None, None)
+            lines.append((*origin, counter.name, counter.unit, figure.value, *ends))
+        if row.name not in by_row:
             lines.append((*origin, *[None] * (len(COLUMNS) - len(origin))))
     return lines
 
 
-def to_openmetrics(result: Result, figures: Sequence[Figure]) -> str:
+def to_openmetrics(result: Result, exported: Sequence[Exported]) -> str:
     """Write OpenMetrics 1.0 text (https://prometheus.io/docs/specs/om/open_metrics_spec/).
 
     Each counter is a family in base units, and so is each end of its interval. The state of each
     row is a stateset, and the run's context an info. There are no timestamps: the specification
     leaves them to the scraper.
     """
-    lines = [f"# TYPE {_PREFIX}_run info", f"# HELP {_PREFIX}_run What was measured, and where."]
-    lines.append(f"{_PREFIX}_run_info{_labels(_run(result))} 1")
-    lines += [f"# TYPE {_PREFIX}_state stateset", f"# HELP {_PREFIX}_state What a row is."]
+    with packages(ResultError):
+        from prometheus_client import core
+        from prometheus_client.openmetrics.exposition import generate_latest
+    run = core.InfoMetricFamily(f"{_PREFIX}_run", "What was measured, and where.", _run(result))
+    states = core.StateSetMetricFamily(f"{_PREFIX}_state", "What a row is.", labels=["benchmark"])
     for row in result.rows:
-        for state in State:
-            labels = {"benchmark": str(row.name), f"{_PREFIX}_state": state.value}
-            lines.append(f"{_PREFIX}_state{_labels(labels)} {int(row.state is state)}")
-    for family, samples in grouped(_samples(result.table, figures), lambda one: one.family).items():
-        name, unit, definition = family
-        lines.append(f"# TYPE {name} gauge")
-        lines += [f"# UNIT {name} {unit}"] if unit else []
-        lines.append(f"# HELP {name} {_escaped(definition)}")
-        for sample in samples:
-            lines.append(f"{name}{_labels({'benchmark': sample.benchmark})} {sample.value!r}")
-    return "\n".join((*lines, "# EOF", ""))
+        states.add_metric([row.name], {state.value: row.state is state for state in State})
+    gauges: dict[str, Any] = {}
+    for name, unit, about, benchmark, value in _samples(result.table, exported):
+        gauge = core.GaugeMetricFamily(name, about, labels=["benchmark"], unit=unit)
+        gauges.setdefault(name, gauge).add_metric([benchmark], value)
+    families = SimpleNamespace(collect=lambda: [run, states, *gauges.values()])
+    return generate_latest(families).decode()
 
 
-def to_github_action(result: Result, figures: Sequence[Figure]) -> str:
-    """Write the format that github-action-benchmark reads as `customSmallerIsBetter`.
-
-    A list of objects with name, unit and value, and range and extra as text
-    (https://github.com/benchmark-action/github-action-benchmark, README and src/extract.ts).
-    """
-    entries = []
-    for one in figures:
-        if one.counter.better is not Better.LOWER:
-            raise ResultError(f"--metric {one.counter.name}: smaller is not better")
-        timed = one.counter.name == TIME
-        entry = {
-            "name": one.benchmark if timed else f"{one.benchmark} {one.counter.name}",
-            "unit": one.counter.printed_unit,
-            "value": one.value,
-        }
-        if one.interval:
-            entry["range"] = "{:.4g} to {:.4g}".format(*one.interval)
-        if one.row.reason:
-            entry["extra"] = one.row.state.line(one.row.reason)
-        entries.append(entry)
-    return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
-
-
-def to_bencher(result: Result, figures: Sequence[Figure]) -> str:
-    """Write Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/).
-
-    Each benchmark and measure has a value and the ends of its interval. The time is Bencher's own
-    measure `latency`, in nanoseconds (its page on custom benchmarks); other counters keep their
-    names.
-    """
-    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
-    for one in figures:
-        timed = one.counter.name == TIME
-        scale = _NS_PER_MS if timed else 1.0
-        measure = "latency" if timed else one.counter.name.lower().replace("_", "-")
-        metric = {"value": one.value * scale}
-        if one.interval:
-            metric |= {
-                "lower_value": one.interval[0] * scale,
-                "upper_value": one.interval[1] * scale,
-            }
-        benchmarks.setdefault(one.benchmark, {})[measure] = metric
-    return json.dumps(benchmarks, indent=2, ensure_ascii=False) + "\n"
-
-
-@dataclass(frozen=True)
-class Format:
-    write: Callable[[Result, Sequence[Figure]], str | bytes]
-    metrics: tuple[str, ...]  # without --metric; none: all
-
-
-# In systems that alert, each figure is a chart and an alarm, so they get only the time.
-FORMATS: Mapping[str, Format] = {
-    "csv": Format(to_csv, ()),
-    "parquet": Format(to_parquet, ()),
-    "openmetrics": Format(to_openmetrics, ()),
-    "github-action-benchmark": Format(to_github_action, (TIME,)),
-    "bencher": Format(to_bencher, (TIME,)),
-}
-
-
-# ---- their parts
-
-
-def _run(result: Result) -> dict[str, str]:
-    """Return the context that identifies the run."""
-    return {key: str(result.context[key]) for key in _ABOUT if key in result.context}
-
-
-def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """Write a table as CSV whose text no spreadsheet evaluates as a formula."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_harmless(value) for value in line] for line in lines)
-    return text.getvalue()
-
-
-def _harmless(value: object) -> object:
-    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
-    return f"'{value}" if formula else value
-
-
-class _Sample(NamedTuple):
-    """A benchmark's value in an OpenMetrics family, given by name, base unit and definition."""
-
-    family: tuple[str, str, str]
-    benchmark: str
-    value: float
-
-
-def _samples(table: Table, figures: Sequence[Figure]) -> Iterator[_Sample]:
-    """Yield each figure and the ends of its interval, each in its own family."""
+def _samples(
+    table: Table, exported: Sequence[Exported]
+) -> Iterator[tuple[str, str, str, str, float]]:
+    """Yield the family, base unit, definition, benchmark and value of each figure and its ends."""
     stems = family_stems(table)
-    for one in figures:
-        unit, scale, _ = _base_unit(one.counter)
-        low, high = one.interval or (None, None)
-        for end, value in (("", one.value), ("low", low), ("high", high)):
-            if value is not None:
-                name = "_".join(filter(None, (stems[one.counter.name], end, unit)))
-                about = f"{end} end of the 95 % interval: " if end else ""
-                family = name, unit, about + one.counter.definition
-                yield _Sample(family, one.benchmark, value * scale)
+    for row, counter, figure in exported:
+        unit, scale, _ = _base_unit(counter)
+        ends = {"low": figure.low, "high": figure.high} if figure.interval else {}
+        for end, value in {"": figure.value, **ends}.items():
+            name = "_".join(filter(None, (stems[counter.name], end, unit)))
+            about = f"{end} end of the 95 % interval: " if end else ""
+            yield name, unit, about + counter.definition, row.name, value * scale
 
 
 def family_stems(table: Table) -> dict[str, str]:
@@ -258,9 +158,76 @@ def _base_unit(counter: Counter) -> tuple[str, float, str]:
     return _BASE_UNITS.get(counter.unit, ("", 1.0, ""))
 
 
-def _labels(labels: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+def to_github_action(_: Result, exported: Sequence[Exported]) -> str:
+    """Write the format that github-action-benchmark reads as `customSmallerIsBetter`.
+
+    A list of objects with name, unit and value, and range and extra as text
+    (https://github.com/benchmark-action/github-action-benchmark, README and src/extract.ts).
+    """
+    entries = []
+    for row, counter, figure in exported:
+        if counter.better is not Better.LOWER:
+            raise ResultError(f"--metric {counter.name}: smaller is not better")
+        name = row.name if counter.name == TIME else f"{row.name} {counter.name}"
+        entry = {"name": name, "unit": counter.printed_unit, "value": figure.value}
+        if figure.interval:
+            entry["range"] = f"{figure.low:.4g} to {figure.high:.4g}"
+        if row.reason:
+            entry["extra"] = row.state.line(row.reason)
+        entries.append(entry)
+    return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+def to_bencher(_: Result, exported: Sequence[Exported]) -> str:
+    """Write Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/).
+
+    Each benchmark and measure has a value and the ends of its interval. The time is Bencher's own
+    measure `latency`, in nanoseconds (its page on custom benchmarks); other counters keep their
+    names.
+    """
+    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
+    for row, counter, figure in exported:
+        timed = counter.name == TIME
+        scale = _NS_PER_MS if timed else 1.0
+        measure = "latency" if timed else counter.name.lower().replace("_", "-")
+        metric = {"value": figure.value * scale}
+        if figure.interval:
+            metric |= {"lower_value": figure.low * scale, "upper_value": figure.high * scale}
+        benchmarks.setdefault(row.name, {})[measure] = metric
+    return json.dumps(benchmarks, indent=2, ensure_ascii=False) + "\n"
+
+
+def _run(result: Result) -> dict[str, str]:
+    """Return the context that identifies the run."""
+    return {key: str(result.context[key]) for key in _ABOUT if key in result.context}
+
+
+def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Write a table as CSV whose text no spreadsheet evaluates as a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_harmless(value) for value in line] for line in lines)
+    return text.getvalue()
+
+
+def _harmless(value: object) -> object:
+    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
+    return f"'{value}" if formula else value
+
+
+@dataclass(frozen=True)
+class Format:
+    write: Callable[[Result, Sequence[Exported]], str | bytes]
+    metrics: tuple[str, ...]  # without --metric; none: all
+    ending: str = ""  # of the files that have this format, and no other
+
+
+# In systems that alert, each figure is a chart and an alarm, so they get only the time.
+FORMATS: Mapping[str, Format] = {
+    "csv": Format(to_csv, (), ".csv"),
+    "parquet": Format(to_parquet, (), ".parquet"),
+    "openmetrics": Format(to_openmetrics, (), ".prom"),
+    "github-action-benchmark": Format(to_github_action, (TIME,)),
+    "bencher": Format(to_bencher, (TIME,)),
+}
