@@ -381,7 +381,7 @@ def test_a_bad_row_is_a_grey_hollow_bar() -> None:
     ("make", "counter"),
     [
         (samples.copies, "GBps"),
-        (samples.pipelines, "ideal_ms"),
+        (samples.pipelines, "bound_ms"),
         (samples.compute_transfers, "speedup"),
         (samples.fragments, "one_transfer_ms"),
         (samples.priorities, "gain"),

