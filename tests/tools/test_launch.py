@@ -12,8 +12,9 @@ import samples
 from overlapbench.judge.side import badness
 from overlapbench.reading import source
 from overlapbench.reading.counters import stored_table
-from overlapbench.reading.entries import MEDIAN_ERROR, SAVED, columns_of
+from overlapbench.reading.entries import SAVED, columns_of
 from overlapbench.reading.launch import Figures, parse_launch, read_launches
+from overlapbench.reading.plain import MEDIAN_ERROR
 from overlapbench.reading.source import ResultError
 from samples import Json
 

@@ -10,8 +10,8 @@ import pytest
 import samples
 from overlapbench.cli import compare
 from overlapbench.reading import source
-from overlapbench.reading.entries import MEDIAN_ERROR
 from overlapbench.reading.launch import Launch, parse_launch
+from overlapbench.reading.plain import MEDIAN_ERROR
 from overlapbench.reading.source import ResultError, load
 from samples import Json
 

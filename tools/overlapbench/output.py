@@ -27,6 +27,8 @@ class ResultError(ValueError):
 def harmless(text: str) -> str:
     """Return text on one line without control characters: files may contain anything."""
     words = " ".join(text.split())
+    if words.isprintable():
+        return words
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
 
 

@@ -15,9 +15,10 @@ nothing else: they do not say how many repetitions failed.
 
 import contextlib
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -38,41 +39,27 @@ from overlapbench.reading.counters import (
 )
 from overlapbench.reading.names import BenchmarkName
 from overlapbench.reading.plain import (
-    DEVIATION,
-    MEAN,
-    MEDIAN,
+    MEDIAN_ERROR,
     TO_MS,
-    Entry,
     read_is_aggregate,
     read_plain,
     read_unit,
 )
-from overlapbench.reading.rows import State
+from overlapbench.reading.rows import Entry, State
 from overlapbench.reading.source import LARGEST, SMALLEST, Document, Fields, ResultError, short
+from overlapbench.statistics.intervals import Interval
 
 Array = NDArray[np.float64]
-Intervals = Mapping[str, tuple[Array, Array]]  # the ends, by counter
 Value = TypeVar("Value")
 Number = TypeVar("Number", float, Array)  # of one row, or of many
 ONLY_AGGREGATES = "only aggregates are in the file"
 # Columns that are derived; no counter can have these names.
 SAVED = "saved share"  # of T by overlapping: speedup - 1, by which efficiency is judged
 ERROR = "standard error"  # of the time, relative, inside the launch
-# The standard error of a median over that of a mean, in large normal samples: sqrt(pi / 2).
-MEDIAN_ERROR = 1.2533
 _QUANTILE = 1.96  # of the normal distribution, for the 95 % intervals of rows
 TIME_ENDS = ("time_low_ms", "time_high_ms")
 _STATE = ("state", "reason", "error_occurred", "error_message", "skipped", "skip_message")
 _REQUIRED = {"Overlap": frozenset({"comp_ms", "comm_ms", "overlap_ms", "slowdown"})}
-
-
-@dataclass(frozen=True)
-class Block:
-    """Measured entries with the same columns."""
-
-    places: Sequence[int]  # indices in the file
-    figures: Mapping[str, Array]  # by counter; the time in ms, NaN where it is no measurement
-    intervals: Intervals = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,27 +69,23 @@ class Entries:
     document: Document
     backend: str  # "" if another suite wrote the file
     table: Table
-    names: list[BenchmarkName | None]  # None for an entry that belongs to no benchmark
-    repetitions: list[float | None]  # None for an entry that is not measured, as an aggregate
-    units: list[str]
-    states: list[State]
-    reasons: list[str]
-    blocks: list[Block] = field(default_factory=list)
+    rows: list[Entry]
 
     @cached_property
     def places(self) -> Mapping[BenchmarkName, list[int]]:
         """The indices of each benchmark's repetitions; ResultError if one is there twice."""
         places: dict[BenchmarkName, list[int]] = {}
-        for place, (name, number) in enumerate(zip(self.names, self.repetitions, strict=True)):
-            if name is not None:
-                places.setdefault(name, []).extend([] if number is None else [place])
+        for place, row in enumerate(self.rows):
+            if row.name is not None:
+                places.setdefault(row.name, []).extend([] if row.repetition is None else [place])
         for name, found in places.items():
             first: dict[float | None, int] = {}
             for place in found if len(found) > 1 else ():
-                if first.setdefault(self.repetitions[place], place) != place:
-                    path = self.document.rows[first[self.repetitions[place]]].path
-                    fields = self.document.rows[place]
-                    raise fields.error("run_name", f"{name} is already at {path}")
+                one = first.setdefault(self.rows[place].repetition, place)
+                if one != place:
+                    path = self.document.rows[one].path
+                    told = f"{name} is already at {path}"
+                    raise self.document.rows[place].error("run_name", told)
         return places
 
     @property
@@ -110,29 +93,28 @@ class Entries:
         """Why the run ended before all rows were measured; "" if all were."""
         return read_incomplete(self.document)
 
-    def columns(self, wanted: Sequence[str]) -> Array:
-        """Return entries x columns: counters, SAVED and ERROR; NaN if missing."""
-        values = np.full((len(self.names), len(wanted)), np.nan)
-        for block in self.blocks:
-            for place, metric in enumerate(wanted):
-                derive = _DERIVED.get(metric)
-                known = block.figures.get(metric, np.nan)
-                values[block.places, place] = derive(block) if derive else known
-        return values
+    def column(self, name: str) -> Array:
+        """Return a counter, SAVED or ERROR of every entry; NaN where it is missing."""
+        if name == SAVED:
+            pair = (EFFICIENCY, "comp_ms", "comm_ms", "overlap_ms")
+            return np.asarray(saved_share({each: self.column(each) for each in pair}))
+        if name == ERROR:
+            return self._standard_errors()
+        return np.array([row.figures.get(name, math.nan) for row in self.rows])
 
-    def each(self) -> Iterator[tuple[int, dict[str, float], dict[str, tuple[float, float]]]]:
-        """Yield the place of each measured entry with its counters, and with their intervals."""
-        for block in self.blocks:
-            names, counters = sorted(block.figures.keys() - _DERIVED.keys()), []
-            if names:
-                counters = list(zip(*(block.figures[name].tolist() for name in names), strict=True))
-            bounds = [
-                list(zip(low.tolist(), high.tolist(), strict=True))
-                for low, high in block.intervals.values()
-            ]
-            for index, place in enumerate(block.places):
-                ends = zip(block.intervals, (ends[index] for ends in bounds), strict=True)
-                yield place, dict(zip(names, counters[index], strict=True)), dict(ends)
+    def _standard_errors(self) -> Array:
+        """Return the precision of each entry's time: the standard error of its logarithm.
+
+        From its own interval, or else from its samples, assumed normal; NaN without either. An
+        aggregate that stands for its repetitions has its own.
+        """
+        ends = np.array([row.intervals.get(TIME, (math.nan, math.nan)) for row in self.rows])
+        low, high = np.log(np.maximum(ends, SMALLEST)).T
+        samples = np.maximum(self.column("samples"), 1.0)
+        from_samples = MEDIAN_ERROR * self.column("cv") / np.sqrt(samples)
+        own = np.array([row.error for row in self.rows])
+        from_interval = np.where(np.isnan(low), from_samples, (high - low) / (2 * _QUANTILE))
+        return np.where(np.isnan(own), from_interval, own)
 
 
 def read_entries(source: str, text: str, *, own: bool = False) -> Entries:
@@ -141,58 +123,25 @@ def read_entries(source: str, text: str, *, own: bool = False) -> Entries:
     ours = own or is_own(document.context)
     backend = check_context(document.context) if ours else ""
     table = parse_table(document) if ours else stored_table().plain
-    count = len(document.entries)
-    entries = Entries(
-        document,
-        backend,
-        table,
-        [None] * count,
-        [None] * count,
-        [""] * count,
-        [State.OK] * count,
-        [""] * count,
-    )
-    (_read_ours if ours else _read_plain)(entries)
-    return entries
+    rows = _read_own(document, table) if ours else read_plain(document)
+    return Entries(document, backend, table, rows)
 
 
 # ---- files of this suite
 
 
-def _read_ours(entries: Entries) -> None:
-    document = entries.document
-
-    def layout(place: int) -> tuple[object, ...]:
-        row = document.rows[place].values
+def _read_own(document: Document, table: Table) -> list[Entry]:
+    def layout(fields: Fields) -> tuple[object, ...]:
+        row = fields.values
         said = (row.get("run_type"), row.get("state"))
         kinds = (value if isinstance(value, str) else type(value) for value in said)
         return *kinds, bool(row.get("error_occurred") or row.get("skipped")), *row
 
-    for places in grouped(range(len(document.entries)), layout).values():
-        columns = _Columns([document.rows[place] for place in places], entries.table)
-        names = list(columns.names())
-        _put(entries.names, places, names)
-        if read_is_aggregate(columns.rows[0]):
-            continue
-        numbered = "repetition_index" in columns.values
-        numbers = columns.numbers("repetition_index").tolist() if numbered else [0.0] * len(places)
-        units, states = columns.each(read_unit, "time_unit"), columns.each(_read_state, *_STATE)
-        _put(entries.repetitions, places, numbers)
-        _put(entries.units, places, units)
-        _put(entries.states, places, [state for state, _ in states])
-        _put(entries.reasons, places, [reason for _, reason in states])
-        state, _ = states[0]
-        if state is not State.ERROR:
-            figures, intervals = columns.figures([TO_MS[unit] for unit in units])
-            columns.require(figures.keys(), names)
-            if VALID in figures:
-                columns.require_valid(figures[VALID], state)
-            entries.blocks.append(Block(places, figures, intervals))
-
-
-def _put(column: list[Any], places: Sequence[int], values: Sequence[object]) -> None:
-    for place, value in zip(places, values, strict=True):
-        column[place] = value
+    read: dict[int | None, Entry] = {}
+    for rows in grouped(document.rows, layout).values():
+        for fields, entry in zip(rows, _Columns(rows, table).entries(), strict=True):
+            read[fields.index] = entry
+    return [read[place] for place in range(len(document.rows))]
 
 
 def _read_state(fields: Fields) -> tuple[State, str]:
@@ -225,6 +174,22 @@ class _Columns:
         columns = zip(*(row.values.values() for row in self.rows), strict=True)
         return dict(zip(self.rows[0].values, columns, strict=True))
 
+    def entries(self) -> list[Entry]:
+        names = list(self.names())
+        if read_is_aggregate(self.rows[0]):
+            return [Entry(name) for name in names]
+        units, states = self.each(read_unit, "time_unit"), self.each(_read_state, *_STATE)
+        numbered = "repetition_index" in self.values
+        numbers = self.numbers("repetition_index") if numbered else np.zeros(len(names))
+        heads = zip(names, units, *zip(*states, strict=True), numbers.tolist(), strict=True)
+        if states[0][0] is State.ERROR:
+            return [Entry(*head) for head in heads]
+        figures, intervals = self.figures([TO_MS[unit] for unit in units])
+        self.require(figures.keys(), names)
+        if VALID in figures:
+            self.require_valid(figures[VALID], states[0][0])
+        return [*map(Entry, *zip(*heads, strict=True), _split(figures), _split(intervals))]
+
     def each(self, read: Callable[[Fields], Value], *keys: str) -> list[Value]:
         """Read keys of every entry; only once if all entries have the same values."""
         columns = [self.values[key] for key in keys if key in self.values]
@@ -250,17 +215,19 @@ class _Columns:
                 there = least in fields.values
                 raise fields.error(least, "not in the file's table" if there else "missing")
 
-    def require_valid(self, valid: Array, state: State) -> None:
+    def require_valid(self, flags: Sequence[float], state: State) -> None:
         """Refuse an entry whose state says another thing than its counter VALID."""
-        for index in np.flatnonzero((valid != 0) != state.comparable).tolist():
-            told = f'"{state.value}" contradicts valid: {valid[index]:g}'
-            raise self.rows[index].error("state", told)
+        for fields, valid in zip(self.rows, flags, strict=True):
+            if bool(valid) is not state.comparable:
+                raise fields.error("state", f'"{state.value}" contradicts valid: {valid:g}')
 
-    def figures(self, to_ms: Sequence[float]) -> tuple[dict[str, Array], Intervals]:
+    def figures(
+        self, to_ms: Sequence[float]
+    ) -> tuple[dict[str, Sequence[float]], dict[str, Sequence[Interval]]]:
         """Return the time, by each entry's factor, the counters, and the intervals of both."""
         table, keys = self.table, self.values.keys()
-        figures = {TIME: self.numbers("real_time", table.counters[TIME]) * np.array(to_ms)}
-        ends = {TIME: TIME_ENDS}
+        time = self.numbers("real_time", table.counters[TIME]) * np.array(to_ms)
+        figures, ends = {TIME: time}, {TIME: TIME_ENDS}
         for key in sorted(table.keys.keys() & keys):
             if _is_end(key, keys):
                 continue
@@ -272,14 +239,15 @@ class _Columns:
                 raise self.rows[index].error(key, told)
             ends[name] = (f"{key}_low", f"{key}_high")
         found = {name: pair for name, pair in ends.items() if not keys.isdisjoint(pair)}
-        return figures, {name: self._interval(*pair) for name, pair in found.items()}
+        intervals = {name: self._interval(*pair) for name, pair in found.items()}
+        return {name: figures[name].tolist() for name in sorted(figures)}, intervals
 
-    def _interval(self, low: str, high: str) -> tuple[Array, Array]:
+    def _interval(self, low: str, high: str) -> list[Interval]:
         least, most = self.numbers(low), self.numbers(high)
         for index in np.flatnonzero(least > most).tolist():
             told = f"{least[index]:g} is above {high}: {most[index]:g}"
             raise self.rows[index].error(low, told)
-        return least, most
+        return list(zip(least.tolist(), most.tolist(), strict=True))
 
     def numbers(self, key: str, counter: Counter | None = None) -> Array:
         """Return a column of valid numbers; ResultError names the first that is not."""
@@ -293,6 +261,14 @@ class _Columns:
                 if fine.all():
                     return values
         return np.array([_number(fields, key, counter) for fields in self.rows])
+
+
+def _split(columns: Mapping[str, Sequence[Value]]) -> Iterator[dict[str, Value]]:
+    """Yield what each entry has of columns."""
+    if not columns:
+        return itertools.repeat({})
+    values = zip(*columns.values(), strict=True)
+    return (dict(zip(columns, each, strict=True)) for each in values)
 
 
 def _number(fields: Fields, key: str, counter: Counter | None) -> float:
@@ -309,52 +285,7 @@ def _is_end(key: str, keys: Set[str]) -> bool:
     )
 
 
-# ---- files of other suites
-
-
-def _read_plain(entries: Entries) -> None:
-    document = entries.document
-    named = (row.values.get("name") for row in document.rows)
-    names = {name for name in named if isinstance(name, str)}
-    rows = [read_plain(fields, names) for fields in document.rows]
-    times, errors = (np.full(len(rows), np.nan) for _ in range(2))
-    for place, row in enumerate(rows):
-        entries.names[place] = BenchmarkName.foreign(row.name) if row.name else None
-        entries.units[place] = row.unit
-        entries.states[place], entries.reasons[place] = row.state, row.reason
-        if not row.aggregate:
-            # A name may be given to several benchmarks, each with its repetitions.
-            entries.repetitions[place], times[place] = float(place), row.time_ms
-    measured = {row.name for row in rows if not row.aggregate}
-    for place, time_ms, error in _standing_in(rows, measured):
-        entries.repetitions[place], times[place], errors[place] = float(place), time_ms, error
-    places = [place for place, number in enumerate(entries.repetitions) if number is not None]
-    entries.blocks.append(Block(places, {TIME: times[places], ERROR: errors[places]}))
-
-
-def _standing_in(rows: Sequence[Entry], measured: Set[str]) -> Iterator[tuple[int, float, float]]:
-    """Yield the medians or means that stand for benchmarks of which only aggregates are there.
-
-    That is their place, their time and its relative standard error.
-    """
-    lonely = [place for place, row in enumerate(rows) if row.name and row.name not in measured]
-    for places in grouped(lonely, lambda place: rows[place].name).values():
-        of = grouped(places, lambda place: rows[place].aggregate)
-        # If a name is there twice, each has its own deviation.
-        deviations = of.get(DEVIATION, [])
-        for turn, place in enumerate(of.get(MEDIAN, of.get(MEAN, []))):
-            row = rows[place]
-            if not SMALLEST <= row.time_ms <= LARGEST:
-                continue
-            error = math.nan
-            if turn < len(deviations):
-                scale = MEDIAN_ERROR if row.aggregate == MEDIAN else 1.0
-                relative = rows[deviations[turn]].time_ms / row.time_ms
-                error = scale * relative / math.sqrt(row.repetitions)
-            yield place, row.time_ms, error
-
-
-# ---- derived columns
+# ---- columns of a comparison
 
 
 def columns_of(table: Table) -> tuple[str, ...]:
@@ -370,25 +301,3 @@ def saved_share(figures: Mapping[str, Number]) -> Number | float:
     except KeyError:
         return math.nan
     return share
-
-
-def standard_error(block: Block) -> Array | float:
-    """Return the precision of the rows' times: the standard error of their logarithms.
-
-    From a row's own interval, or else from its samples, assumed normal; NaN without either.
-    """
-    if ERROR in block.figures:
-        return block.figures[ERROR]
-    if TIME in block.intervals:
-        low, high = (np.log(np.maximum(end, SMALLEST)) for end in block.intervals[TIME])
-        return np.asarray((high - low) / (2 * _QUANTILE))
-    if not {"cv", "samples"} <= block.figures.keys():
-        return math.nan
-    samples = np.maximum(block.figures["samples"], 1.0)
-    return np.asarray(MEDIAN_ERROR * block.figures["cv"] / np.sqrt(samples))
-
-
-_DERIVED: Mapping[str, Callable[[Block], Array | float]] = {
-    SAVED: lambda block: saved_share(block.figures),
-    ERROR: standard_error,
-}

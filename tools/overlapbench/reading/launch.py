@@ -20,13 +20,13 @@ from overlapbench.reading.context import failed_self_test
 from overlapbench.reading.counters import TIME, Table
 from overlapbench.reading.entries import (
     ERROR,
-    MEDIAN_ERROR,
     ONLY_AGGREGATES,
     Array,
     Entries,
     columns_of,
     read_entries,
 )
+from overlapbench.reading.plain import MEDIAN_ERROR
 from overlapbench.reading.source import expand, harmless, load
 
 HOST, VARIABLES = "hosts", "variables"
@@ -119,14 +119,15 @@ def to_launch(entries: Entries) -> Launch:
     """Reduce each benchmark's repetitions to their medians."""
     context, places = entries.document.context.values, entries.places
     columns = columns_of(entries.table)
+    values = np.column_stack([*map(entries.column, columns)])
     return Launch(
         entries.document.source,
         surroundings(context),
         entries.table,
         columns,
         tuple(places),
-        [entries.units[found[0]] if found else "" for found in places.values()],
-        *_reduce(entries.columns(columns), columns, list(places.values())),
+        [entries.rows[found[0]].unit if found else "" for found in places.values()],
+        *_reduce(values, columns, list(places.values())),
         [len(found) for found in places.values()],
         [_problem(entries, found) for found in places.values()],
         _doubt(entries),
@@ -173,8 +174,8 @@ def _error_of_median(repetitions: Array) -> Array:
 def _problem(entries: Entries, places: Sequence[int]) -> str:
     if not places:
         return ONLY_AGGREGATES
-    told = [(entries.states[place], entries.reasons[place]) for place in places]
-    problems = [state.line(reason) for state, reason in told if not state.comparable]
+    rows = [entries.rows[place] for place in places]
+    problems = [row.state.line(row.reason) for row in rows if not row.state.comparable]
     if problems and len(places) > 1:
         return f"{len(problems)} of {len(places)} repetitions: {problems[0]}"
     return problems[0] if problems else ""

@@ -11,22 +11,26 @@ BigO and RMS describe a fit over several benchmarks and belong to none. With
 
 import math
 import re
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence, Set
+from typing import NamedTuple
 
-from overlapbench.reading.rows import State
-from overlapbench.reading.source import LARGEST, SMALLEST, Fields, short
+from overlapbench.grouping import grouped
+from overlapbench.reading.counters import TIME
+from overlapbench.reading.names import BenchmarkName
+from overlapbench.reading.rows import Entry, State
+from overlapbench.reading.source import LARGEST, SMALLEST, Document, Fields, short
 
-MEDIAN, MEAN, DEVIATION = "median", "mean", "stddev"
+_MEDIAN, _MEAN, _DEVIATION = "median", "mean", "stddev"
+# The standard error of a median over that of a mean, in large normal samples: sqrt(pi / 2).
+MEDIAN_ERROR = 1.2533
 TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
-_TIMES = frozenset({MEDIAN, MEAN, DEVIATION})
+_TIMES = frozenset({_MEDIAN, _MEAN, _DEVIATION})
 _OF_A_FIT = frozenset({"BigO", "RMS"})
 _OLD_NAME = re.compile(r"(.+)_(mean|median|stddev|BigO|RMS)")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What a plain entry says; NaN for a time that it does not have."""
+class _Plain(NamedTuple):
+    """What an entry says; NaN for a time that it does not have."""
 
     name: str  # of the benchmark; "" if it describes a fit
     unit: str
@@ -37,22 +41,61 @@ class Entry:
     repetitions: float = math.nan  # that an aggregate sums up
 
 
-def read_plain(fields: Fields, names: Set[str]) -> Entry:
-    """Read an entry of a file whose entries have these `name`s. ResultError if it is malformed."""
+def read_plain(document: Document) -> list[Entry]:
+    """Read all entries of a file. ResultError if one is malformed."""
+    named = (row.values.get("name") for row in document.rows)
+    names = {name for name in named if isinstance(name, str)}
+    read = [_read(fields, names) for fields in document.rows]
+    entries = []
+    for place, one in enumerate(read):
+        name = BenchmarkName.foreign(one.name) if one.name else None
+        entry = Entry(name, one.unit, one.state, one.reason)
+        if not one.aggregate:
+            # A name may be given to several benchmarks, each with its repetitions.
+            entry.repetition = float(place)
+            entry.figures = {} if math.isnan(one.time_ms) else {TIME: one.time_ms}
+        entries.append(entry)
+    for place, error in _standing_in(read):
+        entry, time_ms = entries[place], read[place].time_ms
+        entry.repetition, entry.figures, entry.error = float(place), {TIME: time_ms}, error
+    return entries
+
+
+def _read(fields: Fields, names: Set[str]) -> _Plain:
     name, aggregate = _identify(fields, names)
     if aggregate in _OF_A_FIT:
-        return Entry("", "", aggregate=aggregate)
+        return _Plain("", "", aggregate=aggregate)
     unit = read_unit(fields)
     if aggregate:
         time_ms = _time(fields) * TO_MS[unit] if aggregate in _TIMES else math.nan
-        return Entry(name, unit, time_ms, aggregate=aggregate, repetitions=_repetitions(fields))
+        return _Plain(name, unit, time_ms, aggregate=aggregate, repetitions=_repetitions(fields))
     if failure := fields.failure():
-        return Entry(name, unit, state=State.ERROR, reason=failure)
+        return _Plain(name, unit, state=State.ERROR, reason=failure)
     time = _time(fields)
     if not SMALLEST <= time <= LARGEST:
         told = f"a time of {time:g} {unit} is no measurement"
-        return Entry(name, unit, state=State.INVALID, reason=told)
-    return Entry(name, unit, time * TO_MS[unit])
+        return _Plain(name, unit, state=State.INVALID, reason=told)
+    return _Plain(name, unit, time * TO_MS[unit])
+
+
+def _standing_in(rows: Sequence[_Plain]) -> Iterator[tuple[int, float]]:
+    """Yield the places of aggregates that stand for repetitions which are not there.
+
+    With the relative standard error of their time.
+    """
+    measured = {row.name for row in rows if not row.aggregate}
+    lonely = [place for place, row in enumerate(rows) if row.name and row.name not in measured]
+    for places in grouped(lonely, lambda place: rows[place].name).values():
+        of = grouped(places, lambda place: rows[place].aggregate)
+        # If a name is there twice, each has its own deviation.
+        deviations = of.get(_DEVIATION, [])
+        for turn, place in enumerate(of.get(_MEDIAN, of.get(_MEAN, []))):
+            row = rows[place]
+            if SMALLEST <= row.time_ms <= LARGEST:
+                scale = MEDIAN_ERROR if row.aggregate == _MEDIAN else 1.0
+                known = turn < len(deviations)
+                deviation_ms = rows[deviations[turn]].time_ms if known else math.nan
+                yield place, scale * deviation_ms / row.time_ms / math.sqrt(row.repetitions)
 
 
 def read_unit(fields: Fields) -> str:

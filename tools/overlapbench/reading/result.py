@@ -19,8 +19,8 @@ from overlapbench.packages import packages
 from overlapbench.reading.context import failed_self_test
 from overlapbench.reading.counters import TIME, VALID, Table, merge_tables
 from overlapbench.reading.entries import ONLY_AGGREGATES, Entries, read_entries
-from overlapbench.reading.names import spell_sizes
-from overlapbench.reading.rows import Row, State, html_table, sum_up
+from overlapbench.reading.names import BenchmarkName, spell_sizes
+from overlapbench.reading.rows import Entry, Row, State, html_table, sum_up
 from overlapbench.reading.source import ResultError, expand, harmless, load
 
 if TYPE_CHECKING:
@@ -157,31 +157,20 @@ def to_result(entries: Entries, title: str) -> Result:
     """Make one row per configuration, in the order of the file."""
     context = entries.document.context
     label = _label(title, entries.backend, context.line("device") if entries.backend else "")
-    runs: dict[int, Row] = {}
-    for place, counters, intervals in entries.each():
-        runs[place] = _row(entries, place, label, counters, intervals)
     rows = []
     for name, places in entries.places.items():
-        told = [runs.get(place) or _row(entries, place, label, {}, {}) for place in places]
+        runs = [_row(label, name, entries.rows[place], entries.table) for place in places]
         lonely = Row(label, name, {}, State.ERROR, reason=ONLY_AGGREGATES, table=entries.table)
-        rows.append(sum_up(told, "repetitions") if told else lonely)
+        rows.append(sum_up(runs, "repetitions") if runs else lonely)
     incomplete = entries.incomplete
     return Result(label, entries.backend, context.values, tuple(rows), entries.table, incomplete)
 
 
-def _row(
-    entries: Entries,
-    place: int,
-    label: str,
-    counters: dict[str, float],
-    intervals: dict[str, tuple[float, float]],
-) -> Row:
-    name = entries.names[place]
-    assert name is not None  # only measured entries
-    time_ms = counters.pop(TIME, math.nan)
-    counters.pop(VALID, None)
-    state, reason = entries.states[place], entries.reasons[place]
-    return Row(label, name, counters, state, time_ms, reason, intervals, entries.table)
+def _row(label: str, name: BenchmarkName, entry: Entry, table: Table) -> Row:
+    counters = {key: x for key, x in entry.figures.items() if key not in (TIME, VALID)}
+    time_ms = entry.figures.get(TIME, math.nan)
+    intervals = entry.intervals
+    return Row(label, name, counters, entry.state, time_ms, entry.reason, intervals, table)
 
 
 def unite(results: Sequence[Result]) -> list[Result]:

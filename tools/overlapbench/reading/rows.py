@@ -122,6 +122,20 @@ class Figure(float):
         return f"{self.value:.4g}{ends}"
 
 
+@dataclass(slots=True)
+class Entry:
+    """One entry of a file: a repetition of a benchmark, or an aggregate of several."""
+
+    name: BenchmarkName | None  # None if it belongs to no benchmark
+    unit: str = ""  # of the file's time
+    state: State = State.OK
+    reason: str = ""  # of the state
+    repetition: float | None = None  # None if it has no figures, as an aggregate
+    figures: Mapping[str, float] = field(default_factory=dict)  # by counter; the time in ms
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    error: float = math.nan  # relative standard error of the time, if the entry tells it
+
+
 @dataclass(frozen=True, repr=False)
 class Row(Attributes):
     """One benchmark of one file, its repetitions summed up."""
