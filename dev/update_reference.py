@@ -89,6 +89,7 @@ MODULES = (
         ("measurement/torch_kernels.py",),
         ("gelu", "gelu_backward", "softmax", "grid_gemm", "KernelsError"),
     ),
+    Module("Reading results", "ob.", ("reading/result.py",), ("read", "Results")),
     Module("Operators of PyTorch", "torch_operators.", ("measurement/torch_operators.py",)),
 )
 

@@ -53,7 +53,7 @@ def test_comparing_large_files_takes_little_more_than_decoding_them(tmp_path: Pa
         return (user_s - user_s_and_peak_kb("--help")[0]) / decoding_s(), peak_kb
 
     # In turn, so that a busy machine slows all alike. Starting Python with scipy takes half a
-    # second, whatever the size. 4 to 5 times is usual; row by row it is above 15.
+    # second, whatever the size. 5 times is usual.
     ratios: list[float] = []
     while len(ratios) < 3 and min(ratios, default=math.inf) >= 8:
         ratio, peak_kb = ratio_and_peak()
@@ -73,6 +73,6 @@ def test_reading_takes_little_more_than_decoding() -> None:
     def parse() -> object:
         return parse_launch("run.json", text)
 
-    # In turn, so that a busy machine slows both. 3 times is usual; row by row it is above 12.
+    # In turn, so that a busy machine slows both. 3 times is usual; value by value it is 6.
     ratios = sorted(cpu_s(parse) / cpu_s(lambda: json.loads(text)) for _ in range(11))
     assert ratios[2] < 4.5

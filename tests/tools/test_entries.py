@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import samples
 from overlapbench.reading import entries
-from overlapbench.reading.counters import stored_table
+from overlapbench.reading.counters import Counter, stored_table
 from overlapbench.reading.entries import Entries, read_entries
 from overlapbench.reading.rows import State
 from overlapbench.reading.source import ResultError
@@ -58,7 +58,7 @@ def test_columns_are_what_their_values_are(made: list[Json]) -> None:
     # Nothing is surely fine: so each value is looked at.
     with (
         mock.patch.object(entries, "LARGEST", -1.0),
-        mock.patch.object(entries.Counter, "surely_fine", return_value=(1.0, -1.0)),
+        mock.patch.object(Counter, "surely_fine", return_value=(1.0, -1.0)),
     ):
         expected = read(text)
     if isinstance(found, str) or isinstance(expected, str):

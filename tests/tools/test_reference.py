@@ -20,8 +20,8 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_it_has_everything_that_the_package_exports() -> None:
-    measuring = MODULES[0]
-    assert sorted(measuring.names) == sorted(overlapbench.__all__)
+    documented = {name for module in MODULES if module.prefix == "ob." for name in module.names}
+    assert set(overlapbench.__all__) <= documented
 
 
 @pytest.mark.parametrize(("module", "node"), FUNCTIONS, ids=lambda part: getattr(part, "name", ""))

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+import overlapbench
 import samples
 from overlapbench.reading.counters import stored_table
 from overlapbench.reading.result import Results, read
@@ -37,18 +38,23 @@ def results(tmp_path: Path) -> Results:
 def test_a_path_a_glob_and_a_list_are_read(results: Results, tmp_path: Path) -> None:
     assert [str(row.name) for row in results] == [row.name for row in results.rows]
     assert [file.label for file in results.files] == ["a (cuda, NVIDIA H200)", "b"]
-    paths = [tmp_path / "a.json", str(tmp_path / "b.json")]
+    paths: list[str | Path] = [tmp_path / "a.json", str(tmp_path / "b.json")]
     assert read(paths).rows == results.rows
     assert len(read(paths[0])) == 3
     with pytest.raises(ResultError, match=r"absent.json: cannot be read"):
         read(tmp_path / "absent.json")
 
 
+def test_the_package_offers_it() -> None:
+    assert overlapbench.read is read
+    assert {"read", "measure"} <= set(dir(overlapbench))
+
+
 def test_a_counter_is_an_attribute_that_knows_its_interval(results: Results) -> None:
     row = results[0]
     assert isinstance(row.slowdown, float)
     assert row.slowdown == row["slowdown"] == 1.5
-    assert (row.slowdown.value, row.slowdown.low) == (1.5, pytest.approx(1.35))
+    assert [row.slowdown.value, row.slowdown.low] == pytest.approx([1.5, 1.35])
     assert row.slowdown.interval == (row.slowdown.low, row.slowdown.high)
     assert f"{row.slowdown} {row.slowdown:.1f}" == "1.5 (1.35 to 1.65) 1.5"
     assert (row.time, row.T, row.C, row.M) == (1.0, 1.0, 0.3, 0.2)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         measure_schedule,
         results,
     )
+    from overlapbench.reading.result import read
 
 __all__ = [
     "Figure",
@@ -64,6 +65,7 @@ __all__ = [
     "measure_alone",
     "measure_row",
     "measure_schedule",
+    "read",
     "results",
 ]
 _MODULES = ("torch_kernels", "torch_operators")

@@ -223,7 +223,7 @@ class _Columns:
 
     def figures(
         self, to_ms: Sequence[float]
-    ) -> tuple[dict[str, Sequence[float]], dict[str, Sequence[Interval]]]:
+    ) -> tuple[dict[str, list[float]], dict[str, list[Interval]]]:
         """Return the time, by each entry's factor, the counters, and the intervals of both."""
         table, keys = self.table, self.values.keys()
         time = self.numbers("real_time", table.counters[TIME]) * np.array(to_ms)
@@ -263,7 +263,7 @@ class _Columns:
         return np.array([_number(fields, key, counter) for fields in self.rows])
 
 
-def _split(columns: Mapping[str, Sequence[Value]]) -> Iterator[dict[str, Value]]:
+def _split(columns: Mapping[str, list[Value]]) -> Iterator[dict[str, Value]]:
     """Yield what each entry has of columns."""
     if not columns:
         return itertools.repeat({})

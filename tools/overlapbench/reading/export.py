@@ -120,7 +120,8 @@ def to_openmetrics(result: Result, exported: Sequence[Exported]) -> str:
         gauge = core.GaugeMetricFamily(name, about, labels=["benchmark"], unit=unit)
         gauges.setdefault(name, gauge).add_metric([benchmark], value)
     families = SimpleNamespace(collect=lambda: [run, states, *gauges.values()])
-    return generate_latest(families).decode()
+    text: bytes = generate_latest(families)  # type: ignore[no-untyped-call]
+    return text.decode()
 
 
 def _samples(

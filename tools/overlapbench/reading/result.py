@@ -1,5 +1,9 @@
 """Result files of overlapbench as rows, for charts, reports and notebooks.
 
+    results = ob.read("runs/*.json")
+    results.filter("Overlap/*", n=4096)[0].slowdown.low    # of its 95 % interval
+    results.to_pandas()
+
 A result is Google Benchmark's JSON whose `context` contains `overlapbench_schema`. A file is either
 accepted or refused as a whole, by a ResultError (source.py). A benchmark that failed, or that the
 suite marked invalid in any repetition, is kept, with its `state` and `reason`.
