@@ -87,9 +87,7 @@ class Results:
         values = {axis: spell_sizes(str(value)) for axis, value in axes.items()}
 
         def chosen(row: Row) -> bool:
-            if any(
-                spell_sizes(row.name.axis(axis) or "") != value for axis, value in values.items()
-            ):
+            if any(row.name.axis(axis) != value for axis, value in values.items()):
                 return False
             if callable(wanted):
                 return wanted(row)
