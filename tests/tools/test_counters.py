@@ -310,6 +310,8 @@ def test_a_unit_appears_once(name: str, label: str) -> None:
         (lambda d: d["counters"][-1].update(aliases="x"), 'counters[{last}].aliases: "x" is not a'),
         (lambda d: d["counters"][-1].update(unit=1), "counters[{last}].unit: 1 is not text"),
         (lambda d: d["counters"][-1].pop("unit"), "counters[{last}].unit: missing"),
+        (lambda d: d["counters"][-1].pop("better"), "counters[{last}].better: missing"),
+        (lambda d: d["counters"][-1].update(range=[]), "counters[{last}].range: [] is not text"),
         (
             lambda d: d["counters"][-1].update(better="up"),
             'counters[{last}].better: "up" is not one of lower, higher, neither',

@@ -271,11 +271,12 @@ def _checked(fields: Fields, key: str, name: object) -> str:
 
 
 def _choice(fields: Fields, key: str, choices: type[_Choice]) -> _Choice:
+    text = fields.text(key)
     try:
-        return choices(fields.text(key))
+        return choices(text)
     except ValueError:
         known = ", ".join(str(choice.value) for choice in choices)
-        raise fields.error(key, f"{short(fields.values[key])} is not one of {known}") from None
+        raise fields.error(key, f"{short(text)} is not one of {known}") from None
 
 
 # ---- several files
