@@ -14,7 +14,7 @@ from samples import Json
 
 
 def row_of(row: Json, spread: float = 0.01) -> Row:
-    document = samples.with_intervals(samples.stated(samples.document([row])), spread)
+    document = samples.with_intervals(samples.document([row]), spread)
     return parse_result("run.json", json.dumps(document)).rows[0]
 
 
