@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import overlapbench as ob
 from overlapbench.cli import peers as command
 from overlapbench.installation import MPI_ENVIRONMENT, MPIRUN, library_path
+from overlapbench.measurement import measuring as ob
 from overlapbench.measurement.callables import Work
 from overlapbench.measurement.interface import MeasureError
 from overlapbench.measurement.measuring import Row
@@ -352,8 +352,9 @@ def test_the_command_runs_in_a_bare_python(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    said = "overlapbench peers: package torch is not installed: pip install torch\n"
-    assert (bare.returncode, bare.stderr) == (2, said)
+    said = r"overlapbench peers: package (numpy|torch) is not installed: pip install \1\n"
+    assert bare.returncode == 2
+    assert re.fullmatch(said, bare.stderr)
     assert not (tmp_path / "out").exists()
 
 

@@ -26,8 +26,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-import overlapbench as ob
 from overlapbench.cli.command_line import manual_parser, refuse
+from overlapbench.measurement import measuring as ob
 from overlapbench.output import print_text, replace_file, require_folder
 from overlapbench.packages import packages
 from overlapbench.peers.arguments import list_of, one_of, size

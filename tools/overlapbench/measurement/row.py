@@ -8,6 +8,7 @@ row.comm_slowdown           every counter of the row is an attribute
 """
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -23,6 +24,11 @@ _SHOWN = (
     *("comp_ms", "comm_ms", "overlap_ms", "slowdown", "efficiency", "coverage", "comp_slowdown"),
     *("comm_slowdown", "sequential_ms", "bound_ms", "pct_of_bound", "speedup", "exposed_comm_ms"),
 )
+
+
+def _package() -> Any:
+    """Return the package, which is above all rooms and finds what draws."""
+    return sys.modules["overlapbench"]
 
 
 class Inconclusive(MeasureError):  # noqa: N818 it is an outcome
@@ -183,9 +189,7 @@ class Row:
 
         PackageError  the packages of the extra `charts` are not installed
         """
-        import overlapbench
-
-        return overlapbench.plot(self.read)
+        return _package().plot(self.read)
 
     def _figure(self, counter: str, value: float) -> Figure:
         doubt = "" if self.ok or self.state is State.CONTROL else self.read.problem
@@ -219,9 +223,7 @@ class Row:
 
     def _picture(self) -> str:
         """Return the chart as SVG; "" without the extra `charts`, or if nothing was measured."""
-        import overlapbench
-
-        return "" if self.state is State.ERROR else overlapbench._picture_of(self.read)
+        return "" if self.state is State.ERROR else str(_package()._picture_of(self.read))
 
     def _cells(self, figure: Figure) -> str:
         title, unit = self.titles.get(figure.counter, (figure.counter, ""))
