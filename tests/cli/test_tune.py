@@ -75,7 +75,7 @@ def test_a_refused_pair_ends_with_the_programs_message(
     done = tune(launcher, pair, "--", "--budget_ms=1")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith(f"tune: {says}")
+    assert done.stderr.startswith(f"overlapbench tune: {says}")
     assert done.stderr.count("\n") == 1
 
 

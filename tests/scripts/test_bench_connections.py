@@ -47,10 +47,8 @@ def results(world: World, tmp_path: Path) -> Path:
     (tools / "overlapbench").symlink_to(ROOT / "tools/overlapbench")
     for value in ("0", "1", "8"):
         name = PAIR if value == "0" else f"{PAIR}/connections:{value}"
-        document = {
-            "context": samples.context(**{f"env_{VARIABLE}": value}),
-            "benchmarks": [samples.overlap(name.removeprefix("Overlap/"))],
-        }
+        row = samples.overlap(name.removeprefix("Overlap/"))
+        document = samples.document([row], **{f"env_{VARIABLE}": value})
         (folder / value).write_text(json.dumps(document))
     return folder
 
@@ -151,7 +149,9 @@ def test_a_result_that_cannot_be_written_is_told_before_the_first_job(
     out = tmp_path / "missing" / "result.json"
     outcome = world.run("bench", "--axis=connections=1,8", f"--benchmark_out={out}")
     assert outcome.status == 2
-    assert outcome.lines == [f"merge_results: {out}: cannot be written: No such file or directory"]
+    assert outcome.lines == [
+        f"overlapbench merge: {out}: cannot be written: No such file or directory"
+    ]
     assert outcome.launches() == []
 
 
@@ -170,7 +170,7 @@ def test_charts_are_drawn_of_all_jobs(world: World, results: Path, tmp_path: Pat
     charts = tmp_path / "charts"
     outcome = world.run("bench", "--axis=connections=1,8", "--charts", str(charts))
     assert outcome.calls("python")[-1].endswith(
-        f"slowdown_chart.py {charts}/result.json -o {charts}"
+        f"-m overlapbench chart {charts}/result.json -o {charts}"
     )
     assert len(names(charts / "result.json")) == 2
 

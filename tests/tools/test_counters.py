@@ -177,15 +177,15 @@ def test_files_that_define_a_counter_differently_are_refused_in_one_line(
     for name, counter in (("a", WEFT), ("b", WEFT | {"unit": "picks/min"})):
         samples.write(Path(f"{name}.json"), woven(50.0, ord(name), counter) | {"date": name})
     pairs = {
-        "benchmark_compare": benchmark_compare.main(["a.json", "b.json"]),
+        "compare": benchmark_compare.main(["a.json", "b.json"]),
         "report": report.main(["a.json", "b.json", "-o", "report.html"]),
-        "slowdown_chart": slowdown_chart.main(["a.json", "b.json", "-o", "charts"]),
+        "chart": slowdown_chart.main(["a.json", "b.json", "-o", "charts"]),
     }
     assert set(pairs.values()) == {2}
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == len(pairs)
     for tool, line in zip(pairs, lines, strict=True):
-        assert line.startswith(f"{tool}: b")
+        assert line.startswith(f"overlapbench {tool}: b")
         assert "counters: weft_rate: unit is 'picks/min', but 'picks/s' in a" in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json"]
 
@@ -488,5 +488,5 @@ def test_a_metric_that_no_run_has_is_refused(
     capsys.readouterr()
     assert history.main(["changes", "--metric", "weft_rate"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("history: --metric weft_rate: is not one of time, ")
+    assert err.startswith("overlapbench history: --metric weft_rate: is not one of time, ")
     assert len(err.splitlines()) == 1

@@ -225,12 +225,14 @@ def test_parquet_says_what_it_needs(
     result: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert export.main([result, "--format=parquet"]) == 2
-    needs_file = "export: --format parquet: not text: name a file with -o\n"
+    needs_file = "overlapbench export: --format parquet: not text: name a file with -o\n"
     assert capsys.readouterr().err == needs_file
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert export.main([result, "--format=parquet", "-o", str(tmp_path / "out")]) == 2
-    needs_package = "export: package pyarrow is not installed: pip install pyarrow\n"
-    assert capsys.readouterr().err == needs_package
+    assert capsys.readouterr().err == (
+        "overlapbench export: package pyarrow is not installed:"
+        " pip install 'overlapbench[parquet]'\n"
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -239,8 +241,8 @@ def test_openmetrics_says_what_it_needs(
 ) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     assert export.main([result, "--format=openmetrics"]) == 2
-    needs = "export: package prometheus_client is not installed: pip install prometheus_client\n"
-    assert capsys.readouterr().err == needs
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("overlapbench export: package prometheus_client is not installed: ")
 
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.ending])
@@ -257,8 +259,8 @@ def test_without_a_format_nothing_is_guessed(
 ) -> None:
     assert export.main([result, *arguments]) == 2
     assert capsys.readouterr().err == (
-        "export: --format: missing: only -o FILE that ends in .csv or .parquet or .prom tells the"
-        " format\n"
+        "overlapbench export: --format: missing: only -o FILE that ends in .csv or .parquet or"
+        " .prom tells the format\n"
     )
 
 
@@ -305,7 +307,7 @@ def test_a_refusal_is_one_line_with_status_2(
 ) -> None:
     assert export.main([result, *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"export: {complaint}")
+    assert line.startswith(f"overlapbench export: {complaint}")
 
 
 def test_one_file_at_a_time(tmp_path: Path, capsys: Capture) -> None:

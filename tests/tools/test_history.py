@@ -63,8 +63,8 @@ def refusal(capsys: Capture, *arguments: str | Path) -> str:
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()
     assert captured.out == ""
-    assert line.startswith("history: ")
-    return line.removeprefix("history: ")
+    assert line.startswith("overlapbench history: ")
+    return line.removeprefix("overlapbench history: ")
 
 
 def dated(day: int, *rows: Json, **context: str) -> Json:

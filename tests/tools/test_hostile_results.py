@@ -77,14 +77,14 @@ REFUSED = {
     ),
 }
 TOOLS: dict[str, Callable[[str], list[str]]] = {
-    "benchmark_compare": lambda path: [path, path.replace("bad", "good")],
+    "compare": lambda path: [path, path.replace("bad", "good")],
     "history": lambda path: ["add", path],
-    "slowdown_chart": lambda path: [path, "-o", "charts"],
+    "chart": lambda path: [path, "-o", "charts"],
 }
 MAINS = {
-    "benchmark_compare": benchmark_compare.main,
+    "compare": benchmark_compare.main,
     "history": history.main,
-    "slowdown_chart": chart.main,
+    "chart": chart.main,
 }
 
 
@@ -101,8 +101,8 @@ def test_a_hostile_file_is_refused_by_every_tool(
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()
     drawn = not any(field in complaint for field in ("real_time", "time_unit"))
-    if tool != "slowdown_chart" or drawn:
-        assert line.startswith(f"{tool}: bad.json: {complaint}")
+    if tool != "chart" or drawn:
+        assert line.startswith(f"overlapbench {tool}: bad.json: {complaint}")
         assert len(line) < 200
     assert captured.out == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.json", "good.json"]
@@ -126,7 +126,9 @@ def test_a_loop_of_links_is_refused(
     samples.write(Path("good.json"), samples.document([A]))
     assert MAINS[tool](TOOLS[tool]("bad.json")) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"{tool}: bad.json: cannot be read: Too many levels of symbolic links"
+    assert (
+        line == f"overlapbench {tool}: bad.json: cannot be read: Too many levels of symbolic links"
+    )
 
 
 def test_of_a_key_given_twice_the_last_counts() -> None:

@@ -469,7 +469,7 @@ def test_a_refusal_is_one_line_with_status_2_and_writes_nothing(
     assert run(good, bad, "-o", out) == 2
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()
-    assert line.startswith(f"report: {bad}: {complaint}")
+    assert line.startswith(f"overlapbench report: {bad}: {complaint}")
     assert captured.out == ""
     assert not out.exists()
 
@@ -478,7 +478,9 @@ def test_standard_input_on_both_sides_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("-", "--base", "-", "-o", tmp_path / "report.html") == 2
-    assert capsys.readouterr().err == "report: -: standard input can be read only once\n"
+    assert (
+        capsys.readouterr().err == "overlapbench report: -: standard input can be read only once\n"
+    )
 
 
 def test_a_report_that_cannot_be_written_keeps_the_old_one(

@@ -122,7 +122,7 @@ def test_a_malformed_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     result = samples.write(tmp_path / "r.json", samples.document([samples.row(COMM)]))
     assert run(result, "--traces", result, "-o", tmp_path / "report.html") == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"report: {result}: traceEvents: missing: not a trace")
+    assert error.startswith(f"overlapbench report: {result}: traceEvents: missing: not a trace")
     assert error.count("\n") == 1
     assert not (tmp_path / "report.html").exists()
 
@@ -144,5 +144,5 @@ def test_a_file_not_written_by_the_tuner_is_refused(
     result = samples.write(tmp_path / "r.json", samples.document([samples.row(COMM)]))
     assert run(result, "--tuned", source, "-o", tmp_path / "report.html") == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"report: {source}: {complaint}")
+    assert error.startswith(f"overlapbench report: {source}: {complaint}")
     assert error.count("\n") == 1

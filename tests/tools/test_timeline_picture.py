@@ -356,7 +356,7 @@ def test_a_refusal_is_one_line_and_writes_nothing(
     traces.write(Path("lanes.json"), recorded(lanes))
     assert run(*arguments) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"timeline: {complaint}")
+    assert error.startswith(f"overlapbench timeline: {complaint}")
     assert error.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.json", "lanes.json"]
 

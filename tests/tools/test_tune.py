@@ -163,7 +163,7 @@ def test_a_refusal_is_one_line(
     assert run(*arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"tune: {complaint}")
+    assert captured.err.startswith(f"overlapbench tune: {complaint}")
     assert captured.err.count("\n") == 1
 
 
