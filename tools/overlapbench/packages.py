@@ -4,7 +4,7 @@ with packages():
     import altair            # PackageError: package altair is not installed: pip install ...
 with packages(KernelsError):
     import torch             # KernelsError, with the same line
-orjson = optional("orjson")  # None if it is missing
+zstandard = optional("zstandard")  # None if it is missing
 """
 
 import contextlib
@@ -16,6 +16,8 @@ from typing import Any
 _EXTRAS = {
     **dict.fromkeys(("altair", "jinja2", "markupsafe", "vl_convert"), "charts"),
     "pyarrow": "parquet",
+    "prometheus_client": "openmetrics",
+    "shtab": "completion",
 }
 
 

@@ -35,6 +35,7 @@ from overlapbench.output import (
     require_file,
     require_no_input,
 )
+from overlapbench.packages import packages
 from overlapbench.reading.counters import TIME, Counter
 from overlapbench.reading.export import csv_text
 from overlapbench.reading.launch import CONTEXT_FIELDS
@@ -42,7 +43,6 @@ from overlapbench.reading.source import ResultError
 from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view.history_chart import draw_trend
 from overlapbench.view.history_tables import list_changes, list_runs
-from overlapbench.view.picture import SUFFIXES, render, require_suffix
 
 # Columns of the CSV, with one figure per line.
 _COLUMNS = ("run", "date", "revision", "host", "machine", "benchmark", "metric", "value", "problem")
@@ -106,6 +106,8 @@ def _lines(database: Database, runs: Sequence[Run]) -> Iterator[Sequence[object]
 
 
 def _trend(options: argparse.Namespace) -> None:
+    with packages(ResultError):  # the other actions need none
+        from overlapbench.view.picture import render, require_suffix
     require_suffix(options.output)
     require_file(options.output, [options.database])
     specification = draw_trend(*_found(options), options.title)
@@ -192,7 +194,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("-o", "--output", type=Path, metavar="PATH", help=text)
     _add_filters(export)
     trend = action("trend", _trend, "draw a metric over time, with its changes")
-    text = f"the chart, as one of {', '.join(SUFFIXES)}"
+    text = "the chart, as one of .png, .svg, .html"
     trend.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help=text)
     trend.add_argument("--title", default="", help="subtitle of the chart")
     for parts in (trend, action("changes", _changes, "list where the level of a metric changed")):
