@@ -221,8 +221,10 @@ link_package() {
   for site in "$venv"/lib/python3*/site-packages; do
     [[ ! -d $site ]] || echo ../../../../tools >"$site/overlapbench.pth" || return
   done
-  printf '%s\n' "#!$venv/bin/python" 'import sys' 'from overlapbench.cli import main' \
-    'sys.exit(main())' >"$command" && chmod +x "$command"
+  # Not Python: the path of a checkout may contain spaces, and so cannot follow "#!".
+  # shellcheck disable=SC2016
+  printf '%s\n' '#!/bin/sh' 'exec "${0%/*}/python" -m overlapbench "$@"' >"$command" &&
+    chmod +x "$command"
 }
 
 # ---- the build

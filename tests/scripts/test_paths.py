@@ -38,3 +38,22 @@ def test_a_path_that_cmake_would_take_for_a_pattern_is_refused(name: str, tmp_pa
     told = " ".join(done.stderr.split())
     assert 'The path of this checkout contains one of [ ] * ? ; " \\, which' in told
     assert told.count("CMake Error") == 1
+
+
+def test_the_command_in_venv_runs_wherever_the_checkout_is(tmp_path: Path) -> None:
+    """As ./bench makes it, with a Python that has only this package."""
+    checkout = tmp_path / "it's R&D $HOME"
+    packages = checkout / ".venv/lib/python3.99/site-packages"
+    packages.mkdir(parents=True)
+    (checkout / "tools").symlink_to(ROOT / "tools")
+    python = checkout / ".venv/bin/python"
+    python.parent.mkdir()
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$0" "$@"\n')
+    python.chmod(0o755)
+    text = "source tools/setup.sh; link_package"
+    subprocess.run(["bash", "-c", text], cwd=checkout, check=True, timeout=60)
+    (link,) = packages.glob("*.pth")
+    assert (packages / link.read_text().strip()).resolve() == ROOT / "tools"
+    command = [checkout / ".venv/bin/overlapbench", "compare", "a b"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.splitlines() == [str(python), "-m", "overlapbench", "compare", "a b"]
