@@ -16,6 +16,7 @@
 #include "benchmarks/pipeline_order.h"
 #include "benchmarks/plan.h"
 #include "comm/pipeline_stages.h"
+#include "fixtures/load.h"
 #include "fixtures/session.h"
 #include "test_ranks.h"
 
@@ -149,11 +150,11 @@ TEST_P(PipelineTest, TheBoundMatchesTheFormula) {
   }
 }
 
-// Noise only adds to a time, so the least of several is judged. Delays are long compared with the
-// noise of a busy machine.
+// Noise only adds to a time, so the least of several is judged. A machine whose other processes
+// took more of the time than the tolerance cannot show it.
 TEST_P(PipelineTest, KnownDelaysHaveTheFormulasBubbles) {
   constexpr double kTolerance = 0.01;
-  constexpr int kMostGroups = 40;
+  constexpr int kMostGroups = 20;
   for (Benchmark& row : Rows("Pp/", {{"microbatches", "4"},
                                      {"forward_us", "20000"},
                                      {"backward_us", "40000"},
@@ -171,12 +172,20 @@ TEST_P(PipelineTest, KnownDelaysHaveTheFormulasBubbles) {
     double chunks_ms = std::numeric_limits<double>::max();
     double total_ms = chunks_ms;
     double error = 1;
-    for (int i = 0; i < kMostGroups && error > kTolerance; ++i) {
+    double sampled_s = 0;
+    LoadWatch load(machine());
+    load.BeginSamples();
+    int groups = 0;
+    for (; groups < kMostGroups && error > kTolerance; ++groups) {
       const Group group = session->Measure();
+      sampled_s += (group.front().total_ms + group.back().total_ms) / 1000;
       chunks_ms = std::min(chunks_ms, group.front().total_ms);
       total_ms = std::min(total_ms, group.back().total_ms);
       error = std::abs(1 - chunks_ms / total_ms - BubbleShare(ShapeOf(row)));
     }
+    const double lost_share = load.Read(sampled_s, groups).lost_share;
+    if (error > kTolerance && lost_share > kTolerance)
+      GTEST_SKIP() << "other processes took " << 100 * lost_share << " % of the time";
     EXPECT_LE(error, kTolerance) << "1 - " << chunks_ms << " / " << total_ms << " ms";
   }
 }
