@@ -259,7 +259,7 @@ def test_charts_are_drawn_of_the_result_of_this_run_alone(world: World, tmp_path
     measuring = world.run("bench", "--backend=host", "--charts", str(charts))
     assert measuring.status == 0
     (call,) = measuring.calls("python")
-    assert call.endswith(f"slowdown_chart.py {charts}/result.json -o {charts}")
+    assert call.endswith(f"-m overlapbench chart {charts}/result.json -o {charts}")
 
 
 def test_a_failed_update_leaves_the_old_environment(world: World) -> None:

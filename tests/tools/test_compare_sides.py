@@ -11,7 +11,7 @@ from comparing import SLOW, A, B, Capture, compared, one, run, sides
 from launches import NAMES
 from samples import Json
 
-BAD: Json = {"valid": 0.0, "label": "invalid: clocks were throttled"}
+BAD: Json = {"valid": 0.0, "state": "invalid", "reason": "clocks were throttled"}
 LOST: Json = {"error_occurred": True, "error_message": "lost"}
 
 

@@ -12,8 +12,8 @@ torch_pipelines.py describe the peers. Steps of DistributedDataParallel and full
 pipelines, are not gated (gate:off in names).
 
 The command writes training-peers.json, which the other commands read, and the table as
-training-peers.txt into DIR. Needs PyTorch, and liboverlapbench.so (./bench --build-only). srun can
-start it too, and on one host torchrun: one process per GPU.
+training-peers.txt into DIR. Needs PyTorch, and liboverlapbench.so, which `overlapbench run
+--build-only` builds. srun can start it too, and on one host torchrun: one process per GPU.
 
 Exit status: 0; 1 if a contestant was wrong or not measured; 2 if a requirement is missing, an
 argument is bad, or a file is not writable. One line then says what is wrong.
