@@ -158,6 +158,15 @@ def test_a_leader_holds_the_first_work_back(tmp_path: Path) -> None:
     assert found == {"ranks": 20.0, "gate": 10.0, "host": 5.0, "unknown": 15.0}
 
 
+@pytest.mark.parametrize("leader", [0, 1])
+def test_a_leader_holds_back_work_of_its_own_sample_only(leader: int, tmp_path: Path) -> None:
+    samples = [[done("gemm", "COMP", "gemm", 0.05, 0.05)] for _ in range(2)]
+    samples[leader].append(done("gate", "GATE", "gemm", -0.5, 0.53))
+    traces.write(tmp_path / "trace.json", recorded(*samples))
+    (one,) = break_down(read_traces([str(tmp_path)], Rules()))
+    assert (one.parts_ns[Cause.GATE], one.parts_ns[Cause.UNKNOWN]) == (30_000, 70_000)
+
+
 DATA = Path(__file__).resolve().parents[1] / "data" / "idle"
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results" / "h200x2"
 IN_ROWS = {Cause.UNKNOWN: "other"}  # causes with another name in rows
