@@ -13,6 +13,7 @@ import pytest
 import mutants
 import python_mutants
 from mutants import Ended, Mutant, Result, Verdict
+from python_mutants import Equivalent
 
 MUTANTS = mutants.read_list()
 CMAKE = (mutants.ROOT / "tests" / "CMakeLists.txt").read_text()
@@ -345,29 +346,85 @@ def test_mutants_are_made_of_a_copy_beside_the_tree(tmp_path: Path) -> None:
     assert (place / "mutants" / "tests" / "test_a.py").is_file()
 
 
-def test_a_sample_of_a_module_depends_on_that_module_alone() -> None:
+def test_a_sample_of_a_module_depends_on_that_module_and_the_seed_alone() -> None:
     one, other = ([f"{module}.x_f__mutmut_{i}" for i in range(100)] for module in "ab")
     chosen = python_mutants.choose(other + one, [], 40)
     assert len(chosen) == 80
     assert chosen[:40] == python_mutants.choose(one, [], 40) != one[:40]
+    assert len({*chosen[:40], *python_mutants.choose(one, [], 40, seed=2)}) > 50
     assert len(python_mutants.choose(one, [], 1000)) == 100
-    assert python_mutants.choose(one, ["a.*_7", "a.x_f__mutmut_8"], 1) == [one[7], one[8]]
+    assert python_mutants.choose(one, ["a.*_7", "a.x_f__mutmut_8"], 2) == [one[7], one[8]]
+    assert len(python_mutants.choose(one + other, ["b.*"], 3)) == 3
 
 
-def test_the_summary_counts_modules_and_names_survivors() -> None:
-    results = "    a.b.x_f__mutmut_1: killed\n    a.b.x_f__mutmut_2: no tests\n    c.x_g: timeout\n"
+def test_the_summary_counts_modules_and_areas_and_names_survivors() -> None:
+    results = """    p.a.b.x_f__mutmut_1: killed
+    p.a.b.x_f__mutmut_2: no tests
+    p.a.c.x_g: timeout
+    p.d.x_h: equivalent
+    p.e.x_h: survived"""
     text, good = python_mutants.summary(python_mutants.read_verdicts(results))
     assert not good
     assert text.splitlines() == [
-        "no tests: a.b.x_f__mutmut_2",
-        "timeout: c.x_g",
+        "no tests: p.a.b.x_f__mutmut_2",
+        "timeout: p.a.c.x_g",
+        "equivalent: p.d.x_h",
+        "survived: p.e.x_h",
         "| Module | Caught | Mutants |",
         "|---|---:|---:|",
-        "| a.b | 1 | 2 |",
-        "| c | 1 | 1 |",
-        "2 of 3 caught (66.7%)",
+        "| p.a.b | 1 | 2 |",
+        "| p.a.c | 1 | 1 |",
+        "| p.e | 0 | 1 |",
+        "| Area | Caught | Mutants |",
+        "|---|---:|---:|",
+        "| p.a | 2 | 3 |",
+        "| p.e | 0 | 1 |",
+        "2 of 4 caught (50.0%)",
     ]
-    assert python_mutants.summary({"a.x": "killed"})[1]
+    assert python_mutants.summary({f"a.{i}": "killed" for i in range(19)} | {"a": "survived"})[1]
+    assert not python_mutants.summary({f"a.{i}": "killed" for i in range(18)} | {"a": "none"})[1]
+
+
+SHOWN = """# p.a.x_f__mutmut_1: survived
+--- src/p/a.py
++++ src/p/a.py
+@@ -1,3 +1,3 @@
+ def f(x):
+-    return zip(x, x, strict=True)
++    return zip(x, x, strict=False)
+"""
+
+
+def test_an_equivalent_mutant_is_known_by_its_function_and_what_it_changes() -> None:
+    entry = Equivalent("p.a.*", "strict=True", "strict=False", "Why.")
+    change = python_mutants.read_change(SHOWN)
+    assert change == ("return zip(x, x, strict=True)", "return zip(x, x, strict=False)")
+    assert entry.explains("p.a.f", *change)
+    assert not entry.explains("p.b.f", *change)
+    assert not entry.explains("p.a.f", change[0], "return zip(x, None, strict=True)")
+    assert Equivalent("*", "x", "y", "Why.").explains("f", "x + x", "x + y")
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("p.a.x_f_of_x__mutmut_12", "p.a.f_of_x"),
+        ("p.a.x__private__mutmut_1", "p.a._private"),
+        ("p.a.xǁBoxǁ__repr____mutmut_3", "p.a.Box.__repr__"),
+    ],
+)
+def test_the_function_of_a_mutant(name: str, function: str) -> None:
+    assert python_mutants.function_of(name) == function
+
+
+@pytest.mark.parametrize("entry", python_mutants.read_equivalent(), ids=lambda e: e.function)
+def test_an_equivalent_mutant_is_fresh_and_says_why(entry: Equivalent) -> None:
+    assert re.match(r"[A-Z].{20,}\.$", entry.why)
+    texts = [path.read_text() for path in (mutants.ROOT / "tools/overlapbench").rglob("*.py")]
+    code = [" ".join(line.strip() for line in text.splitlines()) for text in texts]
+    assert any(entry.original in text for text in code)
+    name = entry.function.rpartition(".")[2]
+    assert name == "*" or any(f"def {name}(" in text for text in code)
 
 
 def test_a_failing_mutmut_is_one_line(
