@@ -154,8 +154,9 @@ def badness(counter: Counter, values: Array) -> Array:
 
 
 def figure_of(counter: Counter, mean: float) -> float:
-    """Return the figure for a mean badness; for efficiency, the speedup."""
-    return math.exp(min(_LARGEST, -mean if counter.better is Better.HIGHER else mean))
+    """Return the figure for a mean badness, NaN for NaN; for efficiency, the speedup."""
+    log = -mean if counter.better is Better.HIGHER else mean
+    return math.exp(log if math.isnan(log) else min(log, _LARGEST))
 
 
 def natural(counter: Counter, change: float) -> float:
