@@ -29,7 +29,8 @@ from overlapbench.reading.source import ResultError
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = """#!{python}
-import json, os, random, re, sys, time
+import json, os, random, re, signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup ignores
 flags = dict(flag.lstrip("-").split("=", 1) for flag in sys.argv[1:])
 time.sleep(float(flags.get("sleep", 0)))
 if "say" in flags:
