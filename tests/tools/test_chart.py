@@ -460,7 +460,7 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.partitions()[:1], ["partition"]),
         (samples.matrix()[:1], ["matrix"]),
         (samples.attributions()[:1], ["attribution"]),
-        ([samples.row("Lab/Link/Broadcast/bytes:1", GBps=3.0, comm_sms=0.0)], []),
+        ([samples.row("Lab/Link/Broadcast/bytes:1", GBps=3.0, comm_sms=0.0)], ["link"]),
         ([samples.row("Lab/Knee/Broadcast/bytes:1", GBps=3.0, knee_sms=8.0)], []),
         ([row | {"error_occurred": True} for row in samples.matrix()], []),
         ([samples.row("Comm/AllReduce/bytes:1")], []),

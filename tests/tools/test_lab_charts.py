@@ -45,11 +45,12 @@ def test_a_link_has_a_panel_a_way_and_a_curve_a_transport() -> None:
         "SendRecv: both ways at once",
         "AllGather",
     ]
-    points = [r for r in records(chart, "sms") if r["sms"]]
+    points = records(chart, "sms")
     assert {(r["name"], r["sms"], r["GBps"]) for r in points} == {
-        (row["name"], row["comm_sms"], row["GBps"]) for row in rows if row["comm_sms"]
+        (row["name"], row["comm_sms"], row["GBps"]) for row in rows
     }
-    assert {r["style"] for r in points if r["panel"] == "AllGather"} == {"nccl", "nccl_sym"}
+    curves = {r["series"] for r in points if r["panel"] == "AllGather" and r["sms"]}
+    assert curves == {"nccl", "nccl_sym"}
 
 
 def test_the_ring_is_at_the_fewest_sms_that_reach_95_percent() -> None:
@@ -60,7 +61,6 @@ def test_the_ring_is_at_the_fewest_sms_that_reach_95_percent() -> None:
     rows[3] |= {"GBps": 355.4}
     (knee,) = drawn("link", rows, "ring")
     assert (knee["sms"], knee["GBps"]) == (8, 355.4)
-    assert knee["series"] == "sm_load: knee at 8, plateau 374 GB/s"
 
 
 def test_a_point_not_to_be_trusted_is_no_knee_and_no_plateau() -> None:
@@ -70,22 +70,10 @@ def test_a_point_not_to_be_trusted_is_no_knee_and_no_plateau() -> None:
     assert drawn("link", [link(8, 356.0), bad(link(16, 374.0))], "ring") == []
 
 
-def test_rings_at_one_place_are_told_apart() -> None:
-    rows = [
-        link(sms, rate, kind)
-        for kind in ("sm_load", "sm_bulk")
-        for sms, rate in ((1, 48), (8, 370))
-    ]
-    narrow, wide = sorted(knee["ring"] for knee in drawn("link", rows, "ring"))
-    assert narrow < wide
-
-
-def test_a_transport_without_sms_is_a_named_horizontal_line() -> None:
-    rows = [link(1, 48.0), link(8, 370.0), link(0, 368.0, "copy"), link(0, 366.0, "nccl_ce")]
-    lines = {line["note"]: line["note_at"] for line in drawn("link", rows, "across")}
-    above, below = lines["copy, no SMs: 368 GB/s"], lines["nccl_ce, no SMs: 366 GB/s"]
-    assert above > 368.0 > 366.0 > below
-    assert {r["style"] for r in drawn("link", rows, "sms") if r["sms"]} == {"sm_load"}
+def test_a_transport_without_sms_is_a_point_at_0() -> None:
+    rows = [link(1, 48.0), link(8, 370.0), link(0, 368.0, "copy")]
+    (copy,) = [r for r in drawn("link", rows, "sms") if r["sms"] == 0]
+    assert (copy["series"], copy["GBps"], "ring" in copy) == ("copy", 368.0, False)
 
 
 def test_sms_are_those_that_were_seen_or_else_those_of_the_name() -> None:
@@ -121,27 +109,13 @@ def test_a_partition_has_its_times_and_losses_in_cells() -> None:
     assert first["y"]["scale"]["domain"][:3] == ["nccl", "nccl 8 CTAs", "nccl 16 CTAs"]
 
 
-def test_transports_are_sorted_by_sms_whatever_the_order_of_the_rows() -> None:
-    rows = samples.partitions()[::-1]
-    panel = draw("partition", samples.document(rows)).spec["concat"][0]
-    assert panel["layer"][0]["encoding"]["y"]["scale"]["domain"] == [
-        "copy",
-        *("sm_bulk 4 SMs", "sm_bulk 8 SMs", "sm_bulk 16 SMs"),
-        *("nccl", "nccl 8 CTAs", "nccl 16 CTAs"),
-    ]
-
-
-def test_the_best_cell_of_each_panel_is_a_trusted_one() -> None:
+def test_cells_are_compared_with_the_best_trusted_one_of_their_panel() -> None:
     rows = samples.partitions()
     best = min((row for row in rows if "first:comm" in row["name"]), key=lambda r: r["overlap_ms"])
-    cells = drawn("partition", rows, "down")
-    marked = {r["panel"]: r["name"] for r in cells if r["best"]}
-    assert marked["communication first"] == best["name"]
-    assert len(marked) == sum(r["best"] for r in cells) == 2
-    worse = [bad(row) if row is best else row for row in rows]
-    cells = drawn("partition", worse, "down")
-    marked = {r["panel"]: r["name"] for r in cells if r["best"]}
-    assert marked["communication first"] != best["name"]
+    marked = [r["name"] for r in drawn("partition", rows, "down") if r["loss"] == 1]
+    assert best["name"] in marked
+    assert len(marked) == 2
+    cells = drawn("partition", [bad(row) if row is best else row for row in rows], "down")
     for cell in cells:
         times = [r["overlap_ms"] for r in cells if r["panel"] == cell["panel"] and r["trusted"]]
         if cell["trusted"]:
@@ -157,8 +131,8 @@ def test_partitions_of_other_sizes_and_files_have_panels_of_their_own() -> None:
         for name in [row["name"].replace("n:8192", "n:4096")]
     ]
     assert panel_titles(draw("partition", samples.document(rows + other))) == [
-        *("computation first · n 8192", "computation first · n 4096"),
-        *("communication first · n 8192", "communication first · n 4096"),
+        *("computation first · n 8192", "communication first · n 8192"),
+        *("computation first · n 4096", "communication first · n 4096"),
     ]
     again = draw("partition", samples.document(rows[:3]), samples.document(rows[:3]))
     assert panel_titles(again) == [
@@ -188,11 +162,13 @@ def test_the_matrix_shows_each_sides_slowdown() -> None:
     rows = samples.matrix()
     chart = draw("matrix", samples.document(rows))
     assert panel_titles(chart) == ["computation first", "communication first"]
-    halves = {(r["name"], r["half"]): r["loss"] for r in records(chart, "loss")}
-    assert halves == {
-        (row["name"], half): row[half]
+    cells = {r["name"]: (r["loss"], r["line1"]) for r in records(chart, "loss")}
+    assert cells == {
+        row["name"]: (
+            row["slowdown"],
+            f"{row['comp_slowdown']:.2f} | {row['comm_slowdown']:.2f}",
+        )
         for row in rows
-        for half in ("comp_slowdown", "comm_slowdown")
     }
     labels = {(r["across"], r["down"]) for r in records(chart, "loss")}
     assert len(labels) == len(rows) / 2
@@ -219,24 +195,20 @@ def test_sizes_of_one_workload_are_told_apart() -> None:
 
 def test_a_cell_without_a_figure_is_grey_and_says_why() -> None:
     rows = samples.matrix()
-    failed, missing = rows[3]["name"], rows[5]
+    failed = rows[3]["name"]
     error: Json = {"error_occurred": True, "error_message": "needs 4 GPUs"}
     rows[3] = samples.row(failed, **error)
-    cells = drawn("matrix", [row for row in rows if row is not missing], "half")
-    grey = [cell for cell in cells if not cell["trusted"]]
-    assert {(c.get("name"), c["line0"], c["problem"]) for c in grey} == {
-        (failed, "error", "needs 4 GPUs"),
-        (None, "", "not measured"),
-    }
-    assert {c["half"] for c in grey} == {"comp_slowdown", "comm_slowdown"}
+    grey = [cell for cell in drawn("matrix", rows, "loss") if not cell["trusted"]]
+    assert [(c["name"], c["line0"], c["problem"]) for c in grey] == [
+        (failed, "error", "needs 4 GPUs")
+    ]
 
 
 def test_a_side_without_a_slowdown_of_its_own_is_unknown() -> None:
     rows = samples.matrix()
     del rows[0]["comm_slowdown"]
-    cells = drawn("matrix", rows, "half")
-    texts = {c["half"]: c["line0"] for c in cells if c.get("name") == rows[0]["name"]}
-    assert texts == {"comp_slowdown": "1.00", "comm_slowdown": "?"}
+    (cell,) = [c for c in drawn("matrix", rows, "loss") if c["name"] == rows[0]["name"]]
+    assert cell["line1"] == "1.00 | ?"
 
 
 # ---- attribution

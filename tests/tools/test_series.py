@@ -13,7 +13,6 @@ from overlapbench.view.charts.naming import (
     by_order,
     by_workload,
     named,
-    places_of,
     together,
     where_several,
 )
@@ -137,16 +136,15 @@ def test_names_are_joined_and_told_where_they_differ() -> None:
     assert where_several(by_workload, by_workload, by_file)(rows)(rows[1]) == "base"
 
 
-def test_panels_stand_by_what_starts_first_and_unknown_sides_come_last() -> None:
+def test_a_row_is_named_by_the_side_that_starts_first() -> None:
     rows = [
         Row("run", BenchmarkName.parse(f"Lab/Matrix/AllReduce+Gemm{first}"), {})
         for first in ("/first:zero", "/first:none", "/first:half", "/first:comm", "")
     ]
-    ordered = sorted(rows, key=places_of(rows))
-    assert [by_order(rows)(row) for row in ordered] == [
-        "computation first",
-        "communication first",
+    assert [by_order(rows)(row) for row in rows] == [
+        "first zero",
         "neither side first",
         "first half",
-        "first zero",
+        "communication first",
+        "computation first",
     ]

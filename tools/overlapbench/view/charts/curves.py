@@ -5,9 +5,8 @@ which `derived` computes, or else the counter of that name.
 
 Measured figures are points joined by a line, references short strokes joined by a dashed line,
 bounds dotted lines, all in the colour of the series. Some fields of a record, which `finish` may
-add, ask for more: `ring` for a ring around the point, `note` for a text at `note_at`, `across` for
-a dashed line across the panel instead of a point, `style` for the style of another curve, and
-`below` for a vertical line at the x that it gives.
+add, ask for more: `ring` for a ring around the point, `note` for a text at `note_at`, and `below`
+for a vertical line at the x that it gives.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +39,7 @@ from overlapbench.view.vega import (
 )
 from overlapbench.view.vega import field as encoded
 
-_REFERENCE_DASH, _BOUND_DASH, _ACROSS_DASH = [4, 4], [1, 3], [6, 4]
+_REFERENCE_DASH, _BOUND_DASH = [4, 4], [1, 3]
 _STYLES = ("color", "shape", "strokeDash")
 _RULE_NOTE_STEP = 16  # in pixels, so that the notes of close rules do not overlap
 
@@ -75,8 +74,7 @@ class X:
         return value if value is not None and value >= self.least else None
 
     def encoded(self, records: Sequence[Record], columns: int, title: str = "") -> Spec:
-        values = [record[self.name] for record in records if record[self.name] is not None]
-        kind, looks = self.place(values, columns)
+        kind, looks = self.place([record[self.name] for record in records], columns)
         return encoded(f"{self.name}:{kind}", title=title or self.title, **looks)
 
 
@@ -135,7 +133,6 @@ class Curves(ChartKind):
     below: Figures | None = None  # on another y axis, below the first
     least: int = 1  # points of a curve at different places
     columns: int = 2  # of panels, at most; 0: stacked, as wide as the picture
-    has_across: bool = False  # rows without a place on x are lines across
     own_legends: bool = False  # of each panel
     own_x: bool = False  # of each panel
     scale_of_each: str = ""  # the field by whose values scales differ; empty: one scale
@@ -163,15 +160,14 @@ class Curves(ChartKind):
                 if same not in sweeps:
                     sweeps[same] = self._swept(taken, taking.x or self.x.axis)
                 taken = sweeps[same]
-            elif not self.has_across:
+            else:
                 taken = [row for row in taken if self.x.of(row, taking.x) is not None]
             found += [(row, taking) for row in taken]
         if self.panel and any(taking.beside for _, taking in found):
             name = self.panel([row for row, _ in found])
             panels = {name(row) for row, taking in found if not taking.beside}
             found = [one for one in found if name(one[0]) in panels]
-        has_place = any(self.x.of(row, taking.x) is not None for row, taking in found)
-        return found if has_place else []
+        return found
 
     def _swept(self, rows: Sequence[Row], axis: str) -> list[Row]:
         """Return the rows of curves that are long enough; a line is fitted to trusted rows."""
@@ -234,17 +230,11 @@ class Curves(ChartKind):
         key, panels = self.scale_of_each, split(records, "panel")
         scales = {value: figures.scale_of(part) for value, part in split(records, key).items()}
         columns = min(self.columns, len(panels)) or 1
-        styles = list(split(records, "style")) if any("style" in r for r in records) else []
 
         def draw(part: Sequence[Record]) -> Spec:
             x = self.x.encoded(part if self.own_x else records, columns, part[0].get("x_axis", ""))
-            places = {curve: place for place, curve in enumerate(series)}
-            if self.own_legends:
-                mine = split((one for one in part if "across" not in one), "series")
-                places = {
-                    curve: styles.index(points[0]["style"]) if styles else place
-                    for place, (curve, points) in enumerate(mine.items())
-                }
+            curves = split(part, "series") if self.own_legends else series
+            places = {curve: place for place, curve in enumerate(curves)}
             return draw_curves(part, x, figures, scales[part[0].get(key, "")], places)
 
         if len(panels) == 1 and figures.alone:
@@ -264,12 +254,10 @@ def draw_curves(
     style = figures.style(places)
     colour = {"color": style["color"]}
     tooltip = {"tooltip": told(*(one if ":" in one else f"{one}:Q" for one in figures.told))}
-    points = [record for record in records if "across" not in record]
-    lines = [record for record in records if "across" in record]
     y = figures.y(figures.measured, scale)
     at, point = {"x": x, "y": y}, {"x": x, "y": y, **tooltip}
     line = at | {"y": figures.y(figures.line or figures.measured, scale)}
-    layers = _across(lines, figures.y, scale, tooltip)
+    layers = []
     if figures.level is not None:
         level = {"y": encoded("level:Q", scale=scale)}
         layers.append(mark("rule", level, "", [{"level": figures.level}], **figures.level_style))
@@ -285,10 +273,10 @@ def draw_curves(
         ]
     dash = {key: style[key] for key in ("strokeDash",) if key in style}
     shape = {key: style[key] for key in ("shape",) if key in style}
-    layers += intervals(points, point | colour)
+    layers += intervals(records, point | colour)
     layers.append(mark("line", line | colour | dash | tooltip, GOOD, strokeWidth=2))
-    layers += _rings(points, point | colour, scale)
-    layers += _rules(points, x, colour)
+    layers += _rings(records, point | colour, scale)
+    layers += _rules(records, x, colour)
     layers += [
         mark("point", point | shape, BAD, **theme.UNTRUSTED_POINT),
         mark("point", point | colour | shape, GOOD, filled=True, size=50, opacity=1),
@@ -296,7 +284,7 @@ def draw_curves(
     if figures.label and len(places) == 1:  # labels of several curves would overlap
         text = at | {"text": encoded(f"{figures.label}:N")}
         layers += haloed(text, GOOD, dy=figures.label_dy, fontSize=11)
-    return panel(layers, points)
+    return panel(layers, records)
 
 
 def _rings(points: Sequence[Record], at: Spec, scale: Spec) -> list[Spec]:
@@ -326,23 +314,6 @@ def _rules(points: Sequence[Record], x: Spec, colour: Spec) -> list[Spec]:
         mark("rule", {"x": x, **colour}, "", marks),
         *haloed({"x": x, **colour, **text}, "", marks, align="left", dx=5),
     ]
-
-
-def _across(
-    records: Sequence[Record], y: Callable[[str, Spec], Spec], scale: Spec, tooltip: Spec
-) -> list[Spec]:
-    """Draw lines across the panel, in the colours of their records, with notes at the left."""
-    layers = []
-    for record in records:
-        colour = record["colour"] if record["trusted"] else theme.GREY
-        at = {"y": y(record["across"], scale), **tooltip}
-        note = {"x": {"value": 6}, "y": encoded("note_at:Q", scale=scale)}
-        text = note | {"text": encoded("note:N"), **tooltip}
-        rule = {"strokeDash": _ACROSS_DASH, "strokeWidth": 2, "color": colour}
-        halo, label = haloed(text, "", [record], align="left")
-        label["mark"]["color"] = colour
-        layers += [mark("rule", at, "", [record], **rule), halo, label]
-    return layers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,13 @@
-"""What charts of curves add to their records: knees, plateaus, fitted lines, the fastest points."""
-
-from collections.abc import Sequence
+"""What charts of curves add to their records: knees, fitted lines, the fastest points."""
 
 from overlapbench.grouping import grouped
 from overlapbench.statistics.fit import fit_line
-from overlapbench.view import theme
-from overlapbench.view.charts.axes import room_scale, slowdown_scale
+from overlapbench.view.charts.axes import slowdown_scale
 from overlapbench.view.series import knee
 from overlapbench.view.vega import Record, Spec, ring_area, split
 
 KNEE_SHARE = 0.95  # of a plateau
 _LABEL_HEIGHT = 0.05  # of a knee's label, as a share of the plot
-_LABEL_GAP = 0.06  # between names of lines across, as a share of the axis
 _MICROSECONDS = 1e3  # in a millisecond
 
 
@@ -43,49 +39,17 @@ def mark_knees(records: list[Record]) -> list[Record]:
 
 
 def mark_plateaus(records: list[Record]) -> list[Record]:
-    """Mark the knee of each curve of bandwidths, and name lines across.
-
-    A knee is the fewest SMs that reach KNEE_SHARE of the curve's plateau, its highest point. The
-    name of the highest line is above it, others are below theirs.
-    """
-    reach = [float(record.get("GBps_high") or record["GBps"]) for record in records]
-    _, top = _ends(room_scale(reach))
-    colours = theme.SERIES_COLOURS
-    styles = list(split(records, "series"))
-    for record in records:
-        record["style"] = record["series"]
-        record["colour"] = colours[styles.index(record["series"]) % len(colours)]
-    for part in split(records, "panel").values():
-        points = [record for record in part if record["sms"] is not None]
-        found: list[Record] = []
-        for series, curve in split(points, "series").items():
-            good = [record for record in curve if record["trusted"]]
-            if len({point["sms"] for point in good}) < 2:
-                continue
-            plateau = max(point["GBps"] for point in good)
-            reached = [point for point in good if point["GBps"] >= KNEE_SHARE * plateau]
-            mark = min(reached, key=lambda point: int(point["sms"]))
-            near = [
-                one["sms"] == mark["sms"] and abs(one["GBps"] - mark["GBps"]) < 0.03 * top
-                for one in found
-            ]
-            mark |= {"plateau": plateau, "ring": ring_area(sum(near))}
-            found.append(mark)
-            told = f"{series}: knee at {mark['sms']}, plateau {plateau:.0f} GB/s"
-            for record in curve:
-                record["series"] = told
-        _name_lines([record for record in part if record["sms"] is None], _LABEL_GAP * top)
+    """Mark the knee of each curve of bandwidths: the fewest SMs close to its highest point."""
+    curves = grouped(records, lambda one: (one["panel"], one["series"]))
+    for curve in curves.values():
+        good = [record for record in curve if record["trusted"]]
+        if len({record["sms"] for record in good}) < 2:
+            continue
+        plateau = max(record["GBps"] for record in good)
+        reached = [record for record in good if record["GBps"] >= KNEE_SHARE * plateau]
+        knee_of_curve = min(reached, key=lambda record: int(record["sms"]))
+        knee_of_curve |= {"plateau": plateau, "ring": ring_area(0)}
     return records
-
-
-def _name_lines(lines: Sequence[Record], gap: float) -> None:
-    highest_free = float("inf")
-    for place, line in enumerate(sorted(lines, key=lambda line: -float(line["GBps"]))):
-        below = min(line["GBps"] - gap / 2, highest_free)
-        line["note_at"] = below if place else line["GBps"] + gap / 2
-        line["note"] = f"{line['series']}, no SMs: {line['GBps']:.0f} GB/s"
-        line["across"] = "GBps"
-        highest_free = line["note_at"] - gap
 
 
 def fit_lines(records: list[Record]) -> list[Record]:
@@ -101,7 +65,7 @@ def fit_lines(records: list[Record]) -> list[Record]:
             told = f"{slope:.1f} µs per {curve[0]['x_axis'].removesuffix('s')}"
             told += f" {'+' if fixed >= 0 else '-'} {abs(fixed):.1f} µs, residual {residual:.1f} µs"
             for record in curve:
-                record |= {"fitted_ms": line.at(record["count"]), "style": series}
+                record["fitted_ms"] = line.at(record["count"])
                 record["series"] = f"{series}: {told}" if len(curves) > 1 else told
     return records
 

@@ -1,6 +1,6 @@
 """Charts of the laboratory: links, shared SMs, who takes from whom, and causes of slowdowns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from overlapbench.reading.result import Row
 from overlapbench.view import theme
@@ -16,24 +16,23 @@ from overlapbench.view.vega import Record
 _WAYS = {"Broadcast": "Broadcast: one way", "SendRecv": "SendRecv: both ways at once"}
 
 
-def _sms(row: Row) -> int | None:
-    """Return the number of SMs that a row took, or else was given; None for a copy engine."""
-    taken = row.counters.get("comm_sms", _sms_of_partner(row))
-    return round(taken) or None
+def _sms(row: Row) -> int:
+    """Return the number of SMs that a row took, or else was given; 0 for a copy engine."""
+    return round(row.counters.get("comm_sms", _sms_of_partner(row)))
 
 
 LINK = Curves(
     name="link",
     title="Link bandwidth against SMs",
     reading=f"The ring marks the knee: the fewest SMs that reach {finish.KNEE_SHARE:.0%} of the"
-    " plateau, the highest point. Dashed lines use no SMs.",
+    " plateau, the highest point. Copy engines use no SMs.",
     rows=[Rows("Lab/Link/*", ["GBps"])],
-    x=X("", "SMs (NCCL: CTAs) that the transport uses", axes.count_axis, field="sms", value=_sms),
+    x=X("", "SMs (NCCL: CTAs) that the transport uses", axes.level_axis, field="sms", value=_sms),
     figures=Figures(
         "GBps",
         "GB/s",
         axes.room_scale,
-        tooltip=["sms", "GBps_per_sm"],
+        tooltip=["sms", "GBps_per_sm", "plateau"],
         holds_intervals=True,
         height=300,
     ),
@@ -42,30 +41,31 @@ LINK = Curves(
     ),
     series=naming.named("transport", *naming.SM_AXES, head=naming.transport_names),
     finish=finish.mark_plateaus,
-    has_across=True,
     own_legends=True,
 )
+
+
+_SIDES = ("comp_slowdown", "comm_slowdown")
+
+
+def _of_sides(row: Row) -> str:
+    return " | ".join(ratio_text(row, side) for side in _SIDES)
 
 
 MATRIX = Cells(
     name="matrix",
     title="Who takes from whom",
-    reading="Upper half of a cell: slowdown of the computation. Lower half: of the communication.",
+    reading="Each cell shows the slowdown of the pair, and below it those of the computation | of"
+    " the communication.",
     rows=Rows("Lab/Matrix/*"),
     measured="slowdown",
     across=naming.side(0, "transport", "first", head=naming.transport_names, alike=True),
     down=naming.side(1, "transport", "first", alike=True),
-    colour="slowdown of each side",
+    colour="slowdown",
     panel=naming.together(naming.by_order, file_names),
-    losses=("comp_slowdown", "comm_slowdown"),
-    panel_order=naming.places_of,
+    lines=[_of_sides],
     angle=-45,
-    tooltip=["slowdown"],
-    height=34,
-    least_width=34,
-    most_width=70,
-    compact=True,
-    gaps={"Inner": 0.06, "Outer": 0.03},
+    tooltip=_SIDES,
 )
 
 
@@ -85,17 +85,11 @@ def _taken(rows: Sequence[Row]) -> Name:
     return name
 
 
-def _by_transport_and_sms(rows: Sequence[Row]) -> Callable[[Row], tuple[int, int]]:
-    transport = naming.transport_names(rows)
-    names = list(dict.fromkeys(map(transport, rows)))
-    return lambda row: (names.index(transport(row)), _sms_of_partner(row))
-
-
 PARTITION = Cells(
     name="partition",
     title="Sharing the SMs between two sides",
     reading="Each cell shows T, and below it the slowdowns of the computation | of the"
-    " communication. The frame marks the best T of a panel.",
+    " communication. The best T of a panel is white.",
     rows=Rows("Lab/Partition/*"),
     measured="overlap_ms",
     across=naming.by(lambda row: str(whole(row, "comp_sms") or "all")),
@@ -110,14 +104,10 @@ PARTITION = Cells(
     ),
     to_best=True,
     text=lambda row, counter: f"{row.counters[counter]:.3g} ms",
-    lines=[
-        lambda row: " | ".join(ratio_text(row, side) for side in ("comp_slowdown", "comm_slowdown"))
-    ],
-    panel_order=naming.places_of,
+    lines=[_of_sides],
     across_order=lambda _: lambda row: whole(row, "comp_sms") or float("inf"),
-    down_order=_by_transport_and_sms,
     across_title="SMs of the computation",
-    tooltip=["overlap_ms", "overlap_ms_low", "overlap_ms_high", "comp_slowdown", "comm_slowdown"],
+    tooltip=["overlap_ms", "overlap_ms_low", "overlap_ms_high", *_SIDES],
     least_width=66,
     most_width=110,
 )

@@ -153,11 +153,3 @@ def by_order(rows: Sequence[Row]) -> Name:
         return _ORDERS.get(order, f"first {order}")
 
     return name
-
-
-def places_of(rows: Sequence[Row]) -> Callable[[Row], int]:
-    """Return a sort key: the position of a row's panel, by the side that starts first."""
-    order, known = by_order(rows), _ORDERS.values()
-    present = {order(row) for row in rows}
-    orders = [*(one for one in known if one in present), *sorted(present - {*known})]
-    return lambda row: orders.index(order(row))
