@@ -15,7 +15,7 @@ from overlapbench.view.picture import pictures
 from samples import Json
 
 CELLS = {"pairs", "partition", "matrix"}  # charts of cells, which have no points and no lines
-STACKS = {"attribution", "steps"}  # charts of bars, likewise without points and lines
+STACKS = {"attribution", "steps", "priority"}  # charts of bars, likewise without points and lines
 PAIR = "AllToAll+Gemm/bytes:67108864/n:4096"
 
 
@@ -249,37 +249,26 @@ def axis(name: str, wanted: str) -> str:
     return dict(part.split(":") for part in name.split("/") if ":" in part)[wanted]
 
 
-def test_priority_has_three_bars_a_row_with_the_gain_on_the_last() -> None:
+def test_priority_divides_the_latency_and_marks_that_with_equal_priority() -> None:
     rows = samples.priorities()
-    bars = records(draw(samples.document(rows))["priority"], "adds")
-    counters = ("latency_alone_ms", "latency_equal_ms", "latency_ms")
+    drawn = draw(samples.document(rows))["priority"]
+    parts, bars = records(drawn, "part"), records(drawn, "text")
     for row in rows:
-        mine = [bar for bar in bars if bar["name"] == row["name"]]
-        assert [bar["adds"] for bar in mine] == [row[counter] for counter in counters]
-        gains = ["gain" in bar["text"] for bar in mine]
-        assert gains == [False, False, True]
-        assert mine[-1]["text"].endswith(f"gain {row['gain']:.2f}")
+        lengths = [part["adds"] for part in parts if part["name"] == row["name"]]
+        alone = row["latency_alone_ms"]
+        assert lengths == [alone, row["latency_ms"] - alone]
+        (bar,) = [bar for bar in bars if bar["name"] == row["name"] and "part" not in bar]
+        assert bar["tick"] == row["latency_equal_ms"]
+        assert bar["text"] == f"{row['latency_ms']:.3f} ms · gain {row['gain']:.2f}"
         control = axis(row["name"], "priority") == "equal"
-        assert all(bar["panel"].startswith("control") == control for bar in mine)
+        assert bar["panel"].startswith("control") == control
 
 
 def test_a_gain_that_is_not_to_be_trusted_is_not_written() -> None:
     rows = [row | {"valid": 0.0, "label": "throttled"} for row in samples.priorities()]
-    bars = records(draw(samples.document(rows))["priority"], "adds")
-    assert not any("gain" in bar["text"] for bar in bars)
-    assert sum(bar["text"].endswith("invalid") for bar in bars) == len(rows)
-
-
-def test_the_same_pairs_of_two_files_follow_each_other() -> None:
-    document = samples.document(samples.priorities())
-    bars = records(draw(document, document)["priority"], "adds")
-    groups = list(dict.fromkeys(bar["bar"] for bar in bars))
-    assert [group.splitlines()[1].split()[-1] for group in groups] == [
-        "ShortBlocks",
-        "ShortBlocks",
-        "ResidentGrid",
-        "ResidentGrid",
-    ]
+    bars = records(draw(samples.document(rows))["priority"], "text")
+    assert len(bars) == len(rows)
+    assert all(bar["text"].endswith("ms · invalid") for bar in bars)
 
 
 def test_supply_stands_beside_its_prediction() -> None:
@@ -318,11 +307,12 @@ def test_kernels_stand_below_the_copy_by_family_and_type() -> None:
         "Gelu fp32",
         "Softmax bf16",
     ]
-    assert {r["series"] for r in drawn if r["family"] == "Softmax"} == {
-        "Fused · matrix 512 MiB",
-        "Unfused · matrix 512 MiB",
+    softmax = [r for r in drawn if r["panel"] == "Softmax bf16"]
+    assert {r["series"] for r in softmax} == {
+        "Fused",
+        "Unfused",
     }
-    assert {r["x"] for r in drawn if r["family"] == "Softmax"} == {1024, 50257, 262144}
+    assert {r["x"] for r in softmax} == {1024, 50257, 262144}
 
 
 def test_dominated_below_comes_from_the_shortest_trusted_kernels() -> None:
@@ -330,9 +320,11 @@ def test_dominated_below_comes_from_the_shortest_trusted_kernels() -> None:
     for row in rows:
         if "Pieces/launches:512/call:loop" in row["name"]:
             row["valid"] = 0.0
-    chart = draw(samples.document(rows))["launch"]
-    rules = {r["series"]: r["kernel_us"] for r in records(chart, "label_y")}
-    assert rules == {"loop": 2.9 + 1 / 16, "graph": 1.9 + 1 / 512}
+    chart = draw(samples.document(rows))["pieces"]
+    assert {r["series"] for r in records(chart, "pieces_slowdown")} == {
+        "loop: launches dominate below 3 µs",
+        "graph: launches dominate below 1.9 µs",
+    }
     drawn = {
         r["name"]: (r["kernel_us"], r["pieces_slowdown"]) for r in records(chart, "pieces_slowdown")
     }
@@ -355,9 +347,7 @@ def marks(node: object, filters: tuple[str, ...] = ()) -> list[tuple[Json, tuple
     return here + marks(below, filters)
 
 
-@pytest.mark.parametrize(
-    "name", [kind.name for kind in CHARTS if kind.name not in CELLS | {"priority"} | STACKS]
-)
+@pytest.mark.parametrize("name", [kind.name for kind in CHARTS if kind.name not in CELLS | STACKS])
 def test_a_bad_row_is_a_grey_hollow_point_and_in_no_line(name: str) -> None:
     drawn = marks(full_charts()[name].spec)
     lines = [filters for mark, filters in drawn if mark["type"] == "line"]
@@ -371,10 +361,8 @@ def test_a_bad_row_is_a_grey_hollow_point_and_in_no_line(name: str) -> None:
 
 def test_a_bad_row_is_a_grey_hollow_bar() -> None:
     drawn = marks(draw(samples.document(samples.priorities()))["priority"].spec)
-    bars = {filters: mark for mark, filters in drawn if mark["type"] == "bar"}
-    assert set(bars) == {("datum.trusted",), ("!datum.trusted",)}
-    bad = bars[("!datum.trusted",)]
-    assert (bad["fill"], bad["stroke"]) == (None, theme.GREY)
+    bad = [m for m, filters in drawn if m["type"] == "bar" and filters == ("!datum.trusted",)]
+    assert [(mark["fill"], mark["stroke"]) for mark in bad] == [(None, theme.GREY)] * 2
 
 
 @pytest.mark.parametrize(
@@ -401,8 +389,8 @@ def test_a_row_without_its_figures_is_not_drawn(
     rows = make()
     place = next(index for index, row in enumerate(rows) if counter in row)
     del rows[place][counter]
-    (chart,) = draw(samples.document(rows)).values()
-    drawn = {str(row.name) for row in chart.rows}
+    charts = draw(samples.document(rows)).values()
+    drawn = {str(row.name) for chart in charts for row in chart.rows}
     assert drawn == {row["name"] for row in rows} - {rows[place]["name"]}
 
 
@@ -447,7 +435,7 @@ def test_host_figures_are_labelled_in_every_chart() -> None:
         (samples.priorities()[1:2], ["priority"]),
         (samples.supplies()[:1], ["supply"]),
         (samples.launches()[:1], ["launch"]),
-        (samples.launches()[2:3], ["launch"]),
+        (samples.launches()[2:3], ["pieces"]),
         (samples.copy_shares()[:1], ["copy_share"]),
         (samples.copy_shares()[-1:], ["copy_share"]),
         (samples.bubbles()[:1], ["bubbles"]),

@@ -21,7 +21,7 @@ from overlapbench.view import theme
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ["slowdown", "times", "pairs", "bandwidth", "copy_bandwidth", "pipeline"]
-NAMES += ["compute_transfer", "fragments", "priority", "supply", "launch", "copy_share"]
+NAMES += ["compute_transfer", "fragments", "priority", "supply", "launch", "pieces", "copy_share"]
 NAMES += [
     "mlp",
     "bubbles",
@@ -99,14 +99,14 @@ def test_png(drawn: Path, name: str) -> None:
         ("compute_transfer", ["time (ms)", "buffers", "tie events", "tie host"]),
         ("fragments", ["time (ms)", "fragments", "4096", "loop", "batch"]),
         ("priority", ["latency (ms)", "alone", "gain 1.91", "gain 1.00", "control: equal"]),
-        ("priority", ["beside a load of ResidentGrid", "0.650 ms"]),
+        ("priority", ["ShortBlocks beside ResidentGrid", "0.650 ms"]),
         ("supply", ["batches per second", "workers", "device idle", "prefetch 8"]),
-        ("launch", ["µs per launch", "launches", "RoundTrip", "total steps 65536"]),
+        ("launch", ["µs per launch", "launches", "RoundTrip", "loop"]),
         (
             "copy_share",
-            ["Gelu fp32", "Softmax bf16", "Unfused", "% of a copy", "elements of a row"],
+            ["Gelu fp32", "Softmax bf16", "Unfused", "% of a copy", "columns"],
         ),
-        ("launch", ["launches dominate below 2.9 µs", "length of one kernel (µs)"]),
+        ("pieces", ["launches dominate below 2.9 µs", "length of one kernel (µs)"]),
         (
             "link",
             ["Broadcast: one way", "copy", "sm_load"],

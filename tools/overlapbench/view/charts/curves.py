@@ -5,8 +5,7 @@ which `derived` computes, or else the counter of that name.
 
 Measured figures are points joined by a line, references short strokes joined by a dashed line,
 bounds dotted lines, all in the colour of the series. Some fields of a record, which `finish` may
-add, ask for more: `ring` for a ring around the point, `note` for a text at `note_at`, and `below`
-for a vertical line at the x that it gives.
+add, ask for more: `ring` for a ring around the point, and `note` for a text at `note_at`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +32,6 @@ from overlapbench.view.vega import (
     lay_out,
     mark,
     panel,
-    resolved,
     split,
     told,
 )
@@ -41,7 +39,6 @@ from overlapbench.view.vega import field as encoded
 
 _REFERENCE_DASH, _BOUND_DASH = [4, 4], [1, 3]
 _STYLES = ("color", "shape", "strokeDash")
-_RULE_NOTE_STEP = 16  # in pixels, so that the notes of close rules do not overlap
 
 # Curves differ in colour, and in point shape or dash.
 Style = Callable[[Mapping[str, int]], dict[str, Any]]
@@ -143,7 +140,9 @@ class Curves(ChartKind):
         return [row for row in rows if id(row) in shown]
 
     def draw(self, rows: Sequence[Row]) -> Spec:
-        return self.draw_records(self.records(rows))
+        records = self.records(rows)
+        drawn = [self._draw(figures, records) for figures in self._every]
+        return drawn[0] if len(drawn) == 1 else {"vconcat": drawn}
 
     @property
     def _every(self) -> Sequence[Figures]:
@@ -220,20 +219,14 @@ class Curves(ChartKind):
             made |= bounds(row, counter, figures.measured)
         return made
 
-    def draw_records(self, records: Sequence[Record], series: Sequence[str] | None = None) -> Spec:
-        """Draw records of any kind; `series` are those of all charts with the same legend."""
-        legend = series or list(split(records, "series"))
-        drawn = [self._draw(figures, records, legend) for figures in self._every]
-        return drawn[0] if len(drawn) == 1 else {"vconcat": drawn}
-
-    def _draw(self, figures: Figures, records: Sequence[Record], series: Sequence[str]) -> Spec:
+    def _draw(self, figures: Figures, records: Sequence[Record]) -> Spec:
         key, panels = self.scale_of_each, split(records, "panel")
         scales = {value: figures.scale_of(part) for value, part in split(records, key).items()}
         columns = min(self.columns, len(panels)) or 1
 
         def draw(part: Sequence[Record]) -> Spec:
             x = self.x.encoded(part if self.own_x else records, columns, part[0].get("x_axis", ""))
-            curves = split(part, "series") if self.own_legends else series
+            curves = split(part if self.own_legends else records, "series")
             places = {curve: place for place, curve in enumerate(curves)}
             return draw_curves(part, x, figures, scales[part[0].get(key, "")], places)
 
@@ -276,7 +269,6 @@ def draw_curves(
     layers += intervals(records, point | colour)
     layers.append(mark("line", line | colour | dash | tooltip, GOOD, strokeWidth=2))
     layers += _rings(records, point | colour, scale)
-    layers += _rules(records, x, colour)
     layers += [
         mark("point", point | shape, BAD, **theme.UNTRUSTED_POINT),
         mark("point", point | colour | shape, GOOD, filled=True, size=50, opacity=1),
@@ -297,42 +289,6 @@ def _rings(points: Sequence[Record], at: Spec, scale: Spec) -> list[Spec]:
     noted = [record for record in ringed if "note" in record]
     text = at | {"y": encoded("note_at:Q", scale=scale), "text": encoded("note:N")}
     return [rings, *(haloed(text, "", noted, fontWeight="bold") if noted else [])]
-
-
-def _rules(points: Sequence[Record], x: Spec, colour: Spec) -> list[Spec]:
-    """Draw a vertical line where a record has `below`, and its note beside the line."""
-    ruled = [record for record in points if "below" in record]
-    if not ruled:
-        return []
-    marks = [
-        {"series": record["series"], x["field"]: record["below"], "label": record["below_note"]}
-        | {"label_y": 10 + _RULE_NOTE_STEP * step}
-        for step, record in enumerate(ruled)
-    ]
-    text = {"y": encoded("label_y:Q", scale=None, axis=None), "text": encoded("label:N")}
-    return [
-        mark("rule", {"x": x, **colour}, "", marks),
-        *haloed({"x": x, **colour, **text}, "", marks, align="left", dx=5),
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stacked(ChartKind):
-    """Stacked charts of curves, with one legend or each with its own."""
-
-    charts: Sequence[Curves]
-    own_legends: bool = True
-
-    def select(self, rows: Sequence[Row]) -> list[Row]:
-        shown = {id(row) for chart in self.charts for row in chart.select(rows)}
-        return [row for row in rows if id(row) in shown]
-
-    def draw(self, rows: Sequence[Row]) -> Spec:
-        made = [(chart, records) for chart in self.charts if (records := chart.records(rows))]
-        every = list(split(chain(*(records for _, records in made)), "series"))
-        series = None if self.own_legends else every
-        drawn = [chart.draw_records(records, series) for chart, records in made]
-        return {"vconcat": drawn} | resolved(_STYLES if self.own_legends else ())
 
 
 def _without(row: Row, axis: str) -> Row:

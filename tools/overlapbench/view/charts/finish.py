@@ -78,11 +78,12 @@ def keep_fastest(records: list[Record]) -> list[Record]:
     return [record for record in records if not record["trusted"] or id(record) in kept]
 
 
-def mark_domination(records: list[Record]) -> list[Record]:
-    """Mark the length below which launches dominate, told by the shortest trusted kernels."""
-    for curve in split([one for one in records if not one["problem"]], "series").values():
-        shortest = min(curve, key=lambda record: float(record["kernel_us"]))
-        length_us = shortest["dominated_below_us"]
-        note = f"launches dominate below {length_us:.2g} µs"
-        shortest |= {"below": length_us, "below_note": note}
+def tell_domination(records: list[Record]) -> list[Record]:
+    """Tell the length below which launches dominate, by the shortest trusted kernels."""
+    for series, curve in split(records, "series").items():
+        good = [record for record in curve if not record["problem"]]
+        shortest = min(good, key=lambda record: float(record["kernel_us"]), default=None)
+        for record in curve if shortest else ():
+            length_us = shortest["dominated_below_us"]
+            record["series"] = f"{series}: launches dominate below {length_us:.2g} µs"
     return records

@@ -1,68 +1,50 @@
 """Charts of single kernels and their launches, of priority, and of the supply of batches."""
 
-from collections.abc import Sequence
-
 from overlapbench.reading.result import Row
 from overlapbench.view import theme
 from overlapbench.view.charts import axes, finish, naming
 from overlapbench.view.charts.bars import Bar, Bars
-from overlapbench.view.charts.curves import Curves, Figures, Stacked, X
-from overlapbench.view.charts.naming import Name
-from overlapbench.view.charts.records import Rows, bounds, kind_of, whole
-from overlapbench.view.series import file_names, joined, label, shared_axes
+from overlapbench.view.charts.curves import Curves, Figures, X
+from overlapbench.view.charts.records import Rows, bounds, whole
+from overlapbench.view.series import joined
 from overlapbench.view.vega import Record
 
-_LATENCIES = {  # the bars of a group, from the top
-    "latency_alone_ms": ("alone", theme.GREEN),
-    "latency_equal_ms": ("beside the load, equal priority", theme.ORANGE),
-    "latency_ms": ("beside the load, priority of this column", theme.BLUE),
-}
-_PRIORITIES = {
-    "high": "work on a high-priority stream",
-    "equal": "control: equal priority, so no gain is possible",
-}
+_LATENCIES = {"alone": theme.GREEN, "more, beside the load": theme.BLUE}
+_PRIORITIES = {"high": "high priority", "equal": "control: equal priority"}
 
 
-def _by_load(rows: Sequence[Row]) -> Name:
-    """Name a pair in words, with its differences from others on further lines."""
-    leave_out, file = {"priority", *shared_axes(rows)}, file_names(rows)
-
-    def name(row: Row) -> str:
-        work, load = row.name.workloads
-        apart = label("", dict(row.name.axes), leave_out)
-        return "\n".join(filter(None, [work, f"beside a load of {load}", apart, file(row)]))
-
-    return name
-
-
-def _latencies(row: Row) -> Bar:
-    gain = f"gain {row.counters['gain']:.2f}" if row.trusted else row.state.value
+def _latency(row: Row) -> Bar:
+    """Divide the latency beside the load into that alone, and what the load adds."""
+    alone_ms, equal_ms, ms = (
+        row.counters[f"latency{which}_ms"] for which in ("_alone", "_equal", "")
+    )
+    if not row.trusted:
+        return Bar(ms, ms, joined(f"{ms:.3f} ms", row.state.value))
     parts: list[Record] = [
-        {"part": what, "adds": row.counters[counter], "gain": row.counters["gain"]}
-        | {"text": joined(f"{row.counters[counter]:.3f} ms", gain * (counter == "latency_ms"))}
-        | bounds(row, counter, "adds")
-        for counter, (what, _) in _LATENCIES.items()
+        {"part": part, "adds": adds, "gain": row.counters["gain"]} | bounds(row, "latency_ms")
+        for part, adds in zip(_LATENCIES, (alone_ms, ms - alone_ms), strict=True)
     ]
-    return Bar(0, 0, "", parts)
+    text = joined(f"{ms:.3f} ms", f"gain {row.counters['gain']:.2f}")
+    return Bar(equal_ms, max(equal_ms, ms), text, parts)
 
 
 PRIORITY = Bars(
     name="priority",
     title="Latency under a load, with and without priority",
-    reading="gain is the second bar / the third: the speedup that priority gives.",
+    reading="The tick is the latency with equal priority. gain is that / the bar: the speedup that"
+    " priority gives.",
     rows=Rows(
         "Priority/*",
-        known=["gain", *_LATENCIES],
+        known=["gain", "latency_alone_ms", "latency_equal_ms", "latency_ms"],
         when=lambda row: row.name.axis("priority") in _PRIORITIES,
     ),
-    label=_by_load,
-    bar=_latencies,
-    colours=dict(_LATENCIES.values()),
+    label=naming.named("priority", head=naming.by(lambda row: " beside ".join(row.name.workloads))),
+    bar=_latency,
+    colours=_LATENCIES,
     x_title="latency (ms)",
     panel=naming.by(lambda row: _PRIORITIES[row.name.axis("priority") or ""]),
-    tooltip=["gain"],
-    apart=True,
-    text_room=1.5,
+    tooltip=["gain", "latency_ms_low", "latency_ms_high"],
+    text_room=2.2,
 )
 
 
@@ -106,83 +88,68 @@ _BY_CALL = naming.named(
 )
 
 
-def _of_pieces(rows: Sequence[Row]) -> Name:
-    cut = [row for row in rows if kind_of(row) == "Launch/Pieces"]
-    said = {*shared_axes(rows), "call"}  # of all rows, by the chart, and by the legend
-    title = label("one kernel's work cut into pieces", shared_axes(cut), said) if cut else ""
-    return lambda _: title
-
-
 _TO_HOST = "host cost of an empty kernel"
-LAUNCH = Stacked(
+LAUNCH = Curves(
     name="launch",
     title="What launching kernels costs",
     reading="The axes are logarithmic. A round trip ends when the host knows that the kernel is"
     " done.",
-    charts=[
-        Curves(
-            rows=[
-                _launches("EmptyKernel", "host_us_per_launch", _TO_HOST),
-                _launches("RoundTrip", "round_trip_us", _TO_HOST),
-                _launches("EmptyKernel", "device_us_per_launch", "device cost of an empty kernel"),
-            ],
-            x=X("launches", "launches", axes.count_axis, unwritten=1),
-            figures=Figures("us_per_launch", "µs per launch", axes.log_scale),
-            series=_BY_CALL,
-        ),
-        Curves(
-            rows=[Rows("Launch/Pieces", ("pieces_slowdown", "kernel_us", "dominated_below_us"))],
-            x=X(
-                "launches",
-                "length of one kernel (µs)",
-                axes.smooth_axis,
-                field="kernel_us",
-                value=lambda row: row.counters.get("kernel_us"),
-            ),
-            figures=Figures(
-                "pieces_slowdown",
-                "time / time in one kernel",
-                axes.ratio_log_scale,
-                tooltip=["kernel_us", "launches", "dominated_below_us"],
-                height=260,
-            ),
-            panel=_of_pieces,
-            derived={"launches": lambda row: whole(row, "launches")},
-            series=_BY_CALL,
-            finish=finish.mark_domination,
-            columns=0,
-        ),
+    rows=[
+        _launches("EmptyKernel", "host_us_per_launch", _TO_HOST),
+        _launches("RoundTrip", "round_trip_us", _TO_HOST),
+        _launches("EmptyKernel", "device_us_per_launch", "device cost of an empty kernel"),
     ],
-    own_legends=False,
+    x=X("launches", "launches", axes.count_axis, unwritten=1),
+    figures=Figures("us_per_launch", "µs per launch", axes.log_scale),
+    series=_BY_CALL,
+)
+PIECES = Curves(
+    name="pieces",
+    title="One kernel's work cut into pieces",
+    reading="The axes are logarithmic.",
+    rows=[Rows("Launch/Pieces", ("pieces_slowdown", "kernel_us", "dominated_below_us"))],
+    x=X(
+        "launches",
+        "length of one kernel (µs)",
+        axes.smooth_axis,
+        field="kernel_us",
+        value=lambda row: row.counters.get("kernel_us"),
+    ),
+    figures=Figures(
+        "pieces_slowdown",
+        "time / time in one kernel",
+        axes.ratio_log_scale,
+        tooltip=["kernel_us", "launches", "dominated_below_us"],
+        alone=260,
+    ),
+    derived={"launches": lambda row: whole(row, "launches")},
+    series=_BY_CALL,
+    finish=finish.tell_domination,
 )
 
 
-def _copy_share(family: str, axis: str, title: str) -> Curves:
-    return Curves(
-        rows=[Rows(f"{family}/*", ("pct_of_copy",), told={"family": family})],
-        x=X(axis, title, axes.elements_axis, field="x"),
-        figures=Figures(
-            "pct_of_copy",
-            "% of a copy",
-            axes.percent_scale,
-            tooltip=["fused_speedup", "predicted_speedup"],
-            level=100,
-            level_style={"color": theme.GREY, "strokeDash": [4, 4]},
-        ),
-        panel=naming.by(lambda row: " ".join([row.name.family, row.name.axis("precision") or ""])),
-        series=naming.named("count", "columns", "precision", head=naming.by_workload),
-        columns=6,
-    )
-
-
-COPY_SHARES = Stacked(
+COPY_SHARES = Curves(
     name="copy_share",
     title="Share of a copy's bandwidth",
-    reading="100 % is a copy of as many bytes as the kernel must move, in the same run.",
-    charts=[
-        _copy_share("Gelu", "count", "elements"),
-        _copy_share("Softmax", "columns", "elements of a row"),
+    reading="100 % is a copy of as many bytes as the kernel must move, in the same run. Columns are"
+    " the elements of a row.",
+    rows=[
+        Rows("Gelu/*", ("pct_of_copy",), x="count"),
+        Rows("Softmax/*", ("pct_of_copy",), x="columns"),
     ],
+    x=X("count", "", axes.elements_axis, field="x"),
+    figures=Figures(
+        "pct_of_copy",
+        "% of a copy",
+        axes.percent_scale,
+        tooltip=["fused_speedup", "predicted_speedup"],
+        level=100,
+        level_style={"color": theme.GREY, "strokeDash": [4, 4]},
+    ),
+    panel=naming.by(lambda row: " ".join([row.name.family, row.name.axis("precision") or ""])),
+    series=naming.named("precision", head=naming.by_workload),
+    columns=3,
+    own_x=True,
 )
 
-CHARTS = (PRIORITY, SUPPLY, LAUNCH, COPY_SHARES)
+CHARTS = (PRIORITY, SUPPLY, LAUNCH, PIECES, COPY_SHARES)

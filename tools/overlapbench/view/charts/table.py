@@ -1,8 +1,8 @@
 """The table of charts, in the order in which they are shown.
 
 A new chart is one entry: its name (also of its files), its title, how to read it, the rows it
-takes, and how they are drawn. It is Curves or several of them Stacked (curves.py), a heat map of
-Cells (cells.py), or Bars (bars.py).
+takes, and how they are drawn. It is Curves (curves.py), a heat map of Cells (cells.py), or Bars
+(bars.py).
 """
 
 from overlapbench.view.charts import kernels, laboratory, pairs, training, transfers
