@@ -82,8 +82,8 @@ def test_slowdown_holds_the_figures_of_the_rows() -> None:
     drawn = {record["name"]: record["slowdown"] for record in records(chart, "grid")}
     assert drawn == {row["name"]: row["slowdown"] for row in rows}
     assert {r["series"] for r in records(chart, "grid")} == {
-        "AllToAll+Gemm · work tile",
-        "AllToAll+Gemm · work full",
+        "AllToAll+Gemm · work tile: knee 1.41 at 16×16",
+        "AllToAll+Gemm · work full: knee 1.29 at 16×16",
     }
     assert {
         "slowdown T / max(C, M): 1 is perfect overlap",
@@ -103,19 +103,11 @@ def test_grids_stand_in_the_order_of_their_blocks() -> None:
 
 def test_the_knees_are_marked_at_their_grid() -> None:
     rows = samples.sweep("tile") + samples.sweep("full")
-    knees = records(draw(samples.document(rows))["slowdown"], "note_at")
-    assert {(knee["series"], knee["grid"], knee["slowdown"], knee["note"]) for knee in knees} == {
-        ("AllToAll+Gemm · work full", "16×16", 1.29, "knee 1.29"),
-        ("AllToAll+Gemm · work tile", "16×16", 1.41, "knee 1.41"),
+    knees = records(draw(samples.document(rows))["slowdown"], "ring")
+    assert {(knee["series"], knee["grid"], knee["slowdown"]) for knee in knees} == {
+        ("AllToAll+Gemm · work full: knee 1.29 at 16×16", "16×16", 1.29),
+        ("AllToAll+Gemm · work tile: knee 1.41 at 16×16", "16×16", 1.41),
     }
-    assert all(knee["note_at"] > knee["slowdown"] for knee in knees)
-
-
-def test_labels_of_equal_knees_do_not_overlap() -> None:
-    rows = [row for factor in (1.0, 1.0) for row in samples.sweep("tile", factor)]
-    documents = [samples.document(rows[:7]), samples.document(rows[7:])]
-    low, high = sorted(knee["note_at"] for knee in records(draw(*documents)["slowdown"], "note_at"))
-    assert high - low > 0.01
 
 
 def test_an_invalid_row_is_no_knee_and_has_its_problem() -> None:
@@ -125,7 +117,7 @@ def test_an_invalid_row_is_no_knee_and_has_its_problem() -> None:
     bad = [record for record in records(chart, "grid") if not record["trusted"]]
     told = [(record["grid"], record["problem"]) for record in bad]
     assert told == [("16×16", "invalid: throttled")]
-    assert [knee["grid"] for knee in records(chart, "note_at")] == ["32×32"]
+    assert [knee["grid"] for knee in records(chart, "ring")] == ["32×32"]
     assert "Not to be trusted: 1 invalid of 7 rows" in subtitle(chart)
 
 
@@ -133,7 +125,7 @@ def test_an_invalid_sweep_is_drawn_without_any_knee() -> None:
     rows = [row | {"valid": 0.0} for row in samples.sweep("tile")]
     chart = draw(samples.document(rows))["slowdown"]
     assert len(records(chart, "grid")) == len(rows)
-    assert records(chart, "note_at") == []
+    assert records(chart, "ring") == []
     assert pictures(chart.name, chart.spec)["slowdown.png"].startswith(b"\x89PNG\r\n\x1a\n")
 
 

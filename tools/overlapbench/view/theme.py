@@ -4,7 +4,7 @@ A specification contains no colour of background or text. A configuration sets t
 pictures, and LIGHT or DARK for the page, following the reader's system. Colours that carry meaning
 are Okabe and Ito's ("Color Universal Design", 2008), which readers with any colour vision can
 distinguish, without the black and the yellow, which vanish on one of the two backgrounds. Curves
-also differ in dash and point shape.
+also differ in point shape.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
 GREY = "#8A8A8A"
 COMPUTATION, COMMUNICATION = BLUE, GREEN  # wherever both are drawn
 INTERVAL: dict[str, Any] = {"strokeWidth": 3, "strokeOpacity": 0.45, "clip": True}
+RING: dict[str, Any] = {"size": 225, "strokeWidth": 2, "opacity": 1}
 UNTRUSTED_POINT: dict[str, Any] = {"color": GREY, "filled": False, "opacity": 1, "size": 80}
 UNTRUSTED_BAR: dict[str, Any] = {"fill": None, "stroke": GREY, "strokeWidth": 1.5}
 UNTRUSTED_CELL: dict[str, Any] = {"color": "#BDBDBD"}
@@ -41,21 +42,11 @@ CELL_DETAIL: dict[str, Any] = {"fontSize": 10}
 ON_CELL = "#1c1c1c"  # text on a cell of the heat map, whose colours are the same in both themes
 # Six and five are coprime, so 30 curves get 30 different combinations.
 SERIES_COLOURS = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY]
-SERIES_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4]]
 SERIES_SHAPES = ["circle", "square", "triangle-up", "diamond", "triangle-down"]
 
 
-def series_style(places: Mapping[str, int]) -> Encoding:
-    """Distinguish curves by colour and dash; the place of each determines both."""
-    look = key(symbolType="stroke", symbolSize=600)
-    return {
-        "color": styled(_cycled(places, SERIES_COLOURS), look),
-        "strokeDash": styled(_cycled(places, SERIES_DASHES), look),
-    }
-
-
 def curve_style(places: Mapping[str, int]) -> Encoding:
-    """Distinguish curves by colour and point shape, where dashes mean something else."""
+    """Distinguish curves by colour and point shape; dashes mean something else."""
     return {
         "color": styled(_cycled(places, SERIES_COLOURS)),
         "shape": styled(_cycled(places, SERIES_SHAPES)),

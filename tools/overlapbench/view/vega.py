@@ -27,7 +27,6 @@ _TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal", "T": "temporal"}
 _TITLE_LETTER_WIDTH = 7  # on average, in pixels
 _SUBTITLE_LETTERS = 135  # that fit into a picture's width
 _AXIS_WIDTH = 80  # beside the plot: labels and title of its y axis
-_RING, _RING_STEP = 15, 6  # diameters in pixels: of a ring, and the step to one around it
 
 
 def field(shorthand: str, **looks: Any) -> Spec:
@@ -85,11 +84,6 @@ def haloed(
         mark("text", plain, where, records, style="halo", **looks),
         mark("text", encoding, where, records, **looks),
     ]
-
-
-def ring_area(inside: int) -> int:
-    """Return the area of a ring around so many others."""
-    return (_RING + _RING_STEP * inside) ** 2
 
 
 def split(records: Iterable[Record], key: str) -> dict[str, list[Record]]:

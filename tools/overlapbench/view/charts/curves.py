@@ -4,8 +4,8 @@ A row becomes a record of `series`, `panel`, its place on the x axis, and each f
 which `derived` computes, or else the counter of that name.
 
 Measured figures are points joined by a line, references short strokes joined by a dashed line,
-bounds dotted lines, all in the colour of the series. Some fields of a record, which `finish` may
-add, ask for more: `ring` for a ring around the point, and `note` for a text at `note_at`.
+bounds dotted lines, all in the colour of the series. A record with a `ring`, which `finish` may
+add, has a ring around its point.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +38,9 @@ from overlapbench.view.vega import (
 from overlapbench.view.vega import field as encoded
 
 _REFERENCE_DASH, _BOUND_DASH = [4, 4], [1, 3]
-_STYLES = ("color", "shape", "strokeDash")
+_STYLES = ("color", "shape")
 
-# Curves differ in colour, and in point shape or dash.
+# Curves differ in colour and point shape.
 Style = Callable[[Mapping[str, int]], dict[str, Any]]
 Records = list[Record]
 
@@ -106,7 +106,7 @@ class Figures:
 
     def scale_of(self, records: Sequence[Record]) -> Spec:
         """Return the scale that contains everything drawn of the records."""
-        drawn = [self.measured, self.reference, self.bound, "note_top"]
+        drawn = [self.measured, self.reference, self.bound]
         ends = [f"{self.measured}_low", f"{self.measured}_high"] * self.holds_intervals
         keys = {True: [*drawn, *ends], False: drawn}  # by whether a record is trusted
         values = (r.get(key) for r in records for key in keys[r["trusted"]])
@@ -264,11 +264,11 @@ def draw_curves(
             mark("line", at_reference, GOOD, strokeWidth=1.5, strokeDash=_REFERENCE_DASH),
             mark("point", at_reference, GOOD, **stroke),
         ]
-    dash = {key: style[key] for key in ("strokeDash",) if key in style}
-    shape = {key: style[key] for key in ("shape",) if key in style}
+    shape = {"shape": style["shape"]}
     layers += intervals(records, point | colour)
-    layers.append(mark("line", line | colour | dash | tooltip, GOOD, strokeWidth=2))
-    layers += _rings(records, point | colour, scale)
+    layers.append(mark("line", line | colour | tooltip, GOOD, strokeWidth=2))
+    if any("ring" in record for record in records):
+        layers.append(mark("point", point | colour, "datum.ring", **theme.RING))
     layers += [
         mark("point", point | shape, BAD, **theme.UNTRUSTED_POINT),
         mark("point", point | colour | shape, GOOD, filled=True, size=50, opacity=1),
@@ -277,18 +277,6 @@ def draw_curves(
         text = at | {"text": encoded(f"{figures.label}:N")}
         layers += haloed(text, GOOD, dy=figures.label_dy, fontSize=11)
     return panel(layers, records)
-
-
-def _rings(points: Sequence[Record], at: Spec, scale: Spec) -> list[Spec]:
-    """Draw a ring around points that have one, and a note above those that have one."""
-    ringed = [record for record in points if "ring" in record]
-    if not ringed:
-        return []
-    size = {"size": encoded("ring:Q", scale=None, legend=None)}
-    rings = mark("point", at | size, "", ringed, strokeWidth=2, opacity=1)
-    noted = [record for record in ringed if "note" in record]
-    text = at | {"y": encoded("note_at:Q", scale=scale), "text": encoded("note:N")}
-    return [rings, *(haloed(text, "", noted, fontWeight="bold") if noted else [])]
 
 
 def _without(row: Row, axis: str) -> Row:

@@ -124,7 +124,7 @@ PIECES = Curves(
     ),
     derived={"launches": lambda row: whole(row, "launches")},
     series=_BY_CALL,
-    finish=finish.tell_domination,
+    finish=finish.telling(finish.domination),
 )
 
 

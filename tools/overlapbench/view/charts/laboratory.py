@@ -32,7 +32,7 @@ LINK = Curves(
         "GBps",
         "GB/s",
         axes.room_scale,
-        tooltip=["sms", "GBps_per_sm", "plateau"],
+        tooltip=["sms", "GBps_per_sm"],
         holds_intervals=True,
         height=300,
     ),
@@ -40,7 +40,7 @@ LINK = Curves(
         lambda row: _WAYS.get("+".join(row.name.workloads), "+".join(row.name.workloads))
     ),
     series=naming.named("transport", *naming.SM_AXES, head=naming.transport_names),
-    finish=finish.mark_plateaus,
+    finish=finish.telling(finish.plateau_of),
     own_legends=True,
 )
 

@@ -30,7 +30,7 @@ MLP = Curves(
         height=300,
     ),
     series=naming.named(),
-    finish=finish.fit_lines,
+    finish=finish.telling(finish.fit),
     least=3,
     own_legends=True,
     own_x=True,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 from overlapbench.reading.counters import TIME
 from overlapbench.reading.result import Row
-from overlapbench.view import theme
 from overlapbench.view.charts import axes, naming
 from overlapbench.view.charts.curves import Curves, Figures, X
 from overlapbench.view.charts.naming import Name
@@ -22,7 +21,6 @@ BANDWIDTH = Curves(
         "busbw_GBps",
         "bus bandwidth (GB/s)",
         axes.zero_scale,
-        style=theme.series_style,
         height=220,
         alone=340,
     ),
