@@ -40,7 +40,7 @@ def test_a_notebook_shows_a_table_without_markup_from_a_file(tmp_path: Path) -> 
     page = trace(file).breakdown(window=name)._repr_html_()
     assert "<script" not in page
     assert "&lt;script&gt;" in page
-    assert "<td>100.0</td>" in page
+    assert "100.0" in page
 
 
 def test_what_cannot_be_read_or_is_not_there_is_a_value_error(tmp_path: Path) -> None:

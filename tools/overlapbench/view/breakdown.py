@@ -1,4 +1,4 @@
-"""A breakdown as text, as HTML and as data.
+"""A breakdown as text and as data.
 
 Each rank has a row and a bar and, if collectives of several ranks are known, a row that divides its
 communication. Then follow details of the worst rank, which computes the smallest share of its time,
@@ -6,15 +6,13 @@ and notes on all ranks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from overlapbench.reading.source import harmless, listed
 from overlapbench.traces.breakdown import MIXES, PARTS, Breakdown, apportion, worst_of
 from overlapbench.traces.idle import Cause, Part
 from overlapbench.traces.model import Class
-from overlapbench.view.console import Entry, Screen, table
-from overlapbench.view.text import paragraph, shortened
+from overlapbench.view.console import Entry, Screen, paragraph, shortened, table
 
 SCHEMA = "1"
 _BAR = 64
@@ -174,24 +172,6 @@ def _overlap(one: Breakdown, screen: Screen) -> Iterator[str]:
     if (more := len(one.differences) - _LISTED) > 0:
         total = _ms(sum(each.total_ns for each in one.differences))
         yield f"  and {more} more names; {total} ms together"
-
-
-def to_html(breakdowns: Sequence[Breakdown]) -> str:
-    """Return the shares of all ranks as a table, and what is to be said of them."""
-    heads = [" ".join(heading).replace("- ", "").strip() for heading in HEADINGS]
-    rows = [f"<tr>{_cells('th', heads)}</tr>"]
-    rows += [f"<tr>{_cells('td', cells(one))}</tr>" for one in breakdowns]
-    notes = dict.fromkeys(note for one in breakdowns for note in one.notes)
-    notes |= {
-        f"{f.name}: {f.pct:.1f} % of T. {f.advice}": None for f in worst_of(breakdowns).findings
-    }
-    items = "".join(f"<li>{escape(harmless(note))}</li>" for note in notes)
-    caption = escape(harmless(f"{worst_of(breakdowns).window}, shares in percent"))
-    return f"<table><caption>{caption}</caption>{''.join(rows)}</table><ul>{items}</ul>"
-
-
-def _cells(tag: str, texts: Sequence[str]) -> str:
-    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
 
 
 def to_dict(breakdowns: Sequence[Breakdown]) -> dict[str, Any]:

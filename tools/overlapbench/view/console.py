@@ -5,6 +5,7 @@ the titles are the first column. Otherwise a title has its own lines, broken aft
 """
 
 import io
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,15 @@ from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 
+from overlapbench.output import harmless
+
 _INDENT = "  "
+
+
+class Wrapper(textwrap.TextWrapper):
+    """Breaks text at spaces, and names after a slash."""
+
+    wordsep_re = re.compile(r"(\s+|(?<=/))")
 
 
 @dataclass(frozen=True)
@@ -115,12 +124,16 @@ def folded(sentence: str, screen: Screen, indent: str = "") -> str:
 
 def broken(name: str, width: int) -> list[str]:
     """Break a name into lines, after a / or a space if there is one."""
-    lines: list[str] = []
-    while name or not lines:
-        indent = _INDENT * 2 if lines and width > len(_INDENT * 2) else ""
-        room = width - len(indent)
-        mark = max(name.rfind(mark, 0, room) for mark in "/ ")
-        end = len(name) if len(name) <= room else mark + 1 or room
-        lines.append(indent + name[:end])
-        name = name[end:]
-    return lines
+    indent = _INDENT * 2 if width > len(_INDENT * 2) else ""
+    return Wrapper(width, subsequent_indent=indent).wrap(name) or [""]
+
+
+def paragraph(text: str, screen: Screen, indent: str = "") -> str:
+    """Break text that may contain names from files."""
+    wrapper = Wrapper(screen.width, initial_indent=indent, subsequent_indent=indent)
+    return wrapper.fill(harmless(text))
+
+
+def shortened(text: str, letters: int) -> str:
+    """Cut text that is too long."""
+    return text if len(text) <= letters else text[: letters - 1] + "…"

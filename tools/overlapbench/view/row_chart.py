@@ -8,6 +8,7 @@ from overlapbench.reading.counters import TIME, stored_table
 from overlapbench.reading.result import Row
 from overlapbench.view import theme
 from overlapbench.view.charts.records import bounds, record_of
+from overlapbench.view.console import Wrapper
 from overlapbench.view.series import joined
 from overlapbench.view.vega import (
     BAD,
@@ -59,8 +60,7 @@ def specification(row: Row) -> Spec:
         *intervals(records, at, "x"),
         mark("text", text, align="left", dx=6),
     ]
-    lines = textwrap.wrap(str(row.name).replace("/", "/ "), _LETTERS)
-    title = {"text": [line.replace("/ ", "/") for line in lines], "fontSize": 13}
+    title: Spec = {"text": Wrapper(_LETTERS).wrap(str(row.name)), "fontSize": 13}
     if notes := joined(*_ratios(row), row.problem or row.remark):
         title["subtitle"] = textwrap.wrap(notes, _LETTERS)
     drawn = panel(layers, records, width=_WIDTH, height=_STEP * max(1, len(records)))

@@ -12,8 +12,7 @@ from overlapbench.output import counted
 from overlapbench.reading.source import harmless
 from overlapbench.traces.breakdown import PARTS, Breakdown
 from overlapbench.traces.idle import Cause, Part
-from overlapbench.view.console import Entry, Screen, table
-from overlapbench.view.text import paragraph, shortened
+from overlapbench.view.console import Entry, Screen, paragraph, shortened, table
 
 _MOST_NAMES = 10
 _FIGURES = 36  # characters beside a name

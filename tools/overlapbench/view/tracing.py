@@ -8,6 +8,7 @@ found.classes[0]["COMP"], found.idle[0]["host"]   # rank 0, percent of the step
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from overlapbench.traces.files import read_traces
 from overlapbench.traces.idle import Cause
 from overlapbench.traces.model import Trace
 from overlapbench.traces.rules import Rules, parse_rule
-from overlapbench.view.breakdown import render, to_dict, to_html
+from overlapbench.view.breakdown import render, to_dict
 from overlapbench.view.console import Screen
 
 
@@ -56,7 +57,7 @@ class TraceBreakdown:
     __str__ = text
 
     def _repr_html_(self) -> str:
-        return to_html(self.ranks)
+        return f"<pre>{escape(self.text())}</pre>"
 
 
 @dataclass(frozen=True)
