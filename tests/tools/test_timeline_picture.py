@@ -38,13 +38,22 @@ def spec_of(folder: Path, *documents: Json, layout: Layout = BELOW) -> dict[str,
 
 def data(spec: dict[str, Any], panel: int, mark: str, style: str | None = None) -> list[Json]:
     """Return the records of a panel's layers of a mark, or of one with a style."""
-    found = []
+    found, records = [], spec["concat"][panel]["data"]["values"]
     for layer in spec["concat"][panel]["layer"]:
         if layer["mark"]["type"] == mark and layer["mark"].get("style") == style:
-            found += layer["data"].get("values") or spec.get("datasets", {}).get(
-                layer["data"].get("name"), []
-            )
+            own = layer.get("data", {}).get("values", records)
+            (step,) = layer.get("transform", [{"filter": ""}])
+            found += [record for record in own if shows(step["filter"], record)]
     return found
+
+
+def shows(where: str, record: Json) -> bool:
+    """Tell whether the filter of a layer holds for a record."""
+    if where.startswith("datum.look"):
+        return bool(record["look"] == where.split("'")[1])
+    if where.startswith("datum['longest path']"):
+        return bool(record["longest path"] and record["look"] != "held")
+    return not where or "label" in record
 
 
 def test_every_bar_is_a_span_at_its_times(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from overlapbench.grouping import grouped
 from overlapbench.reading.source import harmless
-from overlapbench.traces.model import Class
+from overlapbench.traces.model import WORK, Class
 from overlapbench.view import theme
+from overlapbench.view.console import shortened
 from overlapbench.view.timeline import Bar, Lane, Link, Timeline
 from overlapbench.view.vega import Record
 
@@ -43,30 +44,20 @@ class Scale:
     tracks: Mapping[Lane, str]
     pixel_ns: float
 
-    def pixels(self, bar: Bar) -> float:
-        return (bar.end_ns - bar.begin_ns) / self.pixel_ns
-
-    def place(self, bar: Bar) -> Record:
-        """Return the place of a bar."""
-        return {"track": self.tracks[bar.lane], "from": bar.begin_ns / 1e6, "to": bar.end_ns / 1e6}
-
-    def name(self, bar: Bar) -> Record:
-        """Return the label of a bar."""
-        name = harmless(bar.span.step or bar.span.name)
-        return {
-            "track": self.tracks[bar.lane],
-            "middle": (bar.begin_ns + bar.end_ns) / 2e6,
-            "label": _fitting(name, self.pixels(bar)) if bar.count == 1 else "",
-            "ink": LOOKS[bar.span.kind][2],
-        }
-
     def record(self, bar: Bar) -> Record:
-        """Return the drawing data of a bar, and its tooltip."""
+        """Return a bar as drawn: its place, how it looks, its label if it fits, its tooltip."""
         span, alone = bar.span, bar.count == 1
+        kind, _, ink = LOOKS[span.kind]
+        width = bar.end_ns - bar.begin_ns
+        short = "short" if is_short(bar, self.pixel_ns) else "wide"
         step, work = harmless(span.step or span.name), harmless(span.name)
-        return self.place(bar) | {
-            "kind": LOOKS[span.kind][0],
-            "share": 1 if alone else min(1, bar.busy_ns / max(1, bar.end_ns - bar.begin_ns)),
+        record = {
+            "track": self.tracks[bar.lane],
+            "from": bar.begin_ns / 1e6,
+            "to": bar.end_ns / 1e6,
+            "look": short if span.kind in WORK else "held",
+            "kind": kind,
+            "share": 1 if alone else min(1, bar.busy_ns / max(1, width)),
             "step": step if alone else f"{step} and {bar.count - 1} more",
             "work": work if work != step else "",
             "class": span.kind.value,
@@ -82,6 +73,10 @@ class Scale:
             "sample": span.sample if span.sample is not None else "",
             "longest path": "yes" if bar.on_path else "",
         }
+        label = _fitting(step, width / self.pixel_ns) if alone else ""
+        if not label or record["look"] != "wide":
+            return record
+        return record | {"label": label, "ink": ink, "middle": (bar.begin_ns + bar.end_ns) / 2e6}
 
     def link(self, link: Link) -> Record:
         """Return the start and the end of an arrow."""
@@ -130,13 +125,11 @@ def merged(bars: Sequence[Bar], pixel_ns: float) -> list[Bar]:
 
 
 def with_strokes(bars: Iterable[Bar], pixel_ns: float) -> list[Bar]:
-    """Return the bars that are too short to be visible, and that get a stroke."""
+    """Return those of short bars that get a stroke: they are not too close together."""
     found: list[Bar] = []
     for bar in bars:
         near = found and found[-1].lane == bar.lane
-        if is_short(bar, pixel_ns) and not (
-            near and bar.begin_ns - found[-1].begin_ns < _APART * pixel_ns
-        ):
+        if not near or bar.begin_ns - found[-1].begin_ns >= _APART * pixel_ns:
             found.append(bar)
     return found
 
@@ -152,8 +145,3 @@ def _fitting(name: str, pixels: float) -> str:
     if len(name) <= letters:
         return name
     return shortened(name, letters) if letters >= _LEAST_LETTERS else ""
-
-
-def shortened(text: str, letters: int) -> str:
-    """Cut text that is too long."""
-    return text if len(text) <= letters else text[: letters - 1] + "…"

@@ -5,9 +5,8 @@ grey bar shows what holds a lane back. Arrows lead to work that waited for anoth
 longest path is outlined. Steps are named where there is room; tooltips show everything.
 """
 
-import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,10 @@ from overlapbench.reading.source import ResultError, harmless
 from overlapbench.traces.model import WORK, Class
 from overlapbench.view import theme
 from overlapbench.view.bars import LOOKS, TOLD, Scale, is_short, merged, name_tracks, with_strokes
+from overlapbench.view.console import Wrapper
 from overlapbench.view.series import SEPARATOR
 from overlapbench.view.timeline import Bar, Link, Timeline, path_parts
-from overlapbench.view.vega import Record, Spec, field, mark, panel, tooltip, whole
+from overlapbench.view.vega import Spec, field, mark, panel, tooltip, whole
 
 TITLE = "Timeline"
 HINT = "Drag to pan, Ctrl + wheel to zoom, double-click to reset."
@@ -26,6 +26,7 @@ _PATH = "Outlined is the longest path: the chain of work that decides when the l
 READING = (_WAITS, _PATH, HINT)
 _MOST_LANES, _MOST_DRAWN = 128, 30_000  # of a panel
 _MOST_LINKS = 400  # if there are more, only those of the longest path
+_LOOK = "datum.look"
 _LANE = 24  # pixels
 _BAR, _HELD = 0.85, 0.3  # of a lane's height
 _LETTERS = 118  # per line of text as wide as the picture
@@ -63,12 +64,6 @@ class Picture:
     notes: Sequence[str]
     spec: dict[str, Any]
     wide: bool = True
-
-
-class _NameWrapper(textwrap.TextWrapper):
-    """Breaks a row's name after a slash."""
-
-    wordsep_re = re.compile(r"(\s+|(?<=/))")
 
 
 def draw_timelines(timelines: Sequence[Timeline], title: str, layout: Layout = BELOW) -> Picture:
@@ -115,7 +110,7 @@ def _reading(timelines: Sequence[Timeline]) -> list[str]:
 def _heading(timeline: Timeline, layout: Layout) -> Spec:
     texts = [textwrap.wrap(text, layout.line_letters) for text in describe(timeline)]
     lines = [line for text in texts for line in text]
-    title = _NameWrapper(layout.row_letters).wrap(harmless(timeline.row))
+    title = Wrapper(layout.row_letters).wrap(harmless(timeline.row))
     return {"text": title, "subtitle": lines, "fontSize": 13, "subtitlePadding": 3, "offset": 8}
 
 
@@ -167,7 +162,7 @@ def _panel(
         *_links(_shown(_arrows(timeline)), scale, at, style="arrow"),
     ]
     height = _LANE * len(scale.tracks)
-    return panel(layers, width=layout.plot, height=height)
+    return panel(layers, [*map(scale.record, bars)], width=layout.plot, height=height)
 
 
 def _lanes(scale: Scale, labels: int) -> Spec:
@@ -180,26 +175,23 @@ def _lanes(scale: Scale, labels: int) -> Spec:
 
 def _bars(bars: Sequence[Bar], scale: Scale, at: Spec, colour: Spec, view: str) -> list[Spec]:
     """Draw bars, strokes for bars that are too short, names where they fit, and the path."""
-    held = [bar for bar in bars if bar.span.kind not in WORK]
-    work = [bar for bar in bars if bar.span.kind in WORK]
-    short = [bar for bar in work if is_short(bar, scale.pixel_ns)]
-    wide = [bar for bar in work if not is_short(bar, scale.pixel_ns)]
-    strokes = with_strokes(short, scale.pixel_ns)
-    on_path = [scale.place(bar) for bar in work if bar.on_path]
-    names = [name for name in map(scale.name, wide) if name["label"]]
     low, high = ({"band": share} for share in (_HELD, _BAR))
     told = {"color": colour, "tooltip": tooltip(*(f"{one}:N" for one in TOLD))}
     outlined, stroked = at | {"x2": {"field": "to"}}, at | told
     filled = outlined | told
     pale = {"opacity": field("share:Q", scale=None, legend=None)}
-    name = {"text": field("label:N"), "color": field("ink:N", scale=None)}
+    ink = {"text": field("label:N"), "color": field("ink:N", scale=None)}
+    name = at | {"x": at["x"] | {"field": "middle"}} | ink
+    path = f"datum['longest path'] && {_LOOK} !== 'held'"
+    short = [bar for bar in bars if bar.span.kind in WORK and is_short(bar, scale.pixel_ns)]
+    strokes = map(scale.record, with_strokes(short, scale.pixel_ns))
     return [
-        _drawn(map(scale.record, held), "bar", filled, height=low) | {"name": view},
-        _drawn(map(scale.record, short), "bar", filled | pale, height=high),
-        _drawn(map(scale.record, wide), "bar", filled, height=high, style="edge"),
-        _drawn(map(scale.record, strokes), "tick", stroked, thickness=1, size=_LANE * _BAR),
-        _drawn(names, "text", at | {"x": at["x"] | {"field": "middle"}} | name, fontSize=11),
-        _drawn(on_path, "bar", outlined, fill=None, style="outline", height=high),
+        mark("bar", filled, f"{_LOOK} === 'held'", clip=True, height=low) | {"name": view},
+        mark("bar", filled | pale, f"{_LOOK} === 'short'", clip=True, height=high),
+        mark("bar", filled, f"{_LOOK} === 'wide'", clip=True, height=high, style="edge"),
+        mark("tick", stroked, "", strokes, clip=True, thickness=1, size=_LANE * _BAR),
+        mark("text", name, "datum.label", clip=True, fontSize=11),
+        mark("bar", outlined, path, clip=True, fill=None, style="outline", height=high),
     ]
 
 
@@ -207,16 +199,11 @@ def _links(links: Sequence[Link], scale: Scale, at: Spec, style: str) -> list[Sp
     records = [scale.link(link) for link in links]
     head = {"style": "arrowhead", "filled": True, "opacity": 1, "shape": "triangle-right"}
     reaches = {"x": field("reach:Q"), "y": field("into:N")}
+    rule = at | {"x2": {"field": "reach"}, "y2": {"field": "into"}}
     return [
-        _drawn(
-            records, "rule", at | {"x2": {"field": "reach"}, "y2": {"field": "into"}}, style=style
-        ),
-        _drawn(records, "point", reaches, **head, size=70, xOffset=-4),
+        mark("rule", rule, "", records, clip=True, style=style),
+        mark("point", reaches, "", records, clip=True, **head, size=70, xOffset=-4),
     ]
-
-
-def _drawn(records: Iterable[Record], kind: str, encoding: Spec, **look: Any) -> Spec:
-    return mark(kind, encoding, records=records, clip=True, **look)
 
 
 def _arrows(timeline: Timeline) -> list[Link]:
