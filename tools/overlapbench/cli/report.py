@@ -35,11 +35,13 @@ from overlapbench.judge.verdicts import Comparison, compare_sides
 from overlapbench.output import print_text, replace_file, require_file
 from overlapbench.reading.launch import Launch, read_launches
 from overlapbench.reading.source import ResultError
+from overlapbench.traces.files import read_rows
+from overlapbench.traces.rules import Rules
 from overlapbench.view.chart import draw_charts
 from overlapbench.view.report.render import render_report
 from overlapbench.view.report.runs import read_runs
-from overlapbench.view.report.timelines import read_timelines
 from overlapbench.view.report.tuned import read_tuned
+from overlapbench.view.timeline import make_timelines
 
 
 @command
@@ -69,9 +71,10 @@ def _make(options: argparse.Namespace, announce: Callable[[str], None]) -> bytes
     announce("drawing charts")
     charts = draw_charts([run.result for run in runs], title="", one_family_each=True)
     announce("drawing timelines")
-    timelines = read_timelines(options.traces)
+    traced = read_rows(options.traces, Rules()) if options.traces else {}
+    timelines, left_out = make_timelines(traced)
     announce("writing the page")
-    return render_report(options.title, runs, charts, comparison, tuned, timelines)
+    return render_report(options.title, runs, charts, comparison, tuned, timelines, left_out)
 
 
 def _compare(options: argparse.Namespace, launches: Sequence[Launch]) -> Comparison:

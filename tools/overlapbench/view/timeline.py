@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from overlapbench.reading.source import ResultError, numerically
+from overlapbench.reading.source import ResultError, harmless, numerically
 from overlapbench.traces.breakdown import Breakdown, break_down
 from overlapbench.traces.collectives import Work
 from overlapbench.traces.model import WORK, Class, Span, Trace, Window
@@ -94,7 +94,7 @@ def make_timelines(
     """Make the timelines of the first rows, and name the omitted ones."""
     chosen, left_out = [*rows][:MOST_ROWS], [*rows][MOST_ROWS:]
     timelines = [make_timeline(rows[row], step, pattern) for row in chosen]
-    return timelines, [row or "traces of other tools" for row in left_out]
+    return timelines, [harmless(row) or "traces of other tools" for row in left_out]
 
 
 def make_timeline(

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from overlapbench.judge.verdicts import Comparison
 from overlapbench.judge.wording import cells
 from overlapbench.judge.wording import summary as comparison_summary
-from overlapbench.view.breakdown import HEADINGS
+from overlapbench.view import breakdown
 from overlapbench.view.chart import Chart
 from overlapbench.view.page import charts_script, page_environment, render_template, vega_libraries
 from overlapbench.view.report import summary
@@ -29,10 +29,10 @@ from overlapbench.view.report.tables import (
     meaning,
     split_axes,
 )
-from overlapbench.view.report.timelines import NONE, Timelines
 from overlapbench.view.report.tuned import Tuned
 from overlapbench.view.series import KNEE_MEANING
-from overlapbench.view.timeline_picture import READING
+from overlapbench.view.timeline import Timeline
+from overlapbench.view.timeline_picture import READING, draw_for_page
 
 _FOLDER = Path(__file__).parent
 _OPEN_UP_TO = 200  # rows; longer tables are folded until a reader, or a search, opens them
@@ -44,7 +44,8 @@ def render_report(
     charts: Sequence[Chart],
     comparison: Comparison | None = None,
     tuned: Sequence[Tuned] = (),
-    timelines: Timelines = NONE,
+    timelines: Sequence[Timeline] = (),
+    left_out: Sequence[str] = (),  # traced rows
 ) -> bytes:
     """Return the page as UTF-8."""
     rows = [row for run in runs for row in run.result.rows]
@@ -53,12 +54,15 @@ def render_report(
     tables = make_tables(rows, runs[0].result.table, anchors, judged)
     bad = [line for table in tables for line in table.lines if line.state]
     shared, differing = summary.machine(runs)
+    traced = [draw_for_page(one, f"timeline-{place}") for place, one in enumerate(timelines)]
     return render_template(
         "report/page.html",
         title=title,
-        drawn=[*charts, *(traced.picture for traced in timelines.shown)],
-        timelines=timelines,
-        timeline_headings=[" ".join(heading).replace("- ", "") for heading in HEADINGS],
+        drawn=[*charts, *traced],
+        traced=traced,
+        left_out=left_out,
+        timeline_headings=[" ".join(head).replace("- ", "") for head in breakdown.HEADINGS],
+        shares=breakdown.cells,
         timeline_reading=" ".join(READING),
         anchors=anchors,
         figure=figure,
