@@ -7,7 +7,6 @@ than what counts as a change, so that noise does not fill it.
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from overlapbench.grouping import grouped
 from overlapbench.judge.changes import Change, Found
@@ -18,7 +17,7 @@ from overlapbench.reading.names import part_name
 from overlapbench.reading.source import ResultError
 from overlapbench.statistics.levels import LEAST_CHANGE
 from overlapbench.view import theme
-from overlapbench.view.series import SEPARATOR, describe
+from overlapbench.view.series import describe, joined
 from overlapbench.view.vega import (
     Record,
     Spec,
@@ -127,20 +126,16 @@ def _mark(change: Change, place: int) -> Record:
 def _titles(names: Sequence[str]) -> tuple[Mapping[str, str], str]:
     """Name each panel by its differences; also return what all names have in common."""
     parts = {name: part_name(name) for name in names}
-    shared = set.intersection(*(set(axes) for _, axes in parts.values())) if names[1:] else set()
-    titles = {
-        name: SEPARATOR.join(["/".join(words), *_described(a for a in axes if a not in shared)])
-        for name, (words, axes) in parts.items()
+    axes = {
+        name: [describe(*a.split(":", 1)) if ":" in a else a for a in parts[name][1]]
+        for name in names
     }
-    _, axes = parts[names[0]]
-    return titles, SEPARATOR.join(_described(a for a in axes if a in shared))
-
-
-def _described(axes: Any) -> list[str]:
-    return [
-        describe(axis, value) if value else axis
-        for axis, _, value in (a.partition(":") for a in axes)
-    ]
+    shared = set.intersection(*map(set, axes.values())) if names[1:] else set()
+    titles = {
+        name: joined("/".join(parts[name][0]), *(a for a in axes[name] if a not in shared))
+        for name in names
+    }
+    return titles, joined(*(a for a in axes[names[0]] if a in shared))
 
 
 def _reading(found: Found) -> str:
