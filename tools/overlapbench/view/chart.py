@@ -1,4 +1,4 @@
-"""How an entry of the table of charts (charts/table.py) becomes pictures.
+"""The table of charts, and how an entry of it becomes pictures.
 
 This module adds titles and notes, in the same way for all charts; colours come from the theme.
 A chart shows at most MOST_ROWS rows, and says so: a picture of more takes minutes, gigabytes, and
@@ -14,13 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from overlapbench.reading.result import Result, Row
+from overlapbench.view.charts import kernels, laboratory, pairs, training, transfers
 from overlapbench.view.charts.kind import ChartKind
-from overlapbench.view.charts.table import CHARTS
 from overlapbench.view.series import SEPARATOR, label, shared_axes
 from overlapbench.view.vega import chart_title, whole
 
-__all__ = ["CHARTS", "Chart", "draw_charts"]
-
+CHARTS: Sequence[ChartKind] = (  # in the order in which they are shown
+    *pairs.CHARTS,
+    *transfers.CHARTS,
+    *kernels.CHARTS,
+    *training.CHARTS,
+    *laboratory.CHARTS,
+)
 MOST_ROWS = 1000
 
 
@@ -55,40 +60,29 @@ def draw_charts(
     charts = []
     for kind in CHARTS:
         selected = kind.select(rows)
-        own = [row for row in selected if row.name.axis("peer") is None]
-        families = list(dict.fromkeys(row.name.family for row in own))
-        if len(families) > 1 and one_family_each:
-            parts = {
-                f"{kind.name}-{family.replace('/', '-')}": [
-                    row for row in selected if row.name.family == family or row.name.axis("peer")
-                ]
-                for family in families
-            }
-        else:
-            parts = {kind.name: selected} if selected else {}
+        parts = _families(kind, selected) if one_family_each else {kind.name: selected}
         for name, part in parts.items():
-            if shown := _readable(kind, part):
-                charts.append(_draw(kind, name, shown, results, title, len(part)))
+            # Without curves that a cut leaves incomplete.
+            shown = part if len(part) <= MOST_ROWS else kind.select(part[:MOST_ROWS])
+            if shown:
+                notes = _notes(kind, shown, results, len(part))
+                spec = whole(kind.draw(shown), chart_title(kind.title, [title, *notes]))
+                charts.append(Chart(kind, name, shown, notes, spec))
     return charts
 
 
-def _draw(
-    kind: ChartKind,
-    name: str,
-    rows: Sequence[Row],
-    results: Sequence[Result],
-    title: str,
-    selected: int,
-) -> Chart:
-    """Draw these rows, of so many that were selected."""
-    notes = _notes(kind, rows, results, selected)
-    heading = chart_title(kind.title, [title, *notes])
-    return Chart(kind, name, rows, notes, whole(kind.draw(rows), heading))
-
-
-def _readable(kind: ChartKind, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the first rows if there are too many, without curves that the cut left incomplete."""
-    return rows if len(rows) <= MOST_ROWS else kind.select(rows[:MOST_ROWS])
+def _families(kind: ChartKind, rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    """Divide the rows of a chart by family, if there are several."""
+    own = [row for row in rows if row.name.axis("peer") is None]
+    families = list(dict.fromkeys(row.name.family for row in own))
+    if len(families) < 2:
+        return {kind.name: rows}
+    return {
+        f"{kind.name}-{family.replace('/', '-')}": [
+            row for row in rows if row.name.family == family or row.name.axis("peer")
+        ]
+        for family in families
+    }
 
 
 def _notes(

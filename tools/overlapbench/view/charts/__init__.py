@@ -1,6 +1,6 @@
 """The charts: each is an entry of a table, drawn by one of three specifications.
 
-table        all entries, in their order; those of pairs, transfers, kernels, training, laboratory
+pairs, transfers, kernels, training, laboratory: the entries, which ../chart.py lists in order
 curves       curves in panels, on the axes of axes.py; finish.py adds knees, fits and plateaus
 cells        heat maps
 bars         bars of parts

@@ -29,7 +29,6 @@ _MARGIN = 25  # beside a panel
 _HEIGHT, _LINE = 36, 14  # pixels: of a cell, and of a line of text in it
 _FULL_COLOUR = (1.5, 3.0)  # the colour is full at the highest loss, within these limits
 Order = Callable[[Sequence[Row]], Callable[[Row], Any]]  # from all rows, a sort key
-in_order: Order = lambda _: lambda _: 0  # noqa: E731
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ class Cells(ChartKind):
     lines: Sequence[Callable[[Row], str]] = ()  # below the figure, if they are not empty
     one_of: bool = False  # of rows with the same place, the worst is drawn
     below_one: bool = False  # the colour shows gains, too
-    across_order: Order = in_order
+    across_order: Order | None = None  # of the columns; None: that of the rows
     across_title: str | None = None
     down_title: str | None = None
     angle: int = 0  # of the labels across
@@ -66,8 +65,9 @@ class Cells(ChartKind):
 
     def draw(self, rows: Sequence[Row]) -> Spec:
         cells = self._cells(rows)
-        across = _places(rows, self.across, self.across_order)
-        down = _places(rows, self.down, in_order)
+        ordered = sorted(rows, key=self.across_order(rows)) if self.across_order else rows
+        across = list(dict.fromkeys(map(self.across(rows), ordered)))
+        down = list(dict.fromkeys(map(self.down(rows), rows)))
         parts = split(cells, "panel")
         lines = max(cell["lines"] for cell in cells)
         columns, width = self._width(len(parts), len(across), _LETTER_WIDTH * max(map(len, down)))
@@ -171,8 +171,3 @@ class Cells(ChartKind):
 def _badness(cell: Record) -> tuple[bool, float]:
     """Order cells so that the highest trusted figure comes last."""
     return cell["trusted"], cell["loss"] or 0.0
-
-
-def _places(rows: Sequence[Row], naming: Naming, order: Order) -> list[str]:
-    """Return the labels of an axis, in their order."""
-    return list(dict.fromkeys(map(naming(rows), sorted(rows, key=order(rows)))))
